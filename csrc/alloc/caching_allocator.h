@@ -1,0 +1,102 @@
+// The caching allocator for CPU tensors: blocks over segments over chunks of a Vmm.
+//
+// Which problem it solves: PyTorch frees CPU tensors to the C library and faults their pages in
+// anew in each iteration. Here freed blocks are kept, so a training step faults less, and all
+// memory of a job lies in one reserved range whose chunks can be taken away and brought back
+// without a tensor's address changing.
+//
+// Two arenas: `private`, whose memory may be moved while the job is parked, and `outside`, never
+// moved. The route word chooses between them; close and open flip it (design 4.4). While the route
+// is kOutside no block of the private arena is handed out, whichever thread asks.
+//
+// Room: backed bytes never exceed room(). An allocation that would exceed it first drops free
+// chunks, then asks the RoomSource, without holding the lock, and fails with kOutOfMemory if that
+// refuses.
+//
+// threads: any thread may allocate and free; one lock, held for no copy. (Populating chunks under
+// it is the one system call: a page fault there would cost the same.)
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "csrc/alloc/stats.h"
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/vm/vmm.h"
+
+namespace gpushare::alloc {
+
+enum class Route : std::uint8_t { kPrivate, kOutside };
+
+// Whom the allocator asks for more room. Called without the allocator's lock, perhaps with the GIL
+// held: an implementation must not need the GIL, nor call back into the allocator except
+// raise_room().
+class RoomSource {
+ public:
+  virtual ~RoomSource() = default;
+  // Blocks until room has risen by at least `bytes` (at best by `like`), or there is no hope.
+  // errors: kOutOfMemory with the text for the user; kDeadlineExceeded.
+  virtual Status grow(Bytes bytes, Bytes like) = 0;
+};
+
+struct AllocatorOptions {
+  Bytes address_space = gib(512);         // reserved once for all segments
+  Bytes initial_room = Bytes{INT64_MAX};  // no limit
+};
+
+class CachingAllocator {
+ public:
+  // `vmm` and `room_source` (which may be null: then room is fixed) must outlive the allocator.
+  static Result<std::unique_ptr<CachingAllocator>> create(vm::Vmm& vmm,
+                                                          const AllocatorOptions& options);
+  ~CachingAllocator();
+  CachingAllocator(const CachingAllocator&) = delete;
+  CachingAllocator& operator=(const CachingAllocator&) = delete;
+
+  // 64-byte aligned memory, not zeroed. pre: size > 0.
+  // errors: kOutOfMemory, with sizes.
+  Result<void*> allocate(Bytes size);
+  // false: the address is not ours (nothing was done). pre: else it came from allocate and is live.
+  bool free(void* address);
+  [[nodiscard]] bool owns(const void* address) const;
+
+  void set_room_source(RoomSource* source);
+  // The room now; raises only, except through Residency::release and set_room.
+  void raise_room(Bytes room);
+  // At attach and detach, when the books start anew. pre: none; a room below backed blocks growth
+  // only.
+  void set_room(Bytes room);
+  [[nodiscard]] Bytes room() const;
+  [[nodiscard]] Bytes backed() const;
+
+  void set_route(Route route);
+  [[nodiscard]] Route route() const;
+
+  // Gives free chunks back to the device (room stays). Returns the bytes given back.
+  Bytes empty_cache();
+  [[nodiscard]] MemoryStats stats() const;
+  void reset_peak_stats();
+  void reset_accumulated_stats();
+  [[nodiscard]] std::vector<SegmentInfo> snapshot() const;
+  // Highest backed bytes of the private arena since the last call, and starts anew: an iteration's
+  // need.
+  Bytes take_peak_backed();
+
+  // Around fork(): the child must never allocate here; its frees of our blocks do nothing.
+  void before_fork();
+  void after_fork_in_parent();
+  void after_fork_in_child();
+
+  // Everything; for tests and GS_EXPENSIVE_CHECKS.
+  void check_invariants() const;
+
+ private:
+  friend class Residency;
+  class Impl;
+  explicit CachingAllocator(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gpushare::alloc

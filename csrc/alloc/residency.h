@@ -1,0 +1,56 @@
+// Residency: which chunks of the private arena are on the device, and how they leave and come back.
+//
+//   kResident --spill--> kSpilling --copied--> kSpilled        kResident --drop--> kUnbacked
+//   kSpilled --restore--> kRestoring --copied--> kResident     kUnbacked --back--> kResident
+//
+// A chunk without a live block is dropped; one with live blocks is spilled to the host slab. A
+// failure rolls the chunk back to where it was. Restore puts bytes back at the same addresses.
+//
+// threads: one thread at a time calls release, restore, open, close (the client's thread or the
+// gate's, kept apart by the caller's lock); allocator calls of other threads go on meanwhile.
+#pragma once
+
+#include "csrc/alloc/caching_allocator.h"
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/vm/host_slab.h"
+#include "csrc/vm/mover.h"
+
+namespace gpushare::alloc {
+
+struct ReleaseOutcome {
+  Bytes released;      // room is lower by this
+  Bytes dropped;       // backed bytes given up without a copy
+  Bytes spilled;       // backed bytes copied out
+  std::string reason;  // why released < asked; empty if it is not
+};
+
+struct ResidencyTotals {
+  Bytes dropped, spilled, restored;
+};
+
+class Residency {
+ public:
+  // All three must outlive it.
+  Residency(CachingAllocator& allocator, vm::HostSlab& slab, vm::Mover& mover);
+
+  // Lowers room by at least `bytes` if it can: unused room first, then free chunks of both arenas,
+  // then, if `may_spill`, live chunks of the private arena. Memory is really free when it returns.
+  // pre: may_spill only while the route is kOutside and no thread of the job uses private memory.
+  ReleaseOutcome release(Bytes bytes, bool may_spill);
+  // Bytes that must be backed anew before the private arena may be used.
+  [[nodiscard]] Bytes to_restore() const;
+  // Brings every spilled chunk that still has a live block back, within room (asking the RoomSource
+  // if it must). errors: kOutOfMemory, kIo: rolled back to spilled, nothing lost; may be tried
+  // again.
+  Status restore();
+  [[nodiscard]] ResidencyTotals totals() const;
+
+ private:
+  CachingAllocator& allocator_;
+  vm::HostSlab& slab_;
+  vm::Mover& mover_;
+  ResidencyTotals totals_;
+};
+
+}  // namespace gpushare::alloc

@@ -1,0 +1,19 @@
+#include "csrc/base/clock.h"
+
+#include <ctime>
+
+namespace gpushare {
+namespace {
+
+Nanos read_clock(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);  // cannot fail for these clocks and a valid address
+  return seconds(now.tv_sec) + Nanos{now.tv_nsec};
+}
+
+}  // namespace
+
+Nanos monotonic_now() { return read_clock(CLOCK_MONOTONIC); }
+Nanos process_cpu_now() { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
+
+}  // namespace gpushare

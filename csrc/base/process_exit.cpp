@@ -1,0 +1,25 @@
+#include "csrc/base/process_exit.h"
+
+#include <atomic>
+#include <cstdlib>
+
+#include "csrc/base/check.h"
+
+namespace gpushare {
+namespace {
+// relaxed: set once, late; a reader that misses it by an instant behaves as before exit.
+std::atomic<bool> g_exiting{false};
+}  // namespace
+
+void watch_process_exit() {
+  static const bool armed = [] {
+    const int rc = std::atexit([] { g_exiting.store(true, std::memory_order_relaxed); });
+    GS_CHECK(rc == 0, "atexit returned {}", rc);
+    return true;
+  }();
+  static_cast<void>(armed);
+}
+
+bool process_is_exiting() { return g_exiting.load(std::memory_order_relaxed); }
+
+}  // namespace gpushare

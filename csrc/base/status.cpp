@@ -1,0 +1,39 @@
+#include "csrc/base/status.h"
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace gpushare {
+
+const char* name_of(StatusCode code) {
+  switch (code) {
+    case StatusCode::kOk: return "kOk";
+    case StatusCode::kInvalidArgument: return "kInvalidArgument";
+    case StatusCode::kOutOfMemory: return "kOutOfMemory";
+    case StatusCode::kHostTierFull: return "kHostTierFull";
+    case StatusCode::kUnavailable: return "kUnavailable";
+    case StatusCode::kDeadlineExceeded: return "kDeadlineExceeded";
+    case StatusCode::kCancelled: return "kCancelled";
+    case StatusCode::kFailedPrecondition: return "kFailedPrecondition";
+    case StatusCode::kProtocol: return "kProtocol";
+    case StatusCode::kIo: return "kIo";
+  }
+  return "unknown";
+}
+
+std::string Status::to_string() const {
+  if (ok()) return "ok";
+  return fmt::format("{}: {}", name_of(code_), message_);
+}
+
+Status errno_status(const std::string& what) {
+  const int error = errno;
+  const char* name = strerrorname_np(error);
+  return {StatusCode::kIo,
+          fmt::format("{}: {} ({})", what, name == nullptr ? "?" : name, strerrordesc_np(error))};
+}
+
+}  // namespace gpushare

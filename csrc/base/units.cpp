@@ -1,0 +1,65 @@
+#include "csrc/base/units.h"
+
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace gpushare {
+
+std::string to_string(Bytes size) {
+  constexpr std::array kNames{"KiB", "MiB", "GiB", "TiB"};
+  if (std::llabs(size.value()) < 1024) return fmt::format("{} B", size.value());
+  double amount = static_cast<double>(size.value()) / 1024.0;
+  std::size_t unit = 0;
+  while (std::abs(amount) >= 1024.0 && unit + 1 < kNames.size()) {
+    amount /= 1024.0;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", amount, kNames.at(unit));
+}
+
+std::string to_string(Nanos time) {
+  const double ns = static_cast<double>(time.value());
+  if (std::abs(ns) >= 1e9) return fmt::format("{:.1f} s", ns * 1e-9);
+  if (std::abs(ns) >= 1e6) return fmt::format("{:.0f} ms", ns * 1e-6);
+  if (std::abs(ns) >= 1e3) return fmt::format("{:.0f} us", ns * 1e-3);
+  return fmt::format("{} ns", time.value());
+}
+
+namespace {
+
+// The factor of a unit ("", "b", "k", "kb", "kib", ...); 0 if it is none.
+double unit_factor(std::string unit) {
+  for (char& letter : unit)
+    letter = static_cast<char>(std::tolower(letter));
+  if (unit.empty() || unit == "b") return 1;
+  const std::string prefixes = "kmgt";
+  const std::size_t power = prefixes.find(unit.front());
+  if (power == std::string::npos) return 0;
+  const std::string rest = unit.substr(1);
+  const double exponent = static_cast<double>(power + 1);
+  if (rest == "b") return std::pow(1000.0, exponent);
+  if (rest.empty() || rest == "ib") return std::pow(1024.0, exponent);
+  return 0;
+}
+
+}  // namespace
+
+Bytes parse_bytes(const std::string& text) {
+  constexpr Bytes kNoSize{-1};
+  constexpr double kTooLarge = 9e18;
+  char* end = nullptr;
+  const double amount = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || !std::isfinite(amount) || amount < 0) return kNoSize;
+  std::string unit(end);
+  unit.erase(0, unit.find_first_not_of(' '));
+  const double factor = unit_factor(unit);
+  if (factor == 0 || amount * factor > kTooLarge) return kNoSize;
+  return Bytes{static_cast<std::int64_t>(amount * factor)};
+}
+
+}  // namespace gpushare

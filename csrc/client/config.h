@@ -1,0 +1,29 @@
+// The job's settings, validated before use. Python reads GPUSHARE_* and the TOML files and hands
+// them over.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+
+namespace gpushare::client {
+
+struct ClientConfig {
+  std::string device = "cpu";
+  // Looked for in this order; the last one is where a coordinator is started if none answers.
+  std::vector<std::string> socket_paths;
+  // The program to start; empty: never start one.
+  std::string daemon_path;
+  std::vector<std::string> daemon_args;  // e.g. {"--capacity", "2GiB"}
+  std::string command;                   // what this process runs, for status
+  std::string version;
+  Nanos connect_timeout = seconds(5);  // for finding or starting a coordinator
+  Nanos idle_rule = seconds(2);  // lease asked for, process idle so long inside an iteration: close
+};
+
+// errors: kInvalidArgument naming the field and what it may be.
+Status validate(const ClientConfig& config);
+
+}  // namespace gpushare::client

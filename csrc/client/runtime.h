@@ -1,0 +1,120 @@
+// The job's side: joins the lease page, the allocator and the coordinator's connection.
+//
+// One object a process, owned by `binding/`. Life: create (no thread, no socket) -> attach, at the
+// first chunk the allocator backs -> register_job -> begin/end iteration, many times ->
+// unregister_job.
+//
+// Threads: the user's threads call begin/end_iteration (one at a time: the gate says so if two do),
+// grow() and the rest; the client thread reads the socket, takes leases back in the gap, gives room
+// back when asked, watches the idle rule and reconnects. Nothing here needs the GIL.
+//
+// Without a coordinator (none reachable and none startable) the job goes on unmanaged: room is
+// unlimited, the gate is open, and the reason is kept for status() and one warning.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "csrc/alloc/caching_allocator.h"
+#include "csrc/alloc/residency.h"
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/client/config.h"
+#include "csrc/wire/lease_page.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::client {
+
+struct RegisterOptions {
+  std::string name;
+  std::string group;
+  wire::Priority priority = wire::Priority::kNormal;
+  double weight = 1.0;
+  Bytes memory_limit;                  // 0: none
+  std::uint64_t iterations_total = 0;  // 0: unknown
+  std::string gang;
+  std::uint32_t rank = 0;
+  std::uint32_t ranks = 1;
+};
+
+enum class GateResult : std::uint8_t { kEntered, kTimedOut };
+
+// Totals since attach; times as seen by this process.
+struct JobStats {
+  JobId job;  // 0: unmanaged
+  bool is_managed = false;
+  bool is_registered = false;
+  std::string unmanaged_reason;
+  std::string lease_state;  // "kIdle" ...
+  Term term;
+  std::uint64_t iterations = 0, optimizer_steps = 0, leases = 0;
+  std::uint64_t reconnects = 0;
+  Nanos busy;    // inside iterations
+  Nanos waited;  // in the gate, for a lease
+  Nanos moving;  // in the gate, lease granted, memory coming back
+  Nanos held;    // total time a lease was open: active_seconds
+  Bytes room, resident, spilled, live, outside;
+  Bytes dropped_total, spilled_total, restored_total;
+  Bytes peak_backed;  // highest room in use of any iteration
+};
+
+class Runtime : public alloc::RoomSource {
+ public:
+  // `allocator` and `residency` must outlive it. Does not touch the coordinator.
+  Runtime(ClientConfig config,
+          alloc::CachingAllocator& allocator,
+          alloc::Residency& residency,
+          std::function<void(const std::string& folder, Bytes budget)> configure_host_tier);
+  ~Runtime() override;
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  // Connects, starting a coordinator if there is none, and says Hello. Idempotent; a failure is
+  // final for the process until retry_attach, and makes it unmanaged. errors: kUnavailable with
+  // what was tried.
+  Status attach();
+  [[nodiscard]] bool is_managed() const;
+
+  // errors: kUnavailable (unmanaged), kFailedPrecondition (already registered), kInvalidArgument.
+  Status register_job(const RegisterOptions& options);
+  // Closes the lease and tells the coordinator that no iterations follow. Idempotent.
+  void unregister_job();
+
+  // The gate. Fast path: one compare-and-swap. Else waits up to `timeout` for a lease and for the
+  // memory to be back (kTimedOut: call again; the place in the queue is kept; give_up() ends it).
+  // Unmanaged or unregistered: kEntered at once.
+  // errors: kOutOfMemory (restore found no room), kFailedPrecondition (another thread is in the
+  // gate).
+  Result<GateResult> begin_iteration(Nanos timeout);
+  // The waiting thread will not wait on (Ctrl-C).
+  void give_up();
+  // A boundary. Closes the lease here if the coordinator asked for it. No-op outside an iteration.
+  void end_iteration(wire::BoundaryKind kind, bool is_optimizer_step);
+  [[nodiscard]] bool is_in_iteration() const;
+  // Gives the lease back now, inside an iteration or in the gap (exception, close, park).
+  void close_lease(wire::BoundaryKind kind);
+  // "job 3 (u1001/gpt) holds the device; ..." from the coordinator; waits at most `timeout`.
+  std::string explain(Nanos timeout);
+
+  // Spills all live private memory and restores it: `gpushare verify`, at a boundary. Works
+  // unmanaged.
+  Status spill_and_restore();
+
+  [[nodiscard]] JobStats stats() const;
+
+  // RoomSource: asks the coordinator for room.
+  Status grow(Bytes bytes, Bytes like) override;
+
+  void before_fork();
+  void after_fork_in_parent();
+  // Drops socket, page and eventfd; the child is never a job.
+  void after_fork_in_child();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gpushare::client

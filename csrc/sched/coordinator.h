@@ -1,0 +1,127 @@
+// The coordinator's decisions: a pure state machine over jobs, lanes and bytes.
+//
+// It reads no clock, owns no thread, socket or page. Same input, same output: so golden traces are
+// its tests and the simulator its laboratory. The daemon (or the simulator) feeds messages and
+// deadlines, and carries out the Ready that each call returns, before the next call.
+//
+// What it holds true (check_invariants):
+//   - per device, the sum of room over all jobs whose process lives is <= capacity;
+//   - a lane has at most one open lease;
+//   - a lease is granted only to a job that wants one, with its room settled first;
+//   - only memory of parked jobs is asked for by spilling; others give free memory at most.
+//
+// How bytes change hands: see messages.h. Who gives: parked jobs, furthest next use (by the
+// policy's order) first, and only the deficit. Grants wait for room until memory_wait; then the job
+// is granted what there is, and its allocation fails as out of memory with the ledger in the text.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/sched/ready.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::sched {
+
+struct CoordinatorOptions {
+  std::string device = "cpu";
+  Bytes capacity = gib(2);      // for jobs, on this device
+  std::string policy = "fair";  // "fifo" "rr" "fair"
+  std::uint64_t epoch = 1;
+  Nanos min_quantum = millis(250);  // floor: one iteration, and this
+  Nanos max_wait = seconds(10);     // ceiling on waiting
+  double switch_loss = 0.02;        // f of design 5.3: the allowed loss
+  Nanos memory_wait = seconds(600);
+  Nanos gap_poll = millis(10);            // how often a holder's gap is looked at while others wait
+  Nanos iteration_warning = seconds(60);  // a lease held so long without a boundary is reported
+  // Pids known to the coordinator before: no lease until each said Hello or is gone, or `recovery`
+  // ended.
+  std::vector<std::int32_t> expected_pids;
+  Nanos recovery = seconds(3);
+  std::string spill_dir;        // empty: host tier in RAM
+  Bytes host_budget = gib(64);  // of all jobs together
+};
+
+// One row of status: copies, in the order of job numbers.
+struct JobRow {
+  wire::Address of;
+  std::string name;
+  std::string group;
+  std::string command;
+  std::int32_t pid = 0;
+  std::uint32_t uid = 0;
+  std::string state;   // "starting" "idle" "waiting" "running" "closing" "lost"
+  std::string reason;  // the last decision about it
+  wire::Priority priority = wire::Priority::kNormal;
+  double weight = 1;
+  double share = 0;  // of the lane's time since it registered, 0 to 1
+  Bytes room;        // ledger
+  Bytes memory_limit;
+  wire::Usage usage;  // as last seen
+  std::uint64_t iterations_total = 0;
+  std::uint64_t leases = 0;
+  Nanos served;
+  Nanos waited;
+  Nanos waiting_since;  // 0 if it does not wait
+  Term term;
+};
+
+struct LaneRow {
+  LaneId lane;
+  JobId holder;   // 0: none
+  JobId next;     // chosen, waits for room; 0: none
+  Nanos quantum;  // of the open lease
+  Nanos quantum_ends;
+};
+
+struct DeviceRow {
+  std::string device;
+  std::string policy;
+  Bytes capacity;
+  Bytes free;  // capacity - sum of room
+  std::vector<LaneRow> lanes;
+  std::vector<JobRow> jobs;
+  std::uint64_t switches = 0;
+  Nanos last_handover;     // from Closed until the next grant
+  Bytes dropped, spilled;  // by revokes, in all
+};
+
+struct Snapshot {
+  std::uint64_t epoch = 0;
+  bool is_recovering = false;
+  std::vector<DeviceRow> devices;
+};
+
+class Coordinator {
+ public:
+  // errors: kInvalidArgument for an unknown policy or a number out of range.
+  static Result<std::unique_ptr<Coordinator>> create(const CoordinatorOptions& options, Nanos now);
+  ~Coordinator();
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  // `from` is the connection's job number, given by the caller at Hello: new, or (after Lost) the
+  // old one of the same pid. What a job may not send now (Register twice, another job's number, an
+  // unknown device, negative sizes) is answered by Refused, and changes nothing.
+  Ready on_message(JobId from, const wire::JobMessage& message, Nanos now);
+  Ready on_deadline(Nanos now);
+
+  [[nodiscard]] Snapshot snapshot(Nanos now) const;
+  // "waits for 3's boundary, at most 0.9 s"; what `gpushare status` and the 5 s line say.
+  [[nodiscard]] std::string explain(JobId job, Nanos now) const;
+  // The next n jobs of a device's first lane in order of service, for plans about memory.
+  [[nodiscard]] std::vector<JobId> order(std::size_t n) const;
+  [[nodiscard]] std::size_t num_jobs() const;
+  void check_invariants() const;
+
+ private:
+  class Impl;
+  explicit Coordinator(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gpushare::sched

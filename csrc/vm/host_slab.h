@@ -1,0 +1,41 @@
+// Kept, budgeted storage for spilled chunks: the host tier. A slot holds one chunk.
+//
+// Two kinds: RAM (a memfd, kept across switches) and a file in a folder (unlinked at once, so that
+// it is gone with the process; 0600). Slots are reused before the slab grows; space is checked
+// before bytes leave the device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+
+namespace gpushare::vm {
+
+// The number of a slot in its slab.
+struct SlotId {
+  std::uint32_t value = 0;
+  bool operator==(const SlotId&) const = default;
+};
+
+class HostSlab {
+ public:
+  virtual ~HostSlab() = default;
+
+  // A slot for one chunk. errors: kHostTierFull (budget, or the folder's file system), with sizes.
+  virtual Result<SlotId> take() = 0;
+  virtual void give_back(SlotId slot) = 0;
+  // `size` bytes between ordinary memory and a slot. pre: size <= kChunkBytes. errors: kIo.
+  virtual Status write(SlotId slot, const std::byte* from, Bytes size) = 0;
+  virtual Status read(SlotId slot, std::byte* to, Bytes size) = 0;
+
+  virtual void set_budget(Bytes budget) = 0;
+  [[nodiscard]] virtual Bytes used() const = 0;
+};
+
+// `folder` empty: RAM. errors: kIo if the folder cannot be used, naming it.
+Result<std::unique_ptr<HostSlab>> make_host_slab(const std::string& folder, Bytes budget);
+
+}  // namespace gpushare::vm

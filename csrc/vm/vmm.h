@@ -1,0 +1,66 @@
+// The contract of device memory: address space is reserved once, backing comes and goes under it.
+//
+// Common to all functions. pre: addresses and sizes are multiples of kChunkBytes, size > 0, and the
+// range lies inside one reservation. errors: kOutOfMemory, kIo; after an error nothing has changed.
+// threads: any, on disjoint ranges; the caller keeps two calls on one range apart.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+
+namespace gpushare::vm {
+
+// The unit of backing, of residency and of the books.
+inline constexpr Bytes kChunkBytes = mib(2);
+
+class Vmm;
+
+// Reserved address space, given back by its destructor. Move-only.
+class AddressRange {
+ public:
+  AddressRange() = default;
+  AddressRange(Vmm* vmm, std::byte* base, Bytes size) : vmm_(vmm), base_(base), size_(size) {}
+  ~AddressRange();
+  AddressRange(AddressRange&& other) noexcept;
+  AddressRange& operator=(AddressRange&& other) noexcept;
+  AddressRange(const AddressRange&) = delete;
+  AddressRange& operator=(const AddressRange&) = delete;
+
+  [[nodiscard]] std::byte* base() const { return base_; }
+  [[nodiscard]] Bytes size() const { return size_; }
+  [[nodiscard]] bool contains(const void* address) const {
+    const auto* byte = static_cast<const std::byte*>(address);
+    return byte >= base_ && byte < base_ + size_.to_size();
+  }
+
+ private:
+  Vmm* vmm_ = nullptr;
+  std::byte* base_ = nullptr;
+  Bytes size_;
+};
+
+class Vmm {
+ public:
+  virtual ~Vmm() = default;
+
+  // Address space without memory: access faults. Aligned to kChunkBytes.
+  virtual Result<AddressRange> reserve(Bytes size) = 0;
+  // Physical memory under the range, zeroed, populated now: the device's own figure rises by
+  // `size`. pre: unbacked.
+  virtual Status back(std::byte* address, Bytes size) = 0;
+  // Gives the memory back; the contents are lost, access faults again, the device's figure falls by
+  // `size`. pre: backed.
+  virtual Status unback(std::byte* address, Bytes size) = 0;
+  // Between backed device memory and ordinary host memory. Synchronous: the mover calls these.
+  virtual Status copy_out(const std::byte* device, std::byte* host, Bytes size) = 0;
+  virtual Status copy_in(const std::byte* host, std::byte* device, Bytes size) = 0;
+
+ private:
+  friend class AddressRange;
+  virtual void unreserve(std::byte* base, Bytes size) = 0;
+};
+
+}  // namespace gpushare::vm

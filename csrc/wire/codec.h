@@ -1,0 +1,22 @@
+// Messages to JSON text and back. The decoder faces peers that are not trusted: it bounds sizes,
+// checks types and ranges, and never throws. One object a message: {"v":1,"type":"need",...}; bytes
+// and nanoseconds are integers, whose names end in _bytes and _ns.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "csrc/base/status.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::wire {
+
+std::string encode(const JobMessage& message);
+std::string encode(const CoordinatorMessage& message);
+
+// errors: kProtocol for what is no message of this protocol, with what was wrong.
+// Messages marked (page) or (daemon) are refused: a socket may not carry them.
+Result<JobMessage> decode_from_job(std::string_view text);
+Result<CoordinatorMessage> decode_from_coordinator(std::string_view text);
+
+}  // namespace gpushare::wire

@@ -1,0 +1,313 @@
+// Every message between a job and the coordinator: one struct a verb, data only.
+//
+// JobMessage is what the coordinator's state machine is fed. Most verbs come over the socket; those
+// marked (page) are read off the lease page by the daemon, and those marked (daemon) are what the
+// daemon itself saw. CoordinatorMessage is what goes back over the socket. Leases are opened and
+// asked back through the page (lease_page.h): the socket is the truth, the page is the fast path.
+//
+//   job                          coordinator
+//    | Hello ------------------------> |  connects; its true state after a restart of the
+//    coordinator | <---------------------- Welcome |  job number, epoch, first room | Need(n,
+//    bytes) ---------------> |  cannot back another chunk within its room | <-------- Grant(n,
+//    room) | Denied(n) | Consumed(n) ------------------> |  the new room is in force | Register
+//    ---------------------> |  has a model; wants turns | <---- Registered + page, eventfd| |
+//    Wanted (page) ----------------> | | <------ the lease word: kOpenBusy, term+1 | Closed (page)
+//    ----------------> | | <--------------- Revoke(n, bytes)  another job needs room | Released(n,
+//    bytes) -----------> |  so many bytes are really free now, and room is lower by them
+//
+// Room: the bytes of device memory a job may have backed. The coordinator keeps
+// sum(room) <= capacity; a job keeps backed <= room. So the device is never overcommitted, whoever
+// is late. Room rises with Grant, which states the new total, and falls with Released, which states
+// the difference. `n` numbers the coordinator's Grants and Revokes of one job, rising by one each;
+// a Need has a number of the job's own.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "csrc/base/units.h"
+
+namespace gpushare::wire {
+
+// Raised when a message changes its meaning. A coordinator accepts this one and the one before.
+inline constexpr std::uint32_t kProtocolVersion = 1;
+// A message longer than this is refused unread.
+inline constexpr std::size_t kMaxMessageBytes = 65536;
+inline constexpr std::size_t kMaxNameBytes = 128;
+
+enum class Priority : std::uint8_t { kGuaranteed, kInteractive, kNormal, kOpportunistic };
+
+// Which job, where, and as which rank of which gang: in every message that concerns a lease or
+// room. A job of its own has an empty gang, rank 0 of 1.
+struct Address {
+  JobId job;
+  std::string device = "cpu";
+  std::string gang;
+  std::uint32_t rank = 0;
+  std::uint32_t ranks = 1;
+  bool operator==(const Address&) const = default;
+};
+
+// What a job has done and holds, copied off its page. Claims of the job: used for decisions that
+// can cost only itself, never for the ledger.
+struct Usage {
+  std::uint64_t iterations = 0;
+  std::uint64_t optimizer_steps = 0;
+  Nanos busy;        // total time inside iterations
+  Nanos stall;       // exposed cost of the last open: from the grant until memory was back
+  Nanos changed_at;  // when the job last went busy or into the gap
+  bool is_in_gap = false;
+  bool is_parked = false;  // its main thread waits in the gate; all its memory may be moved
+  Bytes live;              // live bytes, resident or spilled, at the last boundary
+  Bytes need;      // room it expects to need for its next iteration (backed bytes at the peak)
+  Bytes resident;  // backed bytes now
+  Bytes spilled;   // bytes in the host tier now
+  bool operator==(const Usage&) const = default;
+};
+
+// ---- job to coordinator
+// --------------------------------------------------------------------------
+
+// First message of a connection. `resident` and `held_term` are the truth a restarted coordinator
+// builds its ledger from. Answered by Welcome.
+struct Hello {
+  static constexpr const char* kType = "hello";
+  std::uint32_t protocol = kProtocolVersion;
+  std::string version;    // of gpushare, for the log
+  std::string command;    // what the process runs, for status
+  std::int32_t pid = 0;   // as the daemon's peer credentials say; the codec's value is replaced
+  std::uint32_t uid = 0;  // likewise
+  Address of;             // job 0; the device it wants
+  Bytes resident;         // backed bytes it holds already
+  Bytes spilled;
+  Term held_term;  // of a lease that is open now, 0 for none
+  bool operator==(const Hello&) const = default;
+};
+
+// Asks for turns. Answered by Registered with two descriptors: page, eventfd.
+struct Register {
+  static constexpr const char* kType = "register";
+  Address of;
+  std::string name;
+  std::string group;
+  Priority priority = Priority::kNormal;
+  double weight = 1.0;                 // share inside a priority; > 0
+  Bytes memory_limit;                  // 0: none
+  std::uint64_t iterations_total = 0;  // 0: unknown
+  std::uint64_t iterations_done = 0;   // after a coordinator's restart
+  bool operator==(const Register&) const = default;
+};
+
+// The job has no more iterations; it stays connected, and its memory stays counted.
+struct Unregister {
+  static constexpr const char* kType = "unregister";
+  Address of;
+  bool operator==(const Unregister&) const = default;
+};
+
+// Cannot go on without `bytes` more room; would use `like` more (>= bytes). Answered by Grant or
+// Denied with the same `n`, perhaps much later.
+struct Need {
+  static constexpr const char* kType = "need";
+  Address of;
+  std::uint64_t n = 0;
+  Bytes bytes;
+  Bytes like;
+  bool operator==(const Need&) const = default;
+};
+
+// Answers Revoke n: room is lower by `bytes` from now on (0 if it could give nothing up).
+struct Released {
+  static constexpr const char* kType = "released";
+  Address of;
+  std::uint64_t n = 0;
+  Bytes bytes;
+  Bytes dropped;       // of which free memory, without a copy
+  Bytes spilled;       // of which copied to the host tier
+  std::string reason;  // why it was less than asked: "not parked", "host tier full: ..."
+  bool operator==(const Released&) const = default;
+};
+
+// Grant n is in force at the job.
+struct Consumed {
+  static constexpr const char* kType = "consumed";
+  Address of;
+  std::uint64_t n = 0;
+  bool operator==(const Consumed&) const = default;
+};
+
+// "Who am I waiting for?": answered by Explained.
+struct Explain {
+  static constexpr const char* kType = "explain";
+  Address of;
+  bool operator==(const Explain&) const = default;
+};
+
+// From the command line. Answered by StatusReport.
+struct StatusRequest {
+  static constexpr const char* kType = "status_request";
+  bool operator==(const StatusRequest&) const = default;
+};
+
+// From the command line: end when no job is connected, or at once with `force`. Answered by
+// StatusReport.
+struct Stop {
+  static constexpr const char* kType = "stop";
+  bool force = false;
+  bool operator==(const Stop&) const = default;
+};
+
+// (page) The job's main thread waits in the gate.
+struct Wanted {
+  static constexpr const char* kType = "wanted";
+  Address of;
+  Usage usage;
+  bool operator==(const Wanted&) const = default;
+};
+
+// (page) It gave up waiting (Ctrl-C, close).
+struct GaveUp {
+  static constexpr const char* kType = "gave_up";
+  Address of;
+  bool operator==(const GaveUp&) const = default;
+};
+
+// (page) The lease with this term is closed. An old term is ignored.
+struct Closed {
+  static constexpr const char* kType = "closed";
+  Address of;
+  Term term;
+  Usage usage;
+  bool operator==(const Closed&) const = default;
+};
+
+// (page) The holder as it looks now; precedes on_deadline.
+struct Observed {
+  static constexpr const char* kType = "observed";
+  Address of;
+  Usage usage;
+  bool operator==(const Observed&) const = default;
+};
+
+// (daemon) The socket closed, the process lives: it may come back with Hello. Its room stays
+// counted.
+struct Lost {
+  static constexpr const char* kType = "lost";
+  Address of;
+  bool operator==(const Lost&) const = default;
+};
+
+// (daemon) The process is gone: its bytes are free.
+struct Gone {
+  static constexpr const char* kType = "gone";
+  Address of;
+  bool operator==(const Gone&) const = default;
+};
+
+using JobMessage = std::variant<Hello,
+                                Register,
+                                Unregister,
+                                Need,
+                                Released,
+                                Consumed,
+                                Explain,
+                                StatusRequest,
+                                Stop,
+                                Wanted,
+                                GaveUp,
+                                Closed,
+                                Observed,
+                                Lost,
+                                Gone>;
+
+// ---- coordinator to job
+// --------------------------------------------------------------------------
+
+struct Welcome {
+  static constexpr const char* kType = "welcome";
+  std::uint32_t protocol = kProtocolVersion;
+  std::uint64_t epoch = 0;  // of this coordinator; differs after a restart
+  Address of;               // with the job's number
+  Bytes capacity;           // of the device, for jobs
+  Bytes room;               // what the ledger has for this job: its `resident`
+  std::string spill_dir;    // host tier: a folder for a file, or empty for RAM
+  Bytes host_budget;        // the most it may spill
+  Nanos memory_wait;        // how long to wait for room before out of memory
+  bool operator==(const Welcome&) const = default;
+};
+
+struct Registered {
+  static constexpr const char* kType = "registered";
+  Address of;
+  bool operator==(const Registered&) const = default;
+};
+
+// The job's room is `room` in all. Answers Need `need_n`, or precedes a lease (need_n 0).
+struct Grant {
+  static constexpr const char* kType = "grant";
+  Address of;
+  std::uint64_t n = 0;
+  std::uint64_t need_n = 0;
+  Bytes room;
+  bool operator==(const Grant&) const = default;
+};
+
+// Give up `bytes` of room: free memory first, then, if parked, live memory by spilling.
+struct Revoke {
+  static constexpr const char* kType = "revoke";
+  Address of;
+  std::uint64_t n = 0;
+  Bytes bytes;
+  bool operator==(const Revoke&) const = default;
+};
+
+// Need n cannot be met. `reason` names who holds what; it ends in what would help.
+struct Denied {
+  static constexpr const char* kType = "denied";
+  Address of;
+  std::uint64_t n = 0;
+  std::string reason;
+  bool operator==(const Denied&) const = default;
+};
+
+// The coordinator has taken the lease back in the gap (the word is kClosing): the client thread
+// closes.
+struct Close {
+  static constexpr const char* kType = "close";
+  Address of;
+  Term term;
+  bool operator==(const Close&) const = default;
+};
+
+struct Explained {
+  static constexpr const char* kType = "explained";
+  Address of;
+  std::string text;
+  bool operator==(const Explained&) const = default;
+};
+
+// Refused: the peer sent what no job may send. The connection closes after it.
+struct Refused {
+  static constexpr const char* kType = "refused";
+  std::string reason;
+  bool operator==(const Refused&) const = default;
+};
+
+// `report` is the JSON text of `gpushare status --json`.
+struct StatusReport {
+  static constexpr const char* kType = "status_report";
+  std::string report;
+  bool operator==(const StatusReport&) const = default;
+};
+
+using CoordinatorMessage = std::
+    variant<Welcome, Registered, Grant, Revoke, Denied, Close, Explained, Refused, StatusReport>;
+
+const char* name_of(Priority priority);
+// "guaranteed" "interactive" "normal" "opportunistic"; nothing for any other text.
+std::optional<Priority> parse_priority(const std::string& name);
+
+}  // namespace gpushare::wire

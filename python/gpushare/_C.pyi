@@ -1,0 +1,96 @@
+"""The compiled module. This file is its only description; sizes are bytes, times seconds."""
+
+from typing import TypedDict
+
+class JobStats(TypedDict):
+    """What this process has done and holds, since it attached."""
+
+    job: int
+    is_managed: bool
+    is_registered: bool
+    unmanaged_reason: str
+    lease_state: str
+    term: int
+    iterations: int
+    optimizer_steps: int
+    leases: int
+    reconnects: int
+    busy_seconds: float
+    waited_seconds: float
+    moving_seconds: float
+    held_seconds: float
+    room_bytes: int
+    resident_bytes: int
+    spilled_bytes: int
+    live_bytes: int
+    outside_bytes: int
+    dropped_total_bytes: int
+    spilled_total_bytes: int
+    restored_total_bytes: int
+    peak_backed_bytes: int
+
+BUILT_FOR_TORCH: str
+"""The "major.minor" of torch this module was compiled against."""
+
+def install(
+    *,
+    socket_paths: list[str],
+    daemon_path: str,
+    daemon_args: list[str],
+    command: str,
+    version: str,
+    log_level: str,
+    connect_timeout_seconds: float,
+    idle_rule_seconds: float,
+    capacity_bytes: int,
+) -> None:
+    """Makes gpushare's caching allocator torch's CPU allocator, for the rest of the process.
+
+    capacity_bytes is the room of an unmanaged process, 0 for no limit. Idempotent.
+    """
+
+def is_installed() -> bool: ...
+def attach() -> None:
+    """Connects to the coordinator, starting one if there is none. Raises CoordinatorUnreachable."""
+
+def register_job(
+    *,
+    name: str,
+    group: str,
+    priority: str,
+    weight: float,
+    memory_limit_bytes: int,
+    iterations: int,
+    gang: str,
+    rank: int,
+    ranks: int,
+) -> int:
+    """Asks for turns; returns the job's number. Raises CoordinatorUnreachable, ValueError."""
+
+def unregister_job() -> None: ...
+def begin_iteration(timeout_seconds: float) -> bool:
+    """The gate, without the GIL. True: entered. False: the timeout passed; call again or give_up()."""
+
+def give_up() -> None: ...
+def end_iteration(kind: str, is_optimizer_step: bool) -> None:
+    """A boundary. kind: explicit, optimizer, scaler, forward, next_forward."""
+
+def is_in_iteration() -> bool: ...
+def close_lease(kind: str) -> None:
+    """Gives the lease back now. kind: explicit, exception."""
+
+def explain(timeout_seconds: float) -> str: ...
+def spill_and_restore() -> None: ...
+def job_stats() -> JobStats: ...
+def memory_stats() -> dict[str, int]:
+    """Flat, with the key names of torch.cuda.memory_stats."""
+
+def memory_snapshot() -> list[dict[str, object]]: ...
+def reset_peak_memory_stats() -> None: ...
+def reset_accumulated_memory_stats() -> None: ...
+def empty_cache() -> int: ...
+def reserved_range() -> tuple[int, int]:
+    """First address and size of the range that all segments lie in."""
+
+def simulate(scenario: str) -> str:
+    """Replays a scenario text (csrc/sim) on virtual time and returns its report, JSON."""
