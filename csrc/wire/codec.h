@@ -11,6 +11,10 @@
 
 namespace gpushare::wire {
 
+// Strings that are not UTF-8 are repaired ('?' for each bad byte), since JSON cannot hold them;
+// text over kMaxTextBytes is cut. Names over kMaxNameBytes are left for the decoder to refuse, and
+// a StatusReport too long for kMaxMessageBytes for the caller to shorten. pre: not marked (page) or
+// (daemon).
 std::string encode(const JobMessage& message);
 std::string encode(const CoordinatorMessage& message);
 

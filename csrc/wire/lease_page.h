@@ -22,6 +22,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -36,7 +37,7 @@ enum class LeaseState : std::uint8_t {
   kOpenBusy = 2,  // lease open, inside an iteration
   kOpenGap = 3,   // lease open, between iterations
   kClosing = 4,   // the job's side is closing; whoever moved the word here from the job's side, or
-                 // the client thread when the coordinator did, makes it kIdle
+                  // the client thread when the coordinator did, makes it kIdle
 };
 const char* name_of(LeaseState state);
 
@@ -55,6 +56,11 @@ class LeaseWord {
   [[nodiscard]] constexpr bool is_asked() const { return (bits_ & 8) != 0; }
   [[nodiscard]] constexpr bool is_open() const {
     return state() == LeaseState::kOpenBusy || state() == LeaseState::kOpenGap;
+  }
+  // Taken back by the coordinator in the gap: the client thread is the one that closes. (A closing
+  // that began on the job's side has the revoke bit clear: its own thread finishes it.)
+  [[nodiscard]] constexpr bool is_taken_in_gap() const {
+    return state() == LeaseState::kClosing && is_asked();
   }
   // What the futex compares.
   [[nodiscard]] constexpr std::uint32_t low() const { return static_cast<std::uint32_t>(bits_); }
@@ -117,6 +123,8 @@ struct LeasePage {
 
 static_assert(sizeof(LeasePage) <= kPageBytes);
 static_assert(std::is_standard_layout_v<LeasePage>);
+static_assert(offsetof(LeasePage, word) == 64 && offsetof(LeasePage, grant_n) == 128 &&
+              offsetof(LeasePage, iterations) == 192);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 

@@ -22,6 +22,7 @@
 // a Need has a number of the job's own.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -37,6 +38,12 @@ inline constexpr std::uint32_t kProtocolVersion = 1;
 // A message longer than this is refused unread.
 inline constexpr std::size_t kMaxMessageBytes = 65536;
 inline constexpr std::size_t kMaxNameBytes = 128;
+// Longest free text (command, reason, text, spill_dir): a message of such texts fits
+// kMaxMessageBytes even if every byte of them is escaped. The encoder cuts longer ones.
+inline constexpr std::size_t kMaxTextBytes = 8192;
+inline constexpr std::uint32_t kMaxRanks = 4096;
+// No size or time of a message or page is larger, so that a few of them add up without overflow.
+inline constexpr std::int64_t kMaxAmount = std::int64_t{1} << 60;
 
 enum class Priority : std::uint8_t { kGuaranteed, kInteractive, kNormal, kOpportunistic };
 

@@ -1,0 +1,213 @@
+#include "csrc/ipc/event_loop.h"
+
+#include <sys/stat.h>
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <asio.hpp>
+#include <fmt/format.h>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+
+namespace gpushare::ipc {
+namespace {
+
+using TimePoint = asio::steady_timer::time_point;
+
+// libstdc++'s steady_clock is CLOCK_MONOTONIC, as monotonic_now() is.
+TimePoint to_time_point(Nanos when) { return TimePoint(std::chrono::nanoseconds(when.value())); }
+
+}  // namespace
+
+class EventLoop::Impl {
+ public:
+  asio::io_context context{1};  // one thread: asio may leave out its own wake-ups
+  std::optional<asio::signal_set> signals;
+  std::function<void(int)> on_signal;
+
+  void wait_for_signal() {
+    signals->async_wait([this](const asio::error_code& error, int signal) {
+      if (error) return;  // the loop is being destroyed
+      on_signal(signal);
+      wait_for_signal();
+    });
+  }
+};
+
+// ---- Watch
+// ----------------------------------------------------------------------------------------
+
+struct EventLoop::Watch::State : std::enable_shared_from_this<EventLoop::Watch::State> {
+  State(asio::io_context& context, Callback callback)
+      : descriptor(context), on_readable(std::move(callback)) {}
+
+  // Each wait arms epoll anew, so a descriptor that is readable still is reported again.
+  void arm() {
+    descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
+                          [self = shared_from_this()](const asio::error_code& error) {
+                            if (!self->is_live) return;
+                            if (error) {
+                              log::error("descriptor {} is not watched any more: {}",
+                                         self->descriptor.native_handle(), error.message());
+                              return;
+                            }
+                            self->on_readable();
+                            if (self->is_live) self->arm();
+                          });
+  }
+
+  void end() {
+    is_live = false;
+    // Takes the descriptor out of epoll and leaves it open: it belongs to the caller.
+    if (descriptor.is_open()) descriptor.release();
+  }
+
+  asio::posix::stream_descriptor descriptor;
+  Callback on_readable;
+  bool is_live = true;
+};
+
+EventLoop::Watch::Watch(std::shared_ptr<State> state) : state_(std::move(state)) {}
+EventLoop::Watch::~Watch() { reset(); }
+EventLoop::Watch::Watch(Watch&& other) noexcept : state_(std::move(other.state_)) {}
+EventLoop::Watch& EventLoop::Watch::operator=(Watch&& other) noexcept {
+  if (this != &other) {
+    reset();
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+void EventLoop::Watch::reset() {
+  if (const auto state = std::exchange(state_, nullptr)) state->end();
+}
+
+Result<EventLoop::Watch> EventLoop::watch(int fd, Callback on_readable) {
+  // asio takes what epoll refuses and fails at the first wait only, when nobody can be told.
+  struct stat info{};
+  if (::fstat(fd, &info) != 0) return fail(errno_status(fmt::format("watch descriptor {}", fd)));
+  if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
+    return fail(StatusCode::kIo, fmt::format("watch descriptor {}: a file or folder", fd));
+  }
+  auto state = std::make_shared<Watch::State>(impl_->context, std::move(on_readable));
+  asio::error_code error;
+  state->descriptor.assign(fd, error);
+  if (error) {
+    return fail(StatusCode::kIo, fmt::format("watch descriptor {}: {}", fd, error.message()));
+  }
+  state->arm();
+  return Watch(std::move(state));
+}
+
+// ---- Timer
+// ----------------------------------------------------------------------------------------
+
+struct EventLoop::Timer::State : std::enable_shared_from_this<EventLoop::Timer::State> {
+  State(asio::io_context& context, Callback callback)
+      : timer(context), on_due(std::move(callback)) {}
+
+  void set_at(Nanos when) {
+    wanted = when;
+    // A later point waits for the alarm that is set already, which then finds it is early.
+    if (armed && *armed <= when) return;
+    arm(when);
+  }
+
+  void arm(Nanos when) {
+    armed = when;
+    timer.expires_at(to_time_point(when));  // ends the wait before with an error
+    timer.async_wait([self = shared_from_this()](const asio::error_code& error) {
+      if (!error) self->on_alarm();
+    });
+  }
+
+  void on_alarm() {
+    armed.reset();
+    if (!wanted) return;
+    if (monotonic_now() < *wanted) {
+      arm(*wanted);
+      return;
+    }
+    wanted.reset();
+    on_due();
+  }
+
+  void end() {
+    wanted.reset();
+    armed.reset();
+    timer.cancel();
+  }
+
+  asio::steady_timer timer;
+  Callback on_due;
+  std::optional<Nanos> wanted;  // when the caller wants to be called
+  std::optional<Nanos> armed;   // when the alarm rings; <= wanted
+};
+
+EventLoop::Timer::Timer(std::shared_ptr<State> state) : state_(std::move(state)) {}
+EventLoop::Timer::~Timer() {
+  if (state_) state_->end();
+}
+EventLoop::Timer::Timer(Timer&& other) noexcept : state_(std::move(other.state_)) {}
+EventLoop::Timer& EventLoop::Timer::operator=(Timer&& other) noexcept {
+  if (this != &other) {
+    if (state_) state_->end();
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+void EventLoop::Timer::set_at(Nanos when) { state_->set_at(when); }
+void EventLoop::Timer::cancel() { state_->wanted.reset(); }
+
+EventLoop::Timer EventLoop::make_timer(Callback on_due) {
+  return Timer(std::make_shared<Timer::State>(impl_->context, std::move(on_due)));
+}
+
+// ---- the loop
+// -------------------------------------------------------------------------------------
+
+EventLoop::EventLoop(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+EventLoop::~EventLoop() = default;
+
+Result<std::unique_ptr<EventLoop>> EventLoop::create() {
+  try {
+    return std::unique_ptr<EventLoop>(new EventLoop(std::make_unique<Impl>()));
+  } catch (const std::exception& error) {  // asio's constructors have no other way to fail
+    return fail(StatusCode::kIo, fmt::format("create the event loop: {}", error.what()));
+  }
+}
+
+Status EventLoop::watch_signals(const std::vector<int>& signals,
+                                std::function<void(int)> on_signal) {
+  impl_->signals.emplace(impl_->context);
+  impl_->on_signal = std::move(on_signal);
+  for (const int signal : signals) {
+    asio::error_code error;
+    impl_->signals->add(signal, error);
+    if (error) {
+      return {StatusCode::kIo, fmt::format("watch signal {}: {}", signal, error.message())};
+    }
+  }
+  impl_->wait_for_signal();
+  return {};
+}
+
+void EventLoop::post(Callback task) { asio::post(impl_->context, std::move(task)); }
+
+void EventLoop::run() {
+  const auto work = asio::make_work_guard(impl_->context);
+  impl_->context.run();
+  impl_->context.restart();  // here, so that a stop() that came before run() is not lost
+}
+
+void EventLoop::stop() { impl_->context.stop(); }
+
+}  // namespace gpushare::ipc

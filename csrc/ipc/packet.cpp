@@ -1,0 +1,123 @@
+// Packets with descriptors over a SEQPACKET socket.
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/check.h"
+#include "csrc/ipc/socket.h"
+
+namespace gpushare::ipc {
+namespace {
+
+struct alignas(cmsghdr) ControlBuffer {
+  std::array<char, CMSG_SPACE(sizeof(int) * kMaxFds)> bytes = {};
+};
+
+void attach_fds(msghdr& header, ControlBuffer& control, const std::vector<int>& fds) {
+  const std::size_t length = sizeof(int) * fds.size();
+  header.msg_control = control.bytes.data();
+  header.msg_controllen = CMSG_SPACE(length);
+  cmsghdr* entry = CMSG_FIRSTHDR(&header);
+  entry->cmsg_level = SOL_SOCKET;
+  entry->cmsg_type = SCM_RIGHTS;
+  entry->cmsg_len = CMSG_LEN(length);
+  std::memcpy(CMSG_DATA(entry), fds.data(), length);
+}
+
+// Takes ownership of every descriptor that came: also those of a packet that is then refused, so
+// that a peer cannot fill our descriptor table.
+std::vector<UniqueFd> take_fds(msghdr& header) {
+  std::vector<UniqueFd> fds;
+  for (cmsghdr* entry = CMSG_FIRSTHDR(&header); entry != nullptr;
+       entry = CMSG_NXTHDR(&header, entry)) {
+    if (entry->cmsg_level != SOL_SOCKET || entry->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (entry->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(entry) + i * sizeof(int), sizeof(int));
+      fds.emplace_back(fd);
+    }
+  }
+  return fds;
+}
+
+Status send_status(std::size_t size) {
+  const int error = errno;
+  Status status = errno_status(fmt::format("send of {} B", size));
+  if (error == EPIPE || error == ECONNRESET || error == ENOTCONN) {
+    return {StatusCode::kUnavailable, status.message()};
+  }
+  if (error == EAGAIN || error == ENOBUFS) {
+    return {StatusCode::kDeadlineExceeded, status.message()};
+  }
+  return status;
+}
+
+}  // namespace
+
+Status send_packet(int socket, std::string_view bytes, const std::vector<int>& fds) {
+  GS_CHECK(fds.size() <= kMaxFds, "{} descriptors", fds.size());
+  // A receiver cannot tell an empty packet from the end of the connection.
+  GS_CHECK(!bytes.empty(), "an empty packet");
+  iovec part{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
+  msghdr header = {};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  ControlBuffer control;
+  if (!fds.empty()) attach_fds(header, control, fds);
+  while (true) {
+    // A SEQPACKET is sent whole or not at all.
+    if (::sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return {};
+    if (errno != EINTR) return send_status(bytes.size());
+  }
+}
+
+Result<Packet> receive_packet(int socket, std::size_t max_bytes) {
+  const auto buffer = std::make_unique_for_overwrite<char[]>(max_bytes);
+  iovec part{.iov_base = buffer.get(), .iov_len = max_bytes};
+  ControlBuffer control;
+  msghdr header = {};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control.bytes.data();
+  header.msg_controllen = control.bytes.size();
+  ssize_t count = -1;
+  do {
+    count = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  } while (count < 0 && errno == EINTR);
+
+  Packet packet;
+  // ECONNRESET: the peer closed without reading all that we sent.
+  if (count < 0 && errno == ECONNRESET) {
+    packet.is_end = true;
+    return packet;
+  }
+  if (count < 0 && errno == EAGAIN) {
+    return fail(StatusCode::kDeadlineExceeded, "receive: nothing there now");
+  }
+  if (count < 0) return fail(errno_status("receive"));
+  packet.fds = take_fds(header);
+  if ((header.msg_flags & MSG_TRUNC) != 0) {
+    return fail(StatusCode::kProtocol, fmt::format("receive: packet longer than {} B", max_bytes));
+  }
+  if ((header.msg_flags & MSG_CTRUNC) != 0 || packet.fds.size() > kMaxFds) {
+    return fail(StatusCode::kProtocol,
+                fmt::format("receive: packet with more than {} descriptors", kMaxFds));
+  }
+  packet.is_end = count == 0;
+  packet.bytes.assign(buffer.get(), static_cast<std::size_t>(count));
+  return packet;
+}
+
+}  // namespace gpushare::ipc

@@ -1,0 +1,155 @@
+// Making and finding sockets; sending and receiving is packet.cpp.
+#include "csrc/ipc/socket.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/base/clock.h"
+
+namespace gpushare::ipc {
+namespace {
+
+constexpr int kSocketType = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
+
+Result<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  // One byte stays for the terminating zero; an inner zero would name another file.
+  if (path.empty() || path.size() >= sizeof(address.sun_path) ||
+      path.find('\0') != std::string::npos) {
+    return fail(StatusCode::kIo, fmt::format("socket path {}: {} B long, must be 1 to {}", path,
+                                             path.size(), sizeof(address.sun_path) - 1));
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+const sockaddr* as_sockaddr(const sockaddr_un& address) {
+  return reinterpret_cast<const sockaddr*>(&address);
+}
+
+// Whether `path` may be replaced: nothing is there, or a socket at which nobody listens.
+Status check_replaceable(const std::string& path) {
+  struct stat info = {};
+  if (::lstat(path.c_str(), &info) != 0) {
+    return errno == ENOENT ? Status() : errno_status("listen at " + path);
+  }
+  if (!S_ISSOCK(info.st_mode)) {
+    return {StatusCode::kIo, "listen at " + path + ": a file that is no socket is in the way"};
+  }
+  const Result<UniqueFd> probe = connect_to(path);
+  if (probe.has_value()) {
+    return {StatusCode::kIo, "listen at " + path + ": another process listens there"};
+  }
+  return probe.error().code() == StatusCode::kUnavailable ? Status() : probe.error();
+}
+
+}  // namespace
+
+Result<UniqueFd> connect_to(const std::string& path) {
+  const Result<sockaddr_un> address = address_of(path);
+  if (!address.has_value()) return fail(address.error());
+  UniqueFd fd(::socket(AF_UNIX, kSocketType, 0));
+  if (!fd.is_valid()) return fail(errno_status("connect to " + path + ": socket"));
+  if (::connect(fd.get(), as_sockaddr(*address), sizeof(*address)) == 0) return fd;
+  const bool is_absent = errno == ENOENT || errno == ECONNREFUSED;
+  Status status = errno_status("connect to " + path);
+  if (is_absent) status = Status(StatusCode::kUnavailable, status.message());
+  return fail(std::move(status));
+}
+
+// Bound under a name of its own and renamed: at `path` there is never a socket that does not
+// listen yet or has another mode.
+Result<UniqueFd> listen_at(const std::string& path, unsigned mode) {
+  const Status replaceable = check_replaceable(path);
+  if (!replaceable.ok()) return fail(replaceable);
+  const std::string what = "listen at " + path + ": ";
+  const std::string fresh = path + ".new";
+  const Result<sockaddr_un> address = address_of(fresh);
+  if (!address.has_value()) return fail(address.error());
+  UniqueFd fd(::socket(AF_UNIX, kSocketType, 0));
+  if (!fd.is_valid()) return fail(errno_status(what + "socket"));
+  if (::unlink(fresh.c_str()) != 0 && errno != ENOENT) return fail(errno_status(what + "unlink"));
+  if (::bind(fd.get(), as_sockaddr(*address), sizeof(*address)) != 0) {
+    return fail(errno_status(what + "bind"));
+  }
+  const char* failed = nullptr;
+  if (::chmod(fresh.c_str(), mode) != 0) {
+    failed = "chmod";
+  } else if (::listen(fd.get(), SOMAXCONN) != 0) {
+    failed = "listen";
+  } else if (::rename(fresh.c_str(), path.c_str()) != 0) {
+    failed = "rename";
+  }
+  if (failed == nullptr) return fd;
+  Status status = errno_status(what + failed);
+  ::unlink(fresh.c_str());
+  return fail(std::move(status));
+}
+
+Result<UniqueFd> accept_from(int listener) {
+  while (true) {
+    UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd.is_valid()) return fd;
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN || errno == ECONNABORTED) {
+      return fail(StatusCode::kUnavailable, "accept: nobody waits");
+    }
+    return fail(errno_status("accept"));
+  }
+}
+
+Result<bool> wait_readable(int socket, Nanos timeout) {
+  constexpr std::int64_t kNanosInSecond = 1'000'000'000;
+  const Nanos start = monotonic_now();
+  Nanos left = timeout;
+  while (true) {
+    const std::int64_t ns = std::max<std::int64_t>(left.value(), 0);
+    const timespec wait{.tv_sec = ns / kNanosInSecond, .tv_nsec = ns % kNanosInSecond};
+    pollfd entry{.fd = socket, .events = POLLIN, .revents = 0};
+    const int ready = ::ppoll(&entry, 1, &wait, nullptr);
+    if (ready == 0) return false;
+    if (ready > 0) {
+      // POLLHUP and POLLERR count: receive_packet then says what it is.
+      if ((entry.revents & POLLNVAL) == 0) return true;
+      return fail(StatusCode::kIo, fmt::format("poll: descriptor {} is not open", socket));
+    }
+    if (errno != EINTR) return fail(errno_status("poll"));
+    left = timeout - (monotonic_now() - start);
+  }
+}
+
+Result<Credentials> peer_credentials(int socket) {
+  ucred peer = {};
+  socklen_t size = sizeof(peer);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return fail(errno_status("peer credentials"));
+  }
+  return Credentials{.pid = peer.pid, .uid = peer.uid, .gid = peer.gid};
+}
+
+Result<UniqueFd> open_pidfd(std::int32_t pid) {
+  // Closes on exec by itself.
+  UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)));
+  if (fd.is_valid()) return fd;
+  const bool is_gone = errno == ESRCH;
+  Status status = errno_status(fmt::format("pidfd of process {}", pid));
+  if (is_gone) status = Status(StatusCode::kUnavailable, status.message());
+  return fail(std::move(status));
+}
+
+}  // namespace gpushare::ipc

@@ -1,0 +1,106 @@
+// JSON text -> message: the outer object, the version, and which message it is.
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "csrc/wire/codec.h"
+#include "csrc/wire/codec_decoder.h"
+#include "csrc/wire/codec_fields.h"
+#include "csrc/wire/codec_text.h"
+
+namespace gpushare::wire {
+namespace {
+
+using nlohmann::json;
+
+// The first version that a peer may still speak.
+constexpr std::uint64_t kOldestVersion = kProtocolVersion == 1 ? 1 : kProtocolVersion - 1;
+
+Status check_version(const json& object) {
+  const auto version = object.find("v");
+  if (version == object.end()) return {StatusCode::kProtocol, "field v is missing"};
+  if (!version->is_number_unsigned()) {
+    return {StatusCode::kProtocol, "field v must be an integer, the protocol's version"};
+  }
+  const auto number = version->get<std::uint64_t>();
+  if (number >= kOldestVersion && number <= kProtocolVersion) return {};
+  return {StatusCode::kProtocol,
+          fmt::format("protocol version {} is not spoken here; this side speaks {}", number,
+                      kProtocolVersion)};
+}
+
+// One object with a known version. errors: kProtocol.
+Result<json> parse_object(std::string_view text) {
+  if (text.size() > kMaxMessageBytes) {
+    return fail(StatusCode::kProtocol,
+                fmt::format("message of {} B, at most {} allowed", text.size(), kMaxMessageBytes));
+  }
+  json object = json::parse(text, nullptr, false);
+  if (object.is_discarded()) return fail(StatusCode::kProtocol, "message is not JSON");
+  if (!object.is_object()) return fail(StatusCode::kProtocol, "message is not a JSON object");
+  const Status status = check_version(object);
+  if (!status.ok()) return fail(status);
+  return object;
+}
+
+template <typename Message>
+Status decode_fields(const json& object, Message& message) {
+  if constexpr (codec::HasFields<codec::Decoder, Message>) {
+    codec::Decoder decoder(object, Message::kType);
+    codec::list_fields(decoder, message);
+    return decoder.status();
+  } else {
+    return {StatusCode::kProtocol, fmt::format("{}: a socket may not carry it", Message::kType)};
+  }
+}
+
+// Decodes into `result` if Message is the type named; whether it was.
+template <typename Variant, typename Message>
+bool decode_if(const json& object, std::string_view type, std::optional<Result<Variant>>& result) {
+  if (type != Message::kType) return false;
+  Message message;
+  Status status = decode_fields(object, message);
+  if (status.ok()) {
+    result = Variant(std::move(message));
+  } else {
+    result = fail(std::move(status));
+  }
+  return true;
+}
+
+template <typename... Messages>
+Result<std::variant<Messages...>> decode(std::string_view text,
+                                         const std::variant<Messages...>* /*alternatives*/) {
+  using Variant = std::variant<Messages...>;
+  const Result<json> object = parse_object(text);
+  if (!object.has_value()) return fail(object.error());
+  const auto found = object->find("type");
+  if (found == object->end() || !found->is_string()) {
+    return fail(StatusCode::kProtocol, "field type is missing or not a string");
+  }
+  const auto& type = found->template get_ref<const std::string&>();
+  std::optional<Result<Variant>> result;
+  if (!(decode_if<Variant, Messages>(*object, type, result) || ...)) {
+    return fail(StatusCode::kProtocol,
+                fmt::format("unknown message \"{}\"", codec::to_printable(type)));
+  }
+  return *std::move(result);
+}
+
+}  // namespace
+
+Result<JobMessage> decode_from_job(std::string_view text) {
+  return decode(text, static_cast<const JobMessage*>(nullptr));
+}
+
+Result<CoordinatorMessage> decode_from_coordinator(std::string_view text) {
+  return decode(text, static_cast<const CoordinatorMessage*>(nullptr));
+}
+
+}  // namespace gpushare::wire

@@ -1,0 +1,134 @@
+#include "csrc/wire/codec_decoder.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "csrc/wire/codec_text.h"
+
+namespace gpushare::wire::codec {
+namespace {
+
+template <typename T>
+constexpr std::uint64_t kMaxOf = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
+
+// What stands there, short: the peer chose it.
+std::string describe(const nlohmann::json& value) {
+  if (value.is_number() || value.is_boolean()) return value.dump();
+  return fmt::format("a value of type {}", value.type_name());
+}
+
+}  // namespace
+
+void Decoder::refuse(const char* name, const std::string& what) {
+  if (!status_.ok()) return;
+  status_ = Status(StatusCode::kProtocol, fmt::format("{}: field {} {}", type_, name, what));
+}
+
+const nlohmann::json* Decoder::find(const char* name) {
+  if (!status_.ok()) return nullptr;
+  const auto found = object_.find(name);
+  if (found != object_.end()) return &*found;
+  refuse(name, "is missing");
+  return nullptr;
+}
+
+std::uint64_t Decoder::integer(const char* name, std::uint64_t max) {
+  const nlohmann::json* value = find(name);
+  if (value == nullptr) return 0;
+  if (value->is_number_unsigned()) {
+    const auto number = value->get<std::uint64_t>();
+    if (number <= max) return number;
+  }
+  refuse(name, fmt::format("is {}, must be an integer from 0 to {}", describe(*value), max));
+  return 0;
+}
+
+void Decoder::string(const char* name, std::string& value, std::size_t max_bytes) {
+  const nlohmann::json* found = find(name);
+  if (found == nullptr) return;
+  if (!found->is_string()) {
+    refuse(name, fmt::format("is {}, must be a string", describe(*found)));
+    return;
+  }
+  const auto& text = found->get_ref<const std::string&>();
+  if (text.size() > max_bytes) {
+    refuse(name, fmt::format("has {} B, must have at most {}", text.size(), max_bytes));
+    return;
+  }
+  value = text;
+}
+
+void Decoder::field(const char* name, std::uint64_t& value) {
+  value = integer(name, kMaxOf<std::uint64_t>);
+}
+
+void Decoder::field(const char* name, std::uint32_t& value) {
+  value = static_cast<std::uint32_t>(integer(name, kMaxOf<std::uint32_t>));
+}
+
+void Decoder::field(const char* name, std::int32_t& value) {
+  value = static_cast<std::int32_t>(integer(name, kMaxOf<std::int32_t>));
+}
+
+void Decoder::field(const char* name, bool& value) {
+  const nlohmann::json* found = find(name);
+  if (found == nullptr) return;
+  if (found->is_boolean()) {
+    value = found->get<bool>();
+  } else {
+    refuse(name, fmt::format("is {}, must be true or false", describe(*found)));
+  }
+}
+
+void Decoder::field(const char* name, Bytes& value) {
+  value = Bytes{static_cast<std::int64_t>(integer(name, kMaxAmount))};
+}
+
+void Decoder::field(const char* name, Nanos& value) {
+  value = Nanos{static_cast<std::int64_t>(integer(name, kMaxAmount))};
+}
+
+void Decoder::field(const char* name, JobId& value) {
+  value = JobId{integer(name, kMaxOf<std::uint64_t>)};
+}
+
+void Decoder::field(const char* name, Term& value) {
+  // So that it, and the one after it, fit the lease word.
+  value = Term{integer(name, kMaxAmount / 2)};
+}
+
+void Decoder::field(const char* name, Priority& value) {
+  std::string text;
+  string(name, text, kMaxNameBytes);
+  if (!status_.ok()) return;
+  if (const auto priority = parse_priority(text)) {
+    value = *priority;
+  } else {
+    refuse(name, fmt::format("is \"{}\", must be guaranteed, interactive, normal or opportunistic",
+                             to_printable(text)));
+  }
+}
+
+void Decoder::weight(double& value) {
+  const nlohmann::json* found = find("weight");
+  if (found == nullptr) return;
+  const double number = found->is_number() ? found->get<double>() : 0.0;
+  if (std::isfinite(number) && number > 0.0) {
+    value = number;
+  } else {
+    refuse("weight", fmt::format("is {}, must be a number above 0", describe(*found)));
+  }
+}
+
+void Decoder::ranks(std::uint32_t& rank, std::uint32_t& ranks) {
+  field("rank", rank);
+  ranks = static_cast<std::uint32_t>(integer("ranks", kMaxRanks));
+  // ranks 0 has no rank below it, so it is refused here too.
+  if (rank >= ranks) refuse("rank", fmt::format("is {}, must be below ranks, {}", rank, ranks));
+}
+
+}  // namespace gpushare::wire::codec

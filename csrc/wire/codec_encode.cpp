@@ -1,0 +1,79 @@
+// Message -> JSON text.
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <variant>
+
+#include <nlohmann/json.hpp>
+
+#include "csrc/base/check.h"
+#include "csrc/wire/codec.h"
+#include "csrc/wire/codec_fields.h"
+#include "csrc/wire/codec_text.h"
+
+namespace gpushare::wire {
+namespace {
+
+// Keeps the order of fields: the log's reader finds version and type in front.
+using Json = nlohmann::ordered_json;
+
+class Encoder {
+ public:
+  template <typename T>
+  using Ref = const T&;
+
+  explicit Encoder(const char* type) : object_{{"v", kProtocolVersion}, {"type", type}} {}
+
+  void field(const char* name, std::uint64_t value) { object_[name] = value; }
+  void field(const char* name, std::uint32_t value) { object_[name] = value; }
+  void field(const char* name, std::int32_t value) { object_[name] = value; }
+  void field(const char* name, bool value) { object_[name] = value; }
+  void field(const char* name, Bytes value) { object_[name] = value.value(); }
+  void field(const char* name, Nanos value) { object_[name] = value.value(); }
+  void field(const char* name, JobId value) { object_[name] = value.value; }
+  void field(const char* name, Term value) { object_[name] = value.value; }
+  void field(const char* name, Priority value) { object_[name] = name_of(value); }
+  void field(const char* name, const std::string& value) { document(name, value); }
+  void text(const char* name, const std::string& value) {
+    object_[name] = codec::to_utf8(value, kMaxTextBytes);
+  }
+  void document(const char* name, const std::string& value) {
+    object_[name] = codec::to_utf8(value, std::numeric_limits<std::size_t>::max());
+  }
+  void weight(double value) { object_["weight"] = value; }
+  void ranks(std::uint32_t rank, std::uint32_t ranks) {
+    field("rank", rank);
+    field("ranks", ranks);
+  }
+
+  [[nodiscard]] std::string dump() const {
+    // to_utf8 has left nothing to replace; the handler is there so that dump() cannot throw.
+    return object_.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+
+ private:
+  Json object_;
+};
+
+template <typename Message>
+std::string encode_message(const Message& message) {
+  Encoder encoder(Message::kType);
+  if constexpr (codec::HasFields<Encoder, Message>) {
+    codec::list_fields(encoder, message);
+  } else {
+    GS_CHECK(false, "a socket may not carry {}", Message::kType);
+  }
+  return encoder.dump();
+}
+
+}  // namespace
+
+std::string encode(const JobMessage& message) {
+  return std::visit([](const auto& one) { return encode_message(one); }, message);
+}
+
+std::string encode(const CoordinatorMessage& message) {
+  return std::visit([](const auto& one) { return encode_message(one); }, message);
+}
+
+}  // namespace gpushare::wire

@@ -1,0 +1,162 @@
+// What each message has on the wire: its fields' names and bounds, listed once.
+//
+// Which problem it solves: encoder and decoder are both visitors of the same list, so a field
+// cannot be written and not read. How used: `list_fields(visitor, message)`; the visitor is an
+// Encoder (codec_encode.cpp) or a Decoder (codec_decode.cpp). A message that a socket may not carry
+// has no list.
+//
+// A visitor has field(name, value) for each type of value: numbers, bool, Bytes, Nanos, JobId,
+// Term, Priority, and std::string, which is at most kMaxNameBytes long. Beside it: text() for
+// prose of at most kMaxTextBytes, document() for a string that only the message's length bounds,
+// weight(), and ranks(), whose two values belong together.
+#pragma once
+
+#include "csrc/wire/messages.h"
+
+namespace gpushare::wire::codec {
+
+// const T& for the encoder, T& for the decoder.
+template <typename Visitor, typename T>
+using Ref = typename Visitor::template Ref<T>;
+
+template <typename V>
+void list_fields(V& v, Ref<V, Address> a) {
+  v.field("job", a.job);
+  v.field("device", a.device);
+  v.field("gang", a.gang);
+  v.ranks(a.rank, a.ranks);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Hello> m) {
+  v.field("protocol", m.protocol);
+  v.field("version", m.version);
+  v.text("command", m.command);
+  v.field("pid", m.pid);
+  v.field("uid", m.uid);
+  list_fields(v, m.of);
+  v.field("resident_bytes", m.resident);
+  v.field("spilled_bytes", m.spilled);
+  v.field("held_term", m.held_term);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Register> m) {
+  list_fields(v, m.of);
+  v.field("name", m.name);
+  v.field("group", m.group);
+  v.field("priority", m.priority);
+  v.weight(m.weight);
+  v.field("memory_limit_bytes", m.memory_limit);
+  v.field("iterations_total", m.iterations_total);
+  v.field("iterations_done", m.iterations_done);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Unregister> m) {
+  list_fields(v, m.of);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Need> m) {
+  list_fields(v, m.of);
+  v.field("n", m.n);
+  v.field("need_bytes", m.bytes);
+  v.field("like_bytes", m.like);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Released> m) {
+  list_fields(v, m.of);
+  v.field("n", m.n);
+  v.field("released_bytes", m.bytes);
+  v.field("dropped_bytes", m.dropped);
+  v.field("spilled_bytes", m.spilled);
+  v.text("reason", m.reason);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Consumed> m) {
+  list_fields(v, m.of);
+  v.field("n", m.n);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Explain> m) {
+  list_fields(v, m.of);
+}
+
+template <typename V>
+void list_fields(V&, Ref<V, StatusRequest>) {}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Stop> m) {
+  v.field("force", m.force);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Welcome> m) {
+  v.field("protocol", m.protocol);
+  v.field("epoch", m.epoch);
+  list_fields(v, m.of);
+  v.field("capacity_bytes", m.capacity);
+  v.field("room_bytes", m.room);
+  v.text("spill_dir", m.spill_dir);
+  v.field("host_budget_bytes", m.host_budget);
+  v.field("memory_wait_ns", m.memory_wait);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Registered> m) {
+  list_fields(v, m.of);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Grant> m) {
+  list_fields(v, m.of);
+  v.field("n", m.n);
+  v.field("need_n", m.need_n);
+  v.field("room_bytes", m.room);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Revoke> m) {
+  list_fields(v, m.of);
+  v.field("n", m.n);
+  v.field("revoke_bytes", m.bytes);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Denied> m) {
+  list_fields(v, m.of);
+  v.field("n", m.n);
+  v.text("reason", m.reason);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Close> m) {
+  list_fields(v, m.of);
+  v.field("term", m.term);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Explained> m) {
+  list_fields(v, m.of);
+  v.text("text", m.text);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Refused> m) {
+  v.text("reason", m.reason);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, StatusReport> m) {
+  v.document("report", m.report);
+}
+
+// Whether a socket may carry this message.
+template <typename Visitor, typename T>
+concept HasFields = requires(Visitor& v, Ref<Visitor, T> message) { list_fields(v, message); };
+
+}  // namespace gpushare::wire::codec

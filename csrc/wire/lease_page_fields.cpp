@@ -1,0 +1,56 @@
+// The fields of the lease page other than the word: written once by the coordinator (the head), or
+// counted by the job and read here with suspicion.
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "csrc/wire/lease_page.h"
+
+namespace gpushare::wire {
+namespace {
+
+// relaxed: the fields are counters without an order among each other; those that must belong to a
+// transition are ordered by the release of its swap and the acquire of load().
+template <typename T>
+T read(const std::atomic<T>& field) {
+  return field.load(std::memory_order_relaxed);
+}
+
+std::int64_t clamped(const std::atomic<std::int64_t>& field) {
+  return std::clamp<std::int64_t>(read(field), 0, kMaxAmount);
+}
+
+}  // namespace
+
+Usage read_usage(const LeasePage& page) {
+  Usage usage;
+  // First, with acquire: what the job wrote before its last transition is then visible below.
+  usage.is_in_gap = load(page).state() == LeaseState::kOpenGap;
+  usage.iterations = std::min(read(page.iterations), std::uint64_t{kMaxAmount});
+  usage.optimizer_steps = std::min(read(page.optimizer_steps), std::uint64_t{kMaxAmount});
+  usage.busy = Nanos{clamped(page.busy_ns)};
+  usage.stall = Nanos{clamped(page.stall_ns)};
+  usage.changed_at = Nanos{clamped(page.changed_ns)};
+  usage.is_parked = read(page.is_parked) != 0;
+  usage.live = Bytes{clamped(page.live_bytes)};
+  usage.need = Bytes{clamped(page.need_bytes)};
+  usage.resident = Bytes{clamped(page.resident_bytes)};
+  usage.spilled = Bytes{clamped(page.spilled_bytes)};
+  return usage;
+}
+
+void initialise(LeasePage& page, std::uint64_t epoch, JobId job) {
+  // Plain stores: nobody else has the page yet; passing its descriptor on orders them.
+  page.magic = kPageMagic;
+  page.version = kProtocolVersion;
+  page.epoch = epoch;
+  page.job = job.value;
+}
+
+bool is_valid(const LeasePage& page) {
+  const auto is_zero = [](std::uint8_t byte) { return byte == 0; };
+  return page.magic == kPageMagic && page.version == kProtocolVersion && page.job != 0 &&
+         std::all_of(page.reserved0.begin(), page.reserved0.end(), is_zero);
+}
+
+}  // namespace gpushare::wire

@@ -1,0 +1,80 @@
+#include <string>
+#include <variant>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "csrc/wire/codec.h"
+
+#include "tests/cpp/wire/message_generators.h"
+
+namespace gpushare::wire {
+namespace {
+
+RC_GTEST_PROP(CodecRoundTrip, EveryMessageOfAJobComesBackEqual, ()) {
+  for (int kind = 0; kind < testing::kJobKinds; ++kind) {
+    const JobMessage sent = testing::draw_job_message(kind);
+    const std::string text = encode(sent);
+    RC_ASSERT(text.size() <= kMaxMessageBytes);
+    const Result<JobMessage> received = decode_from_job(text);
+    if (!received.has_value()) RC_FAIL(received.error().to_string());
+    RC_ASSERT(*received == sent);
+    RC_ASSERT(sent.index() == static_cast<std::size_t>(kind));
+  }
+}
+
+RC_GTEST_PROP(CodecRoundTrip, EveryMessageOfTheCoordinatorComesBackEqual, ()) {
+  for (int kind = 0; kind < testing::kCoordinatorKinds; ++kind) {
+    const CoordinatorMessage sent = testing::draw_coordinator_message(kind);
+    const std::string text = encode(sent);
+    RC_ASSERT(text.size() <= kMaxMessageBytes);
+    const Result<CoordinatorMessage> received = decode_from_coordinator(text);
+    if (!received.has_value()) RC_FAIL(received.error().to_string());
+    RC_ASSERT(*received == sent);
+    RC_ASSERT(sent.index() == static_cast<std::size_t>(kind));
+  }
+}
+
+TEST(CodecRoundTrip, TheGeneratorKnowsEveryAlternative) {
+  EXPECT_EQ(std::variant_size_v<CoordinatorMessage>,
+            static_cast<std::size_t>(testing::kCoordinatorKinds));
+  // Six more are read off the page or seen by the daemon.
+  EXPECT_EQ(std::variant_size_v<JobMessage>, static_cast<std::size_t>(testing::kJobKinds) + 6);
+}
+
+TEST(CodecRoundTrip, TheLongestTextsFitAMessageEvenWhenEscaped) {
+  const std::string name(kMaxNameBytes, '\x01');
+  const std::string prose(kMaxTextBytes, '\x01');
+  Hello hello;
+  hello.version = hello.of.device = hello.of.gang = name;
+  hello.command = prose;
+  const std::string text = encode(JobMessage(hello));
+  EXPECT_LE(text.size(), kMaxMessageBytes);
+  EXPECT_EQ(decode_from_job(text).value(), JobMessage(hello));
+}
+
+TEST(CodecRoundTrip, TextThatIsTooLongOrNoUtf8IsRepairedOnTheWay) {
+  Hello hello;
+  hello.command = "\xFF" + std::string(2 * kMaxTextBytes, 'x');
+  hello.of.gang = "a\xFE";
+  const auto received = decode_from_job(encode(JobMessage(hello)));
+  ASSERT_TRUE(received.has_value()) << received.error().to_string();
+  const auto& back = std::get<Hello>(*received);
+  EXPECT_EQ(back.command, "?" + std::string(kMaxTextBytes - 1, 'x'));
+  EXPECT_EQ(back.of.gang, "a?");
+}
+
+TEST(CodecRoundTrip, VersionAndTypeStandInFront) {
+  EXPECT_EQ(encode(JobMessage(Stop{true})), R"({"v":1,"type":"stop","force":true})");
+  const Need need{Address{JobId{7}, "cpu", "", 0, 1}, 3, mib(4), mib(64)};
+  EXPECT_EQ(encode(JobMessage(need)),
+            R"({"v":1,"type":"need","job":7,"device":"cpu","gang":"","rank":0,"ranks":1,)"
+            R"("n":3,"need_bytes":4194304,"like_bytes":67108864})");
+}
+
+TEST(CodecRoundTripDeathTest, WhatIsReadOffThePageIsNotEncoded) {
+  EXPECT_DEATH(static_cast<void>(encode(JobMessage(Wanted{}))), "a socket may not carry wanted");
+}
+
+}  // namespace
+}  // namespace gpushare::wire

@@ -1,0 +1,107 @@
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "csrc/wire/lease_page.h"
+
+#include "tests/cpp/wire/page_in_state.h"
+
+namespace gpushare::wire {
+namespace {
+
+using testing::PageInState;
+
+TEST(LeasePageFields, ZeroedMemoryIsAnIdlePageOfNobody) {
+  const LeasePage page{};
+  EXPECT_EQ(load(page), LeaseWord(Term{0}, LeaseState::kIdle, false));
+  EXPECT_EQ(read_usage(page), Usage{});
+  EXPECT_FALSE(is_valid(page));
+}
+
+TEST(LeasePageFields, InitialisedPageIsValidAndIdle) {
+  LeasePage page{};
+  initialise(page, 42, JobId{7});
+  EXPECT_TRUE(is_valid(page));
+  EXPECT_EQ(page.epoch, 42U);
+  EXPECT_EQ(page.job, 7U);
+  EXPECT_EQ(load(page), LeaseWord());
+}
+
+TEST(LeasePageFields, PageOfAnotherLayoutIsNotValid) {
+  LeasePage page{};
+  initialise(page, 42, JobId{7});
+  page.magic += 1;
+  EXPECT_FALSE(is_valid(page));
+  initialise(page, 42, JobId{7});
+  page.version = kProtocolVersion + 1;
+  EXPECT_FALSE(is_valid(page));
+  initialise(page, 42, JobId{0});
+  EXPECT_FALSE(is_valid(page));
+  initialise(page, 42, JobId{7});
+  page.reserved0[39] = 1;
+  EXPECT_FALSE(is_valid(page));
+}
+
+TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
+  PageInState gap(LeaseWord(Term{3}, LeaseState::kOpenGap, false));
+  LeasePage& page = gap.page;
+  page.iterations = 11;
+  page.optimizer_steps = 12;
+  page.busy_ns = 13;
+  page.stall_ns = 14;
+  page.changed_ns = 15;
+  page.is_parked = 1;
+  page.live_bytes = 16;
+  page.need_bytes = 17;
+  page.resident_bytes = 18;
+  page.spilled_bytes = 19;
+  const Usage expected{.iterations = 11,
+                       .optimizer_steps = 12,
+                       .busy = Nanos{13},
+                       .stall = Nanos{14},
+                       .changed_at = Nanos{15},
+                       .is_in_gap = true,
+                       .is_parked = true,
+                       .live = Bytes{16},
+                       .need = Bytes{17},
+                       .resident = Bytes{18},
+                       .spilled = Bytes{19}};
+  EXPECT_EQ(read_usage(page), expected);
+}
+
+TEST(LeasePageFields, OnlyTheGapIsTheGap) {
+  for (const LeaseState state : testing::kAllStates) {
+    PageInState start(LeaseWord(Term{3}, state, false));
+    EXPECT_EQ(read_usage(start.page).is_in_gap, state == LeaseState::kOpenGap);
+  }
+}
+
+TEST(LeasePageFields, NegativeCountersAreReadAsZero) {
+  LeasePage page{};
+  for (auto* field : {&page.busy_ns, &page.stall_ns, &page.changed_ns, &page.live_bytes,
+                      &page.need_bytes, &page.resident_bytes, &page.spilled_bytes}) {
+    *field = std::numeric_limits<std::int64_t>::min();
+  }
+  EXPECT_EQ(read_usage(page), Usage{});
+}
+
+TEST(LeasePageFields, ALyingPageCannotMakeSumsOverflow) {
+  std::vector<char> noise(sizeof(LeasePage), '\x7f');
+  LeasePage page{};
+  std::memcpy(static_cast<void*>(&page), noise.data(), noise.size());
+  const Usage usage = read_usage(page);
+  EXPECT_EQ(usage.iterations, static_cast<std::uint64_t>(kMaxAmount));
+  EXPECT_EQ(usage.optimizer_steps, static_cast<std::uint64_t>(kMaxAmount));
+  for (const Bytes bytes : {usage.live, usage.need, usage.resident, usage.spilled}) {
+    EXPECT_EQ(bytes.value(), kMaxAmount);
+  }
+  for (const Nanos time : {usage.busy, usage.stall, usage.changed_at}) {
+    EXPECT_EQ(time.value(), kMaxAmount);
+  }
+}
+
+}  // namespace
+}  // namespace gpushare::wire

@@ -1,0 +1,23 @@
+// A lease page whose word is already somewhere in the drawing, for tests.
+#pragma once
+
+#include <array>
+#include <atomic>
+
+#include "csrc/wire/lease_page.h"
+
+namespace gpushare::wire::testing {
+
+inline constexpr std::array kAllStates{LeaseState::kIdle, LeaseState::kWanted,
+                                       LeaseState::kOpenBusy, LeaseState::kOpenGap,
+                                       LeaseState::kClosing};
+
+struct PageInState {
+  explicit PageInState(LeaseWord word) {
+    initialise(page, 1, JobId{1});
+    page.word.store(word.bits(), std::memory_order_relaxed);
+  }
+  LeasePage page{};
+};
+
+}  // namespace gpushare::wire::testing
