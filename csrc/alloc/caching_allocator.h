@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "csrc/alloc/stats.h"
@@ -61,6 +62,8 @@ class CachingAllocator {
   // false: the address is not ours (nothing was done). pre: else it came from allocate and is live.
   bool free(void* address);
   [[nodiscard]] bool owns(const void* address) const;
+  // Base and size of the one reserved range that holds all segments.
+  [[nodiscard]] std::pair<std::byte*, Bytes> reserved_range() const;
 
   void set_room_source(RoomSource* source);
   // The room now; raises only, except through Residency::release and set_room.

@@ -6,11 +6,13 @@
 // A chunk without a live block is dropped; one with live blocks is spilled to the host slab. A
 // failure rolls the chunk back to where it was. Restore puts bytes back at the same addresses.
 //
-// threads: one thread at a time calls release, restore, open, close (the client's thread or the
-// gate's, kept apart by the caller's lock); allocator calls of other threads go on meanwhile.
+// threads: one thread at a time calls release and restore (the client's thread or the gate's, kept
+// apart by the caller's lock); allocator calls of other threads go on meanwhile. to_restore() and
+// totals() are for any thread.
 #pragma once
 
 #include "csrc/alloc/caching_allocator.h"
+#include "csrc/base/mutex.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/vm/host_slab.h"
@@ -47,10 +49,14 @@ class Residency {
   [[nodiscard]] ResidencyTotals totals() const;
 
  private:
+  void give_back_unneeded();
+  void add(const ResidencyTotals& more);
+
   CachingAllocator& allocator_;
   vm::HostSlab& slab_;
   vm::Mover& mover_;
-  ResidencyTotals totals_;
+  mutable Mutex totals_mu_;
+  ResidencyTotals totals_ GS_GUARDED_BY(totals_mu_);
 };
 
 }  // namespace gpushare::alloc

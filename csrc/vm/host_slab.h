@@ -3,6 +3,8 @@
 // Two kinds: RAM (a memfd, kept across switches) and a file in a folder (unlinked at once, so that
 // it is gone with the process; 0600). Slots are reused before the slab grows; space is checked
 // before bytes leave the device.
+//
+// threads: any; calls on one slot are kept apart by the caller.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +32,9 @@ class HostSlab {
   // `size` bytes between ordinary memory and a slot. pre: size <= kChunkBytes. errors: kIo.
   virtual Status write(SlotId slot, const std::byte* from, Bytes size) = 0;
   virtual Status read(SlotId slot, std::byte* to, Bytes size) = 0;
+  // Where a slot's bytes can be read and written directly, so that a copy needs no staging; null
+  // where they cannot (a file). Stays valid until the slot is given back.
+  [[nodiscard]] virtual std::byte* address_of(SlotId /*slot*/) { return nullptr; }
 
   virtual void set_budget(Bytes budget) = 0;
   [[nodiscard]] virtual Bytes used() const = 0;

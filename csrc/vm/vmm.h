@@ -57,6 +57,9 @@ class Vmm {
   // Between backed device memory and ordinary host memory. Synchronous: the mover calls these.
   virtual Status copy_out(const std::byte* device, std::byte* host, Bytes size) = 0;
   virtual Status copy_in(const std::byte* host, std::byte* device, Bytes size) = 0;
+  // Whether the CPU may read and write backed memory directly: a copy to a file then needs no
+  // staging.
+  [[nodiscard]] virtual bool is_host_accessible() const { return false; }
 
  private:
   friend class AddressRange;

@@ -1,0 +1,166 @@
+#include "csrc/alloc/allocator_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/base/check.h"
+
+namespace gpushare::alloc {
+namespace {
+
+// A refusal ends the asking; this many grants that others used up do too.
+constexpr int kMaxAsks = 16;
+
+// Room is asked for in advance too: a question costs two messages, and a growing job has many.
+Bytes like_for(Bytes lacking, Bytes backed) {
+  return lacking + std::clamp(backed / 8, mib(16), mib(256));
+}
+
+}  // namespace
+
+AllocatorCore::AllocatorCore(vm::Vmm& device,
+                             vm::AddressRange range,
+                             const AllocatorOptions& options)
+    : vmm(device),
+      books(options.initial_room),
+      range_(std::move(range)),
+      arenas_{Arena(Route::kPrivate, store_, books), Arena(Route::kOutside, store_, books)} {}
+
+Result<void*> AllocatorCore::allocate(Bytes size) {
+  GS_DCHECK(size > Bytes{}, "size {}", size.value());
+  if (size > range_.size()) return allocate_slowly(size);
+  {
+    MutexLock lock(mu);
+    SizePool& pool = arena(route).pool(size_class_of(size));
+    const SizePool::Candidate candidate = pool.find(block_size_of(size));
+    if (candidate.block != nullptr && candidate.num_missing == 0 && !is_forked_child) [[likely]] {
+      return carve(pool, candidate.block, size);
+    }
+  }
+  return allocate_slowly(size);
+}
+
+void* AllocatorCore::carve(SizePool& pool, Block* block, Bytes size) {
+  const Block* const live = pool.carve(block, block_size_of(size), size);
+  live_.insert(block);
+  GS_EXPENSIVE_CHECK(check_sometimes());
+  return live->address;
+}
+
+bool AllocatorCore::free(void* address) {
+  if (!range_.contains(address)) return false;
+  MutexLock lock(mu);
+  if (is_forked_child) return true;
+  Block* const block = live_.extract(address);
+  GS_CHECK(block != nullptr, "free of {}, where no block is live", fmt::ptr(address));
+  block->segment->pool()->put_back(block, unneeded_slots);
+  GS_EXPENSIVE_CHECK(check_sometimes());
+  return true;
+}
+
+Result<void*> AllocatorCore::allocate_slowly(Bytes size) {
+  for (int asks = 0;; ++asks) {
+    Bytes lacking;
+    Bytes like;
+    {
+      MutexLock lock(mu);
+      if (is_forked_child) {
+        return fail(StatusCode::kFailedPrecondition,
+                    "a forked child allocates from torch's default allocator");
+      }
+      const Attempt result = attempt(size);
+      if (result.address != nullptr) return result.address;
+      if (result.lacking <= Bytes{}) return out_of_memory(size, result.failure);
+      if (asks == 0) books.on_retry();
+      lacking = result.lacking;
+      like = like_for(lacking, books.backed());
+    }
+    Status asked = ask_for_room(lacking, like);
+    if (asked.ok() && asks + 1 < kMaxAsks) continue;
+    if (asked.ok()) asked = {StatusCode::kOutOfMemory, "others took the room that was granted"};
+    MutexLock lock(mu);
+    return out_of_memory(size, asked);
+  }
+}
+
+Status AllocatorCore::ask_for_room(Bytes lacking, Bytes like) {
+  RoomSource* source = nullptr;
+  Bytes room;
+  {
+    MutexLock lock(mu);
+    source = room_source;
+    room = books.room();
+  }
+  if (source != nullptr) return source->grow(lacking, like);
+  return {StatusCode::kOutOfMemory,
+          fmt::format("{} more than the limit of {}", to_string(lacking), to_string(room))};
+}
+
+AllocatorCore::Attempt AllocatorCore::attempt(Bytes size) {
+  if (size > range_.size()) {
+    return {nullptr, {}, {StatusCode::kOutOfMemory, "more than the reserved address space"}};
+  }
+  SizePool& pool = arena(route).pool(size_class_of(size));
+  const Bytes block_size = block_size_of(size);
+  SizePool::Candidate candidate = pool.find(block_size);
+  if (candidate.block == nullptr) {
+    if (Status added = add_segment(pool, block_size); !added.ok()) return {nullptr, {}, added};
+    candidate = pool.find(block_size);
+  }
+  return back_and_carve(pool, candidate, size);
+}
+
+AllocatorCore::Attempt AllocatorCore::back_and_carve(SizePool& pool,
+                                                     SizePool::Candidate candidate,
+                                                     Bytes size) {
+  Block* const block = candidate.block;
+  if (candidate.num_missing > 0) {
+    const ChunkRange range = block->segment->touched_by(block->address, block_size_of(size));
+    const Bytes lacking = make_room(chunks(candidate.num_missing), *block->segment, range);
+    if (lacking > Bytes{}) return {nullptr, lacking, {}};
+    if (Status backed = back_under(pool, block, range); !backed.ok()) {
+      return {nullptr, {}, backed};
+    }
+  }
+  return {carve(pool, block, size), {}, {}};
+}
+
+Status AllocatorCore::add_segment(SizePool& pool, Bytes block_size) {
+  // Only address space, so generous: one range can be cut and joined freely. A thirty-second part
+  // of it at most, so that a small reservation still holds segments of each kind.
+  const Bytes usual = pool.size_class() == SizeClass::kSmall ? gib(1) : gib(16);
+  const Bytes share = round_up(range_.size() / 32, vm::kChunkBytes);
+  const Bytes left = range_.size() - used_address_space_;
+  const Bytes needed = round_up(block_size, vm::kChunkBytes);
+  if (needed > left) {
+    return {StatusCode::kOutOfMemory,
+            fmt::format("{} of {} of reserved address space are in use",
+                        to_string(used_address_space_), to_string(range_.size()))};
+  }
+  const Bytes size = std::max(needed, std::min({usual, share, left}));
+  pool.add_segment(range_.base() + used_address_space_.to_size(), size);
+  used_address_space_ += size;
+  newest_pool_ = &pool;
+  return {};
+}
+
+void AllocatorCore::remove_unused_segment() {
+  if (newest_pool_ == nullptr) return;
+  const Bytes size = newest_pool_->segments().back()->size();
+  if (!newest_pool_->remove_newest_segment()) return;
+  used_address_space_ -= size;
+  newest_pool_ = nullptr;
+}
+
+tl::unexpected<Status> AllocatorCore::out_of_memory(Bytes size, const Status& reason) {
+  books.on_out_of_memory();
+  remove_unused_segment();
+  const Bytes live = books.live(Route::kPrivate) + books.live(Route::kOutside);
+  return fail(reason.code(),
+              fmt::format("allocate {}: {} backed, of these {} in use: {}", to_string(size),
+                          to_string(books.backed()), to_string(live), reason.message()));
+}
+
+}  // namespace gpushare::alloc

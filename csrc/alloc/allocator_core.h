@@ -1,0 +1,127 @@
+// The inside of CachingAllocator: everything its one lock covers.
+//
+// CachingAllocator is the face towards torch and forwards to it; Residency and its helpers, which
+// move memory, work on it directly. Functions that take the lock say GS_EXCLUDES, those that want
+// it held GS_REQUIRES. The lock is held while chunks are backed and dropped, since a candidate
+// block must not be taken meanwhile; never while bytes are copied or somebody is asked for room.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "csrc/alloc/arena.h"
+#include "csrc/alloc/block.h"
+#include "csrc/alloc/block_map.h"
+#include "csrc/alloc/books.h"
+#include "csrc/alloc/caching_allocator.h"
+#include "csrc/alloc/chunk.h"
+#include "csrc/alloc/segment.h"
+#include "csrc/base/mutex.h"
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/vm/vmm.h"
+
+namespace gpushare::alloc {
+
+// A chunk of a segment.
+struct ChunkRef {
+  Segment* segment = nullptr;
+  std::size_t index = 0;
+  [[nodiscard]] Chunk& chunk() const { return segment->chunk(index); }
+  [[nodiscard]] std::byte* address() const { return segment->address_of(index); }
+};
+
+// What drop_free_chunks() is to do, and did.
+struct DropRequest {
+  Bytes target;                           // stop when so much is dropped
+  bool lowers_room = false;               // room falls with the backed bytes
+  const Segment* kept_segment = nullptr;  // chunks to leave alone
+  ChunkRange kept = {};
+};
+struct DropOutcome {
+  Bytes dropped;
+  Status failure;  // why it stopped early
+};
+
+class AllocatorCore {
+ public:
+  AllocatorCore(vm::Vmm& device, vm::AddressRange range, const AllocatorOptions& options);
+
+  Result<void*> allocate(Bytes size) GS_EXCLUDES(mu);
+  bool free(void* address) GS_EXCLUDES(mu);
+  [[nodiscard]] const vm::AddressRange& range() const { return range_; }
+
+  // Gives up the backing of free chunks, in both arenas.
+  DropOutcome drop_free_chunks(const DropRequest& request) GS_REQUIRES(mu);
+  // Chunks of the private arena for which `wanted(chunk)`, highest address first in each pool.
+  template <typename Wanted>
+  std::vector<ChunkRef> private_chunks(Wanted wanted) GS_REQUIRES(mu);
+  // Asks the room source. errors: kOutOfMemory, also where there is nobody to ask.
+  Status ask_for_room(Bytes lacking, Bytes like) GS_EXCLUDES(mu);
+
+  void check_invariants() const GS_REQUIRES(mu);
+  // check_invariants() now and then: each time while there is little to walk.
+  void check_sometimes() GS_REQUIRES(mu);
+
+  vm::Vmm& vmm;
+  mutable Mutex mu;
+  Books books GS_GUARDED_BY(mu);
+  Route route GS_GUARDED_BY(mu) = Route::kPrivate;
+  RoomSource* room_source GS_GUARDED_BY(mu) = nullptr;
+  bool is_forked_child GS_GUARDED_BY(mu) = false;
+  // Slots of copies that nobody needs: their last live block died. Residency gives them back.
+  std::vector<vm::SlotId> unneeded_slots GS_GUARDED_BY(mu);
+
+  [[nodiscard]] Arena& arena(Route kind) GS_REQUIRES(mu) {
+    return arenas_[static_cast<std::size_t>(kind)];
+  }
+  [[nodiscard]] const Arena& arena(Route kind) const GS_REQUIRES(mu) {
+    return arenas_[static_cast<std::size_t>(kind)];
+  }
+
+ private:
+  // One try under the lock.
+  struct Attempt {
+    void* address = nullptr;
+    Bytes lacking;   // > 0: with so much more room it would have worked
+    Status failure;  // else, why it did not
+  };
+  Result<void*> allocate_slowly(Bytes size) GS_EXCLUDES(mu);
+  Attempt attempt(Bytes size) GS_REQUIRES(mu);
+  Attempt back_and_carve(SizePool& pool, SizePool::Candidate candidate, Bytes size) GS_REQUIRES(mu);
+  Bytes make_room(Bytes more, const Segment& segment, ChunkRange kept) GS_REQUIRES(mu);
+  Status back_under(SizePool& pool, Block* block, ChunkRange range) GS_REQUIRES(mu);
+  void* carve(SizePool& pool, Block* block, Bytes size) GS_REQUIRES(mu);
+  Status add_segment(SizePool& pool, Bytes block_size) GS_REQUIRES(mu);
+  // After a failure: a segment made for the request alone must not eat the address space.
+  void remove_unused_segment() GS_REQUIRES(mu);
+  tl::unexpected<Status> out_of_memory(Bytes size, const Status& reason) GS_REQUIRES(mu);
+  DropOutcome drop_from(SizePool& pool, Block* block, const DropRequest& request) GS_REQUIRES(mu);
+  void check_map() const GS_REQUIRES(mu);
+
+  const vm::AddressRange range_;
+  BlockStore store_ GS_GUARDED_BY(mu);
+  std::array<Arena, 2> arenas_ GS_GUARDED_BY(mu);  // by Route
+  BlockMap live_ GS_GUARDED_BY(mu);
+  Bytes used_address_space_ GS_GUARDED_BY(mu);  // segments lie below, nothing above
+  SizePool* newest_pool_ GS_GUARDED_BY(mu) = nullptr;
+  std::uint64_t num_checks_asked_ GS_GUARDED_BY(mu) = 0;
+};
+
+template <typename Wanted>
+std::vector<ChunkRef> AllocatorCore::private_chunks(Wanted wanted) {
+  std::vector<ChunkRef> found;
+  for (SizePool* pool : arena(Route::kPrivate).pools()) {
+    const auto& segments = pool->segments();
+    for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
+      for (std::size_t i = (*segment)->num_chunks_in_all(); i-- > 0;) {
+        if (wanted((*segment)->chunk(i))) found.push_back({segment->get(), i});
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace gpushare::alloc

@@ -1,0 +1,92 @@
+#include "csrc/alloc/books.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "csrc/alloc/size_pool.h"
+#include "csrc/base/check.h"
+
+namespace gpushare::alloc {
+namespace {
+
+template <typename Body>
+void for_each_stat(MemoryStats& stats, Body body) {
+  for (PooledStat* pooled :
+       {&stats.allocation, &stats.segment, &stats.inactive_split, &stats.allocated_bytes,
+        &stats.reserved_bytes, &stats.inactive_split_bytes, &stats.requested_bytes}) {
+    for (Stat* stat : {&pooled->all, &pooled->small_pool, &pooled->large_pool})
+      body(*stat);
+  }
+}
+
+void change_one(Stat& stat, std::int64_t difference) {
+  if (difference > 0) {
+    stat.increase(difference);
+  } else {
+    stat.decrease(-difference);
+  }
+}
+
+}  // namespace
+
+void Books::change(PooledStat& stat, SizeClass size_class, std::int64_t difference) {
+  change_one(stat.all, difference);
+  change_one(size_class == SizeClass::kSmall ? stat.small_pool : stat.large_pool, difference);
+}
+
+void Books::move(Segment& segment, Chunk& chunk, ChunkState to, bool keeps_backing) {
+  GS_CHECK(is_legal(chunk.state, to), "{} -> {}", name_of(chunk.state), name_of(to));
+  const Route arena = segment.pool()->arena();
+  const SizeClass size_class = segment.pool()->size_class();
+  const bool was_booked = chunk.is_booked;
+  const bool was_held = chunk.state != ChunkState::kUnbacked;
+  const bool was_spilled = chunk.is_spilled();
+  chunk.state = to;
+  chunk.is_booked = to == ChunkState::kSpilled ? keeps_backing : to != ChunkState::kUnbacked;
+
+  const int booked = int{chunk.is_booked} - int{was_booked};
+  const int held = int{to != ChunkState::kUnbacked} - int{was_held};
+  const int spilled = int{chunk.is_spilled()} - int{was_spilled};
+  if (held != 0) change(stats_.inactive_split_bytes, size_class, chunks(1).value() * held);
+  if (spilled != 0) {
+    spilled_ += chunks(1) * spilled;
+    segment.num_spilled += static_cast<std::size_t>(spilled);  // -1 wraps to a decrement
+  }
+  if (booked == 0) return;
+  const bool had_backing = segment.num_booked > 0;
+  segment.num_booked += static_cast<std::size_t>(booked);
+  if (had_backing != (segment.num_booked > 0)) change(stats_.segment, size_class, booked);
+  change(stats_.reserved_bytes, size_class, chunks(1).value() * booked);
+  backed_[index_of(arena)] += chunks(1) * booked;
+  if (arena == Route::kPrivate) {
+    peak_private_backed_ = std::max(peak_private_backed_, backed(arena));
+  }
+}
+
+MemoryStats Books::stats() const {
+  MemoryStats stats = stats_;
+  stats.active = stats.allocation;
+  stats.active_bytes = stats.allocated_bytes;
+  stats.room = room_;
+  stats.outside_bytes = backed(Route::kOutside);
+  stats.spilled_bytes = spilled_;
+  stats.live_private_bytes = live(Route::kPrivate);
+  return stats;
+}
+
+void Books::reset_peak_stats() {
+  for_each_stat(stats_, [](Stat& stat) { stat.peak = stat.current; });
+}
+
+void Books::reset_accumulated_stats() {
+  for_each_stat(stats_, [](Stat& stat) { stat.allocated = stat.freed = 0; });
+  stats_.num_ooms = 0;
+  stats_.num_alloc_retries = 0;
+}
+
+Bytes Books::take_peak_backed() {
+  return std::exchange(peak_private_backed_, backed(Route::kPrivate));
+}
+
+}  // namespace gpushare::alloc

@@ -1,0 +1,93 @@
+// The books: what is backed, spilled and handed out, against the room.
+//
+// Every change of a chunk's state goes through move(), every block handed out or taken back through
+// on_allocate() and on_free(); so the figures are exact by construction and cost a few additions.
+//
+// threads: none; the allocator's lock covers it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "csrc/alloc/caching_allocator.h"
+#include "csrc/alloc/chunk.h"
+#include "csrc/alloc/segment.h"
+#include "csrc/alloc/size_class.h"
+#include "csrc/alloc/stats.h"
+#include "csrc/base/units.h"
+
+namespace gpushare::alloc {
+
+class Books {
+ public:
+  explicit Books(Bytes room) : room_(room) {}
+
+  // Moves a chunk along the drawing of chunk.h. Backing is counted in all states but kUnbacked and
+  // kSpilled, and in kSpilled only where `keeps_backing`.
+  void move(Segment& segment, Chunk& chunk, ChunkState to, bool keeps_backing = false);
+
+  void on_allocate(Route arena, SizeClass size_class, Bytes size, Bytes requested) {
+    ++stats_.num_operations;
+    live_[index_of(arena)] += size;
+    for_both(size_class, [&](auto member) {
+      member(stats_.allocation).increase(1);
+      member(stats_.allocated_bytes).increase(size.value());
+      member(stats_.requested_bytes).increase(requested.value());
+      member(stats_.inactive_split_bytes).decrease(size.value());
+    });
+  }
+  void on_free(Route arena, SizeClass size_class, Bytes size, Bytes requested) {
+    ++stats_.num_operations;
+    live_[index_of(arena)] -= size;
+    for_both(size_class, [&](auto member) {
+      member(stats_.allocation).decrease(1);
+      member(stats_.allocated_bytes).decrease(size.value());
+      member(stats_.requested_bytes).decrease(requested.value());
+      member(stats_.inactive_split_bytes).increase(size.value());
+    });
+  }
+  // The number of free blocks beside others has changed by `difference`.
+  void on_split(SizeClass size_class, int difference) {
+    if (difference == 0) return;
+    change(stats_.inactive_split, size_class, difference);
+  }
+  void on_out_of_memory() { ++stats_.num_ooms; }
+  void on_retry() { ++stats_.num_alloc_retries; }
+
+  [[nodiscard]] Bytes room() const { return room_; }
+  void set_room(Bytes room) { room_ = room; }
+  [[nodiscard]] Bytes backed() const { return backed_[0] + backed_[1]; }
+  [[nodiscard]] Bytes backed(Route arena) const { return backed_[index_of(arena)]; }
+  [[nodiscard]] Bytes live(Route arena) const { return live_[index_of(arena)]; }
+  // How many bytes are lacking to back `more`; not positive if there is room.
+  [[nodiscard]] Bytes lacking(Bytes more) const { return backed() + more - room_; }
+
+  [[nodiscard]] MemoryStats stats() const;
+  void reset_peak_stats();
+  void reset_accumulated_stats();
+  Bytes take_peak_backed();
+
+ private:
+  static std::size_t index_of(Route arena) { return static_cast<std::size_t>(arena); }
+  static void change(PooledStat& stat, SizeClass size_class, std::int64_t difference);
+
+  // Runs `body` for the figure of all memory and for that of the size class.
+  template <typename Body>
+  static void for_both(SizeClass size_class, Body body) {
+    body([](PooledStat& stat) -> Stat& { return stat.all; });
+    if (size_class == SizeClass::kSmall) {
+      body([](PooledStat& stat) -> Stat& { return stat.small_pool; });
+    } else {
+      body([](PooledStat& stat) -> Stat& { return stat.large_pool; });
+    }
+  }
+
+  Bytes room_;
+  std::array<Bytes, 2> backed_, live_;  // by Route
+  Bytes spilled_;
+  Bytes peak_private_backed_;
+  // `active` is not kept: a block in use is one handed out. It is filled in by stats().
+  MemoryStats stats_;
+};
+
+}  // namespace gpushare::alloc

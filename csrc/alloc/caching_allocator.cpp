@@ -1,0 +1,141 @@
+#include "csrc/alloc/caching_allocator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "csrc/alloc/caching_allocator_impl.h"
+#include "csrc/base/check.h"
+
+namespace gpushare::alloc {
+
+CachingAllocator::CachingAllocator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+CachingAllocator::~CachingAllocator() = default;
+
+Result<std::unique_ptr<CachingAllocator>> CachingAllocator::create(
+    vm::Vmm& vmm, const AllocatorOptions& options) {
+  const Bytes size = round_up(options.address_space, vm::kChunkBytes);
+  if (size <= Bytes{}) {
+    return fail(StatusCode::kInvalidArgument,
+                "an address space of " + to_string(options.address_space));
+  }
+  Result<vm::AddressRange> range = vmm.reserve(size);
+  if (!range) return fail(std::move(range.error()));
+  auto impl = std::make_unique<Impl>(vmm, std::move(*range), options);
+  return std::unique_ptr<CachingAllocator>(new CachingAllocator(std::move(impl)));
+}
+
+Result<void*> CachingAllocator::allocate(Bytes size) { return impl_->core.allocate(size); }
+
+bool CachingAllocator::free(void* address) { return impl_->core.free(address); }
+
+bool CachingAllocator::owns(const void* address) const {
+  return impl_->core.range().contains(address);
+}
+
+std::pair<std::byte*, Bytes> CachingAllocator::reserved_range() const {
+  return {impl_->core.range().base(), impl_->core.range().size()};
+}
+
+void CachingAllocator::set_room_source(RoomSource* source) {
+  AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  core.room_source = source;
+}
+
+void CachingAllocator::raise_room(Bytes room) {
+  AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  core.books.set_room(std::max(core.books.room(), room));
+}
+
+void CachingAllocator::set_room(Bytes room) {
+  AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  core.books.set_room(room);
+}
+
+Bytes CachingAllocator::room() const {
+  const AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  return core.books.room();
+}
+
+Bytes CachingAllocator::backed() const {
+  const AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  return core.books.backed();
+}
+
+void CachingAllocator::set_route(Route route) {
+  AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  core.route = route;
+}
+
+Route CachingAllocator::route() const {
+  const AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  return core.route;
+}
+
+Bytes CachingAllocator::empty_cache() {
+  AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  if (core.is_forked_child) return Bytes{};
+  const Bytes dropped = core.drop_free_chunks({.target = core.books.backed()}).dropped;
+  GS_EXPENSIVE_CHECK(core.check_invariants());
+  return dropped;
+}
+
+MemoryStats CachingAllocator::stats() const {
+  const AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  return core.books.stats();
+}
+
+void CachingAllocator::reset_peak_stats() {
+  AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  core.books.reset_peak_stats();
+}
+
+void CachingAllocator::reset_accumulated_stats() {
+  AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  core.books.reset_accumulated_stats();
+}
+
+std::vector<SegmentInfo> CachingAllocator::snapshot() const {
+  const AllocatorCore& core = impl_->core;
+  std::vector<SegmentInfo> segments;
+  MutexLock lock(core.mu);
+  core.arena(Route::kPrivate).append_snapshot(segments);
+  core.arena(Route::kOutside).append_snapshot(segments);
+  return segments;
+}
+
+Bytes CachingAllocator::take_peak_backed() {
+  AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  return core.books.take_peak_backed();
+}
+
+// The lock is taken in one function and let go in two others: more than the analysis follows.
+void CachingAllocator::before_fork() GS_NO_THREAD_SAFETY_ANALYSIS { impl_->core.mu.lock(); }
+
+void CachingAllocator::after_fork_in_parent() GS_NO_THREAD_SAFETY_ANALYSIS {
+  impl_->core.mu.unlock();
+}
+
+void CachingAllocator::after_fork_in_child() GS_NO_THREAD_SAFETY_ANALYSIS {
+  impl_->core.is_forked_child = true;
+  impl_->core.mu.unlock();
+}
+
+void CachingAllocator::check_invariants() const {
+  const AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  core.check_invariants();
+}
+
+}  // namespace gpushare::alloc

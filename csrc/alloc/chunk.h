@@ -1,0 +1,57 @@
+// The record of one chunk: where its bytes are, and whether a live block needs them.
+//
+//   kResident --spill--> kSpilling --copied--> kSpilled        kResident --drop--> kUnbacked
+//   kSpilled --restore--> kRestoring --copied--> kResident     kUnbacked --back--> kResident
+//
+// A failed copy leads back to where it came from. A chunk whose last live block dies while it is
+// kSpilled becomes kUnbacked, without a copy; one in kSpilling or kRestoring ends there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "csrc/vm/host_slab.h"
+#include "csrc/vm/vmm.h"
+
+namespace gpushare::alloc {
+
+enum class ChunkState : std::uint8_t { kUnbacked, kResident, kSpilling, kSpilled, kRestoring };
+
+// "kResident" and so on.
+const char* name_of(ChunkState state);
+[[nodiscard]] bool is_legal(ChunkState from, ChunkState to);
+
+struct Chunk {
+  ChunkState state = ChunkState::kUnbacked;
+  // Counted in backed bytes. Invariant: exactly while kResident, kSpilling or kRestoring; and in
+  // kSpilled, if a failed restore could not take the backing away again.
+  bool is_booked = false;
+  // Live blocks that overlap it. Invariant: > 0 in kSpilled, 0 in kUnbacked.
+  std::uint32_t num_live = 0;
+  vm::SlotId slot;  // its copy, in kSpilled and kRestoring
+
+  [[nodiscard]] bool is_spilled() const {
+    return state == ChunkState::kSpilled || state == ChunkState::kRestoring;
+  }
+};
+
+inline constexpr std::size_t kChunkSize = vm::kChunkBytes.to_size();
+
+// Bytes of so many chunks.
+constexpr Bytes chunks(std::size_t count) {
+  return vm::kChunkBytes * static_cast<std::int64_t>(count);
+}
+// Chunks that hold so many bytes. pre: bytes >= 0.
+constexpr std::size_t num_chunks(Bytes bytes) {
+  return (bytes.to_size() + kChunkSize - 1) / kChunkSize;
+}
+
+// Neighbouring chunks of a segment: numbers first to last - 1.
+struct ChunkRange {
+  std::size_t first = 0;
+  std::size_t last = 0;
+  [[nodiscard]] bool contains(std::size_t index) const { return index >= first && index < last; }
+  [[nodiscard]] std::size_t size() const { return last > first ? last - first : 0; }
+};
+
+}  // namespace gpushare::alloc

@@ -1,0 +1,104 @@
+#include "csrc/alloc/residency.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/alloc/caching_allocator_impl.h"
+#include "csrc/alloc/restore.h"
+#include "csrc/alloc/spill.h"
+#include "csrc/base/check.h"
+
+namespace gpushare::alloc {
+
+Residency::Residency(CachingAllocator& allocator, vm::HostSlab& slab, vm::Mover& mover)
+    : allocator_(allocator), slab_(slab), mover_(mover) {}
+
+ReleaseOutcome Residency::release(Bytes bytes, bool may_spill) {
+  give_back_unneeded();
+  AllocatorCore& core = allocator_.impl_->core;
+  ReleaseOutcome outcome;
+  {
+    MutexLock lock(core.mu);
+    const Bytes unused =
+        std::clamp(core.books.room() - core.books.backed(), Bytes{}, std::max(Bytes{}, bytes));
+    core.books.set_room(core.books.room() - unused);
+    const DropOutcome dropped =
+        core.drop_free_chunks({.target = bytes - unused, .lowers_room = true});
+    outcome.dropped = dropped.dropped;
+    outcome.released = unused + dropped.dropped;
+    if (!dropped.failure.ok()) outcome.reason = dropped.failure.to_string();
+    GS_EXPENSIVE_CHECK(core.check_invariants());
+  }
+  const Bytes missing = bytes - outcome.released;
+  if (missing > Bytes{} && outcome.reason.empty()) {
+    if (may_spill) {
+      Spill spill(core, slab_, mover_);
+      const Spill::Outcome spilled = spill.run(num_chunks(missing));
+      outcome.spilled = spilled.spilled;
+      outcome.released += spilled.spilled;
+      if (!spilled.failure.ok()) outcome.reason = spilled.failure.to_string();
+    } else {
+      outcome.reason = "not parked: live memory cannot be spilled";
+    }
+  }
+  if (outcome.released >= bytes) outcome.reason.clear();
+  if (outcome.released < bytes && outcome.reason.empty()) {
+    outcome.reason = "no more private memory is resident";
+  }
+  give_back_unneeded();
+  add({outcome.dropped, outcome.spilled, Bytes{}});
+  return outcome;
+}
+
+Bytes Residency::to_restore() const {
+  const AllocatorCore& core = allocator_.impl_->core;
+  MutexLock lock(core.mu);
+  Bytes total;
+  for (const SizePool* pool : core.arena(Route::kPrivate).pools()) {
+    for (const auto& segment : pool->segments()) {
+      if (segment->num_spilled == 0) continue;
+      for (std::size_t i = 0; i < segment->num_chunks_in_all(); ++i) {
+        const Chunk& chunk = segment->chunk(i);
+        if (chunk.state == ChunkState::kSpilled && !chunk.is_booked) total += chunks(1);
+      }
+    }
+  }
+  return total;
+}
+
+Status Residency::restore() {
+  give_back_unneeded();
+  Restore restore(allocator_.impl_->core, slab_, mover_);
+  Status status = restore.run();
+  give_back_unneeded();
+  add({Bytes{}, Bytes{}, restore.restored()});
+  return status;
+}
+
+ResidencyTotals Residency::totals() const {
+  MutexLock lock(totals_mu_);
+  return totals_;
+}
+
+void Residency::give_back_unneeded() {
+  AllocatorCore& core = allocator_.impl_->core;
+  std::vector<vm::SlotId> slots;
+  {
+    MutexLock lock(core.mu);
+    slots.swap(core.unneeded_slots);
+  }
+  for (const vm::SlotId slot : slots)
+    slab_.give_back(slot);
+}
+
+void Residency::add(const ResidencyTotals& more) {
+  MutexLock lock(totals_mu_);
+  totals_.dropped += more.dropped;
+  totals_.spilled += more.spilled;
+  totals_.restored += more.restored;
+}
+
+}  // namespace gpushare::alloc

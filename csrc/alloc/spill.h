@@ -1,0 +1,61 @@
+// One spill: live chunks of the private arena leave the device for the host tier.
+//
+// Copies run on the mover, in batches of neighbouring chunks; while one batch is copied, the one
+// before it is unbacked, a run in one call. The first failure (host tier full, a copy, the device)
+// ends it: what is under way is finished, the rest stays resident.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "csrc/alloc/allocator_core.h"
+#include "csrc/alloc/chunk_copier.h"
+#include "csrc/base/status.h"
+#include "csrc/vm/host_slab.h"
+#include "csrc/vm/mover.h"
+
+namespace gpushare::alloc {
+
+class Spill {
+ public:
+  // All must outlive it.
+  Spill(AllocatorCore& core, vm::HostSlab& slab, vm::Mover& mover)
+      : core_(core), slab_(slab), mover_(mover), copier_(core.vmm, slab) {}
+
+  struct Outcome {
+    Bytes spilled;  // room and backed bytes are lower by this
+    Status failure;
+  };
+  // Spills `count` chunks, or fewer if there are not so many or something fails.
+  // pre: no thread of the job uses private memory.
+  Outcome run(std::size_t count);
+
+ private:
+  struct Item {
+    ChunkRef at;
+    vm::SlotId slot;
+    vm::Ticket ticket;
+    bool is_copied = false;
+  };
+  using Batch = std::vector<Item>;
+
+  void choose(std::size_t count);
+  Batch submit_batch();
+  void finish(Batch batch);
+  // Unbacks neighbouring chunks that are copied, and books it.
+  void leave(const Batch& run);
+  void roll_back(const std::vector<ChunkRef>& stayed);
+  void note(Status failure);
+
+  AllocatorCore& core_;
+  vm::HostSlab& slab_;
+  vm::Mover& mover_;
+  ChunkCopier copier_;
+  std::deque<ChunkRef> chosen_;   // kSpilling, not submitted yet
+  std::vector<ChunkRef> stayed_;  // kSpilling, to be rolled back
+  Outcome outcome_;
+};
+
+}  // namespace gpushare::alloc

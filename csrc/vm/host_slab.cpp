@@ -1,0 +1,12 @@
+#include "csrc/vm/host_slab.h"
+
+#include "csrc/vm/file_slab.h"
+#include "csrc/vm/ram_slab.h"
+
+namespace gpushare::vm {
+
+Result<std::unique_ptr<HostSlab>> make_host_slab(const std::string& folder, Bytes budget) {
+  return folder.empty() ? RamSlab::create(budget) : FileSlab::create(folder, budget);
+}
+
+}  // namespace gpushare::vm

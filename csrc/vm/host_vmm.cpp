@@ -1,0 +1,101 @@
+#include "csrc/vm/host_vmm.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "csrc/base/check.h"
+#include "csrc/base/log.h"
+#include "csrc/vm/populate.h"
+
+namespace gpushare::vm {
+namespace {
+
+void check_whole_chunks(const std::byte* address, Bytes size) {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  GS_CHECK(number % kChunkBytes.to_size() == 0, "address {}", fmt::ptr(address));
+  GS_CHECK(size > Bytes{} && size.value() % kChunkBytes.value() == 0, "size {}", size.value());
+}
+
+std::string describe(const char* verb, const std::byte* address, Bytes size) {
+  return fmt::format("{} {} at {}", verb, to_string(size), fmt::ptr(address));
+}
+
+// ENOMEM of mprotect is mostly the limit on the number of mappings (vm.max_map_count).
+Status protect_status(const std::string& what) {
+  const bool is_no_memory = errno == ENOMEM;
+  Status status = errno_status(what);
+  if (!is_no_memory) return status;
+  return {StatusCode::kOutOfMemory, status.message() + " (memory, or vm.max_map_count reached)"};
+}
+
+}  // namespace
+
+Result<AddressRange> HostVmm::reserve(Bytes size) {
+  check_whole_chunks(nullptr, size);
+  // One chunk more than asked, to cut an aligned range out of it.
+  const std::size_t length = (size + kChunkBytes).to_size();
+  void* const mapped =
+      ::mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) {
+    Status status = errno_status(fmt::format("reserve {} of address space", to_string(size)));
+    return fail(StatusCode::kOutOfMemory, status.message());
+  }
+  auto* const start = static_cast<std::byte*>(mapped);
+  const std::size_t chunk = kChunkBytes.to_size();
+  const std::size_t before = (chunk - reinterpret_cast<std::uintptr_t>(start) % chunk) % chunk;
+  const std::size_t after = chunk - before;
+  if (before > 0) GS_CHECK(::munmap(start, before) == 0, "errno {}", errno);
+  GS_CHECK(::munmap(start + before + size.to_size(), after) == 0, "errno {}", errno);
+  return AddressRange(this, start + before, size);
+}
+
+Status HostVmm::back(std::byte* address, Bytes size) {
+  check_whole_chunks(address, size);
+  if (::mprotect(address, size.to_size(), PROT_READ | PROT_WRITE) != 0) {
+    return protect_status(describe("back", address, size));
+  }
+  // A kernel without transparent huge pages says EINVAL; small pages serve as well, only slower.
+  static_cast<void>(::madvise(address, size.to_size(), MADV_HUGEPAGE));
+  Status populated = populate_now(address, size);
+  if (populated.ok()) return {};
+  if (Status undone = unback(address, size); !undone.ok()) {
+    log::error("after a failed backing: {}", undone.to_string());
+  }
+  return {populated.code(), fmt::format("back {}: {}", to_string(size), populated.message())};
+}
+
+Status HostVmm::unback(std::byte* address, Bytes size) {
+  check_whole_chunks(address, size);
+  // Access is taken away first: it is what can fail, and then nothing is lost yet.
+  if (::mprotect(address, size.to_size(), PROT_NONE) != 0) {
+    return protect_status(describe("unback", address, size));
+  }
+  if (::madvise(address, size.to_size(), MADV_DONTNEED) == 0) return {};
+  Status failed = errno_status(describe("unback", address, size));  // EINVAL: locked by mlockall
+  if (::mprotect(address, size.to_size(), PROT_READ | PROT_WRITE) != 0) {
+    log::error("{}", errno_status(describe("give access again to", address, size)).to_string());
+  }
+  return failed;
+}
+
+Status HostVmm::copy_out(const std::byte* device, std::byte* host, Bytes size) {
+  std::memcpy(host, device, size.to_size());
+  return {};
+}
+
+Status HostVmm::copy_in(const std::byte* host, std::byte* device, Bytes size) {
+  std::memcpy(device, host, size.to_size());
+  return {};
+}
+
+void HostVmm::unreserve(std::byte* base, Bytes size) {
+  GS_CHECK(::munmap(base, size.to_size()) == 0, "errno {}", errno);
+}
+
+}  // namespace gpushare::vm

@@ -1,0 +1,139 @@
+#include "csrc/vm/mover.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <deque>
+#include <system_error>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "csrc/base/check.h"
+#include "csrc/base/log.h"
+#include "csrc/base/mutex.h"
+#include "csrc/base/process_exit.h"
+
+namespace gpushare::vm {
+namespace {
+
+// Starts a thread that takes no signal: handlers belong to the user's threads. Not joinable: no
+// thread could be started.
+template <typename Body>
+std::thread start_quiet_thread(Body body) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread;
+  try {
+    thread = std::thread(std::move(body));
+  } catch (const std::system_error& error) {
+    log::warn("mover: no thread ({}); copies are done by their caller", error.what());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace
+
+class Mover::Impl {
+ public:
+  Ticket submit(std::function<Status()> copy) GS_EXCLUDES(mu_) {
+    MutexLock lock(mu_);
+    const std::uint64_t number = ++submitted_;
+    if (!thread_.joinable()) {
+      // Here rather than in the constructor: the handler of a static mover's destructor is
+      // registered after its construction, and what is registered last runs first.
+      watch_process_exit();
+      thread_ = start_quiet_thread([this] { run(); });
+    }
+    if (!thread_.joinable()) {
+      results_[number] = copy();
+      done_ = number;
+      return {number};
+    }
+    queue_.push_back(std::move(copy));
+    work_.notify_one();
+    return {number};
+  }
+
+  Status wait(Ticket ticket) GS_EXCLUDES(mu_) {
+    MutexLock lock(mu_);
+    while (done_ < ticket.value)
+      finished_.wait(mu_);
+    const auto found = results_.find(ticket.value);
+    GS_CHECK(found != results_.end(), "ticket {} was waited for already", ticket.value);
+    Status result = std::move(found->second);
+    results_.erase(found);
+    return result;
+  }
+
+  // Carries out what is queued, then ends the thread.
+  void stop() GS_EXCLUDES(mu_) {
+    {
+      MutexLock lock(mu_);
+      is_stopping_ = true;
+      work_.notify_one();
+    }
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // In a forked child the thread does not exist, and a lock it held stays held.
+  [[nodiscard]] bool is_of_this_process() const { return owner_ == ::getpid(); }
+
+ private:
+  void run() GS_EXCLUDES(mu_) {
+    mu_.lock();
+    while (true) {
+      while (queue_.empty() && !is_stopping_)
+        work_.wait(mu_);
+      if (queue_.empty()) break;
+      const std::function<Status()> copy = std::move(queue_.front());
+      queue_.pop_front();
+      mu_.unlock();
+      Status result = copy();
+      mu_.lock();
+      results_[++done_] = std::move(result);
+      finished_.notify_all();
+    }
+    mu_.unlock();
+  }
+
+  const pid_t owner_ = ::getpid();
+  Mutex mu_;
+  CondVar work_, finished_;
+  std::deque<std::function<Status()>> queue_ GS_GUARDED_BY(mu_);
+  std::unordered_map<std::uint64_t, Status> results_ GS_GUARDED_BY(mu_);
+  // Invariant: done_ <= submitted_; submitted_ - done_ copies are queued or running.
+  std::uint64_t submitted_ GS_GUARDED_BY(mu_) = 0, done_ GS_GUARDED_BY(mu_) = 0;
+  bool is_stopping_ GS_GUARDED_BY(mu_) = false;
+  // Started under mu_ by submit(); joined by stop().
+  std::thread thread_;
+};
+
+Mover::Mover() : impl_(std::make_unique<Impl>()) {}
+
+Mover::~Mover() {
+  if (impl_->is_of_this_process() && !process_is_exiting()) {
+    impl_->stop();
+    return;
+  }
+  // Left as it is, on purpose: at exit the thread may be inside a copy and must find its queue
+  // until the process is gone; in a child there is nothing that could be joined.
+  static_cast<void>(impl_.release());
+}
+
+Ticket Mover::submit(std::function<Status()> copy) { return impl_->submit(std::move(copy)); }
+
+Status Mover::wait(Ticket ticket) { return impl_->wait(ticket); }
+
+void Mover::after_fork_in_child() {
+  // The thread stayed in the parent, and may have held the lock: nothing of it can be used or
+  // destroyed here.
+  static_cast<void>(impl_.release());
+  impl_ = std::make_unique<Impl>();
+}
+
+}  // namespace gpushare::vm

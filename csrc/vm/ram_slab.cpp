@@ -1,0 +1,102 @@
+#include "csrc/vm/ram_slab.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/base/check.h"
+#include "csrc/vm/populate.h"
+
+namespace gpushare::vm {
+namespace {
+constexpr std::size_t kSlotsPerExtent = 32;  // 64 MiB of address space at a time
+constexpr Bytes kExtentBytes = kChunkBytes * static_cast<std::int64_t>(kSlotsPerExtent);
+}  // namespace
+
+Result<std::unique_ptr<HostSlab>> RamSlab::create(Bytes budget) {
+  UniqueFd fd(::memfd_create("gpushare-host-slab", MFD_CLOEXEC));
+  if (!fd.is_valid()) return fail(errno_status("memfd_create for the host tier"));
+  return std::unique_ptr<HostSlab>(new RamSlab(std::move(fd), budget));
+}
+
+RamSlab::~RamSlab() {
+  MutexLock lock(mu_);
+  for (std::byte* extent : extents_)
+    ::munmap(extent, kExtentBytes.to_size());
+}
+
+Status RamSlab::grow() {
+  const auto length = static_cast<off_t>((extents_.size() + 1) * kExtentBytes.to_size());
+  if (::ftruncate(fd_.get(), length) != 0) return errno_status("grow the host tier's memfd");
+  void* const extent =
+      ::mmap(nullptr, kExtentBytes.to_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(),
+             static_cast<off_t>(extents_.size() * kExtentBytes.to_size()));
+  if (extent == MAP_FAILED) return errno_status("map the host tier's memfd");
+  extents_.push_back(static_cast<std::byte*>(extent));
+  return {};
+}
+
+Result<SlotId> RamSlab::take() {
+  MutexLock lock(mu_);
+  if (!slots_.has_room()) {
+    return fail(StatusCode::kHostTierFull,
+                fmt::format("host tier in RAM: {} used of {}", to_string(slots_.used()),
+                            to_string(slots_.budget())));
+  }
+  if (const auto slot = slots_.reuse()) return *slot;
+  const SlotId slot = slots_.next_new();
+  if (slot.value / kSlotsPerExtent >= extents_.size()) {
+    if (Status grown = grow(); !grown.ok()) return fail(std::move(grown));
+  }
+  if (Status populated = populate_now(locate(slot), kChunkBytes); !populated.ok()) {
+    return fail(StatusCode::kHostTierFull,
+                fmt::format("host tier in RAM, {} used of {}: {}", to_string(slots_.used()),
+                            to_string(slots_.budget()), populated.message()));
+  }
+  return slots_.make_slot();
+}
+
+void RamSlab::give_back(SlotId slot) {
+  MutexLock lock(mu_);
+  slots_.give_back(slot);
+}
+
+std::byte* RamSlab::locate(SlotId slot) const {
+  return extents_[slot.value / kSlotsPerExtent] +
+         slot.value % kSlotsPerExtent * kChunkBytes.to_size();
+}
+
+std::byte* RamSlab::address_of(SlotId slot) {
+  MutexLock lock(mu_);
+  slots_.check_taken(slot);
+  return locate(slot);
+}
+
+Status RamSlab::write(SlotId slot, const std::byte* from, Bytes size) {
+  GS_CHECK(size <= kChunkBytes, "size {}", size.value());
+  std::memcpy(address_of(slot), from, size.to_size());
+  return {};
+}
+
+Status RamSlab::read(SlotId slot, std::byte* to, Bytes size) {
+  GS_CHECK(size <= kChunkBytes, "size {}", size.value());
+  std::memcpy(to, address_of(slot), size.to_size());
+  return {};
+}
+
+void RamSlab::set_budget(Bytes budget) {
+  MutexLock lock(mu_);
+  slots_.set_budget(budget);
+}
+
+Bytes RamSlab::used() const {
+  MutexLock lock(mu_);
+  return slots_.used();
+}
+
+}  // namespace gpushare::vm

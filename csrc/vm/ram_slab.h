@@ -1,0 +1,45 @@
+// The host tier in RAM: a memfd, mapped, grown by extents, its pages kept across switches.
+//
+// Mapped rather than written with pwrite, which took 1.7 times as long for 2 MiB. Pages are
+// populated when a slot is first taken, so that lack of memory is met before bytes leave the
+// device. A forked child shares the mapping, but never looks at it: shared pages are not copied.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "csrc/base/mutex.h"
+#include "csrc/base/status.h"
+#include "csrc/base/unique_fd.h"
+#include "csrc/vm/host_slab.h"
+#include "csrc/vm/slot_table.h"
+
+namespace gpushare::vm {
+
+class RamSlab final : public HostSlab {
+ public:
+  static Result<std::unique_ptr<HostSlab>> create(Bytes budget);
+  ~RamSlab() override;
+  RamSlab(const RamSlab&) = delete;
+  RamSlab& operator=(const RamSlab&) = delete;
+
+  Result<SlotId> take() override;
+  void give_back(SlotId slot) override;
+  Status write(SlotId slot, const std::byte* from, Bytes size) override;
+  Status read(SlotId slot, std::byte* to, Bytes size) override;
+  [[nodiscard]] std::byte* address_of(SlotId slot) override;
+  void set_budget(Bytes budget) override;
+  [[nodiscard]] Bytes used() const override;
+
+ private:
+  RamSlab(UniqueFd fd, Bytes budget) : fd_(std::move(fd)), slots_(budget) {}
+  Status grow() GS_REQUIRES(mu_);
+  [[nodiscard]] std::byte* locate(SlotId slot) const GS_REQUIRES(mu_);
+
+  const UniqueFd fd_;
+  mutable Mutex mu_;
+  SlotTable slots_ GS_GUARDED_BY(mu_);
+  std::vector<std::byte*> extents_ GS_GUARDED_BY(mu_);
+};
+
+}  // namespace gpushare::vm

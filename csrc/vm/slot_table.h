@@ -1,0 +1,61 @@
+// Which slots of a host slab are taken, within its budget. Slots given back are used again before
+// new ones are made, the last one first: its pages are the warmest.
+//
+// It knows nothing of where bytes lie. threads: none; the slab's lock covers it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "csrc/base/check.h"
+#include "csrc/base/units.h"
+#include "csrc/vm/host_slab.h"
+#include "csrc/vm/vmm.h"
+
+namespace gpushare::vm {
+
+class SlotTable {
+ public:
+  explicit SlotTable(Bytes budget) : budget_(budget) {}
+
+  [[nodiscard]] bool has_room() const { return used() + kChunkBytes <= budget_; }
+  // A slot that was given back; none: make_slot().
+  std::optional<SlotId> reuse() {
+    if (free_.empty()) return std::nullopt;
+    const SlotId slot = free_.back();
+    free_.pop_back();
+    is_taken_[slot.value] = true;
+    return slot;
+  }
+  // The number the next new slot will have; the slab makes sure that it exists first.
+  [[nodiscard]] SlotId next_new() const { return {static_cast<std::uint32_t>(is_taken_.size())}; }
+  SlotId make_slot() {
+    const SlotId slot = next_new();
+    is_taken_.push_back(true);
+    return slot;
+  }
+  void give_back(SlotId slot) {
+    check_taken(slot);
+    is_taken_[slot.value] = false;
+    free_.push_back(slot);
+  }
+  void check_taken(SlotId slot) const {
+    GS_CHECK(slot.value < is_taken_.size() && is_taken_[slot.value], "slot {}", slot.value);
+  }
+
+  void set_budget(Bytes budget) { budget_ = budget; }
+  [[nodiscard]] Bytes budget() const { return budget_; }
+  [[nodiscard]] Bytes used() const {
+    return kChunkBytes * static_cast<std::int64_t>(is_taken_.size() - free_.size());
+  }
+
+ private:
+  Bytes budget_;
+  std::vector<bool> is_taken_;
+  // Invariant: exactly the slots that are not taken.
+  std::vector<SlotId> free_;
+};
+
+}  // namespace gpushare::vm

@@ -1,0 +1,112 @@
+// Random programs of everything the allocator and residency can do, against a plain record of what
+// is live: no two blocks overlap, bytes stay, the books are the device's, room is kept.
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "tests/cpp/support/alloc_world.h"
+
+namespace gpushare::testing {
+namespace {
+
+using alloc::Route;
+
+constexpr Bytes kRoom = mib(40);
+
+rc::Gen<std::int64_t> request_sizes() {
+  return rc::gen::oneOf(rc::gen::inRange<std::int64_t>(1, 3000),
+                        rc::gen::inRange<std::int64_t>(1, 1 << 20),
+                        rc::gen::inRange<std::int64_t>(1 << 20, 7 << 20));
+}
+
+class Program {
+ public:
+  void run() {
+    const int num_steps = *rc::gen::inRange(0, 120);
+    for (int i = 0; i < num_steps; ++i) {
+      step(*rc::gen::weightedElement<int>(
+          {{8, kAllocate}, {6, kFree}, {1, kEmptyCache}, {1, kRelease}, {1, kPark}, {2, kUnpark}}));
+      check();
+    }
+    unpark();
+    while (!world_.live.empty())
+      world_.give(0);
+    world_.allocator->empty_cache();
+    check();
+    RC_ASSERT(world_.vmm.backed() == Bytes{});
+    RC_ASSERT(world_.slab.used() == Bytes{});
+  }
+
+ private:
+  enum Step : int { kAllocate, kFree, kEmptyCache, kRelease, kPark, kUnpark };
+
+  void step(int what) {
+    switch (what) {
+      case kAllocate: world_.take(Bytes{*request_sizes()}); break;
+      case kFree: free_one(); break;
+      case kEmptyCache: world_.allocator->empty_cache(); break;
+      case kRelease: release(false); break;
+      case kPark: park(); break;
+      default: unpark();
+    }
+  }
+  void free_one() {
+    if (world_.live.empty()) return;
+    const std::size_t index = *rc::gen::inRange<std::size_t>(0, world_.live.size());
+    const LiveBlock block = world_.live[index];
+    const bool may_be_away = is_parked_ && block.route == Route::kPrivate;
+    if (!may_be_away) RC_ASSERT(is_filled(block.address, block.size, block.seed));
+    world_.give(index);
+  }
+  void release(bool may_spill) {
+    const Bytes room = world_.allocator->room();
+    const Bytes wanted = mib(*rc::gen::inRange<std::int64_t>(0, 50));
+    const alloc::ReleaseOutcome outcome = world_.residency.release(wanted, may_spill);
+    RC_ASSERT(world_.allocator->room() == room - outcome.released);
+    RC_ASSERT(outcome.reason.empty() == (outcome.released >= wanted));
+    RC_ASSERT(outcome.released < wanted + vm::kChunkBytes);
+  }
+  void park() {
+    is_parked_ = true;
+    world_.allocator->set_route(Route::kOutside);
+    release(true);
+  }
+  void unpark() {
+    world_.allocator->set_room(kRoom + mib(40));
+    RC_ASSERT(world_.residency.restore().ok());
+    is_parked_ = false;
+    world_.allocator->set_route(Route::kPrivate);
+    RC_ASSERT(world_.is_intact());
+  }
+
+  void check() {
+    world_.allocator->check_invariants();
+    RC_ASSERT(world_.vmm.backed() == world_.allocator->backed());
+    RC_ASSERT(world_.allocator->backed() <= world_.allocator->room());
+    std::vector<LiveBlock> sorted = world_.live;
+    std::sort(sorted.begin(), sorted.end(),
+              [](const LiveBlock& a, const LiveBlock& b) { return a.address < b.address; });
+    Bytes live;
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+      RC_ASSERT(reinterpret_cast<std::uintptr_t>(sorted[i].address) % 64 == 0U);
+      live += sorted[i].size;
+      if (i == 0) continue;
+      RC_ASSERT(sorted[i - 1].address + sorted[i - 1].size.to_size() <= sorted[i].address);
+    }
+    RC_ASSERT(world_.allocator->stats().requested_bytes.all.current == live.value());
+  }
+
+  World world_{kRoom};
+  bool is_parked_ = false;
+};
+
+RC_GTEST_PROP(Programs, KeepBytesBooksAndRoom, ()) { Program().run(); }
+
+}  // namespace
+}  // namespace gpushare::testing

@@ -1,0 +1,169 @@
+// Every call of the device and of the host tier fails once, at each place: nothing may be lost, the
+// books must stay true, and the next try must succeed.
+#include <cstddef>
+
+#include <gtest/gtest.h>
+
+#include "csrc/alloc/residency.h"
+
+#include "tests/cpp/support/alloc_world.h"
+
+namespace gpushare::testing {
+namespace {
+
+using alloc::ReleaseOutcome;
+using alloc::Route;
+
+constexpr Bytes kRoom = mib(48);
+
+// Live blocks with free ones between them, and something outside.
+void populate(World& world) {
+  for (int i = 0; i < 8; ++i)
+    world.take(mib(3) + kib(300) * i);
+  for (int i = 0; i < 30; ++i)
+    world.take(kib(40));
+  for (const std::size_t index : {6U, 3U, 1U})
+    world.give(index);
+  world.allocator->set_route(Route::kOutside);
+  world.take(mib(2));
+}
+
+void expect_true_books(World& world) {
+  world.allocator->check_invariants();
+  EXPECT_EQ(world.vmm.backed(), world.allocator->backed());
+  EXPECT_LE(world.allocator->backed(), world.allocator->room());
+}
+
+void expect_all_back(World& world) {
+  world.vmm.fail_never();
+  world.slab.fail_never();
+  world.allocator->raise_room(kRoom);
+  const Status restored = world.residency.restore();
+  ASSERT_TRUE(restored.ok()) << restored.to_string();
+  EXPECT_TRUE(world.is_intact());
+  EXPECT_EQ(world.slab.used(), Bytes{});
+  expect_true_books(world);
+}
+
+// Runs a release with the nth call failing. Returns whether it got so far.
+template <typename Arm, typename Calls>
+bool release_with_failure(Arm arm, Calls num_calls, int nth) {
+  World world(kRoom);
+  populate(world);
+  const int before = num_calls(world);
+  arm(world, nth);
+  const Bytes room = world.allocator->room();
+  const ReleaseOutcome outcome = world.residency.release(kRoom, true);
+  EXPECT_EQ(world.allocator->room(), room - outcome.released);
+  EXPECT_FALSE(outcome.reason.empty()) << "the outside block cannot go";
+  expect_true_books(world);
+  const bool has_failed = num_calls(world) - before >= nth;
+  expect_all_back(world);
+  return has_failed;
+}
+
+template <typename Arm, typename Calls>
+bool restore_with_failure(Arm arm, Calls num_calls, int nth) {
+  World world(kRoom);
+  populate(world);
+  world.residency.release(kRoom, true);
+  world.allocator->raise_room(kRoom);
+  const Bytes away = world.residency.to_restore();
+  EXPECT_GT(away, Bytes{});
+  const int before = num_calls(world);
+  arm(world, nth);
+  const Status status = world.residency.restore();
+  const bool has_failed = num_calls(world) - before >= nth;
+  EXPECT_EQ(status.ok(), !has_failed);
+  EXPECT_EQ(world.residency.to_restore(), has_failed ? away : Bytes{});
+  expect_true_books(world);
+  expect_all_back(world);
+  return has_failed;
+}
+
+const auto fail_vmm = [](World& world, int nth) { world.vmm.fail_at(nth); };
+const auto fail_slab = [](World& world, int nth) { world.slab.fail_at(nth); };
+const auto vmm_calls = [](const World& world) { return world.vmm.num_calls(); };
+const auto slab_calls = [](const World& world) { return world.slab.num_calls(); };
+
+template <typename Try>
+int count_failures(Try attempt) {
+  int nth = 1;
+  while (attempt(nth) && nth < 1000)
+    ++nth;
+  return nth - 1;
+}
+
+TEST(ResidencyFailure, ReleaseSurvivesEachFailureOfTheDevice) {
+  EXPECT_GT(count_failures([](int n) { return release_with_failure(fail_vmm, vmm_calls, n); }), 10);
+}
+
+TEST(ResidencyFailure, ReleaseSurvivesEachFailureOfTheHostTier) {
+  EXPECT_GT(count_failures([](int n) { return release_with_failure(fail_slab, slab_calls, n); }),
+            10);
+}
+
+TEST(ResidencyFailure, RestoreSurvivesEachFailureOfTheDevice) {
+  EXPECT_GT(count_failures([](int n) { return restore_with_failure(fail_vmm, vmm_calls, n); }), 10);
+}
+
+TEST(ResidencyFailure, RestoreSurvivesEachFailureOfTheHostTier) {
+  EXPECT_GT(count_failures([](int n) { return restore_with_failure(fail_slab, slab_calls, n); }),
+            10);
+}
+
+// The copy fails and then the backing cannot be taken away either: it stays in the books, and the
+// next restore uses it.
+TEST(ResidencyFailure, ARestoreThatCannotBeRolledBackKeepsItsBackingBooked) {
+  World world(mib(4));
+  world.take(mib(4));
+  world.allocator->set_route(Route::kOutside);
+  world.residency.release(mib(4), true);
+  world.allocator->raise_room(mib(4));
+  world.vmm.fail_at(2, 2);  // after back(): both copies, then unback()
+  EXPECT_FALSE(world.residency.restore().ok());
+  EXPECT_EQ(world.allocator->backed(), mib(4));
+  EXPECT_EQ(world.residency.to_restore(), Bytes{}) << "nothing has to be backed anew";
+  EXPECT_EQ(world.allocator->stats().spilled_bytes, mib(4));
+  expect_true_books(world);
+  ASSERT_TRUE(world.residency.restore().ok());
+  EXPECT_TRUE(world.is_intact());
+  EXPECT_EQ(world.slab.used(), Bytes{});
+  expect_true_books(world);
+}
+
+TEST(ResidencyFailure, ABlockThatDiesOverSuchAChunkLeavesItFree) {
+  World world(mib(4));
+  world.take(mib(4));
+  world.allocator->set_route(Route::kOutside);
+  world.residency.release(mib(4), true);
+  world.allocator->raise_room(mib(4));
+  world.vmm.fail_at(2, 2);
+  EXPECT_FALSE(world.residency.restore().ok());
+  world.give(0);
+  expect_true_books(world);
+  EXPECT_EQ(world.allocator->empty_cache(), mib(4));
+  EXPECT_TRUE(world.residency.restore().ok());
+  EXPECT_EQ(world.slab.used(), Bytes{});
+}
+
+TEST(ResidencyFailure, AllocateSurvivesAFailureToBackAndToDrop) {
+  for (int nth = 1; nth <= 4; ++nth) {
+    World world(mib(16));
+    world.take(mib(4));
+    world.take(mib(4));
+    world.take(mib(4));
+    world.give(1);
+    world.vmm.fail_at(nth);
+    const bool was_taken = world.take(mib(7));  // has to drop and to back
+    expect_true_books(world);
+    EXPECT_TRUE(world.is_intact());
+    world.vmm.fail_never();
+    EXPECT_TRUE(was_taken || world.take(mib(7)));
+    EXPECT_EQ(was_taken, nth > 2);
+    expect_true_books(world);
+  }
+}
+
+}  // namespace
+}  // namespace gpushare::testing

@@ -1,0 +1,67 @@
+// An allocator with all that residency needs, over the fakes, and a record of what is live.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "csrc/alloc/caching_allocator.h"
+#include "csrc/alloc/residency.h"
+#include "csrc/vm/mover.h"
+
+#include "tests/cpp/support/alloc_bytes.h"
+#include "tests/cpp/support/alloc_room.h"
+#include "tests/cpp/support/vm_fake_slab.h"
+#include "tests/cpp/support/vm_fake_vmm.h"
+
+namespace gpushare::testing {
+
+struct LiveBlock {
+  std::byte* address = nullptr;
+  Bytes size;
+  std::uint64_t seed = 0;
+  alloc::Route route = alloc::Route::kPrivate;
+};
+
+struct World {
+  explicit World(Bytes room = Bytes{INT64_MAX}, Bytes host_budget = gib(1))
+      : slab(host_budget),
+        allocator(std::move(*alloc::CachingAllocator::create(vmm, {mib(256), room}))),
+        residency(*allocator, slab, mover),
+        source(*allocator, Bytes{}) {}
+
+  // Allocates, fills and records; false if it was refused.
+  bool take(Bytes size) {
+    const Result<void*> address = allocator->allocate(size);
+    if (!address) return false;
+    fill(*address, size, next_seed);
+    live.push_back({static_cast<std::byte*>(*address), size, next_seed++, allocator->route()});
+    return true;
+  }
+  void give(std::size_t index) {
+    allocator->free(live[index].address);
+    live.erase(live.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+  // Whether every live block has its bytes. pre: nothing is spilled.
+  [[nodiscard]] bool is_intact() const {
+    for (const LiveBlock& block : live) {
+      if (!vmm.is_backed(block.address, block.size)) return false;
+      if (!is_filled(block.address, block.size, block.seed)) return false;
+    }
+    return true;
+  }
+
+  FakeVmm vmm;
+  FakeSlab slab;
+  vm::Mover mover;
+  std::unique_ptr<alloc::CachingAllocator> allocator;
+  alloc::Residency residency;
+  StockedRoom source;
+  std::vector<LiveBlock> live;
+  std::uint64_t next_seed = 1;
+};
+
+}  // namespace gpushare::testing

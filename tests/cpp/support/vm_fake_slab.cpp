@@ -1,0 +1,82 @@
+#include "tests/cpp/support/vm_fake_slab.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "csrc/base/check.h"
+#include "csrc/vm/vmm.h"
+
+namespace gpushare::testing {
+namespace {
+constexpr std::size_t kSlotSize = vm::kChunkBytes.to_size();
+}
+
+Result<vm::SlotId> FakeSlab::take() {
+  MutexLock lock(mu_);
+  const auto used = std::count(is_taken_.begin(), is_taken_.end(), true);
+  const bool is_full = vm::kChunkBytes * (used + 1) > budget_;
+  if (must_fail() || is_full) return fail(StatusCode::kHostTierFull, "take: no slot");
+  auto free = std::find(is_taken_.begin(), is_taken_.end(), false);
+  if (free == is_taken_.end()) {
+    slots_.push_back(std::make_unique<std::byte[]>(kSlotSize));
+    is_taken_.push_back(false);
+    free = is_taken_.end() - 1;
+  }
+  *free = true;
+  return vm::SlotId{static_cast<std::uint32_t>(free - is_taken_.begin())};
+}
+
+void FakeSlab::give_back(vm::SlotId slot) {
+  MutexLock lock(mu_);
+  std::memset(bytes_of(slot), 0xEE, kSlotSize);
+  is_taken_[slot.value] = false;
+}
+
+Status FakeSlab::write(vm::SlotId slot, const std::byte* from, Bytes size) {
+  MutexLock lock(mu_);
+  if (must_fail()) return {StatusCode::kIo, "write: told to fail"};
+  std::memcpy(bytes_of(slot), from, size.to_size());
+  return {};
+}
+
+Status FakeSlab::read(vm::SlotId slot, std::byte* to, Bytes size) {
+  MutexLock lock(mu_);
+  if (must_fail()) return {StatusCode::kIo, "read: told to fail"};
+  std::memcpy(to, bytes_of(slot), size.to_size());
+  return {};
+}
+
+void FakeSlab::set_budget(Bytes budget) {
+  MutexLock lock(mu_);
+  budget_ = budget;
+}
+
+Bytes FakeSlab::used() const {
+  MutexLock lock(mu_);
+  return vm::kChunkBytes * std::count(is_taken_.begin(), is_taken_.end(), true);
+}
+
+void FakeSlab::fail_at(int nth) {
+  MutexLock lock(mu_);
+  failing_ = num_calls_ + nth;
+}
+
+void FakeSlab::fail_never() {
+  MutexLock lock(mu_);
+  failing_ = 0;
+}
+
+int FakeSlab::num_calls() const {
+  MutexLock lock(mu_);
+  return num_calls_;
+}
+
+bool FakeSlab::must_fail() { return ++num_calls_ == failing_; }
+
+std::byte* FakeSlab::bytes_of(vm::SlotId slot) {
+  GS_CHECK(slot.value < slots_.size() && is_taken_[slot.value], "slot {}", slot.value);
+  return slots_[slot.value].get();
+}
+
+}  // namespace gpushare::testing

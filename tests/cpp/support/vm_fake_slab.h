@@ -1,0 +1,43 @@
+// A host slab in ordinary memory that fails the calls it is told to. It has no addresses, so that
+// copies go through the staging chunk; and it fills slots that are given back with rubbish.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "csrc/base/mutex.h"
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/vm/host_slab.h"
+
+namespace gpushare::testing {
+
+class FakeSlab final : public vm::HostSlab {
+ public:
+  explicit FakeSlab(Bytes budget = gib(1)) : budget_(budget) {}
+
+  Result<vm::SlotId> take() override;
+  void give_back(vm::SlotId slot) override;
+  Status write(vm::SlotId slot, const std::byte* from, Bytes size) override;
+  Status read(vm::SlotId slot, std::byte* to, Bytes size) override;
+  void set_budget(Bytes budget) override;
+  [[nodiscard]] Bytes used() const override;
+
+  // The `nth` of the following calls of take, write and read fails (1 is the next).
+  void fail_at(int nth);
+  void fail_never();
+  [[nodiscard]] int num_calls() const;
+
+ private:
+  bool must_fail() GS_REQUIRES(mu_);
+  std::byte* bytes_of(vm::SlotId slot) GS_REQUIRES(mu_);
+
+  mutable Mutex mu_;
+  Bytes budget_ GS_GUARDED_BY(mu_);
+  std::vector<std::unique_ptr<std::byte[]>> slots_ GS_GUARDED_BY(mu_);
+  std::vector<bool> is_taken_ GS_GUARDED_BY(mu_);
+  int num_calls_ GS_GUARDED_BY(mu_) = 0, failing_ GS_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace gpushare::testing

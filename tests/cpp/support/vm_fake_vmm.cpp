@@ -1,0 +1,164 @@
+#include "tests/cpp/support/vm_fake_vmm.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "csrc/base/check.h"
+
+namespace gpushare::testing {
+namespace {
+
+constexpr std::size_t kChunkSize = vm::kChunkBytes.to_size();
+
+Bytes bytes_of(std::size_t num_chunks) {
+  return vm::kChunkBytes * static_cast<std::int64_t>(num_chunks);
+}
+
+const std::byte* chunk_of(const void* address) {
+  return reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(address) / kChunkSize *
+                                            kChunkSize);
+}
+
+}  // namespace
+
+FakeVmm::~FakeVmm() {
+  MutexLock lock(mu_);
+  GS_CHECK(num_reserved_ == 0, "{} reservations outlive their Vmm", num_reserved_);
+}
+
+Result<vm::AddressRange> FakeVmm::reserve(Bytes size) {
+  MutexLock lock(mu_);
+  if (must_fail()) return fail(StatusCode::kOutOfMemory, "reserve: told to fail");
+  const std::size_t length = size.to_size() + kChunkSize;
+  void* const mapped = ::mmap(nullptr, length, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) return fail(StatusCode::kOutOfMemory, "reserve: mmap failed");
+  // The bytes cut off before and after stay mapped: a fake may waste address space.
+  const auto start = reinterpret_cast<std::uintptr_t>(mapped);
+  auto* const base =
+      reinterpret_cast<std::byte*>((start + kChunkSize - 1) / kChunkSize * kChunkSize);
+  ++num_reserved_;
+  return vm::AddressRange(this, base, size);
+}
+
+void FakeVmm::unreserve(std::byte* base, Bytes size) {
+  MutexLock lock(mu_);
+  --num_reserved_;
+  chunks_.erase(chunks_.lower_bound(base), chunks_.lower_bound(base + size.to_size()));
+  ::munmap(base, size.to_size());
+}
+
+Status FakeVmm::back(std::byte* address, Bytes size) {
+  MutexLock lock(mu_);
+  ++num_backs_;
+  check_backed(address, size, false);
+  if (must_fail()) return {StatusCode::kOutOfMemory, "back: told to fail"};
+  if (bytes_of(chunks_.size()) + size > device_size_) {
+    return {StatusCode::kOutOfMemory, "back: the device is full"};
+  }
+  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize)
+    chunks_.insert(address + at);
+  most_backed_ = std::max(most_backed_, bytes_of(chunks_.size()));
+  std::memset(address, 0, size.to_size());
+  return {};
+}
+
+Status FakeVmm::unback(std::byte* address, Bytes size) {
+  MutexLock lock(mu_);
+  ++num_unbacks_;
+  check_backed(address, size, true);
+  if (must_fail()) return {StatusCode::kIo, "unback: told to fail"};
+  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize)
+    chunks_.erase(address + at);
+  std::memset(address, std::to_integer<int>(kPoison), size.to_size());
+  return {};
+}
+
+Status FakeVmm::copy_out(const std::byte* device, std::byte* host, Bytes size) {
+  {
+    MutexLock lock(mu_);
+    check_backed(device, size, true);
+    if (must_fail()) return {StatusCode::kIo, "copy_out: told to fail"};
+  }
+  std::memcpy(host, device, size.to_size());
+  return {};
+}
+
+Status FakeVmm::copy_in(const std::byte* host, std::byte* device, Bytes size) {
+  {
+    MutexLock lock(mu_);
+    check_backed(device, size, true);
+    if (must_fail()) return {StatusCode::kIo, "copy_in: told to fail"};
+  }
+  std::memcpy(device, host, size.to_size());
+  return {};
+}
+
+void FakeVmm::fail_at(int nth, int more) {
+  MutexLock lock(mu_);
+  first_failing_ = num_calls_ + nth;
+  last_failing_ = first_failing_ + more;
+}
+
+void FakeVmm::fail_never() {
+  MutexLock lock(mu_);
+  first_failing_ = last_failing_ = 0;
+}
+
+void FakeVmm::set_device_size(Bytes size) {
+  MutexLock lock(mu_);
+  device_size_ = size;
+}
+
+bool FakeVmm::must_fail() {
+  ++num_calls_;
+  return num_calls_ >= first_failing_ && num_calls_ <= last_failing_;
+}
+
+void FakeVmm::check_backed(const std::byte* address, Bytes size, bool expected) const {
+  GS_CHECK(size > Bytes{});
+  GS_CHECK(reinterpret_cast<std::uintptr_t>(address) % kChunkSize == 0);
+  GS_CHECK(size.to_size() % kChunkSize == 0);
+  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize) {
+    GS_CHECK(chunks_.contains(address + at) == expected, "chunk {} of the range", at / kChunkSize);
+  }
+}
+
+int FakeVmm::num_calls() const {
+  MutexLock lock(mu_);
+  return num_calls_;
+}
+
+int FakeVmm::num_backs() const {
+  MutexLock lock(mu_);
+  return num_backs_;
+}
+
+int FakeVmm::num_unbacks() const {
+  MutexLock lock(mu_);
+  return num_unbacks_;
+}
+
+Bytes FakeVmm::backed() const {
+  MutexLock lock(mu_);
+  return bytes_of(chunks_.size());
+}
+
+Bytes FakeVmm::most_backed() const {
+  MutexLock lock(mu_);
+  return most_backed_;
+}
+
+bool FakeVmm::is_backed(const void* address, Bytes size) const {
+  MutexLock lock(mu_);
+  const auto* const end = static_cast<const std::byte*>(address) + size.to_size();
+  for (const std::byte* chunk = chunk_of(address); chunk < end; chunk += kChunkSize) {
+    if (!chunks_.contains(chunk)) return false;
+  }
+  return true;
+}
+
+}  // namespace gpushare::testing

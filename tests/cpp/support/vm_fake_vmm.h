@@ -1,0 +1,63 @@
+// A small real Vmm over ordinary memory that keeps its contract and watches that others do.
+//
+// It counts calls, fails the calls it is told to, poisons bytes that lose their backing, and aborts
+// where a precondition is broken (backing what is backed, copying what is not). It knows nothing of
+// smaps or huge pages: that is HostVmm's test.
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <vector>
+
+#include "csrc/base/mutex.h"
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/vm/vmm.h"
+
+namespace gpushare::testing {
+
+inline constexpr std::byte kPoison{0xDB};
+
+class FakeVmm final : public vm::Vmm {
+ public:
+  FakeVmm() = default;
+  ~FakeVmm() override;
+  FakeVmm(const FakeVmm&) = delete;
+  FakeVmm& operator=(const FakeVmm&) = delete;
+
+  Result<vm::AddressRange> reserve(Bytes size) override;
+  Status back(std::byte* address, Bytes size) override;
+  Status unback(std::byte* address, Bytes size) override;
+  Status copy_out(const std::byte* device, std::byte* host, Bytes size) override;
+  Status copy_in(const std::byte* host, std::byte* device, Bytes size) override;
+
+  // The `nth` of the following calls (1 is the next) fails, and so do the `more` after it: backing
+  // with kOutOfMemory, the others with kIo.
+  void fail_at(int nth, int more = 0);
+  void fail_never();
+  // Backing beyond it fails, as on a device that others fill too.
+  void set_device_size(Bytes size);
+
+  [[nodiscard]] int num_calls() const;  // that can fail, so far
+  [[nodiscard]] int num_unbacks() const;
+  [[nodiscard]] int num_backs() const;
+  [[nodiscard]] Bytes backed() const;
+  [[nodiscard]] Bytes most_backed() const;
+  [[nodiscard]] bool is_backed(const void* address, Bytes size) const;
+
+ private:
+  void unreserve(std::byte* base, Bytes size) override;
+  bool must_fail() GS_REQUIRES(mu_);
+  void check_backed(const std::byte* address, Bytes size, bool expected) const GS_REQUIRES(mu_);
+
+  mutable Mutex mu_;
+  std::set<const std::byte*> chunks_ GS_GUARDED_BY(mu_);  // addresses of backed chunks
+  Bytes most_backed_ GS_GUARDED_BY(mu_);
+  Bytes device_size_ GS_GUARDED_BY(mu_) = Bytes{INT64_MAX};
+  int num_calls_ GS_GUARDED_BY(mu_) = 0;
+  int num_backs_ GS_GUARDED_BY(mu_) = 0, num_unbacks_ GS_GUARDED_BY(mu_) = 0;
+  int first_failing_ GS_GUARDED_BY(mu_) = 0, last_failing_ GS_GUARDED_BY(mu_) = 0;
+  int num_reserved_ GS_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace gpushare::testing

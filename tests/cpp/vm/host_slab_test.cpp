@@ -1,0 +1,168 @@
+#include "csrc/vm/host_slab.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "csrc/vm/vmm.h"
+
+namespace gpushare::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using vm::kChunkBytes;
+
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string path = (std::filesystem::temp_directory_path() / "gpushare-slab-XXXXXX").string();
+    path_ = ::mkdtemp(path.data());
+  }
+  ~TempFolder() { std::filesystem::remove_all(path_); }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+enum class Kind { kRam, kFile };
+
+class HostSlab : public ::testing::TestWithParam<Kind> {
+ protected:
+  std::unique_ptr<vm::HostSlab> make(Bytes budget) {
+    auto slab = vm::make_host_slab(GetParam() == Kind::kRam ? "" : folder_.path(), budget);
+    EXPECT_TRUE(slab.has_value());
+    return std::move(*slab);
+  }
+  static std::vector<std::byte> pattern(int seed) {
+    std::vector<std::byte> bytes(kChunkBytes.to_size());
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      bytes[i] = std::byte((i * 7 + static_cast<std::size_t>(seed)) % 251);
+    }
+    return bytes;
+  }
+  TempFolder folder_;
+};
+
+TEST_P(HostSlab, GivesEachSlotItsOwnBytesBack) {
+  const auto slab = make(mib(200));
+  std::vector<vm::SlotId> slots;
+  for (int i = 0; i < 40; ++i) {  // more than one extent
+    slots.push_back(slab->take().value());
+    ASSERT_TRUE(slab->write(slots.back(), pattern(i).data(), kChunkBytes).ok());
+  }
+  std::vector<std::byte> back(kChunkBytes.to_size());
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_TRUE(slab->read(slots[static_cast<std::size_t>(i)], back.data(), kChunkBytes).ok());
+    EXPECT_EQ(back, pattern(i)) << "slot " << i;
+  }
+}
+
+TEST_P(HostSlab, TakesAndReadsPartOfAChunk) {
+  const auto slab = make(mib(2));
+  const vm::SlotId slot = slab->take().value();
+  const std::vector<std::byte> bytes = pattern(3);
+  ASSERT_TRUE(slab->write(slot, bytes.data(), Bytes{1000}).ok());
+  std::vector<std::byte> back(1000);
+  ASSERT_TRUE(slab->read(slot, back.data(), Bytes{1000}).ok());
+  EXPECT_TRUE(std::equal(back.begin(), back.end(), bytes.begin()));
+}
+
+TEST_P(HostSlab, IsFullAtItsBudgetAndSaysSo) {
+  const auto slab = make(kChunkBytes * 2 + Bytes{100});
+  static_cast<void>(slab->take().value());
+  const vm::SlotId second = slab->take().value();
+  const Result<vm::SlotId> third = slab->take();
+  ASSERT_FALSE(third.has_value());
+  EXPECT_EQ(third.error().code(), StatusCode::kHostTierFull);
+  EXPECT_THAT(third.error().message(), HasSubstr("4.0 MiB used"));
+  EXPECT_EQ(slab->used(), kChunkBytes * 2);
+  slab->give_back(second);
+  EXPECT_EQ(slab->used(), kChunkBytes);
+  EXPECT_TRUE(slab->take().has_value());
+}
+
+TEST_P(HostSlab, UsesSlotsAgainBeforeItGrows) {
+  const auto slab = make(mib(64));
+  std::set<std::uint32_t> seen;
+  for (int round = 0; round < 20; ++round) {
+    const vm::SlotId slot = slab->take().value();
+    seen.insert(slot.value);
+    slab->give_back(slot);
+  }
+  EXPECT_EQ(seen.size(), 1U);
+}
+
+TEST_P(HostSlab, ABudgetLoweredBelowUseOnlyStopsGrowth) {
+  const auto slab = make(mib(8));
+  const vm::SlotId slot = slab->take().value();
+  ASSERT_TRUE(slab->write(slot, pattern(9).data(), kChunkBytes).ok());
+  slab->set_budget(Bytes{});
+  EXPECT_FALSE(slab->take().has_value());
+  std::vector<std::byte> back(kChunkBytes.to_size());
+  ASSERT_TRUE(slab->read(slot, back.data(), kChunkBytes).ok());
+  EXPECT_EQ(back, pattern(9));
+  slab->give_back(slot);
+  EXPECT_FALSE(slab->take().has_value());
+  slab->set_budget(kChunkBytes);
+  EXPECT_TRUE(slab->take().has_value());
+}
+
+TEST_P(HostSlab, DirectAddressesShowTheSameBytes) {
+  const auto slab = make(mib(8));
+  const vm::SlotId slot = slab->take().value();
+  ASSERT_TRUE(slab->write(slot, pattern(5).data(), kChunkBytes).ok());
+  const std::byte* const address = slab->address_of(slot);
+  EXPECT_EQ(address != nullptr, GetParam() == Kind::kRam);
+  if (address == nullptr) return;
+  const std::vector<std::byte> expected = pattern(5);
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), address));
+}
+
+INSTANTIATE_TEST_SUITE_P(Both,
+                         HostSlab,
+                         ::testing::Values(Kind::kRam, Kind::kFile),
+                         [](const auto& kind) {
+                           return kind.param == Kind::kRam ? "Ram" : "File";
+                         });
+
+TEST(FileSlab, LeavesNoNameAndLetsNobodyElseRead) {
+  const TempFolder folder;
+  const auto slab = vm::make_host_slab(folder.path(), mib(8));
+  ASSERT_TRUE(slab.has_value());
+  static_cast<void>((*slab)->take().value());
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  int num_found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code ignored;  // the iterator's own descriptor is gone when it is looked at
+    const std::string target = std::filesystem::read_symlink(entry.path(), ignored).string();
+    if (target.rfind(folder.path(), 0) != 0) continue;
+    ++num_found;
+    struct stat figures{};
+    ASSERT_EQ(::stat(entry.path().c_str(), &figures), 0);
+    EXPECT_EQ(figures.st_mode & 0777U, 0600U);
+    EXPECT_EQ(figures.st_nlink, 0U);
+  }
+  EXPECT_EQ(num_found, 1);
+}
+
+TEST(FileSlab, NamesAFolderItCannotUse) {
+  const auto slab = vm::make_host_slab("/nowhere/at/all", mib(8));
+  ASSERT_FALSE(slab.has_value());
+  EXPECT_EQ(slab.error().code(), StatusCode::kIo);
+  EXPECT_THAT(slab.error().message(), HasSubstr("/nowhere/at/all"));
+}
+
+}  // namespace
+}  // namespace gpushare::testing

@@ -1,0 +1,119 @@
+#include "csrc/vm/host_vmm.h"
+
+#include <rapidcheck.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "tests/cpp/contract/vmm_contract.h"
+#include "tests/cpp/support/vm_smaps.h"
+
+namespace gpushare::testing {
+namespace {
+
+constexpr std::size_t kChunk = vm::kChunkBytes.to_size();
+
+struct HostVmmMaker {
+  vm::Vmm& vmm() { return host; }
+  vm::HostVmm host;
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(Host, VmmContract, HostVmmMaker);
+
+TEST(HostVmmDeathTest, UnbackedMemoryFaults) {
+  vm::HostVmm vmm;
+  const vm::AddressRange range = *vmm.reserve(vm::kChunkBytes * 2);
+  volatile std::byte* const base = range.base();
+  EXPECT_DEATH(base[0] = std::byte{1}, "");
+  ASSERT_TRUE(vmm.back(range.base(), vm::kChunkBytes).ok());
+  base[0] = std::byte{1};
+  EXPECT_DEATH(base[kChunk] = std::byte{1}, "");
+  ASSERT_TRUE(vmm.unback(range.base(), vm::kChunkBytes).ok());
+  EXPECT_DEATH(static_cast<void>(base[0]), "");
+}
+
+TEST(HostVmm, RefusesMoreAddressSpaceThanThereIs) {
+  vm::HostVmm vmm;
+  const Result<vm::AddressRange> range = vmm.reserve(gib(std::int64_t{1} << 30));
+  ASSERT_FALSE(range.has_value());
+  EXPECT_EQ(range.error().code(), StatusCode::kOutOfMemory);
+  EXPECT_NE(range.error().message().find("address space"), std::string::npos);
+}
+
+RC_GTEST_PROP(HostVmm, KernelFigureEqualsTheBooksAfterEachStep, ()) {
+  vm::HostVmm vmm;
+  constexpr std::size_t kNumChunks = 6;
+  const vm::AddressRange range = *vmm.reserve(vm::kChunkBytes * kNumChunks);
+  std::vector<bool> is_backed(kNumChunks, false);
+  const auto steps =
+      *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(0, kNumChunks));
+  std::int64_t num_backed = 0;
+  for (const std::size_t i : steps) {
+    std::byte* const address = range.base() + i * kChunk;
+    const Status status =
+        is_backed[i] ? vmm.unback(address, vm::kChunkBytes) : vmm.back(address, vm::kChunkBytes);
+    RC_ASSERT(status.ok());
+    num_backed += is_backed[i] ? -1 : 1;
+    is_backed[i] = !is_backed[i];
+    const KernelFigures figures = kernel_figures_of(range.base(), range.size());
+    RC_ASSERT(figures.rss == vm::kChunkBytes * num_backed);
+  }
+}
+
+TEST(HostVmm, NeighboursBackedOneByOneShareOneMapping) {
+  // Else a large job would reach vm.max_map_count.
+  vm::HostVmm vmm;
+  const vm::AddressRange range = *vmm.reserve(vm::kChunkBytes * 16);
+  for (std::size_t i = 0; i < 16; ++i) {
+    ASSERT_TRUE(vmm.back(range.base() + i * kChunk, vm::kChunkBytes).ok());
+  }
+  EXPECT_LE(kernel_figures_of(range.base(), range.size()).num_mappings, 2);
+}
+
+TEST(HostVmm, ForkedChildKeepsItsBytesWhenTheParentUnbacks) {
+  vm::HostVmm vmm;
+  const vm::AddressRange range = *vmm.reserve(vm::kChunkBytes);
+  ASSERT_TRUE(vmm.back(range.base(), range.size()).ok());
+  std::memset(range.base(), 42, kChunk);
+  int gate[2];
+  ASSERT_EQ(::pipe(gate), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte = 0;
+    ::close(gate[1]);
+    if (::read(gate[0], &byte, 1) != 0) ::_exit(2);  // end of file: the parent has unbacked
+    const bool is_kept =
+        range.base()[0] == std::byte{42} && range.base()[kChunk - 1] == std::byte{42};
+    ::_exit(is_kept ? 0 : 1);
+  }
+  ::close(gate[0]);
+  EXPECT_TRUE(vmm.unback(range.base(), range.size()).ok());
+  ::close(gate[1]);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// Out of memory from the kernel, by the one limit a process can set for itself.
+void back_beyond_the_data_limit() {
+  vm::HostVmm vmm;
+  vm::AddressRange range = *vmm.reserve(vm::kChunkBytes * 64);
+  const rlimit limit{kChunk, kChunk};
+  if (::setrlimit(RLIMIT_DATA, &limit) != 0) ::_exit(10);
+  const Status status = vmm.back(range.base(), range.size());
+  if (status.code() != StatusCode::kOutOfMemory) ::_exit(11);
+  if (kernel_figures_of(range.base(), range.size()).rss != Bytes{}) ::_exit(12);
+  ::_exit(0);
+}
+
+TEST(HostVmmDeathTest, OutOfMemoryChangesNothing) {
+  EXPECT_EXIT(back_beyond_the_data_limit(), ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace gpushare::testing
