@@ -109,6 +109,8 @@ class Coordinator {
   // unknown device, negative sizes) is answered by Refused, and changes nothing.
   Ready on_message(JobId from, const wire::JobMessage& message, Nanos now);
   Ready on_deadline(Nanos now);
+  // The process of one of expected_pids ended before it said Hello: nobody waits for it any more.
+  Ready on_expected_pid_gone(std::int32_t pid, Nanos now);
 
   [[nodiscard]] Snapshot snapshot(Nanos now) const;
   // "waits for 3's boundary, at most 0.9 s"; what `gpushare status` and the 5 s line say.

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/serve.h"
+
+namespace gpushare::sched {
+namespace {
+
+// Somebody else's Need that only a boundary can meet.
+const WaitingNeed* stuck_need(const Device& device, JobId holder) {
+  for (const WaitingNeed& need : device.needs) {
+    if (need.is_stuck && need.job != holder) return &need;
+  }
+  return nullptr;
+}
+
+// They are the first ones, since a key starts with the priority.
+std::size_t num_urgent(const Lane& lane) {
+  std::size_t num = 0;
+  for (const OrderKey& key : lane.waiting) {
+    if (key.priority > wire::Priority::kInteractive) break;
+    ++num;
+  }
+  return num;
+}
+
+void settle_quantum(const Table& table, Lane& lane, const Job& holder) {
+  const QuantumInput input{.stall = holder.stall,
+                           .iteration = holder.iteration,
+                           .overrun = holder.overrun,
+                           .num_waiting = lane.waiting.size(),
+                           .num_urgent = num_urgent(lane)};
+  lane.quantum = quantum(table.quantum_limits(), input);
+  lane.quantum_ends = lane.lease->granted_at + lane.quantum;
+}
+
+// Looks at the holder's page at once when the first waiter comes, then every gap_poll.
+void keep_looking(Step& step, Lane& lane) {
+  const Nanos now = step.now();
+  if (!lane.is_watched) {
+    lane.is_watched = true;
+    lane.next_look = now;
+  } else if (step.is_deadline() && now >= lane.next_look) {
+    lane.next_look = now + step.table().options.gap_poll;
+  }
+}
+
+// Only what was seen in this step counts: an older gap may be over.
+bool is_in_long_gap(const Step& step, const Lane& lane, const Job& holder) {
+  if (!holder.usage.is_in_gap || holder.observed_at != step.now()) return false;
+  const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at);
+  return step.now() - since > gap_allowance(holder.stall);
+}
+
+// Why the lease is asked back now; empty: it is not.
+std::string reason_to_ask(const Step& step,
+                          const Device& device,
+                          const Lane& lane,
+                          const Job& holder) {
+  const Nanos now = step.now();
+  if (is_in_long_gap(step, lane, holder)) {
+    return fmt::format("gap: {} for {}, allowed {}", holder.id.value,
+                       to_string(now - std::max(holder.usage.changed_at, lane.lease->granted_at)),
+                       to_string(gap_allowance(holder.stall)));
+  }
+  if (now < lane.quantum_ends) return {};
+  if (const WaitingNeed* need = stuck_need(device, holder.id)) {
+    return fmt::format("quantum of {} is over, need {} of {} waits for room",
+                       to_string(lane.quantum), need->n, need->job.value);
+  }
+  const auto first = lane.waiting.first();
+  const Job after = holder.requeued(now - lane.lease->granted_at);
+  if (!first.has_value() || !(*first < device.policy->key(after))) return {};
+  return fmt::format("{}: quantum of {} is over, {} is first of {}", device.policy->name(),
+                     to_string(lane.quantum), first->id.value, lane.waiting.size());
+}
+
+// Says once a lease that an iteration does not end. Before on_deadline the page was looked at; what
+// is known in other steps may be old.
+void warn_of_long_iteration(Step& step, Device& device, Lane& lane, const Job& holder) {
+  if (lane.lease->is_warned || holder.usage.is_in_gap) return;
+  const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at);
+  const Nanos due = since + step.table().options.iteration_warning;
+  const bool is_fresh = step.is_deadline() || holder.observed_at == step.now();
+  if (step.now() < due || !is_fresh) {
+    step.due(due);
+    step.look_at(holder.id);
+    return;
+  }
+  lane.lease->is_warned = true;
+  step.decide(device, holder.id, "warn",
+              fmt::format("{} has had no boundary for {}, {} wait", label(holder),
+                          to_string(step.now() - since), lane.waiting.size()));
+}
+
+}  // namespace
+
+void ask_holder(Step& step, Device& device, Lane& lane) {
+  if (!lane.lease.has_value()) return;
+  const Job& holder = step.table().at(lane.lease->job);
+  const bool is_wanted = !lane.waiting.empty() || stuck_need(device, holder.id) != nullptr;
+  if (!is_wanted || !holder.is_connected) {
+    lane.is_watched = false;
+    return;
+  }
+  if (lane.lease->is_asked) return warn_of_long_iteration(step, device, lane, holder);
+  settle_quantum(step.table(), lane, holder);
+  const std::string reason = reason_to_ask(step, device, lane, holder);
+  if (!reason.empty()) {
+    lane.lease->is_asked = true;
+    lane.lease->asked_at = step.now();
+    lane.lease->is_asked_for_quantum = step.now() >= lane.quantum_ends;
+    step.act({PageAction::Kind::kAsk, holder.id, holder.term, 0});
+    step.decide(device, holder.id, "ask", reason);
+    return warn_of_long_iteration(step, device, lane, holder);
+  }
+  keep_looking(step, lane);
+  warn_of_long_iteration(step, device, lane, holder);
+  step.due(lane.next_look);
+  step.look_at(holder.id);
+  if (lane.quantum_ends > step.now()) step.due(lane.quantum_ends);
+}
+
+}  // namespace gpushare::sched

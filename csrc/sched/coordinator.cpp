@@ -1,0 +1,137 @@
+#include "csrc/sched/coordinator.h"
+
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/check.h"
+#include "csrc/sched/explain.h"
+#include "csrc/sched/handlers.h"
+#include "csrc/sched/options.h"
+#include "csrc/sched/serve.h"
+#include "csrc/sched/snapshot.h"
+#include "csrc/sched/step.h"
+#include "csrc/sched/table.h"
+#include "csrc/sched/validate.h"
+
+namespace gpushare::sched {
+
+class Coordinator::Impl {
+ public:
+  explicit Impl(Table table) : table_(std::move(table)) {}
+
+  [[nodiscard]] const Table& table() const { return table_; }
+  [[nodiscard]] Table& table() { return table_; }
+
+  // A refused message changes nothing, but time goes on: deadlines are answered anew each step.
+  Ready step(JobId from, const wire::JobMessage& message, Nanos now) {
+    Step step(table_, now, false);
+    const Status status = validate(table_, from, message);
+    if (status.ok()) {
+      std::visit([&](const auto& m) { handle(step, from, m); }, message);
+    } else if (!is_of_an_unknown_end(from, message)) {
+      step.refuse(from, status.message());
+    }
+    return finish(step);
+  }
+
+  Ready finish(Step& step) {
+    serve(step);
+    GS_EXPENSIVE_CHECK(table_.check_invariants());
+    return step.take();
+  }
+
+ private:
+  // A connection that ended before its Hello: there is nobody to refuse.
+  [[nodiscard]] bool is_of_an_unknown_end(JobId from, const wire::JobMessage& message) const {
+    const bool is_end =
+        std::holds_alternative<wire::Lost>(message) || std::holds_alternative<wire::Gone>(message);
+    return is_end && table_.find(from) == nullptr;
+  }
+
+  void handle(Step& step, JobId from, const wire::Hello& m) { on_hello(step, from, m); }
+  void handle(Step& step, JobId from, const wire::Register& m) {
+    on_register(step, table_.at(from), m);
+  }
+  void handle(Step& step, JobId from, const wire::Unregister& /*m*/) {
+    on_unregister(step, table_.at(from));
+  }
+  void handle(Step& step, JobId from, const wire::Need& m) { on_need(step, table_.at(from), m); }
+  void handle(Step& step, JobId from, const wire::Released& m) {
+    on_released(step, table_.at(from), m);
+  }
+  void handle(Step& /*step*/, JobId from, const wire::Consumed& m) {
+    on_consumed(table_.at(from), m);
+  }
+  void handle(Step& step, JobId from, const wire::Explain& /*m*/) {
+    step.send(from, wire::Explained{.of = table_.at(from).of,
+                                    .text = sched::explain(table_, from, step.now())});
+  }
+  void handle(Step& step, JobId from, const wire::Wanted& m) {
+    on_wanted(step, table_.at(from), m);
+  }
+  void handle(Step& step, JobId from, const wire::GaveUp& /*m*/) {
+    on_gave_up(step, table_.at(from));
+  }
+  void handle(Step& step, JobId from, const wire::Closed& m) {
+    on_closed(step, table_.at(from), m);
+  }
+  void handle(Step& step, JobId from, const wire::Observed& m) {
+    on_observed(step, table_.at(from), m);
+  }
+  void handle(Step& step, JobId from, const wire::Lost& /*m*/) { on_lost(step, table_.at(from)); }
+  void handle(Step& step, JobId from, const wire::Gone& /*m*/) { on_gone(step, table_.at(from)); }
+  template <typename Other>
+  void handle(Step& /*step*/, JobId /*from*/, const Other& /*m*/) {
+    // validate() refuses them: they are for the daemon.
+    GS_CHECK(false, "{} reached a handler", Other::kType);
+  }
+
+  Table table_;
+};
+
+Coordinator::Coordinator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Coordinator::~Coordinator() = default;
+
+Result<std::unique_ptr<Coordinator>> Coordinator::create(const CoordinatorOptions& options,
+                                                         Nanos now) {
+  auto table = make_table(options, now);
+  if (!table.has_value()) return fail(table.error());
+  return std::unique_ptr<Coordinator>(new Coordinator(std::make_unique<Impl>(std::move(*table))));
+}
+
+Ready Coordinator::on_message(JobId from, const wire::JobMessage& message, Nanos now) {
+  return impl_->step(from, message, now);
+}
+
+Ready Coordinator::on_deadline(Nanos now) {
+  Step step(impl_->table(), now, true);
+  return impl_->finish(step);
+}
+
+Ready Coordinator::on_expected_pid_gone(std::int32_t pid, Nanos now) {
+  impl_->table().expected.erase(pid);
+  Step step(impl_->table(), now, false);
+  return impl_->finish(step);
+}
+
+Snapshot Coordinator::snapshot(Nanos now) const { return make_snapshot(impl_->table(), now); }
+
+std::string Coordinator::explain(JobId job, Nanos now) const {
+  return sched::explain(impl_->table(), job, now);
+}
+
+std::vector<JobId> Coordinator::order(std::size_t n) const {
+  return Table::lane_of(impl_->table().devices.front()).waiting.order(n);
+}
+
+std::size_t Coordinator::num_jobs() const { return impl_->table().jobs.size(); }
+
+void Coordinator::check_invariants() const { impl_->table().check_invariants(); }
+
+}  // namespace gpushare::sched

@@ -1,0 +1,74 @@
+#include "csrc/sched/deny.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/base/check.h"
+#include "csrc/sched/room.h"
+
+namespace gpushare::sched {
+namespace {
+
+void send_denied(
+    Step& step, Device& device, const WaitingNeed& need, std::string text, const std::string& why) {
+  const Job& job = step.table().at(need.job);
+  step.send(need.job, wire::Denied{.of = job.of, .n = need.n, .reason = std::move(text)});
+  step.decide(device, need.job, "deny",
+              fmt::format("need {} of {}: {}", need.n, to_string(need.bytes), why));
+}
+
+// It waits for room, or for a lane that is not free before somebody else gets room.
+bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos now) {
+  if (device.has_need(job.id)) return true;
+  if (!job.is_waiting) return false;
+  const bool is_giving = job.revoke.has_value() && !table.is_overdue(job, now);
+  if (is_giving || (!job.cannot_give && !job.revoke.has_value())) return false;
+  const Lane& lane = Table::lane_of(device);
+  return lane.lease.has_value() ? device.has_need(lane.lease->job) : lane.is_stuck;
+}
+
+bool is_deadlocked(const Table& table, const Device& device, Nanos now) {
+  if (device.needs.empty()) return false;
+  const bool are_all_stuck = std::all_of(device.needs.begin(), device.needs.end(),
+                                         [](const WaitingNeed& need) { return need.is_stuck; });
+  if (!are_all_stuck) return false;
+  return std::all_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
+    const Job& job = entry.second;
+    const bool is_here = job.of.device == device.name;
+    const bool matters = is_here && (device.ledger.room(job.id) > Bytes{0} ||
+                                     device.lane_held_by(job.id) != nullptr);
+    return !matters || is_blocked(table, device, job, now);
+  });
+}
+
+}  // namespace
+
+void deny(Step& step, Device& device, const WaitingNeed& need, const std::string& why) {
+  std::string text = fmt::format(
+      "{}; this job holds {} and asked {} more: {}. Try: a larger --capacity, a smaller batch",
+      ledger_text(step.table(), device, need.job), to_string(device.ledger.room(need.job)),
+      to_string(need.bytes), why);
+  send_denied(step, device, need, std::move(text), why);
+}
+
+void deny_for_limit(Step& step, Device& device, const WaitingNeed& need) {
+  const Bytes limit = step.table().at(need.job).memory_limit;
+  std::string text = fmt::format(
+      "this job's memory_limit is {}: it holds {} and asked {} more. Try: a larger memory_limit, a "
+      "smaller batch",
+      to_string(limit), to_string(device.ledger.room(need.job)), to_string(need.bytes));
+  send_denied(step, device, need, std::move(text),
+              fmt::format("memory_limit {}", to_string(limit)));
+}
+
+void break_deadlock(Step& step, Device& device) {
+  if (!is_deadlocked(step.table(), device, step.now())) return;
+  const WaitingNeed newest = device.needs.back();
+  device.needs.pop_back();
+  deny(step, device, newest, "every job that holds room waits for more of it, or for this job");
+}
+
+}  // namespace gpushare::sched

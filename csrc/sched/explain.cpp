@@ -1,0 +1,78 @@
+#include "csrc/sched/explain.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace gpushare::sched {
+namespace {
+
+// How many wait before it.
+std::size_t position(const Lane& lane, JobId job) {
+  std::size_t n = 0;
+  for (const OrderKey& key : lane.waiting) {
+    if (key.id == job) break;
+    ++n;
+  }
+  return n;
+}
+
+std::string explain_boundary(const Table& table, const Lane& lane, const Job& job, Nanos now) {
+  const Job& holder = table.at(lane.lease->job);
+  const std::size_t before = position(lane, job.id);
+  std::string text = fmt::format("waits for {}'s boundary", label(holder));
+  if (!holder.is_connected) {
+    text =
+        fmt::format("waits for {}, whose connection is lost, to come back or end", label(holder));
+  } else if (lane.lease->is_asked) {
+    text += fmt::format(", asked for it {} ago", to_string(now - lane.lease->asked_at));
+  } else {
+    text += fmt::format(", its quantum ends in {}",
+                        to_string(std::max(lane.quantum_ends - now, Nanos{})));
+  }
+  if (before > 0) text += fmt::format("; {} before it in line", before);
+  return text;
+}
+
+std::string explain_need(const WaitingNeed& need, Nanos now) {
+  return fmt::format("waits for {} more room since {}{}{}", to_string(need.bytes),
+                     to_string(now - need.since), need.wait_reason.empty() ? "" : ": ",
+                     need.wait_reason);
+}
+
+std::string explain_line(const Table& table, const Device& device, const Job& job, Nanos now) {
+  const Lane& lane = Table::lane_of(device);
+  if (lane.lease.has_value()) return explain_boundary(table, lane, job, now);
+  if (job.revoke.has_value()) {
+    return fmt::format("gives {} to others first", to_string(job.revoke->bytes));
+  }
+  if (lane.hold.has_value()) return lane.wait_reason;
+  if (lane.next == job.id) {
+    return fmt::format("is next, and waits for room: {}", lane.wait_reason);
+  }
+  return fmt::format("{} before it in line: {}", position(lane, job.id), lane.wait_reason);
+}
+
+}  // namespace
+
+std::string explain(const Table& table, JobId id, Nanos now) {
+  const Job* job = table.find(id);
+  if (job == nullptr) return fmt::format("no job {}", id.value);
+  const Device& device = table.device_of(*job);
+  if (table.is_recovering(now)) {
+    return fmt::format("waits until {} known processes have said Hello, at most {}",
+                       table.expected.size(), to_string(table.recovery_ends - now));
+  }
+  for (const WaitingNeed& need : device.needs) {
+    if (need.job == id) return explain_need(need, now);
+  }
+  if (job->is_waiting) return explain_line(table, device, *job, now);
+  if (const Lane* lane = device.lane_held_by(id)) {
+    return fmt::format("has the lease since {}", to_string(now - lane->lease->granted_at));
+  }
+  return "does not wait";
+}
+
+}  // namespace gpushare::sched

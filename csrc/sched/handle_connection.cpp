@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/handlers.h"
+
+namespace gpushare::sched {
+namespace {
+
+// A new record, or the one that a job left when its connection was lost.
+Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
+  Job& job = table.jobs[from];
+  job.id = from;
+  job.of = hello.of;
+  job.of.job = from;
+  job.pid = hello.pid;
+  job.uid = hello.uid;
+  job.command = hello.command;
+  job.is_connected = true;
+  job.is_registered = false;
+  job.last_grant_n = 0;
+  job.revoke.reset();
+  job.note_change();
+  job.usage = {};
+  job.usage.resident = hello.resident;
+  job.usage.spilled = hello.spilled;
+  return job;
+}
+
+// The job says that it holds an open lease.
+void adopt_lease(Step& step, Device& device, Job& job, Term term) {
+  Lane& lane = Table::lane_of(device);
+  if (lane.lease.has_value() && lane.lease->job != job.id) {
+    step.decide(
+        device, job.id, "ignore",
+        fmt::format("it claims lease {}, but {} holds one", term.value, lane.lease->job.value));
+    return;
+  }
+  job.term = term;
+  const Nanos granted_at = lane.lease.has_value() ? lane.lease->granted_at : step.now();
+  lane.lease.emplace(job.id, granted_at);
+  lane.is_watched = false;
+  lane.last_holder = job.id;
+}
+
+void drop_needs(Device& device, JobId job) {
+  std::erase_if(device.needs, [&](const WaitingNeed& need) { return need.job == job; });
+}
+
+}  // namespace
+
+void on_hello(Step& step, JobId from, const wire::Hello& hello) {
+  Table& table = step.table();
+  const bool is_back = table.find(from) != nullptr;
+  Job& job = record_of(table, from, hello);
+  Device& device = table.device_of(job);
+  device.ledger.attach(from, hello.resident);
+  if (hello.held_term == Term{0}) {
+    end_lease(step, job);
+  } else {
+    adopt_lease(step, device, job, hello.held_term);
+  }
+  table.expected.erase(hello.pid);
+  const CoordinatorOptions& options = table.options;
+  step.send(from, wire::Welcome{.protocol = hello.protocol,
+                                .epoch = options.epoch,
+                                .of = job.of,
+                                .capacity = device.ledger.capacity(),
+                                .room = hello.resident,
+                                .spill_dir = options.spill_dir,
+                                .host_budget = options.host_budget,
+                                .memory_wait = options.memory_wait});
+  step.decide(device, from, is_back ? "back" : "join",
+              fmt::format("pid {} with {}, lease {}", hello.pid, to_string(hello.resident),
+                          hello.held_term.value));
+}
+
+void on_register(Step& step, Job& job, const wire::Register& wish) {
+  Table& table = step.table();
+  job.is_registered = true;
+  job.name = wish.name;
+  job.group = wish.group;
+  job.priority = wish.priority;
+  job.weight = wish.weight;
+  job.memory_limit = wish.memory_limit;
+  job.iterations_total = wish.iterations_total;
+  if (!job.was_registered) {
+    job.was_registered = true;
+    job.registered_at = step.now();
+    job.arrival = ++table.num_arrivals;
+  }
+  lift_virtual_time(step, job);
+  step.send(job.id, wire::Registered{.of = job.of});
+}
+
+void on_unregister(Step& step, Job& job) {
+  leave_line(step, job);
+  end_lease(step, job);
+  job.is_registered = false;
+}
+
+void on_lost(Step& step, Job& job) {
+  if (!job.is_connected) return;
+  Device& device = step.table().device_of(job);
+  leave_line(step, job);
+  drop_needs(device, job.id);
+  job.revoke.reset();
+  job.is_connected = false;
+  step.decide(device, job.id, "lost",
+              fmt::format("its room of {} stays counted", to_string(device.ledger.room(job.id))));
+}
+
+void on_gone(Step& step, Job& job) {
+  Table& table = step.table();
+  Device& device = table.device_of(job);
+  const JobId id = job.id;
+  leave_line(step, job);
+  end_lease(step, job);
+  drop_needs(device, id);
+  for (Lane& lane : device.lanes) {
+    if (lane.hold.has_value() && lane.hold->job == id) lane.hold.reset();
+  }
+  table.expected.erase(job.pid);
+  step.decide(
+      device, id, "leave",
+      fmt::format("pid {} is gone and frees {}", job.pid, to_string(device.ledger.room(id))));
+  device.ledger.remove(id);
+  table.jobs.erase(id);
+}
+
+}  // namespace gpushare::sched

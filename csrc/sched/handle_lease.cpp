@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/handlers.h"
+
+namespace gpushare::sched {
+namespace {
+
+// What the job ran on after it was asked at its quantum's end; no more than a whole quantum, so
+// that a job with long iterations still gets one of them a turn.
+Nanos overrun_of(const Lane& lane, Nanos now) {
+  if (!lane.lease->is_asked_for_quantum) return {};
+  return std::clamp(now - lane.lease->asked_at, Nanos{}, lane.quantum);
+}
+
+}  // namespace
+
+void leave_line(Step& step, Job& job) {
+  if (!job.is_waiting) return;
+  Lane& lane = Table::lane_of(step.table().device_of(job));
+  lane.waiting.erase(job.id);
+  job.is_waiting = false;
+  job.waited += std::max(step.now() - job.waiting_since, Nanos{});
+  if (lane.next == job.id) {
+    lane.next = JobId{0};
+    lane.short_since.reset();
+    lane.wait_reason.clear();
+  }
+}
+
+void end_lease(Step& step, Job& job) {
+  Device& device = step.table().device_of(job);
+  Lane* lane = device.lane_held_by(job.id);
+  if (lane == nullptr) return;
+  const Nanos now = step.now();
+  job.charge(now - lane->lease->granted_at);
+  job.overrun = overrun_of(*lane, now);
+  job.note_stall();
+  job.note_change();
+  const bool needs_wait = std::any_of(device.needs.begin(), device.needs.end(),
+                                      [&](const WaitingNeed& need) { return need.job != job.id; });
+  if (lane->lease->is_asked && needs_wait) {
+    lane->hold = Hold{job.id, now + step.table().options.min_quantum};
+  }
+  lane->lease.reset();
+  lane->is_watched = false;
+  lane->closed_at = now;
+}
+
+void lift_virtual_time(Step& step, Job& job) {
+  const Table& table = step.table();
+  Lane& lane = Table::lane_of(step.table().device_of(job));
+  double present = 0;
+  bool is_anybody_present = false;
+  const auto count = [&](double virtual_time) {
+    present = is_anybody_present ? std::min(present, virtual_time) : virtual_time;
+    is_anybody_present = true;
+  };
+  if (const auto first = lane.waiting.first_of(job.priority)) {
+    count(table.at(first->id).virtual_time);
+  }
+  if (lane.lease.has_value()) {
+    const Job& holder = table.at(lane.lease->job);
+    if (holder.id != job.id && holder.priority == job.priority) {
+      count(holder.requeued(step.now() - lane.lease->granted_at).virtual_time);
+    }
+  }
+  double& virtual_time = lane.virtual_time.at(static_cast<std::size_t>(job.priority));
+  if (is_anybody_present) virtual_time = std::max(virtual_time, present);
+  job.virtual_time = std::max(job.virtual_time, virtual_time);
+}
+
+void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
+  Table& table = step.table();
+  // A job that wants a lease has none: its page says so.
+  end_lease(step, job);
+  job.observe(wanted.usage, step.now());
+  job.note_change();
+  if (job.is_waiting || !job.is_connected) return;
+  lift_virtual_time(step, job);
+  job.is_waiting = true;
+  job.waiting_since = step.now();
+  job.queued = ++table.num_queued;
+  Device& device = table.device_of(job);
+  Table::lane_of(device).waiting.insert(device.policy->key(job));
+}
+
+void on_gave_up(Step& step, Job& job) {
+  // If it was granted a lease meanwhile, the word had changed before: the lease never began.
+  end_lease(step, job);
+  leave_line(step, job);
+}
+
+void on_closed(Step& step, Job& job, const wire::Closed& closed) {
+  Device& device = step.table().device_of(job);
+  if (device.lane_held_by(job.id) == nullptr || closed.term != job.term) return;
+  job.observe(closed.usage, step.now());
+  end_lease(step, job);
+}
+
+void on_observed(Step& step, Job& job, const wire::Observed& observed) {
+  job.observe(observed.usage, step.now());
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,52 @@
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/deny.h"
+#include "csrc/sched/handlers.h"
+
+namespace gpushare::sched {
+
+void on_need(Step& step, Job& job, const wire::Need& need) {
+  Device& device = step.table().device_of(job);
+  const Bytes room = device.ledger.room(job.id);
+  const WaitingNeed waiting{.job = job.id,
+                            .n = need.n,
+                            .bytes = need.bytes,
+                            .like = std::max(need.like, need.bytes),
+                            .since = step.now(),
+                            .is_stuck = false,
+                            .wait_reason = {}};
+  if (job.memory_limit > Bytes{0} && room + need.bytes > job.memory_limit) {
+    return deny_for_limit(step, device, waiting);
+  }
+  if (need.bytes > device.ledger.capacity() - room) {
+    return deny(step, device, waiting, "more than the device has");
+  }
+  device.needs.push_back(waiting);
+}
+
+void on_released(Step& step, Job& job, const wire::Released& released) {
+  Device& device = step.table().device_of(job);
+  // An answer to a Revoke from before its connection was lost: Hello stated the truth since.
+  if (!job.revoke.has_value() || job.revoke->n != released.n) {
+    step.decide(device, job.id, "ignore", fmt::format("released {} is old", released.n));
+    return;
+  }
+  const PendingRevoke asked = *job.revoke;
+  job.revoke.reset();
+  device.ledger.lower(job.id, released.bytes);
+  device.dropped += std::min(released.dropped, released.bytes);
+  device.spilled += std::min(released.spilled, released.bytes);
+  if (released.bytes < asked.bytes) job.note_short(asked);
+  std::string reason = fmt::format("{} of {}", to_string(released.bytes), to_string(asked.bytes));
+  if (!released.reason.empty()) reason += fmt::format(": {:.200}", released.reason);
+  step.decide(device, job.id, "released", reason);
+}
+
+void on_consumed(Job& job, const wire::Consumed& consumed) {
+  job.consumed_n = std::max(job.consumed_n, consumed.n);
+}
+
+}  // namespace gpushare::sched

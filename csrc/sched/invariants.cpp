@@ -1,0 +1,66 @@
+#include <fmt/format.h>
+
+#include "csrc/base/check.h"
+#include "csrc/sched/table.h"
+
+namespace gpushare::sched {
+namespace {
+
+void check_job(const Device& device, const Job& job) {
+  const Lane& lane = Table::lane_of(device);
+  const auto id = job.id.value;
+  GS_CHECK(job.of.job == job.id, "job {} has address {}", id, job.of.job.value);
+  GS_CHECK(device.ledger.rooms().contains(job.id), "job {} is not in the ledger", id);
+  GS_CHECK(lane.waiting.contains(job.id) == job.is_waiting, "job {} waiting {}", id,
+           job.is_waiting);
+  if (job.is_waiting) {
+    GS_CHECK(job.is_connected && job.is_registered, "job {} waits", id);
+    GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);
+    // A key changes only with its record, and then the table is told.
+    GS_CHECK(lane.waiting.key_of(job.id) == device.policy->key(job), "job {} has an old key", id);
+  }
+  GS_CHECK(job.last_grant_n <= job.last_n, "job {}: {} of {}", id, job.last_grant_n, job.last_n);
+  if (job.revoke.has_value()) {
+    GS_CHECK(job.is_connected && job.revoke->n <= job.last_n, "job {} revoke {}", id,
+             job.revoke->n);
+    GS_CHECK(job.revoke->bytes <= device.ledger.room(job.id), "job {}: {} of {}", id,
+             to_string(job.revoke->bytes), to_string(device.ledger.room(job.id)));
+  }
+}
+
+void check_lane(const Table& table, const Lane& lane) {
+  lane.waiting.check_invariants();
+  for (const OrderKey& key : lane.waiting)
+    GS_CHECK(table.find(key.id) != nullptr, "job {} waits and is gone", key.id.value);
+  if (lane.lease.has_value()) {
+    const Job* holder = table.find(lane.lease->job);
+    GS_CHECK(holder != nullptr, "job {} holds and is gone", lane.lease->job.value);
+    GS_CHECK(holder->term > Term{0}, "job {} holds term 0", holder->id.value);
+    GS_CHECK(lane.next == JobId{0}, "job {} is next", lane.next.value);
+  }
+  GS_CHECK(lane.next == JobId{0} || lane.waiting.contains(lane.next), "job {} is next",
+           lane.next.value);
+  GS_CHECK(lane.next != JobId{0} || !lane.short_since.has_value(), "nobody is short");
+}
+
+}  // namespace
+
+void Table::check_invariants() const {
+  for (const Device& device : devices) {
+    device.ledger.check_invariants();
+    for (const Lane& lane : device.lanes)
+      check_lane(*this, lane);
+    for (const WaitingNeed& need : device.needs) {
+      const Job* job = find(need.job);
+      GS_CHECK(job != nullptr && job->is_connected, "job {} has need {}", need.job.value, need.n);
+    }
+    for (const auto& [id, room] : device.ledger.rooms())
+      GS_CHECK(find(id) != nullptr, "job {} has {} and is gone", id.value, to_string(room));
+  }
+  for (const auto& [id, job] : jobs) {
+    GS_CHECK(job.id == id, "job {} is under {}", job.id.value, id.value);
+    check_job(device_of(job), job);
+  }
+}
+
+}  // namespace gpushare::sched

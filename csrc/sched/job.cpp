@@ -1,0 +1,80 @@
+#include "csrc/sched/job.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace gpushare::sched {
+namespace {
+
+// New samples count for a quarter: a change shows after a few leases, one odd lease does not rule.
+Nanos moving_average(Nanos average, Nanos sample) {
+  return average == Nanos{} ? sample : average + (sample - average) / 4;
+}
+
+// Anything above is a wild claim, and would overflow when multiplied.
+constexpr Nanos kMaxStall = seconds(3600);
+
+template <typename Unit>
+void raise_to_zero(Unit& value) {
+  value = std::max(value, Unit{});
+}
+
+}  // namespace
+
+void Job::charge(Nanos time) {
+  const Nanos used = std::max(time, Nanos{});
+  served += used;
+  virtual_time += to_seconds(used) / weight;
+}
+
+void Job::observe(const wire::Usage& seen, Nanos now) {
+  wire::Usage next = seen;
+  raise_to_zero(next.busy);
+  raise_to_zero(next.stall);
+  next.stall = std::min(next.stall, kMaxStall);
+  next.changed_at = std::clamp(next.changed_at, Nanos{}, std::max(now, Nanos{}));
+  raise_to_zero(next.live);
+  raise_to_zero(next.need);
+  raise_to_zero(next.resident);
+  raise_to_zero(next.spilled);
+  if (next.iterations > usage.iterations && next.busy > usage.busy) {
+    const std::uint64_t num_new = next.iterations - usage.iterations;
+    const auto divisor = static_cast<std::int64_t>(
+        std::min<std::uint64_t>(num_new, std::numeric_limits<std::int64_t>::max()));
+    iteration = moving_average(iteration, (next.busy - usage.busy) / divisor);
+  }
+  if (next.is_parked != usage.is_parked || next.live != usage.live ||
+      next.resident != usage.resident) {
+    note_change();
+  }
+  usage = next;
+  observed_at = now;
+}
+
+void Job::note_change() {
+  cannot_give = false;
+  ++num_changes;
+}
+
+void Job::note_short(const PendingRevoke& asked) {
+  cannot_give = cannot_give || asked.num_changes == num_changes;
+}
+
+void Job::note_stall() { stall = moving_average(stall, usage.stall); }
+
+Job Job::requeued(Nanos time) const {
+  Job copy = *this;
+  copy.charge(time);
+  copy.queued = std::numeric_limits<std::uint64_t>::max();
+  return copy;
+}
+
+std::string label(const Job& job) {
+  return job.name.empty() ? fmt::format("{}", job.id.value)
+                          : fmt::format("{} ({})", job.id.value, job.name);
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,94 @@
+// What the coordinator knows of one job: who it is, what it wants, what it has had.
+//
+// All accounting lives here, so that policies are pure functions of a record and a job's order key
+// changes only when its own record does. The bytes it may have backed are not here: the ledger has
+// them (ledger.h). Mutators keep the record consistent; whether a change is allowed is decided
+// before (validate.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "csrc/base/units.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::sched {
+
+// A Revoke that has no Released yet. While it is out the job gets no Grant: a Grant names the new
+// total, and would undo a Released that is on its way.
+struct PendingRevoke {
+  std::uint64_t n = 0;
+  Bytes bytes;
+  Nanos sent_at;
+  std::uint64_t num_changes = 0;  // of the job when it was sent
+};
+
+struct Job {
+  JobId id;
+  wire::Address of;
+  std::string command;
+  std::int32_t pid = 0;
+  std::uint32_t uid = 0;
+  bool is_connected = true;    // false after Lost, until it says Hello again
+  bool is_registered = false;  // has iterations to run
+
+  // As registered.
+  std::string name;
+  std::string group;
+  wire::Priority priority = wire::Priority::kNormal;
+  double weight = 1;
+  Bytes memory_limit;  // 0: none
+  std::uint64_t iterations_total = 0;
+  Nanos registered_at;
+  bool was_registered = false;  // kept over a lost connection: the record goes on
+
+  // Its place in line.
+  bool is_waiting = false;    // in its lane's table
+  std::uint64_t arrival = 0;  // counts first registrations
+  std::uint64_t queued = 0;   // counts entries into the table
+  Nanos waiting_since;
+
+  // What it has had.
+  Term term;  // of its last lease
+  std::uint64_t leases = 0;
+  Nanos served;             // inside leases, stalls included
+  Nanos waited;             // for leases
+  double virtual_time = 0;  // seconds served over weight, lifted after absence (lane.h)
+  Nanos overrun;            // of its last turn, charged to the next one
+  Nanos stall;              // moving average of what opening a lease cost it
+  Nanos iteration;          // moving average
+
+  wire::Usage usage;  // as last seen; claims
+  Nanos observed_at;
+
+  // Room: numbers of what was sent, and what is unanswered.
+  std::uint64_t last_n = 0;
+  std::uint64_t last_grant_n = 0;  // of this connection
+  std::uint64_t consumed_n = 0;
+  std::optional<PendingRevoke> revoke;
+  bool cannot_give = false;  // gave less than asked; not asked again until something changed
+
+  std::uint64_t num_changes = 0;
+  Nanos spared_until;  // it just got what it needs: asked at once, it would only ask again
+
+  std::string reason;  // the last decision about it
+
+  // Its lease ended after `time`.
+  void charge(Nanos time);
+  // Takes over what the job says of itself, with impossible numbers cut.
+  void observe(const wire::Usage& seen, Nanos now);
+  // What it could not give before, it may be able to give now.
+  void note_change();
+  // It gave less than `asked` said. A change since then makes that old news.
+  void note_short(const PendingRevoke& asked);
+  // The stall of a lease that ends.
+  void note_stall();
+  // This record as it would be if its lease, open for `time`, ended and it queued again now.
+  [[nodiscard]] Job requeued(Nanos time) const;
+};
+
+// "3 (gpt)", or "3" before it has a name.
+std::string label(const Job& job);
+
+}  // namespace gpushare::sched

@@ -1,0 +1,61 @@
+// A lane of a device: the jobs that wait for it, and its one open lease.
+//
+// Virtual time is kept per priority class: it is that of the jobs present, and never falls. A job
+// that comes, or comes back, is lifted to it (start-time fair queueing): absence earns nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/job_table.h"
+
+namespace gpushare::sched {
+
+struct Lease {
+  Lease(JobId holder, Nanos now) : job(holder), granted_at(now) {}
+
+  JobId job;
+  Nanos granted_at;
+  bool is_asked = false;  // asked back: once a lease
+  Nanos asked_at;
+  bool is_asked_for_quantum = false;  // so what it runs on is overrun
+  bool is_warned = false;             // of an iteration that does not end
+};
+
+// The lane stays free for a moment, so that the job whose lease was asked back for a Need can park
+// and give what the Need waits for.
+struct Hold {
+  JobId job;
+  Nanos until;
+};
+
+struct Lane {
+  LaneId id;
+  JobTable waiting;
+  std::optional<Lease> lease;
+  std::array<double, 4> virtual_time{};  // by priority
+
+  // The job chosen for the free lane whose room is being settled; 0: none.
+  JobId next;
+  std::optional<Nanos> short_since;  // when it was first found short
+  bool is_stuck = false;             // short, and nothing is on its way
+  std::optional<Hold> hold;
+  std::string wait_reason;  // as last recorded
+
+  // While somebody waits for the holder.
+  bool is_watched = false;
+  Nanos next_look;  // at the holder's page
+  Nanos quantum;
+  Nanos quantum_ends;
+
+  // For status.
+  JobId last_holder;
+  std::uint64_t switches = 0;
+  std::optional<Nanos> closed_at;
+  Nanos last_handover;
+};
+
+}  // namespace gpushare::sched

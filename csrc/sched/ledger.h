@@ -1,0 +1,44 @@
+// Who may have how many bytes of one device backed: room per job.
+//
+// Exact by construction: room rises only out of what is free, and falls only by what its job said
+// is really free. The one exception is attach(): a job that comes with memory already backed (after
+// a coordinator's restart) is booked with all of it, even beyond the capacity; then free() is
+// negative and nobody's room rises until enough was given back.
+#pragma once
+
+#include <map>
+
+#include "csrc/base/units.h"
+
+namespace gpushare::sched {
+
+class Ledger {
+ public:
+  // pre: capacity > 0.
+  explicit Ledger(Bytes capacity);
+
+  [[nodiscard]] Bytes capacity() const { return capacity_; }
+  // Capacity less the sum of room; negative after an attach() beyond it.
+  [[nodiscard]] Bytes free() const { return capacity_ - total_; }
+  // 0 for a job without an entry.
+  [[nodiscard]] Bytes room(JobId job) const;
+  [[nodiscard]] const std::map<JobId, Bytes>& rooms() const { return rooms_; }
+
+  // The job holds `resident` bytes, whatever was booked before. pre: resident >= 0.
+  void attach(JobId job, Bytes resident);
+  // pre: attached; 0 <= by <= free().
+  void raise(JobId job, Bytes by);
+  // pre: attached; 0 <= by <= room(job).
+  void lower(JobId job, Bytes by);
+  // Its process is gone.
+  void remove(JobId job);
+
+  void check_invariants() const;
+
+ private:
+  Bytes capacity_;
+  Bytes total_;  // Invariant: the sum of rooms_.
+  std::map<JobId, Bytes> rooms_;
+};
+
+}  // namespace gpushare::sched

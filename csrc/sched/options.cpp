@@ -1,0 +1,70 @@
+#include "csrc/sched/options.h"
+
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace gpushare::sched {
+namespace {
+
+// Long enough for any use, short enough that sums of times do not overflow.
+constexpr Nanos kMaxTime = seconds(1'000'000'000);
+constexpr double kMinSwitchLoss = 0.0001;
+constexpr double kMaxSwitchLoss = 0.5;
+
+Status check_time(const char* what, Nanos time, Nanos least) {
+  if (time >= least && time <= kMaxTime) return {};
+  return {StatusCode::kInvalidArgument,
+          fmt::format("{} is {}, allowed are {} to {}", what, to_string(time), to_string(least),
+                      to_string(kMaxTime))};
+}
+
+Status check(const CoordinatorOptions& options) {
+  if (options.device.empty()) return {StatusCode::kInvalidArgument, "device has no name"};
+  if (options.capacity <= Bytes{0}) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("capacity is {}, allowed is more than 0 B", to_string(options.capacity))};
+  }
+  if (options.host_budget < Bytes{0}) {
+    return {StatusCode::kInvalidArgument, fmt::format("host_budget is {}, allowed is 0 B or more",
+                                                      to_string(options.host_budget))};
+  }
+  if (!(options.switch_loss >= kMinSwitchLoss && options.switch_loss <= kMaxSwitchLoss)) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("switch_loss is {}, allowed are {} to {}", options.switch_loss,
+                        kMinSwitchLoss, kMaxSwitchLoss)};
+  }
+  GS_RETURN_IF_ERROR(check_time("min_quantum", options.min_quantum, Nanos{0}));
+  GS_RETURN_IF_ERROR(check_time("max_wait", options.max_wait, millis(1)));
+  GS_RETURN_IF_ERROR(check_time("memory_wait", options.memory_wait, Nanos{0}));
+  GS_RETURN_IF_ERROR(check_time("gap_poll", options.gap_poll, micros(1)));
+  GS_RETURN_IF_ERROR(check_time("iteration_warning", options.iteration_warning, millis(1)));
+  return check_time("recovery", options.recovery, Nanos{0});
+}
+
+}  // namespace
+
+Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
+  const Status status = check(options);
+  if (!status.ok()) return fail(status);
+  auto policy = make_policy(options.policy);
+  if (!policy.has_value()) return fail(policy.error());
+  Table table;
+  table.options = options;
+  table.expected =
+      std::set<std::int32_t>(options.expected_pids.begin(), options.expected_pids.end());
+  table.recovery_ends = now + options.recovery;
+  Device device{.name = options.device,
+                .policy = std::move(*policy),
+                .ledger = Ledger(options.capacity),
+                .lanes = {},
+                .needs = {},
+                .dropped = {},
+                .spilled = {}};
+  device.lanes.emplace_back();
+  table.devices.push_back(std::move(device));
+  return table;
+}
+
+}  // namespace gpushare::sched

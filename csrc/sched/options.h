@@ -1,0 +1,13 @@
+// From options to a table without jobs.
+#pragma once
+
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/sched/table.h"
+
+namespace gpushare::sched {
+
+// errors: kInvalidArgument, with the name of the option, its value and what is allowed.
+Result<Table> make_table(const CoordinatorOptions& options, Nanos now);
+
+}  // namespace gpushare::sched

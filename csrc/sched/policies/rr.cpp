@@ -1,0 +1,21 @@
+#include <memory>
+
+#include "csrc/sched/policies/policies.h"
+
+namespace gpushare::sched {
+namespace {
+
+class RoundRobin final : public Policy {
+ public:
+  [[nodiscard]] const char* name() const override { return "rr"; }
+  // A holder that queued again would be last, so at the end of its quantum any waiter is before it.
+  [[nodiscard]] OrderKey key(const Job& job) const override {
+    return {job.priority, static_cast<double>(job.queued), job.arrival, job.id};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const Policy> make_rr() { return std::make_unique<RoundRobin>(); }
+
+}  // namespace gpushare::sched

@@ -1,0 +1,45 @@
+#include "csrc/sched/policy.h"
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "csrc/sched/policies/policies.h"
+
+namespace gpushare::sched {
+namespace {
+
+struct Entry {
+  const char* name;
+  std::unique_ptr<const Policy> (*make)();
+};
+
+// NEW_POLICY: one line here.
+constexpr std::array kPolicies{
+    Entry{"fifo", make_fifo},
+    Entry{"rr", make_rr},
+    Entry{"fair", make_fair},
+};
+
+}  // namespace
+
+Result<std::unique_ptr<const Policy>> make_policy(const std::string& name) {
+  for (const Entry& entry : kPolicies) {
+    if (name == entry.name) return entry.make();
+  }
+  return fail(StatusCode::kInvalidArgument, fmt::format("no policy is called '{}': use one of {}",
+                                                        name, fmt::join(policy_names(), " ")));
+}
+
+std::vector<std::string> policy_names() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kPolicies)
+    names.emplace_back(entry.name);
+  return names;
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,49 @@
+// Whom to serve first: a policy gives each job an order key, and the smallest key is first.
+//
+// A policy is const and has no state. A key depends on nothing but the job's own record, and its
+// first element is the priority class, so jobs stay ordered in a table while others run
+// (job_table.h), a pick costs O(log n), and the next n jobs can be named. Whether a waiter may take
+// the holder's place is the same question: the holder's key is that of its record as it would be
+// if it queued again now (Job::requeued).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/sched/job.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::sched {
+
+struct OrderKey {
+  wire::Priority priority = wire::Priority::kNormal;
+  double number = 0;  // the policy's own; never NaN
+  std::uint64_t arrival = 0;
+  JobId id;  // makes keys distinct
+  auto operator<=>(const OrderKey&) const = default;
+};
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  Policy(const Policy&) = delete;
+  Policy& operator=(const Policy&) = delete;
+
+  [[nodiscard]] virtual const char* name() const = 0;
+  // post: key.priority == job.priority, key.id == job.id.
+  [[nodiscard]] virtual OrderKey key(const Job& job) const = 0;
+
+ protected:
+  Policy() = default;
+};
+
+// errors: kInvalidArgument for a name that no policy has, with the names there are.
+Result<std::unique_ptr<const Policy>> make_policy(const std::string& name);
+std::vector<std::string> policy_names();
+
+}  // namespace gpushare::sched

@@ -1,0 +1,42 @@
+// How long a lease lasts while others wait (design 5.3).
+//
+// Q >= stall (1 - f) / f, so that at most the part f of the device's time is lost to switching; at
+// least the floor (min_quantum, and one iteration); at most the ceiling, so that of n waiters the
+// last waits no longer than max_wait, and of the urgent ones (which come first) kUrgentWait. Where
+// the floor and the ceiling collide the ceiling wins; an iteration is never cut, since leases end
+// at boundaries. What the last turn ran over its quantum is taken off the next one.
+#pragma once
+
+#include <cstddef>
+
+#include "csrc/base/units.h"
+
+namespace gpushare::sched {
+
+// Ceiling on waiting for interactive and guaranteed jobs.
+inline constexpr Nanos kUrgentWait = seconds(1);
+// A switch is taken to cost no less: shorter gaps are never worth one.
+inline constexpr Nanos kMinSwitchCost = millis(20);
+
+struct QuantumLimits {
+  Nanos min_quantum;
+  Nanos max_wait;
+  double switch_loss = 0.02;  // f
+};
+
+struct QuantumInput {
+  Nanos stall;      // what opening a lease costs this job
+  Nanos iteration;  // how long one of its iterations takes
+  Nanos overrun;    // of its last turn
+  std::size_t num_waiting = 0;
+  std::size_t num_urgent = 0;  // of them, interactive and guaranteed jobs
+};
+
+// Without regard to the last turn's overrun.
+Nanos full_quantum(const QuantumLimits& limits, const QuantumInput& input);
+Nanos quantum(const QuantumLimits& limits, const QuantumInput& input);
+
+// A holder's gap longer than this ends its quantum if somebody waits: twice the cost of a switch.
+Nanos gap_allowance(Nanos stall);
+
+}  // namespace gpushare::sched

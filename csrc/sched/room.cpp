@@ -1,0 +1,123 @@
+#include "csrc/sched/room.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/check.h"
+
+namespace gpushare::sched {
+namespace {
+
+bool may_be_asked(const Device& device, const Job& job, JobId claimant) {
+  return job.id != claimant && job.is_connected && !job.cannot_give && !job.revoke.has_value() &&
+         device.ledger.room(job.id) > Bytes{0};
+}
+
+// A holder needs its memory until its boundary, and a job with a Need has none to spare.
+bool gives_unparked(const Device& device, const Job& job, Nanos now) {
+  return device.lane_held_by(job.id) == nullptr && !device.has_need(job.id) &&
+         now >= job.spared_until;
+}
+
+std::string ledger_label(const Job& job) {
+  const std::string name = job.name.empty() ? fmt::format("pid {}", job.pid) : job.name;
+  return fmt::format("job {} u{}/{}", job.id.value, job.uid, name);
+}
+
+}  // namespace
+
+void RoomPool::take(Bytes bytes) {
+  const Bytes now = std::clamp(free, Bytes{0}, std::max(bytes, Bytes{0}));
+  GS_DCHECK(bytes <= free + expected || bytes <= Bytes{0}, "{} of {} and {}", to_string(bytes),
+            to_string(free), to_string(expected));
+  free -= now;
+  expected -= bytes - now;
+}
+
+RoomPool room_pool(const Table& table, const Device& device, Nanos now) {
+  RoomPool pool{device.ledger.free(), Bytes{0}};
+  for (const auto& [id, room] : device.ledger.rooms()) {
+    const Job& job = table.at(id);
+    if (job.revoke.has_value() && !table.is_overdue(job, now)) pool.expected += job.revoke->bytes;
+  }
+  return pool;
+}
+
+bool is_parked(const Device& device, const Job& job) {
+  if (!job.is_connected) return false;
+  return job.is_waiting || (job.usage.is_parked && device.lane_held_by(job.id) == nullptr);
+}
+
+Bytes needed_room(const Job& job, Bytes capacity) {
+  Bytes needed = std::min(std::max(job.usage.need, job.usage.live), capacity);
+  if (job.memory_limit > Bytes{0}) needed = std::min(needed, job.memory_limit);
+  return needed;
+}
+
+std::vector<Giving> plan_revokes(
+    const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now) {
+  std::vector<std::pair<OrderKey, const Job*>> parked;
+  std::vector<std::pair<OrderKey, const Job*>> others;
+  for (const auto& [id, room] : device.ledger.rooms()) {
+    const Job& job = table.at(id);
+    if (!may_be_asked(device, job, claimant)) continue;
+    if (is_parked(device, job)) {
+      parked.emplace_back(device.policy->key(job), &job);
+    } else if (gives_unparked(device, job, now)) {
+      others.emplace_back(device.policy->key(job), &job);
+    }
+  }
+  const auto is_further = [](const auto& a, const auto& b) { return a.first > b.first; };
+  std::sort(parked.begin(), parked.end(), is_further);
+  std::sort(others.begin(), others.end(), is_further);
+  parked.insert(parked.end(), others.begin(), others.end());
+  std::vector<Giving> plan;
+  for (const auto& [key, job] : parked) {
+    if (deficit <= Bytes{0}) break;
+    const Bytes bytes = std::min(deficit, device.ledger.room(job->id));
+    plan.push_back({job->id, bytes});
+    deficit -= bytes;
+  }
+  return plan;
+}
+
+JobId later_giver(const Table& table, const Device& device, JobId claimant) {
+  for (const auto& [id, room] : device.ledger.rooms()) {
+    if (id == claimant || room == Bytes{0}) continue;
+    const Job& job = table.at(id);
+    if (!is_parked(device, job) || job.revoke.has_value()) return id;
+  }
+  return JobId{0};
+}
+
+std::string ledger_text(const Table& table, const Device& device, JobId except) {
+  constexpr std::size_t kMaxNamed = 8;
+  std::vector<std::pair<Bytes, JobId>> others;
+  for (const auto& [id, room] : device.ledger.rooms()) {
+    if (id != except && room > Bytes{0}) others.emplace_back(room, id);
+  }
+  std::sort(others.begin(), others.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  std::string text =
+      fmt::format("device {} ({}):", device.name, to_string(device.ledger.capacity()));
+  Bytes unnamed;
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    const auto& [room, id] = others[i];
+    if (i < kMaxNamed) {
+      text += fmt::format(" {} {},", ledger_label(table.at(id)), to_string(room));
+    } else {
+      unnamed += room;
+    }
+  }
+  if (others.size() > kMaxNamed) {
+    text += fmt::format(" {} more {},", others.size() - kMaxNamed, to_string(unnamed));
+  }
+  return text + fmt::format(" free {}", to_string(std::max(device.ledger.free(), Bytes{0})));
+}
+
+}  // namespace gpushare::sched

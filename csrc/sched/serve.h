@@ -1,0 +1,24 @@
+// What follows each message and each deadline: room for Needs, leases for waiting jobs, the
+// question to the holder for its lease, and when to look again.
+#pragma once
+
+#include "csrc/sched/room.h"
+#include "csrc/sched/step.h"
+
+namespace gpushare::sched {
+
+// All of the below, in this order.
+void serve(Step& step);
+
+// serve_needs.cpp: answers the Needs that can be met now, asks others to give for the rest.
+void serve_needs(Step& step, Device& device, RoomPool& pool);
+// serve_lane.cpp: if the lane is free, settles the room of the first waiter and grants it a lease.
+void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool);
+// ask.cpp: asks the holder for its lease, if somebody waits and it has had its turn.
+void ask_holder(Step& step, Device& device, Lane& lane);
+
+// Asks others for `deficit` bytes; how many of them may come. Also adds them to what `pool`
+// expects.
+Bytes ask_for_room(Step& step, Device& device, JobId claimant, Bytes deficit, RoomPool& pool);
+
+}  // namespace gpushare::sched

@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/serve.h"
+
+namespace gpushare::sched {
+namespace {
+
+// Whether the lane stays free so that the last holder can park first.
+bool is_held(Step& step, const Device& device, Lane& lane) {
+  if (!lane.hold.has_value()) return false;
+  const Hold hold = *lane.hold;
+  const Job* job = step.table().find(hold.job);
+  const bool may_still_park = job != nullptr && job->is_connected && !is_parked(device, *job);
+  const auto need =
+      std::find_if(device.needs.begin(), device.needs.end(),
+                   [&](const WaitingNeed& waiting) { return waiting.job != hold.job; });
+  if (may_still_park && need != device.needs.end() && step.now() < hold.until) {
+    step.due(hold.until);
+    step.wait(device, hold.job, lane.wait_reason,
+              fmt::format("the lane stays free until {} parks, for need {} of {}", hold.job.value,
+                          need->n, need->job.value));
+    return true;
+  }
+  lane.hold.reset();
+  return false;
+}
+
+// The first in line that does not owe a Released. The one chosen before stays chosen, so that a
+// newcomer does not undo what was moved for it, unless the newcomer has a better priority.
+JobId choose_next(const Table& table, const Lane& lane) {
+  for (const OrderKey& key : lane.waiting) {
+    if (table.at(key.id).revoke.has_value()) continue;
+    const auto chosen = lane.waiting.key_of(lane.next);
+    const bool keeps_chosen = chosen.has_value() && chosen->priority <= key.priority &&
+                              !table.at(lane.next).revoke.has_value();
+    return keeps_chosen ? lane.next : key.id;
+  }
+  return JobId{0};
+}
+
+void note_switch(Lane& lane, const Job& job, Nanos now) {
+  if (lane.last_holder != JobId{0} && lane.last_holder != job.id) ++lane.switches;
+  lane.last_holder = job.id;
+  if (lane.closed_at.has_value()) {
+    lane.last_handover = now - std::max(*lane.closed_at, job.waiting_since);
+    lane.closed_at.reset();
+  }
+}
+
+void note_virtual_time(Lane& lane, const Job& job) {
+  double& virtual_time = lane.virtual_time.at(static_cast<std::size_t>(job.priority));
+  virtual_time = std::max(virtual_time, job.virtual_time);
+}
+
+void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::string& remark) {
+  const Nanos now = step.now();
+  const std::size_t num_waiting = lane.waiting.size();
+  note_switch(lane, job, now);
+  note_virtual_time(lane, job);
+  lane.waiting.erase(job.id);
+  job.is_waiting = false;
+  job.waited += std::max(now - job.waiting_since, Nanos{});
+  ++job.leases;
+  job.term = Term{job.term.value + 1};
+  lane.lease.emplace(job.id, now);
+  lane.next = JobId{0};
+  lane.short_since.reset();
+  lane.is_stuck = false;
+  lane.is_watched = false;
+  lane.wait_reason.clear();
+  step.act({PageAction::Kind::kGrant, job.id, job.term, job.last_grant_n});
+  step.decide(device, job.id, "grant",
+              fmt::format("{}: {} is chosen of {}{}", device.policy->name(), job.id.value,
+                          num_waiting, remark));
+}
+
+// How many bytes must become free before the job's room can rise to what it needs; and the device
+// must not be beyond its capacity.
+Bytes deficit_of(const Device& device, const Job& job, const RoomPool& pool) {
+  const Bytes room = device.ledger.room(job.id);
+  const Bytes rise = std::max(needed_room(job, device.ledger.capacity()) - room, Bytes{0});
+  return rise - pool.free;
+}
+
+void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {
+  const Bytes room = device.ledger.room(job.id);
+  const Bytes needed = needed_room(job, device.ledger.capacity());
+  const Bytes rise = std::min(std::max(needed - room, Bytes{0}), std::max(pool.free, Bytes{0}));
+  std::string remark;
+  if (rise > Bytes{0}) {
+    step.grant_room(device, job, rise, 0);
+    pool.take(rise);
+    remark = fmt::format(", room {} -> {}", to_string(room), to_string(room + rise));
+  }
+  if (room + rise < needed) {
+    remark += fmt::format(", which is {} less than it needs", to_string(needed - room - rise));
+  }
+  grant_lease(step, device, lane, job, remark);
+}
+
+// True: it waits for room.
+bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {
+  const Bytes deficit = deficit_of(device, job, pool);
+  if (deficit <= Bytes{0}) return false;
+  const Bytes missing = deficit - pool.expected;
+  if (missing > Bytes{0}) ask_for_room(step, device, job.id, missing, pool);
+  if (!lane.short_since.has_value()) lane.short_since = step.now();
+  const Nanos patience_ends = *lane.short_since + step.table().options.memory_wait;
+  const auto say = [&](const std::string& what) {
+    step.wait(device, job.id, lane.wait_reason,
+              fmt::format("{} is next, {} short: {}", job.id.value, to_string(deficit), what));
+  };
+  if (pool.expected > Bytes{0}) {
+    step.due(patience_ends);
+    say("asked others to give room");
+    return step.now() < patience_ends;
+  }
+  lane.is_stuck = true;
+  const JobId giver = later_giver(step.table(), device, job.id);
+  if (giver == JobId{0} || step.now() >= patience_ends) return false;
+  step.due(patience_ends);
+  say(fmt::format("waits until {} parks, gives or leaves", giver.value));
+  return true;
+}
+
+}  // namespace
+
+void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
+  lane.is_stuck = false;
+  if (lane.lease.has_value()) {
+    lane.hold.reset();
+    return;
+  }
+  if (!lane.waiting.empty() && is_held(step, device, lane)) return;
+  const JobId next = choose_next(step.table(), lane);
+  if (next != lane.next) {
+    lane.short_since.reset();
+    lane.wait_reason.clear();
+  }
+  lane.next = next;
+  if (next == JobId{0}) return;
+  Job& job = step.table().at(next);
+  if (waits_for_room(step, device, lane, job, pool)) return;
+  grant_with(step, device, lane, job, pool);
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/deny.h"
+#include "csrc/sched/serve.h"
+
+namespace gpushare::sched {
+namespace {
+
+// A holder's Needs first: others wait for its boundary, which it cannot reach. Then oldest first.
+void order_needs(Device& device, std::vector<WaitingNeed>& needs) {
+  std::stable_partition(needs.begin(), needs.end(), [&](const WaitingNeed& need) {
+    return device.lane_held_by(need.job) != nullptr;
+  });
+}
+
+// What it gets beyond what it must have: free, unclaimed, and within its own limit.
+Bytes extra(const Device& device, const Job& job, const WaitingNeed& need, Bytes free) {
+  const bool is_scarce = device.needs.size() > 1 || Table::lane_of(device).short_since.has_value();
+  if (is_scarce) return {};
+  Bytes most = std::min(need.like, free);
+  if (job.memory_limit > Bytes{0}) {
+    most = std::min(most, job.memory_limit - device.ledger.room(job.id));
+  }
+  return std::max(most - need.bytes, Bytes{0});
+}
+
+void grant_need(Step& step, Device& device, Job& job, const WaitingNeed& need, RoomPool& pool) {
+  const Bytes bytes = need.bytes + extra(device, job, need, pool.free);
+  const Bytes free = device.ledger.free();
+  step.grant_room(device, job, bytes, need.n);
+  pool.take(bytes);
+  job.spared_until = step.now() + step.table().options.min_quantum;
+  step.decide(device, job.id, "room",
+              fmt::format("need {} of {}: {} of {} free", need.n, to_string(need.bytes),
+                          to_string(bytes), to_string(free)));
+}
+
+// True: it is answered.
+bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
+  Job& job = step.table().at(need.job);
+  need.is_stuck = false;
+  // Its own Released comes first (PendingRevoke says why).
+  if (!job.revoke.has_value() && need.bytes <= pool.free) {
+    grant_need(step, device, job, need, pool);
+    return true;
+  }
+  const Nanos waited = step.now() - need.since;
+  if (waited >= step.table().options.memory_wait) {
+    deny(step, device, need, fmt::format("waited {} for room", to_string(waited)));
+    return true;
+  }
+  if (job.revoke.has_value()) return false;
+  Bytes missing = need.bytes - pool.free - pool.expected;
+  if (missing > Bytes{0}) missing -= ask_for_room(step, device, job.id, missing, pool);
+  if (missing <= Bytes{0}) {
+    pool.take(need.bytes);
+    return false;
+  }
+  need.is_stuck = true;
+  step.wait(device, job.id, need.wait_reason,
+            fmt::format("need {} of {}: {} short, waits for boundaries", need.n,
+                        to_string(need.bytes), to_string(missing)));
+  return false;
+}
+
+}  // namespace
+
+void serve_needs(Step& step, Device& device, RoomPool& pool) {
+  std::vector<WaitingNeed> in_order = device.needs;
+  order_needs(device, in_order);
+  for (WaitingNeed& need : in_order) {
+    const bool is_answered = serve_need(step, device, need, pool);
+    const auto entry = std::find_if(
+        device.needs.begin(), device.needs.end(),
+        [&](const WaitingNeed& other) { return other.job == need.job && other.n == need.n; });
+    if (is_answered) {
+      device.needs.erase(entry);
+    } else {
+      *entry = need;
+    }
+  }
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,97 @@
+#include "csrc/sched/snapshot.h"
+
+#include <algorithm>
+#include <string>
+
+namespace gpushare::sched {
+namespace {
+
+std::string state_of(const Device& device, const Job& job) {
+  if (!job.is_connected) return "lost";
+  if (const Lane* lane = device.lane_held_by(job.id)) {
+    return lane->lease->is_asked ? "closing" : "running";
+  }
+  if (job.is_waiting) return "waiting";
+  return job.was_registered ? "idle" : "starting";
+}
+
+JobRow job_row(const Device& device, const Job& job, Nanos now) {
+  const Lane* held = device.lane_held_by(job.id);
+  const Nanos running = held == nullptr ? Nanos{} : now - held->lease->granted_at;
+  const Nanos served = job.served + std::max(running, Nanos{});
+  const Nanos age = now - job.registered_at;
+  JobRow row;
+  row.of = job.of;
+  row.name = job.name;
+  row.group = job.group;
+  row.command = job.command;
+  row.pid = job.pid;
+  row.uid = job.uid;
+  row.state = state_of(device, job);
+  row.reason = job.reason;
+  row.priority = job.priority;
+  row.weight = job.weight;
+  if (job.was_registered && age > Nanos{}) {
+    row.share = std::clamp(to_seconds(served) / to_seconds(age), 0.0, 1.0);
+  }
+  row.room = device.ledger.room(job.id);
+  row.memory_limit = job.memory_limit;
+  row.usage = job.usage;
+  row.iterations_total = job.iterations_total;
+  row.leases = job.leases;
+  row.served = served;
+  row.waited = job.waited;
+  if (job.is_waiting) {
+    row.waited += std::max(now - job.waiting_since, Nanos{});
+    row.waiting_since = job.waiting_since;
+  }
+  row.term = job.term;
+  return row;
+}
+
+LaneRow lane_row(const Lane& lane) {
+  LaneRow row;
+  row.lane = lane.id;
+  row.next = lane.next;
+  if (lane.lease.has_value()) {
+    row.holder = lane.lease->job;
+    // Without a waiter a lease has no end.
+    if (!lane.waiting.empty()) {
+      row.quantum = lane.quantum;
+      row.quantum_ends = lane.quantum_ends;
+    }
+  }
+  return row;
+}
+
+DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
+  DeviceRow row;
+  row.device = device.name;
+  row.policy = device.policy->name();
+  row.capacity = device.ledger.capacity();
+  row.free = device.ledger.free();
+  for (const Lane& lane : device.lanes) {
+    row.lanes.push_back(lane_row(lane));
+    row.switches += lane.switches;
+    row.last_handover = lane.last_handover;
+  }
+  for (const auto& [id, job] : table.jobs) {
+    if (job.of.device == device.name) row.jobs.push_back(job_row(device, job, now));
+  }
+  row.dropped = device.dropped;
+  row.spilled = device.spilled;
+  return row;
+}
+
+}  // namespace
+
+Snapshot make_snapshot(const Table& table, Nanos now) {
+  Snapshot snapshot;
+  snapshot.epoch = table.options.epoch;
+  snapshot.is_recovering = table.is_recovering(now);
+  for (const Device& device : table.devices)
+    snapshot.devices.push_back(device_row(table, device, now));
+  return snapshot;
+}
+
+}  // namespace gpushare::sched

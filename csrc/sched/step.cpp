@@ -1,0 +1,64 @@
+#include "csrc/sched/step.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/base/check.h"
+
+namespace gpushare::sched {
+
+void Step::send(JobId to, wire::CoordinatorMessage message) {
+  ready_.messages.push_back({to, std::move(message)});
+}
+
+void Step::refuse(JobId to, std::string reason) {
+  ready_.decisions.push_back({now_, table_.options.device, LaneId{0}, to, "refuse", reason});
+  send(to, wire::Refused{std::move(reason)});
+}
+
+void Step::act(PageAction action) { ready_.page_actions.push_back(action); }
+
+void Step::decide(const Device& device, JobId job, std::string what, std::string reason) {
+  if (Job* record = table_.find(job)) record->reason = what + ": " + reason;
+  ready_.decisions.push_back(
+      {now_, device.name, Table::lane_of(device).id, job, std::move(what), std::move(reason)});
+}
+
+void Step::wait(const Device& device, JobId job, std::string& last, std::string reason) {
+  if (last == reason) return;
+  last = reason;
+  decide(device, job, "wait", std::move(reason));
+}
+
+void Step::due(Nanos time) {
+  ready_.next_deadline = std::min(ready_.next_deadline.value_or(time), time);
+}
+
+void Step::look_at(JobId job) {
+  auto& observe = ready_.observe;
+  if (std::find(observe.begin(), observe.end(), job) == observe.end()) observe.push_back(job);
+}
+
+void Step::grant_room(Device& device, Job& job, Bytes by, std::uint64_t need_n) {
+  GS_CHECK(!job.revoke.has_value(), "job {} owes Released {}", job.id.value, job.revoke->n);
+  device.ledger.raise(job.id, by);
+  job.last_grant_n = ++job.last_n;
+  send(job.id, wire::Grant{.of = job.of,
+                           .n = job.last_grant_n,
+                           .need_n = need_n,
+                           .room = device.ledger.room(job.id)});
+}
+
+void Step::revoke_room(const Device& device, Job& job, Bytes bytes, const std::string& reason) {
+  GS_CHECK(!job.revoke.has_value(), "job {} owes Released {}", job.id.value, job.revoke->n);
+  GS_CHECK(bytes > Bytes{0} && bytes <= device.ledger.room(job.id), "{} of {}", to_string(bytes),
+           to_string(device.ledger.room(job.id)));
+  job.revoke = PendingRevoke{++job.last_n, bytes, now_, job.num_changes};
+  send(job.id, wire::Revoke{.of = job.of, .n = job.revoke->n, .bytes = bytes});
+  decide(device, job.id, "revoke", fmt::format("{} {}", to_string(bytes), reason));
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,51 @@
+// One step of the state machine: the table, the time, and what the caller must do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/ready.h"
+#include "csrc/sched/table.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::sched {
+
+class Step {
+ public:
+  // `table` must outlive it.
+  Step(Table& table, Nanos now, bool is_deadline)
+      : table_(table), now_(now), is_deadline_(is_deadline) {}
+
+  [[nodiscard]] Table& table() { return table_; }
+  [[nodiscard]] const Table& table() const { return table_; }
+  [[nodiscard]] Nanos now() const { return now_; }
+  [[nodiscard]] bool is_deadline() const { return is_deadline_; }
+
+  void send(JobId to, wire::CoordinatorMessage message);
+  void refuse(JobId to, std::string reason);
+  void act(PageAction action);
+  // Records why; `job` may be 0.
+  void decide(const Device& device, JobId job, std::string what, std::string reason);
+  // The same for a wait, unless `last` says so already.
+  void wait(const Device& device, JobId job, std::string& last, std::string reason);
+  // on_deadline is due at `time`, or before.
+  void due(Nanos time);
+  // The job's page is to be looked at before the next on_deadline.
+  void look_at(JobId job);
+
+  [[nodiscard]] Ready take() { return std::move(ready_); }
+
+  // Room. Each numbers its message. pre: no Revoke of the job is unanswered.
+  void grant_room(Device& device, Job& job, Bytes by, std::uint64_t need_n);
+  void revoke_room(const Device& device, Job& job, Bytes bytes, const std::string& reason);
+
+ private:
+  Table& table_;
+  Nanos now_;
+  bool is_deadline_;
+  Ready ready_;
+};
+
+}  // namespace gpushare::sched

@@ -1,0 +1,86 @@
+#include "csrc/sched/table.h"
+
+#include <algorithm>
+#include <string>
+
+#include "csrc/base/check.h"
+
+namespace gpushare::sched {
+namespace {
+
+template <typename Devices>
+auto* find_by_name(Devices& devices, const std::string& name) {
+  const auto found = std::find_if(devices.begin(), devices.end(),
+                                  [&](const Device& device) { return device.name == name; });
+  return found == devices.end() ? nullptr : &*found;
+}
+
+template <typename Lanes>
+auto* find_holder(Lanes& lanes, JobId job) {
+  const auto found = std::find_if(lanes.begin(), lanes.end(), [&](const Lane& lane) {
+    return lane.lease.has_value() && lane.lease->job == job;
+  });
+  return found == lanes.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+bool Device::has_need(JobId job) const {
+  return std::any_of(needs.begin(), needs.end(),
+                     [&](const WaitingNeed& need) { return need.job == job; });
+}
+
+const Lane* Device::lane_held_by(JobId job) const { return find_holder(lanes, job); }
+Lane* Device::lane_held_by(JobId job) { return find_holder(lanes, job); }
+
+const Job* Table::find(JobId job) const {
+  const auto found = jobs.find(job);
+  return found == jobs.end() ? nullptr : &found->second;
+}
+
+Job* Table::find(JobId job) {
+  const auto found = jobs.find(job);
+  return found == jobs.end() ? nullptr : &found->second;
+}
+
+const Job& Table::at(JobId job) const {
+  const Job* found = find(job);
+  GS_CHECK(found != nullptr, "no job {}", job.value);
+  return *found;
+}
+
+Job& Table::at(JobId job) {
+  Job* found = find(job);
+  GS_CHECK(found != nullptr, "no job {}", job.value);
+  return *found;
+}
+
+const Device* Table::find_device(const std::string& name) const {
+  return find_by_name(devices, name);
+}
+
+Device* Table::find_device(const std::string& name) { return find_by_name(devices, name); }
+
+const Device& Table::device_of(const Job& job) const {
+  const Device* device = find_device(job.of.device);
+  GS_CHECK(device != nullptr, "job {} is on '{}'", job.id.value, job.of.device);
+  return *device;
+}
+
+Device& Table::device_of(const Job& job) {
+  Device* device = find_device(job.of.device);
+  GS_CHECK(device != nullptr, "job {} is on '{}'", job.id.value, job.of.device);
+  return *device;
+}
+
+bool Table::is_recovering(Nanos now) const { return !expected.empty() && now < recovery_ends; }
+
+bool Table::is_overdue(const Job& job, Nanos now) const {
+  return job.revoke.has_value() && now >= job.revoke->sent_at + options.max_wait;
+}
+
+QuantumLimits Table::quantum_limits() const {
+  return {options.min_quantum, options.max_wait, options.switch_loss};
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,81 @@
+// Everything the coordinator knows: jobs, devices with their lanes and ledger, what it recovers.
+//
+// Data with look-ups; it changes in the handlers (handlers.h) and in what follows each of them
+// (serve.h). std::map throughout: no order of iteration comes from a hash.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/coordinator.h"
+#include "csrc/sched/job.h"
+#include "csrc/sched/lane.h"
+#include "csrc/sched/ledger.h"
+#include "csrc/sched/policy.h"
+#include "csrc/sched/quantum.h"
+
+namespace gpushare::sched {
+
+// A Need that is not answered yet.
+struct WaitingNeed {
+  JobId job;
+  std::uint64_t n = 0;
+  Bytes bytes;
+  Bytes like;
+  Nanos since;
+  bool is_stuck = false;  // nothing that is on its way will meet it
+  std::string wait_reason;
+};
+
+struct Device {
+  std::string name;
+  std::unique_ptr<const Policy> policy;
+  Ledger ledger;
+  std::vector<Lane> lanes;
+  std::vector<WaitingNeed> needs;  // oldest first
+  Bytes dropped, spilled;          // by revokes, in all
+
+  [[nodiscard]] bool has_need(JobId job) const;
+  // The lane whose open lease the job holds; null: none.
+  [[nodiscard]] const Lane* lane_held_by(JobId job) const;
+  [[nodiscard]] Lane* lane_held_by(JobId job);
+};
+
+struct Table {
+  CoordinatorOptions options;
+  std::map<JobId, Job> jobs;
+  std::vector<Device> devices;
+  std::uint64_t num_arrivals = 0;
+  std::uint64_t num_queued = 0;
+  // After a restart: who has to say Hello before anything is granted, and until when.
+  std::set<std::int32_t> expected;
+  Nanos recovery_ends;
+
+  [[nodiscard]] const Job* find(JobId job) const;
+  [[nodiscard]] Job* find(JobId job);
+  // pre: it exists.
+  [[nodiscard]] const Job& at(JobId job) const;
+  [[nodiscard]] Job& at(JobId job);
+  [[nodiscard]] const Device* find_device(const std::string& name) const;
+  [[nodiscard]] Device* find_device(const std::string& name);
+  // pre: the job is one of ours, so its device exists.
+  [[nodiscard]] const Device& device_of(const Job& job) const;
+  [[nodiscard]] Device& device_of(const Job& job);
+  // The lane the job queues in: the first, while each device has one.
+  [[nodiscard]] static Lane& lane_of(Device& device) { return device.lanes.front(); }
+  [[nodiscard]] static const Lane& lane_of(const Device& device) { return device.lanes.front(); }
+
+  [[nodiscard]] bool is_recovering(Nanos now) const;
+  // A Revoke that was not answered for so long that nobody counts on it any more.
+  [[nodiscard]] bool is_overdue(const Job& job, Nanos now) const;
+  [[nodiscard]] QuantumLimits quantum_limits() const;
+
+  void check_invariants() const;
+};
+
+}  // namespace gpushare::sched

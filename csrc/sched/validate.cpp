@@ -1,0 +1,182 @@
+#include "csrc/sched/validate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+#include <fmt/format.h>
+
+namespace gpushare::sched {
+namespace {
+
+// More than any machine has, and far from overflow when many are added.
+constexpr Bytes kMaxBytes = gib(1 << 20);
+constexpr double kMaxWeight = 1e6;
+constexpr std::size_t kMaxNeedsOfOneJob = 64;
+// The lease word has 60 bits for it.
+constexpr std::uint64_t kMaxTerm = std::uint64_t{1} << 56;
+
+Status refuse(std::string reason) { return {StatusCode::kProtocol, std::move(reason)}; }
+
+Status check_size(const char* what, Bytes size) {
+  if (size >= Bytes{0} && size <= kMaxBytes) return {};
+  return refuse(fmt::format("{} of {} B", what, size.value()));
+}
+
+// Names go to terminals.
+Status check_name(const char* what, std::string_view name) {
+  if (name.size() > wire::kMaxNameBytes) {
+    return refuse(fmt::format("a {} of {} bytes", what, name.size()));
+  }
+  const bool is_printable = std::none_of(name.begin(), name.end(), [](char c) {
+    const auto code = static_cast<unsigned char>(c);
+    return code < 0x20 || code == 0x7f;
+  });
+  return is_printable ? Status{} : refuse(fmt::format("a {} with control characters", what));
+}
+
+Status check_address(const Table& table, const wire::Address& of) {
+  if (table.find_device(of.device) == nullptr) {
+    return refuse(fmt::format("no device '{:.64}' here", of.device));
+  }
+  if (of.ranks == 0 || of.rank >= of.ranks) {
+    return refuse(fmt::format("rank {} of {}", of.rank, of.ranks));
+  }
+  return check_name("gang", of.gang);
+}
+
+// What a socket carries names its sender.
+Status check_sender(const Table& table, const Job& job, const wire::Address& of) {
+  GS_RETURN_IF_ERROR(check_address(table, of));
+  if (of.job != job.id) {
+    return refuse(fmt::format("job {} speaks as job {}", job.id.value, of.job.value));
+  }
+  if (of.device != job.of.device) {
+    return refuse(fmt::format("job {} is on {}, not {}", job.id.value, job.of.device, of.device));
+  }
+  return {};
+}
+
+Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
+  if (hello.protocol > wire::kProtocolVersion || hello.protocol + 1 < wire::kProtocolVersion) {
+    return refuse(
+        fmt::format("protocol {}, this is {}: restart with one version of gpushare on both sides",
+                    hello.protocol, wire::kProtocolVersion));
+  }
+  GS_RETURN_IF_ERROR(check_address(table, hello.of));
+  GS_RETURN_IF_ERROR(check_size("resident", hello.resident));
+  GS_RETURN_IF_ERROR(check_size("spilled", hello.spilled));
+  if (from == JobId{0}) return refuse("job 0 is no job");
+  if (hello.of.job != JobId{0} && hello.of.job != from) {
+    return refuse(fmt::format("job {} speaks as job {}", from.value, hello.of.job.value));
+  }
+  if (hello.held_term.value > kMaxTerm) {
+    return refuse(fmt::format("term {}", hello.held_term.value));
+  }
+  if (hello.pid <= 0) return refuse(fmt::format("pid {}", hello.pid));
+  for (const auto& [id, job] : table.jobs) {
+    if (id == from && (job.is_connected || job.pid != hello.pid)) {
+      return refuse(fmt::format("job {} said Hello before", id.value));
+    }
+    if (id != from && job.pid == hello.pid) {
+      return refuse(fmt::format("pid {} is job {} already", hello.pid, id.value));
+    }
+  }
+  return {};
+}
+
+Status check_register(const Job& job, const wire::Register& wish) {
+  if (job.is_registered) return refuse(fmt::format("job {} is registered", job.id.value));
+  GS_RETURN_IF_ERROR(check_name("name", wish.name));
+  GS_RETURN_IF_ERROR(check_name("group", wish.group));
+  GS_RETURN_IF_ERROR(check_size("memory_limit", wish.memory_limit));
+  if (wish.priority > wire::Priority::kOpportunistic) return refuse("an unknown priority");
+  if (!std::isfinite(wish.weight) || wish.weight < 1.0 / kMaxWeight || wish.weight > kMaxWeight) {
+    return refuse(fmt::format("weight {}", wish.weight));
+  }
+  return {};
+}
+
+Status check_need(const Table& table, const Job& job, const wire::Need& need) {
+  GS_RETURN_IF_ERROR(check_size("need", need.bytes));
+  GS_RETURN_IF_ERROR(check_size("need", need.like));
+  std::size_t num_waiting = 0;
+  for (const WaitingNeed& other : table.device_of(job).needs) {
+    if (other.job != job.id) continue;
+    if (other.n == need.n) return refuse(fmt::format("need {} is waiting already", need.n));
+    ++num_waiting;
+  }
+  if (num_waiting >= kMaxNeedsOfOneJob) {
+    return refuse(fmt::format("more than {} needs at once", kMaxNeedsOfOneJob));
+  }
+  return {};
+}
+
+Status check_released(const Table& table, const Job& job, const wire::Released& released) {
+  GS_RETURN_IF_ERROR(check_size("released", released.bytes));
+  GS_RETURN_IF_ERROR(check_size("dropped", released.dropped));
+  GS_RETURN_IF_ERROR(check_size("spilled", released.spilled));
+  if (released.n > job.last_n) {
+    return refuse(fmt::format("released {}, the last revoke is {}", released.n, job.last_n));
+  }
+  const bool is_answer = job.revoke.has_value() && job.revoke->n == released.n;
+  const Bytes room = table.device_of(job).ledger.room(job.id);
+  if (is_answer && released.bytes > room) {
+    return refuse(
+        fmt::format("released {}, its room is {}", to_string(released.bytes), to_string(room)));
+  }
+  return {};
+}
+
+// What only a state of the job makes wrong.
+template <typename Message>
+Status check_state(const Table& table, const Job& job, const Message& message) {
+  using M = std::decay_t<Message>;
+  if constexpr (std::is_same_v<M, wire::Register>) {
+    return check_register(job, message);
+  } else if constexpr (std::is_same_v<M, wire::Need>) {
+    return check_need(table, job, message);
+  } else if constexpr (std::is_same_v<M, wire::Released>) {
+    return check_released(table, job, message);
+  } else if constexpr (std::is_same_v<M, wire::Consumed>) {
+    if (message.n > job.last_n) return refuse(fmt::format("consumed {}", message.n));
+  } else if constexpr (std::is_same_v<M, wire::Unregister> || std::is_same_v<M, wire::Wanted>) {
+    if (!job.is_registered) return refuse(fmt::format("job {} is not registered", job.id.value));
+  }
+  return {};
+}
+
+template <typename M>
+inline constexpr bool kIsFromSocket =
+    std::is_same_v<M, wire::Register> || std::is_same_v<M, wire::Unregister> ||
+    std::is_same_v<M, wire::Need> || std::is_same_v<M, wire::Released> ||
+    std::is_same_v<M, wire::Consumed> || std::is_same_v<M, wire::Explain>;
+
+}  // namespace
+
+Status validate(const Table& table, JobId from, const wire::JobMessage& message) {
+  return std::visit(
+      [&](const auto& m) -> Status {
+        using M = std::decay_t<decltype(m)>;
+        if constexpr (std::is_same_v<M, wire::Hello>) {
+          return check_hello(table, from, m);
+        } else if constexpr (std::is_same_v<M, wire::StatusRequest> ||
+                             std::is_same_v<M, wire::Stop>) {
+          return refuse(fmt::format("{} is no message of a job", M::kType));
+        } else {
+          const Job* job = table.find(from);
+          if (job == nullptr) return refuse(fmt::format("{} before hello", M::kType));
+          if constexpr (kIsFromSocket<M>) {
+            if (!job->is_connected) return refuse(fmt::format("{} before hello", M::kType));
+            GS_RETURN_IF_ERROR(check_sender(table, *job, m.of));
+          }
+          return check_state(table, *job, m);
+        }
+      },
+      message);
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,93 @@
+// What every policy must hold. NEW_POLICY: name it where the suite is instantiated
+// (sched/policy_test.cpp).
+#pragma once
+
+#include <rapidcheck.h>
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "csrc/sched/job.h"
+#include "csrc/sched/policy.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::sched::testing {
+
+inline Job any_job(std::uint64_t id) {
+  Job job;
+  job.id = JobId{id};
+  job.priority = static_cast<wire::Priority>(*rc::gen::inRange(0, 4));
+  job.weight = *rc::gen::inRange(1, 100) / 10.0;
+  job.arrival = *rc::gen::inRange<std::uint64_t>(1, 1000);
+  job.queued = *rc::gen::inRange<std::uint64_t>(1, 1000);
+  job.virtual_time = *rc::gen::inRange(0, 1000) / 10.0;
+  return job;
+}
+
+class PolicyContract : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    auto made = make_policy(GetParam());
+    ASSERT_TRUE(made.has_value()) << made.error().to_string();
+    policy_ = std::move(*made);
+  }
+
+  std::unique_ptr<const Policy> policy_;
+};
+
+TEST_P(PolicyContract, HasTheNameItIsMadeBy) { EXPECT_EQ(policy_->name(), GetParam()); }
+
+TEST_P(PolicyContract, KeysAreDistinctAndNamedAfterTheirJobs) {
+  EXPECT_TRUE(rc::check("keys are distinct", [&] {
+    const Job a = any_job(1);
+    Job b = a;
+    b.id = JobId{2};
+    RC_ASSERT(policy_->key(a).id == a.id);
+    RC_ASSERT(policy_->key(a).priority == a.priority);
+    RC_ASSERT(policy_->key(a) != policy_->key(b));
+    RC_ASSERT((policy_->key(a) < policy_->key(b)) != (policy_->key(b) < policy_->key(a)));
+  }));
+}
+
+TEST_P(PolicyContract, BetterPriorityIsFirst) {
+  EXPECT_TRUE(rc::check("a better priority is first", [&] {
+    const Job a = any_job(1);
+    const Job b = any_job(2);
+    if (a.priority < b.priority) RC_ASSERT(policy_->key(a) < policy_->key(b));
+  }));
+}
+
+TEST_P(PolicyContract, AKeyNeedsNothingButTheRecord) {
+  EXPECT_TRUE(rc::check("the same record has the same key", [&] {
+    const Job a = any_job(1);
+    const OrderKey key = policy_->key(a);
+    const Job other = any_job(2);
+    static_cast<void>(policy_->key(other));
+    RC_ASSERT(policy_->key(a) == key);
+  }));
+}
+
+TEST_P(PolicyContract, ServiceMovesNobodyForward) {
+  EXPECT_TRUE(rc::check("service moves nobody forward", [&] {
+    const Job a = any_job(1);
+    const Nanos time = millis(*rc::gen::inRange(0, 100000));
+    RC_ASSERT(!(policy_->key(a.requeued(time)) < policy_->key(a)));
+  }));
+}
+
+// A table orders by keys, so that no key may be unordered.
+TEST_P(PolicyContract, KeysAreOrderedWhateverTheRecord) {
+  Job job = Job{};
+  job.id = JobId{1};
+  job.weight = 1e-6;
+  job.served = Nanos{std::numeric_limits<std::int64_t>::max()};
+  job.charge(seconds(1'000'000'000));
+  job.queued = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_TRUE(policy_->key(job) == policy_->key(job));
+}
+
+}  // namespace gpushare::sched::testing

@@ -1,0 +1,214 @@
+// Random messages, honest and not, at random times: the invariants hold, the device is never
+// overcommitted, one lease is open at most, and nobody who could run is forgotten.
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "csrc/sched/coordinator.h"
+
+namespace gpushare::sched {
+namespace {
+
+constexpr std::uint64_t kNumJobs = 5;
+
+Bytes any_bytes() { return mib(*rc::gen::inRange(-1, 60) * 10); }
+
+wire::Usage any_usage() {
+  wire::Usage usage;
+  usage.iterations = *rc::gen::inRange<std::uint64_t>(0, 50);
+  usage.busy = millis(*rc::gen::inRange(0, 5000));
+  usage.stall = millis(*rc::gen::inRange(0, 100));
+  usage.changed_at = millis(*rc::gen::inRange(0, 5000));
+  usage.is_in_gap = *rc::gen::arbitrary<bool>();
+  usage.is_parked = *rc::gen::arbitrary<bool>();
+  usage.live = any_bytes();
+  usage.need = any_bytes();
+  usage.resident = any_bytes();
+  return usage;
+}
+
+// Feeds a coordinator and follows from outside what it hands out.
+class Fuzz {
+ public:
+  Fuzz() {
+    CoordinatorOptions options;
+    options.capacity = mib(1000);
+    options.memory_wait = seconds(3);
+    options.policy = *rc::gen::element<std::string>("fifo", "rr", "fair");
+    coordinator_ = std::move(*Coordinator::create(options, now_));
+  }
+
+  void step() {
+    now_ += millis(*rc::gen::weightedElement<int>({{5, 0}, {5, 20}, {2, 300}, {1, 4000}}));
+    if (*rc::gen::inRange(0, 5) == 0) {
+      follow(coordinator_->on_deadline(now_));
+    } else {
+      const JobId from{*rc::gen::inRange<std::uint64_t>(1, kNumJobs + 1)};
+      feed(from, any_message(from));
+    }
+    check();
+  }
+
+ private:
+  wire::Address address(JobId job) {
+    wire::Address of;
+    of.job = *rc::gen::inRange(0, 30) == 0 ? JobId{job.value + 1} : job;
+    return of;
+  }
+
+  wire::JobMessage any_message(JobId job) {
+    const wire::Address of = address(job);
+    switch (*rc::gen::inRange(0, 14)) {
+      case 0:
+      case 1: return any_hello(job);
+      case 2: return any_register(of);
+      case 3: return wire::Need{of, ++num_needs_, any_bytes(), any_bytes()};
+      case 4:
+      case 5: return any_released(of);
+      case 6: return wire::Closed{of, terms_[job], any_usage()};
+      case 7: return wire::Closed{of, Term{*rc::gen::inRange<std::uint64_t>(0, 4)}, any_usage()};
+      case 8: return wire::GaveUp{of};
+      case 9: return wire::Observed{of, any_usage()};
+      case 10:
+        return *rc::gen::arbitrary<bool>() ? wire::JobMessage(wire::Lost{of})
+                                           : wire::JobMessage(wire::Unregister{of});
+      case 11:
+        return *rc::gen::inRange(0, 3) == 0 ? wire::JobMessage(wire::Gone{of})
+                                            : wire::JobMessage(wire::Explain{of});
+      default: return wire::Wanted{of, any_usage()};
+    }
+  }
+
+  // No more than is free, so that the sum of room stays within the capacity.
+  wire::JobMessage any_hello(JobId job) {
+    wire::Hello hello;
+    hello.pid = static_cast<std::int32_t>(job.value);
+    const auto device = coordinator_->snapshot(now_).devices.front();
+    hello.resident = std::min(any_bytes(), std::max(device.free, Bytes{-1}));
+    hello.held_term = Term{*rc::gen::inRange<std::uint64_t>(0, 2) * terms_[job].value};
+    return hello;
+  }
+
+  static wire::JobMessage any_register(const wire::Address& of) {
+    wire::Register wish;
+    wish.of = of;
+    wish.priority = static_cast<wire::Priority>(*rc::gen::inRange(0, 4));
+    wish.weight = *rc::gen::inRange(0, 40) / 10.0;
+    wish.memory_limit = *rc::gen::arbitrary<bool>() ? Bytes{0} : any_bytes();
+    return wish;
+  }
+
+  // Mostly an answer to what was asked.
+  wire::JobMessage any_released(const wire::Address& of) {
+    const auto revoke = revokes_.find(of.job);
+    if (revoke == revokes_.end()) {
+      return wire::Released{of, *rc::gen::inRange<std::uint64_t>(0, 9), any_bytes(), {}, {}, ""};
+    }
+    const Bytes bytes = *rc::gen::element(Bytes{0}, any_bytes(), revoke->second.bytes);
+    return wire::Released{of, revoke->second.n, bytes, {}, {}, ""};
+  }
+
+  void feed(JobId from, const wire::JobMessage& message) {
+    // Waiting until a Revoke is answered ends with its answer, and with the job's connection.
+    const Ready ready = coordinator_->on_message(from, message, now_);
+    if (!was_refused(ready)) forget_revoke(from, message);
+    follow(ready);
+  }
+
+  static bool was_refused(const Ready& ready) {
+    return std::any_of(ready.messages.begin(), ready.messages.end(), [](const Outbound& out) {
+      return std::holds_alternative<wire::Refused>(out.message);
+    });
+  }
+
+  void forget_revoke(JobId from, const wire::JobMessage& message) {
+    const auto revoke = revokes_.find(from);
+    if (revoke == revokes_.end()) return;
+    const auto* released = std::get_if<wire::Released>(&message);
+    const bool is_answer = released != nullptr && released->n == revoke->second.n;
+    const bool has_ended = std::holds_alternative<wire::Lost>(message) ||
+                           std::holds_alternative<wire::Gone>(message) ||
+                           std::holds_alternative<wire::Hello>(message);
+    if (is_answer || has_ended) revokes_.erase(revoke);
+  }
+
+  void follow(const Ready& ready) {
+    for (const Outbound& out : ready.messages) {
+      if (const auto* revoke = std::get_if<wire::Revoke>(&out.message)) {
+        RC_ASSERT(revoke->bytes > Bytes{0});
+        RC_ASSERT(revokes_.emplace(out.to, *revoke).second);
+      }
+      if (std::holds_alternative<wire::Grant>(out.message)) {
+        RC_ASSERT(!revokes_.contains(out.to));
+      }
+    }
+    std::set<JobId> granted;
+    for (const PageAction& action : ready.page_actions) {
+      if (action.kind != PageAction::Kind::kGrant) continue;
+      RC_ASSERT(granted.insert(action.job).second);
+      RC_ASSERT(granted.size() == 1U);
+      RC_ASSERT(action.term > terms_[action.job]);
+      terms_[action.job] = action.term;
+    }
+    deadline_ = ready.next_deadline;
+  }
+
+  void check() {
+    coordinator_->check_invariants();
+    const DeviceRow device = coordinator_->snapshot(now_).devices.front();
+    Bytes sum;
+    std::size_t num_running = 0;
+    bool is_anybody_waiting = false;
+    bool does_everybody_fit = true;
+    for (const JobRow& job : device.jobs) {
+      sum += job.room;
+      if (job.state == "running" || job.state == "closing") ++num_running;
+      if (job.state != "waiting") continue;
+      is_anybody_waiting = true;
+      Bytes needed = std::min(std::max(job.usage.need, job.usage.live), device.capacity);
+      if (job.memory_limit > Bytes{0}) needed = std::min(needed, job.memory_limit);
+      does_everybody_fit = does_everybody_fit && needed <= job.room + device.free;
+    }
+    RC_ASSERT(sum + device.free == device.capacity);
+    RC_ASSERT(sum <= device.capacity);
+    RC_ASSERT(num_running <= 1U);
+    const bool is_free = device.lanes.front().holder == JobId{0};
+    // Who waits for a free lane is granted it, or somebody was asked to give, or there is a time at
+    // which waiting ends.
+    if (is_free && is_anybody_waiting) {
+      RC_ASSERT(!does_everybody_fit || deadline_.has_value());
+      RC_ASSERT(deadline_.has_value());
+      if (num_needs_ == 0 && revokes_.empty()) RC_ASSERT(!does_everybody_fit);
+    }
+  }
+
+  std::unique_ptr<Coordinator> coordinator_;
+  Nanos now_ = seconds(100);
+  std::uint64_t num_needs_ = 0;
+  std::map<JobId, Term> terms_;
+  std::map<JobId, wire::Revoke> revokes_;
+  std::optional<Nanos> deadline_;
+};
+
+TEST(CoordinatorProperty, HoldsWhateverIsSaid) {
+  EXPECT_TRUE(rc::check("invariants hold, and nobody is forgotten", [] {
+    Fuzz fuzz;
+    const int num_steps = *rc::gen::inRange(0, 150);
+    for (int i = 0; i < num_steps; ++i)
+      fuzz.step();
+  }));
+}
+
+}  // namespace
+}  // namespace gpushare::sched

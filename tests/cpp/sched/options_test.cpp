@@ -1,0 +1,34 @@
+#include "csrc/sched/options.h"
+
+#include <functional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace gpushare::sched {
+namespace {
+
+TEST(Options, DefaultsAreAllowed) { EXPECT_TRUE(make_table({}, Nanos{0}).has_value()); }
+
+TEST(Options, RefusesWhatIsOutOfRange) {
+  using Change = std::function<void(CoordinatorOptions&)>;
+  const std::vector<Change> changes{
+      [](auto& o) { o.device = ""; },          [](auto& o) { o.capacity = Bytes{0}; },
+      [](auto& o) { o.policy = "lottery"; },   [](auto& o) { o.min_quantum = Nanos{-1}; },
+      [](auto& o) { o.max_wait = Nanos{0}; },  [](auto& o) { o.switch_loss = 0; },
+      [](auto& o) { o.switch_loss = 1; },      [](auto& o) { o.memory_wait = Nanos{-1}; },
+      [](auto& o) { o.gap_poll = Nanos{0}; },  [](auto& o) { o.iteration_warning = Nanos{0}; },
+      [](auto& o) { o.recovery = Nanos{-1}; }, [](auto& o) { o.host_budget = Bytes{-1}; },
+  };
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    CoordinatorOptions options;
+    changes[i](options);
+    const auto table = make_table(options, Nanos{0});
+    ASSERT_FALSE(table.has_value()) << "change " << i;
+    EXPECT_EQ(table.error().code(), StatusCode::kInvalidArgument);
+    EXPECT_FALSE(Coordinator::create(options, Nanos{0}).has_value());
+  }
+}
+
+}  // namespace
+}  // namespace gpushare::sched

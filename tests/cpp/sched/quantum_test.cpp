@@ -1,0 +1,81 @@
+#include "csrc/sched/quantum.h"
+
+#include <rapidcheck.h>
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace gpushare::sched {
+namespace {
+
+constexpr QuantumLimits kLimits{
+    .min_quantum = millis(250), .max_wait = seconds(10), .switch_loss = 0.02};
+
+QuantumInput input(Nanos stall, Nanos iteration, std::size_t num_waiting) {
+  return {.stall = stall,
+          .iteration = iteration,
+          .overrun = {},
+          .num_waiting = num_waiting,
+          .num_urgent = 0};
+}
+
+TEST(Quantum, IsTheFloorWhenSwitchesCostNothing) {
+  EXPECT_EQ(quantum(kLimits, input({}, {}, 1)), millis(250));
+  EXPECT_EQ(quantum(kLimits, input({}, millis(700), 1)), millis(700));
+}
+
+TEST(Quantum, LosesTheAllowedPartToSwitches) {
+  // 100 ms / (4.9 s + 100 ms) = 2 %.
+  EXPECT_EQ(quantum(kLimits, input(millis(100), {}, 1)), millis(4900));
+}
+
+TEST(Quantum, CeilingIsSharedByTheWaitersAndWins) {
+  EXPECT_EQ(quantum(kLimits, input(seconds(5), {}, 1)), seconds(10));
+  EXPECT_EQ(quantum(kLimits, input(seconds(5), {}, 4)), millis(2500));
+  EXPECT_EQ(quantum(kLimits, input({}, seconds(60), 1)), seconds(10));
+  EXPECT_EQ(quantum(kLimits, input({}, {}, 100)), millis(100)) << "below the floor";
+}
+
+TEST(Quantum, UrgentWaitersWaitASecond) {
+  QuantumInput urgent = input(seconds(1), {}, 4);
+  urgent.num_urgent = 1;
+  EXPECT_EQ(quantum(kLimits, urgent), seconds(1));
+  urgent.num_urgent = 2;
+  EXPECT_EQ(quantum(kLimits, urgent), millis(500));
+}
+
+TEST(Quantum, OverrunIsTakenOffAndNoMoreThanAWholeOne) {
+  QuantumInput late = input({}, {}, 1);
+  late.overrun = millis(50);
+  EXPECT_EQ(quantum(kLimits, late), millis(200));
+  EXPECT_EQ(full_quantum(kLimits, late), millis(250));
+  late.overrun = seconds(9);
+  EXPECT_EQ(quantum(kLimits, late), Nanos{0});
+}
+
+TEST(Quantum, KeepsItsBoundsWhateverIsClaimed) {
+  EXPECT_TRUE(rc::check("0 <= quantum <= ceiling", [] {
+    const auto any_time =
+        rc::gen::inRange<std::int64_t>(0, std::numeric_limits<std::int64_t>::max());
+    const QuantumLimits limits{.min_quantum = millis(*rc::gen::inRange(0, 5000)),
+                               .max_wait = millis(*rc::gen::inRange(1, 50000)),
+                               .switch_loss = *rc::gen::inRange(1, 5000) / 10000.0};
+    QuantumInput any = input(Nanos{*any_time}, Nanos{*any_time}, *rc::gen::inRange<size_t>(0, 99));
+    any.overrun = Nanos{*any_time};
+    const Nanos result = quantum(limits, any);
+    RC_ASSERT(result >= Nanos{0});
+    RC_ASSERT(result <= limits.max_wait);
+    if (any.num_waiting > 0) {
+      RC_ASSERT(result * static_cast<std::int64_t>(any.num_waiting) <= limits.max_wait);
+    }
+  }));
+}
+
+TEST(Quantum, AGapMayCostTwoSwitches) {
+  EXPECT_EQ(gap_allowance(millis(100)), millis(200));
+  EXPECT_EQ(gap_allowance(Nanos{0}), kMinSwitchCost * 2);
+}
+
+}  // namespace
+}  // namespace gpushare::sched

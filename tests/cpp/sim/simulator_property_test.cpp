@@ -1,0 +1,55 @@
+// Whatever the jobs, as long as each fits the device alone, all of them finish and none is denied;
+// and nobody sits out memory_wait, which would hide that it was forgotten.
+#include <rapidcheck.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "csrc/sim/simulator.h"
+
+namespace gpushare::sim {
+namespace {
+
+// At most 5 jobs with 60 iterations of 0.5 s each, and much of that again for copies.
+constexpr double kMostSeconds = 400;
+
+std::string any_job(int capacity_mib) {
+  const int peak = *rc::gen::inRange(1, capacity_mib + 1);
+  const int live = *rc::gen::inRange(0, peak + 1);
+  return fmt::format(
+      "job at={}ms iteration={}ms gap={}ms iterations={} live={}MiB peak={}MiB weight={} "
+      "priority={}\n",
+      *rc::gen::inRange(0, 2000), *rc::gen::inRange(1, 400), *rc::gen::inRange(0, 100),
+      *rc::gen::inRange(1, 60), live, peak, *rc::gen::inRange(1, 5),
+      *rc::gen::element<std::string>("guaranteed", "interactive", "normal", "opportunistic"));
+}
+
+TEST(SimulatorProperty, EveryJobThatFitsAloneFinishes) {
+  const bool is_held = rc::check("every job that fits alone finishes", [] {
+    const int capacity_mib = *rc::gen::inRange(10, 1000);
+    std::string text =
+        fmt::format("device capacity={}MiB policy={} bandwidth={}MiB min_quantum={}ms\n",
+                    capacity_mib, *rc::gen::element<std::string>("fifo", "rr", "fair"),
+                    *rc::gen::inRange(1000, 4000), *rc::gen::inRange(1, 500));
+    const int num_jobs = *rc::gen::inRange(1, 6);
+    for (int i = 0; i < num_jobs; ++i)
+      text += any_job(capacity_mib);
+    const auto report = run_scenario(text);
+    RC_ASSERT(report.has_value());
+    if (report->find("denied") != std::string::npos ||
+        report->find("running") != std::string::npos) {
+      RC_FAIL(text + *report);
+    }
+    const std::string key = "\"makespan_seconds\":";
+    const double makespan = std::strtod(report->c_str() + report->find(key) + key.size(), nullptr);
+    if (makespan > kMostSeconds) RC_FAIL(text + *report);
+  });
+  EXPECT_TRUE(is_held);
+}
+
+}  // namespace
+}  // namespace gpushare::sim

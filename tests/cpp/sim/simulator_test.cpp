@@ -1,0 +1,151 @@
+#include "csrc/sim/simulator.h"
+
+#include <cstdlib>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpushare::sim {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The number after `"name":`, in the part of the report that is about `job` (empty: the head).
+double figure(const std::string& report, const std::string& job, const std::string& name) {
+  const std::size_t part = job.empty() ? 0 : report.find("\"name\":\"" + job + "\"");
+  const std::string key = "\"" + name + "\":";
+  const std::size_t at = part == std::string::npos ? part : report.find(key, part);
+  if (at == std::string::npos) {
+    ADD_FAILURE() << name << " of '" << job << "' is not in " << report;
+    return 0;
+  }
+  return std::strtod(report.c_str() + at + key.size(), nullptr);
+}
+
+std::string run(const std::string& text) {
+  auto report = run_scenario(text);
+  EXPECT_TRUE(report.has_value()) << report.error().to_string();
+  return report.value_or("");
+}
+
+TEST(Simulator, GivesTwoEqualJobsEqualShares) {
+  for (const std::string policy : {"rr", "fair"}) {
+    const std::string report =
+        run("device capacity=2GiB until=60s policy=" + policy +
+            "\n"
+            "job name=a iteration=50ms gap=1ms iterations=100000 live=200MiB peak=600MiB\n"
+            "job name=b iteration=50ms gap=1ms iterations=100000 live=200MiB peak=600MiB\n");
+    EXPECT_NEAR(figure(report, "a", "iterations"), figure(report, "b", "iterations"), 12) << report;
+    EXPECT_GT(figure(report, "a", "leases"), 10) << report;
+  }
+}
+
+TEST(Simulator, IsNearSerialWhenAllFits) {
+  const std::string report =
+      run("device capacity=2GiB policy=fair\n"
+          "job name=a iteration=50ms iterations=400 live=200MiB peak=600MiB\n"
+          "job name=b iteration=30ms iterations=600 live=200MiB peak=600MiB\n");
+  const double serial = figure(report, "", "serial_seconds");
+  EXPECT_DOUBLE_EQ(serial, 38);
+  EXPECT_LE(figure(report, "", "makespan_seconds"), serial * 1.03) << report;
+  EXPECT_GE(figure(report, "", "makespan_seconds"), serial);
+  EXPECT_EQ(figure(report, "a", "moved_bytes"), 0);
+  EXPECT_THAT(report, HasSubstr("\"outcome\":\"finished\""));
+}
+
+TEST(Simulator, GivesTwiceTheWeightTwiceTheIterations) {
+  const std::string report =
+      run("device capacity=2GiB policy=fair until=200s\n"
+          "job name=heavy weight=2 iteration=20ms iterations=100000 live=100MiB peak=300MiB\n"
+          "job name=light weight=1 iteration=20ms iterations=100000 live=100MiB peak=300MiB\n");
+  const double ratio =
+      figure(report, "heavy", "iterations") / figure(report, "light", "iterations");
+  EXPECT_NEAR(ratio, 2, 0.06) << report;
+}
+
+// Equal shares are of time, not of iterations.
+TEST(Simulator, GivesLongIterationsNoMoreTime) {
+  const std::string report =
+      run("device capacity=2GiB policy=fair until=300s\n"
+          "job name=long iteration=3s iterations=100000 live=100MiB peak=300MiB\n"
+          "job name=short iteration=10ms iterations=100000 live=100MiB peak=300MiB\n");
+  const double ratio =
+      figure(report, "long", "served_seconds") / figure(report, "short", "served_seconds");
+  EXPECT_NEAR(ratio, 1, 0.06) << report;
+}
+
+TEST(Simulator, MovesLiveBytesOnlyWhenTheyDoNotFit) {
+  const std::string report =
+      run("device capacity=1GiB policy=rr bandwidth=4GiB switch=1ms\n"
+          "job name=a iteration=50ms iterations=200 live=600MiB peak=800MiB\n"
+          "job name=b iteration=50ms iterations=200 live=600MiB peak=800MiB\n");
+  EXPECT_GT(figure(report, "a", "moved_bytes"), 0) << report;
+  EXPECT_EQ(figure(report, "a", "iterations"), 200);
+  EXPECT_EQ(figure(report, "b", "iterations"), 200);
+  // What a switch costs makes the quantum longer: the loss stays near the allowed 2 % each way.
+  EXPECT_LT(figure(report, "", "makespan_seconds"), 20 * 1.1) << report;
+}
+
+TEST(Simulator, FinishesThreeJobsOfTwiceTheCapacity) {
+  const std::string report =
+      run("device capacity=1GiB policy=fair bandwidth=2GiB max_wait=4s\n"
+          "job name=a at=0s iteration=60ms gap=2ms iterations=300 live=400MiB peak=700MiB\n"
+          "job name=b at=1s iteration=40ms gap=60ms iterations=300 live=300MiB peak=700MiB\n"
+          "job name=c at=2s iteration=20ms iterations=700 live=350MiB peak=800MiB weight=3\n");
+  EXPECT_EQ(figure(report, "a", "iterations"), 300) << report;
+  EXPECT_EQ(figure(report, "b", "iterations"), 300) << report;
+  EXPECT_EQ(figure(report, "c", "iterations"), 700) << report;
+}
+
+// While one is in its gap the other computes: better than one after the other.
+TEST(Simulator, UsesTheGapsOfOthers) {
+  const std::string report =
+      run("device capacity=1GiB policy=rr\n"
+          "job name=reader iteration=50ms gap=200ms iterations=100 live=10MiB peak=20MiB\n"
+          "job name=other iteration=50ms iterations=300 live=10MiB peak=20MiB\n");
+  EXPECT_LT(figure(report, "", "makespan_seconds"), 0.85 * figure(report, "", "serial_seconds"))
+      << report;
+}
+
+TEST(Simulator, DeniesWhatCannotFit) {
+  const std::string report =
+      run("device capacity=1GiB policy=rr\n"
+          "job name=huge iteration=50ms iterations=10 live=100MiB peak=2GiB\n"
+          "job name=other iteration=50ms iterations=10 live=10MiB peak=20MiB\n");
+  EXPECT_THAT(report, HasSubstr("\"name\":\"huge\",\"outcome\":\"denied\"")) << report;
+  EXPECT_EQ(figure(report, "other", "iterations"), 10);
+}
+
+TEST(Simulator, SaysTheSameTwice) {
+  const std::string text =
+      "device capacity=1GiB policy=fair\n"
+      "job name=a iteration=30ms gap=3ms iterations=100 live=400MiB peak=600MiB\n"
+      "job name=b iteration=20ms gap=50ms iterations=100 live=400MiB peak=600MiB\n";
+  EXPECT_EQ(run(text), run(text));
+}
+
+TEST(Simulator, NamesTheLineItCannotRead) {
+  const char* const kBad[] = {
+      "",
+      "device\njob name=a iterations=1\n",
+      "device\njob name=a iteration=5 iterations=1\n",
+      "device\njob name=a iteration=5ms iterations=1.5\n",
+      "device\njob name=a iteration=5ms iterations=1 colour=red\n",
+      "device\njob name=\"a iteration=5ms iterations=1\n",
+      "device\njob name=a iteration=5ms iterations=1 live=2MiB peak=1MiB\n",
+      "device bandwidth=0B\njob iteration=5ms iterations=1\n",
+      "device policy=none\njob iteration=5ms iterations=1\n",
+      "gadget\n",
+  };
+  for (const char* const text : kBad) {
+    const auto report = run_scenario(text);
+    ASSERT_FALSE(report.has_value()) << text;
+    EXPECT_EQ(report.error().code(), StatusCode::kInvalidArgument);
+  }
+  EXPECT_THAT(run_scenario("device\njob name=a iterations=1\n").error().message(),
+              HasSubstr("line 2"));
+}
+
+}  // namespace
+}  // namespace gpushare::sim

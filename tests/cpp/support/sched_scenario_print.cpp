@@ -1,0 +1,91 @@
+#include "tests/cpp/support/sched_scenario_print.h"
+
+#include <string>
+#include <variant>
+
+#include <fmt/format.h>
+
+namespace gpushare::sched::testing {
+namespace {
+
+std::string seconds_text(Nanos time) { return fmt::format("{:.3f}s", to_seconds(time)); }
+
+std::string text_of(const wire::Welcome& m) {
+  return fmt::format("welcome job={} room={} capacity={}", m.of.job.value, to_string(m.room),
+                     to_string(m.capacity));
+}
+std::string text_of(const wire::Registered& /*m*/) { return "registered"; }
+std::string text_of(const wire::Grant& m) {
+  return fmt::format("grant n={} need_n={} room={}", m.n, m.need_n, to_string(m.room));
+}
+std::string text_of(const wire::Revoke& m) {
+  return fmt::format("revoke n={} bytes={}", m.n, to_string(m.bytes));
+}
+std::string text_of(const wire::Denied& m) { return fmt::format("denied n={}: {}", m.n, m.reason); }
+std::string text_of(const wire::Close& m) { return fmt::format("close term={}", m.term.value); }
+std::string text_of(const wire::Explained& m) { return fmt::format("explained: {}", m.text); }
+std::string text_of(const wire::Refused& m) { return fmt::format("refused: {}", m.reason); }
+std::string text_of(const wire::StatusReport& /*m*/) { return "status report"; }
+
+std::string text_of(const PageAction& action) {
+  if (action.kind == PageAction::Kind::kAsk) {
+    return fmt::format("page {} ask term={}", action.job.value, action.term.value);
+  }
+  return fmt::format("page {} grant term={} grant_n={}", action.job.value, action.term.value,
+                     action.grant_n);
+}
+
+std::string text_of(const JobRow& job) {
+  std::string text = fmt::format("job {} {} {} room={} leases={} served={} waited={} share={:.2f}",
+                                 job.of.job.value, job.name.empty() ? "-" : job.name, job.state,
+                                 to_string(job.room), job.leases, seconds_text(job.served),
+                                 seconds_text(job.waited), job.share);
+  return text;
+}
+
+std::string text_of(const LaneRow& lane) {
+  return fmt::format("lane {} holder={} next={} quantum={} ends={}", lane.lane.value,
+                     lane.holder.value, lane.next.value, to_string(lane.quantum),
+                     seconds_text(lane.quantum_ends));
+}
+
+}  // namespace
+
+std::string print(const Ready& ready) {
+  std::string text;
+  for (const Outbound& out : ready.messages) {
+    const std::string message = std::visit([](const auto& m) { return text_of(m); }, out.message);
+    text += fmt::format("  -> {} {}\n", out.to.value, message);
+  }
+  for (const PageAction& action : ready.page_actions)
+    text += fmt::format("  {}\n", text_of(action));
+  for (const Decision& decision : ready.decisions) {
+    text += fmt::format("  why {} {}: {}\n", decision.job.value, decision.what, decision.reason);
+  }
+  if (ready.next_deadline.has_value()) {
+    text += fmt::format("  deadline {}", seconds_text(*ready.next_deadline));
+    for (const JobId job : ready.observe)
+      text += fmt::format(" observe {}", job.value);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string print(const Snapshot& snapshot) {
+  std::string text;
+  if (snapshot.is_recovering) text += "  recovering\n";
+  for (const DeviceRow& device : snapshot.devices) {
+    text += fmt::format(
+        "  device {} {} capacity={} free={} switches={} handover={} dropped={} spilled={}\n",
+        device.device, device.policy, to_string(device.capacity), to_string(device.free),
+        device.switches, to_string(device.last_handover), to_string(device.dropped),
+        to_string(device.spilled));
+    for (const LaneRow& lane : device.lanes)
+      text += fmt::format("  {}\n", text_of(lane));
+    for (const JobRow& job : device.jobs)
+      text += fmt::format("  {}\n", text_of(job));
+  }
+  return text;
+}
+
+}  // namespace gpushare::sched::testing

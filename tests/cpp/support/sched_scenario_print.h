@@ -1,0 +1,14 @@
+// What the coordinator said, as the indented lines of a scenario.
+#pragma once
+
+#include <string>
+
+#include "csrc/sched/coordinator.h"
+#include "csrc/sched/ready.h"
+
+namespace gpushare::sched::testing {
+
+std::string print(const Ready& ready);
+std::string print(const Snapshot& snapshot);
+
+}  // namespace gpushare::sched::testing

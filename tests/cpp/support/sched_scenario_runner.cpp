@@ -1,0 +1,186 @@
+#include "tests/cpp/support/sched_scenario_runner.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/coordinator.h"
+#include "csrc/wire/messages.h"
+
+#include "tests/cpp/support/sched_scenario_fields.h"
+#include "tests/cpp/support/sched_scenario_print.h"
+
+namespace gpushare::sched::testing {
+namespace {
+
+using wire::JobMessage;
+
+CoordinatorOptions read_options(ScenarioFields& f) {
+  CoordinatorOptions options;
+  options.device = f.text("device", options.device);
+  options.capacity = f.bytes("capacity", options.capacity);
+  options.policy = f.text("policy", options.policy);
+  options.min_quantum = f.time("min_quantum", options.min_quantum);
+  options.max_wait = f.time("max_wait", options.max_wait);
+  options.switch_loss = f.real("switch_loss", options.switch_loss);
+  options.memory_wait = f.time("memory_wait", options.memory_wait);
+  options.gap_poll = f.time("gap_poll", options.gap_poll);
+  options.iteration_warning = f.time("iteration_warning", options.iteration_warning);
+  options.recovery = f.time("recovery", options.recovery);
+  std::istringstream pids(f.text("expected_pids"));
+  for (std::string pid; std::getline(pids, pid, ',');)
+    options.expected_pids.push_back(std::stoi(pid));
+  return options;
+}
+
+JobMessage read_hello(ScenarioFields& f, JobId job) {
+  wire::Hello m;
+  m.of = f.address(JobId{0});
+  m.protocol = static_cast<std::uint32_t>(f.count("protocol", wire::kProtocolVersion));
+  m.pid = static_cast<std::int32_t>(f.number("pid", static_cast<std::int64_t>(job.value) + 100));
+  m.uid = static_cast<std::uint32_t>(f.count("uid", 1000));
+  m.resident = f.bytes("resident");
+  m.spilled = f.bytes("spilled");
+  m.held_term = Term{f.count("held_term")};
+  return m;
+}
+
+JobMessage read_register(ScenarioFields& f, JobId job) {
+  wire::Register m;
+  m.of = f.address(job);
+  m.name = f.text("name");
+  m.group = f.text("group");
+  m.priority = wire::parse_priority(f.text("priority", "normal")).value_or(wire::Priority::kNormal);
+  m.weight = f.real("weight", 1);
+  m.memory_limit = f.bytes("memory_limit");
+  return m;
+}
+
+JobMessage read_need(ScenarioFields& f, JobId job) {
+  return wire::Need{f.address(job), f.count("n"), f.bytes("bytes"), f.bytes("like")};
+}
+
+JobMessage read_released(ScenarioFields& f, JobId job) {
+  return wire::Released{f.address(job),     f.count("n"),       f.bytes("bytes"),
+                        f.bytes("dropped"), f.bytes("spilled"), f.text("reason")};
+}
+
+using Reader = std::function<JobMessage(ScenarioFields&, JobId)>;
+
+const std::map<std::string, Reader>& readers() {
+  static const std::map<std::string, Reader> kReaders{
+      {"hello", read_hello},
+      {"register", read_register},
+      {"need", read_need},
+      {"released", read_released},
+      {"unregister", [](auto& f, JobId j) { return wire::Unregister{f.address(j)}; }},
+      {"consumed", [](auto& f, JobId j) { return wire::Consumed{f.address(j), f.count("n")}; }},
+      {"explain", [](auto& f, JobId j) { return wire::Explain{f.address(j)}; }},
+      {"stop", [](auto& /*f*/, JobId /*j*/) { return wire::Stop{}; }},
+      {"wanted", [](auto& f, JobId j) { return wire::Wanted{f.address(j), f.usage()}; }},
+      {"gave_up", [](auto& f, JobId j) { return wire::GaveUp{f.address(j)}; }},
+      {"closed",
+       [](auto& f, JobId j) {
+         return wire::Closed{f.address(j), Term{f.count("term")}, f.usage()};
+       }},
+      {"observed", [](auto& f, JobId j) { return wire::Observed{f.address(j), f.usage()}; }},
+      {"lost", [](auto& f, JobId j) { return wire::Lost{f.address(j)}; }},
+      {"gone", [](auto& f, JobId j) { return wire::Gone{f.address(j)}; }},
+  };
+  return kReaders;
+}
+
+class Runner {
+ public:
+  // The indented lines for one command line.
+  Result<std::string> run(const std::string& line) {
+    if (line.starts_with("at ")) {
+      now_ = parse_time(line.substr(3));
+      if (now_ < Nanos{0}) return fail(StatusCode::kInvalidArgument, "no time");
+      return std::string();
+    }
+    ScenarioFields fields(line);
+    auto text = fields.command() == "options" ? create(fields) : act(fields);
+    if (!text.has_value()) return text;
+    const Status status = fields.status();
+    if (!status.ok()) return fail(status);
+    return text;
+  }
+
+ private:
+  Result<std::string> create(ScenarioFields& fields) {
+    auto created = Coordinator::create(read_options(fields), now_);
+    if (!created.has_value()) return fail(created.error());
+    coordinator_ = std::move(*created);
+    return std::string();
+  }
+
+  Result<std::string> act(ScenarioFields& fields) {
+    if (coordinator_ == nullptr) return fail(StatusCode::kInvalidArgument, "no options yet");
+    const std::string& command = fields.command();
+    if (command == "status") return print(coordinator_->snapshot(now_));
+    if (command == "who") {
+      const JobId job{fields.count("job")};
+      return fmt::format("  {}\n", coordinator_->explain(job, now_));
+    }
+    if (command == "order") return order(fields);
+    auto ready = step(fields);
+    if (!ready.has_value()) return fail(ready.error());
+    coordinator_->check_invariants();
+    return print(*ready);
+  }
+
+  std::string order(ScenarioFields& fields) {
+    std::string text = " ";
+    for (const JobId job : coordinator_->order(fields.count("n", 100)))
+      text += fmt::format(" {}", job.value);
+    return text + "\n";
+  }
+
+  Result<Ready> step(ScenarioFields& fields) {
+    if (fields.command() == "deadline") return coordinator_->on_deadline(now_);
+    if (fields.command() == "pid_gone") {
+      const auto pid = static_cast<std::int32_t>(fields.number("pid"));
+      return coordinator_->on_expected_pid_gone(pid, now_);
+    }
+    const auto reader = readers().find(fields.command());
+    if (reader == readers().end()) {
+      return fail(StatusCode::kInvalidArgument, "no such command: " + fields.command());
+    }
+    const JobId job{fields.count("job")};
+    return coordinator_->on_message(job, reader->second(fields, job), now_);
+  }
+
+  std::unique_ptr<Coordinator> coordinator_;
+  Nanos now_;
+};
+
+}  // namespace
+
+Result<std::string> rewrite_scenario(const std::string& text) {
+  Runner runner;
+  std::istringstream lines(text);
+  std::string rewritten;
+  std::size_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    if (line.starts_with("  ")) continue;
+    rewritten += line + "\n";
+    if (line.empty() || line.starts_with("#")) continue;
+    auto said = runner.run(line);
+    if (!said.has_value()) {
+      return fail(said.error().code(),
+                  fmt::format("line {}: {}: {}", number, line, said.error().message()));
+    }
+    rewritten += *said;
+  }
+  return rewritten;
+}
+
+}  // namespace gpushare::sched::testing
