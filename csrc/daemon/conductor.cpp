@@ -1,0 +1,147 @@
+#include "csrc/daemon/conductor.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/registration.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::daemon {
+namespace {
+constexpr std::size_t kKeptDecisions = 64;
+}  // namespace
+
+Conductor::Conductor(std::unique_ptr<sched::Coordinator> coordinator,
+                     std::uint64_t epoch,
+                     JobTable& jobs,
+                     ipc::EventLoop& loop,
+                     std::function<void(JobId)> on_broken)
+    : coordinator_(std::move(coordinator)),
+      epoch_(epoch),
+      jobs_(jobs),
+      loop_(loop),
+      on_broken_(std::move(on_broken)),
+      timer_(loop.make_timer([this] { on_deadline(); })) {}
+
+void Conductor::feed(JobId from, const wire::JobMessage& message) {
+  const Nanos now = monotonic_now();
+  carry_out(coordinator_->on_message(from, message, now), now);
+}
+
+void Conductor::expected_pid_gone(std::int32_t pid) {
+  const Nanos now = monotonic_now();
+  carry_out(coordinator_->on_expected_pid_gone(pid, now), now);
+}
+
+void Conductor::on_event(JobId id) {
+  JobEntry* entry = jobs_.find(id);
+  if (entry == nullptr || !entry->registration) return;
+  entry->registration->drain_event();
+  look(*entry);
+}
+
+void Conductor::look(JobEntry& entry) {
+  if (!entry.registration) return;
+  const bool was_waiting = entry.is_waiting();
+  PageNews news = entry.registration->look(entry.address);
+  if (!news.breach.empty()) {
+    mark_broken(entry, std::move(news.breach));
+    return;
+  }
+  note_waiting(was_waiting, entry);
+  const JobId id = entry.id;  // feeding may end the registration, never the entry
+  for (const wire::JobMessage& message : news.messages) {
+    // Of a lost job only what it gives back counts; it cannot be told of a grant's room.
+    if (entry.session == nullptr && std::holds_alternative<wire::Wanted>(message)) {
+      forget_waiting(entry);
+      continue;
+    }
+    feed(id, message);
+  }
+}
+
+void Conductor::carry_out(sched::Ready ready, Nanos now) {
+  for (const sched::Outbound& outbound : ready.messages) {
+    deliver(outbound);
+  }
+  for (const sched::PageAction& action : ready.page_actions) {
+    act(action, now);
+  }
+  // From here on nobody waits for us.
+  if (ready.next_deadline) {
+    timer_.set_at(*ready.next_deadline);
+  } else {
+    timer_.cancel();
+  }
+  observe_ = std::move(ready.observe);
+  keep(std::move(ready.decisions));
+  if (is_num_waiting_new_) publish_waiting();
+}
+
+void Conductor::act(const sched::PageAction& action, Nanos now) {
+  JobEntry* entry = jobs_.find(action.job);
+  if (entry == nullptr || !entry->registration) {
+    log::error("job {} term {}: no page to act on", action.job.value, action.term.value);
+    return;
+  }
+  if (action.kind == sched::PageAction::Kind::kGrant) {
+    act_grant(*entry, action, now);
+  } else {
+    act_ask(*entry, action.term);
+  }
+}
+
+void Conductor::act_grant(JobEntry& entry, const sched::PageAction& action, Nanos now) {
+  const bool was_waiting = entry.is_waiting();
+  const bool is_granted = entry.registration->grant(action.term, action.grant_n, now);
+  note_waiting(was_waiting, entry);
+  if (!is_granted) look_soon(entry.id);
+  log::debug("job {} kWanted -> kOpenBusy term {}{}", entry.id.value, action.term.value,
+             is_granted ? "" : ": no longer wanted");
+}
+
+void Conductor::act_ask(JobEntry& entry, Term term) {
+  switch (entry.registration->ask(term)) {
+    case wire::AskResult::kAsked: break;
+    case wire::AskResult::kTakenInGap: send(entry, wire::Close{entry.address, term}, {}); break;
+    case wire::AskResult::kStale: look_soon(entry.id); break;
+  }
+}
+
+// Later, not now: the coordinator's answer that is being carried out comes first.
+void Conductor::look_soon(JobId id) {
+  loop_.post([this, id] {
+    if (JobEntry* entry = jobs_.find(id)) look(*entry);
+  });
+}
+
+void Conductor::on_deadline() {
+  const std::vector<JobId> observe = std::exchange(observe_, {});
+  for (const JobId id : observe) {
+    JobEntry* entry = jobs_.find(id);
+    if (entry == nullptr || !entry->registration) continue;
+    look(*entry);
+    if (entry->registration) {
+      feed(id, wire::Observed{entry->address, entry->registration->usage()});
+    }
+  }
+  const Nanos now = monotonic_now();
+  carry_out(coordinator_->on_deadline(now), now);
+}
+
+void Conductor::keep(std::vector<sched::Decision> decisions) {
+  for (sched::Decision& decision : decisions) {
+    log::debug("job {} {}: {}", decision.job.value, decision.what, decision.reason);
+    decisions_.push_back(std::move(decision));
+    if (decisions_.size() > kKeptDecisions) decisions_.pop_front();
+  }
+}
+
+}  // namespace gpushare::daemon

@@ -1,0 +1,76 @@
+// Feeds the state machine and carries out what it answers.
+//
+// The coordinator (csrc/sched) decides and touches nothing; the conductor is its hands: it sends
+// its messages, changes the lease words, wakes the jobs, keeps its deadline and looks at the pages.
+// It holds the path of a hand-over, which is: eventfd, one load of the word, on_message, one
+// compare-and-swap, one futex wake. Nothing is formatted, logged or sent before the wake unless the
+// coordinator asks for it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "csrc/base/units.h"
+#include "csrc/daemon/job_table.h"
+#include "csrc/ipc/event_loop.h"
+#include "csrc/sched/coordinator.h"
+#include "csrc/sched/ready.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::daemon {
+
+class Conductor {
+ public:
+  // `on_broken` is told of a job whose session has just been marked broken; it must not call back
+  // into the conductor at once. `jobs` and `loop` must outlive it.
+  Conductor(std::unique_ptr<sched::Coordinator> coordinator,
+            std::uint64_t epoch,
+            JobTable& jobs,
+            ipc::EventLoop& loop,
+            std::function<void(JobId)> on_broken);
+
+  void feed(JobId from, const wire::JobMessage& message);
+  // A job of the coordinator before has ended without a Hello here.
+  void expected_pid_gone(std::int32_t pid);
+  // Looks at the job's page and tells the coordinator what has happened on it.
+  void look(JobEntry& entry);
+  // Before the entry of a job leaves the table, or loses its connection or registration.
+  void forget_waiting(JobEntry& entry);
+
+  [[nodiscard]] const sched::Coordinator& coordinator() const { return *coordinator_; }
+  // The last 64, oldest first.
+  [[nodiscard]] const std::deque<sched::Decision>& decisions() const { return decisions_; }
+
+ private:
+  void carry_out(sched::Ready ready, Nanos now);
+  void deliver(const sched::Outbound& outbound);
+  void deliver_registered(JobEntry& entry, const wire::CoordinatorMessage& message);
+  void send(JobEntry& entry, const wire::CoordinatorMessage& message, const std::vector<int>& fds);
+  void act(const sched::PageAction& action, Nanos now);
+  void act_grant(JobEntry& entry, const sched::PageAction& action, Nanos now);
+  void act_ask(JobEntry& entry, Term term);
+  void keep(std::vector<sched::Decision> decisions);
+  void on_event(JobId id);
+  void on_deadline();
+  void look_soon(JobId id);
+  void note_waiting(bool was_waiting, const JobEntry& entry);
+  void publish_waiting();
+  void mark_broken(JobEntry& entry, std::string reason);
+
+  std::unique_ptr<sched::Coordinator> coordinator_;
+  std::uint64_t epoch_;
+  JobTable& jobs_;
+  ipc::EventLoop& loop_;
+  std::function<void(JobId)> on_broken_;
+  ipc::EventLoop::Timer timer_;
+  std::vector<JobId> observe_;  // of the newest Ready
+  std::deque<sched::Decision> decisions_;
+  std::uint32_t num_waiting_ = 0;  // Invariant: entries of jobs_ that are is_waiting().
+  bool is_num_waiting_new_ = false;
+};
+
+}  // namespace gpushare::daemon

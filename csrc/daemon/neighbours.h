@@ -1,0 +1,30 @@
+// Unmanaged neighbours: processes that use the same device without asking us. On a CPU these are
+// processes that map libtorch_cpu.so and are neither jobs nor children of jobs (DataLoader
+// workers).
+//
+// What it does not do: it counts none of their bytes in the ledger; it is for the eyes of whoever
+// asks for the status. What /proc does not let this user read is left out.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "csrc/base/units.h"
+
+namespace gpushare::daemon {
+
+struct Neighbour {
+  std::int32_t pid = 0;
+  std::uint32_t uid = 0;
+  Bytes resident;
+  std::string command;
+  bool operator==(const Neighbour&) const = default;
+};
+
+// In the order of pids. `root` stands before /proc; empty but in tests.
+std::vector<Neighbour> find_neighbours(const std::set<std::int32_t>& jobs,
+                                       const std::string& root = "");
+
+}  // namespace gpushare::daemon

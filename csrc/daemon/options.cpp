@@ -1,0 +1,137 @@
+#include "csrc/daemon/options.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/config_file.h"
+#include "csrc/daemon/machine_memory.h"
+#include "csrc/daemon/paths.h"
+#include "csrc/daemon/setting_values.h"
+#include "csrc/daemon/settings.h"
+#include "csrc/wire/messages.h"
+
+// The build passes the distribution's version; without it this is a build by hand.
+#ifndef GS_VERSION
+#define GS_VERSION "0.1.0.dev0"
+#endif
+
+namespace gpushare::daemon {
+namespace {
+
+struct CommandLine {
+  std::map<const Setting*, std::string> given;  // value of each option
+  std::string config;
+  bool daemonize = false;
+};
+
+std::string version_text() {
+  return fmt::format("gpushared {} (protocol {})", daemon_version(), wire::kProtocolVersion);
+}
+
+// CLI11 only splits the words; what a value may be is Setting's business. CLI11 reports by
+// exception, and all of them end here. The text of --help or --version, or empty.
+Result<std::string> read_arguments(std::vector<std::string> arguments, CommandLine& line) {
+  CLI::App app("The coordinator: lets jobs share one device, iteration by iteration.", "gpushared");
+  app.set_version_flag("--version", version_text());
+  for (const Setting& setting : all_settings()) {
+    app.add_option_function<std::string>(
+           setting.option,
+           [&line, &setting](const std::string& text) { line.given[&setting] = text; },
+           fmt::format("{}: {}", setting.help, setting.allowed))
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+  app.add_option("--config", line.config, "one TOML file instead of the default ones");
+  app.add_flag("--daemonize", line.daemonize,
+               "go to the background; return once the socket answers");
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::CallForHelp&) {
+    return app.help();
+  } catch (const CLI::CallForVersion&) {
+    return version_text() + "\n";
+  } catch (const CLI::ParseError& error) {
+    return fail(StatusCode::kInvalidArgument, error.what());
+  }
+  return std::string();
+}
+
+Status read_files(const CommandLine& line, DaemonOptions& options) {
+  const char* variable = std::getenv("GPUSHARE_CONFIG");
+  const std::string config =
+      line.config.empty() && variable != nullptr ? std::string(variable) : line.config;
+  if (!config.empty()) return read_config_file(config, true, options);
+  for (const std::string& path : default_config_paths()) {
+    GS_RETURN_IF_ERROR(read_config_file(path, false, options));
+  }
+  return {};
+}
+
+Status choose_socket(DaemonOptions& options) {
+  const char* variable = std::getenv("GPUSHARE_SOCKET");
+  // "none" tells jobs to look for no coordinator; it is no place to listen at.
+  if (options.socket == "none") options.socket.clear();
+  if (variable != nullptr && *variable != '\0' && std::string_view(variable) != "none") {
+    if (!is_socket_path(variable)) {
+      return {StatusCode::kInvalidArgument,
+              fmt::format("GPUSHARE_SOCKET: bad value \"{}\"; allowed: {}", variable,
+                          find_setting("coordinator.socket")->allowed)};
+    }
+    options.socket = variable;
+  }
+  if (options.socket.empty()) options.socket = default_socket_path();
+  return {};
+}
+
+Status fill_in_sizes(DaemonOptions& options) {
+  if (options.capacity == Bytes{0} || options.host_budget == Bytes{0}) {
+    const auto memory = machine_memory();
+    if (!memory) return memory.error();
+    const Bytes half = mib(*memory / mib(4) * 2);
+    if (options.capacity == Bytes{0}) options.capacity = half;
+    if (options.host_budget == Bytes{0}) options.host_budget = half;
+  }
+  if (options.capacity - options.reserve >= mib(2)) return {};
+  return {StatusCode::kInvalidArgument,
+          fmt::format("--reserve: bad value \"{}\"; allowed: at least 2 MiB less than the capacity "
+                      "of {}",
+                      to_string(options.reserve), to_string(options.capacity))};
+}
+
+}  // namespace
+
+const char* daemon_version() { return GS_VERSION; }
+
+Result<ParsedCommandLine> parse_command_line(const std::vector<std::string>& arguments) {
+  CommandLine line;
+  ParsedCommandLine parsed;
+  auto text = read_arguments(arguments, line);
+  if (!text) return fail(text.error());
+  if (!text->empty()) {
+    parsed.text = std::move(*text);
+    return parsed;
+  }
+  DaemonOptions& options = parsed.options;
+  if (Status status = read_files(line, options); !status.ok()) return fail(status);
+  if (Status status = choose_socket(options); !status.ok()) return fail(status);
+  for (const auto& [setting, value] : line.given) {
+    const Nanos unit{setting->option_unit_ns};
+    const Status status = apply_setting(*setting, value, unit, setting->option, options);
+    if (!status.ok()) return fail(status);
+  }
+  options.daemonize = line.daemonize;
+  if (Status status = fill_in_sizes(options); !status.ok()) return fail(status);
+  return parsed;
+}
+
+}  // namespace gpushare::daemon

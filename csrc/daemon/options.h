@@ -1,0 +1,50 @@
+// What the coordinator's process is told: defaults, then the TOML files, then GPUSHARE_SOCKET, then
+// the command line; each later one wins.
+//
+// A bad value anywhere ends in one line that names key, value, where it stands and what is allowed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "csrc/base/log.h"
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+
+namespace gpushare::daemon {
+
+// Of the distribution this program belongs to.
+const char* daemon_version();
+
+struct DaemonOptions {
+  std::string socket;  // empty: default_socket_path()
+  unsigned socket_mode = 0600;
+  std::string device = "cpu";
+  Bytes capacity;  // of the device; 0: half of this machine's memory
+  Bytes reserve;   // of which jobs get nothing
+  std::string policy = "fair";
+  Nanos min_quantum = millis(250);
+  Nanos max_wait = seconds(10);
+  double switch_loss = 0.02;
+  Nanos memory_wait = seconds(600);
+  Nanos gap_poll = millis(10);
+  std::optional<Nanos> linger = seconds(10);  // nothing: never ends by itself
+  std::string spill_dir;                      // empty: the host tier is RAM
+  Bytes host_budget;                          // 0: half of this machine's memory
+  log::Level log_level = log::Level::kInfo;
+  std::string log_file;  // empty: stderr, or the socket's folder with `daemonize`
+  bool daemonize = false;
+  std::vector<std::string> warnings;  // unknown keys: said once the log is open
+};
+
+struct ParsedCommandLine {
+  DaemonOptions options;
+  std::string text;  // of --help or --version: print it and end well; else empty
+};
+
+// Reads arguments, environment and files. The sizes left at 0 are filled in from the machine.
+// errors: kInvalidArgument, with the line to print.
+Result<ParsedCommandLine> parse_command_line(const std::vector<std::string>& arguments);
+
+}  // namespace gpushare::daemon

@@ -1,0 +1,83 @@
+#include "csrc/daemon/paths.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/status.h"
+
+namespace gpushare::daemon {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+bool is_own_folder(const std::string& path) {
+  struct stat info{};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
+}
+
+}  // namespace
+
+std::string default_socket_path() {
+  const std::string runtime = environment("XDG_RUNTIME_DIR");
+  if (!runtime.empty() && runtime.front() == '/' && is_own_folder(runtime)) {
+    return runtime + "/gpushare/sock";
+  }
+  return fmt::format("/tmp/gpushare-{}/sock", ::geteuid());
+}
+
+std::vector<std::string> default_config_paths() {
+  std::vector<std::string> paths{"/etc/gpushare/config.toml"};
+  const std::string config = environment("XDG_CONFIG_HOME");
+  const std::string home = environment("HOME");
+  if (!config.empty()) {
+    paths.push_back(config + "/gpushare/config.toml");
+  } else if (!home.empty()) {
+    paths.push_back(home + "/.config/gpushare/config.toml");
+  }
+  return paths;
+}
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+Status prepare_folder(const std::string& socket_path) {
+  const std::string folder = folder_of(socket_path);
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return errno_status("make the folder " + folder);
+  }
+  struct stat info{};
+  // lstat: a link in a shared folder may be anybody's.
+  if (::lstat(folder.c_str(), &info) != 0) return errno_status("look at the folder " + folder);
+  if (!S_ISDIR(info.st_mode)) {
+    return {StatusCode::kFailedPrecondition, folder + " is not a folder"};
+  }
+  // Root's folders (/run/gpushare of a service) are as good as ours.
+  if (info.st_uid != ::geteuid() && info.st_uid != 0) {
+    return {StatusCode::kFailedPrecondition,
+            fmt::format("{} belongs to user {}, not to {}: refusing to use it", folder, info.st_uid,
+                        ::geteuid())};
+  }
+  // A group may write: many machines give each user a group and umask 002.
+  if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0) {
+    return {StatusCode::kFailedPrecondition,
+            fmt::format("{} has mode {:o}: others could replace the socket; chmod o-w it", folder,
+                        info.st_mode & 07777U)};
+  }
+  return {};
+}
+
+}  // namespace gpushare::daemon

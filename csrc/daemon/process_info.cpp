@@ -1,0 +1,93 @@
+#include "csrc/daemon/process_info.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/units.h"
+
+namespace gpushare::daemon {
+namespace {
+
+constexpr std::size_t kLongestCommand = 200;
+
+std::ifstream open_file(std::int32_t pid, const char* name, const std::string& root) {
+  return std::ifstream(fmt::format("{}/proc/{}/{}", root, pid, name), std::ios::binary);
+}
+
+}  // namespace
+
+std::optional<ProcessStat> read_process_stat(std::int32_t pid, const std::string& root) {
+  std::ifstream file = open_file(pid, "stat", root);
+  std::string line;
+  if (!std::getline(file, line, '\0')) return std::nullopt;
+  // "7 (any ) text) S 1 ...": the name may hold anything, so count from its last bracket.
+  const std::size_t bracket = line.rfind(')');
+  if (bracket == std::string::npos) return std::nullopt;
+  std::istringstream words(line.substr(bracket + 1));
+  constexpr int kWordsBetween = 17;  // from field 4 (parent) to field 22 (start), proc(5)
+  ProcessStat stat;
+  std::string skipped;
+  words >> skipped >> stat.parent;
+  for (int i = 0; i < kWordsBetween; ++i) {
+    words >> skipped;
+  }
+  words >> stat.start_ticks;
+  if (!words) return std::nullopt;
+  return stat;
+}
+
+Bytes read_resident(std::int32_t pid, const std::string& root) {
+  std::ifstream file = open_file(pid, "statm", root);
+  std::int64_t total = 0;
+  std::int64_t resident = 0;
+  if (!(file >> total >> resident) || resident < 0) return Bytes{0};
+  return Bytes{resident * ::sysconf(_SC_PAGESIZE)};
+}
+
+std::string read_command(std::int32_t pid, const std::string& root) {
+  std::ifstream file = open_file(pid, "cmdline", root);
+  std::string text(kLongestCommand, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  while (!text.empty() && text.back() == '\0') {
+    text.pop_back();
+  }
+  // What is no printable ASCII would need care in every place that shows it.
+  for (char& letter : text) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (code < 0x20) letter = ' ';
+    if (code > 0x7e) letter = '?';
+  }
+  return text;
+}
+
+std::vector<std::int32_t> list_pids(const std::string& root) {
+  std::vector<std::int32_t> pids;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir((root + "/proc").c_str()),
+                                                   &::closedir);
+  if (!folder) return pids;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    const std::string_view name(entry->d_name);
+    std::int32_t pid = 0;
+    const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error == std::errc{} && stop == name.data() + name.size()) pids.push_back(pid);
+  }
+  std::sort(pids.begin(), pids.end());
+  return pids;
+}
+
+}  // namespace gpushare::daemon

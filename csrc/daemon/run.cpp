@@ -1,0 +1,105 @@
+#include "csrc/daemon/run.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "csrc/base/log.h"
+#include "csrc/base/status.h"
+#include "csrc/base/unique_fd.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/background.h"
+#include "csrc/daemon/instance_lock.h"
+#include "csrc/daemon/options.h"
+#include "csrc/daemon/paths.h"
+#include "csrc/daemon/server.h"
+#include "csrc/ipc/event_loop.h"
+
+namespace gpushare::daemon {
+namespace {
+
+constexpr int kFailed = 1;
+// How long one of several starters waits for the one that got the lock.
+constexpr Nanos kOtherStarts = seconds(10);
+
+int say(const Status& status) {
+  std::fprintf(stderr, "gpushared: %s\n", status.message().c_str());
+  return kFailed;
+}
+
+// Whoever started us may be any process: its descriptors and its signal mask are not ours.
+void forget_parent() {
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  ::umask(077);
+}
+
+// Opens the log so that only we can read it, before spdlog would make it with less care.
+Status make_private(const std::string& path) {
+  const UniqueFd log(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  return log.is_valid() ? Status() : errno_status("open the log " + path);
+}
+
+Status serve(const DaemonOptions& options, Launch& launch) {
+  log::configure(options.log_level, "gpushared", options.log_file);
+  for (const std::string& warning : options.warnings) {
+    log::warn("{}", warning);
+  }
+  auto loop = ipc::EventLoop::create();
+  if (!loop) return loop.error();
+  auto server = Server::create(options, **loop);
+  if (!server) return server.error();
+  GS_RETURN_IF_ERROR((*loop)->watch_signals({SIGTERM, SIGINT, SIGHUP}, [&server](int signal) {
+    (*server)->shut_down(signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : "SIGHUP");
+  }));
+  launch.report_ready();
+  (*loop)->run();
+  server->reset();  // before the loop, on which it stands
+  return {};
+}
+
+Result<UniqueFd> take_lock(const DaemonOptions& options) {
+  if (options.daemonize) return take_lock_or_find_instance(options.socket, kOtherStarts);
+  return take_instance_lock(options.socket);
+}
+
+}  // namespace
+
+int run(DaemonOptions options) {
+  forget_parent();
+  if (options.daemonize) ::close_range(STDERR_FILENO + 1, ~0U, 0);
+  if (Status status = prepare_folder(options.socket); !status.ok()) return say(status);
+  // Held until the process has ended; a forked daemon inherits it.
+  const auto lock = take_lock(options);
+  if (!lock) return say(lock.error());
+  if (!lock->is_valid()) return 0;  // another instance serves
+  if (options.daemonize && options.log_file.empty()) {
+    options.log_file = folder_of(options.socket) + "/coordinator.log";
+  }
+  if (!options.log_file.empty()) {
+    // The background has another working folder.
+    options.log_file = std::filesystem::absolute(options.log_file).string();
+    if (Status status = make_private(options.log_file); !status.ok()) return say(status);
+  }
+  Launch launch;
+  if (options.daemonize) {
+    auto background = go_to_background(options.log_file);
+    if (!background) return say(background.error());
+    launch = std::move(*background);
+  }
+  const Status status = serve(options, launch);
+  if (status.ok()) return 0;
+  launch.report_failure(status);
+  return options.daemonize ? (log::error("{}", status.message()), kFailed) : say(status);
+}
+
+}  // namespace gpushare::daemon

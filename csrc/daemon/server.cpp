@@ -1,0 +1,184 @@
+#include "csrc/daemon/server.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/instance_lock.h"
+#include "csrc/daemon/neighbours.h"
+#include "csrc/daemon/server_impl.h"
+#include "csrc/daemon/state_file.h"
+#include "csrc/daemon/status_report.h"
+#include "csrc/ipc/socket.h"
+#include "csrc/sched/coordinator.h"
+
+namespace gpushare::daemon {
+namespace {
+
+// A daemon that was just started waits at least so long for the job that started it.
+constexpr Nanos kFirstLinger = seconds(10);
+
+// Differs from the one before, without a wall clock: time since boot, mixed with the pid. Below
+// 2^53, so that every reader of JSON keeps it.
+std::uint64_t fresh_epoch() {
+  const auto now = static_cast<std::uint64_t>(monotonic_now().value());
+  const auto pid = static_cast<std::uint64_t>(::getpid());
+  return ((now ^ (pid << 30)) & ((1ULL << 53) - 1)) | 1;
+}
+
+sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
+  sched::CoordinatorOptions result;
+  result.device = options.device;
+  result.capacity = options.capacity - options.reserve;
+  result.policy = options.policy;
+  result.min_quantum = options.min_quantum;
+  result.max_wait = options.max_wait;
+  result.switch_loss = options.switch_loss;
+  result.memory_wait = options.memory_wait;
+  result.gap_poll = options.gap_poll;
+  result.spill_dir = options.spill_dir;
+  result.host_budget = options.host_budget;
+  return result;
+}
+
+}  // namespace
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Server::~Server() = default;
+
+Result<std::unique_ptr<Server>> Server::create(const DaemonOptions& options, ipc::EventLoop& loop) {
+  auto impl = std::make_unique<Impl>(options, loop);
+  if (Status status = impl->begin(); !status.ok()) return fail(status);
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+void Server::shut_down(const char* reason) { impl_->shut_down(reason); }
+
+Server::Impl::Impl(const DaemonOptions& options, ipc::EventLoop& loop)
+    : options_(options),
+      loop_(loop),
+      started_(monotonic_now()),
+      accept_timer_(loop.make_timer([this] {
+        const Status status = listen();
+        if (!status.ok()) log::error("accept again: {}", status.message());
+      })),
+      linger_timer_(loop.make_timer([this] {
+        if (jobs_.empty()) shut_down("no job for long enough");
+      })) {}
+
+Status Server::Impl::begin() {
+  std::vector<std::int32_t> expected;
+  auto state = read_state_file(state_path(options_.socket));
+  if (!state && state.error().code() != StatusCode::kProtocol) return state.error();
+  if (!state) log::warn("{}: ignored", state.error().message());
+  epoch_ = fresh_epoch();
+  if (state && *state) {
+    epoch_ = (*state)->epoch + 1;
+    for (const std::int32_t pid : living_pids((*state)->jobs)) {
+      // One that cannot be watched is just gone.
+      if (expect(pid).ok()) expected.push_back(pid);
+    }
+    log::warn("the coordinator before ended without saying so: {} of its jobs live",
+              expected.size());
+  }
+  GS_RETURN_IF_ERROR(begin_coordinator(epoch_, expected));
+  write_state();
+  auto listener = ipc::listen_at(options_.socket, options_.socket_mode);
+  if (!listener) return listener.error();
+  listener_ = std::move(*listener);
+  GS_RETURN_IF_ERROR(listen());
+  if (options_.linger) linger_timer_.set_at(started_ + std::max(*options_.linger, kFirstLinger));
+  log::info("serves {}: device {}, {} for jobs, policy {}, epoch {}", options_.socket,
+            options_.device, to_string(options_.capacity - options_.reserve), options_.policy,
+            epoch_);
+  return {};
+}
+
+Status Server::Impl::begin_coordinator(std::uint64_t epoch,
+                                       const std::vector<std::int32_t>& expected) {
+  sched::CoordinatorOptions options = coordinator_options(options_);
+  options.epoch = epoch;
+  options.expected_pids = expected;
+  auto coordinator = sched::Coordinator::create(options, started_);
+  if (!coordinator) return coordinator.error();
+  conductor_ =
+      std::make_unique<Conductor>(std::move(*coordinator), epoch, jobs_, loop_, [this](JobId id) {
+        const JobEntry* entry = jobs_.find(id);
+        if (entry->session == nullptr) return;
+        close_soon(entry->session->socket());
+      });
+  return {};
+}
+
+Status Server::Impl::listen() {
+  auto watch = loop_.watch(listener_.get(), [this] { on_connection(); });
+  if (!watch) return watch.error();
+  listener_watch_ = std::move(*watch);
+  return {};
+}
+
+void Server::Impl::write_state() {
+  CoordinatorState state{epoch_, {}};
+  for (const auto& [id, entry] : jobs_.entries()) {
+    state.jobs.push_back({entry.pid, entry.start_ticks});
+  }
+  for (const auto& [pid, job] : expected_) {
+    state.jobs.push_back({pid, job.start_ticks});
+  }
+  // Without it a crash would cost the next daemon its knowledge, but nobody is served worse now.
+  const Status status = write_state_file(state_path(options_.socket), state);
+  if (!status.ok()) log::error("{}", status.message());
+}
+
+void Server::Impl::end_if_unused() {
+  if (jobs_.empty() && options_.linger) linger_timer_.set_at(monotonic_now() + *options_.linger);
+}
+
+void Server::Impl::shut_down(const char* reason) {
+  if (std::exchange(is_ended_, true)) return;
+  log::info("ends: {}", reason);
+  if (::unlink(options_.socket.c_str()) != 0) {
+    log::warn("{}", errno_status("remove " + options_.socket).message());
+  }
+  listener_watch_.reset();
+  listener_.reset();
+  for (auto& [id, entry] : jobs_.entries()) {
+    entry.session = nullptr;
+  }
+  sessions_.clear();
+  if (jobs_.empty() && expected_.empty()) {
+    const Status status = remove_state_file(state_path(options_.socket));
+    if (!status.ok()) log::warn("{}", status.message());
+  }
+  loop_.stop();
+}
+
+std::string Server::Impl::report() {
+  const Nanos now = monotonic_now();
+  StatusFacts facts;
+  facts.snapshot = conductor_->coordinator().snapshot(now);
+  facts.now = now;
+  facts.started = started_;
+  facts.pid = ::getpid();
+  facts.socket = options_.socket;
+  facts.decisions.assign(conductor_->decisions().begin(), conductor_->decisions().end());
+  facts.neighbours = find_neighbours(jobs_.pids());
+  add_page_facts(jobs_, facts);
+  for (const auto& [id, entry] : jobs_.entries()) {
+    if (entry.is_waiting()) facts.explained[id] = conductor_->coordinator().explain(id, now);
+  }
+  return bounded_status_text(std::move(facts));
+}
+
+}  // namespace gpushare::daemon

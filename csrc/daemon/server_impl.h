@@ -1,0 +1,83 @@
+// The inside of Server; its parts are server.cpp (life), server_sessions.cpp (connections and their
+// messages) and server_jobs.cpp (processes).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "csrc/base/status.h"
+#include "csrc/base/unique_fd.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/conductor.h"
+#include "csrc/daemon/job_table.h"
+#include "csrc/daemon/options.h"
+#include "csrc/daemon/server.h"
+#include "csrc/daemon/session.h"
+#include "csrc/ipc/event_loop.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::daemon {
+
+class Server::Impl {
+ public:
+  Impl(const DaemonOptions& options, ipc::EventLoop& loop);
+  Status begin();
+  void shut_down(const char* reason);
+
+ private:
+  // A job of the daemon before, which has not said Hello here yet.
+  struct ExpectedJob {
+    std::uint64_t start_ticks = 0;
+    UniqueFd pidfd;
+    ipc::EventLoop::Watch watch;
+  };
+
+  // server.cpp
+  Status begin_coordinator(std::uint64_t epoch, const std::vector<std::int32_t>& expected);
+  Status listen();
+  void write_state();
+  void end_if_unused();
+  std::string report();
+
+  // server_sessions.cpp
+  void on_connection();
+  void admit(UniqueFd socket);
+  [[nodiscard]] bool is_allowed(std::uint32_t uid) const;
+  void on_readable(int socket);
+  void read(Session& session, int most);
+  void handle(Session& session, wire::JobMessage message);
+  void reply(Session& session, const wire::CoordinatorMessage& message);
+  void handle_stop(Session& session, bool force);
+  void refuse(Session& session, const std::string& reason);
+  void close(Session& session);
+  void close_soon(int socket);
+
+  // server_jobs.cpp
+  void on_hello(Session& session, wire::Hello hello);
+  JobEntry* find_process(std::int32_t pid);
+  Result<JobEntry*> add_process(std::int32_t pid);
+  void on_session_closed(JobId id);
+  void on_gone(JobId id);
+  Status expect(std::int32_t pid);
+  void on_expected_gone(std::int32_t pid);
+
+  const DaemonOptions options_;
+  ipc::EventLoop& loop_;
+  const Nanos started_;
+  std::uint64_t epoch_ = 0;
+  bool is_ended_ = false;
+  UniqueFd listener_;
+  std::map<int, std::unique_ptr<Session>> sessions_;  // by socket
+  JobTable jobs_;                                     // after sessions_: entries point at them
+  std::map<std::int32_t, ExpectedJob> expected_;
+  std::unique_ptr<Conductor> conductor_;  // after jobs_, which it uses
+  ipc::EventLoop::Watch listener_watch_;
+  ipc::EventLoop::Timer accept_timer_;  // after a failed accept
+  ipc::EventLoop::Timer linger_timer_;
+};
+
+}  // namespace gpushare::daemon

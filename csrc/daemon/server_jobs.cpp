@@ -1,0 +1,146 @@
+// Processes: from Hello until the pidfd says that they are gone.
+#include <poll.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/base/log.h"
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/process_info.h"
+#include "csrc/daemon/server_impl.h"
+#include "csrc/ipc/socket.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::daemon {
+namespace {
+
+// A pidfd is readable once the process, with all its threads and memory, is gone.
+bool is_gone(int pidfd) {
+  pollfd entry{.fd = pidfd, .events = POLLIN, .revents = 0};
+  return ::poll(&entry, 1, 0) > 0;
+}
+
+}  // namespace
+
+// The process' entry if it has one; with a dead connection taken off it, and not that of an earlier
+// process of the same number.
+JobEntry* Server::Impl::find_process(std::int32_t pid) {
+  JobEntry* entry = jobs_.find_pid(pid);
+  if (entry == nullptr) return nullptr;
+  const JobId id = entry->id;
+  if (is_gone(entry->pidfd.get())) {
+    on_gone(id);
+    return nullptr;
+  }
+  if (entry->session != nullptr && entry->session->has_hung_up()) {
+    // What it sent last still counts. More than its buffer holds cannot be there.
+    constexpr int kAll = 1 << 20;
+    read(*entry->session, kAll);
+  }
+  return jobs_.find(id);
+}
+
+Result<JobEntry*> Server::Impl::add_process(std::int32_t pid) {
+  auto pidfd = ipc::open_pidfd(pid);
+  if (!pidfd) return fail(pidfd.error());
+  JobEntry& entry = jobs_.add(pid);
+  const JobId id = entry.id;
+  entry.pidfd = std::move(*pidfd);
+  auto watch = loop_.watch(entry.pidfd.get(), [this, id] { on_gone(id); });
+  if (!watch) {
+    jobs_.erase(id);
+    return fail(watch.error());
+  }
+  entry.pid_watch = std::move(*watch);
+  return &entry;
+}
+
+void Server::Impl::on_hello(Session& session, wire::Hello hello) {
+  if (session.job().value != 0) {
+    refuse(session, "a second hello on one connection");
+    return;
+  }
+  const std::int32_t pid = session.peer().pid;
+  JobEntry* entry = find_process(pid);
+  if (entry != nullptr && entry->session != nullptr) {
+    refuse(session, fmt::format("process {} has a connection already", pid));
+    return;
+  }
+  if (entry == nullptr) {
+    auto added = add_process(pid);
+    if (!added) {
+      refuse(session, added.error().message());
+      return;
+    }
+    entry = *added;
+  }
+  // The page of the registration before says nothing any more: the hello does.
+  conductor_->forget_waiting(*entry);
+  entry->end_registration();
+  hello.pid = pid;
+  hello.uid = session.peer().uid;
+  hello.of.job = entry->id;
+  entry->address = hello.of;
+  entry->held_term = hello.held_term;
+  entry->session = &session;
+  session.set_job(entry->id);
+  linger_timer_.cancel();
+  expected_.erase(pid);
+  write_state();
+  log::info("{} says hello: uid {}, version {}, {}", session.name(), hello.uid, hello.version,
+            hello.command);
+  conductor_->feed(entry->id, hello);
+}
+
+void Server::Impl::on_session_closed(JobId id) {
+  JobEntry* entry = jobs_.find(id);
+  if (entry == nullptr) return;
+  if (!entry->is_welcomed) {  // refused at once: the coordinator does not know it
+    jobs_.erase(id);
+    write_state();
+    end_if_unused();
+    return;
+  }
+  conductor_->look(*entry);
+  entry->session = nullptr;
+  conductor_->forget_waiting(*entry);
+  conductor_->feed(id, wire::Lost{entry->address});
+}
+
+void Server::Impl::on_gone(JobId id) {
+  JobEntry* entry = jobs_.find(id);
+  if (entry == nullptr) return;
+  if (entry->session != nullptr) sessions_.erase(std::exchange(entry->session, nullptr)->socket());
+  conductor_->forget_waiting(*entry);
+  if (entry->is_welcomed) conductor_->feed(id, wire::Gone{entry->address});
+  log::info("job {} (pid {}) is gone", id.value, entry->pid);
+  jobs_.erase(id);
+  write_state();
+  end_if_unused();
+}
+
+Status Server::Impl::expect(std::int32_t pid) {
+  auto pidfd = ipc::open_pidfd(pid);
+  if (!pidfd) return pidfd.error();
+  auto watch = loop_.watch(pidfd->get(), [this, pid] { on_expected_gone(pid); });
+  if (!watch) return watch.error();
+  const auto stat = read_process_stat(pid);
+  ExpectedJob& job = expected_[pid];
+  job.start_ticks = stat ? stat->start_ticks : 0;
+  job.pidfd = std::move(*pidfd);
+  job.watch = std::move(*watch);
+  return {};
+}
+
+void Server::Impl::on_expected_gone(std::int32_t pid) {
+  expected_.erase(pid);
+  log::info("pid {}, a job of the coordinator before, is gone", pid);
+  conductor_->expected_pid_gone(pid);
+  write_state();
+}
+
+}  // namespace gpushare::daemon

@@ -1,0 +1,180 @@
+// Connections and their messages.
+#include <unistd.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/base/status.h"
+#include "csrc/base/unique_fd.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/server_impl.h"
+#include "csrc/daemon/session.h"
+#include "csrc/ipc/socket.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::daemon {
+namespace {
+
+constexpr int kAcceptsATurn = 32;
+// A peer that sends without end must not keep the others waiting.
+constexpr int kMessagesATurn = 16;
+// Until then a descriptor may have become free.
+constexpr Nanos kAcceptPause = millis(100);
+
+}  // namespace
+
+void Server::Impl::on_connection() {
+  for (int i = 0; i < kAcceptsATurn; ++i) {
+    auto socket = ipc::accept_from(listener_.get());
+    if (socket) {
+      admit(std::move(*socket));
+      continue;
+    }
+    if (socket.error().code() != StatusCode::kUnavailable) {
+      log::error("{}; trying again in {}", socket.error().message(), to_string(kAcceptPause));
+      listener_watch_.reset();
+      accept_timer_.set_at(monotonic_now() + kAcceptPause);
+    }
+    return;
+  }
+}
+
+bool Server::Impl::is_allowed(std::uint32_t uid) const {
+  // With a mode for a group or all, the kernel has checked the peer's right to connect.
+  const bool is_for_others = (options_.socket_mode & 0066U) != 0;
+  return is_for_others || uid == ::geteuid() || uid == 0;
+}
+
+void Server::Impl::admit(UniqueFd socket) {
+  const auto peer = ipc::peer_credentials(socket.get());
+  if (!peer) {
+    log::warn("{}", peer.error().message());
+    return;
+  }
+  const int number = socket.get();
+  auto session = std::make_unique<Session>(std::move(socket), *peer);
+  if (!is_allowed(peer->uid)) {
+    refuse(*session,
+           fmt::format("user {} may not use the coordinator of user {}", peer->uid, ::geteuid()));
+    return;
+  }
+  const Status status = session->watch(loop_, [this, number] { on_readable(number); });
+  if (!status.ok()) {
+    log::error("{}", status.message());
+    return;
+  }
+  sessions_[number] = std::move(session);
+}
+
+void Server::Impl::on_readable(int socket) {
+  const auto found = sessions_.find(socket);
+  if (found != sessions_.end()) read(*found->second, kMessagesATurn);
+}
+
+// May close the session: it is not to be used afterwards.
+void Server::Impl::read(Session& session, int most) {
+  for (int i = 0; i < most && !session.is_broken(); ++i) {
+    auto message = session.receive();
+    if (message) {
+      handle(session, std::move(*message));
+      continue;
+    }
+    switch (message.error().code()) {
+      case StatusCode::kDeadlineExceeded: return;
+      case StatusCode::kProtocol: refuse(session, message.error().message()); break;
+      default: session.mark_broken(message.error().message());
+    }
+  }
+  if (session.is_broken()) close(session);
+}
+
+void Server::Impl::handle(Session& session, wire::JobMessage message) {
+  if (auto* hello = std::get_if<wire::Hello>(&message)) {
+    on_hello(session, std::move(*hello));
+    return;
+  }
+  if (std::holds_alternative<wire::StatusRequest>(message)) {
+    reply(session, wire::StatusReport{report()});
+    return;
+  }
+  if (const auto* stop = std::get_if<wire::Stop>(&message)) {
+    handle_stop(session, stop->force);
+    return;
+  }
+  JobEntry* entry = jobs_.find(session.job());
+  if (entry == nullptr) {
+    refuse(session, "the first message of a job must be hello");
+    return;
+  }
+  // What the job did on its page before it sent this comes first.
+  conductor_->look(*entry);
+  if (session.is_broken()) return;
+  if (const auto* wish = std::get_if<wire::Register>(&message)) {
+    entry->address.gang = wish->of.gang;
+    entry->address.rank = wish->of.rank;
+    entry->address.ranks = wish->of.ranks;
+    entry->iterations_before = wish->iterations_done;
+  }
+  const bool is_last = std::holds_alternative<wire::Unregister>(message);
+  conductor_->feed(entry->id, message);
+  if (is_last) {
+    conductor_->forget_waiting(*entry);
+    entry->end_registration();
+  }
+}
+
+// A failure marks the session broken, and read() then closes it.
+void Server::Impl::reply(Session& session, const wire::CoordinatorMessage& message) {
+  const Status status = session.send(message);
+  if (!status.ok()) log::warn("{}: {}", session.name(), status.message());
+}
+
+void Server::Impl::handle_stop(Session& session, bool force) {
+  if (session.peer().uid != ::geteuid() && session.peer().uid != 0) {
+    refuse(session, fmt::format("user {} may not stop the coordinator of user {}",
+                                session.peer().uid, ::geteuid()));
+    return;
+  }
+  if (!jobs_.empty() && !force) {
+    refuse(session, fmt::format("{} jobs are connected; with force they go on, and start another "
+                                "coordinator",
+                                jobs_.size()));
+    return;
+  }
+  log::info("pid {} asks to stop{}", session.peer().pid, force ? " by force" : "");
+  reply(session, wire::StatusReport{report()});
+  loop_.post([this] { shut_down("asked to stop"); });
+}
+
+void Server::Impl::refuse(Session& session, const std::string& reason) {
+  if (session.is_broken()) return;
+  log::warn("{} refused: {}", session.name(), reason);
+  // Whether it hears it is its own matter: the connection ends in any case.
+  [[maybe_unused]] const Status status = session.send(wire::Refused{reason});
+  session.mark_broken(reason);
+}
+
+void Server::Impl::close(Session& session) {
+  const JobId job = session.job();
+  log::info("{} disconnected: {}", session.name(), session.broken_reason());
+  sessions_.erase(session.socket());
+  if (job.value != 0) on_session_closed(job);
+}
+
+// For a session that was found broken while it, or another one, is being served.
+void Server::Impl::close_soon(int socket) {
+  loop_.post([this, socket] {
+    const auto found = sessions_.find(socket);
+    // The number may be a new connection's by now: that one is not broken.
+    if (found != sessions_.end() && found->second->is_broken()) close(*found->second);
+  });
+}
+
+}  // namespace gpushare::daemon

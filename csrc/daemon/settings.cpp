@@ -1,0 +1,147 @@
+#include "csrc/daemon/settings.h"
+
+#include <array>
+#include <span>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "csrc/base/log.h"
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/setting_values.h"
+
+namespace gpushare::daemon {
+namespace {
+
+using Options = DaemonOptions;
+using Text = const std::string&;
+
+constexpr Bytes kSmallestDevice = mib(2);
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+bool set_text(std::string& field, Text text) {
+  field = text;
+  return true;
+}
+
+bool set_time(Nanos& field, Text text, Nanos unit, Nanos least) {
+  const auto time = parse_time(text, unit);
+  if (!time || *time < least) return false;
+  field = *time;
+  return true;
+}
+
+bool set_bytes(Bytes& field, Text text, Bytes least) {
+  const Bytes size = parse_bytes(text);
+  if (size < least) return false;
+  field = size;
+  return true;
+}
+
+bool set_linger(Options& options, Text text, Nanos unit) {
+  if (text == "never") {
+    options.linger.reset();
+    return true;
+  }
+  options.linger.emplace();
+  return set_time(*options.linger, text, unit, Nanos{0});
+}
+
+bool set_log_level(Options& options, Text text) {
+  options.log_level = log::parse_level(text);
+  return options.log_level != log::Level::kWarn || text == "warn";
+}
+
+bool set_loss(Options& options, Text text) {
+  const auto loss = parse_number(text);
+  if (!loss || *loss <= 0.0 || *loss > 0.5) return false;
+  options.switch_loss = *loss;
+  return true;
+}
+
+bool set_mode(Options& options, Text text) {
+  const auto mode = parse_mode(text);
+  if (!mode) return false;
+  options.socket_mode = *mode;
+  return true;
+}
+
+constexpr const char* kTime = "a time above 0, like \"250ms\" or \"10 s\"";
+constexpr const char* kTimeOrZero = "a time, like \"250ms\" or \"10 s\"";
+constexpr const char* kSize = "a size of at least 2 MiB, like \"2GiB\"";
+
+constexpr std::array kSettings{
+    Setting{"coordinator.socket", "--socket", "an absolute path of at most 100 bytes",
+            "where to listen", 0,
+            [](Options& o, Text t, Nanos) {
+              return (is_socket_path(t) || t == "none") && set_text(o.socket, t);
+            }},
+    Setting{nullptr, "--mode", "an octal mode like 0600 or 0660", "permissions of the socket", 0,
+            [](Options& o, Text t, Nanos) { return set_mode(o, t); }},
+    Setting{nullptr, "--device", "cpu", "the device to share", 0,
+            [](Options& o, Text t, Nanos) { return t == "cpu" && set_text(o.device, t); }},
+    Setting{"device.cpu.capacity", "--capacity", kSize,
+            "the device's memory (default: half of the machine's)", 0,
+            [](Options& o, Text t, Nanos) { return set_bytes(o.capacity, t, kSmallestDevice); }},
+    Setting{"device.cpu.reserve", "--reserve", "a size like \"64MiB\"",
+            "of the capacity, kept from jobs", 0,
+            [](Options& o, Text t, Nanos) { return set_bytes(o.reserve, t, Bytes{0}); }},
+    Setting{"coordinator.policy", "--policy", "fair, rr or fifo", "whom to serve next", 0,
+            [](Options& o, Text t, Nanos) {
+              return (t == "fair" || t == "rr" || t == "fifo") && set_text(o.policy, t);
+            }},
+    Setting{"coordinator.min_quantum", "--min-quantum-ms", kTimeOrZero, "the shortest lease", kMs,
+            [](Options& o, Text t, Nanos u) { return set_time(o.min_quantum, t, u, Nanos{0}); }},
+    Setting{"coordinator.max_wait", "--max-wait-ms", kTime, "the ceiling on waiting", kMs,
+            [](Options& o, Text t, Nanos u) { return set_time(o.max_wait, t, u, Nanos{1}); }},
+    Setting{"coordinator.switch_loss", "--switch-loss", "a number above 0, at most 0.5",
+            "the allowed loss by switching, as a fraction", 0,
+            [](Options& o, Text t, Nanos) { return set_loss(o, t); }},
+    Setting{"coordinator.memory_wait", "--memory-wait-s", kTimeOrZero,
+            "how long to wait for room before out of memory", kSecond,
+            [](Options& o, Text t, Nanos u) { return set_time(o.memory_wait, t, u, Nanos{0}); }},
+    Setting{"coordinator.gap_poll", "--gap-poll-ms", kTime,
+            "how often a holder's gap is looked at while others wait", kMs,
+            [](Options& o, Text t, Nanos u) { return set_time(o.gap_poll, t, u, Nanos{1}); }},
+    Setting{"coordinator.linger", "--linger-s", "a time, or \"never\"",
+            "how long to stay after the last job", kSecond, set_linger},
+    Setting{"host.spill_dir", "--spill-dir", "an absolute path, or empty for RAM",
+            "where spilled memory goes", 0,
+            [](Options& o, Text t, Nanos) {
+              return (t.empty() || t.front() == '/') && set_text(o.spill_dir, t);
+            }},
+    Setting{"host.budget", "--host-budget", kSize,
+            "the most that may be spilled (default: half of the machine's memory)", 0,
+            [](Options& o, Text t, Nanos) { return set_bytes(o.host_budget, t, mib(2)); }},
+    Setting{"log.level", "--log-level", "debug, info, warn, error or off", "how much to log", 0,
+            [](Options& o, Text t, Nanos) { return set_log_level(o, t); }},
+    Setting{"log.file", "--log-file", "a path", "where to log (default: stderr)", 0,
+            [](Options& o, Text t, Nanos) { return !t.empty() && set_text(o.log_file, t); }},
+};
+
+}  // namespace
+
+std::span<const Setting> all_settings() { return kSettings; }
+
+const Setting* find_setting(const std::string& key) {
+  for (const Setting& setting : kSettings) {
+    if (setting.key != nullptr && key == setting.key) return &setting;
+  }
+  return nullptr;
+}
+
+Status apply_setting(const Setting& setting,
+                     const std::string& text,
+                     Nanos unit,
+                     const std::string& where,
+                     DaemonOptions& options) {
+  if (setting.apply(options, text, unit)) return {};
+  const bool is_in_file = where != setting.option;
+  return {StatusCode::kInvalidArgument,
+          fmt::format("{}{}: bad value \"{}\"; allowed: {}", is_in_file ? where + ": " : "",
+                      is_in_file ? setting.key : setting.option, text, setting.allowed)};
+}
+
+}  // namespace gpushare::daemon

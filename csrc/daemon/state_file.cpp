@@ -1,0 +1,102 @@
+#include "csrc/daemon/state_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/status.h"
+#include "csrc/base/unique_fd.h"
+#include "csrc/daemon/process_info.h"
+
+namespace gpushare::daemon {
+namespace {
+
+constexpr const char* kFirstLine = "gpushare-jobs 1";
+
+bool read_epoch(const std::string& line, std::uint64_t& epoch) {
+  std::istringstream words(line);
+  std::string word;
+  return words >> word >> epoch && word == "epoch";
+}
+
+bool read_job(const std::string& line, KnownJob& job) {
+  std::istringstream words(line);
+  std::string word;
+  return words >> word >> job.pid >> job.start_ticks && word == "job" && job.pid > 0;
+}
+
+Status write_all(int fd, const std::string& text, const std::string& path) {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno_status("write " + path);
+    done += static_cast<std::size_t>(written);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::optional<CoordinatorState>> read_state_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    if (errno == ENOENT) return std::nullopt;
+    return fail(errno_status("read " + path));
+  }
+  std::string line;
+  CoordinatorState state;
+  if (!std::getline(file, line) || line != kFirstLine || !std::getline(file, line) ||
+      !read_epoch(line, state.epoch)) {
+    return fail(StatusCode::kProtocol, path + ": not a file of jobs");
+  }
+  while (std::getline(file, line)) {
+    KnownJob job;
+    if (!read_job(line, job)) return fail(StatusCode::kProtocol, path + ": bad line: " + line);
+    state.jobs.push_back(job);
+  }
+  return state;
+}
+
+Status write_state_file(const std::string& path, const CoordinatorState& state) {
+  std::string text = fmt::format("{}\nepoch {}\n", kFirstLine, state.epoch);
+  for (const KnownJob& job : state.jobs) {
+    text += fmt::format("job {} {}\n", job.pid, job.start_ticks);
+  }
+  // One writer (the kernel lock sees to it), so one name for the new version is enough.
+  const std::string fresh = path + ".new";
+  {
+    const UniqueFd fd(
+        ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd.is_valid()) return errno_status("open " + fresh);
+    GS_RETURN_IF_ERROR(write_all(fd.get(), text, fresh));
+  }
+  if (::rename(fresh.c_str(), path.c_str()) != 0) return errno_status("rename to " + path);
+  return {};
+}
+
+Status remove_state_file(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return errno_status("remove " + path);
+  return {};
+}
+
+std::vector<std::int32_t> living_pids(const std::vector<KnownJob>& jobs, const std::string& root) {
+  std::vector<std::int32_t> pids;
+  for (const KnownJob& job : jobs) {
+    const auto stat = read_process_stat(job.pid, root);
+    if (stat && stat->start_ticks == job.start_ticks) pids.push_back(job.pid);
+  }
+  return pids;
+}
+
+}  // namespace gpushare::daemon

@@ -1,0 +1,39 @@
+// SOCKET.jobs: which processes this coordinator serves, for the one that comes after a crash.
+//
+// Holders go on when a coordinator dies. The next one must not grant a lease before they have told
+// it what they hold, so it has to know whom to wait for. Text, one job a line with its start time,
+// since a pid alone may be somebody else's by then. Rewritten by rename: a reader sees one version
+// or the other. What it does not do: it holds no decision and no bytes; those come from the jobs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "csrc/base/status.h"
+
+namespace gpushare::daemon {
+
+struct KnownJob {
+  std::int32_t pid = 0;
+  std::uint64_t start_ticks = 0;
+  bool operator==(const KnownJob&) const = default;
+};
+
+struct CoordinatorState {
+  std::uint64_t epoch = 0;
+  std::vector<KnownJob> jobs;
+  bool operator==(const CoordinatorState&) const = default;
+};
+
+// Nothing if there is no file. errors: kIo; kProtocol for text that is no such file.
+Result<std::optional<CoordinatorState>> read_state_file(const std::string& path);
+Status write_state_file(const std::string& path, const CoordinatorState& state);
+Status remove_state_file(const std::string& path);
+
+// Those that still live, by pid and start time.
+std::vector<std::int32_t> living_pids(const std::vector<KnownJob>& jobs,
+                                      const std::string& root = "");
+
+}  // namespace gpushare::daemon

@@ -1,0 +1,213 @@
+#include "csrc/daemon/status_report.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "csrc/base/units.h"
+#include "csrc/daemon/options.h"
+#include "csrc/daemon/registration.h"
+#include "csrc/wire/codec.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::daemon {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double seconds_until(Nanos now, Nanos then) {
+  return then.value() == 0 ? 0.0 : std::max(0.0, to_seconds(then - now));
+}
+
+// Iterations per second of work: what the job would do alone.
+double busy_rate(const wire::Usage& usage) {
+  if (usage.busy <= Nanos{0}) return 0;
+  return static_cast<double>(usage.iterations) / to_seconds(usage.busy);
+}
+
+Json lane_json(const sched::LaneRow& lane, Nanos now) {
+  return {{"lane", lane.lane.value},
+          {"holder", lane.holder.value},
+          {"next", lane.next.value},
+          {"quantum_seconds", to_seconds(lane.quantum)},
+          {"quantum_left_seconds", seconds_until(now, lane.quantum_ends)}};
+}
+
+void add_page(Json& json, const PageFacts& page) {
+  json["iterations_per_second"] = page.iterations_per_second;
+  json["iterations_per_busy_second"] = busy_rate(page.usage);
+  json["outside_bytes"] = page.totals.outside.value();
+  json["dropped_total_bytes"] = page.totals.dropped.value();
+  json["spilled_total_bytes"] = page.totals.spilled.value();
+  json["restored_total_bytes"] = page.totals.restored.value();
+}
+
+void add_usage(Json& json, const wire::Usage& usage) {
+  json["iterations"] = usage.iterations;
+  json["optimizer_steps"] = usage.optimizer_steps;
+  json["busy_seconds"] = to_seconds(usage.busy);
+  json["last_stall_seconds"] = to_seconds(usage.stall);
+  json["is_in_gap"] = usage.is_in_gap;
+  json["is_parked"] = usage.is_parked;
+  json["live_bytes"] = usage.live.value();
+  json["need_bytes"] = usage.need.value();
+  json["resident_bytes"] = usage.resident.value();
+  json["spilled_bytes"] = usage.spilled.value();
+}
+
+Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
+  Json json = {{"job", row.of.job.value},
+               {"name", row.name},
+               {"group", row.group},
+               {"pid", row.pid},
+               {"uid", row.uid},
+               {"command", row.command},
+               {"device", row.of.device},
+               {"gang", row.of.gang},
+               {"rank", row.of.rank},
+               {"ranks", row.of.ranks},
+               {"state", row.state},
+               {"reason", row.reason},
+               {"priority", wire::name_of(row.priority)},
+               {"weight", row.weight},
+               {"share", row.share},
+               {"room_bytes", row.room.value()},
+               {"memory_limit_bytes", row.memory_limit.value()},
+               {"iterations_total", row.iterations_total},
+               {"leases", row.leases},
+               {"term", row.term.value},
+               {"served_seconds", to_seconds(row.served)},
+               {"waited_seconds", to_seconds(row.waited)},
+               {"waiting_seconds",
+                row.waiting_since.value() == 0 ? 0.0 : to_seconds(facts.now - row.waiting_since)}};
+  const auto page = facts.pages.find(row.of.job);
+  const bool has_page = page != facts.pages.end();
+  add_usage(json, has_page ? page->second.usage : row.usage);
+  add_page(json, has_page ? page->second : PageFacts{row.usage, {}, 0});
+  const auto text = facts.explained.find(row.of.job);
+  json["explain"] = text == facts.explained.end() ? "" : text->second;
+  return json;
+}
+
+Json device_json(const sched::DeviceRow& device, const StatusFacts& facts) {
+  Json json = {{"device", device.device},
+               {"policy", device.policy},
+               {"capacity_bytes", device.capacity.value()},
+               {"free_bytes", device.free.value()},
+               {"switches", device.switches},
+               {"last_handover_seconds", to_seconds(device.last_handover)},
+               {"dropped_total_bytes", device.dropped.value()},
+               {"spilled_total_bytes", device.spilled.value()},
+               {"lanes", Json::array()},
+               {"jobs", Json::array()}};
+  for (const sched::LaneRow& lane : device.lanes) {
+    json["lanes"].push_back(lane_json(lane, facts.now));
+  }
+  for (const sched::JobRow& row : device.jobs) {
+    json["jobs"].push_back(job_json(row, facts));
+  }
+  return json;
+}
+
+Json whole_json(const StatusFacts& facts) {
+  Json json = {{"schema_version", kStatusSchemaVersion},
+               {"coordinator",
+                {{"pid", facts.pid},
+                 {"version", daemon_version()},
+                 {"protocol", wire::kProtocolVersion},
+                 {"epoch", facts.snapshot.epoch},
+                 {"socket", facts.socket},
+                 {"uptime_seconds", to_seconds(facts.now - facts.started)},
+                 {"is_recovering", facts.snapshot.is_recovering}}},
+               {"devices", Json::array()},
+               {"unmanaged", Json::array()},
+               {"decisions", Json::array()}};
+  for (const sched::DeviceRow& device : facts.snapshot.devices) {
+    json["devices"].push_back(device_json(device, facts));
+  }
+  for (const Neighbour& neighbour : facts.neighbours) {
+    json["unmanaged"].push_back({{"pid", neighbour.pid},
+                                 {"uid", neighbour.uid},
+                                 {"resident_bytes", neighbour.resident.value()},
+                                 {"command", neighbour.command}});
+  }
+  for (const sched::Decision& decision : facts.decisions) {
+    json["decisions"].push_back({{"seconds_ago", to_seconds(facts.now - decision.at)},
+                                 {"device", decision.device},
+                                 {"lane", decision.lane.value},
+                                 {"job", decision.job.value},
+                                 {"what", decision.what},
+                                 {"reason", decision.reason}});
+  }
+  return json;
+}
+
+// Names come from users and may be any bytes; they are repaired, never a reason to throw.
+std::string to_text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+bool fits(const std::string& text) {
+  return wire::encode(wire::StatusReport{text}).size() <= wire::kMaxMessageBytes;
+}
+
+// One step shorter than a text of `length`; false if nothing is left to leave out.
+bool shorten(StatusFacts& facts, std::size_t length, std::uint64_t& jobs_left_out) {
+  if (!facts.decisions.empty()) {
+    const auto half = static_cast<std::ptrdiff_t>((facts.decisions.size() + 1) / 2);
+    facts.decisions.erase(facts.decisions.begin(), facts.decisions.begin() + half);
+    return true;
+  }
+  if (!std::exchange(facts.neighbours, {}).empty()) return true;
+  bool had_commands = false;
+  for (sched::DeviceRow& device : facts.snapshot.devices) {
+    for (sched::JobRow& row : device.jobs) {
+      had_commands |= !std::exchange(row.command, "").empty();
+    }
+  }
+  if (had_commands) return true;
+  for (sched::DeviceRow& device : facts.snapshot.devices) {
+    if (device.jobs.empty()) continue;
+    // About as many as fit, and fewer each time.
+    const std::size_t all = device.jobs.size();
+    const std::size_t rest = std::min(all - 1, all * wire::kMaxMessageBytes / length * 9 / 10);
+    jobs_left_out += all - rest;
+    device.jobs.resize(rest);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void add_page_facts(const JobTable& jobs, StatusFacts& facts) {
+  for (const auto& [id, entry] : jobs.entries()) {
+    if (!entry.registration) continue;
+    PageFacts page{entry.registration->usage(), entry.registration->totals(), 0};
+    const double time = to_seconds(facts.now - entry.registered_at);
+    if (time > 0 && page.usage.iterations > entry.iterations_before) {
+      page.iterations_per_second =
+          static_cast<double>(page.usage.iterations - entry.iterations_before) / time;
+    }
+    facts.pages[id] = page;
+  }
+}
+
+std::string status_text(const StatusFacts& facts) { return to_text(whole_json(facts)); }
+
+std::string bounded_status_text(StatusFacts facts) {
+  std::uint64_t jobs_left_out = 0;
+  std::string text = status_text(facts);
+  while (!fits(text) && shorten(facts, text.size(), jobs_left_out)) {
+    Json json = whole_json(facts);
+    if (jobs_left_out > 0) json["jobs_left_out"] = jobs_left_out;
+    text = to_text(json);
+  }
+  return text;
+}
+
+}  // namespace gpushare::daemon

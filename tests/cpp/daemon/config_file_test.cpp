@@ -1,0 +1,116 @@
+#include "csrc/daemon/config_file.h"
+
+#include <ostream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpushare::daemon {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(ConfigFile, ReadsEveryKey) {
+  DaemonOptions options;
+  const Status status = read_config_text(R"(
+[coordinator]
+socket = "/run/gpushare/sock"
+policy = "rr"
+max_wait = 5
+switch_loss = 0.05
+memory_wait = "2 min"
+min_quantum = "100ms"
+gap_poll = 0.02
+linger = "never"
+[host]
+budget = "8GiB"
+spill_dir = "/var/tmp"
+[device.cpu]
+capacity = "2GiB"
+reserve = 67108864
+[log]
+level = "debug"
+file = "/tmp/log"
+)",
+                                         "c.toml", options);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(options.socket, "/run/gpushare/sock");
+  EXPECT_EQ(options.policy, "rr");
+  EXPECT_EQ(options.max_wait, seconds(5));
+  EXPECT_EQ(options.switch_loss, 0.05);
+  EXPECT_EQ(options.memory_wait, seconds(120));
+  EXPECT_EQ(options.min_quantum, millis(100));
+  EXPECT_EQ(options.gap_poll, millis(20));
+  EXPECT_FALSE(options.linger.has_value());
+  EXPECT_EQ(options.host_budget, gib(8));
+  EXPECT_EQ(options.spill_dir, "/var/tmp");
+  EXPECT_EQ(options.capacity, gib(2));
+  EXPECT_EQ(options.reserve, mib(64));
+  EXPECT_EQ(options.log_level, log::Level::kDebug);
+  EXPECT_EQ(options.log_file, "/tmp/log");
+  EXPECT_THAT(options.warnings, IsEmpty());
+}
+
+struct Bad {
+  const char* text;
+  const char* error;
+};
+
+std::ostream& operator<<(std::ostream& out, const Bad& bad) { return out << bad.text; }
+
+class ConfigFileBad : public ::testing::TestWithParam<Bad> {};
+
+TEST_P(ConfigFileBad, NamesFileLineKeyValueAndWhatIsAllowed) {
+  DaemonOptions options;
+  const Status status = read_config_text(GetParam().text, "c.toml", options);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message().find('\n'), std::string::npos);
+  EXPECT_THAT(status.message(), HasSubstr(GetParam().error));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Texts,
+    ConfigFileBad,
+    ::testing::Values(
+        Bad{"[coordinator]\npolicy = \"best\"",
+            "c.toml:2: coordinator.policy: bad value \"best\"; allowed: fair, rr or fifo"},
+        Bad{"[coordinator]\nmax_wait = 0",
+            "c.toml:2: coordinator.max_wait: bad value \"0\"; allowed: a time above 0"},
+        Bad{"[coordinator]\nmax_wait = [1]",
+            "c.toml:2: coordinator.max_wait: bad value [ 1 ]; allowed: a time above 0"},
+        Bad{"[coordinator]\nlinger = true", "coordinator.linger: bad value true; allowed: a time"},
+        Bad{"[coordinator]\nswitch_loss = 0.6",
+            "coordinator.switch_loss: bad value \"0.6\"; allowed: a number above 0, at most 0.5"},
+        Bad{"[coordinator]\nsocket = \"sock\"", "allowed: an absolute path"},
+        Bad{"[device.cpu]\ncapacity = \"1MiB\"",
+            "device.cpu.capacity: bad value \"1MiB\"; allowed: a size of at least 2 MiB"},
+        Bad{"[device.cpu]\ncapacity = \"much\"", "allowed: a size of at least 2 MiB"},
+        Bad{"[host]\nspill_dir = \"x\"", "host.spill_dir: bad value \"x\"; allowed: an absolute"},
+        Bad{"[log]\nlevel = \"loud\"",
+            "log.level: bad value \"loud\"; allowed: debug, info, warn, error or off"},
+        Bad{"[coordinator\n", "c.toml:1: "}));
+
+TEST(ConfigFile, WarnsOfUnknownKeysInOurTablesOnly) {
+  DaemonOptions options;
+  const Status status = read_config_text(
+      "[coordinator]\npolcy = \"rr\"\n[host]\npinned = 1\n[user.ann]\nweight = 2\n[job]\nname = "
+      "\"x\"",
+      "c.toml", options);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_THAT(options.warnings, ElementsAre("c.toml:2: unknown key coordinator.polcy"));
+}
+
+TEST(ConfigFile, AFileThatMustExistDoes) {
+  DaemonOptions options;
+  EXPECT_TRUE(read_config_file("/nonexistent/c.toml", false, options).ok());
+  const Status status = read_config_file("/nonexistent/c.toml", true, options);
+  EXPECT_EQ(status.code(), StatusCode::kIo);
+  EXPECT_THAT(status.message(), HasSubstr("/nonexistent/c.toml"));
+}
+
+}  // namespace
+}  // namespace gpushare::daemon

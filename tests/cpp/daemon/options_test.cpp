@@ -1,0 +1,163 @@
+#include "csrc/daemon/options.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "csrc/daemon/machine_memory.h"
+
+#include "tests/cpp/support/daemon_process.h"
+
+namespace gpushare::daemon {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// The environment of a user without settings; put back afterwards.
+class Options : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("XDG_CONFIG_HOME", folder_.path().c_str(), 1);
+    ::unsetenv("GPUSHARE_SOCKET");
+    ::unsetenv("GPUSHARE_CONFIG");
+    ::unsetenv("XDG_RUNTIME_DIR");
+  }
+  void TearDown() override {
+    ::unsetenv("XDG_CONFIG_HOME");
+    ::unsetenv("GPUSHARE_SOCKET");
+    ::unsetenv("GPUSHARE_CONFIG");
+    ::unsetenv("XDG_RUNTIME_DIR");
+  }
+
+  std::string write(const std::string& name, const std::string& text) const {
+    const std::string path = folder_.path() + "/" + name;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path) << text;
+    return path;
+  }
+  static DaemonOptions parsed(const std::vector<std::string>& arguments) {
+    const auto result = parse_command_line(arguments);
+    EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().message());
+    return result ? result->options : DaemonOptions{};
+  }
+  static std::string error_of(const std::vector<std::string>& arguments) {
+    const auto result = parse_command_line(arguments);
+    return result ? "no error" : result.error().message();
+  }
+
+  testing::TempFolder folder_;
+};
+
+TEST_F(Options, DefaultsFollowTheMachine) {
+  const DaemonOptions options = parsed({});
+  const auto memory = machine_memory();
+  ASSERT_TRUE(memory.has_value());
+  EXPECT_LE(options.capacity, *memory / 2);
+  EXPECT_GT(options.capacity, *memory / 2 - mib(4));
+  EXPECT_EQ(options.host_budget, options.capacity);
+  EXPECT_EQ(options.policy, "fair");
+  EXPECT_EQ(options.linger, seconds(10));
+  EXPECT_EQ(options.socket_mode, 0600U);
+  EXPECT_EQ(options.log_level, log::Level::kInfo);
+  EXPECT_EQ(options.spill_dir, "");
+  EXPECT_FALSE(options.daemonize);
+}
+
+TEST_F(Options, EveryOptionIsRead) {
+  const DaemonOptions options =
+      parsed({"--socket",      "/tmp/s", "--device",      "cpu",  "--capacity",       "2GiB",
+              "--reserve",     "64MiB",  "--policy",      "fifo", "--min-quantum-ms", "100",
+              "--max-wait-ms", "5000",   "--switch-loss", "0.1",  "--memory-wait-s",  "30",
+              "--gap-poll-ms", "5",      "--linger-s",    "3",    "--spill-dir",      "/var/tmp",
+              "--host-budget", "64GiB",  "--log-level",   "warn", "--log-file",       "/tmp/l",
+              "--mode",        "0660",   "--daemonize"});
+  EXPECT_EQ(options.socket, "/tmp/s");
+  EXPECT_EQ(options.capacity, gib(2));
+  EXPECT_EQ(options.reserve, mib(64));
+  EXPECT_EQ(options.policy, "fifo");
+  EXPECT_EQ(options.min_quantum, millis(100));
+  EXPECT_EQ(options.max_wait, seconds(5));
+  EXPECT_EQ(options.switch_loss, 0.1);
+  EXPECT_EQ(options.memory_wait, seconds(30));
+  EXPECT_EQ(options.gap_poll, millis(5));
+  EXPECT_EQ(options.linger, seconds(3));
+  EXPECT_EQ(options.spill_dir, "/var/tmp");
+  EXPECT_EQ(options.host_budget, gib(64));
+  EXPECT_EQ(options.log_level, log::Level::kWarn);
+  EXPECT_EQ(options.log_file, "/tmp/l");
+  EXPECT_EQ(options.socket_mode, 0660U);
+  EXPECT_TRUE(options.daemonize);
+}
+
+TEST_F(Options, TheUsersFileIsReadAndOptionsWin) {
+  write("gpushare/config.toml", "[coordinator]\npolicy = \"rr\"\nmax_wait = 7\n");
+  const DaemonOptions options = parsed({"--policy", "fifo"});
+  EXPECT_EQ(options.policy, "fifo");
+  EXPECT_EQ(options.max_wait, seconds(7));
+}
+
+TEST_F(Options, ConfigReplacesTheDefaultFiles) {
+  write("gpushare/config.toml", "[coordinator]\npolicy = \"rr\"\n");
+  const std::string other = write("other.toml", "[coordinator]\nmax_wait = 3\n");
+  const DaemonOptions options = parsed({"--config", other});
+  EXPECT_EQ(options.policy, "fair");
+  EXPECT_EQ(options.max_wait, seconds(3));
+  ::setenv("GPUSHARE_CONFIG", other.c_str(), 1);
+  EXPECT_EQ(parsed({}).max_wait, seconds(3));
+}
+
+TEST_F(Options, SocketComesFromOptionEnvironmentFileOrDefault) {
+  EXPECT_THAT(parsed({}).socket, StartsWith("/tmp/gpushare-"));
+  ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1);
+  EXPECT_EQ(parsed({}).socket, folder_.path() + "/gpushare/sock");
+  write("gpushare/config.toml", "[coordinator]\nsocket = \"/tmp/of-file\"\n");
+  EXPECT_EQ(parsed({}).socket, "/tmp/of-file");
+  ::setenv("GPUSHARE_SOCKET", "/tmp/of-environment", 1);
+  EXPECT_EQ(parsed({}).socket, "/tmp/of-environment");
+  EXPECT_EQ(parsed({"--socket", "/tmp/of-option"}).socket, "/tmp/of-option");
+}
+
+TEST_F(Options, SocketNoneIsForJobsOnly) {
+  ::setenv("GPUSHARE_SOCKET", "none", 1);
+  EXPECT_THAT(parsed({}).socket, StartsWith("/tmp/gpushare-"));
+  write("gpushare/config.toml", "[coordinator]\nsocket = \"none\"\n");
+  EXPECT_THAT(parsed({}).socket, StartsWith("/tmp/gpushare-"));
+}
+
+TEST_F(Options, BadValuesNameOptionValueAndWhatIsAllowed) {
+  EXPECT_EQ(error_of({"--policy", "best"}),
+            "--policy: bad value \"best\"; allowed: fair, rr or fifo");
+  EXPECT_EQ(error_of({"--device", "tpu"}), "--device: bad value \"tpu\"; allowed: cpu");
+  EXPECT_THAT(error_of({"--capacity", "1"}), HasSubstr("a size of at least 2 MiB"));
+  EXPECT_THAT(error_of({"--max-wait-ms", "0"}), HasSubstr("--max-wait-ms: bad value \"0\""));
+  EXPECT_THAT(error_of({"--mode", "0777"}), HasSubstr("octal"));
+  EXPECT_THAT(error_of({"--socket", "relative"}), HasSubstr("absolute path"));
+  EXPECT_THAT(error_of({"--capacity", "64MiB", "--reserve", "63MiB"}),
+              HasSubstr("at least 2 MiB less than the capacity of 64.0 MiB"));
+  EXPECT_THAT(error_of({"--config", "/nonexistent/c.toml"}), HasSubstr("/nonexistent/c.toml"));
+  ::setenv("GPUSHARE_SOCKET", "relative", 1);
+  EXPECT_THAT(error_of({}), HasSubstr("GPUSHARE_SOCKET: bad value \"relative\""));
+}
+
+TEST_F(Options, UnknownOptionsAreErrors) {
+  EXPECT_THAT(error_of({"--polcy", "rr"}), HasSubstr("--polcy"));
+  EXPECT_THAT(error_of({"--policy"}), HasSubstr("--policy"));
+}
+
+TEST_F(Options, HelpAndVersionAreTexts) {
+  const auto help = parse_command_line({"--help"});
+  ASSERT_TRUE(help.has_value());
+  EXPECT_THAT(help->text, HasSubstr("--spill-dir"));
+  const auto version = parse_command_line({"--version"});
+  ASSERT_TRUE(version.has_value());
+  EXPECT_THAT(version->text, StartsWith("gpushared "));
+}
+
+}  // namespace
+}  // namespace gpushare::daemon

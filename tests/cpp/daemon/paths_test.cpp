@@ -1,0 +1,58 @@
+#include "csrc/daemon/paths.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/cpp/support/daemon_process.h"
+
+namespace gpushare::daemon {
+namespace {
+
+using testing::TempFolder;
+
+TEST(Paths, FolderOfAPath) {
+  EXPECT_EQ(folder_of("/run/gpushare/sock"), "/run/gpushare");
+  EXPECT_EQ(folder_of("/sock"), "/");
+  EXPECT_EQ(folder_of("sock"), ".");
+}
+
+TEST(Paths, MakesThePrivateFolderOnce) {
+  const TempFolder folder;
+  const std::string socket = folder.path() + "/new/sock";
+  ASSERT_TRUE(prepare_folder(socket).ok());
+  ASSERT_TRUE(prepare_folder(socket).ok());
+  struct stat info{};
+  ASSERT_EQ(::stat((folder.path() + "/new").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0700U);
+}
+
+TEST(Paths, RefusesALinkAFileAndAFolderOpenToAll) {
+  const TempFolder folder;
+  const std::string real = folder.path() + "/real";
+  ASSERT_EQ(::mkdir(real.c_str(), 0700), 0);
+  ASSERT_EQ(::symlink(real.c_str(), (folder.path() + "/link").c_str()), 0);
+  EXPECT_EQ(prepare_folder(folder.path() + "/link/sock").code(), StatusCode::kFailedPrecondition);
+  ASSERT_EQ(::chmod(real.c_str(), 0777), 0);
+  EXPECT_EQ(prepare_folder(real + "/sock").code(), StatusCode::kFailedPrecondition);
+  ASSERT_EQ(::chmod(real.c_str(), 01777), 0);  // as /tmp: only the owner removes a file
+  EXPECT_TRUE(prepare_folder(real + "/sock").ok());
+  EXPECT_FALSE(prepare_folder("/proc/self/status/sock").ok());
+}
+
+TEST(Paths, RefusesAFolderOfSomebodyElse) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a folder away";
+  const TempFolder folder;
+  const std::string other = folder.path() + "/other";
+  ASSERT_EQ(::mkdir(other.c_str(), 0700), 0);
+  ASSERT_EQ(::chown(other.c_str(), 12345, 12345), 0);
+  const Status status = prepare_folder(other + "/sock");
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_NE(status.message().find("belongs to user 12345"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gpushare::daemon

@@ -1,0 +1,192 @@
+#include "csrc/daemon/server.h"
+
+#include <csignal>
+#include <string>
+#include <variant>
+
+#include <gtest/gtest.h>
+
+#include "csrc/wire/lease_page.h"
+#include "csrc/wire/messages.h"
+
+#include "tests/cpp/support/daemon_job.h"
+#include "tests/cpp/support/daemon_process.h"
+
+namespace gpushare::daemon {
+namespace {
+
+using testing::DaemonProcess;
+using testing::JobProcess;
+using testing::JobSide;
+using testing::StatusClient;
+using testing::TempFolder;
+
+class Server : public ::testing::Test {
+ protected:
+  // Wants a lease, says "has it", and closes when told so; as often as told.
+  [[nodiscard]] auto taking_turns(std::string name) const {
+    return [this, name](JobSide& side) {
+      side.attach(daemon_.socket(), name);
+      side.want();
+      side.tell("wants");
+      side.wait_granted();
+      side.tell("has it");
+      side.wait_for("close");
+      side.close_lease();
+      side.tell("closed");
+      side.wait_for("end");
+    };
+  }
+  // Until the coordinator has taken note.
+  void wait_for_state(std::uint64_t job, const std::string& state) const {
+    EXPECT_TRUE(testing::eventually([&] {
+      const auto row = testing::job_row(daemon_.socket(), job);
+      return row.is_object() && row["state"] == state;
+    })) << job
+        << " never " << state << ": " << testing::status_of(daemon_.socket()).dump(2);
+  }
+
+  TempFolder folder_;
+  DaemonProcess daemon_{folder_};
+};
+
+TEST_F(Server, GrantsOnThePageAndToTheNextAfterAClose) {
+  JobProcess first(taking_turns("first"));
+  first.expect("wants");
+  first.expect("has it");
+  JobProcess second(taking_turns("second"));
+  second.expect("wants");
+  wait_for_state(2, "waiting");
+  first.tell("close");
+  first.expect("closed");
+  second.expect("has it");
+  second.tell("close");
+  second.expect("closed");
+  for (JobProcess* job : {&first, &second}) {
+    job->tell("end");
+    EXPECT_EQ(job->wait(), 0);
+  }
+}
+
+TEST_F(Server, AKilledHolderFreesTheLane) {
+  JobProcess holder(taking_turns("holder"));
+  holder.expect("wants");
+  holder.expect("has it");
+  JobProcess waiter(taking_turns("waiter"));
+  waiter.expect("wants");
+  wait_for_state(2, "waiting");
+  holder.kill();
+  waiter.expect("has it");
+  EXPECT_EQ(holder.wait(), -1);
+  EXPECT_TRUE(testing::job_row(daemon_.socket(), 1).is_null());
+}
+
+TEST_F(Server, AClosedSocketAloneDoesNotFreeTheLane) {
+  JobProcess holder([this](JobSide& side) {
+    side.attach(daemon_.socket(), "holder");
+    side.want();
+    side.wait_granted();
+    side.disconnect();
+    side.tell("left");
+    side.wait_for("close");
+    side.close_lease();
+    side.wait_for("end");
+  });
+  holder.expect("left");
+  wait_for_state(1, "lost");
+  JobProcess waiter(taking_turns("waiter"));
+  waiter.expect("wants");
+  wait_for_state(2, "waiting");
+  // What it closes on its page counts although its socket is gone.
+  holder.tell("close");
+  waiter.expect("has it");
+}
+
+TEST_F(Server, AHolderIsAskedAtItsBoundaryWhenAnotherWaits) {
+  JobProcess holder([this](JobSide& side) {
+    side.attach(daemon_.socket(), "holder");
+    side.want();
+    side.wait_granted();
+    side.tell("has it");
+    side.wait_for("go on until asked");
+    const bool is_asked = testing::eventually([&] { return wire::load(side.page()).is_asked(); });
+    if (!is_asked) side.give_up("not asked");
+    side.close_lease();
+    side.tell("closed");
+    side.wait_for("end");
+  });
+  holder.expect("has it");
+  JobProcess waiter(taking_turns("waiter"));
+  waiter.expect("wants");
+  holder.tell("go on until asked");
+  holder.expect("closed");
+  waiter.expect("has it");
+}
+
+TEST_F(Server, ALeaseIsTakenBackInTheGap) {
+  JobProcess holder([this](JobSide& side) {
+    side.attach(daemon_.socket(), "holder");
+    side.want();
+    const Term term = side.wait_granted();
+    if (wire::try_end(side.page()) != wire::EndResult::kKept) side.give_up("no gap");
+    side.tell("in the gap");
+    const auto close = side.receive<wire::Close>();
+    if (close.term != term) side.give_up("another term");
+    if (wire::load(side.page()).state() != wire::LeaseState::kClosing) side.give_up("not closing");
+    wire::finish_close(side.page());
+    side.kick();
+    side.tell("closed");
+    side.wait_for("end");
+  });
+  holder.expect("in the gap");
+  JobProcess waiter(taking_turns("waiter"));
+  waiter.expect("wants");
+  holder.expect("closed");
+  waiter.expect("has it");
+}
+
+TEST_F(Server, SaysOnThePageHowManyOthersWait) {
+  JobProcess holder([this](JobSide& side) {
+    side.attach(daemon_.socket(), "holder");
+    side.want();
+    side.wait_granted();
+    side.tell("has it");
+    for (const std::uint32_t count : {1U, 0U}) {
+      if (!testing::eventually([&] { return side.page().num_waiting.load() == count; })) {
+        side.give_up("never " + std::to_string(count));
+      }
+      side.tell(std::to_string(count));
+    }
+    side.wait_for("end");
+  });
+  holder.expect("has it");
+  JobProcess waiter([this](JobSide& side) {
+    side.attach(daemon_.socket(), "waiter");
+    side.want();
+    side.wait_for("give up");
+    if (!wire::give_up(side.page())) side.give_up("granted");
+    side.kick();
+    side.wait_for("end");
+  });
+  holder.expect("1");
+  waiter.tell("give up");
+  holder.expect("0");
+}
+
+TEST_F(Server, AKilledWaiterIsForgotten) {
+  JobProcess holder(taking_turns("holder"));
+  holder.expect("wants");
+  holder.expect("has it");
+  JobProcess waiter(taking_turns("waiter"));
+  waiter.expect("wants");
+  wait_for_state(2, "waiting");
+  waiter.kill();
+  EXPECT_TRUE(testing::eventually([&] { return testing::job_row(daemon_.socket(), 2).is_null(); }));
+  JobProcess third(taking_turns("third"));
+  third.expect("wants");
+  holder.tell("close");
+  third.expect("has it");
+}
+
+}  // namespace
+}  // namespace gpushare::daemon

@@ -1,0 +1,78 @@
+#include "csrc/daemon/state_file.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/cpp/support/daemon_fake_proc.h"
+#include "tests/cpp/support/daemon_process.h"
+
+namespace gpushare::daemon {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::TempFolder;
+
+TEST(StateFile, ReadsWhatWasWritten) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/sock.jobs";
+  for (const CoordinatorState& state :
+       {CoordinatorState{7, {}}, CoordinatorState{8, {{42, 1000}, {43, 2000}}}}) {
+    ASSERT_TRUE(write_state_file(path, state).ok());
+    const auto read = read_state_file(path);
+    ASSERT_TRUE(read.has_value() && read->has_value());
+    EXPECT_EQ(**read, state);
+  }
+  struct stat info{};
+  ASSERT_EQ(::stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0600U);
+  EXPECT_FALSE(std::filesystem::exists(path + ".new"));
+}
+
+TEST(StateFile, NoFileIsNoState) {
+  const auto read = read_state_file("/nonexistent/sock.jobs");
+  ASSERT_TRUE(read.has_value());
+  EXPECT_FALSE(read->has_value());
+}
+
+TEST(StateFile, RemovingTwiceIsFine) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/sock.jobs";
+  ASSERT_TRUE(write_state_file(path, {1, {}}).ok());
+  EXPECT_TRUE(remove_state_file(path).ok());
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(remove_state_file(path).ok());
+}
+
+TEST(StateFile, OtherTextIsRefused) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/sock.jobs";
+  for (const char* text :
+       {"", "nonsense", "gpushare-jobs 2\nepoch 1\n", "gpushare-jobs 1\n",
+        "gpushare-jobs 1\nepoch x\n", "gpushare-jobs 1\nepoch 1\njob 5\n",
+        "gpushare-jobs 1\nepoch 1\njob -5 3\n", "gpushare-jobs 1\nepoch 1\ntask 5 3\n",
+        "gpushare-jobs 1\nepoch 1\njob 5 3\njob x"}) {
+    testing::write_file(path, text);
+    const auto read = read_state_file(path);
+    ASSERT_FALSE(read.has_value()) << text;
+    EXPECT_EQ(read.error().code(), StatusCode::kProtocol) << text;
+  }
+}
+
+TEST(StateFile, AFolderThatDoesNotTakeItIsAnError) {
+  EXPECT_EQ(write_state_file("/nonexistent/sock.jobs", {1, {}}).code(), StatusCode::kIo);
+}
+
+TEST(StateFile, APidOfAnotherProcessIsNotAlive) {
+  const TempFolder root;
+  testing::add_process(root.path(), {.pid = 42, .start_ticks = 1000});
+  testing::add_process(root.path(), {.pid = 43, .start_ticks = 9999});
+  EXPECT_THAT(living_pids({{42, 1000}, {43, 2000}, {44, 3000}}, root.path()), ElementsAre(42));
+}
+
+}  // namespace
+}  // namespace gpushare::daemon

@@ -1,0 +1,130 @@
+#include "csrc/daemon/status_report.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "csrc/wire/codec.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::daemon {
+namespace {
+
+using nlohmann::json;
+
+sched::JobRow make_row(std::uint64_t id) {
+  sched::JobRow row;
+  row.of.job = JobId{id};
+  row.name = "gpt";
+  row.command = std::string(150, 'c');
+  row.pid = 100 + static_cast<std::int32_t>(id);
+  row.state = "waiting";
+  row.room = mib(20);
+  row.usage.resident = mib(1);
+  row.waiting_since = seconds(90);
+  return row;
+}
+
+StatusFacts make_facts(std::uint64_t num_jobs) {
+  StatusFacts facts;
+  facts.now = seconds(100);
+  facts.started = seconds(40);
+  facts.pid = 7;
+  facts.socket = "/run/sock";
+  facts.snapshot.epoch = 3;
+  sched::DeviceRow device;
+  device.device = "cpu";
+  device.policy = "fair";
+  device.capacity = gib(2);
+  device.free = gib(1);
+  device.last_handover = micros(40);
+  device.lanes.push_back({LaneId{0}, JobId{1}, JobId{2}, seconds(2), seconds(101)});
+  for (std::uint64_t id = 1; id <= num_jobs; ++id) {
+    device.jobs.push_back(make_row(id));
+  }
+  facts.snapshot.devices.push_back(device);
+  return facts;
+}
+
+TEST(StatusReport, NamesEachNumberWithItsUnit) {
+  StatusFacts facts = make_facts(2);
+  facts.neighbours.push_back({4242, 1004, gib(1), "python x.py"});
+  facts.decisions.push_back({seconds(99), "cpu", LaneId{0}, JobId{2}, "wait", "needs 3 MiB"});
+  facts.explained[JobId{2}] = "waits for 1's boundary";
+  PageFacts page;
+  page.usage.iterations = 50;
+  page.usage.busy = seconds(10);
+  page.usage.resident = mib(5);
+  page.totals.spilled = mib(6);
+  page.iterations_per_second = 2.5;
+  facts.pages[JobId{2}] = page;
+
+  const json report = json::parse(status_text(facts));
+  EXPECT_EQ(report["schema_version"], 1);
+  EXPECT_EQ(report["coordinator"]["pid"], 7);
+  EXPECT_EQ(report["coordinator"]["epoch"], 3);
+  EXPECT_EQ(report["coordinator"]["socket"], "/run/sock");
+  EXPECT_DOUBLE_EQ(report["coordinator"]["uptime_seconds"], 60.0);
+  const json& device = report["devices"][0];
+  EXPECT_EQ(device["capacity_bytes"], gib(2).value());
+  EXPECT_EQ(device["free_bytes"], gib(1).value());
+  EXPECT_DOUBLE_EQ(device["last_handover_seconds"], 40e-6);
+  EXPECT_EQ(device["lanes"][0]["holder"], 1);
+  EXPECT_DOUBLE_EQ(device["lanes"][0]["quantum_left_seconds"], 1.0);
+  const json& first = device["jobs"][0];
+  EXPECT_EQ(first["resident_bytes"], mib(1).value());  // no page: as last seen
+  EXPECT_EQ(first["explain"], "");
+  const json& second = device["jobs"][1];
+  EXPECT_EQ(second["job"], 2);
+  EXPECT_EQ(second["room_bytes"], mib(20).value());
+  EXPECT_EQ(second["resident_bytes"], mib(5).value());
+  EXPECT_EQ(second["spilled_total_bytes"], mib(6).value());
+  EXPECT_EQ(second["iterations_per_second"], 2.5);
+  EXPECT_EQ(second["iterations_per_busy_second"], 5.0);
+  EXPECT_DOUBLE_EQ(second["waiting_seconds"], 10.0);
+  EXPECT_EQ(second["explain"], "waits for 1's boundary");
+  EXPECT_EQ(report["unmanaged"][0]["pid"], 4242);
+  EXPECT_EQ(report["unmanaged"][0]["resident_bytes"], gib(1).value());
+  EXPECT_DOUBLE_EQ(report["decisions"][0]["seconds_ago"], 1.0);
+  EXPECT_EQ(report["decisions"][0]["reason"], "needs 3 MiB");
+}
+
+TEST(StatusReport, BytesThatAreNoTextDoNotBreakIt) {
+  StatusFacts facts = make_facts(1);
+  facts.snapshot.devices[0].jobs[0].name =
+      "a\xff"
+      "b\n\"";
+  EXPECT_TRUE(json::accept(status_text(facts)));
+}
+
+TEST(StatusReport, OfManyJobsFitsIntoOneMessage) {
+  StatusFacts facts = make_facts(400);
+  for (int i = 0; i < 64; ++i) {
+    facts.decisions.push_back({seconds(99), "cpu", LaneId{0}, JobId{2}, "wait", "because"});
+  }
+  const std::string text = bounded_status_text(facts);
+  EXPECT_LE(wire::encode(wire::StatusReport{text}).size(), wire::kMaxMessageBytes);
+  const json report = json::parse(text);
+  const std::size_t shown = report["devices"][0]["jobs"].size();
+  EXPECT_GT(shown, 20U);
+  EXPECT_EQ(report["jobs_left_out"], 400 - shown);
+  EXPECT_TRUE(report["decisions"].empty());
+}
+
+TEST(StatusReport, OldDecisionsGoFirst) {
+  StatusFacts facts = make_facts(8);
+  for (int i = 0; i < 64; ++i) {
+    facts.decisions.push_back(
+        {seconds(i), "cpu", LaneId{0}, JobId{2}, "wait", std::string(1000, 'r')});
+  }
+  const json report = json::parse(bounded_status_text(facts));
+  ASSERT_FALSE(report["decisions"].empty());
+  EXPECT_DOUBLE_EQ(report["decisions"].back()["seconds_ago"], 37.0);  // the newest
+  EXPECT_EQ(report["devices"][0]["jobs"].size(), 8U);
+  EXPECT_FALSE(report.contains("jobs_left_out"));
+}
+
+}  // namespace
+}  // namespace gpushare::daemon
