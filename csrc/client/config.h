@@ -2,6 +2,7 @@
 // them over.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct ClientConfig {
   std::vector<std::string> daemon_args;  // e.g. {"--capacity", "2GiB"}
   std::string command;                   // what this process runs, for status
   std::string version;
+  Bytes unmanaged_room{INT64_MAX};     // room while there is no coordinator: no limit
   Nanos connect_timeout = seconds(5);  // for finding or starting a coordinator
   Nanos idle_rule = seconds(2);  // lease asked for, process idle so long inside an iteration: close
 };

@@ -28,13 +28,13 @@
 namespace gpushare::client {
 
 struct RegisterOptions {
-  std::string name;
-  std::string group;
+  std::string name = {};
+  std::string group = {};
   wire::Priority priority = wire::Priority::kNormal;
   double weight = 1.0;
-  Bytes memory_limit;                  // 0: none
+  Bytes memory_limit = {};             // 0: none
   std::uint64_t iterations_total = 0;  // 0: unknown
-  std::string gang;
+  std::string gang = {};
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
 };

@@ -1,0 +1,185 @@
+// Joining a coordinator: the first time here, again in reconnect.cpp. Pure C++, since the caller
+// may hold the GIL: it is the allocation that backs the process's first chunk.
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/client/connector.h"
+#include "csrc/client/runtime_impl.h"
+#include "csrc/ipc/socket.h"
+
+namespace gpushare::client {
+namespace {
+
+// The client thread must take no signal: those belong to the user's main thread.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+Status Runtime::Impl::attach() {
+  {
+    MutexLock lock(mu_);
+    while (link_ == Link::kAttaching)
+      changed_.wait(mu_);
+    if (link_ == Link::kForked) return {StatusCode::kUnavailable, "a forked child is no job"};
+    if (link_ == Link::kUnmanaged) return {StatusCode::kUnavailable, unmanaged_reason_};
+    if (link_ != Link::kDetached) return {};
+    link_ = Link::kAttaching;
+  }
+  const Status status = attach_now();
+  if (!status.ok()) {
+    MutexLock lock(mu_);
+    go_unmanaged(status.message());
+  }
+  return status;
+}
+
+Status Runtime::Impl::attach_now() {
+  const Nanos start = monotonic_now();
+  GS_RETURN_IF_ERROR(validate(config_));
+  const auto pause_search = [this](Nanos time) { return pause(-1, false, time); };
+  Result<UniqueFd> socket = find_coordinator(
+      config_, {.patience = Nanos{0}, .timeout = config_.connect_timeout, .pause = pause_search});
+  if (!socket.has_value()) return socket.error();
+  const Nanos left = config_.connect_timeout - (monotonic_now() - start);
+  Result<Greeting> greeting = say_hello(std::move(*socket), std::max(left, millis(1)));
+  if (!greeting.has_value()) return greeting.error();
+  configure_host_tier_(greeting->welcome.spill_dir, greeting->welcome.host_budget);
+  {
+    MutexLock lock(mu_);
+    adopt(std::move(*greeting));
+    changed_.notify_all();
+  }
+  const AllSignalsBlocked blocked;
+  thread_ = std::thread([this] { run(); });
+  return {};
+}
+
+// The truth about this job, now: growth stands still while it is read, and after it this job backs
+// no chunk that the coordinator does not know of.
+wire::Hello Runtime::Impl::make_hello() {
+  wire::Hello hello;
+  hello.version = config_.version;
+  hello.command = config_.command;
+  hello.pid = ::getpid();
+  hello.uid = ::getuid();
+  hello.of.device = config_.device;
+  if (options_.has_value()) {
+    hello.of.gang = options_->gang;
+    hello.of.rank = options_->rank;
+    hello.of.ranks = options_->ranks;
+  }
+  allocator_.set_room(Bytes{0});
+  hello.resident = allocator_.backed();
+  room_ = hello.resident;
+  allocator_.set_room(room_);
+  hello.spilled = allocator_.stats().spilled_bytes;
+  if (page() != nullptr) {
+    const wire::LeaseWord word = wire::load(*page());
+    if (word.is_open()) hello.held_term = word.term();
+  }
+  return hello;
+}
+
+// errors: kUnavailable (closed before it answered), kDeadlineExceeded, kFailedPrecondition (we are
+// refused), kCancelled.
+Result<Runtime::Impl::Greeting> Runtime::Impl::say_hello(UniqueFd socket,
+                                                         std::optional<Nanos> timeout) {
+  Connection connection(std::move(socket));
+  Status status;
+  {
+    MutexLock lock(mu_);
+    status = connection.send(make_hello());
+  }
+  if (!status.ok()) return fail(status);
+  const Nanos deadline = monotonic_now() + timeout.value_or(Nanos{0});
+  while (true) {
+    Result<std::optional<Connection::Received>> received = connection.receive();
+    if (!received.has_value()) return fail(received.error());
+    if (received->has_value()) {
+      if (auto* welcome = std::get_if<wire::Welcome>(&(*received)->message)) {
+        return Greeting{.connection = std::move(connection), .welcome = std::move(*welcome)};
+      }
+      if (const auto* refused = std::get_if<wire::Refused>(&(*received)->message)) {
+        return fail(StatusCode::kFailedPrecondition,
+                    "the coordinator refuses this job: " + refused->reason);
+      }
+      return fail(StatusCode::kProtocol, "the coordinator answered hello with something else");
+    }
+    std::optional<Nanos> left;
+    if (timeout.has_value()) left = deadline - monotonic_now();
+    if (left.has_value() && *left <= Nanos{0}) {
+      return fail(StatusCode::kUnavailable,
+                  "the coordinator has not answered hello in " + to_string(*timeout));
+    }
+    if (!pause(connection.fd(), connection.has_unsent(), left)) {
+      return fail(StatusCode::kCancelled, "attach was stopped");
+    }
+    status = connection.flush();
+    if (!status.ok()) return fail(status);
+  }
+}
+
+void Runtime::Impl::adopt(Greeting greeting) {
+  const wire::Welcome& welcome = greeting.welcome;
+  link_ = Link::kAttached;
+  connected_at_ = monotonic_now();
+  connection_ = std::move(greeting.connection);
+  address_ = welcome.of;
+  memory_wait_ = welcome.memory_wait;
+  room_ = welcome.room;
+  needs_.on_new_connection();
+  allocator_.set_room(room_);
+  log::info("job {} attached: epoch {}, room {} of {}", address_.job.value, welcome.epoch,
+            to_string(room_), to_string(welcome.capacity));
+}
+
+void Runtime::Impl::go_unmanaged(const std::string& reason) {
+  log::warn("{}. Training goes on unmanaged", reason);
+  link_ = Link::kUnmanaged;
+  unmanaged_reason_ = reason;
+  connection_.close();
+  is_registered_ = false;
+  room_ = config_.unmanaged_room;
+  allocator_.set_room(room_);
+  needs_.grant_all();
+  // The gate is open from now on. Where it was closed, the next begin restores what was spilled.
+  // release; pairs with the acquire of the fast paths.
+  page_.store(nullptr, std::memory_order_release);
+  if (!opened_at_.has_value() && !is_parked_) opened_at_ = monotonic_now();
+  changed_.notify_all();
+}
+
+// false: the connection is dead; the client thread sees its end and reconnects.
+bool Runtime::Impl::send(const wire::JobMessage& message) {
+  if (link_ != Link::kAttached) return false;
+  const Status status = connection_.send(message);
+  if (!status.ok()) {
+    log::info("job {}: {}", address_.job.value, status.message());
+    return false;
+  }
+  if (connection_.has_unsent()) wake_client_thread();
+  return true;
+}
+
+}  // namespace gpushare::client

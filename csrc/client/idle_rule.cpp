@@ -1,0 +1,27 @@
+#include "csrc/client/idle_rule.h"
+
+namespace gpushare::client {
+
+bool IdleRule::observe(const IdleObservation& seen) {
+  if (!seen.is_asked || seen.is_waiting) {
+    is_watching_ = false;
+    return false;
+  }
+  if (!is_watching_ || seen.term != start_.term || seen.num_operations != start_.num_operations) {
+    is_watching_ = true;
+    start_ = seen;
+    return false;
+  }
+  const Nanos span = seen.now - start_.now;
+  if (span < limit_) return false;
+  // Judged over the whole span, so that the interpreter's own housekeeping does not count.
+  const bool is_at_work = (seen.cpu - start_.cpu) * 100 >= span * kBusyPercent;
+  if (is_at_work) {
+    start_ = seen;
+    return false;
+  }
+  is_watching_ = false;
+  return true;
+}
+
+}  // namespace gpushare::client

@@ -1,0 +1,59 @@
+#include "csrc/client/iteration_counters.h"
+
+#include <algorithm>
+
+namespace gpushare::client {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+// One writer: a load and a store, not a locked instruction.
+template <typename T>
+void add(std::atomic<T>& counter, T amount) {
+  counter.store(counter.load(kRelaxed) + amount, kRelaxed);
+}
+
+}  // namespace
+
+void IterationCounters::enter(wire::LeasePage* page, Nanos now) {
+  if (is_in_iteration()) return;
+  began_ns_.store(now.value(), kRelaxed);
+  changed_ns_.store(now.value(), kRelaxed);
+  in_iteration_.store(true, kRelaxed);
+  if (page != nullptr) page->changed_ns.store(now.value(), kRelaxed);
+}
+
+void IterationCounters::leave(wire::LeasePage* page, Nanos now, const Boundary& boundary) {
+  in_iteration_.store(false, kRelaxed);
+  add(busy_ns_, now.value() - began_ns_.load(kRelaxed));
+  changed_ns_.store(now.value(), kRelaxed);
+  boundary_kind_.store(static_cast<std::uint32_t>(boundary.kind), kRelaxed);
+  if (boundary.is_iteration) {
+    add(iterations_, std::uint64_t{1});
+    const std::size_t slot = next_peak_.load(kRelaxed);
+    peaks_[slot].store(boundary.peak.value(), kRelaxed);
+    next_peak_.store((slot + 1) % kNumPeaks, kRelaxed);
+  }
+  if (boundary.is_optimizer_step) add(optimizer_steps_, std::uint64_t{1});
+  highest_peak_.store(std::max(highest_peak_.load(kRelaxed), boundary.peak.value()), kRelaxed);
+  if (page == nullptr) return;
+  page->resident_bytes.store(boundary.resident.value(), kRelaxed);
+  publish(*page);
+}
+
+void IterationCounters::publish(wire::LeasePage& page) const {
+  page.iterations.store(iterations(), kRelaxed);
+  page.optimizer_steps.store(optimizer_steps(), kRelaxed);
+  page.busy_ns.store(busy().value(), kRelaxed);
+  page.changed_ns.store(changed_ns_.load(kRelaxed), kRelaxed);
+  page.boundary_kind.store(boundary_kind_.load(kRelaxed), kRelaxed);
+}
+
+Bytes IterationCounters::expected_peak() const {
+  std::int64_t highest = 0;
+  for (const auto& peak : peaks_)
+    highest = std::max(highest, peak.load(kRelaxed));
+  return Bytes{highest};
+}
+
+}  // namespace gpushare::client

@@ -1,0 +1,180 @@
+// The gate: begin_iteration, on the thread that iterates. Its fast path takes no lock and makes no
+// system call.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/client/runtime_impl.h"
+#include "csrc/ipc/futex.h"
+
+namespace gpushare::client {
+namespace {
+
+// A lost wake-up, or a page that was changed under the sleeper, costs no more than this.
+constexpr Nanos kSlice = millis(50);
+
+}  // namespace
+
+Result<GateResult> Runtime::Impl::begin_iteration(Nanos timeout) {
+  // acquire; pairs with the release in install_page: the page is mapped and filled.
+  wire::LeasePage* const page = page_.load(std::memory_order_acquire);
+  const bool is_entered =
+      !is_closed_.load(std::memory_order_relaxed) &&
+      (page == nullptr || wire::try_begin(*page) == wire::BeginResult::kEntered);
+  if (is_entered) {
+    // A second forward inside one iteration needs no time of its own.
+    if (!counters_.is_in_iteration()) counters_.enter(page, monotonic_now());
+    return GateResult::kEntered;
+  }
+  constexpr Nanos kLongest = seconds(1'000'000);  // a sum with the clock must not wrap
+  return begin_slow(monotonic_now() + std::min(timeout, kLongest));
+}
+
+Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {
+  MutexLock lock(mu_);
+  const std::thread::id self = std::this_thread::get_id();
+  if (gate_owner_ != std::thread::id() && gate_owner_ != self) {
+    return fail(StatusCode::kFailedPrecondition,
+                "two threads iterate at once (Optuna n_jobs?): one process can hold one lease. "
+                "Start processes that share one study");
+  }
+  gate_owner_ = self;
+  // An iteration that did not end before the next gate ended when its lease was closed.
+  counters_.forget();
+  Result<GateResult> result = pass_gate(deadline);
+  // Timed out: this thread keeps the gate, and its place, until it calls again or gives up.
+  const bool is_left = !result.has_value() || *result == GateResult::kEntered;
+  if (is_left) gate_owner_ = std::thread::id();
+  return result;
+}
+
+Result<GateResult> Runtime::Impl::pass_gate(Nanos deadline) {
+  while (true) {
+    wire::LeasePage* const current = page();
+    const wire::LeaseWord word = current == nullptr ? wire::LeaseWord() : wire::load(*current);
+    const bool is_closed = is_closed_.load(std::memory_order_relaxed);
+    if (current == nullptr || (word.is_open() && is_closed)) {
+      const Result<Opening> opening = open(deadline);
+      if (!opening.has_value()) return fail(opening.error());
+      if (*opening == Opening::kDone) return GateResult::kEntered;
+      if (*opening == Opening::kTimedOut) return GateResult::kTimedOut;
+      continue;
+    }
+    switch (word.state()) {
+      case wire::LeaseState::kIdle:
+        park(*current);
+        if (wire::want(*current)) ring();
+        break;
+      case wire::LeaseState::kClosing:
+        // Taken in the gap an instant ago; the client thread has not come to it yet.
+        finish_closing(*current);
+        break;
+      case wire::LeaseState::kOpenBusy:
+      case wire::LeaseState::kOpenGap:
+        if (wire::try_begin(*current) == wire::BeginResult::kEntered) {
+          counters_.enter(current, monotonic_now());
+          return GateResult::kEntered;
+        }
+        break;
+      default:
+        if (!wait_for_word(*current, word, deadline)) return GateResult::kTimedOut;
+    }
+  }
+}
+
+// From here on the client thread may spill all private memory, until unpark.
+void Runtime::Impl::park(wire::LeasePage& page) {
+  close_gate();
+  if (!is_parked_) parked_at_ = monotonic_now();
+  is_parked_ = true;
+  publish_usage(page);
+  // relaxed: want's swap publishes it.
+  page.is_parked.store(1, std::memory_order_relaxed);
+}
+
+void Runtime::Impl::unpark() {
+  is_parked_ = false;
+  if (page() != nullptr) page()->is_parked.store(0, std::memory_order_relaxed);
+}
+
+// false: time is up, or a signal waits for its handler.
+bool Runtime::Impl::wait_for_word(wire::LeasePage& page, wire::LeaseWord word, Nanos deadline) {
+  const Nanos left = deadline - monotonic_now();
+  if (left <= Nanos{0}) return false;
+  mu_.unlock();
+  const ipc::WaitResult result =
+      ipc::futex_wait(ipc::low_half(page.word), word.low(), std::min(left, kSlice));
+  mu_.lock();
+  return result != ipc::WaitResult::kInterrupted;
+}
+
+// The lease says which Grant of room it counts on; that message may still be on its way. false:
+// time is up.
+bool Runtime::Impl::wait_until_granted(wire::LeasePage* page, Nanos deadline) {
+  while (link_ == Link::kAttached && page == this->page() &&
+         needs_.last_grant() < page->grant_n.load(std::memory_order_relaxed)) {
+    const Nanos left = deadline - monotonic_now();
+    if (left <= Nanos{0}) return false;
+    changed_.wait_for(mu_, left);
+  }
+  return true;
+}
+
+// The lease is granted (or none is needed): brings the memory back and lets the iteration in.
+Result<Runtime::Impl::Opening> Runtime::Impl::open(Nanos deadline) {
+  wire::LeasePage* const granting = page();
+  Nanos granted = monotonic_now();
+  if (granting != nullptr) {
+    if (!wait_until_granted(granting, deadline)) return Opening::kTimedOut;
+    const Nanos stated{granting->granted_ns.load(std::memory_order_relaxed)};
+    granted = std::clamp(stated, std::min(parked_at_, granted), granted);
+    granting->is_parked.store(0, std::memory_order_relaxed);
+  }
+  if (!start_moving(Moving::kRestoring, deadline)) return Opening::kTimedOut;
+  const Status status = restore_all();
+  stop_moving();
+  if (!status.ok()) {
+    unpark();
+    close_if_open(wire::BoundaryKind::kException);
+    return fail(status);
+  }
+  wire::LeasePage* const current = page();
+  if (current != nullptr && !wire::load(*current).is_open()) {
+    current->is_parked.store(is_parked_ ? 1 : 0, std::memory_order_relaxed);
+    return Opening::kLost;
+  }
+  note_opened(granted);
+  allocator_.set_route(alloc::Route::kPrivate);
+  is_closed_.store(false, std::memory_order_relaxed);
+  unpark();
+  if (current != nullptr) wire::try_begin(*current);
+  counters_.enter(current, monotonic_now());
+  return Opening::kDone;
+}
+
+void Runtime::Impl::note_opened(Nanos granted) {
+  const Nanos now = monotonic_now();
+  if (is_parked_) waited_ += granted - parked_at_;
+  moving_time_ += now - granted;
+  opened_at_ = granted;
+  if (page() == nullptr) return;
+  ++num_leases_;
+  page()->stall_ns.store((now - granted).value(), std::memory_order_relaxed);
+  log::debug("job {} kWanted -> kOpenBusy term {}", address_.job.value,
+             wire::load(*page()).term().value);
+}
+
+// pre: this thread moves (start_moving). Asks the coordinator for room if it must.
+Status Runtime::Impl::restore_all() {
+  if (residency_.to_restore() == Bytes{0}) return {};
+  mu_.unlock();
+  Status status = residency_.restore();
+  mu_.lock();
+  moved_ = residency_.totals();
+  if (page() != nullptr) publish_usage(*page());
+  return status;
+}
+
+}  // namespace gpushare::client

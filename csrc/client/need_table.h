@@ -1,0 +1,52 @@
+// The job's open requests for room, and which of the coordinator's Grants are in force.
+//
+// Pure bookkeeping; the owner's lock keeps calls apart, and the owner waits and wakes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::client {
+
+class NeedTable {
+ public:
+  // A new request; its number is the job's own, never used twice.
+  std::uint64_t add(Bytes bytes, Bytes like);
+  // Still without an answer. false for a number that is not in the table.
+  [[nodiscard]] bool is_waiting(std::uint64_t n) const;
+  [[nodiscard]] bool has_waiting() const;
+  // The answer; the request leaves the table. An unanswered one: kDeadlineExceeded.
+  Status take(std::uint64_t n);
+
+  // Answers to numbers that are not in the table are for requests given up: nothing to do.
+  void on_grant(std::uint64_t grant_n, std::uint64_t need_n);
+  void on_denied(std::uint64_t need_n, const std::string& reason);
+  // No coordinator will answer, and room has no limit any more.
+  void grant_all();
+
+  // The highest Grant or so whose room is in force; numbers start anew with each connection.
+  [[nodiscard]] std::uint64_t last_grant() const { return last_grant_; }
+  void on_new_connection() { last_grant_ = 0; }
+  // Requests to send (again), lowest number first.
+  [[nodiscard]] std::vector<wire::Need> waiting(const wire::Address& of) const;
+
+ private:
+  struct Entry {
+    Bytes bytes;
+    Bytes like;
+    bool is_answered = false;
+    Status answer;
+  };
+
+  std::map<std::uint64_t, Entry> entries_;
+  std::uint64_t next_ = 1;
+  std::uint64_t last_grant_ = 0;
+};
+
+}  // namespace gpushare::client

@@ -1,0 +1,84 @@
+// A coordinator that is gone, and the next one. All of it runs on the client thread; meanwhile the
+// holder iterates on its old page, waiters wait, and requests for room stay open.
+#include <string>
+#include <utility>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/client/connector.h"
+#include "csrc/client/runtime_impl.h"
+
+namespace gpushare::client {
+namespace {
+
+// A coordinator that ends in order leaves its socket for an instant; one that is restarted by
+// somebody else needs a little longer.
+constexpr Nanos kPatience = millis(200);
+// A connection that ends sooner was of no use; so many in a row, and there is no use in another.
+constexpr Nanos kShort = seconds(1);
+constexpr int kMaxShort = 10;
+
+}  // namespace
+
+void Runtime::Impl::lose_connection(const Status& why) {
+  MutexLock lock(mu_);
+  if (link_ != Link::kAttached) return;
+  log::info("job {} lost its coordinator: {}", address_.job.value, why.message());
+  link_ = Link::kLost;
+  connection_.close();
+  const bool is_short = monotonic_now() - connected_at_ < kShort;
+  num_short_connections_ = is_short ? num_short_connections_ + 1 : 0;
+  // Taken in the gap, and its Close message is lost with the connection.
+  if (page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kClosing) {
+    finish_closing(*page());
+  }
+  changed_.notify_all();
+}
+
+// false: the client thread has nothing more to do.
+bool Runtime::Impl::reconnect() {
+  while (true) {
+    const Status status = find_and_adopt();
+    if (status.ok()) return true;
+    if (status.code() == StatusCode::kCancelled) return false;
+    MutexLock lock(mu_);
+    ++num_short_connections_;
+    // Gone again before it answered: another may come. All else is final.
+    const bool is_gone_again =
+        status.code() == StatusCode::kDeadlineExceeded && num_short_connections_ < kMaxShort;
+    if (is_gone_again) continue;
+    go_unmanaged(status.message());
+    return false;
+  }
+}
+
+// errors: kDeadlineExceeded (it ended before it answered), kCancelled, and others, which are final.
+Status Runtime::Impl::find_and_adopt() {
+  {
+    MutexLock lock(mu_);
+    if (num_short_connections_ >= kMaxShort) {
+      return {StatusCode::kUnavailable, "the coordinator ends every connection at once"};
+    }
+  }
+  const auto pause_search = [this](Nanos time) { return pause(-1, false, time); };
+  Result<UniqueFd> socket = find_coordinator(
+      config_, {.patience = kPatience, .timeout = config_.connect_timeout, .pause = pause_search});
+  if (!socket.has_value()) return socket.error();
+  // No time limit: one that is stopped (SIGSTOP) is still the owner of the device.
+  Result<Greeting> greeting = say_hello(std::move(*socket), std::nullopt);
+  if (!greeting.has_value()) {
+    const bool is_gone = greeting.error().code() == StatusCode::kUnavailable;
+    if (is_gone) return {StatusCode::kDeadlineExceeded, greeting.error().message()};
+    return greeting.error();
+  }
+  MutexLock lock(mu_);
+  adopt(std::move(*greeting));
+  ++num_reconnects_;
+  if (options_.has_value()) send(make_register());
+  for (const wire::Need& need : needs_.waiting(address_))
+    send(need);
+  changed_.notify_all();
+  return {};
+}
+
+}  // namespace gpushare::client

@@ -1,0 +1,144 @@
+// Becoming a job that takes turns, and ceasing to be one.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/client/carry_over.h"
+#include "csrc/client/runtime_impl.h"
+
+namespace gpushare::client {
+namespace {
+
+Status check_options(const RegisterOptions& options) {
+  const auto invalid = [](const std::string& text) {
+    return Status(StatusCode::kInvalidArgument, text);
+  };
+  for (const std::string* text : {&options.name, &options.group, &options.gang}) {
+    if (text->size() > wire::kMaxNameBytes) {
+      return invalid(fmt::format("name \"{}...\" is {} B long, at most {} are allowed",
+                                 text->substr(0, 16), text->size(), wire::kMaxNameBytes));
+    }
+  }
+  if (!(options.weight > 0)) return invalid(fmt::format("weight {}, must be > 0", options.weight));
+  if (options.memory_limit < Bytes{0}) {
+    return invalid(fmt::format("memory_limit {} B, must be >= 0", options.memory_limit.value()));
+  }
+  if (options.ranks == 0 || options.rank >= options.ranks) {
+    return invalid(fmt::format("rank {} of {}", options.rank, options.ranks));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Runtime::Impl::register_job(const RegisterOptions& options) {
+  GS_RETURN_IF_ERROR(check_options(options));
+  GS_RETURN_IF_ERROR(attach());
+  MutexLock lock(mu_);
+  if (options_.has_value()) {
+    return {StatusCode::kFailedPrecondition, "this process has registered a job already"};
+  }
+  options_ = options;
+  refusal_.clear();
+  // Without a connection now, the client thread sends it when it has one again.
+  send(make_register());
+  Status status = wait_registered();
+  if (!status.ok() && options_.has_value()) {
+    // It may have been heard all the same.
+    send(wire::Unregister{.of = address_});
+    options_.reset();
+  }
+  return status;
+}
+
+wire::Register Runtime::Impl::make_register() {
+  address_.gang = options_->gang;
+  address_.rank = options_->rank;
+  address_.ranks = options_->ranks;
+  return wire::Register{.of = address_,
+                        .name = options_->name,
+                        .group = options_->group,
+                        .priority = options_->priority,
+                        .weight = options_->weight,
+                        .memory_limit = options_->memory_limit,
+                        .iterations_total = options_->iterations_total,
+                        .iterations_done = counters_.iterations()};
+}
+
+Status Runtime::Impl::wait_registered() {
+  const Nanos deadline = monotonic_now() + config_.connect_timeout;
+  while (!is_registered_) {
+    if (!refusal_.empty()) return {StatusCode::kInvalidArgument, refusal_};
+    if (link_ == Link::kUnmanaged) return {StatusCode::kUnavailable, unmanaged_reason_};
+    const Nanos left = deadline - monotonic_now();
+    if (left <= Nanos{0}) {
+      return {StatusCode::kUnavailable,
+              "the coordinator has not answered register in " + to_string(config_.connect_timeout)};
+    }
+    changed_.wait_for(mu_, left);
+  }
+  return {};
+}
+
+void Runtime::Impl::on_registered(std::vector<UniqueFd> fds) {
+  MutexLock lock(mu_);
+  if (!options_.has_value()) return;  // unregistered, or given up, meanwhile
+  const Status status = install_page(std::move(fds));
+  if (!status.ok()) go_unmanaged("the coordinator's lease page: " + status.message());
+  changed_.notify_all();
+}
+
+Status Runtime::Impl::install_page(std::vector<UniqueFd> fds) {
+  if (fds.size() != 2) {
+    return {StatusCode::kProtocol,
+            fmt::format("{} descriptors came with it, must be 2", fds.size())};
+  }
+  constexpr Bytes kSize{static_cast<std::int64_t>(wire::kPageBytes)};
+  Result<ipc::SharedMemory> memory = ipc::SharedMemory::attach(std::move(fds[0]), kSize);
+  if (!memory.has_value()) return memory.error();
+  auto* fresh = static_cast<wire::LeasePage*>(memory->data());
+  if (!wire::is_valid(*fresh)) return {StatusCode::kProtocol, "it is none of this version"};
+  bell_ = std::move(fds[1]);
+  pages_.push_back(std::move(*memory));
+  counters_.publish(*fresh);
+  publish_usage(*fresh);
+  fresh->is_parked.store(is_parked_ ? 1 : 0, std::memory_order_relaxed);
+
+  wire::LeasePage* const old = page();
+  CarryOver carried = CarryOver::kNothing;
+  if (old != nullptr) {
+    carried = carry_over(*old, *fresh);
+  } else {
+    close_gate();  // a new registration starts without a lease
+  }
+  // release; pairs with the acquire of the fast paths.
+  page_.store(fresh, std::memory_order_release);
+  if (carried == CarryOver::kMustClose) finish_closing(*fresh);
+  if (carried == CarryOver::kRing) ring();
+  is_registered_ = true;
+  return {};
+}
+
+void Runtime::Impl::unregister_job() {
+  MutexLock lock(mu_);
+  if (!options_.has_value()) return;
+  if (is_parked_) give_up_parked();
+  close_if_open(wire::BoundaryKind::kExplicit);
+  send(wire::Unregister{.of = address_});
+  options_.reset();
+  is_registered_ = false;
+  counters_.forget();
+  // release; pairs with the acquire of the fast paths.
+  page_.store(nullptr, std::memory_order_release);
+  bell_.reset();
+  if (residency_.to_restore() == Bytes{0}) {
+    allocator_.set_route(alloc::Route::kPrivate);
+    is_closed_.store(false, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace gpushare::client

@@ -1,0 +1,148 @@
+// Room: asking for more, and giving some back. See wire/messages.h for the rules.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/client/runtime_impl.h"
+
+namespace gpushare::client {
+namespace {
+
+// A model grows by many small steps; each request is a message and an answer.
+constexpr Bytes kLeastLike = mib(32);
+// Beyond the coordinator's own limit: it denies in time unless it is stopped.
+constexpr Nanos kSlack = seconds(30);
+
+}  // namespace
+
+Status Runtime::Impl::grow(Bytes bytes, Bytes like) {
+  static_cast<void>(attach());  // a failure makes the job unmanaged, and is kept there
+  MutexLock lock(mu_);
+  if (link_ != Link::kUnmanaged && link_ != Link::kForked) {
+    const Bytes wish = round_up(std::max({bytes, like, kLeastLike}), vm::kChunkBytes);
+    const std::uint64_t n = needs_.add(bytes, wish);
+    // Without a connection now, the client thread sends it when it has one again.
+    send(wire::Need{.of = address_, .n = n, .bytes = bytes, .like = wish});
+    const Nanos deadline = monotonic_now() + memory_wait_ + kSlack;
+    while (needs_.is_waiting(n) && monotonic_now() < deadline) {
+      changed_.wait_for(mu_, deadline - monotonic_now());
+    }
+    GS_RETURN_IF_ERROR(needs_.take(n));
+    if (link_ != Link::kUnmanaged) return {};
+  }
+  // What the caller lacks was counted before room became that of an unmanaged job, or after; only
+  // its second request is surely after. The first is let try again.
+  thread_local std::uint64_t has_tried = 0;
+  if (std::exchange(has_tried, number_) != number_) return {};
+  const Bytes backed = allocator_.backed();
+  return {StatusCode::kOutOfMemory,
+          fmt::format("this job is unmanaged: its room is {}, {} of it is in use, {} more cannot "
+                      "be had",
+                      to_string(config_.unmanaged_room), to_string(backed), to_string(bytes))};
+}
+
+void Runtime::Impl::on_grant(const wire::Grant& grant) {
+  MutexLock lock(mu_);
+  room_ = grant.room;
+  allocator_.raise_room(room_);
+  needs_.on_grant(grant.n, grant.need_n);
+  send(wire::Consumed{.of = address_, .n = grant.n});
+  changed_.notify_all();
+}
+
+void Runtime::Impl::on_denied(const wire::Denied& denied) {
+  MutexLock lock(mu_);
+  needs_.on_denied(denied.n, denied.reason);
+  changed_.notify_all();
+}
+
+void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
+  bool may_spill = false;
+  {
+    MutexLock lock(mu_);
+    if (moving_ != Moving::kNone || revoke.bytes <= Bytes{0}) {
+      alloc::ReleaseOutcome nothing;
+      nothing.reason = "memory is being restored";
+      answer(revoke, nothing);
+      return;
+    }
+    // Parked, and no lease was granted since: its main thread cannot leave the gate before
+    // stop_moving.
+    may_spill =
+        is_parked_ && page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kWanted;
+    moving_ = Moving::kReleasing;
+  }
+  const alloc::ReleaseOutcome outcome = residency_.release(revoke.bytes, may_spill);
+  MutexLock lock(mu_);
+  moved_ = residency_.totals();
+  room_ -= outcome.released;
+  if (page() != nullptr) publish_usage(*page());
+  answer(revoke, outcome);
+  stop_moving();
+}
+
+void Runtime::Impl::answer(const wire::Revoke& revoke, const alloc::ReleaseOutcome& outcome) {
+  log::debug("job {} revoke {}: {} of {} released, {} dropped, {} spilled{}{}", address_.job.value,
+             revoke.n, to_string(outcome.released), to_string(revoke.bytes),
+             to_string(outcome.dropped), to_string(outcome.spilled),
+             outcome.reason.empty() ? "" : ": ", outcome.reason);
+  send(wire::Released{.of = address_,
+                      .n = revoke.n,
+                      .bytes = outcome.released,
+                      .dropped = outcome.dropped,
+                      .spilled = outcome.spilled,
+                      .reason = outcome.reason});
+}
+
+// Waits until no other thread moves memory. false: not before `deadline`.
+bool Runtime::Impl::start_moving(Moving what, Nanos deadline) {
+  while (moving_ != Moving::kNone) {
+    const Nanos left = deadline - monotonic_now();
+    if (left <= Nanos{0}) return false;
+    changed_.wait_for(mu_, left);
+  }
+  moving_ = what;
+  return true;
+}
+
+void Runtime::Impl::stop_moving() {
+  moving_ = Moving::kNone;
+  changed_.notify_all();
+}
+
+Status Runtime::Impl::spill_and_restore() {
+  MutexLock lock(mu_);
+  if (link_ == Link::kForked || is_parked_) {
+    return {StatusCode::kFailedPrecondition, "memory is spilled at a boundary, by the main thread"};
+  }
+  if (link_ == Link::kAttaching) {
+    return {StatusCode::kFailedPrecondition, "attach has not ended"};
+  }
+  if (link_ == Link::kDetached) room_ = allocator_.room();
+  start_moving(Moving::kRestoring, monotonic_now() + seconds(3600));
+  const alloc::Route before = allocator_.route();
+  allocator_.set_route(alloc::Route::kOutside);
+  mu_.unlock();
+  // Room without use would be given up first, in place of memory.
+  const Bytes backed = allocator_.backed();
+  allocator_.set_room(backed);
+  const alloc::ReleaseOutcome outcome = residency_.release(backed, true);
+  mu_.lock();
+  // The coordinator was not told, so the books are as before; a Grant may have raised them since.
+  allocator_.set_room(room_);
+  Status status = restore_all();
+  allocator_.set_route(before);
+  stop_moving();
+  GS_RETURN_IF_ERROR(status);
+  const Bytes outside = allocator_.stats().outside_bytes;
+  if (outcome.dropped + outcome.spilled + outside >= backed) return {};
+  return {StatusCode::kHostTierFull,
+          fmt::format("spilled {} and dropped {} of {}: {}", to_string(outcome.spilled),
+                      to_string(outcome.dropped), to_string(backed), outcome.reason)};
+}
+
+}  // namespace gpushare::client

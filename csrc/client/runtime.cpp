@@ -1,0 +1,97 @@
+#include "csrc/client/runtime.h"
+
+#include <sys/eventfd.h>
+
+#include <string>
+#include <utility>
+
+#include "csrc/base/check.h"
+#include "csrc/base/clock.h"
+#include "csrc/base/process_exit.h"
+#include "csrc/client/runtime_impl.h"
+
+namespace gpushare::client {
+namespace {
+
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: only distinct
+}
+
+}  // namespace
+
+Runtime::Impl::Impl(ClientConfig config,
+                    alloc::CachingAllocator& allocator,
+                    alloc::Residency& residency,
+                    HostTier configure_host_tier)
+    : config_(std::move(config)),
+      allocator_(allocator),
+      residency_(residency),
+      configure_host_tier_(std::move(configure_host_tier)),
+      number_(next_number()),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      idle_rule_(config_.idle_rule) {
+  GS_CHECK(wake_.is_valid(), "eventfd: {}", errno_status("eventfd").message());
+  watch_process_exit();
+}
+
+Runtime::Impl::~Impl() = default;
+
+bool Runtime::Impl::stop() {
+  // release; pairs with the acquire in the client thread.
+  is_stopping_.store(true, std::memory_order_release);
+  {
+    MutexLock lock(mu_);
+    if (link_ == Link::kForked) return false;
+  }
+  if (!thread_.joinable()) return true;
+  wake_client_thread();
+  if (process_is_exiting()) {
+    // It may be in a long copy, or its parts may be gone: the process ends with it or without it.
+    constexpr Nanos kGrace = millis(200);
+    MutexLock lock(mu_);
+    const Nanos deadline = monotonic_now() + kGrace;
+    while (!is_thread_done_ && monotonic_now() < deadline)
+      changed_.wait_for(mu_, kGrace);
+    if (!is_thread_done_) return false;
+  }
+  thread_.join();
+  return true;
+}
+
+Runtime::Runtime(ClientConfig config,
+                 alloc::CachingAllocator& allocator,
+                 alloc::Residency& residency,
+                 std::function<void(const std::string& folder, Bytes budget)> configure_host_tier)
+    : impl_(std::make_unique<Impl>(
+          std::move(config), allocator, residency, std::move(configure_host_tier))) {}
+
+Runtime::~Runtime() {
+  // Left in place where its thread cannot be joined: the process is about to end.
+  if (!impl_->stop()) static_cast<void>(impl_.release());
+}
+
+Status Runtime::attach() { return impl_->attach(); }
+bool Runtime::is_managed() const { return impl_->is_managed(); }
+Status Runtime::register_job(const RegisterOptions& options) {
+  return impl_->register_job(options);
+}
+void Runtime::unregister_job() { impl_->unregister_job(); }
+Result<GateResult> Runtime::begin_iteration(Nanos timeout) {
+  return impl_->begin_iteration(timeout);
+}
+void Runtime::give_up() { impl_->give_up(); }
+void Runtime::end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) {
+  impl_->end_iteration(kind, is_optimizer_step);
+}
+bool Runtime::is_in_iteration() const { return impl_->is_in_iteration(); }
+void Runtime::close_lease(wire::BoundaryKind kind) { impl_->close_lease(kind); }
+std::string Runtime::explain(Nanos timeout) { return impl_->explain(timeout); }
+Status Runtime::spill_and_restore() { return impl_->spill_and_restore(); }
+JobStats Runtime::stats() const { return impl_->stats(); }
+Status Runtime::grow(Bytes bytes, Bytes like) { return impl_->grow(bytes, like); }
+void Runtime::before_fork() { impl_->before_fork(); }
+void Runtime::after_fork_in_parent() { impl_->after_fork_in_parent(); }
+void Runtime::after_fork_in_child() { impl_->after_fork_in_child(); }
+
+}  // namespace gpushare::client

@@ -1,0 +1,31 @@
+// fork(): the state lock is held around it, so that the child finds whole data; the child then
+// leaves the coordinator to its parent.
+#include "csrc/client/runtime_impl.h"
+
+namespace gpushare::client {
+
+void Runtime::Impl::before_fork() { mu_.lock(); }
+
+void Runtime::Impl::after_fork_in_parent() { mu_.unlock(); }
+
+// Closing only takes the child's own descriptors away. No condition variable is touched: threads
+// that waited on it do not exist here.
+void Runtime::Impl::after_fork_in_child() {
+  link_ = Link::kForked;
+  connection_.close();
+  bell_.reset();
+  wake_.reset();
+  page_.store(nullptr, std::memory_order_relaxed);  // one thread here
+  pages_.clear();
+  is_closed_.store(false, std::memory_order_relaxed);
+  counters_.forget();
+  options_.reset();
+  is_registered_ = false;
+  is_parked_ = false;
+  moving_ = Moving::kNone;
+  gate_owner_ = std::thread::id();
+  address_ = wire::Address();
+  mu_.unlock();
+}
+
+}  // namespace gpushare::client

@@ -1,0 +1,204 @@
+// The runtime's parts and its one lock. Its functions are spread by what they are about:
+// attach.cpp, reconnect.cpp, registration.cpp, lease_gate.cpp, lease_close.cpp, room.cpp,
+// client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
+//
+// Lock order: mu_, then the allocator's. Nothing is waited for under mu_: a copy, a room request
+// and the futex are waited for without it (`moving_` keeps two copies apart meanwhile).
+//
+// The lease word. wire::try_begin and wire::try_end run without the lock, on the page the main
+// thread sees; every other change from this side (want, give up, close) is made under mu_. So
+// whoever holds mu_ and sees kClosing may finish the close, and the client thread can change pages
+// (carry_over.h).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "csrc/base/mutex.h"
+#include "csrc/base/unique_fd.h"
+#include "csrc/client/connection.h"
+#include "csrc/client/idle_rule.h"
+#include "csrc/client/iteration_counters.h"
+#include "csrc/client/need_table.h"
+#include "csrc/client/runtime.h"
+#include "csrc/ipc/shared_memory.h"
+
+namespace gpushare::client {
+
+class Runtime::Impl {
+ public:
+  using HostTier = std::function<void(const std::string& folder, Bytes budget)>;
+
+  Impl(ClientConfig config,
+       alloc::CachingAllocator& allocator,
+       alloc::Residency& residency,
+       HostTier configure_host_tier);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  // Ends the client thread. false: it cannot be waited for (a forked child has none, an ending
+  // process may have stopped it anywhere); the object must then stay where it is.
+  bool stop() GS_EXCLUDES(mu_);
+
+  Status attach() GS_EXCLUDES(mu_);
+  bool is_managed() GS_EXCLUDES(mu_);
+  Status register_job(const RegisterOptions& options) GS_EXCLUDES(mu_);
+  void unregister_job() GS_EXCLUDES(mu_);
+  Result<GateResult> begin_iteration(Nanos timeout) GS_EXCLUDES(mu_);
+  void give_up() GS_EXCLUDES(mu_);
+  void end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) GS_EXCLUDES(mu_);
+  [[nodiscard]] bool is_in_iteration() const { return counters_.is_in_iteration(); }
+  void close_lease(wire::BoundaryKind kind) GS_EXCLUDES(mu_);
+  std::string explain(Nanos timeout) GS_EXCLUDES(mu_);
+  Status spill_and_restore() GS_EXCLUDES(mu_);
+  JobStats stats() GS_EXCLUDES(mu_);
+  Status grow(Bytes bytes, Bytes like) GS_EXCLUDES(mu_);
+  void before_fork() GS_NO_THREAD_SAFETY_ANALYSIS;
+  void after_fork_in_parent() GS_NO_THREAD_SAFETY_ANALYSIS;
+  void after_fork_in_child() GS_NO_THREAD_SAFETY_ANALYSIS;
+
+ private:
+  enum class Link : std::uint8_t {
+    kDetached,   // nothing tried yet
+    kAttaching,  // one thread is trying
+    kAttached,
+    kLost,       // the coordinator is gone; the client thread looks for one
+    kUnmanaged,  // none can be had
+    kForked,     // a child: never a job
+  };
+  // Who moves memory now: residency_ takes one caller at a time.
+  enum class Moving : std::uint8_t { kNone, kReleasing, kRestoring };
+  // How an attempt to open ended. kLost: the lease went away meanwhile.
+  enum class Opening : std::uint8_t { kDone, kTimedOut, kLost };
+  struct Greeting {
+    Connection connection;
+    wire::Welcome welcome;
+  };
+
+  // attach.cpp
+  Status attach_now() GS_EXCLUDES(mu_);
+  wire::Hello make_hello() GS_REQUIRES(mu_);
+  Result<Greeting> say_hello(UniqueFd socket, std::optional<Nanos> timeout) GS_EXCLUDES(mu_);
+  void adopt(Greeting greeting) GS_REQUIRES(mu_);
+  void go_unmanaged(const std::string& reason) GS_REQUIRES(mu_);
+  bool send(const wire::JobMessage& message) GS_REQUIRES(mu_);
+
+  // reconnect.cpp: on the client thread
+  void lose_connection(const Status& why) GS_EXCLUDES(mu_);
+  bool reconnect() GS_EXCLUDES(mu_);
+  Status find_and_adopt() GS_EXCLUDES(mu_);
+
+  // registration.cpp
+  wire::Register make_register() GS_REQUIRES(mu_);
+  Status wait_registered() GS_REQUIRES(mu_);
+  void on_registered(std::vector<UniqueFd> fds) GS_EXCLUDES(mu_);
+  Status install_page(std::vector<UniqueFd> fds) GS_REQUIRES(mu_);
+  wire::LeasePage* page() GS_REQUIRES(mu_) { return page_.load(std::memory_order_relaxed); }
+
+  // lease_gate.cpp: on the main thread
+  Result<GateResult> begin_slow(Nanos deadline) GS_EXCLUDES(mu_);
+  Result<GateResult> pass_gate(Nanos deadline) GS_REQUIRES(mu_);
+  void park(wire::LeasePage& page) GS_REQUIRES(mu_);
+  void unpark() GS_REQUIRES(mu_);
+  bool wait_for_word(wire::LeasePage& page, wire::LeaseWord word, Nanos deadline) GS_REQUIRES(mu_);
+  bool wait_until_granted(wire::LeasePage* page, Nanos deadline) GS_REQUIRES(mu_);
+  Result<Opening> open(Nanos deadline) GS_REQUIRES(mu_);
+  void note_opened(Nanos granted) GS_REQUIRES(mu_);
+  Status restore_all() GS_REQUIRES(mu_);
+
+  // lease_close.cpp
+  void end_slow() GS_EXCLUDES(mu_);
+  void close_gate() GS_REQUIRES(mu_);
+  void finish_closing(wire::LeasePage& page) GS_REQUIRES(mu_);
+  void close_if_open(wire::BoundaryKind kind) GS_REQUIRES(mu_);
+  void give_up_parked() GS_REQUIRES(mu_);
+  void ring() GS_REQUIRES(mu_);
+
+  // room.cpp
+  void on_grant(const wire::Grant& grant) GS_EXCLUDES(mu_);
+  void on_revoke(const wire::Revoke& revoke) GS_EXCLUDES(mu_);
+  void answer(const wire::Revoke& revoke, const alloc::ReleaseOutcome& outcome) GS_REQUIRES(mu_);
+  bool start_moving(Moving what, Nanos deadline) GS_REQUIRES(mu_);
+  void stop_moving() GS_REQUIRES(mu_);
+
+  // client_thread.cpp
+  void run() GS_EXCLUDES(mu_);
+  bool pause(int socket, bool wants_write, std::optional<Nanos> timeout);
+  bool receive_all() GS_EXCLUDES(mu_);
+  void dispatch(Connection::Received received) GS_EXCLUDES(mu_);
+  void on_denied(const wire::Denied& denied) GS_EXCLUDES(mu_);
+  void on_close(const wire::Close& close) GS_EXCLUDES(mu_);
+  void on_explained(const wire::Explained& explained) GS_EXCLUDES(mu_);
+  void on_refused(const wire::Refused& refused) GS_EXCLUDES(mu_);
+  void watch_idle() GS_EXCLUDES(mu_);
+  void wake_client_thread();
+
+  // runtime_stats.cpp
+  void publish_usage(wire::LeasePage& page) GS_REQUIRES(mu_);
+  void refresh_usage(wire::LeasePage& page, Nanos now);
+
+  const ClientConfig config_;
+  alloc::CachingAllocator& allocator_;
+  alloc::Residency& residency_;
+  const HostTier configure_host_tier_;
+  const std::uint64_t number_;  // of this object, from 1: an address can be used twice
+  UniqueFd wake_;               // eventfd; wakes the client thread
+
+  Mutex mu_;
+  CondVar changed_;  // anything below that somebody waits for
+
+  Link link_ GS_GUARDED_BY(mu_) = Link::kDetached;
+  std::string unmanaged_reason_ GS_GUARDED_BY(mu_);
+  Connection connection_ GS_GUARDED_BY(mu_);
+  wire::Address address_ GS_GUARDED_BY(mu_);
+  Nanos memory_wait_ GS_GUARDED_BY(mu_);
+  Nanos connected_at_ GS_GUARDED_BY(mu_);
+  int num_short_connections_ GS_GUARDED_BY(mu_) = 0;  // in a row
+  Bytes room_ GS_GUARDED_BY(mu_);                     // as the coordinator's ledger has it
+  NeedTable needs_ GS_GUARDED_BY(mu_);
+  std::uint64_t num_explained_ GS_GUARDED_BY(mu_) = 0;
+  std::string explained_ GS_GUARDED_BY(mu_);
+
+  std::optional<RegisterOptions> options_ GS_GUARDED_BY(mu_);  // registered, or about to be
+  bool is_registered_ GS_GUARDED_BY(mu_) = false;
+  std::string refusal_ GS_GUARDED_BY(mu_);
+  UniqueFd bell_ GS_GUARDED_BY(mu_);  // the registration's eventfd: wakes the coordinator
+  // The last is in use. Older ones stay mapped: the main thread may be looking at one.
+  std::vector<ipc::SharedMemory> pages_ GS_GUARDED_BY(mu_);
+  // release by who holds mu_; pairs with the acquire of the fast paths. Null: no gate.
+  std::atomic<wire::LeasePage*> page_{nullptr};
+  // Private memory may be gone and the route is kOutside: the next begin takes the slow path.
+  // Written under mu_; relaxed: the main thread sees its own writes, and where another thread
+  // closed, the word's swap tells it.
+  std::atomic<bool> is_closed_{false};
+
+  Moving moving_ GS_GUARDED_BY(mu_) = Moving::kNone;
+  bool is_parked_ GS_GUARDED_BY(mu_) = false;  // the main thread is in the gate
+  std::thread::id gate_owner_ GS_GUARDED_BY(mu_);
+  Nanos parked_at_ GS_GUARDED_BY(mu_);
+  std::optional<Nanos> opened_at_ GS_GUARDED_BY(mu_);
+
+  IterationCounters counters_;
+  std::atomic<std::int64_t> usage_refreshed_ns_{0};  // relaxed; the iterating thread's own
+  std::atomic<std::int64_t> outside_bytes_{0};       // relaxed; as of that moment
+  alloc::ResidencyTotals moved_ GS_GUARDED_BY(mu_);
+  std::uint64_t num_leases_ GS_GUARDED_BY(mu_) = 0;
+  std::uint64_t num_reconnects_ GS_GUARDED_BY(mu_) = 0;
+  Nanos waited_ GS_GUARDED_BY(mu_);
+  Nanos moving_time_ GS_GUARDED_BY(mu_);
+  Nanos held_ GS_GUARDED_BY(mu_);
+
+  IdleRule idle_rule_;  // the client thread's own
+  std::thread thread_;  // started by the attaching thread, joined by the destructor
+  // release by stop(); pairs with the acquire in the client thread.
+  std::atomic<bool> is_stopping_{false};
+  bool is_thread_done_ GS_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace gpushare::client

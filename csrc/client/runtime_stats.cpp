@@ -1,0 +1,103 @@
+// What the job says about itself: to its page, to stats(), and what the coordinator says about it.
+#include <algorithm>
+#include <string>
+
+#include "csrc/base/clock.h"
+#include "csrc/client/runtime_impl.h"
+
+namespace gpushare::client {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+// allocator_.stats() copies a large struct: not at every boundary.
+constexpr Nanos kRefresh = millis(100);
+
+void store(std::atomic<std::int64_t>& field, Bytes bytes) { field.store(bytes.value(), kRelaxed); }
+
+}  // namespace
+
+// Everything, exact; where a hand-over may follow.
+void Runtime::Impl::publish_usage(wire::LeasePage& page) {
+  const alloc::MemoryStats memory = allocator_.stats();
+  const Bytes resident{memory.reserved_bytes.all.current};
+  outside_bytes_.store(memory.outside_bytes.value(), kRelaxed);
+  store(page.live_bytes, memory.live_private_bytes);
+  store(page.resident_bytes, resident);
+  store(page.spilled_bytes, memory.spilled_bytes);
+  store(page.outside_bytes, memory.outside_bytes);
+  // What was spilled has to be back, whatever the last iterations needed.
+  const Bytes expected = counters_.expected_peak() + memory.outside_bytes;
+  store(page.need_bytes, std::max(expected, resident + residency_.to_restore()));
+  store(page.dropped_total_bytes, moved_.dropped);
+  store(page.spilled_total_bytes, moved_.spilled);
+  store(page.restored_total_bytes, moved_.restored);
+}
+
+// At a boundary, without the lock: only now and then what is dear to read.
+void Runtime::Impl::refresh_usage(wire::LeasePage& page, Nanos now) {
+  if (now.value() - usage_refreshed_ns_.load(kRelaxed) >= kRefresh.value()) {
+    usage_refreshed_ns_.store(now.value(), kRelaxed);
+    const alloc::MemoryStats memory = allocator_.stats();
+    outside_bytes_.store(memory.outside_bytes.value(), kRelaxed);
+    store(page.live_bytes, memory.live_private_bytes);
+    store(page.outside_bytes, memory.outside_bytes);
+  }
+  store(page.need_bytes, counters_.expected_peak() + Bytes{outside_bytes_.load(kRelaxed)});
+}
+
+JobStats Runtime::Impl::stats() {
+  const alloc::MemoryStats memory = allocator_.stats();
+  JobStats stats;
+  MutexLock lock(mu_);
+  stats.job = address_.job;
+  stats.is_managed = link_ == Link::kAttached || link_ == Link::kLost;
+  stats.is_registered = is_registered_;
+  stats.unmanaged_reason = unmanaged_reason_;
+  const wire::LeaseWord word = page() == nullptr ? wire::LeaseWord() : wire::load(*page());
+  stats.lease_state = wire::name_of(word.state());
+  stats.term = word.term();
+  stats.iterations = counters_.iterations();
+  stats.optimizer_steps = counters_.optimizer_steps();
+  stats.leases = num_leases_;
+  stats.reconnects = num_reconnects_;
+  stats.busy = counters_.busy();
+  stats.waited = waited_;
+  stats.moving = moving_time_;
+  stats.held = held_;
+  if (opened_at_.has_value()) stats.held += monotonic_now() - *opened_at_;
+  stats.room = memory.room;
+  stats.resident = Bytes{memory.reserved_bytes.all.current};
+  stats.spilled = memory.spilled_bytes;
+  stats.live = memory.live_private_bytes;
+  stats.outside = memory.outside_bytes;
+  stats.dropped_total = moved_.dropped;
+  stats.spilled_total = moved_.spilled;
+  stats.restored_total = moved_.restored;
+  stats.peak_backed = counters_.highest_peak();
+  return stats;
+}
+
+bool Runtime::Impl::is_managed() {
+  MutexLock lock(mu_);
+  return link_ == Link::kAttached || link_ == Link::kLost;
+}
+
+std::string Runtime::Impl::explain(Nanos timeout) {
+  MutexLock lock(mu_);
+  if (link_ == Link::kUnmanaged) return unmanaged_reason_;
+  if (link_ == Link::kLost) return "the coordinator is gone; looking for one, or starting one";
+  if (link_ != Link::kAttached) return "this process has no coordinator";
+  const std::uint64_t before = num_explained_;
+  send(wire::Explain{.of = address_});
+  const Nanos deadline = monotonic_now() + timeout;
+  while (num_explained_ == before) {
+    const Nanos left = deadline - monotonic_now();
+    if (left <= Nanos{0} || link_ != Link::kAttached) {
+      return "the coordinator has not answered in " + to_string(timeout);
+    }
+    changed_.wait_for(mu_, left);
+  }
+  return explained_;
+}
+
+}  // namespace gpushare::client

@@ -1,0 +1,69 @@
+#include "csrc/client/need_table.h"
+
+#include <gtest/gtest.h>
+
+namespace gpushare::client {
+namespace {
+
+TEST(NeedTable, AnswersTheRequestThatIsNamed) {
+  NeedTable needs;
+  const std::uint64_t a = needs.add(mib(2), mib(32));
+  const std::uint64_t b = needs.add(mib(4), mib(32));
+  needs.on_grant(1, b);
+  EXPECT_TRUE(needs.is_waiting(a));
+  EXPECT_FALSE(needs.is_waiting(b));
+  EXPECT_TRUE(needs.take(b).ok());
+  needs.on_denied(a, "job 2 holds 1.0 GiB");
+  const Status denied = needs.take(a);
+  EXPECT_EQ(denied.code(), StatusCode::kOutOfMemory);
+  EXPECT_EQ(denied.message(), "job 2 holds 1.0 GiB");
+  EXPECT_FALSE(needs.has_waiting());
+}
+
+TEST(NeedTable, SaysWhatWasNotAnswered) {
+  NeedTable needs;
+  const std::uint64_t n = needs.add(mib(2), mib(32));
+  const Status status = needs.take(n);
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_NE(status.message().find("2.0 MiB"), std::string::npos) << status.message();
+}
+
+TEST(NeedTable, IgnoresAnswersToRequestsGivenUp) {
+  NeedTable needs;
+  const std::uint64_t n = needs.add(mib(2), mib(32));
+  static_cast<void>(needs.take(n));
+  needs.on_grant(1, n);
+  needs.on_denied(n, "no");
+  EXPECT_FALSE(needs.is_waiting(n));
+  EXPECT_EQ(needs.last_grant(), 1U);
+}
+
+TEST(NeedTable, NumbersAreNeverUsedTwice) {
+  NeedTable needs;
+  const std::uint64_t a = needs.add(mib(2), mib(32));
+  static_cast<void>(needs.take(a));
+  EXPECT_NE(needs.add(mib(2), mib(32)), a);
+}
+
+TEST(NeedTable, SendsAgainWhatStillWaits) {
+  NeedTable needs;
+  const std::uint64_t a = needs.add(mib(2), mib(32));
+  const std::uint64_t b = needs.add(mib(4), mib(64));
+  needs.on_grant(9, a);
+  needs.on_new_connection();
+  EXPECT_EQ(needs.last_grant(), 0U);
+  wire::Address of;
+  of.job = JobId{3};
+  const std::vector<wire::Need> expected = {{.of = of, .n = b, .bytes = mib(4), .like = mib(64)}};
+  EXPECT_EQ(needs.waiting(of), expected);
+}
+
+TEST(NeedTable, GrantsAllWhenRoomHasNoLimit) {
+  NeedTable needs;
+  const std::uint64_t a = needs.add(mib(2), mib(32));
+  needs.grant_all();
+  EXPECT_TRUE(needs.take(a).ok());
+}
+
+}  // namespace
+}  // namespace gpushare::client
