@@ -1,0 +1,61 @@
+#include "csrc/binding/host_tier.h"
+
+#include "csrc/base/log.h"
+
+namespace gpushare::binding {
+
+void HostTier::configure(const std::string& folder, Bytes budget) {
+  const MutexLock lock(mutex_);
+  if (folder != folder_ && slab_->used() > Bytes{0}) {
+    log::warn("host tier stays in {}: {} are stored there", folder_.empty() ? "RAM" : folder_,
+              to_string(slab_->used()));
+  } else if (folder != folder_) {
+    Result<std::unique_ptr<vm::HostSlab>> slab = vm::make_host_slab(folder, budget);
+    if (slab) {
+      slab_ = *std::move(slab);
+      folder_ = folder;
+    } else {
+      log::error("host tier stays in {}: {}", folder_.empty() ? "RAM" : folder_,
+                 slab.error().to_string());
+    }
+  }
+  slab_->set_budget(budget);
+}
+
+Result<vm::SlotId> HostTier::take() {
+  const MutexLock lock(mutex_);
+  return slab_->take();
+}
+
+void HostTier::give_back(vm::SlotId slot) {
+  const MutexLock lock(mutex_);
+  slab_->give_back(slot);
+}
+
+// The copies themselves run without the lock.
+Status HostTier::write(vm::SlotId slot, const std::byte* from, Bytes size) {
+  return slab_of_slots().write(slot, from, size);
+}
+
+Status HostTier::read(vm::SlotId slot, std::byte* to, Bytes size) {
+  return slab_of_slots().read(slot, to, size);
+}
+
+std::byte* HostTier::address_of(vm::SlotId slot) { return slab_of_slots().address_of(slot); }
+
+void HostTier::set_budget(Bytes budget) {
+  const MutexLock lock(mutex_);
+  slab_->set_budget(budget);
+}
+
+Bytes HostTier::used() const {
+  const MutexLock lock(mutex_);
+  return slab_->used();
+}
+
+vm::HostSlab& HostTier::slab_of_slots() {
+  const MutexLock lock(mutex_);
+  return *slab_;
+}
+
+}  // namespace gpushare::binding

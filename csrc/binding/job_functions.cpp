@@ -1,0 +1,138 @@
+#include "csrc/binding/job_functions.h"
+
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "csrc/binding/errors.h"
+#include "csrc/binding/gate.h"
+#include "csrc/binding/installed.h"
+#include "csrc/binding/stats_dict.h"
+
+namespace py = pybind11;
+
+namespace gpushare::binding {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, wire::BoundaryKind>, 6> kKinds{{
+    {"explicit", wire::BoundaryKind::kExplicit},
+    {"optimizer", wire::BoundaryKind::kOptimizer},
+    {"scaler", wire::BoundaryKind::kScaler},
+    {"forward", wire::BoundaryKind::kForward},
+    {"next_forward", wire::BoundaryKind::kNextForward},
+    {"exception", wire::BoundaryKind::kException},
+}};
+
+wire::BoundaryKind kind_of(std::string_view name) {
+  for (const auto& [known, kind] : kKinds) {
+    if (name == known) return kind;
+  }
+  throw py::value_error("kind: '" + std::string(name) +
+                        "'; allowed: explicit, optimizer, scaler, forward, next_forward, "
+                        "exception");
+}
+
+Nanos to_nanos(double seconds) {
+  constexpr double kLongest = 1e9;
+  if (!(seconds >= 0.0)) throw py::value_error("a time in seconds must be >= 0");
+  return Nanos{static_cast<std::int64_t>(std::min(seconds, kLongest) * 1e9)};
+}
+
+void attach() {
+  Process& process = installed();
+  Status status;
+  {
+    const py::gil_scoped_release release;
+    status = process.runtime().attach();
+  }
+  raise_if_error(status);
+}
+
+std::uint64_t register_job(const std::string& name,
+                           const std::string& group,
+                           const std::string& priority,
+                           double weight,
+                           std::int64_t memory_limit_bytes,
+                           std::uint64_t iterations,
+                           const std::string& gang,
+                           std::uint32_t rank,
+                           std::uint32_t ranks) {
+  Process& process = installed();
+  const std::optional<wire::Priority> parsed = wire::parse_priority(priority);
+  if (!parsed) {
+    throw py::value_error("priority: '" + priority +
+                          "'; allowed: guaranteed, interactive, normal, opportunistic");
+  }
+  const client::RegisterOptions options{.name = name,
+                                        .group = group,
+                                        .priority = *parsed,
+                                        .weight = weight,
+                                        .memory_limit = Bytes{memory_limit_bytes},
+                                        .iterations_total = iterations,
+                                        .gang = gang,
+                                        .rank = rank,
+                                        .ranks = ranks};
+  Status status;
+  {
+    const py::gil_scoped_release release;
+    status = process.runtime().register_job(options);
+  }
+  raise_if_error(status);
+  return process.runtime().stats().job.value;
+}
+
+void unregister_job() {
+  Process& process = installed();
+  const py::gil_scoped_release release;
+  process.runtime().unregister_job();
+}
+
+bool begin_iteration(double timeout_seconds) {
+  return wait_in_gate(installed().runtime(), to_nanos(timeout_seconds));
+}
+
+void end_iteration(std::string_view kind, bool is_optimizer_step) {
+  installed().runtime().end_iteration(kind_of(kind), is_optimizer_step);
+}
+
+void close_lease(std::string_view kind) { installed().runtime().close_lease(kind_of(kind)); }
+
+std::string explain(double timeout_seconds) {
+  Process& process = installed();
+  const Nanos timeout = to_nanos(timeout_seconds);
+  const py::gil_scoped_release release;
+  return process.runtime().explain(timeout);
+}
+
+void spill_and_restore() {
+  Process& process = installed();
+  Status status;
+  {
+    const py::gil_scoped_release release;
+    status = process.runtime().spill_and_restore();
+  }
+  raise_if_error(status);
+}
+
+}  // namespace
+
+void define_job_functions(py::module_& module) {
+  module.def("attach", &attach);
+  module.def("register_job", &register_job, py::kw_only(), py::arg("name"), py::arg("group"),
+             py::arg("priority"), py::arg("weight"), py::arg("memory_limit_bytes"),
+             py::arg("iterations"), py::arg("gang"), py::arg("rank"), py::arg("ranks"));
+  module.def("unregister_job", &unregister_job);
+  module.def("begin_iteration", &begin_iteration, py::arg("timeout_seconds"));
+  module.def("give_up", [] { installed().runtime().give_up(); });
+  module.def("end_iteration", &end_iteration, py::arg("kind"), py::arg("is_optimizer_step"));
+  module.def("is_in_iteration", [] { return installed().runtime().is_in_iteration(); });
+  module.def("close_lease", &close_lease, py::arg("kind"));
+  module.def("explain", &explain, py::arg("timeout_seconds"));
+  module.def("spill_and_restore", &spill_and_restore);
+  module.def("job_stats", [] { return to_dict(installed().runtime().stats()); });
+}
+
+}  // namespace gpushare::binding

@@ -1,0 +1,90 @@
+// The compiled module _C: what python/gpushare/_C.pyi describes, and nothing else.
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "csrc/base/log.h"
+#include "csrc/binding/errors.h"
+#include "csrc/binding/installed.h"
+#include "csrc/binding/job_functions.h"
+#include "csrc/binding/process.h"
+#include "csrc/binding/stats_dict.h"
+#include "csrc/sim/simulator.h"
+
+namespace py = pybind11;
+
+namespace gpushare::binding {
+namespace {
+
+Nanos from_seconds(double seconds) { return Nanos{static_cast<std::int64_t>(seconds * 1e9)}; }
+
+void install(std::vector<std::string> socket_paths,
+             std::string daemon_path,
+             std::vector<std::string> daemon_args,
+             std::string command,
+             std::string version,
+             const std::string& log_level,
+             double connect_timeout_seconds,
+             double idle_rule_seconds,
+             std::int64_t capacity_bytes) {
+  client::ClientConfig config;
+  config.socket_paths = std::move(socket_paths);
+  config.daemon_path = std::move(daemon_path);
+  config.daemon_args = std::move(daemon_args);
+  config.command = std::move(command);
+  config.version = std::move(version);
+  config.connect_timeout = from_seconds(connect_timeout_seconds);
+  config.idle_rule = from_seconds(idle_rule_seconds);
+  if (capacity_bytes > 0) config.unmanaged_room = Bytes{capacity_bytes};
+  raise_if_error(Process::install(std::move(config), log::parse_level(log_level)));
+}
+
+std::int64_t empty_cache() {
+  Process& process = installed();
+  const py::gil_scoped_release release;
+  return process.allocator().empty_cache().value();
+}
+
+std::string simulate(const std::string& scenario) {
+  Result<std::string> report;
+  {
+    const py::gil_scoped_release release;
+    report = sim::run_scenario(scenario);
+  }
+  return value_or_raise(std::move(report));
+}
+
+void define_memory_functions(py::module_& module) {
+  module.def("memory_stats", [] { return to_dict(installed().allocator().stats()); });
+  module.def("memory_snapshot", [] { return to_list(installed().allocator().snapshot()); });
+  module.def("reset_peak_memory_stats", [] { installed().allocator().reset_peak_stats(); });
+  module.def("reset_accumulated_memory_stats",
+             [] { installed().allocator().reset_accumulated_stats(); });
+  module.def("empty_cache", &empty_cache);
+  module.def("live_bytes",
+             [] { return installed().allocator().stats().live_private_bytes.value(); });
+  module.def("reserved_range", [] {
+    const RangeRecorder& range = installed().range();
+    return std::pair(reinterpret_cast<std::uintptr_t>(range.base()), range.size().value());
+  });
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_C, module) {
+  module.attr("BUILT_FOR_TORCH") = GS_TORCH_VERSION;
+  module.def("install", &install, py::kw_only(), py::arg("socket_paths"), py::arg("daemon_path"),
+             py::arg("daemon_args"), py::arg("command"), py::arg("version"), py::arg("log_level"),
+             py::arg("connect_timeout_seconds"), py::arg("idle_rule_seconds"),
+             py::arg("capacity_bytes"));
+  module.def("is_installed", [] { return Process::get() != nullptr; });
+  define_job_functions(module);
+  define_memory_functions(module);
+  module.def("simulate", &simulate, py::arg("scenario"));
+}
+
+}  // namespace gpushare::binding

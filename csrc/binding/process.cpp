@@ -1,0 +1,79 @@
+#include "csrc/binding/process.h"
+
+#include <pthread.h>
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "csrc/base/process_exit.h"
+#include "csrc/binding/cpu_allocator.h"
+
+namespace gpushare::binding {
+namespace {
+
+// Written once, under the GIL; fork handlers and the exit handler are installed after it.
+Process* g_process = nullptr;
+
+}  // namespace
+
+Process* Process::get() { return g_process; }
+
+Status Process::install(client::ClientConfig config, log::Level level) {
+  if (g_process != nullptr) return {};
+  log::configure(level, "gpushare");
+  // Until a coordinator says otherwise: whatever `gpushare verify` spills unmanaged.
+  Result<std::unique_ptr<vm::HostSlab>> slab = vm::make_host_slab("", Bytes{INT64_MAX});
+  if (!slab) return slab.error();
+  std::unique_ptr<Process> process(new Process(*std::move(slab), std::move(config)));
+  GS_RETURN_IF_ERROR(process->start());
+  g_process = process.release();
+  install_handlers();
+  install_cpu_allocator(g_process->allocator());
+  return {};
+}
+
+Status Process::start() {
+  const bool is_managed = !config_.socket_paths.empty();
+  Result<std::unique_ptr<alloc::CachingAllocator>> allocator = alloc::CachingAllocator::create(
+      vmm_, {.initial_room = is_managed ? Bytes{0} : config_.unmanaged_room});
+  if (!allocator) return allocator.error();
+  allocator_ = *std::move(allocator);
+  residency_ = std::make_unique<alloc::Residency>(*allocator_, host_tier_, mover_);
+  runtime_ = std::make_unique<client::Runtime>(
+      config_, *allocator_, *residency_,
+      [this](const std::string& folder, Bytes budget) { host_tier_.configure(folder, budget); });
+  if (is_managed) allocator_->set_room_source(runtime_.get());
+  return {};
+}
+
+void Process::install_handlers() {
+  watch_process_exit();
+  // The lease would go with the process; this gives it back before a long teardown.
+  std::atexit([] { g_process->runtime_->unregister_job(); });
+  ::pthread_atfork([] { g_process->before_fork(); }, [] { g_process->after_fork_in_parent(); },
+                   [] { g_process->after_fork_in_child(); });
+}
+
+// In the lock order of csrc/README.md; under the host tier's lock none of the others is taken.
+void Process::before_fork() {
+  runtime_->before_fork();
+  allocator_->before_fork();
+  host_tier_.before_fork();
+}
+
+void Process::after_fork_in_parent() {
+  host_tier_.after_fork();
+  allocator_->after_fork_in_parent();
+  runtime_->after_fork_in_parent();
+}
+
+void Process::after_fork_in_child() {
+  use_default_cpu_allocator();
+  host_tier_.after_fork();
+  allocator_->after_fork_in_child();
+  mover_.after_fork_in_child();
+  runtime_->after_fork_in_child();
+}
+
+}  // namespace gpushare::binding

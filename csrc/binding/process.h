@@ -1,0 +1,60 @@
+// The one process-wide object: allocator, host tier, mover and runtime of this process, joined.
+//
+// Which problem it solves: torch's allocator is process-wide, and so is what stands behind it. Made
+// by the first install() and leaked: tensors are freed, and other threads run, until the process is
+// gone. It installs the fork handlers; at exit it gives the lease back.
+//
+// Installing does not talk to the coordinator. A managed process starts with room for nothing, so
+// that the first chunk makes the allocator ask the runtime, which then attaches.
+//
+// threads: install() under the GIL; all else any.
+#pragma once
+
+#include <memory>
+
+#include "csrc/alloc/caching_allocator.h"
+#include "csrc/alloc/residency.h"
+#include "csrc/base/log.h"
+#include "csrc/base/status.h"
+#include "csrc/binding/host_tier.h"
+#include "csrc/binding/range_recorder.h"
+#include "csrc/client/config.h"
+#include "csrc/client/runtime.h"
+#include "csrc/vm/host_vmm.h"
+#include "csrc/vm/mover.h"
+
+namespace gpushare::binding {
+
+class Process {
+ public:
+  // Without socket paths the process is unmanaged from the start, in `unmanaged_room`.
+  // errors: kOutOfMemory (no address space), kIo. Idempotent: later configurations are ignored.
+  static Status install(client::ClientConfig config, log::Level level);
+  // Null before install().
+  static Process* get();
+
+  [[nodiscard]] alloc::CachingAllocator& allocator() { return *allocator_; }
+  [[nodiscard]] client::Runtime& runtime() { return *runtime_; }
+  // Where all segments lie.
+  [[nodiscard]] const RangeRecorder& range() const { return vmm_; }
+
+ private:
+  Process(std::unique_ptr<vm::HostSlab> slab, client::ClientConfig config)
+      : config_(std::move(config)), host_tier_(std::move(slab)) {}
+  Status start();
+  static void install_handlers();
+  void before_fork();
+  void after_fork_in_parent();
+  void after_fork_in_child();
+
+  const client::ClientConfig config_;
+  vm::HostVmm host_vmm_;
+  RangeRecorder vmm_{host_vmm_};
+  HostTier host_tier_;
+  vm::Mover mover_;
+  std::unique_ptr<alloc::CachingAllocator> allocator_;
+  std::unique_ptr<alloc::Residency> residency_;
+  std::unique_ptr<client::Runtime> runtime_;
+};
+
+}  // namespace gpushare::binding

@@ -1,0 +1,52 @@
+"""Lets several PyTorch processes share one device by taking turns at iteration boundaries.
+
+    import gpushare
+    gpushare.register(model)
+
+Importing this neither imports torch nor talks to anybody: gpushare's allocator is installed as soon
+as torch is loaded, and the coordinator is looked for when the first tensor needs memory.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from gpushare.version import __version__
+
+if TYPE_CHECKING:
+    from gpushare import errors, stats
+    from gpushare.job import Job, current, register
+
+__all__ = ["Job", "__version__", "current", "errors", "register", "stats"]
+
+_SUBMODULES = ("errors", "stats")
+
+
+def __getattr__(name: str) -> Any:
+    """Loads the public names when they are first asked for."""
+    import importlib
+
+    if name in _SUBMODULES:
+        return importlib.import_module(f"gpushare.{name}")
+    if name in __all__:
+        value = getattr(importlib.import_module("gpushare.job"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'gpushare' has no attribute {name!r}")
+
+
+def _start() -> None:
+    """Has the allocator installed, unless the environment says to do nothing at all."""
+    if os.environ.get("GPUSHARE_DISABLE") == "1":
+        return
+    from gpushare import _native
+
+    _native.start()
+    if os.environ.get("GPUSHARE_RUN") == "1":
+        from gpushare import auto
+
+        auto.enable()
+
+
+_start()

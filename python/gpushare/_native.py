@@ -1,0 +1,150 @@
+"""Loads the compiled module, explains a failed load, and makes its allocator torch's.
+
+Installation needs torch, and happens right after torch is loaded, whoever comes first. It does not
+talk to the coordinator: that happens when the allocator backs its first memory.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from gpushare.config import Config, daemon_args, daemon_path, socket_paths
+from gpushare.config import load as load_config
+from gpushare.errors import GpushareError, say_once
+from gpushare.version import __version__
+
+_MAX_COMMAND_BYTES = 128
+_CONNECT_TIMEOUT_SECONDS = 5.0
+_IDLE_RULE_SECONDS = 2.0
+
+_config: Config | None = None
+_owner_pid = 0
+"""The process that installed; a forked child inherits the allocator and is no job."""
+
+
+def start() -> None:
+    """Installs now if torch is loaded, else when it will be. Later calls do nothing."""
+    from gpushare.torch_import import when_torch_is_loaded
+
+    when_torch_is_loaded(_install_at_import)
+
+
+def settings() -> Config:
+    """Returns the settings of this process, read once.
+
+    Raises:
+        ConfigError: One of them is bad.
+    """
+    global _config
+    if _config is None:
+        _config = load_config()
+    return _config
+
+
+def load() -> ModuleType:
+    """Returns the compiled module; torch is imported if it is not yet.
+
+    Raises:
+        GpushareError: It cannot be loaded; the text says why and what helps.
+    """
+    native = sys.modules.get("gpushare._C")
+    if native is not None:
+        return native
+    import torch  # noqa: F401 - brings libc10, which the module is linked with
+
+    try:
+        from gpushare import _C
+    except ImportError as error:
+        raise GpushareError(_explain_failed_load(error)) from error
+    return sys.modules[_C.__name__]
+
+
+def is_installed() -> bool:
+    """Tells whether gpushare's allocator makes this process's CPU tensors."""
+    native = sys.modules.get("gpushare._C")
+    return native is not None and bool(native.is_installed()) and not is_forked_child()
+
+
+def is_forked_child() -> bool:
+    """Tells whether this process was forked from one that had installed."""
+    return _owner_pid not in (0, os.getpid())
+
+
+def install() -> None:
+    """Makes our allocator torch's, for the rest of the process. Idempotent.
+
+    Raises:
+        GpushareError: The module does not fit this torch, or this is a forked child.
+    """
+    global _owner_pid
+    if is_forked_child():
+        raise GpushareError("a forked child of a job cannot be a job: start it with spawn instead")
+    if is_installed():
+        return
+    native = load()
+    _check_torch(native)
+    config = settings()
+    native.install(
+        socket_paths=socket_paths(config),
+        daemon_path=daemon_path(),
+        daemon_args=daemon_args(config),
+        command=_command(),
+        version=__version__,
+        log_level=config.log_level or "warn",
+        connect_timeout_seconds=_CONNECT_TIMEOUT_SECONDS,
+        idle_rule_seconds=_IDLE_RULE_SECONDS,
+        capacity_bytes=config.capacity_bytes,
+    )
+    _owner_pid = os.getpid()
+
+
+def _install_at_import() -> None:
+    """What happens when torch has been loaded: install, unless this process is only a worker."""
+    if settings().disable or is_installed() or is_forked_child() or _is_multiprocessing_child():
+        return
+    try:
+        install()
+    except GpushareError as error:
+        if settings().require:
+            raise
+        say_once(f"{error}. This process goes on unmanaged. GPUSHARE_REQUIRE=1 makes this fatal")
+
+
+def _is_multiprocessing_child() -> bool:
+    """Whether multiprocessing started this process: a DataLoader's worker, most likely."""
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and process.parent_process() is not None
+
+
+def _check_torch(native: ModuleType) -> None:
+    import torch
+
+    found = ".".join(torch.__version__.split(".")[:2])
+    if found != native.BUILT_FOR_TORCH:
+        raise GpushareError(
+            f"built for torch {native.BUILT_FOR_TORCH}, found {found}: "
+            "pip install --force-reinstall --no-build-isolation torch-gpushare"
+        )
+
+
+def _explain_failed_load(error: ImportError) -> str:
+    folder = Path(__file__).parent
+    built = sorted(path.name for path in folder.glob("_C*.so"))
+    wanted = f"_C.{sys.implementation.cache_tag}"
+    if not built:
+        return (
+            f"the compiled module is not in {folder}; pip install --no-build-isolation . builds it"
+        )
+    if not any(name.startswith((wanted, "_C.abi3")) for name in built):
+        return f"the compiled module is for another Python: found {', '.join(built)}, want {wanted}"
+    return f"the compiled module in {folder} does not load: {error}"
+
+
+def _command() -> str:
+    """What this process runs, for status: the command line without the interpreter's folder."""
+    words = [os.path.basename(sys.executable or "python"), *sys.orig_argv[1:]]  # noqa: PTH119
+    text = " ".join("".join(c if c.isprintable() else " " for c in word) for word in words)
+    return text.encode()[:_MAX_COMMAND_BYTES].decode(errors="ignore")

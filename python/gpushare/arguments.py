@@ -1,0 +1,100 @@
+"""Checks the arguments of ``register``; every refusal names the value and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from gpushare.settings import SETTINGS
+
+if TYPE_CHECKING:
+    import torch
+
+    from gpushare.config import Config
+
+_BY_FIELD = {setting.field: setting for setting in SETTINGS}
+
+
+def check_model(model: Any) -> torch.nn.Module | None:
+    """Returns the model.
+
+    Raises:
+        ValueError: It is no module.
+    """
+    if model is None:
+        return None
+    import torch
+
+    if not isinstance(model, torch.nn.Module):
+        raise ValueError(f"model: {_shown(model)}; allowed: a torch.nn.Module, or None")
+    return model
+
+
+def check_optimizers(optimizer: Any) -> list[torch.optim.Optimizer]:
+    """Returns the optimizers as a list, without the wrappers of other libraries.
+
+    Raises:
+        ValueError: One of them is no torch optimizer.
+    """
+    if optimizer is None:
+        return []
+    is_several = isinstance(optimizer, Iterable)
+    return [_check_optimizer(one) for one in (optimizer if is_several else [optimizer])]
+
+
+def job_options(config: Config, **given: Any) -> dict[str, Any]:
+    """Returns what ``_C.register_job`` takes; an argument that is None comes from the settings.
+
+    Raises:
+        ValueError: A value is not allowed.
+    """
+    _choose("device", given["device"], config.device)
+    return {
+        "name": _choose("name", given["name"], config.name),
+        "group": _choose("group", given["group"], config.group),
+        "priority": _choose("priority", given["priority"], config.priority),
+        "weight": _choose("weight", given["weight"], config.weight),
+        "memory_limit_bytes": _choose(
+            "memory_limit", given["memory_limit"], config.memory_limit_bytes, "memory_limit_bytes"
+        ),
+        "iterations": _check_iterations(given["iterations"]),
+        "gang": "",
+        "rank": 0,
+        "ranks": 1,
+    }
+
+
+def _check_optimizer(optimizer: Any) -> torch.optim.Optimizer:
+    import torch
+
+    # Accelerate's and other wrappers have no hooks of their own, and call the inner one's step.
+    inner = optimizer
+    while not hasattr(inner, "_optimizer_step_post_hooks") and hasattr(inner, "optimizer"):
+        inner = inner.optimizer
+    if not isinstance(inner, torch.optim.Optimizer):
+        raise ValueError(
+            f"optimizer: {_shown(optimizer)}; allowed: a torch.optim.Optimizer, several, or None"
+        )
+    return inner
+
+
+def _check_iterations(iterations: Any) -> int:
+    if iterations is None:
+        return 0
+    if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
+        raise ValueError(f"iterations: {iterations!r}; allowed: a whole number above 0, or None")
+    return iterations
+
+
+def _choose(name: str, value: Any, configured: Any, field: str = "") -> Any:
+    if value is None:
+        return configured
+    setting = _BY_FIELD[field or name]
+    try:
+        return setting.parse(value)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name}: {value!r}; allowed: {setting.allowed}") from error
+
+
+def _shown(value: Any) -> str:
+    return f"an object of type {type(value).__qualname__}"

@@ -1,0 +1,125 @@
+"""``gpushare run``: finds an unmodified script's model and registers it.
+
+Optimizers are remembered as they are made. The first module that is called and shares a parameter
+with one of them is the model, the outermost since callers come first. A program that calls a module
+before it makes any optimizer evaluates: that module is registered at once, and exchanged if a model
+of an optimizer shows up later. A script that calls ``gpushare.register`` itself is left alone.
+
+Watching costs something for every module call, so it ends when the model is found.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from gpushare import _native
+from gpushare.torch_import import when_torch_is_loaded
+
+if TYPE_CHECKING:
+    import torch
+
+    from gpushare.job import Job
+
+_finder: Finder | None = None
+
+
+def enable() -> None:
+    """Looks for the model as soon as torch is loaded. Later calls do nothing."""
+    global _finder
+    if _finder is None:
+        _finder = Finder()
+        _native.start()
+        when_torch_is_loaded(_finder.start)
+
+
+class Finder:
+    """Watches optimizers being made and modules being called."""
+
+    def __init__(self) -> None:
+        """Watches nothing yet."""
+        self._optimizers: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
+        self._owned: set[int] | None = None  # ids of the optimizers' parameters; None: look again
+        self._job: Job | None = None
+        self._is_watching = False
+        self._is_done = False
+
+    def start(self) -> None:
+        """Begins to watch, where this process is to be a job."""
+        if not _native.is_installed():
+            return
+        self._watch_optimizers()
+        self._watch_calls()
+
+    def _watch_optimizers(self) -> None:
+        import torch
+
+        original = torch.optim.Optimizer.__init__
+        finder = self
+
+        def remember(optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> None:
+            original(optimizer, *args, **kwargs)
+            finder.optimizer_made(optimizer)
+
+        remember.__doc__ = original.__doc__
+        remember.__wrapped__ = original  # type: ignore[attr-defined]
+        torch.optim.Optimizer.__init__ = remember  # type: ignore[method-assign, assignment]
+
+    def _watch_calls(self) -> None:
+        """Puts us before ``Module.__call__``.
+
+        Not a global forward pre-hook: compiled modules warn of those, and call them twice.
+        """
+        import torch
+
+        original = torch.nn.Module.__call__
+        finder = self
+
+        def look_and_call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if finder._is_watching and finder.is_model(module):
+                torch.nn.Module.__call__ = original  # type: ignore[method-assign]
+                finder.found(module)
+            return original(module, *args, **kwargs)
+
+        self._is_watching = True
+        torch.nn.Module.__call__ = look_and_call  # type: ignore[method-assign]
+
+    def optimizer_made(self, optimizer: torch.optim.Optimizer) -> None:
+        """An optimizer was constructed."""
+        if self._is_done:
+            return
+        self._optimizers.add(optimizer)
+        self._owned = None
+        if not self._is_watching:
+            self._watch_calls()
+
+    def is_model(self, module: torch.nn.Module) -> bool:
+        """Tells whether this is the module whose forwards are the job's."""
+        import torch
+
+        if torch._C._current_graph_task_id() != -1:
+            return False
+        parameters = {id(parameter) for parameter in module.parameters()}
+        if not self._optimizers:
+            return bool(parameters)
+        if self._owned is None:
+            self._owned = {
+                id(parameter)
+                for optimizer in self._optimizers
+                for group in optimizer.param_groups
+                for parameter in group["params"]
+            }
+        return not parameters.isdisjoint(self._owned)
+
+    def found(self, module: torch.nn.Module) -> None:
+        """Registers the model, or exchanges the one that was registered before."""
+        from gpushare.job import current, register
+
+        self._is_watching = False
+        self._is_done = bool(self._optimizers)
+        if current() is not self._job:
+            self._is_done = True  # the script registered by itself, or closed our job
+        elif self._job is None:
+            self._job = register(module)
+        else:
+            self._job.watch(module)

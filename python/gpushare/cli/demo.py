@@ -1,0 +1,50 @@
+"""``gpushare demo``: three training jobs on one device, in scenes that can be compared."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from gpushare.cli.exit_code import ExitCode
+
+INTERRUPTED = 130
+"""As a shell has it for Ctrl-C."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the subcommand."""
+    app.command(name="demo")(demo)
+
+
+def demo(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller jobs, for a first look.")] = False,
+) -> None:
+    """Show, in about two minutes, what sharing does: time, memory, and equal bits.
+
+    The exit code is about proofs, not about speed: 1 if results differ, memory exceeded the budget
+    or nothing was spilled.
+    """
+    # Only here: other subcommands need not wait for rich.
+    from rich.console import Console
+
+    from gpushare.demo.director import run_demo
+    from gpushare.demo.table import make_console, print_report
+
+    console = Console(stderr=True) if as_json else make_console()
+    try:
+        report = run_demo(console, is_quick=quick)
+    except KeyboardInterrupt:
+        print(
+            "gpushare: demo interrupted; its jobs and its coordinator have ended", file=sys.stderr
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        print(json.dumps(report.to_json()))
+    else:
+        print_report(report, console)
+    if not report.is_proven:
+        raise typer.Exit(ExitCode.ERROR)

@@ -1,0 +1,56 @@
+"""The entry point of the command ``gpushare``.
+
+Importing typer takes longer than asking a coordinator for its status, so the plain forms of
+``gpushare status`` go around it, and of the other subcommands only the module of the one that was
+asked for is imported. None waits for torch.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from gpushare.cli.exit_code import ExitCode
+from gpushare.errors import CoordinatorUnreachable, GpushareError
+
+
+def main() -> None:
+    """Runs the subcommand that ``sys.argv`` names, and exits with one of ``ExitCode``."""
+    arguments = sys.argv[1:]
+    try:
+        if arguments[:1] != ["status"] or not _show_status(arguments[1:]):
+            from gpushare.cli.app import run_app
+
+            run_app(arguments)
+    except GpushareError as error:
+        print(f"gpushare: {error}", file=sys.stderr)
+        sys.exit(_exit_code(error))
+    except BrokenPipeError:
+        # The reader (`| head`) has enough. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(ExitCode.ERROR)
+
+
+def _show_status(arguments: list[str]) -> bool:
+    """Shows the status, unless the arguments need typer: help, or what is wrong."""
+    from gpushare.cli.status_options import parse_plain
+    from gpushare.cli.status_show import show_status
+
+    options = parse_plain(arguments)
+    if options is None:
+        return False
+    show_status(as_json=options.as_json, watch_seconds=options.watch_seconds)
+    return True
+
+
+def _exit_code(error: GpushareError) -> ExitCode:
+    if isinstance(error, CoordinatorUnreachable):
+        return ExitCode.UNREACHABLE
+    client = sys.modules.get("gpushare.coordinator_client")
+    if client is not None and isinstance(error, client.RefusedError):
+        return ExitCode.REFUSED
+    return ExitCode.ERROR
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""``gpushare run -- COMMAND``: an unmodified program as a job.
+
+The program replaces this process, so signals, exit code and terminal are its own. What turns it
+into a job is its environment: GPUSHARE_* settings, and a ``sitecustomize`` at the front of
+PYTHONPATH.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpushare.cli.exit_code import ExitCode
+from gpushare.cli.run_environment import make_environment
+
+COMMAND_NOT_FOUND = 127
+"""As a shell has it."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the subcommand."""
+    # What stands after the command's name belongs to the command, also without "--".
+    app.command(name="run", context_settings={"allow_interspersed_args": False})(run)
+
+
+def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
+    command: Annotated[list[str], typer.Argument(help="The program and its arguments.")],
+    name: Annotated[str | None, typer.Option(help="For status; else the script's name.")] = None,
+    group: Annotated[str | None, typer.Option(help="Jobs that belong together.")] = None,
+    priority: Annotated[
+        str | None, typer.Option(help="guaranteed, interactive, normal or opportunistic.")
+    ] = None,
+    weight: Annotated[float | None, typer.Option(help="Share inside a priority; above 0.")] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option(help="Most device memory of this job, as in 2GiB.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help='The device to share; "cpu" so far.')] = None,
+    capacity: Annotated[
+        str | None,
+        typer.Option(help="Device memory for all jobs, if this one starts the coordinator."),
+    ] = None,
+    require: Annotated[
+        bool | None,
+        typer.Option("--require/--no-require", help="Exit 3 instead of running unmanaged."),
+    ] = None,
+) -> None:
+    """Run a training program, unchanged, as a job that shares the device."""
+    options = {
+        "name": name,
+        "group": group,
+        "priority": priority,
+        "weight": weight,
+        "memory_limit_bytes": memory_limit,
+        "device": device,
+        "capacity_bytes": capacity,
+        "require": require,
+    }
+    try:
+        environment = make_environment(options, os.environ)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    check_command(command)
+    sys.stdout.flush()
+    try:
+        os.execvpe(command[0], command, environment)
+    except OSError as error:
+        print(f"gpushare: cannot run {command[0]}: {error.strerror}", file=sys.stderr)
+        raise typer.Exit(ExitCode.ERROR) from error
+
+
+def check_command(command: list[str]) -> None:
+    """Ends with a clear message if a command cannot be run, and warns if it cannot be a job.
+
+    Args:
+        command: The program and its arguments.
+
+    Raises:
+        typer.Exit: With ``COMMAND_NOT_FOUND``.
+    """
+    program = command[0]
+    if shutil.which(program) is None:
+        hint = ""
+        if program.endswith(".py") and Path(program).is_file():
+            hint = f". A script needs its Python: gpushare run -- python {' '.join(command)}"
+        print(f"gpushare: {program}: command not found{hint}", file=sys.stderr)
+        raise typer.Exit(COMMAND_NOT_FOUND)
+    if Path(program).name.startswith("python") and ignores_environment(command[1:]):
+        print(
+            "gpushare: Python's options -E, -I and -S keep gpushare from being started; this "
+            "program runs unmanaged unless it imports gpushare itself",
+            file=sys.stderr,
+        )
+
+
+def ignores_environment(arguments: list[str]) -> bool:
+    """Tells whether Python, called with these arguments, skips PYTHONPATH or sitecustomize."""
+    for argument in arguments:
+        if not argument.startswith("-") or argument in {"-", "-m", "-c"}:
+            return False
+        if re.fullmatch("-[bBdEiIOPqsSuvx]+", argument) and set(argument) & set("EIS"):
+            return True
+    return False

@@ -1,0 +1,28 @@
+"""``gpushare status``: who has the device, who waits for whom, and where the bytes are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gpushare.cli.status_options import LEAST_WATCH_SECONDS
+from gpushare.cli.status_show import show_status
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the subcommand. Its plain forms are answered before typer: see ``main``."""
+    app.command(name="status")(status)
+
+
+def status(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object; with --watch one a line.")
+    ] = False,
+    watch: Annotated[
+        float | None,
+        typer.Option(help="Again every so many seconds, until Ctrl-C.", min=LEAST_WATCH_SECONDS),
+    ] = None,
+) -> None:
+    """Show the device, the jobs that share it, and what each waits for. Exit 3: no coordinator."""
+    show_status(as_json=as_json, watch_seconds=watch)

@@ -1,0 +1,42 @@
+"""The plain forms of ``gpushare status``'s options, read without typer."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+LEAST_WATCH_SECONDS = 0.1
+
+
+class StatusOptions(NamedTuple):
+    """What the user asked for."""
+
+    as_json: bool = False
+    """One JSON object instead of the screen."""
+    watch_seconds: float | None = None
+    """Time between two looks; None for one look."""
+
+
+def parse_plain(arguments: list[str]) -> StatusOptions | None:
+    """Reads ``[--json] [--watch SECONDS]``; None for anything else, which typer is to judge."""
+    options = StatusOptions()
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "--json":
+            options = options._replace(as_json=True)
+        elif word == "--watch" and rest:
+            seconds = _parse_seconds(rest.pop(0))
+            if seconds is None:
+                return None
+            options = options._replace(watch_seconds=seconds)
+        else:
+            return None
+    return options
+
+
+def _parse_seconds(text: str) -> float | None:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if LEAST_WATCH_SECONDS <= seconds < float("inf") else None

@@ -1,0 +1,116 @@
+"""The screen of ``gpushare status``, as plain text: no library to wait for."""
+
+from __future__ import annotations
+
+import pwd
+from typing import Any
+
+from gpushare.cli.units import format_bytes, format_seconds
+
+_HEADS = (
+    "JOB", "USER", "NAME", "STATE", "PRIORITY", "GOT", "IT/S (ALONE)", "RESIDENT", "SPILLED"
+)  # fmt: skip
+_GAP = "  "
+_MOST_NAME = 24
+
+
+def render_report(report: dict[str, Any]) -> str:
+    """Renders a coordinator's report.
+
+    Args:
+        report: As ``gpushare status --json`` prints it.
+    """
+    lines: list[str] = []
+    if report["coordinator"]["is_recovering"]:
+        lines.append("the coordinator has just restarted and waits for its jobs to come back")
+    rows: list[tuple[str, ...]] = [_HEADS]
+    for device in report["devices"]:
+        lines.append(_device_line(device))
+        rows += [_job_row(job) for job in device["jobs"]]
+    rows += [_unmanaged_row(process) for process in report["unmanaged"]]
+    if len(rows) > 1:
+        lines += _align(rows)
+    else:
+        lines.append("no jobs")
+    lines += _waiting_lines(report)
+    if report.get("jobs_left_out"):
+        lines.append(f"and {report['jobs_left_out']} jobs more than fit into one answer")
+    return "\n".join(lines)
+
+
+def _device_line(device: dict[str, Any]) -> str:
+    spilled = sum(job["spilled_bytes"] for job in device["jobs"])
+    parts = [
+        f"{device['device'].upper()} {format_bytes(device['capacity_bytes'])}",
+        f"free {format_bytes(device['free_bytes'])}",
+        f"spilled {format_bytes(spilled)}",
+        f"switches {device['switches']}",
+    ]
+    if device["switches"]:
+        parts.append(f"last {format_seconds(device['last_handover_seconds'])}")
+    return (_GAP + " ").join([*parts, f"policy {device['policy']}"])
+
+
+def _job_row(job: dict[str, Any]) -> tuple[str, ...]:
+    has_run = job["iterations"] > 0
+    rate = f"{job['iterations_per_second']:.1f} ({job['iterations_per_busy_second']:.1f})"
+    return (
+        str(job["job"]),
+        _user(job["uid"]),
+        _shorten(job["name"] or f"pid {job['pid']}"),
+        job["state"],
+        job["priority"],
+        f"{job['share']:.0%}" if has_run else "-",
+        rate if has_run else "-",
+        format_bytes(job["resident_bytes"]),
+        format_bytes(job["spilled_bytes"]),
+    )
+
+
+def _unmanaged_row(process: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        "-",
+        _user(process["uid"]),
+        f"pid {process['pid']}",
+        "unmanaged",
+        "",
+        "",
+        "",
+        format_bytes(process["resident_bytes"]),
+        "-",
+    )
+
+
+def _waiting_lines(report: dict[str, Any]) -> list[str]:
+    jobs = [job for device in report["devices"] for job in device["jobs"]]
+    return [_waiting_line(job["job"], job["explain"]) for job in jobs if job["explain"]]
+
+
+def _waiting_line(number: int, text: str) -> str:
+    is_sentence = text.split(" ", 1)[0] in {"waits", "gives", "is"}
+    return _printable(f"{number} {text}" if is_sentence else f"{number}: {text}")
+
+
+def _align(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _shorten(name: str) -> str:
+    text = _printable(name)
+    return text if len(text) <= _MOST_NAME else text[: _MOST_NAME - 1] + "~"
+
+
+def _printable(text: str) -> str:
+    # Names come from other users' processes: nothing in them may steer the terminal.
+    return "".join(character if character.isprintable() else "?" for character in text)

@@ -1,0 +1,23 @@
+"""Sizes and times as people read them; the same forms as the logs of ``csrc/base/units.h``."""
+
+from __future__ import annotations
+
+GIB = 1 << 30
+_STEPS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+
+
+def format_bytes(size_bytes: int) -> str:
+    """Returns, for example, "1.5 GiB", "20.0 MiB" or "512 B"."""
+    for unit, step in _STEPS:
+        if abs(size_bytes) >= step:
+            return f"{size_bytes / step:.1f} {unit}"
+    return f"{size_bytes} B"
+
+
+def format_seconds(seconds: float) -> str:
+    """Returns, for example, "1.2 s", "35 ms" or "4 us"."""
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    if seconds >= 1e-3:
+        return f"{seconds * 1e3:.0f} ms"
+    return f"{seconds * 1e6:.0f} us"

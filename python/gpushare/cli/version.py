@@ -1,0 +1,34 @@
+"""``gpushare version``: which gpushare, which Python."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from typing import Annotated
+
+import typer
+
+from gpushare.version import __version__
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the subcommand."""
+    app.command(name="version")(show_version)
+
+
+def show_version(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Print the versions of gpushare and Python."""
+    python = platform.python_version()
+    if as_json:
+        report = {
+            "schema_version": 1,
+            "version": __version__,
+            "python": python,
+            "executable": sys.executable,
+        }
+        print(json.dumps(report))
+        return
+    print(f"gpushare {__version__} (Python {python})")

@@ -1,0 +1,203 @@
+"""The settings: TOML files, then the environment; later ones win, and names are the same in both.
+
+Files: ``/etc/gpushare/config.toml``, then ``$XDG_CONFIG_HOME/gpushare/config.toml``
+(``~/.config``); or only the one that GPUSHARE_CONFIG names. The daemon reads the same files.
+Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpushare.errors import ConfigError
+from gpushare.quantities import parse_bytes, parse_seconds
+from gpushare.settings import SETTINGS, Setting
+
+__all__ = [
+    "Config",
+    "daemon_args",
+    "daemon_path",
+    "load",
+    "parse_bytes",
+    "parse_seconds",
+    "socket_paths",
+]
+
+_SYSTEM_FILE = "/etc/gpushare/config.toml"
+_SYSTEM_SOCKET = "/run/gpushare/sock"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """All settings of a process. None, "" or 0 where nobody set one."""
+
+    socket: str = ""
+    """The coordinator's socket, instead of looking for one; "none": use no coordinator."""
+    policy: str = ""
+    """Whom a coordinator that this process starts serves next: fair, rr or fifo."""
+    max_wait_seconds: float | None = None
+    """The ceiling on waiting for a turn."""
+    switch_loss: float | None = None
+    """The part of the time that switching may cost, above 0 and at most 0.5."""
+    memory_wait_seconds: float | None = None
+    """How long an allocation waits for room before it is out of memory."""
+    min_quantum_seconds: float | None = None
+    """The shortest lease."""
+    linger_seconds: float | None = None
+    """How long the coordinator stays after its last job; infinite for ever."""
+    capacity_bytes: int = 0
+    """The device's memory, for all jobs; of an unmanaged process, its own limit. 0: default."""
+    host_budget_bytes: int = 0
+    """The most bytes that may be spilled. 0: the daemon's default."""
+    spill_dir: str | None = None
+    """The folder that spilled memory goes to; "" for RAM."""
+    log_level: str = ""
+    """debug, info, warn, error or off."""
+    name: str = ""
+    """The job's name; "" for its script's."""
+    group: str = ""
+    """Jobs that belong together."""
+    priority: str = "normal"
+    """guaranteed, interactive, normal or opportunistic."""
+    weight: float = 1.0
+    """The share inside a priority."""
+    memory_limit_bytes: int = 0
+    """Most device memory of this job. 0: no limit but the device."""
+    device: str = "cpu"
+    """The device to share."""
+    disable: bool = False
+    """Do nothing at all, for comparisons."""
+    require: bool = False
+    """Whether going on unmanaged is an error."""
+    report: bool = True
+    """Whether to print the two-line report at exit."""
+
+
+def load(env: Mapping[str, str] | None = None) -> Config:
+    """Reads all settings.
+
+    Args:
+        env: The environment; this process's unless given.
+
+    Raises:
+        ConfigError: A value is bad, or a named file cannot be read.
+    """
+    env = os.environ if env is None else env
+    values: dict[str, Any] = {}
+    for path, must_exist in _files(env):
+        values.update(_read_file(path, must_exist=must_exist))
+    for setting in SETTINGS:
+        text = env.get(setting.variable)
+        if text is not None and (text != "" or setting.may_be_empty):
+            values[setting.field] = _parse(setting, text, setting.variable)
+    return Config(**values)
+
+
+def socket_paths(config: Config) -> list[str]:
+    """Returns the sockets to try, in order; a coordinator is started at the last one.
+
+    Empty if the configuration says that no coordinator is to be used.
+    """
+    if config.socket == "none":
+        return []
+    if config.socket:
+        return [config.socket]
+    own = f"{_runtime_folder()}/gpushare/sock" if _runtime_folder() else _fallback_socket()
+    # The system's comes first where an administrator has set one up.
+    return [*([_SYSTEM_SOCKET] if os.path.exists(_SYSTEM_SOCKET) else []), own]  # noqa: PTH110
+
+
+def daemon_path() -> str:
+    """Returns the coordinator's program: the one in this package, else on PATH, else ""."""
+    own = os.path.join(os.path.dirname(__file__), "bin", "gpushared")  # noqa: PTH118, PTH120
+    return own if os.access(own, os.X_OK) else shutil.which("gpushared") or ""
+
+
+def daemon_args(config: Config) -> list[str]:
+    """Returns the options with which this process would start a coordinator: those that are set."""
+    arguments: list[str] = []
+    for setting in SETTINGS:
+        value = getattr(config, setting.field)
+        if setting.option and value != Config.__dataclass_fields__[setting.field].default:
+            arguments += [setting.option, setting.spell(value)]
+    return arguments
+
+
+def _files(env: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
+    if env.get("GPUSHARE_CONFIG"):
+        yield env["GPUSHARE_CONFIG"], True
+        return
+    yield _SYSTEM_FILE, False
+    folder = env.get("XDG_CONFIG_HOME") or (f"{env['HOME']}/.config" if env.get("HOME") else "")
+    if folder:
+        yield f"{folder}/gpushare/config.toml", False
+
+
+def _read_file(path: str, *, must_exist: bool) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
+            content = file.read()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if not must_exist:
+            return {}
+        raise ConfigError(f"GPUSHARE_CONFIG: cannot read {path}: {error.strerror}") from error
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    table = _parse_toml(content, path)
+    values = {}
+    for setting in SETTINGS:
+        value = _look_up(table, setting.key)
+        if value is not None:
+            values[setting.field] = _parse(setting, value, f"{path}: {setting.key}")
+    return values
+
+
+def _parse_toml(content: bytes, path: str) -> dict[str, Any]:
+    import sys
+
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        return tomllib.loads(content.decode())
+    except ValueError as error:  # both kinds: not TOML, not UTF-8
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def _look_up(table: dict[str, Any], key: str) -> Any:
+    found: Any = table
+    for part in key.split("."):
+        if not isinstance(found, dict):
+            return None
+        found = found.get(part)
+    return found
+
+
+def _parse(setting: Setting, value: Any, where: str) -> Any:
+    try:
+        return setting.parse(value)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"{where}: bad value {value!r}; allowed: {setting.allowed}") from error
+
+
+def _runtime_folder() -> str:
+    """$XDG_RUNTIME_DIR, if it is a folder of this user's; cron, Slurm and containers have none."""
+    folder = os.environ.get("XDG_RUNTIME_DIR", "")
+    if not folder.startswith("/"):
+        return ""
+    try:
+        status = os.lstat(folder)
+    except OSError:
+        return ""
+    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return folder.rstrip("/") if is_own else ""
+
+
+def _fallback_socket() -> str:
+    return f"/tmp/gpushare-{os.geteuid()}/sock"

@@ -1,0 +1,168 @@
+"""Talks to a coordinator from the command line: pure Python, no torch, no compiled module.
+
+One request and one answer over a SEQPACKET socket, in the JSON of ``csrc/wire/codec.h``. Jobs do
+not use this: their connection lives in the compiled module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import grp
+import json
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from gpushare.errors import CoordinatorUnreachable, GpushareError
+
+PROTOCOL_VERSION = 1
+MAX_MESSAGE_BYTES = 65536
+"""The coordinator's bound on what it reads; its reports are held to the same one."""
+
+
+class RefusedError(GpushareError):
+    """The coordinator answered that it will not do this."""
+
+
+class CoordinatorClient:
+    """Asks the first coordinator that answers on one of the given sockets."""
+
+    def __init__(self, socket_paths: Sequence[str], timeout_seconds: float = 5.0) -> None:
+        """Remembers where to look; connects at each request.
+
+        Args:
+            socket_paths: Sockets in the order of preference.
+            timeout_seconds: The longest wait for an answer.
+        """
+        self._socket_paths = list(socket_paths)
+        self._timeout_seconds = timeout_seconds
+
+    def status(self) -> dict[str, Any]:
+        """Returns the coordinator's report, as ``gpushare status --json`` prints it."""
+        return self._request({"type": "status_request"})
+
+    def stop(self, *, force: bool) -> dict[str, Any]:
+        """Asks the coordinator to end.
+
+        Args:
+            force: End although jobs are connected; they go on and start another one.
+
+        Returns:
+            Its last report.
+
+        Raises:
+            RefusedError: Jobs are connected and ``force`` is false.
+        """
+        return self._request({"type": "stop", "force": force})
+
+    def connect(self) -> tuple[socket.socket, str]:
+        """Connects to the first socket that answers.
+
+        Returns:
+            The connection and the path it was made through.
+
+        Raises:
+            CoordinatorUnreachable: None answers; the text says what was tried.
+        """
+        tried = []
+        for path in self._socket_paths:
+            try:
+                return self._connect_to(path), path
+            except OSError as error:
+                tried.append(describe_connect_error(path, error))
+        raise CoordinatorUnreachable(
+            "no coordinator answers. Tried: "
+            + "; ".join(tried or ["nothing, no socket is configured"])
+            + ". The first job starts one, or: gpushare coordinator start"
+        )
+
+    def _connect_to(self, path: str) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            connection.settimeout(self._timeout_seconds)
+            connection.connect(path)
+        except OSError:
+            connection.close()
+            raise
+        return connection
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[tuple[socket.socket, str]]:
+        connection, path = self.connect()
+        with connection:
+            yield connection, path
+
+    def _request(self, message: dict[str, Any]) -> dict[str, Any]:
+        with self._connection() as (connection, path):
+            try:
+                connection.send(encode_message(message))
+                # One byte more than allowed, so that a longer answer is seen as such.
+                answer = connection.recv(MAX_MESSAGE_BYTES + 1)
+            except TimeoutError as error:
+                raise CoordinatorUnreachable(
+                    f"the coordinator at {path} took the question and did not answer within "
+                    f"{self._timeout_seconds:g} s. Is it stopped (SIGSTOP)? "
+                    "See: gpushare coordinator log"
+                ) from error
+            except OSError as error:
+                raise CoordinatorUnreachable(
+                    f"the coordinator at {path} hung up: {error.strerror}"
+                ) from error
+        return _read_report(answer, path)
+
+
+def encode_message(message: dict[str, Any]) -> bytes:
+    """Returns a message as it goes over the socket."""
+    return json.dumps({"v": PROTOCOL_VERSION, **message}, separators=(",", ":")).encode()
+
+
+def describe_connect_error(path: str, error: OSError) -> str:
+    """Says in a few words why nobody answers at a path, and what to do where that is known."""
+    if error.errno == errno.ENOENT:
+        return f"{path} (absent)"
+    if error.errno == errno.ECONNREFUSED:
+        return f"{path} (nobody listens)"
+    if error.errno == errno.EACCES:
+        return f"cannot open {path}: permission denied{_group_hint(path)}"
+    if isinstance(error, TimeoutError) or error.errno == errno.EAGAIN:
+        return f"{path} (did not accept in time)"
+    return f"{path} ({error.strerror or error})"
+
+
+def _group_hint(path: str) -> str:
+    for candidate in (path, os.path.dirname(path)):  # noqa: PTH120 - pathlib costs start-up time
+        try:
+            gid = os.stat(candidate).st_gid  # noqa: PTH116
+            name = grp.getgrgid(gid).gr_name
+        except (OSError, KeyError):
+            continue
+        if gid not in {os.getegid(), *os.getgroups()}:
+            return f"; it belongs to group {name}, you are not in it"
+        return f"; it belongs to group {name}"
+    return ""
+
+
+def _read_report(answer: bytes, path: str) -> dict[str, Any]:
+    if not answer:
+        raise CoordinatorUnreachable(f"the coordinator at {path} hung up without an answer")
+    if len(answer) > MAX_MESSAGE_BYTES:
+        raise CoordinatorUnreachable(
+            f"the coordinator at {path} sent more than {MAX_MESSAGE_BYTES} bytes in one message"
+        )
+    try:
+        message = json.loads(answer)
+        kind = message["type"]
+        if kind == "refused":
+            raise RefusedError(str(message["reason"]))
+        if kind != "status_report":
+            raise CoordinatorUnreachable(f"{path} answered {kind!r} instead of a status report")
+        report = json.loads(message["report"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CoordinatorUnreachable(
+            f"what listens at {path} is no coordinator of protocol {PROTOCOL_VERSION}: {error!r}"
+        ) from error
+    if not isinstance(report, dict):
+        raise CoordinatorUnreachable(f"the coordinator at {path} sent a report that is no object")
+    return report

@@ -1,0 +1,42 @@
+"""What the kernel says about a process's memory: no claim of ours takes part in it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+PAGE_BYTES = 4096
+_MAPPING = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) .*\n(?:.*\n)*?Rss: *([0-9]+) kB", re.MULTILINE)
+
+
+def resident_bytes(pid: int) -> int:
+    """Returns the resident memory of a process, 0 once it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
+    except (OSError, IndexError):
+        return 0
+
+
+def resident_bytes_in(pid: int, first: int, size_bytes: int) -> int:
+    """Returns how much of an address range of a process is resident, 0 once it is gone.
+
+    Args:
+        pid: The process.
+        first: The range's first address.
+        size_bytes: The range's length.
+    """
+    try:
+        smaps = Path(f"/proc/{pid}/smaps").read_bytes()
+    except OSError:
+        return 0
+    return sum_resident(smaps, first, size_bytes)
+
+
+def sum_resident(smaps: bytes, first: int, size_bytes: int) -> int:
+    """Adds up the resident bytes of the mappings in a range, from the text of ``smaps``."""
+    end = first + size_bytes
+    return sum(
+        int(resident) * 1024
+        for start, _, resident in _MAPPING.findall(smaps)
+        if first <= int(start, 16) < end
+    )

@@ -1,0 +1,70 @@
+"""Entering and leaving iterations: the compiled gate, and what a long wait says.
+
+The usual case is one call into C++ and back. Only a wait of more than five seconds comes to Python
+again, to say who holds the device.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from types import ModuleType
+
+FIRST_LINE_AFTER_SECONDS = 5.0
+NEXT_LINE_AFTER_SECONDS = 60.0
+_EXPLAIN_TIMEOUT_SECONDS = 1.0
+
+
+class Gate:
+    """The gate of this process's job."""
+
+    __slots__ = ("_begin_iteration", "_native", "_spill_and_restore", "leave")
+
+    leave: Callable[[str, bool], None]
+    """A boundary: what kind, and whether an optimizer stepped."""
+
+    def __init__(self, native: ModuleType, *, force_spill: bool = False) -> None:
+        """Does nothing yet.
+
+        Args:
+            native: The compiled module.
+            force_spill: Move all memory out and back at each boundary (``gpushare verify``).
+        """
+        self._native = native
+        self._begin_iteration: Callable[[float], bool] = native.begin_iteration
+        self._spill_and_restore: Callable[[], None] = native.spill_and_restore
+        self.leave = self._leave_and_spill if force_spill else native.end_iteration
+
+    def enter(self) -> None:
+        """Waits for a lease, if there is none.
+
+        Raises:
+            torch.OutOfMemoryError: The job's memory does not fit on the device any more.
+            GpushareError: Another thread of this process is in the gate.
+        """
+        if not self._begin_iteration(FIRST_LINE_AFTER_SECONDS):
+            self._wait_on()
+
+    def close(self) -> None:
+        """Gives the lease back: an exception ended the iteration."""
+        self._native.close_lease("exception")
+
+    def _leave_and_spill(self, kind: str, is_optimizer_step: bool) -> None:
+        self._native.end_iteration(kind, is_optimizer_step)
+        self._spill_and_restore()
+
+    def _wait_on(self) -> None:
+        started = time.monotonic() - FIRST_LINE_AFTER_SECONDS
+        while True:
+            try:
+                who = self._native.explain(_EXPLAIN_TIMEOUT_SECONDS)
+                waited = time.monotonic() - started
+                sys.stderr.write(f"gpushare: waiting for {waited:.0f} s: {who}\n")
+                sys.stderr.flush()
+                is_entered = self._begin_iteration(NEXT_LINE_AFTER_SECONDS)
+            except BaseException:
+                self._native.give_up()
+                raise
+            if is_entered:
+                return

@@ -1,0 +1,236 @@
+"""Automatic boundaries: wires torch's hooks to the state machine of ``boundaries.py``.
+
+The hooks are plain functions of this module that ask for the registered module, and not bound
+methods: so a copy or a pickle of a hooked model carries no state of ours, and its hooks do nothing.
+torch is imported when a job is watched, never before.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gpushare import dynamo
+from gpushare.boundaries import BEGIN, END
+
+if TYPE_CHECKING:
+    import torch
+
+    from gpushare.boundaries import Boundaries
+    from gpushare.gate import Gate
+
+_OUTSIDE_BACKWARD = -1
+"""What torch calls the graph task where no backward runs."""
+
+_watcher: Watcher | None = None
+_root: int = 0
+"""id() of the registered module, while it lives."""
+
+
+class _Handle(Protocol):
+    def remove(self) -> None: ...
+
+
+class Watcher:
+    """The hooks of one job; one at a time in a process."""
+
+    def __init__(self, boundaries: Boundaries, gate: Gate) -> None:
+        """Watches nothing yet.
+
+        Args:
+            boundaries: Decides.
+            gate: Is entered and left.
+        """
+        import torch
+
+        self.boundaries = boundaries
+        self._gate = gate
+        self._handles: list[_Handle] = []
+        self._model: weakref.ref[torch.nn.Module] | None = None
+        self._graph_task: Callable[[], int] = torch._C._current_graph_task_id
+        self._is_grad_enabled: Callable[[], bool] = torch.is_grad_enabled
+        self._restore_scaler: Callable[[], None] | None = None
+        self._excepthook: Callable[..., Any] | None = None
+
+    def attach(
+        self, model: torch.nn.Module | None, optimizers: Sequence[torch.optim.Optimizer]
+    ) -> None:
+        """Hooks the model, the optimizers (all of the process if none is named) and GradScaler."""
+        global _watcher
+        dynamo.hide((_forward_began, _forward_ended, _step_began, _step_ended))
+        _watcher = self
+        if model is not None:
+            self.attach_model(model)
+        self._handles += _hook_optimizers(optimizers)
+        self._restore_scaler = _wrap_scaler()
+        self._excepthook = sys.excepthook
+        sys.excepthook = _close_and_report
+
+    def attach_model(self, model: torch.nn.Module) -> None:
+        """Takes this module's forwards as the job's."""
+        global _root
+        _root = id(model)
+        self._model = weakref.ref(model, _forget_root)
+        self._handles += [
+            model.register_forward_pre_hook(_forward_began, prepend=True),
+            model.register_forward_hook(_forward_ended, always_call=True),
+        ]
+
+    def detach(self) -> None:
+        """Removes every hook."""
+        global _watcher, _root
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        if self._restore_scaler is not None:
+            self._restore_scaler()
+            self._restore_scaler = None
+        if sys.excepthook is _close_and_report and self._excepthook is not None:
+            sys.excepthook = self._excepthook
+        if _watcher is self:
+            _watcher = None
+            _root = 0
+
+    def carry_out(self, action: int) -> None:
+        """Does what the state machine said."""
+        if action & END:
+            self._gate.leave(self.boundaries.kind, self.boundaries.is_optimizer_step)
+        if action & BEGIN:
+            try:
+                self._gate.enter()
+            except BaseException:
+                self.boundaries.failed()
+                raise
+
+    def fail(self) -> None:
+        """An exception left the iteration."""
+        self.boundaries.failed()
+        self._gate.close()
+
+    def is_in_backward(self) -> bool:
+        """Whether this thread is inside autograd's engine."""
+        return self._graph_task() != _OUTSIDE_BACKWARD
+
+    def forward_began(self, module: torch.nn.Module) -> None:
+        """The registered module is called."""
+        if self.boundaries.depth and not _is_nested(module):
+            self.boundaries.forget_forwards()
+        action = self.boundaries.forward_began(self._graph_task() != _OUTSIDE_BACKWARD)
+        if action:
+            self.carry_out(action)
+
+    def forward_ended(self, module: torch.nn.Module, result: Any) -> None:
+        """The registered module has returned, or raised."""
+        if self._graph_task() != _OUTSIDE_BACKWARD:
+            return  # recomputation, which ends with an exception when it has what it needs
+        if result is None and sys.exc_info()[0] is not None:
+            self.fail()
+            return
+        is_evaluation = not self._is_grad_enabled() or (
+            not module.training and not _may_be_differentiated(result)
+        )
+        action = self.boundaries.forward_ended(is_evaluation, is_in_backward=False)
+        if action:
+            self.carry_out(action)
+
+
+def _forward_began(module: torch.nn.Module, _args: Any) -> None:
+    if id(module) == _root and _watcher is not None:
+        _watcher.forward_began(module)
+
+
+def _forward_ended(module: torch.nn.Module, _args: Any, result: Any) -> None:
+    if id(module) == _root and _watcher is not None:
+        _watcher.forward_ended(module, result)
+
+
+def _step_began(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+    if _watcher is not None:
+        _watcher.boundaries.step_began(id(optimizer), _watcher.is_in_backward())
+
+
+def _step_ended(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+    if _watcher is not None:
+        action = _watcher.boundaries.step_ended(id(optimizer), _watcher.is_in_backward())
+        if action:
+            _watcher.carry_out(action)
+
+
+def _close_and_report(*error: Any) -> None:
+    """As ``sys.excepthook``: the traceback may be long in coming, others need not wait for it."""
+    watcher = _watcher
+    report = sys.__excepthook__
+    if watcher is not None:
+        report = watcher._excepthook or report
+        watcher.fail()
+    report(*error)
+
+
+def _forget_root(reference: weakref.ref[torch.nn.Module]) -> None:
+    global _root
+    if _watcher is not None and _watcher._model is reference:
+        _root = 0
+
+
+def _hook_optimizers(optimizers: Sequence[torch.optim.Optimizer]) -> list[_Handle]:
+    from torch.optim import optimizer as torch_optimizer
+
+    if not optimizers:
+        return [
+            torch_optimizer.register_optimizer_step_pre_hook(_step_began),
+            torch_optimizer.register_optimizer_step_post_hook(_step_ended),
+        ]
+    handles: list[_Handle] = []
+    for optimizer in optimizers:
+        handles.append(optimizer.register_step_pre_hook(_step_began))
+        handles.append(optimizer.register_step_post_hook(_step_ended))
+    return handles
+
+
+def _wrap_scaler() -> Callable[[], None]:
+    """Has GradScaler.update tell us; returns what undoes it."""
+    from torch.amp.grad_scaler import GradScaler
+
+    update = GradScaler.update
+
+    def update_and_tell(scaler: GradScaler, *args: Any, **kwargs: Any) -> None:
+        update(scaler, *args, **kwargs)
+        if _watcher is not None:
+            action = _watcher.boundaries.scaler_updated(_watcher.is_in_backward())
+            if action:
+                _watcher.carry_out(action)
+
+    update_and_tell.__doc__ = update.__doc__
+    GradScaler.update = update_and_tell  # type: ignore[method-assign, assignment]
+
+    def restore() -> None:
+        # Somebody may have wrapped it after us; then ours stays below, and does nothing.
+        if GradScaler.update is update_and_tell:
+            GradScaler.update = update  # type: ignore[method-assign]
+
+    return restore
+
+
+def _may_be_differentiated(result: Any) -> bool:
+    """Whether a backward may follow: some tensor near the top of the result asks for gradients."""
+    if getattr(result, "requires_grad", False):
+        return True
+    if isinstance(result, dict):
+        result = result.values()
+    elif not isinstance(result, tuple | list):
+        return False
+    return any(getattr(part, "requires_grad", False) for part in result)
+
+
+def _is_nested(module: torch.nn.Module) -> bool:
+    """Whether this call of ``module`` is inside another one of it."""
+    num_calls = 0
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_name == "_call_impl" and frame.f_locals.get("self") is module:
+            num_calls += 1
+        frame = frame.f_back
+    return num_calls > 1

@@ -1,0 +1,266 @@
+"""The job: this process as the coordinator knows it, and the calls that a training script makes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from gpushare import _native, arguments
+from gpushare.boundaries import Boundaries
+from gpushare.config import socket_paths
+from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
+from gpushare.gate import Gate
+from gpushare.hooks import Watcher
+from gpushare.stats import JobStats, job_stats
+
+if TYPE_CHECKING:
+    import torch
+
+_current: Job | None = None
+_LEVELS_THAT_WARN = ("", "debug", "info", "warn")
+
+
+class Job:
+    """One registration of this process. Made by ``register``."""
+
+    def __init__(self, name: str, number: int, watcher: Watcher | None) -> None:
+        """Use ``register``."""
+        self._name = name
+        self._number = number
+        self._watcher = watcher
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        state = "closed" if self._is_closed else "managed" if self.is_managed else "unmanaged"
+        return f"<gpushare.Job {self._number} {self._name!r} {state}>"
+
+    @property
+    def name(self) -> str:
+        """The name that status shows."""
+        return self._name
+
+    @property
+    def number(self) -> int:
+        """The job's number at its coordinator; 0 if unmanaged."""
+        return self._number
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether a coordinator gives this job its turns."""
+        return self._number != 0
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether ``close`` was called, or a later ``register`` took this job's place."""
+        return self._is_closed
+
+    def iteration(self) -> Iteration:
+        """Returns ``with job.iteration():``, one iteration; waits for a lease where it begins.
+
+        From its first use on only these blocks are iterations, and no hook makes a boundary. It
+        also promises that the device is not used outside them.
+
+        Raises:
+            GpushareError: The job is closed.
+        """
+        self._check_open()
+        return Iteration(self._watcher)
+
+    def step(self) -> None:
+        """Says that here is a boundary. Call it once a batch, where automatic ones do not fit.
+
+        Raises:
+            GpushareError: The job is closed.
+        """
+        self._check_open()
+        if self._watcher is not None:
+            self._watcher.carry_out(self._watcher.boundaries.stepped())
+
+    def stats(self) -> JobStats:
+        """Returns what the job has done and holds.
+
+        Raises:
+            GpushareError: gpushare is not installed in this process.
+        """
+        return job_stats()
+
+    @property
+    def active_seconds(self) -> float:
+        """Seconds that this job had a lease: what to hold a time budget against."""
+        return job_stats().held_seconds if self.is_managed else 0.0
+
+    def close(self) -> None:
+        """Gives the lease back and asks for no more; removes all hooks. Later calls do nothing."""
+        global _current
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if _current is self:
+            _current = None
+        if self._watcher is not None:
+            self._watcher.detach()
+            self._watcher = None
+        if self.is_managed and not _native.is_forked_child():
+            from gpushare import report
+
+            report.note_end(self)
+            _native.load().unregister_job()
+
+    def watch(self, model: torch.nn.Module) -> None:
+        """Takes this module's forwards as the job's, instead of the registered one's."""
+        if self._watcher is not None:
+            self._watcher.attach_model(model)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise GpushareError(
+                f"job {self._name!r} is closed; gpushare.register() makes a new one"
+            )
+
+
+class Iteration:
+    """One explicit iteration: a context manager."""
+
+    def __init__(self, watcher: Watcher | None) -> None:
+        """Use ``Job.iteration``."""
+        self._watcher = watcher
+
+    def __enter__(self) -> None:
+        if self._watcher is not None:
+            self._watcher.carry_out(self._watcher.boundaries.iteration_entered())
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._watcher is None:
+            return
+        if error_type is None:
+            self._watcher.carry_out(self._watcher.boundaries.iteration_left())
+        else:
+            self._watcher.fail()
+
+
+def register(
+    model: torch.nn.Module | None = None,
+    optimizer: torch.optim.Optimizer | Iterable[torch.optim.Optimizer] | None = None,
+    *,
+    name: str | None = None,
+    group: str | None = None,
+    priority: str | None = None,
+    weight: float | None = None,
+    memory_limit: str | int | None = None,
+    iterations: int | None = None,
+    device: str | None = None,
+) -> Job:
+    """Makes this process a job: it takes turns on the device with others, from now on.
+
+    A process has one job; a second call closes the first. Where no coordinator can be reached the
+    job goes on unmanaged, says so once, and its methods do nothing.
+
+    Args:
+        model: Its forward begins an iteration. None: only ``step`` and ``iteration`` do.
+        optimizer: Its step ends an iteration; several are allowed. None: any torch optimizer's.
+        name: Shown by status; the script's name unless given.
+        group: Jobs that belong together.
+        priority: guaranteed, interactive, normal or opportunistic.
+        weight: The share inside a priority, above 0.
+        memory_limit: Most device memory of this job, in bytes or as text such as "2GiB".
+        iterations: How many iterations there will be, where that is known.
+        device: The device to share: cpu.
+
+    Raises:
+        ValueError: An argument is not what it may be.
+        CoordinatorUnreachable: No coordinator, and GPUSHARE_REQUIRE=1.
+        GpushareError: gpushare cannot be installed, and GPUSHARE_REQUIRE=1.
+    """
+    global _current
+    config = _native.settings()
+    checked_model = arguments.check_model(model)
+    optimizers = arguments.check_optimizers(optimizer)
+    options = arguments.job_options(
+        config,
+        name=name,
+        group=group,
+        priority=priority,
+        weight=weight,
+        memory_limit=memory_limit,
+        iterations=iterations,
+        device=device,
+    )
+    options["name"] = options["name"] or default_name()
+    if _current is not None:
+        _current.close()
+    number = 0 if config.disable else _register(options)
+    watcher = None
+    force_spill = os.environ.get("GPUSHARE_FORCE_SPILL") == "1"
+    if number or (force_spill and _native.is_installed()):
+        native = _native.load()
+        boundaries = Boundaries(has_optimizer=bool(optimizers), live_bytes=native.live_bytes)
+        watcher = Watcher(boundaries, Gate(native, force_spill=force_spill))
+        watcher.attach(checked_model, optimizers)
+    _current = Job(options["name"], number, watcher)
+    if number:
+        from gpushare import report
+
+        report.arm(_current)
+    return _current
+
+
+def current() -> Job | None:
+    """Returns this process's job; None before ``register`` and after ``close``."""
+    return _current
+
+
+def default_name() -> str:
+    """Returns the script's name without its ending: "train" of ``python train.py``."""
+    script = Path(sys.argv[0] if sys.argv else "")
+    # `python -m package` runs package/__main__.py; an interactive Python has no script.
+    stem = script.parent.name if script.stem == "__main__" else script.stem
+    return stem if stem not in ("", "-c", "-m", "-") and stem.isprintable() else "python"
+
+
+def _register(options: dict[str, Any]) -> int:
+    """Returns the job's number, or 0 after saying why there is none."""
+    config = _native.settings()
+    try:
+        _native.install()
+        if not socket_paths(config):
+            raise CoordinatorUnreachable("GPUSHARE_SOCKET=none: no coordinator is to be used")
+        number: int = _native.load().register_job(**options)
+    except GpushareError as error:
+        if config.require:
+            raise
+        _say_unmanaged(error)
+        return 0
+    return number
+
+
+def _say_unmanaged(error: GpushareError) -> None:
+    """Says once why there is no coordinator, where nobody else did and nobody asked for that."""
+    config = _native.settings()
+    what_now = "Training goes on unmanaged. GPUSHARE_REQUIRE=1 makes this fatal"
+    # The compiled module has said the reason when it looked for a coordinator, if it may.
+    is_said = isinstance(error, CoordinatorUnreachable) and config.log_level in _LEVELS_THAT_WARN
+    if socket_paths(config):
+        say_once(what_now if is_said else f"{error}. {what_now}")
+
+
+def _forget_in_child() -> None:
+    """A forked child is no job: it must neither wait in the gate nor speak for its parent."""
+    global _current
+    job, _current = _current, None
+    if job is not None:
+        job._is_closed = True
+        if job._watcher is not None:
+            job._watcher.detach()
+            job._watcher = None
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

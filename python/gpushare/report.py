@@ -1,0 +1,79 @@
+"""The two lines that a job says at its end: where its time went, and what was moved."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from gpushare import _native
+from gpushare.stats import JobStats, job_stats
+
+if TYPE_CHECKING:
+    from gpushare.job import Job
+
+_started: dict[str, float] = {}
+"""Name of the open job and when it was registered; at most one."""
+_is_armed = False
+
+
+def arm(job: Job) -> None:
+    """Has the job's end reported, by ``close`` or at exit."""
+    global _is_armed
+    _started.clear()
+    _started[job.name] = time.monotonic()
+    if not _is_armed:
+        _is_armed = True
+        atexit.register(_close_at_exit, os.getpid())
+
+
+def note_end(job: Job) -> None:
+    """Prints the report, unless the settings say not to; once for each job."""
+    started = _started.pop(job.name, None)
+    if started is None or not _native.settings().report:
+        return
+    text = render(job.name, job_stats(), time.monotonic() - started)
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def render(name: str, stats: JobStats, seconds: float) -> str:
+    """Returns the report.
+
+    Args:
+        name: The job's.
+        stats: Its figures at the end.
+        seconds: How long it was registered.
+    """
+    from gpushare.cli.units import format_bytes
+
+    moving = stats.moving_seconds
+    share = 100 * moving / seconds if seconds > 0 else 0.0
+    peak = max(stats.peak_backed_bytes, stats.live_bytes)
+    return (
+        f"gpushare: {name}: {format_time(seconds)}: running {format_time(stats.busy_seconds)}, "
+        f"waiting {format_time(stats.waited_seconds)}, "
+        f"switching {format_time(moving)} ({share:.1f} %); "
+        f"{stats.iterations} iterations, leases: {stats.leases}\n"
+        f"gpushare: moved {format_bytes(stats.spilled_total_bytes)} out and "
+        f"{format_bytes(stats.restored_total_bytes)} back, dropped "
+        f"{format_bytes(stats.dropped_total_bytes)}; peak {format_bytes(peak)}, "
+        f"{format_bytes(stats.live_bytes)} live at the end\n"
+    )
+
+
+def format_time(seconds: float) -> str:
+    """Returns, for example, "72 min", "48 s" or "0.8 s"."""
+    if seconds >= 600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+
+
+def _close_at_exit(owner: int) -> None:
+    from gpushare.job import current
+
+    job = current()
+    if job is not None and os.getpid() == owner:
+        job.close()

@@ -1,0 +1,192 @@
+"""The table of settings: one row each, so that files, environment and options share their names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from gpushare.quantities import parse_bytes, parse_number, parse_seconds
+
+POLICIES = ("fair", "rr", "fifo")
+PRIORITIES = ("guaranteed", "interactive", "normal", "opportunistic")
+DEVICES = ("cpu",)
+LOG_LEVELS = ("debug", "info", "warn", "error", "off")
+MAX_NAME_BYTES = 128
+"""Names go into messages, which are bounded (``csrc/wire/messages.h``)."""
+MAX_SOCKET_PATH_BYTES = 100
+
+
+class Setting(NamedTuple):
+    """One setting and the names it has."""
+
+    field: str
+    """The attribute of ``Config``."""
+    key: str
+    """In a file: table and key."""
+    variable: str
+    """In the environment."""
+    parse: Callable[[Any], Any]
+    """Text or TOML value to the value; raises ValueError or TypeError."""
+    allowed: str
+    """What it may be, for error texts."""
+    option: str = ""
+    """The daemon's option, where it has one."""
+    spell: Callable[[Any], str] = str
+    """The value as the daemon's option takes it."""
+    may_be_empty: bool = False
+    """Whether "" is a value; otherwise an empty variable counts as unset."""
+
+
+def parse_choice(*choices: str) -> Callable[[Any], str]:
+    """Returns a parser that takes exactly these words."""
+
+    def parse(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(value)
+        return str(value)
+
+    return parse
+
+
+def parse_name(value: Any) -> str:
+    """Returns a job's or group's name.
+
+    Raises:
+        ValueError: It is no printable text, or too long.
+    """
+    if not isinstance(value, str) or not value.isprintable():
+        raise ValueError(value)
+    if len(value.encode()) > MAX_NAME_BYTES:
+        raise ValueError(value)
+    return value
+
+
+def parse_weight(value: Any) -> float:
+    """Returns a weight.
+
+    Raises:
+        ValueError: It is not a finite number above 0.
+    """
+    number = _number(value)
+    if number <= 0:
+        raise ValueError(value)
+    return number
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool):
+        raise TypeError(value)
+    return parse_number(value)
+
+
+def _bytes(least: int) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        if isinstance(value, bool | float):
+            raise TypeError(value)
+        size = parse_bytes(value)
+        if size < least:
+            raise ValueError(value)
+        return size
+
+    return parse
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool):
+        raise TypeError(value)
+    return parse_seconds(value)
+
+
+def _positive_seconds(value: Any) -> float:
+    seconds = _seconds(value)
+    if seconds <= 0:
+        raise ValueError(value)
+    return seconds
+
+
+def _linger(value: Any) -> float:
+    return math.inf if value == "never" else _seconds(value)
+
+
+def _loss(value: Any) -> float:
+    loss = _number(value)
+    if not 0 < loss <= 0.5:
+        raise ValueError(value)
+    return loss
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if value not in ("0", "1"):
+        raise ValueError(value)
+    return bool(value == "1")
+
+
+def _socket(value: Any) -> str:
+    if value == "none":
+        return "none"
+    is_path = isinstance(value, str) and value.startswith("/") and value[-1] != "/"
+    if not is_path or len(value.encode()) > MAX_SOCKET_PATH_BYTES:
+        raise ValueError(value)
+    return str(value)
+
+
+def _folder(value: Any) -> str:
+    if not isinstance(value, str) or (value and not value.startswith("/")):
+        raise ValueError(value)
+    return value
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.9g}"
+
+
+def _s(seconds: float) -> str:
+    return "never" if math.isinf(seconds) else f"{seconds:.9g}"
+
+
+_LEAST_DEVICE_BYTES = 2 << 20
+_TIME = 'a time like "10", "250ms" or "2 min"'
+_SIZE = 'a size of at least 2 MiB like "2GiB"'
+_FLAG = "0 or 1"
+_NAME = f"printable text of at most {MAX_NAME_BYTES} bytes"
+
+# fmt: off
+SETTINGS: tuple[Setting, ...] = (
+    Setting("socket", "coordinator.socket", "GPUSHARE_SOCKET", _socket,
+            'an absolute path of at most 100 bytes, or "none"'),
+    Setting("policy", "coordinator.policy", "GPUSHARE_POLICY", parse_choice(*POLICIES),
+            ", ".join(POLICIES), "--policy"),
+    Setting("max_wait_seconds", "coordinator.max_wait", "GPUSHARE_MAX_WAIT", _positive_seconds,
+            f"{_TIME}, above 0", "--max-wait-ms", _ms),
+    Setting("switch_loss", "coordinator.switch_loss", "GPUSHARE_SWITCH_LOSS", _loss,
+            "a number above 0 and at most 0.5", "--switch-loss"),
+    Setting("memory_wait_seconds", "coordinator.memory_wait", "GPUSHARE_MEMORY_WAIT", _seconds,
+            _TIME, "--memory-wait-s", _s),
+    Setting("min_quantum_seconds", "coordinator.min_quantum", "GPUSHARE_MIN_QUANTUM", _seconds,
+            _TIME, "--min-quantum-ms", _ms),
+    Setting("linger_seconds", "coordinator.linger", "GPUSHARE_LINGER", _linger,
+            f'{_TIME}, or "never"', "--linger-s", _s),
+    Setting("capacity_bytes", "device.cpu.capacity", "GPUSHARE_CAPACITY",
+            _bytes(_LEAST_DEVICE_BYTES), _SIZE, "--capacity"),
+    Setting("host_budget_bytes", "host.budget", "GPUSHARE_HOST_BUDGET",
+            _bytes(_LEAST_DEVICE_BYTES), _SIZE, "--host-budget"),
+    Setting("spill_dir", "host.spill_dir", "GPUSHARE_SPILL_DIR", _folder,
+            "an absolute path, or empty for RAM", "--spill-dir", may_be_empty=True),
+    Setting("log_level", "log.level", "GPUSHARE_LOG", parse_choice(*LOG_LEVELS),
+            ", ".join(LOG_LEVELS), "--log-level"),
+    Setting("name", "job.name", "GPUSHARE_NAME", parse_name, _NAME),
+    Setting("group", "job.group", "GPUSHARE_GROUP", parse_name, _NAME),
+    Setting("priority", "job.priority", "GPUSHARE_PRIORITY", parse_choice(*PRIORITIES),
+            ", ".join(PRIORITIES)),
+    Setting("weight", "job.weight", "GPUSHARE_WEIGHT", parse_weight, "a finite number above 0"),
+    Setting("memory_limit_bytes", "job.memory_limit", "GPUSHARE_MEMORY_LIMIT", _bytes(0),
+            'a size like "2GiB", or 0 for none'),
+    Setting("device", "job.device", "GPUSHARE_DEVICE", parse_choice(*DEVICES), ", ".join(DEVICES)),
+    Setting("disable", "job.disable", "GPUSHARE_DISABLE", _flag, _FLAG),
+    Setting("require", "job.require", "GPUSHARE_REQUIRE", _flag, _FLAG),
+    Setting("report", "job.report", "GPUSHARE_REPORT", _flag, _FLAG),
+)
+# fmt: on

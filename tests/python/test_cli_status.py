@@ -1,0 +1,148 @@
+"""``gpushare status``: the screen, the options, the exit codes, and how fast it is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpushare.cli.status_options import StatusOptions, parse_plain
+from gpushare.cli.status_screen import render_report
+from tests.python.conftest import clean_environment
+from tests.python.fake_coordinator import FakeCoordinator, make_job, make_report
+
+SCREEN = """\
+CPU 2.0 GiB   free 512.0 MiB   spilled 300.0 MiB   switches 17   last 12 ms   policy fair
+JOB  USER     NAME      STATE      PRIORITY  GOT  IT/S (ALONE)  RESIDENT  SPILLED
+3    4000001  gpt       running    normal    34%  2.9 (8.7)     1.2 GiB   0 B
+5    4000001  vit       waiting    normal    33%  2.9 (8.7)     0 B       300.0 MiB
+-    4000000  pid 4242  unmanaged                               2.1 GiB   -
+5 waits for job 3 (gpt)'s boundary, its quantum ends in 0.9 s"""
+
+
+def test_screen_as_drawn() -> None:
+    assert render_report(make_report()) == SCREEN
+
+
+def test_nobody_at_home() -> None:
+    report = make_report(unmanaged=[])
+    report["devices"][0]["jobs"] = []
+    report["devices"][0]["switches"] = 0
+    assert render_report(report).splitlines() == [
+        "CPU 2.0 GiB   free 512.0 MiB   spilled 0 B   switches 0   policy fair",
+        "no jobs",
+    ]
+
+
+def test_job_that_has_not_run_has_no_rates() -> None:
+    report = make_report(unmanaged=[])
+    report["devices"][0]["jobs"] = [make_job(1, "new", iterations=0)]
+    row = render_report(report).splitlines()[2]
+    assert row.split() == ["1", "4000001", "new", "idle", "normal", "-", "-", "0", "B", "0", "B"]
+
+
+def test_names_cannot_steer_the_terminal() -> None:
+    report = make_report()
+    report["devices"][0]["jobs"][0]["name"] = "\x1b[2Jgone" + "x" * 100
+    report["devices"][0]["jobs"][1]["explain"] = "waits for \x1b]0;title"
+    screen = render_report(report)
+    assert "\x1b" not in screen
+    assert "?[2Jgone" + "x" * 15 + "~" in screen
+
+
+def test_what_does_not_fit_is_said() -> None:
+    assert "and 40 jobs more" in render_report(make_report(jobs_left_out=40))
+
+
+def test_recovery_is_said() -> None:
+    report = make_report()
+    report["coordinator"]["is_recovering"] = True
+    assert "has just restarted" in render_report(report).splitlines()[0]
+
+
+def test_text_that_is_no_sentence_gets_a_colon() -> None:
+    report = make_report()
+    report["devices"][0]["jobs"][1]["explain"] = "2 before it in line: settling"
+    assert render_report(report).endswith("\n5: 2 before it in line: settling")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        ([], StatusOptions()),
+        (["--json"], StatusOptions(as_json=True)),
+        (["--watch", "2", "--json"], StatusOptions(as_json=True, watch_seconds=2)),
+        (["--help"], None),
+        (["--watch"], None),
+        (["--watch", "soon"], None),
+        (["--watch", "0"], None),
+        (["--watch", "inf"], None),
+        (["extra"], None),
+    ],
+)
+def test_plain_options(arguments: list[str], options: StatusOptions | None) -> None:
+    assert parse_plain(arguments) == options
+
+
+def _status(*arguments: str, socket: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gpushare", "status", *arguments],
+        env=clean_environment(socket=socket),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_command_prints_the_screen(tmp_path: Path) -> None:
+    with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
+        ended = _status(socket=fake.path)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, SCREEN + "\n", "")
+
+
+def test_command_prints_json(tmp_path: Path) -> None:
+    with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
+        ended = _status("--json", socket=fake.path)
+    assert json.loads(ended.stdout) == make_report()
+
+
+def test_no_coordinator_is_exit_3(tmp_path: Path) -> None:
+    ended = _status(socket=str(tmp_path / "none"))
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr.startswith("gpushare: no coordinator answers. Tried: ")
+
+
+def test_watch_ends_when_the_coordinator_does(tmp_path: Path) -> None:
+    with FakeCoordinator(tmp_path / "sock", make_report(), make_report(), None) as fake:
+        ended = _status("--json", "--watch", "0.1", socket=fake.path)
+    assert ended.returncode == 3
+    assert [json.loads(line) for line in ended.stdout.splitlines()] == [make_report()] * 2
+
+
+def test_wrong_option_is_exit_2(tmp_path: Path) -> None:
+    ended = _status("--jsno", socket=str(tmp_path / "none"))
+    assert ended.returncode == 2
+    assert "--jsno" in ended.stderr
+
+
+def test_imports_neither_torch_nor_typer_nor_rich(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['gpushare', 'status']\n"
+        "from gpushare.cli.main import main\n"
+        "main()\n"
+        "print(sorted({'torch', 'typer', 'rich', 'asyncio'} & set(sys.modules)))"
+    )
+    with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
+        ended = subprocess.run(
+            [sys.executable, "-c", code],
+            env=clean_environment(socket=fake.path),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+    assert ended.stdout.splitlines()[-1] == "[]"

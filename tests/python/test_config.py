@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import math
+import os
+import stat
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpushare import config as config_module
+from gpushare.config import Config, daemon_args, daemon_path, load, socket_paths
+from gpushare.errors import ConfigError
+from gpushare.settings import SETTINGS
+
+
+@pytest.fixture(autouse=True)
+def no_system_file(monkeypatch, tmp_path):
+    monkeypatch.setattr(config_module, "_SYSTEM_FILE", str(tmp_path / "system.toml"))
+    monkeypatch.setattr(config_module, "_SYSTEM_SOCKET", str(tmp_path / "system.sock"))
+
+
+def test_without_settings_everything_is_the_default():
+    assert load({}) == Config()
+
+
+GOOD = [
+    ("SOCKET", "/run/x/sock", "socket", "/run/x/sock"),
+    ("SOCKET", "none", "socket", "none"),
+    ("POLICY", "rr", "policy", "rr"),
+    ("MAX_WAIT", "500ms", "max_wait_seconds", 0.5),
+    ("SWITCH_LOSS", "0.05", "switch_loss", 0.05),
+    ("MEMORY_WAIT", "0", "memory_wait_seconds", 0.0),
+    ("MIN_QUANTUM", "20ms", "min_quantum_seconds", 0.02),
+    ("LINGER", "never", "linger_seconds", math.inf),
+    ("LINGER", "1", "linger_seconds", 1.0),
+    ("CAPACITY", "2GiB", "capacity_bytes", 2 << 30),
+    ("HOST_BUDGET", "4MiB", "host_budget_bytes", 4 << 20),
+    ("SPILL_DIR", "/tmp", "spill_dir", "/tmp"),
+    ("SPILL_DIR", "", "spill_dir", ""),
+    ("LOG", "debug", "log_level", "debug"),
+    ("NAME", "my job", "name", "my job"),
+    ("GROUP", "sweep", "group", "sweep"),
+    ("PRIORITY", "interactive", "priority", "interactive"),
+    ("WEIGHT", "2.5", "weight", 2.5),
+    ("MEMORY_LIMIT", "1 GiB", "memory_limit_bytes", 1 << 30),
+    ("DEVICE", "cpu", "device", "cpu"),
+    ("DISABLE", "1", "disable", True),
+    ("REQUIRE", "0", "require", False),
+    ("REPORT", "0", "report", False),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "field", "value"), GOOD)
+def test_reads_the_environment(name, text, field, value):
+    assert getattr(load({f"GPUSHARE_{name}": text}), field) == value
+
+
+BAD = [
+    ("SOCKET", "relative/sock"),
+    ("SOCKET", "/ends/in/"),
+    ("SOCKET", "/" + "x" * 100),
+    ("POLICY", "lottery"),
+    ("MAX_WAIT", "0"),
+    ("SWITCH_LOSS", "0"),
+    ("SWITCH_LOSS", "0.6"),
+    ("MEMORY_WAIT", "-1"),
+    ("MIN_QUANTUM", "soon"),
+    ("CAPACITY", "1"),
+    ("CAPACITY", "much"),
+    ("HOST_BUDGET", "1KiB"),
+    ("SPILL_DIR", "here"),
+    ("LOG", "loud"),
+    ("NAME", "x" * 129),
+    ("NAME", "a\nb"),
+    ("PRIORITY", "high"),
+    ("WEIGHT", "0"),
+    ("WEIGHT", "nan"),
+    ("DEVICE", "tpu"),
+    ("DISABLE", "yes"),
+    ("REPORT", "false"),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), BAD)
+def test_refuses_a_bad_value_naming_variable_value_and_what_is_allowed(name, text):
+    with pytest.raises(ConfigError) as caught:
+        load({f"GPUSHARE_{name}": text})
+    said = str(caught.value)
+    assert said.startswith(f"GPUSHARE_{name}: bad value {text!r}; allowed: ")
+    assert isinstance(caught.value, ValueError)
+
+
+def test_an_empty_variable_counts_as_unset():
+    names = {setting.variable: "" for setting in SETTINGS if not setting.may_be_empty}
+    assert load(names) == Config()
+
+
+def test_the_users_file_wins_over_the_systems_and_the_environment_over_both(tmp_path):
+    (tmp_path / "system.toml").write_text(
+        '[coordinator]\npolicy = "rr"\nmax_wait = 3\n[device.cpu]\ncapacity = "1GiB"\n'
+    )
+    (tmp_path / "gpushare").mkdir()
+    (tmp_path / "gpushare" / "config.toml").write_text(
+        '[coordinator]\npolicy = "fifo"\n[job]\nweight = 2\nreport = false\n[other]\nkey = 1\n'
+    )
+    env = {"XDG_CONFIG_HOME": str(tmp_path), "GPUSHARE_CAPACITY": "4GiB"}
+    assert load(env) == Config(
+        policy="fifo", max_wait_seconds=3.0, capacity_bytes=4 << 30, weight=2.0, report=False
+    )
+
+
+def test_without_xdg_the_users_file_is_below_home(tmp_path):
+    folder = tmp_path / ".config" / "gpushare"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text('[coordinator]\npolicy = "rr"\n')
+    assert load({"HOME": str(tmp_path)}).policy == "rr"
+
+
+def test_a_named_file_is_the_only_one_and_must_exist(tmp_path):
+    (tmp_path / "system.toml").write_text('[coordinator]\npolicy = "rr"\n')
+    named = tmp_path / "named.toml"
+    named.write_text('[host]\nspill_dir = ""\n')
+    config = load({"GPUSHARE_CONFIG": str(named)})
+    assert (config.policy, config.spill_dir) == ("", "")
+    with pytest.raises(ConfigError, match=r"GPUSHARE_CONFIG: cannot read .*absent"):
+        load({"GPUSHARE_CONFIG": str(tmp_path / "absent")})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[coordinator]\npolicy = 7\n", "coordinator.policy: bad value 7; allowed: fair, rr, fifo"),
+        ("[device.cpu]\ncapacity = true\n", "device.cpu.capacity: bad value True"),
+        ("[device.cpu]\ncapacity = 1.5\n", "device.cpu.capacity: bad value 1.5"),
+        ("[coordinator]\nmax_wait = false\n", "coordinator.max_wait: bad value False"),
+        ("[job]\nweight = true\n", "job.weight: bad value True"),
+        ("not toml", "bad.toml: "),
+    ],
+)
+def test_refuses_a_bad_file_naming_it(tmp_path, text, said):
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load({"GPUSHARE_CONFIG": str(path)})
+    assert str(path) in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_a_table_where_a_value_is_expected_is_not_followed(tmp_path):
+    path = tmp_path / "odd.toml"
+    path.write_text("coordinator = 3\n")
+    assert load({"GPUSHARE_CONFIG": str(path)}) == Config()
+
+
+def test_a_configured_socket_is_the_only_one():
+    assert socket_paths(Config(socket="/x/sock")) == ["/x/sock"]
+    assert socket_paths(Config(socket="none")) == []
+
+
+def test_sockets_are_the_systems_then_the_users(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    own = f"{tmp_path}/gpushare/sock"
+    assert socket_paths(Config()) == [own]
+    (tmp_path / "system.sock").touch()
+    assert socket_paths(Config()) == [str(tmp_path / "system.sock"), own]
+
+
+@pytest.mark.parametrize("folder", ["", "relative", "/nowhere/at/all", "/dev/null"])
+def test_without_a_runtime_folder_the_socket_is_below_tmp(monkeypatch, folder):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+    assert socket_paths(Config()) == [f"/tmp/gpushare-{os.geteuid()}/sock"]
+
+
+def test_daemon_options_are_those_that_are_set():
+    assert daemon_args(Config()) == []
+    config = Config(
+        capacity_bytes=1 << 30,
+        policy="rr",
+        min_quantum_seconds=0.02,
+        max_wait_seconds=1.5,
+        switch_loss=0.05,
+        memory_wait_seconds=0.0,
+        linger_seconds=math.inf,
+        spill_dir="",
+        host_budget_bytes=1 << 21,
+        log_level="debug",
+        name="not the daemon's",
+    )
+    arguments = daemon_args(config)
+    assert dict(zip(arguments[::2], arguments[1::2], strict=True)) == {
+        "--capacity": "1073741824",
+        "--policy": "rr",
+        "--min-quantum-ms": "20",
+        "--max-wait-ms": "1500",
+        "--switch-loss": "0.05",
+        "--memory-wait-s": "0",
+        "--linger-s": "never",
+        "--spill-dir": "",
+        "--host-budget": "2097152",
+        "--log-level": "debug",
+    }
+
+
+def test_the_daemon_is_the_packages_else_the_one_on_path(tmp_path, monkeypatch):
+    monkeypatch.setattr(config_module, "__file__", str(tmp_path / "config.py"))
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    assert daemon_path() == ""
+    for folder in ("path", "bin"):
+        (tmp_path / folder).mkdir()
+        program = tmp_path / folder / "gpushared"
+        program.touch()
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        assert daemon_path() == str(program)
+
+
+@given(st.dictionaries(st.sampled_from([s.variable for s in SETTINGS]), st.text(max_size=8)))
+def test_any_environment_is_read_or_refused_by_name(env):
+    try:
+        load(env)
+    except ConfigError as error:
+        assert any(str(error).startswith(f"{name}: bad value") for name in env)

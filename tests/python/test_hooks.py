@@ -1,0 +1,375 @@
+"""Real torch loops, on stock torch, against a gate that only writes down what it is told."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from gpushare.boundaries import Boundaries
+from gpushare.gate import Gate
+from gpushare.hooks import Watcher
+
+
+class RecordingGate:
+    """Keeps the gate's contract: enter and leave in turn."""
+
+    def __init__(self):
+        self.log = []
+        self.is_inside = False
+        self.error = None
+
+    def enter(self):
+        if self.error is not None:
+            raise self.error
+        assert not self.is_inside
+        self.is_inside = True
+
+    def leave(self, kind, is_optimizer_step):
+        assert self.is_inside
+        self.is_inside = False
+        self.log.append(kind + ("*" if is_optimizer_step else ""))
+
+    def close(self):
+        self.is_inside = False
+        self.log.append("closed")
+
+
+class Watched:
+    def __init__(self, model, optimizers=()):
+        self.model = model
+        self.gate = RecordingGate()
+        self.watcher = Watcher(Boundaries(has_optimizer=bool(optimizers)), self.gate)
+        self.watcher.attach(model, list(optimizers))
+
+    @property
+    def log(self):
+        return self.gate.log
+
+
+@pytest.fixture
+def watch():
+    watched = []
+
+    def start(model, *optimizers):
+        watched.append(Watched(model, optimizers))
+        return watched[-1]
+
+    yield start
+    for one in reversed(watched):
+        one.watcher.detach()
+
+
+def make_model():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+
+
+def batch():
+    return torch.ones(2, 4)
+
+
+def train(model, optimizer, num_steps=1, num_micro_batches=1):
+    for _ in range(num_steps):
+        optimizer.zero_grad()
+        for _ in range(num_micro_batches):
+            model(batch()).sum().backward()
+        optimizer.step()
+
+
+def test_a_plain_loop_has_an_iteration_a_step(watch):
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    seen = watch(model)
+    train(model, optimizer, 3)
+    assert seen.log == ["optimizer*"] * 3
+    assert not seen.gate.is_inside
+
+
+def test_any_optimizer_counts_unless_one_is_named(watch):
+    model = make_model()
+    mine, other = (torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(2))
+    seen = watch(model, mine)
+    model(batch()).sum().backward()
+    other.step()
+    assert seen.log == []
+    mine.step()
+    assert seen.log == ["optimizer*"]
+
+
+def test_accumulation_has_no_boundary_until_the_step(watch):
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    seen = watch(model, optimizer)
+    train(model, optimizer, 2, num_micro_batches=4)
+    assert seen.log == ["optimizer*"] * 2
+
+
+def test_lbfgs_is_one_iteration_a_step(watch):
+    model = make_model()
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4)
+    seen = watch(model)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(batch()).square().sum()
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        optimizer.step(closure)
+    assert seen.log == ["optimizer*"] * 3
+
+
+def test_steps_inside_backward_end_no_iteration(watch):
+    model = make_model()
+    optimizers = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(lambda p: optimizers[p].step())
+    seen = watch(model)
+    for _ in range(5):
+        model(batch()).sum().backward()
+    assert seen.log == ["next_forward"] * 3
+
+
+def test_checkpointed_forwards_inside_backward_are_ignored(watch):
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    seen = watch(model)
+    for _ in range(2):
+        out = torch.utils.checkpoint.checkpoint(
+            model, batch().requires_grad_(), use_reentrant=False
+        )
+        out.sum().backward()
+        optimizer.step()
+    assert seen.log == ["optimizer*"] * 2
+
+
+def test_a_skipped_step_is_ended_by_the_scaler(watch):
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+    seen = watch(model)
+    for factor in (1.0, float("inf"), 1.0):
+        optimizer.zero_grad()
+        scaler.scale(model(batch()).sum() * factor).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert seen.log == ["optimizer*", "scaler", "optimizer*"]
+
+
+@pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
+def test_each_evaluation_forward_is_an_iteration(watch, context):
+    model = make_model()
+    seen = watch(model)
+    with context():
+        for _ in range(3):
+            model(batch())
+    assert seen.log == ["forward"] * 3
+
+
+def test_eval_mode_with_gradients_may_still_train(watch):
+    model = make_model().eval()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    seen = watch(model)
+    train(model, optimizer, 2)
+    assert seen.log == ["optimizer*"] * 2
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    model(batch())
+    assert seen.log[-1] == "forward"
+
+
+@pytest.mark.parametrize("wrap", [tuple, list, lambda parts: dict(enumerate(parts))])
+def test_looks_for_gradients_inside_a_result(watch, wrap):
+    class Wrapping(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = make_model()
+
+        def forward(self, x):
+            return wrap([1, self.inner(x)])
+
+    seen = watch(Wrapping().eval())
+    seen.model(batch())
+    assert seen.gate.is_inside
+
+
+def test_an_exception_in_the_forward_closes_the_lease(watch):
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    seen = watch(model)
+    with pytest.raises(RuntimeError):
+        model(torch.ones(2, 5))
+    assert seen.log == ["closed"]
+    train(model, optimizer)
+    assert seen.log == ["closed", "optimizer*"]
+
+
+def test_ctrl_c_in_the_forward_does_not_confuse_the_next_ones(watch):
+    class Interrupted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = make_model()
+            self.is_interrupted = True
+
+        def forward(self, x):
+            if self.is_interrupted:
+                raise KeyboardInterrupt
+            return self.inner(x)
+
+    model = Interrupted()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    seen = watch(model)
+    with pytest.raises(KeyboardInterrupt):
+        model(batch())
+    model.is_interrupted = False
+    train(model, optimizer, 2)
+    with torch.no_grad():
+        model(batch())
+    assert seen.log == ["optimizer*", "optimizer*", "forward"]
+
+
+def test_a_module_that_calls_itself_is_one_forward(watch):
+    class Recursive(nn.Module):
+        def forward(self, x, depth=3):
+            return x if depth == 0 else self(x + 1, depth - 1)
+
+    seen = watch(Recursive())
+    with torch.no_grad():
+        seen.model(batch())
+    assert seen.log == ["forward"]
+
+
+def test_an_error_at_the_gate_comes_out_of_the_forward_and_leaves_no_iteration(watch):
+    model = make_model()
+    seen = watch(model)
+    seen.gate.error = torch.OutOfMemoryError("no room")
+    with pytest.raises(torch.OutOfMemoryError):
+        model(batch())
+    seen.gate.error = None
+    with torch.no_grad():
+        model(batch())
+    assert seen.log == ["closed", "forward"]
+
+
+def test_an_uncaught_exception_closes_the_lease_and_is_still_reported(watch, monkeypatch):
+    reported = []
+    monkeypatch.setattr(sys, "excepthook", lambda *error: reported.append(error[0]))
+    seen = watch(make_model())
+    sys.excepthook(ValueError, ValueError("x"), None)
+    assert seen.log == ["closed"]
+    assert reported == [ValueError]
+
+
+def test_detached_hooks_leave_nothing_behind():
+    from torch.optim import optimizer as torch_optimizer
+
+    model = make_model()
+    excepthook, update = sys.excepthook, torch.amp.GradScaler.update
+    watched = Watched(model)
+    watched.watcher.detach()
+    assert not model._forward_hooks
+    assert not model._forward_pre_hooks
+    assert not torch_optimizer._global_optimizer_pre_hooks
+    assert not torch_optimizer._global_optimizer_post_hooks
+    assert (sys.excepthook, torch.amp.GradScaler.update) == (excepthook, update)
+
+
+def test_hooks_do_not_keep_the_model_alive(watch):
+    import gc
+    import weakref
+
+    model = make_model()
+    reference = weakref.ref(model)
+    seen = watch(model)
+    del model, seen.model
+    gc.collect()
+    assert reference() is None
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+)
+def test_a_copy_of_the_model_is_not_watched(watch, duplicate):
+    seen = watch(make_model())
+    twin = duplicate(seen.model)
+    with torch.no_grad():
+        twin(batch())
+    assert seen.log == []
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_compiled_model_has_boundaries_and_the_same_results(watch, is_first):
+    plain = make_model()
+    expected = plain(batch())
+    compiled = torch.compile(plain, backend="eager")
+    optimizer = torch.optim.SGD(plain.parameters(), lr=0.0)
+    seen = watch(plain if is_first else compiled)
+    for _ in range(3):
+        assert torch.equal(compiled(batch()), expected)
+        compiled(batch()).sum().backward()
+        optimizer.step()
+    assert seen.log == ["optimizer*"] * 3
+    torch._dynamo.reset()
+
+
+class SlowNative:
+    """A compiled module whose gate opens at the third call."""
+
+    def __init__(self):
+        self.calls = []
+
+    def begin_iteration(self, timeout_seconds):
+        self.calls.append(timeout_seconds)
+        return len(self.calls) == 3
+
+    def explain(self, _timeout_seconds):
+        return "job 3 (u1001/gpt) holds the device"
+
+    def end_iteration(self, kind, is_optimizer_step):
+        self.calls.append((kind, is_optimizer_step))
+
+    def spill_and_restore(self):
+        self.calls.append("moved")
+
+    def give_up(self):
+        self.calls.append("gave up")
+
+    def close_lease(self, kind):
+        self.calls.append(kind)
+
+
+def test_a_long_wait_says_who_holds_the_device(capsys):
+    native = SlowNative()
+    Gate(native).enter()
+    assert native.calls == [5.0, 60.0, 60.0]
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2
+    assert all(line.startswith("gpushare: waiting for ") for line in said)
+    assert all(line.endswith("job 3 (u1001/gpt) holds the device") for line in said)
+
+
+def test_an_interrupted_long_wait_gives_its_place_up(monkeypatch):
+    native = SlowNative()
+
+    def interrupt(_timeout_seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(native, "explain", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        Gate(native).enter()
+    assert native.calls == [5.0, "gave up"]
+
+
+def test_forced_spills_happen_at_each_boundary():
+    native = SlowNative()
+    gate = Gate(native, force_spill=True)
+    gate.leave("forward", False)
+    assert native.calls == [("forward", False), "moved"]
+    gate.close()
+    assert native.calls[-1] == "exception"

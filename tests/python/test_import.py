@@ -1,0 +1,143 @@
+"""What `import gpushare` does, and does not do, in processes of its own."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+
+def test_importing_gpushare_imports_neither_torch_nor_anything_heavy(run_python):
+    run_python(
+        """
+        import sys
+        before = set(sys.modules)
+        import gpushare
+        assert not {"torch", "typer", "rich", "numpy", "asyncio"} & (set(sys.modules) - before)
+        assert gpushare.__version__
+        """
+    )
+
+
+def test_unknown_names_are_attribute_errors():
+    import gpushare
+
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        gpushare.nothing  # noqa: B018
+
+
+@pytest.mark.usefixtures("module_is_built")
+@pytest.mark.parametrize("order", ["import gpushare, torch", "import torch, gpushare"])
+def test_the_allocator_is_installed_whichever_comes_first(run_python, order):
+    run_python(
+        f"""
+        {order}
+        from gpushare import _native, stats
+        assert _native.is_installed()
+        x = torch.ones(1000)
+        assert stats.memory_allocated() == 4096 or stats.memory_allocated() >= 4000
+        """
+    )
+
+
+@pytest.mark.usefixtures("module_is_built")
+def test_torch_keeps_its_own_loader(run_python):
+    run_python(
+        """
+        import gpushare, torch, pkgutil, importlib.machinery
+        assert type(torch.__spec__.loader) is importlib.machinery.SourceFileLoader
+        assert type(torch.__loader__) is importlib.machinery.SourceFileLoader
+        assert pkgutil.get_data("torch", "py.typed") is not None
+        """
+    )
+
+
+def test_disabled_it_does_nothing_at_all(run_python):
+    run_python(
+        """
+        import sys, gpushare, torch
+        assert "gpushare._C" not in sys.modules
+        model = torch.nn.Linear(1, 1)
+        job = gpushare.register(model)
+        assert not job.is_managed and not model._forward_pre_hooks
+        with job.iteration():
+            model(torch.ones(1, 1))
+        job.step()
+        assert job.active_seconds == 0.0
+        assert gpushare.current() is job
+        job.close()
+        assert gpushare.current() is None
+        """,
+        disable="1",
+    )
+
+
+@pytest.mark.usefixtures("module_is_built")
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_children_of_multiprocessing_are_left_alone(run_python, method):
+    run_python(
+        f"""
+        import multiprocessing
+        import gpushare, torch
+
+        def child(queue):
+            from gpushare import _native
+            torch.ones(100)
+            queue.put(_native.is_installed())
+
+        if __name__ == "__main__":
+            context = multiprocessing.get_context("{method}")
+            queue = context.SimpleQueue()
+            process = context.Process(target=child, args=(queue,))
+            process.start()
+            assert queue.get() is False
+            process.join()
+        """
+    )
+
+
+@pytest.mark.usefixtures("module_is_built")
+def test_a_module_for_another_torch_is_refused(run_python):
+    code = """
+        import gpushare, torch
+        torch.__version__ = "1.99.0"
+        from gpushare import _native
+        import gpushare._C
+        try:
+            _native._check_torch(gpushare._C)
+        except gpushare.errors.GpushareError as error:
+            print(error)
+        """
+    said = run_python(code, disable="1").stdout
+    assert "found 1.99: pip install --force-reinstall --no-build-isolation torch-gpushare" in said
+
+
+def test_a_missing_module_is_explained_and_torch_goes_on(run_python):
+    code = """
+        import sys
+        sys.modules["gpushare._C"] = None
+        import gpushare, torch
+        print(torch.ones(2).sum().item())
+        """
+    ended = run_python(code)
+    assert ended.stdout == "2.0\n"
+    assert "gpushare: the compiled module" in ended.stderr
+    assert "GPUSHARE_REQUIRE=1 makes this fatal" in ended.stderr
+    assert "GpushareError" in run_python(code, require="1", fails=True).stderr
+
+
+def test_a_bad_setting_is_an_error_that_names_it(run_python):
+    ended = run_python("import gpushare, torch", weight="-1", fails=True)
+    assert "ConfigError: GPUSHARE_WEIGHT: bad value '-1'" in ended.stderr
+
+
+@pytest.mark.usefixtures("module_is_built")
+def test_the_module_exports_nothing_but_its_init_function():
+    import subprocess
+
+    from tests.python.conftest import PACKAGE
+
+    (path,) = PACKAGE.glob(f"_C.{sys.implementation.cache_tag}*.so")
+    listed = subprocess.check_output(["nm", "-D", "--defined-only", str(path)], text=True)
+    functions = {line.split()[2] for line in listed.splitlines() if " T " in line}
+    assert functions == {"PyInit__C"}

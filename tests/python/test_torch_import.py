@@ -1,0 +1,47 @@
+"""The import hook: it waits for torch, and leaves no trace of itself."""
+
+from __future__ import annotations
+
+from tests.python.conftest import Run
+
+
+def test_calls_back_after_the_import_and_once(run_python: Run) -> None:
+    ended = run_python(
+        """
+        import importlib.util, sys
+        from gpushare.torch_import import when_torch_is_loaded
+        when_torch_is_loaded(lambda: print("one", hasattr(sys.modules["torch"], "tensor")))
+        when_torch_is_loaded(lambda: print("two"))
+        assert "torch" not in sys.modules
+        import torch
+        import torch.nn
+        print(type(torch.__loader__).__name__, type(torch.__spec__.loader).__name__)
+        print([type(finder).__name__ for finder in sys.meta_path if "Torch" in type(finder).__name__])
+        when_torch_is_loaded(lambda: print("at once"))
+        """,
+        disable="1",
+    )
+    assert ended.stdout.splitlines() == [
+        "one True",
+        "two",
+        "SourceFileLoader SourceFileLoader",
+        "[]",
+        "at once",
+    ]
+
+
+def test_without_torch_the_import_fails_as_ever(run_python: Run) -> None:
+    ended = run_python(
+        """
+        import sys
+        from gpushare.torch_import import when_torch_is_loaded
+        when_torch_is_loaded(lambda: print("called"))
+        sys.path[:] = [entry for entry in sys.path if "site-packages" not in entry]
+        try:
+            import torch
+        except ModuleNotFoundError as error:
+            print(error.name)
+        """,
+        disable="1",
+    )
+    assert ended.stdout == "torch\n"
