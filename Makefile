@@ -1,0 +1,74 @@
+# Two commands for everybody: `make demo` and `make test`. Both do all the set-up themselves and are
+# quick when there is nothing to set up. The work is in tools/; this file is the list of its names.
+
+.DEFAULT_GOAL := help
+VENV ?= .venv
+export VENV PYTHON GPUSHARE_TORCH TORCH_INDEX GPUSHARE_SKIP_SYSTEM
+export PATH := $(abspath $(VENV))/bin:$(PATH)
+
+gpushare := $(VENV)/bin/gpushare
+python := $(VENV)/bin/python
+
+.PHONY: help demo test build test-cpp test-python test-e2e test-sanitizers fuzz spin \
+        lint format tidy bench clean distclean
+
+help: ## this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1|/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
+	@printf '\nEach does the set-up it needs: system packages (shown first), %s, torch, the build.\n' $(VENV)
+	@printf 'Variables: VENV=path (a virtual environment of your own), PYTHON=python3.12 (creates it),\n'
+	@printf '  GPUSHARE_TORCH="torch==2.12.1", TORCH_INDEX=url (which torch), GPUSHARE_SKIP_SYSTEM=1,\n'
+	@printf '  ARGS="..." (more arguments for the demo, the tests or the benchmarks)\n'
+
+demo: build ## set everything up, then three training jobs share one small device, in about two minutes
+	@$(gpushare) demo $(ARGS)
+
+test: setup-test ## set everything up, then all tests
+	@tools/test.sh all $(ARGS)
+
+build: ## all set-up and no tests: the package, installed in .venv
+	@tools/setup_system.sh build && tools/setup_venv.sh && tools/build.sh
+
+.PHONY: setup-test setup-lint
+setup-test:
+	@tools/setup_system.sh test && tools/setup_venv.sh test && tools/build.sh
+setup-lint:
+	@tools/setup_system.sh test && tools/setup_venv.sh lint && tools/build.sh
+
+test-cpp: setup-test ## the C++ tests, with expensive checks (LAYER="vm alloc" for some)
+	@tools/test_cpp.sh debug $(LAYER)
+
+test-python: setup-test ## the Python tests in this process, and the lint tests
+	@tools/test.sh python $(ARGS)
+
+test-e2e: setup-test ## the tests with real processes
+	@tools/test.sh e2e $(ARGS)
+
+test-sanitizers: setup-test ## the C++ tests under ASan+UBSan, and under TSan where there are threads
+	@tools/test_cpp.sh asan
+	@tools/test_cpp.sh tsan base wire ipc client daemon vm alloc
+
+fuzz: setup-test ## each fuzzer for FUZZ_SECONDS (30)
+	@tools/fuzz.sh
+
+spin: setup-test ## the model of the lease word, checked
+	@tools/spin.sh
+
+lint: setup-lint ## formats, types, layers, terms: everything that reads the source
+	@tools/lint.sh
+
+format: setup-lint ## reformat C++ and Python
+	@tools/lint.sh --fix
+
+tidy: setup-lint ## clang-tidy over csrc (slow)
+	@tools/tidy.sh $(ARGS)
+
+bench: setup-test ## all benchmarks, and a table of each (ARGS="overhead --json FILE" for some)
+	@$(python) -m benchmarks.run $(ARGS)
+
+clean: ## remove what the build made
+	rm -rf build dist python/*.egg-info python/gpushare/_C*.so python/gpushare/bin
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+distclean: clean ## and the virtual environment
+	rm -rf .venv

@@ -1,0 +1,147 @@
+"""Job processes of a benchmark: start, wait until ready, let go, collect the result.
+
+Start-up (imports, building the model, warming up) is kept out of every timing: a job says when
+it is ready and waits for a line. Processes that this module started are ended by it, by their
+pid.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+WAIT_SECONDS = 300.0
+
+
+class JobProcess:
+    """One `benchmarks.job`, as a context manager that leaves no process behind."""
+
+    def __init__(
+        self,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        command: list[str] | None = None,
+        module: str = "benchmarks.job",
+    ) -> None:
+        """Starts it. `command` replaces "python -m <module>"; `env` is laid over this process's."""
+        environment = {**os.environ, "GPUSHARE_REPORT": "0", **(env or {})}
+        path = [str(ROOT), str(ROOT / "python"), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(p for p in path if p)
+        self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115  # closed in __exit__
+        self.process = subprocess.Popen(
+            [*(command or [sys.executable, "-m", module]), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            env=environment,
+            cwd=ROOT,
+        )
+        self.ready: dict[str, Any] = {}
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self.process.pid
+
+    def errors(self) -> str:
+        """What it wrote to stderr so far."""
+        self._errors.seek(0)
+        return self._errors.read()
+
+    def say(self) -> dict[str, Any]:
+        """Its next line.
+
+        Raises:
+            RuntimeError: if it ended instead, with what it wrote to stderr.
+        """
+        assert self.process.stdout is not None
+        while line := self.process.stdout.readline():
+            if line.startswith("{"):
+                said: dict[str, Any] = json.loads(line)
+                return said
+        self.process.wait(WAIT_SECONDS)
+        raise RuntimeError(f"job ended with {self.process.returncode}: {self.errors()[-4000:]}")
+
+    def wait_ready(self) -> JobProcess:
+        """Blocks until it is ready to train."""
+        self.ready = self.say()
+        return self
+
+    def go(self) -> JobProcess:
+        """Lets it train."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        return self
+
+    def result(self) -> dict[str, Any]:
+        """Its last line, and its end."""
+        while True:
+            said = self.say()
+            if "done" in said:
+                self.process.wait(WAIT_SECONDS)
+                return said
+
+    def __enter__(self) -> JobProcess:
+        """The process runs already."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Ends what has not ended by itself."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(WAIT_SECONDS)
+        for stream in (self.process.stdin, self.process.stdout, self._errors):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+
+@contextlib.contextmanager
+def private_coordinator(**settings: str) -> Iterator[dict[str, str]]:
+    """Environment for jobs that meet at a coordinator of their own, stopped at the end.
+
+    `settings` are GPUSHARE_* names in lower case without the prefix, e.g. capacity="1GiB".
+    """
+    with tempfile.TemporaryDirectory(prefix="gpushare-") as folder:
+        env = {"GPUSHARE_SOCKET": str(Path(folder) / "sock"), "GPUSHARE_LINGER": "1"}
+        env |= {f"GPUSHARE_{name.upper()}": value for name, value in settings.items()}
+        try:
+            yield env
+        finally:
+            stop_coordinator(env)
+
+
+def gpushare_command(*arguments: str) -> list[str]:
+    """The command line of this checkout's gpushare."""
+    return [sys.executable, "-m", "gpushare", *arguments]
+
+
+def stop_coordinator(env: dict[str, str]) -> None:
+    """Stops the coordinator at env's socket, if there is one."""
+    environment = {**os.environ, **env}
+    environment["PYTHONPATH"] = os.pathsep.join(
+        p for p in (str(ROOT / "python"), environment.get("PYTHONPATH", "")) if p
+    )
+    subprocess.run(
+        gpushare_command("coordinator", "stop", "--force"),
+        env=environment,
+        capture_output=True,
+        check=False,  # there may be none
+        timeout=WAIT_SECONDS,
+    )

@@ -1,0 +1,112 @@
+"""Builds the compiled parts with CMake; everything else about the package is in pyproject.toml.
+
+CMake is the only description of the build: the daemon `gpushared` has nothing to do with Python,
+and the C++ tests, sanitizers and benchmarks need the same targets. setuptools knows only extension
+modules, so one fake extension without sources stands for "run CMake": configure, build, and
+`cmake --install --prefix TARGET`. The install rules put `_C` into gpushare/ and `gpushared` into
+gpushare/bin/; TARGET is the wheel's folder, or python/ for an editable install.
+
+The build folder build/<cache tag> is kept, so that a second build is incremental. torch is found,
+not imported, which keeps a build without changes under a second. Environment: CMAKE_ARGS (more
+arguments for CMake), CMAKE_BUILD_PARALLEL_LEVEL, CXX.
+"""
+
+import importlib.metadata
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+BUILD = ROOT / "build" / str(sys.implementation.cache_tag)
+
+
+def describe_torch() -> str:
+    """Which torch, and where. Found, not imported: an import would take a second or two."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None:
+        raise SystemExit(
+            f"gpushare is compiled against the torch it will run with, and {sys.executable} has "
+            "none.\nInstall torch first, then: pip install --no-build-isolation ."
+        )
+    return f"torch {importlib.metadata.version('torch')} at {spec.origin}"
+
+
+def find_tool(name: str) -> str:
+    """A program beside the running Python (a virtual environment), or else on PATH."""
+    beside = Path(sys.executable).parent / name
+    path = str(beside) if beside.exists() else shutil.which(name)
+    if path is None:
+        raise SystemExit(f"{name} is needed to build gpushare; `make build` installs what it needs")
+    return path
+
+
+def run(command: list[str], *, is_verbose: bool) -> None:
+    """Runs one step; its output is shown if wanted, or if it fails."""
+    result = subprocess.run(
+        command,
+        stdout=None if is_verbose else subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    if result.returncode != 0:
+        if result.stdout:
+            sys.stdout.write(result.stdout.decode(errors="replace"))
+        raise SystemExit(f"failed ({result.returncode}): {shlex.join(command)}")
+
+
+class CMakeBuild(build_ext):
+    """The build_ext step of setuptools, by CMake."""
+
+    def get_outputs(self) -> list[str]:
+        """What the step leaves in the wheel's folder."""
+        return [
+            *super().get_outputs(),
+            str(Path(self.build_lib) / "gpushare" / "bin" / "gpushared"),
+        ]
+
+    def run(self) -> None:
+        """Configures if necessary, builds, installs."""
+        is_inplace = bool(self.inplace) or self.editable_mode
+        target = ROOT / "python" if is_inplace else Path(self.build_lib).resolve()
+        cmake = find_tool("cmake")
+        is_verbose = self.verbose > 0 or "CI" in os.environ
+        self.configure(cmake, is_verbose=is_verbose)
+        # Progress is worth seeing: the first build takes a minute or two.
+        run([cmake, "--build", str(BUILD), *self.jobs()], is_verbose=True)
+        run([cmake, "--install", str(BUILD), "--prefix", str(target)], is_verbose=False)
+
+    def configure(self, cmake: str, *, is_verbose: bool) -> None:
+        """Runs CMake when its command line changed; for changed files the build itself does."""
+        arguments = [
+            "-G",
+            "Ninja",
+            f"-DCMAKE_BUILD_TYPE={'Debug' if self.debug else 'Release'}",
+            f"-DPython_EXECUTABLE={sys.executable}",
+            f"-DCMAKE_MAKE_PROGRAM={find_tool('ninja')}",
+            *shlex.split(os.environ.get("CMAKE_ARGS", "")),
+        ]
+        stamp = BUILD / "configured-with"
+        wanted = "\n".join([describe_torch(), cmake, os.environ.get("CXX", ""), *arguments])
+        if stamp.exists() and stamp.read_text() == wanted:
+            return
+        # CMake keeps the torch and the Python that it found first; a change needs a new start.
+        (BUILD / "CMakeCache.txt").unlink(missing_ok=True)
+        run([cmake, "-S", str(ROOT), "-B", str(BUILD), *arguments], is_verbose=is_verbose)
+        stamp.write_text(wanted)
+
+    @staticmethod
+    def jobs() -> list[str]:
+        """As many compilers as there are cores, unless the environment says otherwise."""
+        if "CMAKE_BUILD_PARALLEL_LEVEL" in os.environ:
+            return []
+        return ["-j", str(len(os.sched_getaffinity(0)))]
+
+
+setup(ext_modules=[Extension("gpushare._C", sources=[])], cmdclass={"build_ext": CMakeBuild})

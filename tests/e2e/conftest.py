@@ -1,0 +1,71 @@
+"""Fixtures of the end-to-end tests: real processes, a coordinator of their own each test."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.processes import JobProcess, private_coordinator
+from tests.e2e.alone import result_alone
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything here starts processes."""
+    for item in items:
+        item.add_marker(pytest.mark.e2e)
+
+
+@pytest.fixture
+def coordinator() -> Iterator[Callable[..., dict[str, str]]]:
+    """coordinator(capacity="64MiB", ...) -> the environment of jobs that meet there."""
+    opened = []
+
+    def open_one(**settings: str) -> dict[str, str]:
+        manager = private_coordinator(**settings)
+        opened.append(manager)
+        return manager.__enter__()
+
+    yield open_one
+    for manager in reversed(opened):
+        manager.__exit__(None, None, None)
+
+
+@pytest.fixture
+def alone() -> Callable[..., dict[str, Any]]:
+    """alone("mlp", "adam", seed, steps) -> the result of the job alone on stock torch."""
+    return result_alone
+
+
+@pytest.fixture(autouse=True)
+def no_process_left() -> Iterator[None]:
+    """A test leaves no child process behind."""
+    before = set(_children())
+    yield
+    left = [pid for pid in _children() if pid not in before]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left, f"processes left behind: {left}"
+
+
+def _children() -> list[int]:
+    tasks = Path("/proc/self/task")
+    return [
+        int(child)
+        for task in tasks.iterdir()
+        for child in (task / "children").read_text().split()
+        if Path(f"/proc/{child}/cmdline").read_bytes()  # a zombie has none; its parent reaps it
+    ]
+
+
+def start_all(jobs: list[JobProcess]) -> list[dict[str, Any]]:
+    """Waits until all are ready, lets them go, returns their results."""
+    for job in jobs:
+        job.wait_ready()
+    for job in jobs:
+        job.go()
+    return [job.result() for job in jobs]

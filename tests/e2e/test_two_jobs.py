@@ -1,0 +1,69 @@
+"""Jobs that do not fit together train to the bits they train to alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from benchmarks.processes import JobProcess
+from tests.e2e.alone import arguments, peak_alone
+from tests.e2e.conftest import start_all
+from tests.e2e.kernel_books import KernelBooks
+
+Coordinator = Callable[..., dict[str, str]]
+Alone = Callable[..., dict[str, Any]]
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("workload", ["mlp", "cnn", "transformer", "lstm"])
+def test_results_equal_alone_while_live_memory_spills(
+    workload: str, optimizer: str, coordinator: Coordinator, alone: Alone
+) -> None:
+    capacity = int(1.2 * peak_alone(workload, optimizer))
+    env = coordinator(capacity=str(capacity), min_quantum="0", policy="rr", switch_loss="0.9")
+    steps = 8
+    with ExitStack() as stack:
+        jobs = [
+            stack.enter_context(
+                JobProcess(*arguments(workload, optimizer, seed, steps), "--shared", env=env)
+            )
+            for seed in (1, 2)
+        ]
+        results = start_all(jobs)
+    for seed, result in zip((1, 2), results, strict=True):
+        assert result["digest"] == alone(workload, optimizer, seed, steps)["digest"]
+    assert sum(result["stats"]["leases"] for result in results) >= 4
+    assert sum(result["stats"]["spilled_total_bytes"] for result in results) > 0
+
+
+def test_three_jobs_in_half_their_peaks_stay_within_the_budget(
+    coordinator: Coordinator, alone: Alone
+) -> None:
+    steps = 60
+    names = ("mlp", "transformer", "lstm")
+    peaks = [peak_alone(name, "adam") for name in names]
+    capacity = max(sum(peaks) // 2, *peaks)
+    assert sum(peaks) >= 2 * capacity, f"peaks {peaks} are too unequal for this test"
+    env = coordinator(capacity=str(capacity), min_quantum="0.05", policy="rr", switch_loss="0.5")
+    with ExitStack() as stack:
+        jobs = [
+            stack.enter_context(JobProcess(*arguments(name, "adam", 3, steps), "--shared", env=env))
+            for name in names
+        ]
+        for job in jobs:
+            job.wait_ready()
+        books = KernelBooks(jobs, every_seconds=0.05)
+        books.start()
+        for job in jobs:
+            job.go()
+        results = [job.result() for job in jobs]
+        sums = books.stop()
+    assert len(sums) > 20
+    assert max(sums) <= capacity
+    for name, result in zip(names, results, strict=True):
+        assert result["digest"] == alone(name, "adam", 3, steps)["digest"]
+        assert result["stats"]["leases"] >= 10
+        assert result["stats"]["spilled_total_bytes"] > 0

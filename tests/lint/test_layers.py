@@ -1,0 +1,71 @@
+import check_layers
+import pytest
+
+
+def test_the_tree_keeps_to_the_table(root):
+    assert check_layers.find_problems(root) == []
+
+
+def test_the_table_has_every_layer_and_no_cycle(root):
+    table = check_layers.read_table(root / "csrc" / "README.md")
+    folders = {path.name for path in (root / "csrc").iterdir() if path.is_dir()}
+    assert folders <= set(table)
+    order: list[str] = []
+    while len(order) < len(table):
+        ready = [name for name, below in table.items() if below <= set(order)]
+        added = [name for name in ready if name not in order]
+        assert added, f"a cycle among {set(table) - set(order)}"
+        order += added
+
+
+@pytest.mark.parametrize(
+    ("path", "include", "reason"),
+    [
+        # Memory and decisions never see each other.
+        ("csrc/sched/lane.h", '"csrc/alloc/stats.h"', "`sched` may include only"),
+        ("csrc/alloc/segment.cpp", '"csrc/sched/ready.h"', "`alloc` may include only"),
+        ("csrc/base/units.h", '"csrc/vm/vmm.h"', "`base` may include only"),
+        ("csrc/ipc/socket.cpp", '"csrc/wire/messages.h"', "`ipc` may include only"),
+        ("csrc/daemon/server.cpp", '"csrc/vm/vmm.h"', "`daemon` may include only"),
+        ("csrc/sched/policies/fifo.cpp", '"csrc/client/runtime.h"', "`sched` may include only"),
+        ("csrc/alloc/arena.cpp", "<c10/core/Allocator.h>", "for `binding` only"),
+        ("csrc/daemon/main.cpp", "<Python.h>", "for `binding` only"),
+        ("csrc/sched/coordinator.cpp", "<chrono>", "no clock, thread or system call"),
+        ("csrc/sched/coordinator.cpp", "<sys/mman.h>", "no clock, thread or system call"),
+        ("csrc/wire/codec.cpp", '"csrc/base/clock.h"', "no clock, thread or system call"),
+        ("csrc/vm/host_vmm.cpp", '"vmm.h"', "does not start at the repository's root"),
+        ("csrc/vm/host_vmm.cpp", '"../base/units.h"', "does not start at the repository's root"),
+        ("csrc/misc/tools.h", "<string>", "no row for `misc`"),
+    ],
+)
+def test_a_planted_include_is_caught(small_tree, write, path, include, reason):
+    write(path, f"#pragma once\n\n#  include {include}\n")
+    (problem,) = check_layers.find_problems(small_tree)
+    assert problem.startswith(path)
+    assert reason in problem
+
+
+@pytest.mark.parametrize(
+    ("path", "include"),
+    [
+        ("csrc/alloc/arena.cpp", '"csrc/vm/vmm.h"'),
+        ("csrc/alloc/arena.cpp", '"csrc/alloc/arena.h"'),
+        ("csrc/client/connection.cpp", '"csrc/wire/messages.h"'),
+        ("csrc/client/connection.cpp", "<sys/socket.h>"),
+        ("csrc/binding/module.cpp", "<torch/extension.h>"),
+    ],
+)
+def test_an_allowed_include_passes(small_tree, write, path, include):
+    write(path, f"#include {include}\n")
+    assert check_layers.find_problems(small_tree) == []
+
+
+def test_a_library_may_link_only_what_its_layer_may_include(small_tree, write):
+    write("CMakeLists.txt", "gs_layer(base)\ngs_layer(sched wire alloc base)\n")
+    (problem,) = check_layers.find_problems(small_tree)
+    assert "gs_layer(sched) links `alloc`" in problem
+
+
+def test_a_lost_table_is_no_permission(small_tree, write):
+    write("csrc/README.md", "# no table\n")
+    assert check_layers.find_problems(small_tree) == ["csrc/README.md: no layer table found"]

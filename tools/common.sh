@@ -1,0 +1,58 @@
+# Sourced by the scripts beside it: where things are, and how to say things.
+# shellcheck shell=bash
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+# The virtual environment (VENV=path to use one of your own) and the Python that creates it.
+VENV=${VENV:-.venv}
+PYTHON=${PYTHON:-python3}
+case $VENV in
+  /*) export PATH="$VENV/bin:$PATH" ;;
+  *) export PATH="$PWD/$VENV/bin:$PATH" ;;
+esac
+
+say() {
+  if [ -t 2 ]; then printf '\033[1m==> %s\033[0m\n' "$*" >&2; else printf '==> %s\n' "$*" >&2; fi
+}
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+# Which compiler: CXX, or g++ if it knows C++20 well enough (12 or later), or the next one found.
+if [ -z "${CXX:-}" ]; then
+  for candidate in g++ g++-14 g++-13 g++-12; do
+    if command -v "$candidate" >/dev/null && [ "$("$candidate" -dumpversion | cut -d. -f1)" -ge 12 ]; then
+      [ "$candidate" = g++ ] || export CXX=$candidate
+      break
+    fi
+  done
+fi
+
+# The newest clang++ there is.
+find_clang() {
+  local name
+  for name in clang++ clang++-{20,19,18,17,16,15,14}; do
+    if command -v "$name"; then return; fi
+  done
+  die "no clang++ found"
+}
+
+# configure FOLDER OPTION...: CMake for tests, without the module; its talk is shown if it fails.
+configure() {
+  local build=$1
+  shift
+  mkdir -p build
+  cmake -S . -B "$build" -G Ninja -DGS_BUILD_MODULE=OFF "$@" >"$build.log" 2>&1 || {
+    cat "$build.log" >&2
+    rm -f "$build/build.ninja"
+    die "cmake failed"
+  }
+}
+
+# In front of a sanitized program: the sanitizers' memory has fixed places, which a kernel with much
+# address randomisation may hand out before.
+# shellcheck disable=SC2034  # used by the scripts that source this one
+fixed_addresses=()
+# shellcheck disable=SC2034
+if setarch -R true 2>/dev/null; then fixed_addresses=(setarch -R); fi

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Runs the tests of a set-up tree: `test.sh all|python|e2e [pytest arguments]`. All runners run, even
+# after one failed; the exit status is 1 if any did.
+set -euo pipefail
+# shellcheck source=tools/common.sh
+. "$(dirname "$0")/common.sh"
+
+what=${1:?usage: test.sh all|python|e2e [pytest arguments]}
+shift
+failed=()
+
+cpp() { tools/test_cpp.sh debug || failed+=("C++ tests"); }
+
+# pytest_in NAME FOLDER...: one run of pytest.
+pytest_in() {
+  local name=$1
+  shift
+  say "$name tests"
+  "$VENV/bin/python" -m pytest "$@" "${arguments[@]}" || failed+=("$name tests")
+}
+
+arguments=("$@")
+case $what in
+  all)
+    cpp
+    pytest_in Python tests/python tests/lint
+    pytest_in end-to-end tests/e2e
+    ;;
+  python) pytest_in Python tests/python tests/lint ;;
+  e2e) pytest_in end-to-end tests/e2e ;;
+  *) die "no such tests: $what" ;;
+esac
+
+[ ${#failed[@]} -eq 0 ] || die "failed: $(printf '%s, ' "${failed[@]}" | sed 's/, $//')"

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Builds and runs the C++ tests in one configuration: `test_cpp.sh debug|asan|tsan [LAYER ...]`.
+#
+# debug: GCC with the expensive checks. asan, tsan: Clang (whose thread-safety analysis thus sees all
+# the code) with AddressSanitizer and UBSan, or ThreadSanitizer. Each has its build folder, so each
+# is incremental. Without layers: all of them.
+set -euo pipefail
+# shellcheck source=tools/common.sh
+. "$(dirname "$0")/common.sh"
+
+mode=${1:?usage: test_cpp.sh debug|asan|tsan [LAYER ...]}
+shift
+build=build/cpp-$mode
+jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
+arguments=(-DGS_BUILD_TESTS=ON -DGS_EXPENSIVE_CHECKS=ON -DCMAKE_BUILD_TYPE=Debug)
+run=()
+
+case $mode in
+  debug) ;;
+  asan) sanitize="address;undefined" ;;
+  tsan) sanitize=thread ;;
+  *) die "no such configuration: $mode" ;;
+esac
+if [ "$mode" != debug ]; then
+  # -O1 and line tables: half the time of -O0 -g to run, and a trace still names its lines.
+  arguments+=("-DCMAKE_CXX_COMPILER=$(find_clang)" "-DGS_SANITIZE=$sanitize"
+    "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -gline-tables-only")
+  run=("${fixed_addresses[@]}")
+fi
+
+[ -f "$build/build.ninja" ] || configure "$build" "${arguments[@]}"
+targets=()
+labels=()
+for layer in "$@"; do
+  targets+=("gs_${layer}_tests")
+  labels+=("$layer")
+done
+say "C++ tests, $mode${*:+: $*}"
+cmake --build "$build" -j "$jobs" ${targets[@]:+--target "${targets[@]}"}
+
+export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1
+export UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+filter=()
+if [ $# -gt 0 ]; then filter=(-L "^($(IFS='|' && echo "${labels[*]}"))\$"); fi
+"${run[@]}" ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error "${filter[@]}"
