@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "csrc/alloc/block.h"
@@ -80,8 +81,7 @@ class BlockMap {
   }
 
   void grow() {
-    std::vector<Entry> old(entries_.size() * 2);
-    old.swap(entries_);
+    const std::vector<Entry> old = std::exchange(entries_, std::vector<Entry>(entries_.size() * 2));
     for (const Entry& entry : old) {
       if (entry.address != nullptr) place(entry);
     }

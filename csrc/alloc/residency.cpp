@@ -88,7 +88,7 @@ void Residency::give_back_unneeded() {
   std::vector<vm::SlotId> slots;
   {
     MutexLock lock(core.mu);
-    slots.swap(core.unneeded_slots);
+    slots = std::exchange(core.unneeded_slots, {});
   }
   for (const vm::SlotId slot : slots)
     slab_.give_back(slot);

@@ -170,12 +170,13 @@ void Runtime::Impl::go_unmanaged(const std::string& reason) {
   changed_.notify_all();
 }
 
-// false: the connection is dead; the client thread sees its end and reconnects.
+// false: there is no connection, or it is dead now: the client thread sees its end and reconnects.
 bool Runtime::Impl::send(const wire::JobMessage& message) {
   if (link_ != Link::kAttached) return false;
   const Status status = connection_.send(message);
   if (!status.ok()) {
     log::info("job {}: {}", address_.job.value, status.message());
+    connection_.shut_down();
     return false;
   }
   if (connection_.has_unsent()) wake_client_thread();

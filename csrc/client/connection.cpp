@@ -1,5 +1,7 @@
 #include "csrc/client/connection.h"
 
+#include <sys/socket.h>
+
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +13,12 @@ namespace gpushare::client {
 
 void Connection::close() {
   socket_.reset();
+  unsent_.clear();
+}
+
+void Connection::shut_down() {
+  // Fails only when it is not connected any more, which is what is wanted.
+  if (is_open()) static_cast<void>(::shutdown(socket_.get(), SHUT_RDWR));
   unsent_.clear();
 }
 

@@ -34,6 +34,8 @@ class Connection {
   [[nodiscard]] int fd() const { return socket_.get(); }
   [[nodiscard]] bool has_unsent() const { return !unsent_.empty(); }
   void close();
+  // Ends the conversation, but keeps the descriptor for whoever polls it: receive then says closed.
+  void shut_down();
 
   // Sent now or kept for flush(). errors: kUnavailable (the peer is gone, or has read nothing for
   // kMaxUnsent messages), kIo.

@@ -3,7 +3,7 @@
 // Which problem it solves: a boundary must cost well under a microsecond, and status, the policy
 // and the end-of-job report want these figures at any time. So they are plain stores into atomics
 // of one writer: the thread that iterates. All are relaxed: each figure stands alone, and the
-// word's own swap orders them for a coordinator that acts on a boundary.
+// word's own change orders them for a coordinator that acts on a boundary.
 #pragma once
 
 #include <array>

@@ -90,7 +90,7 @@ void Runtime::Impl::park(wire::LeasePage& page) {
   if (!is_parked_) parked_at_ = monotonic_now();
   is_parked_ = true;
   publish_usage(page);
-  // relaxed: want's swap publishes it.
+  // relaxed: the change of the word, in want, publishes it.
   page.is_parked.store(1, std::memory_order_relaxed);
 }
 

@@ -175,7 +175,7 @@ class Runtime::Impl {
   std::atomic<wire::LeasePage*> page_{nullptr};
   // Private memory may be gone and the route is kOutside: the next begin takes the slow path.
   // Written under mu_; relaxed: the main thread sees its own writes, and where another thread
-  // closed, the word's swap tells it.
+  // closed, the word's new state tells it.
   std::atomic<bool> is_closed_{false};
 
   Moving moving_ GS_GUARDED_BY(mu_) = Moving::kNone;

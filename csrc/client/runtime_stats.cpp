@@ -49,8 +49,8 @@ JobStats Runtime::Impl::stats() {
   const alloc::MemoryStats memory = allocator_.stats();
   JobStats stats;
   MutexLock lock(mu_);
-  stats.job = address_.job;
   stats.is_managed = link_ == Link::kAttached || link_ == Link::kLost;
+  if (stats.is_managed) stats.job = address_.job;
   stats.is_registered = is_registered_;
   stats.unmanaged_reason = unmanaged_reason_;
   const wire::LeaseWord word = page() == nullptr ? wire::LeaseWord() : wire::load(*page());

@@ -66,8 +66,8 @@ wire::Usage Registration::usage() const { return wire::read_usage(page()); }
 
 bool Registration::grant(Term term, std::uint64_t grant_n, Nanos now) {
   belief_ = {Belief::Lease::kOpen, term};
-  // relaxed: published by the release of the word's swap in wire::grant; the job's acquire load of
-  // the word is the partner.
+  // relaxed: published by the release of the word's change in wire::grant; the job's acquire load
+  // of the word is the partner.
   page().grant_n.store(grant_n, std::memory_order_relaxed);
   page().granted_ns.store(now.value(), std::memory_order_relaxed);
   if (!wire::grant(page(), term)) return false;

@@ -1,6 +1,7 @@
 #include "csrc/daemon/run.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,6 +43,16 @@ void forget_parent() {
   ::umask(077);
 }
 
+// A job costs four descriptors; the usual soft limit of 1024 is for programs that use select().
+void allow_many_descriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    log::warn("{}", errno_status("raise the limit of descriptors").message());
+  }
+}
+
 // Opens the log so that only we can read it, before spdlog would make it with less care.
 Status make_private(const std::string& path) {
   const UniqueFd log(
@@ -54,6 +65,7 @@ Status serve(const DaemonOptions& options, Launch& launch) {
   for (const std::string& warning : options.warnings) {
     log::warn("{}", warning);
   }
+  allow_many_descriptors();
   auto loop = ipc::EventLoop::create();
   if (!loop) return loop.error();
   auto server = Server::create(options, **loop);

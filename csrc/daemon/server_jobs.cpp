@@ -106,7 +106,6 @@ void Server::Impl::on_session_closed(JobId id) {
     return;
   }
   conductor_->look(*entry);
-  entry->session = nullptr;
   conductor_->forget_waiting(*entry);
   conductor_->feed(id, wire::Lost{entry->address});
 }

@@ -164,6 +164,8 @@ void Server::Impl::refuse(Session& session, const std::string& reason) {
 void Server::Impl::close(Session& session) {
   const JobId job = session.job();
   log::info("{} disconnected: {}", session.name(), session.broken_reason());
+  // First: nobody may send to it, or mark it, while the coordinator is told.
+  if (JobEntry* entry = jobs_.find(job)) entry->session = nullptr;
   sessions_.erase(session.socket());
   if (job.value != 0) on_session_closed(job);
 }

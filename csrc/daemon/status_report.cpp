@@ -157,6 +157,9 @@ bool fits(const std::string& text) {
 
 // One step shorter than a text of `length`; false if nothing is left to leave out.
 bool shorten(StatusFacts& facts, std::size_t length, std::uint64_t& jobs_left_out) {
+  if (length > 2 * wire::kMaxMessageBytes && !std::exchange(facts.decisions, {}).empty()) {
+    return true;
+  }
   if (!facts.decisions.empty()) {
     const auto half = static_cast<std::ptrdiff_t>((facts.decisions.size() + 1) / 2);
     facts.decisions.erase(facts.decisions.begin(), facts.decisions.begin() + half);

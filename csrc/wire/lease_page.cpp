@@ -1,5 +1,5 @@
 // The transitions of the lease word. Each is a loop of: load, decide by the drawing, one
-// compare-and-swap; a failed swap decides anew on the value that was found. So an ask that arrives
+// compare-and-swap; a failed one decides anew on the value that was found. So an ask that arrives
 // while the job ends its iteration is either seen by the end (kMustClose) or finds the gap
 // (kTakenInGap); it cannot fall between.
 //
@@ -14,28 +14,28 @@
 namespace gpushare::wire {
 namespace {
 
-// acquire; pairs with the release of the other side's swap: who sees the new state also sees what
-// was written into the page before it (grant_n by the coordinator, the counters by the job).
+// acquire; pairs with the release of the other side's exchange: who sees the new state also sees
+// what was written into the page before it (grant_n by the coordinator, the counters by the job).
 LeaseWord load_word(const LeasePage& page) {
   return LeaseWord{page.word.load(std::memory_order_acquire)};
 }
 
-// acq_rel on success, acquire on failure; the partner is every other swap and load_word() of the
-// other side. Release publishes our fields of the page, acquire lets us read the other side's.
+// acq_rel on success, acquire on failure; the partner is every other exchange and load_word() of
+// the other side. Release publishes our fields of the page, acquire lets us read the other side's.
 // On failure `from` is the value found.
-bool swap_word(LeasePage& page, LeaseWord& from, LeaseWord to) {
+bool exchange_word(LeasePage& page, LeaseWord& from, LeaseWord to) {
   std::uint64_t bits = from.bits();
-  const bool is_swapped = page.word.compare_exchange_weak(
+  const bool is_exchanged = page.word.compare_exchange_weak(
       bits, to.bits(), std::memory_order_acq_rel, std::memory_order_acquire);
-  if (!is_swapped) from = LeaseWord{bits};
-  return is_swapped;
+  if (!is_exchanged) from = LeaseWord{bits};
+  return is_exchanged;
 }
 
 // `from` -> `to` with the same term and the revoke bit clear; false in any other state.
 bool move_state(LeasePage& page, LeaseState from, LeaseState to) {
   LeaseWord word = load_word(page);
   while (word.state() == from) {
-    if (swap_word(page, word, LeaseWord(word.term(), to, false))) return true;
+    if (exchange_word(page, word, LeaseWord(word.term(), to, false))) return true;
   }
   return false;
 }
@@ -58,7 +58,7 @@ BeginResult try_begin(LeasePage& page) {
   while (word.state() == LeaseState::kOpenGap) {
     // A revoke bit does not stand in the gap, but if it did it would have to be answered.
     const LeaseWord busy(word.term(), LeaseState::kOpenBusy, word.is_asked());
-    if (swap_word(page, word, busy)) return BeginResult::kEntered;
+    if (exchange_word(page, word, busy)) return BeginResult::kEntered;
   }
   // Asked already or not: a grant is good for at least one iteration.
   if (word.state() == LeaseState::kOpenBusy) return BeginResult::kEntered;
@@ -70,7 +70,7 @@ EndResult try_end(LeasePage& page) {
   while (word.state() == LeaseState::kOpenBusy) {
     const bool is_asked = word.is_asked();
     const LeaseState next = is_asked ? LeaseState::kClosing : LeaseState::kOpenGap;
-    if (swap_word(page, word, LeaseWord(word.term(), next, false))) {
+    if (exchange_word(page, word, LeaseWord(word.term(), next, false))) {
       return is_asked ? EndResult::kMustClose : EndResult::kKept;
     }
   }
@@ -85,7 +85,7 @@ bool start_close(LeasePage& page) {
   LeaseWord word = load_word(page);
   while (word.is_open()) {
     const LeaseWord closing(word.term(), LeaseState::kClosing, false);
-    if (swap_word(page, word, closing)) return true;
+    if (exchange_word(page, word, closing)) return true;
   }
   return false;
 }
@@ -105,7 +105,7 @@ bool grant(LeasePage& page, Term term) {
     // The low half changes in its state bits, and (terms rise) in its term bits: a waiter that
     // compares it later with what it saw as kWanted does not sleep on a newer lease. The term is
     // the coordinator's own: what the page said before is not believed.
-    if (swap_word(page, word, LeaseWord(term, LeaseState::kOpenBusy, false))) return true;
+    if (exchange_word(page, word, LeaseWord(term, LeaseState::kOpenBusy, false))) return true;
   }
   return false;
 }
@@ -116,7 +116,7 @@ AskResult ask(LeasePage& page, Term term) {
     const bool is_gap = word.state() == LeaseState::kOpenGap;
     const LeaseState next = is_gap ? LeaseState::kClosing : LeaseState::kOpenBusy;
     // In both cases the bit is set: in kClosing it says that the client thread is to close.
-    if (swap_word(page, word, LeaseWord(term, next, true))) {
+    if (exchange_word(page, word, LeaseWord(term, next, true))) {
       return is_gap ? AskResult::kTakenInGap : AskResult::kAsked;
     }
   }

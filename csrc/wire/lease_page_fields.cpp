@@ -10,7 +10,7 @@ namespace gpushare::wire {
 namespace {
 
 // relaxed: the fields are counters without an order among each other; those that must belong to a
-// transition are ordered by the release of its swap and the acquire of load().
+// transition are ordered by the release of its exchange and the acquire of load().
 template <typename T>
 T read(const std::atomic<T>& field) {
   return field.load(std::memory_order_relaxed);

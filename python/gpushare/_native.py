@@ -116,7 +116,11 @@ def _install_at_import() -> None:
 def _is_multiprocessing_child() -> bool:
     """Whether multiprocessing started this process: a DataLoader's worker, most likely."""
     process = sys.modules.get("multiprocessing.process")
-    return process is not None and process.parent_process() is not None
+    if process is None:
+        return False
+    # The second while a spawned child imports its parent's script, before it knows its parent.
+    is_importing = getattr(process.current_process(), "_inheriting", False)
+    return process.parent_process() is not None or bool(is_importing)
 
 
 def _check_torch(native: ModuleType) -> None:

@@ -22,6 +22,4 @@ def hide(functions: Iterable[Callable[..., Any]]) -> None:
         )
         if hasattr(frames, "set_code_exec_strategy") and isinstance(function, FunctionType):
             skip = frames._FrameAction.SKIP
-            frames.set_code_exec_strategy(
-                function.__code__, frames._FrameExecStrategy(skip, skip)
-            )
+            frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skip, skip))

@@ -52,8 +52,7 @@ class Watcher:
         self._model: weakref.ref[torch.nn.Module] | None = None
         self._graph_task: Callable[[], int] = torch._C._current_graph_task_id
         self._is_grad_enabled: Callable[[], bool] = torch.is_grad_enabled
-        self._restore_scaler: Callable[[], None] | None = None
-        self._excepthook: Callable[..., Any] | None = None
+        self._undo: list[Callable[[], None]] = []
 
     def attach(
         self, model: torch.nn.Module | None, optimizers: Sequence[torch.optim.Optimizer]
@@ -65,9 +64,7 @@ class Watcher:
         if model is not None:
             self.attach_model(model)
         self._handles += _hook_optimizers(optimizers)
-        self._restore_scaler = _wrap_scaler()
-        self._excepthook = sys.excepthook
-        sys.excepthook = _close_and_report
+        self._undo += [_wrap_scaler(), _wrap_excepthook()]
 
     def attach_model(self, model: torch.nn.Module) -> None:
         """Takes this module's forwards as the job's."""
@@ -85,11 +82,9 @@ class Watcher:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        if self._restore_scaler is not None:
-            self._restore_scaler()
-            self._restore_scaler = None
-        if sys.excepthook is _close_and_report and self._excepthook is not None:
-            sys.excepthook = self._excepthook
+        for undo in self._undo:
+            undo()
+        self._undo.clear()
         if _watcher is self:
             _watcher = None
             _root = 0
@@ -159,16 +154,6 @@ def _step_ended(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> N
             _watcher.carry_out(action)
 
 
-def _close_and_report(*error: Any) -> None:
-    """As ``sys.excepthook``: the traceback may be long in coming, others need not wait for it."""
-    watcher = _watcher
-    report = sys.__excepthook__
-    if watcher is not None:
-        report = watcher._excepthook or report
-        watcher.fail()
-    report(*error)
-
-
 def _forget_root(reference: weakref.ref[torch.nn.Module]) -> None:
     global _root
     if _watcher is not None and _watcher._model is reference:
@@ -210,6 +195,25 @@ def _wrap_scaler() -> Callable[[], None]:
         # Somebody may have wrapped it after us; then ours stays below, and does nothing.
         if GradScaler.update is update_and_tell:
             GradScaler.update = update  # type: ignore[method-assign]
+
+    return restore
+
+
+def _wrap_excepthook() -> Callable[[], None]:
+    """Has an uncaught exception close the lease; returns what undoes it."""
+    report = sys.excepthook
+
+    def close_and_report(*error: Any) -> None:
+        # First: the traceback may be long in coming, and others need not wait for it.
+        if _watcher is not None:
+            _watcher.fail()
+        report(*error)
+
+    sys.excepthook = close_and_report
+
+    def restore() -> None:
+        if sys.excepthook is close_and_report:
+            sys.excepthook = report
 
     return restore
 

@@ -29,14 +29,14 @@ TRAIN = """
 """
 
 
-def test_training_is_bit_equal_to_stock_torch(run_python):
-    ours = run_python("import gpushare" + TRAIN.replace("\n    ", "\n"))
-    stock = run_python(TRAIN)
+def test_training_is_bit_equal_to_stock_torch(run_forked):
+    ours = run_forked("import gpushare" + TRAIN.replace("\n    ", "\n"))
+    stock = run_forked(TRAIN)
     assert ours.stdout == stock.stdout != ""
 
 
-def test_tensors_lie_in_the_reserved_range_and_are_counted(run_python):
-    run_python(
+def test_tensors_lie_in_the_reserved_range_and_are_counted(run_forked):
+    run_forked(
         """
         import gpushare, torch
         from gpushare import _C, stats
@@ -49,7 +49,8 @@ def test_tensors_lie_in_the_reserved_range_and_are_counted(run_python):
         assert stats.memory_reserved() >= stats.memory_allocated()
         assert stats.max_memory_allocated() >= stats.memory_allocated()
         blocks = [b for s in stats.memory_snapshot() for b in s["blocks"]]
-        assert any(b["address"] == x.data_ptr() and b["state"] == "active_allocated" for b in blocks)
+        (block,) = [b for b in blocks if b["address"] == x.data_ptr()]
+        assert block["state"] == "active_allocated" and block["requested_size"] == 1 << 20
         del x
         assert stats.memory_allocated() == before
         stats.reset_peak_memory_stats()
@@ -63,8 +64,8 @@ def test_tensors_lie_in_the_reserved_range_and_are_counted(run_python):
     )
 
 
-def test_the_keys_are_those_of_torch_cuda(run_python):
-    run_python(
+def test_the_keys_are_those_of_torch_cuda(run_forked):
+    run_forked(
         """
         import gpushare, torch
         from gpushare import stats
@@ -79,8 +80,8 @@ def test_the_keys_are_those_of_torch_cuda(run_python):
     )
 
 
-def test_without_memory_it_is_torchs_own_error(run_python):
-    run_python(
+def test_without_memory_it_is_torchs_own_error(run_forked):
+    run_forked(
         """
         import gpushare, torch
         from gpushare import stats
@@ -104,8 +105,8 @@ def test_without_memory_it_is_torchs_own_error(run_python):
     )
 
 
-def test_empty_tensors_have_no_memory(run_python):
-    run_python(
+def test_empty_tensors_have_no_memory(run_forked):
+    run_forked(
         """
         import gpushare, torch
         from gpushare import stats
@@ -119,8 +120,8 @@ def test_empty_tensors_have_no_memory(run_python):
     )
 
 
-def test_memory_that_is_not_ours_goes_back_to_its_owner(run_python):
-    run_python(
+def test_memory_that_is_not_ours_goes_back_to_its_owner(run_forked):
+    run_forked(
         """
         import torch
         older = [torch.ones(1000), torch.ones(10, 10).to_mkldnn()]
@@ -136,9 +137,9 @@ def test_memory_that_is_not_ours_goes_back_to_its_owner(run_python):
     )
 
 
-def test_numpy_sees_the_same_memory(run_python):
+def test_numpy_sees_the_same_memory(run_forked):
     pytest.importorskip("numpy")
-    run_python(
+    run_forked(
         """
         import gpushare, torch
         x = torch.zeros(1000)
@@ -152,8 +153,8 @@ def test_numpy_sees_the_same_memory(run_python):
     )
 
 
-def test_saved_tensors_come_back(run_python):
-    run_python(
+def test_saved_tensors_come_back(run_forked):
+    run_forked(
         """
         import io, gpushare, torch
         x = torch.randn(100_000)
@@ -165,8 +166,8 @@ def test_saved_tensors_come_back(run_python):
     )
 
 
-def test_any_thread_may_allocate_and_free(run_python):
-    run_python(
+def test_any_thread_may_allocate_and_free(run_forked):
+    run_forked(
         """
         import queue, threading
         import gpushare, torch
@@ -194,8 +195,8 @@ def test_any_thread_may_allocate_and_free(run_python):
     )
 
 
-def test_forked_children_leave_the_parents_memory_alone(run_python):
-    run_python(
+def test_forked_children_leave_the_parents_memory_alone(run_forked):
+    run_forked(
         """
         import os, gpushare, torch
         from gpushare import _native, stats
@@ -219,8 +220,8 @@ def test_forked_children_leave_the_parents_memory_alone(run_python):
     )
 
 
-def test_data_loader_workers_give_the_same_batches(run_python):
-    run_python(
+def test_data_loader_workers_give_the_same_batches(run_forked):
+    run_forked(
         """
         import gpushare, torch
         torch.set_num_threads(1)
@@ -239,8 +240,8 @@ def test_data_loader_workers_give_the_same_batches(run_python):
     )
 
 
-def test_the_profiler_sees_memory(run_python):
-    run_python(
+def test_the_profiler_sees_memory(run_forked):
+    run_forked(
         """
         import gpushare, torch
         from torch.profiler import ProfilerActivity, profile
@@ -259,20 +260,19 @@ def test_the_profiler_sees_memory(run_python):
     "end",
     [
         "sys.exit(0)",
-        "threading.Thread(target=lambda: [torch.ones(1000) for _ in iter(int, 1)],"
-        " daemon=True).start()",
+        "threading.Thread(target=lambda: [torch.ones(9), time.sleep(99)], daemon=True).start()",
         "atexit.register(lambda: torch.ones(1000).sum())",
         "sys.modules['keep'] = [torch.ones(1000)]; del torch",
         "class K:\n  def __del__(s, t=torch): s.x = t.ones(1000)\nk = K(); k.k = k",
     ],
 )
-def test_the_process_ends_cleanly_with(run_python, end):
-    code = f"import atexit, sys, threading, gpushare, torch\nx = torch.ones(1000)\n{end}\n"
-    assert run_python(code).stderr == ""
+def test_the_process_ends_cleanly_with(run_forked, end):
+    code = f"import atexit, sys, threading, time, gpushare, torch\nx = torch.ones(1000)\n{end}\n"
+    assert run_forked(code).stderr == ""
 
 
-def test_memory_survives_being_moved_out_and_back(run_python):
-    run_python(
+def test_memory_survives_being_moved_out_and_back(run_forked):
+    run_forked(
         """
         import gpushare, torch
         from gpushare import _C, stats

@@ -144,7 +144,10 @@ PACKAGE_PATH = clean_environment()["PYTHONPATH"]
 
 def test_hidden_sitecustomize_still_runs_and_ours_leaves_the_path(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.was_here = True")
-    code = "import json, sys, sitecustomize as s; print(json.dumps([sys.was_here, s.__file__, sys.path]))"
+    code = (
+        "import json, sys, sitecustomize\n"
+        "print(json.dumps([sys.was_here, sitecustomize.__file__, sys.path]))"
+    )
     ended = _start_with_inject_folder(code, str(tmp_path), PACKAGE_PATH, disable="1", run="1")
     was_here, file, path = json.loads(ended.stdout)
     assert was_here is True

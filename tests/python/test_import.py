@@ -15,7 +15,7 @@ def test_importing_gpushare_imports_neither_torch_nor_anything_heavy(run_python)
         import gpushare
         assert not {"torch", "typer", "rich", "numpy", "asyncio"} & (set(sys.modules) - before)
         assert gpushare.__version__
-        """
+        """,
     )
 
 
@@ -35,8 +35,8 @@ def test_the_allocator_is_installed_whichever_comes_first(run_python, order):
         from gpushare import _native, stats
         assert _native.is_installed()
         x = torch.ones(1000)
-        assert stats.memory_allocated() == 4096 or stats.memory_allocated() >= 4000
-        """
+        assert stats.memory_allocated() >= 4000
+        """,
     )
 
 
@@ -48,12 +48,12 @@ def test_torch_keeps_its_own_loader(run_python):
         assert type(torch.__spec__.loader) is importlib.machinery.SourceFileLoader
         assert type(torch.__loader__) is importlib.machinery.SourceFileLoader
         assert pkgutil.get_data("torch", "py.typed") is not None
-        """
+        """,
     )
 
 
-def test_disabled_it_does_nothing_at_all(run_python):
-    run_python(
+def test_disabled_it_does_nothing_at_all(run_forked):
+    run_forked(
         """
         import sys, gpushare, torch
         assert "gpushare._C" not in sys.modules
@@ -92,12 +92,12 @@ def test_children_of_multiprocessing_are_left_alone(run_python, method):
             process.start()
             assert queue.get() is False
             process.join()
-        """
+        """,
     )
 
 
 @pytest.mark.usefixtures("module_is_built")
-def test_a_module_for_another_torch_is_refused(run_python):
+def test_a_module_for_another_torch_is_refused(run_forked):
     code = """
         import gpushare, torch
         torch.__version__ = "1.99.0"
@@ -108,26 +108,26 @@ def test_a_module_for_another_torch_is_refused(run_python):
         except gpushare.errors.GpushareError as error:
             print(error)
         """
-    said = run_python(code, disable="1").stdout
+    said = run_forked(code, disable="1").stdout
     assert "found 1.99: pip install --force-reinstall --no-build-isolation torch-gpushare" in said
 
 
-def test_a_missing_module_is_explained_and_torch_goes_on(run_python):
+def test_a_missing_module_is_explained_and_torch_goes_on(run_forked):
     code = """
         import sys
         sys.modules["gpushare._C"] = None
         import gpushare, torch
         print(torch.ones(2).sum().item())
         """
-    ended = run_python(code)
+    ended = run_forked(code)
     assert ended.stdout == "2.0\n"
     assert "gpushare: the compiled module" in ended.stderr
     assert "GPUSHARE_REQUIRE=1 makes this fatal" in ended.stderr
-    assert "GpushareError" in run_python(code, require="1", fails=True).stderr
+    assert "GpushareError" in run_forked(code, require="1", fails=True).stderr
 
 
-def test_a_bad_setting_is_an_error_that_names_it(run_python):
-    ended = run_python("import gpushare, torch", weight="-1", fails=True)
+def test_a_bad_setting_is_an_error_that_names_it(run_forked):
+    ended = run_forked("import gpushare", weight="-1", fails=True)
     assert "ConfigError: GPUSHARE_WEIGHT: bad value '-1'" in ended.stderr
 
 

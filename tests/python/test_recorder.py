@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gpushare.recorder import hash_tensor
-from tests.python.conftest import Run
+
+if TYPE_CHECKING:
+    from tests.python.conftest import Run
 
 SCRIPT = """
 import os, sys

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.python.conftest import Run
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.python.conftest import Run
 
 
 def test_calls_back_after_the_import_and_once(run_python: Run) -> None:
@@ -16,7 +19,8 @@ def test_calls_back_after_the_import_and_once(run_python: Run) -> None:
         import torch
         import torch.nn
         print(type(torch.__loader__).__name__, type(torch.__spec__.loader).__name__)
-        print([type(finder).__name__ for finder in sys.meta_path if "Torch" in type(finder).__name__])
+        finders = [type(finder).__name__ for finder in sys.meta_path]
+        print([name for name in finders if "Torch" in name])
         when_torch_is_loaded(lambda: print("at once"))
         """,
         disable="1",

@@ -36,7 +36,7 @@ bool eventfd = false;
 chan socket = [1] of { byte }; /* Close(term), coordinator to client thread */
 
 bool sleeping = false; /* the main thread is in the futex's queue */
-byte signals = 2;      /* Ctrl-C, at most so often */
+byte signals = 1;      /* Ctrl-C, at most so often */
 
 bool is_route_private = false;
 /* Not in the code: what the assertions speak of. */
@@ -276,7 +276,7 @@ end_idle:
         :: ok -> break
 #ifdef LIVENESS
         /* Could lose to the job for ever, if a whole iteration of it fitted between this load and
-         * this swap each time. It does not: let the second try win. */
+         * this exchange each time. It does not: let the second try win. */
         :: else -> atomic { ask_once(w, ok, term) }; assert(ok); break
 #else
         :: else -> skip

@@ -39,11 +39,11 @@ def say(event: str, **fields: Any) -> None:
 def main() -> None:
     """Trains one workload in one of the modes."""
     arguments = _parse_arguments()
-    text = load_text()
+    data = load_text()
     workload = find_workload(arguments.name, is_quick=arguments.quick)
     if arguments.iterations:
         workload = workload.shortened(arguments.iterations)
-    warm_up(text, workload)
+    warm_up(data, workload)
     say("ready", pid=os.getpid(), reserved_range=_reserved_range(arguments.mode))
     if not sys.stdin.readline():
         return
@@ -59,11 +59,12 @@ def main() -> None:
         say("iteration", number=number)
 
     try:
-        outcome = train(workload, text, _registration(arguments), on_iteration)
+        outcome = train(workload, data, _registration(arguments), on_iteration)
     except (torch.OutOfMemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        say("out_of_memory", text=str(error).strip().splitlines()[0])
+        text = " ".join(str(error).split())
+        say("out_of_memory", text=text, stats=_figures(arguments.mode))
         sys.exit(OUT_OF_MEMORY_EXIT)
     say("done", **_describe(outcome), stats=figures)
 

@@ -58,6 +58,7 @@ class JobProcess:
         self.is_killed = False
         self.result: dict[str, Any] | None = None
         self.out_of_memory: str | None = None
+        self.figures: dict[str, Any] = {}
         self.reserved_range: tuple[int, int] | None = None
         self._error_path = error_path
         with error_path.open("wb") as error_file:
@@ -101,8 +102,10 @@ class JobProcess:
             self.num_iterations = event.fields["number"]
         elif event.kind == "done":
             self.result = event.fields
+            self.figures = event.fields["stats"]
         elif event.kind == "out_of_memory":
             self.out_of_memory = event.fields["text"]
+            self.figures = event.fields["stats"]
         elif event.kind == "ended":
             self._take_end()
 

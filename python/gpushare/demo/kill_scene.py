@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpushare.demo.errors import DemoError
@@ -62,7 +63,10 @@ def run_kill_scene(
             seconds=None,
             peak_bytes=peak.peak_bytes,
             num_samples=peak.num_samples,
-            timeline=read_timeline({job.name: job.spans_ns for job in jobs}),
+            # The victim's turns are unknown, so what lies between two others' is no hand-over.
+            timeline=replace(
+                read_timeline({job.name: job.spans_ns for job in jobs}), median_handover_ns=None
+            ),
             notes=[
                 f"the fourth job was killed in its lease (term {term}) after "
                 f"{victim.num_iterations} iterations"

@@ -17,6 +17,8 @@ from gpushare.errors import CoordinatorUnreachable
 
 _START_TIMEOUT_SECONDS = 10.0
 _END_TIMEOUT_SECONDS = 5.0
+_LINGER_SECONDS = "60"
+"""For a demo that was killed and ends nothing: its coordinator outlives its jobs by this."""
 _POLL_SECONDS = 0.02
 
 
@@ -54,7 +56,7 @@ def private_coordinator(
     socket_path = str(folder / "sock")
     log_path = folder / "coordinator.log"
     command = [program, "--socket", socket_path, "--capacity", str(capacity_bytes)]
-    command += ["--min-quantum-ms", f"{min_quantum_seconds * 1e3:g}", "--linger-s", "never"]
+    command += ["--min-quantum-ms", f"{min_quantum_seconds * 1e3:g}", "--linger-s", _LINGER_SECONDS]
     with log_path.open("wb") as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=job_environment({})

@@ -60,12 +60,12 @@ class DemoReport:
         """Returns how long an iteration took in a scene, over alone on the same allocator.
 
         The mean over the jobs of the ratios of medians; alone is the mean of both probes. None
-        where jobs take no turns.
+        where jobs take no turns, and where the scene is not timed.
         """
+        if not scene.is_managed or scene.seconds is None:
+            return None
         ratios = []
         for job in scene.jobs:
-            if not (scene.timeline and job.spans_ns and job.stats.get("leases")):
-                return None
             alone = (self.before.iteration_ns[job.name] + self.after.iteration_ns[job.name]) / 2
             ratios.append(median_iteration_ns(job.spans_ns) / alone)
         return statistics.mean(ratios)
@@ -90,10 +90,9 @@ class DemoReport:
         }
 
     def _scene_to_json(self, scene: SceneResult) -> dict[str, Any]:
-        is_managed = self.slice_ratio(scene) is not None
-        turns = asdict(scene.timeline) if is_managed and scene.timeline else {}
+        turns = asdict(scene.timeline) if scene.is_managed and scene.timeline else {}
         moved = {
-            counter: scene.total(f"{counter}_total_bytes") if is_managed else None
+            counter: scene.total(f"{counter}_total_bytes") if scene.is_managed else None
             for counter in ("dropped", "spilled", "restored")
         }
         return {

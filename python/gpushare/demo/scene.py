@@ -66,6 +66,11 @@ class SceneResult:
         return next(job for job in self.jobs if job.name == name)
 
     @property
+    def is_managed(self) -> bool:
+        """Whether its jobs took turns."""
+        return any(job.stats.get("leases") for job in self.jobs)
+
+    @property
     def is_late(self) -> bool:
         """Whether it was ended for taking too long."""
         return self.is_stopped and not any(job.out_of_memory for job in self.jobs)

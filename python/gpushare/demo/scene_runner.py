@@ -150,9 +150,10 @@ class SceneRunner:
         begin = time.monotonic()
 
         def should_stop() -> bool:
-            is_late = setup.limit_seconds and time.monotonic() - begin > setup.limit_seconds
+            is_training = any(process.result is None for process in processes)
             has_failed = any(process.out_of_memory for process in processes)
-            return bool(is_late) or (setup.ends_at_out_of_memory and has_failed)
+            has_time = setup.limit_seconds is None or time.monotonic() - begin < setup.limit_seconds
+            return (is_training and not has_time) or (setup.ends_at_out_of_memory and has_failed)
 
         groups = [[process] for process in processes] if setup.is_serial else [processes]
         for group in groups:
@@ -174,11 +175,11 @@ def job_environment(additions: Mapping[str, str]) -> dict[str, str]:
 def result_of(process: JobProcess) -> JobResult:
     """Returns what a job has said so far."""
     result = JobResult(process.name, out_of_memory=process.out_of_memory)
+    result.stats = process.figures
     if process.result is not None:
         result.losses = process.result["losses"]
         result.parameters_hash = process.result["parameters_hash"]
         result.spans_ns = [(begin, end) for begin, end in process.result["spans_ns"]]
-        result.stats = process.result["stats"]
     return result
 
 
@@ -192,7 +193,7 @@ def _collect(
         title=setup.title,
         jobs=jobs,
         seconds=measured_seconds(processes, is_serial=setup.is_serial) if has_finished else None,
-        peak_bytes=peak.peak_bytes,
+        peak_bytes=max(peak.peak_bytes, _reported_bytes(jobs)),
         num_samples=peak.num_samples,
         is_stopped=is_stopped,
         timeline=read_timeline({job.name: job.spans_ns for job in jobs}),
@@ -208,3 +209,8 @@ def measured_seconds(processes: Sequence[JobProcess], *, is_serial: bool) -> flo
     if is_serial:
         return sum(end - go for go, end in lengths) / 1e9
     return (max(end for _, end in lengths) - min(go for go, _ in lengths)) / 1e9
+
+
+def _reported_bytes(jobs: Sequence[JobResult]) -> int:
+    """Returns what jobs that ran out of memory had: they may be gone before a sample is taken."""
+    return sum(job.stats["peak_reserved_bytes"] for job in jobs if job.out_of_memory)

@@ -83,16 +83,18 @@ def explain(report: DemoReport) -> list[str]:
             "memory and equal bits, not about a CPU's speed."
         )
     lines.extend(note for scene in report.scenes for note in scene.notes)
+    lines.extend(
+        f"{scene.title}: {job.name}: {job.out_of_memory}"
+        for scene in report.scenes
+        for job in scene.jobs
+        if job.out_of_memory
+    )
     lines.append(f"the demo took {report.seconds:.0f} s")
     return lines
 
 
 def _beats_gpushare(report: DemoReport, scene: SceneResult) -> bool:
-    ours = [
-        each.seconds
-        for each in report.scenes
-        if each.seconds and report.slice_ratio(each) is not None
-    ]
+    ours = [each.seconds for each in report.scenes if each.is_managed and each.seconds]
     return bool(ours and scene.seconds and scene.seconds < min(ours))
 
 
@@ -106,7 +108,7 @@ def _cells(report: DemoReport, scene: SceneResult) -> list[str]:
         f"{scene.peak_bytes / _MIB:,.0f}",
         scene.verdict(report.reference),
     ]
-    if slice_ratio is None or scene.timeline is None:
+    if not scene.is_managed or scene.timeline is None:
         return cells
     handover = scene.timeline.median_handover_ns
     return [
@@ -117,5 +119,5 @@ def _cells(report: DemoReport, scene: SceneResult) -> list[str]:
             f"{scene.total(f'{counter}_total_bytes') / _MIB:,.0f}"
             for counter in ("dropped", "spilled", "restored")
         ),
-        f"{slice_ratio:.2f}{void}",
+        "-" if slice_ratio is None else f"{slice_ratio:.2f}{void}",
     ]

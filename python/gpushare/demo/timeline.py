@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 Span = tuple[int, int]
 """Begin and end of one iteration, CLOCK_MONOTONIC ns."""
@@ -16,7 +15,7 @@ class Timeline:
     """What the order of iterations says about turns."""
 
     num_switches: int
-    """Times that another job's iteration came next."""
+    """Times that an iteration of another job came next."""
     median_handover_ns: int | None
     """From the end of one job's iteration to the begin of another's; None without a switch."""
     num_overlaps: int
@@ -33,16 +32,19 @@ def read_timeline(spans_by_job: Mapping[str, Sequence[Span]]) -> Timeline:
         (begin, end, name) for name, spans in spans_by_job.items() for begin, end in spans
     )
     handovers_ns = []
-    num_overlaps = 0
-    for (_, end, name), (next_begin, _, next_name) in pairwise(merged):
-        if name == next_name:
-            continue
-        if next_begin < end:
-            num_overlaps += 1
-        else:
-            handovers_ns.append(next_begin - end)
+    num_switches = num_overlaps = 0
+    last_end, last_name = 0, ""
+    for begin, end, name in merged:
+        if last_name and name != last_name:
+            num_switches += 1
+            if begin < last_end:
+                num_overlaps += 1
+            else:
+                handovers_ns.append(begin - last_end)
+        if end > last_end:
+            last_end, last_name = end, name
     return Timeline(
-        num_switches=len(handovers_ns) + num_overlaps,
+        num_switches=num_switches,
         median_handover_ns=round(statistics.median(handovers_ns)) if handovers_ns else None,
         num_overlaps=num_overlaps,
     )

@@ -190,6 +190,57 @@ TEST(Residency, PrivateAllocationsPassBySpilledMemory) {
   EXPECT_TRUE(world.is_intact());
 }
 
+// All blocks die while the first copy runs: what comes after is for nobody.
+void free_all_during_the_first_copy(World& world) {
+  world.vmm.set_before_copy([&world] {
+    while (!world.live.empty()) world.give(0);
+    world.vmm.set_before_copy(nullptr);
+  });
+}
+
+TEST(Residency, AChunkWhoseLastBlockDiesWhileItIsSpilledIsNotKept) {
+  World world(mib(8));
+  for (int i = 0; i < 2; ++i)
+    world.take(mib(4));
+  world.allocator->set_route(Route::kOutside);
+  free_all_during_the_first_copy(world);
+  EXPECT_EQ(world.residency.release(mib(8), true).released, mib(8));
+  EXPECT_EQ(world.slab.used(), Bytes{});
+  EXPECT_EQ(world.residency.to_restore(), Bytes{});
+  EXPECT_EQ(world.allocator->stats().spilled_bytes, Bytes{});
+  world.allocator->check_invariants();
+}
+
+TEST(Residency, AChunkWhoseLastBlockDiesWhileItIsRestoredIsFree) {
+  World world(mib(8));
+  for (int i = 0; i < 2; ++i)
+    world.take(mib(4));
+  world.allocator->set_route(Route::kOutside);
+  world.residency.release(mib(8), true);
+  world.allocator->raise_room(mib(8));
+  free_all_during_the_first_copy(world);
+  EXPECT_TRUE(world.residency.restore().ok());
+  EXPECT_EQ(world.slab.used(), Bytes{});
+  EXPECT_EQ(world.allocator->empty_cache(), mib(8));
+  world.allocator->check_invariants();
+}
+
+TEST(Residency, AChunkWhoseLastBlockDiesInARestoreThatFailsIsUnbacked) {
+  World world(mib(8));
+  for (int i = 0; i < 2; ++i)
+    world.take(mib(4));
+  world.allocator->set_route(Route::kOutside);
+  world.residency.release(mib(8), true);
+  world.allocator->raise_room(mib(8));
+  free_all_during_the_first_copy(world);
+  world.vmm.fail_at(3);  // after back() and the first copy
+  EXPECT_FALSE(world.residency.restore().ok());
+  EXPECT_EQ(world.slab.used(), Bytes{});
+  EXPECT_EQ(world.allocator->backed(), Bytes{});
+  EXPECT_EQ(world.vmm.backed(), Bytes{});
+  world.allocator->check_invariants();
+}
+
 // Frees of another thread, as a garbage collector makes them, at any moment of a spill and restore.
 TEST(Residency, BlocksMayDieWhileTheyMove) {
   for (int round = 0; round < 8; ++round) {

@@ -76,6 +76,14 @@ TEST_F(ConnectionTest, RefusesWhatIsNoMessage) {
   EXPECT_EQ(connection_.receive().error().code(), StatusCode::kProtocol);
 }
 
+TEST_F(ConnectionTest, AfterShuttingDownBothSidesSeeTheEnd) {
+  connection_.shut_down();
+  EXPECT_EQ(connection_.receive().error().code(), StatusCode::kUnavailable);
+  const auto packet = ipc::receive_packet(peer_.get(), wire::kMaxMessageBytes);
+  ASSERT_TRUE(packet.has_value());
+  EXPECT_TRUE(packet->is_end);
+}
+
 TEST(Connection, AClosedOneSendsNothing) {
   Connection connection;
   EXPECT_FALSE(connection.is_open());

@@ -225,6 +225,7 @@ TEST_F(Reconnect, ARefusalByTheNewOneMakesTheJobUnmanaged) {
   EXPECT_EQ(job_->allocator->route(), alloc::Route::kPrivate);
   EXPECT_EQ(job_->allocator->room(), Bytes{INT64_MAX});
   EXPECT_FALSE(job_->runtime->is_managed());
+  EXPECT_EQ(job_->runtime->stats().job, JobId{});
   job_->end();
   job_->begin();
   EXPECT_EQ(job_->runtime->stats().iterations, 1U);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "csrc/base/check.h"
 
@@ -78,6 +79,7 @@ Status FakeVmm::unback(std::byte* address, Bytes size) {
 }
 
 Status FakeVmm::copy_out(const std::byte* device, std::byte* host, Bytes size) {
+  run_hook();
   {
     MutexLock lock(mu_);
     check_backed(device, size, true);
@@ -88,6 +90,7 @@ Status FakeVmm::copy_out(const std::byte* device, std::byte* host, Bytes size) {
 }
 
 Status FakeVmm::copy_in(const std::byte* host, std::byte* device, Bytes size) {
+  run_hook();
   {
     MutexLock lock(mu_);
     check_backed(device, size, true);
@@ -101,6 +104,20 @@ void FakeVmm::fail_at(int nth, int more) {
   MutexLock lock(mu_);
   first_failing_ = num_calls_ + nth;
   last_failing_ = first_failing_ + more;
+}
+
+void FakeVmm::set_before_copy(std::function<void()> hook) {
+  MutexLock lock(mu_);
+  before_copy_ = std::move(hook);
+}
+
+void FakeVmm::run_hook() {
+  std::function<void()> hook;
+  {
+    MutexLock lock(mu_);
+    hook = before_copy_;
+  }
+  if (hook) hook();
 }
 
 void FakeVmm::fail_never() {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <set>
 #include <vector>
 
@@ -35,6 +36,8 @@ class FakeVmm final : public vm::Vmm {
   // with kOutOfMemory, the others with kIo.
   void fail_at(int nth, int more = 0);
   void fail_never();
+  // Called by each copy before it begins, on the copying thread: something happens meanwhile.
+  void set_before_copy(std::function<void()> hook);
   // Backing beyond it fails, as on a device that others fill too.
   void set_device_size(Bytes size);
 
@@ -48,9 +51,11 @@ class FakeVmm final : public vm::Vmm {
  private:
   void unreserve(std::byte* base, Bytes size) override;
   bool must_fail() GS_REQUIRES(mu_);
+  void run_hook() GS_EXCLUDES(mu_);
   void check_backed(const std::byte* address, Bytes size, bool expected) const GS_REQUIRES(mu_);
 
   mutable Mutex mu_;
+  std::function<void()> before_copy_ GS_GUARDED_BY(mu_);
   std::set<const std::byte*> chunks_ GS_GUARDED_BY(mu_);  // addresses of backed chunks
   Bytes most_backed_ GS_GUARDED_BY(mu_);
   Bytes device_size_ GS_GUARDED_BY(mu_) = Bytes{INT64_MAX};

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gpushare.arguments import check_model, check_optimizers, job_options
+from gpushare.config import Config
+
+NOTHING = {
+    "name": None,
+    "group": None,
+    "priority": None,
+    "weight": None,
+    "memory_limit": None,
+    "iterations": None,
+    "device": None,
+}
+
+
+def options(config=None, **given):
+    return job_options(config or Config(), **(NOTHING | given))
+
+
+def test_what_is_not_given_comes_from_the_settings():
+    config = Config(name="a", group="b", priority="guaranteed", weight=2.0, memory_limit_bytes=7)
+    assert options(config) == {
+        "name": "a",
+        "group": "b",
+        "priority": "guaranteed",
+        "weight": 2.0,
+        "memory_limit_bytes": 7,
+        "iterations": 0,
+        "gang": "",
+        "rank": 0,
+        "ranks": 1,
+    }
+
+
+def test_what_is_given_wins():
+    given = {"name": "x", "group": "y", "priority": "opportunistic", "weight": 3, "iterations": 9}
+    chosen = options(Config(name="a", weight=2.0), memory_limit="2GiB", **given)
+    assert chosen["memory_limit_bytes"] == 2 << 30
+    assert {key: chosen[key] for key in given} == given
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("priority", "high", "guaranteed, interactive, normal, opportunistic"),
+        ("weight", 0, "a finite number above 0"),
+        ("weight", float("nan"), "a finite number above 0"),
+        ("weight", "2x", "a finite number above 0"),
+        ("weight", True, "a finite number above 0"),
+        ("memory_limit", "much", 'a size like "2GiB"'),
+        ("memory_limit", -1, 'a size like "2GiB"'),
+        ("memory_limit", 1.5, 'a size like "2GiB"'),
+        ("iterations", 0, "a whole number above 0"),
+        ("iterations", 2.5, "a whole number above 0"),
+        ("iterations", True, "a whole number above 0"),
+        ("name", "x" * 129, "printable text of at most 128 bytes"),
+        ("name", 7, "printable text"),
+        ("group", "a\tb", "printable text"),
+        ("device", "cuda", "cpu"),
+    ],
+)
+def test_a_bad_argument_is_named_with_its_value_and_what_is_allowed(name, value, allowed):
+    with pytest.raises(ValueError, match=f"^{name}: ") as caught:
+        options(**{name: value})
+    assert f"{value!r}; allowed: {allowed}" in str(caught.value)
+
+
+def test_a_model_is_a_module_or_none():
+    model = torch.nn.Linear(1, 1)
+    assert check_model(model) is model
+    assert check_model(None) is None
+    with pytest.raises(ValueError, match=r"model: an object of type function; allowed: a torch"):
+        check_model(lambda x: x)
+
+
+class Wrapper:
+    """As Accelerate's: no hooks of its own."""
+
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+
+
+def test_optimizers_may_be_none_one_several_or_wrapped():
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    one, two = (torch.optim.SGD([parameter], lr=0.1) for _ in range(2))
+    assert check_optimizers(None) == []
+    assert check_optimizers(one) == [one]
+    assert check_optimizers([one, Wrapper(Wrapper(two))]) == [one, two]
+    for wrong in (7, [one, "adam"], Wrapper(object())):
+        with pytest.raises(ValueError, match="allowed: a torch.optim.Optimizer"):
+            check_optimizers(wrong)

@@ -1,0 +1,137 @@
+"""`gpushare run`'s automatic registration: which module is the model."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from gpushare import _native, auto, job
+
+
+class FakeJob:
+    def __init__(self, model):
+        self.models = [model]
+
+    def watch(self, model):
+        self.models.append(model)
+
+
+@pytest.fixture
+def finder(monkeypatch):
+    """A finder that has begun to watch; `registered` holds the job it made."""
+    made = auto.Finder()
+    made.registered = None
+
+    def register(model):
+        made.registered = FakeJob(model)
+        return made.registered
+
+    original_call, original_init = nn.Module.__call__, torch.optim.Optimizer.__init__
+    monkeypatch.setattr(_native, "is_installed", lambda: True)
+    monkeypatch.setattr(job, "register", register)
+    monkeypatch.setattr(job, "current", lambda: made.registered)
+    made.start()
+    yield made
+    nn.Module.__call__ = original_call
+    torch.optim.Optimizer.__init__ = original_init
+
+
+def x():
+    return torch.ones(1, 2)
+
+
+def test_the_outermost_module_with_an_optimizers_parameter_is_the_model(finder):
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.inner(x)
+
+    model, other = Outer(), nn.Linear(2, 2)
+    torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = torch.optim.Adam(model.inner.parameters())
+    other(x())
+    assert finder.registered is None
+    model(x())
+    assert finder.registered.models == [model]
+    assert optimizer is not None
+
+
+def test_watching_ends_when_the_model_is_found(finder):
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    watching = nn.Module.__call__
+    model(x())
+    assert nn.Module.__call__ is not watching
+    other = nn.Linear(2, 2)
+    torch.optim.SGD(other.parameters(), lr=0.1)
+    other(x())
+    assert finder.registered.models == [model]
+    assert optimizer is not None
+
+
+def test_without_an_optimizer_the_first_module_with_parameters_is_evaluated(finder):
+    nn.ReLU()(x())
+    assert finder.registered is None
+    model = nn.Linear(2, 2)
+    model(x())
+    assert finder.registered.models == [model]
+
+
+def test_a_model_that_trains_takes_the_place_of_one_that_was_evaluated(finder):
+    frozen, model = nn.Linear(2, 2), nn.Linear(2, 2)
+    frozen(x())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    frozen(x())
+    model(x())
+    assert finder.registered.models == [frozen, model]
+    assert optimizer is not None
+
+
+def test_a_script_that_registers_by_itself_is_left_alone(finder):
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    own = finder.registered = FakeJob(model)
+    model(x())
+    assert finder.registered is own
+    assert own.models == [model]
+    assert optimizer is not None
+
+
+def test_modules_called_inside_backward_are_not_looked_at(finder):
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    leaf = x().requires_grad_()
+
+    def call_it(grad):
+        with torch.no_grad():
+            model(x())
+        return grad
+
+    leaf.register_hook(call_it)
+    leaf.sum().backward()
+    assert finder.registered is None
+    assert optimizer is not None
+
+
+def test_an_unmodified_script_is_a_job(run_forked, coordinator):
+    ended = run_forked(
+        """
+        import gpushare
+        import torch
+        torch.set_num_threads(1)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 1))
+        optimizer = torch.optim.Adam(model.parameters())
+        for _ in range(4):
+            optimizer.zero_grad()
+            model(torch.ones(2, 4)).sum().backward()
+            optimizer.step()
+        job = gpushare.current()
+        print(job.name, job.is_managed, job.stats().iterations)
+        """,
+        **coordinator | {"run": "1", "name": "mine"},
+    )
+    assert ended.stdout == "mine True 4\n"

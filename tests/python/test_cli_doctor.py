@@ -1,0 +1,178 @@
+"""``gpushare doctor``: each check on made-up machines, and the whole on this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpushare.cli.checks import checksum, coordinators, machine
+from gpushare.cli.checks.finding import Finding
+from gpushare.cli.checks.package import check_identity
+from gpushare.config import Config
+from gpushare.version import __version__
+from tests.python.conftest import clean_environment
+from tests.python.fake_coordinator import FakeCoordinator, make_report
+
+
+def _machine(root: Path, *, memory_kb: int = 16 << 20, **files: str) -> machine.Machine:
+    texts = {
+        "proc/meminfo": f"MemTotal: {memory_kb} kB\nMemAvailable: 1024 kB\nSwapTotal: 0 kB\n",
+        "proc/self/cgroup": "0::/user.slice/job\n",
+        "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
+    } | {name.replace("__", "/").replace("DOT", "."): text for name, text in files.items()}
+    for name, text in texts.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return machine.Machine(root)
+
+
+def test_line() -> None:
+    assert Finding("swap", "ok", "none").render() == "ok    swap: none"
+    assert Finding("x", "fail", "bad", "Do y").render() == "fail  x: bad. Do y"
+
+
+def test_stranger_of_the_same_name_is_named() -> None:
+    finding = check_identity({"gpushare": "0.3"}.get)
+    assert finding.level == "fail"
+    assert "pip uninstall gpushare; pip install --force-reinstall torch-gpushare" in finding.advice
+
+
+def test_own_package_and_source_tree_are_ok() -> None:
+    assert check_identity({"torch-gpushare": __version__}.get).level == "ok"
+    assert check_identity({}.get).level == "ok"
+    assert check_identity({"torch-gpushare": "0.0.1"}.get).level == "warn"
+
+
+def test_limit_of_a_control_group_above_counts(tmp_path: Path) -> None:
+    limits = {
+        "sys__fs__cgroup__user.slice__memory.max": str(4 << 30),
+        "sys__fs__cgroup__user.slice__job__memory.max": "max",
+    }
+    found = _machine(tmp_path, **limits)
+    assert found.cgroup_limit() == 4 << 30
+    assert machine.check_memory(Config(), found).level == "warn"
+    assert machine.check_memory(Config(capacity_bytes=5 << 30), found).level == "fail"
+    assert machine.check_memory(Config(capacity_bytes=3 << 30), found).level == "ok"
+
+
+def test_old_control_groups_without_a_limit(tmp_path: Path) -> None:
+    files = {
+        "proc__self__cgroup": "9:memory:/docker/1\n",
+        "sys__fs__cgroup__memory__docker__1__memory.limit_in_bytes": str((1 << 63) - 4096),
+    }
+    assert _machine(tmp_path, **files).cgroup_limit() is None
+
+
+def test_huge_pages(tmp_path: Path) -> None:
+    assert machine.check_huge_pages(_machine(tmp_path)).level == "ok"
+    never = {"sys__kernel__mm__transparent_hugepage__enabled": "always madvise [never]\n"}
+    assert machine.check_huge_pages(_machine(tmp_path, **never)).level == "warn"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "cores", "level"),
+    [(None, 2, "ok"), ("2", 2, "ok"), ("8", 2, "warn"), ("4,1", 2, "warn")],
+)
+def test_threads(wanted: str | None, cores: int, level: str) -> None:
+    assert machine.check_threads(wanted, cores).level == level
+
+
+def test_spill_folder(tmp_path: Path) -> None:
+    assert machine.check_spill_folder(Config(spill_dir=None)).level == "ok"
+    missing = Config(spill_dir=str(tmp_path / "none"))
+    assert machine.check_spill_folder(missing).level == "fail"
+    too_much = Config(spill_dir=str(tmp_path), host_budget_bytes=1 << 60)
+    assert machine.check_spill_folder(too_much).level == "warn"
+    assert machine.check_spill_folder(Config(spill_dir=str(tmp_path))).level in {"ok", "warn"}
+
+
+def _levels(findings: list[Finding]) -> dict[str, str]:
+    return {finding.name: finding.level for finding in findings}
+
+
+def test_unmanaged_neighbours_and_protocol() -> None:
+    assert _levels(coordinators.check_report(make_report(unmanaged=[]))) == {"protocol": "ok"}
+    report = make_report()
+    report["coordinator"]["protocol"] = 2
+    findings = coordinators.check_report(report)
+    assert _levels(findings) == {"protocol": "warn", "unmanaged": "warn"}
+    assert "pid 4242, 2.1 GiB" in findings[1].text
+
+
+def test_second_coordinator_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        FakeCoordinator(tmp_path / "one", make_report()) as one,
+        FakeCoordinator(tmp_path / "two", make_report()) as two,
+    ):
+        monkeypatch.setattr(coordinators, "_other_paths", lambda used: [two.path])
+        findings = coordinators.check_coordinators(Config(socket=one.path))
+    assert _levels(findings)["coordinator"] == "ok"
+    second = next(finding for finding in findings if finding.name == "second coordinator")
+    assert two.path in second.text
+
+
+def test_no_coordinator_is_no_fault(tmp_path: Path) -> None:
+    assert _levels(coordinators.check_coordinators(Config(socket="none"))) == {
+        "coordinator": "warn"
+    }
+    findings = coordinators.check_coordinators(Config(socket=str(tmp_path / "none")))
+    assert findings[0].level == "ok"
+    assert "The first job starts one" in findings[0].text
+
+
+GOOD: dict[str, Any] = {
+    "torch": "2.13.0",
+    "built_for_torch": "2.13",
+    "is_live": True,
+    "has_same_address": True,
+    "has_same_bytes": True,
+    "spilled_bytes": 256 << 20,
+    "seconds": 0.5,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "levels"),
+    [
+        ({}, {"torch": "ok", "allocator": "ok", "checksum": "ok"}),
+        ({"is_live": False}, {"torch": "ok", "allocator": "fail"}),
+        ({"has_same_bytes": False}, {"torch": "ok", "allocator": "ok", "checksum": "fail"}),
+        ({"has_same_address": False}, {"torch": "ok", "allocator": "ok", "checksum": "fail"}),
+        ({"spilled_bytes": 0}, {"torch": "ok", "allocator": "ok", "checksum": "fail"}),
+    ],
+)
+def test_checksum_is_judged(change: dict[str, Any], levels: dict[str, str]) -> None:
+    assert _levels(checksum.judge(GOOD | change)) == levels
+
+
+def test_failed_checksum_process_says_its_last_line() -> None:
+    text = "Traceback ...\ngpushare.errors.GpushareError: built for torch 2.12, found 2.13: pip\n"
+    finding = checksum.judge_failure(1, text)
+    assert (finding.level, finding.text) == (
+        "fail",
+        "exit code 1: built for torch 2.12, found 2.13: pip",
+    )
+
+
+@pytest.mark.usefixtures("module_is_built")
+def test_doctor_on_this_machine(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "gpushare", "doctor", "--json"],
+        env=clean_environment(socket=str(tmp_path / "none"), config=os.devnull),
+        capture_output=True,
+        text=True,
+        timeout=140,
+        check=False,
+    )
+    report = json.loads(ended.stdout)
+    assert report["schema_version"] == 1
+    levels = {finding["name"]: finding["level"] for finding in report["findings"]}
+    assert levels["checksum"] == levels["allocator"] == levels["torch"] == "ok", ended.stdout
+    assert ended.returncode == int("fail" in levels.values())

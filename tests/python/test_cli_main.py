@@ -1,0 +1,80 @@
+"""The command as a whole: help, version, exit codes, and that nothing imports torch at start."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from gpushare.cli.app import COMMANDS
+from gpushare.version import __version__
+from tests.python.conftest import clean_environment
+
+
+def _gpushare(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gpushare", *arguments],
+        env=clean_environment(**settings),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_help_names_each_subcommand() -> None:
+    ended = _gpushare("--help")
+    assert ended.returncode == 0
+    assert all(name in ended.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_subcommand_has_help_without_torch(name: str) -> None:
+    code = (
+        f"import sys; sys.argv = ['gpushare', {name!r}, '--help']\n"
+        "import atexit; atexit.register(lambda: print('torch' in sys.modules))\n"
+        "from gpushare.cli.main import main\n"
+        "main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines()[-1] == "False"
+
+
+def test_version() -> None:
+    assert _gpushare("version").stdout.startswith(f"gpushare {__version__} (Python 3.")
+    assert json.loads(_gpushare("version", "--json").stdout)["version"] == __version__
+
+
+@pytest.mark.parametrize("arguments", [("nonsense",), ("version", "--nonsense"), ("run",)])
+def test_wrong_usage_is_exit_2(arguments: tuple[str, ...]) -> None:
+    assert _gpushare(*arguments).returncode == 2
+
+
+def test_bad_setting_is_exit_1_in_one_line() -> None:
+    ended = _gpushare("status", weight="heavy")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("gpushare: GPUSHARE_WEIGHT: bad value 'heavy'")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_reader_that_has_enough_causes_no_traceback() -> None:
+    command = f"{sys.executable} -m gpushare --help | true"
+    ended = subprocess.run(
+        ["bash", "-c", command],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "Traceback" not in ended.stderr

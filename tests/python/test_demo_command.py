@@ -1,0 +1,79 @@
+"""``gpushare demo --quick``, the real thing; and what is left when it is interrupted: nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.python.conftest import clean_environment
+
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.usefixtures("module_is_built")]
+
+
+def _start(folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "gpushare", "demo", "--quick", "--json"],
+        env=clean_environment() | {"TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _processes_that_mention(text: str) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if text.encode() in path.read_bytes():
+                found.append((path.parent / "cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def short_folder() -> Path:
+    """A socket's path has a bound; pytest's own folders may be too deep for it."""
+    return Path(tempfile.mkdtemp(prefix="gsd-"))
+
+
+def test_quick_demo_proves_its_claims_and_leaves_nothing(short_folder: Path) -> None:
+    process = _start(short_folder)
+    out, err = process.communicate(timeout=1200)
+    report = json.loads(out)
+    failed = [proof for proof in report["proofs"] if not proof["holds"]]
+    assert (process.returncode, failed) == (0, []), err
+    results = {scene["title"]: scene["result"] for scene in report["scenes"]}
+    assert results["one after the other"] == "reference"
+    assert results["a fixed share each"] == "out of memory"
+    assert results["gpushare"] == results["gpushare, 4th job killed"] == "identical"
+    shared = next(scene for scene in report["scenes"] if scene["title"] == "gpushare")
+    assert shared["spilled_bytes"] > 0
+    assert shared["peak_bytes"] <= report["budget_bytes"] < report["sum_of_peaks_bytes"]
+    assert list(short_folder.iterdir()) == []
+    assert _processes_that_mention(str(short_folder)) == []
+    short_folder.rmdir()
+
+
+def test_interrupted_demo_leaves_nothing(short_folder: Path) -> None:
+    process = _start(short_folder)
+    deadline = time.monotonic() + 60
+    while not list(short_folder.glob("*/*.stderr")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(_processes_that_mention(str(short_folder))) > 1
+    os.kill(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "demo interrupted" in err
+    assert "Traceback" not in err
+    assert list(short_folder.iterdir()) == []
+    assert _processes_that_mention(str(short_folder)) == []
+    short_folder.rmdir()

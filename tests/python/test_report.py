@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from gpushare import errors
+from gpushare.report import format_time, render
+from gpushare.stats import JobStats
+
+FIELDS = {
+    field.name: {"bool": True, "str": "", "int": 0, "float": 0.0}[str(field.type)]
+    for field in dataclasses.fields(JobStats)
+}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.04, "0.0 s"), (9.94, "9.9 s"), (48, "48 s"), (599, "599 s"), (4320, "72 min")],
+)
+def test_times_are_as_short_as_they_can_be(seconds, text):
+    assert format_time(seconds) == text
+
+
+def test_the_report_is_two_lines_with_the_jobs_own_figures():
+    stats = JobStats(
+        **FIELDS
+        | {
+            "busy_seconds": 40.0,
+            "waited_seconds": 31.0,
+            "moving_seconds": 0.8,
+            "iterations": 100,
+            "leases": 12,
+            "spilled_total_bytes": 3 << 30,
+            "restored_total_bytes": 2 << 30,
+            "dropped_total_bytes": 5 << 20,
+            "peak_backed_bytes": 12 << 20,
+            "live_bytes": 3 << 20,
+        }
+    )
+    assert render("gpt", stats, 72.0).splitlines() == [
+        "gpushare: gpt: 72 s: running 40 s, waiting 31 s, switching 0.8 s (1.1 %); "
+        "100 iterations, leases: 12",
+        "gpushare: moved 3.0 GiB out and 2.0 GiB back, dropped 5.0 MiB; peak 12.0 MiB, "
+        "3.0 MiB live at the end",
+    ]
+
+
+def test_a_line_is_said_once(capsys):
+    for _ in range(2):
+        errors.say_once("only this time")
+    assert capsys.readouterr().err == "gpushare: only this time\n"
+
+
+def test_every_figure_says_what_it_is():
+    import ast
+    import inspect
+
+    from gpushare import config, stats
+
+    for module, name in ((stats, "JobStats"), (config, "Config")):
+        tree = ast.parse(inspect.getsource(module))
+        body = next(
+            node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name
+        )
+        for field, text in zip(body[1::2], body[2::2], strict=True):
+            assert isinstance(field, ast.AnnAssign)
+            assert isinstance(text, ast.Expr)
