@@ -11,6 +11,9 @@ case $VENV in
   *) export PATH="$PWD/$VENV/bin:$PATH" ;;
 esac
 
+# ccache: a fresh clone beside an old one finds the old one's objects, wherever they lie.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
+
 say() {
   if [ -t 2 ]; then printf '\033[1m==> %s\033[0m\n' "$*" >&2; else printf '==> %s\n' "$*" >&2; fi
 }

@@ -1,5 +1,6 @@
-// Times torch's CPU allocator, whichever is installed: one allocate and the destruction of its DataPtr.
-// Loaded with ctypes into a process that has torch, so that stock and ours are called alike.
+// Times torch's CPU allocator, whichever is installed: one allocate and the destruction of its
+// DataPtr. Loaded with ctypes into a process that has torch, so that stock and ours are called
+// alike.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -22,6 +23,7 @@ extern "C" __attribute__((visibility("default"))) double gs_time_pairs(std::size
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begun;
     times.push_back(took.count() / kBatch);
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(batches / 2), times.end());
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(batches / 2),
+                   times.end());
   return times[batches / 2];
 }

@@ -25,7 +25,8 @@ struct Table {
 void pass(Table& table, std::uint64_t parity) {
   std::uint32_t* word = ipc::low_half(table.turn);
   for (;;) {
-    const std::uint64_t seen = table.turn.load(std::memory_order_acquire);  // pairs with the store below
+    const std::uint64_t seen =
+        table.turn.load(std::memory_order_acquire);  // pairs with the store below
     if (seen % 2 == parity) {
       table.turn.store(seen + 1, std::memory_order_release);
       ipc::futex_wake(word, 1);
@@ -60,7 +61,8 @@ int run(int rounds) {
   const pid_t child = ::fork();
   if (child < 0) return 1;
   if (child == 0) {
-    for (int i = 0; i < rounds; ++i) pass(*table, 1);
+    for (int i = 0; i < rounds; ++i)
+      pass(*table, 1);
     ::_exit(0);
   }
   std::printf("%.3f\n", median_round_trip_us(*table, rounds));

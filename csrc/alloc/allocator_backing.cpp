@@ -66,6 +66,7 @@ DropOutcome AllocatorCore::drop_free_chunks(const DropRequest& request) {
         rest.target -= total.dropped;
         DropOutcome outcome = drop_from(*pool, block, rest);
         total.dropped += outcome.dropped;
+        total.lowered += outcome.lowered;
         if (!outcome.failure.ok()) {
           log::warn("free memory could not be given up: {}", outcome.failure.to_string());
           total.failure = std::move(outcome.failure);
@@ -105,7 +106,7 @@ DropOutcome AllocatorCore::drop_from(SizePool& pool, Block* block, const DropReq
     end = first;
   }
   if (outcome.dropped > Bytes{}) pool.recount(block);
-  if (request.lowers_room) books.set_room(books.room() - outcome.dropped);
+  if (request.lowers_room) outcome.lowered = books.lower_room(outcome.dropped);
   return outcome;
 }
 

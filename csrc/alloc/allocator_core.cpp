@@ -29,7 +29,7 @@ AllocatorCore::AllocatorCore(vm::Vmm& device,
       arenas_{Arena(Route::kPrivate, store_, books), Arena(Route::kOutside, store_, books)} {}
 
 Result<void*> AllocatorCore::allocate(Bytes size) {
-  GS_DCHECK(size > Bytes{}, "size {}", size.value());
+  GS_CHECK(size > Bytes{}, "size {}", size.value());
   if (size > range_.size()) return allocate_slowly(size);
   {
     MutexLock lock(mu);

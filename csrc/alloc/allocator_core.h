@@ -42,6 +42,7 @@ struct DropRequest {
 };
 struct DropOutcome {
   Bytes dropped;
+  Bytes lowered;   // room is lower by this
   Status failure;  // why it stopped early
 };
 

@@ -6,6 +6,7 @@
 // threads: none; the allocator's lock covers it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -56,6 +57,16 @@ class Books {
 
   [[nodiscard]] Bytes room() const { return room_; }
   void set_room(Bytes room) { room_ = room; }
+  // Backed bytes beyond the room, where set_room() has put it below them.
+  [[nodiscard]] Bytes beyond_room() const { return std::max(Bytes{}, backed() - room_); }
+  // Room falls by backed bytes that were given up just now, except for those that were beyond it:
+  // what it falls by is free for others. Returns that.
+  Bytes lower_room(Bytes given_up) {
+    const Bytes were_beyond = std::max(Bytes{}, backed() + given_up - room_);
+    const Bytes lowered = std::max(Bytes{}, given_up - were_beyond);
+    room_ -= lowered;
+    return lowered;
+  }
   [[nodiscard]] Bytes backed() const { return backed_[0] + backed_[1]; }
   [[nodiscard]] Bytes backed(Route arena) const { return backed_[index_of(arena)]; }
   [[nodiscard]] Bytes live(Route arena) const { return live_[index_of(arena)]; }

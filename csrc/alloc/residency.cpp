@@ -20,33 +20,32 @@ ReleaseOutcome Residency::release(Bytes bytes, bool may_spill) {
   give_back_unneeded();
   AllocatorCore& core = allocator_.impl_->core;
   ReleaseOutcome outcome;
+  Bytes missing;
   {
     MutexLock lock(core.mu);
     const Bytes unused =
         std::clamp(core.books.room() - core.books.backed(), Bytes{}, std::max(Bytes{}, bytes));
     core.books.set_room(core.books.room() - unused);
-    const DropOutcome dropped =
-        core.drop_free_chunks({.target = bytes - unused, .lowers_room = true});
+    const Bytes target = bytes - unused + core.books.beyond_room();
+    const DropOutcome dropped = core.drop_free_chunks({.target = target, .lowers_room = true});
     outcome.dropped = dropped.dropped;
-    outcome.released = unused + dropped.dropped;
+    outcome.released = unused + dropped.lowered;
     if (!dropped.failure.ok()) outcome.reason = dropped.failure.to_string();
+    missing = target - dropped.dropped;
     GS_EXPENSIVE_CHECK(core.check_invariants());
   }
-  const Bytes missing = bytes - outcome.released;
-  if (missing > Bytes{} && outcome.reason.empty()) {
-    if (may_spill) {
-      Spill spill(core, slab_, mover_);
-      const Spill::Outcome spilled = spill.run(num_chunks(missing));
-      outcome.spilled = spilled.spilled;
-      outcome.released += spilled.spilled;
-      if (!spilled.failure.ok()) outcome.reason = spilled.failure.to_string();
-    } else {
-      outcome.reason = "not parked: live memory cannot be spilled";
-    }
+  if (missing > Bytes{} && may_spill && outcome.reason.empty()) {
+    Spill spill(core, slab_, mover_);
+    const Spill::Outcome spilled = spill.run(num_chunks(missing));
+    outcome.spilled = spilled.spilled;
+    outcome.released += spilled.lowered;
+    if (!spilled.failure.ok()) outcome.reason = spilled.failure.to_string();
   }
-  if (outcome.released >= bytes) outcome.reason.clear();
-  if (outcome.released < bytes && outcome.reason.empty()) {
-    outcome.reason = "no more private memory is resident";
+  if (outcome.released >= bytes) {
+    outcome.reason.clear();
+  } else if (outcome.reason.empty()) {
+    outcome.reason = may_spill ? "no more private memory is resident"
+                               : "not parked: live memory cannot be spilled";
   }
   give_back_unneeded();
   add({outcome.dropped, outcome.spilled, Bytes{}});

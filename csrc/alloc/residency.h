@@ -38,6 +38,7 @@ class Residency {
 
   // Lowers room by at least `bytes` if it can: unused room first, then free chunks of both arenas,
   // then, if `may_spill`, live chunks of the private arena. Memory is really free when it returns.
+  // Backed bytes beyond the room (see set_room) go first and are released to nobody.
   // pre: may_spill only while the route is kOutside and no thread of the job uses private memory.
   ReleaseOutcome release(Bytes bytes, bool may_spill);
   // Bytes that must be backed anew before the private arena may be used.

@@ -96,7 +96,7 @@ void Spill::leave(const Batch& run) {
     core_.books.move(*item.at.segment, chunk,
                      is_needed ? ChunkState::kSpilled : ChunkState::kUnbacked);
   }
-  core_.books.set_room(core_.books.room() - chunks(run.size()));
+  outcome_.lowered += core_.books.lower_room(chunks(run.size()));
   outcome_.spilled += chunks(run.size());
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }

@@ -25,7 +25,8 @@ class Spill {
       : core_(core), slab_(slab), mover_(mover), copier_(core.vmm, slab) {}
 
   struct Outcome {
-    Bytes spilled;  // room and backed bytes are lower by this
+    Bytes spilled;  // backed bytes are lower by this
+    Bytes lowered;  // room is lower by this
     Status failure;
   };
   // Spills `count` chunks, or fewer if there are not so many or something fails.

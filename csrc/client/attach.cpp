@@ -34,6 +34,20 @@ class AllSignalsBlocked {
   sigset_t before_;
 };
 
+// Nothing: no message is there now.
+Result<std::optional<wire::Welcome>> receive_welcome(Connection& connection) {
+  Result<std::optional<Connection::Received>> received = connection.receive();
+  if (!received.has_value()) return fail(received.error());
+  if (!received->has_value()) return std::nullopt;
+  wire::CoordinatorMessage& message = (*received)->message;
+  if (auto* welcome = std::get_if<wire::Welcome>(&message)) return std::move(*welcome);
+  if (const auto* refused = std::get_if<wire::Refused>(&message)) {
+    return fail(StatusCode::kFailedPrecondition,
+                "the coordinator refuses this job: " + refused->reason);
+  }
+  return fail(StatusCode::kProtocol, "the coordinator answered hello with something else");
+}
+
 }  // namespace
 
 Status Runtime::Impl::attach() {
@@ -114,17 +128,10 @@ Result<Runtime::Impl::Greeting> Runtime::Impl::say_hello(UniqueFd socket,
   if (!status.ok()) return fail(status);
   const Nanos deadline = monotonic_now() + timeout.value_or(Nanos{0});
   while (true) {
-    Result<std::optional<Connection::Received>> received = connection.receive();
-    if (!received.has_value()) return fail(received.error());
-    if (received->has_value()) {
-      if (auto* welcome = std::get_if<wire::Welcome>(&(*received)->message)) {
-        return Greeting{.connection = std::move(connection), .welcome = std::move(*welcome)};
-      }
-      if (const auto* refused = std::get_if<wire::Refused>(&(*received)->message)) {
-        return fail(StatusCode::kFailedPrecondition,
-                    "the coordinator refuses this job: " + refused->reason);
-      }
-      return fail(StatusCode::kProtocol, "the coordinator answered hello with something else");
+    Result<std::optional<wire::Welcome>> welcome = receive_welcome(connection);
+    if (!welcome.has_value()) return fail(welcome.error());
+    if (welcome->has_value()) {
+      return Greeting{.connection = std::move(connection), .welcome = std::move(**welcome)};
     }
     std::optional<Nanos> left;
     if (timeout.has_value()) left = deadline - monotonic_now();

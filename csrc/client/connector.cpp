@@ -66,20 +66,15 @@ class Search {
 
   Result<UniqueFd> run() {
     while (true) {
-      Result<UniqueFd> socket = connect_to_any(config_.socket_paths);
-      if (socket.has_value()) return socket;
-      if (socket.error().code() != StatusCode::kUnavailable) {
-        return fail(StatusCode::kUnavailable, socket.error().message());
-      }
-      if (elapsed() >= limits_.patience) {
-        const Status status = start_one(socket.error().message());
-        if (!status.ok()) return fail(status);
-        socket = connect_to_any({config_.socket_paths.back()});
-        if (socket.has_value()) return socket;
-      }
+      Result<UniqueFd> socket = try_once();
+      // Only "nobody is there" may have changed by the next time.
+      const bool is_final =
+          socket.has_value() || socket.error().code() != StatusCode::kDeadlineExceeded;
+      if (is_final) return socket;
+      const std::string& nobody = socket.error().message();
       if (elapsed() >= limits_.timeout) {
         return fail(StatusCode::kUnavailable,
-                    fmt::format("{} after {}", socket.error().message(), to_string(elapsed())));
+                    fmt::format("{} after {}", nobody, to_string(elapsed())));
       }
       // One that is just ending refused us, and will not be there the next time.
       if (!limits_.pause(kRetry)) return fail(StatusCode::kCancelled, "search was stopped");
@@ -87,6 +82,23 @@ class Search {
   }
 
  private:
+  // errors: kDeadlineExceeded: nobody is there now; others are final.
+  Result<UniqueFd> try_once() {
+    Result<UniqueFd> socket = connect_to_any(config_.socket_paths);
+    if (socket.has_value()) return socket;
+    const std::string why = socket.error().message();
+    if (socket.error().code() != StatusCode::kUnavailable) {
+      return fail(StatusCode::kUnavailable, why);
+    }
+    if (elapsed() >= limits_.patience) {
+      const Status status = start_one(why);
+      if (!status.ok()) return fail(status);
+      socket = connect_to_any({config_.socket_paths.back()});
+      if (socket.has_value()) return socket;
+    }
+    return fail(StatusCode::kDeadlineExceeded, why);
+  }
+
   [[nodiscard]] Nanos elapsed() const { return monotonic_now() - start_; }
 
   Status start_one(const std::string& nobody) {

@@ -52,35 +52,34 @@ Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {
 
 Result<GateResult> Runtime::Impl::pass_gate(Nanos deadline) {
   while (true) {
-    wire::LeasePage* const current = page();
-    const wire::LeaseWord word = current == nullptr ? wire::LeaseWord() : wire::load(*current);
-    const bool is_closed = is_closed_.load(std::memory_order_relaxed);
-    if (current == nullptr || (word.is_open() && is_closed)) {
-      const Result<Opening> opening = open(deadline);
-      if (!opening.has_value()) return fail(opening.error());
-      if (*opening == Opening::kDone) return GateResult::kEntered;
-      if (*opening == Opening::kTimedOut) return GateResult::kTimedOut;
-      continue;
-    }
-    switch (word.state()) {
-      case wire::LeaseState::kIdle:
-        park(*current);
-        if (wire::want(*current)) ring();
-        break;
-      case wire::LeaseState::kClosing:
-        // Taken in the gap an instant ago; the client thread has not come to it yet.
-        finish_closing(*current);
-        break;
-      case wire::LeaseState::kOpenBusy:
-      case wire::LeaseState::kOpenGap:
-        if (wire::try_begin(*current) == wire::BeginResult::kEntered) {
-          counters_.enter(current, monotonic_now());
-          return GateResult::kEntered;
-        }
-        break;
-      default:
-        if (!wait_for_word(*current, word, deadline)) return GateResult::kTimedOut;
-    }
+    const Result<GateStep> step = step_gate(deadline);
+    if (!step.has_value()) return fail(step.error());
+    if (*step == GateStep::kEntered) return GateResult::kEntered;
+    if (*step == GateStep::kTimedOut) return GateResult::kTimedOut;
+  }
+}
+
+Result<Runtime::Impl::GateStep> Runtime::Impl::step_gate(Nanos deadline) {
+  wire::LeasePage* const current = page();
+  if (current == nullptr) return open(deadline);
+  const wire::LeaseWord word = wire::load(*current);
+  if (word.is_open() && is_closed_.load(std::memory_order_relaxed)) return open(deadline);
+  switch (word.state()) {
+    case wire::LeaseState::kIdle:
+      park(*current);
+      if (wire::want(*current)) ring();
+      return GateStep::kAgain;
+    case wire::LeaseState::kClosing:
+      // Taken in the gap an instant ago; the client thread has not come to it yet.
+      finish_closing(*current);
+      return GateStep::kAgain;
+    case wire::LeaseState::kOpenBusy:
+    case wire::LeaseState::kOpenGap:
+      if (wire::try_begin(*current) != wire::BeginResult::kEntered) return GateStep::kAgain;
+      counters_.enter(current, monotonic_now());
+      return GateStep::kEntered;
+    default:
+      return wait_for_word(*current, word, deadline) ? GateStep::kAgain : GateStep::kTimedOut;
   }
 }
 
@@ -123,16 +122,17 @@ bool Runtime::Impl::wait_until_granted(wire::LeasePage* page, Nanos deadline) {
 }
 
 // The lease is granted (or none is needed): brings the memory back and lets the iteration in.
-Result<Runtime::Impl::Opening> Runtime::Impl::open(Nanos deadline) {
+// kAgain: the lease went away meanwhile.
+Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
   wire::LeasePage* const granting = page();
   Nanos granted = monotonic_now();
   if (granting != nullptr) {
-    if (!wait_until_granted(granting, deadline)) return Opening::kTimedOut;
+    if (!wait_until_granted(granting, deadline)) return GateStep::kTimedOut;
     const Nanos stated{granting->granted_ns.load(std::memory_order_relaxed)};
     granted = std::clamp(stated, std::min(parked_at_, granted), granted);
     granting->is_parked.store(0, std::memory_order_relaxed);
   }
-  if (!start_moving(Moving::kRestoring, deadline)) return Opening::kTimedOut;
+  if (!start_moving(Moving::kRestoring, deadline)) return GateStep::kTimedOut;
   const Status status = restore_all();
   stop_moving();
   if (!status.ok()) {
@@ -143,7 +143,7 @@ Result<Runtime::Impl::Opening> Runtime::Impl::open(Nanos deadline) {
   wire::LeasePage* const current = page();
   if (current != nullptr && !wire::load(*current).is_open()) {
     current->is_parked.store(is_parked_ ? 1 : 0, std::memory_order_relaxed);
-    return Opening::kLost;
+    return GateStep::kAgain;
   }
   note_opened(granted);
   allocator_.set_route(alloc::Route::kPrivate);
@@ -151,7 +151,7 @@ Result<Runtime::Impl::Opening> Runtime::Impl::open(Nanos deadline) {
   unpark();
   if (current != nullptr) wire::try_begin(*current);
   counters_.enter(current, monotonic_now());
-  return Opening::kDone;
+  return GateStep::kEntered;
 }
 
 void Runtime::Impl::note_opened(Nanos granted) {

@@ -74,8 +74,8 @@ class Runtime::Impl {
   };
   // Who moves memory now: residency_ takes one caller at a time.
   enum class Moving : std::uint8_t { kNone, kReleasing, kRestoring };
-  // How an attempt to open ended. kLost: the lease went away meanwhile.
-  enum class Opening : std::uint8_t { kDone, kTimedOut, kLost };
+  // What one step in the gate led to. kAgain: something has changed, look again.
+  enum class GateStep : std::uint8_t { kEntered, kTimedOut, kAgain };
   struct Greeting {
     Connection connection;
     wire::Welcome welcome;
@@ -108,7 +108,8 @@ class Runtime::Impl {
   void unpark() GS_REQUIRES(mu_);
   bool wait_for_word(wire::LeasePage& page, wire::LeaseWord word, Nanos deadline) GS_REQUIRES(mu_);
   bool wait_until_granted(wire::LeasePage* page, Nanos deadline) GS_REQUIRES(mu_);
-  Result<Opening> open(Nanos deadline) GS_REQUIRES(mu_);
+  Result<GateStep> step_gate(Nanos deadline) GS_REQUIRES(mu_);
+  Result<GateStep> open(Nanos deadline) GS_REQUIRES(mu_);
   void note_opened(Nanos granted) GS_REQUIRES(mu_);
   Status restore_all() GS_REQUIRES(mu_);
 

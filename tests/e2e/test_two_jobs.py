@@ -23,7 +23,7 @@ def test_results_equal_alone_while_live_memory_spills(
     workload: str, optimizer: str, coordinator: Coordinator, alone: Alone
 ) -> None:
     capacity = int(1.2 * peak_alone(workload, optimizer))
-    env = coordinator(capacity=str(capacity), min_quantum="0", policy="rr", switch_loss="0.9")
+    env = coordinator(capacity=str(capacity), min_quantum="0", policy="rr", switch_loss="0.5")
     steps = 8
     with ExitStack() as stack:
         jobs = [
@@ -42,16 +42,15 @@ def test_results_equal_alone_while_live_memory_spills(
 def test_three_jobs_in_half_their_peaks_stay_within_the_budget(
     coordinator: Coordinator, alone: Alone
 ) -> None:
-    steps = 60
-    names = ("mlp", "transformer", "lstm")
-    peaks = [peak_alone(name, "adam") for name in names]
-    capacity = max(sum(peaks) // 2, *peaks)
-    assert sum(peaks) >= 2 * capacity, f"peaks {peaks} are too unequal for this test"
+    steps, seeds = 150, (3, 4, 5)
+    capacity = int(1.5 * peak_alone("mlp", "adam"))
     env = coordinator(capacity=str(capacity), min_quantum="0.05", policy="rr", switch_loss="0.5")
     with ExitStack() as stack:
         jobs = [
-            stack.enter_context(JobProcess(*arguments(name, "adam", 3, steps), "--shared", env=env))
-            for name in names
+            stack.enter_context(
+                JobProcess(*arguments("mlp", "adam", seed, steps), "--shared", env=env)
+            )
+            for seed in seeds
         ]
         for job in jobs:
             job.wait_ready()
@@ -63,7 +62,7 @@ def test_three_jobs_in_half_their_peaks_stay_within_the_budget(
         sums = books.stop()
     assert len(sums) > 20
     assert max(sums) <= capacity
-    for name, result in zip(names, results, strict=True):
-        assert result["digest"] == alone(name, "adam", 3, steps)["digest"]
+    for seed, result in zip(seeds, results, strict=True):
+        assert result["digest"] == alone("mlp", "adam", seed, steps)["digest"]
         assert result["stats"]["leases"] >= 10
         assert result["stats"]["spilled_total_bytes"] > 0

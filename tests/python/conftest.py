@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -118,16 +121,16 @@ def run_forked(tmp_path: Path, zygote: Zygote) -> Run:
 
 
 @pytest.fixture
-def coordinator(tmp_path: Path, module_is_built: None) -> Iterator[dict[str, str]]:
+def coordinator(module_is_built: None) -> Iterator[dict[str, str]]:
     """Settings of jobs that meet at a coordinator of their own, with 256 MiB."""
     if not (PACKAGE / "bin" / "gpushared").exists():
         pytest.skip("the daemon is not built")
     # Not below pytest's folder: socket paths are short.
-    folder = Path(subprocess.check_output(["mktemp", "-d"], text=True).strip())
-    yield {
-        "socket": str(folder / "sock"),
-        "capacity": "256MiB",
-        "linger": "0.2",
-        "min_quantum": "20ms",
-    }
-    subprocess.run(["rm", "-rf", str(folder)], check=True)
+    folder = Path(tempfile.mkdtemp(prefix="gpushare-"))
+    socket = folder / "sock"
+    yield {"socket": str(socket), "capacity": "256MiB", "linger": "0.2", "min_quantum": "20ms"}
+    deadline = time.monotonic() + 30
+    while socket.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)  # the coordinator lingers, and then takes its files away itself
+    assert not socket.exists(), "the coordinator outlives its jobs"
+    shutil.rmtree(folder)

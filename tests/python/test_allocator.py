@@ -53,6 +53,7 @@ def test_tensors_lie_in_the_reserved_range_and_are_counted(run_forked):
         assert block["state"] == "active_allocated" and block["requested_size"] == 1 << 20
         del x
         assert stats.memory_allocated() == before
+        assert stats.max_memory_allocated() >= before + (1 << 20)
         stats.reset_peak_memory_stats()
         assert stats.max_memory_allocated() == before
         stats.reset_accumulated_memory_stats()

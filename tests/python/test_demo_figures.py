@@ -81,15 +81,15 @@ def test_kernels_books_of_this_process() -> None:
 
 PROBE = Probe(
     iteration_ns={"a": 100e6, "b": 200e6},
-    peak_bytes={"a": 100 * MIB, "b": 60 * MIB},
-    live_bytes={"a": 20 * MIB, "b": 12 * MIB},
+    peak_bytes={"a": 100 * MIB, "b": 60 * MIB, "c": 70 * MIB},
+    live_bytes={"a": 20 * MIB, "b": 12 * MIB, "c": 30 * MIB},
 )
 
 
 def test_budget_holds_one_job_but_not_all_that_lives() -> None:
     budget = choose_budget(PROBE)
     assert budget % CHUNK_BYTES == 0
-    assert 100 * MIB < budget < (100 + 12) * MIB
+    assert (100 + 30) * MIB < budget < (100 + 30 + 12) * MIB
 
 
 def test_drift_is_symmetric() -> None:

@@ -141,3 +141,22 @@ def test_the_module_exports_nothing_but_its_init_function():
     listed = subprocess.check_output(["nm", "-D", "--defined-only", str(path)], text=True)
     functions = {line.split()[2] for line in listed.splitlines() if " T " in line}
     assert functions == {"PyInit__C"}
+
+
+@pytest.mark.usefixtures("module_is_built")
+def test_the_module_is_what_its_description_says(run_forked):
+    import ast
+
+    from tests.python.conftest import PACKAGE
+
+    described = set()
+    for node in ast.parse((PACKAGE / "_C.pyi").read_text()).body:
+        if isinstance(node, ast.FunctionDef):
+            described.add(node.name)
+        elif isinstance(node, ast.AnnAssign):
+            described.add(node.target.id)
+    said = run_forked(
+        "import torch, gpushare._C as native\n"
+        "print(*[name for name in dir(native) if not name.startswith('__')])"
+    )
+    assert set(said.stdout.split()) == described

@@ -5,18 +5,21 @@ from __future__ import annotations
 import contextlib
 import json
 import queue
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from gpushare.demo.errors import DemoError
+from gpushare.demo.kernel_memory import is_stopped
 
 _LAST_LINES = 5
+_STOP_POLL_SECONDS = 0.001
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class JobProcess:
         self.out_of_memory: str | None = None
         self.figures: dict[str, Any] = {}
         self.reserved_range: tuple[int, int] | None = None
+        self._pause_lock = threading.Lock()
         self._error_path = error_path
         with error_path.open("wb") as error_file:
             self._process = subprocess.Popen(
@@ -116,6 +120,22 @@ class JobProcess:
             raise DemoError(
                 f"job {self.name} ended with exit code {self._process.wait()}: {self.last_words()}"
             )
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stops the process while the block runs; several threads may ask for that."""
+        with self._pause_lock:
+            self._process.send_signal(signal.SIGSTOP)
+            try:
+                self._wait_until_stopped()
+                yield
+            finally:
+                self._process.send_signal(signal.SIGCONT)
+
+    def _wait_until_stopped(self) -> None:
+        # A signal is delivered when the process is next scheduled, which on a busy machine is late.
+        while self.is_alive() and not is_stopped(self.pid):
+            time.sleep(_STOP_POLL_SECONDS)
 
     def last_words(self) -> str:
         """Returns the end of its standard error."""

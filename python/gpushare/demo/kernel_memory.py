@@ -32,6 +32,23 @@ def resident_bytes_in(pid: int, first: int, size_bytes: int) -> int:
     return sum_resident(smaps, first, size_bytes)
 
 
+def is_stopped(pid: int) -> bool:
+    """Tells whether all of a process is stopped, or gone."""
+    try:
+        states = [_state(path) for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:
+        return True
+    return all(state in "TtZX" for state in states)
+
+
+def _state(path: Path) -> str:
+    try:
+        # The name before it is in parentheses and may contain anything.
+        return path.read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
+
+
 def sum_resident(smaps: bytes, first: int, size_bytes: int) -> int:
     """Adds up the resident bytes of the mappings in a range, from the text of ``smaps``."""
     end = first + size_bytes

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 _LEAST_ITERATIONS = 2
 """Of the victim before it dies: its optimizer's state exists by then."""
 
-_SETTLE_SECONDS = 0.02
 _POLL_SECONDS = 0.05
 _TIMEOUT_SECONDS = 120.0
 
@@ -85,13 +82,11 @@ def _kill_in_lease(runner: SceneRunner, victim: JobProcess, client: CoordinatorC
         runner.next_event(_POLL_SECONDS)
         if victim.num_iterations < _LEAST_ITERATIONS or not held_term(client.status(), victim.pid):
             continue
-        os.kill(victim.pid, signal.SIGSTOP)
-        time.sleep(_SETTLE_SECONDS)
-        term = held_term(client.status(), victim.pid)
-        if term is not None:
-            victim.kill()
-            return term
-        os.kill(victim.pid, signal.SIGCONT)
+        with victim.paused():
+            term = held_term(client.status(), victim.pid)
+            if term is not None:
+                victim.kill()
+                return term
     raise DemoError(f"the job to kill held no lease within {_TIMEOUT_SECONDS:g} s")
 
 

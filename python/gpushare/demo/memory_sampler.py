@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -76,13 +77,19 @@ class MemorySampler:
             self._num_samples += 1
 
     def _confirmed_total(self) -> int:
-        # The kernel is asked about one process after the other. Bytes that change hands in between
-        # are counted twice in one order and not at all in the other, so what is above the limit
-        # must be so in both. An excess that lasts shorter than two readings is not seen.
-        total = sum(self._used_bytes(process) for process in self._processes)
+        total = self._total()
         if self._limit_bytes is None or total <= self._limit_bytes:
             return total
-        return min(total, sum(self._used_bytes(process) for process in reversed(self._processes)))
+        # The kernel is asked about one process after the other, and bytes that change hands in
+        # between are counted twice. So what looks like too much is looked at with all of them
+        # stopped; an excess that has gone by then was none, or a short one.
+        with contextlib.ExitStack() as stack:
+            for process in self._processes:
+                stack.enter_context(process.paused())
+            return self._total()
+
+    def _total(self) -> int:
+        return sum(self._used_bytes(process) for process in self._processes)
 
     def _used_bytes(self, process: JobProcess) -> int:
         if not process.is_alive():

@@ -83,6 +83,21 @@ TEST(Residency, RestoresAtTheSameAddressesWithTheSameBytes) {
   world.allocator->check_invariants();
 }
 
+TEST(Residency, WhatIsBackedBeyondTheRoomIsReleasedToNobody) {
+  World world;
+  for (int i = 0; i < 5; ++i)
+    world.take(mib(4));
+  world.give(4);
+  world.allocator->set_route(Route::kOutside);
+  world.allocator->set_room(mib(12));
+  const ReleaseOutcome outcome = world.residency.release(mib(4), true);
+  EXPECT_EQ(outcome.dropped, mib(4));
+  EXPECT_EQ(outcome.spilled, mib(8));
+  EXPECT_EQ(outcome.released, mib(4));
+  EXPECT_EQ(world.allocator->room(), mib(8));
+  EXPECT_EQ(world.vmm.backed(), mib(8));
+}
+
 TEST(Residency, NeverMovesTheOutsideArena) {
   World world(mib(20));
   world.allocator->set_route(Route::kOutside);
@@ -193,7 +208,8 @@ TEST(Residency, PrivateAllocationsPassBySpilledMemory) {
 // All blocks die while the first copy runs: what comes after is for nobody.
 void free_all_during_the_first_copy(World& world) {
   world.vmm.set_before_copy([&world] {
-    while (!world.live.empty()) world.give(0);
+    while (!world.live.empty())
+      world.give(0);
     world.vmm.set_before_copy(nullptr);
   });
 }

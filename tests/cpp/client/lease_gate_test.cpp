@@ -38,7 +38,7 @@ class LeaseGate : public ::testing::Test {
 TEST_F(LeaseGate, WaitsForAGrantAndOpens) {
   auto entered = job_.begin_elsewhere();
   coordinator_.wait_state(LeaseState::kWanted);
-  EXPECT_TRUE(coordinator_.has_rung());
+  coordinator_.wait_rung();
   EXPECT_EQ(coordinator_.page().is_parked.load(), 1U);
   EXPECT_EQ(job_.allocator->route(), alloc::Route::kOutside);
   EXPECT_FALSE(job_.runtime->is_in_iteration());

@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "csrc/daemon/process_info.h"
+#include "csrc/ipc/socket.h"
 #include "csrc/wire/messages.h"
 
 #include "tests/cpp/support/daemon_process.h"
@@ -44,7 +45,7 @@ class Run : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0); }
   void TearDown() override {
-    if (!daemons_of(socket_).empty()) StatusClient(socket_).ask(wire::Stop{.force = true});
+    if (ipc::connect_to(socket_)) StatusClient(socket_).ask(wire::Stop{.force = true});
     while (::waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
     }
     EXPECT_TRUE(daemons_of(socket_).empty());

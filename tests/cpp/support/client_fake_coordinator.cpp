@@ -223,6 +223,13 @@ wire::AskResult FakeCoordinator::ask() {
   return result;
 }
 
+void FakeCoordinator::wait_rung() {
+  const auto patience = static_cast<std::int64_t>(kPatience.count());
+  const Result<bool> is_ringing = ipc::wait_readable(bell_.get(), seconds(patience));
+  EXPECT_TRUE(is_ringing.has_value() && *is_ringing) << "the job has not rung";
+  EXPECT_TRUE(has_rung());
+}
+
 bool FakeCoordinator::has_rung() {
   std::uint64_t count = 0;
   return ::read(bell_.get(), &count, sizeof(count)) > 0;

@@ -80,7 +80,9 @@ class FakeCoordinator {
   Term grant_lease(std::uint64_t grant_n = 0);
   // As the daemon does: takes the lease in the gap with Close, or sets the revoke bit.
   wire::AskResult ask();
-  // Whether the job has rung since the last call.
+  // Waits until the job has rung since the last call: it rings after it has changed the word.
+  void wait_rung();
+  // Whether it has by now.
   bool has_rung();
   void drop_connection();
 
