@@ -20,6 +20,9 @@ struct ClientConfig {
   std::vector<std::string> daemon_args;  // e.g. {"--capacity", "2GiB"}
   std::string command;                   // what this process runs, for status
   std::string version;
+  // Whether the calling thread is one of several that work on one operation; null: never. Memory is
+  // not moved while such a thread waits for room: its siblings are at work on it.
+  bool (*is_in_parallel_region)() = nullptr;
   Bytes unmanaged_room{INT64_MAX};     // room while there is no coordinator: no limit
   Nanos connect_timeout = seconds(5);  // for finding or starting a coordinator
   Nanos idle_rule = seconds(2);  // lease asked for, process idle so long inside an iteration: close

@@ -46,6 +46,15 @@ void NeedTable::on_denied(std::uint64_t need_n, const std::string& reason) {
   found->second.answer = Status(StatusCode::kOutOfMemory, reason);
 }
 
+void NeedTable::add_to_oldest(Bytes bytes) {
+  for (auto& [n, entry] : entries_) {
+    if (entry.is_answered) continue;
+    entry.bytes += bytes;
+    entry.like += bytes;
+    return;
+  }
+}
+
 void NeedTable::grant_all() {
   for (auto& [n, entry] : entries_)
     entry.is_answered = true;

@@ -27,6 +27,8 @@ class NeedTable {
   // Answers to numbers that are not in the table are for requests given up: nothing to do.
   void on_grant(std::uint64_t grant_n, std::uint64_t need_n);
   void on_denied(std::uint64_t need_n, const std::string& reason);
+  // The job gave `bytes` up while it waits: it needs them with its oldest open request.
+  void add_to_oldest(Bytes bytes);
   // No coordinator will answer, and room has no limit any more.
   void grant_all();
 

@@ -16,33 +16,72 @@ namespace {
 constexpr Bytes kLeastLike = mib(32);
 // Beyond the coordinator's own limit: it denies in time unless it is stopped.
 constexpr Nanos kSlack = seconds(30);
+// A wake-up that is lost costs no more than this.
+constexpr Nanos kLook = seconds(1);
 
 }  // namespace
 
 Status Runtime::Impl::grow(Bytes bytes, Bytes like) {
   static_cast<void>(attach());  // a failure makes the job unmanaged, and is kept there
+  const bool is_unmovable =
+      config_.is_in_parallel_region != nullptr && config_.is_in_parallel_region();
   MutexLock lock(mu_);
   if (link_ != Link::kUnmanaged && link_ != Link::kForked) {
     const Bytes wish = round_up(std::max({bytes, like, kLeastLike}), vm::kChunkBytes);
     const std::uint64_t n = needs_.add(bytes, wish);
+    ++num_stopped_;
+    is_many_threaded_ = is_many_threaded_ || num_stopped_ > 1;
+    if (is_unmovable) ++num_unmovable_;
     // Without a connection now, the client thread sends it when it has one again.
     send(wire::Need{.of = address_, .n = n, .bytes = bytes, .like = wish});
     const Nanos deadline = monotonic_now() + memory_wait_ + kSlack;
-    while (needs_.is_waiting(n) && monotonic_now() < deadline) {
-      changed_.wait_for(mu_, deadline - monotonic_now());
+    while (needs_.is_waiting(n) && (is_away_ || monotonic_now() < deadline)) {
+      changed_.wait_for(mu_, kLook);
     }
+    --num_stopped_;
+    if (is_unmovable) --num_unmovable_;
+    restore_before_going_on();
     GS_RETURN_IF_ERROR(needs_.take(n));
     if (link_ != Link::kUnmanaged) return {};
   }
-  // What the caller lacks was counted before room became that of an unmanaged job, or after; only
-  // its second request is surely after. The first is let try again.
-  thread_local std::uint64_t has_tried = 0;
-  if (std::exchange(has_tried, number_) != number_) return {};
   const Bytes backed = allocator_.backed();
+  if (config_.unmanaged_room - backed >= bytes) return {};
   return {StatusCode::kOutOfMemory,
           fmt::format("this job is unmanaged: its room is {}, {} of it is in use, {} more cannot "
                       "be had",
                       to_string(config_.unmanaged_room), to_string(backed), to_string(bytes))};
+}
+
+// Without a lease, a thread that waits in grow() is as good as parked: an allocation that has not
+// returned touches nothing, unless it is one of several at work on an operation, or a job that
+// allocates from several threads at once.
+bool Runtime::Impl::is_stopped_for_room() {
+  const bool has_lease = page() != nullptr && wire::load(*page()).is_open();
+  return num_stopped_ == 1 && num_unmovable_ == 0 && !is_many_threaded_ && !has_lease &&
+         needs_.has_waiting();
+}
+
+// The thread that waited for room goes on: what was spilled meanwhile must be back, however long it
+// takes. Room for it came with the answer; after a restart of the coordinator it is asked for
+// again.
+void Runtime::Impl::restore_before_going_on() {
+  constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
+  // Restoring needs more room itself: the outer call of this thread restores.
+  if (moving_ == Moving::kRestoring && moving_thread_ == std::this_thread::get_id()) return;
+  while (is_away_) {
+    start_moving(Moving::kRestoring, monotonic_now() + kAsLongAsItTakes);
+    const Status status = is_away_ ? restore_all() : Status();
+    if (status.ok()) {
+      is_away_ = false;
+      const bool is_closed = is_closed_.load(std::memory_order_relaxed);
+      allocator_.set_route(is_closed ? alloc::Route::kOutside : alloc::Route::kPrivate);
+    } else {
+      log::warn("job {} waits for room to bring its memory back: {}", address_.job.value,
+                status.message());
+    }
+    stop_moving();
+    if (is_away_) changed_.wait_for(mu_, seconds(1));
+  }
 }
 
 void Runtime::Impl::on_grant(const wire::Grant& grant) {
@@ -61,6 +100,7 @@ void Runtime::Impl::on_denied(const wire::Denied& denied) {
 }
 
 void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
+  bool is_parked = false;
   bool may_spill = false;
   {
     MutexLock lock(mu_);
@@ -72,14 +112,22 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
     }
     // Parked, and no lease was granted since: its main thread cannot leave the gate before
     // stop_moving.
-    may_spill =
+    is_parked =
         is_parked_ && page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kWanted;
+    may_spill = is_parked;
     moving_ = Moving::kReleasing;
+    if (!may_spill && is_stopped_for_room()) {
+      may_spill = true;
+      is_away_ = true;
+      allocator_.set_route(alloc::Route::kOutside);
+    }
   }
   const alloc::ReleaseOutcome outcome = residency_.release(revoke.bytes, may_spill);
   MutexLock lock(mu_);
   moved_ = residency_.totals();
   room_ -= outcome.released;
+  // To a parked job it comes back with the lease.
+  if (!is_parked) needs_.add_to_oldest(outcome.released);
   if (page() != nullptr) publish_usage(*page());
   answer(revoke, outcome);
   stop_moving();
@@ -106,6 +154,7 @@ bool Runtime::Impl::start_moving(Moving what, Nanos deadline) {
     changed_.wait_for(mu_, left);
   }
   moving_ = what;
+  moving_thread_ = std::this_thread::get_id();
   return true;
 }
 

@@ -125,6 +125,8 @@ class Runtime::Impl {
   void on_grant(const wire::Grant& grant) GS_EXCLUDES(mu_);
   void on_revoke(const wire::Revoke& revoke) GS_EXCLUDES(mu_);
   void answer(const wire::Revoke& revoke, const alloc::ReleaseOutcome& outcome) GS_REQUIRES(mu_);
+  [[nodiscard]] bool is_stopped_for_room() GS_REQUIRES(mu_);
+  void restore_before_going_on() GS_REQUIRES(mu_);
   bool start_moving(Moving what, Nanos deadline) GS_REQUIRES(mu_);
   void stop_moving() GS_REQUIRES(mu_);
 
@@ -180,8 +182,13 @@ class Runtime::Impl {
   std::atomic<bool> is_closed_{false};
 
   Moving moving_ GS_GUARDED_BY(mu_) = Moving::kNone;
-  bool is_parked_ GS_GUARDED_BY(mu_) = false;  // the main thread is in the gate
+  std::thread::id moving_thread_ GS_GUARDED_BY(mu_);  // of the last start_moving
+  bool is_parked_ GS_GUARDED_BY(mu_) = false;         // the main thread is in the gate
   std::thread::id gate_owner_ GS_GUARDED_BY(mu_);
+  int num_stopped_ GS_GUARDED_BY(mu_) = 0;            // threads that wait in grow()
+  int num_unmovable_ GS_GUARDED_BY(mu_) = 0;          // of these, in a parallel region
+  bool is_many_threaded_ GS_GUARDED_BY(mu_) = false;  // two threads have waited at once
+  bool is_away_ GS_GUARDED_BY(mu_) = false;           // memory was spilled while one of them waited
   Nanos parked_at_ GS_GUARDED_BY(mu_);
   std::optional<Nanos> opened_at_ GS_GUARDED_BY(mu_);
 

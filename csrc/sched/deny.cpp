@@ -66,9 +66,12 @@ void deny_for_limit(Step& step, Device& device, const WaitingNeed& need) {
 
 void break_deadlock(Step& step, Device& device) {
   if (!is_deadlocked(step.table(), device, step.now())) return;
-  const WaitingNeed newest = device.needs.back();
-  device.needs.pop_back();
-  deny(step, device, newest, "every job that holds room waits for more of it, or for this job");
+  const auto newest = std::find_if(device.needs.rbegin(), device.needs.rend(),
+                                   [](const WaitingNeed& need) { return !need.has_given; });
+  if (newest == device.needs.rend()) return;
+  const WaitingNeed denied = *newest;
+  device.needs.erase(std::next(newest).base());
+  deny(step, device, denied, "every job that holds room waits for more of it, or for this job");
 }
 
 }  // namespace gpushare::sched

@@ -5,8 +5,24 @@
 
 #include "csrc/sched/deny.h"
 #include "csrc/sched/handlers.h"
+#include "csrc/sched/room.h"
 
 namespace gpushare::sched {
+namespace {
+
+// What a job gives up while it waits for room it needs back with the room it waits for. To a parked
+// job it comes back with the lease; twice would be more than the device has.
+void add_to_need(Device& device, const Job& job, Bytes bytes) {
+  if (is_parked(device, job)) return;
+  const auto need = std::find_if(device.needs.begin(), device.needs.end(),
+                                 [&](const WaitingNeed& other) { return other.job == job.id; });
+  if (need == device.needs.end() || bytes == Bytes{0}) return;
+  need->bytes += bytes;
+  need->like += bytes;
+  need->has_given = true;
+}
+
+}  // namespace
 
 void on_need(Step& step, Job& job, const wire::Need& need) {
   Device& device = step.table().device_of(job);
@@ -16,6 +32,7 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
                             .bytes = need.bytes,
                             .like = std::max(need.like, need.bytes),
                             .since = step.now(),
+                            .has_given = false,
                             .is_stuck = false,
                             .wait_reason = {}};
   if (job.memory_limit > Bytes{0} && room + need.bytes > job.memory_limit) {
@@ -25,6 +42,7 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
     return deny(step, device, waiting, "more than the device has");
   }
   device.needs.push_back(waiting);
+  job.note_change();  // stopped in an allocation, it may give what it could not give before
 }
 
 void on_released(Step& step, Job& job, const wire::Released& released) {
@@ -37,6 +55,7 @@ void on_released(Step& step, Job& job, const wire::Released& released) {
   const PendingRevoke asked = *job.revoke;
   job.revoke.reset();
   device.ledger.lower(job.id, released.bytes);
+  add_to_need(device, job, released.bytes);
   device.dropped += std::min(released.dropped, released.bytes);
   device.spilled += std::min(released.spilled, released.bytes);
   if (released.bytes < asked.bytes) job.note_short(asked);

@@ -17,7 +17,24 @@ bool may_be_asked(const Device& device, const Job& job, JobId claimant) {
          device.ledger.room(job.id) > Bytes{0};
 }
 
-// A holder needs its memory until its boundary, and a job with a Need has none to spare.
+// The job's oldest Need stands before the claimant's: 0 for none.
+std::size_t place_in_line(const Device& device, JobId job) {
+  const auto first = std::find_if(device.needs.begin(), device.needs.end(),
+                                  [job](const WaitingNeed& need) { return need.job == job; });
+  return static_cast<std::size_t>(first - device.needs.begin());
+}
+
+// Without a lease and stopped in an allocation, it can be spilled until its Need is met (see
+// WaitingNeed). It gives to a holder, whose boundary everybody waits for, and to an older Need: so
+// of jobs that wait for each other one goes on.
+bool gives_blocked(const Device& device, const Job& job, JobId claimant) {
+  if (device.lane_held_by(job.id) != nullptr || !device.has_need(job.id)) return false;
+  if (!device.has_need(claimant)) return false;
+  return device.lane_held_by(claimant) != nullptr ||
+         place_in_line(device, claimant) < place_in_line(device, job.id);
+}
+
+// A holder needs its memory until its boundary.
 bool gives_unparked(const Device& device, const Job& job, Nanos now) {
   return device.lane_held_by(job.id) == nullptr && !device.has_need(job.id) &&
          now >= job.spared_until;
@@ -62,6 +79,7 @@ std::vector<Giving> plan_revokes(
     const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now) {
   std::vector<std::pair<OrderKey, const Job*>> parked;
   std::vector<std::pair<OrderKey, const Job*>> others;
+  std::vector<std::pair<OrderKey, const Job*>> blocked;
   for (const auto& [id, room] : device.ledger.rooms()) {
     const Job& job = table.at(id);
     if (!may_be_asked(device, job, claimant)) continue;
@@ -69,12 +87,16 @@ std::vector<Giving> plan_revokes(
       parked.emplace_back(device.policy->key(job), &job);
     } else if (gives_unparked(device, job, now)) {
       others.emplace_back(device.policy->key(job), &job);
+    } else if (gives_blocked(device, job, claimant)) {
+      blocked.emplace_back(device.policy->key(job), &job);
     }
   }
   const auto is_further = [](const auto& a, const auto& b) { return a.first > b.first; };
   std::sort(parked.begin(), parked.end(), is_further);
   std::sort(others.begin(), others.end(), is_further);
+  std::sort(blocked.begin(), blocked.end(), is_further);
   parked.insert(parked.end(), others.begin(), others.end());
+  parked.insert(parked.end(), blocked.begin(), blocked.end());
   std::vector<Giving> plan;
   for (const auto& [key, job] : parked) {
     if (deficit <= Bytes{0}) break;

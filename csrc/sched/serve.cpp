@@ -41,7 +41,7 @@ void serve(Step& step) {
     for (Lane& lane : device.lanes)
       ask_holder(step, device, lane);
     for (const WaitingNeed& need : device.needs)
-      step.due(need.since + table.options.memory_wait);
+      if (!need.has_given) step.due(need.since + table.options.memory_wait);
     watch_givers(step, device);
   }
 }

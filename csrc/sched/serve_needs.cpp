@@ -50,7 +50,7 @@ bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
     return true;
   }
   const Nanos waited = step.now() - need.since;
-  if (waited >= step.table().options.memory_wait) {
+  if (waited >= step.table().options.memory_wait && !need.has_given) {
     deny(step, device, need, fmt::format("waited {} for room", to_string(waited)));
     return true;
   }

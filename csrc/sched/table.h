@@ -21,14 +21,17 @@
 
 namespace gpushare::sched {
 
-// A Need that is not answered yet.
+// A request for room that is not met yet. Its job is stopped inside an allocation; without a lease
+// it may be asked to give up what it has until then: what it gives is added to `bytes`, since it
+// needs all of it back before it goes on.
 struct WaitingNeed {
   JobId job;
   std::uint64_t n = 0;
   Bytes bytes;
   Bytes like;
   Nanos since;
-  bool is_stuck = false;  // nothing that is on its way will meet it
+  bool has_given = false;  // memory of its job is away: it cannot fail, only wait
+  bool is_stuck = false;   // nothing that is on its way will meet it
   std::string wait_reason;
 };
 

@@ -9,8 +9,17 @@ from benchmarks.processes import JobProcess, private_coordinator
 
 
 def arguments(workload: str, optimizer: str, seed: int, steps: int) -> list[str]:
-    """The command line of `benchmarks.job` for this training run."""
-    flags = {"--workload": workload, "--optimizer": optimizer, "--seed": seed, "--steps": steps}
+    """The command line of `benchmarks.job` for this training run.
+
+    No warm-up: a job that waits for its start is not parked, and keeps what it has trained with.
+    """
+    flags = {
+        "--workload": workload,
+        "--optimizer": optimizer,
+        "--seed": seed,
+        "--steps": steps,
+        "--warm-up": 0,
+    }
     return [str(part) for pair in flags.items() for part in pair]
 
 

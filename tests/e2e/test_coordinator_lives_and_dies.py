@@ -59,7 +59,7 @@ def test_ten_jobs_starting_at_once_meet_at_one_coordinator(coordinator: Coordina
 
 def test_killed_coordinator_costs_no_job_its_result(coordinator: Coordinator, alone: Alone) -> None:
     env = coordinator(min_quantum="0.05")
-    steps = 150
+    steps = 100
     with ExitStack() as stack:
         jobs = [
             stack.enter_context(
@@ -85,7 +85,7 @@ def test_stopped_coordinator_makes_jobs_wait_and_go_on(
     coordinator: Coordinator, alone: Alone
 ) -> None:
     env = coordinator(min_quantum="0.05")
-    steps = 150
+    steps = 100
     with ExitStack() as stack:
         jobs = [
             stack.enter_context(

@@ -18,7 +18,7 @@ from benchmarks.processes import JobProcess
 from tests.e2e.alone import arguments, peak_alone
 from tests.e2e.test_coordinator_lives_and_dies import status
 
-KILLS = int(os.environ.get("GPUSHARE_TEST_KILLS", "8"))
+KILLS = int(os.environ.get("GPUSHARE_TEST_KILLS", "4"))
 POOL = 6
 STEPS = 40
 KINDS = ("holder", "waiter", "spilled", "coordinator")

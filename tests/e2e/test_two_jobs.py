@@ -42,7 +42,7 @@ def test_results_equal_alone_while_live_memory_spills(
 def test_three_jobs_in_half_their_peaks_stay_within_the_budget(
     coordinator: Coordinator, alone: Alone
 ) -> None:
-    steps, seeds = 150, (3, 4, 5)
+    steps, seeds = 80, (3, 4, 5)
     capacity = int(1.5 * peak_alone("mlp", "adam"))
     env = coordinator(capacity=str(capacity), min_quantum="0.05", policy="rr", switch_loss="0.5")
     with ExitStack() as stack:
@@ -54,13 +54,13 @@ def test_three_jobs_in_half_their_peaks_stay_within_the_budget(
         ]
         for job in jobs:
             job.wait_ready()
-        books = KernelBooks(jobs, every_seconds=0.05)
+        books = KernelBooks(jobs, every_seconds=0.1)
         books.start()
         for job in jobs:
             job.go()
         results = [job.result() for job in jobs]
         sums = books.stop()
-    assert len(sums) > 20
+    assert len(sums) >= 10
     assert max(sums) <= capacity
     for seed, result in zip(seeds, results, strict=True):
         assert result["digest"] == alone("mlp", "adam", seed, steps)["digest"]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +14,12 @@ import pytest
 from rich.console import Console
 
 from gpushare.demo.budget import CHUNK_BYTES, choose_budget
-from gpushare.demo.kernel_memory import resident_bytes, resident_bytes_in, sum_resident
+from gpushare.demo.kernel_memory import (
+    is_stopped,
+    resident_bytes,
+    resident_bytes_in,
+    sum_resident,
+)
 from gpushare.demo.kill_scene import held_term
 from gpushare.demo.probe import Probe
 from gpushare.demo.proof import prove
@@ -77,6 +85,19 @@ def test_kernels_books_of_this_process() -> None:
     assert 0 < everything <= 2 * resident_bytes(os.getpid())
     gone = 2**22 + 1
     assert (resident_bytes(gone), resident_bytes_in(gone, 0, 1 << 64)) == (0, 0)
+
+
+def test_stopped_process_is_seen_as_such() -> None:
+    code = "import time; print('up', flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert not is_stopped(process.pid)
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        assert is_stopped(process.pid)
+        process.kill()
+    assert is_stopped(process.pid)
 
 
 PROBE = Probe(

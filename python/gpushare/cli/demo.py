@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from typing import Annotated
 
@@ -34,6 +35,8 @@ def demo(
     from gpushare.demo.director import run_demo
     from gpushare.demo.table import make_console, print_report
 
+    # A demo that is told to end takes its jobs and its coordinator along, as with Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = Console(stderr=True) if as_json else make_console()
     try:
         report = run_demo(console, is_quick=quick)

@@ -25,7 +25,7 @@ MOST_DRIFT = 0.10
 UNMANAGED = {"GPUSHARE_SOCKET": "none"}
 """gpushare's allocator without turns."""
 
-NUM_PROBE_ITERATIONS = 4
+NUM_PROBE_ITERATIONS = 3
 """Of each job; the first of them is not counted."""
 
 

@@ -58,6 +58,30 @@ TEST(NeedTable, SendsAgainWhatStillWaits) {
   EXPECT_EQ(needs.waiting(of), expected);
 }
 
+TEST(NeedTable, WhatIsGivenUpIsAskedForWithTheOldestOpenRequest) {
+  NeedTable needs;
+  const std::uint64_t a = needs.add(mib(2), mib(32));
+  const std::uint64_t b = needs.add(mib(4), mib(64));
+  const std::uint64_t c = needs.add(mib(6), mib(64));
+  needs.on_grant(1, a);
+  needs.add_to_oldest(mib(10));
+  const wire::Address of;
+  const std::vector<wire::Need> expected = {
+      {.of = of, .n = b, .bytes = mib(14), .like = mib(74)},
+      {.of = of, .n = c, .bytes = mib(6), .like = mib(64)},
+  };
+  EXPECT_EQ(needs.waiting(of), expected);
+}
+
+TEST(NeedTable, WhatIsGivenUpWithoutAnOpenRequestIsNotAskedFor) {
+  NeedTable needs;
+  needs.add_to_oldest(mib(10));
+  const wire::Address of;
+  const std::uint64_t n = needs.add(mib(2), mib(32));
+  const std::vector<wire::Need> expected = {{.of = of, .n = n, .bytes = mib(2), .like = mib(32)}};
+  EXPECT_EQ(needs.waiting(of), expected);
+}
+
 TEST(NeedTable, GrantsAllWhenRoomHasNoLimit) {
   NeedTable needs;
   const std::uint64_t a = needs.add(mib(2), mib(32));
