@@ -41,16 +41,19 @@ find_clang() {
   die "no clang++ found"
 }
 
-# configure FOLDER OPTION...: CMake for tests, without the module; its talk is shown if it fails.
+# configure FOLDER OPTION...: CMake for tests, without the module, unless FOLDER has been configured
+# with the same options before. What CMake says is shown if it fails.
 configure() {
   local build=$1
   shift
-  mkdir -p build
-  cmake -S . -B "$build" -G Ninja -DGS_BUILD_MODULE=OFF "$@" >"$build.log" 2>&1 || {
-    cat "$build.log" >&2
-    rm -f "$build/build.ninja"
+  [ "$(cat "$build/configured-with" 2>/dev/null)" != "$*" ] || return 0
+  mkdir -p "$build"
+  rm -f "$build/CMakeCache.txt"
+  cmake -S . -B "$build" -G Ninja -DGS_BUILD_MODULE=OFF "$@" >"$build/configure.log" 2>&1 || {
+    cat "$build/configure.log" >&2
     die "cmake failed"
   }
+  printf '%s' "$*" >"$build/configured-with"
 }
 
 # In front of a sanitized program: the sanitizers' memory has fixed places, which a kernel with much

@@ -10,10 +10,8 @@ names=()
 for source in tests/fuzz/*_fuzz.cpp; do
   names+=("$(basename "$source" _fuzz.cpp)")
 done
-if [ ! -f $build/build.ninja ]; then
-  configure $build -DCMAKE_CXX_COMPILER="$(find_clang)" -DGS_BUILD_FUZZERS=ON \
-    -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -gline-tables-only"
-fi
+configure $build -DCMAKE_CXX_COMPILER="$(find_clang)" -DGS_BUILD_FUZZERS=ON \
+  -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -gline-tables-only"
 cmake --build $build -j "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" --target "${names[@]/%/_fuzz}"
 
 for name in "${names[@]}"; do

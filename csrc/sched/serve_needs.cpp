@@ -11,6 +11,9 @@
 namespace gpushare::sched {
 namespace {
 
+// Time to use what was granted: shorter, and two jobs in need take the same room from each other.
+constexpr Nanos kLeastSparing = millis(50);
+
 // A holder's Needs first: others wait for its boundary, which it cannot reach. Then oldest first.
 void order_needs(Device& device, std::vector<WaitingNeed>& needs) {
   std::stable_partition(needs.begin(), needs.end(), [&](const WaitingNeed& need) {
@@ -34,7 +37,7 @@ void grant_need(Step& step, Device& device, Job& job, const WaitingNeed& need, R
   const Bytes free = device.ledger.free();
   step.grant_room(device, job, bytes, need.n);
   pool.take(bytes);
-  job.spared_until = step.now() + step.table().options.min_quantum;
+  job.spared_until = step.now() + std::max(kLeastSparing, step.table().options.min_quantum);
   step.decide(device, job.id, "room",
               fmt::format("need {} of {}: {} of {} free", need.n, to_string(need.bytes),
                           to_string(bytes), to_string(free)));

@@ -13,6 +13,9 @@ import pytest
 from benchmarks.processes import JobProcess, private_coordinator
 from tests.e2e.alone import result_alone
 
+# Two threads that spin for each other stand still on a busy machine; these tests are not about that.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything here starts processes."""

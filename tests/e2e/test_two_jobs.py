@@ -19,7 +19,7 @@ Alone = Callable[..., dict[str, Any]]
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 @pytest.mark.parametrize("workload", ["mlp", "cnn", "transformer", "lstm"])
-def test_results_equal_alone_while_live_memory_spills(
+def test_results_equal_alone_while_memory_moves(
     workload: str, optimizer: str, coordinator: Coordinator, alone: Alone
 ) -> None:
     capacity = int(1.2 * peak_alone(workload, optimizer))
@@ -36,7 +36,9 @@ def test_results_equal_alone_while_live_memory_spills(
     for seed, result in zip((1, 2), results, strict=True):
         assert result["digest"] == alone(workload, optimizer, seed, steps)["digest"]
     assert sum(result["stats"]["leases"] for result in results) >= 4
-    assert sum(result["stats"]["spilled_total_bytes"] for result in results) > 0
+    # A CNN's parameters are small beside its activations, which are dropped without a copy.
+    moved = "dropped_total_bytes" if workload == "cnn" else "spilled_total_bytes"
+    assert sum(result["stats"][moved] for result in results) > 0
 
 
 def test_three_jobs_in_half_their_peaks_stay_within_the_budget(
