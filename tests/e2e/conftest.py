@@ -13,7 +13,7 @@ import pytest
 from benchmarks.processes import JobProcess, private_coordinator
 from tests.e2e.alone import result_alone
 
-# Two threads that spin for each other stand still on a busy machine; these tests are not about that.
+# Two threads that spin for each other stand still on a busy machine; that is not tested here.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 
