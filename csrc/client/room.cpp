@@ -22,6 +22,7 @@ constexpr Nanos kLook = seconds(1);
 }  // namespace
 
 Status Runtime::Impl::grow(Bytes bytes, Bytes like) {
+  const Bytes before = allocator_.room();
   static_cast<void>(attach());  // a failure makes the job unmanaged, and is kept there
   const bool is_unmovable =
       config_.is_in_parallel_region != nullptr && config_.is_in_parallel_region();
@@ -44,8 +45,9 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like) {
     GS_RETURN_IF_ERROR(needs_.take(n));
     if (link_ != Link::kUnmanaged) return {};
   }
+  // Unmanaged, the room is what it is; becoming unmanaged may have raised it just now.
+  if (allocator_.room() - before >= bytes) return {};
   const Bytes backed = allocator_.backed();
-  if (config_.unmanaged_room - backed >= bytes) return {};
   return {StatusCode::kOutOfMemory,
           fmt::format("this job is unmanaged: its room is {}, {} of it is in use, {} more cannot "
                       "be had",
