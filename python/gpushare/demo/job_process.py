@@ -22,26 +22,6 @@ _LAST_LINES = 5
 _STOP_POLL_SECONDS = 0.001
 
 
-@contextlib.contextmanager
-def _interrupts_deferred() -> Iterator[None]:
-    """Ctrl-C in the middle of starting a process would leave one that nobody knows of."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    pending: list[int] = []
-    handlers = {
-        number: signal.signal(number, lambda number, _frame: pending.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        for number in pending:
-            signal.raise_signal(number)
-
-
 @dataclass(frozen=True)
 class JobEvent:
     """One line of a job."""
@@ -85,7 +65,7 @@ class JobProcess:
         self.reserved_range: tuple[int, int] | None = None
         self._pause_lock = threading.Lock()
         self._error_path = error_path
-        with error_path.open("wb") as error_file, _interrupts_deferred():
+        with error_path.open("wb") as error_file:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "gpushare.demo.job", name, *arguments],
                 stdin=subprocess.PIPE,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpushare.demo.errors import DemoError
+from gpushare.demo.interrupts import interrupts_deferred
 from gpushare.demo.job_process import JobEvent, JobProcess
 from gpushare.demo.memory_sampler import MemorySampler
 from gpushare.demo.scene import JobResult, SceneResult
@@ -86,7 +87,8 @@ class SceneRunner:
         processes: list[JobProcess] = []
         try:
             for workload in workloads:
-                processes.append(self.start(setup, workload))
+                with interrupts_deferred():
+                    processes.append(self.start(setup, workload))
             yield processes
         finally:
             for process in processes:
