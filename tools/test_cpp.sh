@@ -39,6 +39,9 @@ done
 say "C++ tests, $mode${*:+: $*}"
 cmake --build "$build" -j "$jobs" ${targets[@]:+--target "${targets[@]}"}
 
+# One seed for the property tests, so that a run fails for a change and not by luck. To look for more:
+# RC_PARAMS="max_success=20000" build/cpp-debug/tests/cpp/gs_sched_tests
+export RC_PARAMS=${RC_PARAMS:-seed=20261121}
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -68,14 +69,17 @@ Status serve(const DaemonOptions& options, Launch& launch) {
   allow_many_descriptors();
   auto loop = ipc::EventLoop::create();
   if (!loop) return loop.error();
-  auto server = Server::create(options, **loop);
-  if (!server) return server.error();
+  std::unique_ptr<Server> server;
+  // Before anybody can find us, and so end us. The loop runs when there is a server.
   GS_RETURN_IF_ERROR((*loop)->watch_signals({SIGTERM, SIGINT, SIGHUP}, [&server](int signal) {
-    (*server)->shut_down(signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : "SIGHUP");
+    server->shut_down(signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : "SIGHUP");
   }));
+  auto created = Server::create(options, **loop);
+  if (!created) return created.error();
+  server = *std::move(created);
   launch.report_ready();
   (*loop)->run();
-  server->reset();  // before the loop, on which it stands
+  server.reset();  // before the loop, on which it stands
   return {};
 }
 
