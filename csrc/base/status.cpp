@@ -31,9 +31,11 @@ std::string Status::to_string() const {
 
 Status errno_status(const std::string& what) {
   const int error = errno;
+  // Both are null for a number that is no error of this system.
   const char* name = strerrorname_np(error);
-  return {StatusCode::kIo,
-          fmt::format("{}: {} ({})", what, name == nullptr ? "?" : name, strerrordesc_np(error))};
+  const char* text = strerrordesc_np(error);
+  return {StatusCode::kIo, fmt::format("{}: {} ({})", what, name == nullptr ? "?" : name,
+                                       text == nullptr ? fmt::format("error {}", error) : text)};
 }
 
 }  // namespace gpushare
