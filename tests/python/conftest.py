@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-# A shell's background job ignores Ctrl-C, and so would every process that a test starts and interrupts.
+# A background job of a shell ignores Ctrl-C, and so would what a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["GPUSHARE_DISABLE"] = "1"  # before anything imports gpushare
