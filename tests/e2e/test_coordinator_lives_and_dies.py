@@ -21,17 +21,22 @@ Coordinator = Callable[..., dict[str, str]]
 Alone = Callable[..., dict[str, Any]]
 
 
-def status(env: dict[str, str]) -> dict[str, Any]:
-    """`gpushare status --json`."""
-    answer = subprocess.run(
-        gpushare_command("status", "--json"),
-        env={**os.environ, **env, "PYTHONPATH": str(ROOT / "python")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    parsed: dict[str, Any] = json.loads(answer.stdout)
-    return parsed
+def status(env: dict[str, str], patience_seconds: float = 10.0) -> dict[str, Any]:
+    """`gpushare status --json`; between two coordinators there is nobody to ask for a moment."""
+    end = time.monotonic() + patience_seconds
+    while True:
+        answer = subprocess.run(
+            gpushare_command("status", "--json"),
+            env={**os.environ, **env, "PYTHONPATH": str(ROOT / "python")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if answer.returncode == 0:
+            parsed: dict[str, Any] = json.loads(answer.stdout)
+            return parsed
+        assert time.monotonic() < end, answer.stderr
+        time.sleep(0.02)
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
