@@ -1,6 +1,6 @@
 """SIGKILL at random moments: nobody but the killed process is harmed.
 
-GPUSHARE_TEST_KILLS sets the number of kills (60 in the full run); the everyday run does a few.
+GPUSHARE_TEST_KILLS sets the number of kills (60 in the full run); without it the test is skipped.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks.processes import JobProcess
 from tests.e2e.alone import arguments, peak_alone
 from tests.e2e.test_coordinator_lives_and_dies import status
 
-KILLS = int(os.environ.get("GPUSHARE_TEST_KILLS", "4"))
+KILLS = int(os.environ.get("GPUSHARE_TEST_KILLS", "0"))
 POOL = 6
-STEPS = 40
+STEPS = 200
 KINDS = ("holder", "waiter", "spilled", "coordinator")
 IDLE_SECONDS = 5.0
 
@@ -81,6 +83,7 @@ def _total_iterations(report: dict[str, Any]) -> int:
     return sum(row["iterations"] for row in report["devices"][0]["jobs"])
 
 
+@pytest.mark.skipif(KILLS == 0, reason="GPUSHARE_TEST_KILLS is not set")
 def test_kills_at_random_moments_harm_nobody_else(coordinator: Coordinator, alone: Alone) -> None:
     random.seed(20261121)
     env = coordinator(
@@ -93,6 +96,8 @@ def test_kills_at_random_moments_harm_nobody_else(coordinator: Coordinator, alon
         pool = Pool(stack, env)
         pool.fill()
         while sum(killed.values()) < KILLS:
+            results.extend(pool.collect())
+            pool.fill()
             kind = min(KINDS, key=lambda name: killed[name])
             time.sleep(random.uniform(0.05, 0.4))  # the random moment
             before = status(env)
