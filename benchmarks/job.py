@@ -29,6 +29,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--shared", action="store_true")
     parser.add_argument("--allocator", action="store_true")
     parser.add_argument("--progress", action="store_true", help="say each step's number")
+    parser.add_argument("--linger", action="store_true", help="end when stdin is closed, not before")
+    parser.add_argument("--books", action="store_true", help="compare memory with the kernel's")
     parser.add_argument("--park", action="store_true", help="close the lease before saying ready")
     return parser.parse_args()
 
@@ -63,6 +65,9 @@ def main() -> None:
         job = gpushare.register(
             workload.model, workload.optimizer, name=arguments.name or None, weight=arguments.weight
         )
+    # After gpushare's hook, so past its gate: an iteration's own time, without waiting for a turn.
+    begins: list[float] = []
+    workload.model.register_forward_pre_hook(lambda *_: begins.append(time.monotonic()))
     losses = []
     for number in range(arguments.warm_up):
         losses.append(workload.step(number).numpy().tobytes())
@@ -72,11 +77,17 @@ def main() -> None:
     sys.stdin.readline()
     before = _stats(job)
     seconds: list[float] = []
+    inside_seconds: list[float] = []
+    books: list[tuple[int, int]] = []
     started = time.monotonic()
     for number in range(arguments.warm_up, arguments.warm_up + arguments.steps):
         begun = time.monotonic()
         losses.append(workload.step(number).numpy().tobytes())
-        seconds.append(time.monotonic() - begun)
+        done = time.monotonic()
+        seconds.append(done - begun)
+        inside_seconds.append(done - begins[-1])
+        if arguments.books:
+            books.append(_books(arguments))
         if arguments.progress:
             _say(step=number)
     ended = time.monotonic()
@@ -88,10 +99,14 @@ def main() -> None:
         started=started,
         ended=ended,
         iteration_seconds=seconds,
+        inside_seconds=inside_seconds,
+        books=books,
         digest=_digest(losses, list(workload.model.parameters())),
         stats_before=before,
         stats=stats,
     )
+    if arguments.linger:
+        sys.stdin.readline()
 
 
 def _range(arguments: argparse.Namespace) -> list[int]:
@@ -101,6 +116,19 @@ def _range(arguments: argparse.Namespace) -> list[int]:
     from gpushare import _native
 
     return list(_native.load().reserved_range())
+
+
+def _books(arguments: argparse.Namespace) -> tuple[int, int]:
+    """Resident bytes of its segments as the kernel says, and as the allocator does."""
+    from gpushare.demo.kernel_memory import resident_bytes_in
+    from gpushare.stats import memory_reserved
+
+    base, size = _range(arguments)
+    while True:  # until no memory was taken away between the two
+        before = memory_reserved()
+        kernel = resident_bytes_in(os.getpid(), base, size)
+        if memory_reserved() == before:
+            return kernel, before
 
 
 def _stats(job: Any) -> dict[str, Any]:

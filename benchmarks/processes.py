@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
@@ -84,13 +85,26 @@ class JobProcess:
         self.process.stdin.flush()
         return self
 
+    def has_said(self) -> bool:
+        """Whether it has something to say, or has ended: the next `say` does not wait.
+
+        For a job that says one line and waits: what is read ahead is not looked at.
+        """
+        return bool(select.select([self.process.stdout], [], [], 0)[0])
+
+    def outcome(self) -> dict[str, Any]:
+        """Its last line; with --linger the process goes on until its stdin is closed."""
+        while "done" not in (said := self.say()):
+            pass
+        return said
+
     def result(self) -> dict[str, Any]:
         """Its last line, and its end."""
-        while True:
-            said = self.say()
-            if "done" in said:
-                self.process.wait(WAIT_SECONDS)
-                return said
+        said = self.outcome()
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(WAIT_SECONDS)
+        return said
 
     def __enter__(self) -> JobProcess:
         """The process runs already."""

@@ -10,28 +10,12 @@ import os
 import signal
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from gpushare.demo.kernel_memory import resident_bytes_in
 
 if TYPE_CHECKING:
     from benchmarks.processes import JobProcess
-
-
-def resident_bytes(pid: int, base: int, size: int) -> int:
-    """Resident bytes of [base, base + size) in the process, 0 if it is gone."""
-    total, inside = 0, False
-    try:
-        lines = Path(f"/proc/{pid}/smaps").read_text().splitlines()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    for line in lines:
-        head = line.split(maxsplit=1)[0]
-        if "-" in head and not head.endswith(":"):
-            first, last = (int(part, 16) for part in head.split("-"))
-            inside = base <= first and last <= base + size
-        elif inside and line.startswith("Rss:"):
-            total += int(line.split()[1]) * 1024
-    return total
 
 
 class KernelBooks(threading.Thread):
@@ -61,7 +45,7 @@ class KernelBooks(threading.Thread):
         for job in running:
             os.kill(job.pid, signal.SIGSTOP)
         try:
-            return sum(resident_bytes(job.pid, *job.ready["range"]) for job in running)
+            return sum(resident_bytes_in(job.pid, *job.ready["range"]) for job in running)
         finally:
             for job in running:
                 os.kill(job.pid, signal.SIGCONT)

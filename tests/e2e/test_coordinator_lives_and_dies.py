@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -15,28 +14,11 @@ from typing import Any
 
 from benchmarks.processes import ROOT, JobProcess, gpushare_command
 from tests.e2e.alone import arguments
+from tests.e2e.asking import status
 from tests.e2e.conftest import start_all
 
 Coordinator = Callable[..., dict[str, str]]
 Alone = Callable[..., dict[str, Any]]
-
-
-def status(env: dict[str, str], patience_seconds: float = 10.0) -> dict[str, Any]:
-    """`gpushare status --json`; between two coordinators there is nobody to ask for a moment."""
-    end = time.monotonic() + patience_seconds
-    while True:
-        answer = subprocess.run(
-            gpushare_command("status", "--json"),
-            env={**os.environ, **env, "PYTHONPATH": str(ROOT / "python")},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if answer.returncode == 0:
-            parsed: dict[str, Any] = json.loads(answer.stdout)
-            return parsed
-        assert time.monotonic() < end, answer.stderr
-        time.sleep(0.02)
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
@@ -62,13 +44,17 @@ def test_ten_jobs_starting_at_once_meet_at_one_coordinator(coordinator: Coordina
             job.go().result()
 
 
-def test_killed_coordinator_costs_no_job_its_result(coordinator: Coordinator, alone: Alone) -> None:
-    env = coordinator(min_quantum="0.05")
-    steps = 100
+STEPS = 100
+
+
+def train_two_while(
+    env: dict[str, str], disturb: Callable[[], None], alone: Alone
+) -> list[dict[str, Any]]:
+    """Two jobs train to their ends, `disturb` in the middle of it; both are as alone."""
     with ExitStack() as stack:
         jobs = [
             stack.enter_context(
-                JobProcess(*arguments("mlp", "adam", seed, steps), "--shared", env=env)
+                JobProcess(*arguments("mlp", "adam", seed, STEPS), "--shared", env=env)
             )
             for seed in (1, 2)
         ]
@@ -76,41 +62,39 @@ def test_killed_coordinator_costs_no_job_its_result(coordinator: Coordinator, al
             job.wait_ready()
         for job in jobs:
             job.go()
+        disturb()
+        results = [job.result() for job in jobs]
+    for seed, result in zip((1, 2), results, strict=True):
+        assert result["digest"] == alone("mlp", "adam", seed, STEPS)["digest"]
+        assert result["stats"]["is_managed"]
+    return results
+
+
+def test_killed_coordinator_costs_no_job_its_result(coordinator: Coordinator, alone: Alone) -> None:
+    env = coordinator(min_quantum="0.05")
+
+    def kill_twice() -> None:
         for _ in range(2):
             time.sleep(0.4)  # into the middle of the training; no result depends on it
             os.kill(status(env)["coordinator"]["pid"], signal.SIGKILL)
-        results = [job.result() for job in jobs]
-    for seed, result in zip((1, 2), results, strict=True):
-        assert result["digest"] == alone("mlp", "adam", seed, steps)["digest"]
-        assert result["stats"]["is_managed"]
-        assert result["stats"]["reconnects"] >= 1
+
+    results = train_two_while(env, kill_twice, alone)
+    assert all(result["stats"]["reconnects"] >= 1 for result in results)
 
 
 def test_stopped_coordinator_makes_jobs_wait_and_go_on(
     coordinator: Coordinator, alone: Alone
 ) -> None:
     env = coordinator(min_quantum="0.05")
-    steps = 100
-    with ExitStack() as stack:
-        jobs = [
-            stack.enter_context(
-                JobProcess(*arguments("mlp", "adam", seed, steps), "--shared", env=env)
-            )
-            for seed in (1, 2)
-        ]
-        for job in jobs:
-            job.wait_ready()
-        for job in jobs:
-            job.go()
+
+    def stop_for_a_while() -> None:
         pid = status(env)["coordinator"]["pid"]
         os.kill(pid, signal.SIGSTOP)
         time.sleep(1.0)  # the state under test: a coordinator that does not answer
         os.kill(pid, signal.SIGCONT)
-        results = [job.result() for job in jobs]
-    for seed, result in zip((1, 2), results, strict=True):
-        assert result["digest"] == alone("mlp", "adam", seed, steps)["digest"]
-        assert result["stats"]["is_managed"]
-        assert result["stats"]["reconnects"] == 0
+
+    results = train_two_while(env, stop_for_a_while, alone)
+    assert all(result["stats"]["reconnects"] == 0 for result in results)
 
 
 def test_without_a_coordinator_a_job_trains_on_unmanaged(tmp_path: Path, alone: Alone) -> None:

@@ -50,7 +50,7 @@ def test_three_jobs_in_half_their_peaks_stay_within_the_budget(
     with ExitStack() as stack:
         jobs = [
             stack.enter_context(
-                JobProcess(*arguments("mlp", "adam", seed, steps), "--shared", env=env)
+                JobProcess(*arguments("mlp", "adam", seed, steps), "--shared", "--books", env=env)
             )
             for seed in seeds
         ]
@@ -68,3 +68,5 @@ def test_three_jobs_in_half_their_peaks_stay_within_the_budget(
         assert result["digest"] == alone("mlp", "adam", seed, steps)["digest"]
         assert result["stats"]["leases"] >= 10
         assert result["stats"]["spilled_total_bytes"] > 0
+        assert len(result["books"]) == steps
+        assert all(0.98 * books <= kernel <= books for kernel, books in result["books"])

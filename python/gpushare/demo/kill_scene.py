@@ -51,7 +51,7 @@ def run_kill_scene(
             for process in processes:
                 process.go()
             term = _kill_in_lease(runner, victim, client)
-            runner.wait_until_ended(survivors)
+            runner.wait_until_trained(survivors)
         jobs = [result_of(process) for process in survivors]
         peak = sampler.peak()
         return SceneResult(

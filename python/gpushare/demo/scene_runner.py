@@ -137,11 +137,11 @@ class SceneRunner:
             self._on_iteration(event.process.name, event.process.num_iterations)
         return event
 
-    def wait_until_ended(
+    def wait_until_trained(
         self, processes: Sequence[JobProcess], should_stop: Callable[[], bool] = lambda: False
     ) -> bool:
-        """Waits until all jobs have ended. Returns whether it was told to stop before."""
-        while not all(process.has_ended for process in processes):
+        """Waits until no job trains any more. Returns whether it was told to stop before."""
+        while not all(process.result or process.has_ended for process in processes):
             self.next_event(_POLL_SECONDS)
             if should_stop():
                 return True
@@ -161,7 +161,7 @@ class SceneRunner:
         for group in groups:
             for process in group:
                 process.go()
-            if self.wait_until_ended(group, should_stop):
+            if self.wait_until_trained(group, should_stop):
                 return True
         return False
 
