@@ -163,6 +163,10 @@ class SceneRunner:
                 process.go()
             if self.wait_until_trained(group, should_stop):
                 return True
+            if setup.is_serial:
+                # Its memory goes with it, as it would if the next were started after its end.
+                for process in group:
+                    process.kill()
         return False
 
 
