@@ -40,7 +40,9 @@ def _together(
 ) -> tuple[float, Results]:
     """All at once: seconds from the first start to the last end; at the limit, no results."""
     with ExitStack() as stack:
-        running = [stack.enter_context(JobProcess(*job, "--linger", *flags, env=env)) for job in jobs]
+        running = [
+            stack.enter_context(JobProcess(*job, "--linger", *flags, env=env)) for job in jobs
+        ]
         for job in running:
             job.wait_ready()
         is_stopped = threading.Event()
@@ -68,7 +70,9 @@ def _together(
 def _serial(jobs: list[list[str]], env: dict[str, str], *flags: str) -> tuple[float, Results]:
     """One after the other, all of them started and ready: seconds of training in all."""
     with ExitStack() as stack:
-        running = [stack.enter_context(JobProcess(*job, "--linger", *flags, env=env)) for job in jobs]
+        running = [
+            stack.enter_context(JobProcess(*job, "--linger", *flags, env=env)) for job in jobs
+        ]
         for job in running:
             job.wait_ready()
         results = [job.go().outcome() for job in running]

@@ -29,7 +29,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--shared", action="store_true")
     parser.add_argument("--allocator", action="store_true")
     parser.add_argument("--progress", action="store_true", help="say each step's number")
-    parser.add_argument("--linger", action="store_true", help="end when stdin is closed, not before")
+    parser.add_argument(
+        "--linger", action="store_true", help="end when stdin is closed, not before"
+    )
     parser.add_argument("--books", action="store_true", help="compare memory with the kernel's")
     parser.add_argument("--park", action="store_true", help="close the lease before saying ready")
     return parser.parse_args()

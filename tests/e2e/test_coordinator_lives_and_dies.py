@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.processes import ROOT, JobProcess, gpushare_command
+from benchmarks.processes import ROOT, JobProcess
 from tests.e2e.alone import arguments
 from tests.e2e.asking import status
 from tests.e2e.conftest import start_all

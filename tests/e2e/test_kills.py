@@ -115,7 +115,7 @@ def _processes_with(text: str) -> list[int]:
 
 
 def _num_descriptors(pid: int) -> int:
-    """The least of several looks: a question that was just answered has a connection for a moment."""
+    """The least of several looks: the last question has a connection for a moment."""
     looks = []
     for _ in range(20):
         looks.append(len(list(Path(f"/proc/{pid}/fd").iterdir())))
