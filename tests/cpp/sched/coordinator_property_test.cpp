@@ -113,7 +113,8 @@ class Fuzz {
   }
 
   std::string state_of(JobId job) {
-    for (const JobRow& row : coordinator_->snapshot(now_).devices.front().jobs) {
+    const DeviceRow device = coordinator_->snapshot(now_).devices.front();
+    for (const JobRow& row : device.jobs) {
       if (row.of.job == job) return row.state;
     }
     return "";
