@@ -34,9 +34,6 @@ class JobProcess:
         module: str = "benchmarks.job",
     ) -> None:
         """Starts it. `command` replaces "python -m <module>"; `env` is laid over this process's."""
-        environment = {**os.environ, "GPUSHARE_REPORT": "0", **(env or {})}
-        path = [str(ROOT), str(ROOT / "python"), environment.get("PYTHONPATH", "")]
-        environment["PYTHONPATH"] = os.pathsep.join(p for p in path if p)
         self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115  # closed in __exit__
         self.process = subprocess.Popen(
             [*(command or [sys.executable, "-m", module]), *arguments],
@@ -44,7 +41,7 @@ class JobProcess:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
-            env=environment,
+            env=job_environment(env),
             cwd=ROOT,
         )
         self.ready: dict[str, Any] = {}
@@ -126,6 +123,14 @@ class JobProcess:
                     stream.close()
 
 
+def job_environment(env: dict[str, str] | None) -> dict[str, str]:
+    """This process's environment with `env` laid over it, and this checkout's modules."""
+    environment = {**os.environ, "GPUSHARE_REPORT": "0", **(env or {})}
+    path = [str(ROOT), str(ROOT / "python"), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(p for p in path if p)
+    return environment
+
+
 @contextlib.contextmanager
 def private_coordinator(**settings: str) -> Iterator[dict[str, str]]:
     """Environment for jobs that meet at a coordinator of their own, stopped at the end.
@@ -148,13 +153,9 @@ def gpushare_command(*arguments: str) -> list[str]:
 
 def stop_coordinator(env: dict[str, str]) -> None:
     """Stops the coordinator at env's socket, if there is one."""
-    environment = {**os.environ, **env}
-    environment["PYTHONPATH"] = os.pathsep.join(
-        p for p in (str(ROOT / "python"), environment.get("PYTHONPATH", "")) if p
-    )
     subprocess.run(
         gpushare_command("coordinator", "stop", "--force"),
-        env=environment,
+        env=job_environment(env),
         capture_output=True,
         check=False,  # there may be none
         timeout=WAIT_SECONDS,

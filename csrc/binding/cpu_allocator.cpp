@@ -8,6 +8,8 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
+#include "csrc/binding/interrupts.h"
+
 namespace gpushare::binding {
 namespace {
 
@@ -55,6 +57,7 @@ class CpuAllocator final : public c10::Allocator {
     alloc::CachingAllocator* core = g_core.load(std::memory_order_relaxed);
     const Result<void*> block = core->allocate(Bytes{static_cast<std::int64_t>(size)});
     if (!block) [[unlikely]] {
+      if (block.error().code() == StatusCode::kCancelled) throw_pending_error();
       throw_out_of_memory(size, block.error());
     }
     c10::profiledCPUMemoryReporter().New(*block, size);

@@ -30,6 +30,10 @@ py::object exception_for(StatusCode code) {
 }  // namespace
 
 void raise(const Status& status) {
+  // A signal's handler has raised while C++ waited.
+  if (status.code() == StatusCode::kCancelled && PyErr_Occurred() != nullptr) {
+    throw py::error_already_set();
+  }
   const py::object exception = exception_for(status.code());
   PyErr_SetString(exception.ptr(), status.message().c_str());
   throw py::error_already_set();

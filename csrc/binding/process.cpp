@@ -10,6 +10,7 @@
 
 #include "csrc/base/process_exit.h"
 #include "csrc/binding/cpu_allocator.h"
+#include "csrc/binding/interrupts.h"
 
 namespace gpushare::binding {
 namespace {
@@ -24,6 +25,7 @@ Process* Process::get() { return g_process; }
 Status Process::install(client::ClientConfig config, log::Level level) {
   if (g_process != nullptr) return {};
   config.is_in_parallel_region = [] { return at::in_parallel_region(); };
+  config.is_interrupted = &is_interrupted;
   log::configure(level, "gpushare");
   // Until a coordinator says otherwise: whatever `gpushare verify` spills unmanaged.
   Result<std::unique_ptr<vm::HostSlab>> slab = vm::make_host_slab("", Bytes{INT64_MAX});

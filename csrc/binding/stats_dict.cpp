@@ -47,6 +47,17 @@ py::dict to_dict(const alloc::MemoryStats& stats) {
   add(dict, "requested_bytes", stats.requested_bytes);
   dict["num_ooms"] = stats.num_ooms;
   dict["num_alloc_retries"] = stats.num_alloc_retries;
+  // What has no meaning here has the value that torch's allocator starts with.
+  dict["num_sync_all_streams"] = 0;
+  dict["num_device_alloc"] = stats.segment.all.allocated;
+  dict["num_device_free"] = stats.segment.all.freed;
+  dict["num_oom_rejections"] = 0;
+  dict["max_split_size"] = -1;
+  for (const char* kind : {"oversize_allocations", "oversize_segments"}) {
+    for (const char* figure : {"current", "peak", "allocated", "freed"}) {
+      dict[py::str(std::string(kind) + "." + figure)] = 0;
+    }
+  }
   dict["room_bytes"] = stats.room.value();
   dict["outside_bytes"] = stats.outside_bytes.value();
   dict["spilled_bytes"] = stats.spilled_bytes.value();
@@ -88,13 +99,19 @@ py::list to_list(const std::vector<alloc::SegmentInfo>& segments) {
   for (const alloc::SegmentInfo& segment : segments) {
     py::list blocks;
     Bytes active;
+    Bytes requested;
     for (const alloc::BlockInfo& block : segment.blocks) {
       blocks.append(to_dict(block));
-      if (block.is_active) active += block.size;
+      if (!block.is_active) continue;
+      active += block.size;
+      requested += block.requested;
     }
     py::dict dict;
     dict["address"] = segment.address;
     dict["total_size"] = segment.total_size.value();
+    dict["device"] = 0;
+    dict["stream"] = 0;
+    dict["requested_size"] = requested.value();
     dict["allocated_size"] = active.value();
     dict["active_size"] = active.value();
     dict["backed_size"] = segment.backed.value();

@@ -34,6 +34,19 @@ class AllSignalsBlocked {
   sigset_t before_;
 };
 
+constexpr int kMostGreetings = 3;
+
+// Told apart from "there is none and none can be started".
+Status as_gone(const Status& status) {
+  if (status.code() != StatusCode::kUnavailable) return status;
+  return {StatusCode::kDeadlineExceeded, status.message()};
+}
+
+template <typename T>
+bool is_gone(const Result<T>& result) {
+  return !result.has_value() && result.error().code() == StatusCode::kDeadlineExceeded;
+}
+
 // Nothing: no message is there now.
 Result<std::optional<wire::Welcome>> receive_welcome(Connection& connection) {
   Result<std::optional<Connection::Received>> received = connection.receive();
@@ -61,22 +74,24 @@ Status Runtime::Impl::attach() {
     link_ = Link::kAttaching;
   }
   const Status status = attach_now();
-  if (!status.ok()) {
-    MutexLock lock(mu_);
+  if (status.ok()) return status;
+  MutexLock lock(mu_);
+  if (status.code() == StatusCode::kCancelled) {
+    link_ = Link::kDetached;  // the next one tries again
+    changed_.notify_all();
+  } else {
     go_unmanaged(status.message());
   }
   return status;
 }
 
 Status Runtime::Impl::attach_now() {
-  const Nanos start = monotonic_now();
   GS_RETURN_IF_ERROR(validate(config_));
-  const auto pause_search = [this](Nanos time) { return pause(-1, false, time); };
-  Result<UniqueFd> socket = find_coordinator(
-      config_, {.patience = Nanos{0}, .timeout = config_.connect_timeout, .pause = pause_search});
-  if (!socket.has_value()) return socket.error();
-  const Nanos left = config_.connect_timeout - (monotonic_now() - start);
-  Result<Greeting> greeting = say_hello(std::move(*socket), std::max(left, millis(1)));
+  Result<Greeting> greeting = find_and_greet(Nanos{0});
+  // It was stopped and has been killed, or it was about to end: there may be another.
+  for (int i = 1; i < kMostGreetings && is_gone(greeting); ++i) {
+    greeting = find_and_greet(Nanos{0});
+  }
   if (!greeting.has_value()) return greeting.error();
   configure_host_tier_(greeting->welcome.spill_dir, greeting->welcome.host_budget);
   {
@@ -87,6 +102,14 @@ Status Runtime::Impl::attach_now() {
   const AllSignalsBlocked blocked;
   thread_ = std::thread([this] { run(); });
   return {};
+}
+
+Result<Runtime::Impl::Greeting> Runtime::Impl::find_and_greet(Nanos patience) {
+  const auto pause_search = [this](Nanos time) { return pause(-1, false, time); };
+  Result<UniqueFd> socket = find_coordinator(
+      config_, {.patience = patience, .timeout = config_.connect_timeout, .pause = pause_search});
+  if (!socket.has_value()) return fail(socket.error());
+  return say_hello(std::move(*socket));
 }
 
 // The truth about this job, now: growth stands still while it is read, and after it this job backs
@@ -115,35 +138,34 @@ wire::Hello Runtime::Impl::make_hello() {
   return hello;
 }
 
-// errors: kUnavailable (closed before it answered), kDeadlineExceeded, kFailedPrecondition (we are
-// refused), kCancelled.
-Result<Runtime::Impl::Greeting> Runtime::Impl::say_hello(UniqueFd socket,
-                                                         std::optional<Nanos> timeout) {
+// Without a time limit: one that is stopped (SIGSTOP) is still the owner of the device.
+// errors: kDeadlineExceeded (closed before it answered), kFailedPrecondition (we are refused),
+// kCancelled.
+Result<Runtime::Impl::Greeting> Runtime::Impl::say_hello(UniqueFd socket) {
   Connection connection(std::move(socket));
   Status status;
   {
     MutexLock lock(mu_);
     status = connection.send(make_hello());
   }
-  if (!status.ok()) return fail(status);
-  const Nanos deadline = monotonic_now() + timeout.value_or(Nanos{0});
+  if (!status.ok()) return fail(as_gone(status));
+  const Nanos patience_ends = monotonic_now() + config_.connect_timeout;
+  bool is_said = false;
   while (true) {
     Result<std::optional<wire::Welcome>> welcome = receive_welcome(connection);
-    if (!welcome.has_value()) return fail(welcome.error());
+    if (!welcome.has_value()) return fail(as_gone(welcome.error()));
     if (welcome->has_value()) {
       return Greeting{.connection = std::move(connection), .welcome = std::move(**welcome)};
     }
-    std::optional<Nanos> left;
-    if (timeout.has_value()) left = deadline - monotonic_now();
-    if (left.has_value() && *left <= Nanos{0}) {
-      return fail(StatusCode::kUnavailable,
-                  "the coordinator has not answered hello in " + to_string(*timeout));
+    if (!is_said && monotonic_now() >= patience_ends) {
+      is_said = true;
+      log::warn("{}. Waiting for it", kNoAnswer);
     }
-    if (!pause(connection.fd(), connection.has_unsent(), left)) {
+    if (!pause(connection.fd(), connection.has_unsent(), kSignalCheck) || is_interrupted()) {
       return fail(StatusCode::kCancelled, "attach was stopped");
     }
     status = connection.flush();
-    if (!status.ok()) return fail(status);
+    if (!status.ok()) return fail(as_gone(status));
   }
 }
 

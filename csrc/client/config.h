@@ -23,6 +23,9 @@ struct ClientConfig {
   // Whether the calling thread is one of several that work on one operation; null: never. Memory is
   // not moved while such a thread waits for room: its siblings are at work on it.
   bool (*is_in_parallel_region)() = nullptr;
+  // Asked now and then, without a lock, on a thread that waits for an answer outside the gate;
+  // null: never. true: a signal's handler has raised, the wait is to end with kCancelled.
+  bool (*is_interrupted)() = nullptr;
   Bytes unmanaged_room{INT64_MAX};     // room while there is no coordinator: no limit
   Nanos connect_timeout = seconds(5);  // for finding or starting a coordinator
   Nanos idle_rule = seconds(2);  // lease asked for, process idle so long inside an iteration: close

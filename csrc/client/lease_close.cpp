@@ -61,6 +61,8 @@ void Runtime::Impl::close_if_open(wire::BoundaryKind kind) {
 }
 
 void Runtime::Impl::close_lease(wire::BoundaryKind kind) {
+  // The thread that was refused at the gate has failed, not the one that iterates.
+  if (kind == wire::BoundaryKind::kException && is_anothers_iteration()) return;
   MutexLock lock(mu_);
   if (is_parked_) give_up_parked();
   if (counters_.is_in_iteration()) {

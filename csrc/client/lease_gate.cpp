@@ -1,8 +1,14 @@
 // The gate: begin_iteration, on the thread that iterates. Its fast path takes no lock and makes no
 // system call.
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
@@ -15,17 +21,51 @@ namespace {
 // A lost wake-up, or a page that was changed under the sleeper, costs no more than this.
 constexpr Nanos kSlice = millis(50);
 
+// How long an ended thread may still be listed.
+constexpr Nanos kThreadEnd = millis(20);
+
+pid_t this_thread() {
+  static thread_local const pid_t number = ::gettid();
+  return number;
+}
+
+Status two_threads() {
+  return {StatusCode::kFailedPrecondition,
+          "two threads iterate at once (Optuna n_jobs?): one process can hold one lease. "
+          "Start processes that share one study"};
+}
+
 }  // namespace
+
+bool Runtime::Impl::is_anothers_iteration() const {
+  if (!counters_.is_in_iteration()) return false;
+  const pid_t thread = iterating_thread_.load(std::memory_order_relaxed);
+  if (thread == this_thread()) return false;
+  // One that has ended left its iteration open. It may have been joined an instant ago.
+  const std::string path = fmt::format("/proc/self/task/{}", thread);
+  const Nanos deadline = monotonic_now() + kThreadEnd;
+  while (::access(path.c_str(), F_OK) == 0) {
+    if (monotonic_now() >= deadline) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+void Runtime::Impl::enter(wire::LeasePage* page) {
+  // A second forward inside one iteration needs no time of its own.
+  if (!counters_.is_in_iteration()) counters_.enter(page, monotonic_now());
+  iterating_thread_.store(this_thread(), std::memory_order_relaxed);
+}
 
 Result<GateResult> Runtime::Impl::begin_iteration(Nanos timeout) {
   // acquire; pairs with the release in install_page: the page is mapped and filled.
   wire::LeasePage* const page = page_.load(std::memory_order_acquire);
+  if (page != nullptr && is_anothers_iteration()) return fail(two_threads());
   const bool is_entered =
       !is_closed_.load(std::memory_order_relaxed) &&
       (page == nullptr || wire::try_begin(*page) == wire::BeginResult::kEntered);
   if (is_entered) {
-    // A second forward inside one iteration needs no time of its own.
-    if (!counters_.is_in_iteration()) counters_.enter(page, monotonic_now());
+    enter(page);
     return GateResult::kEntered;
   }
   constexpr Nanos kLongest = seconds(1'000'000);  // a sum with the clock must not wrap
@@ -36,9 +76,7 @@ Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {
   MutexLock lock(mu_);
   const std::thread::id self = std::this_thread::get_id();
   if (gate_owner_ != std::thread::id() && gate_owner_ != self) {
-    return fail(StatusCode::kFailedPrecondition,
-                "two threads iterate at once (Optuna n_jobs?): one process can hold one lease. "
-                "Start processes that share one study");
+    return fail(two_threads());
   }
   gate_owner_ = self;
   // An iteration that did not end before the next gate ended when its lease was closed.
@@ -76,7 +114,7 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::step_gate(Nanos deadline) {
     case wire::LeaseState::kOpenBusy:
     case wire::LeaseState::kOpenGap:
       if (wire::try_begin(*current) != wire::BeginResult::kEntered) return GateStep::kAgain;
-      counters_.enter(current, monotonic_now());
+      enter(current);
       return GateStep::kEntered;
     default:
       return wait_for_word(*current, word, deadline) ? GateStep::kAgain : GateStep::kTimedOut;
@@ -150,7 +188,7 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
   is_closed_.store(false, std::memory_order_relaxed);
   unpark();
   if (current != nullptr) wire::try_begin(*current);
-  counters_.enter(current, monotonic_now());
+  enter(current);
   return GateStep::kEntered;
 }
 

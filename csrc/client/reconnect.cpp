@@ -60,17 +60,8 @@ Status Runtime::Impl::find_and_adopt() {
       return {StatusCode::kUnavailable, "the coordinator ends every connection at once"};
     }
   }
-  const auto pause_search = [this](Nanos time) { return pause(-1, false, time); };
-  Result<UniqueFd> socket = find_coordinator(
-      config_, {.patience = kPatience, .timeout = config_.connect_timeout, .pause = pause_search});
-  if (!socket.has_value()) return socket.error();
-  // No time limit: one that is stopped (SIGSTOP) is still the owner of the device.
-  Result<Greeting> greeting = say_hello(std::move(*socket), std::nullopt);
-  if (!greeting.has_value()) {
-    const bool is_gone = greeting.error().code() == StatusCode::kUnavailable;
-    if (is_gone) return {StatusCode::kDeadlineExceeded, greeting.error().message()};
-    return greeting.error();
-  }
+  Result<Greeting> greeting = find_and_greet(kPatience);
+  if (!greeting.has_value()) return greeting.error();
   MutexLock lock(mu_);
   adopt(std::move(*greeting));
   ++num_reconnects_;

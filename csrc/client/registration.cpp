@@ -69,17 +69,28 @@ wire::Register Runtime::Impl::make_register() {
                         .iterations_done = counters_.iterations()};
 }
 
+bool Runtime::Impl::is_interrupted_unlocked() {
+  mu_.unlock();
+  const bool is_it = is_interrupted();
+  mu_.lock();
+  return is_it;
+}
+
+// Without a time limit: one that is stopped (SIGSTOP) is still the owner of the device.
 Status Runtime::Impl::wait_registered() {
-  const Nanos deadline = monotonic_now() + config_.connect_timeout;
+  const Nanos patience_ends = monotonic_now() + config_.connect_timeout;
+  bool is_said = false;
   while (!is_registered_) {
     if (!refusal_.empty()) return {StatusCode::kInvalidArgument, refusal_};
     if (link_ == Link::kUnmanaged) return {StatusCode::kUnavailable, unmanaged_reason_};
-    const Nanos left = deadline - monotonic_now();
-    if (left <= Nanos{0}) {
-      return {StatusCode::kUnavailable,
-              "the coordinator has not answered register in " + to_string(config_.connect_timeout)};
+    if (!is_said && monotonic_now() >= patience_ends) {
+      is_said = true;
+      log::warn("{}. Waiting for it", kNoAnswer);
     }
-    changed_.wait_for(mu_, left);
+    changed_.wait_for(mu_, kSignalCheck);
+    if (!is_registered_ && is_interrupted_unlocked()) {
+      return {StatusCode::kCancelled, "register was interrupted"};
+    }
   }
   return {};
 }

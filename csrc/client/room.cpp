@@ -16,14 +16,17 @@ namespace {
 constexpr Bytes kLeastLike = mib(32);
 // Beyond the coordinator's own limit: it denies in time unless it is stopped.
 constexpr Nanos kSlack = seconds(30);
-// A wake-up that is lost costs no more than this.
-constexpr Nanos kLook = seconds(1);
+// As in the gate: who waits silently is taken for stuck.
+constexpr Nanos kFirstLine = seconds(5);
+constexpr Nanos kNextLine = seconds(60);
 
 }  // namespace
 
 Status Runtime::Impl::grow(Bytes bytes, Bytes like) {
   const Bytes before = allocator_.room();
-  static_cast<void>(attach());  // a failure makes the job unmanaged, and is kept there
+  // Another failure makes the job unmanaged, and is kept there.
+  const Status attached = attach();
+  if (attached.code() == StatusCode::kCancelled) return attached;
   const bool is_unmovable =
       config_.is_in_parallel_region != nullptr && config_.is_in_parallel_region();
   MutexLock lock(mu_);
@@ -35,14 +38,13 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like) {
     if (is_unmovable) ++num_unmovable_;
     // Without a connection now, the client thread sends it when it has one again.
     send(wire::Need{.of = address_, .n = n, .bytes = bytes, .like = wish});
-    const Nanos deadline = monotonic_now() + memory_wait_ + kSlack;
-    while (needs_.is_waiting(n) && (is_away_ || monotonic_now() < deadline)) {
-      changed_.wait_for(mu_, kLook);
-    }
+    const Status waited = wait_for_answer(n, bytes);
     --num_stopped_;
     if (is_unmovable) --num_unmovable_;
     restore_before_going_on();
-    GS_RETURN_IF_ERROR(needs_.take(n));
+    const Status answer = needs_.take(n);
+    GS_RETURN_IF_ERROR(waited);
+    GS_RETURN_IF_ERROR(answer);
     if (link_ != Link::kUnmanaged) return {};
   }
   // Unmanaged, the room is what it is; becoming unmanaged may have raised it just now.
@@ -52,6 +54,29 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like) {
           fmt::format("this job is unmanaged: its room is {}, {} of it is in use, {} more cannot "
                       "be had",
                       to_string(config_.unmanaged_room), to_string(backed), to_string(bytes))};
+}
+
+// errors: kCancelled. What was spilled meanwhile must be back before the thread goes on, so then it
+// waits until its memory can be.
+Status Runtime::Impl::wait_for_answer(std::uint64_t need, Bytes bytes) {
+  const Nanos start = monotonic_now();
+  const Nanos deadline = start + memory_wait_ + kSlack;
+  Nanos next_line = start + kFirstLine;
+  while (needs_.is_waiting(need) && (is_away_ || monotonic_now() < deadline)) {
+    changed_.wait_for(mu_, kSignalCheck);
+    if (!needs_.is_waiting(need)) break;
+    if (is_interrupted_unlocked()) {
+      return {StatusCode::kCancelled, "the wait for memory was interrupted"};
+    }
+    const Nanos now = monotonic_now();
+    if (now < next_line) continue;
+    next_line = now + kNextLine;
+    mu_.unlock();
+    log::warn("waiting for {:.0f} s for {} of memory: {}", to_seconds(now - start),
+              to_string(bytes), explain(seconds(1)));
+    mu_.lock();
+  }
+  return {};
 }
 
 // Without a lease, a thread that waits in grow() is as good as parked: an allocation that has not

@@ -64,6 +64,10 @@ class Runtime::Impl {
   void after_fork_in_child() GS_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
+  static constexpr Nanos kSignalCheck = millis(50);
+  static constexpr auto kNoAnswer =
+      "the coordinator does not answer. Is it stopped (SIGSTOP)? See: gpushare coordinator log";
+
   enum class Link : std::uint8_t {
     kDetached,   // nothing tried yet
     kAttaching,  // one thread is trying
@@ -84,7 +88,12 @@ class Runtime::Impl {
   // attach.cpp
   Status attach_now() GS_EXCLUDES(mu_);
   wire::Hello make_hello() GS_REQUIRES(mu_);
-  Result<Greeting> say_hello(UniqueFd socket, std::optional<Nanos> timeout) GS_EXCLUDES(mu_);
+  Result<Greeting> find_and_greet(Nanos patience) GS_EXCLUDES(mu_);
+  Result<Greeting> say_hello(UniqueFd socket) GS_EXCLUDES(mu_);
+  // A waiting thread asks this often; it may take the GIL.
+  [[nodiscard]] bool is_interrupted() const GS_EXCLUDES(mu_) {
+    return config_.is_interrupted != nullptr && config_.is_interrupted();
+  }
   void adopt(Greeting greeting) GS_REQUIRES(mu_);
   void go_unmanaged(const std::string& reason) GS_REQUIRES(mu_);
   bool send(const wire::JobMessage& message) GS_REQUIRES(mu_);
@@ -97,11 +106,14 @@ class Runtime::Impl {
   // registration.cpp
   wire::Register make_register() GS_REQUIRES(mu_);
   Status wait_registered() GS_REQUIRES(mu_);
+  [[nodiscard]] bool is_interrupted_unlocked() GS_REQUIRES(mu_);
   void on_registered(std::vector<UniqueFd> fds) GS_EXCLUDES(mu_);
   Status install_page(std::vector<UniqueFd> fds) GS_REQUIRES(mu_);
   wire::LeasePage* page() GS_REQUIRES(mu_) { return page_.load(std::memory_order_relaxed); }
 
   // lease_gate.cpp: on the main thread
+  [[nodiscard]] bool is_anothers_iteration() const;
+  void enter(wire::LeasePage* page);
   Result<GateResult> begin_slow(Nanos deadline) GS_EXCLUDES(mu_);
   Result<GateResult> pass_gate(Nanos deadline) GS_REQUIRES(mu_);
   void park(wire::LeasePage& page) GS_REQUIRES(mu_);
@@ -125,6 +137,7 @@ class Runtime::Impl {
   void on_grant(const wire::Grant& grant) GS_EXCLUDES(mu_);
   void on_revoke(const wire::Revoke& revoke) GS_EXCLUDES(mu_);
   void answer(const wire::Revoke& revoke, const alloc::ReleaseOutcome& outcome) GS_REQUIRES(mu_);
+  Status wait_for_answer(std::uint64_t need, Bytes bytes) GS_REQUIRES(mu_);
   [[nodiscard]] bool is_stopped_for_room() GS_REQUIRES(mu_);
   void restore_before_going_on() GS_REQUIRES(mu_);
   bool start_moving(Moving what, Nanos deadline) GS_REQUIRES(mu_);
@@ -193,6 +206,8 @@ class Runtime::Impl {
   std::optional<Nanos> opened_at_ GS_GUARDED_BY(mu_);
 
   IterationCounters counters_;
+  // The kernel's number of the thread that began the iteration; relaxed: only compared.
+  std::atomic<pid_t> iterating_thread_{0};
   std::atomic<std::int64_t> usage_refreshed_ns_{0};  // relaxed; the iterating thread's own
   std::atomic<std::int64_t> outside_bytes_{0};       // relaxed; as of that moment
   alloc::ResidencyTotals moved_ GS_GUARDED_BY(mu_);

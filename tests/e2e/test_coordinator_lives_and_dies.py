@@ -87,14 +87,23 @@ def test_stopped_coordinator_makes_jobs_wait_and_go_on(
 ) -> None:
     env = coordinator(min_quantum="0.05")
 
-    def stop_for_a_while() -> None:
-        pid = status(env)["coordinator"]["pid"]
-        os.kill(pid, signal.SIGSTOP)
-        time.sleep(1.0)  # the state under test: a coordinator that does not answer
-        os.kill(pid, signal.SIGCONT)
+    with ExitStack() as stack:
+        newcomers = []
 
-    results = train_two_while(env, stop_for_a_while, alone)
+        def stop_for_a_while() -> None:
+            pid = status(env)["coordinator"]["pid"]
+            os.kill(pid, signal.SIGSTOP)
+            flags = arguments("mlp", "adam", 3, 2)
+            newcomer = stack.enter_context(JobProcess(*flags, "--shared", env=env))
+            newcomers.append(newcomer)
+            # The time for finding a coordinator has passed, and it waits all the same.
+            wait_for(lambda: "the coordinator does not answer" in newcomer.errors())
+            os.kill(pid, signal.SIGCONT)
+
+        results = train_two_while(env, stop_for_a_while, alone)
+        results += start_all(newcomers)
     assert all(result["stats"]["reconnects"] == 0 for result in results)
+    assert all(result["stats"]["is_managed"] for result in results)
 
 
 def test_without_a_coordinator_a_job_trains_on_unmanaged(tmp_path: Path, alone: Alone) -> None:

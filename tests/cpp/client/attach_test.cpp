@@ -124,13 +124,38 @@ TEST(Attach, ACoordinatorThatRefusesIsNotAskedAgain) {
   EXPECT_FALSE(job.runtime->is_managed());
 }
 
-TEST(Attach, ACoordinatorThatDoesNotAnswerIsGivenUpInTime) {
+// A signal's handler raises at the n-th time that a waiting thread asks.
+std::atomic<int> g_asks_left{0};
+
+ClientConfig interrupted_after(int num_asks) {
+  ClientConfig config = impatient();
+  g_asks_left = num_asks;
+  config.is_interrupted = [] { return --g_asks_left <= 0; };
+  return config;
+}
+
+TEST(Attach, WaitsForACoordinatorThatDoesNotAnswerUntilInterrupted) {
   const TestFolder folder;
   FakeCoordinator coordinator(folder.file("sock"), {.welcomes = false});
-  JobWorld job(folder, impatient());
+  JobWorld job(folder, interrupted_after(3));
   const Status status = job.runtime->attach();
-  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
-  EXPECT_THAT(status.message(), HasSubstr("has not answered hello"));
+  EXPECT_EQ(status.code(), StatusCode::kCancelled);
+  EXPECT_EQ(g_asks_left, 0);
+  EXPECT_EQ(job.runtime->stats().unmanaged_reason, "");
+  // Not final: the next one asks anew.
+  g_asks_left = 2;
+  EXPECT_EQ(job.runtime->attach().code(), StatusCode::kCancelled);
+  EXPECT_EQ(job.allocator->room(), Bytes{0});
+}
+
+TEST(Attach, AnInterruptedAllocationFailsAndNothingIsUnmanaged) {
+  const TestFolder folder;
+  FakeCoordinator coordinator(folder.file("sock"), {.welcomes = false});
+  JobWorld job(folder, interrupted_after(1));
+  const Result<void*> block = job.allocator->allocate(mib(1));
+  ASSERT_FALSE(block.has_value());
+  EXPECT_EQ(block.error().code(), StatusCode::kCancelled);
+  EXPECT_EQ(job.runtime->stats().unmanaged_reason, "");
 }
 
 TEST(Attach, RejectsABadConfiguration) {
@@ -189,14 +214,14 @@ TEST(Register, ARefusalIsTheCallersError) {
   EXPECT_EQ(status.message(), "weight 1e9 is too much");
 }
 
-TEST(Register, ACoordinatorThatDoesNotAnswerIsUnavailable) {
+TEST(Register, WaitsForACoordinatorThatDoesNotAnswerUntilInterrupted) {
   const TestFolder folder;
   FakeCoordinator coordinator(folder.file("sock"), {.registers = false});
-  ClientConfig config;
-  config.connect_timeout = millis(200);
-  JobWorld job(folder, config);
-  EXPECT_EQ(job.runtime->register_job({}).code(), StatusCode::kUnavailable);
+  JobWorld job(folder, interrupted_after(3));
+  EXPECT_EQ(job.runtime->register_job({}).code(), StatusCode::kCancelled);
   coordinator.wait_for<wire::Unregister>();
+  EXPECT_TRUE(job.runtime->is_managed());
+  EXPECT_FALSE(job.runtime->stats().is_registered);
 }
 
 TEST(Register, UnregisterOpensTheGateForGood) {

@@ -189,6 +189,22 @@ TEST_F(LeaseGate, TellsTwoThreadsApart) {
   job_.begin();
 }
 
+TEST_F(LeaseGate, ASecondThreadIsRefusedInsideTheFirstOnesIteration) {
+  enter();
+  job_.begin();  // the thread that entered has ended, so the iteration is this one's now
+  std::thread([&] {
+    const Result<GateResult> second = job_.runtime->begin_iteration(seconds(20));
+    ASSERT_FALSE(second.has_value());
+    EXPECT_THAT(second.error().message(), HasSubstr("two threads iterate at once"));
+    // What its hooks do about the error leaves the first one's lease alone.
+    job_.runtime->close_lease(wire::BoundaryKind::kException);
+  }).join();
+  EXPECT_EQ(state(), LeaseState::kOpenBusy);
+  job_.begin();  // a second forward of the first thread
+  job_.end();
+  EXPECT_EQ(job_.runtime->stats().iterations, 1U);
+}
+
 TEST_F(LeaseGate, AnExceptionClosesTheLeaseInsideTheIteration) {
   enter();
   coordinator_.has_rung();

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cstddef>
 #include <future>
 #include <vector>
@@ -16,9 +17,9 @@ using wire::LeaseState;
 
 class Room : public ::testing::Test {
  protected:
-  void start(FakeSettings settings = {}) {
+  void start(FakeSettings settings = {}, ClientConfig config = {}) {
     coordinator_ = std::make_unique<FakeCoordinator>(folder_.file("sock"), settings);
-    job_ = std::make_unique<JobWorld>(folder_);
+    job_ = std::make_unique<JobWorld>(folder_, std::move(config));
   }
   // Four tensors of private memory, and the main thread waiting in the gate.
   void park_with_tensors() {
@@ -45,6 +46,24 @@ class Room : public ::testing::Test {
   std::unique_ptr<JobWorld> job_;
   std::vector<Tensor> tensors_;
 };
+
+TEST_F(Room, AWaitEndsWhenASignalsHandlerRaises) {
+  static std::atomic<bool> has_raised;
+  has_raised = false;
+  ClientConfig config;
+  config.is_interrupted = [] { return has_raised.load(); };
+  start({.grants_room = false}, config);
+  ASSERT_TRUE(job_->runtime->attach().ok());
+  has_raised = true;
+  const Result<void*> block = job_->allocator->allocate(mib(4));
+  ASSERT_FALSE(block.has_value());
+  EXPECT_EQ(block.error().code(), StatusCode::kCancelled);
+  // The answer comes all the same, and is room for the next one.
+  coordinator_->wait_for<wire::Need>();
+  coordinator_->grant_room(mib(64), 1);
+  coordinator_->wait_for<wire::Consumed>();
+  EXPECT_EQ(job_->allocator->room(), mib(64));
+}
 
 TEST_F(Room, AParkedJobSpillsAndSaysSoTruly) {
   park_with_tensors();
