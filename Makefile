@@ -62,7 +62,7 @@ format: setup-lint ## reformat C++ and Python
 tidy: setup-lint ## clang-tidy over csrc (slow)
 	@tools/tidy.sh $(ARGS)
 
-bench: setup-test ## all benchmarks, and a table of each (ARGS="overhead --json FILE" for some)
+bench: setup-test ## all benchmarks, and one table (ARGS="overhead --json FILE" for some)
 	@$(python) -m benchmarks.run $(ARGS)
 
 clean: ## remove what the build made

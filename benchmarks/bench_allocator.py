@@ -49,18 +49,24 @@ def _pairs(report: Report, env: dict[str, str], rounds: int) -> list[float]:
     return ratios
 
 
-def _steps(report: Report, env: dict[str, str], name: str, rounds: int, steps: int) -> float:
+def _steps(
+    report: Report, env: dict[str, str], name: str, rounds: int, steps: int
+) -> tuple[float, bool]:
+    """Ours over stock, and whether both trained to the same bits."""
+    digests: set[str] = set()
     sides: dict[str, list[float]] = {"ours": [], "stock": []}
     for _ in range(rounds):
         for side, seen in sides.items():
             flags = [ALLOCATOR] if side == "ours" else []
             with JobProcess("--workload", name, "--steps", str(steps), *flags, env=env) as job:
-                seen.append(statistics.median(job.wait_ready().go().result()["iteration_seconds"]))
+                result = job.wait_ready().go().result()
+            digests.add(result["digest"])
+            seen.append(statistics.median(result["iteration_seconds"]))
     medians = {
         side: report.add_samples(f"step_{name}_{side}_seconds", seen)
         for side, seen in sides.items()
     }
-    return medians["ours"] / medians["stock"]
+    return medians["ours"] / medians["stock"], len(digests) == 1
 
 
 def run(*, quick: bool) -> Report:
@@ -69,11 +75,14 @@ def run(*, quick: bool) -> Report:
     rounds, steps = (1, 4) if quick else (5, 30)
     with private_coordinator() as env:
         ratios = _pairs(report, env, rounds)
+        cnn, is_cnn_equal = _steps(report, env, "cnn", rounds, steps)
+        transformer, is_transformer_equal = _steps(report, env, "transformer", rounds, steps)
         report.figures = {
             "pair_over_stock": statistics.geometric_mean(ratios),
             **{f"pair_over_stock_{size}": r for size, r in zip(SIZES, ratios, strict=True)},
-            "step_over_stock_cnn": _steps(report, env, "cnn", rounds, steps),
-            "step_over_stock_transformer": _steps(report, env, "transformer", rounds, steps),
+            "step_over_stock_cnn": cnn,
+            "step_over_stock_transformer": transformer,
+            "bit_equal": float(is_cnn_equal and is_transformer_equal),
         }
     return report
 

@@ -62,14 +62,16 @@ def run(*, quick: bool) -> Report:
         shared: list[float] = []
         stock: list[float] = []
         ratios: list[float] = []
+        digests: set[str] = set()
         for _ in range(2 if quick else 7):
             pair = []
             for flags, into in ((["--shared"], shared), ([], stock)):
                 with JobProcess(
                     "--workload", "mlp", "--steps", str(6 * steps), *flags, env=env
                 ) as job:
-                    seconds = job.wait_ready().go().result()["iteration_seconds"]
-                into.append(statistics.median(seconds))
+                    result = job.wait_ready().go().result()
+                digests.add(result["digest"])
+                into.append(statistics.median(result["iteration_seconds"]))
                 pair.append(into[-1])
             ratios.append(pair[0] / pair[1])
     on = report.add_samples("registered_iteration_seconds", seen["on"])
@@ -79,6 +81,7 @@ def run(*, quick: bool) -> Report:
     report.figures = {
         "iteration_over_unregistered": on / off,
         "iteration_over_stock": report.add_samples("iteration_over_stock", ratios),
+        "bit_equal": float(len(digests) == 1),
         "boundary_us": report.add_samples("boundary_us", seen["boundaries"]),
     }
     return report

@@ -47,7 +47,6 @@ class Report:
             "versions": {"python": platform.python_version(), "torch": torch.__version__},
             "figures": self.figures,
             "samples": self.samples,
-            "notes": self.notes,
         }
 
     def render(self) -> str:
