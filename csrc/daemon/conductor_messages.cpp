@@ -31,7 +31,8 @@ void Conductor::deliver(const sched::Outbound& outbound) {
 void Conductor::deliver_registered(JobEntry& entry, const wire::CoordinatorMessage& message) {
   forget_waiting(entry);
   entry.end_registration();
-  auto registration = Registration::create(epoch_, entry.id, std::exchange(entry.held_term, {}));
+  auto registration =
+      Registration::create(epoch_, entry.address, std::exchange(entry.held_term, {}));
   if (!registration) {
     mark_broken(entry, registration.error().message());
     return;

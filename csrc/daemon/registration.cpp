@@ -31,14 +31,14 @@ Bytes read_bytes(const std::atomic<std::int64_t>& field) {
 Registration::Registration(ipc::SharedMemory memory, UniqueFd event, Belief belief)
     : memory_(std::move(memory)), event_(std::move(event)), belief_(belief) {}
 
-Result<Registration> Registration::create(std::uint64_t epoch, JobId job, Term held) {
-  auto memory = ipc::SharedMemory::create("gpushare-lease-" + std::to_string(job.value),
+Result<Registration> Registration::create(std::uint64_t epoch, const wire::Address& of, Term held) {
+  auto memory = ipc::SharedMemory::create("gpushare-lease-" + std::to_string(of.job.value),
                                           Bytes{wire::kPageBytes});
   if (!memory) return fail(memory.error());
   UniqueFd event(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!event.is_valid()) return fail(errno_status("eventfd"));
   auto* page = new (memory->data()) wire::LeasePage{};
-  wire::initialise(*page, epoch, job);
+  wire::initialise(*page, epoch, of);
   Belief belief;
   if (held.value != 0) {
     belief = {Belief::Lease::kOpen, held};

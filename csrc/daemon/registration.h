@@ -22,7 +22,7 @@ class Registration {
  public:
   // With `held` above 0 the job says that it has that lease open: page and belief begin so.
   // errors: kIo.
-  static Result<Registration> create(std::uint64_t epoch, JobId job, Term held);
+  static Result<Registration> create(std::uint64_t epoch, const wire::Address& of, Term held);
 
   [[nodiscard]] int page_fd() const { return memory_.fd(); }
   [[nodiscard]] int event_fd() const { return event_.get(); }

@@ -91,7 +91,10 @@ struct LeasePage {
   std::uint32_t version;
   std::uint64_t epoch;
   std::uint64_t job;
-  std::array<std::uint8_t, 40> reserved0;  // must be 0
+  std::uint64_t gang;  // a hash of its name; 0: none
+  std::uint32_t rank;
+  std::uint32_t ranks;
+  std::array<std::uint8_t, 24> reserved0;  // must be 0
 
   alignas(64) std::atomic<std::uint64_t> word;  // both; see the drawing
   std::array<std::uint8_t, 56> reserved1;
@@ -161,7 +164,7 @@ LeaseWord load(const LeasePage& page);
 // coordinator: the job's counters, clamped to non-negative values.
 Usage read_usage(const LeasePage& page);
 // coordinator: zeroed memory -> a page of this job. job: whether this is a page it can use.
-void initialise(LeasePage& page, std::uint64_t epoch, JobId job);
+void initialise(LeasePage& page, std::uint64_t epoch, const Address& of);
 bool is_valid(const LeasePage& page);
 
 }  // namespace gpushare::wire

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "csrc/wire/lease_page.h"
 
@@ -18,6 +19,14 @@ T read(const std::atomic<T>& field) {
 
 std::int64_t clamped(const std::atomic<std::int64_t>& field) {
   return std::clamp<std::int64_t>(read(field), 0, kMaxAmount);
+}
+
+// FNV-1a: the same in every process that reads the page.
+std::uint64_t hash_of(const std::string& name) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : name)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
 }
 
 }  // namespace
@@ -39,17 +48,21 @@ Usage read_usage(const LeasePage& page) {
   return usage;
 }
 
-void initialise(LeasePage& page, std::uint64_t epoch, JobId job) {
+void initialise(LeasePage& page, std::uint64_t epoch, const Address& of) {
   // Plain stores: nobody else has the page yet; passing its descriptor on orders them.
   page.magic = kPageMagic;
   page.version = kProtocolVersion;
   page.epoch = epoch;
-  page.job = job.value;
+  page.job = of.job.value;
+  page.gang = of.gang.empty() ? 0 : hash_of(of.gang);
+  page.rank = of.rank;
+  page.ranks = of.ranks;
 }
 
 bool is_valid(const LeasePage& page) {
   const auto is_zero = [](std::uint8_t byte) { return byte == 0; };
   return page.magic == kPageMagic && page.version == kProtocolVersion && page.job != 0 &&
+         page.rank < page.ranks &&
          std::all_of(page.reserved0.begin(), page.reserved0.end(), is_zero);
 }
 

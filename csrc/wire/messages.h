@@ -52,7 +52,7 @@ enum class Priority : std::uint8_t { kGuaranteed, kInteractive, kNormal, kOpport
 struct Address {
   JobId job;
   std::string device = "cpu";
-  std::string gang;
+  std::string gang = {};
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
   bool operator==(const Address&) const = default;

@@ -24,7 +24,7 @@ using enum LeaseState;
 class Machine {
  public:
   void run(std::span<const std::uint8_t> program) {
-    initialise(page_, 1, JobId{1});
+    initialise(page_, 1, {.job = JobId{1}});
     while (!program.empty()) {
       const char letter = static_cast<char>(program.front());
       program = program.subspan(1);

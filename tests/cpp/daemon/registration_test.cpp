@@ -18,7 +18,7 @@ namespace {
 class RegistrationPair : public ::testing::Test {
  protected:
   explicit RegistrationPair(Term held = Term{0})
-      : daemon_(*Registration::create(77, JobId{3}, held)) {
+      : daemon_(*Registration::create(77, {.job = JobId{3}}, held)) {
     const int fd = ::fcntl(daemon_.page_fd(), F_DUPFD_CLOEXEC, 0);
     memory_ = *ipc::SharedMemory::attach(UniqueFd(fd), Bytes{wire::kPageBytes});
   }

@@ -142,7 +142,7 @@ void FakeCoordinator::on_register() {
       ipc::SharedMemory::create("fake-page", Bytes{static_cast<std::int64_t>(wire::kPageBytes)});
   ASSERT_TRUE(memory.has_value()) << memory.error().to_string();
   auto* page = new (memory->data()) wire::LeasePage{};
-  wire::initialise(*page, settings_.epoch, kJob);
+  wire::initialise(*page, settings_.epoch, {.job = kJob});
   if (held_ != Term{}) {
     page->word.store(wire::LeaseWord(held_, wire::LeaseState::kOpenBusy, false).bits());
   }

@@ -23,25 +23,41 @@ TEST(LeasePageFields, ZeroedMemoryIsAnIdlePageOfNobody) {
 
 TEST(LeasePageFields, InitialisedPageIsValidAndIdle) {
   LeasePage page{};
-  initialise(page, 42, JobId{7});
+  initialise(page, 42, {.job = JobId{7}});
   EXPECT_TRUE(is_valid(page));
   EXPECT_EQ(page.epoch, 42U);
   EXPECT_EQ(page.job, 7U);
   EXPECT_EQ(load(page), LeaseWord());
 }
 
+TEST(LeasePageFields, SaysWhichRankOfWhichGang) {
+  LeasePage page{};
+  initialise(page, 42, {.job = JobId{7}, .gang = "llm", .rank = 1, .ranks = 4});
+  EXPECT_TRUE(is_valid(page));
+  EXPECT_EQ(page.rank, 1U);
+  EXPECT_EQ(page.ranks, 4U);
+  LeasePage other{};
+  initialise(other, 42, {.job = JobId{8}, .gang = "llm", .rank = 2, .ranks = 4});
+  EXPECT_EQ(page.gang, other.gang);
+  initialise(other, 42, {.job = JobId{8}, .gang = "vit", .rank = 2, .ranks = 4});
+  EXPECT_NE(page.gang, other.gang);
+  initialise(other, 42, {.job = JobId{8}, .rank = 4, .ranks = 4});
+  EXPECT_EQ(other.gang, 0U);
+  EXPECT_FALSE(is_valid(other));
+}
+
 TEST(LeasePageFields, PageOfAnotherLayoutIsNotValid) {
   LeasePage page{};
-  initialise(page, 42, JobId{7});
+  initialise(page, 42, {.job = JobId{7}});
   page.magic += 1;
   EXPECT_FALSE(is_valid(page));
-  initialise(page, 42, JobId{7});
+  initialise(page, 42, {.job = JobId{7}});
   page.version = kProtocolVersion + 1;
   EXPECT_FALSE(is_valid(page));
-  initialise(page, 42, JobId{0});
+  initialise(page, 42, {.job = JobId{0}});
   EXPECT_FALSE(is_valid(page));
-  initialise(page, 42, JobId{7});
-  page.reserved0[39] = 1;
+  initialise(page, 42, {.job = JobId{7}});
+  page.reserved0[23] = 1;
   EXPECT_FALSE(is_valid(page));
 }
 

@@ -92,7 +92,7 @@ RC_GTEST_PROP(LeaseWordProperty, FollowsTheDrawingWhateverTheOrder, ()) {
   const auto ops = *rc::gen::container<std::vector<std::uint8_t>>(
       rc::gen::inRange<std::uint8_t>(0, static_cast<std::uint8_t>(Op::kAskStale) + 1));
   LeasePage page{};
-  initialise(page, 1, JobId{1});
+  initialise(page, 1, {.job = JobId{1}});
   Model model;
   for (const std::uint8_t number : ops) {
     const Op op{number};

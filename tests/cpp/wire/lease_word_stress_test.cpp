@@ -89,7 +89,7 @@ TEST(LeaseWordStress, EveryAskIsAnsweredAndTermsNeverFall) {
   // Not on the stack: clang 14's ThreadSanitizer was seen to miss races on the main thread's stack.
   const auto owned = std::make_unique<Shared>();
   Shared& shared = *owned;
-  initialise(shared.page, 1, JobId{1});
+  initialise(shared.page, 1, {.job = JobId{1}});
   std::thread job([&shared] { run_job(shared); });
 
   std::uint64_t taken_in_gap = 0;

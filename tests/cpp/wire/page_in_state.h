@@ -14,7 +14,7 @@ inline constexpr std::array kAllStates{LeaseState::kIdle, LeaseState::kWanted,
 
 struct PageInState {
   explicit PageInState(LeaseWord word) {
-    initialise(page, 1, JobId{1});
+    initialise(page, 1, {.job = JobId{1}});
     page.word.store(word.bits(), std::memory_order_relaxed);
   }
   LeasePage page{};
