@@ -184,7 +184,9 @@ void Runtime::Impl::adopt(Greeting greeting) {
 }
 
 void Runtime::Impl::go_unmanaged(const std::string& reason) {
-  log::warn("{}. Training goes on unmanaged", reason);
+  log::warn("{}. {}", reason,
+            config_.requires_coordinator ? "A coordinator is required: no iteration follows"
+                                         : "Training goes on unmanaged");
   link_ = Link::kUnmanaged;
   unmanaged_reason_ = reason;
   connection_.close();
@@ -192,10 +194,13 @@ void Runtime::Impl::go_unmanaged(const std::string& reason) {
   room_ = config_.unmanaged_room;
   allocator_.set_room(room_);
   needs_.grant_all();
-  // The gate is open from now on. Where it was closed, the next begin restores what was spilled.
+  // The gate is open from now on, unless a coordinator is required. Where it was closed, the next
+  // begin restores what was spilled.
+  if (config_.requires_coordinator && page() != nullptr) close_gate();
   // release; pairs with the acquire of the fast paths.
   page_.store(nullptr, std::memory_order_release);
-  if (!opened_at_.has_value() && !is_parked_) opened_at_ = monotonic_now();
+  const bool is_open = !config_.requires_coordinator && !is_parked_;
+  if (is_open && !opened_at_.has_value()) opened_at_ = monotonic_now();
   changed_.notify_all();
 }
 

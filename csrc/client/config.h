@@ -26,6 +26,8 @@ struct ClientConfig {
   // Asked now and then, without a lock, on a thread that waits for an answer outside the gate;
   // null: never. true: a signal's handler has raised, the wait is to end with kCancelled.
   bool (*is_interrupted)() = nullptr;
+  // A job that loses its coordinator, and can find and start none, does not iterate unmanaged.
+  bool requires_coordinator = false;
   Bytes unmanaged_room{INT64_MAX};     // room while there is no coordinator: no limit
   Nanos connect_timeout = seconds(5);  // for finding or starting a coordinator
   Nanos idle_rule = seconds(2);  // lease asked for, process idle so long inside an iteration: close

@@ -99,7 +99,11 @@ Result<GateResult> Runtime::Impl::pass_gate(Nanos deadline) {
 
 Result<Runtime::Impl::GateStep> Runtime::Impl::step_gate(Nanos deadline) {
   wire::LeasePage* const current = page();
-  if (current == nullptr) return open(deadline);
+  if (current == nullptr) {
+    const bool is_refused = config_.requires_coordinator && link_ == Link::kUnmanaged;
+    if (is_refused) return fail(StatusCode::kUnavailable, unmanaged_reason_);
+    return open(deadline);
+  }
   const wire::LeaseWord word = wire::load(*current);
   if (word.is_open() && is_closed_.load(std::memory_order_relaxed)) return open(deadline);
   switch (word.state()) {

@@ -43,10 +43,12 @@ def install(
     connect_timeout_seconds: float,
     idle_rule_seconds: float,
     capacity_bytes: int,
+    require: bool = False,
 ) -> None:
     """Makes gpushare's caching allocator torch's CPU allocator, for the rest of the process.
 
-    capacity_bytes is the room of an unmanaged process, 0 for no limit. Idempotent.
+    capacity_bytes is the room of an unmanaged process, 0 for no limit. With require, a job that
+    loses its coordinator for good fails at its next iteration. Idempotent.
     """
 
 def is_installed() -> bool: ...

@@ -247,5 +247,23 @@ TEST(ReconnectWithoutProgram, ARequestForRoomIsGrantedWhenNobodyIsLeft) {
   EXPECT_TRUE(job.allocator->free(*result));
 }
 
+TEST(ReconnectWithoutProgram, AJobThatRequiresACoordinatorEndsAtTheGate) {
+  const TestFolder folder;
+  ClientConfig config;
+  config.connect_timeout = millis(50);
+  config.requires_coordinator = true;
+  auto coordinator = std::make_unique<FakeCoordinator>(folder.file("sock"));
+  JobWorld job(folder, config);
+  ASSERT_TRUE(job.runtime->register_job({}).ok());
+  auto entered = job.begin_elsewhere();
+  coordinator->wait_state(LeaseState::kWanted);
+  coordinator.reset();
+  const Result<GateResult> result = entered.get();
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().code(), StatusCode::kUnavailable);
+  EXPECT_FALSE(job.runtime->is_managed());
+  EXPECT_EQ(job.runtime->begin_iteration(seconds(20)).error().code(), StatusCode::kUnavailable);
+}
+
 }  // namespace
 }  // namespace gpushare::client
