@@ -14,11 +14,13 @@ from types import ModuleType
 from gpushare.config import Config, daemon_args, daemon_path, socket_paths
 from gpushare.config import load as load_config
 from gpushare.errors import GpushareError, say_once
+from gpushare.required import exit_if_uncaught
 from gpushare.version import __version__
 
 _MAX_COMMAND_BYTES = 128
 _CONNECT_TIMEOUT_SECONDS = 5.0
 _IDLE_RULE_SECONDS = 2.0
+DEFAULT_LOG_LEVEL = "warn"
 
 _config: Config | None = None
 _owner_pid = 0
@@ -93,7 +95,8 @@ def install() -> None:
         daemon_args=daemon_args(config),
         command=_command(),
         version=__version__,
-        log_level=config.log_level or "warn",
+        # Where a coordinator is required its absence is an error, and said by whoever meets it.
+        log_level=config.log_level or ("error" if config.require else DEFAULT_LOG_LEVEL),
         connect_timeout_seconds=_CONNECT_TIMEOUT_SECONDS,
         idle_rule_seconds=_IDLE_RULE_SECONDS,
         capacity_bytes=config.capacity_bytes,
@@ -109,6 +112,7 @@ def _install_at_import() -> None:
         install()
     except GpushareError as error:
         if settings().require:
+            exit_if_uncaught(error)
             raise
         say_once(f"{error}. This process goes on unmanaged. GPUSHARE_REQUIRE=1 makes this fatal")
 

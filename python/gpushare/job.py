@@ -15,6 +15,7 @@ from gpushare.config import socket_paths
 from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
 from gpushare.gate import Gate
 from gpushare.hooks import Watcher
+from gpushare.required import exit_if_uncaught
 from gpushare.stats import JobStats, job_stats
 
 if TYPE_CHECKING:
@@ -237,8 +238,10 @@ def _register(options: dict[str, Any]) -> int:
     except GpushareError as error:
         if config.require:
             raise
+        _native.load().set_log_level(config.log_level or _native.DEFAULT_LOG_LEVEL)
         _say_unmanaged(error)
         return 0
+            exit_if_uncaught(error)
     return number
 
 

@@ -123,7 +123,24 @@ def test_a_missing_module_is_explained_and_torch_goes_on(run_forked):
     assert ended.stdout == "2.0\n"
     assert "gpushare: the compiled module" in ended.stderr
     assert "GPUSHARE_REQUIRE=1 makes this fatal" in ended.stderr
-    assert "GpushareError" in run_forked(code, require="1", fails=True).stderr
+    ended = run_forked(code, require="1", fails=True)
+    assert ended.returncode == 3
+    assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("module_is_built")
+def test_an_error_that_the_program_caught_does_not_decide_its_exit(run_forked):
+    code = """
+        import gpushare, torch
+        try:
+            gpushare.register(torch.nn.Linear(1, 1))
+        except gpushare.errors.CoordinatorUnreachable:
+            pass
+        raise ValueError("my own")
+        """
+    ended = run_forked(code, require="1", fails=True)
+    assert ended.returncode == 1
+    assert ended.stderr.endswith("ValueError: my own\n")
 
 
 def test_a_bad_setting_is_an_error_that_names_it(run_forked):
