@@ -208,10 +208,11 @@ def register(
         watcher.attach(checked_model, optimizers)
     _current = Job(options["name"], number, watcher)
     if number:
-        from gpushare import report
+        from gpushare import immovable, report
 
         report.arm(_current)
     return _current
+        immovable.say_immovable(checked_model, optimizers, _native.load().reserved_range())
 
 
 def current() -> Job | None:
