@@ -230,6 +230,11 @@ class Boundaries:
         """Whether some optimizer's step has begun and not ended."""
         return bool(self._stepping)
 
+    @property
+    def persistent_bytes(self) -> int:
+        """Bytes that were live at the last boundary; 0 where that is not known."""
+        return self._baseline_bytes
+
     def forget_steps(self) -> None:
         """No step is under way: one was left by an exception that nobody saw."""
         self._stepping.clear()
