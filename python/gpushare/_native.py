@@ -57,6 +57,7 @@ def load() -> ModuleType:
         return native
     import torch  # noqa: F401 - brings libc10, which the module is linked with
 
+    _check_torch()
     try:
         from gpushare import _C
     except ImportError as error:
@@ -87,7 +88,6 @@ def install() -> None:
     if is_installed():
         return
     native = load()
-    _check_torch(native)
     config = settings()
     native.install(
         socket_paths=socket_paths(config),
@@ -127,18 +127,27 @@ def _is_multiprocessing_child() -> bool:
     return process.parent_process() is not None or bool(is_importing)
 
 
-def _check_torch(native: ModuleType) -> None:
+def _check_torch() -> None:
+    """Before the module is loaded: a loader's words on another torch are of symbols."""
     import torch
 
+    try:
+        from gpushare import _built
+    except ImportError:
+        return  # no build is here, or an unusual one; loading shows it
     found = ".".join(torch.__version__.split(".")[:2])
-    if found != native.BUILT_FOR_TORCH:
+    if found != _built.TORCH:
         raise GpushareError(
-            f"built for torch {native.BUILT_FOR_TORCH}, found {found}: "
+            f"built for torch {_built.TORCH}, found {found}: "
             "pip install --force-reinstall --no-build-isolation torch-gpushare"
         )
 
 
 def _explain_failed_load(error: ImportError) -> str:
+    from gpushare.identity import WRONG_PACKAGE, is_stranger_installed
+
+    if is_stranger_installed():
+        return WRONG_PACKAGE
     folder = Path(__file__).parent
     built = sorted(path.name for path in folder.glob("_C*.so"))
     wanted = f"_C.{sys.implementation.cache_tag}"
