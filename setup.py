@@ -69,6 +69,7 @@ class CMakeBuild(build_ext):
         return [
             *super().get_outputs(),
             str(Path(self.build_lib) / "gpushare" / "bin" / "gpushared"),
+            str(Path(self.build_lib) / "gpushare" / "_built.py"),
         ]
 
     def run(self) -> None:

@@ -2,8 +2,8 @@
 # Makes the virtual environment, puts torch into it if it has none, and installs gpushare there in
 # editable form (which compiles it): `setup_venv.sh [test|lint ...]`, the extras to install as well.
 #
-# Which torch: GPUSHARE_TORCH ("torch==2.12.1", or a wheel) with TORCH_INDEX (an index's URL), if set.
-# Otherwise the tested version; without an NVIDIA GPU its CPU build, which is a tenth of the size.
+# Which torch: GPUSHARE_TORCH ("torch==2.12.1", or a wheel) with TORCH_INDEX (an index's URL), if set;
+# it takes the place of another one. Otherwise what is there, or the tested version; without an NVIDIA GPU its CPU build, which is a tenth of the size.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "$0")/common.sh"
@@ -25,11 +25,18 @@ has_torch() {
   "$python" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)'
 }
 
+wanted_torch=${GPUSHARE_TORCH:-}${TORCH_INDEX:+ from $TORCH_INDEX}
+torch_stamp=$VENV/.gpushare-torch
+
+# What was asked for is not what was asked for the last time. Who asks for nothing takes any torch.
+wants_other_torch() { [ -n "$wanted_torch" ] && [ "$wanted_torch" != "$(cat "$torch_stamp" 2>/dev/null)" ]; }
+
 install_torch() {
   if [ -n "${GPUSHARE_TORCH:-}${TORCH_INDEX:-}" ]; then
     say "installing ${GPUSHARE_TORCH:-torch==$tested_torch}${TORCH_INDEX:+ from $TORCH_INDEX}"
     "$python" -m pip install --quiet "${GPUSHARE_TORCH:-torch==$tested_torch}" \
       ${TORCH_INDEX:+--index-url "$TORCH_INDEX"}
+    printf '%s' "$wanted_torch" >"$torch_stamp"
     return
   fi
   if [ ! -e /dev/nvidia0 ]; then
@@ -59,10 +66,10 @@ fingerprint() { cat pyproject.toml setup.py python/gpushare/version.py tools/set
 
 extras=$(IFS=, && echo "$*")
 stamp=$VENV/.gpushare-installed-${extras:-plain}
-if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$PWD $(fingerprint)" ]; then exit 0; fi
+if ! wants_other_torch && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$PWD $(fingerprint)" ]; then exit 0; fi
 
 [ -x "$python" ] || make_venv
-has_torch || install_torch
+if wants_other_torch || ! has_torch; then install_torch; fi
 need_cmake
 # Before pip, which would hide the compiler's progress; pip then finds everything built.
 say "building gpushare (the first time takes a minute or two)"

@@ -56,8 +56,10 @@ Level parse_level(std::string_view name) {
 
 void configure(Level level, const std::string& name, const std::string& path) {
   logger() = make_logger(name, path);
-  g_level.store(level, std::memory_order_relaxed);
+  set_level(level);
 }
+
+void set_level(Level level) { g_level.store(level, std::memory_order_relaxed); }
 
 bool is_on(Level level) { return level >= g_level.load(std::memory_order_relaxed); }
 

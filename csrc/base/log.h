@@ -21,6 +21,8 @@ Level parse_level(std::string_view name);
 // Where and how much. An empty `path` is stderr; `name` stands first in each line. Call before
 // threads.
 void configure(Level level, const std::string& name, const std::string& path = "");
+// Any time, from any thread.
+void set_level(Level level);
 [[nodiscard]] bool is_on(Level level);
 void write(Level level, std::string_view text);
 

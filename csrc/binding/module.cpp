@@ -79,6 +79,8 @@ void define_memory_functions(py::module_& module) {
 
 PYBIND11_MODULE(_C, module) {
   module.attr("BUILT_FOR_TORCH") = GS_TORCH_VERSION;
+  module.def("set_log_level",
+             [](const std::string& level) { log::set_level(log::parse_level(level)); });
   module.def("install", &install, py::kw_only(), py::arg("socket_paths"), py::arg("daemon_path"),
              py::arg("daemon_args"), py::arg("command"), py::arg("version"), py::arg("log_level"),
              py::arg("connect_timeout_seconds"), py::arg("idle_rule_seconds"),

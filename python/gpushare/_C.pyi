@@ -52,6 +52,9 @@ def install(
     """
 
 def is_installed() -> bool: ...
+def set_log_level(level: str) -> None:
+    """debug, info, warn, error or off."""
+
 def attach() -> None:
     """Connects to the coordinator, starting one if there is none. Raises CoordinatorUnreachable."""
 

@@ -40,8 +40,9 @@ def _start() -> None:
     """Has the allocator installed, unless the environment says to do nothing at all."""
     if os.environ.get("GPUSHARE_DISABLE") == "1":
         return
-    from gpushare import _native
+    from gpushare import _native, immovable
 
+    immovable.note_import()
     _native.start()
     if os.environ.get("GPUSHARE_RUN") == "1":
         from gpushare import auto

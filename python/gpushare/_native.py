@@ -14,11 +14,13 @@ from types import ModuleType
 from gpushare.config import Config, daemon_args, daemon_path, socket_paths
 from gpushare.config import load as load_config
 from gpushare.errors import GpushareError, say_once
+from gpushare.required import exit_if_uncaught
 from gpushare.version import __version__
 
 _MAX_COMMAND_BYTES = 128
 _CONNECT_TIMEOUT_SECONDS = 5.0
 _IDLE_RULE_SECONDS = 2.0
+DEFAULT_LOG_LEVEL = "warn"
 
 _config: Config | None = None
 _owner_pid = 0
@@ -55,6 +57,7 @@ def load() -> ModuleType:
         return native
     import torch  # noqa: F401 - brings libc10, which the module is linked with
 
+    _check_torch()
     try:
         from gpushare import _C
     except ImportError as error:
@@ -85,7 +88,6 @@ def install() -> None:
     if is_installed():
         return
     native = load()
-    _check_torch(native)
     config = settings()
     native.install(
         socket_paths=socket_paths(config),
@@ -93,7 +95,8 @@ def install() -> None:
         daemon_args=daemon_args(config),
         command=_command(),
         version=__version__,
-        log_level=config.log_level or "warn",
+        # Where a coordinator is required its absence is an error, and said by whoever meets it.
+        log_level=config.log_level or ("error" if config.require else DEFAULT_LOG_LEVEL),
         connect_timeout_seconds=_CONNECT_TIMEOUT_SECONDS,
         idle_rule_seconds=_IDLE_RULE_SECONDS,
         capacity_bytes=config.capacity_bytes,
@@ -109,6 +112,7 @@ def _install_at_import() -> None:
         install()
     except GpushareError as error:
         if settings().require:
+            exit_if_uncaught(error)
             raise
         say_once(f"{error}. This process goes on unmanaged. GPUSHARE_REQUIRE=1 makes this fatal")
 
@@ -123,18 +127,27 @@ def _is_multiprocessing_child() -> bool:
     return process.parent_process() is not None or bool(is_importing)
 
 
-def _check_torch(native: ModuleType) -> None:
+def _check_torch() -> None:
+    """Before the module is loaded: a loader's words on another torch are of symbols."""
     import torch
 
+    try:
+        from gpushare import _built
+    except ImportError:
+        return  # no build is here, or an unusual one; loading shows it
     found = ".".join(torch.__version__.split(".")[:2])
-    if found != native.BUILT_FOR_TORCH:
+    if found != _built.TORCH:
         raise GpushareError(
-            f"built for torch {native.BUILT_FOR_TORCH}, found {found}: "
+            f"built for torch {_built.TORCH}, found {found}: "
             "pip install --force-reinstall --no-build-isolation torch-gpushare"
         )
 
 
 def _explain_failed_load(error: ImportError) -> str:
+    from gpushare.identity import WRONG_PACKAGE, is_stranger_installed
+
+    if is_stranger_installed():
+        return WRONG_PACKAGE
     folder = Path(__file__).parent
     built = sorted(path.name for path in folder.glob("_C*.so"))
     wanted = f"_C.{sys.implementation.cache_tag}"

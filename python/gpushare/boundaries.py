@@ -57,7 +57,6 @@ class Boundaries:
         "_has_forward_begun",
         "_has_optimizer",
         "_is_next_forward",
-        "_is_only_explicit",
         "_is_only_steps",
         "_live_bytes",
         "_num_refusals",
@@ -67,6 +66,7 @@ class Boundaries:
         "_steps_in_backward",
         "depth",
         "is_active",
+        "is_only_explicit",
         "is_optimizer_step",
         "kind",
     )
@@ -82,6 +82,8 @@ class Boundaries:
         """
         self.is_active = False
         """Whether an iteration runs."""
+        self.is_only_explicit = False
+        """Whether ``with job.iteration()`` was used: from then on only it makes boundaries."""
         self.depth = 0
         """Forwards of the registered module that are under way, one inside the other."""
         self.kind = ""
@@ -93,7 +95,6 @@ class Boundaries:
         self._steps_in_backward = False
         self._is_next_forward = False  # learnt: the next forward ends an iteration
         self._is_only_steps = False
-        self._is_only_explicit = False
         self._explicit = False  # inside `with job.iteration()`
         self._has_forward_begun = False  # since the last job.step()
         self._forwards = 0  # training forwards of this iteration
@@ -107,7 +108,7 @@ class Boundaries:
 
     def forward_began(self, is_in_backward: bool) -> int:
         """The registered module is called."""
-        if is_in_backward or self._is_only_explicit:
+        if is_in_backward or self.is_only_explicit:
             return NOTHING
         self.depth += 1
         if self.depth > 1:
@@ -130,7 +131,7 @@ class Boundaries:
         if is_in_backward or not self.depth:
             return NOTHING
         self.depth -= 1
-        if self.depth or not self.is_active or self._is_only_explicit:
+        if self.depth or not self.is_active or self.is_only_explicit:
             return NOTHING
         if not is_evaluation:
             self._forwards += 1
@@ -155,7 +156,7 @@ class Boundaries:
             self._steps_in_backward = True
             return NOTHING
         self._stepping.discard(optimizer)
-        if self._stepping or self._is_only_explicit:
+        if self._stepping or self.is_only_explicit:
             return NOTHING
         self._has_optimizer = True
         self._is_next_forward = False
@@ -172,7 +173,7 @@ class Boundaries:
 
     def scaler_updated(self, is_in_backward: bool) -> int:
         """A GradScaler was updated: the end of an iteration, also of one without a step."""
-        if is_in_backward or self._is_only_explicit or self.depth or not self.is_active:
+        if is_in_backward or self.is_only_explicit or self.depth or not self.is_active:
             return NOTHING
         if self._steps:
             return self._end("optimizer", is_optimizer_step=True)
@@ -201,7 +202,7 @@ class Boundaries:
         if self._explicit:
             raise RuntimeError('gpushare: "with job.iteration()" inside another one')
         self._explicit = True
-        self._is_only_explicit = True
+        self.is_only_explicit = True
         was_active = self.is_active
         self._describe("explicit", is_optimizer_step=False)
         self._begin()
@@ -221,6 +222,21 @@ class Boundaries:
         self.is_active = False
         self._explicit = False
         self.depth = 0
+        self._steps = 0  # a step that the loop still makes is no late one
+        self._stepping.clear()
+
+    @property
+    def is_stepping(self) -> bool:
+        """Whether some optimizer's step has begun and not ended."""
+        return bool(self._stepping)
+
+    @property
+    def persistent_bytes(self) -> int:
+        """Bytes that were live at the last boundary; 0 where that is not known."""
+        return self._baseline_bytes
+
+    def forget_steps(self) -> None:
+        """No step is under way: one was left by an exception that nobody saw."""
         self._stepping.clear()
 
     def forget_forwards(self) -> None:

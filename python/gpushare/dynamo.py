@@ -23,3 +23,17 @@ def hide(functions: Iterable[Callable[..., Any]]) -> None:
         if hasattr(frames, "set_code_exec_strategy") and isinstance(function, FunctionType):
             skip = frames._FrameAction.SKIP
             frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skip, skip))
+
+
+def step_over(function: Callable[..., Any]) -> None:
+    """As ``hide``, but what ``function`` calls may be compiled."""
+    import torch
+
+    frames: Any = torch._C._dynamo.eval_frame
+    if hasattr(frames, "set_code_exec_strategy") and isinstance(function, FunctionType):
+        vars(function).update(
+            _torchdynamo_disable=True, _torchdynamo_disable_msg="gpushare's guard"
+        )
+        action = frames._FrameAction
+        strategy = frames._FrameExecStrategy(action.SKIP, action.DEFAULT)
+        frames.set_code_exec_strategy(function.__code__, strategy)

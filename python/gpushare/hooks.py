@@ -7,6 +7,7 @@ torch is imported when a job is watched, never before.
 
 from __future__ import annotations
 
+import functools
 import sys
 import weakref
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from gpushare import dynamo
 from gpushare.boundaries import BEGIN, END
+from gpushare.guards import guard_backward, guard_call, guard_step, is_step_guarded
 
 if TYPE_CHECKING:
     import torch
@@ -64,7 +66,9 @@ class Watcher:
         if model is not None:
             self.attach_model(model)
         self._handles += _hook_optimizers(optimizers)
-        self._undo += [_wrap_scaler(), _wrap_excepthook()]
+        for optimizer in optimizers:
+            self.guard_optimizer(optimizer)
+        self._undo += [guard_backward(_raised), _wrap_scaler(), _wrap_excepthook()]
 
     def attach_model(self, model: torch.nn.Module) -> None:
         """Takes this module's forwards as the job's."""
@@ -75,6 +79,12 @@ class Watcher:
             model.register_forward_pre_hook(_forward_began, prepend=True),
             model.register_forward_hook(_forward_ended, always_call=True),
         ]
+        self._undo.append(guard_call(model, _raised))
+
+    def guard_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        """Has exceptions of this optimizer's step seen; later calls do nothing."""
+        if not is_step_guarded(optimizer):
+            self._undo.append(guard_step(optimizer, _raised))
 
     def detach(self) -> None:
         """Removes every hook."""
@@ -82,7 +92,7 @@ class Watcher:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        for undo in self._undo:
+        for undo in reversed(self._undo):
             undo()
         self._undo.clear()
         if _watcher is self:
@@ -105,6 +115,13 @@ class Watcher:
         self.boundaries.failed()
         self._gate.close()
 
+    def raised(self) -> None:
+        """An exception leaves a forward, a backward or a step, and the user may catch it."""
+        # Inside a backward it is not known yet whether it leaves that as well.
+        is_ours = self.boundaries.is_active and not self.boundaries.is_only_explicit
+        if is_ours and not self.is_in_backward():
+            self.fail()
+
     def is_in_backward(self) -> bool:
         """Whether this thread is inside autograd's engine."""
         return self._graph_task() != _OUTSIDE_BACKWARD
@@ -113,6 +130,8 @@ class Watcher:
         """The registered module is called."""
         if self.boundaries.depth and not _is_nested(module):
             self.boundaries.forget_forwards()
+        if self.boundaries.is_stepping and not _is_in_step():
+            self.boundaries.forget_steps()
         action = self.boundaries.forward_began(self._graph_task() != _OUTSIDE_BACKWARD)
         if action:
             self.carry_out(action)
@@ -122,7 +141,8 @@ class Watcher:
         if self._graph_task() != _OUTSIDE_BACKWARD:
             return  # recomputation, which ends with an exception when it has what it needs
         if result is None and sys.exc_info()[0] is not None:
-            self.fail()
+            if not self.boundaries.is_only_explicit:
+                self.fail()
             return
         is_evaluation = not self._is_grad_enabled() or (
             not module.training and not _may_be_differentiated(result)
@@ -144,6 +164,7 @@ def _forward_ended(module: torch.nn.Module, _args: Any, result: Any) -> None:
 
 def _step_began(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
     if _watcher is not None:
+        _watcher.guard_optimizer(optimizer)  # from its next step on, if nobody named it
         _watcher.boundaries.step_began(id(optimizer), _watcher.is_in_backward())
 
 
@@ -152,6 +173,11 @@ def _step_ended(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> N
         action = _watcher.boundaries.step_ended(id(optimizer), _watcher.is_in_backward())
         if action:
             _watcher.carry_out(action)
+
+
+def _raised() -> None:
+    if _watcher is not None:
+        _watcher.raised()
 
 
 def _forget_root(reference: weakref.ref[torch.nn.Module]) -> None:
@@ -238,3 +264,21 @@ def _is_nested(module: torch.nn.Module) -> bool:
             num_calls += 1
         frame = frame.f_back
     return num_calls > 1
+
+
+def _is_in_step() -> bool:
+    """Whether some optimizer's step is under way: what torch wraps around each is on the stack."""
+    code = _step_wrapper_code()
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code is code:
+            return True
+        frame = frame.f_back
+    return False
+
+
+@functools.cache
+def _step_wrapper_code() -> Any:
+    from torch.optim import Optimizer
+
+    return Optimizer.profile_hook_step(lambda: None).__code__

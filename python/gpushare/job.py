@@ -15,6 +15,7 @@ from gpushare.config import socket_paths
 from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
 from gpushare.gate import Gate
 from gpushare.hooks import Watcher
+from gpushare.required import exit_if_uncaught
 from gpushare.stats import JobStats, job_stats
 
 if TYPE_CHECKING:
@@ -101,13 +102,15 @@ class Job:
         self._is_closed = True
         if _current is self:
             _current = None
+        persistent_bytes = 0
         if self._watcher is not None:
+            persistent_bytes = self._watcher.boundaries.persistent_bytes
             self._watcher.detach()
             self._watcher = None
         if self.is_managed and not _native.is_forked_child():
             from gpushare import report
 
-            report.note_end(self)
+            report.note_end(self, persistent_bytes)
             _native.load().unregister_job()
 
     def watch(self, model: torch.nn.Module) -> None:
@@ -207,8 +210,9 @@ def register(
         watcher.attach(checked_model, optimizers)
     _current = Job(options["name"], number, watcher)
     if number:
-        from gpushare import report
+        from gpushare import immovable, report
 
+        immovable.say_immovable(checked_model, optimizers, _native.load().reserved_range())
         report.arm(_current)
     return _current
 
@@ -234,8 +238,10 @@ def _register(options: dict[str, Any]) -> int:
         if not socket_paths(config):
             raise CoordinatorUnreachable("GPUSHARE_SOCKET=none: no coordinator is to be used")
         number: int = _native.load().register_job(**options)
+        _native.load().set_log_level(config.log_level or _native.DEFAULT_LOG_LEVEL)
     except GpushareError as error:
         if config.require:
+            exit_if_uncaught(error)
             raise
         _say_unmanaged(error)
         return 0

@@ -29,38 +29,47 @@ def arm(job: Job) -> None:
         atexit.register(_close_at_exit, os.getpid())
 
 
-def note_end(job: Job) -> None:
-    """Prints the report, unless the settings say not to; once for each job."""
+def note_end(job: Job, persistent_bytes: int = 0) -> None:
+    """Prints the report, unless the settings say not to; once for each job.
+
+    Args:
+        job: Has just ended.
+        persistent_bytes: What was live at its last boundary; 0 if that is not known.
+    """
     started = _started.pop(job.name, None)
     if started is None or not _native.settings().report:
         return
-    text = render(job.name, job_stats(), time.monotonic() - started)
+    text = render(job.name, job_stats(), time.monotonic() - started, persistent_bytes)
     sys.stderr.write(text)
     sys.stderr.flush()
 
 
-def render(name: str, stats: JobStats, seconds: float) -> str:
+def render(name: str, stats: JobStats, seconds: float, persistent_bytes: int = 0) -> str:
     """Returns the report.
 
     Args:
         name: The job's.
         stats: Its figures at the end.
         seconds: How long it was registered.
+        persistent_bytes: What was live at its last boundary; 0: take what is live now.
     """
     from gpushare.cli.units import format_bytes
 
     moving = stats.moving_seconds
     share = 100 * moving / seconds if seconds > 0 else 0.0
-    peak = max(stats.peak_backed_bytes, stats.live_bytes)
+    # Neither waiting nor switching would have been; what is left took its time in any case.
+    alone = max(0.0, seconds - stats.waited_seconds - moving)
+    persistent = persistent_bytes or stats.live_bytes
+    peak = max(stats.peak_backed_bytes, persistent)
     return (
-        f"gpushare: {name}: {format_time(seconds)}: running {format_time(stats.busy_seconds)}, "
-        f"waiting {format_time(stats.waited_seconds)}, "
+        f"gpushare: {name}: {format_time(seconds)} (alone about {format_time(alone)}): "
+        f"running {format_time(stats.busy_seconds)}, waiting {format_time(stats.waited_seconds)}, "
         f"switching {format_time(moving)} ({share:.1f} %); "
         f"{stats.iterations} iterations, leases: {stats.leases}\n"
         f"gpushare: moved {format_bytes(stats.spilled_total_bytes)} out and "
         f"{format_bytes(stats.restored_total_bytes)} back, dropped "
-        f"{format_bytes(stats.dropped_total_bytes)}; peak {format_bytes(peak)}, "
-        f"{format_bytes(stats.live_bytes)} live at the end\n"
+        f"{format_bytes(stats.dropped_total_bytes)}; peak {format_bytes(peak)} = "
+        f"{format_bytes(persistent)} persistent + {format_bytes(peak - persistent)} ephemeral\n"
     )
 
 

@@ -128,5 +128,9 @@ def test_required_coordinator_that_cannot_be_had_ends_the_job(tmp_path: Path) ->
     ended = subprocess.run(
         [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False
     )
-    assert ended.returncode != 0
-    assert "CoordinatorUnreachable" in ended.stderr
+    assert ended.returncode == 3
+    assert "Traceback" not in ended.stderr
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("gpushare: ")
+    assert str(tmp_path / "absent" / "sock") in line
+    assert line.endswith("GPUSHARE_REQUIRE=1 makes this fatal")

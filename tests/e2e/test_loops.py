@@ -17,10 +17,13 @@ Coordinator = Callable[..., dict[str, str]]
 LEAST_ITERATIONS = dict.fromkeys(zoo.LOOPS, zoo.STEPS - 1) | {
     "evaluation": zoo.STEPS + 9 - 1,
     "caught_exception": 9 - 1,
+    "caught_interrupt": 9 - 1,
+    "caught_in_backward": 9 - 1,
     "no_optimizer": zoo.STEPS - 3,
     "optimizer_in_backward": zoo.STEPS - 3,
     "data_loader": 12 - 1,
 }
+CAUGHT = {"caught_exception": 3, "caught_interrupt": 3, "caught_in_backward": 3}
 MOST_ITERATIONS = {"accumulation": zoo.STEPS + 1, "lbfgs": zoo.STEPS + 1, "plain": zoo.STEPS + 1}
 
 
@@ -41,3 +44,5 @@ def test_loop_is_bit_identical_with_spills_at_every_boundary(
     assert stats["iterations"] >= LEAST_ITERATIONS[name]
     assert stats["iterations"] <= MOST_ITERATIONS.get(name, 10 * zoo.STEPS)
     assert stats["restored_total_bytes"] > 0
+    # Each exception that the loop catches has closed a lease.
+    assert stats["leases"] >= CAUGHT.get(name, 0)

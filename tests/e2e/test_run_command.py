@@ -75,3 +75,23 @@ def test_program_that_does_not_exist_is_named(coordinator: Coordinator, tmp_path
     ended = _run(gpushare_command("run", "--", "no-such-program"), coordinator(), tmp_path)
     assert ended.returncode != 0
     assert "no-such-program" in ended.stderr
+
+
+def test_required_coordinator_that_cannot_be_had_is_exit_3(script: Path) -> None:
+    (script.parent / "file").write_text("")
+    command = gpushare_command("run", "--require", "--", sys.executable, str(script))
+    ended = _run(command, {"GPUSHARE_SOCKET": str(script.parent / "file" / "sock")}, script.parent)
+    assert ended.returncode == 3
+    assert not ended.stdout
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_console_script_on_path_is_a_job(script: Path, coordinator: Coordinator) -> None:
+    console_script = script.with_name("train-model")
+    console_script.write_text(f"#!{sys.executable}\n{SCRIPT}")
+    console_script.chmod(0o755)
+    env = coordinator() | {"PATH": f"{script.parent}:{os.environ['PATH']}"}
+    ended = _run(gpushare_command("run", "--", "train-model", "--flag"), env, script.parent)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["arguments"] == ["--flag"]
+    assert "train-model: " in ended.stderr  # the report at the end of a job

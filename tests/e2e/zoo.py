@@ -218,6 +218,49 @@ def caught_exception(zoo: Zoo) -> list[Any]:
     return [zoo.torch.tensor(failures), *model.parameters()]
 
 
+def caught_interrupt(zoo: Zoo) -> list[Any]:
+    """Every fourth step gets a Ctrl-C in its forward pass and is skipped by the loop."""
+    model = zoo.mlp()
+    optimizer = zoo.torch.optim.Adam(model.parameters())
+    zoo.register(model, optimizer)
+
+    def interrupt(*_arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    for number, (x, y) in enumerate(zoo.batches()):
+        optimizer.zero_grad()
+        handle = model[3].register_forward_pre_hook(interrupt) if number % 4 == 3 else None
+        try:
+            zoo.loss(model, x, y).backward()
+        except KeyboardInterrupt:
+            handle.remove()
+            continue
+        optimizer.step()
+    return list(model.parameters())
+
+
+def caught_in_backward(zoo: Zoo) -> list[Any]:
+    """Every fourth step fails in its backward pass, half done, and is skipped by the loop."""
+    model = zoo.mlp()
+    optimizer = zoo.torch.optim.Adam(model.parameters())
+    zoo.register(model, optimizer)
+
+    def fail(_gradient: Any) -> None:
+        raise RuntimeError("not this one")
+
+    for number, (x, y) in enumerate(zoo.batches()):
+        optimizer.zero_grad()
+        loss = zoo.loss(model, x, y)
+        handle = model[0].weight.register_hook(fail) if number % 4 == 3 else None
+        try:
+            loss.backward()
+        except RuntimeError:
+            handle.remove()
+            continue
+        optimizer.step()
+    return list(model.parameters())
+
+
 def explicit_iterations(zoo: Zoo) -> list[Any]:
     """`with job.iteration()` around each step, one of which raises."""
     model = zoo.mlp()
@@ -293,6 +336,8 @@ LOOPS: dict[str, Loop] = {
         lbfgs,
         gan,
         caught_exception,
+        caught_interrupt,
+        caught_in_backward,
         explicit_iterations,
         gap_work,
         data_loader,

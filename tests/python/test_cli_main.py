@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from gpushare import identity
+from gpushare.cli import main
 from gpushare.cli.app import COMMANDS
 from gpushare.version import __version__
 from tests.python.conftest import clean_environment
@@ -78,3 +80,17 @@ def test_reader_that_has_enough_causes_no_traceback() -> None:
         check=False,
     )
     assert "Traceback" not in ended.stderr
+
+
+def test_other_project_of_our_name_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["gpushare", "version"])
+    monkeypatch.setitem(sys.modules, "gpushare.cli.app", None)  # overwritten by it
+    with pytest.raises(ImportError):
+        main.main()
+    monkeypatch.setattr(identity, "installed_version", lambda _name: "0.1")
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith('gpushare: this is the PyPI project "gpushare", not')

@@ -210,7 +210,7 @@ def test_an_exception_in_the_forward_closes_the_lease(watch):
     assert seen.log == ["closed", "optimizer*"]
 
 
-def test_ctrl_c_in_the_forward_does_not_confuse_the_next_ones(watch):
+def test_ctrl_c_in_the_forward_closes_the_lease(watch):
     class Interrupted(nn.Module):
         def __init__(self):
             super().__init__()
@@ -227,11 +227,137 @@ def test_ctrl_c_in_the_forward_does_not_confuse_the_next_ones(watch):
     seen = watch(model)
     with pytest.raises(KeyboardInterrupt):
         model(batch())
+    assert seen.log == ["closed"]
     model.is_interrupted = False
     train(model, optimizer, 2)
     with torch.no_grad():
         model(batch())
-    assert seen.log == ["optimizer*", "optimizer*", "forward"]
+    assert seen.log == ["closed", "optimizer*", "optimizer*", "forward"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_exception_in_the_backward_closes_the_lease(watch, error):
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    seen = watch(model)
+
+    def fail(_gradient):
+        raise error
+
+    loss = model(batch()).sum()
+    handle = model[0].weight.register_hook(fail)
+    with pytest.raises(error):
+        loss.backward()
+    assert seen.log == ["closed"]
+    handle.remove()
+    train(model, optimizer, 2)
+    assert seen.log == ["closed", "optimizer*", "optimizer*"]
+
+
+def test_an_exception_that_stays_inside_the_backward_ends_nothing(watch):
+    model = make_model()
+    seen = watch(model)
+
+    def fail_inside(_gradient):
+        inner = torch.ones(1, requires_grad=True)
+        with torch.enable_grad(), pytest.raises(RuntimeError):
+            (inner * 2).backward(torch.ones(3))
+
+    model[0].weight.register_hook(fail_inside)
+    model(batch()).sum().backward()
+    assert seen.log == []
+
+
+class FailingOptimizer(torch.optim.SGD):
+    error = RuntimeError
+    fails = True
+
+    def step(self, closure=None):
+        if self.fails:
+            raise self.error
+        return super().step(closure)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("scheduler", ["none", "before", "after"])
+def test_an_exception_in_the_step_closes_the_lease(watch, error, scheduler):
+    model = make_model()
+    optimizer = FailingOptimizer(model.parameters(), lr=0.1)
+    optimizer.error = error
+    if scheduler == "before":
+        torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    seen = watch(model, optimizer)
+    if scheduler == "after":
+        torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    with pytest.raises(error):
+        train(model, optimizer)
+    assert seen.log == ["closed"]
+    optimizer.fails = False
+    train(model, optimizer, 2)
+    assert seen.log == ["closed", "optimizer*", "optimizer*"]
+
+
+def test_the_first_step_of_an_unnamed_optimizer_may_fail(watch):
+    model = make_model()
+    optimizer = FailingOptimizer(model.parameters(), lr=0.1)
+    seen = watch(model)
+    with pytest.raises(RuntimeError):
+        train(model, optimizer)
+    optimizer.fails = False
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(batch()).sum().backward()
+        optimizer.step()
+    assert seen.log == ["optimizer*", "optimizer*"]
+    optimizer.fails = True
+    with pytest.raises(RuntimeError):
+        train(model, optimizer)
+    assert seen.log == ["optimizer*", "optimizer*", "closed"]
+
+
+def test_an_exception_inside_an_explicit_iteration_is_its_own_affair(watch):
+    model = make_model()
+    optimizer = FailingOptimizer(model.parameters(), lr=0.1)
+    seen = watch(model, optimizer)
+    watcher = seen.watcher
+    watcher.carry_out(watcher.boundaries.iteration_entered())
+    with pytest.raises(RuntimeError):
+        model(torch.ones(2, 5))
+    with pytest.raises(RuntimeError):
+        optimizer.step()
+    assert seen.gate.is_inside
+    watcher.carry_out(watcher.boundaries.iteration_left())
+    assert seen.log == ["explicit"]
+
+
+def test_a_replica_calls_itself(watch):
+    model = watch(make_model()).model
+    replica = model._replicate_for_data_parallel()
+    replica.forward = lambda x: x + 1
+    assert torch.equal(replica(batch()), batch() + 1)
+
+
+def test_optimizers_are_copied_and_freed_as_ever(watch):
+    import gc
+    import weakref
+
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    seen = watch(model, optimizer)
+    train(model, optimizer)
+    twin = pickle.loads(pickle.dumps(optimizer))
+    assert "step" not in vars(twin)
+    assert "step" not in vars(copy.deepcopy(optimizer))
+    seen.watcher.detach()
+    assert "step" not in vars(optimizer)
+    seen.watcher.attach(model, [optimizer])
+    reference = weakref.ref(optimizer)
+    gc.disable()
+    try:
+        del optimizer
+        assert reference() is None  # no cycle keeps its state until the collector comes
+    finally:
+        gc.enable()
 
 
 def test_a_module_that_calls_itself_is_one_forward(watch):
@@ -271,8 +397,11 @@ def test_detached_hooks_leave_nothing_behind():
 
     model = make_model()
     excepthook, update = sys.excepthook, torch.amp.GradScaler.update
+    engine = torch.autograd._engine_run_backward
     watched = Watched(model)
     watched.watcher.detach()
+    assert torch.autograd._engine_run_backward is engine
+    assert "_compiled_call_impl" not in vars(model)
     assert not model._forward_hooks
     assert not model._forward_pre_hooks
     assert not torch_optimizer._global_optimizer_pre_hooks
@@ -307,7 +436,13 @@ def test_a_copy_of_the_model_is_not_watched(watch, duplicate):
 def test_a_compiled_model_has_boundaries_and_the_same_results(watch, is_first):
     plain = make_model()
     expected = plain(batch())
-    compiled = torch.compile(plain, backend="eager")
+    num_operations = []
+
+    def backend(graph, _inputs):
+        num_operations.append(len(graph.graph.nodes))
+        return graph
+
+    compiled = torch.compile(plain, backend=backend)
     optimizer = torch.optim.SGD(plain.parameters(), lr=0.0)
     seen = watch(plain if is_first else compiled)
     for _ in range(3):
@@ -315,6 +450,17 @@ def test_a_compiled_model_has_boundaries_and_the_same_results(watch, is_first):
         compiled(batch()).sum().backward()
         optimizer.step()
     assert seen.log == ["optimizer*"] * 3
+    assert max(num_operations) >= 5  # the three layers are one graph
+    torch._dynamo.reset()
+
+
+def test_a_model_that_compiles_itself_has_boundaries(watch):
+    model = make_model()
+    model.compile(backend="eager")
+    seen = watch(model)
+    with torch.no_grad():
+        model(batch())
+    assert seen.log == ["forward"]
     torch._dynamo.reset()
 
 

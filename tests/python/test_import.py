@@ -100,15 +100,17 @@ def test_children_of_multiprocessing_are_left_alone(run_python, method):
 def test_a_module_for_another_torch_is_refused(run_forked):
     code = """
         import gpushare, torch
+        import sys
         torch.__version__ = "1.99.0"
         from gpushare import _native
-        import gpushare._C
         try:
-            _native._check_torch(gpushare._C)
+            _native.load()
         except gpushare.errors.GpushareError as error:
             print(error)
+        assert "gpushare._C" not in sys.modules
         """
     said = run_forked(code, disable="1").stdout
+    assert said.startswith("built for torch ")
     assert "found 1.99: pip install --force-reinstall --no-build-isolation torch-gpushare" in said
 
 
@@ -123,7 +125,24 @@ def test_a_missing_module_is_explained_and_torch_goes_on(run_forked):
     assert ended.stdout == "2.0\n"
     assert "gpushare: the compiled module" in ended.stderr
     assert "GPUSHARE_REQUIRE=1 makes this fatal" in ended.stderr
-    assert "GpushareError" in run_forked(code, require="1", fails=True).stderr
+    ended = run_forked(code, require="1", fails=True)
+    assert ended.returncode == 3
+    assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("module_is_built")
+def test_an_error_that_the_program_caught_does_not_decide_its_exit(run_forked):
+    code = """
+        import gpushare, torch
+        try:
+            gpushare.register(torch.nn.Linear(1, 1))
+        except gpushare.errors.CoordinatorUnreachable:
+            pass
+        raise ValueError("my own")
+        """
+    ended = run_forked(code, require="1", fails=True)
+    assert ended.returncode == 1
+    assert ended.stderr.endswith("ValueError: my own\n")
 
 
 def test_a_bad_setting_is_an_error_that_names_it(run_forked):
@@ -160,3 +179,17 @@ def test_the_module_is_what_its_description_says(run_forked):
         "print(*[name for name in dir(native) if not name.startswith('__')])"
     )
     assert set(said.stdout.split()) == described
+
+
+def test_the_other_project_of_our_name_is_named_where_the_module_is_missing(run_forked):
+    code = """
+        import sys
+        sys.modules["gpushare._C"] = None
+        from importlib import metadata
+        metadata.version = lambda name: "0.1"
+        import gpushare, torch
+        """
+    assert run_forked(code).stderr.startswith(
+        'gpushare: this is the PyPI project "gpushare", not torch-gpushare: pip uninstall '
+        "gpushare; pip install --force-reinstall torch-gpushare. "
+    )

@@ -50,7 +50,11 @@ def test_with_a_silent_log_the_reason_is_still_said(run_forked, tmp_path):
 
 def test_required_it_is_an_error(run_forked):
     ended = run_forked(BEGIN + "gpushare.register(model)", require="1", fails=True)
-    assert "gpushare.errors.CoordinatorUnreachable: GPUSHARE_SOCKET=none" in ended.stderr
+    assert ended.returncode == 3
+    assert ended.stderr == (
+        "gpushare: GPUSHARE_SOCKET=none: no coordinator is to be used. "
+        "GPUSHARE_REQUIRE=1 makes this fatal\n"
+    )
 
 
 def test_where_none_is_to_be_used_nothing_is_said(run_forked):

@@ -25,6 +25,13 @@ def main() -> None:
     except GpushareError as error:
         print(f"gpushare: {error}", file=sys.stderr)
         sys.exit(_exit_code(error))
+    except ImportError:
+        from gpushare.identity import WRONG_PACKAGE, is_stranger_installed
+
+        if not is_stranger_installed():
+            raise
+        print(f"gpushare: {WRONG_PACKAGE}", file=sys.stderr)
+        sys.exit(ExitCode.ERROR)
     except BrokenPipeError:
         # The reader (`| head`) has enough. Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

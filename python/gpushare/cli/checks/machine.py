@@ -89,13 +89,7 @@ def check_memory(settings: Config, machine: Machine) -> Finding:
             f"{text}; the capacity is {format_bytes(settings.capacity_bytes)}",
             "Lower GPUSHARE_CAPACITY or device.cpu.capacity",
         )
-    if not settings.capacity_bytes and limit is not None and limit < memory["MemTotal"] // 2:
-        return Finding(
-            "memory",
-            "warn",
-            f"{text}; the capacity is not set and half of the machine is above that limit",
-            "Set GPUSHARE_CAPACITY or device.cpu.capacity",
-        )
+    # Unset, the coordinator takes half of what is usable, the limit included.
     return Finding("memory", "ok", text)
 
 

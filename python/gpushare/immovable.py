@@ -1,0 +1,100 @@
+"""A job's memory that cannot move: older than ``import gpushare``, or not made by torch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from gpushare.errors import say_once
+
+if TYPE_CHECKING:
+    import torch
+
+_LEAST_FOREIGN_BYTES = 1 << 20
+"""Small tensors around numpy arrays are common, and no harm."""
+
+_import_place = ""
+"""The line that imported gpushare, if torch was there before; "" if no tensor can be older."""
+_is_said = False
+
+
+def note_import() -> None:
+    """Remembers who imports gpushare, where that comes after torch."""
+    global _import_place
+    if "torch" in sys.modules:
+        _import_place = _importing_line(sys._getframe())
+
+
+def say_immovable(
+    model: torch.nn.Module | None,
+    optimizers: Iterable[torch.optim.Optimizer],
+    reserved_range: tuple[int, int],
+) -> None:
+    """Says once how much of a job's state lies outside of gpushare's memory, if any does.
+
+    Args:
+        model: Its parameters and buffers are looked at.
+        optimizers: Their parameters and states are.
+        reserved_range: First address and size of the range of all of gpushare's memory.
+    """
+    from gpushare.cli.units import format_bytes
+
+    global _is_said
+    size = immovable_bytes(_state(model, optimizers), reserved_range)
+    if _is_said or not size or (not _import_place and size < _LEAST_FOREIGN_BYTES):
+        return
+    _is_said = True
+    start = f"{format_bytes(size)} of this job's memory"
+    if _import_place:
+        say_once(
+            f'{start} is older than "import gpushare" ({_import_place}), or not made by torch, and '
+            "cannot move. Import it first, or use gpushare run"
+        )
+    else:
+        say_once(f"{start} was not made by torch (but by numpy, or mapped) and cannot move")
+
+
+def immovable_bytes(tensors: Iterable[Any], reserved_range: tuple[int, int]) -> int:
+    """Returns the bytes of CPU storages outside of the range; each storage counts once."""
+    base, size = reserved_range
+    sizes: dict[int, int] = {}
+    for tensor in tensors:
+        try:
+            if tensor.device.type != "cpu":
+                continue
+            storage = tensor.untyped_storage()
+            address = storage.data_ptr()
+        except (NotImplementedError, RuntimeError, ValueError):
+            continue  # lazy, sparse, or a wrapper without memory of its own
+        if address and not base <= address < base + size:
+            sizes[address] = storage.nbytes()
+    return sum(sizes.values())
+
+
+def _state(
+    model: torch.nn.Module | None, optimizers: Iterable[torch.optim.Optimizer]
+) -> Iterator[Any]:
+    import torch
+
+    if model is not None:
+        yield from model.parameters()
+        yield from model.buffers()
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            yield from group["params"]
+        for state in optimizer.state.values():
+            values: Sequence[Any] = list(state.values()) if isinstance(state, dict) else [state]
+            yield from (value for value in values if isinstance(value, torch.Tensor))
+
+
+def _importing_line(frame: FrameType | None) -> str:
+    package = str(Path(__file__).parent)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((package, "<frozen importlib")):
+            return f"{Path(file).name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "somewhere"
