@@ -100,6 +100,7 @@ def install() -> None:
         connect_timeout_seconds=_CONNECT_TIMEOUT_SECONDS,
         idle_rule_seconds=_IDLE_RULE_SECONDS,
         capacity_bytes=config.capacity_bytes,
+        require=config.require,
     )
     _owner_pid = os.getpid()
 
