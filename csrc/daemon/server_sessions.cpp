@@ -122,6 +122,11 @@ void Server::Impl::handle(Session& session, wire::JobMessage message) {
     entry->address.ranks = wish->of.ranks;
     entry->iterations_before = wish->iterations_done;
   }
+  // Whether what it had spilled is back decides who may give.
+  if (std::holds_alternative<wire::Need>(message) && entry->registration) {
+    conductor_->feed(entry->id, wire::Observed{entry->address, entry->registration->usage()});
+    if (session.is_broken()) return;
+  }
   const bool is_last = std::holds_alternative<wire::Unregister>(message);
   conductor_->feed(entry->id, message);
   if (is_last) {

@@ -43,7 +43,7 @@ struct CoordinatorOptions {
   std::vector<std::int32_t> expected_pids;
   Nanos recovery = seconds(3);
   std::string spill_dir;        // empty: host tier in RAM
-  Bytes host_budget = gib(64);  // of all jobs together
+  Bytes host_budget = gib(64);  // of all jobs together: Revokes keep to it (host_tier.h)
 };
 
 // One row of status: copies, in the order of job numbers.

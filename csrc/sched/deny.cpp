@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/host_tier.h"
 #include "csrc/sched/room.h"
 
 namespace gpushare::sched {
@@ -25,7 +26,10 @@ bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos 
   if (device.has_need(job.id)) return true;
   if (!job.is_waiting) return false;
   const bool is_giving = job.revoke.has_value() && !table.is_overdue(job, now);
-  if (is_giving || (!job.cannot_give && !job.revoke.has_value())) return false;
+  if (is_giving) return false;
+  const bool may_be_asked = !job.cannot_give && !job.revoke.has_value() &&
+                            most_to_ask(device, job, host_free(table)) > Bytes{0};
+  if (may_be_asked) return false;
   const Lane& lane = Table::lane_of(device);
   return lane.lease.has_value() ? device.has_need(lane.lease->job) : lane.is_stuck;
 }

@@ -22,6 +22,13 @@ void add_to_need(Device& device, const Job& job, Bytes bytes) {
   need->has_given = true;
 }
 
+// Whatever its page said meanwhile: what it had when it was asked, and what it added.
+void note_spilled(Job& job, const PendingRevoke& asked, const wire::Released& released) {
+  job.usage.spilled = asked.spilled_before + released.spilled;
+  job.usage.resident = std::max(job.usage.resident - released.dropped - released.spilled, Bytes{0});
+  job.undroppable += std::max(released.spilled - asked.may_spill, Bytes{0});
+}
+
 }  // namespace
 
 void on_need(Step& step, Job& job, const wire::Need& need) {
@@ -54,6 +61,7 @@ void on_released(Step& step, Job& job, const wire::Released& released) {
   }
   const PendingRevoke asked = *job.revoke;
   job.revoke.reset();
+  note_spilled(job, asked, released);
   device.ledger.lower(job.id, released.bytes);
   add_to_need(device, job, released.bytes);
   device.dropped += std::min(released.dropped, released.bytes);

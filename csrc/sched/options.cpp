@@ -61,7 +61,8 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .lanes = {},
                 .needs = {},
                 .dropped = {},
-                .spilled = {}};
+                .spilled = {},
+                .host_warning = {}};
   device.lanes.emplace_back();
   table.devices.push_back(std::move(device));
   return table;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/host_tier.h"
 
 namespace gpushare::sched {
 namespace {
@@ -38,6 +39,22 @@ bool gives_blocked(const Device& device, const Job& job, JobId claimant) {
 bool gives_unparked(const Device& device, const Job& job, Nanos now) {
   return device.lane_held_by(job.id) == nullptr && !device.has_need(job.id) &&
          now >= job.spared_until;
+}
+
+// What of the host tier is worth using for `deficit`: nothing where even all of it would not do, so
+// that nobody's bytes are copied for a lease that cannot be granted.
+Bytes host_to_use(const Table& table,
+                  const Device& device,
+                  const std::vector<std::pair<OrderKey, const Job*>>& givers,
+                  Bytes deficit) {
+  const Bytes free = std::max(host_free(table), Bytes{0});
+  Bytes to_drop;
+  Bytes to_spill;
+  for (const auto& [key, job] : givers) {
+    to_drop += droppable(device, *job);
+    to_spill += device.ledger.room(job->id) - droppable(device, *job);
+  }
+  return to_spill > free && to_drop + free < deficit ? Bytes{0} : free;
 }
 
 std::string ledger_label(const Job& job) {
@@ -98,11 +115,14 @@ std::vector<Giving> plan_revokes(
   parked.insert(parked.end(), others.begin(), others.end());
   parked.insert(parked.end(), blocked.begin(), blocked.end());
   std::vector<Giving> plan;
+  Bytes host = host_to_use(table, device, parked, deficit);
   for (const auto& [key, job] : parked) {
     if (deficit <= Bytes{0}) break;
-    const Bytes bytes = std::min(deficit, device.ledger.room(job->id));
+    const Bytes bytes = std::min(deficit, most_to_ask(device, *job, host));
+    if (bytes <= Bytes{0}) continue;
     plan.push_back({job->id, bytes});
     deficit -= bytes;
+    host -= spill_of(device, *job, bytes, host);
   }
   return plan;
 }

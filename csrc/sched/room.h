@@ -3,7 +3,8 @@
 // Parked jobs give first, the furthest next use (by the policy's order) first, and only the
 // deficit. Then jobs that are not parked: they give free memory at most, and nothing for a moment
 // after a Need of theirs was met. Last, jobs that wait for room themselves. Nobody is asked twice
-// at a time, nor again after it gave less than asked, until something about it changed.
+// at a time, nor again after it gave less than asked, until something about it changed; and nobody
+// for more than the host tier has room for (host_tier.h).
 #pragma once
 
 #include <string>

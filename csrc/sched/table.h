@@ -42,6 +42,7 @@ struct Device {
   std::vector<Lane> lanes;
   std::vector<WaitingNeed> needs;  // oldest first
   Bytes dropped, spilled;          // by revokes, in all
+  std::string host_warning;        // while the host tier is full: said once
 
   [[nodiscard]] bool has_need(JobId job) const;
   // The lane whose open lease the job holds; null: none.
