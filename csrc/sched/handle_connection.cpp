@@ -43,6 +43,7 @@ void adopt_lease(Step& step, Device& device, Job& job, Term term) {
   job.term = term;
   const Nanos granted_at = lane.lease.has_value() ? lane.lease->granted_at : step.now();
   lane.lease.emplace(job.id, granted_at);
+  lane.busy.turn(true, step.now());
   // Whoever was chosen for the free lane waits for this lease now.
   lane.next = JobId{0};
   lane.short_since.reset();

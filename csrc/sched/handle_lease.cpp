@@ -45,6 +45,7 @@ void end_lease(Step& step, Job& job) {
     lane->hold = Hold{job.id, now + step.table().options.min_quantum};
   }
   lane->lease.reset();
+  lane->busy.turn(false, now);
   lane->is_watched = false;
   lane->closed_at = now;
 }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "csrc/base/units.h"
+#include "csrc/sched/busy_meter.h"
 #include "csrc/sched/job_table.h"
 
 namespace gpushare::sched {
@@ -34,6 +35,8 @@ struct Hold {
 };
 
 struct Lane {
+  explicit Lane(Nanos now) : busy(now) {}
+
   LaneId id;
   JobTable waiting;
   std::optional<Lease> lease;
@@ -52,7 +55,10 @@ struct Lane {
   Nanos quantum;
   Nanos quantum_ends;
 
+  double switch_loss = 0;  // what this quantum loses to switching (quantum.h)
+
   // For status.
+  BusyMeter busy;
   JobId last_holder;
   std::uint64_t switches = 0;
   std::optional<Nanos> closed_at;

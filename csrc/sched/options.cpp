@@ -63,7 +63,7 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .dropped = {},
                 .spilled = {},
                 .host_warning = {}};
-  device.lanes.emplace_back();
+  device.lanes.emplace_back(now);
   table.devices.push_back(std::move(device));
   return table;
 }

@@ -62,6 +62,28 @@ std::string ledger_label(const Job& job) {
   return fmt::format("job {} u{}/{}", job.id.value, job.uid, name);
 }
 
+// The largest; what they hold is not in the ledger, and may be why the capacity is what it is.
+std::string unmanaged_text(const Table& table) {
+  constexpr std::size_t kMaxNamed = 4;
+  std::vector<UnmanagedProcess> processes = table.unmanaged;
+  std::sort(processes.begin(), processes.end(), [](const auto& a, const auto& b) {
+    return a.resident != b.resident ? a.resident > b.resident : a.pid < b.pid;
+  });
+  std::string text;
+  Bytes unnamed;
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    if (i < kMaxNamed) {
+      text += fmt::format(" pid {} {} (unmanaged),", processes[i].pid,
+                          to_string(processes[i].resident));
+    } else {
+      unnamed += processes[i].resident;
+    }
+  }
+  if (processes.size() <= kMaxNamed) return text;
+  return text +
+         fmt::format(" {} more {} (unmanaged),", processes.size() - kMaxNamed, to_string(unnamed));
+}
+
 }  // namespace
 
 void RoomPool::take(Bytes bytes) {
@@ -159,6 +181,7 @@ std::string ledger_text(const Table& table, const Device& device, JobId except) 
   if (others.size() > kMaxNamed) {
     text += fmt::format(" {} more {},", others.size() - kMaxNamed, to_string(unnamed));
   }
+  text += unmanaged_text(table);
   return text + fmt::format(" free {}", to_string(std::max(device.ledger.free(), Bytes{0})));
 }
 

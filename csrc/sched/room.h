@@ -42,8 +42,8 @@ std::vector<Giving> plan_revokes(
 // A job that holds room and may give it later, by parking, leaving, or answering at last; 0: none.
 JobId later_giver(const Table& table, const Device& device, JobId claimant);
 
-// "device cpu (2.0 GiB): job 3 u1001/gpt 1.1 GiB, free 0.1 GiB": for texts about memory. Without
-// `except`.
+// "device cpu (2.0 GiB): job 3 u1001/gpt 1.1 GiB, pid 42 0.5 GiB (unmanaged), free 0.1 GiB": for
+// texts about memory. Without `except`.
 std::string ledger_text(const Table& table, const Device& device, JobId except);
 
 }  // namespace gpushare::sched

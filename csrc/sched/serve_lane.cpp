@@ -69,6 +69,7 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
   job.iterations_granted = job.usage.iterations;
   job.term = Term{job.term.value + 1};
   lane.lease.emplace(job.id, now);
+  lane.busy.turn(true, now);
   lane.next = JobId{0};
   lane.short_since.reset();
   lane.is_stuck = false;

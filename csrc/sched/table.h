@@ -59,6 +59,7 @@ struct Table {
   // After a restart: who has to say Hello before anything is granted, and until when.
   std::set<std::int32_t> expected;
   Nanos recovery_ends;
+  std::vector<UnmanagedProcess> unmanaged;  // as last seen
 
   [[nodiscard]] const Job* find(JobId job) const;
   [[nodiscard]] Job* find(JobId job);

@@ -131,6 +131,11 @@ class Runner {
       return fmt::format("  {}\n", coordinator_->explain(job, now_));
     }
     if (command == "order") return order(fields);
+    if (command == "unmanaged") {
+      const auto pid = static_cast<std::int32_t>(fields.number("pid"));
+      coordinator_->set_unmanaged({{pid, fields.bytes("resident")}});
+      return std::string();
+    }
     auto ready = step(fields);
     if (!ready.has_value()) return fail(ready.error());
     coordinator_->check_invariants();
