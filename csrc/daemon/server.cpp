@@ -164,6 +164,17 @@ void Server::Impl::shut_down(const char* reason) {
   loop_.stop();
 }
 
+void Server::Impl::look_around() {
+  neighbours_ = find_neighbours(jobs_.pids());
+  looked_around_ = monotonic_now();
+  std::vector<sched::UnmanagedProcess> processes;
+  processes.reserve(neighbours_.found.size());
+  for (const Neighbour& neighbour : neighbours_.found) {
+    processes.push_back({neighbour.pid, neighbour.resident});
+  }
+  conductor_->set_unmanaged(std::move(processes));
+}
+
 std::string Server::Impl::report() {
   const Nanos now = monotonic_now();
   StatusFacts facts;
@@ -173,10 +184,16 @@ std::string Server::Impl::report() {
   facts.pid = ::getpid();
   facts.socket = options_.socket;
   facts.decisions.assign(conductor_->decisions().begin(), conductor_->decisions().end());
-  facts.neighbours = find_neighbours(jobs_.pids());
+  look_around();
+  facts.neighbours = neighbours_;
   add_page_facts(jobs_, facts);
-  for (const auto& [id, entry] : jobs_.entries()) {
-    if (entry.is_waiting()) facts.explained[id] = conductor_->coordinator().explain(id, now);
+  for (const sched::DeviceRow& device : facts.snapshot.devices) {
+    for (const sched::JobRow& row : device.jobs) {
+      const JobId id = row.of.job;
+      const JobEntry* entry = jobs_.find(id);
+      const bool is_waiting = row.waits_for_room || (entry != nullptr && entry->is_waiting());
+      if (is_waiting) facts.explained[id] = conductor_->coordinator().explain(id, now);
+    }
   }
   return bounded_status_text(std::move(facts));
 }

@@ -14,6 +14,7 @@
 #include "csrc/base/units.h"
 #include "csrc/daemon/conductor.h"
 #include "csrc/daemon/job_table.h"
+#include "csrc/daemon/neighbours.h"
 #include "csrc/daemon/options.h"
 #include "csrc/daemon/server.h"
 #include "csrc/daemon/session.h"
@@ -42,6 +43,7 @@ class Server::Impl {
   void write_state();
   void end_if_unused();
   std::string report();
+  void look_around();
 
   // server_sessions.cpp
   void on_connection();
@@ -75,6 +77,9 @@ class Server::Impl {
   JobTable jobs_;                                     // after sessions_: entries point at them
   std::map<std::int32_t, ExpectedJob> expected_;
   std::unique_ptr<Conductor> conductor_;  // after jobs_, which it uses
+  // As of the last look: it costs milliseconds.
+  Neighbours neighbours_;
+  std::optional<Nanos> looked_around_;
   ipc::EventLoop::Watch listener_watch_;
   ipc::EventLoop::Timer accept_timer_;  // after a failed accept
   ipc::EventLoop::Timer linger_timer_;
