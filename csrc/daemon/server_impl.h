@@ -39,6 +39,7 @@ class Server::Impl {
 
   // server.cpp
   Status begin_coordinator(std::uint64_t epoch, const std::vector<std::int32_t>& expected);
+  Status claim();
   Status listen();
   void write_state();
   void end_if_unused();
@@ -72,6 +73,7 @@ class Server::Impl {
   const Nanos started_;
   std::uint64_t epoch_ = 0;
   bool is_ended_ = false;
+  UniqueFd claim_;  // of the device
   UniqueFd listener_;
   std::map<int, std::unique_ptr<Session>> sessions_;  // by socket
   JobTable jobs_;                                     // after sessions_: entries point at them
