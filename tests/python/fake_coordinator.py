@@ -44,7 +44,8 @@ def make_report(**changes: Any) -> dict[str, Any]:
                         share=0.33,
                         resident_bytes=0,
                         spilled_bytes=300 << 20,
-                        explain="waits for job 3 (gpt)'s boundary, asked for it 0.1 s ago, at most 0.9 s",
+                        explain="waits for 3 (gpt)'s boundary, asked for it 0.1 s ago, "
+                        "at most 0.9 s",
                     ),
                 ],
             }

@@ -20,7 +20,7 @@ JOB  USER     NAME      STATE      PRIORITY  GOT  IT/S (ALONE)  RESIDENT  SPILLE
 3    4000001  gpt       running    normal    34%  2.9 (8.7)     1.2 GiB   0 B
 5    4000001  vit       waiting    normal    33%  2.9 (8.7)     0 B       300.0 MiB
 -    4000000  pid 4242  unmanaged                               2.1 GiB   -
-5 waits for job 3 (gpt)'s boundary, asked for it 0.1 s ago, at most 0.9 s"""
+5 waits for 3 (gpt)'s boundary, asked for it 0.1 s ago, at most 0.9 s"""
 
 
 def test_screen_as_drawn() -> None:

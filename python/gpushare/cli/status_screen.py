@@ -100,7 +100,8 @@ def _waiting_lines(report: dict[str, Any]) -> list[str]:
 def _loss_lines(report: dict[str, Any]) -> list[str]:
     return [
         f"switching costs {lane['switch_loss']:.1%} of the time, "
-        f"{device['switch_loss_allowed']:.1%} is allowed: longer leases would make others wait longer than max_wait"
+        f"{device['switch_loss_allowed']:.1%} is allowed: "
+        "longer leases would make others wait longer than max_wait"
         for device in report["devices"]
         for lane in device["lanes"]
         if lane.get("switch_loss", 0.0) > device.get("switch_loss_allowed", 1.0) * 1.01

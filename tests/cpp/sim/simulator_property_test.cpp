@@ -51,5 +51,23 @@ TEST(SimulatorProperty, EveryJobThatFitsAloneFinishes) {
   EXPECT_TRUE(is_held);
 }
 
+// The simulator checks the sum at each step.
+TEST(SimulatorProperty, JobsTogetherStayWithinTheHostBudget) {
+  EXPECT_TRUE(rc::check("the host budget holds for all jobs together", [] {
+    const int capacity_mib = *rc::gen::inRange(10, 1000);
+    std::string text = fmt::format(
+        "device capacity={}MiB policy={} bandwidth={}MiB min_quantum={}ms "
+        "host_budget={}MiB until=100s\n",
+        capacity_mib, *rc::gen::element<std::string>("fifo", "rr", "fair"),
+        *rc::gen::inRange(1000, 4000), *rc::gen::inRange(1, 500),
+        *rc::gen::inRange(0, capacity_mib));
+    const int num_jobs = *rc::gen::inRange(2, 6);
+    for (int i = 0; i < num_jobs; ++i)
+      text += any_job(capacity_mib);
+    const auto report = run_scenario(text);
+    RC_ASSERT(report.has_value());
+  }));
+}
+
 }  // namespace
 }  // namespace gpushare::sim
