@@ -22,10 +22,11 @@ void add_to_need(Device& device, const Job& job, Bytes bytes) {
   need->has_given = true;
 }
 
-// Whatever its page said meanwhile: what it had when it was asked, and what it added.
+// Whatever its page said meanwhile: what it had when it was asked, and what it added. Its resident
+// bytes stay as last seen: the page may have been read before or after it gave, and too many
+// resident bytes only make it spill less.
 void note_spilled(Job& job, const PendingRevoke& asked, const wire::Released& released) {
   job.usage.spilled = asked.spilled_before + released.spilled;
-  job.usage.resident = std::max(job.usage.resident - released.dropped - released.spilled, Bytes{0});
   job.undroppable += std::max(released.spilled - asked.may_spill, Bytes{0});
 }
 

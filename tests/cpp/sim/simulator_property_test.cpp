@@ -69,5 +69,19 @@ TEST(SimulatorProperty, JobsTogetherStayWithinTheHostBudget) {
   }));
 }
 
+// Its page was read after it had dropped memory and before it said so: that was subtracted twice.
+TEST(Simulator, WhatAGiverDroppedCountsOnce) {
+  const auto report = run_scenario(
+      "device capacity=137MiB policy=fifo bandwidth=3066MiB min_quantum=50ms host_budget=16MiB "
+      "until=100s\n"
+      "job at=1125ms iteration=93ms gap=0ms iterations=28 live=74MiB peak=114MiB weight=3 "
+      "priority=opportunistic\n"
+      "job at=810ms iteration=165ms gap=25ms iterations=50 live=19MiB peak=77MiB weight=2 "
+      "priority=opportunistic\n"
+      "job at=1297ms iteration=205ms gap=1ms iterations=45 live=23MiB peak=55MiB weight=2 "
+      "priority=guaranteed\n");
+  EXPECT_TRUE(report.has_value());
+}
+
 }  // namespace
 }  // namespace gpushare::sim
