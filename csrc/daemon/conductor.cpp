@@ -138,7 +138,12 @@ void Conductor::on_deadline() {
 
 void Conductor::keep(std::vector<sched::Decision> decisions) {
   for (sched::Decision& decision : decisions) {
-    log::debug("job {} {}: {}", decision.job.value, decision.what, decision.reason);
+    const bool is_warning = decision.what == "warn" || decision.what == "host_full";
+    if (is_warning) {
+      log::warn("{}", decision.reason);
+    } else {
+      log::debug("job {} {}: {}", decision.job.value, decision.what, decision.reason);
+    }
     decisions_.push_back(std::move(decision));
     if (decisions_.size() > kKeptDecisions) decisions_.pop_front();
   }

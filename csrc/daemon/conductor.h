@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "csrc/base/units.h"
@@ -38,6 +39,10 @@ class Conductor {
   void expected_pid_gone(std::int32_t pid);
   // Looks at the job's page and tells the coordinator what has happened on it.
   void look(JobEntry& entry);
+  // For texts about memory.
+  void set_unmanaged(std::vector<sched::UnmanagedProcess> processes) {
+    coordinator_->set_unmanaged(std::move(processes));
+  }
   // Before the entry of a job leaves the table, or loses its connection or registration.
   void forget_waiting(JobEntry& entry);
 

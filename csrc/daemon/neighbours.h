@@ -3,7 +3,8 @@
 // workers).
 //
 // What it does not do: it counts none of their bytes in the ledger; it is for the eyes of whoever
-// asks for the status. What /proc does not let this user read is left out.
+// asks for the status, and for error texts. Of other users' processes /proc shows no maps: those
+// that may well be Python are counted, not named.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,13 @@ struct Neighbour {
   bool operator==(const Neighbour&) const = default;
 };
 
-// In the order of pids. `root` stands before /proc; empty but in tests.
-std::vector<Neighbour> find_neighbours(const std::set<std::int32_t>& jobs,
-                                       const std::string& root = "");
+struct Neighbours {
+  std::vector<Neighbour> found;  // in the order of pids
+  // Processes with "python" in their name or command whose maps this user may not read.
+  std::uint64_t num_unreadable = 0;
+};
+
+// `root` stands before /proc; empty but in tests.
+Neighbours find_neighbours(const std::set<std::int32_t>& jobs, const std::string& root = "");
 
 }  // namespace gpushare::daemon

@@ -33,7 +33,8 @@ struct DaemonOptions {
   std::string spill_dir;                      // empty: the host tier is RAM
   Bytes host_budget;                          // 0: half of this machine's memory
   log::Level log_level = log::Level::kInfo;
-  std::string log_file;  // empty: stderr, or the socket's folder with `daemonize`
+  std::string log_file;    // empty: stderr, or the socket's folder with `daemonize`
+  bool exclusive = false;  // refuse a device that another coordinator has
   bool daemonize = false;
   std::vector<std::string> warnings;  // unknown keys: said once the log is open
 };

@@ -15,6 +15,7 @@
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
+#include "csrc/daemon/device_claim.h"
 #include "csrc/daemon/instance_lock.h"
 #include "csrc/daemon/neighbours.h"
 #include "csrc/daemon/server_impl.h"
@@ -77,7 +78,22 @@ Server::Impl::Impl(const DaemonOptions& options, ipc::EventLoop& loop)
         if (jobs_.empty()) shut_down("no job for long enough");
       })) {}
 
+// Before others are looked for: of two that start at once, at least one sees the other.
+Status Server::Impl::claim() {
+  auto claimed = claim_device(options_.device, options_.socket);
+  if (!claimed)
+    log::warn("{}: other coordinators will not see this one", claimed.error().message());
+  if (claimed) claim_ = std::move(*claimed);
+  for (const OtherCoordinator& other : find_other_coordinators(options_.device)) {
+    const std::string text = warning_text(other, options_.device);
+    if (options_.exclusive) return {StatusCode::kFailedPrecondition, text};
+    log::warn("{}: each gives away all of it", text);
+  }
+  return {};
+}
+
 Status Server::Impl::begin() {
+  GS_RETURN_IF_ERROR(claim());
   std::vector<std::int32_t> expected;
   auto state = read_state_file(state_path(options_.socket));
   if (!state && state.error().code() != StatusCode::kProtocol) return state.error();
@@ -164,6 +180,17 @@ void Server::Impl::shut_down(const char* reason) {
   loop_.stop();
 }
 
+void Server::Impl::look_around() {
+  neighbours_ = find_neighbours(jobs_.pids());
+  looked_around_ = monotonic_now();
+  std::vector<sched::UnmanagedProcess> processes;
+  processes.reserve(neighbours_.found.size());
+  for (const Neighbour& neighbour : neighbours_.found) {
+    processes.push_back({neighbour.pid, neighbour.resident});
+  }
+  conductor_->set_unmanaged(std::move(processes));
+}
+
 std::string Server::Impl::report() {
   const Nanos now = monotonic_now();
   StatusFacts facts;
@@ -173,10 +200,19 @@ std::string Server::Impl::report() {
   facts.pid = ::getpid();
   facts.socket = options_.socket;
   facts.decisions.assign(conductor_->decisions().begin(), conductor_->decisions().end());
-  facts.neighbours = find_neighbours(jobs_.pids());
+  look_around();
+  facts.neighbours = neighbours_;
+  for (const OtherCoordinator& other : find_other_coordinators(options_.device)) {
+    facts.warnings.push_back(warning_text(other, options_.device));
+  }
   add_page_facts(jobs_, facts);
-  for (const auto& [id, entry] : jobs_.entries()) {
-    if (entry.is_waiting()) facts.explained[id] = conductor_->coordinator().explain(id, now);
+  for (const sched::DeviceRow& device : facts.snapshot.devices) {
+    for (const sched::JobRow& row : device.jobs) {
+      const JobId id = row.of.job;
+      const JobEntry* entry = jobs_.find(id);
+      const bool is_waiting = row.waits_for_room || (entry != nullptr && entry->is_waiting());
+      if (is_waiting) facts.explained[id] = conductor_->coordinator().explain(id, now);
+    }
   }
   return bounded_status_text(std::move(facts));
 }

@@ -14,6 +14,7 @@
 #include "csrc/base/units.h"
 #include "csrc/daemon/conductor.h"
 #include "csrc/daemon/job_table.h"
+#include "csrc/daemon/neighbours.h"
 #include "csrc/daemon/options.h"
 #include "csrc/daemon/server.h"
 #include "csrc/daemon/session.h"
@@ -38,10 +39,12 @@ class Server::Impl {
 
   // server.cpp
   Status begin_coordinator(std::uint64_t epoch, const std::vector<std::int32_t>& expected);
+  Status claim();
   Status listen();
   void write_state();
   void end_if_unused();
   std::string report();
+  void look_around();
 
   // server_sessions.cpp
   void on_connection();
@@ -70,11 +73,15 @@ class Server::Impl {
   const Nanos started_;
   std::uint64_t epoch_ = 0;
   bool is_ended_ = false;
+  UniqueFd claim_;  // of the device
   UniqueFd listener_;
   std::map<int, std::unique_ptr<Session>> sessions_;  // by socket
   JobTable jobs_;                                     // after sessions_: entries point at them
   std::map<std::int32_t, ExpectedJob> expected_;
   std::unique_ptr<Conductor> conductor_;  // after jobs_, which it uses
+  // As of the last look: it costs milliseconds.
+  Neighbours neighbours_;
+  std::optional<Nanos> looked_around_;
   ipc::EventLoop::Watch listener_watch_;
   ipc::EventLoop::Timer accept_timer_;  // after a failed accept
   ipc::EventLoop::Timer linger_timer_;

@@ -27,6 +27,8 @@ constexpr int kAcceptsATurn = 32;
 constexpr int kMessagesATurn = 16;
 // Until then a descriptor may have become free.
 constexpr Nanos kAcceptPause = millis(100);
+// Unmanaged neighbours are looked for again, for the sake of an error text, when this has passed.
+constexpr Nanos kNewsAge = seconds(30);
 
 }  // namespace
 
@@ -121,6 +123,16 @@ void Server::Impl::handle(Session& session, wire::JobMessage message) {
     entry->address.rank = wish->of.rank;
     entry->address.ranks = wish->of.ranks;
     entry->iterations_before = wish->iterations_done;
+  }
+  // A refusal would name who holds what.
+  const bool is_need = std::holds_alternative<wire::Need>(message);
+  if (is_need && (!looked_around_ || monotonic_now() - *looked_around_ > kNewsAge)) look_around();
+  // Whether what a holder had spilled is back decides who may give.
+  const bool is_holder =
+      entry->registration && entry->registration->belief().lease == Belief::Lease::kOpen;
+  if (is_need && is_holder) {
+    conductor_->feed(entry->id, wire::Observed{entry->address, entry->registration->usage()});
+    if (session.is_broken()) return;
   }
   const bool is_last = std::holds_alternative<wire::Unregister>(message);
   conductor_->feed(entry->id, message);

@@ -61,6 +61,11 @@ bool set_loss(Options& options, Text text) {
   return true;
 }
 
+bool set_yes(bool& field, Text text) {
+  field = text == "yes";
+  return field || text == "no";
+}
+
 bool set_mode(Options& options, Text text) {
   const auto mode = parse_mode(text);
   if (!mode) return false;
@@ -82,6 +87,9 @@ constexpr std::array kSettings{
             [](Options& o, Text t, Nanos) { return set_mode(o, t); }},
     Setting{nullptr, "--device", "cpu", "the device to share", 0,
             [](Options& o, Text t, Nanos) { return t == "cpu" && set_text(o.device, t); }},
+    Setting{nullptr, "--exclusive", "yes or no",
+            "refuse to start while another coordinator has the device", 0,
+            [](Options& o, Text t, Nanos) { return set_yes(o.exclusive, t); }},
     Setting{"device.cpu.capacity", "--capacity", kSize,
             "the device's memory (default: half of the machine's)", 0,
             [](Options& o, Text t, Nanos) { return set_bytes(o.capacity, t, kSmallestDevice); }},

@@ -29,12 +29,14 @@ double busy_rate(const wire::Usage& usage) {
   return static_cast<double>(usage.iterations) / to_seconds(usage.busy);
 }
 
-Json lane_json(const sched::LaneRow& lane, Nanos now) {
+Json lane_json(const sched::LaneRow& lane, const std::string& device, Nanos now) {
   return {{"lane", lane.lane.value},
+          {"device", device},
           {"holder", lane.holder.value},
           {"next", lane.next.value},
           {"quantum_seconds", to_seconds(lane.quantum)},
-          {"quantum_left_seconds", seconds_until(now, lane.quantum_ends)}};
+          {"quantum_left_seconds", seconds_until(now, lane.quantum_ends)},
+          {"switch_loss", lane.switch_loss}};
 }
 
 void add_page(Json& json, const PageFacts& page) {
@@ -79,6 +81,7 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
                {"memory_limit_bytes", row.memory_limit.value()},
                {"iterations_total", row.iterations_total},
                {"leases", row.leases},
+               {"waits_for_room", row.waits_for_room},
                {"term", row.term.value},
                {"served_seconds", to_seconds(row.served)},
                {"waited_seconds", to_seconds(row.waited)},
@@ -102,15 +105,24 @@ Json device_json(const sched::DeviceRow& device, const StatusFacts& facts) {
                {"last_handover_seconds", to_seconds(device.last_handover)},
                {"dropped_total_bytes", device.dropped.value()},
                {"spilled_total_bytes", device.spilled.value()},
+               {"busy", device.busy},
+               {"host_used_bytes", device.host_used.value()},
+               {"host_budget_bytes", device.host_budget.value()},
+               {"switch_loss_allowed", device.switch_loss_allowed},
                {"lanes", Json::array()},
                {"jobs", Json::array()}};
   for (const sched::LaneRow& lane : device.lanes) {
-    json["lanes"].push_back(lane_json(lane, facts.now));
+    json["lanes"].push_back(lane_json(lane, device.device, facts.now));
   }
   for (const sched::JobRow& row : device.jobs) {
     json["jobs"].push_back(job_json(row, facts));
   }
   return json;
+}
+
+// The one whose unmanaged processes are looked for.
+std::string main_device(const StatusFacts& facts) {
+  return facts.snapshot.devices.empty() ? "" : facts.snapshot.devices.front().device;
 }
 
 Json whole_json(const StatusFacts& facts) {
@@ -125,12 +137,22 @@ Json whole_json(const StatusFacts& facts) {
                  {"is_recovering", facts.snapshot.is_recovering}}},
                {"devices", Json::array()},
                {"unmanaged", Json::array()},
+               {"unmanaged_unreadable", facts.neighbours.num_unreadable},
+               {"warnings", Json::array()},
                {"decisions", Json::array()}};
   for (const sched::DeviceRow& device : facts.snapshot.devices) {
     json["devices"].push_back(device_json(device, facts));
+    for (const std::string& warning : device.warnings) {
+      json["warnings"].push_back({{"device", device.device}, {"text", warning}});
+    }
   }
-  for (const Neighbour& neighbour : facts.neighbours) {
+  const std::string device = main_device(facts);
+  for (const std::string& warning : facts.warnings) {
+    json["warnings"].push_back({{"device", device}, {"text", warning}});
+  }
+  for (const Neighbour& neighbour : facts.neighbours.found) {
     json["unmanaged"].push_back({{"pid", neighbour.pid},
+                                 {"device", device},
                                  {"uid", neighbour.uid},
                                  {"resident_bytes", neighbour.resident.value()},
                                  {"command", neighbour.command}});
@@ -165,7 +187,7 @@ bool shorten(StatusFacts& facts, std::size_t length, std::uint64_t& jobs_left_ou
     facts.decisions.erase(facts.decisions.begin(), facts.decisions.begin() + half);
     return true;
   }
-  if (!std::exchange(facts.neighbours, {}).empty()) return true;
+  if (!std::exchange(facts.neighbours.found, {}).empty()) return true;
   bool had_commands = false;
   for (sched::DeviceRow& device : facts.snapshot.devices) {
     for (sched::JobRow& row : device.jobs) {

@@ -36,9 +36,10 @@ struct StatusFacts {
   std::int32_t pid = 0;
   std::string socket;
   std::vector<sched::Decision> decisions;  // oldest first
-  std::vector<Neighbour> neighbours;
+  Neighbours neighbours;
+  std::vector<std::string> warnings;  // of the process; the coordinator's are in the snapshot
   std::map<JobId, PageFacts> pages;
-  std::map<JobId, std::string> explained;  // of those that wait
+  std::map<JobId, std::string> explained;  // of those that wait, for a lease or for room
 };
 
 // Fills `pages`. pre: facts.now.

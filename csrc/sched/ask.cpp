@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/explain.h"
 #include "csrc/sched/serve.h"
 
 namespace gpushare::sched {
@@ -33,6 +34,7 @@ void settle_quantum(const Table& table, Lane& lane, const Job& holder) {
                            .num_waiting = lane.waiting.size(),
                            .num_urgent = num_urgent(lane)};
   lane.quantum = quantum(table.quantum_limits(), input);
+  lane.switch_loss = switch_loss(table.quantum_limits(), input);
   lane.quantum_ends = lane.lease->granted_at + lane.quantum;
 }
 
@@ -90,9 +92,8 @@ void warn_of_long_iteration(Step& step, Device& device, Lane& lane, const Job& h
     return;
   }
   lane.lease->is_warned = true;
-  step.decide(device, holder.id, "warn",
-              fmt::format("{} has had no boundary for {}, {} wait", label(holder),
-                          to_string(step.now() - since), lane.waiting.size()));
+  lane.lease->warned_since = since;
+  step.decide(device, holder.id, "warn", warning_of(step.table(), device, lane, step.now()));
 }
 
 }  // namespace

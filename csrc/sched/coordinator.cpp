@@ -119,6 +119,10 @@ Ready Coordinator::on_expected_pid_gone(std::int32_t pid, Nanos now) {
   return impl_->finish(step);
 }
 
+void Coordinator::set_unmanaged(std::vector<UnmanagedProcess> processes) {
+  impl_->table().unmanaged = std::move(processes);
+}
+
 Snapshot Coordinator::snapshot(Nanos now) const { return make_snapshot(impl_->table(), now); }
 
 std::string Coordinator::explain(JobId job, Nanos now) const {

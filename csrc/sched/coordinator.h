@@ -43,7 +43,7 @@ struct CoordinatorOptions {
   std::vector<std::int32_t> expected_pids;
   Nanos recovery = seconds(3);
   std::string spill_dir;        // empty: host tier in RAM
-  Bytes host_budget = gib(64);  // of all jobs together
+  Bytes host_budget = gib(64);  // of all jobs together: Revokes keep to it (host_tier.h)
 };
 
 // One row of status: copies, in the order of job numbers.
@@ -66,7 +66,8 @@ struct JobRow {
   std::uint64_t leases = 0;
   Nanos served;
   Nanos waited;
-  Nanos waiting_since;  // 0 if it does not wait
+  Nanos waiting_since;  // 0 if it does not wait for a lease
+  bool waits_for_room = false;
   Term term;
 };
 
@@ -76,6 +77,8 @@ struct LaneRow {
   JobId next;     // chosen, waits for room; 0: none
   Nanos quantum;  // of the open lease
   Nanos quantum_ends;
+  double switch_loss = 0;  // of the device's time, while others wait; above the allowed one where
+                           // the ceiling on waiting wins
 };
 
 struct DeviceRow {
@@ -88,12 +91,23 @@ struct DeviceRow {
   std::uint64_t switches = 0;
   Nanos last_handover;     // from Closed until the next grant
   Bytes dropped, spilled;  // by revokes, in all
+  double busy = 0;         // share of recent time with an open lease (busy_meter.h)
+  Bytes host_used;         // in the host tier, or on the way there; of all devices
+  Bytes host_budget;
+  double switch_loss_allowed = 0;
+  std::vector<std::string> warnings;  // that hold now: error texts 4 and 6
 };
 
 struct Snapshot {
   std::uint64_t epoch = 0;
   bool is_recovering = false;
   std::vector<DeviceRow> devices;
+};
+
+// A process that uses the device and asks nobody.
+struct UnmanagedProcess {
+  std::int32_t pid = 0;
+  Bytes resident;
 };
 
 class Coordinator {
@@ -111,6 +125,9 @@ class Coordinator {
   Ready on_deadline(Nanos now);
   // The process of one of expected_pids ended before it said Hello: nobody waits for it any more.
   Ready on_expected_pid_gone(std::int32_t pid, Nanos now);
+
+  // For texts about memory; decides nothing.
+  void set_unmanaged(std::vector<UnmanagedProcess> processes);
 
   [[nodiscard]] Snapshot snapshot(Nanos now) const;
   // "waits for 3's boundary, at most 0.9 s"; what `gpushare status` and the 5 s line say.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/host_tier.h"
 #include "csrc/sched/room.h"
 
 namespace gpushare::sched {
@@ -20,12 +21,22 @@ void send_denied(
               fmt::format("need {} of {}: {}", need.n, to_string(need.bytes), why));
 }
 
+// What it needs at its boundaries and inside its iterations, once it had some.
+std::string figures_of(const Job& job) {
+  if (job.usage.live <= Bytes{0} && job.usage.need <= Bytes{0}) return {};
+  return fmt::format(" ({} persistent, {} peak)", to_string(job.usage.live),
+                     to_string(std::max(job.usage.need, job.usage.live)));
+}
+
 // It waits for room, or for a lane that is not free before somebody else gets room.
 bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos now) {
   if (device.has_need(job.id)) return true;
   if (!job.is_waiting) return false;
   const bool is_giving = job.revoke.has_value() && !table.is_overdue(job, now);
-  if (is_giving || (!job.cannot_give && !job.revoke.has_value())) return false;
+  if (is_giving) return false;
+  const bool may_be_asked = !job.cannot_give && !job.revoke.has_value() &&
+                            most_to_ask(device, job, host_free(table)) > Bytes{0};
+  if (may_be_asked) return false;
   const Lane& lane = Table::lane_of(device);
   return lane.lease.has_value() ? device.has_need(lane.lease->job) : lane.is_stuck;
 }
@@ -48,9 +59,9 @@ bool is_deadlocked(const Table& table, const Device& device, Nanos now) {
 
 void deny(Step& step, Device& device, const WaitingNeed& need, const std::string& why) {
   std::string text = fmt::format(
-      "{}; this job holds {} and asked {} more: {}. Try: a larger --capacity, a smaller batch",
+      "{}; this job holds {}{} and asked {} more: {}. Try: a larger --capacity, a smaller batch",
       ledger_text(step.table(), device, need.job), to_string(device.ledger.room(need.job)),
-      to_string(need.bytes), why);
+      figures_of(step.table().at(need.job)), to_string(need.bytes), why);
   send_denied(step, device, need, std::move(text), why);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <string>
 
 #include <fmt/format.h>
@@ -19,6 +20,14 @@ std::size_t position(const Lane& lane, JobId job) {
   return n;
 }
 
+// A lease ends within an iteration after it was asked back; how long that is was measured.
+std::string bound(const Job& holder, Nanos asked_at, Nanos now) {
+  if (holder.iteration <= Nanos{}) return {};
+  const Nanos rest = asked_at + holder.iteration - now;
+  if (rest >= Nanos{}) return fmt::format(", at most {}", to_string(rest));
+  return fmt::format(", longer than its iterations of {}", to_string(holder.iteration));
+}
+
 std::string explain_boundary(const Table& table, const Lane& lane, const Job& job, Nanos now) {
   const Job& holder = table.at(lane.lease->job);
   const std::size_t before = position(lane, job.id);
@@ -27,10 +36,12 @@ std::string explain_boundary(const Table& table, const Lane& lane, const Job& jo
     text =
         fmt::format("waits for {}, whose connection is lost, to come back or end", label(holder));
   } else if (lane.lease->is_asked) {
-    text += fmt::format(", asked for it {} ago", to_string(now - lane.lease->asked_at));
+    text += fmt::format(", asked for it {} ago{}", to_string(now - lane.lease->asked_at),
+                        bound(holder, lane.lease->asked_at, now));
   } else {
-    text += fmt::format(", its quantum ends in {}",
-                        to_string(std::max(lane.quantum_ends - now, Nanos{})));
+    text += fmt::format(", its quantum ends in {}{}",
+                        to_string(std::max(lane.quantum_ends - now, Nanos{})),
+                        bound(holder, std::max(lane.quantum_ends, now), now));
   }
   if (before > 0) text += fmt::format("; {} before it in line", before);
   return text;
@@ -55,7 +66,41 @@ std::string explain_line(const Table& table, const Device& device, const Job& jo
   return fmt::format("{} before it in line: {}", position(lane, job.id), lane.wait_reason);
 }
 
+// "5 and 7 wait": for the lease, or for room that only a boundary gives.
+std::string who_waits(const Device& device, const Lane& lane) {
+  constexpr std::size_t kMostNamed = 8;
+  std::set<JobId> ids;
+  for (const OrderKey& key : lane.waiting)
+    ids.insert(key.id);
+  for (const WaitingNeed& need : device.needs)
+    if (need.job != lane.lease->job) ids.insert(need.job);
+  std::string names;
+  std::size_t num_named = 0;
+  for (const JobId id : ids) {
+    if (num_named == kMostNamed) break;
+    ++num_named;
+    const char* before = num_named == 1 ? "" : num_named == ids.size() ? " and " : ", ";
+    names += fmt::format("{}{}", before, id.value);
+  }
+  if (ids.size() > num_named) names += fmt::format(" and {} more", ids.size() - num_named);
+  return fmt::format("{} {}", names.empty() ? "nobody" : names, ids.size() > 1 ? "wait" : "waits");
+}
+
 }  // namespace
+
+std::string warning_of(const Table& table, const Device& device, const Lane& lane, Nanos now) {
+  if (!lane.lease.has_value() || !lane.lease->is_warned) return {};
+  const Job& holder = table.at(lane.lease->job);
+  const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at);
+  if (since != lane.lease->warned_since || holder.usage.is_in_gap) return {};
+  return fmt::format(
+      "job {} (u{}/{}) has held its lease {} without a boundary; {}. Seen: {} iterations, {} "
+      "optimizer steps. Nothing is broken. Call job.step() once per batch, or \"with "
+      "job.iteration():\"",
+      holder.id.value, holder.uid, holder.name.empty() ? holder.command : holder.name,
+      to_string(now - since), who_waits(device, lane), holder.usage.iterations,
+      holder.usage.optimizer_steps);
+}
 
 std::string explain(const Table& table, JobId id, Nanos now) {
   const Job* job = table.find(id);

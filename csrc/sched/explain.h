@@ -1,4 +1,5 @@
-// "Who am I waiting for?" in one line, for `gpushare status` and the job's own line after 5 s.
+// What the coordinator says to people about now: "who am I waiting for?" in one line, for
+// `gpushare status` and the job's own line after 5 s; and what it warns of.
 #pragma once
 
 #include <string>
@@ -9,5 +10,7 @@
 namespace gpushare::sched {
 
 std::string explain(const Table& table, JobId job, Nanos now);
+// Error text 4, while an iteration that was warned of goes on; else empty.
+std::string warning_of(const Table& table, const Device& device, const Lane& lane, Nanos now);
 
 }  // namespace gpushare::sched

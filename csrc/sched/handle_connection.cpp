@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "csrc/sched/handlers.h"
+#include "csrc/sched/host_tier.h"
 
 namespace gpushare::sched {
 namespace {
@@ -23,6 +25,7 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
   job.revoke.reset();
   job.note_change();
   job.usage = {};
+  job.iterations_granted = std::numeric_limits<std::uint64_t>::max();
   job.usage.resident = hello.resident;
   job.usage.spilled = hello.spilled;
   return job;
@@ -40,6 +43,7 @@ void adopt_lease(Step& step, Device& device, Job& job, Term term) {
   job.term = term;
   const Nanos granted_at = lane.lease.has_value() ? lane.lease->granted_at : step.now();
   lane.lease.emplace(job.id, granted_at);
+  lane.busy.turn(true, step.now());
   // Whoever was chosen for the free lane waits for this lease now.
   lane.next = JobId{0};
   lane.short_since.reset();
@@ -108,6 +112,7 @@ void on_lost(Step& step, Job& job) {
   Device& device = step.table().device_of(job);
   leave_line(step, job);
   drop_needs(device, job.id);
+  job.usage.spilled = host_bytes(job);  // it may still do what it was asked for
   job.revoke.reset();
   job.is_connected = false;
   step.decide(device, job.id, "lost",

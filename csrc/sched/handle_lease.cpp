@@ -45,6 +45,7 @@ void end_lease(Step& step, Job& job) {
     lane->hold = Hold{job.id, now + step.table().options.min_quantum};
   }
   lane->lease.reset();
+  lane->busy.turn(false, now);
   lane->is_watched = false;
   lane->closed_at = now;
 }
@@ -102,6 +103,9 @@ void on_closed(Step& step, Job& job, const wire::Closed& closed) {
 
 void on_observed(Step& step, Job& job, const wire::Observed& observed) {
   job.observe(observed.usage, step.now());
+  const bool is_holder = step.table().device_of(job).lane_held_by(job.id) != nullptr;
+  // Its page still says what was spilled when the lease was granted.
+  if (is_holder && job.usage.iterations > job.iterations_granted) job.usage.spilled = Bytes{0};
 }
 
 }  // namespace gpushare::sched

@@ -22,6 +22,14 @@ void add_to_need(Device& device, const Job& job, Bytes bytes) {
   need->has_given = true;
 }
 
+// Whatever its page said meanwhile: what it had when it was asked, and what it added. Its resident
+// bytes stay as last seen: the page may have been read before or after it gave, and too many
+// resident bytes only make it spill less.
+void note_spilled(Job& job, const PendingRevoke& asked, const wire::Released& released) {
+  job.usage.spilled = asked.spilled_before + released.spilled;
+  job.undroppable += std::max(released.spilled - asked.may_spill, Bytes{0});
+}
+
 }  // namespace
 
 void on_need(Step& step, Job& job, const wire::Need& need) {
@@ -54,6 +62,7 @@ void on_released(Step& step, Job& job, const wire::Released& released) {
   }
   const PendingRevoke asked = *job.revoke;
   job.revoke.reset();
+  note_spilled(job, asked, released);
   device.ledger.lower(job.id, released.bytes);
   add_to_need(device, job, released.bytes);
   device.dropped += std::min(released.dropped, released.bytes);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,9 @@ struct PendingRevoke {
   Bytes bytes;
   Nanos sent_at;
   std::uint64_t num_changes = 0;  // of the job when it was sent
+  // What it had in the host tier, and what this may add to it (host_tier.h).
+  Bytes spilled_before{};
+  Bytes may_spill{};
 };
 
 struct Job {
@@ -60,6 +64,8 @@ struct Job {
   Nanos iteration;          // moving average
 
   wire::Usage usage;  // as last seen; claims
+  // When its last lease was granted: with more iterations than that, all it had spilled is back.
+  std::uint64_t iterations_granted = std::numeric_limits<std::uint64_t>::max();
   Nanos observed_at;
 
   // Room: numbers of what was sent, and what is unanswered.
@@ -67,6 +73,7 @@ struct Job {
   std::uint64_t last_grant_n = 0;  // of this connection
   std::uint64_t consumed_n = 0;
   std::optional<PendingRevoke> revoke;
+  Bytes undroppable;         // looked free, and was spilled when asked for (host_tier.h)
   bool cannot_give = false;  // gave less than asked; not asked again until something changed
 
   std::uint64_t num_changes = 0;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "csrc/base/units.h"
+#include "csrc/sched/busy_meter.h"
 #include "csrc/sched/job_table.h"
 
 namespace gpushare::sched {
@@ -23,6 +24,7 @@ struct Lease {
   Nanos asked_at;
   bool is_asked_for_quantum = false;  // so what it runs on is overrun
   bool is_warned = false;             // of an iteration that does not end
+  Nanos warned_since;                 // when that iteration began
 };
 
 // The lane stays free for a moment, so that the job whose lease was asked back for a Need can park
@@ -33,6 +35,8 @@ struct Hold {
 };
 
 struct Lane {
+  explicit Lane(Nanos now) : busy(now) {}
+
   LaneId id;
   JobTable waiting;
   std::optional<Lease> lease;
@@ -51,7 +55,10 @@ struct Lane {
   Nanos quantum;
   Nanos quantum_ends;
 
+  double switch_loss = 0;  // what this quantum loses to switching (quantum.h)
+
   // For status.
+  BusyMeter busy;
   JobId last_holder;
   std::uint64_t switches = 0;
   std::optional<Nanos> closed_at;

@@ -61,8 +61,9 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .lanes = {},
                 .needs = {},
                 .dropped = {},
-                .spilled = {}};
-  device.lanes.emplace_back();
+                .spilled = {},
+                .host_warning = {}};
+  device.lanes.emplace_back(now);
   table.devices.push_back(std::move(device));
   return table;
 }

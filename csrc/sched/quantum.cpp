@@ -29,6 +29,12 @@ Nanos quantum(const QuantumLimits& limits, const QuantumInput& input) {
   return full - std::min(std::max(input.overrun, Nanos{}), full);
 }
 
+double switch_loss(const QuantumLimits& limits, const QuantumInput& input) {
+  const double stall = to_seconds(std::max(input.stall, Nanos{}));
+  const double whole = stall + to_seconds(full_quantum(limits, input));
+  return whole > 0 ? stall / whole : 0.0;
+}
+
 Nanos gap_allowance(Nanos stall) { return std::max(stall, kMinSwitchCost) * 2; }
 
 }  // namespace gpushare::sched

@@ -36,6 +36,10 @@ struct QuantumInput {
 Nanos full_quantum(const QuantumLimits& limits, const QuantumInput& input);
 Nanos quantum(const QuantumLimits& limits, const QuantumInput& input);
 
+// The part of the device's time that switching costs with that quantum: more than switch_loss where
+// the ceiling wins.
+double switch_loss(const QuantumLimits& limits, const QuantumInput& input);
+
 // A holder's gap longer than this ends its quantum if somebody waits: twice the cost of a switch.
 Nanos gap_allowance(Nanos stall);
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/host_tier.h"
 
 namespace gpushare::sched {
 namespace {
@@ -40,9 +41,47 @@ bool gives_unparked(const Device& device, const Job& job, Nanos now) {
          now >= job.spared_until;
 }
 
+// What of the host tier is worth using for `deficit`: nothing where even all of it would not do, so
+// that nobody's bytes are copied for a lease that cannot be granted.
+Bytes host_to_use(const Table& table,
+                  const Device& device,
+                  const std::vector<std::pair<OrderKey, const Job*>>& givers,
+                  Bytes deficit) {
+  const Bytes free = std::max(host_free(table), Bytes{0});
+  Bytes to_drop;
+  Bytes to_spill;
+  for (const auto& [key, job] : givers) {
+    to_drop += droppable(device, *job);
+    to_spill += device.ledger.room(job->id) - droppable(device, *job);
+  }
+  return to_spill > free && to_drop + free < deficit ? Bytes{0} : free;
+}
+
 std::string ledger_label(const Job& job) {
   const std::string name = job.name.empty() ? fmt::format("pid {}", job.pid) : job.name;
   return fmt::format("job {} u{}/{}", job.id.value, job.uid, name);
+}
+
+// The largest; what they hold is not in the ledger, and may be why the capacity is what it is.
+std::string unmanaged_text(const Table& table) {
+  constexpr std::size_t kMaxNamed = 4;
+  std::vector<UnmanagedProcess> processes = table.unmanaged;
+  std::sort(processes.begin(), processes.end(), [](const auto& a, const auto& b) {
+    return a.resident != b.resident ? a.resident > b.resident : a.pid < b.pid;
+  });
+  std::string text;
+  Bytes unnamed;
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    if (i < kMaxNamed) {
+      text += fmt::format(" pid {} {} (unmanaged),", processes[i].pid,
+                          to_string(processes[i].resident));
+    } else {
+      unnamed += processes[i].resident;
+    }
+  }
+  if (processes.size() <= kMaxNamed) return text;
+  return text +
+         fmt::format(" {} more {} (unmanaged),", processes.size() - kMaxNamed, to_string(unnamed));
 }
 
 }  // namespace
@@ -98,11 +137,14 @@ std::vector<Giving> plan_revokes(
   parked.insert(parked.end(), others.begin(), others.end());
   parked.insert(parked.end(), blocked.begin(), blocked.end());
   std::vector<Giving> plan;
+  Bytes host = host_to_use(table, device, parked, deficit);
   for (const auto& [key, job] : parked) {
     if (deficit <= Bytes{0}) break;
-    const Bytes bytes = std::min(deficit, device.ledger.room(job->id));
+    const Bytes bytes = std::min(deficit, most_to_ask(device, *job, host));
+    if (bytes <= Bytes{0}) continue;
     plan.push_back({job->id, bytes});
     deficit -= bytes;
+    host -= spill_of(device, *job, bytes, host);
   }
   return plan;
 }
@@ -139,6 +181,7 @@ std::string ledger_text(const Table& table, const Device& device, JobId except) 
   if (others.size() > kMaxNamed) {
     text += fmt::format(" {} more {},", others.size() - kMaxNamed, to_string(unnamed));
   }
+  text += unmanaged_text(table);
   return text + fmt::format(" free {}", to_string(std::max(device.ledger.free(), Bytes{0})));
 }
 

@@ -3,7 +3,8 @@
 // Parked jobs give first, the furthest next use (by the policy's order) first, and only the
 // deficit. Then jobs that are not parked: they give free memory at most, and nothing for a moment
 // after a Need of theirs was met. Last, jobs that wait for room themselves. Nobody is asked twice
-// at a time, nor again after it gave less than asked, until something about it changed.
+// at a time, nor again after it gave less than asked, until something about it changed; and nobody
+// for more than the host tier has room for (host_tier.h).
 #pragma once
 
 #include <string>
@@ -41,8 +42,8 @@ std::vector<Giving> plan_revokes(
 // A job that holds room and may give it later, by parking, leaving, or answering at last; 0: none.
 JobId later_giver(const Table& table, const Device& device, JobId claimant);
 
-// "device cpu (2.0 GiB): job 3 u1001/gpt 1.1 GiB, free 0.1 GiB": for texts about memory. Without
-// `except`.
+// "device cpu (2.0 GiB): job 3 u1001/gpt 1.1 GiB, pid 42 0.5 GiB (unmanaged), free 0.1 GiB": for
+// texts about memory. Without `except`.
 std::string ledger_text(const Table& table, const Device& device, JobId except);
 
 }  // namespace gpushare::sched

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/deny.h"
+#include "csrc/sched/host_tier.h"
 
 namespace gpushare::sched {
 namespace {
@@ -25,6 +26,14 @@ void watch_givers(Step& step, const Device& device) {
 
 }  // namespace
 
+void say_host_full(Step& step, Device& device, const Job& job, const std::string& so) {
+  if (!device.host_warning.empty()) return;
+  device.host_warning =
+      fmt::format("{}. {}. Raise host_budget, or set spill_dir to a fast disk with a larger one",
+                  host_text(step.table()), so);
+  step.decide(device, job.id, "host_full", device.host_warning);
+}
+
 void serve(Step& step) {
   Table& table = step.table();
   if (table.is_recovering(step.now())) {
@@ -33,6 +42,7 @@ void serve(Step& step) {
   }
   table.expected.clear();
   for (Device& device : table.devices) {
+    if (host_used(table) <= table.options.host_budget / 2) device.host_warning.clear();
     RoomPool pool = room_pool(table, device, step.now());
     serve_needs(step, device, pool);
     for (Lane& lane : device.lanes)

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/host_tier.h"
 #include "csrc/sched/serve.h"
 
 namespace gpushare::sched {
@@ -65,8 +66,10 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
   job.is_waiting = false;
   job.waited += std::max(now - job.waiting_since, Nanos{});
   ++job.leases;
+  job.iterations_granted = job.usage.iterations;
   job.term = Term{job.term.value + 1};
   lane.lease.emplace(job.id, now);
+  lane.busy.turn(true, now);
   lane.next = JobId{0};
   lane.short_since.reset();
   lane.is_stuck = false;
@@ -100,6 +103,21 @@ void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool
     remark += fmt::format(", which is {} less than it needs", to_string(needed - room - rise));
   }
   grant_lease(step, device, lane, job, remark);
+}
+
+// While nobody can give since the host tier is full: a waiter that has its room already, so that
+// jobs run one after the other, whole. 0: none.
+JobId fits_as_it_is(const Table& table,
+                    const Device& device,
+                    const Lane& lane,
+                    const RoomPool& pool) {
+  if (!is_host_tier_short(table, device, lane.next)) return JobId{0};
+  for (const OrderKey& key : lane.waiting) {
+    const Job& job = table.at(key.id);
+    const bool may_run = key.id != lane.next && !job.revoke.has_value();
+    if (may_run && deficit_of(device, job, pool) <= Bytes{0}) return key.id;
+  }
+  return JobId{0};
 }
 
 // True: it waits for room.
@@ -144,7 +162,17 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   lane.next = next;
   if (next == JobId{0}) return;
   Job& job = step.table().at(next);
-  if (waits_for_room(step, device, lane, job, pool)) return;
+  const bool is_waiting = waits_for_room(step, device, lane, job, pool);
+  if (lane.is_stuck) {
+    const JobId other = fits_as_it_is(step.table(), device, lane, pool);
+    if (other != JobId{0}) {
+      say_host_full(step, device, job,
+                    fmt::format("Job {} is not refused: jobs now run one after the other, whole",
+                                next.value));
+      return grant_with(step, device, lane, step.table().at(other), pool);
+    }
+  }
+  if (is_waiting) return;
   grant_with(step, device, lane, job, pool);
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/deny.h"
+#include "csrc/sched/host_tier.h"
 #include "csrc/sched/serve.h"
 
 namespace gpushare::sched {
@@ -65,6 +66,10 @@ bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
     return false;
   }
   need.is_stuck = true;
+  if (pool.expected <= Bytes{0} && is_host_tier_short(step.table(), device, job.id)) {
+    say_host_full(step, device, job,
+                  fmt::format("Job {} waits for a job to end, or fails", job.id.value));
+  }
   step.wait(device, job.id, need.wait_reason,
             fmt::format("need {} of {}: {} short, waits for boundaries", need.n,
                         to_string(need.bytes), to_string(missing)));

@@ -3,6 +3,11 @@
 #include <algorithm>
 #include <string>
 
+#include <fmt/format.h>
+
+#include "csrc/sched/explain.h"
+#include "csrc/sched/host_tier.h"
+
 namespace gpushare::sched {
 namespace {
 
@@ -45,6 +50,7 @@ JobRow job_row(const Device& device, const Job& job, Nanos now) {
     row.waited += std::max(now - job.waiting_since, Nanos{});
     row.waiting_since = job.waiting_since;
   }
+  row.waits_for_room = device.has_need(job.id);
   row.term = job.term;
   return row;
 }
@@ -59,6 +65,7 @@ LaneRow lane_row(const Lane& lane) {
     if (!lane.waiting.empty()) {
       row.quantum = lane.quantum;
       row.quantum_ends = lane.quantum_ends;
+      row.switch_loss = lane.switch_loss;
     }
   }
   return row;
@@ -74,12 +81,19 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
     row.lanes.push_back(lane_row(lane));
     row.switches += lane.switches;
     row.last_handover = lane.last_handover;
+    row.busy = std::max(row.busy, lane.busy.share(now));
+    std::string text = warning_of(table, device, lane, now);
+    if (!text.empty()) row.warnings.push_back(std::move(text));
   }
   for (const auto& [id, job] : table.jobs) {
     if (job.of.device == device.name) row.jobs.push_back(job_row(device, job, now));
   }
   row.dropped = device.dropped;
   row.spilled = device.spilled;
+  row.host_used = host_used(table);
+  row.host_budget = table.options.host_budget;
+  row.switch_loss_allowed = table.options.switch_loss;
+  if (!device.host_warning.empty()) row.warnings.push_back(device.host_warning);
   return row;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/host_tier.h"
 
 namespace gpushare::sched {
 
@@ -56,7 +57,13 @@ void Step::revoke_room(const Device& device, Job& job, Bytes bytes, const std::s
   GS_CHECK(!job.revoke.has_value(), "job {} owes Released {}", job.id.value, job.revoke->n);
   GS_CHECK(bytes > Bytes{0} && bytes <= device.ledger.room(job.id), "{} of {}", to_string(bytes),
            to_string(device.ledger.room(job.id)));
-  job.revoke = PendingRevoke{++job.last_n, bytes, now_, job.num_changes};
+  const Bytes may_spill = spill_of(device, job, bytes, host_free(table_));
+  job.revoke = PendingRevoke{.n = ++job.last_n,
+                             .bytes = bytes,
+                             .sent_at = now_,
+                             .num_changes = job.num_changes,
+                             .spilled_before = job.usage.spilled,
+                             .may_spill = may_spill};
   send(job.id, wire::Revoke{.of = job.of, .n = job.revoke->n, .bytes = bytes});
   decide(device, job.id, "revoke", fmt::format("{} {}", to_string(bytes), reason));
 }

@@ -42,6 +42,7 @@ struct Device {
   std::vector<Lane> lanes;
   std::vector<WaitingNeed> needs;  // oldest first
   Bytes dropped, spilled;          // by revokes, in all
+  std::string host_warning;        // while the host tier is full: said once
 
   [[nodiscard]] bool has_need(JobId job) const;
   // The lane whose open lease the job holds; null: none.
@@ -58,6 +59,7 @@ struct Table {
   // After a restart: who has to say Hello before anything is granted, and until when.
   std::set<std::int32_t> expected;
   Nanos recovery_ends;
+  std::vector<UnmanagedProcess> unmanaged;  // as last seen
 
   [[nodiscard]] const Job* find(JobId job) const;
   [[nodiscard]] Job* find(JobId job);

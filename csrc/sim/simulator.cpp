@@ -77,6 +77,16 @@ class Simulation {
       }
     }
     set_deadline(ready);
+    GS_EXPENSIVE_CHECK(check_host_budget());
+  }
+
+  // Simulated jobs spill no more than they say is live, so the coordinator's estimates are exact.
+  void check_host_budget() const {
+    Bytes sum;
+    for (const auto& job : jobs_)
+      sum += job->outcome() == SimJob::Outcome::kRunning ? job->usage().spilled : Bytes{0};
+    GS_CHECK(sum <= scenario_.options.host_budget, "{} of {} are spilled", to_string(sum),
+             to_string(scenario_.options.host_budget));
   }
 
   // Each Ready replaces the deadline before it.

@@ -28,7 +28,13 @@ def make_report(**changes: Any) -> dict[str, Any]:
                 "free_bytes": 1 << 29,
                 "switches": 17,
                 "last_handover_seconds": 0.0123,
-                "lanes": [{"lane": 0, "holder": 3, "next": 0}],
+                "busy": 0.97,
+                "host_used_bytes": 300 << 20,
+                "host_budget_bytes": 4 << 30,
+                "switch_loss_allowed": 0.02,
+                "lanes": [
+                    {"lane": 0, "device": "cpu", "holder": 3, "next": 0, "switch_loss": 0.011}
+                ],
                 "jobs": [
                     make_job(3, "gpt", state="running", share=0.34, resident_bytes=1_200 << 20),
                     make_job(
@@ -38,14 +44,23 @@ def make_report(**changes: Any) -> dict[str, Any]:
                         share=0.33,
                         resident_bytes=0,
                         spilled_bytes=300 << 20,
-                        explain="waits for job 3 (gpt)'s boundary, its quantum ends in 0.9 s",
+                        explain="waits for 3 (gpt)'s boundary, asked for it 0.1 s ago, "
+                        "at most 0.9 s",
                     ),
                 ],
             }
         ],
         "unmanaged": [
-            {"pid": 4242, "uid": 4_000_000, "resident_bytes": 2200 << 20, "command": "python x.py"}
+            {
+                "pid": 4242,
+                "device": "cpu",
+                "uid": 4_000_000,
+                "resident_bytes": 2200 << 20,
+                "command": "python x.py",
+            }
         ],
+        "unmanaged_unreadable": 0,
+        "warnings": [],
         "decisions": [],
     }
     return report | changes
@@ -62,6 +77,7 @@ def make_job(number: int, name: str, **changes: Any) -> dict[str, Any]:
         "priority": "normal",
         "share": 0.0,
         "iterations": 120,
+        "last_stall_seconds": 0.072,
         "iterations_per_second": 2.94,
         "iterations_per_busy_second": 8.66,
         "resident_bytes": 0,

@@ -15,12 +15,12 @@ from tests.python.conftest import clean_environment
 from tests.python.fake_coordinator import FakeCoordinator, make_job, make_report
 
 SCREEN = """\
-CPU 2.0 GiB   free 512.0 MiB   spilled 300.0 MiB   switches 17   last 12 ms   policy fair
+CPU 2.0 GiB   free 512.0 MiB   busy 97%   host 300.0 MiB/4.0 GiB   switch 84 ms   policy fair
 JOB  USER     NAME      STATE      PRIORITY  GOT  IT/S (ALONE)  RESIDENT  SPILLED
 3    4000001  gpt       running    normal    34%  2.9 (8.7)     1.2 GiB   0 B
 5    4000001  vit       waiting    normal    33%  2.9 (8.7)     0 B       300.0 MiB
 -    4000000  pid 4242  unmanaged                               2.1 GiB   -
-5 waits for job 3 (gpt)'s boundary, its quantum ends in 0.9 s"""
+5 waits for 3 (gpt)'s boundary, asked for it 0.1 s ago, at most 0.9 s"""
 
 
 def test_screen_as_drawn() -> None:
@@ -32,7 +32,7 @@ def test_nobody_at_home() -> None:
     report["devices"][0]["jobs"] = []
     report["devices"][0]["switches"] = 0
     assert render_report(report).splitlines() == [
-        "CPU 2.0 GiB   free 512.0 MiB   spilled 0 B   switches 0   policy fair",
+        "CPU 2.0 GiB   free 512.0 MiB   busy 97%   host 300.0 MiB/4.0 GiB   policy fair",
         "no jobs",
     ]
 
@@ -55,6 +55,23 @@ def test_names_cannot_steer_the_terminal() -> None:
 
 def test_what_does_not_fit_is_said() -> None:
     assert "and 40 jobs more" in render_report(make_report(jobs_left_out=40))
+
+
+def test_warnings_are_said() -> None:
+    report = make_report(warnings=[{"device": "cpu", "text": "job 3 has\x1b held its lease"}])
+    assert render_report(report) == SCREEN + "\nwarning: job 3 has? held its lease"
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "1 process of"), (3, "3 processes of")])
+def test_processes_that_cannot_be_looked_at_are_said(count: int, said: str) -> None:
+    screen = render_report(make_report(unmanaged_unreadable=count))
+    assert screen.splitlines()[-1] == f"{said} other users cannot be looked at"
+
+
+def test_loss_is_said_where_the_ceiling_wins() -> None:
+    report = make_report()
+    report["devices"][0]["lanes"][0]["switch_loss"] = 0.073
+    assert "\nswitching costs 7.3% of the time, 2.0% is allowed" in render_report(report)
 
 
 def test_recovery_is_said() -> None:

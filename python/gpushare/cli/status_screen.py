@@ -33,22 +33,33 @@ def render_report(report: dict[str, Any]) -> str:
     else:
         lines.append("no jobs")
     lines += _waiting_lines(report)
+    lines += _loss_lines(report)
+    lines += [_printable(f"warning: {warning['text']}") for warning in report.get("warnings", [])]
+    if report.get("unmanaged_unreadable"):
+        lines.append(_unreadable_line(report["unmanaged_unreadable"]))
     if report.get("jobs_left_out"):
         lines.append(f"and {report['jobs_left_out']} jobs more than fit into one answer")
     return "\n".join(lines)
 
 
 def _device_line(device: dict[str, Any]) -> str:
-    spilled = sum(job["spilled_bytes"] for job in device["jobs"])
     parts = [
         f"{device['device'].upper()} {format_bytes(device['capacity_bytes'])}",
         f"free {format_bytes(device['free_bytes'])}",
-        f"spilled {format_bytes(spilled)}",
-        f"switches {device['switches']}",
     ]
+    if "busy" in device:  # a coordinator of an earlier version does not say
+        host = map(format_bytes, (device["host_used_bytes"], device["host_budget_bytes"]))
+        parts += [f"busy {device['busy']:.0%}", f"host {'/'.join(host)}"]
     if device["switches"]:
-        parts.append(f"last {format_seconds(device['last_handover_seconds'])}")
+        parts.append(f"switch {format_seconds(_switch_seconds(device))}")
     return (_GAP + " ").join([*parts, f"policy {device['policy']}"])
+
+
+def _switch_seconds(device: dict[str, Any]) -> float:
+    """What the last switch took: the lease's way to the next job, and bringing its memory back."""
+    holders = {lane["holder"] for lane in device["lanes"]}
+    stalls = [job["last_stall_seconds"] for job in device["jobs"] if job["job"] in holders]
+    return float(device["last_handover_seconds"]) + max(stalls, default=0.0)
 
 
 def _job_row(job: dict[str, Any]) -> tuple[str, ...]:
@@ -84,6 +95,22 @@ def _unmanaged_row(process: dict[str, Any]) -> tuple[str, ...]:
 def _waiting_lines(report: dict[str, Any]) -> list[str]:
     jobs = [job for device in report["devices"] for job in device["jobs"]]
     return [_waiting_line(job["job"], job["explain"]) for job in jobs if job["explain"]]
+
+
+def _loss_lines(report: dict[str, Any]) -> list[str]:
+    return [
+        f"switching costs {lane['switch_loss']:.1%} of the time, "
+        f"{device['switch_loss_allowed']:.1%} is allowed: "
+        "longer leases would make others wait longer than max_wait"
+        for device in report["devices"]
+        for lane in device["lanes"]
+        if lane.get("switch_loss", 0.0) > device.get("switch_loss_allowed", 1.0) * 1.01
+    ]
+
+
+def _unreadable_line(count: int) -> str:
+    processes = "1 process" if count == 1 else f"{count} processes"
+    return f"{processes} of other users cannot be looked at"
 
 
 def _waiting_line(number: int, text: str) -> str:

@@ -29,7 +29,7 @@ TEST(Neighbours, FindsProcessesThatMapTorch) {
   add_process(root.path(),
               {.pid = 42, .command = "python\0train.py\0--lr\0"sv, .maps = torch_maps()});
   add_process(root.path(), {.pid = 43, .maps = "7f00-7f10 r-xp 0 0 0 /usr/lib/libc.so.6\n"});
-  const auto found = find_neighbours({}, root.path());
+  const auto found = find_neighbours({}, root.path()).found;
   ASSERT_THAT(found, ElementsAre(pid_is(42)));
   EXPECT_EQ(found[0].uid, ::geteuid());
   EXPECT_EQ(found[0].resident, Bytes{100'000 * ::sysconf(_SC_PAGESIZE)});
@@ -42,8 +42,8 @@ TEST(Neighbours, JobsAndTheirChildrenAtAnyDepthAreNone) {
   add_process(root.path(), {.pid = 11, .parent = 10, .maps = torch_maps()});
   add_process(root.path(), {.pid = 12, .parent = 11, .maps = torch_maps()});
   add_process(root.path(), {.pid = 13, .parent = 9, .maps = torch_maps()});
-  EXPECT_THAT(find_neighbours({10}, root.path()), ElementsAre(pid_is(13)));
-  EXPECT_THAT(find_neighbours({11}, root.path()), ElementsAre(pid_is(10), pid_is(13)));
+  EXPECT_THAT(find_neighbours({10}, root.path()).found, ElementsAre(pid_is(13)));
+  EXPECT_THAT(find_neighbours({11}, root.path()).found, ElementsAre(pid_is(10), pid_is(13)));
 }
 
 TEST(Neighbours, SmallAndVanishingProcessesAreSkipped) {
@@ -53,18 +53,37 @@ TEST(Neighbours, SmallAndVanishingProcessesAreSkipped) {
   std::filesystem::remove(root.path() + "/proc/21/maps");
   testing::write_file(root.path() + "/proc/22/stat", "nonsense");
   testing::write_file(root.path() + "/proc/uptime", "1 1");
-  EXPECT_THAT(find_neighbours({}, root.path()), IsEmpty());
+  EXPECT_THAT(find_neighbours({}, root.path()).found, IsEmpty());
+}
+
+// Their maps belong to other users. A link to itself cannot be opened by anybody, root included.
+TEST(Neighbours, PythonProcessesThatCannotBeLookedAtAreCounted) {
+  const TempFolder root;
+  using namespace std::string_view_literals;
+  add_process(root.path(), {.pid = 50, .command = "python\0train.py\0"sv});
+  add_process(root.path(), {.pid = 51, .command = "train\0"sv});
+  testing::write_file(root.path() + "/proc/51/comm", "python3\n");
+  add_process(root.path(), {.pid = 52, .command = "postgres\0"sv});
+  add_process(root.path(), {.pid = 53, .resident_pages = 10});
+  for (const char* pid : {"50", "51", "52", "53"}) {
+    const auto maps = std::filesystem::path(root.path()) / "proc" / pid / "maps";
+    std::filesystem::remove(maps);
+    std::filesystem::create_symlink("maps", maps);
+  }
+  const Neighbours neighbours = find_neighbours({}, root.path());
+  EXPECT_THAT(neighbours.found, IsEmpty());
+  EXPECT_EQ(neighbours.num_unreadable, 2U);
 }
 
 TEST(Neighbours, AParentLoopEnds) {
   const TempFolder root;
   add_process(root.path(), {.pid = 30, .parent = 31, .maps = torch_maps()});
   add_process(root.path(), {.pid = 31, .parent = 30});
-  EXPECT_THAT(find_neighbours({}, root.path()), ElementsAre(pid_is(30)));
+  EXPECT_THAT(find_neighbours({}, root.path()).found, ElementsAre(pid_is(30)));
 }
 
 TEST(Neighbours, WithoutProcThereAreNone) {
-  EXPECT_THAT(find_neighbours({}, "/nonexistent"), IsEmpty());
+  EXPECT_THAT(find_neighbours({}, "/nonexistent").found, IsEmpty());
 }
 
 }  // namespace

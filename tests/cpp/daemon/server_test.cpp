@@ -1,6 +1,8 @@
 #include "csrc/daemon/server.h"
 
 #include <csignal>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <variant>
 
@@ -171,6 +173,80 @@ TEST_F(Server, SaysOnThePageHowManyOthersWait) {
   holder.expect("1");
   waiter.tell("give up");
   holder.expect("0");
+}
+
+TEST_F(Server, WhoWaitsForRoomIsExplained) {
+  JobProcess first([this](JobSide& side) {
+    side.connect(daemon_.socket());
+    side.hello(mib(40), Term{0});
+    side.tell("has memory");
+    side.wait_for("end");
+  });
+  first.expect("has memory");
+  JobProcess second([this](JobSide& side) {
+    side.attach(daemon_.socket(), "second");
+    wire::Need need;
+    need.of.job = JobId{2};
+    need.n = 1;
+    need.bytes = mib(30);
+    need.like = mib(30);
+    side.send(need);
+    side.wait_for("end");
+  });
+  EXPECT_TRUE(testing::eventually([&] {
+    const auto row = testing::job_row(daemon_.socket(), 2);
+    return row.is_object() && row["waits_for_room"] == true;
+  }));
+  const auto row = testing::job_row(daemon_.socket(), 2);
+  EXPECT_EQ(row["state"], "idle");
+  EXPECT_TRUE(row["explain"].get<std::string>().starts_with("waits for 30.0 MiB more room"))
+      << row["explain"];
+  first.kill();
+  second.kill();
+}
+
+// A warning of the coordinator is one in the log, and stands in the status while it holds.
+TEST(ServerWarnings, AreLoggedAndShown) {
+  const TempFolder folder;
+  const std::string log = folder.path() + "/log";
+  const DaemonProcess daemon(folder,
+                             {"--host-budget", "2MiB", "--log-file", log, "--log-level", "warn"});
+  JobProcess first([&](JobSide& side) {
+    side.attach(daemon.socket(), "first");
+    wire::Need need;
+    need.of.job = JobId{1};
+    need.n = 1;
+    need.bytes = mib(40);
+    need.like = mib(40);
+    side.send(need);
+    side.tell("has memory");
+    side.wait_for("end");
+  });
+  first.expect("has memory");
+  JobProcess second([&](JobSide& side) {
+    side.attach(daemon.socket(), "second");
+    wire::Need need;
+    need.of.job = JobId{2};
+    need.n = 1;
+    need.bytes = mib(30);
+    need.like = mib(30);
+    side.send(need);
+    side.wait_for("end");
+  });
+  std::string text;
+  EXPECT_TRUE(testing::eventually([&] {
+    const auto report = testing::status_of(daemon.socket());
+    for (const auto& row : report["warnings"]) {
+      text = row["text"];
+      if (text.starts_with("host budget of 2.0 MiB is full")) return true;
+    }
+    return false;
+  }));
+  std::ostringstream logged;
+  logged << std::ifstream(log).rdbuf();
+  EXPECT_NE(logged.str().find(text), std::string::npos) << logged.str();
+  first.kill();
+  second.kill();
 }
 
 TEST_F(Server, AKilledWaiterIsForgotten) {

@@ -50,7 +50,7 @@ StatusFacts make_facts(std::uint64_t num_jobs) {
 
 TEST(StatusReport, NamesEachNumberWithItsUnit) {
   StatusFacts facts = make_facts(2);
-  facts.neighbours.push_back({4242, 1004, gib(1), "python x.py"});
+  facts.neighbours.found.push_back({4242, 1004, gib(1), "python x.py"});
   facts.decisions.push_back({seconds(99), "cpu", LaneId{0}, JobId{2}, "wait", "needs 3 MiB"});
   facts.explained[JobId{2}] = "waits for 1's boundary";
   PageFacts page;
@@ -89,6 +89,47 @@ TEST(StatusReport, NamesEachNumberWithItsUnit) {
   EXPECT_EQ(report["unmanaged"][0]["resident_bytes"], gib(1).value());
   EXPECT_DOUBLE_EQ(report["decisions"][0]["seconds_ago"], 1.0);
   EXPECT_EQ(report["decisions"][0]["reason"], "needs 3 MiB");
+}
+
+TEST(StatusReport, EveryRowNamesItsDevice) {
+  StatusFacts facts = make_facts(2);
+  facts.neighbours.found.push_back({4242, 1004, gib(1), "python x.py"});
+  facts.decisions.push_back({seconds(99), "cpu", LaneId{0}, JobId{2}, "wait", "needs 3 MiB"});
+  facts.warnings = {"another coordinator"};
+  facts.snapshot.devices[0].warnings = {"the host tier is full"};
+  const json report = json::parse(status_text(facts));
+  const json& device = report["devices"][0];
+  std::vector<json> rows{device};
+  for (const json& table : {device["lanes"], device["jobs"], report["unmanaged"],
+                            report["decisions"], report["warnings"]}) {
+    EXPECT_FALSE(table.empty());
+    rows.insert(rows.end(), table.begin(), table.end());
+  }
+  EXPECT_EQ(rows.size(), 1U + 1 + 2 + 1 + 1 + 2);
+  for (const json& row : rows) {
+    EXPECT_EQ(row.value("device", ""), "cpu") << row;
+  }
+}
+
+TEST(StatusReport, SaysWhatTheDeviceAndTheHostTierDo) {
+  StatusFacts facts = make_facts(1);
+  sched::DeviceRow& row = facts.snapshot.devices[0];
+  row.busy = 0.97;
+  row.host_used = gib(18);
+  row.host_budget = gib(64);
+  row.switch_loss_allowed = 0.02;
+  row.lanes[0].switch_loss = 0.07;
+  row.jobs[0].waits_for_room = true;
+  facts.neighbours.num_unreadable = 3;
+  const json report = json::parse(status_text(facts));
+  const json& device = report["devices"][0];
+  EXPECT_EQ(device["busy"], 0.97);
+  EXPECT_EQ(device["host_used_bytes"], gib(18).value());
+  EXPECT_EQ(device["host_budget_bytes"], gib(64).value());
+  EXPECT_EQ(device["switch_loss_allowed"], 0.02);
+  EXPECT_EQ(device["lanes"][0]["switch_loss"], 0.07);
+  EXPECT_EQ(device["jobs"][0]["waits_for_room"], true);
+  EXPECT_EQ(report["unmanaged_unreadable"], 3);
 }
 
 TEST(StatusReport, BytesThatAreNoTextDoNotBreakIt) {

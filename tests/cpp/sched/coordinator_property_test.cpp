@@ -41,6 +41,7 @@ wire::Usage any_usage() {
   usage.live = any_bytes();
   usage.need = any_bytes();
   usage.resident = any_bytes();
+  usage.spilled = any_bytes();
   return usage;
 }
 
@@ -51,6 +52,7 @@ class Fuzz {
     CoordinatorOptions options;
     options.capacity = mib(1000);
     options.memory_wait = seconds(3);
+    options.host_budget = *rc::gen::element(gib(64), mib(200), Bytes{0});
     options.policy = *rc::gen::element<std::string>("fifo", "rr", "fair");
     is_with_needs_ = *rc::gen::arbitrary<bool>();
     coordinator_ = std::move(*Coordinator::create(options, now_));

@@ -25,6 +25,13 @@ TEST(Quantum, IsTheFloorWhenSwitchesCostNothing) {
   EXPECT_EQ(quantum(kLimits, input({}, millis(700), 1)), millis(700));
 }
 
+TEST(Quantum, SaysWhatTheCeilingCosts) {
+  EXPECT_DOUBLE_EQ(switch_loss(kLimits, input(millis(100), {}, 1)), 0.02);
+  // The ceiling of 10 s / 4 where 49 s are wanted.
+  EXPECT_DOUBLE_EQ(switch_loss(kLimits, input(seconds(1), {}, 4)), 1.0 / 3.5);
+  EXPECT_EQ(switch_loss(kLimits, input({}, {}, 1)), 0.0);
+}
+
 TEST(Quantum, LosesTheAllowedPartToSwitches) {
   // 100 ms / (4.9 s + 100 ms) = 2 %.
   EXPECT_EQ(quantum(kLimits, input(millis(100), {}, 1)), millis(4900));

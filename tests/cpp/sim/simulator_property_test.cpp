@@ -51,5 +51,37 @@ TEST(SimulatorProperty, EveryJobThatFitsAloneFinishes) {
   EXPECT_TRUE(is_held);
 }
 
+// The simulator checks the sum at each step.
+TEST(SimulatorProperty, JobsTogetherStayWithinTheHostBudget) {
+  EXPECT_TRUE(rc::check("the host budget holds for all jobs together", [] {
+    const int capacity_mib = *rc::gen::inRange(10, 1000);
+    std::string text = fmt::format(
+        "device capacity={}MiB policy={} bandwidth={}MiB min_quantum={}ms "
+        "host_budget={}MiB until=100s\n",
+        capacity_mib, *rc::gen::element<std::string>("fifo", "rr", "fair"),
+        *rc::gen::inRange(1000, 4000), *rc::gen::inRange(1, 500),
+        *rc::gen::inRange(0, capacity_mib));
+    const int num_jobs = *rc::gen::inRange(2, 6);
+    for (int i = 0; i < num_jobs; ++i)
+      text += any_job(capacity_mib);
+    const auto report = run_scenario(text);
+    RC_ASSERT(report.has_value());
+  }));
+}
+
+// Its page was read after it had dropped memory and before it said so: that was subtracted twice.
+TEST(Simulator, WhatAGiverDroppedCountsOnce) {
+  const auto report = run_scenario(
+      "device capacity=137MiB policy=fifo bandwidth=3066MiB min_quantum=50ms host_budget=16MiB "
+      "until=100s\n"
+      "job at=1125ms iteration=93ms gap=0ms iterations=28 live=74MiB peak=114MiB weight=3 "
+      "priority=opportunistic\n"
+      "job at=810ms iteration=165ms gap=25ms iterations=50 live=19MiB peak=77MiB weight=2 "
+      "priority=opportunistic\n"
+      "job at=1297ms iteration=205ms gap=1ms iterations=45 live=23MiB peak=55MiB weight=2 "
+      "priority=guaranteed\n");
+  EXPECT_TRUE(report.has_value());
+}
+
 }  // namespace
 }  // namespace gpushare::sim

@@ -44,9 +44,9 @@ std::string text_of(const JobRow& job) {
 }
 
 std::string text_of(const LaneRow& lane) {
-  return fmt::format("lane {} holder={} next={} quantum={} ends={}", lane.lane.value,
+  return fmt::format("lane {} holder={} next={} quantum={} ends={} loss={:.3f}", lane.lane.value,
                      lane.holder.value, lane.next.value, to_string(lane.quantum),
-                     seconds_text(lane.quantum_ends));
+                     seconds_text(lane.quantum_ends), lane.switch_loss);
 }
 
 }  // namespace
@@ -80,6 +80,10 @@ std::string print(const Snapshot& snapshot) {
         device.device, device.policy, to_string(device.capacity), to_string(device.free),
         device.switches, to_string(device.last_handover), to_string(device.dropped),
         to_string(device.spilled));
+    text += fmt::format("  busy={:.2f} host={}/{}\n", device.busy, to_string(device.host_used),
+                        to_string(device.host_budget));
+    for (const std::string& warning : device.warnings)
+      text += fmt::format("  warning {}\n", warning);
     for (const LaneRow& lane : device.lanes)
       text += fmt::format("  {}\n", text_of(lane));
     for (const JobRow& job : device.jobs)

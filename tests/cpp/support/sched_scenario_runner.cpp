@@ -32,6 +32,7 @@ CoordinatorOptions read_options(ScenarioFields& f) {
   options.memory_wait = f.time("memory_wait", options.memory_wait);
   options.gap_poll = f.time("gap_poll", options.gap_poll);
   options.iteration_warning = f.time("iteration_warning", options.iteration_warning);
+  options.host_budget = f.bytes("host_budget", options.host_budget);
   options.recovery = f.time("recovery", options.recovery);
   std::istringstream pids(f.text("expected_pids"));
   for (std::string pid; std::getline(pids, pid, ',');)
@@ -130,6 +131,11 @@ class Runner {
       return fmt::format("  {}\n", coordinator_->explain(job, now_));
     }
     if (command == "order") return order(fields);
+    if (command == "unmanaged") {
+      const auto pid = static_cast<std::int32_t>(fields.number("pid"));
+      coordinator_->set_unmanaged({{pid, fields.bytes("resident")}});
+      return std::string();
+    }
     auto ready = step(fields);
     if (!ready.has_value()) return fail(ready.error());
     coordinator_->check_invariants();

@@ -1,0 +1,28 @@
+// How much of the recent time a lane had an open lease: an average in which time counts less the
+// older it is, by e for each minute. Exact in the times of the turns; no samples are kept.
+#pragma once
+
+#include "csrc/base/units.h"
+
+namespace gpushare::sched {
+
+class BusyMeter {
+ public:
+  explicit BusyMeter(Nanos now) : began_(now), turned_(now) {}
+
+  // From `now` on a lease is open, or none is.
+  void turn(bool is_busy, Nanos now);
+  // 0 to 1; 0 before any time has passed.
+  [[nodiscard]] double share(Nanos now) const;
+
+ private:
+  // Seconds of busy time until `now`, by weight.
+  [[nodiscard]] double busy_until(Nanos now) const;
+
+  Nanos began_;
+  Nanos turned_;
+  bool is_busy_ = false;
+  double busy_ = 0;  // until turned_
+};
+
+}  // namespace gpushare::sched
