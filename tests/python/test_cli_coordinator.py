@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,7 +43,9 @@ def test_start_status_log_stop(tmp_path: Path) -> None:
         assert (device["capacity_bytes"], device["policy"]) == (64 << 20, "rr")
         # Other processes of this machine that use torch may be listed below.
         screen = _gpushare("status", socket=socket).stdout.splitlines()
-        assert screen[0] == "CPU 64.0 MiB   free 64.0 MiB   spilled 0 B   switches 0   policy rr"
+        # The host tier's default size is that of this machine.
+        line = r"CPU 64\.0 MiB   free 64\.0 MiB   busy 0%   host 0 B/[\d.]+ \wiB   policy rr"
+        assert re.fullmatch(line, screen[0])
         again = _gpushare("coordinator", "start", socket=socket)
         assert again.returncode == 4
         assert "answers at" in again.stderr
