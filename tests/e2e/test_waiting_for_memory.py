@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from benchmarks.processes import job_environment
 
@@ -39,9 +40,11 @@ def _start(script: str, env: dict[str, str]) -> subprocess.Popen[str]:
 
 def test_a_wait_for_room_says_so_and_is_interrupted(coordinator: Coordinator) -> None:
     env = coordinator(capacity="64MiB")
-    with _start(HOLDER, env) as holder, _start(WAITER, env) as waiter:
+    with ExitStack() as stack:
+        holder = stack.enter_context(_start(HOLDER, env))
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
+        waiter = stack.enter_context(_start(WAITER, env))
         assert waiter.stderr is not None
         line = waiter.stderr.readline()
         while line and "waiting for" not in line:
