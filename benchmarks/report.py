@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import statistics
@@ -10,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+MAX_SAMPLES = 200
+"""Of each kind in the JSON; figures are made of all."""
 
 
 @dataclass(kw_only=True)
@@ -30,6 +34,13 @@ class Report:
         self.samples[name] = [float(value) for value in values]
         return statistics.median(values)
 
+    def _kept_samples(self) -> dict[str, list[float]]:
+        """Of many samples every n-th, in the order they were taken."""
+        return {
+            name: values[:: max(1, math.ceil(len(values) / MAX_SAMPLES))]
+            for name, values in self.samples.items()
+        }
+
     def to_json(self) -> dict[str, Any]:
         """The shape that every benchmark writes."""
         import torch
@@ -46,7 +57,7 @@ class Report:
             },
             "versions": {"python": platform.python_version(), "torch": torch.__version__},
             "figures": self.figures,
-            "samples": self.samples,
+            "samples": self._kept_samples(),
         }
 
     def render(self) -> str:

@@ -218,47 +218,47 @@ def caught_exception(zoo: Zoo) -> list[Any]:
     return [zoo.torch.tensor(failures), *model.parameters()]
 
 
-def caught_interrupt(zoo: Zoo) -> list[Any]:
-    """Every fourth step gets a Ctrl-C in its forward pass and is skipped by the loop."""
+def _every_fourth_fails(zoo: Zoo, arm: Callable[[Any], Any], error: type[BaseException]) -> Any:
+    """Every fourth step raises where `arm(model)` put a hook, and is skipped by the loop."""
     model = zoo.mlp()
     optimizer = zoo.torch.optim.Adam(model.parameters())
     zoo.register(model, optimizer)
+    failures = 0
+    for number, (x, y) in enumerate(zoo.batches()):
+        optimizer.zero_grad()
+        hooks = [arm(model)] if number % 4 == 3 else []
+        try:
+            zoo.loss(model, x, y).backward()
+        except error:
+            failures += 1
+            continue
+        finally:
+            for hook in hooks:
+                hook.remove()
+        optimizer.step()
+    assert failures > 0
+    return list(model.parameters())
+
+
+def caught_interrupt(zoo: Zoo) -> list[Any]:
+    """Every fourth step gets a Ctrl-C in its forward pass."""
 
     def interrupt(*_arguments: Any) -> None:
         raise KeyboardInterrupt
 
-    for number, (x, y) in enumerate(zoo.batches()):
-        optimizer.zero_grad()
-        handle = model[3].register_forward_pre_hook(interrupt) if number % 4 == 3 else None
-        try:
-            zoo.loss(model, x, y).backward()
-        except KeyboardInterrupt:
-            handle.remove()
-            continue
-        optimizer.step()
-    return list(model.parameters())
+    def arm(model: Any) -> Any:
+        return model[3].register_forward_pre_hook(interrupt)
+
+    return _every_fourth_fails(zoo, arm, KeyboardInterrupt)
 
 
 def caught_in_backward(zoo: Zoo) -> list[Any]:
-    """Every fourth step fails in its backward pass, half done, and is skipped by the loop."""
-    model = zoo.mlp()
-    optimizer = zoo.torch.optim.Adam(model.parameters())
-    zoo.register(model, optimizer)
+    """Every fourth step fails in its backward pass, half done."""
 
     def fail(_gradient: Any) -> None:
         raise RuntimeError("not this one")
 
-    for number, (x, y) in enumerate(zoo.batches()):
-        optimizer.zero_grad()
-        loss = zoo.loss(model, x, y)
-        handle = model[0].weight.register_hook(fail) if number % 4 == 3 else None
-        try:
-            loss.backward()
-        except RuntimeError:
-            handle.remove()
-            continue
-        optimizer.step()
-    return list(model.parameters())
+    return _every_fourth_fails(zoo, lambda model: model[0].weight.register_hook(fail), RuntimeError)
 
 
 def explicit_iterations(zoo: Zoo) -> list[Any]:

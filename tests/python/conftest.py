@@ -138,3 +138,19 @@ def coordinator(module_is_built: None) -> Iterator[dict[str, str]]:
         time.sleep(0.01)  # the coordinator lingers, and then takes its files away itself
     assert not socket.exists(), "the coordinator outlives its jobs"
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def watch():
+    """watch(model, *optimizers) -> a Watched, whose hooks are gone after the test."""
+    from tests.python.watched import Watched
+
+    watched = []
+
+    def start(model, *optimizers):
+        watched.append(Watched(model, optimizers))
+        return watched[-1]
+
+    yield start
+    for one in reversed(watched):
+        one.watcher.detach()

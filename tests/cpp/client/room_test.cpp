@@ -6,8 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/cpp/support/client_fake_coordinator.h"
-#include "tests/cpp/support/client_job_world.h"
+#include "tests/cpp/support/client_job_with_tensors.h"
 
 namespace gpushare::client {
 namespace {
@@ -15,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using wire::LeaseState;
 
-class Room : public ::testing::Test {
+class Room : public JobWithTensors {
  protected:
   void start(FakeSettings settings = {}, ClientConfig config = {}) {
     coordinator_ = std::make_unique<FakeCoordinator>(folder_.file("sock"), settings);
@@ -32,19 +31,6 @@ class Room : public ::testing::Test {
     EXPECT_EQ(*job_->runtime->begin_iteration(millis(1)), GateResult::kTimedOut);
   }
   Bytes resident() { return job_->allocator->backed(); }
-  void expect_intact() {
-    for (const Tensor& tensor : tensors_)
-      EXPECT_TRUE(tensor.is_intact());
-  }
-  void TearDown() override {
-    tensors_.clear();
-    job_.reset();
-  }
-
-  TestFolder folder_;
-  std::unique_ptr<FakeCoordinator> coordinator_;
-  std::unique_ptr<JobWorld> job_;
-  std::vector<Tensor> tensors_;
 };
 
 TEST_F(Room, AWaitEndsWhenASignalsHandlerRaises) {

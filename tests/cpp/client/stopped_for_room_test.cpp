@@ -7,8 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/cpp/support/client_fake_coordinator.h"
-#include "tests/cpp/support/client_job_world.h"
+#include "tests/cpp/support/client_job_with_tensors.h"
 
 namespace gpushare::client {
 namespace {
@@ -17,7 +16,7 @@ using ::testing::HasSubstr;
 
 constexpr Bytes kMore = mib(100);
 
-class StoppedForRoom : public ::testing::Test {
+class StoppedForRoom : public JobWithTensors {
  protected:
   // Four tensors of private memory in 64 MiB of room.
   void start(ClientConfig config = {}) {
@@ -36,10 +35,6 @@ class StoppedForRoom : public ::testing::Test {
     return std::async(std::launch::async, [this] { return job_->allocator->allocate(kMore); });
   }
   Bytes spare() { return job_->allocator->room() - job_->allocator->backed(); }
-  void expect_intact() {
-    for (const Tensor& tensor : tensors_)
-      EXPECT_TRUE(tensor.is_intact());
-  }
   // Nothing but free room is given; the allocation gets what it asked and what was given.
   void expect_only_spare(std::future<Result<void*>> waiting, const wire::Need& need) {
     const Bytes before = job_->allocator->backed();
@@ -61,15 +56,6 @@ class StoppedForRoom : public ::testing::Test {
     ASSERT_TRUE(data.has_value()) << data.error().to_string();
     job_->allocator->free(*data);
   }
-  void TearDown() override {
-    tensors_.clear();
-    job_.reset();
-  }
-
-  TestFolder folder_;
-  std::unique_ptr<FakeCoordinator> coordinator_;
-  std::unique_ptr<JobWorld> job_;
-  std::vector<Tensor> tensors_;
 };
 
 TEST_F(StoppedForRoom, SpillsAndBringsEverythingBackBeforeTheAllocationReturns) {

@@ -23,6 +23,16 @@ using testing::JobSide;
 using testing::StatusClient;
 using testing::TempFolder;
 
+// The job's first Need.
+wire::Need need_of(JobId job, Bytes bytes) {
+  wire::Need need;
+  need.of.job = job;
+  need.n = 1;
+  need.bytes = bytes;
+  need.like = bytes;
+  return need;
+}
+
 class Server : public ::testing::Test {
  protected:
   // Wants a lease, says "has it", and closes when told so; as often as told.
@@ -185,12 +195,7 @@ TEST_F(Server, WhoWaitsForRoomIsExplained) {
   first.expect("has memory");
   JobProcess second([this](JobSide& side) {
     side.attach(daemon_.socket(), "second");
-    wire::Need need;
-    need.of.job = JobId{2};
-    need.n = 1;
-    need.bytes = mib(30);
-    need.like = mib(30);
-    side.send(need);
+    side.send(need_of(JobId{2}, mib(30)));
     side.wait_for("end");
   });
   EXPECT_TRUE(testing::eventually([&] {
@@ -213,24 +218,14 @@ TEST(ServerWarnings, AreLoggedAndShown) {
                              {"--host-budget", "2MiB", "--log-file", log, "--log-level", "warn"});
   JobProcess first([&](JobSide& side) {
     side.attach(daemon.socket(), "first");
-    wire::Need need;
-    need.of.job = JobId{1};
-    need.n = 1;
-    need.bytes = mib(40);
-    need.like = mib(40);
-    side.send(need);
+    side.send(need_of(JobId{1}, mib(40)));
     side.tell("has memory");
     side.wait_for("end");
   });
   first.expect("has memory");
   JobProcess second([&](JobSide& side) {
     side.attach(daemon.socket(), "second");
-    wire::Need need;
-    need.of.job = JobId{2};
-    need.n = 1;
-    need.bytes = mib(30);
-    need.like = mib(30);
-    side.send(need);
+    side.send(need_of(JobId{2}, mib(30)));
     side.wait_for("end");
   });
   std::string text;
