@@ -6,7 +6,8 @@
 //
 // Threads: the user's threads call begin/end_iteration (one at a time: the gate says so if two do),
 // grow() and the rest; the client thread reads the socket, takes leases back in the gap, gives room
-// back when asked, watches the idle rule and reconnects. Nothing here needs the GIL.
+// back when asked, watches the idle rule and reconnects. Nothing here needs the GIL, except that
+// ClientConfig::is_interrupted may take it on the main thread while that waits.
 //
 // Without a coordinator (none reachable and none startable) the job goes on unmanaged: room is
 // unlimited, the gate is open, and the reason is kept for status() and one warning.
