@@ -8,8 +8,9 @@
 // heap context is made. Addresses that are not ours (older than us, or of a forked child) go to
 // torch's default allocator.
 //
-// threads: any. Throws c10::OutOfMemoryError (torch.OutOfMemoryError), and on the main thread, while
-// it waits for room, what a signal's handler raises: only there the GIL is taken (interrupts.h).
+// threads: any. Throws c10::OutOfMemoryError (torch.OutOfMemoryError), and on the main thread,
+// while it waits for room, what a signal's handler raises: only there the GIL is taken
+// (interrupts.h).
 #pragma once
 
 #include "csrc/alloc/caching_allocator.h"
