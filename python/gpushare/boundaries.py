@@ -61,7 +61,6 @@ class Boundaries:
         "_live_bytes",
         "_num_refusals",
         "_num_short",
-        "_stepping",
         "_steps",
         "_steps_in_backward",
         "depth",
@@ -69,6 +68,7 @@ class Boundaries:
         "is_only_explicit",
         "is_optimizer_step",
         "kind",
+        "stepping",
     )
 
     def __init__(
@@ -102,7 +102,8 @@ class Boundaries:
         self._steps = 0  # optimizer steps since the iteration began, the late ones included
         self._expected_steps = 1
         self._num_short = 0
-        self._stepping: set[int] = set()
+        self.stepping: set[int] = set()
+        """id() of the optimizers whose step has begun and not ended."""
         self._baseline_bytes = 0
         self._num_refusals = 0
 
@@ -116,8 +117,11 @@ class Boundaries:
         self._has_forward_begun = True
         self._is_only_steps = False
         if not self.is_active:
-            return self._begin()
-        if self._stepping:  # a closure
+            # As in _begin: this is the way of every plain loop.
+            self.is_active = True
+            self._forwards = self._evaluations = self._steps = 0
+            return BEGIN
+        if self.stepping:  # a closure
             return NOTHING
         if self._steps:
             self._note_short_iteration()
@@ -137,7 +141,7 @@ class Boundaries:
             self._forwards += 1
             self._evaluations = 0
             return NOTHING
-        if self._stepping:
+        if self.stepping:
             return NOTHING
         self._evaluations += 1
         # One evaluation forward inside a training iteration (a teacher, a sample) is part of it.
@@ -148,15 +152,15 @@ class Boundaries:
     def step_began(self, optimizer: int, is_in_backward: bool) -> None:
         """An optimizer's step begins; ``optimizer`` is its id()."""
         if not is_in_backward:
-            self._stepping.add(optimizer)
+            self.stepping.add(optimizer)
 
     def step_ended(self, optimizer: int, is_in_backward: bool) -> int:
         """An optimizer's step has ended."""
         if is_in_backward:
             self._steps_in_backward = True
             return NOTHING
-        self._stepping.discard(optimizer)
-        if self._stepping or self.is_only_explicit:
+        self.stepping.discard(optimizer)
+        if self.stepping or self.is_only_explicit:
             return NOTHING
         self._has_optimizer = True
         self._is_next_forward = False
@@ -223,12 +227,7 @@ class Boundaries:
         self._explicit = False
         self.depth = 0
         self._steps = 0  # a step that the loop still makes is no late one
-        self._stepping.clear()
-
-    @property
-    def is_stepping(self) -> bool:
-        """Whether some optimizer's step has begun and not ended."""
-        return bool(self._stepping)
+        self.stepping.clear()
 
     @property
     def persistent_bytes(self) -> int:
@@ -237,7 +236,7 @@ class Boundaries:
 
     def forget_steps(self) -> None:
         """No step is under way: one was left by an exception that nobody saw."""
-        self._stepping.clear()
+        self.stepping.clear()
 
     def forget_forwards(self) -> None:
         """No forward is under way: one was left by an exception that no hook saw."""

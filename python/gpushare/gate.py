@@ -6,6 +6,7 @@ again, to say who holds the device.
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from collections.abc import Callable
@@ -19,8 +20,15 @@ _EXPLAIN_TIMEOUT_SECONDS = 1.0
 class Gate:
     """The gate of this process's job."""
 
-    __slots__ = ("_begin_iteration", "_native", "_spill_and_restore", "leave")
+    __slots__ = ("_native", "_spill_and_restore", "leave", "try_enter")
 
+    try_enter: Callable[[], bool]
+    """Waits for a lease, if there is none; False: not within five seconds, then ``wait_on``.
+
+    Raises:
+        torch.OutOfMemoryError: The job's memory does not fit on the device any more.
+        GpushareError: Another thread of this process is in the gate.
+    """
     leave: Callable[[str, bool], None]
     """A boundary: what kind, and whether an optimizer stepped."""
 
@@ -32,19 +40,9 @@ class Gate:
             force_spill: Move all memory out and back at each boundary (``gpushare verify``).
         """
         self._native = native
-        self._begin_iteration: Callable[[float], bool] = native.begin_iteration
+        self.try_enter = functools.partial(native.begin_iteration, FIRST_LINE_AFTER_SECONDS)
         self._spill_and_restore: Callable[[], None] = native.spill_and_restore
         self.leave = self._leave_and_spill if force_spill else native.end_iteration
-
-    def enter(self) -> None:
-        """Waits for a lease, if there is none.
-
-        Raises:
-            torch.OutOfMemoryError: The job's memory does not fit on the device any more.
-            GpushareError: Another thread of this process is in the gate.
-        """
-        if not self._begin_iteration(FIRST_LINE_AFTER_SECONDS):
-            self._wait_on()
 
     def close(self) -> None:
         """Gives the lease back: an exception ended the iteration."""
@@ -54,7 +52,12 @@ class Gate:
         self._native.end_iteration(kind, is_optimizer_step)
         self._spill_and_restore()
 
-    def _wait_on(self) -> None:
+    def wait_on(self) -> None:
+        """Waits for the lease as long as it takes, and says from time to time who holds it.
+
+        Raises:
+            As ``try_enter``.
+        """
         started = time.monotonic() - FIRST_LINE_AFTER_SECONDS
         while True:
             try:
@@ -62,7 +65,7 @@ class Gate:
                 waited = time.monotonic() - started
                 sys.stderr.write(f"gpushare: waiting for {waited:.0f} s: {who}\n")
                 sys.stderr.flush()
-                is_entered = self._begin_iteration(NEXT_LINE_AFTER_SECONDS)
+                is_entered = self._native.begin_iteration(NEXT_LINE_AFTER_SECONDS)
             except BaseException:
                 self._native.give_up()
                 raise

@@ -50,10 +50,12 @@ class Watcher:
 
         self.boundaries = boundaries
         self._gate = gate
+        self._try_enter = gate.try_enter
+        self._leave = gate.leave
         self._handles: list[_Handle] = []
         self._model: weakref.ref[torch.nn.Module] | None = None
-        self._graph_task: Callable[[], int] = torch._C._current_graph_task_id
-        self._is_grad_enabled: Callable[[], bool] = torch.is_grad_enabled
+        self.graph_task: Callable[[], int] = torch._C._current_graph_task_id
+        self.is_grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         self._undo: list[Callable[[], None]] = []
 
     def attach(
@@ -102,10 +104,11 @@ class Watcher:
     def carry_out(self, action: int) -> None:
         """Does what the state machine said."""
         if action & END:
-            self._gate.leave(self.boundaries.kind, self.boundaries.is_optimizer_step)
+            self._leave(self.boundaries.kind, self.boundaries.is_optimizer_step)
         if action & BEGIN:
             try:
-                self._gate.enter()
+                if not self._try_enter():
+                    self._gate.wait_on()
             except BaseException:
                 self.boundaries.failed()
                 raise
@@ -124,55 +127,58 @@ class Watcher:
 
     def is_in_backward(self) -> bool:
         """Whether this thread is inside autograd's engine."""
-        return self._graph_task() != _OUTSIDE_BACKWARD
+        return self.graph_task() != _OUTSIDE_BACKWARD
 
-    def forward_began(self, module: torch.nn.Module) -> None:
-        """The registered module is called."""
-        if self.boundaries.depth and not _is_nested(module):
-            self.boundaries.forget_forwards()
-        if self.boundaries.is_stepping and not _is_in_step():
-            self.boundaries.forget_steps()
-        action = self.boundaries.forward_began(self._graph_task() != _OUTSIDE_BACKWARD)
-        if action:
-            self.carry_out(action)
 
-    def forward_ended(self, module: torch.nn.Module, result: Any) -> None:
-        """The registered module has returned, or raised."""
-        if self._graph_task() != _OUTSIDE_BACKWARD:
-            return  # recomputation, which ends with an exception when it has what it needs
-        if result is None and sys.exc_info()[0] is not None:
-            if not self.boundaries.is_only_explicit:
-                self.fail()
-            return
-        is_evaluation = not self._is_grad_enabled() or (
-            not module.training and not _may_be_differentiated(result)
-        )
-        action = self.boundaries.forward_ended(is_evaluation, is_in_backward=False)
-        if action:
-            self.carry_out(action)
+# These four run in every iteration, with cold caches: each call inside them costs a microsecond.
 
 
 def _forward_began(module: torch.nn.Module, _args: Any) -> None:
-    if id(module) == _root and _watcher is not None:
-        _watcher.forward_began(module)
+    if id(module) != _root or _watcher is None:
+        return
+    boundaries = _watcher.boundaries
+    if boundaries.depth and not _is_nested(module):
+        boundaries.forget_forwards()
+    if boundaries.stepping and not _is_in_step():
+        boundaries.forget_steps()
+    action = boundaries.forward_began(_watcher.graph_task() != _OUTSIDE_BACKWARD)
+    if action:
+        _watcher.carry_out(action)
 
 
 def _forward_ended(module: torch.nn.Module, _args: Any, result: Any) -> None:
-    if id(module) == _root and _watcher is not None:
-        _watcher.forward_ended(module, result)
+    if id(module) != _root or _watcher is None:
+        return
+    if _watcher.graph_task() != _OUTSIDE_BACKWARD:
+        return  # recomputation, which ends with an exception when it has what it needs
+    if result is None and sys.exc_info()[0] is not None:
+        if not _watcher.boundaries.is_only_explicit:
+            _watcher.fail()
+        return
+    is_evaluation = not _watcher.is_grad_enabled() or (
+        not module.training and not _may_be_differentiated(result)
+    )
+    action = _watcher.boundaries.forward_ended(is_evaluation, False)
+    if action:
+        _watcher.carry_out(action)
 
 
 def _step_began(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
-    if _watcher is not None:
-        _watcher.guard_optimizer(optimizer)  # from its next step on, if nobody named it
-        _watcher.boundaries.step_began(id(optimizer), _watcher.is_in_backward())
+    if _watcher is None:
+        return
+    if not is_step_guarded(optimizer):
+        _watcher.guard_optimizer(optimizer)  # from its next step on: nobody named it
+    is_in_backward = _watcher.graph_task() != _OUTSIDE_BACKWARD
+    _watcher.boundaries.step_began(id(optimizer), is_in_backward)
 
 
 def _step_ended(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
-    if _watcher is not None:
-        action = _watcher.boundaries.step_ended(id(optimizer), _watcher.is_in_backward())
-        if action:
-            _watcher.carry_out(action)
+    if _watcher is None:
+        return
+    is_in_backward = _watcher.graph_task() != _OUTSIDE_BACKWARD
+    action = _watcher.boundaries.step_ended(id(optimizer), is_in_backward)
+    if action:
+        _watcher.carry_out(action)
 
 
 def _raised() -> None:

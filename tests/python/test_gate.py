@@ -35,7 +35,9 @@ class SlowNative:
 
 def test_a_long_wait_says_who_holds_the_device(capsys):
     native = SlowNative()
-    Gate(native).enter()
+    gate = Gate(native)
+    assert not gate.try_enter()
+    gate.wait_on()
     assert native.calls == [5.0, 60.0, 60.0]
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2
@@ -51,8 +53,8 @@ def test_an_interrupted_long_wait_gives_its_place_up(monkeypatch):
 
     monkeypatch.setattr(native, "explain", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        Gate(native).enter()
-    assert native.calls == [5.0, "gave up"]
+        Gate(native).wait_on()
+    assert native.calls == ["gave up"]
 
 
 def test_forced_spills_happen_at_each_boundary():

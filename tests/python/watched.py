@@ -10,18 +10,19 @@ from gpushare.hooks import Watcher
 
 
 class RecordingGate:
-    """Keeps the gate's contract: enter and leave in turn."""
+    """Keeps the gate's contract: in and out in turn."""
 
     def __init__(self):
         self.log = []
         self.is_inside = False
         self.error = None
 
-    def enter(self):
+    def try_enter(self):
         if self.error is not None:
             raise self.error
         assert not self.is_inside
         self.is_inside = True
+        return True
 
     def leave(self, kind, is_optimizer_step):
         assert self.is_inside
