@@ -18,21 +18,14 @@ bool may_be_asked(const Device& device, const Job& job, JobId claimant) {
          device.ledger.room(job.id) > Bytes{0};
 }
 
-// The job's oldest Need stands before the claimant's: 0 for none.
-std::size_t place_in_line(const Device& device, JobId job) {
-  const auto first = std::find_if(device.needs.begin(), device.needs.end(),
-                                  [job](const WaitingNeed& need) { return need.job == job; });
-  return static_cast<std::size_t>(first - device.needs.begin());
-}
-
 // Without a lease and stopped in an allocation, it can be spilled until its Need is met (see
-// WaitingNeed). It gives to a holder, whose boundary everybody waits for, and to an older Need: so
-// of jobs that wait for each other one goes on.
+// WaitingNeed). It gives to a holder, whose boundary everybody waits for, and to a job that came
+// before it: so of jobs that wait for each other one goes on, and always the same one. By the age
+// of their Needs they would take turns, and spill each other for every tensor they make.
 bool gives_blocked(const Device& device, const Job& job, JobId claimant) {
   if (device.lane_held_by(job.id) != nullptr || !device.has_need(job.id)) return false;
   if (!device.has_need(claimant)) return false;
-  return device.lane_held_by(claimant) != nullptr ||
-         place_in_line(device, claimant) < place_in_line(device, job.id);
+  return device.lane_held_by(claimant) != nullptr || claimant < job.id;
 }
 
 // A holder needs its memory until its boundary.

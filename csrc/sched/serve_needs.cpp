@@ -15,10 +15,13 @@ namespace {
 // Time to use what was granted: shorter, and two jobs in need take the same room from each other.
 constexpr Nanos kLeastSparing = millis(50);
 
-// A holder's Needs first: others wait for its boundary, which it cannot reach. Then oldest first.
+// A holder's Needs first: others wait for its boundary, which it cannot reach. Then those of the
+// job that came first (gives_blocked in room.cpp says why), a job's oldest first.
 void order_needs(Device& device, std::vector<WaitingNeed>& needs) {
-  std::stable_partition(needs.begin(), needs.end(), [&](const WaitingNeed& need) {
-    return device.lane_held_by(need.job) != nullptr;
+  std::stable_sort(needs.begin(), needs.end(), [&](const WaitingNeed& a, const WaitingNeed& b) {
+    const bool is_a_held = device.lane_held_by(a.job) != nullptr;
+    const bool is_b_held = device.lane_held_by(b.job) != nullptr;
+    return is_a_held != is_b_held ? is_a_held : a.job < b.job;
   });
 }
 
