@@ -110,7 +110,8 @@ DropOutcome AllocatorCore::drop_from(SizePool& pool, Block* block, const DropReq
   return outcome;
 }
 
-void AllocatorCore::check_map() const {
+void AllocatorCore::check_index() const {
+  std::size_t num_used = 0;
   std::size_t num_live = 0;
   Bytes live;
   Bytes backed;
@@ -119,15 +120,19 @@ void AllocatorCore::check_map() const {
       for (const auto& segment : pool->segments()) {
         backed += chunks(segment->num_booked);
         for (const Block* block = segment->first_block; block != nullptr; block = block->next) {
+          GS_CHECK(block->arena == pool->arena() && (block->is_live || !block->is_cached));
           if (!block->is_live) continue;
-          ++num_live;
-          live += block->size;
+          ++num_used;
+          if (!block->is_cached) {
+            ++num_live;
+            live += block->size;
+          }
           GS_CHECK(live_.find(block->address) == block, "{}", fmt::ptr(block->address));
         }
       }
     }
   }
-  GS_CHECK(num_live == live_.size(), "counted {} kept {}", num_live, live_.size());
+  GS_CHECK(num_used == live_.size(), "counted {} kept {}", num_used, live_.size());
   GS_CHECK(live == books.live(Route::kPrivate) + books.live(Route::kOutside));
   GS_CHECK(backed == books.backed());
   const MemoryStats stats = books.stats();
@@ -138,10 +143,21 @@ void AllocatorCore::check_map() const {
            stats.inactive_split_bytes.all.current);
 }
 
-void AllocatorCore::check_invariants() const {
+void AllocatorCore::check_invariants() {
+  const AllCachesLock lock(caches_);
+  check_locked();
+}
+
+// The caches' locks are held: more than the analysis follows.
+void AllocatorCore::check_locked() GS_NO_THREAD_SAFETY_ANALYSIS {
+  caches_.for_each([this](ThreadCache& cache) GS_NO_THREAD_SAFETY_ANALYSIS {
+    cache.check_invariants();
+    GS_CHECK(cache.arena() == cached_arena() || cache.num_blocks() == 0);
+    settle(cache);
+  });
   for (const Arena& each : arenas_)
     each.check_invariants();
-  check_map();
+  check_index();
 }
 
 void AllocatorCore::check_sometimes() {

@@ -26,16 +26,23 @@ AllocatorCore::AllocatorCore(vm::Vmm& device,
     : vmm(device),
       books(options.initial_room),
       range_(std::move(range)),
-      arenas_{Arena(Route::kPrivate, store_, books), Arena(Route::kOutside, store_, books)} {}
+      arenas_{Arena(Route::kPrivate, store_, books), Arena(Route::kOutside, store_, books)},
+      live_(range_.base(), range_.size()) {}
 
 Result<void*> AllocatorCore::allocate(Bytes size) {
   GS_CHECK(size > Bytes{}, "size {}", size.value());
   if (size > range_.size()) return allocate_slowly(size);
+  if (ThreadCache* const cache = caches_.mine(); cache != nullptr) [[likely]] {
+    void* const address = cache->take(block_size_of(size), size);
+    if (address != nullptr) [[likely]]
+      return address;
+  }
   {
     MutexLock lock(mu);
-    SizePool& pool = arena(route).pool(size_class_of(size));
+    SizePool& pool = arena(route_).pool(size_class_of(size));
     const SizePool::Candidate candidate = pool.find(block_size_of(size));
     if (candidate.block != nullptr && candidate.num_missing == 0 && !is_forked_child) [[likely]] {
+      settle_mine();
       return carve(pool, candidate.block, size);
     }
   }
@@ -43,19 +50,37 @@ Result<void*> AllocatorCore::allocate(Bytes size) {
 }
 
 void* AllocatorCore::carve(SizePool& pool, Block* block, Bytes size) {
-  const Block* const live = pool.carve(block, block_size_of(size), size);
-  live_.insert(block);
+  Block* const live = pool.carve(block, block_size_of(size), size);
+  live_.set(live);
+  books.on_allocate(live->arena, pool.size_class(), live->size, size);
   GS_EXPENSIVE_CHECK(check_sometimes());
   return live->address;
 }
 
 bool AllocatorCore::free(void* address) {
   if (!range_.contains(address)) return false;
+  ThreadCache* const cache = caches_.mine();
+  Block* const block = live_.find(address);
+  ThreadCache::Kept kept = ThreadCache::Kept::kNo;
+  if (cache != nullptr && block != nullptr) [[likely]] {
+    kept = cache->keep(block);
+    if (kept == ThreadCache::Kept::kYes) [[likely]]
+      return true;
+  }
+  return free_slowly(address, kept);
+}
+
+bool AllocatorCore::free_slowly(void* address, ThreadCache::Kept kept) {
   MutexLock lock(mu);
   if (is_forked_child) return true;
-  Block* const block = live_.extract(address);
-  GS_CHECK(block != nullptr, "free of {}, where no block is live", fmt::ptr(address));
-  block->segment->pool()->put_back(block, unneeded_slots);
+  Block* const block = live_.find(address);
+  GS_CHECK(block != nullptr && !block->is_cached, "free of {}, where no block is live",
+           fmt::ptr(address));
+  ThreadCache* const cache = settle_mine();
+  books.on_free(block->arena, size_class_of(block->size), block->size, block->requested);
+  put_back(block);
+  // What it keeps was not asked for again.
+  if (kept == ThreadCache::Kept::kFull) empty_mine(*cache);
   GS_EXPENSIVE_CHECK(check_sometimes());
   return true;
 }
@@ -102,9 +127,16 @@ AllocatorCore::Attempt AllocatorCore::attempt(Bytes size) {
   if (size > range_.size()) {
     return {nullptr, {}, {StatusCode::kOutOfMemory, "more than the reserved address space"}};
   }
-  SizePool& pool = arena(route).pool(size_class_of(size));
+  SizePool& pool = arena(route_).pool(size_class_of(size));
   const Bytes block_size = block_size_of(size);
   SizePool::Candidate candidate = pool.find(block_size);
+  if (candidate.block == nullptr || candidate.num_missing > 0) {
+    // Before more is backed, what the caches keep is used. Here, and not where it is found that
+    // there is no room: putting blocks back may join the candidate with others.
+    empty_caches();
+    candidate = pool.find(block_size);
+  }
+  settle_mine();
   if (candidate.block == nullptr) {
     if (Status added = add_segment(pool, block_size); !added.ok()) return {nullptr, {}, added};
     candidate = pool.find(block_size);
@@ -156,6 +188,7 @@ void AllocatorCore::remove_unused_segment() {
 
 tl::unexpected<Status> AllocatorCore::out_of_memory(Bytes size, const Status& reason) {
   books.on_out_of_memory();
+  empty_caches();
   remove_unused_segment();
   const Bytes live = books.live(Route::kPrivate) + books.live(Route::kOutside);
   return fail(reason.code(),

@@ -4,20 +4,27 @@
 // move memory, work on it directly. Functions that take the lock say GS_EXCLUDES, those that want
 // it held GS_REQUIRES. The lock is held while chunks are backed and dropped, since a candidate
 // block must not be taken meanwhile; never while bytes are copied or somebody is asked for room.
+//
+// What a thread frees goes to its cache, and what it allocates comes from there, without that lock.
+// A kept block counts as in use for the pools, not for the books. So the caches are emptied before
+// chunks are backed or dropped, where the route changes, and where somebody reads figures.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "csrc/alloc/arena.h"
 #include "csrc/alloc/block.h"
-#include "csrc/alloc/block_map.h"
+#include "csrc/alloc/block_index.h"
 #include "csrc/alloc/books.h"
 #include "csrc/alloc/caching_allocator.h"
 #include "csrc/alloc/chunk.h"
 #include "csrc/alloc/segment.h"
+#include "csrc/alloc/thread_cache.h"
+#include "csrc/alloc/thread_caches.h"
 #include "csrc/base/mutex.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
@@ -46,7 +53,7 @@ struct DropOutcome {
   Status failure;  // why it stopped early
 };
 
-class AllocatorCore {
+class AllocatorCore final : private ThreadCaches::Home {
  public:
   AllocatorCore(vm::Vmm& device, vm::AddressRange range, const AllocatorOptions& options);
 
@@ -62,14 +69,26 @@ class AllocatorCore {
   // Asks the room source. errors: kOutOfMemory, also where there is nobody to ask.
   Status ask_for_room(Bytes lacking, Bytes like) GS_EXCLUDES(mu);
 
-  void check_invariants() const GS_REQUIRES(mu);
+  // The route, and with it what the caches hold: from now on nothing of the other arena.
+  void set_route(Route to) GS_REQUIRES(mu);
+  [[nodiscard]] Route route() const GS_REQUIRES(mu) { return route_; }
+  // Puts back what the threads' caches keep, and tells the books. Free blocks join, so pointers to
+  // them are void then.
+  void empty_caches() GS_REQUIRES(mu);
+  // The same, and nothing changes before the snapshot is made.
+  [[nodiscard]] std::vector<SegmentInfo> snapshot() GS_REQUIRES(mu);
+
+  // fork() between the two: the child finds whole data, under no lock.
+  void before_fork() GS_ACQUIRE(mu);
+  void after_fork(bool is_child) GS_RELEASE(mu);
+
+  void check_invariants() GS_REQUIRES(mu);
   // check_invariants() now and then: each time while there is little to walk.
   void check_sometimes() GS_REQUIRES(mu);
 
   vm::Vmm& vmm;
   mutable Mutex mu;
   Books books GS_GUARDED_BY(mu);
-  Route route GS_GUARDED_BY(mu) = Route::kPrivate;
   RoomSource* room_source GS_GUARDED_BY(mu) = nullptr;
   bool is_forked_child GS_GUARDED_BY(mu) = false;
   // Slots of copies that nobody needs: their last live block died. Residency gives them back.
@@ -94,18 +113,38 @@ class AllocatorCore {
   Attempt back_and_carve(SizePool& pool, SizePool::Candidate candidate, Bytes size) GS_REQUIRES(mu);
   Bytes make_room(Bytes more, const Segment& segment, ChunkRange kept) GS_REQUIRES(mu);
   Status back_under(SizePool& pool, Block* block, ChunkRange range) GS_REQUIRES(mu);
+  // pre: settle_mine().
   void* carve(SizePool& pool, Block* block, Bytes size) GS_REQUIRES(mu);
+  // The rest of free(): what the caller's cache did not keep.
+  bool free_slowly(void* address, ThreadCache::Kept kept) GS_EXCLUDES(mu);
+
+  // Of which arena the caches may keep blocks now.
+  [[nodiscard]] std::optional<Route> cached_arena() const GS_REQUIRES(mu);
+  // Tells the books what the caller's cache knows, so that their peaks stay exact; makes the cache
+  // if there is none. Null if there can be none.
+  ThreadCache* settle_mine() GS_REQUIRES(mu);
+  void settle(ThreadCache& cache) GS_REQUIRES(mu, cache.lock);
+  void empty(ThreadCache& cache) GS_REQUIRES(mu, cache.lock);
+  void empty_mine(ThreadCache& cache) GS_REQUIRES(mu);
+  void empty_locked_caches() GS_REQUIRES(mu);
+  void put_back(Block* block) GS_REQUIRES(mu);
+  void put_back_all(Block* first) GS_REQUIRES(mu);
+  void on_thread_end(ThreadCache& cache) override GS_EXCLUDES(mu);
+
   Status add_segment(SizePool& pool, Bytes block_size) GS_REQUIRES(mu);
   // After a failure: a segment made for the request alone must not eat the address space.
   void remove_unused_segment() GS_REQUIRES(mu);
   tl::unexpected<Status> out_of_memory(Bytes size, const Status& reason) GS_REQUIRES(mu);
   DropOutcome drop_from(SizePool& pool, Block* block, const DropRequest& request) GS_REQUIRES(mu);
-  void check_map() const GS_REQUIRES(mu);
+  void check_index() const GS_REQUIRES(mu);
+  void check_locked() GS_REQUIRES(mu);
 
   const vm::AddressRange range_;
   BlockStore store_ GS_GUARDED_BY(mu);
   std::array<Arena, 2> arenas_ GS_GUARDED_BY(mu);  // by Route
-  BlockMap live_ GS_GUARDED_BY(mu);
+  Route route_ GS_GUARDED_BY(mu) = Route::kPrivate;
+  BlockIndex live_;             // changed under mu, searched without
+  ThreadCaches caches_{*this};  // changed under mu; each thread may look for its own without
   Bytes used_address_space_ GS_GUARDED_BY(mu);  // segments lie below, nothing above
   SizePool* newest_pool_ GS_GUARDED_BY(mu) = nullptr;
   std::uint64_t num_checks_asked_ GS_GUARDED_BY(mu) = 0;

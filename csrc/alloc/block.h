@@ -9,27 +9,33 @@
 #include <memory>
 #include <vector>
 
+#include "csrc/alloc/route.h"
 #include "csrc/base/units.h"
 
 namespace gpushare::alloc {
 
 class Segment;
 
-struct Block {
+// Nodes share no cache line, since a thread's cache writes to those it keeps without a lock that
+// other threads take; what it writes to comes first.
+struct alignas(64) Block {
   std::byte* address = nullptr;
   Bytes size;
   Bytes requested;  // as asked, before rounding; 0 while free
+  // Of the free list's tree; while a thread's cache keeps it, `left` is the next one there.
+  Block* left = nullptr;
+  Block* right = nullptr;
+  Route arena = Route::kPrivate;  // of its segment
+  bool is_live = false;           // not in a free list: handed out, or kept by a thread's cache
+  // Invariant: only while is_live. Unlike all else, under the lock of the cache that keeps it.
+  bool is_cached = false;
+  std::uint32_t priority = 0;  // of the tree
+  // While free: chunks under the block, wholly or in part, that are not kResident.
+  std::uint32_t num_absent = 0;
   Segment* segment = nullptr;
   // Neighbours by address. Invariant: they tile the segment, and no two free ones touch.
   Block* prev = nullptr;
   Block* next = nullptr;
-  // Of the free list's tree; meaningless while live.
-  Block* left = nullptr;
-  Block* right = nullptr;
-  std::uint32_t priority = 0;
-  // While free: chunks under the block, wholly or in part, that are not kResident.
-  std::uint32_t num_absent = 0;
-  bool is_live = false;
 
   [[nodiscard]] std::byte* end() const { return address + size.to_size(); }
   [[nodiscard]] bool has_neighbour() const { return prev != nullptr || next != nullptr; }

@@ -28,7 +28,39 @@ void change_one(Stat& stat, std::int64_t difference) {
   }
 }
 
+// `handed_out` of what has changed the figure was increases, all in one.
+void add_one(Stat& stat, const Tally::Figure& change, std::int64_t handed_out) {
+  stat.peak = std::max(stat.peak, stat.current + change.peak);
+  stat.current += change.current;
+  stat.allocated += handed_out;
+  stat.freed += handed_out - change.current;
+}
+
 }  // namespace
+
+void Books::add(Route arena, const Tally& tally) {
+  if (tally.num_operations() == 0) return;
+  stats_.num_operations += tally.num_operations();
+  live_[index_of(arena)] += Bytes{tally.all().bytes.current};
+  Tally::Sums sums;
+  for (const SizeClass size_class : {SizeClass::kSmall, SizeClass::kLarge}) {
+    const Tally::Figures& figures = tally.figures(size_class);
+    const Tally::Sums& handed_out = tally.handed_out(size_class);
+    const auto of_class = [&](PooledStat& stat) -> Stat& {
+      return size_class == SizeClass::kSmall ? stat.small_pool : stat.large_pool;
+    };
+    add_one(of_class(stats_.allocation), figures.blocks, handed_out.blocks);
+    add_one(of_class(stats_.allocated_bytes), figures.bytes, handed_out.bytes);
+    add_one(of_class(stats_.requested_bytes), figures.requested, handed_out.requested);
+    change(stats_.inactive_split_bytes, size_class, -figures.bytes.current);
+    sums.blocks += handed_out.blocks;
+    sums.bytes += handed_out.bytes;
+    sums.requested += handed_out.requested;
+  }
+  add_one(stats_.allocation.all, tally.all().blocks, sums.blocks);
+  add_one(stats_.allocated_bytes.all, tally.all().bytes, sums.bytes);
+  add_one(stats_.requested_bytes.all, tally.all().requested, sums.requested);
+}
 
 void Books::change(PooledStat& stat, SizeClass size_class, std::int64_t difference) {
   change_one(stat.all, difference);
@@ -42,12 +74,14 @@ void Books::move(Segment& segment, Chunk& chunk, ChunkState to, bool keeps_backi
   const bool was_booked = chunk.is_booked;
   const bool was_held = chunk.state != ChunkState::kUnbacked;
   const bool was_spilled = chunk.is_spilled();
+  const bool was_away = chunk.is_away();
   chunk.state = to;
   chunk.is_booked = to == ChunkState::kSpilled ? keeps_backing : to != ChunkState::kUnbacked;
 
   const int booked = int{chunk.is_booked} - int{was_booked};
   const int held = int{to != ChunkState::kUnbacked} - int{was_held};
   const int spilled = int{chunk.is_spilled()} - int{was_spilled};
+  num_away_ += int{chunk.is_away()} - int{was_away};
   if (held != 0) change(stats_.inactive_split_bytes, size_class, chunks(1).value() * held);
   if (spilled != 0) {
     spilled_ += chunks(1) * spilled;

@@ -1,7 +1,8 @@
 // The books: what is backed, spilled and handed out, against the room.
 //
 // Every change of a chunk's state goes through move(), every block handed out or taken back through
-// on_allocate() and on_free(); so the figures are exact by construction and cost a few additions.
+// on_allocate() and on_free(), or through the tally of a thread's cache and add(); so the figures
+// are exact by construction and cost a few additions.
 //
 // threads: none; the allocator's lock covers it.
 #pragma once
@@ -15,6 +16,7 @@
 #include "csrc/alloc/segment.h"
 #include "csrc/alloc/size_class.h"
 #include "csrc/alloc/stats.h"
+#include "csrc/alloc/tally.h"
 #include "csrc/base/units.h"
 
 namespace gpushare::alloc {
@@ -47,11 +49,15 @@ class Books {
       member(stats_.inactive_split_bytes).increase(size.value());
     });
   }
+  // What a thread's cache handed out and took back, all of one arena.
+  void add(Route arena, const Tally& tally);
   // The number of free blocks beside others has changed by `difference`.
   void on_split(SizeClass size_class, int difference) {
     if (difference == 0) return;
     change(stats_.inactive_split, size_class, difference);
   }
+  // Whether a chunk of the private arena is spilled or moving.
+  [[nodiscard]] bool has_chunks_away() const { return num_away_ > 0; }
   void on_out_of_memory() { ++stats_.num_ooms; }
   void on_retry() { ++stats_.num_alloc_retries; }
 
@@ -96,6 +102,7 @@ class Books {
   Bytes room_;
   std::array<Bytes, 2> backed_, live_;  // by Route
   Bytes spilled_;
+  std::int64_t num_away_ = 0;  // chunks
   Bytes peak_private_backed_;
   // `active` is not kept: a block in use is one handed out. It is filled in by stats().
   MemoryStats stats_;

@@ -69,49 +69,50 @@ Bytes CachingAllocator::backed() const {
 void CachingAllocator::set_route(Route route) {
   AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);
-  core.route = route;
+  core.set_route(route);
 }
 
 Route CachingAllocator::route() const {
   const AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);
-  return core.route;
+  return core.route();
 }
 
 Bytes CachingAllocator::empty_cache() {
   AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);
   if (core.is_forked_child) return Bytes{};
+  core.empty_caches();
   const Bytes dropped = core.drop_free_chunks({.target = core.books.backed()}).dropped;
   GS_EXPENSIVE_CHECK(core.check_invariants());
   return dropped;
 }
 
 MemoryStats CachingAllocator::stats() const {
-  const AllocatorCore& core = impl_->core;
+  AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);
+  core.empty_caches();
   return core.books.stats();
 }
 
 void CachingAllocator::reset_peak_stats() {
   AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);
+  core.empty_caches();
   core.books.reset_peak_stats();
 }
 
 void CachingAllocator::reset_accumulated_stats() {
   AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);
+  core.empty_caches();
   core.books.reset_accumulated_stats();
 }
 
 std::vector<SegmentInfo> CachingAllocator::snapshot() const {
-  const AllocatorCore& core = impl_->core;
-  std::vector<SegmentInfo> segments;
+  AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);
-  core.arena(Route::kPrivate).append_snapshot(segments);
-  core.arena(Route::kOutside).append_snapshot(segments);
-  return segments;
+  return core.snapshot();
 }
 
 Bytes CachingAllocator::take_peak_backed() {
@@ -120,20 +121,19 @@ Bytes CachingAllocator::take_peak_backed() {
   return core.books.take_peak_backed();
 }
 
-// The lock is taken in one function and let go in two others: more than the analysis follows.
-void CachingAllocator::before_fork() GS_NO_THREAD_SAFETY_ANALYSIS { impl_->core.mu.lock(); }
+// The locks are taken in one function and let go in two others: more than the analysis follows.
+void CachingAllocator::before_fork() GS_NO_THREAD_SAFETY_ANALYSIS { impl_->core.before_fork(); }
 
 void CachingAllocator::after_fork_in_parent() GS_NO_THREAD_SAFETY_ANALYSIS {
-  impl_->core.mu.unlock();
+  impl_->core.after_fork(false);
 }
 
 void CachingAllocator::after_fork_in_child() GS_NO_THREAD_SAFETY_ANALYSIS {
-  impl_->core.is_forked_child = true;
-  impl_->core.mu.unlock();
+  impl_->core.after_fork(true);
 }
 
 void CachingAllocator::check_invariants() const {
-  const AllocatorCore& core = impl_->core;
+  AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);
   core.check_invariants();
 }

@@ -13,8 +13,9 @@
 // chunks, then asks the RoomSource, without holding the lock, and fails with kOutOfMemory if that
 // refuses.
 //
-// threads: any thread may allocate and free; one lock, held for no copy. (Populating chunks under
-// it is the one system call: a page fault there would cost the same.)
+// threads: any thread may allocate and free. What a thread freed serves it again without the one
+// lock (thread_cache.h); that lock is held for no copy. (Populating chunks under it is the one
+// system call: a page fault there would cost the same.)
 #pragma once
 
 #include <cstdint>
@@ -22,14 +23,13 @@
 #include <utility>
 #include <vector>
 
+#include "csrc/alloc/route.h"
 #include "csrc/alloc/stats.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/vm/vmm.h"
 
 namespace gpushare::alloc {
-
-enum class Route : std::uint8_t { kPrivate, kOutside };
 
 // Whom the allocator asks for more room. Called without the allocator's lock, perhaps with the GIL
 // held: an implementation must not need the GIL, nor call back into the allocator except
@@ -79,6 +79,8 @@ class CachingAllocator {
 
   // Gives free chunks back to the device (room stays). Returns the bytes given back.
   Bytes empty_cache();
+  // Exact, but for peaks where several threads allocate: each thread but one may add or hide what
+  // its cache can hold (ThreadCache::kMostSmall and kMostLarge). Empties the caches.
   [[nodiscard]] MemoryStats stats() const;
   void reset_peak_stats();
   void reset_accumulated_stats();

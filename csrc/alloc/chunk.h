@@ -33,6 +33,8 @@ struct Chunk {
   [[nodiscard]] bool is_spilled() const {
     return state == ChunkState::kSpilled || state == ChunkState::kRestoring;
   }
+  // Its bytes are not to be touched.
+  [[nodiscard]] bool is_away() const { return is_spilled() || state == ChunkState::kSpilling; }
 };
 
 inline constexpr std::size_t kChunkSize = vm::kChunkBytes.to_size();

@@ -23,6 +23,7 @@ ReleaseOutcome Residency::release(Bytes bytes, bool may_spill) {
   Bytes missing;
   {
     MutexLock lock(core.mu);
+    core.empty_caches();
     const Bytes unused =
         std::clamp(core.books.room() - core.books.backed(), Bytes{}, std::max(Bytes{}, bytes));
     core.books.set_room(core.books.room() - unused);

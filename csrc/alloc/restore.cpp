@@ -31,6 +31,7 @@ Status Restore::claim() {
     Bytes lacking;
     {
       MutexLock lock(core_.mu);
+      core_.empty_caches();
       std::vector<ChunkRef> found = core_.private_chunks(
           [](const Chunk& chunk) { return chunk.state == ChunkState::kSpilled; });
       Bytes more;
@@ -104,6 +105,7 @@ void Restore::conclude() {
     core_.books.move(*item.at.segment, item.at.chunk(), ChunkState::kResident);
   }
   core_.arena(Route::kPrivate).recount_all();
+  core_.empty_caches();  // from now on they may keep private blocks
   restored_ = chunks(items_.size());
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }

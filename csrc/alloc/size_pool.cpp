@@ -49,6 +49,7 @@ Block* SizePool::carve(Block* block, Bytes size, Bytes requested) {
     rest->address = block->address + size.to_size();
     rest->size = block->size - size;
     rest->segment = block->segment;
+    rest->arena = arena_;
     rest->prev = block;
     rest->next = block->next;
     if (rest->next != nullptr) rest->next->prev = rest;
@@ -68,7 +69,6 @@ Block* SizePool::carve(Block* block, Bytes size, Bytes requested) {
     ++segment.chunk(i).num_live;
   }
   books_.on_split(size_class_, split);
-  books_.on_allocate(arena_, size_class_, size, requested);
   return block;
 }
 
@@ -100,7 +100,6 @@ Block* SizePool::join(Block* low, Block* high) {
 }
 
 void SizePool::put_back(Block* block, std::vector<vm::SlotId>& unneeded) {
-  books_.on_free(arena_, size_class_, block->size, block->requested);
   const std::uint32_t absent = let_go(block, unneeded);
   block->is_live = false;
   block->requested = Bytes{};
@@ -155,6 +154,7 @@ void SizePool::add_segment(std::byte* base, Bytes size) {
   block->address = base;
   block->size = size;
   block->segment = &segment;
+  block->arena = arena_;
   block->num_absent = static_cast<std::uint32_t>(segment.num_chunks_in_all());
   segment.first_block = block;
   absent_.insert(block);

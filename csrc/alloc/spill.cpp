@@ -32,6 +32,7 @@ void Spill::choose(std::size_t count) {
   for (const ChunkRef& ref : found) {
     core_.books.move(*ref.segment, ref.chunk(), ChunkState::kSpilling);
   }
+  core_.empty_caches();  // so that they keep no block over those
   core_.arena(Route::kPrivate).recount_all();
   GS_EXPENSIVE_CHECK(core_.check_invariants());
   chosen_.assign(found.begin(), found.end());

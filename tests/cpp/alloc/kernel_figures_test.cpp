@@ -2,7 +2,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -108,6 +110,41 @@ TEST_P(OverHostVmm, AForkedChildKeepsItsBytesAndAllocatesNothing) {
   ASSERT_TRUE(residency_.restore().ok());
   for (std::uint64_t i = 0; i < 4; ++i)
     EXPECT_TRUE(is_filled(blocks[i], mib(3), i));
+}
+
+// What the child can still do when another thread was amid the allocator at the fork.
+int look_as_child_of_threads(CachingAllocator& allocator, void* block) {
+  allocator.after_fork_in_child();
+  if (allocator.stats().num_operations == 0) return 2;
+  if (!allocator.free(block)) return 3;
+  if (allocator.allocate(kib(1)).has_value()) return 4;
+  allocator.check_invariants();
+  return 0;
+}
+
+TEST_P(OverHostVmm, AForkWhileAnotherThreadAllocatesHangsNobody) {
+  std::byte* const block = take(kib(4), 1);
+  std::atomic<bool> must_stop{false};
+  std::thread other([&] {
+    while (!must_stop)
+      allocator_->free(allocator_->allocate(kib(4)).value());
+  });
+  for (int round = 0; round < 20; ++round) {
+    allocator_->before_fork();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(30);
+      ::_exit(look_as_child_of_threads(*allocator_, block));
+    }
+    allocator_->after_fork_in_parent();
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
+  }
+  must_stop = true;
+  other.join();
+  allocator_->free(block);
+  EXPECT_EQ(allocator_->stats().allocation.all.current, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(BothTiers,

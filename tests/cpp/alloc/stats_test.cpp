@@ -81,6 +81,24 @@ TEST_F(Stats, ResetsPeaksAndSums) {
   EXPECT_EQ(allocator_->stats().reserved_bytes.all.current, mib(4).value());
 }
 
+// Now from the thread's cache, now from the pools: a peak is that of both together.
+TEST_F(Stats, PeaksOfOneThreadAreExact) {
+  allocator_->free(take(mib(20)));
+  allocator_->reset_peak_stats();  // and all is in the pools, resident
+  allocator_->free(take(mib(3)));
+  void* const kept = take(mib(3));
+  allocator_->free(kept);
+  allocator_->free(take(mib(5)));
+  EXPECT_EQ(allocator_->stats().allocated_bytes.all.peak, mib(5).value());
+  allocator_->free(take(mib(3)));
+  void* const a = take(mib(3));
+  void* const b = take(mib(4));
+  allocator_->free(a);
+  allocator_->free(b);
+  EXPECT_EQ(allocator_->stats().allocated_bytes.all.peak, mib(7).value());
+  EXPECT_EQ(allocator_->stats().allocation.all.peak, 2);
+}
+
 TEST_F(Stats, SnapshotTilesItsSegments) {
   take(kib(1));
   void* const hole = take(kib(2));

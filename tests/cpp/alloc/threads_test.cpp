@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <thread>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "csrc/alloc/caching_allocator.h"
 #include "csrc/alloc/residency.h"
+#include "csrc/base/mutex.h"
 #include "csrc/vm/host_slab.h"
 #include "csrc/vm/host_vmm.h"
 #include "csrc/vm/mover.h"
@@ -29,17 +31,36 @@ struct Held {
   std::uint64_t seed;
 };
 
-// Allocates and frees at random. Returns how many blocks had lost their bytes.
-int work(CachingAllocator& allocator, unsigned seed, int num_steps) {
+// Blocks on their way to the thread that will free them.
+class Exchange {
+ public:
+  // Gives one, gets the one that was given before; none the first time.
+  std::optional<Held> trade(std::optional<Held> given) {
+    MutexLock lock(mu_);
+    return std::exchange(held_, given);
+  }
+
+ private:
+  Mutex mu_;
+  std::optional<Held> held_ GS_GUARDED_BY(mu_);
+};
+
+// Allocates and frees at random, every other time what another thread allocated. Returns how many
+// blocks had lost their bytes.
+int work(CachingAllocator& allocator, Exchange& exchange, unsigned seed, int num_steps) {
   std::mt19937 random(seed);
   std::vector<Held> held;
   int num_lost = 0;
-  const auto drop_one = [&] {
-    const std::size_t index = random() % held.size();
-    const Held block = held[index];
-    held.erase(held.begin() + static_cast<std::ptrdiff_t>(index));
+  const auto drop = [&](const Held& block) {
     num_lost += is_filled(block.address, block.size, block.seed) ? 0 : 1;
     allocator.free(block.address);
+  };
+  const auto drop_one = [&] {
+    const std::size_t index = random() % held.size();
+    std::optional<Held> block = held[index];
+    held.erase(held.begin() + static_cast<std::ptrdiff_t>(index));
+    if (random() % 2 == 0) block = exchange.trade(block);
+    if (block) drop(*block);
   };
   for (int i = 0; i < num_steps; ++i) {
     if (held.size() > 8) drop_one();
@@ -53,6 +74,7 @@ int work(CachingAllocator& allocator, unsigned seed, int num_steps) {
   }
   while (!held.empty())
     drop_one();
+  if (const std::optional<Held> last = exchange.trade(std::nullopt)) drop(*last);
   return num_lost;
 }
 
@@ -63,9 +85,10 @@ TEST(Threads, ShareTheAllocatorWhileFreeMemoryIsGivenUp) {
   vm::Mover mover;
   Residency residency(*allocator, *slab, mover);
   std::atomic<int> num_lost{0};  // relaxed would do: read after join
+  Exchange exchange;
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < 4; ++i) {
-    threads.emplace_back([&, i] { num_lost += work(*allocator, i, 300); });
+    threads.emplace_back([&, i] { num_lost += work(*allocator, exchange, i, 300); });
   }
   for (int i = 0; i < 50; ++i) {
     const Bytes released = residency.release(mib(4), false).released;

@@ -1,0 +1,96 @@
+// What the core does with the threads' caches: settle, empty, close.
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "csrc/alloc/allocator_core.h"
+#include "csrc/base/check.h"
+
+namespace gpushare::alloc {
+
+// Over spilled or moving chunks a block must not be handed out before they are restored, so none of
+// that arena is kept while there are such chunks.
+std::optional<Route> AllocatorCore::cached_arena() const {
+  if (is_forked_child) return std::nullopt;
+  if (route_ == Route::kPrivate && books.has_chunks_away()) return std::nullopt;
+  return route_;
+}
+
+ThreadCache* AllocatorCore::settle_mine() {
+  ThreadCache* const cache = caches_.mine();
+  if (cache == nullptr) return caches_.add_mine(cached_arena());
+  SpinLockGuard guard(cache->lock);
+  settle(*cache);
+  return cache;
+}
+
+void AllocatorCore::settle(ThreadCache& cache) {
+  if (cache.arena().has_value()) books.add(*cache.arena(), cache.take_tally());
+}
+
+void AllocatorCore::put_back_all(Block* first) {
+  while (first != nullptr)
+    put_back(std::exchange(first, first->left));
+}
+
+void AllocatorCore::put_back(Block* block) {
+  live_.clear(block);
+  block->segment->pool()->put_back(block, unneeded_slots);
+}
+
+void AllocatorCore::empty(ThreadCache& cache) {
+  const std::optional<Route> arena = cache.arena();
+  const ThreadCache::Contents contents = cache.take_all();
+  if (arena.has_value()) books.add(*arena, contents.tally);
+  cache.set_arena(cached_arena());
+  put_back_all(contents.first);
+}
+
+void AllocatorCore::empty_caches() {
+  const AllCachesLock lock(caches_);
+  empty_locked_caches();
+}
+
+std::vector<SegmentInfo> AllocatorCore::snapshot() {
+  const AllCachesLock lock(caches_);
+  empty_locked_caches();
+  std::vector<SegmentInfo> segments;
+  for (const Arena& each : arenas_)
+    each.append_snapshot(segments);
+  return segments;
+}
+
+// The locks are all held: more than the analysis follows.
+void AllocatorCore::empty_locked_caches() GS_NO_THREAD_SAFETY_ANALYSIS {
+  caches_.for_each([this](ThreadCache& cache) GS_NO_THREAD_SAFETY_ANALYSIS { empty(cache); });
+}
+
+void AllocatorCore::empty_mine(ThreadCache& cache) {
+  SpinLockGuard guard(cache.lock);
+  empty(cache);
+}
+
+void AllocatorCore::set_route(Route to) {
+  route_ = to;
+  empty_caches();
+}
+
+void AllocatorCore::on_thread_end(ThreadCache& cache) {
+  MutexLock lock(mu);
+  empty_mine(cache);
+  caches_.remove(cache);
+}
+
+void AllocatorCore::before_fork() GS_NO_THREAD_SAFETY_ANALYSIS {
+  mu.lock();
+  caches_.lock_all();
+}
+
+void AllocatorCore::after_fork(bool is_child) GS_NO_THREAD_SAFETY_ANALYSIS {
+  is_forked_child = is_child;
+  if (is_child) empty_locked_caches();
+  caches_.unlock_all();
+  mu.unlock();
+}
+
+}  // namespace gpushare::alloc
