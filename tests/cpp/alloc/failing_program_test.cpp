@@ -25,9 +25,11 @@ constexpr Bytes kRoom = mib(64);
 
 enum class Kind : std::uint8_t { kAllocate, kFree, kWrite, kDrop, kGive, kPark, kSetRoom, kUnpark };
 
+constexpr std::uint32_t kMostNumber = 5000;
+
 struct Operation {
   Kind kind;
-  std::uint32_t number;  // size in KiB, bytes to give in KiB, or which block
+  std::uint32_t number;  // size in KiB, how much of what is backed to give, or which block
 };
 
 void showValue(const Operation& operation, std::ostream& os) {
@@ -43,7 +45,10 @@ rc::Gen<Operation> operations() {
                                                      {4, Kind::kPark},
                                                      {1, Kind::kSetRoom},
                                                      {4, Kind::kUnpark}});
-  return rc::gen::construct<Operation>(kinds, rc::gen::inRange<std::uint32_t>(1, 5000));
+  // At full size also in short programs, so that they move something.
+  return rc::gen::resize(
+      rc::kNominalSize,
+      rc::gen::construct<Operation>(kinds, rc::gen::inRange<std::uint32_t>(1, kMostNumber)));
 }
 
 // The program's state, and the plain model of it: what is live with which bytes (in the world), and
@@ -91,8 +96,8 @@ class Machine {
         return true;
       case Kind::kWrite: write(index); return true;
       case Kind::kDrop: world_.allocator->empty_cache(); return true;
-      case Kind::kGive: return release(kib(operation.number) * 4);
-      case Kind::kPark: return park(kib(operation.number) * 8);
+      case Kind::kGive: return release(share_of_backed(operation.number));
+      case Kind::kPark: return park(operation.number);
       case Kind::kSetRoom: world_.allocator->set_room(kRoom + mib(2)); return true;
       default: return unpark();
     }
@@ -119,10 +124,16 @@ class Machine {
       stays += may_be_away(block) ? Bytes{} : block.size + vm::kChunkBytes * 2;
     return outcome.released >= std::min(wanted, room - stays);
   }
-  bool park(Bytes wanted) {
+  // All unused room and a part of what is backed, often all of it.
+  [[nodiscard]] Bytes share_of_backed(std::uint32_t number) const {
+    const Bytes backed = world_.allocator->backed();
+    const std::int64_t doubled = backed.value() * 2 * number / kMostNumber;
+    return world_.allocator->room() - backed + std::min(backed, Bytes{doubled});
+  }
+  bool park(std::uint32_t number) {
     is_parked_ = true;
     world_.allocator->set_route(Route::kOutside);
-    return release(wanted);
+    return release(share_of_backed(number));
   }
   bool unpark() {
     world_.allocator->raise_room(kRoom);
