@@ -62,11 +62,11 @@ def test_a_file_cut_short_is_an_error_in_its_job_only(
         assert other.say() == {"iteration": 0}
         os.truncate(_file_of(victim, tmp_path), 9 * MIB)
         other.go()  # into its gate, so that its memory can leave
-        outcome = victim.outcome()
+        outcome = victim.say()
         assert outcome["error"].startswith("GpushareError: ")
         assert f"the file in {tmp_path} was cut short" in outcome["error"]
         assert other.say() == {"iteration": 1}
-        outcome = other.go().outcome()
+        outcome = other.go().say()
         assert (outcome["error"], outcome["is_intact"]) == ("", True)
 
 
@@ -92,10 +92,10 @@ def test_a_full_host_tier_is_out_of_memory_in_the_job_that_asks(
     with ExitStack() as stack:
         first, second = (_start(stack, env, 96) for _ in range(2))
         _ask_for_memory_of(env, first, second)
-        outcome = second.outcome()
+        outcome = second.say()
         assert outcome["error"].startswith("OutOfMemoryError: ")
         assert first.say() == {"iteration": 1}
-        outcome = first.go().outcome()
+        outcome = first.go().say()
         assert (outcome["error"], outcome["is_intact"]) == ("", True)
 
 
@@ -133,7 +133,7 @@ def test_a_kill_amid_a_spill_harms_nobody_else(
         victim.process.wait()
         assert spilled < 600 * MIB, "it was over; the other needs 640 MiB of it"
         assert other.say() == {"iteration": 0}
-        outcome = other.go().outcome()
+        outcome = other.go().say()
         assert (outcome["error"], outcome["is_intact"]) == ("", True)
         assert victim.pid not in [row["pid"] for row in status(env)["devices"][0]["jobs"]]
     assert list(tmp_path.iterdir()) == []
