@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from benchmarks.report import Report
 
-NAMES = ("overhead", "handover", "allocator", "colocation")
+NAMES = ("overhead", "handover", "allocator", "colocation", "memory")
 
 
 def main() -> None:

@@ -105,6 +105,8 @@ void on_unregister(Step& step, Job& job) {
   leave_line(step, job);
   end_lease(step, job);
   job.is_registered = false;
+  // What it freed before is not on its page, which is gone: asked again, it may give that.
+  job.note_change();
 }
 
 void on_lost(Step& step, Job& job) {

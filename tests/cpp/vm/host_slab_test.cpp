@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -15,26 +14,13 @@
 
 #include "csrc/vm/vmm.h"
 
+#include "tests/cpp/support/vm_temp_folder.h"
+
 namespace gpushare::testing {
 namespace {
 
 using ::testing::HasSubstr;
 using vm::kChunkBytes;
-
-class TempFolder {
- public:
-  TempFolder() {
-    std::string path = (std::filesystem::temp_directory_path() / "gpushare-slab-XXXXXX").string();
-    path_ = ::mkdtemp(path.data());
-  }
-  ~TempFolder() { std::filesystem::remove_all(path_); }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 enum class Kind { kRam, kFile };
 

@@ -1,0 +1,139 @@
+"""The host tier fails, or its job is killed as it uses it: an error in one job, none in others."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from benchmarks.processes import JobProcess
+from gpushare.demo.kernel_memory import PAGE_BYTES
+from tests.e2e.asking import status
+
+Coordinator = Callable[..., dict[str, str]]
+
+MIB = 1 << 20
+PATIENCE_SECONDS = 60.0
+
+
+def _start(stack: ExitStack, env: dict[str, str], mib: int, iterations: int = 2) -> JobProcess:
+    flags = ["--mib", str(mib), "--iterations", str(iterations)]
+    job = JobProcess(*flags, env=env, module="tests.e2e.host_tier_job")
+    return stack.enter_context(job).wait_ready()
+
+
+def _wait_until_it_wants_a_lease(env: dict[str, str], job: JobProcess) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        rows = status(env)["devices"][0]["jobs"]
+        if any(row["pid"] == job.pid and row["state"] in {"waiting", "running"} for row in rows):
+            return
+        assert time.monotonic() < end, rows
+        time.sleep(0.01)
+
+
+def _ask_for_memory_of(env: dict[str, str], first: JobProcess, second: JobProcess) -> None:
+    """The first has iterated and goes to its gate; the second's first iteration wants its room."""
+    assert first.go().say() == {"iteration": 0}
+    second.go()
+    _wait_until_it_wants_a_lease(env, second)
+    first.go()
+
+
+def _file_of(job: JobProcess, folder: Path) -> Path:
+    """The host tier's file, which has no name."""
+    descriptors = Path(f"/proc/{job.pid}/fd").iterdir()
+    return next(path for path in descriptors if str(path.readlink()).startswith(str(folder)))
+
+
+def test_a_file_cut_short_is_an_error_in_its_job_only(
+    coordinator: Coordinator, tmp_path: Path
+) -> None:
+    env = coordinator(capacity="128MiB", spill_dir=str(tmp_path), policy="rr", min_quantum="0")
+    with ExitStack() as stack:
+        victim, other = (_start(stack, env, 96) for _ in range(2))
+        _ask_for_memory_of(env, victim, other)
+        assert other.say() == {"iteration": 0}
+        os.truncate(_file_of(victim, tmp_path), 9 * MIB)
+        other.go()  # into its gate, so that its memory can leave
+        outcome = victim.say()
+        assert outcome["error"].startswith("GpushareError: ")
+        assert f"the file in {tmp_path} was cut short" in outcome["error"]
+        assert other.say() == {"iteration": 1}
+        outcome = other.go().say()
+        assert (outcome["error"], outcome["is_intact"]) == ("", True)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder with a file system of 100 MiB, of which 64 are left to others."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", str(folder)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"cannot mount a small disk: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("tier", ["disk", "ram"])
+def test_a_full_host_tier_is_out_of_memory_in_the_job_that_asks(
+    tier: str, coordinator: Coordinator, small_disk: Path
+) -> None:
+    where = {"spill_dir": str(small_disk)} if tier == "disk" else {"host_budget": "32MiB"}
+    env = coordinator(capacity="128MiB", policy="rr", min_quantum="0", memory_wait="1", **where)
+    with ExitStack() as stack:
+        first, second = (_start(stack, env, 96) for _ in range(2))
+        _ask_for_memory_of(env, first, second)
+        outcome = second.say()
+        assert outcome["error"].startswith("OutOfMemoryError: ")
+        assert first.say() == {"iteration": 1}
+        outcome = first.go().say()
+        assert (outcome["error"], outcome["is_intact"]) == ("", True)
+
+
+def _private_bytes(job: JobProcess) -> int:
+    """Resident, without shared memory: a host tier in RAM is such."""
+    pages = Path(f"/proc/{job.pid}/statm").read_text().split()
+    return (int(pages[1]) - int(pages[2])) * PAGE_BYTES
+
+
+def _stop_amid_its_spill(job: JobProcess, most_bytes: int) -> int:
+    """Stops it once part of its memory has left; how much that is."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while _private_bytes(job) > most_bytes - 64 * MIB:
+        assert time.monotonic() < end, "nothing was spilled"
+    os.kill(job.pid, signal.SIGSTOP)
+    return most_bytes - _private_bytes(job)
+
+
+@pytest.mark.parametrize("tier", ["file", "ram"])
+def test_a_kill_amid_a_spill_harms_nobody_else(
+    tier: str, coordinator: Coordinator, tmp_path: Path
+) -> None:
+    where = {"spill_dir": str(tmp_path)} if tier == "file" else {}
+    env = coordinator(capacity="896MiB", policy="rr", min_quantum="0", linger="600", **where)
+    with ExitStack() as stack:
+        other = _start(stack, env, 768, iterations=1)
+        victim = _start(stack, env, 768)
+        assert victim.go().say() == {"iteration": 0}
+        resident = _private_bytes(victim)
+        other.go()
+        _wait_until_it_wants_a_lease(env, other)
+        victim.go()
+        spilled = _stop_amid_its_spill(victim, resident)
+        victim.process.kill()
+        victim.process.wait()
+        assert spilled < 600 * MIB, "it was over; the other needs 640 MiB of it"
+        assert other.say() == {"iteration": 0}
+        outcome = other.go().say()
+        assert (outcome["error"], outcome["is_intact"]) == ("", True)
+        assert victim.pid not in [row["pid"] for row in status(env)["devices"][0]["jobs"]]
+    assert list(tmp_path.iterdir()) == []
