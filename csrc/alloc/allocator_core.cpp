@@ -61,7 +61,7 @@ bool AllocatorCore::free(void* address) {
   if (!range_.contains(address)) return false;
   ThreadCache* const cache = caches_.mine();
   Block* const block = live_.find(address);
-  ThreadCache::Kept kept = ThreadCache::Kept::kNo;
+  ThreadCache::Kept kept = ThreadCache::Kept::kRefused;
   if (cache != nullptr && block != nullptr) [[likely]] {
     kept = cache->keep(block);
     if (kept == ThreadCache::Kept::kYes) [[likely]]

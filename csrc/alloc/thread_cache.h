@@ -59,8 +59,8 @@ class ThreadCache {
 
   enum class Kept : std::uint8_t {
     kYes,
-    kNo,    // it is of another arena, or too large
-    kFull,  // there would be room for it after take_all()
+    kRefused,  // it is of another arena, or too large
+    kFull,     // there would be room for it after take_all()
   };
   // Keeps a block that is freed now. pre: it is live, and its bytes are nobody's any more.
   // Our bug, and checked: it is kept already.

@@ -76,17 +76,17 @@ TEST_F(Cache, SizesOfOneBinAreNotMixedUp) {
 }
 
 TEST_F(Cache, KeepsBlocksOfItsArenaOnly) {
-  EXPECT_EQ(cache_.keep(blocks_.make(kib(1), Route::kOutside)), Kept::kNo);
+  EXPECT_EQ(cache_.keep(blocks_.make(kib(1), Route::kOutside)), Kept::kRefused);
   {
     SpinLockGuard guard(cache_.lock);
     cache_.set_arena(std::nullopt);
   }
-  EXPECT_EQ(cache_.keep(blocks_.make(kib(1))), Kept::kNo);
+  EXPECT_EQ(cache_.keep(blocks_.make(kib(1))), Kept::kRefused);
   EXPECT_EQ(take(kib(1)), nullptr);
 }
 
 TEST_F(Cache, IsFullByBytesOfEachSizeClassAndByCount) {
-  EXPECT_EQ(cache_.keep(blocks_.make(ThreadCache::kMostLarge + Bytes{1})), Kept::kNo);
+  EXPECT_EQ(cache_.keep(blocks_.make(ThreadCache::kMostLarge + Bytes{1})), Kept::kRefused);
   EXPECT_EQ(cache_.keep(blocks_.make(ThreadCache::kMostLarge)), Kept::kYes);
   EXPECT_EQ(cache_.keep(blocks_.make(mib(1) + Bytes{1})), Kept::kFull);
   EXPECT_EQ(cache_.keep(blocks_.make(ThreadCache::kMostSmall)), Kept::kYes);
