@@ -117,10 +117,7 @@ class Boundaries:
         self._has_forward_begun = True
         self._is_only_steps = False
         if not self.is_active:
-            # As in _begin: this is the way of every plain loop.
-            self.is_active = True
-            self._forwards = self._evaluations = self._steps = 0
-            return BEGIN
+            return self._begin()
         if self.stepping:  # a closure
             return NOTHING
         if self._steps:
