@@ -56,13 +56,18 @@ def no_process_left() -> Iterator[None]:
 
 
 def _children() -> list[int]:
-    tasks = Path("/proc/self/task")
-    return [
-        int(child)
-        for task in tasks.iterdir()
-        for child in (task / "children").read_text().split()
-        if Path(f"/proc/{child}/cmdline").read_bytes()  # a zombie has none; its parent reaps it
-    ]
+    tasks = list(Path("/proc/self/task").iterdir())
+    children = [child for task in tasks for child in _read(task / "children").split()]
+    # A zombie has no command line; its parent reaps it.
+    return [int(child) for child in children if _read(Path(f"/proc/{child.decode()}/cmdline"))]
+
+
+def _read(path: Path) -> bytes:
+    """The file's bytes; none when its thread or process ended since it was listed."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def start_all(jobs: list[JobProcess]) -> list[dict[str, Any]]:
