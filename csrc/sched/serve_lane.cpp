@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/memory_plan.h"
 #include "csrc/sched/serve.h"
 
 namespace gpushare::sched {
@@ -125,13 +126,21 @@ bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& 
   const Bytes deficit = deficit_of(device, job, pool);
   if (deficit <= Bytes{0}) return false;
   const Bytes missing = deficit - pool.expected;
-  if (missing > Bytes{0}) ask_for_room(step, device, job.id, missing, pool);
+  const auto coming = missing > Bytes{0}
+                          ? coming_giver(step.table(), device, job.id, missing, step.now())
+                          : std::nullopt;
+  if (missing > Bytes{0} && !coming.has_value()) ask_for_room(step, device, job.id, missing, pool);
   if (!lane.short_since.has_value()) lane.short_since = step.now();
   const Nanos patience_ends = *lane.short_since + step.table().options.memory_wait;
   const auto say = [&](const std::string& what) {
     step.wait(device, job.id, lane.wait_reason,
               fmt::format("{} is next, {} short: {}", job.id.value, to_string(deficit), what));
   };
+  if (coming.has_value()) {
+    step.due(std::min(coming->until, patience_ends));
+    say(fmt::format("waits until {} parks, which is used last", coming->job.value));
+    return step.now() < patience_ends;
+  }
   if (pool.expected > Bytes{0}) {
     step.due(patience_ends);
     say("asked others to give room");
