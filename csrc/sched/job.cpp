@@ -64,7 +64,7 @@ void Job::note_short(const PendingRevoke& asked) {
 }
 
 void Job::note_closed(Nanos now) {
-  stall = moving_average(stall, usage.stall);
+  stall = moving_average(stall, usage.stall + handover);
   closed_at = now;
 }
 

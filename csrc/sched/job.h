@@ -60,7 +60,8 @@ struct Job {
   Nanos waited;                    // for leases
   double virtual_time = 0;         // seconds served over weight, lifted after absence (lane.h)
   Nanos overrun;                   // of its last turn, charged to the next one
-  Nanos stall;                     // moving average of what opening a lease cost it
+  Nanos stall;                     // moving average: what a switch to it costs, idle lane and stall
+  Nanos handover;                  // before its last lease: for how long the lane was idle
   Nanos iteration;                 // moving average
   Nanos park_delay;                // from the end of a lease until it wanted the next, last time
   std::optional<Nanos> closed_at;  // its last lease, unless it wants the next already
@@ -91,7 +92,7 @@ struct Job {
   void note_change();
   // It gave less than `asked` said. A change since then makes that old news.
   void note_short(const PendingRevoke& asked);
-  // Its lease ends: takes over what opening it cost.
+  // Its lease ends: takes over what the switch to it cost.
   void note_closed(Nanos now);
   // It wants a lease again.
   void note_parked(Nanos now);
