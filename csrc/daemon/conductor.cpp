@@ -35,6 +35,14 @@ void Conductor::feed(JobId from, const wire::JobMessage& message) {
   carry_out(coordinator_->on_message(from, message, now), now);
 }
 
+Status Conductor::set_limit(JobId job, Bytes limit, std::optional<std::uint32_t> by) {
+  const Nanos now = monotonic_now();
+  Result<sched::Ready> ready = coordinator_->set_limit(job, limit, by, now);
+  if (!ready.has_value()) return std::move(ready.error());
+  carry_out(std::move(*ready), now);
+  return {};
+}
+
 void Conductor::expected_pid_gone(std::int32_t pid) {
   const Nanos now = monotonic_now();
   carry_out(coordinator_->on_expected_pid_gone(pid, now), now);

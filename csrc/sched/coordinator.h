@@ -126,6 +126,11 @@ class Coordinator {
   Ready on_deadline(Nanos now);
   // The process of one of expected_pids ended before it said Hello: nobody waits for it any more.
   Ready on_expected_pid_gone(std::int32_t pid, Nanos now);
+  // The job holds no more than `limit` from now on (0: no limit); what it has beyond that is asked
+  // back. `by` may limit its own jobs only; without it, all. errors: kInvalidArgument, in words for
+  // who asked: no such job, another's, or a limit below what the job needs. Nothing has changed
+  // then.
+  Result<Ready> set_limit(JobId job, Bytes limit, std::optional<std::uint32_t> by, Nanos now);
 
   // For texts about memory; decides nothing.
   void set_unmanaged(std::vector<UnmanagedProcess> processes);

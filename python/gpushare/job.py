@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from gpushare import _native, arguments
 from gpushare.boundaries import Boundaries
-from gpushare.config import socket_paths
+from gpushare.config import load, socket_paths
+from gpushare.coordinator_client import CoordinatorClient
 from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
 from gpushare.gate import Gate
 from gpushare.hooks import Watcher
+from gpushare.quantities import parse_bytes
 from gpushare.required import exit_if_uncaught
 from gpushare.stats import JobStats, job_stats
 
@@ -80,6 +82,25 @@ class Job:
         self._check_open()
         if self._watcher is not None:
             self._watcher.carry_out(self._watcher.boundaries.stepped())
+
+    def set_memory_limit(self, size: str | int | None) -> None:
+        """Changes what this job may hold, while it runs; the limit of ``register`` is the first.
+
+        What it holds beyond that (cached memory, mostly) goes back to the others. A coordinator
+        that starts anew knows the limit of ``register`` again.
+
+        Args:
+            size: As "1.5GiB", or bytes; None for no limit.
+
+        Raises:
+            GpushareError: The job is closed or unmanaged, or needs more than that to run.
+            ValueError: It is no size.
+        """
+        self._check_open()
+        if not self.is_managed:
+            raise GpushareError(f"job {self._name!r} is unmanaged: nobody can limit it")
+        client = CoordinatorClient(socket_paths(load()))
+        client.set_limit(self.number, 0 if size is None else parse_bytes(size))
 
     def stats(self) -> JobStats:
         """Returns what the job has done and holds.

@@ -86,11 +86,12 @@ inline Released draw_released() {
           .bytes = draw_bytes(),
           .dropped = draw_bytes(),
           .spilled = draw_bytes(),
+          .more = *rc::gen::arbitrary<bool>(),
           .reason = draw_string(kMaxTextBytes)};
 }
 
-// One of each alternative that a socket may carry: `kind` from 0 to 8.
-inline constexpr int kJobKinds = 9;
+// One of each alternative that a socket may carry: `kind` from 0 to 9.
+inline constexpr int kJobKinds = 10;
 inline JobMessage draw_job_message(int kind) {
   switch (kind) {
     case 0: return draw_hello();
@@ -101,7 +102,8 @@ inline JobMessage draw_job_message(int kind) {
     case 5: return Consumed{draw_address(), draw_number()};
     case 6: return Explain{draw_address()};
     case 7: return StatusRequest{};
-    default: return Stop{*rc::gen::arbitrary<bool>()};
+    case 8: return Stop{*rc::gen::arbitrary<bool>()};
+    default: return SetLimit{JobId{draw_number()}, draw_bytes()};
   }
 }
 
