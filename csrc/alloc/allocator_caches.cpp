@@ -35,7 +35,7 @@ void AllocatorCore::put_back_all(Block* first) {
 
 void AllocatorCore::put_back(Block* block) {
   live_.clear(block);
-  block->segment->pool()->put_back(block, unneeded_slots);
+  block->segment->pool()->put_back(block, unneeded_copies);
 }
 
 void AllocatorCore::empty(ThreadCache& cache) {

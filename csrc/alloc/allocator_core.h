@@ -91,8 +91,8 @@ class AllocatorCore final : private ThreadCaches::Home {
   Books books GS_GUARDED_BY(mu);
   RoomSource* room_source GS_GUARDED_BY(mu) = nullptr;
   bool is_forked_child GS_GUARDED_BY(mu) = false;
-  // Slots of copies that nobody needs: their last live block died. Residency gives them back.
-  std::vector<vm::SlotId> unneeded_slots GS_GUARDED_BY(mu);
+  // Residency gives them back.
+  std::vector<UnneededCopy> unneeded_copies GS_GUARDED_BY(mu);
 
   [[nodiscard]] Arena& arena(Route kind) GS_REQUIRES(mu) {
     return arenas_[static_cast<std::size_t>(kind)];
