@@ -13,6 +13,15 @@ constexpr int kMaxAsks = 16;  // grants that others used up before us
 
 Status Restore::run() {
   GS_RETURN_IF_ERROR(claim());
+  return bring_back();
+}
+
+Status Restore::run_within_room(Bytes most) {
+  claim_within_room(most);
+  return bring_back();
+}
+
+Status Restore::bring_back() {
   if (items_.empty()) return {};
   Status status = back_and_copy();
   // Also after a failure: nothing may be rolled back under a running copy.
@@ -29,8 +38,7 @@ Status Restore::claim() {
     {
       MutexLock lock(core_.mu);
       core_.empty_caches();
-      std::vector<ChunkRef> found = core_.private_chunks(
-          [](const Chunk& chunk) { return chunk.state == ChunkState::kSpilled; });
+      const std::vector<ChunkRef> found = find_spilled();
       const Bytes more = chunks(found.size());
       lacking = core_.books.lacking(more);
       if (lacking > Bytes{} && more > Bytes{}) {
@@ -38,19 +46,39 @@ Status Restore::claim() {
         lacking = core_.books.lacking(more);
       }
       if (lacking <= Bytes{} || more == Bytes{}) {
-        std::sort(found.begin(), found.end(),
-                  [](const ChunkRef& a, const ChunkRef& b) { return a.address() < b.address(); });
-        for (const ChunkRef& ref : found) {
-          items_.push_back({ref, {}});
-          core_.books.move(*ref.segment, ref.chunk(), ChunkState::kRestoring);
-        }
-        GS_EXPENSIVE_CHECK(core_.check_invariants());
+        mark(found);
         return {};
       }
     }
     GS_RETURN_IF_ERROR(core_.ask_for_room(lacking, lacking));
   }
   return {StatusCode::kOutOfMemory, "restore: others took the room that was granted"};
+}
+
+void Restore::claim_within_room(Bytes most) {
+  MutexLock lock(core_.mu);
+  core_.empty_caches();
+  const Bytes unused = std::max(core_.books.room() - core_.books.backed(), Bytes{});
+  std::vector<ChunkRef> found = find_spilled();
+  const Bytes fitting = std::min(most, unused);
+  found.resize(std::min(found.size(), fitting.to_size() / kChunkSize));
+  mark(found);
+}
+
+std::vector<ChunkRef> Restore::find_spilled() {
+  std::vector<ChunkRef> found =
+      core_.private_chunks([](const Chunk& chunk) { return chunk.state == ChunkState::kSpilled; });
+  std::sort(found.begin(), found.end(),
+            [](const ChunkRef& a, const ChunkRef& b) { return a.address() < b.address(); });
+  return found;
+}
+
+void Restore::mark(const std::vector<ChunkRef>& found) {
+  for (const ChunkRef& ref : found) {
+    items_.push_back({ref, {}});
+    core_.books.move(*ref.segment, ref.chunk(), ChunkState::kRestoring);
+  }
+  GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 
 Status Restore::back_and_copy() {

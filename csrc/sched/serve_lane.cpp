@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/memory_plan.h"
 #include "csrc/sched/serve.h"
 
 namespace gpushare::sched {
@@ -43,13 +44,15 @@ JobId choose_next(const Table& table, const Lane& lane) {
   return JobId{0};
 }
 
-void note_switch(Lane& lane, const Job& job, Nanos now) {
-  if (lane.last_holder != JobId{0} && lane.last_holder != job.id) ++lane.switches;
+void note_switch(Lane& lane, Job& job, Nanos now) {
+  const bool is_switch = lane.last_holder != JobId{0} && lane.last_holder != job.id;
+  if (is_switch) ++lane.switches;
   lane.last_holder = job.id;
-  if (lane.closed_at.has_value()) {
-    lane.last_handover = now - std::max(*lane.closed_at, job.waiting_since);
-    lane.closed_at.reset();
-  }
+  job.handover = Nanos{0};
+  if (!lane.closed_at.has_value()) return;
+  lane.last_handover = now - std::max(*lane.closed_at, job.waiting_since);
+  lane.closed_at.reset();
+  if (is_switch) job.handover = lane.last_handover;
 }
 
 void note_virtual_time(Lane& lane, const Job& job) {
@@ -120,18 +123,51 @@ JobId fits_as_it_is(const Table& table,
   return JobId{0};
 }
 
+// What is free already the job gets at once, so that its memory comes back while the rest of its
+// room is still being given, or the holder runs. It is parked: it can be asked for it again.
+void grant_ahead(Step& step, Device& device, Job& job, RoomPool& pool) {
+  constexpr Bytes kWorthAMessage = mib(16);
+  const Bytes room = device.ledger.room(job.id);
+  const Bytes rise = needed_room(job, device.ledger.capacity()) - room;
+  const Bytes bytes = std::min({rise, pool.free, job.usage.spilled});
+  if (bytes < kWorthAMessage || job.revoke.has_value()) return;
+  step.grant_room(device, job, bytes, 0);
+  pool.take(bytes);
+  step.decide(
+      device, job.id, "room",
+      fmt::format("ahead of its lease: {} -> {}", to_string(room), to_string(room + bytes)));
+}
+
+// While the lane is held: what nobody else is short of goes to the first in line.
+void grant_first_ahead(Step& step, Device& device, const Lane& lane, RoomPool& pool) {
+  const auto first = lane.waiting.first();
+  if (!first.has_value() || !device.needs.empty()) return;
+  const Job& holder = step.table().at(lane.lease->job);
+  if (device.ledger.room(holder.id) < needed_room(holder, device.ledger.capacity())) return;
+  grant_ahead(step, device, step.table().at(first->id), pool);
+}
+
 // True: it waits for room.
 bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {
   const Bytes deficit = deficit_of(device, job, pool);
   if (deficit <= Bytes{0}) return false;
   const Bytes missing = deficit - pool.expected;
-  if (missing > Bytes{0}) ask_for_room(step, device, job.id, missing, pool);
+  const auto coming = missing > Bytes{0}
+                          ? coming_giver(step.table(), device, job.id, missing, step.now())
+                          : std::nullopt;
+  if (missing > Bytes{0} && !coming.has_value()) ask_for_room(step, device, job.id, missing, pool);
   if (!lane.short_since.has_value()) lane.short_since = step.now();
   const Nanos patience_ends = *lane.short_since + step.table().options.memory_wait;
   const auto say = [&](const std::string& what) {
     step.wait(device, job.id, lane.wait_reason,
               fmt::format("{} is next, {} short: {}", job.id.value, to_string(deficit), what));
   };
+  if (coming.has_value()) {
+    step.due(std::min(coming->until, patience_ends));
+    say(fmt::format("waits until {} parks, which is used last", coming->job.value));
+    return step.now() < patience_ends;
+  }
+  if (pool.expected >= deficit) grant_ahead(step, device, job, pool);
   if (pool.expected > Bytes{0}) {
     step.due(patience_ends);
     say("asked others to give room");
@@ -151,6 +187,7 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   lane.is_stuck = false;
   if (lane.lease.has_value()) {
     lane.hold.reset();
+    grant_first_ahead(step, device, lane, pool);
     return;
   }
   if (!lane.waiting.empty() && is_held(step, device, lane)) return;
