@@ -127,6 +127,7 @@ class AllocatorCore final : private ThreadCaches::Home {
   void empty(ThreadCache& cache) GS_REQUIRES(mu, cache.lock);
   void empty_mine(ThreadCache& cache) GS_REQUIRES(mu);
   void empty_locked_caches() GS_REQUIRES(mu);
+  void hide_spilled() GS_REQUIRES(mu);
   void put_back(Block* block) GS_REQUIRES(mu);
   void put_back_all(Block* first) GS_REQUIRES(mu);
   void on_thread_end(ThreadCache& cache) override GS_EXCLUDES(mu);
