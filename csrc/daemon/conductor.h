@@ -38,7 +38,7 @@ class Conductor {
   // A job of the coordinator before has ended without a Hello here.
   void expected_pid_gone(std::int32_t pid);
   // Looks at the job's page and tells the coordinator what has happened on it.
-  void look(JobEntry& entry);
+  bool look(JobEntry& entry);
   // For texts about memory.
   void set_unmanaged(std::vector<sched::UnmanagedProcess> processes) {
     coordinator_->set_unmanaged(std::move(processes));
