@@ -89,10 +89,11 @@ struct DeviceRow {
   std::vector<LaneRow> lanes;
   std::vector<JobRow> jobs;
   std::uint64_t switches = 0;
-  Nanos last_handover;     // from Closed until the next grant
-  Bytes dropped, spilled;  // by revokes, in all
-  double busy = 0;         // share of recent time with an open lease (busy_meter.h)
-  Bytes host_used;         // in the host tier, or on the way there; of all devices
+  Nanos last_handover;         // from Closed until the next grant
+  Bytes dropped, spilled;      // by revokes, in all
+  Bytes asked, planned_spill;  // of revokes in all, and what was to be spilled for them
+  double busy = 0;             // share of recent time with an open lease (busy_meter.h)
+  Bytes host_used;             // in the host tier, or on the way there; of all devices
   Bytes host_budget;
   double switch_loss_allowed = 0;
   std::vector<std::string> warnings;  // that hold now: error texts 4 and 6
