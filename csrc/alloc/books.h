@@ -26,8 +26,8 @@ class Books {
   explicit Books(Bytes room) : room_(room) {}
 
   // Moves a chunk along the drawing of chunk.h. Backing is counted in all states but kUnbacked and
-  // kSpilled, and in kSpilled only where `keeps_backing`.
-  void move(Segment& segment, Chunk& chunk, ChunkState to, bool keeps_backing = false);
+  // kSpilled.
+  void move(Segment& segment, Chunk& chunk, ChunkState to);
 
   void on_allocate(Route arena, SizeClass size_class, Bytes size, Bytes requested) {
     ++stats_.num_operations;

@@ -23,18 +23,25 @@ const char* name_of(ChunkState state);
 
 struct Chunk {
   ChunkState state = ChunkState::kUnbacked;
-  // Counted in backed bytes. Invariant: exactly while kResident, kSpilling or kRestoring; and in
-  // kSpilled, if a failed restore could not take the backing away again.
-  bool is_booked = false;
   // Live blocks that overlap it. Invariant: > 0 in kSpilled, 0 in kUnbacked.
   std::uint32_t num_live = 0;
   vm::SlotId slot;  // its copy, in kSpilled and kRestoring
 
+  // Counted in backed bytes.
+  [[nodiscard]] bool is_booked() const {
+    return state != ChunkState::kUnbacked && state != ChunkState::kSpilled;
+  }
   [[nodiscard]] bool is_spilled() const {
     return state == ChunkState::kSpilled || state == ChunkState::kRestoring;
   }
-  // Its bytes are not to be touched.
+  // Its bytes are elsewhere, or on the way: no new block may lie over it.
   [[nodiscard]] bool is_away() const { return is_spilled() || state == ChunkState::kSpilling; }
+};
+
+// A copy that nobody needs: the last live block of its chunk died.
+struct UnneededCopy {
+  vm::SlotId slot;
+  std::byte* address = nullptr;  // of the chunk, which may show it still
 };
 
 inline constexpr std::size_t kChunkSize = vm::kChunkBytes.to_size();

@@ -117,7 +117,8 @@ Status Runtime::Impl::install_page(std::vector<UniqueFd> fds) {
   pages_.push_back(std::move(*memory));
   counters_.publish(*fresh);
   publish_usage(*fresh);
-  fresh->is_parked.store(is_parked_ ? 1 : 0, std::memory_order_relaxed);
+  const bool may_move = is_parked_ || is_movable_in_gap();
+  fresh->is_parked.store(may_move ? 1 : 0, std::memory_order_relaxed);
 
   wire::LeasePage* const old = page();
   CarryOver carried = CarryOver::kNothing;

@@ -40,7 +40,7 @@ class Conductor {
   // As Coordinator::set_limit.
   Status set_limit(JobId job, Bytes limit, std::optional<std::uint32_t> by);
   // Looks at the job's page and tells the coordinator what has happened on it.
-  void look(JobEntry& entry);
+  bool look(JobEntry& entry);
   // For texts about memory.
   void set_unmanaged(std::vector<sched::UnmanagedProcess> processes) {
     coordinator_->set_unmanaged(std::move(processes));
