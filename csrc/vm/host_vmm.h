@@ -7,7 +7,9 @@
 //
 // Spilled chunks show the host tier's file, mapped in place of their memory. What is restored is
 // filled in a mirror, a second reservation of the same size, and moved into place with its pages.
-// Both are one system call a run of chunks, between which no access can come.
+// Both are one system call a run of chunks, between which no access can come. A kernel before 5.7
+// cannot move pages and keep the mirror: there spilled chunks show nothing, and are filled in
+// place.
 //
 // Only backed and shown chunks are accessible. So no page outside them can be populated, neither by
 // a stray access nor by the kernel's huge page thread, whose unit is a chunk.
@@ -27,6 +29,9 @@ namespace gpushare::vm {
 
 class HostVmm final : public Vmm {
  public:
+  HostVmm();
+  // For tests: as on a kernel that cannot move pages.
+  explicit HostVmm(bool moves_pages) : moves_pages_(moves_pages) {}
   Result<AddressRange> reserve(Bytes size) override;
   Status back(std::byte* address, Bytes size) override;
   Status unback(std::byte* address, Bytes size) override;
@@ -58,6 +63,7 @@ class HostVmm final : public Vmm {
   void let_go(const std::byte* address, Bytes size) GS_EXCLUDES(mu_);
   [[nodiscard]] bool is_shown(const std::byte* address, Bytes size) const GS_EXCLUDES(mu_);
 
+  const bool moves_pages_;
   mutable Mutex mu_;  // held for no system call on a chunk
   std::map<const std::byte*, Reservation> reservations_ GS_GUARDED_BY(mu_);  // by base
   ShownChunks shown_ GS_GUARDED_BY(mu_);

@@ -23,7 +23,21 @@ void clear_mirror(std::byte* address, Bytes size) {
   static_cast<void>(::madvise(address, size.to_size(), MADV_DONTNEED));
 }
 
+bool can_move_pages() {
+  constexpr Bytes kSize = kChunkBytes;
+  void* const from = ::mmap(nullptr, kSize.to_size(), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (from == MAP_FAILED) return false;
+  void* const to =
+      ::mremap(from, kSize.to_size(), kSize.to_size(), MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
+  if (to != MAP_FAILED) ::munmap(to, kSize.to_size());
+  ::munmap(from, kSize.to_size());
+  return to != MAP_FAILED;
+}
+
 }  // namespace
+
+HostVmm::HostVmm() : HostVmm(can_move_pages()) {}
 
 const HostVmm::Reservation& HostVmm::reservation_of(const std::byte* address) const {
   const auto after = reservations_.upper_bound(address);
@@ -64,7 +78,7 @@ void HostVmm::thaw(std::byte* address, Bytes size) {
 
 Status HostVmm::unback_showing(std::byte* address, Bytes size, const HostPlace& place) {
   check_whole_chunks(address, size);
-  {
+  if (moves_pages_) {
     MutexLock lock(mu_);
     // Counted before it is mapped: two callers must not both see the last free one.
     shown_.add(address, size, place);
@@ -102,6 +116,7 @@ Status HostVmm::hide(std::byte* address, Bytes size) {
 }
 
 Status HostVmm::back_aside(std::byte* address, Bytes size) {
+  if (!moves_pages_) return back(address, size);
   check_whole_chunks(address, size);
   std::byte* const there = aside(address);
   // Mapped anew, so that it is one mapping, which is what can be moved.
@@ -120,6 +135,7 @@ Status HostVmm::back_aside(std::byte* address, Bytes size) {
 }
 
 std::byte* HostVmm::aside(std::byte* address) {
+  if (!moves_pages_) return address;
   MutexLock lock(mu_);
   const auto after = reservations_.upper_bound(address);
   GS_CHECK(after != reservations_.begin(), "{} is not reserved", fmt::ptr(address));
@@ -128,6 +144,7 @@ std::byte* HostVmm::aside(std::byte* address) {
 }
 
 Status HostVmm::bring_in(std::byte* address, Bytes size) {
+  if (!moves_pages_) return {};
   std::byte* const there = aside(address);
   // The mirror stays mapped: a hole there could be taken by somebody else's mmap.
   const void* const moved = ::mremap(there, size.to_size(), size.to_size(),
@@ -143,6 +160,10 @@ Status HostVmm::bring_in(std::byte* address, Bytes size) {
 }
 
 void HostVmm::unback_aside(std::byte* address, Bytes size) {
+  if (!moves_pages_) {
+    if (Status undone = unback(address, size); !undone.ok()) log::error("{}", undone.to_string());
+    return;
+  }
   clear_mirror(aside(address), size);
   if (Status thawed = protect_shown(address, size, PROT_READ | PROT_WRITE); !thawed.ok()) {
     log::error("{}", thawed.to_string());

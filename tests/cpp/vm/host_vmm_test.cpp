@@ -133,6 +133,26 @@ TEST(HostVmm, BeyondSomeThousandMappingsSpilledMemoryIsNotShown) {
   EXPECT_LE(kernel_figures_of(range.base(), range.size()).num_mappings, 2);
 }
 
+TEST(HostVmm, WhereTheKernelCannotMovePagesSpilledMemoryComesBackInPlace) {
+  vm::HostVmm vmm(false);
+  const UniqueFd fd(::memfd_create("slab", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(fd.get(), vm::kChunkBytes.value()), 0);
+  const vm::AddressRange range = *vmm.reserve(vm::kChunkBytes);
+  ASSERT_TRUE(vmm.back(range.base(), range.size()).ok());
+  std::memset(range.base(), 7, range.size().to_size());
+  ASSERT_TRUE(vmm.freeze(range.base(), range.size()).ok());
+  ASSERT_TRUE(vmm.unback_showing(range.base(), range.size(), {fd.get(), 0}).ok());
+  EXPECT_EQ(kernel_figures_of(range.base(), range.size()).rss, Bytes{});
+  ASSERT_TRUE(vmm.back_aside(range.base(), range.size()).ok());
+  std::memset(vmm.aside(range.base()), 8, range.size().to_size());
+  ASSERT_TRUE(vmm.bring_in(range.base(), range.size()).ok());
+  EXPECT_EQ(range.base()[vm::kChunkBytes.to_size() - 1], std::byte{8});
+  ASSERT_TRUE(vmm.unback(range.base(), range.size()).ok());
+  ASSERT_TRUE(vmm.back_aside(range.base(), range.size()).ok());
+  vmm.unback_aside(range.base(), range.size());
+  EXPECT_EQ(kernel_figures_of(range.base(), range.size()).rss, Bytes{});
+}
+
 TEST(HostVmm, AFileThatCannotBeMappedLeavesNoAccess) {
   vm::HostVmm vmm;
   const vm::AddressRange range = *vmm.reserve(vm::kChunkBytes);
