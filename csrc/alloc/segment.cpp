@@ -72,7 +72,9 @@ void Segment::check_chunks(const std::vector<std::uint32_t>& live_counts) const 
     GS_CHECK(c.state != ChunkState::kSpilled || c.num_live > 0, "chunk {}", i);
     const bool has_backing = c.state == ChunkState::kResident || c.state == ChunkState::kSpilling ||
                              c.state == ChunkState::kRestoring;
-    GS_CHECK(!has_backing || c.is_booked, "chunk {} {}", i, name_of(c.state));
+    const bool is_lane = c.backing == Backing::kLane;
+    GS_CHECK(!has_backing || c.is_booked != is_lane, "chunk {} {}", i, name_of(c.state));
+    GS_CHECK(!is_lane || !c.is_away(), "chunk {} {}", i, name_of(c.state));
     booked += c.is_booked ? 1U : 0U;
     spilled += c.is_spilled() ? 1U : 0U;
   }

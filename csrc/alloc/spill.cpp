@@ -26,7 +26,8 @@ Spill::Outcome Spill::run(std::size_t count) {
 void Spill::choose(std::size_t count) {
   MutexLock lock(core_.mu);
   std::vector<ChunkRef> found = core_.private_chunks([](const Chunk& chunk) {
-    return chunk.state == ChunkState::kResident && chunk.num_live > 0;
+    return chunk.state == ChunkState::kResident && chunk.num_live > 0 &&
+           chunk.backing != Backing::kLane;
   });
   found.resize(std::min(found.size(), count));
   for (const ChunkRef& ref : found) {
@@ -69,7 +70,8 @@ void Spill::finish(Batch batch) {
             [](const Item& a, const Item& b) { return a.at.address() < b.at.address(); });
   for (auto first = batch.begin(); first != batch.end();) {
     auto last = first + 1;
-    while (last != batch.end() && last->at.address() == (last - 1)->at.address() + kChunkSize) {
+    while (last != batch.end() && last->at.address() == (last - 1)->at.address() + kChunkSize &&
+           last->at.chunk().backing == first->at.chunk().backing) {
       ++last;
     }
     leave(Batch(first, last));
