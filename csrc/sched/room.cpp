@@ -174,6 +174,9 @@ std::string ledger_text(const Table& table, const Device& device, JobId except) 
   if (others.size() > kMaxNamed) {
     text += fmt::format(" {} more {},", others.size() - kMaxNamed, to_string(unnamed));
   }
+  if (device.ledger.pools() > Bytes{0}) {
+    text += fmt::format(" shared by a lane's jobs {},", to_string(device.ledger.pools()));
+  }
   text += unmanaged_text(table);
   return text + fmt::format(" free {}", to_string(std::max(device.ledger.free(), Bytes{0})));
 }

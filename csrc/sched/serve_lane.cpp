@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/lanes.h"
 #include "csrc/sched/serve.h"
 
 namespace gpushare::sched {
@@ -102,6 +103,7 @@ void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool
   if (room + rise < needed) {
     remark += fmt::format(", which is {} less than it needs", to_string(needed - room - rise));
   }
+  tell_lane(step, device, lane, job, pool);
   grant_lease(step, device, lane, job, remark);
 }
 
@@ -122,10 +124,12 @@ JobId fits_as_it_is(const Table& table,
 
 // True: it waits for room.
 bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {
-  const Bytes deficit = deficit_of(device, job, pool);
+  Bytes deficit = deficit_of(device, job, pool);
   if (deficit <= Bytes{0}) return false;
-  const Bytes missing = deficit - pool.expected;
-  if (missing > Bytes{0}) ask_for_room(step, device, job.id, missing, pool);
+  Bytes missing = deficit - pool.expected;
+  if (missing > Bytes{0}) missing -= ask_for_room(step, device, job.id, missing, pool);
+  if (missing > Bytes{0}) deficit -= shrink_pools(step, device, job, missing, pool);
+  if (deficit <= Bytes{0}) return false;
   if (!lane.short_since.has_value()) lane.short_since = step.now();
   const Nanos patience_ends = *lane.short_since + step.table().options.memory_wait;
   const auto say = [&](const std::string& what) {
@@ -153,6 +157,7 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
     lane.hold.reset();
     return;
   }
+  if (!lane.waiting.empty() && is_lane_unsettled(step, device)) return;
   if (!lane.waiting.empty() && is_held(step, device, lane)) return;
   const JobId next = choose_next(step.table(), lane);
   if (next != lane.next) {

@@ -7,6 +7,7 @@
 
 #include "csrc/sched/deny.h"
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/lanes.h"
 #include "csrc/sched/serve.h"
 
 namespace gpushare::sched {
@@ -64,6 +65,11 @@ bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
   if (job.revoke.has_value()) return false;
   Bytes missing = need.bytes - pool.free - pool.expected;
   if (missing > Bytes{0}) missing -= ask_for_room(step, device, job.id, missing, pool);
+  if (missing > Bytes{0}) missing -= shrink_pools(step, device, job, missing, pool);
+  if (need.bytes <= pool.free) {
+    grant_need(step, device, job, need, pool);
+    return true;
+  }
   if (missing <= Bytes{0}) {
     pool.take(need.bytes);
     return false;
