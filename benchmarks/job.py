@@ -123,13 +123,17 @@ def _range(arguments: argparse.Namespace) -> list[int]:
 def _books(arguments: argparse.Namespace) -> tuple[int, int]:
     """Resident bytes of its segments as the kernel says, and as the allocator does."""
     from gpushare.demo.kernel_memory import resident_bytes_in
-    from gpushare.stats import memory_reserved
+    from gpushare.stats import memory_stats
+
+    def booked() -> int:
+        stats = memory_stats()
+        return int(stats["reserved_bytes.all.current"] + stats["lane_bytes"])
 
     base, size = _range(arguments)
     while True:  # until no memory was taken away between the two
-        before = memory_reserved()
+        before = booked()
         kernel = resident_bytes_in(os.getpid(), base, size)
-        if memory_reserved() == before:
+        if booked() == before:
             return kernel, before
 
 

@@ -38,6 +38,7 @@ class Books {
   // Slots of chunks that were donated and are so no more, since the last call.
   std::vector<std::uint32_t> take_returned_slots() { return std::exchange(returned_slots_, {}); }
   [[nodiscard]] Bytes lane() const { return lane_; }  // mapped; not backed bytes
+  [[nodiscard]] Bytes donated() const { return donated_; }
 
   void on_allocate(Route arena, SizeClass size_class, Bytes size, Bytes requested) {
     ++stats_.num_operations;

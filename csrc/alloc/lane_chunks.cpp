@@ -76,8 +76,11 @@ LaneChange LaneChunks::close(bool may_promote) {
   for (const ChunkRef& ref : donated(core)) {
     if (ref.chunk().lane_slot == kNoLaneSlot) make_private(core, ref);
   }
-  const Refs free = count_closes(core);
-  if (may_promote && !free.empty()) {
+  Refs free = count_closes(core);
+  const std::size_t num_taken = members_.size() + num_chunks(core.books.donated());
+  free.resize(std::min(free.size(), kMostChunks - std::min(kMostChunks, num_taken)));
+  // Beyond the room, what is given up would be nobody's to share.
+  if (may_promote && !free.empty() && core.books.beyond_room() == Bytes{}) {
     change.given = promote(core, free);
     core.books.take_peak_backed();  // what was given up is no part of the next iteration's need
   }
@@ -185,10 +188,16 @@ Status LaneChunks::unmap(AllocatorCore& core, const Refs& mapped) {
 Status LaneChunks::leave() { return open(-1, {}); }
 
 Status LaneChunks::on_disconnect(bool is_open) {
-  if (!is_open) return leave();
+  donated_.clear();
+  // Another file's slots have the same numbers.
+  if (!is_open) {
+    for (const ChunkRef& ref : members_)
+      ref.chunk().lane_slot = kNoLaneSlot;
+    return leave();
+  }
   AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
-  donated_.clear();
+  core.books.take_returned_slots();
   for (const ChunkRef& ref : members_) {
     if (is_mapped(ref)) {
       core.books.donate(*ref.segment, ref.chunk());
@@ -213,6 +222,7 @@ void LaneChunks::forget_slots() {
 void LaneChunks::make_live_private() {
   AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
+  if (members_.empty() && core.books.donated() == Bytes{}) return;
   core.empty_caches();
   donate_live(core);
   for (const ChunkRef& ref : donated(core))

@@ -39,6 +39,7 @@ struct LaneChange {
 class LaneChunks {
  public:
   static constexpr int kFreeCloses = 3;
+  static constexpr std::size_t kMostChunks = 8192;  // donated ones included
 
   // `allocator` must outlive it.
   explicit LaneChunks(CachingAllocator& allocator) : allocator_(allocator) {}

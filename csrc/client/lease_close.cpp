@@ -42,6 +42,7 @@ void Runtime::Impl::close_gate() {
   is_closed_.store(true, std::memory_order_relaxed);
   if (opened_at_.has_value()) held_ += monotonic_now() - *opened_at_;
   opened_at_.reset();
+  close_lane();
 }
 
 // pre: `page` is the current one, its word kClosing.

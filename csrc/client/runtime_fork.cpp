@@ -4,7 +4,10 @@
 
 namespace gpushare::client {
 
-void Runtime::Impl::before_fork() { mu_.lock(); }
+void Runtime::Impl::before_fork() {
+  mu_.lock();
+  lane_chunks_.make_live_private();
+}
 
 void Runtime::Impl::after_fork_in_parent() { mu_.unlock(); }
 

@@ -75,13 +75,13 @@ struct JobRow {
 
 struct LaneRow {
   LaneId lane;
-  Bytes pool;     // memory that its jobs share
   JobId holder;   // 0: none
   JobId next;     // chosen, waits for room; 0: none
   Nanos quantum;  // of the open lease
   Nanos quantum_ends;
   double switch_loss = 0;  // of the device's time, while others wait; above the allowed one where
                            // the ceiling on waiting wins
+  Bytes pool = {};         // memory that its jobs share
 };
 
 struct DeviceRow {

@@ -24,6 +24,8 @@ class JobStats(TypedDict):
     spilled_bytes: int
     live_bytes: int
     outside_bytes: int
+    lane_bytes: int
+    donated_bytes: int
     dropped_total_bytes: int
     spilled_total_bytes: int
     restored_total_bytes: int

@@ -50,6 +50,8 @@ class Config:
     """The shortest lease."""
     linger_seconds: float | None = None
     """How long the coordinator stays after its last job; infinite for ever."""
+    lanes: str = ""
+    """Whether jobs of one user share memory that is free between iterations: on or off."""
     capacity_bytes: int = 0
     """The device's memory, for all jobs; of an unmanaged process, its own limit. 0: default."""
     host_budget_bytes: int = 0

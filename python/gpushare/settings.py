@@ -169,6 +169,8 @@ SETTINGS: tuple[Setting, ...] = (
             _TIME, "--min-quantum-ms", _ms),
     Setting("linger_seconds", "coordinator.linger", "GPUSHARE_LINGER", _linger,
             f'{_TIME}, or "never"', "--linger-s", _s),
+    Setting("lanes", "coordinator.lanes", "GPUSHARE_LANES", parse_choice("on", "off"), "on, off",
+            "--lanes"),
     Setting("capacity_bytes", "device.cpu.capacity", "GPUSHARE_CAPACITY",
             _bytes(_LEAST_DEVICE_BYTES), _SIZE, "--capacity"),
     Setting("host_budget_bytes", "host.budget", "GPUSHARE_HOST_BUDGET",

@@ -6,7 +6,10 @@ import re
 from pathlib import Path
 
 PAGE_BYTES = 4096
-_MAPPING = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) .*\n(?:.*\n)*?Rss: *([0-9]+) kB", re.MULTILINE)
+_MAPPING = re.compile(
+    rb"^([0-9a-f]+)-[0-9a-f]+ ...(.) .*\n(?:.*\n)*?Rss: *([0-9]+) kB\n(?:Pss: *([0-9]+) kB)?",
+    re.MULTILINE,
+)
 
 
 def resident_bytes(pid: int) -> int:
@@ -17,19 +20,21 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
-def resident_bytes_in(pid: int, first: int, size_bytes: int) -> int:
+def resident_bytes_in(pid: int, first: int, size_bytes: int, *, is_share: bool = False) -> int:
     """Returns how much of an address range of a process is resident, 0 once it is gone.
 
     Args:
         pid: The process.
         first: The range's first address.
         size_bytes: The range's length.
+        is_share: Whether of memory that processes share each has only its part, so that the sum
+            over all of them is what the machine has.
     """
     try:
         smaps = Path(f"/proc/{pid}/smaps").read_bytes()
     except OSError:
         return 0
-    return sum_resident(smaps, first, size_bytes)
+    return sum_resident(smaps, first, size_bytes, is_share=is_share)
 
 
 def is_stopped(pid: int) -> bool:
@@ -49,11 +54,11 @@ def _state(path: Path) -> str:
         return "X"
 
 
-def sum_resident(smaps: bytes, first: int, size_bytes: int) -> int:
+def sum_resident(smaps: bytes, first: int, size_bytes: int, *, is_share: bool = False) -> int:
     """Adds up the resident bytes of the mappings in a range, from the text of ``smaps``."""
     end = first + size_bytes
     return sum(
-        int(resident) * 1024
-        for start, _, resident in _MAPPING.findall(smaps)
+        int(part if is_share and kind == b"s" else resident) * 1024
+        for start, kind, resident, part in _MAPPING.findall(smaps)
         if first <= int(start, 16) < end
     )
