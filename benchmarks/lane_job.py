@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import select
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=65536, help="256 bytes an activation each")
     parser.add_argument("--iterations", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=0.0, help="at least so long")
+    parser.add_argument("--until-told", action="store_true", help="until another line comes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--shared", action="store_true")
     parser.add_argument("--fork-at", type=int, default=-1, help="fork a child in this iteration")
@@ -107,7 +109,11 @@ def main() -> None:
     trainer: Trainer | None = None
     losses: list[str] = []
     ends = time.monotonic() + arguments.seconds
-    while len(losses) < arguments.iterations or time.monotonic() < ends:
+    while (
+        len(losses) < arguments.iterations
+        or time.monotonic() < ends
+        or (arguments.until_told and not select.select([sys.stdin], [], [], 0)[0])
+    ):
         if job is not None:
             with job.iteration():
                 trainer = trainer or Trainer(arguments)

@@ -42,7 +42,7 @@ struct Chunk {
   bool is_booked = false;
   // Invariant: not kLane where spilled or moving; num_live 0 where kLane and the lease is closed.
   Backing backing = Backing::kPrivate;
-  std::uint8_t num_donations = 0;
+  std::uint8_t num_setbacks = 0;          // donated, or its lane had no slot for it
   std::uint16_t num_free_closes = 0;      // in a row, without a live block
   std::uint32_t lane_slot = kNoLaneSlot;  // of kLane, while mapped, and kDonated
   // Live blocks that overlap it. Invariant: > 0 in kSpilled, 0 in kUnbacked.

@@ -13,12 +13,17 @@ namespace {
 
 using Refs = std::vector<ChunkRef>;
 
-constexpr int kMostDoublings = 8;  // of the closes that a chunk donated before must be free at
+constexpr int kMostDoublings = 8;  // of the closes after a setback
 constexpr int kMostCounted = 0xffff;
 
 bool is_mapped(const ChunkRef& ref) { return ref.chunk().state == ChunkState::kResident; }
 
 bool is_below(const ChunkRef& a, const ChunkRef& b) { return a.address() < b.address(); }
+
+// Each time the chunk has to be free for longer.
+void note_setback(Chunk& chunk) {
+  if (chunk.num_setbacks < UINT8_MAX) ++chunk.num_setbacks;
+}
 
 // Runs of neighbours, of which one call can map all.
 template <typename IsNext>
@@ -47,7 +52,7 @@ Refs count_closes(AllocatorCore& core) GS_REQUIRES(core.mu) {
     const bool is_free = chunk.state == ChunkState::kResident && chunk.num_live == 0;
     const int closes = is_free ? std::min(chunk.num_free_closes + 1, kMostCounted) : 0;
     chunk.num_free_closes = static_cast<std::uint16_t>(closes);
-    return closes >= LaneChunks::kFreeCloses << std::min<int>(chunk.num_donations, kMostDoublings);
+    return closes >= LaneChunks::kFreeCloses << std::min<int>(chunk.num_setbacks, kMostDoublings);
   });
   std::sort(free.begin(), free.end(), is_below);
   return free;
@@ -96,7 +101,7 @@ void LaneChunks::donate_live(AllocatorCore& core) {
     donated_.push_back(chunk.lane_slot);
     core.books.donate(*ref.segment, chunk);
     chunk.num_free_closes = 0;
-    if (chunk.num_donations < UINT8_MAX) ++chunk.num_donations;
+    note_setback(chunk);
   }
   std::erase_if(members_,
                 [](const ChunkRef& ref) { return ref.chunk().backing != Backing::kLane; });
@@ -139,12 +144,14 @@ Status LaneChunks::open(int file, const std::vector<std::uint32_t>& slots) {
     if (is_mapped(ref)) stale.push_back(ref);
   }
   if (lacking.empty()) return {};
+  const bool is_leaving = file < 0;
   Status status = unmap(core, stale);
   const std::size_t num_to_map = std::min(unused.size(), lacking.size());
   if (status.ok()) {
     for (std::size_t i = num_to_map; i < lacking.size(); ++i) {
       lacking[i].chunk().backing = Backing::kPrivate;
       lacking[i].chunk().num_free_closes = 0;
+      if (!is_leaving) note_setback(lacking[i].chunk());
     }
     std::erase_if(members_,
                   [](const ChunkRef& ref) { return ref.chunk().backing != Backing::kLane; });
@@ -230,6 +237,14 @@ void LaneChunks::make_live_private() {
   GS_EXPENSIVE_CHECK(core.check_invariants());
 }
 
+bool LaneChunks::has_forgotten() const {
+  AllocatorCore& core = allocator_.impl_->core;
+  MutexLock lock(core.mu);
+  const Refs refs = donated(core);
+  return std::any_of(refs.begin(), refs.end(),
+                     [](const ChunkRef& ref) { return ref.chunk().lane_slot == kNoLaneSlot; });
+}
+
 std::vector<std::uint32_t> LaneChunks::donated_slots() const {
   AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
@@ -237,6 +252,7 @@ std::vector<std::uint32_t> LaneChunks::donated_slots() const {
   for (const ChunkRef& ref : donated(core)) {
     if (ref.chunk().lane_slot != kNoLaneSlot) slots.push_back(ref.chunk().lane_slot);
   }
+  std::sort(slots.begin(), slots.end());
   return slots;
 }
 

@@ -9,7 +9,8 @@
 //
 // A lane chunk with a live block at close is donated: it stays where it is and becomes this job's
 // own, in its room; its slot leaves the pool. It comes back by being promoted again, after twice as
-// many closes each time, since a block that lived once at a boundary may do so again.
+// many closes each time, since a block that lived once at a boundary may do so again. So does a
+// chunk that the pool had no slot for.
 //
 // What it does not do: it decides nothing about the pool (csrc/sched/lane_pool.h), and sends
 // nothing; what the coordinator must hear is in the LaneChange that close() returns.
@@ -64,7 +65,9 @@ class LaneChunks {
   void make_live_private();
 
   [[nodiscard]] std::size_t size() const { return members_.size(); }
-  [[nodiscard]] std::vector<std::uint32_t> donated_slots() const;
+  [[nodiscard]] std::vector<std::uint32_t> donated_slots() const;  // ascending
+  // Some donated chunks are of a file without an owner, until a close.
+  [[nodiscard]] bool has_forgotten() const;
 
  private:
   using Refs = std::vector<ChunkRef>;

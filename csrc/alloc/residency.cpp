@@ -12,11 +12,35 @@
 #include "csrc/base/check.h"
 
 namespace gpushare::alloc {
+namespace {
+
+// Tells the listener what was released, in parts worth a message.
+class Parts {
+ public:
+  explicit Parts(const OnPart& listener) : listener_(listener) {}
+
+  void tell(const ReleaseOutcome& so_far) {
+    const ReleaseOutcome part{so_far.released - told_.released,
+                              so_far.dropped - told_.dropped,
+                              so_far.spilled - told_.spilled,
+                              {}};
+    if (listener_ == nullptr || part.released < Residency::kPartBytes) return;
+    told_ = so_far;
+    listener_(part);
+  }
+
+ private:
+  const OnPart& listener_;
+  ReleaseOutcome told_;
+};
+
+}  // namespace
 
 Residency::Residency(CachingAllocator& allocator, vm::HostSlab& slab, vm::Mover& mover)
     : allocator_(allocator), slab_(slab), mover_(mover) {}
 
-ReleaseOutcome Residency::release(Bytes bytes, bool may_spill) {
+ReleaseOutcome Residency::release(Bytes bytes, bool may_spill, const OnPart& on_part) {
+  Parts parts(on_part);
   give_back_unneeded();
   AllocatorCore& core = allocator_.impl_->core;
   ReleaseOutcome outcome;
@@ -37,7 +61,11 @@ ReleaseOutcome Residency::release(Bytes bytes, bool may_spill) {
   }
   if (missing > Bytes{} && may_spill && outcome.reason.empty()) {
     Spill spill(core, slab_, mover_);
-    const Spill::Outcome spilled = spill.run(num_chunks(missing));
+    const ReleaseOutcome before = outcome;
+    const Spill::Outcome spilled =
+        spill.run(num_chunks(missing), [&](const Spill::Outcome& so_far) {
+          parts.tell({before.released + so_far.lowered, before.dropped, so_far.spilled, {}});
+        });
     outcome.spilled = spilled.spilled;
     outcome.released += spilled.lowered;
     if (!spilled.failure.ok()) outcome.reason = spilled.failure.to_string();
@@ -70,12 +98,22 @@ Bytes Residency::to_restore() const {
 }
 
 Status Residency::restore() {
+  Result<Bytes> restored = bring_back([](Restore& restore) { return restore.run(); });
+  return restored ? Status() : std::move(restored.error());
+}
+
+Result<Bytes> Residency::restore_within_room(Bytes most) {
+  return bring_back([most](Restore& restore) { return restore.run_within_room(most); });
+}
+
+Result<Bytes> Residency::bring_back(const std::function<Status(Restore&)>& run) {
   give_back_unneeded();
   Restore restore(allocator_.impl_->core, slab_, mover_);
-  Status status = restore.run();
+  Status status = run(restore);
   give_back_unneeded();
   add({Bytes{}, Bytes{}, restore.restored()});
-  return status;
+  if (!status.ok()) return fail(std::move(status));
+  return restore.restored();
 }
 
 ResidencyTotals Residency::totals() const {

@@ -11,6 +11,8 @@
 // totals() are for any thread.
 #pragma once
 
+#include <functional>
+
 #include "csrc/alloc/caching_allocator.h"
 #include "csrc/base/mutex.h"
 #include "csrc/base/status.h"
@@ -20,12 +22,17 @@
 
 namespace gpushare::alloc {
 
+class Restore;
+
 struct ReleaseOutcome {
   Bytes released;      // room is lower by this
   Bytes dropped;       // backed bytes given up without a copy
   Bytes spilled;       // backed bytes copied out
   std::string reason;  // why released < asked; empty if it is not
 };
+
+// So much was released since the last call; its reason is empty.
+using OnPart = std::function<void(const ReleaseOutcome& part)>;
 
 struct ResidencyTotals {
   Bytes dropped, spilled, restored;
@@ -38,19 +45,25 @@ class Residency {
 
   // Lowers room by at least `bytes` if it can: unused room first, then free chunks of both arenas,
   // then, if `may_spill`, live chunks of the private arena. Memory is really free when it returns.
-  // Backed bytes beyond the room (see set_room) go first and are released to nobody.
+  // Backed bytes beyond the room (see set_room) go first and are released to nobody. While it
+  // spills, `on_part` hears of each kPartBytes that are free; the outcome is of all of them.
   // pre: may_spill only while the route is kOutside and no thread of the job uses private memory.
-  ReleaseOutcome release(Bytes bytes, bool may_spill);
+  static constexpr Bytes kPartBytes = mib(64);
+  ReleaseOutcome release(Bytes bytes, bool may_spill, const OnPart& on_part = {});
   // Bytes that must be backed anew before the private arena may be used.
   [[nodiscard]] Bytes to_restore() const;
   // Brings every spilled chunk that still has a live block back, within room (asking the RoomSource
   // if it must). errors: kOutOfMemory, kIo: rolled back to spilled, nothing lost; may be tried
   // again.
   Status restore();
+  // Brings spilled chunks back, `most` bytes of them at most, as far as the room goes; asks for
+  // none. Returns how many bytes came back. errors: as restore().
+  Result<Bytes> restore_within_room(Bytes most);
   [[nodiscard]] ResidencyTotals totals() const;
 
  private:
   void give_back_unneeded();
+  Result<Bytes> bring_back(const std::function<Status(Restore&)>& run);
   void add(const ResidencyTotals& more);
 
   CachingAllocator& allocator_;

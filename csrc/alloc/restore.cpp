@@ -14,6 +14,15 @@ constexpr int kMaxAsks = 16;  // grants that others used up before us
 
 Status Restore::run() {
   GS_RETURN_IF_ERROR(claim());
+  return bring_back();
+}
+
+Status Restore::run_within_room(Bytes most) {
+  claim_within_room(most);
+  return bring_back();
+}
+
+Status Restore::bring_back() {
   if (items_.empty()) return {};
   Status status = back_and_copy();
   // Also after a failure: nothing may be rolled back under a running copy.
@@ -32,8 +41,7 @@ Status Restore::claim() {
     {
       MutexLock lock(core_.mu);
       core_.empty_caches();
-      std::vector<ChunkRef> found = core_.private_chunks(
-          [](const Chunk& chunk) { return chunk.state == ChunkState::kSpilled; });
+      const std::vector<ChunkRef> found = find_spilled();
       Bytes more;
       for (const ChunkRef& ref : found)
         more += ref.chunk().is_booked ? Bytes{} : chunks(1);
@@ -43,19 +51,45 @@ Status Restore::claim() {
         lacking = core_.books.lacking(more);
       }
       if (lacking <= Bytes{} || more == Bytes{}) {
-        std::sort(found.begin(), found.end(),
-                  [](const ChunkRef& a, const ChunkRef& b) { return a.address() < b.address(); });
-        for (const ChunkRef& ref : found) {
-          items_.push_back({ref, ref.chunk().is_booked, {}});
-          core_.books.move(*ref.segment, ref.chunk(), ChunkState::kRestoring);
-        }
-        GS_EXPENSIVE_CHECK(core_.check_invariants());
+        mark(found);
         return {};
       }
     }
     GS_RETURN_IF_ERROR(core_.ask_for_room(lacking, lacking));
   }
   return {StatusCode::kOutOfMemory, "restore: others took the room that was granted"};
+}
+
+void Restore::claim_within_room(Bytes most) {
+  MutexLock lock(core_.mu);
+  core_.empty_caches();
+  const Bytes unused = core_.books.room() - core_.books.backed();
+  std::vector<ChunkRef> found = find_spilled();
+  Bytes claimed;
+  Bytes more;
+  const auto is_enough = [&](const ChunkRef& ref) {
+    claimed += chunks(1);
+    if (!ref.chunk().is_booked) more += chunks(1);
+    return claimed > most || more > unused;
+  };
+  found.erase(std::find_if(found.begin(), found.end(), is_enough), found.end());
+  mark(found);
+}
+
+std::vector<ChunkRef> Restore::find_spilled() {
+  std::vector<ChunkRef> found =
+      core_.private_chunks([](const Chunk& chunk) { return chunk.state == ChunkState::kSpilled; });
+  std::sort(found.begin(), found.end(),
+            [](const ChunkRef& a, const ChunkRef& b) { return a.address() < b.address(); });
+  return found;
+}
+
+void Restore::mark(const std::vector<ChunkRef>& found) {
+  for (const ChunkRef& ref : found) {
+    items_.push_back({ref, ref.chunk().is_booked, {}});
+    core_.books.move(*ref.segment, ref.chunk(), ChunkState::kRestoring);
+  }
+  GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 
 Status Restore::back_and_copy() {

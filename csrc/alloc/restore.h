@@ -23,8 +23,11 @@ class Restore {
   Restore(AllocatorCore& core, vm::HostSlab& slab, vm::Mover& mover)
       : core_(core), slab_(slab), mover_(mover), copier_(core.vmm, slab) {}
 
-  // errors: kOutOfMemory, kIo: everything is spilled as before.
+  // All spilled chunks; asks for room if it must. errors: kOutOfMemory, kIo: everything is spilled
+  // as before.
   Status run();
+  // `most` bytes at most, as far as the room goes.
+  Status run_within_room(Bytes most);
   [[nodiscard]] Bytes restored() const { return restored_; }
 
  private:
@@ -36,6 +39,10 @@ class Restore {
 
   // Marks the chunks and books their backing, within the room.
   Status claim();
+  void claim_within_room(Bytes most);
+  std::vector<ChunkRef> find_spilled() GS_REQUIRES(core_.mu);
+  void mark(const std::vector<ChunkRef>& found) GS_REQUIRES(core_.mu);
+  Status bring_back();
   Status back_and_copy();
   Status back_run(std::size_t first, std::size_t last);
   Status wait_for_copies();

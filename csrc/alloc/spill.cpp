@@ -10,12 +10,14 @@ namespace {
 constexpr std::size_t kBatchChunks = 8;  // 16 MiB: a few milliseconds of copying
 }
 
-Spill::Outcome Spill::run(std::size_t count) {
+Spill::Outcome Spill::run(std::size_t count,
+                          const std::function<void(const Outcome& so_far)>& on_batch) {
   choose(count);
   Batch before;
   while (!chosen_.empty() && outcome_.failure.ok()) {
     Batch batch = submit_batch();
     finish(std::exchange(before, std::move(batch)));
+    on_batch(outcome_);
   }
   finish(std::move(before));
   stayed_.insert(stayed_.end(), chosen_.begin(), chosen_.end());

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,9 @@ class Spill {
     Bytes lowered;  // room is lower by this
     Status failure;
   };
-  // Spills `count` chunks, or fewer if there are not so many or something fails.
-  // pre: no thread of the job uses private memory.
-  Outcome run(std::size_t count);
+  // Spills `count` chunks, or fewer if there are not so many or something fails. Says how far it is
+  // after each batch. pre: no thread of the job uses private memory.
+  Outcome run(std::size_t count, const std::function<void(const Outcome& so_far)>& on_batch);
 
  private:
   struct Item {

@@ -197,6 +197,7 @@ void Runtime::Impl::go_unmanaged(const std::string& reason) {
   is_registered_ = false;
   disconnect_lane();
   lane_chunks_.forget_slots();
+  drop_lane_files();
   room_ = config_.unmanaged_room;
   allocator_.set_room(room_);
   needs_.grant_all();

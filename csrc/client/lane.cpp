@@ -36,6 +36,7 @@ void Runtime::Impl::close_lane() {
   const Bytes more = slots_of(change.donated.size()) - change.given;
   room_ += more;
   counters_.lower_peaks(change.given);
+  if (lane_epoch_ != epoch_) drop_lane_files();
   // Without a connection, the next Hello says it all.
   if (!has_lane) return;
   const bool is_news = more != Bytes{} || !change.donated.empty() || !change.returned.empty() ||
@@ -71,6 +72,7 @@ void Runtime::Impl::on_lane_table(wire::LaneTable table, std::vector<UniqueFd> f
     connection_.shut_down();
     return;
   }
+  if (lane_epoch_ != epoch_) drop_lane_files();
   if (lane_files_.empty() || !is_same_file(fds[0].get(), lane_files_.back().get())) {
     lane_files_.push_back(std::move(fds[0]));
   }
@@ -95,7 +97,14 @@ void Runtime::Impl::disconnect_lane() {
 void Runtime::Impl::adopt_lane(std::uint64_t epoch) {
   epoch_ = epoch;
   // Nobody keeps the books of that lane any more.
-  if (epoch != lane_epoch_) lane_chunks_.forget_slots();
+  if (epoch == lane_epoch_) return;
+  lane_chunks_.forget_slots();
+  drop_lane_files();
+}
+
+// A file of a coordinator that is gone holds its memory as long as anybody has it open.
+void Runtime::Impl::drop_lane_files() {
+  if (!lane_chunks_.has_forgotten()) lane_files_.clear();
 }
 
 // By how much the job's room differs from what a coordinator says that has heard so many changes.

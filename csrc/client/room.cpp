@@ -116,6 +116,7 @@ void Runtime::Impl::on_grant(const wire::Grant& grant) {
   room_ = grant.room + unheard_lane_room(grant.lane_n);
   allocator_.raise_room(room_);
   needs_.on_grant(grant.n, grant.need_n);
+  has_room_ahead_ = true;
   send(wire::Consumed{.of = address_, .n = grant.n});
   changed_.notify_all();
 }
@@ -134,7 +135,7 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
     if (moving_ != Moving::kNone || revoke.bytes <= Bytes{0}) {
       alloc::ReleaseOutcome nothing;
       nothing.reason = "memory is being restored";
-      answer(revoke, nothing);
+      answer(revoke, nothing, false);
       return;
     }
     // Parked, and no lease was granted since: its main thread cannot leave the gate before
@@ -149,27 +150,82 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
       allocator_.set_route(alloc::Route::kOutside);
     }
   }
-  const alloc::ReleaseOutcome outcome = residency_.release(revoke.bytes, may_spill);
+  const alloc::ReleaseOutcome rest = release_in_parts(revoke, is_parked, may_spill);
   MutexLock lock(mu_);
   moved_ = residency_.totals();
-  room_ -= outcome.released;
-  // To a parked job it comes back with the lease.
-  if (!is_parked) needs_.add_to_oldest(outcome.released);
+  note_released(rest, is_parked);
   if (page() != nullptr) publish_usage(*page());
-  answer(revoke, outcome);
+  answer(revoke, rest, false);
   stop_moving();
 }
 
-void Runtime::Impl::answer(const wire::Revoke& revoke, const alloc::ReleaseOutcome& outcome) {
+// Others need not wait for the last byte: each part that is free is said at once. Returns what was
+// not said.
+alloc::ReleaseOutcome Runtime::Impl::release_in_parts(const wire::Revoke& revoke,
+                                                      bool is_parked,
+                                                      bool may_spill) {
+  alloc::ReleaseOutcome said;
+  const auto say = [&](const alloc::ReleaseOutcome& part) {
+    said.released += part.released;
+    said.dropped += part.dropped;
+    said.spilled += part.spilled;
+    MutexLock lock(mu_);
+    note_released(part, is_parked);
+    answer(revoke, part, true);
+  };
+  alloc::ReleaseOutcome rest = residency_.release(revoke.bytes, may_spill, say);
+  rest.released -= said.released;
+  rest.dropped -= said.dropped;
+  rest.spilled -= said.spilled;
+  return rest;
+}
+
+void Runtime::Impl::note_released(const alloc::ReleaseOutcome& part, bool is_parked) {
+  room_ -= part.released;
+  // To a parked job it comes back with the lease.
+  if (!is_parked) needs_.add_to_oldest(part.released);
+}
+
+// While its main thread still waits in the gate: memory comes back as room is granted, in steps
+// short enough to answer others in between. What is missing then comes back with the lease. true:
+// there may be more to do.
+bool Runtime::Impl::restore_ahead() {
+  {
+    MutexLock lock(mu_);
+    const bool may_restore = has_room_ahead_ && is_parked_ && moving_ == Moving::kNone &&
+                             page() != nullptr &&
+                             wire::load(*page()).state() == wire::LeaseState::kWanted;
+    has_room_ahead_ = false;
+    if (!may_restore) return false;
+    start_moving(Moving::kRestoring, monotonic_now());
+  }
+  const Result<Bytes> restored = residency_.restore_within_room(alloc::Residency::kPartBytes);
+  MutexLock lock(mu_);
+  moved_ = residency_.totals();
+  if (page() != nullptr) publish_usage(*page());
+  stop_moving();
+  if (!restored.has_value()) {
+    log::warn("job {} could not restore ahead of its lease: {}", address_.job.value,
+              restored.error().message());
+    return false;
+  }
+  has_room_ahead_ = *restored > Bytes{0};
+  return has_room_ahead_;
+}
+
+void Runtime::Impl::answer(const wire::Revoke& revoke,
+                           const alloc::ReleaseOutcome& outcome,
+                           bool more) {
   log::debug("job {} revoke {}: {} of {} released, {} dropped, {} spilled{}{}", address_.job.value,
              revoke.n, to_string(outcome.released), to_string(revoke.bytes),
              to_string(outcome.dropped), to_string(outcome.spilled),
-             outcome.reason.empty() ? "" : ": ", outcome.reason);
+             outcome.reason.empty() && !more ? "" : ": ", more ? "more to come" : outcome.reason);
   send(wire::Released{.of = address_,
                       .n = revoke.n,
                       .bytes = outcome.released,
                       .dropped = outcome.dropped,
                       .spilled = outcome.spilled,
+                      .more = more,
                       .reason = outcome.reason});
 }
 

@@ -141,12 +141,18 @@ class Runtime::Impl {
   void on_lane_table(wire::LaneTable table, std::vector<UniqueFd> fds) GS_EXCLUDES(mu_);
   void disconnect_lane() GS_REQUIRES(mu_);
   void adopt_lane(std::uint64_t epoch) GS_REQUIRES(mu_);
+  void drop_lane_files() GS_REQUIRES(mu_);
   Bytes unheard_lane_room(std::uint64_t heard) GS_REQUIRES(mu_);
 
   // room.cpp
   void on_grant(const wire::Grant& grant) GS_EXCLUDES(mu_);
   void on_revoke(const wire::Revoke& revoke) GS_EXCLUDES(mu_);
-  void answer(const wire::Revoke& revoke, const alloc::ReleaseOutcome& outcome) GS_REQUIRES(mu_);
+  alloc::ReleaseOutcome release_in_parts(const wire::Revoke& revoke, bool is_parked, bool may_spill)
+      GS_EXCLUDES(mu_);
+  void note_released(const alloc::ReleaseOutcome& part, bool is_parked) GS_REQUIRES(mu_);
+  bool restore_ahead() GS_EXCLUDES(mu_);
+  void answer(const wire::Revoke& revoke, const alloc::ReleaseOutcome& outcome, bool more)
+      GS_REQUIRES(mu_);
   Status wait_for_answer(std::uint64_t need, Bytes bytes) GS_REQUIRES(mu_);
   [[nodiscard]] bool is_stopped_for_room() GS_REQUIRES(mu_);
   void restore_before_going_on() GS_REQUIRES(mu_);
@@ -194,7 +200,7 @@ class Runtime::Impl {
   alloc::LaneChunks lane_chunks_ GS_GUARDED_BY(mu_);
   std::uint64_t epoch_ GS_GUARDED_BY(mu_) = 0;       // of the coordinator
   std::uint64_t lane_epoch_ GS_GUARDED_BY(mu_) = 0;  // of the one that lane_files_ came from
-  // The last is in use. Older ones stay open: chunks may still be mapped from them.
+  // The last is in use. Older ones stay open while chunks are mapped from them.
   std::vector<UniqueFd> lane_files_ GS_GUARDED_BY(mu_);
   std::vector<std::uint32_t> lane_slots_ GS_GUARDED_BY(mu_);
   std::size_t lane_chunks_told_ GS_GUARDED_BY(mu_) = 0;
@@ -217,6 +223,7 @@ class Runtime::Impl {
 
   Moving moving_ GS_GUARDED_BY(mu_) = Moving::kNone;
   std::thread::id moving_thread_ GS_GUARDED_BY(mu_);  // of the last start_moving
+  bool has_room_ahead_ GS_GUARDED_BY(mu_) = false;    // granted, and not looked at since
   bool is_parked_ GS_GUARDED_BY(mu_) = false;         // the main thread is in the gate
   std::thread::id gate_owner_ GS_GUARDED_BY(mu_);
   int num_stopped_ GS_GUARDED_BY(mu_) = 0;            // threads that wait in grow()

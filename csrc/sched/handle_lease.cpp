@@ -37,7 +37,7 @@ void end_lease(Step& step, Job& job) {
   const Nanos now = step.now();
   job.charge(now - lane->lease->granted_at);
   job.overrun = overrun_of(*lane, now);
-  job.note_stall();
+  job.note_closed(now);
   job.note_change();
   const bool needs_wait = std::any_of(device.needs.begin(), device.needs.end(),
                                       [&](const WaitingNeed& need) { return need.job != job.id; });
@@ -78,6 +78,7 @@ void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
   // A job that wants a lease has none: its page says so.
   end_lease(step, job);
   job.observe(wanted.usage, step.now());
+  job.note_parked(step.now());
   job.note_change();
   if (job.is_waiting || !job.is_connected) return;
   lift_virtual_time(step, job);

@@ -22,6 +22,16 @@ void add_to_need(Device& device, const Job& job, Bytes bytes) {
   need->has_given = true;
 }
 
+// A part of an answer: so much is free now, the rest is on its way.
+void note_part(Job& job, const wire::Released& part, Nanos now) {
+  PendingRevoke& asked = *job.revoke;
+  asked.bytes = std::max(asked.bytes - part.bytes, Bytes{0});
+  asked.sent_at = now;
+  asked.spilled_before += part.spilled;
+  job.undroppable += std::max(part.spilled - asked.may_spill, Bytes{0});
+  asked.may_spill = std::max(asked.may_spill - part.spilled, Bytes{0});
+}
+
 // Whatever its page said meanwhile: what it had when it was asked, and what it added. Its resident
 // bytes stay as last seen: the page may have been read before or after it gave, and too many
 // resident bytes only make it spill less.
@@ -43,7 +53,7 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
                             .has_given = false,
                             .is_stuck = false,
                             .wait_reason = {}};
-  if (job.memory_limit > Bytes{0} && room + need.bytes > job.memory_limit) {
+  if (job.memory_limit > Bytes{0} && room + job.lane + need.bytes > job.memory_limit) {
     return deny_for_limit(step, device, waiting);
   }
   if (need.bytes > device.ledger.capacity() - room) {
@@ -61,14 +71,19 @@ void on_released(Step& step, Job& job, const wire::Released& released) {
     return;
   }
   const PendingRevoke asked = *job.revoke;
-  job.revoke.reset();
-  note_spilled(job, asked, released);
+  if (released.more) {
+    note_part(job, released, step.now());
+  } else {
+    job.revoke.reset();
+    note_spilled(job, asked, released);
+  }
   device.ledger.lower(job.id, released.bytes);
   add_to_need(device, job, released.bytes);
   device.dropped += std::min(released.dropped, released.bytes);
   device.spilled += std::min(released.spilled, released.bytes);
-  if (released.bytes < asked.bytes) job.note_short(asked);
-  std::string reason = fmt::format("{} of {}", to_string(released.bytes), to_string(asked.bytes));
+  if (!released.more && released.bytes < asked.bytes) job.note_short(asked);
+  std::string reason = fmt::format("{} of {}{}", to_string(released.bytes), to_string(asked.bytes),
+                                   released.more ? ", more to come" : "");
   if (!released.reason.empty()) reason += fmt::format(": {:.200}", released.reason);
   step.decide(device, job.id, "released", reason);
 }

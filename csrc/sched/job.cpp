@@ -63,7 +63,16 @@ void Job::note_short(const PendingRevoke& asked) {
   cannot_give = cannot_give || asked.num_changes == num_changes;
 }
 
-void Job::note_stall() { stall = moving_average(stall, usage.stall); }
+void Job::note_closed(Nanos now) {
+  stall = moving_average(stall, usage.stall + handover);
+  closed_at = now;
+}
+
+void Job::note_parked(Nanos now) {
+  if (!closed_at.has_value()) return;
+  park_delay = std::max(now - *closed_at, Nanos{0});
+  closed_at.reset();
+}
 
 Job Job::requeued(Nanos time) const {
   Job copy = *this;

@@ -56,12 +56,15 @@ struct Job {
   // What it has had.
   Term term;  // of its last lease
   std::uint64_t leases = 0;
-  Nanos served;             // inside leases, stalls included
-  Nanos waited;             // for leases
-  double virtual_time = 0;  // seconds served over weight, lifted after absence (lane.h)
-  Nanos overrun;            // of its last turn, charged to the next one
-  Nanos stall;              // moving average of what opening a lease cost it
-  Nanos iteration;          // moving average
+  Nanos served;                    // inside leases, stalls included
+  Nanos waited;                    // for leases
+  double virtual_time = 0;         // seconds served over weight, lifted after absence (lane.h)
+  Nanos overrun;                   // of its last turn, charged to the next one
+  Nanos stall;                     // moving average: what a switch to it costs, idle lane and stall
+  Nanos handover;                  // before its last lease: for how long the lane was idle
+  Nanos iteration;                 // moving average
+  Nanos park_delay;                // from the end of a lease until it wanted the next, last time
+  std::optional<Nanos> closed_at;  // its last lease, unless it wants the next already
 
   wire::Usage usage;  // as last seen; claims
   // When its last lease was granted: with more iterations than that, all it had spilled is back.
@@ -76,6 +79,7 @@ struct Job {
   Bytes undroppable;  // looked free, and was spilled when asked for (host_tier.h)
   // LaneChanged of this connection (lanes.h).
   std::uint64_t lane_heard = 0;
+  Bytes lane{};  // its lane chunks, within its limit as its room is
   std::optional<Nanos> lane_unheard_since;
   bool cannot_give = false;  // gave less than asked; not asked again until something changed
 
@@ -92,8 +96,10 @@ struct Job {
   void note_change();
   // It gave less than `asked` said. A change since then makes that old news.
   void note_short(const PendingRevoke& asked);
-  // The stall of a lease that ends.
-  void note_stall();
+  // Its lease ends: takes over what the switch to it cost.
+  void note_closed(Nanos now);
+  // It wants a lease again.
+  void note_parked(Nanos now);
   // This record as it would be if its lease, open for `time`, ended and it queued again now.
   [[nodiscard]] Job requeued(Nanos time) const;
 };

@@ -29,8 +29,10 @@ bool LanePool::has_slot(std::uint32_t slot) const {
 
 std::size_t LanePool::grow(std::size_t count) {
   std::size_t num_new = 0;
-  for (std::uint32_t slot = 0; slot < wire::kMaxLaneSlot && num_new < count; ++slot) {
+  for (std::uint32_t tried = 0; tried < wire::kMaxLaneSlot && num_new < count; ++tried) {
     if (slots_.size() >= wire::kMaxLaneSlots) break;
+    const std::uint32_t slot = next_;
+    next_ = (next_ + 1) % wire::kMaxLaneSlot;
     if (!used_.insert(slot).second) continue;
     slots_.push_back(slot);
     ++num_new;

@@ -7,8 +7,10 @@
 // A slot with a live block at close is donated: it leaves the pool and is its job's alone, until
 // the job returns it.
 //
-// How used: the handlers (handle_lane.cpp) change it as LaneChanged says, and settle the ledger
-// with what each call returns. Numbers of slots that left are used again, the lowest first.
+// How used: the handlers (lanes.cpp) change it as LaneChanged says, and settle the ledger
+// with what each call returns. The
+// number of a slot that left is used again after all others: a job that has it mapped would else
+// take it for one that still has memory.
 #pragma once
 
 #include <cstddef>
@@ -71,6 +73,7 @@ class LanePool {
   std::set<std::uint32_t> used_;      // Invariant: slots_ and all that is donated, each once.
   std::map<JobId, Member> members_;
   std::uint64_t version_ = 1;
+  std::uint32_t next_ = 0;  // number to try
 };
 
 }  // namespace gpushare::sched

@@ -50,6 +50,16 @@ void clamp_revoke(const Device& device, Job& job) {
   job.revoke->bytes = std::min(job.revoke->bytes, device.ledger.room(job.id));
 }
 
+// It has changed something at its close that its socket has not said yet: slots that it keeps may
+// still be in the pool.
+bool is_unheard(const Job& job) { return job.usage.lane_changes > job.lane_heard; }
+
+bool is_anybody_unheard(const Table& table, const Device& device) {
+  return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
+    return entry.second.of.device == device.name && is_unheard(entry.second);
+  });
+}
+
 // Nobody will say which slots it kept: all it may have used are its own.
 void keep_all_it_used(Step& step, Device& device, Job& job) {
   job.lane_heard = job.usage.lane_changes;
@@ -88,6 +98,7 @@ void on_lane_changed(Step& step, Job& job, const wire::LaneChanged& changed) {
   LanePool::Member& member = pool.member(job.id);
   const std::size_t num_given = LanePool::slots_in(changed.given);
   member.num_chunks = std::min(changed.num_chunks, member.num_chunks + num_given);
+  job.lane = LanePool::bytes_of(member.num_chunks);
   if (member.num_chunks > pool.slots().size()) {
     grow(device, pool, std::min(num_given, member.num_chunks - pool.slots().size()));
   }
@@ -102,6 +113,7 @@ void on_lane_changed(Step& step, Job& job, const wire::LaneChanged& changed) {
 void rejoin_lane(Step& step, Job& job, const wire::Hello& hello) {
   job.lane_heard = 0;
   job.lane_unheard_since.reset();
+  job.lane = Bytes{};
   Device& device = step.table().device_of(job);
   LanePool* pool = find_pool(Table::lane_of(device), job.uid);
   if (pool == nullptr || !pool->members().contains(job.id)) return;
@@ -127,6 +139,7 @@ void rejoin_lane(Step& step, Job& job, const wire::Hello& hello) {
 }
 
 void rest_in_lane(Step& step, Job& job) {
+  job.lane = Bytes{};
   Device& device = step.table().device_of(job);
   LanePool* pool = find_pool(Table::lane_of(device), job.uid);
   if (pool == nullptr || !pool->members().contains(job.id)) return;
@@ -152,7 +165,7 @@ bool is_lane_unsettled(Step& step, Device& device) {
   bool is_unsettled = false;
   for (auto& [id, job] : step.table().jobs) {
     if (job.of.device != device.name) continue;
-    if (job.usage.lane_changes <= job.lane_heard) {
+    if (!is_unheard(job)) {
       job.lane_unheard_since.reset();
       continue;
     }
@@ -173,6 +186,13 @@ bool is_lane_unsettled(Step& step, Device& device) {
   return is_unsettled;
 }
 
+Bytes lane_lack(const Lane& lane, const Job& job) {
+  const auto found = lane.pools.find(job.uid);
+  if (found == lane.pools.end()) return {};
+  const std::size_t size = found->second.slots().size();
+  return LanePool::bytes_of(std::max(found->second.num_chunks(job.id), size) - size);
+}
+
 void tell_lane(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {
   LanePool* const found = find_pool(lane, job.uid);
   if (found == nullptr || found->num_chunks(job.id) == 0) return;
@@ -189,13 +209,15 @@ void tell_lane(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool)
 }
 
 Bytes shrink_pools(Step& step, Device& device, const Job& claimant, Bytes bytes, RoomPool& pool) {
+  if (bytes <= Bytes{} || is_anybody_unheard(step.table(), device)) return {};
   Lane& lane = Table::lane_of(device);
   Bytes freed;
   // The claimant's own pool last: it has use for that itself.
   for (const bool is_own : {false, true}) {
     for (auto& [uid, each] : lane.pools) {
       if ((uid == claimant.uid) != is_own || freed >= bytes) continue;
-      const std::size_t in_use = lane.lease.has_value() ? each.num_chunks(lane.lease->job) : 0;
+      const JobId user = lane.lease.has_value() ? lane.lease->job : claimant.id;
+      const std::size_t in_use = each.num_chunks(user);
       const std::size_t size = each.slots().size();
       const std::size_t to_cut =
           LanePool::slots_in(bytes - freed + wire::kLaneSlotBytes - Bytes{1});

@@ -29,9 +29,12 @@ void leave_lane(Step& step, Job& job);
 
 // Whether a LaneChanged of some job is still to be heard before a lease may be granted.
 bool is_lane_unsettled(Step& step, Device& device);
+// Room that is lacking for the slots that the job has use for.
+Bytes lane_lack(const Lane& lane, const Job& job);
 // Before the job's lease: its slots, as far as there is room.
 void tell_lane(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool);
-// Makes up to `bytes` free out of the pools, but nothing that a holder uses. Returns how much.
+// Makes up to `bytes` free out of the pools, but nothing that a holder uses, or while there is none
+// has use for itself. Returns how much.
 Bytes shrink_pools(Step& step, Device& device, const Job& claimant, Bytes bytes, RoomPool& pool);
 
 }  // namespace gpushare::sched

@@ -25,7 +25,7 @@ struct QuantumLimits {
 };
 
 struct QuantumInput {
-  Nanos stall;      // what opening a lease costs this job
+  Nanos stall;      // what a switch to this job costs
   Nanos iteration;  // how long one of its iterations takes
   Nanos overrun;    // of its last turn
   std::size_t num_waiting = 0;

@@ -4,6 +4,7 @@
 
 #include "csrc/sched/deny.h"
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/memory_plan.h"
 
 namespace gpushare::sched {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/lanes.h"
+#include "csrc/sched/memory_plan.h"
 #include "csrc/sched/serve.h"
 
 namespace gpushare::sched {
@@ -44,13 +45,15 @@ JobId choose_next(const Table& table, const Lane& lane) {
   return JobId{0};
 }
 
-void note_switch(Lane& lane, const Job& job, Nanos now) {
-  if (lane.last_holder != JobId{0} && lane.last_holder != job.id) ++lane.switches;
+void note_switch(Lane& lane, Job& job, Nanos now) {
+  const bool is_switch = lane.last_holder != JobId{0} && lane.last_holder != job.id;
+  if (is_switch) ++lane.switches;
   lane.last_holder = job.id;
-  if (lane.closed_at.has_value()) {
-    lane.last_handover = now - std::max(*lane.closed_at, job.waiting_since);
-    lane.closed_at.reset();
-  }
+  job.handover = Nanos{0};
+  if (!lane.closed_at.has_value()) return;
+  lane.last_handover = now - std::max(*lane.closed_at, job.waiting_since);
+  lane.closed_at.reset();
+  if (is_switch) job.handover = lane.last_handover;
 }
 
 void note_virtual_time(Lane& lane, const Job& job) {
@@ -84,10 +87,13 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
 
 // How many bytes must become free before the job's room can rise to what it needs; and the device
 // must not be beyond its capacity.
-Bytes deficit_of(const Device& device, const Job& job, const RoomPool& pool) {
+Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const RoomPool& pool) {
   const Bytes room = device.ledger.room(job.id);
   const Bytes rise = std::max(needed_room(job, device.ledger.capacity()) - room, Bytes{0});
-  return rise - pool.free;
+  const Bytes lack = lane_lack(lane, job);
+  // With the slots it has, no more than the device.
+  const Bytes most = device.ledger.capacity() - room - (job.lane - lack);
+  return std::min(rise + lack, std::max(most, Bytes{0})) - pool.free;
 }
 
 void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {
@@ -117,25 +123,60 @@ JobId fits_as_it_is(const Table& table,
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
     const bool may_run = key.id != lane.next && !job.revoke.has_value();
-    if (may_run && deficit_of(device, job, pool) <= Bytes{0}) return key.id;
+    if (may_run && deficit_of(device, lane, job, pool) <= Bytes{0}) return key.id;
   }
   return JobId{0};
 }
 
+// What is free already the job gets at once, so that its memory comes back while the rest of its
+// room is still being given, or the holder runs. It is parked: it can be asked for it again.
+void grant_ahead(Step& step, Device& device, Job& job, RoomPool& pool) {
+  constexpr Bytes kWorthAMessage = mib(16);
+  const Bytes room = device.ledger.room(job.id);
+  const Bytes rise = needed_room(job, device.ledger.capacity()) - room;
+  const Bytes bytes = std::min({rise, pool.free, job.usage.spilled});
+  if (bytes < kWorthAMessage || job.revoke.has_value()) return;
+  step.grant_room(device, job, bytes, 0);
+  pool.take(bytes);
+  step.decide(
+      device, job.id, "room",
+      fmt::format("ahead of its lease: {} -> {}", to_string(room), to_string(room + bytes)));
+}
+
+// While the lane is held: what nobody else is short of goes to the first in line.
+void grant_first_ahead(Step& step, Device& device, const Lane& lane, RoomPool& pool) {
+  const auto first = lane.waiting.first();
+  if (!first.has_value() || !device.needs.empty()) return;
+  const Job& holder = step.table().at(lane.lease->job);
+  if (device.ledger.room(holder.id) < needed_room(holder, device.ledger.capacity())) return;
+  grant_ahead(step, device, step.table().at(first->id), pool);
+}
+
 // True: it waits for room.
 bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {
-  Bytes deficit = deficit_of(device, job, pool);
+  Bytes deficit = deficit_of(device, lane, job, pool);
   if (deficit <= Bytes{0}) return false;
   Bytes missing = deficit - pool.expected;
-  if (missing > Bytes{0}) missing -= ask_for_room(step, device, job.id, missing, pool);
-  if (missing > Bytes{0}) deficit -= shrink_pools(step, device, job, missing, pool);
-  if (deficit <= Bytes{0}) return false;
+  const auto coming = missing > Bytes{0}
+                          ? coming_giver(step.table(), device, job.id, missing, step.now())
+                          : std::nullopt;
+  if (missing > Bytes{0} && !coming.has_value()) {
+    missing -= ask_for_room(step, device, job.id, missing, pool);
+    deficit -= shrink_pools(step, device, job, missing, pool);
+    if (deficit <= Bytes{0}) return false;
+  }
   if (!lane.short_since.has_value()) lane.short_since = step.now();
   const Nanos patience_ends = *lane.short_since + step.table().options.memory_wait;
   const auto say = [&](const std::string& what) {
     step.wait(device, job.id, lane.wait_reason,
               fmt::format("{} is next, {} short: {}", job.id.value, to_string(deficit), what));
   };
+  if (coming.has_value()) {
+    step.due(std::min(coming->until, patience_ends));
+    say(fmt::format("waits until {} parks, which is used last", coming->job.value));
+    return step.now() < patience_ends;
+  }
+  if (pool.expected >= deficit) grant_ahead(step, device, job, pool);
   if (pool.expected > Bytes{0}) {
     step.due(patience_ends);
     say("asked others to give room");
@@ -155,6 +196,7 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   lane.is_stuck = false;
   if (lane.lease.has_value()) {
     lane.hold.reset();
+    grant_first_ahead(step, device, lane, pool);
     return;
   }
   if (!lane.waiting.empty() && is_lane_unsettled(step, device)) return;

@@ -26,13 +26,24 @@ void order_needs(Device& device, std::vector<WaitingNeed>& needs) {
   });
 }
 
+bool is_scarce(const Device& device) {
+  return device.needs.size() > 1 || Table::lane_of(device).short_since.has_value();
+}
+
+// What others are asked for beyond what is missing: a holder that grows will be short again soon,
+// and each time costs a message and an answer.
+Bytes headroom(const Device& device, const WaitingNeed& need) {
+  if (is_scarce(device) || device.lane_held_by(need.job) == nullptr) return {};
+  const Bytes room = device.ledger.room(need.job);
+  return std::max(std::min(need.like, device.ledger.capacity() - room) - need.bytes, Bytes{0});
+}
+
 // What it gets beyond what it must have: free, unclaimed, and within its own limit.
 Bytes extra(const Device& device, const Job& job, const WaitingNeed& need, Bytes free) {
-  const bool is_scarce = device.needs.size() > 1 || Table::lane_of(device).short_since.has_value();
-  if (is_scarce) return {};
+  if (is_scarce(device)) return {};
   Bytes most = std::min(need.like, free);
   if (job.memory_limit > Bytes{0}) {
-    most = std::min(most, job.memory_limit - device.ledger.room(job.id));
+    most = std::min(most, job.memory_limit - device.ledger.room(job.id) - job.lane);
   }
   return std::max(most - need.bytes, Bytes{0});
 }
@@ -64,8 +75,10 @@ bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
   }
   if (job.revoke.has_value()) return false;
   Bytes missing = need.bytes - pool.free - pool.expected;
-  if (missing > Bytes{0}) missing -= ask_for_room(step, device, job.id, missing, pool);
-  if (missing > Bytes{0}) missing -= shrink_pools(step, device, job, missing, pool);
+  if (missing > Bytes{0}) {
+    missing -= ask_for_room(step, device, job.id, missing + headroom(device, need), pool);
+    missing -= shrink_pools(step, device, job, missing, pool);
+  }
   if (need.bytes <= pool.free) {
     grant_need(step, device, job, need, pool);
     return true;

@@ -55,6 +55,7 @@ void Step::look_at(JobId job) {
 void Step::grant_room(Device& device, Job& job, Bytes by, std::uint64_t need_n) {
   GS_CHECK(!job.revoke.has_value(), "job {} owes Released {}", job.id.value, job.revoke->n);
   device.ledger.raise(job.id, by);
+  job.note_change();  // what it did not have before, it may give
   job.last_grant_n = ++job.last_n;
   send(job.id, wire::Grant{.of = job.of,
                            .n = job.last_grant_n,

@@ -74,6 +74,7 @@ void list_fields(V& v, Ref<V, Released> m) {
   v.field("released_bytes", m.bytes);
   v.field("dropped_bytes", m.dropped);
   v.field("spilled_bytes", m.spilled);
+  v.field("more", m.more);
   v.text("reason", m.reason);
 }
 

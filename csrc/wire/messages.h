@@ -13,7 +13,7 @@
 //    ---------------------> |  has a model; wants turns | <---- Registered + page, eventfd| |
 //    Wanted (page) ----------------> | | <------ the lease word: kOpenBusy, term+1 | Closed (page)
 //    ----------------> | | <--------------- Revoke(n, bytes)  another job needs room | Released(n,
-//    bytes) -----------> |  so many bytes are really free now, and room is lower by them
+//    bytes, more) -----> |  so many bytes are really free now, and room is lower by them
 //
 // Room: the bytes of device memory a job may have backed. The coordinator keeps
 // sum(room) <= capacity; a job keeps backed <= room. So the device is never overcommitted, whoever
@@ -140,14 +140,17 @@ struct Need {
   bool operator==(const Need&) const = default;
 };
 
-// Answers Revoke n: room is lower by `bytes` from now on (0 if it could give nothing up).
+// Answers Revoke n: room is lower by `bytes` from now on (0 if it could give nothing up). With
+// `more` it is a part of the answer, sent while the rest is still being copied, and the Revoke
+// stays out.
 struct Released {
   static constexpr const char* kType = "released";
   Address of;
   std::uint64_t n = 0;
   Bytes bytes;
-  Bytes dropped;       // of which free memory, without a copy
-  Bytes spilled;       // of which copied to the host tier
+  Bytes dropped;  // of which free memory, without a copy
+  Bytes spilled;  // of which copied to the host tier
+  bool more = false;
   std::string reason;  // why it was less than asked: "not parked", "host tier full: ..."
   bool operator==(const Released&) const = default;
 };

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.kernel_books import KernelBooks
 from benchmarks.processes import JobProcess, gpushare_command, job_environment
-from tests.e2e.kernel_books import KernelBooks
 
 Coordinator = Callable[..., dict[str, str]]
 MIB = 1 << 20

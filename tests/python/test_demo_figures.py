@@ -83,8 +83,9 @@ def test_kernels_books_are_added_up_in_a_range() -> None:
 def test_of_shared_memory_a_process_has_its_part() -> None:
     shared = SMAPS.replace(b"rw-p", b"rw-s", 1).replace(b"Pss:                1024", b"Pss: 256")
     assert sum_resident(shared, 0x7F0000000000, 6 * MIB) == 1536 * 1024
-    assert sum_resident(shared, 0x7F0000000000, 6 * MIB, is_share=True) == 768 * 1024
-    assert sum_resident(SMAPS, 0x7F0000000000, 6 * MIB, is_share=True) == 1536 * 1024
+    assert sum_resident(shared, 0x7F0000000000, 6 * MIB, shared="part") == 768 * 1024
+    assert sum_resident(shared, 0x7F0000000000, 6 * MIB, shared="none") == 512 * 1024
+    assert sum_resident(SMAPS, 0x7F0000000000, 6 * MIB, shared="part") == 1536 * 1024
 
 
 def test_kernels_books_of_this_process() -> None:

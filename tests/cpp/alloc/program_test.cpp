@@ -38,6 +38,7 @@ class Program {
                                            {1, kEmptyCache},
                                            {2, kRelease},
                                            {2, kPark},
+                                           {2, kRestoreAhead},
                                            {4, kUnpark},
                                            {2, kFigures}}));
       check();
@@ -53,7 +54,16 @@ class Program {
   }
 
  private:
-  enum Step : int { kAllocate, kFree, kEmptyCache, kRelease, kPark, kUnpark, kFigures };
+  enum Step : int {
+    kAllocate,
+    kFree,
+    kEmptyCache,
+    kRelease,
+    kPark,
+    kRestoreAhead,
+    kUnpark,
+    kFigures
+  };
 
   void step(int what) {
     switch (what) {
@@ -62,6 +72,7 @@ class Program {
       case kEmptyCache: world_.allocator->empty_cache(); break;
       case kRelease: release(false); break;
       case kPark: park(); break;
+      case kRestoreAhead: restore_ahead(); break;
       case kFigures: check_figures(); break;
       default: unpark();
     }
@@ -100,6 +111,18 @@ class Program {
     is_parked_ = true;
     world_.allocator->set_route(Route::kOutside);
     release(true);
+  }
+  void restore_ahead() {
+    if (!is_parked_) return;
+    const Bytes room = world_.allocator->room() + mib(*rc::gen::inRange<std::int64_t>(0, 10));
+    world_.allocator->set_room(room);
+    const Bytes before = world_.residency.to_restore();
+    const Bytes most = mib(*rc::gen::inRange<std::int64_t>(0, 12));
+    const Result<Bytes> restored = world_.residency.restore_within_room(most);
+    RC_ASSERT(restored.has_value());
+    RC_ASSERT(*restored <= most);
+    RC_ASSERT(world_.residency.to_restore() == before - *restored);
+    RC_ASSERT(world_.allocator->room() == room);
   }
   void unpark() {
     world_.allocator->set_room(kRoom + mib(40));

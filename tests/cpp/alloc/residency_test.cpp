@@ -45,6 +45,43 @@ TEST(Residency, DropsFreeChunksOfBothArenasBeforeItSpills) {
   EXPECT_TRUE(world.is_intact());
 }
 
+TEST(Residency, TellsOfEachPartThatIsFree) {
+  World world(mib(200));
+  for (int i = 0; i < 10; ++i)
+    world.take(mib(20));
+  world.allocator->set_route(Route::kOutside);
+  ReleaseOutcome told;
+  int num_parts = 0;
+  const auto on_part = [&](const ReleaseOutcome& part) {
+    EXPECT_GE(part.released, alloc::Residency::kPartBytes);
+    told.released += part.released;
+    told.spilled += part.spilled;
+    ++num_parts;
+    EXPECT_EQ(world.vmm.backed(), mib(200) - told.released) << "said before it is free";
+  };
+  const ReleaseOutcome outcome = world.residency.release(mib(150), true, on_part);
+  EXPECT_EQ(outcome.released, mib(150)) << "of all parts";
+  EXPECT_EQ(num_parts, 2);
+  EXPECT_EQ(told.spilled, told.released);
+}
+
+TEST(Residency, RestoresAsFarAsTheRoomGoesAndAsksForNone) {
+  World world(mib(40));
+  for (int i = 0; i < 5; ++i)
+    world.take(mib(8));
+  world.allocator->set_route(Route::kOutside);
+  world.residency.release(mib(40), true);
+  world.allocator->set_room(mib(21));
+  EXPECT_EQ(*world.residency.restore_within_room(mib(8)), mib(8)) << "no more than is wanted";
+  EXPECT_EQ(*world.residency.restore_within_room(mib(40)), mib(12)) << "whole chunks";
+  EXPECT_EQ(*world.residency.restore_within_room(mib(40)), Bytes{});
+  EXPECT_EQ(world.allocator->room(), mib(21));
+  EXPECT_EQ(world.slab.used(), mib(20));
+  world.allocator->set_room(mib(40));
+  ASSERT_TRUE(world.residency.restore().ok());
+  EXPECT_TRUE(world.is_intact());
+}
+
 TEST(Residency, SpillsNoMoreChunksThanAreMissing) {
   World world(mib(20));
   for (int i = 0; i < 5; ++i)

@@ -1,6 +1,8 @@
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <future>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -21,10 +23,10 @@ class Room : public JobWithTensors {
     job_ = std::make_unique<JobWorld>(folder_, std::move(config));
   }
   // Four tensors of private memory, and the main thread waiting in the gate.
-  void park_with_tensors() {
+  void park_with_tensors(Bytes size = mib(4)) {
     start();
     for (unsigned char seed = 1; seed <= 4; ++seed) {
-      tensors_.emplace_back(*job_->allocator, mib(4), seed);
+      tensors_.emplace_back(*job_->allocator, size, seed);
     }
     ASSERT_TRUE(job_->runtime->register_job({}).ok());
     coordinator_->wait_for<wire::Register>();
@@ -75,6 +77,44 @@ TEST_F(Room, AParkedJobSpillsAndSaysSoTruly) {
   EXPECT_EQ(page.restored_total_bytes.load(), released.spilled.value());
   EXPECT_EQ(page.spilled_bytes.load(), 0);
   EXPECT_EQ(job_->runtime->stats().restored_total, released.spilled);
+}
+
+TEST_F(Room, ASpillIsReleasedInParts) {
+  park_with_tensors(mib(32));
+  const Bytes room = job_->allocator->room();
+  wire::Released part = coordinator_->revoke(room);
+  EXPECT_TRUE(part.more);
+  EXPECT_GE(part.bytes, alloc::Residency::kPartBytes);
+  Bytes sum = part.bytes;
+  while (part.more) {
+    part = coordinator_->wait_for<wire::Released>();
+    sum += part.bytes;
+  }
+  EXPECT_EQ(sum, room);
+  EXPECT_EQ(resident(), Bytes{0});
+  coordinator_->grant_lease(coordinator_->grant_room(room, 0));
+  job_->begin();
+  expect_intact();
+}
+
+TEST_F(Room, AParkedJobRestoresIntoRoomAheadOfItsLease) {
+  park_with_tensors();
+  const Bytes room = job_->allocator->room();
+  const wire::Released released = coordinator_->revoke(room);
+  const wire::LeasePage& page = coordinator_->page();
+  coordinator_->grant_room(mib(8), 0);
+  const auto deadline = std::chrono::steady_clock::now() + FakeCoordinator::kPatience;
+  while (page.restored_total_bytes.load() < mib(8).value()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "nothing came back";
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(resident(), mib(8));
+  EXPECT_EQ(page.spilled_bytes.load(), (released.spilled - mib(8)).value());
+  // It can be asked for it again.
+  EXPECT_EQ(coordinator_->revoke(mib(4)).spilled, mib(4));
+  coordinator_->grant_lease(coordinator_->grant_room(room - mib(4), 0));
+  job_->begin();
+  expect_intact();
 }
 
 TEST_F(Room, ARestoreWithoutRoomAsksForIt) {

@@ -181,10 +181,11 @@ class Fuzz {
   wire::JobMessage any_released(const wire::Address& of) {
     const auto revoke = revokes_.find(of.job);
     if (revoke == revokes_.end()) {
-      return wire::Released{of, static_cast<std::uint64_t>(any(0, 9)), any_bytes(), {}, {}, ""};
+      return wire::Released{of, static_cast<std::uint64_t>(any(0, 9)), any_bytes(), {}, {}, false,
+                            ""};
     }
     const Bytes bytes = *rc::gen::element(Bytes{0}, any_bytes(), revoke->second.bytes);
-    return wire::Released{of, revoke->second.n, bytes, {}, {}, ""};
+    return wire::Released{of, revoke->second.n, bytes, {}, any_bytes(), any(0, 3) == 0, ""};
   }
 
   void feed(JobId from, const wire::JobMessage& message) {
@@ -210,7 +211,8 @@ class Fuzz {
     const auto revoke = revokes_.find(from);
     if (revoke == revokes_.end()) return;
     const auto* released = std::get_if<wire::Released>(&message);
-    const bool is_answer = released != nullptr && released->n == revoke->second.n;
+    const bool is_answer =
+        released != nullptr && released->n == revoke->second.n && !released->more;
     const bool has_ended = std::holds_alternative<wire::Lost>(message) ||
                            std::holds_alternative<wire::Gone>(message) ||
                            std::holds_alternative<wire::Hello>(message);

@@ -72,7 +72,8 @@ JobMessage read_need(ScenarioFields& f, JobId job) {
 
 JobMessage read_released(ScenarioFields& f, JobId job) {
   return wire::Released{f.address(job),     f.count("n"),       f.bytes("bytes"),
-                        f.bytes("dropped"), f.bytes("spilled"), f.text("reason")};
+                        f.bytes("dropped"), f.bytes("spilled"), f.count("more") != 0,
+                        f.text("reason")};
 }
 
 JobMessage read_lane_changed(ScenarioFields& f, JobId job) {

@@ -46,7 +46,7 @@ class KernelBooks(threading.Thread):
             os.kill(job.pid, signal.SIGSTOP)
         try:
             return sum(
-                resident_bytes_in(job.pid, *job.ready["range"], is_share=True) for job in running
+                resident_bytes_in(job.pid, *job.ready["range"], shared="part") for job in running
             )
         finally:
             for job in running:

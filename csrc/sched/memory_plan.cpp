@@ -1,0 +1,189 @@
+#include "csrc/sched/memory_plan.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "csrc/sched/host_tier.h"
+#include "csrc/sched/quantum.h"
+#include "csrc/sched/room.h"
+
+namespace gpushare::sched {
+namespace {
+
+using Keyed = std::pair<OrderKey, const Job*>;
+
+bool may_be_asked(const Device& device, const Job& job, JobId claimant) {
+  return job.id != claimant && job.is_connected && !job.cannot_give && !job.revoke.has_value() &&
+         device.ledger.room(job.id) > Bytes{0};
+}
+
+// Without a lease and stopped in an allocation, it can be spilled until its Need is met (see
+// WaitingNeed). It gives to a holder, whose boundary everybody waits for, and to a job that came
+// before it: so of jobs that wait for each other one goes on, and always the same one. By the age
+// of their Needs they would take turns, and spill each other for every tensor they make.
+bool gives_blocked(const Device& device, const Job& job, JobId claimant) {
+  if (device.lane_held_by(job.id) != nullptr || !device.has_need(job.id)) return false;
+  if (!device.has_need(claimant)) return false;
+  return device.lane_held_by(claimant) != nullptr || claimant < job.id;
+}
+
+// A holder needs its memory until its boundary.
+bool gives_unparked(const Device& device, const Job& job, Nanos now) {
+  return device.lane_held_by(job.id) == nullptr && !device.has_need(job.id) &&
+         now >= job.spared_until;
+}
+
+// What of the host tier is worth using for `deficit`: nothing where even all of it would not do, so
+// that nobody's bytes are copied for a lease that cannot be granted.
+Bytes host_to_use(const Table& table,
+                  const Device& device,
+                  const std::vector<Keyed>& givers,
+                  Bytes deficit) {
+  const Bytes free = std::max(host_free(table), Bytes{0});
+  Bytes to_drop;
+  Bytes to_spill;
+  for (const auto& [key, job] : givers) {
+    to_drop += droppable(device, *job);
+    to_spill += device.ledger.room(job->id) - droppable(device, *job);
+  }
+  return to_spill > free && to_drop + free < deficit ? Bytes{0} : free;
+}
+
+// Those who may be asked, by how willingly, and in each class the furthest next use first.
+struct Givers {
+  std::vector<Keyed> parked;
+  std::vector<Keyed> unparked;
+  std::vector<Keyed> blocked;
+
+  [[nodiscard]] std::vector<Keyed> in_order() const {
+    std::vector<Keyed> all = parked;
+    all.insert(all.end(), unparked.begin(), unparked.end());
+    all.insert(all.end(), blocked.begin(), blocked.end());
+    return all;
+  }
+};
+
+// Its place in line, or the one it would get.
+OrderKey next_use(const Device& device, const Job& job) {
+  return device.policy->key(job.is_waiting ? job : job.requeued(Nanos{0}));
+}
+
+Givers find_givers(const Table& table, const Device& device, JobId claimant, Nanos now) {
+  Givers givers;
+  for (const auto& [id, room] : device.ledger.rooms()) {
+    const Job& job = table.at(id);
+    if (!may_be_asked(device, job, claimant)) continue;
+    if (is_parked(device, job)) {
+      givers.parked.emplace_back(next_use(device, job), &job);
+    } else if (gives_unparked(device, job, now)) {
+      givers.unparked.emplace_back(next_use(device, job), &job);
+    } else if (gives_blocked(device, job, claimant)) {
+      givers.blocked.emplace_back(next_use(device, job), &job);
+    }
+  }
+  const auto is_further = [](const Keyed& a, const Keyed& b) { return a.first > b.first; };
+  for (std::vector<Keyed>* const all : {&givers.parked, &givers.unparked, &givers.blocked})
+    std::sort(all->begin(), all->end(), is_further);
+  return givers;
+}
+
+// When a job that has closed its lease is waited for no longer.
+Nanos comes_until(const Job& job) { return *job.closed_at + gap_allowance(job.stall); }
+
+bool may_come(const Device& device, const Job& job, Nanos now) {
+  return job.closed_at.has_value() && job.is_registered && device.lane_held_by(job.id) == nullptr &&
+         !device.has_need(job.id) && now < comes_until(job) &&
+         job.park_delay <= gap_allowance(job.stall);
+}
+
+// A job that closed its lease a moment ago and is used later than all parked jobs; null: none.
+const Job* find_coming(const Device& device, const Givers& givers, Nanos now) {
+  if (givers.parked.empty()) return nullptr;
+  for (const auto& [key, job] : givers.unparked) {
+    if (may_come(device, *job, now) && givers.parked.front().first < key) return job;
+  }
+  return nullptr;
+}
+
+// Of what is asked for, what each job gives.
+class Shares {
+ public:
+  explicit Shares(Bytes deficit) : missing_(deficit) {}
+
+  [[nodiscard]] Bytes missing() const { return missing_; }
+  [[nodiscard]] Bytes of(const Job& job) const {
+    const auto giving = find(job);
+    return giving == givings_.end() ? Bytes{0} : giving->bytes;
+  }
+  // It gives up to `most` in all, if so much is missing.
+  void raise(const Job& job, Bytes most) {
+    const Bytes more = std::min(missing_, most - of(job));
+    if (more <= Bytes{0}) return;
+    missing_ -= more;
+    const auto giving = find(job);
+    if (giving == givings_.end()) {
+      givings_.push_back({job.id, more});
+    } else {
+      givings_[static_cast<std::size_t>(giving - givings_.begin())].bytes += more;
+    }
+  }
+  [[nodiscard]] std::vector<Giving> take() { return std::move(givings_); }
+
+ private:
+  [[nodiscard]] std::vector<Giving>::const_iterator find(const Job& job) const {
+    return std::find_if(givings_.begin(), givings_.end(),
+                        [&](const Giving& giving) { return giving.job == job.id; });
+  }
+
+  Bytes missing_;
+  std::vector<Giving> givings_;
+};
+
+// What can be given without a copy.
+void share_drops(Shares& shares, const Device& device, const Givers& givers, const Job* coming) {
+  if (coming != nullptr) shares.raise(*coming, droppable(device, *coming));
+  for (const auto& [key, job] : givers.parked)
+    shares.raise(*job, droppable(device, *job));
+}
+
+}  // namespace
+
+std::vector<Giving> plan_revokes(
+    const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now) {
+  const Givers givers = find_givers(table, device, claimant, now);
+  const std::vector<Keyed> in_order = givers.in_order();
+  Shares shares(deficit);
+  share_drops(shares, device, givers, find_coming(device, givers, now));
+  Bytes host = host_to_use(table, device, in_order, deficit);
+  for (const auto& [key, job] : in_order) {
+    if (shares.missing() <= Bytes{0}) break;
+    shares.raise(*job, most_to_ask(device, *job, host));
+    host -= spill_of(device, *job, shares.of(*job), host);
+  }
+  return shares.take();
+}
+
+std::optional<ComingGiver> coming_giver(
+    const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now) {
+  const Givers givers = find_givers(table, device, claimant, now);
+  const Job* const coming = find_coming(device, givers, now);
+  if (coming == nullptr) return std::nullopt;
+  Shares shares(deficit);
+  share_drops(shares, device, givers, coming);
+  const Bytes host = std::max(host_free(table), Bytes{0});
+  const bool can_spill = most_to_ask(device, *coming, host) > droppable(device, *coming);
+  if (shares.missing() <= Bytes{0} || !can_spill) return std::nullopt;
+  return ComingGiver{coming->id, comes_until(*coming)};
+}
+
+JobId later_giver(const Table& table, const Device& device, JobId claimant) {
+  for (const auto& [id, room] : device.ledger.rooms()) {
+    if (id == claimant || room == Bytes{0}) continue;
+    const Job& job = table.at(id);
+    if (!is_parked(device, job) || job.revoke.has_value()) return id;
+  }
+  return JobId{0};
+}
+
+}  // namespace gpushare::sched

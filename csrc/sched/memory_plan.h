@@ -1,0 +1,48 @@
+// Whose room is asked for when somebody needs more than is free: pure planning.
+//
+// Bytes move only when they must, and as few as can be. What can be dropped without a copy goes
+// first, whoever has it. Then parked jobs give, the furthest next use (by the policy's order)
+// first, and only the deficit: so what is to be used soon stays, and of k equal jobs that take
+// turns the one that has just run gives. It may be on its way to its gate still: then it is worth a
+// short wait, since a nearer job's bytes would come back sooner.
+//
+// After the parked jobs come those that are not: they give free memory at most, and nothing for a
+// moment after a Need of theirs was met. Last, jobs that wait for room themselves. Nobody is asked
+// twice at a time, nor again after it gave less than asked, until something about it changed; and
+// nobody for more than the host tier has room for (host_tier.h).
+//
+// What it does not do: it sends nothing (serve.h does), and which of its segments a job gives is
+// the job's own choice.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/table.h"
+
+namespace gpushare::sched {
+
+struct Giving {
+  JobId job;
+  Bytes bytes;
+};
+
+// Who gives `deficit` bytes to `claimant`; less in sum if there is no more to ask for.
+std::vector<Giving> plan_revokes(
+    const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now);
+
+// A job that closed its lease a moment ago and is used later than all parked jobs: it would give
+// first if it were parked. It is worth waiting for, no longer than its switch costs, and only if it
+// came in that time before.
+struct ComingGiver {
+  JobId job;
+  Nanos until;
+};
+std::optional<ComingGiver> coming_giver(
+    const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now);
+
+// A job that holds room and may give it later, by parking, leaving, or answering at last; 0: none.
+JobId later_giver(const Table& table, const Device& device, JobId claimant);
+
+}  // namespace gpushare::sched
