@@ -201,13 +201,13 @@ def _count_map_calls(
         notes.append("switch_map_calls: strace is not installed")
         return None
     leases = _leases(env, job)
-    with _tracing(strace, job) as trace:
+    with _tracing(strace, job) as lines:
         time.sleep(seconds)
         turns = _leases(env, job) - leases
-    lines = trace.read_text().splitlines()
     if turns < 3:
         notes.append(f"switch_map_calls: only {turns} turns under strace")
         return None
+    notes.append(f"switch_map_calls: of {turns} turns; strace saw {len(lines)} lines in all")
     base, size = job.ready["range"]
     return sum(_is_on_range(line, base, base + size) for line in lines) / turns
 
@@ -218,18 +218,20 @@ def _leases(env: dict[str, str], job: JobProcess) -> int:
 
 
 @contextmanager
-def _tracing(strace: str, job: JobProcess) -> Iterator[Path]:
-    """A file of the job's calls meanwhile."""
+def _tracing(strace: str, job: JobProcess) -> Iterator[list[str]]:
+    """The job's calls meanwhile, once it has ended."""
+    lines: list[str] = []
     with tempfile.TemporaryDirectory(prefix="gpushare-") as folder:
         trace = Path(folder) / "trace"
         command = [strace, "-f", "-e", f"trace={_CALLS}", "-o", str(trace), "-p", str(job.pid)]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             time.sleep(0.5)  # until all threads are attached
             try:
-                yield trace
+                yield lines
             finally:
                 process.terminate()
                 process.wait(60)
+        lines += trace.read_text().splitlines()
 
 
 def _is_on_range(line: str, base: int, end: int) -> bool:

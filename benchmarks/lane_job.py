@@ -30,7 +30,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--until-told", action="store_true", help="until another line comes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--shared", action="store_true")
-    parser.add_argument("--fork-at", type=int, default=-1, help="fork a child in this iteration")
+    parser.add_argument("--fork-every", type=int, default=0, help="fork a child so often")
     parser.add_argument("--keep-at", type=int, default=-1, help="keep an activation of it")
     parser.add_argument("--linger", action="store_true", help="end when stdin is closed")
     return parser.parse_args()
@@ -63,7 +63,7 @@ class Trainer:
         loss = (y - x).square().mean()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
-        if number == self.arguments.fork_at:
+        if self.arguments.fork_every and number % self.arguments.fork_every == 0:
             _check_child(y.detach())
         if number == self.arguments.keep_at:
             self.kept.append((y.detach(), float(y.detach().double().sum())))

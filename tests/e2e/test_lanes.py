@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -31,16 +34,51 @@ def _losses_alone(seed: int, count: int) -> list[str]:
         return losses
 
 
-def _status(env: dict[str, str]) -> dict[str, Any]:
+def _device(env: dict[str, str]) -> dict[str, Any]:
+    """The device as the coordinator has it; empty while there is no coordinator."""
     done = subprocess.run(
         gpushare_command("status", "--json"),
         env=job_environment(env),
         capture_output=True,
-        check=True,
+        check=False,
         timeout=60,
     )
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
+    if done.returncode != 0:
+        return {}
+    report = json.loads(done.stdout)
+    device: dict[str, Any] = report["devices"][0]
+    return device | {"pid": report["coordinator"]["pid"]}
+
+
+def _start(stack: ExitStack, env: dict[str, str], count: int, *more: str) -> list[JobProcess]:
+    """Jobs that train until they are told to end."""
+    jobs = [
+        _job(stack, env, seed, "--shared", "--until-told", "--linger", *more)
+        for seed in range(count)
+    ]
+    for job in jobs:
+        job.wait_ready()
+    for job in jobs:
+        job.go()
+    return jobs
+
+
+def _wait_shared(env: dict[str, str], jobs: list[JobProcess], not_pid: int = 0) -> dict[str, Any]:
+    """Until all share, at another coordinator than `not_pid`."""
+    while True:
+        assert not any(job.has_said() for job in jobs)
+        device = _device(env)
+        rows = device.get("jobs", [])
+        is_there = device.get("pid", not_pid) != not_pid and len(rows) == len(jobs)
+        if is_there and all(row["lane_bytes"] > 16 * MIB for row in rows):
+            return device
+        time.sleep(0.1)
+
+
+def _end(jobs: list[JobProcess]) -> list[dict[str, Any]]:
+    for job in jobs:
+        job.go()
+    return [job.outcome() for job in jobs]
 
 
 def _check(results: list[dict[str, Any]], seeds: list[int]) -> None:
@@ -51,108 +89,84 @@ def _check(results: list[dict[str, Any]], seeds: list[int]) -> None:
 @pytest.mark.parametrize("count", [2, 4])
 def test_the_memory_of_activations_is_needed_once(count: int, coordinator: Coordinator) -> None:
     env = coordinator(capacity="512MiB", **SETTINGS)
-    seeds = list(range(count))
     with ExitStack() as stack:
-        jobs = [_job(stack, env, seed, "--shared", "--seconds", "4", "--linger") for seed in seeds]
-        for job in jobs:
-            job.wait_ready()
-        books = KernelBooks(jobs, every_seconds=0.2)
+        jobs = _start(stack, env, count)
+        _wait_shared(env, jobs)
+        books = KernelBooks(jobs, every_seconds=0.1)
         books.start()
-        for job in jobs:
-            job.go()
-        results = [job.outcome() for job in jobs]
+        time.sleep(1.5)
         sums = books.stop()
-    _check(results, seeds)
+        results = _end(jobs)
+    _check(results, list(range(count)))
     stats = [result["stats"] for result in results]
-    peaks = [one["peak_backed_bytes"] for one in stats]  # of the iterations before the first close
-    assert all(one["lane_bytes"] > 0.8 * max(peaks) for one in stats)
-    # Towards the end all run as one; the first samples have all of it.
-    steady = sorted(sums[len(sums) // 2 :])[len(sums) // 4]
-    assert steady < 0.35 * sum(peaks) + 0.65 * max(peaks)
+    # Peaks are those of the iterations before any memory was shared.
+    ephemeral = max(one["peak_backed_bytes"] - one["live_bytes"] for one in stats)
+    bound = sum(one["live_bytes"] for one in stats) + ephemeral
+    assert sums
+    # Live memory is a few tensors in a chunk or two of each job.
+    assert max(sums) <= bound + count * 4 * MIB
     assert all(one["spilled_total_bytes"] == 0 for one in stats)
 
 
 def test_pool_is_in_status_and_goes_with_its_jobs(coordinator: Coordinator) -> None:
     env = coordinator(capacity="512MiB", **SETTINGS)
     with ExitStack() as stack:
-        jobs = [_job(stack, env, seed, "--shared", "--seconds", "3", "--linger") for seed in (0, 1)]
-        for job in jobs:
-            job.wait_ready()
-        for job in jobs:
-            job.go()
-        seen = 0
-        while not all(job.has_said() for job in jobs):
-            device = _status(env)["devices"][0]
-            pool = device["lanes"][0]["pool_bytes"]
-            rooms = sum(job["room_bytes"] for job in device["jobs"])
-            assert rooms + pool + device["free_bytes"] == device["capacity_bytes"]
-            seen = max(seen, pool)
-        assert seen > 16 * MIB
-        for job in jobs:
-            job.outcome()
-        assert _status(env)["devices"][0]["lanes"][0]["pool_bytes"] == 0
+        jobs = _start(stack, env, 2)
+        device = _wait_shared(env, jobs)
+        pool = device["lanes"][0]["pool_bytes"]
+        assert pool > 16 * MIB
+        rooms = sum(job["room_bytes"] for job in device["jobs"])
+        assert rooms + pool + device["free_bytes"] == device["capacity_bytes"]
+        _end(jobs)
+        assert _device(env)["lanes"][0]["pool_bytes"] == 0
 
 
 def test_no_memory_is_shared_where_lanes_are_off(coordinator: Coordinator) -> None:
     env = coordinator(capacity="512MiB", lanes="off", **SETTINGS)
     with ExitStack() as stack:
-        jobs = [_job(stack, env, seed, "--shared", "--seconds", "2", "--linger") for seed in (0, 1)]
-        for job in jobs:
-            job.wait_ready()
-        for job in jobs:
-            job.go()
-        assert [job.outcome()["stats"]["lane_bytes"] for job in jobs] == [0, 0]
+        jobs = _start(stack, env, 2)
+        while min((row["leases"] for row in _device(env).get("jobs", [])), default=0) < 8:
+            assert not any(job.has_said() for job in jobs)
+        assert [result["stats"]["lane_bytes"] for result in _end(jobs)] == [0, 0]
 
 
 def test_kept_and_forked_activations_stay_what_they_are(coordinator: Coordinator) -> None:
     env = coordinator(capacity="512MiB", **SETTINGS)
     with ExitStack() as stack:
-        more = ("--shared", "--iterations", "40", "--linger")
-        jobs = [
-            _job(stack, env, 0, *more, "--keep-at", "20", "--fork-at", "25"),
-            _job(stack, env, 1, *more, "--fork-at", "20", "--keep-at", "25"),
-        ]
-        for job in jobs:
-            job.wait_ready()
-        for job in jobs:
-            job.go()
-        results = [job.outcome() for job in jobs]
+        jobs = _start(stack, env, 2, "--fork-every", "7", "--keep-at", "20")
+        _wait_shared(env, jobs)
+        iterations = [row["iterations"] for row in _device(env)["jobs"]]
+        while True:  # at least one of each since
+            rows = _device(env)["jobs"]
+            new = [row["iterations"] - old for row, old in zip(rows, iterations, strict=True)]
+            if min(new) > 10 and min(row["iterations"] for row in rows) > 21:
+                break
+            assert not any(job.has_said() for job in jobs)
+        results = _end(jobs)
     _check(results, [0, 1])
-    assert all(result["stats"]["lane_bytes"] > 0 for result in results)
 
 
 def test_a_killed_member_harms_nobody(coordinator: Coordinator) -> None:
     env = coordinator(capacity="512MiB", **SETTINGS)
     with ExitStack() as stack:
-        jobs = [
-            _job(stack, env, seed, "--shared", "--seconds", "3", "--linger") for seed in range(3)
-        ]
-        for job in jobs:
-            job.wait_ready()
-        for job in jobs:
-            job.go()
-        while _status(env)["devices"][0]["lanes"][0]["pool_bytes"] < 16 * MIB:
-            assert not any(job.has_said() for job in jobs)
+        jobs = _start(stack, env, 3)
+        _wait_shared(env, jobs)
         jobs[1].process.kill()
-        results = [jobs[0].outcome(), jobs[2].outcome()]
-        _check(results, [0, 2])
+        rest = [jobs[0], jobs[2]]
+        _wait_shared(env, rest)
+        leases = max(row["leases"] for row in _device(env)["jobs"])
+        while min(row["leases"] for row in _device(env)["jobs"]) < leases + 4:
+            assert not any(job.has_said() for job in rest)
+        _check(_end(rest), [0, 2])
 
 
 def test_members_go_on_with_the_next_coordinator(coordinator: Coordinator) -> None:
     env = coordinator(capacity="512MiB", **SETTINGS)
     with ExitStack() as stack:
-        jobs = [_job(stack, env, seed, "--shared", "--seconds", "6", "--linger") for seed in (0, 1)]
-        for job in jobs:
-            job.wait_ready()
-        for job in jobs:
-            job.go()
-        report = _status(env)
-        while report["devices"][0]["lanes"][0]["pool_bytes"] < 16 * MIB:
-            assert not any(job.has_said() for job in jobs)
-            report = _status(env)
-        subprocess.run(["kill", "-9", str(report["coordinator"]["pid"])], check=True)
-        results = [job.outcome() for job in jobs]
+        jobs = _start(stack, env, 2)
+        pid = _wait_shared(env, jobs)["pid"]
+        os.kill(pid, signal.SIGKILL)
+        _wait_shared(env, jobs, not_pid=pid)
+        results = _end(jobs)
     _check(results, [0, 1])
-    for result in results:
-        assert result["stats"]["reconnects"] == 1
-        assert result["stats"]["lane_bytes"] > 16 * MIB  # of the next one's lane
+    assert [result["stats"]["reconnects"] for result in results] == [1, 1]
