@@ -1,6 +1,7 @@
 #include "csrc/alloc/lane_chunks.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -72,10 +73,13 @@ void make_private(AllocatorCore& core, const ChunkRef& ref) GS_REQUIRES(core.mu)
 
 }  // namespace
 
-LaneChange LaneChunks::close(bool may_promote) {
+LaneChange LaneChunks::close(bool may_promote, bool scrub) {
   AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
   donate_live(core);
+  for (const ChunkRef& ref : members_) {
+    if (scrub && is_mapped(ref)) std::memset(ref.address(), 0, kChunkSize);
+  }
   LaneChange change;
   change.donated = std::exchange(donated_, {});
   for (const ChunkRef& ref : donated(core)) {

@@ -46,8 +46,9 @@ class LaneChunks {
   explicit LaneChunks(CachingAllocator& allocator) : allocator_(allocator) {}
 
   // The lease has been closed. With `may_promote`, chunks that were free often enough become lane
-  // chunks, without memory until the next open. pre: the route is kOutside.
-  LaneChange close(bool may_promote);
+  // chunks, without memory until the next open. With `scrub` what lane chunks hold is zeroed.
+  // pre: the route is kOutside.
+  LaneChange close(bool may_promote, bool scrub = false);
   // The lease is open: lane chunks are mapped from the first slots of the lane's pool. Where it has
   // fewer than chunks, the others become private chunks without memory. Slots that are mapped
   // already stay. pre: close() before; the route is kOutside.

@@ -32,7 +32,7 @@ bool is_same_file(int a, int b) {
 void Runtime::Impl::close_lane() {
   const bool has_lane = link_ == Link::kAttached && is_registered_ && page() != nullptr;
   const bool may_promote = has_lane && page()->num_sharing.load(kRelaxed) > 1;
-  alloc::LaneChange change = lane_chunks_.close(may_promote);
+  alloc::LaneChange change = lane_chunks_.close(may_promote, config_.lane_scrub);
   const Bytes more = slots_of(change.donated.size()) - change.given;
   room_ += more;
   counters_.lower_peaks(change.given);

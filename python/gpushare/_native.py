@@ -101,6 +101,7 @@ def install() -> None:
         idle_rule_seconds=_IDLE_RULE_SECONDS,
         capacity_bytes=config.capacity_bytes,
         require=config.require,
+        lane_scrub=config.lane_scrub,
     )
     _owner_pid = os.getpid()
 

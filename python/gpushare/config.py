@@ -74,6 +74,8 @@ class Config:
     """The device to share."""
     disable: bool = False
     """Do nothing at all, for comparisons."""
+    lane_scrub: bool = False
+    """Whether memory that the job shares is zeroed when its lease closes."""
     require: bool = False
     """Whether going on unmanaged is an error."""
     report: bool = True

@@ -188,6 +188,7 @@ SETTINGS: tuple[Setting, ...] = (
             'a size like "2GiB", or 0 for none'),
     Setting("device", "job.device", "GPUSHARE_DEVICE", parse_choice(*DEVICES), ", ".join(DEVICES)),
     Setting("disable", "job.disable", "GPUSHARE_DISABLE", _flag, _FLAG),
+    Setting("lane_scrub", "job.lane_scrub", "GPUSHARE_LANE_SCRUB", _flag, _FLAG),
     Setting("require", "job.require", "GPUSHARE_REQUIRE", _flag, _FLAG),
     Setting("report", "job.report", "GPUSHARE_REPORT", _flag, _FLAG),
 )

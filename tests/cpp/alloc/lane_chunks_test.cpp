@@ -151,6 +151,22 @@ TEST(LaneChunks, TwoJobsNeedThePoolOnceAndSwitchWithoutACall) {
   EXPECT_EQ(a.world.vmm.num_calls() + b.world.vmm.num_calls(), calls);
 }
 
+TEST(LaneChunks, ScrubsWhatTheNextHolderCouldRead) {
+  Lane lane;
+  LaneJob a(mib(100));
+  for (int i = 0; i < 4; ++i)
+    turn(lane, a, 1);
+  ASSERT_TRUE(lane.open(a).ok());
+  std::byte* const tensor = static_cast<std::byte*>(*a.world.allocator->allocate(kTensor));
+  fill(tensor, kTensor, 7);
+  a.world.allocator->free(tensor);
+  a.world.allocator->set_route(Route::kOutside);
+  EXPECT_TRUE(is_filled(tensor, kTensor, 7));
+  a.lane.close(true, true);
+  EXPECT_TRUE(std::all_of(tensor, tensor + kTensor.to_size(),
+                          [](std::byte byte) { return byte == std::byte{0}; }));
+}
+
 TEST(LaneChunks, DonatesWhatLivesOnAndOthersTakeAnotherSlot) {
   Lane lane;
   LaneJob a(mib(100));
