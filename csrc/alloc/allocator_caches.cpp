@@ -5,6 +5,7 @@
 
 #include "csrc/alloc/allocator_core.h"
 #include "csrc/base/check.h"
+#include "csrc/base/log.h"
 
 namespace gpushare::alloc {
 
@@ -35,7 +36,7 @@ void AllocatorCore::put_back_all(Block* first) {
 
 void AllocatorCore::put_back(Block* block) {
   live_.clear(block);
-  block->segment->pool()->put_back(block, unneeded_slots);
+  block->segment->pool()->put_back(block, unneeded_copies);
 }
 
 void AllocatorCore::empty(ThreadCache& cache) {
@@ -86,9 +87,24 @@ void AllocatorCore::before_fork() GS_NO_THREAD_SAFETY_ANALYSIS {
   caches_.lock_all();
 }
 
+// Its parent goes on to use the slots for other bytes.
+void AllocatorCore::hide_spilled() {
+  const auto hide = [this](std::byte* address) {
+    const Status hidden = vmm.hide(address, vm::kChunkBytes);
+    if (!hidden.ok()) log::error("in a forked child: {}", hidden.to_string());
+  };
+  for (const ChunkRef& ref : private_chunks([](const Chunk& chunk) { return chunk.is_spilled(); }))
+    hide(ref.address());
+  for (const UnneededCopy& copy : unneeded_copies)
+    hide(copy.address);
+}
+
 void AllocatorCore::after_fork(bool is_child) GS_NO_THREAD_SAFETY_ANALYSIS {
   is_forked_child = is_child;
-  if (is_child) empty_locked_caches();
+  if (is_child) {
+    empty_locked_caches();
+    hide_spilled();
+  }
   caches_.unlock_all();
   mu.unlock();
 }

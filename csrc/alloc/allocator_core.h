@@ -91,8 +91,8 @@ class AllocatorCore final : private ThreadCaches::Home {
   Books books GS_GUARDED_BY(mu);
   RoomSource* room_source GS_GUARDED_BY(mu) = nullptr;
   bool is_forked_child GS_GUARDED_BY(mu) = false;
-  // Slots of copies that nobody needs: their last live block died. Residency gives them back.
-  std::vector<vm::SlotId> unneeded_slots GS_GUARDED_BY(mu);
+  // Residency gives them back.
+  std::vector<UnneededCopy> unneeded_copies GS_GUARDED_BY(mu);
 
   [[nodiscard]] Arena& arena(Route kind) GS_REQUIRES(mu) {
     return arenas_[static_cast<std::size_t>(kind)];
@@ -127,6 +127,7 @@ class AllocatorCore final : private ThreadCaches::Home {
   void empty(ThreadCache& cache) GS_REQUIRES(mu, cache.lock);
   void empty_mine(ThreadCache& cache) GS_REQUIRES(mu);
   void empty_locked_caches() GS_REQUIRES(mu);
+  void hide_spilled() GS_REQUIRES(mu);
   void put_back(Block* block) GS_REQUIRES(mu);
   void put_back_all(Block* first) GS_REQUIRES(mu);
   void on_thread_end(ThreadCache& cache) override GS_EXCLUDES(mu);

@@ -67,18 +67,17 @@ void Books::change(PooledStat& stat, SizeClass size_class, std::int64_t differen
   change_one(size_class == SizeClass::kSmall ? stat.small_pool : stat.large_pool, difference);
 }
 
-void Books::move(Segment& segment, Chunk& chunk, ChunkState to, bool keeps_backing) {
+void Books::move(Segment& segment, Chunk& chunk, ChunkState to) {
   GS_CHECK(is_legal(chunk.state, to), "{} -> {}", name_of(chunk.state), name_of(to));
   const SizeClass size_class = segment.pool()->size_class();
-  const bool was_booked = chunk.is_booked;
+  const bool was_booked = chunk.is_booked();
   const bool was_held = chunk.state != ChunkState::kUnbacked;
   const bool was_spilled = chunk.is_spilled();
   const bool was_away = chunk.is_away();
   chunk.state = to;
-  const bool has_backing = to == ChunkState::kSpilled ? keeps_backing : to != ChunkState::kUnbacked;
-  chunk.is_booked = has_backing && chunk.backing != Backing::kLane;
+  const bool has_backing = to != ChunkState::kUnbacked && to != ChunkState::kSpilled;
 
-  const int booked = int{chunk.is_booked} - int{was_booked};
+  const int booked = int{chunk.is_booked()} - int{was_booked};
   const int held = int{to != ChunkState::kUnbacked} - int{was_held};
   const int spilled = int{chunk.is_spilled()} - int{was_spilled};
   num_away_ += int{chunk.is_away()} - int{was_away};
@@ -109,7 +108,6 @@ void Books::donate(Segment& segment, Chunk& chunk) {
   GS_CHECK(chunk.state == ChunkState::kResident && chunk.backing == Backing::kLane, "{}",
            name_of(chunk.state));
   chunk.backing = Backing::kDonated;
-  chunk.is_booked = true;
   lane_ -= chunks(1);
   donated_ += chunks(1);
   if (room_ <= Bytes{INT64_MAX} - chunks(1)) room_ += chunks(1);

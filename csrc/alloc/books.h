@@ -28,8 +28,8 @@ class Books {
   explicit Books(Bytes room) : room_(room) {}
 
   // Moves a chunk along the drawing of chunk.h. Backing is counted in all states but kUnbacked and
-  // kSpilled, and in kSpilled only where `keeps_backing`.
-  void move(Segment& segment, Chunk& chunk, ChunkState to, bool keeps_backing = false);
+  // kSpilled.
+  void move(Segment& segment, Chunk& chunk, ChunkState to);
 
   // A lane chunk becomes the job's own, with room for it. pre: kResident, kLane.
   void donate(Segment& segment, Chunk& chunk);

@@ -89,7 +89,8 @@ class CachingAllocator {
   // need.
   Bytes take_peak_backed();
 
-  // Around fork(): the child must never allocate here; its frees of our blocks do nothing.
+  // Around fork(): the child must never allocate here; its frees of our blocks do nothing, and what
+  // was spilled is no memory to it. pre: no memory is on the move.
   void before_fork();
   void after_fork_in_parent();
   void after_fork_in_child();

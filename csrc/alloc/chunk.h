@@ -37,9 +37,6 @@ inline constexpr std::uint32_t kNoLaneSlot = UINT32_MAX;
 
 struct Chunk {
   ChunkState state = ChunkState::kUnbacked;
-  // Counted in backed bytes. Invariant: exactly while kResident, kSpilling or kRestoring, and not
-  // kLane; and in kSpilled, if a failed restore could not take the backing away again.
-  bool is_booked = false;
   // Invariant: not kLane where spilled or moving; num_live 0 where kLane and the lease is closed.
   Backing backing = Backing::kPrivate;
   std::uint8_t num_setbacks = 0;          // donated, or its lane had no slot for it
@@ -49,11 +46,22 @@ struct Chunk {
   std::uint32_t num_live = 0;
   vm::SlotId slot;  // its copy, in kSpilled and kRestoring
 
+  // Counted in backed bytes.
+  [[nodiscard]] bool is_booked() const {
+    const bool has_backing = state != ChunkState::kUnbacked && state != ChunkState::kSpilled;
+    return has_backing && backing != Backing::kLane;
+  }
   [[nodiscard]] bool is_spilled() const {
     return state == ChunkState::kSpilled || state == ChunkState::kRestoring;
   }
-  // Its bytes are not to be touched.
+  // Its bytes are elsewhere, or on the way: no new block may lie over it.
   [[nodiscard]] bool is_away() const { return is_spilled() || state == ChunkState::kSpilling; }
+};
+
+// A copy that nobody needs: the last live block of its chunk died.
+struct UnneededCopy {
+  vm::SlotId slot;
+  std::byte* address = nullptr;  // of the chunk, which may show it still
 };
 
 inline constexpr std::size_t kChunkSize = vm::kChunkBytes.to_size();

@@ -10,6 +10,7 @@
 #include "csrc/alloc/restore.h"
 #include "csrc/alloc/spill.h"
 #include "csrc/base/check.h"
+#include "csrc/base/log.h"
 
 namespace gpushare::alloc {
 namespace {
@@ -90,7 +91,7 @@ Bytes Residency::to_restore() const {
       if (segment->num_spilled == 0) continue;
       for (std::size_t i = 0; i < segment->num_chunks_in_all(); ++i) {
         const Chunk& chunk = segment->chunk(i);
-        if (chunk.state == ChunkState::kSpilled && !chunk.is_booked) total += chunks(1);
+        if (chunk.state == ChunkState::kSpilled) total += chunks(1);
       }
     }
   }
@@ -126,7 +127,18 @@ void Residency::give_back_unneeded() {
   std::vector<vm::SlotId> slots;
   {
     MutexLock lock(core.mu);
-    slots = std::exchange(core.unneeded_slots, {});
+    std::vector<UnneededCopy> stay;
+    for (const UnneededCopy& copy : core.unneeded_copies) {
+      // Else the addresses would show whatever the slot is used for next.
+      const Status hidden = core.vmm.hide(copy.address, vm::kChunkBytes);
+      if (hidden.ok()) {
+        slots.push_back(copy.slot);
+      } else {
+        log::warn("an unneeded copy stays in the host tier: {}", hidden.to_string());
+        stay.push_back(copy);
+      }
+    }
+    core.unneeded_copies = std::move(stay);
   }
   for (const vm::SlotId slot : slots)
     slab_.give_back(slot);

@@ -5,6 +5,7 @@
 //
 // A chunk without a live block is dropped; one with live blocks is spilled to the host slab. A
 // failure rolls the chunk back to where it was. Restore puts bytes back at the same addresses.
+// Where the host tier can be mapped, those show a chunk's copy while it is spilled.
 //
 // threads: one thread at a time calls release and restore (the client's thread or the gate's, kept
 // apart by the caller's lock); allocator calls of other threads go on meanwhile. to_restore() and
@@ -47,14 +48,15 @@ class Residency {
   // then, if `may_spill`, live chunks of the private arena. Memory is really free when it returns.
   // Backed bytes beyond the room (see set_room) go first and are released to nobody. While it
   // spills, `on_part` hears of each kPartBytes that are free; the outcome is of all of them.
-  // pre: may_spill only while the route is kOutside and no thread of the job uses private memory.
+  // pre: may_spill only while the route is kOutside. Other threads may read private memory, and
+  // where spilled memory is shown at its addresses also write it, slowly.
   static constexpr Bytes kPartBytes = mib(64);
   ReleaseOutcome release(Bytes bytes, bool may_spill, const OnPart& on_part = {});
   // Bytes that must be backed anew before the private arena may be used.
   [[nodiscard]] Bytes to_restore() const;
   // Brings every spilled chunk that still has a live block back, within room (asking the RoomSource
-  // if it must). errors: kOutOfMemory, kIo: rolled back to spilled, nothing lost; may be tried
-  // again.
+  // if it must). errors: kOutOfMemory, kIo: what is not back stays spilled, nothing lost; may be
+  // tried again.
   Status restore();
   // Brings spilled chunks back, `most` bytes of them at most, as far as the room goes; asks for
   // none. Returns how many bytes came back. errors: as restore().

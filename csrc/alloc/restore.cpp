@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "csrc/base/check.h"
-#include "csrc/base/log.h"
 
 namespace gpushare::alloc {
 namespace {
@@ -27,11 +26,9 @@ Status Restore::bring_back() {
   Status status = back_and_copy();
   // Also after a failure: nothing may be rolled back under a running copy.
   if (Status copied = wait_for_copies(); status.ok()) status = std::move(copied);
-  if (status.ok()) {
-    conclude();
-  } else {
-    roll_back();
-  }
+  if (status.ok()) status = bring_in();
+  conclude();
+  roll_back();
   return status;
 }
 
@@ -42,9 +39,7 @@ Status Restore::claim() {
       MutexLock lock(core_.mu);
       core_.empty_caches();
       const std::vector<ChunkRef> found = find_spilled();
-      Bytes more;
-      for (const ChunkRef& ref : found)
-        more += ref.chunk().is_booked ? Bytes{} : chunks(1);
+      const Bytes more = chunks(found.size());
       lacking = core_.books.lacking(more);
       if (lacking > Bytes{} && more > Bytes{}) {
         static_cast<void>(core_.drop_free_chunks({.target = lacking}));
@@ -63,16 +58,10 @@ Status Restore::claim() {
 void Restore::claim_within_room(Bytes most) {
   MutexLock lock(core_.mu);
   core_.empty_caches();
-  const Bytes unused = core_.books.room() - core_.books.backed();
+  const Bytes unused = std::max(core_.books.room() - core_.books.backed(), Bytes{});
   std::vector<ChunkRef> found = find_spilled();
-  Bytes claimed;
-  Bytes more;
-  const auto is_enough = [&](const ChunkRef& ref) {
-    claimed += chunks(1);
-    if (!ref.chunk().is_booked) more += chunks(1);
-    return claimed > most || more > unused;
-  };
-  found.erase(std::find_if(found.begin(), found.end(), is_enough), found.end());
+  const Bytes fitting = std::min(most, unused);
+  found.resize(std::min(found.size(), fitting.to_size() / kChunkSize));
   mark(found);
 }
 
@@ -86,7 +75,7 @@ std::vector<ChunkRef> Restore::find_spilled() {
 
 void Restore::mark(const std::vector<ChunkRef>& found) {
   for (const ChunkRef& ref : found) {
-    items_.push_back({ref, ref.chunk().is_booked, {}});
+    items_.push_back({ref, {}});
     core_.books.move(*ref.segment, ref.chunk(), ChunkState::kRestoring);
   }
   GS_EXPENSIVE_CHECK(core_.check_invariants());
@@ -96,7 +85,6 @@ Status Restore::back_and_copy() {
   for (std::size_t first = 0; first < items_.size();) {
     std::size_t last = first + 1;
     while (last < items_.size() && last - first < kBatchChunks &&
-           items_[last].has_backing == items_[first].has_backing &&
            items_[last].at.address() == items_[last - 1].at.address() + kChunkSize) {
       ++last;
     }
@@ -108,15 +96,14 @@ Status Restore::back_and_copy() {
 
 // No lock: the state kRestoring keeps everybody else away.
 Status Restore::back_run(std::size_t first, std::size_t last) {
-  if (!items_[first].has_backing) {
-    GS_RETURN_IF_ERROR(core_.vmm.back(items_[first].at.address(), chunks(last - first)));
-  }
+  GS_RETURN_IF_ERROR(core_.vmm.back_aside(items_[first].at.address(), chunks(last - first)));
+  runs_.push_back({first, last});
   for (; first < last; ++first) {
     Item& item = items_[first];
-    item.has_backing = true;
-    item.ticket = mover_.submit([this, slot = item.at.chunk().slot, to = item.at.address()] {
-      return copier_.copy_in(slot, to);
-    });
+    item.ticket =
+        mover_.submit([this, slot = item.at.chunk().slot, to = core_.vmm.aside(item.at.address())] {
+          return copier_.copy_in(slot, to);
+        });
     ++num_submitted_;
   }
   return {};
@@ -131,51 +118,41 @@ Status Restore::wait_for_copies() {
   return first_failure;
 }
 
+Status Restore::bring_in() {
+  for (const ChunkRange& run : runs_) {
+    GS_RETURN_IF_ERROR(core_.vmm.bring_in(items_[run.first].at.address(), chunks(run.size())));
+    num_in_place_ = run.last;
+  }
+  return {};
+}
+
 void Restore::conclude() {
-  for (const Item& item : items_)
-    slab_.give_back(item.at.chunk().slot);
+  for (std::size_t i = 0; i < num_in_place_; ++i)
+    slab_.give_back(items_[i].at.chunk().slot);
   MutexLock lock(core_.mu);
-  for (const Item& item : items_) {
-    core_.books.move(*item.at.segment, item.at.chunk(), ChunkState::kResident);
+  for (std::size_t i = 0; i < num_in_place_; ++i) {
+    const ChunkRef& at = items_[i].at;
+    core_.books.move(*at.segment, at.chunk(), ChunkState::kResident);
   }
   core_.arena(Route::kPrivate).recount_all();
   core_.empty_caches();  // from now on they may keep private blocks
-  restored_ = chunks(items_.size());
+  restored_ = chunks(num_in_place_);
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 
-void Restore::unback_items() {
-  for (std::size_t first = 0; first < items_.size();) {
-    std::size_t last = first + 1;
-    while (last < items_.size() && items_[last].has_backing && items_[first].has_backing &&
-           items_[last].at.address() == items_[last - 1].at.address() + kChunkSize) {
-      ++last;
-    }
-    if (items_[first].has_backing) {
-      Status unbacked = core_.vmm.unback(items_[first].at.address(), chunks(last - first));
-      if (unbacked.ok()) {
-        for (std::size_t i = first; i < last; ++i)
-          items_[i].has_backing = false;
-      } else {
-        log::error("after a failed restore: {}", unbacked.to_string());
-      }
-    }
-    first = last;
-  }
-}
-
 void Restore::roll_back() {
-  unback_items();
+  if (num_in_place_ == items_.size()) return;
+  for (const ChunkRange& run : runs_) {
+    if (run.first < num_in_place_) continue;
+    core_.vmm.unback_aside(items_[run.first].at.address(), chunks(run.size()));
+  }
   MutexLock lock(core_.mu);
-  for (const Item& item : items_) {
-    Chunk& chunk = item.at.chunk();
-    if (chunk.num_live > 0) {
-      core_.books.move(*item.at.segment, chunk, ChunkState::kSpilled, item.has_backing);
-      continue;
-    }
-    core_.unneeded_slots.push_back(chunk.slot);
-    core_.books.move(*item.at.segment, chunk,
-                     item.has_backing ? ChunkState::kResident : ChunkState::kUnbacked);
+  for (std::size_t i = num_in_place_; i < items_.size(); ++i) {
+    const ChunkRef& at = items_[i].at;
+    const bool is_needed = at.chunk().num_live > 0;
+    if (!is_needed) core_.unneeded_copies.push_back({at.chunk().slot, at.address()});
+    core_.books.move(*at.segment, at.chunk(),
+                     is_needed ? ChunkState::kSpilled : ChunkState::kUnbacked);
   }
   core_.arena(Route::kPrivate).recount_all();
   GS_EXPENSIVE_CHECK(core_.check_invariants());

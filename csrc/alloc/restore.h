@@ -1,9 +1,9 @@
 // One restore: all spilled chunks of the private arena that hold live blocks come back to their
 // addresses.
 //
-// All or nothing: copies in the host tier are kept until the last chunk is in place, so that any
-// failure can go back to where it began and be tried again. Backing a batch overlaps copying the
-// one before it.
+// Memory is backed and filled elsewhere, a batch while the one before it is copied, and put in
+// place when all of it is there: so readers see the copies until then, and any failure before can
+// go back to where it began and be tried again. Writers wait meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ class Restore {
   Restore(AllocatorCore& core, vm::HostSlab& slab, vm::Mover& mover)
       : core_(core), slab_(slab), mover_(mover), copier_(core.vmm, slab) {}
 
-  // All spilled chunks; asks for room if it must. errors: kOutOfMemory, kIo: everything is spilled
-  // as before.
+  // All spilled chunks; asks for room if it must. errors: kOutOfMemory, kIo: what is not restored
+  // is spilled as before.
   Status run();
   // `most` bytes at most, as far as the room goes.
   Status run_within_room(Bytes most);
@@ -33,7 +33,6 @@ class Restore {
  private:
   struct Item {
     ChunkRef at;
-    bool has_backing = false;
     vm::Ticket ticket;
   };
 
@@ -46,9 +45,9 @@ class Restore {
   Status back_and_copy();
   Status back_run(std::size_t first, std::size_t last);
   Status wait_for_copies();
-  void conclude();
-  void roll_back();
-  void unback_items();
+  Status bring_in();
+  void conclude();   // what is in place
+  void roll_back();  // what is not
 
   AllocatorCore& core_;
   vm::HostSlab& slab_;
@@ -57,6 +56,8 @@ class Restore {
   std::vector<Item> items_;        // by address
   std::size_t num_submitted_ = 0;  // the first so many have a ticket
   std::size_t num_waited_ = 0;
+  std::vector<ChunkRange> runs_;  // of items_ that are backed, aside or in place
+  std::size_t num_in_place_ = 0;  // the first so many
   Bytes restored_;
 };
 

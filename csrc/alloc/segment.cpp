@@ -24,8 +24,7 @@ bool is_legal(ChunkState from, ChunkState to) {
     case kUnbacked: return to == kResident;
     case kResident: return to == kUnbacked || to == kSpilling;
     case kSpilling: return to == kSpilled || to == kResident || to == kUnbacked;
-    // To kResident: it still had its backing, and its last live block died.
-    case kSpilled: return to == kRestoring || to == kUnbacked || to == kResident;
+    case kSpilled: return to == kRestoring || to == kUnbacked;
     case kRestoring: return to == kResident || to == kSpilled || to == kUnbacked;
   }
   return false;
@@ -68,14 +67,10 @@ void Segment::check_chunks(const std::vector<std::uint32_t>& live_counts) const 
     const Chunk& c = chunks_[i];
     GS_CHECK(c.num_live == live_counts[i], "chunk {} {}: kept {} counted {}", i, name_of(c.state),
              c.num_live, live_counts[i]);
-    GS_CHECK(c.state != ChunkState::kUnbacked || (c.num_live == 0 && !c.is_booked), "chunk {}", i);
+    GS_CHECK(c.state != ChunkState::kUnbacked || c.num_live == 0, "chunk {}", i);
     GS_CHECK(c.state != ChunkState::kSpilled || c.num_live > 0, "chunk {}", i);
-    const bool has_backing = c.state == ChunkState::kResident || c.state == ChunkState::kSpilling ||
-                             c.state == ChunkState::kRestoring;
-    const bool is_lane = c.backing == Backing::kLane;
-    GS_CHECK(!has_backing || c.is_booked != is_lane, "chunk {} {}", i, name_of(c.state));
-    GS_CHECK(!is_lane || !c.is_away(), "chunk {} {}", i, name_of(c.state));
-    booked += c.is_booked ? 1U : 0U;
+    GS_CHECK(c.backing == Backing::kPrivate || !c.is_away(), "chunk {} {}", i, name_of(c.state));
+    booked += c.is_booked() ? 1U : 0U;
     spilled += c.is_spilled() ? 1U : 0U;
   }
   GS_CHECK(booked == num_booked, "counted {} kept {}", booked, num_booked);

@@ -72,7 +72,7 @@ Block* SizePool::carve(Block* block, Bytes size, Bytes requested) {
   return block;
 }
 
-std::uint32_t SizePool::let_go(Block* block, std::vector<vm::SlotId>& unneeded) {
+std::uint32_t SizePool::let_go(Block* block, std::vector<UnneededCopy>& unneeded) {
   Segment& segment = *block->segment;
   const ChunkRange range = segment.touched_by(block->address, block->size);
   std::uint32_t absent = 0;
@@ -83,8 +83,8 @@ std::uint32_t SizePool::let_go(Block* block, std::vector<vm::SlotId>& unneeded) 
       continue;
     ++absent;
     if (chunk.state == ChunkState::kSpilled && chunk.num_live == 0) {
-      unneeded.push_back(chunk.slot);
-      books_.move(segment, chunk, chunk.is_booked ? ChunkState::kResident : ChunkState::kUnbacked);
+      unneeded.push_back({chunk.slot, segment.address_of(i)});
+      books_.move(segment, chunk, ChunkState::kUnbacked);
     }
   }
   return absent;
@@ -99,7 +99,7 @@ Block* SizePool::join(Block* low, Block* high) {
   return low;
 }
 
-void SizePool::put_back(Block* block, std::vector<vm::SlotId>& unneeded) {
+void SizePool::put_back(Block* block, std::vector<UnneededCopy>& unneeded) {
   const std::uint32_t absent = let_go(block, unneeded);
   block->is_live = false;
   block->requested = Bytes{};

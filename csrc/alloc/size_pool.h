@@ -53,7 +53,7 @@ class SizePool {
   Block* carve(Block* block, Bytes size, Bytes requested);
   // A live block becomes free. Copies of chunks that hold nothing live any more are not needed:
   // their slots are appended to `unneeded`.
-  void put_back(Block* block, std::vector<vm::SlotId>& unneeded);
+  void put_back(Block* block, std::vector<UnneededCopy>& unneeded);
 
   // The chunks' states under a free block have changed: counts anew.
   void recount(Block* block);
@@ -75,7 +75,7 @@ class SizePool {
   }
   Block* join(Block* low, Block* high);
   // Lowers the live counts under the block. Returns how many chunks under it are absent.
-  std::uint32_t let_go(Block* block, std::vector<vm::SlotId>& unneeded);
+  std::uint32_t let_go(Block* block, std::vector<UnneededCopy>& unneeded);
 
   const Route arena_;
   const SizeClass size_class_;

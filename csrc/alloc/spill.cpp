@@ -1,6 +1,7 @@
 #include "csrc/alloc/spill.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "csrc/base/check.h"
@@ -32,6 +33,10 @@ void Spill::choose(std::size_t count) {
            chunk.backing != Backing::kLane;
   });
   found.resize(std::min(found.size(), count));
+  // So that neighbours get slots side by side.
+  std::sort(found.begin(), found.end(),
+            [](const ChunkRef& a, const ChunkRef& b) { return a.address() < b.address(); });
+  leave_lane(found);
   for (const ChunkRef& ref : found) {
     core_.books.move(*ref.segment, ref.chunk(), ChunkState::kSpilling);
   }
@@ -39,6 +44,18 @@ void Spill::choose(std::size_t count) {
   core_.arena(Route::kPrivate).recount_all();
   GS_EXPENSIVE_CHECK(core_.check_invariants());
   chosen_.assign(found.begin(), found.end());
+}
+
+// What leaves is private memory: a donated chunk becomes that first, where it can.
+void Spill::leave_lane(std::vector<ChunkRef>& found) {
+  std::erase_if(found, [this](const ChunkRef& ref) GS_NO_THREAD_SAFETY_ANALYSIS {
+    if (ref.chunk().backing != Backing::kDonated) return false;
+    Status made = core_.vmm.make_private(ref.address(), chunks(1));
+    if (made.ok()) core_.books.note_private(ref.chunk());
+    const bool has_failed = !made.ok();
+    note(std::move(made));
+    return has_failed;
+  });
 }
 
 Spill::Batch Spill::submit_batch() {
@@ -49,54 +66,77 @@ Spill::Batch Spill::submit_batch() {
       note(std::move(slot.error()));
       break;
     }
-    const ChunkRef at = chosen_.front();
+    batch.push_back({chosen_.front(), *slot, {}});
     chosen_.pop_front();
-    const vm::Ticket ticket = mover_.submit(
-        [this, from = at.address(), to = *slot] { return copier_.copy_out(from, to); });
-    batch.push_back({at, *slot, ticket});
   }
-  return batch;
+  Batch submitted;
+  for (Batch& run : runs_of(std::move(batch))) {
+    Status frozen = core_.vmm.freeze(run.front().at.address(), chunks(run.size()));
+    if (!frozen.ok()) {
+      keep(run, std::move(frozen));
+      continue;
+    }
+    for (Item& item : run) {
+      item.ticket = mover_.submit(
+          [this, from = item.at.address(), to = item.slot] { return copier_.copy_out(from, to); });
+      submitted.push_back(item);
+    }
+  }
+  return submitted;
 }
 
 void Spill::finish(Batch batch) {
+  Batch copied;
+  for (const Item& item : batch) {
+    Status status = mover_.wait(item.ticket);
+    if (status.ok()) {
+      copied.push_back(item);
+      continue;
+    }
+    core_.vmm.thaw(item.at.address(), chunks(1));
+    keep({item}, std::move(status));
+  }
+  for (const Batch& run : runs_of(std::move(copied)))
+    leave(run);
+}
+
+// Neighbouring chunks whose slots are neighbours too.
+std::vector<Spill::Batch> Spill::runs_of(Batch batch) {
+  std::vector<Batch> runs;
   for (Item& item : batch) {
-    Status copied = mover_.wait(item.ticket);
-    item.is_copied = copied.ok();
-    if (copied.ok()) continue;
+    const bool joins = !runs.empty() &&
+                       item.at.address() == runs.back().back().at.address() + kChunkSize &&
+                       item.slot.value == runs.back().back().slot.value + 1;
+    if (!joins) runs.emplace_back();
+    runs.back().push_back(item);
+  }
+  return runs;
+}
+
+void Spill::keep(const Batch& run, Status failure) {
+  for (const Item& item : run) {
     slab_.give_back(item.slot);
     stayed_.push_back(item.at);
-    note(std::move(copied));
   }
-  std::erase_if(batch, [](const Item& item) { return !item.is_copied; });
-  std::sort(batch.begin(), batch.end(),
-            [](const Item& a, const Item& b) { return a.at.address() < b.at.address(); });
-  for (auto first = batch.begin(); first != batch.end();) {
-    auto last = first + 1;
-    while (last != batch.end() && last->at.address() == (last - 1)->at.address() + kChunkSize &&
-           last->at.chunk().backing == first->at.chunk().backing) {
-      ++last;
-    }
-    leave(Batch(first, last));
-    first = last;
-  }
+  note(std::move(failure));
 }
 
 void Spill::leave(const Batch& run) {
   // Without the lock: the state kSpilling keeps everybody else away.
-  Status unbacked = core_.vmm.unback(run.front().at.address(), chunks(run.size()));
+  std::byte* const address = run.front().at.address();
+  const std::optional<vm::HostPlace> place = slab_.place_of(run.front().slot);
+  Status unbacked = place.has_value()
+                        ? core_.vmm.unback_showing(address, chunks(run.size()), *place)
+                        : core_.vmm.unback(address, chunks(run.size()));
   if (!unbacked.ok()) {
-    for (const Item& item : run) {
-      slab_.give_back(item.slot);
-      stayed_.push_back(item.at);
-    }
-    note(std::move(unbacked));
-    return;
+    core_.vmm.thaw(address, chunks(run.size()));
+    return keep(run, std::move(unbacked));
   }
   MutexLock lock(core_.mu);
   for (const Item& item : run) {
     Chunk& chunk = item.at.chunk();
     const bool is_needed = chunk.num_live > 0;  // a block may have been freed meanwhile
-    if (!is_needed) core_.unneeded_slots.push_back(item.slot);
+    if (!is_needed) core_.unneeded_copies.push_back({item.slot, item.at.address()});
     chunk.slot = item.slot;
     core_.books.move(*item.at.segment, chunk,
                      is_needed ? ChunkState::kSpilled : ChunkState::kUnbacked);

@@ -1,7 +1,8 @@
 // One spill: live chunks of the private arena leave the device for the host tier.
 //
-// Copies run on the mover, in batches of neighbouring chunks; while one batch is copied, the one
-// before it is unbacked, a run in one call. The first failure (host tier full, a copy, the device)
+// Copies run on the mover, in batches of neighbouring chunks, while writers to them wait; while one
+// batch is copied, the one before it is unbacked, a run in one call that makes its addresses show
+// the copies. The first failure (host tier full, a copy, the device)
 // ends it: what is under way is finished, the rest stays resident.
 #pragma once
 
@@ -31,7 +32,7 @@ class Spill {
     Status failure;
   };
   // Spills `count` chunks, or fewer if there are not so many or something fails. Says how far it is
-  // after each batch. pre: no thread of the job uses private memory.
+  // after each batch.
   Outcome run(std::size_t count, const std::function<void(const Outcome& so_far)>& on_batch);
 
  private:
@@ -39,13 +40,16 @@ class Spill {
     ChunkRef at;
     vm::SlotId slot;
     vm::Ticket ticket;
-    bool is_copied = false;
   };
   using Batch = std::vector<Item>;
 
   void choose(std::size_t count);
+  void leave_lane(std::vector<ChunkRef>& found) GS_REQUIRES(core_.mu);
   Batch submit_batch();
   void finish(Batch batch);
+  static std::vector<Batch> runs_of(Batch batch);
+  // Chunks that cannot leave.
+  void keep(const Batch& run, Status failure);
   // Unbacks neighbouring chunks that are copied, and books it.
   void leave(const Batch& run);
   void roll_back(const std::vector<ChunkRef>& stayed);

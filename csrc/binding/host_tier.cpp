@@ -43,6 +43,10 @@ Status HostTier::read(vm::SlotId slot, std::byte* to, Bytes size) {
 
 std::byte* HostTier::address_of(vm::SlotId slot) { return slab_of_slots().address_of(slot); }
 
+std::optional<vm::HostPlace> HostTier::place_of(vm::SlotId slot) {
+  return slab_of_slots().place_of(slot);
+}
+
 void HostTier::set_budget(Bytes budget) {
   const MutexLock lock(mutex_);
   slab_->set_budget(budget);

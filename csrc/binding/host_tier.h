@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "csrc/base/mutex.h"
@@ -27,6 +28,7 @@ class HostTier final : public vm::HostSlab {
   Status write(vm::SlotId slot, const std::byte* from, Bytes size) override;
   Status read(vm::SlotId slot, std::byte* to, Bytes size) override;
   [[nodiscard]] std::byte* address_of(vm::SlotId slot) override;
+  [[nodiscard]] std::optional<vm::HostPlace> place_of(vm::SlotId slot) override;
   void set_budget(Bytes budget) override;
   [[nodiscard]] Bytes used() const override;
 

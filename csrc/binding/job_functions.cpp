@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "csrc/base/log.h"
 #include "csrc/binding/errors.h"
 #include "csrc/binding/gate.h"
 #include "csrc/binding/installed.h"
@@ -84,10 +85,31 @@ std::uint64_t register_job(const std::string& name,
   return process.runtime().stats().job.value;
 }
 
-void unregister_job() {
+void unregister_job(bool is_exiting) {
+  client::Runtime& runtime = installed().runtime();
+  const py::gil_scoped_release release;
+  if (is_exiting) return runtime.unregister_job();
+  // The process goes on, alone perhaps, so its memory must be in place.
+  const Status held = runtime.hold();
+  if (!held.ok()) log::warn("memory stays in the host tier: {}", held.message());
+  runtime.unregister_job();
+  if (held.ok()) runtime.let_go();
+}
+
+void hold() {
+  Process& process = installed();
+  Status status;
+  {
+    const py::gil_scoped_release release;
+    status = process.runtime().hold();
+  }
+  raise_if_error(status);
+}
+
+void park() {
   Process& process = installed();
   const py::gil_scoped_release release;
-  process.runtime().unregister_job();
+  process.runtime().park();
 }
 
 bool begin_iteration(double timeout_seconds) {
@@ -124,12 +146,16 @@ void define_job_functions(py::module_& module) {
   module.def("register_job", &register_job, py::kw_only(), py::arg("name"), py::arg("group"),
              py::arg("priority"), py::arg("weight"), py::arg("memory_limit_bytes"),
              py::arg("iterations"), py::arg("gang"), py::arg("rank"), py::arg("ranks"));
-  module.def("unregister_job", &unregister_job);
+  module.def("unregister_job", &unregister_job, py::kw_only(), py::arg("is_exiting") = false);
   module.def("begin_iteration", &begin_iteration, py::arg("timeout_seconds"));
   module.def("give_up", [] { installed().runtime().give_up(); });
   module.def("end_iteration", &end_iteration, py::arg("kind"), py::arg("is_optimizer_step"));
   module.def("is_in_iteration", [] { return installed().runtime().is_in_iteration(); });
   module.def("close_lease", &close_lease, py::arg("kind"));
+  module.def("promise_iterations", [] { installed().runtime().promise_iterations(); });
+  module.def("park", &park);
+  module.def("hold", &hold);
+  module.def("let_go", [] { installed().runtime().let_go(); });
   module.def("explain", &explain, py::arg("timeout_seconds"));
   module.def("spill_and_restore", &spill_and_restore);
   module.def("job_stats", [] { return to_dict(installed().runtime().stats()); });

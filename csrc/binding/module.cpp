@@ -30,6 +30,7 @@ void install(std::vector<std::string> socket_paths,
              const std::string& log_level,
              double connect_timeout_seconds,
              double idle_rule_seconds,
+             double idle_spill_seconds,
              std::int64_t capacity_bytes,
              bool require,
              bool lane_scrub) {
@@ -41,6 +42,7 @@ void install(std::vector<std::string> socket_paths,
   config.version = std::move(version);
   config.connect_timeout = from_seconds(connect_timeout_seconds);
   config.idle_rule = from_seconds(idle_rule_seconds);
+  config.idle_spill = from_seconds(idle_spill_seconds);
   config.requires_coordinator = require;
   config.lane_scrub = lane_scrub;
   if (capacity_bytes > 0) config.unmanaged_room = Bytes{capacity_bytes};
@@ -86,7 +88,8 @@ PYBIND11_MODULE(_C, module) {
   module.def("install", &install, py::kw_only(), py::arg("socket_paths"), py::arg("daemon_path"),
              py::arg("daemon_args"), py::arg("command"), py::arg("version"), py::arg("log_level"),
              py::arg("connect_timeout_seconds"), py::arg("idle_rule_seconds"),
-             py::arg("capacity_bytes"), py::arg("require") = false, py::arg("lane_scrub") = false);
+             py::arg("idle_spill_seconds"), py::arg("capacity_bytes"), py::arg("require") = false,
+             py::arg("lane_scrub") = false);
   module.def("is_installed", [] { return Process::get() != nullptr; });
   define_job_functions(module);
   define_memory_functions(module);

@@ -36,6 +36,20 @@ class RangeRecorder final : public vm::Vmm {
   Status make_private(std::byte* address, Bytes size) override {
     return inner_.make_private(address, size);
   }
+  Status freeze(std::byte* address, Bytes size) override { return inner_.freeze(address, size); }
+  void thaw(std::byte* address, Bytes size) override { inner_.thaw(address, size); }
+  Status unback_showing(std::byte* address, Bytes size, const vm::HostPlace& place) override {
+    return inner_.unback_showing(address, size, place);
+  }
+  Status hide(std::byte* address, Bytes size) override { return inner_.hide(address, size); }
+  Status back_aside(std::byte* address, Bytes size) override {
+    return inner_.back_aside(address, size);
+  }
+  [[nodiscard]] std::byte* aside(std::byte* address) override { return inner_.aside(address); }
+  Status bring_in(std::byte* address, Bytes size) override {
+    return inner_.bring_in(address, size);
+  }
+  void unback_aside(std::byte* address, Bytes size) override { inner_.unback_aside(address, size); }
   Status copy_out(const std::byte* device, std::byte* host, Bytes size) override {
     return inner_.copy_out(device, host, size);
   }

@@ -53,6 +53,7 @@ void Runtime::Impl::run() {
     if (!receive_all() && !reconnect()) break;
     may_do_more = restore_ahead();
     watch_idle();
+    watch_idle_gap();
   }
   MutexLock lock(mu_);
   is_thread_done_ = true;
@@ -153,6 +154,7 @@ void Runtime::Impl::on_refused(const wire::Refused& refused) {
   changed_.notify_all();
 }
 
+// Inside an iteration.
 void Runtime::Impl::watch_idle() {
   MutexLock lock(mu_);
   IdleObservation seen;

@@ -45,6 +45,9 @@ Status validate(const ClientConfig& config) {
     return invalid(fmt::format("connect_timeout: {}, must be above 0 and at most 600 s",
                                to_string(config.connect_timeout)));
   }
+  if (config.idle_spill <= Nanos{0}) {
+    return invalid(fmt::format("idle_spill: {}, must be above 0", to_string(config.idle_spill)));
+  }
   if (config.idle_rule <= Nanos{0}) {
     return invalid(fmt::format("idle_rule: {}, must be above 0", to_string(config.idle_rule)));
   }

@@ -40,6 +40,7 @@ void Runtime::Impl::close_gate() {
   if (is_closed_.load(std::memory_order_relaxed)) return;
   allocator_.set_route(alloc::Route::kOutside);
   is_closed_.store(true, std::memory_order_relaxed);
+  closed_at_ = monotonic_now();
   if (opened_at_.has_value()) held_ += monotonic_now() - *opened_at_;
   opened_at_.reset();
   close_lane();
@@ -48,6 +49,11 @@ void Runtime::Impl::close_gate() {
 // pre: `page` is the current one, its word kClosing.
 void Runtime::Impl::finish_closing(wire::LeasePage& page) {
   close_gate();
+  if (may_move_in_gap()) {
+    publish_usage(page);
+    // relaxed: the change of the word publishes it.
+    page.is_parked.store(1, std::memory_order_relaxed);
+  }
   wire::finish_close(page);
   ring();
   log::debug("job {} kClosing -> kIdle term {}", address_.job.value, wire::load(page).term().value);

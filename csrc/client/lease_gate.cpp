@@ -195,6 +195,7 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
   note_opened(granted);
   allocator_.set_route(alloc::Route::kPrivate);
   is_closed_.store(false, std::memory_order_relaxed);
+  is_parked_in_gap_ = is_idle_ = false;
   unpark();
   if (current != nullptr) wire::try_begin(*current);
   enter(current);

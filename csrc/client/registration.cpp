@@ -118,7 +118,8 @@ Status Runtime::Impl::install_page(std::vector<UniqueFd> fds) {
   counters_.publish(*fresh);
   fresh->lane_changes.store(num_lane_changes_, std::memory_order_relaxed);
   publish_usage(*fresh);
-  fresh->is_parked.store(is_parked_ ? 1 : 0, std::memory_order_relaxed);
+  const bool may_move = is_parked_ || is_movable_in_gap();
+  fresh->is_parked.store(may_move ? 1 : 0, std::memory_order_relaxed);
 
   wire::LeasePage* const old = page();
   CarryOver carried = CarryOver::kNothing;

@@ -84,8 +84,8 @@ Status Runtime::Impl::wait_for_answer(std::uint64_t need, Bytes bytes) {
 // allocates from several threads at once.
 bool Runtime::Impl::is_stopped_for_room() {
   const bool has_lease = page() != nullptr && wire::load(*page()).is_open();
-  return num_stopped_ == 1 && num_unmovable_ == 0 && !is_many_threaded_ && !has_lease &&
-         needs_.has_waiting();
+  return num_holds_ == 0 && num_stopped_ == 1 && num_unmovable_ == 0 && !is_many_threaded_ &&
+         !has_lease && needs_.has_waiting();
 }
 
 // The thread that waited for room goes on: what was spilled meanwhile must be back, however long it
@@ -142,7 +142,8 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
     // stop_moving.
     is_parked =
         is_parked_ && page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kWanted;
-    may_spill = is_parked;
+    is_parked = is_parked || is_movable_in_gap();
+    may_spill = is_parked && num_holds_ == 0;
     moving_ = Moving::kReleasing;
     if (!may_spill && is_stopped_for_room()) {
       may_spill = true;

@@ -87,6 +87,10 @@ void Runtime::end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) {
 }
 bool Runtime::is_in_iteration() const { return impl_->is_in_iteration(); }
 void Runtime::close_lease(wire::BoundaryKind kind) { impl_->close_lease(kind); }
+void Runtime::promise_iterations() { impl_->promise_iterations(); }
+void Runtime::park() { impl_->park_in_gap(); }
+Status Runtime::hold() { return impl_->hold(); }
+void Runtime::let_go() { impl_->let_go(); }
 std::string Runtime::explain(Nanos timeout) { return impl_->explain(timeout); }
 Status Runtime::spill_and_restore() { return impl_->spill_and_restore(); }
 JobStats Runtime::stats() const { return impl_->stats(); }

@@ -82,7 +82,8 @@ class Runtime : public alloc::RoomSource {
 
   // errors: kUnavailable (unmanaged), kFailedPrecondition (already registered), kInvalidArgument.
   Status register_job(const RegisterOptions& options);
-  // Closes the lease and tells the coordinator that no iterations follow. Idempotent.
+  // Closes the lease and tells the coordinator that no iterations follow. Idempotent. Memory that
+  // was spilled in the gap stays so; hold() before brings it back.
   void unregister_job();
 
   // The gate. Fast path: one compare-and-swap. Else waits up to `timeout` for a lease and for the
@@ -98,6 +99,18 @@ class Runtime : public alloc::RoomSource {
   [[nodiscard]] bool is_in_iteration() const;
   // Gives the lease back now, inside an iteration or in the gap (exception, close, park).
   void close_lease(wire::BoundaryKind kind);
+  // Memory in the gap: without a lease, while the main thread runs user code. It stays there until
+  // one of these says that it may move (it is reachable all the same, only slower), or nothing
+  // began for ClientConfig::idle_spill.
+  //
+  // From now on this job's iterations are marked, and the device is not used outside them.
+  void promise_iterations();
+  // Until the next iteration memory may move; gives the lease back. pre: outside an iteration.
+  void park();
+  // All memory is in place when it returns, and stays there until as many let_go(). May wait for
+  // room. errors: kOutOfMemory, kIo: nothing is held.
+  Status hold();
+  void let_go();
   // "job 3 (u1001/gpt) holds the device; ..." from the coordinator; waits at most `timeout`.
   std::string explain(Nanos timeout);
 

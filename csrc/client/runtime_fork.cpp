@@ -1,11 +1,25 @@
 // fork(): the state lock is held around it, so that the child finds whole data; the child then
 // leaves the coordinator to its parent.
+//
+// Spilled memory comes back first, however long that takes: a child would share the slots that its
+// addresses show, and those are used again for other bytes. Where it cannot come back, the child
+// has no access to it.
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
 #include "csrc/client/runtime_impl.h"
 
 namespace gpushare::client {
 
 void Runtime::Impl::before_fork() {
   mu_.lock();
+  if (link_ == Link::kForked) return;  // nobody moves memory there
+  constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
+  start_moving(Moving::kRestoring, monotonic_now() + kAsLongAsItTakes);
+  if (const Status status = restore_all(); !status.ok()) {
+    log::warn("job {}: a forked child cannot use {} of memory: {}", address_.job.value,
+              to_string(residency_.to_restore()), status.message());
+  }
+  stop_moving();  // and nobody starts anew: mu_ is held
   lane_chunks_.make_live_private();
 }
 

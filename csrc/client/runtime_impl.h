@@ -1,6 +1,6 @@
 // The runtime's parts and its one lock. Its functions are spread by what they are about:
 // attach.cpp, reconnect.cpp, registration.cpp, lease_gate.cpp, lease_close.cpp, room.cpp,
-// client_thread.cpp, lane.cpp, runtime_stats.cpp, runtime_fork.cpp.
+// gap_memory.cpp, lane.cpp, client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
 //
 // Lock order: mu_, then the allocator's. Nothing is waited for under mu_: a copy, a room request
 // and the futex are waited for without it (`moving_` keeps two copies apart meanwhile).
@@ -57,6 +57,10 @@ class Runtime::Impl {
   void end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) GS_EXCLUDES(mu_);
   [[nodiscard]] bool is_in_iteration() const { return counters_.is_in_iteration(); }
   void close_lease(wire::BoundaryKind kind) GS_EXCLUDES(mu_);
+  void promise_iterations() GS_EXCLUDES(mu_);
+  void park_in_gap() GS_EXCLUDES(mu_);
+  Status hold() GS_EXCLUDES(mu_);
+  void let_go() GS_EXCLUDES(mu_);
   std::string explain(Nanos timeout) GS_EXCLUDES(mu_);
   Status spill_and_restore() GS_EXCLUDES(mu_);
   JobStats stats() GS_EXCLUDES(mu_);
@@ -143,6 +147,12 @@ class Runtime::Impl {
   void adopt_lane(std::uint64_t epoch) GS_REQUIRES(mu_);
   void drop_lane_files() GS_REQUIRES(mu_);
   Bytes unheard_lane_room(std::uint64_t heard) GS_REQUIRES(mu_);
+
+  // gap_memory.cpp
+  [[nodiscard]] bool may_move_in_gap() GS_REQUIRES(mu_);
+  [[nodiscard]] bool is_movable_in_gap() GS_REQUIRES(mu_);
+  void say_movable() GS_REQUIRES(mu_);
+  void watch_idle_gap() GS_EXCLUDES(mu_);
 
   // room.cpp
   void on_grant(const wire::Grant& grant) GS_EXCLUDES(mu_);
@@ -231,6 +241,12 @@ class Runtime::Impl {
   bool is_many_threaded_ GS_GUARDED_BY(mu_) = false;  // two threads have waited at once
   bool is_away_ GS_GUARDED_BY(mu_) = false;           // memory was spilled while one of them waited
   Nanos parked_at_ GS_GUARDED_BY(mu_);
+  Nanos closed_at_ GS_GUARDED_BY(mu_);
+  // What lets memory move in the gap: the first for good, the others until the next lease.
+  bool promises_iterations_ GS_GUARDED_BY(mu_) = false;
+  bool is_parked_in_gap_ GS_GUARDED_BY(mu_) = false;
+  bool is_idle_ GS_GUARDED_BY(mu_) = false;
+  int num_holds_ GS_GUARDED_BY(mu_) = 0;  // while above 0 nothing is spilled
   std::optional<Nanos> opened_at_ GS_GUARDED_BY(mu_);
 
   IterationCounters counters_;

@@ -35,6 +35,14 @@ void Conductor::feed(JobId from, const wire::JobMessage& message) {
   carry_out(coordinator_->on_message(from, message, now), now);
 }
 
+Status Conductor::set_limit(JobId job, Bytes limit, std::optional<std::uint32_t> by) {
+  const Nanos now = monotonic_now();
+  Result<sched::Ready> ready = coordinator_->set_limit(job, limit, by, now);
+  if (!ready.has_value()) return std::move(ready.error());
+  carry_out(std::move(*ready), now);
+  return {};
+}
+
 void Conductor::expected_pid_gone(std::int32_t pid) {
   const Nanos now = monotonic_now();
   carry_out(coordinator_->on_expected_pid_gone(pid, now), now);
@@ -44,16 +52,20 @@ void Conductor::on_event(JobId id) {
   JobEntry* entry = jobs_.find(id);
   if (entry == nullptr || !entry->registration) return;
   entry->registration->drain_event();
-  look(*entry);
+  if (look(*entry) || !entry->registration) return;
+  // It rang for something else than its lease: whether its memory may move in the gap.
+  if (entry->registration->belief().lease == Belief::Lease::kNone) {
+    feed(id, wire::Observed{entry->address, entry->registration->usage()});
+  }
 }
 
-void Conductor::look(JobEntry& entry) {
-  if (!entry.registration) return;
+bool Conductor::look(JobEntry& entry) {
+  if (!entry.registration) return true;
   const bool was_waiting = entry.is_waiting();
   PageNews news = entry.registration->look(entry.address);
   if (!news.breach.empty()) {
     mark_broken(entry, std::move(news.breach));
-    return;
+    return true;
   }
   note_waiting(was_waiting, entry);
   const JobId id = entry.id;  // feeding may end the registration, never the entry
@@ -65,6 +77,7 @@ void Conductor::look(JobEntry& entry) {
     }
     feed(id, message);
   }
+  return !news.messages.empty();
 }
 
 void Conductor::carry_out(sched::Ready ready, Nanos now) {

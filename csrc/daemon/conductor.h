@@ -38,8 +38,10 @@ class Conductor {
   void feed(JobId from, const wire::JobMessage& message);
   // A job of the coordinator before has ended without a Hello here.
   void expected_pid_gone(std::int32_t pid);
+  // As Coordinator::set_limit.
+  Status set_limit(JobId job, Bytes limit, std::optional<std::uint32_t> by);
   // Looks at the job's page and tells the coordinator what has happened on it.
-  void look(JobEntry& entry);
+  bool look(JobEntry& entry);
   // For texts about memory.
   void set_unmanaged(std::vector<sched::UnmanagedProcess> processes) {
     coordinator_->set_unmanaged(std::move(processes));

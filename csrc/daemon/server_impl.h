@@ -55,6 +55,7 @@ class Server::Impl {
   void handle(Session& session, wire::JobMessage message);
   void reply(Session& session, const wire::CoordinatorMessage& message);
   void handle_stop(Session& session, bool force);
+  void handle_limit(Session& session, const wire::SetLimit& limit);
   void refuse(Session& session, const std::string& reason);
   void close(Session& session);
   void close_soon(int socket);

@@ -110,6 +110,10 @@ void Server::Impl::handle(Session& session, wire::JobMessage message) {
     handle_stop(session, stop->force);
     return;
   }
+  if (const auto* limit = std::get_if<wire::SetLimit>(&message)) {
+    handle_limit(session, *limit);
+    return;
+  }
   JobEntry* entry = jobs_.find(session.job());
   if (entry == nullptr) {
     refuse(session, "the first message of a job must be hello");
@@ -163,6 +167,17 @@ void Server::Impl::handle_stop(Session& session, bool force) {
   log::info("pid {} asks to stop{}", session.peer().pid, force ? " by force" : "");
   reply(session, wire::StatusReport{report()});
   loop_.post([this] { shut_down("asked to stop"); });
+}
+
+// A job's user and root may limit it, and whose coordinator it is.
+void Server::Impl::handle_limit(Session& session, const wire::SetLimit& limit) {
+  const std::uint32_t uid = session.peer().uid;
+  const bool may_limit_all = uid == ::geteuid() || uid == 0;
+  const Status status =
+      conductor_->set_limit(limit.job, limit.memory_limit,
+                            may_limit_all ? std::nullopt : std::optional<std::uint32_t>(uid));
+  if (!status.ok()) return refuse(session, status.message());
+  reply(session, wire::StatusReport{report()});
 }
 
 void Server::Impl::refuse(Session& session, const std::string& reason) {

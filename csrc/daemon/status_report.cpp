@@ -108,6 +108,8 @@ Json device_json(const sched::DeviceRow& device, const StatusFacts& facts) {
                {"last_handover_seconds", to_seconds(device.last_handover)},
                {"dropped_total_bytes", device.dropped.value()},
                {"spilled_total_bytes", device.spilled.value()},
+               {"asked_total_bytes", device.asked.value()},
+               {"planned_spill_total_bytes", device.planned_spill.value()},
                {"busy", device.busy},
                {"host_used_bytes", device.host_used.value()},
                {"host_budget_bytes", device.host_budget.value()},

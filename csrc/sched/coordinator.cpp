@@ -12,6 +12,7 @@
 #include "csrc/sched/explain.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/lanes.h"
+#include "csrc/sched/limit.h"
 #include "csrc/sched/options.h"
 #include "csrc/sched/serve.h"
 #include "csrc/sched/snapshot.h"
@@ -120,6 +121,16 @@ Ready Coordinator::on_deadline(Nanos now) {
 Ready Coordinator::on_expected_pid_gone(std::int32_t pid, Nanos now) {
   impl_->table().expected.erase(pid);
   Step step(impl_->table(), now, false);
+  return impl_->finish(step);
+}
+
+Result<Ready> Coordinator::set_limit(JobId job,
+                                     Bytes limit,
+                                     std::optional<std::uint32_t> by,
+                                     Nanos now) {
+  Step step(impl_->table(), now, false);
+  Status status = limit_job(step, job, limit, by);
+  if (!status.ok()) return fail(std::move(status));
   return impl_->finish(step);
 }
 

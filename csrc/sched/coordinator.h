@@ -92,10 +92,11 @@ struct DeviceRow {
   std::vector<LaneRow> lanes;
   std::vector<JobRow> jobs;
   std::uint64_t switches = 0;
-  Nanos last_handover;     // from Closed until the next grant
-  Bytes dropped, spilled;  // by revokes, in all
-  double busy = 0;         // share of recent time with an open lease (busy_meter.h)
-  Bytes host_used;         // in the host tier, or on the way there; of all devices
+  Nanos last_handover;         // from Closed until the next grant
+  Bytes dropped, spilled;      // by revokes, in all
+  Bytes asked, planned_spill;  // of revokes in all, and what was to be spilled for them
+  double busy = 0;             // share of recent time with an open lease (busy_meter.h)
+  Bytes host_used;             // in the host tier, or on the way there; of all devices
   Bytes host_budget;
   double switch_loss_allowed = 0;
   std::vector<std::string> warnings;  // that hold now: error texts 4 and 6
@@ -128,6 +129,11 @@ class Coordinator {
   Ready on_deadline(Nanos now);
   // The process of one of expected_pids ended before it said Hello: nobody waits for it any more.
   Ready on_expected_pid_gone(std::int32_t pid, Nanos now);
+  // The job holds no more than `limit` from now on (0: no limit); what it has beyond that is asked
+  // back. `by` may limit its own jobs only; without it, all. errors: kInvalidArgument, in words for
+  // who asked: no such job, another's, or a limit below what the job needs. Nothing has changed
+  // then.
+  Result<Ready> set_limit(JobId job, Bytes limit, std::optional<std::uint32_t> by, Nanos now);
 
   // For texts about memory; decides nothing.
   void set_unmanaged(std::vector<UnmanagedProcess> processes);

@@ -62,6 +62,8 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .needs = {},
                 .dropped = {},
                 .spilled = {},
+                .asked = {},
+                .planned_spill = {},
                 .host_warning = {}};
   device.lanes.emplace_back(now);
   table.devices.push_back(std::move(device));

@@ -4,6 +4,7 @@
 
 #include "csrc/sched/deny.h"
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/limit.h"
 #include "csrc/sched/memory_plan.h"
 
 namespace gpushare::sched {
@@ -44,6 +45,7 @@ void serve(Step& step) {
   table.expected.clear();
   for (Device& device : table.devices) {
     if (host_used(table) <= table.options.host_budget / 2) device.host_warning.clear();
+    hold_to_limits(step, device);
     RoomPool pool = room_pool(table, device, step.now());
     serve_needs(step, device, pool);
     for (Lane& lane : device.lanes)

@@ -92,6 +92,8 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
   }
   row.dropped = device.dropped;
   row.spilled = device.spilled;
+  row.asked = device.asked;
+  row.planned_spill = device.planned_spill;
   row.host_used = host_used(table);
   row.host_budget = table.options.host_budget;
   row.switch_loss_allowed = table.options.switch_loss;

@@ -64,7 +64,7 @@ void Step::grant_room(Device& device, Job& job, Bytes by, std::uint64_t need_n) 
                            .lane_n = job.lane_heard});
 }
 
-void Step::revoke_room(const Device& device, Job& job, Bytes bytes, const std::string& reason) {
+void Step::revoke_room(Device& device, Job& job, Bytes bytes, const std::string& reason) {
   GS_CHECK(!job.revoke.has_value(), "job {} owes Released {}", job.id.value, job.revoke->n);
   GS_CHECK(bytes > Bytes{0} && bytes <= device.ledger.room(job.id), "{} of {}", to_string(bytes),
            to_string(device.ledger.room(job.id)));
@@ -75,6 +75,8 @@ void Step::revoke_room(const Device& device, Job& job, Bytes bytes, const std::s
                              .num_changes = job.num_changes,
                              .spilled_before = job.usage.spilled,
                              .may_spill = may_spill};
+  device.asked += bytes;
+  device.planned_spill += std::max(bytes - droppable(device, job), Bytes{0});
   send(job.id, wire::Revoke{.of = job.of, .n = job.revoke->n, .bytes = bytes});
   decide(device, job.id, "revoke", fmt::format("{} {}", to_string(bytes), reason));
 }

@@ -43,7 +43,7 @@ class Step {
 
   // Room. Each numbers its message. pre: no Revoke of the job is unanswered.
   void grant_room(Device& device, Job& job, Bytes by, std::uint64_t need_n);
-  void revoke_room(const Device& device, Job& job, Bytes bytes, const std::string& reason);
+  void revoke_room(Device& device, Job& job, Bytes bytes, const std::string& reason);
 
  private:
   Table& table_;

@@ -42,6 +42,7 @@ struct Device {
   std::vector<Lane> lanes;
   std::vector<WaitingNeed> needs;  // oldest first
   Bytes dropped, spilled;          // by revokes, in all
+  Bytes asked, planned_spill;      // of revokes in all, and what was to be spilled for them
   std::string host_warning;        // while the host tier is full: said once
 
   [[nodiscard]] bool has_need(JobId job) const;

@@ -79,6 +79,10 @@ void FileSlab::give_back(SlotId slot) {
   slots_.give_back(slot);
 }
 
+std::optional<HostPlace> FileSlab::place_of(SlotId slot) {
+  return HostPlace{fd_.get(), offset_of(slot)};
+}
+
 Status FileSlab::write(SlotId slot, const std::byte* from, Bytes size) {
   GS_CHECK(size <= kChunkBytes, "size {}", size.value());
   for (std::size_t done = 0; done < size.to_size();) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "csrc/base/mutex.h"
@@ -24,6 +25,7 @@ class FileSlab final : public HostSlab {
   void give_back(SlotId slot) override;
   Status write(SlotId slot, const std::byte* from, Bytes size) override;
   Status read(SlotId slot, std::byte* to, Bytes size) override;
+  [[nodiscard]] std::optional<HostPlace> place_of(SlotId slot) override;
   void set_budget(Bytes budget) override;
   [[nodiscard]] Bytes used() const override;
 

@@ -9,10 +9,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
+#include "csrc/vm/host_place.h"
 
 namespace gpushare::vm {
 
@@ -35,6 +37,10 @@ class HostSlab {
   // Where a slot's bytes can be read and written directly, so that a copy needs no staging; null
   // where they cannot (a file). Stays valid until the slot is given back.
   [[nodiscard]] virtual std::byte* address_of(SlotId /*slot*/) { return nullptr; }
+
+  // Where its bytes can be mapped; none: they cannot. Slots with neighbouring numbers lie side by
+  // side. Stays valid until the slot is given back.
+  [[nodiscard]] virtual std::optional<HostPlace> place_of(SlotId /*slot*/) { return std::nullopt; }
 
   virtual void set_budget(Bytes budget) = 0;
   [[nodiscard]] virtual Bytes used() const = 0;

@@ -5,39 +5,20 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
 #include "csrc/base/log.h"
+#include "csrc/vm/mapping_calls.h"
 #include "csrc/vm/populate.h"
 
 namespace gpushare::vm {
 namespace {
 
-void check_whole_chunks(const std::byte* address, Bytes size) {
-  const auto number = reinterpret_cast<std::uintptr_t>(address);
-  GS_CHECK(number % kChunkBytes.to_size() == 0, "address {}", fmt::ptr(address));
-  GS_CHECK(size > Bytes{} && size.value() % kChunkBytes.value() == 0, "size {}", size.value());
-}
-
-std::string describe(const char* verb, const std::byte* address, Bytes size) {
-  return fmt::format("{} {} at {}", verb, to_string(size), fmt::ptr(address));
-}
-
-// ENOMEM of mprotect is mostly the limit on the number of mappings (vm.max_map_count).
-Status protect_status(const std::string& what) {
-  const bool is_no_memory = errno == ENOMEM;
-  Status status = errno_status(what);
-  if (!is_no_memory) return status;
-  return {StatusCode::kOutOfMemory, status.message() + " (memory, or vm.max_map_count reached)"};
-}
-
-}  // namespace
-
-Result<AddressRange> HostVmm::reserve(Bytes size) {
-  check_whole_chunks(nullptr, size);
+// Address space without memory.
+Result<std::byte*> map_aligned(Bytes size) {
   // One chunk more than asked, to cut an aligned range out of it.
   const std::size_t length = (size + kChunkBytes).to_size();
   void* const mapped =
@@ -52,16 +33,33 @@ Result<AddressRange> HostVmm::reserve(Bytes size) {
   const std::size_t after = chunk - before;
   if (before > 0) GS_CHECK(::munmap(start, before) == 0, "errno {}", errno);
   GS_CHECK(::munmap(start + before + size.to_size(), after) == 0, "errno {}", errno);
-  return AddressRange(this, start + before, size);
+  return start + before;
+}
+
+}  // namespace
+
+Result<AddressRange> HostVmm::reserve(Bytes size) {
+  check_whole_chunks(nullptr, size);
+  const Result<std::byte*> base = map_aligned(size);
+  if (!base) return fail(base.error());
+  const Result<std::byte*> mirror = map_aligned(size);
+  if (!mirror) {
+    GS_CHECK(::munmap(*base, size.to_size()) == 0, "errno {}", errno);
+    return fail(mirror.error());
+  }
+  MutexLock lock(mu_);
+  reservations_.emplace(*base,
+                        Reservation{*mirror, size, std::make_unique<HeldWrites>(*base, size)});
+  return AddressRange(this, *base, size);
 }
 
 Status HostVmm::back(std::byte* address, Bytes size) {
   check_whole_chunks(address, size);
+  if (is_shown(address, size)) GS_RETURN_IF_ERROR(hide(address, size));
   if (::mprotect(address, size.to_size(), PROT_READ | PROT_WRITE) != 0) {
-    return protect_status(describe("back", address, size));
+    return mapping_status(describe("back", address, size));
   }
-  // A kernel without transparent huge pages says EINVAL; small pages serve as well, only slower.
-  static_cast<void>(::madvise(address, size.to_size(), MADV_HUGEPAGE));
+  ask_for_huge_pages(address, size);
   Status populated = populate_now(address, size);
   if (populated.ok()) return {};
   if (Status undone = unback(address, size); !undone.ok()) {
@@ -75,9 +73,12 @@ Status HostVmm::unback(std::byte* address, Bytes size) {
   if (is_shared(address)) return unback_shared(address, size);
   // Access is taken away first: it is what can fail, and then nothing is lost yet.
   if (::mprotect(address, size.to_size(), PROT_NONE) != 0) {
-    return protect_status(describe("unback", address, size));
+    return mapping_status(describe("unback", address, size));
   }
-  if (::madvise(address, size.to_size(), MADV_DONTNEED) == 0) return {};
+  if (::madvise(address, size.to_size(), MADV_DONTNEED) == 0) {
+    let_go(address, size);
+    return {};
+  }
   Status failed = errno_status(describe("unback", address, size));  // EINVAL: locked by mlockall
   if (::mprotect(address, size.to_size(), PROT_READ | PROT_WRITE) != 0) {
     log::error("{}", errno_status(describe("give access again to", address, size)).to_string());
@@ -97,7 +98,12 @@ Status HostVmm::copy_in(const std::byte* host, std::byte* device, Bytes size) {
 
 void HostVmm::unreserve(std::byte* base, Bytes size) {
   forget_files(base, size);
+  MutexLock lock(mu_);
+  const auto found = reservations_.find(base);
+  GS_CHECK(::munmap(found->second.mirror, size.to_size()) == 0, "errno {}", errno);
   GS_CHECK(::munmap(base, size.to_size()) == 0, "errno {}", errno);
+  shown_.remove(base, size);
+  reservations_.erase(found);
 }
 
 }  // namespace gpushare::vm

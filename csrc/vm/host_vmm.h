@@ -8,16 +8,23 @@
 // Memory of a file is mapped over the reserved range, and the range's own memory over it again when
 // it goes; which chunks are of a file is remembered, since they are given back another way.
 //
-// Only backed chunks are accessible. So no page outside them can be populated, neither by a stray
-// access nor by the kernel's huge page thread, whose unit is a chunk.
+// Spilled chunks show the host tier's file, mapped in place of their memory. What is restored is
+// filled in a mirror, a second reservation of the same size, and moved into place with its pages.
+// Both are one system call a run of chunks, between which no access can come.
+//
+// Only backed and shown chunks are accessible. So no page outside them can be populated, neither by
+// a stray access nor by the kernel's huge page thread, whose unit is a chunk.
 #pragma once
 
 #include <cstddef>
 #include <map>
+#include <memory>
 
 #include "csrc/base/mutex.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
+#include "csrc/vm/held_writes.h"
+#include "csrc/vm/shown_chunks.h"
 #include "csrc/vm/vmm.h"
 
 namespace gpushare::vm {
@@ -30,6 +37,14 @@ class HostVmm final : public Vmm {
   Status map_shared(std::byte* address, Bytes size, int file, Bytes offset) override;
   Status unmap_shared(std::byte* address, Bytes size) override;
   Status make_private(std::byte* address, Bytes size) override;
+  Status freeze(std::byte* address, Bytes size) override;
+  void thaw(std::byte* address, Bytes size) override;
+  Status unback_showing(std::byte* address, Bytes size, const HostPlace& place) override;
+  Status hide(std::byte* address, Bytes size) override;
+  Status back_aside(std::byte* address, Bytes size) override;
+  [[nodiscard]] std::byte* aside(std::byte* address) override;
+  Status bring_in(std::byte* address, Bytes size) override;
+  void unback_aside(std::byte* address, Bytes size) override;
   Status copy_out(const std::byte* device, std::byte* host, Bytes size) override;
   Status copy_in(const std::byte* host, std::byte* device, Bytes size) override;
   [[nodiscard]] bool is_host_accessible() const override { return true; }
@@ -41,14 +56,30 @@ class HostVmm final : public Vmm {
     Bytes offset;
   };
 
-  void unreserve(std::byte* base, Bytes size) override;
   [[nodiscard]] bool is_shared(const std::byte* address) const;
   Status unback_shared(std::byte* address, Bytes size);
   // Gives the files' parts of the range back, and forgets that they were mapped.
   Status release_files(std::byte* address, Bytes size);
   void forget_files(std::byte* address, Bytes size);
 
-  mutable Mutex mu_;
+  struct Reservation {
+    std::byte* mirror;
+    Bytes size;
+    std::unique_ptr<HeldWrites> held;
+  };
+
+  void unreserve(std::byte* base, Bytes size) override;
+  [[nodiscard]] const Reservation& reservation_of(const std::byte* address) const GS_REQUIRES(mu_);
+  static constexpr std::int64_t kMostRuns = 4096;  // of 65,530 mappings
+
+  Status protect_shown(std::byte* address, Bytes size, int protection) GS_EXCLUDES(mu_);
+  void hold(const std::byte* address, Bytes size) GS_EXCLUDES(mu_);
+  void let_go(const std::byte* address, Bytes size) GS_EXCLUDES(mu_);
+  [[nodiscard]] bool is_shown(const std::byte* address, Bytes size) const GS_EXCLUDES(mu_);
+
+  mutable Mutex mu_;  // held for no system call on a chunk
+  std::map<const std::byte*, Reservation> reservations_ GS_GUARDED_BY(mu_);  // by base
+  ShownChunks shown_ GS_GUARDED_BY(mu_);
   std::map<const std::byte*, Shared> shared_ GS_GUARDED_BY(mu_);  // by chunk
 };
 

@@ -69,6 +69,7 @@ Status HostVmm::map_shared(std::byte* address, Bytes size, int file, Bytes offse
     return {status.code(), fmt::format("map {} of a lane: {}", to_string(size), status.message())};
   }
   MutexLock lock(mu_);
+  shown_.remove(address, size);
   for (std::size_t at = 0; at < size.to_size(); at += kChunkBytes.to_size()) {
     shared_[address + at] = {file, offset + Bytes{static_cast<std::int64_t>(at)}};
   }
@@ -114,11 +115,17 @@ Status HostVmm::make_private(std::byte* address, Bytes size) {
       ::mmap(nullptr, size.to_size(), kReadWrite, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy == MAP_FAILED) return map_status("make private", address, size);
   Status status = populate_now(static_cast<std::byte*>(copy), size);
+  if (status.ok()) status = freeze(address, size);
   if (status.ok()) {
     std::memcpy(copy, address, size.to_size());
     void* const moved =
         ::mremap(copy, size.to_size(), size.to_size(), MREMAP_MAYMOVE | MREMAP_FIXED, address);
-    if (moved == MAP_FAILED) status = map_status("make private", address, size);
+    if (moved == MAP_FAILED) {
+      status = map_status("make private", address, size);
+      thaw(address, size);
+    } else {
+      let_go(address, size);
+    }
   }
   if (!status.ok()) {
     GS_CHECK(::munmap(copy, size.to_size()) == 0, "errno {}", errno);

@@ -77,6 +77,10 @@ std::byte* RamSlab::address_of(SlotId slot) {
   return locate(slot);
 }
 
+std::optional<HostPlace> RamSlab::place_of(SlotId slot) {
+  return HostPlace{fd_.get(), static_cast<std::int64_t>(slot.value) * kChunkBytes.value()};
+}
+
 Status RamSlab::write(SlotId slot, const std::byte* from, Bytes size) {
   GS_CHECK(size <= kChunkBytes, "size {}", size.value());
   std::memcpy(address_of(slot), from, size.to_size());

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "csrc/base/mutex.h"
@@ -28,6 +29,7 @@ class RamSlab final : public HostSlab {
   Status write(SlotId slot, const std::byte* from, Bytes size) override;
   Status read(SlotId slot, std::byte* to, Bytes size) override;
   [[nodiscard]] std::byte* address_of(SlotId slot) override;
+  [[nodiscard]] std::optional<HostPlace> place_of(SlotId slot) override;
   void set_budget(Bytes budget) override;
   [[nodiscard]] Bytes used() const override;
 

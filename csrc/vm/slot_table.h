@@ -1,5 +1,6 @@
 // Which slots of a host slab are taken, within its budget. Slots given back are used again before
-// new ones are made, the last one first: its pages are the warmest.
+// new ones are made: the one after the last one taken if it is free, else the lowest. So chunks
+// that are spilled one after the other lie side by side as a rule, and one mapping shows them all.
 //
 // It knows nothing of where bytes lie. threads: none; the slab's lock covers it.
 #pragma once
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "csrc/base/check.h"
@@ -24,9 +26,12 @@ class SlotTable {
   // A slot that was given back; none: make_slot().
   std::optional<SlotId> reuse() {
     if (free_.empty()) return std::nullopt;
-    const SlotId slot = free_.back();
-    free_.pop_back();
+    auto found = free_.find(next_);
+    if (found == free_.end()) found = free_.begin();
+    const SlotId slot{*found};
+    free_.erase(found);
     is_taken_[slot.value] = true;
+    next_ = slot.value + 1;
     return slot;
   }
   // The number the next new slot will have; the slab makes sure that it exists first.
@@ -34,12 +39,13 @@ class SlotTable {
   SlotId make_slot() {
     const SlotId slot = next_new();
     is_taken_.push_back(true);
+    next_ = slot.value + 1;
     return slot;
   }
   void give_back(SlotId slot) {
     check_taken(slot);
     is_taken_[slot.value] = false;
-    free_.push_back(slot);
+    free_.insert(slot.value);
   }
   void check_taken(SlotId slot) const {
     GS_CHECK(slot.value < is_taken_.size() && is_taken_[slot.value], "slot {}", slot.value);
@@ -55,7 +61,8 @@ class SlotTable {
   Bytes budget_;
   std::vector<bool> is_taken_;
   // Invariant: exactly the slots that are not taken.
-  std::vector<SlotId> free_;
+  std::set<std::uint32_t> free_;
+  std::uint32_t next_ = 0;  // after the slot taken last
 };
 
 }  // namespace gpushare::vm

@@ -10,6 +10,7 @@
 
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
+#include "csrc/vm/host_place.h"
 
 namespace gpushare::vm {
 
@@ -63,11 +64,36 @@ class Vmm {
   // The mapping goes, the file keeps its bytes; access faults. pre: mapped by map_shared().
   virtual Status unmap_shared(std::byte* address, Bytes size) = 0;
   // The same bytes at the same address, from now on in memory of this process alone, as if it came
-  // from back(); their part of the file is given back. pre: mapped by map_shared(); nobody writes
-  // to it meanwhile.
+  // from back(); their part of the file is given back. Writers wait, as for freeze(). pre: mapped
+  // by map_shared().
   virtual Status make_private(std::byte* address, Bytes size) = 0;
 
-  // Between backed device memory and ordinary host memory. Synchronous: the mover calls these.
+  // Spilling. Nothing here changes a byte, and a reader of the range never faults nor waits long.
+  //
+  // Writers to the range wait, until thaw() or whatever takes the backing away. A write by a system
+  // call fails meanwhile. pre: backed.
+  virtual Status freeze(std::byte* address, Bytes size) = 0;
+  virtual void thaw(std::byte* address, Bytes size) = 0;
+  // As unback(), and in the same step the addresses show the host tier's bytes at `place`, to be
+  // read and written there. Where that cannot be had, access faults. pre: backed; the same bytes
+  // are at `place`.
+  virtual Status unback_showing(std::byte* address, Bytes size, const HostPlace& place) = 0;
+  // Access faults again where host bytes were shown; elsewhere nothing changes. (Backing such
+  // addresses ends it too.) Takes ranges of unbacked and backed chunks.
+  virtual Status hide(std::byte* address, Bytes size) = 0;
+
+  // Restoring. Physical memory for the range, populated now, but elsewhere: at aside(address),
+  // where it is filled, until bring_in() puts it in place in one step. Writers to what the range
+  // shows wait meanwhile. pre: unbacked; each of the three others takes a range as it was backed.
+  virtual Status back_aside(std::byte* address, Bytes size) = 0;
+  [[nodiscard]] virtual std::byte* aside(std::byte* address) = 0;
+  // post: backed.
+  virtual Status bring_in(std::byte* address, Bytes size) = 0;
+  // Gives that memory back unused. Cannot fail, so that a failed restore can always be undone.
+  virtual void unback_aside(std::byte* address, Bytes size) = 0;
+
+  // Between backed device memory (or memory aside) and ordinary host memory. Synchronous: the mover
+  // calls these.
   virtual Status copy_out(const std::byte* device, std::byte* host, Bytes size) = 0;
   virtual Status copy_in(const std::byte* host, std::byte* device, Bytes size) = 0;
   // Whether the CPU may read and write backed memory directly: a copy to a file then needs no

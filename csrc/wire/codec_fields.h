@@ -103,6 +103,12 @@ template <typename V>
 void list_fields(V&, Ref<V, StatusRequest>) {}
 
 template <typename V>
+void list_fields(V& v, Ref<V, SetLimit> m) {
+  v.field("job", m.job);
+  v.field("memory_limit_bytes", m.memory_limit);
+}
+
+template <typename V>
 void list_fields(V& v, Ref<V, Stop> m) {
   v.field("force", m.force);
 }

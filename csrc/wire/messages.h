@@ -196,6 +196,15 @@ struct Stop {
   bool operator==(const Stop&) const = default;
 };
 
+// From the command line: the job is to hold no more than this from now on; 0: no limit.
+// Answered by StatusReport.
+struct SetLimit {
+  static constexpr const char* kType = "set_limit";
+  JobId job;
+  Bytes memory_limit;
+  bool operator==(const SetLimit&) const = default;
+};
+
 // (page) The job's main thread waits in the gate.
 struct Wanted {
   static constexpr const char* kType = "wanted";
@@ -253,6 +262,7 @@ using JobMessage = std::variant<Hello,
                                 Explain,
                                 StatusRequest,
                                 Stop,
+                                SetLimit,
                                 Wanted,
                                 GaveUp,
                                 Closed,

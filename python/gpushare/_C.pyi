@@ -44,6 +44,7 @@ def install(
     log_level: str,
     connect_timeout_seconds: float,
     idle_rule_seconds: float,
+    idle_spill_seconds: float,
     capacity_bytes: int,
     require: bool = False,
     lane_scrub: bool = False,
@@ -76,7 +77,9 @@ def register_job(
 ) -> int:
     """Asks for turns; returns the job's number. Raises CoordinatorUnreachable, ValueError."""
 
-def unregister_job() -> None: ...
+def unregister_job(*, is_exiting: bool = False) -> None:
+    """No iterations follow. Unless is_exiting, memory comes back from the host tier first."""
+
 def begin_iteration(timeout_seconds: float) -> bool:
     """The gate, without the GIL. True: entered. False: the timeout passed; call again or give_up()."""
 
@@ -88,6 +91,16 @@ def is_in_iteration() -> bool: ...
 def close_lease(kind: str) -> None:
     """Gives the lease back now. kind: explicit, exception."""
 
+def promise_iterations() -> None:
+    """This job's iterations are marked: memory may move between them."""
+
+def park() -> None:
+    """Memory may move until the next iteration. Gives the lease back."""
+
+def hold() -> None:
+    """Memory is in place, and stays there until as many let_go(). Raises OutOfMemoryError."""
+
+def let_go() -> None: ...
 def explain(timeout_seconds: float) -> str: ...
 def spill_and_restore() -> None: ...
 def job_stats() -> JobStats: ...

@@ -20,6 +20,8 @@ from gpushare.version import __version__
 _MAX_COMMAND_BYTES = 128
 _CONNECT_TIMEOUT_SECONDS = 5.0
 _IDLE_RULE_SECONDS = 2.0
+_IDLE_SPILL_SECONDS = 10.0
+_LONGEST_SECONDS = 1e9
 DEFAULT_LOG_LEVEL = "warn"
 
 _config: Config | None = None
@@ -99,6 +101,7 @@ def install() -> None:
         log_level=config.log_level or ("error" if config.require else DEFAULT_LOG_LEVEL),
         connect_timeout_seconds=_CONNECT_TIMEOUT_SECONDS,
         idle_rule_seconds=_IDLE_RULE_SECONDS,
+        idle_spill_seconds=min(config.idle_spill_seconds or _IDLE_SPILL_SECONDS, _LONGEST_SECONDS),
         capacity_bytes=config.capacity_bytes,
         require=config.require,
         lane_scrub=config.lane_scrub,

@@ -72,6 +72,8 @@ class Config:
     """Most device memory of this job. 0: no limit but the device."""
     device: str = "cpu"
     """The device to share."""
+    idle_spill_seconds: float | None = None
+    """After so long without a lease, and none wanted, the job's memory may be spilled."""
     disable: bool = False
     """Do nothing at all, for comparisons."""
     lane_scrub: bool = False

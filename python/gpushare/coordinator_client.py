@@ -57,6 +57,23 @@ class CoordinatorClient:
         """
         return self._request({"type": "stop", "force": force})
 
+    def set_limit(self, job: int, memory_limit_bytes: int) -> dict[str, Any]:
+        """Limits what a job may hold from now on.
+
+        Args:
+            job: Its number.
+            memory_limit_bytes: In bytes; 0 for no limit.
+
+        Returns:
+            The coordinator's report after it.
+
+        Raises:
+            RefusedError: There is no such job, it is another user's, or it needs more than that.
+        """
+        return self._request(
+            {"type": "set_limit", "job": job, "memory_limit_bytes": memory_limit_bytes}
+        )
+
     def connect(self) -> tuple[socket.socket, str]:
         """Connects to the first socket that answers.
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from gpushare import _native, arguments
 from gpushare.boundaries import Boundaries
-from gpushare.config import socket_paths
+from gpushare.config import load, socket_paths
+from gpushare.coordinator_client import CoordinatorClient
 from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
 from gpushare.gate import Gate
 from gpushare.hooks import Watcher
+from gpushare.quantities import parse_bytes
 from gpushare.required import exit_if_uncaught
 from gpushare.stats import JobStats, job_stats
 
@@ -34,6 +36,7 @@ class Job:
         self._number = number
         self._watcher = watcher
         self._is_closed = False
+        self._has_promised = False
 
     def __repr__(self) -> str:
         state = "closed" if self._is_closed else "managed" if self.is_managed else "unmanaged"
@@ -63,13 +66,46 @@ class Job:
         """Returns ``with job.iteration():``, one iteration; waits for a lease where it begins.
 
         From its first use on only these blocks are iterations, and no hook makes a boundary. It
-        also promises that the device is not used outside them.
+        also promises that the device is hardly used outside them: between two blocks the job's
+        memory may move to the host tier. Reading a loss there is right all the same, only slower.
 
         Raises:
             GpushareError: The job is closed.
         """
         self._check_open()
+        if self.is_managed and not self._has_promised:
+            self._has_promised = True
+            _native.load().promise_iterations()
         return Iteration(self._watcher)
+
+    def hold(self) -> Hold:
+        """Returns ``with job.hold():``, in which no memory of the job moves.
+
+        For a thread that works on tensors beside the iterations, an asynchronous checkpoint say,
+        and would be slow, or make system calls that write to them. What is in the host tier is
+        brought back where the block begins, which may take a while. Other jobs may have to wait
+        until it ends.
+
+        Raises:
+            GpushareError: The job is closed; or, entering it, the memory cannot come back.
+        """
+        self._check_open()
+        return Hold(self.is_managed)
+
+    def park(self) -> None:
+        """Gives the lease back; until the next iteration the job's memory may move.
+
+        What ``iteration`` promises, for jobs whose boundaries are automatic: call it before a long
+        phase without the device. Memory that has moved can be used, slowly.
+
+        Raises:
+            GpushareError: The job is closed.
+        """
+        self._check_open()
+        if self._watcher is not None:
+            self._watcher.boundaries.failed()  # no iteration runs from here on
+        if self.is_managed:
+            _native.load().park()
 
     def step(self) -> None:
         """Says that here is a boundary. Call it once a batch, where automatic ones do not fit.
@@ -80,6 +116,25 @@ class Job:
         self._check_open()
         if self._watcher is not None:
             self._watcher.carry_out(self._watcher.boundaries.stepped())
+
+    def set_memory_limit(self, size: str | int | None) -> None:
+        """Changes what this job may hold, while it runs; the limit of ``register`` is the first.
+
+        What it holds beyond that (cached memory, mostly) goes back to the others. A coordinator
+        that starts anew knows the limit of ``register`` again.
+
+        Args:
+            size: As "1.5GiB", or bytes; None for no limit.
+
+        Raises:
+            GpushareError: The job is closed or unmanaged, or needs more than that to run.
+            ValueError: It is no size.
+        """
+        self._check_open()
+        if not self.is_managed:
+            raise GpushareError(f"job {self._name!r} is unmanaged: nobody can limit it")
+        client = CoordinatorClient(socket_paths(load()))
+        client.set_limit(self.number, 0 if size is None else parse_bytes(size))
 
     def stats(self) -> JobStats:
         """Returns what the job has done and holds.
@@ -94,8 +149,12 @@ class Job:
         """Seconds that this job had a lease: what to hold a time budget against."""
         return job_stats().held_seconds if self.is_managed else 0.0
 
-    def close(self) -> None:
-        """Gives the lease back and asks for no more; removes all hooks. Later calls do nothing."""
+    def close(self, *, is_exiting: bool = False) -> None:
+        """Gives the lease back and asks for no more; removes all hooks. Later calls do nothing.
+
+        Args:
+            is_exiting: The process ends: memory that has moved to the host tier need not come back.
+        """
         global _current
         if self._is_closed:
             return
@@ -111,7 +170,7 @@ class Job:
             from gpushare import report
 
             report.note_end(self, persistent_bytes)
-            _native.load().unregister_job()
+            _native.load().unregister_job(is_exiting=is_exiting)
 
     def watch(self, model: torch.nn.Module) -> None:
         """Takes this module's forwards as the job's, instead of the registered one's."""
@@ -123,6 +182,22 @@ class Job:
             raise GpushareError(
                 f"job {self._name!r} is closed; gpushare.register() makes a new one"
             )
+
+
+class Hold:
+    """While it is entered no memory moves: a context manager, for any thread."""
+
+    def __init__(self, is_managed: bool) -> None:
+        """Use ``Job.hold``."""
+        self._is_managed = is_managed
+
+    def __enter__(self) -> None:
+        if self._is_managed:
+            _native.load().hold()
+
+    def __exit__(self, *_error: object) -> None:
+        if self._is_managed:
+            _native.load().let_go()
 
 
 class Iteration:

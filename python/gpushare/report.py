@@ -85,4 +85,4 @@ def _close_at_exit(owner: int) -> None:
 
     job = current()
     if job is not None and os.getpid() == owner:
-        job.close()
+        job.close(is_exiting=True)

@@ -105,6 +105,10 @@ def _positive_seconds(value: Any) -> float:
     return seconds
 
 
+def _idle_spill(value: Any) -> float:
+    return math.inf if value == "never" else _positive_seconds(value)
+
+
 def _linger(value: Any) -> float:
     return math.inf if value == "never" else _seconds(value)
 
@@ -187,6 +191,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("memory_limit_bytes", "job.memory_limit", "GPUSHARE_MEMORY_LIMIT", _bytes(0),
             'a size like "2GiB", or 0 for none'),
     Setting("device", "job.device", "GPUSHARE_DEVICE", parse_choice(*DEVICES), ", ".join(DEVICES)),
+    Setting("idle_spill_seconds", "job.idle_spill", "GPUSHARE_IDLE_SPILL", _idle_spill,
+            f'{_TIME}, above 0, or "never"'),
     Setting("disable", "job.disable", "GPUSHARE_DISABLE", _flag, _FLAG),
     Setting("lane_scrub", "job.lane_scrub", "GPUSHARE_LANE_SCRUB", _flag, _FLAG),
     Setting("require", "job.require", "GPUSHARE_REQUIRE", _flag, _FLAG),

@@ -100,6 +100,7 @@ def test_text_that_is_no_sentence_gets_a_colon() -> None:
     [
         ([], StatusOptions()),
         (["--json"], StatusOptions(as_json=True)),
+        (["--memory"], StatusOptions(is_memory=True)),
         (["--watch", "2", "--json"], StatusOptions(as_json=True, watch_seconds=2)),
         (["--help"], None),
         (["--watch"], None),

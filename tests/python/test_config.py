@@ -45,6 +45,8 @@ GOOD = [
     ("WEIGHT", "2.5", "weight", 2.5),
     ("MEMORY_LIMIT", "1 GiB", "memory_limit_bytes", 1 << 30),
     ("DEVICE", "cpu", "device", "cpu"),
+    ("IDLE_SPILL", "2 min", "idle_spill_seconds", 120.0),
+    ("IDLE_SPILL", "never", "idle_spill_seconds", math.inf),
     ("DISABLE", "1", "disable", True),
     ("REQUIRE", "0", "require", False),
     ("REPORT", "0", "report", False),
@@ -57,6 +59,7 @@ def test_reads_the_environment(name, text, field, value):
 
 
 BAD = [
+    ("IDLE_SPILL", "0"),
     ("SOCKET", "relative/sock"),
     ("SOCKET", "/ends/in/"),
     ("SOCKET", "/" + "x" * 100),

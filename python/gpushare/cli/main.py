@@ -46,7 +46,7 @@ def _show_status(arguments: list[str]) -> bool:
     options = parse_plain(arguments)
     if options is None:
         return False
-    show_status(as_json=options.as_json, watch_seconds=options.watch_seconds)
+    show_status(options)
     return True
 
 

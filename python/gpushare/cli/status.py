@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gpushare.cli.status_options import LEAST_WATCH_SECONDS
+from gpushare.cli.status_options import LEAST_WATCH_SECONDS, StatusOptions
 from gpushare.cli.status_show import show_status
 
 
@@ -19,10 +19,13 @@ def status(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object; with --watch one a line.")
     ] = False,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Where each job's bytes are, and what was moved.")
+    ] = False,
     watch: Annotated[
         float | None,
         typer.Option(help="Again every so many seconds, until Ctrl-C.", min=LEAST_WATCH_SECONDS),
     ] = None,
 ) -> None:
     """Show the device, the jobs that share it, and what each waits for. Exit 3: no coordinator."""
-    show_status(as_json=as_json, watch_seconds=watch)
+    show_status(StatusOptions(as_json=as_json, is_memory=memory, watch_seconds=watch))

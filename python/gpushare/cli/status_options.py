@@ -12,18 +12,22 @@ class StatusOptions(NamedTuple):
 
     as_json: bool = False
     """One JSON object instead of the screen."""
+    is_memory: bool = False
+    """Where the bytes are, instead of who runs."""
     watch_seconds: float | None = None
     """Time between two looks; None for one look."""
 
 
 def parse_plain(arguments: list[str]) -> StatusOptions | None:
-    """Reads ``[--json] [--watch SECONDS]``; None for anything else, which typer is to judge."""
+    """Reads ``[--json] [--memory] [--watch SECONDS]``; None for what typer is to judge."""
     options = StatusOptions()
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
         if word == "--json":
             options = options._replace(as_json=True)
+        elif word == "--memory":
+            options = options._replace(is_memory=True)
         elif word == "--watch" and rest:
             seconds = _parse_seconds(rest.pop(0))
             if seconds is None:

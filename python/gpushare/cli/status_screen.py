@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import pwd
 from typing import Any
 
+from gpushare.cli.status_table import GAP, align, printable, shorten, user_name
 from gpushare.cli.units import format_bytes, format_seconds
 
 _HEADS = (
     "JOB", "USER", "NAME", "STATE", "PRIORITY", "GOT", "IT/S (ALONE)", "RESIDENT", "SPILLED"
 )  # fmt: skip
-_GAP = "  "
-_MOST_NAME = 24
 
 
 def render_report(report: dict[str, Any]) -> str:
@@ -29,12 +27,12 @@ def render_report(report: dict[str, Any]) -> str:
         rows += [_job_row(job) for job in device["jobs"]]
     rows += [_unmanaged_row(process) for process in report["unmanaged"]]
     if len(rows) > 1:
-        lines += _align(rows)
+        lines += align(rows)
     else:
         lines.append("no jobs")
     lines += _waiting_lines(report)
     lines += _loss_lines(report)
-    lines += [_printable(f"warning: {warning['text']}") for warning in report.get("warnings", [])]
+    lines += [printable(f"warning: {warning['text']}") for warning in report.get("warnings", [])]
     if report.get("unmanaged_unreadable"):
         lines.append(_unreadable_line(report["unmanaged_unreadable"]))
     if report.get("jobs_left_out"):
@@ -55,7 +53,7 @@ def _device_line(device: dict[str, Any]) -> str:
         parts += [f"busy {device['busy']:.0%}", f"host {'/'.join(host)}"]
     if device["switches"]:
         parts.append(f"switch {format_seconds(_switch_seconds(device))}")
-    return (_GAP + " ").join([*parts, f"policy {device['policy']}"])
+    return (GAP + " ").join([*parts, f"policy {device['policy']}"])
 
 
 def _switch_seconds(device: dict[str, Any]) -> float:
@@ -70,8 +68,8 @@ def _job_row(job: dict[str, Any]) -> tuple[str, ...]:
     rate = f"{job['iterations_per_second']:.1f} ({job['iterations_per_busy_second']:.1f})"
     return (
         str(job["job"]),
-        _user(job["uid"]),
-        _shorten(job["name"] or f"pid {job['pid']}"),
+        user_name(job["uid"]),
+        shorten(job["name"] or f"pid {job['pid']}"),
         job["state"],
         job["priority"],
         f"{job['share']:.0%}" if has_run else "-",
@@ -91,7 +89,7 @@ def _resident(job: dict[str, Any]) -> str:
 def _unmanaged_row(process: dict[str, Any]) -> tuple[str, ...]:
     return (
         "-",
-        _user(process["uid"]),
+        user_name(process["uid"]),
         f"pid {process['pid']}",
         "unmanaged",
         "",
@@ -125,29 +123,4 @@ def _unreadable_line(count: int) -> str:
 
 def _waiting_line(number: int, text: str) -> str:
     is_sentence = text.split(" ", 1)[0] in {"waits", "gives", "is"}
-    return _printable(f"{number} {text}" if is_sentence else f"{number}: {text}")
-
-
-def _align(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-
-
-def _user(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
-
-
-def _shorten(name: str) -> str:
-    text = _printable(name)
-    return text if len(text) <= _MOST_NAME else text[: _MOST_NAME - 1] + "~"
-
-
-def _printable(text: str) -> str:
-    # Names come from other users' processes: nothing in them may steer the terminal.
-    return "".join(character if character.isprintable() else "?" for character in text)
+    return printable(f"{number} {text}" if is_sentence else f"{number}: {text}")

@@ -107,7 +107,7 @@ class Machine {
     return is_parked_ && block.route == Route::kPrivate;
   }
   void write(std::size_t index) {
-    if (world_.live.empty() || may_be_away(world_.live[index])) return;
+    if (world_.live.empty()) return;  // away or not: what is spilled is shown
     LiveBlock& block = world_.live[index];
     block.seed = world_.next_seed++;
     fill(block.address, block.size, block.seed);
@@ -148,10 +148,11 @@ class Machine {
     RC_ASSERT(world_.vmm.backed() == world_.allocator->backed());
     RC_ASSERT(world_.allocator->backed() <= world_.allocator->room());
     for (const LiveBlock& block : world_.live) {
-      if (may_be_away(block)) continue;
-      RC_ASSERT(world_.vmm.is_backed(block.address, block.size));
+      RC_ASSERT(may_be_away(block) || world_.vmm.is_backed(block.address, block.size));
       RC_ASSERT(is_filled(block.address, block.size, block.seed));
     }
+    RC_ASSERT(world_.vmm.frozen() == Bytes{});
+    RC_ASSERT(world_.vmm.shown() <= world_.slab.used());
   }
 
   World world_{kRoom};

@@ -1,4 +1,5 @@
 // The allocator over HostVmm against the kernel: what smaps says, and what a forked child sees.
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,6 +111,28 @@ TEST_P(OverHostVmm, AForkedChildKeepsItsBytesAndAllocatesNothing) {
   ASSERT_TRUE(residency_.restore().ok());
   for (std::uint64_t i = 0; i < 4; ++i)
     EXPECT_TRUE(is_filled(blocks[i], mib(3), i));
+}
+
+// Spilled memory is no memory to the child: its parent uses the slots for other bytes.
+TEST_P(OverHostVmm, AForkedChildDoesNotSeeTheHostTier) {
+  std::byte* const spilled = take(mib(4), 1);
+  allocator_->set_route(Route::kOutside);
+  std::byte* const kept = take(mib(4), 2);
+  residency_.release(mib(128), true);
+  ASSERT_TRUE(is_filled(spilled, mib(4), 1));
+  allocator_->before_fork();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);
+    allocator_->after_fork_in_child();
+    if (!is_filled(kept, mib(4), 2)) ::_exit(1);
+    ::_exit(is_filled(spilled, mib(4), 1) ? 2 : 3);
+  }
+  allocator_->after_fork_in_parent();
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) << status;
+  EXPECT_TRUE(is_filled(spilled, mib(4), 1));
 }
 
 // What the child can still do when another thread was amid the allocator at the fork.

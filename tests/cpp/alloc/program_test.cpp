@@ -95,8 +95,7 @@ class Program {
     if (world_.live.empty()) return;
     const std::size_t index = *rc::gen::inRange<std::size_t>(0, world_.live.size());
     const LiveBlock block = world_.live[index];
-    const bool may_be_away = is_parked_ && block.route == Route::kPrivate;
-    if (!may_be_away) RC_ASSERT(is_filled(block.address, block.size, block.seed));
+    RC_ASSERT(is_filled(block.address, block.size, block.seed));
     in_some_thread([this, index] { world_.give(index); });
   }
   void release(bool may_spill) {

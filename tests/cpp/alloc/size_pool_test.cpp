@@ -35,7 +35,7 @@ class Pool : public ::testing::Test {
   BlockStore store_;
   Books books_{Bytes{INT64_MAX}};
   SizePool pool_{Route::kPrivate, SizeClass::kLarge, store_, books_};
-  std::vector<vm::SlotId> unneeded_;
+  std::vector<UnneededCopy> unneeded_;
 };
 
 TEST_F(Pool, CountsWhatMustBeBackedUnderABlock) {
@@ -114,7 +114,7 @@ TEST_F(Pool, TheLastBlockInASpilledChunkTakesItsCopyAlong) {
   EXPECT_EQ(segment().chunk(0).state, ChunkState::kSpilled);
   put_back(b);
   ASSERT_EQ(unneeded_.size(), 1U);
-  EXPECT_EQ(unneeded_[0], vm::SlotId{7});
+  EXPECT_EQ(unneeded_[0].slot, vm::SlotId{7});
   EXPECT_EQ(segment().chunk(0).state, ChunkState::kUnbacked);
   EXPECT_EQ(books_.stats().spilled_bytes, Bytes{});
 }

@@ -47,6 +47,9 @@ TEST(ClientConfig, NamesTheFieldThatIsWrong) {
   config.idle_rule = Nanos{-1};
   expect_refused(config, "idle_rule");
   config = good();
+  config.idle_spill = Nanos{0};
+  expect_refused(config, "idle_spill");
+  config = good();
   config.unmanaged_room = Bytes{0};
   expect_refused(config, "unmanaged_room");
 }

@@ -65,6 +65,37 @@ TEST(RuntimeFork, AChildIsNoJobAndItsParentStaysOne) {
   EXPECT_TRUE(tensor.is_intact());
 }
 
+TEST(RuntimeFork, SpilledMemoryComesBackFirst) {
+  const TestFolder folder;
+  FakeCoordinator coordinator(folder.file("sock"));
+  JobWorld job(folder);
+  const Tensor tensor(*job.allocator, mib(4), 0x19);
+  ASSERT_TRUE(job.runtime->register_job({}).ok());
+  coordinator.wait_for<wire::Register>();
+  EXPECT_EQ(*job.runtime->begin_iteration(millis(1)), GateResult::kTimedOut);
+  coordinator.revoke(coordinator.room());
+  EXPECT_EQ(job.residency->to_restore(), mib(4));
+  int gate[2];
+  ASSERT_EQ(::pipe(gate), 0);
+  const pid_t child = fork_job(job);
+  if (child == 0) {
+    ::alarm(30);
+    ::close(gate[1]);
+    char byte = 0;
+    if (::read(gate[0], &byte, 1) != 0) ::_exit(2);  // end of file: the parent has spilled again
+    ::_exit(tensor.is_intact() ? 0 : 1);
+  }
+  ::close(gate[0]);
+  EXPECT_EQ(job.residency->to_restore(), Bytes{});
+  coordinator.revoke(coordinator.room());
+  EXPECT_EQ(job.residency->to_restore(), mib(4));
+  EXPECT_TRUE(tensor.is_intact());
+  ::close(gate[1]);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
 TEST(RuntimeFork, AChildOfAJobInTheGateIsLetThrough) {
   const TestFolder folder;
   FakeCoordinator coordinator(folder.file("sock"));

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "csrc/daemon/instance_lock.h"
@@ -67,6 +68,26 @@ TEST(ServerLife, AStatusConnectionDoesNotKeepIt) {
   }
   EXPECT_EQ(daemon.wait(), 0);
   EXPECT_TRUE(watcher.is_at_end());
+}
+
+TEST(ServerLife, ALimitIsSetFromOutsideOrRefusedInWords) {
+  const TempFolder folder;
+  DaemonProcess daemon(folder);
+  JobProcess job = make_idle_job(daemon.socket());
+  job.expect("there");
+  wire::SetLimit limit;
+  limit.job = JobId{1};
+  limit.memory_limit = mib(300);
+  StatusClient client(daemon.socket());
+  const auto answer = client.ask(limit);
+  ASSERT_TRUE(std::holds_alternative<wire::StatusReport>(answer));
+  EXPECT_THAT(std::get<wire::StatusReport>(answer).report,
+              ::testing::HasSubstr("\"memory_limit_bytes\":314572800"));
+  limit.job = JobId{9};
+  const auto refused = client.ask(limit);
+  ASSERT_TRUE(std::holds_alternative<wire::Refused>(refused));
+  EXPECT_THAT(std::get<wire::Refused>(refused).reason, ::testing::HasSubstr("no job 9"));
+  job.tell("end");
 }
 
 TEST(ServerLife, StopEndsAnUnusedDaemon) {

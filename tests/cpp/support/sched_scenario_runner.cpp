@@ -147,6 +147,9 @@ class Runner {
       return std::string();
     }
     auto ready = step(fields);
+    if (!ready.has_value() && command == "limit") {
+      return fmt::format("  refused: {}\n", ready.error().message());
+    }
     if (!ready.has_value()) return fail(ready.error());
     coordinator_->check_invariants();
     return print(*ready);
@@ -165,12 +168,21 @@ class Runner {
       const auto pid = static_cast<std::int32_t>(fields.number("pid"));
       return coordinator_->on_expected_pid_gone(pid, now_);
     }
+    if (fields.command() == "limit") return limit(fields);
     const auto reader = readers().find(fields.command());
     if (reader == readers().end()) {
       return fail(StatusCode::kInvalidArgument, "no such command: " + fields.command());
     }
     const JobId job{fields.count("job")};
     return coordinator_->on_message(job, reader->second(fields, job), now_);
+  }
+
+  Result<Ready> limit(ScenarioFields& fields) {
+    const JobId job{fields.count("job")};
+    const Bytes bytes = fields.bytes("memory_limit");
+    const std::uint64_t by = fields.count("by", 0);
+    return coordinator_->set_limit(
+        job, bytes, by == 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(by)), now_);
   }
 
   std::unique_ptr<Coordinator> coordinator_;

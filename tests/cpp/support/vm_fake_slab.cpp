@@ -1,6 +1,10 @@
 #include "tests/cpp/support/vm_fake_slab.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
@@ -10,7 +14,18 @@
 namespace gpushare::testing {
 namespace {
 constexpr std::size_t kSlotSize = vm::kChunkBytes.to_size();
+constexpr std::size_t kMostSlots = 1024;  // address space; pages come with use
+}  // namespace
+
+FakeSlab::FakeSlab(Bytes budget) : budget_(budget), fd_(::memfd_create("fake-slab", MFD_CLOEXEC)) {
+  GS_CHECK(::ftruncate(fd_.get(), kMostSlots * kSlotSize) == 0, "errno {}", errno);
+  void* const mapped =
+      ::mmap(nullptr, kMostSlots * kSlotSize, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
+  GS_CHECK(mapped != MAP_FAILED, "errno {}", errno);
+  slots_ = static_cast<std::byte*>(mapped);
 }
+
+FakeSlab::~FakeSlab() { ::munmap(slots_, kMostSlots * kSlotSize); }
 
 Result<vm::SlotId> FakeSlab::take() {
   MutexLock lock(mu_);
@@ -19,7 +34,7 @@ Result<vm::SlotId> FakeSlab::take() {
   if (must_fail() || is_full) return fail(StatusCode::kHostTierFull, "take: no slot");
   auto free = std::find(is_taken_.begin(), is_taken_.end(), false);
   if (free == is_taken_.end()) {
-    slots_.push_back(std::make_unique<std::byte[]>(kSlotSize));
+    GS_CHECK(is_taken_.size() < kMostSlots);
     is_taken_.push_back(false);
     free = is_taken_.end() - 1;
   }
@@ -45,6 +60,10 @@ Status FakeSlab::read(vm::SlotId slot, std::byte* to, Bytes size) {
   if (must_fail()) return {StatusCode::kIo, "read: told to fail"};
   std::memcpy(to, bytes_of(slot), size.to_size());
   return {};
+}
+
+std::optional<vm::HostPlace> FakeSlab::place_of(vm::SlotId slot) {
+  return vm::HostPlace{fd_.get(), static_cast<std::int64_t>(slot.value * kSlotSize)};
 }
 
 void FakeSlab::set_budget(Bytes budget) {
@@ -75,8 +94,8 @@ int FakeSlab::num_calls() const {
 bool FakeSlab::must_fail() { return ++num_calls_ == failing_; }
 
 std::byte* FakeSlab::bytes_of(vm::SlotId slot) {
-  GS_CHECK(slot.value < slots_.size() && is_taken_[slot.value], "slot {}", slot.value);
-  return slots_[slot.value].get();
+  GS_CHECK(slot.value < is_taken_.size() && is_taken_[slot.value], "slot {}", slot.value);
+  return slots_ + slot.value * kSlotSize;
 }
 
 }  // namespace gpushare::testing

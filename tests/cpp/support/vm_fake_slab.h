@@ -1,13 +1,15 @@
-// A host slab in ordinary memory that fails the calls it is told to. It has no addresses, so that
-// copies go through the staging chunk; and it fills slots that are given back with rubbish.
+// A host slab in a memfd that fails the calls it is told to. It has no addresses, so that copies go
+// through the staging chunk, but can be mapped; and it fills slots that are given back with
+// rubbish.
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "csrc/base/mutex.h"
 #include "csrc/base/status.h"
+#include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
 #include "csrc/vm/host_slab.h"
 
@@ -15,12 +17,16 @@ namespace gpushare::testing {
 
 class FakeSlab final : public vm::HostSlab {
  public:
-  explicit FakeSlab(Bytes budget = gib(1)) : budget_(budget) {}
+  explicit FakeSlab(Bytes budget = gib(1));
+  ~FakeSlab() override;
+  FakeSlab(const FakeSlab&) = delete;
+  FakeSlab& operator=(const FakeSlab&) = delete;
 
   Result<vm::SlotId> take() override;
   void give_back(vm::SlotId slot) override;
   Status write(vm::SlotId slot, const std::byte* from, Bytes size) override;
   Status read(vm::SlotId slot, std::byte* to, Bytes size) override;
+  [[nodiscard]] std::optional<vm::HostPlace> place_of(vm::SlotId slot) override;
   void set_budget(Bytes budget) override;
   [[nodiscard]] Bytes used() const override;
 
@@ -35,7 +41,8 @@ class FakeSlab final : public vm::HostSlab {
 
   mutable Mutex mu_;
   Bytes budget_ GS_GUARDED_BY(mu_);
-  std::vector<std::unique_ptr<std::byte[]>> slots_ GS_GUARDED_BY(mu_);
+  UniqueFd fd_;
+  std::byte* slots_ = nullptr;
   std::vector<bool> is_taken_ GS_GUARDED_BY(mu_);
   int num_calls_ GS_GUARDED_BY(mu_) = 0, failing_ GS_GUARDED_BY(mu_) = 0;
 };

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,12 @@ Bytes bytes_of(std::size_t num_chunks) {
   return vm::kChunkBytes * static_cast<std::int64_t>(num_chunks);
 }
 
+template <typename Body>
+void for_each_chunk(std::byte* address, Bytes size, Body body) {
+  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize)
+    body(address + at);
+}
+
 const std::byte* chunk_of(const void* address) {
   return reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(address) / kChunkSize *
                                             kChunkSize);
@@ -30,13 +37,13 @@ const std::byte* chunk_of(const void* address) {
 
 FakeVmm::~FakeVmm() {
   MutexLock lock(mu_);
-  GS_CHECK(num_reserved_ == 0, "{} reservations outlive their Vmm", num_reserved_);
+  GS_CHECK(reserved_.empty(), "{} reservations outlive their Vmm", reserved_.size());
 }
 
 Result<vm::AddressRange> FakeVmm::reserve(Bytes size) {
   MutexLock lock(mu_);
   if (must_fail()) return fail(StatusCode::kOutOfMemory, "reserve: told to fail");
-  const std::size_t length = size.to_size() + kChunkSize;
+  const std::size_t length = 2 * size.to_size() + kChunkSize;
   void* const mapped = ::mmap(nullptr, length, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return fail(StatusCode::kOutOfMemory, "reserve: mmap failed");
@@ -44,31 +51,46 @@ Result<vm::AddressRange> FakeVmm::reserve(Bytes size) {
   const auto start = reinterpret_cast<std::uintptr_t>(mapped);
   auto* const base =
       reinterpret_cast<std::byte*>((start + kChunkSize - 1) / kChunkSize * kChunkSize);
-  ++num_reserved_;
+  reserved_.emplace(base, size);
   return vm::AddressRange(this, base, size);
 }
 
 void FakeVmm::unreserve(std::byte* base, Bytes size) {
   MutexLock lock(mu_);
-  --num_reserved_;
-  chunks_.erase(chunks_.lower_bound(base), chunks_.lower_bound(base + size.to_size()));
+  reserved_.erase(base);
+  for (Chunks* chunks : {&chunks_, &frozen_, &shown_})
+    chunks->erase(chunks->lower_bound(base), chunks->lower_bound(base + 2 * size.to_size()));
   shared_.erase(shared_.lower_bound(base), shared_.lower_bound(base + size.to_size()));
-  ::munmap(base, size.to_size());
+  ::munmap(base, 2 * size.to_size());
 }
 
-Status FakeVmm::back(std::byte* address, Bytes size) {
-  MutexLock lock(mu_);
+Status FakeVmm::add_backing(std::byte* address, Bytes size) {
   ++num_backs_;
   check_backed(address, size, false);
   if (must_fail()) return {StatusCode::kOutOfMemory, "back: told to fail"};
   if (bytes_of(chunks_.size()) + size > device_size_) {
     return {StatusCode::kOutOfMemory, "back: the device is full"};
   }
-  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize)
-    chunks_.insert(address + at);
+  for_each_chunk(address, size,
+                 [this](std::byte* chunk) GS_NO_THREAD_SAFETY_ANALYSIS { chunks_.insert(chunk); });
   most_backed_ = std::max(most_backed_, bytes_of(chunks_.size()));
   std::memset(address, 0, size.to_size());
   return {};
+}
+
+void FakeVmm::remove_backing(std::byte* address, Bytes size) {
+  check_backed(address, size, true);
+  for_each_chunk(address, size, [this](std::byte* chunk) GS_NO_THREAD_SAFETY_ANALYSIS {
+    chunks_.erase(chunk);
+    frozen_.erase(chunk);
+  });
+  std::memset(address, std::to_integer<int>(kPoison), size.to_size());
+}
+
+Status FakeVmm::back(std::byte* address, Bytes size) {
+  MutexLock lock(mu_);
+  stop_showing(address, size);
+  return add_backing(address, size);
 }
 
 Status FakeVmm::unback(std::byte* address, Bytes size) {
@@ -78,14 +100,108 @@ Status FakeVmm::unback(std::byte* address, Bytes size) {
   const bool is_shared = shared_.contains(address);
   check_shared(address, size, is_shared);
   if (must_fail()) return {StatusCode::kIo, "unback: told to fail"};
-  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize)
-    chunks_.erase(address + at);
   if (is_shared) {
     release_files(address, size);
     cover(address, size);
   }
-  std::memset(address, std::to_integer<int>(kPoison), size.to_size());
+  remove_backing(address, size);
   return {};
+}
+
+Status FakeVmm::freeze(std::byte* address, Bytes size) {
+  MutexLock lock(mu_);
+  check_backed(address, size, true);
+  if (must_fail()) return {StatusCode::kOutOfMemory, "freeze: told to fail"};
+  for_each_chunk(address, size, [this](std::byte* chunk) GS_NO_THREAD_SAFETY_ANALYSIS {
+    GS_CHECK(frozen_.insert(chunk).second, "frozen already");
+  });
+  return {};
+}
+
+void FakeVmm::thaw(std::byte* address, Bytes size) {
+  MutexLock lock(mu_);
+  for_each_chunk(address, size, [this](std::byte* chunk) GS_NO_THREAD_SAFETY_ANALYSIS {
+    GS_CHECK(frozen_.erase(chunk) == 1, "not frozen");
+  });
+}
+
+Status FakeVmm::unback_showing(std::byte* address, Bytes size, const vm::HostPlace& place) {
+  MutexLock lock(mu_);
+  ++num_unbacks_;
+  check_backed(address, size, true);
+  if (must_fail()) return {StatusCode::kIo, "unback_showing: told to fail"};
+  for_each_chunk(address, size, [this](std::byte* chunk) GS_NO_THREAD_SAFETY_ANALYSIS {
+    GS_CHECK(frozen_.contains(chunk), "what is shown must not have changed since it was copied");
+  });
+  remove_backing(address, size);
+  void* const mapped = ::mmap(address, size.to_size(), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_FIXED, place.fd, place.offset);
+  GS_CHECK(mapped == address, "errno {}", errno);
+  for_each_chunk(address, size,
+                 [this](std::byte* chunk) GS_NO_THREAD_SAFETY_ANALYSIS { shown_.insert(chunk); });
+  return {};
+}
+
+Status FakeVmm::hide(std::byte* address, Bytes size) {
+  MutexLock lock(mu_);
+  if (must_fail()) return {StatusCode::kOutOfMemory, "hide: told to fail"};
+  stop_showing(address, size);
+  return {};
+}
+
+void FakeVmm::stop_showing(std::byte* address, Bytes size) {
+  for_each_chunk(address, size, [this](std::byte* chunk) GS_NO_THREAD_SAFETY_ANALYSIS {
+    if (shown_.erase(chunk) == 0) return;
+    const void* const mapped = ::mmap(chunk, kChunkSize, PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    GS_CHECK(mapped == chunk, "errno {}", errno);
+    std::memset(chunk, std::to_integer<int>(kPoison), kChunkSize);
+  });
+}
+
+Status FakeVmm::back_aside(std::byte* address, Bytes size) {
+  MutexLock lock(mu_);
+  check_backed(address, size, false);
+  GS_RETURN_IF_ERROR(add_backing(locate_aside(address), size));
+  for_each_chunk(address, size, [this](std::byte* chunk) GS_NO_THREAD_SAFETY_ANALYSIS {
+    GS_CHECK(frozen_.insert(chunk).second, "frozen already");
+  });
+  return {};
+}
+
+std::byte* FakeVmm::aside(std::byte* address) {
+  MutexLock lock(mu_);
+  return locate_aside(address);
+}
+
+std::byte* FakeVmm::locate_aside(std::byte* address) const {
+  const auto after = reserved_.upper_bound(address);
+  GS_CHECK(after != reserved_.begin());
+  return address + std::prev(after)->second.to_size();
+}
+
+Status FakeVmm::bring_in(std::byte* address, Bytes size) {
+  MutexLock lock(mu_);
+  std::byte* const there = locate_aside(address);
+  check_backed(there, size, true);
+  check_backed(address, size, false);
+  if (must_fail()) return {StatusCode::kOutOfMemory, "bring_in: told to fail"};
+  stop_showing(address, size);
+  std::memcpy(address, there, size.to_size());
+  remove_backing(there, size);
+  for_each_chunk(address, size, [this](std::byte* chunk) GS_NO_THREAD_SAFETY_ANALYSIS {
+    chunks_.insert(chunk);
+    GS_CHECK(frozen_.erase(chunk) == 1, "not frozen");
+  });
+  return {};
+}
+
+void FakeVmm::unback_aside(std::byte* address, Bytes size) {
+  MutexLock lock(mu_);
+  remove_backing(locate_aside(address), size);
+  for_each_chunk(address, size, [this](std::byte* chunk) GS_NO_THREAD_SAFETY_ANALYSIS {
+    GS_CHECK(frozen_.erase(chunk) == 1, "not frozen");
+  });
 }
 
 Status FakeVmm::map_shared(std::byte* address, Bytes size, int file, Bytes offset) {
@@ -241,6 +357,16 @@ Bytes FakeVmm::shared() const {
 Bytes FakeVmm::most_backed() const {
   MutexLock lock(mu_);
   return most_backed_;
+}
+
+Bytes FakeVmm::frozen() const {
+  MutexLock lock(mu_);
+  return bytes_of(frozen_.size());
+}
+
+Bytes FakeVmm::shown() const {
+  MutexLock lock(mu_);
+  return bytes_of(shown_.size());
 }
 
 bool FakeVmm::is_backed(const void* address, Bytes size) const {

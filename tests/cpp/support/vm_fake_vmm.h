@@ -1,7 +1,8 @@
 // A small real Vmm over ordinary memory that keeps its contract and watches that others do.
 //
 // It counts calls, fails the calls it is told to, poisons bytes that lose their backing, and aborts
-// where a precondition is broken (backing what is backed, copying what is not). It knows nothing of
+// where a precondition is broken (backing what is backed, copying what is not frozen). Memory aside
+// lies in the second half of a reservation. It knows nothing of
 // smaps or huge pages: that is HostVmm's test.
 #pragma once
 
@@ -33,6 +34,14 @@ class FakeVmm final : public vm::Vmm {
   Status map_shared(std::byte* address, Bytes size, int file, Bytes offset) override;
   Status unmap_shared(std::byte* address, Bytes size) override;
   Status make_private(std::byte* address, Bytes size) override;
+  Status freeze(std::byte* address, Bytes size) override;
+  void thaw(std::byte* address, Bytes size) override;
+  Status unback_showing(std::byte* address, Bytes size, const vm::HostPlace& place) override;
+  Status hide(std::byte* address, Bytes size) override;
+  Status back_aside(std::byte* address, Bytes size) override;
+  [[nodiscard]] std::byte* aside(std::byte* address) override;
+  Status bring_in(std::byte* address, Bytes size) override;
+  void unback_aside(std::byte* address, Bytes size) override;
   Status copy_out(const std::byte* device, std::byte* host, Bytes size) override;
   Status copy_in(const std::byte* host, std::byte* device, Bytes size) override;
 
@@ -52,11 +61,19 @@ class FakeVmm final : public vm::Vmm {
   [[nodiscard]] Bytes shared() const;  // mapped from files
   [[nodiscard]] Bytes most_backed() const;
   [[nodiscard]] bool is_backed(const void* address, Bytes size) const;
+  [[nodiscard]] Bytes frozen() const;
+  [[nodiscard]] Bytes shown() const;
 
  private:
+  using Chunks = std::set<const std::byte*>;
+
   void unreserve(std::byte* base, Bytes size) override;
   bool must_fail() GS_REQUIRES(mu_);
   void run_hook() GS_EXCLUDES(mu_);
+  Status add_backing(std::byte* address, Bytes size) GS_REQUIRES(mu_);
+  void remove_backing(std::byte* address, Bytes size) GS_REQUIRES(mu_);
+  void stop_showing(std::byte* address, Bytes size) GS_REQUIRES(mu_);
+  [[nodiscard]] std::byte* locate_aside(std::byte* address) const GS_REQUIRES(mu_);
   void check_backed(const std::byte* address, Bytes size, bool expected) const GS_REQUIRES(mu_);
 
   struct Shared {
@@ -71,13 +88,14 @@ class FakeVmm final : public vm::Vmm {
   mutable Mutex mu_;
   std::map<const std::byte*, Shared> shared_ GS_GUARDED_BY(mu_);  // of chunks_
   std::function<void()> before_copy_ GS_GUARDED_BY(mu_);
-  std::set<const std::byte*> chunks_ GS_GUARDED_BY(mu_);  // addresses of backed chunks
+  std::map<const std::byte*, Bytes> reserved_ GS_GUARDED_BY(mu_);  // sizes by base
+  Chunks chunks_ GS_GUARDED_BY(mu_);  // addresses of backed chunks, aside ones too
+  Chunks frozen_ GS_GUARDED_BY(mu_), shown_ GS_GUARDED_BY(mu_);
   Bytes most_backed_ GS_GUARDED_BY(mu_);
   Bytes device_size_ GS_GUARDED_BY(mu_) = Bytes{INT64_MAX};
   int num_calls_ GS_GUARDED_BY(mu_) = 0;
   int num_backs_ GS_GUARDED_BY(mu_) = 0, num_unbacks_ GS_GUARDED_BY(mu_) = 0;
   int first_failing_ GS_GUARDED_BY(mu_) = 0, last_failing_ GS_GUARDED_BY(mu_) = 0;
-  int num_reserved_ GS_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace gpushare::testing

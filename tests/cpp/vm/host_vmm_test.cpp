@@ -1,6 +1,7 @@
 #include "csrc/vm/host_vmm.h"
 
 #include <rapidcheck.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,8 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+
+#include "csrc/base/unique_fd.h"
 
 #include "tests/cpp/contract/vmm_contract.h"
 #include "tests/cpp/support/vm_smaps.h"
@@ -78,6 +81,75 @@ TEST(HostVmm, NeighboursBackedOneByOneShareOneMapping) {
     ASSERT_TRUE(vmm.back(range.base() + i * kChunk, vm::kChunkBytes).ok());
   }
   EXPECT_LE(kernel_figures_of(range.base(), range.size()).num_mappings, 2);
+}
+
+TEST(HostVmm, SpillingAndRestoringTakesFewMappings) {
+  constexpr std::int64_t kNumChunks = 32;
+  vm::HostVmm vmm;
+  const vm::AddressRange range = *vmm.reserve(vm::kChunkBytes * kNumChunks);
+  const UniqueFd fd(::memfd_create("host-tier", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(fd.get(), range.size().value()), 0);
+  ASSERT_TRUE(vmm.back(range.base(), range.size()).ok());
+  for (std::int64_t i = 0; i < kNumChunks; ++i) {
+    std::byte* const chunk = range.base() + i * vm::kChunkBytes.value();
+    ASSERT_TRUE(vmm.freeze(chunk, vm::kChunkBytes).ok());
+    const vm::HostPlace place{fd.get(), i * vm::kChunkBytes.value()};
+    ASSERT_TRUE(vmm.unback_showing(chunk, vm::kChunkBytes, place).ok());
+  }
+  EXPECT_EQ(kernel_figures_of(range.base(), range.size()).rss, Bytes{});
+  EXPECT_LE(kernel_figures_of(range.base(), range.size()).num_mappings, 2);
+  for (std::int64_t i = 0; i < kNumChunks; i += 4) {
+    std::byte* const chunk = range.base() + i * vm::kChunkBytes.value();
+    ASSERT_TRUE(vmm.back_aside(chunk, vm::kChunkBytes * 4).ok());
+    ASSERT_TRUE(vmm.bring_in(chunk, vm::kChunkBytes * 4).ok());
+  }
+  const KernelFigures figures = kernel_figures_of(range.base(), range.size());
+  EXPECT_EQ(figures.rss, range.size());
+  EXPECT_LE(figures.num_mappings, kNumChunks / 4 + 1);
+}
+
+// Chunks whose copies lie in the opposite order: no two of them share a mapping.
+TEST(HostVmm, BeyondSomeThousandMappingsSpilledMemoryIsNotShown) {
+  constexpr std::int64_t kNumChunks = 4200;
+  vm::HostVmm vmm;
+  const vm::AddressRange range = *vmm.reserve(vm::kChunkBytes * kNumChunks);
+  const UniqueFd fd(::memfd_create("host-tier", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(fd.get(), range.size().value()), 0);
+  const std::byte filler{7};
+  for (std::int64_t i = 0; i < kNumChunks; ++i) {
+    std::byte* const chunk = range.base() + i * vm::kChunkBytes.value();
+    const std::int64_t offset = (kNumChunks - 1 - i) * vm::kChunkBytes.value();
+    ASSERT_EQ(::pwrite(fd.get(), &filler, 1, offset), 1);
+    ASSERT_TRUE(vmm.back(chunk, vm::kChunkBytes).ok());
+    ASSERT_TRUE(vmm.freeze(chunk, vm::kChunkBytes).ok());
+    ASSERT_TRUE(vmm.unback_showing(chunk, vm::kChunkBytes, {fd.get(), offset}).ok());
+  }
+  EXPECT_EQ(range.base()[0], filler);
+  EXPECT_EQ(range.base()[4095 * kChunk], filler);
+  volatile std::byte* const last = range.base() + 4199 * kChunk;
+  EXPECT_DEATH(static_cast<void>(last[0]), "");
+  EXPECT_LE(kernel_figures_of(range.base(), range.size()).num_mappings, 4098);
+  ASSERT_TRUE(vmm.hide(range.base(), range.size()).ok());
+  EXPECT_LE(kernel_figures_of(range.base(), range.size()).num_mappings, 2);
+}
+
+TEST(HostVmm, AFileThatCannotBeMappedLeavesNoAccess) {
+  vm::HostVmm vmm;
+  const vm::AddressRange range = *vmm.reserve(vm::kChunkBytes);
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  ASSERT_TRUE(vmm.back(range.base(), range.size()).ok());
+  ASSERT_TRUE(vmm.freeze(range.base(), range.size()).ok());
+  ASSERT_TRUE(vmm.unback_showing(range.base(), range.size(), {pipe[0], 0}).ok());
+  EXPECT_EQ(kernel_figures_of(range.base(), range.size()).rss, Bytes{});
+  volatile std::byte* const base = range.base();
+  EXPECT_DEATH(static_cast<void>(base[0]), "");
+  ASSERT_TRUE(vmm.back_aside(range.base(), range.size()).ok());
+  std::memset(vmm.aside(range.base()), 9, kChunk);
+  ASSERT_TRUE(vmm.bring_in(range.base(), range.size()).ok());
+  EXPECT_EQ(range.base()[0], std::byte{9});
+  ::close(pipe[0]);
+  ::close(pipe[1]);
 }
 
 TEST(HostVmm, ForkedChildKeepsItsBytesWhenTheParentUnbacks) {

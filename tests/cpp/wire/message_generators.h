@@ -99,11 +99,12 @@ inline Released draw_released() {
           .bytes = draw_bytes(),
           .dropped = draw_bytes(),
           .spilled = draw_bytes(),
+          .more = *rc::gen::arbitrary<bool>(),
           .reason = draw_string(kMaxTextBytes)};
 }
 
 // One of each alternative that a socket may carry: `kind` from 0 on.
-inline constexpr int kJobKinds = 10;
+inline constexpr int kJobKinds = 11;
 inline JobMessage draw_job_message(int kind) {
   switch (kind) {
     case 0: return draw_hello();
@@ -117,7 +118,8 @@ inline JobMessage draw_job_message(int kind) {
                          draw_number(),  draw_slots(),  draw_slots()};
     case 7: return Explain{draw_address()};
     case 8: return StatusRequest{};
-    default: return Stop{*rc::gen::arbitrary<bool>()};
+    case 9: return Stop{*rc::gen::arbitrary<bool>()};
+    default: return SetLimit{JobId{draw_number()}, draw_bytes()};
   }
 }
 
@@ -137,8 +139,7 @@ inline CoordinatorMessage draw_coordinator_message(int kind) {
   switch (kind) {
     case 0: return draw_welcome();
     case 1: return Registered{draw_address()};
-    case 2:
-      return Grant{draw_address(), draw_number(), draw_number(), draw_bytes(), draw_number()};
+    case 2: return Grant{draw_address(), draw_number(), draw_number(), draw_bytes(), draw_number()};
     case 3: return LaneTable{draw_address(), draw_number(), draw_slots()};
     case 4: return Revoke{draw_address(), draw_number(), draw_bytes()};
     case 5: return Denied{draw_address(), draw_number(), draw_string(kMaxTextBytes)};

@@ -1,0 +1,76 @@
+// Whether memory may move while the main thread runs user code without a lease. `is_parked` in the
+// page says so to the coordinator, which then asks for it as it asks a job in the gate; memory that
+// was spilled stays reachable, and comes back with the next lease.
+#include "csrc/base/clock.h"
+#include "csrc/client/runtime_impl.h"
+
+namespace gpushare::client {
+
+bool Runtime::Impl::may_move_in_gap() {
+  return num_holds_ == 0 && !counters_.is_in_iteration() &&
+         (promises_iterations_ || is_parked_in_gap_ || is_idle_);
+}
+
+// No lease, none wanted, and from the next begin on the slow path.
+bool Runtime::Impl::is_movable_in_gap() {
+  return may_move_in_gap() && page() != nullptr && is_closed_.load(std::memory_order_relaxed) &&
+         wire::load(*page()).state() == wire::LeaseState::kIdle;
+}
+
+// After a change of what may_move_in_gap() looks at, while the lease is closed already.
+void Runtime::Impl::say_movable() {
+  if (page() == nullptr || is_parked_) return;
+  const bool is_movable = is_movable_in_gap();
+  const bool was_movable =
+      page()->is_parked.exchange(is_movable ? 1 : 0, std::memory_order_relaxed) != 0;
+  if (is_movable == was_movable) return;
+  publish_usage(*page());
+  ring();
+}
+
+void Runtime::Impl::promise_iterations() {
+  MutexLock lock(mu_);
+  promises_iterations_ = true;
+}
+
+void Runtime::Impl::park_in_gap() {
+  MutexLock lock(mu_);
+  if (link_ == Link::kForked) return;
+  is_parked_in_gap_ = true;
+  close_if_open(wire::BoundaryKind::kExplicit);
+  say_movable();
+}
+
+Status Runtime::Impl::hold() {
+  MutexLock lock(mu_);
+  if (link_ == Link::kForked) return {};
+  ++num_holds_;
+  say_movable();
+  constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
+  start_moving(Moving::kRestoring, monotonic_now() + kAsLongAsItTakes);
+  Status status = restore_all();
+  stop_moving();
+  if (!status.ok()) {
+    --num_holds_;
+    say_movable();
+  }
+  return status;
+}
+
+void Runtime::Impl::let_go() {
+  MutexLock lock(mu_);
+  if (num_holds_ == 0) return;  // a forked child's
+  --num_holds_;
+  say_movable();
+}
+
+// On the client thread, some times a second.
+void Runtime::Impl::watch_idle_gap() {
+  MutexLock lock(mu_);
+  if (is_idle_ || is_parked_ || !is_closed_.load(std::memory_order_relaxed)) return;
+  if (monotonic_now() - closed_at_ < config_.idle_spill) return;
+  is_idle_ = true;
+  say_movable();
+}
+
+}  // namespace gpushare::client

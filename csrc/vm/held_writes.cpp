@@ -1,0 +1,163 @@
+#include "csrc/vm/held_writes.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "csrc/base/check.h"
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/base/mutex.h"
+#include "csrc/base/status.h"
+#include "csrc/vm/vmm.h"
+
+namespace gpushare::vm {
+namespace {
+
+constexpr std::size_t kMostRanges = 64;
+// A fault may be handled late, when its move is over: then the access is tried again. One that is
+// wrong for another reason is passed on after this time.
+constexpr Nanos kLate = seconds(1);
+constexpr long kNapNs = 200'000;
+
+std::array<std::atomic<HeldWrites*>, kMostRanges> g_ranges;
+// Handlers that look at g_ranges now.
+std::atomic<int> g_num_looking{0};
+
+Mutex g_install_mu;
+// What was there before ours. Written only while ours is not installed, or by the installing
+// thread when it has found another on top.
+struct sigaction g_previous;
+// The thread that passes a fault on, so that a handler which calls us back ends.
+std::atomic<pid_t> g_passing{0};
+
+bool is_held(const void* address) {
+  g_num_looking.fetch_add(1);  // seq_cst; pairs with the destructor's
+  bool found = false;
+  for (const auto& range : g_ranges) {
+    const HeldWrites* const held = range.load();
+    found = found ||
+            (held != nullptr && held->may_have_faulted(static_cast<const std::byte*>(address)));
+  }
+  g_num_looking.fetch_sub(1);
+  return found;
+}
+
+void take_default() {
+  struct sigaction action{};
+  action.sa_handler = SIG_DFL;
+  ::sigaction(SIGSEGV, &action, nullptr);
+}
+
+// To the handler before ours. A fault that comes back, or that nobody handles, ends the process as
+// if we had never been there: the access is repeated under the default action.
+void pass_on(int signal, siginfo_t* info, void* context) {
+  const struct sigaction previous = g_previous;
+  const bool has_handler = (previous.sa_flags & SA_SIGINFO) != 0 ||
+                           (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN);
+  const pid_t self = ::gettid();
+  if (!has_handler || g_passing.load() == self) {
+    const bool is_sent = info->si_code <= 0;  // by a process, not by an access
+    if (is_sent && previous.sa_handler == SIG_IGN) return;
+    take_default();
+    if (is_sent) ::pthread_kill(::pthread_self(), signal);
+    return;
+  }
+  g_passing.store(self);
+  if ((previous.sa_flags & SA_SIGINFO) != 0) {
+    previous.sa_sigaction(signal, info, context);
+  } else {
+    previous.sa_handler(signal);
+  }
+  // One that raises the signal anew, to end the process by the handler before it, may mean us.
+  sigset_t pending;
+  if (::sigpending(&pending) != 0 || sigismember(&pending, SIGSEGV) != 1) g_passing.store(0);
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  const int kept_errno = errno;
+  if (info->si_code > 0 && is_held(info->si_addr)) {
+    const timespec nap{.tv_sec = 0, .tv_nsec = kNapNs};
+    ::nanosleep(&nap, nullptr);
+  } else {
+    pass_on(signal, info, context);
+  }
+  errno = kept_errno;
+}
+
+// On top again, if somebody (faulthandler, for one) has installed a handler since.
+void install_on_top() {
+  const MutexLock lock(g_install_mu);
+  struct sigaction now{};
+  if (::sigaction(SIGSEGV, nullptr, &now) != 0) return;
+  if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_fault) return;
+  g_previous = now;
+  struct sigaction ours{};
+  ours.sa_sigaction = on_fault;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&ours.sa_mask);
+  if (::sigaction(SIGSEGV, &ours, nullptr) != 0) {
+    log::warn("{}", errno_status("install a handler for writes to moving memory").message());
+  }
+}
+
+}  // namespace
+
+HeldWrites::HeldWrites(const std::byte* base, Bytes size)
+    : base_(base), num_chunks_(size.to_size() / kChunkBytes.to_size()) {
+  // Mapped: zero, and only what is used takes memory.
+  void* const table = ::mmap(nullptr, num_chunks_ * sizeof(*ended_ns_), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (table == MAP_FAILED) return;
+  ended_ns_ = static_cast<std::atomic<std::int64_t>*>(table);
+  for (auto& range : g_ranges) {
+    HeldWrites* none = nullptr;
+    if (range.compare_exchange_strong(none, this)) return;
+  }
+}
+
+HeldWrites::~HeldWrites() {
+  for (auto& range : g_ranges) {
+    HeldWrites* self = this;
+    range.compare_exchange_strong(self, nullptr);
+  }
+  while (g_num_looking.load() > 0)
+    ::usleep(10);
+  if (ended_ns_ != nullptr) ::munmap(ended_ns_, num_chunks_ * sizeof(*ended_ns_));
+}
+
+void HeldWrites::hold(const std::byte* address, Bytes size) {
+  install_on_top();
+  set_all(address, size, kHeld);
+}
+
+void HeldWrites::let_go(const std::byte* address, Bytes size) {
+  set_all(address, size, monotonic_now().value());
+}
+
+void HeldWrites::set_all(const std::byte* address, Bytes size, std::int64_t value) {
+  if (ended_ns_ == nullptr) return;
+  const auto first = static_cast<std::size_t>(address - base_) / kChunkBytes.to_size();
+  const std::size_t last = first + size.to_size() / kChunkBytes.to_size();
+  GS_CHECK(address >= base_ && last <= num_chunks_, "chunks {} to {} of {}", first, last,
+           num_chunks_);
+  for (std::size_t i = first; i < last; ++i)
+    ended_ns_[i].store(value, std::memory_order_release);
+}
+
+bool HeldWrites::may_have_faulted(const std::byte* address) const {
+  if (address < base_) return false;
+  const auto chunk = static_cast<std::size_t>(address - base_) / kChunkBytes.to_size();
+  if (chunk >= num_chunks_) return false;
+  const std::int64_t ended = ended_ns_[chunk].load(std::memory_order_acquire);
+  if (ended == kHeld) return true;
+  return ended != 0 && monotonic_now() - Nanos{ended} < kLate;
+}
+
+}  // namespace gpushare::vm

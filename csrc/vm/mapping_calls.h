@@ -1,0 +1,22 @@
+// What HostVmm's files share: system calls on whole chunks, and the errors they become.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+
+namespace gpushare::vm {
+
+// Our own bug if not.
+void check_whole_chunks(const std::byte* address, Bytes size);
+// "verb 2 MiB at 0x7f..".
+std::string describe(const char* verb, const std::byte* address, Bytes size);
+// Of errno. ENOMEM is kOutOfMemory, and names the limit on the number of mappings.
+Status mapping_status(const std::string& what);
+// Replaces what is mapped there by fresh private memory. MAP_FAILED, with errno.
+void* map_anonymous(std::byte* address, Bytes size, int protection);
+void ask_for_huge_pages(std::byte* address, Bytes size);
+
+}  // namespace gpushare::vm

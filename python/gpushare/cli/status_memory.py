@@ -1,0 +1,87 @@
+"""The screen of ``gpushare status --memory``: where each job's bytes are, and what was moved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpushare.cli.status_table import GAP, align, printable, shorten, user_name
+from gpushare.cli.units import format_bytes
+
+_COLUMNS = {
+    "ROOM": "room_bytes",
+    "RESIDENT": "resident_bytes",
+    "SPILLED": "spilled_bytes",
+    "LIVE": "live_bytes",
+    "OUTSIDE": "outside_bytes",
+    "NEEDS": "need_bytes",
+    "DROPPED": "dropped_total_bytes",
+    "SPILLED SO FAR": "spilled_total_bytes",
+    "RESTORED": "restored_total_bytes",
+}
+_MOVES = {"revoke", "released", "room", "denied", "host_full"}
+_MOST_MOVES = 8
+
+
+def render_memory(report: dict[str, Any]) -> str:
+    """Renders the bytes in a coordinator's report.
+
+    Args:
+        report: As ``gpushare status --json`` prints it.
+    """
+    lines: list[str] = []
+    for device in report["devices"]:
+        lines += [_device_line(device), *_plan_lines(device), *_job_lines(device["jobs"])]
+    lines += [
+        f"pid {process['pid']} of {user_name(process['uid'])} is unmanaged and holds "
+        f"{format_bytes(process['resident_bytes'])}"
+        for process in report["unmanaged"]
+    ]
+    moves = [decision for decision in report["decisions"] if decision["what"] in _MOVES]
+    lines += [_move_line(decision) for decision in moves[-_MOST_MOVES:]]
+    return "\n".join(lines)
+
+
+def _device_line(device: dict[str, Any]) -> str:
+    host = map(format_bytes, (device["host_used_bytes"], device["host_budget_bytes"]))
+    parts = [
+        f"{device['device'].upper()} {format_bytes(device['capacity_bytes'])}",
+        f"free {format_bytes(device['free_bytes'])}",
+        f"host {'/'.join(host)}",
+    ]
+    return (GAP + " ").join(parts)
+
+
+def _plan_lines(device: dict[str, Any]) -> list[str]:
+    """What was to be moved between jobs, and what was."""
+    if not device.get("asked_total_bytes"):
+        return []
+    asked, planned, dropped, spilled = (
+        format_bytes(device[f"{key}_total_bytes"])
+        for key in ("asked", "planned_spill", "dropped", "spilled")
+    )
+    return [
+        f"asked of jobs so far {asked}: {planned} of it by spilling as planned, "
+        f"{spilled} spilled and {dropped} dropped in fact"
+    ]
+
+
+def _job_lines(jobs: list[dict[str, Any]]) -> list[str]:
+    if not jobs:
+        return ["no jobs"]
+    heads = ("JOB", "USER", "NAME", "STATE", *_COLUMNS)
+    rows = [
+        (
+            str(job["job"]),
+            user_name(job["uid"]),
+            shorten(job["name"] or f"pid {job['pid']}"),
+            job["state"],
+            *(format_bytes(job[key]) for key in _COLUMNS.values()),
+        )
+        for job in jobs
+    ]
+    return align([heads, *rows])
+
+
+def _move_line(decision: dict[str, Any]) -> str:
+    text = f"{decision['what']}: {decision['reason']}"
+    return printable(f"{decision['seconds_ago']:.1f} s ago, job {decision['job']}, {text}")

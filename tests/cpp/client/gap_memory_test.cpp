@@ -1,0 +1,159 @@
+// Memory that may move although the main thread runs user code: in the gap, without a lease.
+#include <chrono>
+#include <future>
+#include <thread>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "tests/cpp/support/client_job_with_tensors.h"
+
+namespace gpushare::client {
+namespace {
+
+using wire::LeaseState;
+
+class GapMemory : public JobWithTensors {
+ protected:
+  void start(ClientConfig config = {}) {
+    coordinator_ = std::make_unique<FakeCoordinator>(folder_.file("sock"));
+    job_ = std::make_unique<JobWorld>(folder_, std::move(config));
+    for (unsigned char seed = 1; seed <= 4; ++seed)
+      tensors_.emplace_back(*job_->allocator, mib(4), seed);
+    ASSERT_TRUE(job_->runtime->register_job({}).ok());
+    coordinator_->wait_for<wire::Register>();
+  }
+  // One iteration, whose lease is taken back in the gap after it.
+  void lose_lease_in_gap() {
+    EXPECT_EQ(*job_->runtime->begin_iteration(millis(1)), GateResult::kTimedOut);
+    coordinator_->grant_lease();
+    job_->begin();
+    job_->end();
+    EXPECT_EQ(coordinator_->ask(), wire::AskResult::kTakenInGap);
+    coordinator_->wait_state(LeaseState::kIdle);
+    static_cast<void>(job_->runtime->stats());  // takes the lock: the close has ended
+  }
+  bool is_movable() { return coordinator_->page().is_parked.load() != 0; }
+  // All of it, by a Revoke that is answered whole.
+  void spill_all() {
+    const wire::Released released = coordinator_->revoke(coordinator_->room());
+    EXPECT_GE(released.spilled, mib(16));
+    EXPECT_EQ(released.reason, "");
+  }
+  void expect_refused() {
+    const wire::Released released = coordinator_->revoke(coordinator_->room());
+    EXPECT_EQ(released.spilled, Bytes{0});
+    EXPECT_NE(released.reason, "");
+  }
+};
+
+TEST_F(GapMemory, StaysWithoutAPromise) {
+  start();
+  lose_lease_in_gap();
+  EXPECT_FALSE(is_movable());
+  expect_refused();
+  expect_intact();
+}
+
+TEST_F(GapMemory, MovesBetweenMarkedIterationsAndIsReadable) {
+  start();
+  job_->runtime->promise_iterations();
+  lose_lease_in_gap();
+  EXPECT_TRUE(is_movable());
+  spill_all();
+  expect_intact();
+  auto entered = job_->begin_elsewhere();
+  coordinator_->wait_state(LeaseState::kWanted);
+  EXPECT_TRUE(is_movable());
+  coordinator_->grant_lease();
+  EXPECT_EQ(*entered.get(), GateResult::kEntered);
+  EXPECT_FALSE(is_movable());
+  EXPECT_EQ(job_->residency->to_restore(), Bytes{0});
+  expect_intact();
+}
+
+TEST_F(GapMemory, MovesAfterParkUntilTheNextIteration) {
+  start();
+  EXPECT_EQ(*job_->runtime->begin_iteration(millis(1)), GateResult::kTimedOut);
+  coordinator_->grant_lease();
+  job_->begin();
+  job_->end();
+  EXPECT_FALSE(is_movable());
+  job_->runtime->park();
+  EXPECT_EQ(wire::load(coordinator_->page()).state(), LeaseState::kIdle);
+  EXPECT_TRUE(is_movable());
+  EXPECT_TRUE(coordinator_->has_rung());
+  spill_all();
+  expect_intact();
+  lose_lease_in_gap();  // an iteration of its own
+  EXPECT_FALSE(is_movable()) << "said for one gap";
+}
+
+TEST_F(GapMemory, ParkInAGapWhoseLeaseIsGoneTellsTheCoordinator) {
+  start();
+  lose_lease_in_gap();
+  coordinator_->has_rung();
+  job_->runtime->park();
+  EXPECT_TRUE(is_movable());
+  EXPECT_TRUE(coordinator_->has_rung());
+  spill_all();
+  expect_intact();
+}
+
+TEST_F(GapMemory, MovesWhenNothingBeganForLong) {
+  ClientConfig config;
+  config.idle_spill = millis(300);
+  start(config);
+  lose_lease_in_gap();
+  coordinator_->wait_rung();
+  for (int i = 0; i < 2000 && !is_movable(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(is_movable());
+  coordinator_->wait_rung();
+  spill_all();
+  expect_intact();
+}
+
+TEST_F(GapMemory, IsBroughtBackByHoldAndStaysUntilItEnds) {
+  start();
+  job_->runtime->promise_iterations();
+  lose_lease_in_gap();
+  spill_all();
+  ASSERT_TRUE(job_->runtime->hold().ok());
+  EXPECT_EQ(job_->residency->to_restore(), Bytes{0});
+  EXPECT_FALSE(is_movable());
+  expect_refused();
+  ASSERT_TRUE(job_->runtime->hold().ok());
+  job_->runtime->let_go();
+  EXPECT_FALSE(is_movable()) << "held once more";
+  coordinator_->has_rung();
+  job_->runtime->let_go();
+  EXPECT_TRUE(is_movable());
+  EXPECT_TRUE(coordinator_->has_rung());
+  spill_all();
+  expect_intact();
+}
+
+TEST_F(GapMemory, IsHeldInTheGateToo) {
+  start();
+  ASSERT_TRUE(job_->runtime->hold().ok());
+  EXPECT_EQ(*job_->runtime->begin_iteration(millis(1)), GateResult::kTimedOut);
+  expect_refused();
+  job_->runtime->let_go();
+  spill_all();
+}
+
+TEST_F(GapMemory, IsStillSaidToMoveToTheNextCoordinator) {
+  start();
+  job_->runtime->promise_iterations();
+  lose_lease_in_gap();
+  coordinator_.reset();
+  coordinator_ = std::make_unique<FakeCoordinator>(folder_.file("sock"), FakeSettings{.epoch = 2});
+  coordinator_->wait_for<wire::Register>();
+  for (int i = 0; i < 2000 && !is_movable(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(is_movable());
+}
+
+}  // namespace
+}  // namespace gpushare::client

@@ -1,0 +1,89 @@
+"""``gpushare status --memory``: the screen, and that both ways to it show the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpushare.cli.status_memory import render_memory
+from gpushare.cli.status_options import StatusOptions
+from gpushare.cli.status_show import show_status
+from tests.python.fake_coordinator import FakeCoordinator, make_job, make_report
+
+if TYPE_CHECKING:
+    import pytest
+
+MIB = 1 << 20
+SCREEN = """\
+CPU 2.0 GiB   free 512.0 MiB   host 300.0 MiB/4.0 GiB
+asked of jobs so far 900.0 MiB: 300.0 MiB of it by spilling as planned, 310.0 MiB spilled and \
+590.0 MiB dropped in fact
+JOB  USER     NAME  STATE    ROOM       RESIDENT   SPILLED    LIVE       OUTSIDE  NEEDS      \
+DROPPED    SPILLED SO FAR  RESTORED
+3    4000001  gpt   running  700.0 MiB  650.0 MiB  300.0 MiB  900.0 MiB  2.0 MiB  950.0 MiB  \
+590.0 MiB  310.0 MiB       10.0 MiB
+pid 4242 of 4000000 is unmanaged and holds 2.1 GiB
+2.5 s ago, job 3, released: 300.0 MiB of 300.0 MiB"""
+
+
+def _report() -> dict[str, Any]:
+    report = make_report()
+    device = report["devices"][0]
+    device |= {
+        "asked_total_bytes": 900 * MIB,
+        "planned_spill_total_bytes": 300 * MIB,
+        "dropped_total_bytes": 590 * MIB,
+        "spilled_total_bytes": 310 * MIB,
+    }
+    sizes = {
+        "room": 700,
+        "resident": 650,
+        "spilled": 300,
+        "live": 900,
+        "outside": 2,
+        "need": 950,
+        "dropped_total": 590,
+        "spilled_total": 310,
+        "restored_total": 10,
+    }
+    in_bytes = {f"{name}_bytes": size * MIB for name, size in sizes.items()}
+    device["jobs"] = [make_job(3, "gpt", state="running", **in_bytes)]
+    report["decisions"] = [
+        {"seconds_ago": 9.0, "device": "cpu", "lane": 0, "job": 3, "what": "ask", "reason": "x"},
+        {
+            "seconds_ago": 2.5,
+            "device": "cpu",
+            "lane": 0,
+            "job": 3,
+            "what": "released",
+            "reason": "300.0 MiB of 300.0 MiB",
+        },
+    ]
+    return report
+
+
+def test_screen_as_drawn() -> None:
+    assert render_memory(_report()) == SCREEN
+
+
+def test_nothing_asked_and_nobody_there() -> None:
+    report = _report()
+    report["devices"][0] |= {"asked_total_bytes": 0, "jobs": []}
+    report |= {"unmanaged": [], "decisions": []}
+    assert render_memory(report).splitlines()[1:] == ["no jobs"]
+
+
+def test_names_and_reasons_cannot_steer_the_terminal() -> None:
+    report = _report()
+    report["devices"][0]["jobs"][0]["name"] = "\x1b[2J"
+    report["decisions"][1]["reason"] = "\x1b]0;title"
+    assert "\x1b" not in render_memory(report)
+
+
+def test_option_chooses_the_screen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FakeCoordinator(tmp_path / "sock", _report()) as coordinator:
+        monkeypatch.setenv("GPUSHARE_SOCKET", coordinator.path)
+        show_status(StatusOptions(is_memory=True))
+    assert capsys.readouterr().out == SCREEN + "\n"
