@@ -121,15 +121,22 @@ def _range(arguments: argparse.Namespace) -> list[int]:
 
 
 def _books(arguments: argparse.Namespace) -> tuple[int, int]:
-    """Resident bytes of its segments as the kernel says, and as the allocator does."""
+    """Resident bytes of its segments as the kernel says, and as the allocator does.
+
+    Without what it shares, or shared: that may be somebody else's at any moment.
+    """
     from gpushare.demo.kernel_memory import resident_bytes_in
-    from gpushare.stats import memory_reserved
+    from gpushare.stats import memory_stats
+
+    def booked() -> int:
+        stats = memory_stats()
+        return int(stats["reserved_bytes.all.current"] - stats["donated_bytes"])
 
     base, size = _range(arguments)
     while True:  # until no memory was taken away between the two
-        before = memory_reserved()
-        kernel = resident_bytes_in(os.getpid(), base, size)
-        if memory_reserved() == before:
+        before = booked()
+        kernel = resident_bytes_in(os.getpid(), base, size, shared="none")
+        if booked() == before:
             return kernel, before
 
 

@@ -22,8 +22,8 @@ class Report:
 
     name: str
     """The benchmark's name, as on the command line."""
-    figures: dict[str, float] = field(default_factory=dict)
-    """Ratios and, where the name ends in a unit, absolute values."""
+    figures: dict[str, float | None] = field(default_factory=dict)
+    """Ratios and, where the name ends in a unit, absolute values; None: see the notes."""
     samples: dict[str, list[float]] = field(default_factory=dict)
     """Single measurements behind the figures; seconds unless the name says otherwise."""
     notes: list[str] = field(default_factory=list)
@@ -63,7 +63,9 @@ class Report:
     def render(self) -> str:
         """Figures with median and spread of the samples behind them, as text."""
         lines = [f"{self.name}"]
-        lines += [f"  {name:<34} {value:10.4f}" for name, value in self.figures.items()]
+        lines += [
+            f"  {name:<34} {format_figure(value):>10}" for name, value in self.figures.items()
+        ]
         for name, values in self.samples.items():
             low, high = min(values), max(values)
             lines.append(
@@ -72,6 +74,11 @@ class Report:
             )
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
+
+
+def format_figure(value: float | None) -> str:
+    """A figure as text."""
+    return "-" if value is None else f"{value:.4f}"
 
 
 def quantile(values: Sequence[float], share: float) -> float:

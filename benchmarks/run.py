@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.report import format_figure
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchmarks.report import Report
 
-NAMES = ("overhead", "handover", "allocator", "colocation", "memory")
+NAMES = ("overhead", "handover", "allocator", "colocation", "memory", "lanes")
 
 
 def main() -> None:
@@ -61,7 +63,7 @@ def _print_table(reports: Sequence[Report]) -> None:
     table.add_column("value", justify="right")
     for report in reports:
         for number, (figure, value) in enumerate(report.figures.items()):
-            table.add_row("" if number else report.name, figure, f"{value:.4f}")
+            table.add_row("" if number else report.name, figure, format_figure(value))
         table.add_section()
     Console().print(table)
 

@@ -83,9 +83,11 @@ DropOutcome AllocatorCore::drop_from(SizePool& pool, Block* block, const DropReq
   Segment& segment = *block->segment;
   const ChunkRange range = segment.within(block->address, block->size);
   DropOutcome outcome;
+  // What a lane chunk stands on is not ours to give up.
   const auto may_drop = [&](std::size_t index) {
     const bool is_kept = &segment == request.kept_segment && request.kept.contains(index);
-    return segment.chunk(index).state == ChunkState::kResident && !is_kept;
+    const Chunk& chunk = segment.chunk(index);
+    return chunk.state == ChunkState::kResident && chunk.backing != Backing::kLane && !is_kept;
   };
   for (std::size_t end = range.last; end > range.first && outcome.dropped < request.target;) {
     if (!may_drop(end - 1)) {
@@ -94,8 +96,10 @@ DropOutcome AllocatorCore::drop_from(SizePool& pool, Block* block, const DropReq
     }
     const std::size_t most = num_chunks(request.target - outcome.dropped);
     std::size_t first = end;
-    while (first > range.first && end - first < most && may_drop(first - 1))
+    while (first > range.first && end - first < most && may_drop(first - 1) &&
+           segment.chunk(first - 1).backing == segment.chunk(end - 1).backing) {
       --first;
+    }
     outcome.failure = vmm.unback(segment.address_of(first), chunks(end - first));
     if (!outcome.failure.ok()) break;
     for (std::size_t i = first; i < end; ++i) {

@@ -69,13 +69,13 @@ void Books::change(PooledStat& stat, SizeClass size_class, std::int64_t differen
 
 void Books::move(Segment& segment, Chunk& chunk, ChunkState to) {
   GS_CHECK(is_legal(chunk.state, to), "{} -> {}", name_of(chunk.state), name_of(to));
-  const Route arena = segment.pool()->arena();
   const SizeClass size_class = segment.pool()->size_class();
   const bool was_booked = chunk.is_booked();
   const bool was_held = chunk.state != ChunkState::kUnbacked;
   const bool was_spilled = chunk.is_spilled();
   const bool was_away = chunk.is_away();
   chunk.state = to;
+  const bool has_backing = to != ChunkState::kUnbacked && to != ChunkState::kSpilled;
 
   const int booked = int{chunk.is_booked()} - int{was_booked};
   const int held = int{to != ChunkState::kUnbacked} - int{was_held};
@@ -86,15 +86,40 @@ void Books::move(Segment& segment, Chunk& chunk, ChunkState to) {
     spilled_ += chunks(1) * spilled;
     segment.num_spilled += static_cast<std::size_t>(spilled);  // -1 wraps to a decrement
   }
-  if (booked == 0) return;
+  if (chunk.backing == Backing::kLane) lane_ += chunks(1) * held;
+  if (chunk.backing == Backing::kDonated && !has_backing) note_private(chunk);
+  if (booked != 0) book(segment, booked);
+}
+
+void Books::book(Segment& segment, int difference) {
+  const Route arena = segment.pool()->arena();
+  const SizeClass size_class = segment.pool()->size_class();
   const bool had_backing = segment.num_booked > 0;
-  segment.num_booked += static_cast<std::size_t>(booked);
-  if (had_backing != (segment.num_booked > 0)) change(stats_.segment, size_class, booked);
-  change(stats_.reserved_bytes, size_class, chunks(1).value() * booked);
-  backed_[index_of(arena)] += chunks(1) * booked;
+  segment.num_booked += static_cast<std::size_t>(difference);  // -1 wraps to a decrement
+  if (had_backing != (segment.num_booked > 0)) change(stats_.segment, size_class, difference);
+  change(stats_.reserved_bytes, size_class, chunks(1).value() * difference);
+  backed_[index_of(arena)] += chunks(1) * difference;
   if (arena == Route::kPrivate) {
     peak_private_backed_ = std::max(peak_private_backed_, backed(arena));
   }
+}
+
+void Books::donate(Segment& segment, Chunk& chunk) {
+  GS_CHECK(chunk.state == ChunkState::kResident && chunk.backing == Backing::kLane, "{}",
+           name_of(chunk.state));
+  chunk.backing = Backing::kDonated;
+  lane_ -= chunks(1);
+  donated_ += chunks(1);
+  if (room_ <= Bytes{INT64_MAX} - chunks(1)) room_ += chunks(1);
+  book(segment, 1);
+}
+
+void Books::note_private(Chunk& chunk) {
+  GS_CHECK(chunk.backing == Backing::kDonated);
+  chunk.backing = Backing::kPrivate;
+  donated_ -= chunks(1);
+  const std::uint32_t slot = std::exchange(chunk.lane_slot, kNoLaneSlot);
+  if (slot != kNoLaneSlot) returned_slots_.push_back(slot);
 }
 
 MemoryStats Books::stats() const {
@@ -104,6 +129,8 @@ MemoryStats Books::stats() const {
   stats.room = room_;
   stats.outside_bytes = backed(Route::kOutside);
   stats.spilled_bytes = spilled_;
+  stats.lane_bytes = lane_;
+  stats.donated_bytes = donated_;
   stats.live_private_bytes = live(Route::kPrivate);
   return stats;
 }

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "csrc/alloc/caching_allocator.h"
 #include "csrc/alloc/chunk.h"
@@ -28,6 +30,15 @@ class Books {
   // Moves a chunk along the drawing of chunk.h. Backing is counted in all states but kUnbacked and
   // kSpilled.
   void move(Segment& segment, Chunk& chunk, ChunkState to);
+
+  // A lane chunk becomes the job's own, with room for it. pre: kResident, kLane.
+  void donate(Segment& segment, Chunk& chunk);
+  // A donated chunk has private memory now. pre: kDonated.
+  void note_private(Chunk& chunk);
+  // Slots of chunks that were donated and are so no more, since the last call.
+  std::vector<std::uint32_t> take_returned_slots() { return std::exchange(returned_slots_, {}); }
+  [[nodiscard]] Bytes lane() const { return lane_; }  // mapped; not backed bytes
+  [[nodiscard]] Bytes donated() const { return donated_; }
 
   void on_allocate(Route arena, SizeClass size_class, Bytes size, Bytes requested) {
     ++stats_.num_operations;
@@ -87,6 +98,8 @@ class Books {
  private:
   static std::size_t index_of(Route arena) { return static_cast<std::size_t>(arena); }
   static void change(PooledStat& stat, SizeClass size_class, std::int64_t difference);
+  // The chunk counts in backed bytes from now on (1), or no more (-1).
+  void book(Segment& segment, int difference);
 
   // Runs `body` for the figure of all memory and for that of the size class.
   template <typename Body>
@@ -102,6 +115,8 @@ class Books {
   Bytes room_;
   std::array<Bytes, 2> backed_, live_;  // by Route
   Bytes spilled_;
+  Bytes lane_, donated_;
+  std::vector<std::uint32_t> returned_slots_;
   std::int64_t num_away_ = 0;  // chunks
   Bytes peak_private_backed_;
   // `active` is not kept: a block in use is one handed out. It is filled in by stats().

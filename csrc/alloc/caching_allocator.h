@@ -99,6 +99,7 @@ class CachingAllocator {
   void check_invariants() const;
 
  private:
+  friend class LaneChunks;
   friend class Residency;
   class Impl;
   explicit CachingAllocator(std::unique_ptr<Impl> impl);

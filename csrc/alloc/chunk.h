@@ -21,15 +21,35 @@ enum class ChunkState : std::uint8_t { kUnbacked, kResident, kSpilling, kSpilled
 const char* name_of(ChunkState state);
 [[nodiscard]] bool is_legal(ChunkState from, ChunkState to);
 
+// Where its physical memory comes from.
+//
+//   kPrivate --promote--> kLane --a live block at close--> kDonated
+//   kLane --no slot for it any more--> kPrivate      kDonated --its memory goes--> kPrivate
+enum class Backing : std::uint8_t {
+  kPrivate,  // this process's own
+  kLane,     // a slot of the lane's pool, which other jobs use while their leases are open. Used
+             // only while the lease is open; kUnbacked: it waits for its slot
+  kDonated,  // a slot that left the pool: this job's alone
+};
+
+// Of a donated chunk whose lane is gone: there is nobody to give it back to.
+inline constexpr std::uint32_t kNoLaneSlot = UINT32_MAX;
+
 struct Chunk {
   ChunkState state = ChunkState::kUnbacked;
+  // Invariant: not kLane where spilled or moving; num_live 0 where kLane and the lease is closed.
+  Backing backing = Backing::kPrivate;
+  std::uint8_t num_setbacks = 0;          // donated, or its lane had no slot for it
+  std::uint16_t num_free_closes = 0;      // in a row, without a live block
+  std::uint32_t lane_slot = kNoLaneSlot;  // of kLane, while mapped, and kDonated
   // Live blocks that overlap it. Invariant: > 0 in kSpilled, 0 in kUnbacked.
   std::uint32_t num_live = 0;
   vm::SlotId slot;  // its copy, in kSpilled and kRestoring
 
   // Counted in backed bytes.
   [[nodiscard]] bool is_booked() const {
-    return state != ChunkState::kUnbacked && state != ChunkState::kSpilled;
+    const bool has_backing = state != ChunkState::kUnbacked && state != ChunkState::kSpilled;
+    return has_backing && backing != Backing::kLane;
   }
   [[nodiscard]] bool is_spilled() const {
     return state == ChunkState::kSpilled || state == ChunkState::kRestoring;

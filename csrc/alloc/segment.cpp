@@ -69,6 +69,7 @@ void Segment::check_chunks(const std::vector<std::uint32_t>& live_counts) const 
              c.num_live, live_counts[i]);
     GS_CHECK(c.state != ChunkState::kUnbacked || c.num_live == 0, "chunk {}", i);
     GS_CHECK(c.state != ChunkState::kSpilled || c.num_live > 0, "chunk {}", i);
+    GS_CHECK(c.backing == Backing::kPrivate || !c.is_away(), "chunk {} {}", i, name_of(c.state));
     booked += c.is_booked() ? 1U : 0U;
     spilled += c.is_spilled() ? 1U : 0U;
   }

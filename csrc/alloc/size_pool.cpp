@@ -164,9 +164,11 @@ bool SizePool::remove_newest_segment() {
   const Segment& segment = *segments_.back();
   Block* const only = segment.first_block;
   if (only->is_live || only->next != nullptr || segment.num_booked > 0) return false;
-  // A chunk may be without a live block and yet be moving: then its mover still needs the record.
+  // A chunk may be without a live block and yet be moving, or wait for a lane's slot: then somebody
+  // still needs the record.
   for (std::size_t i = 0; i < segment.num_chunks_in_all(); ++i) {
-    if (segment.chunk(i).state != ChunkState::kUnbacked) return false;
+    const Chunk& chunk = segment.chunk(i);
+    if (chunk.state != ChunkState::kUnbacked || chunk.backing != Backing::kPrivate) return false;
   }
   list_of(only).erase(only);
   store_.give_back(only);

@@ -29,12 +29,14 @@ Spill::Outcome Spill::run(std::size_t count,
 void Spill::choose(std::size_t count) {
   MutexLock lock(core_.mu);
   std::vector<ChunkRef> found = core_.private_chunks([](const Chunk& chunk) {
-    return chunk.state == ChunkState::kResident && chunk.num_live > 0;
+    return chunk.state == ChunkState::kResident && chunk.num_live > 0 &&
+           chunk.backing != Backing::kLane;
   });
   found.resize(std::min(found.size(), count));
   // So that neighbours get slots side by side.
   std::sort(found.begin(), found.end(),
             [](const ChunkRef& a, const ChunkRef& b) { return a.address() < b.address(); });
+  leave_lane(found);
   for (const ChunkRef& ref : found) {
     core_.books.move(*ref.segment, ref.chunk(), ChunkState::kSpilling);
   }
@@ -42,6 +44,18 @@ void Spill::choose(std::size_t count) {
   core_.arena(Route::kPrivate).recount_all();
   GS_EXPENSIVE_CHECK(core_.check_invariants());
   chosen_.assign(found.begin(), found.end());
+}
+
+// What leaves is private memory: a donated chunk becomes that first, where it can.
+void Spill::leave_lane(std::vector<ChunkRef>& found) {
+  std::erase_if(found, [this](const ChunkRef& ref) GS_NO_THREAD_SAFETY_ANALYSIS {
+    if (ref.chunk().backing != Backing::kDonated) return false;
+    Status made = core_.vmm.make_private(ref.address(), chunks(1));
+    if (made.ok()) core_.books.note_private(ref.chunk());
+    const bool has_failed = !made.ok();
+    note(std::move(made));
+    return has_failed;
+  });
 }
 
 Spill::Batch Spill::submit_batch() {

@@ -44,6 +44,7 @@ class Spill {
   using Batch = std::vector<Item>;
 
   void choose(std::size_t count);
+  void leave_lane(std::vector<ChunkRef>& found) GS_REQUIRES(core_.mu);
   Batch submit_batch();
   void finish(Batch batch);
   static std::vector<Batch> runs_of(Batch batch);

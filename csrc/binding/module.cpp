@@ -32,7 +32,8 @@ void install(std::vector<std::string> socket_paths,
              double idle_rule_seconds,
              double idle_spill_seconds,
              std::int64_t capacity_bytes,
-             bool require) {
+             bool require,
+             bool lane_scrub) {
   client::ClientConfig config;
   config.socket_paths = std::move(socket_paths);
   config.daemon_path = std::move(daemon_path);
@@ -43,6 +44,7 @@ void install(std::vector<std::string> socket_paths,
   config.idle_rule = from_seconds(idle_rule_seconds);
   config.idle_spill = from_seconds(idle_spill_seconds);
   config.requires_coordinator = require;
+  config.lane_scrub = lane_scrub;
   if (capacity_bytes > 0) config.unmanaged_room = Bytes{capacity_bytes};
   raise_if_error(Process::install(std::move(config), log::parse_level(log_level)));
 }
@@ -86,7 +88,8 @@ PYBIND11_MODULE(_C, module) {
   module.def("install", &install, py::kw_only(), py::arg("socket_paths"), py::arg("daemon_path"),
              py::arg("daemon_args"), py::arg("command"), py::arg("version"), py::arg("log_level"),
              py::arg("connect_timeout_seconds"), py::arg("idle_rule_seconds"),
-             py::arg("idle_spill_seconds"), py::arg("capacity_bytes"), py::arg("require") = false);
+             py::arg("idle_spill_seconds"), py::arg("capacity_bytes"), py::arg("require") = false,
+             py::arg("lane_scrub") = false);
   module.def("is_installed", [] { return Process::get() != nullptr; });
   define_job_functions(module);
   define_memory_functions(module);

@@ -27,6 +27,15 @@ class RangeRecorder final : public vm::Vmm {
   }
   Status back(std::byte* address, Bytes size) override { return inner_.back(address, size); }
   Status unback(std::byte* address, Bytes size) override { return inner_.unback(address, size); }
+  Status map_shared(std::byte* address, Bytes size, int file, Bytes offset) override {
+    return inner_.map_shared(address, size, file, offset);
+  }
+  Status unmap_shared(std::byte* address, Bytes size) override {
+    return inner_.unmap_shared(address, size);
+  }
+  Status make_private(std::byte* address, Bytes size) override {
+    return inner_.make_private(address, size);
+  }
   Status freeze(std::byte* address, Bytes size) override { return inner_.freeze(address, size); }
   void thaw(std::byte* address, Bytes size) override { inner_.thaw(address, size); }
   Status unback_showing(std::byte* address, Bytes size, const vm::HostPlace& place) override {

@@ -60,6 +60,8 @@ py::dict to_dict(const alloc::MemoryStats& stats) {
   }
   dict["room_bytes"] = stats.room.value();
   dict["outside_bytes"] = stats.outside_bytes.value();
+  dict["lane_bytes"] = stats.lane_bytes.value();
+  dict["donated_bytes"] = stats.donated_bytes.value();
   dict["spilled_bytes"] = stats.spilled_bytes.value();
   dict["live_private_bytes"] = stats.live_private_bytes.value();
   dict["num_operations"] = stats.num_operations;
@@ -87,6 +89,8 @@ py::dict to_dict(const client::JobStats& stats) {
   dict["spilled_bytes"] = stats.spilled.value();
   dict["live_bytes"] = stats.live.value();
   dict["outside_bytes"] = stats.outside.value();
+  dict["lane_bytes"] = stats.lane.value();
+  dict["donated_bytes"] = stats.donated.value();
   dict["dropped_total_bytes"] = stats.dropped_total.value();
   dict["spilled_total_bytes"] = stats.spilled_total.value();
   dict["restored_total_bytes"] = stats.restored_total.value();

@@ -127,6 +127,9 @@ wire::Hello Runtime::Impl::make_hello() {
     hello.of.ranks = options_->ranks;
   }
   allocator_.set_room(Bytes{0});
+  disconnect_lane();
+  hello.lane_epoch = lane_epoch_;
+  hello.lane_slots = lane_chunks_.donated_slots();
   hello.resident = allocator_.backed();
   room_ = hello.resident;
   allocator_.set_room(room_);
@@ -178,6 +181,7 @@ void Runtime::Impl::adopt(Greeting greeting) {
   memory_wait_ = welcome.memory_wait;
   room_ = welcome.room;
   needs_.on_new_connection();
+  adopt_lane(welcome.epoch);
   allocator_.set_room(room_);
   log::info("job {} attached: epoch {}, room {} of {}", address_.job.value, welcome.epoch,
             to_string(room_), to_string(welcome.capacity));
@@ -191,6 +195,9 @@ void Runtime::Impl::go_unmanaged(const std::string& reason) {
   unmanaged_reason_ = reason;
   connection_.close();
   is_registered_ = false;
+  disconnect_lane();
+  lane_chunks_.forget_slots();
+  drop_lane_files();
   room_ = config_.unmanaged_room;
   allocator_.set_room(room_);
   needs_.grant_all();

@@ -114,6 +114,9 @@ void Runtime::Impl::dispatch(Connection::Received received) {
           [this](const wire::Close& close) { on_close(close); },
           [this](const wire::Explained& explained) { on_explained(explained); },
           [this](const wire::Refused& refused) { on_refused(refused); },
+          [this, &received](wire::LaneTable& table) {
+            on_lane_table(std::move(table), std::move(received.fds));
+          },
           [this, &received](const wire::Registered&) { on_registered(std::move(received.fds)); },
           [](const auto& other) {
             log::warn("the coordinator sent an unexpected {}",

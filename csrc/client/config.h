@@ -28,6 +28,8 @@ struct ClientConfig {
   bool (*is_interrupted)() = nullptr;
   // A job that loses its coordinator, and can find and start none, does not iterate unmanaged.
   bool requires_coordinator = false;
+  // What this job leaves in a lane's memory is zeroed at each close: the next holder could read it.
+  bool lane_scrub = false;
   Bytes unmanaged_room{INT64_MAX};     // room while there is no coordinator: no limit
   Nanos connect_timeout = seconds(5);  // for finding or starting a coordinator
   // Without a lease for so long, and none wanted: memory may move, though user code may use it.

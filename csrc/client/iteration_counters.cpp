@@ -49,6 +49,11 @@ void IterationCounters::publish(wire::LeasePage& page) const {
   page.boundary_kind.store(boundary_kind_.load(kRelaxed), kRelaxed);
 }
 
+void IterationCounters::lower_peaks(Bytes by) {
+  for (auto& peak : peaks_)
+    peak.store(std::max<std::int64_t>(peak.load(kRelaxed) - by.value(), 0), kRelaxed);
+}
+
 Bytes IterationCounters::expected_peak() const {
   std::int64_t highest = 0;
   for (const auto& peak : peaks_)

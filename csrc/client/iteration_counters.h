@@ -47,6 +47,8 @@ class IterationCounters {
   [[nodiscard]] Nanos busy() const { return Nanos{busy_ns_.load(std::memory_order_relaxed)}; }
   // Highest peak of the last few iterations: what the next one is expected to need.
   [[nodiscard]] Bytes expected_peak() const;
+  // So many bytes of what was needed are needed no more.
+  void lower_peaks(Bytes by);
   // Of all iterations.
   [[nodiscard]] Bytes highest_peak() const {
     return Bytes{highest_peak_.load(std::memory_order_relaxed)};

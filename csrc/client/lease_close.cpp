@@ -43,6 +43,7 @@ void Runtime::Impl::close_gate() {
   closed_at_ = monotonic_now();
   if (opened_at_.has_value()) held_ += monotonic_now() - *opened_at_;
   opened_at_.reset();
+  close_lane();
 }
 
 // pre: `page` is the current one, its word kClosing.

@@ -187,6 +187,11 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
     current->is_parked.store(is_parked_ ? 1 : 0, std::memory_order_relaxed);
     return GateStep::kAgain;
   }
+  if (const Status mapped = open_lane(); !mapped.ok()) {
+    unpark();
+    close_if_open(wire::BoundaryKind::kException);
+    return fail(mapped);
+  }
   note_opened(granted);
   allocator_.set_route(alloc::Route::kPrivate);
   is_closed_.store(false, std::memory_order_relaxed);

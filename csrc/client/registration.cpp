@@ -116,6 +116,7 @@ Status Runtime::Impl::install_page(std::vector<UniqueFd> fds) {
   bell_ = std::move(fds[1]);
   pages_.push_back(std::move(*memory));
   counters_.publish(*fresh);
+  fresh->lane_changes.store(num_lane_changes_, std::memory_order_relaxed);
   publish_usage(*fresh);
   const bool may_move = is_parked_ || is_movable_in_gap();
   fresh->is_parked.store(may_move ? 1 : 0, std::memory_order_relaxed);
@@ -147,7 +148,10 @@ void Runtime::Impl::unregister_job() {
   // release; pairs with the acquire of the fast paths.
   page_.store(nullptr, std::memory_order_release);
   bell_.reset();
-  if (residency_.to_restore() == Bytes{0}) {
+  const Status left = lane_chunks_.leave();
+  lane_chunks_told_ = 0;
+  if (!left.ok()) log::error("job {}: {}", address_.job.value, left.to_string());
+  if (left.ok() && residency_.to_restore() == Bytes{0}) {
     allocator_.set_route(alloc::Route::kPrivate);
     is_closed_.store(false, std::memory_order_relaxed);
   }

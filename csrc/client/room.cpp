@@ -113,7 +113,7 @@ void Runtime::Impl::restore_before_going_on() {
 
 void Runtime::Impl::on_grant(const wire::Grant& grant) {
   MutexLock lock(mu_);
-  room_ = grant.room;
+  room_ = grant.room + unheard_lane_room(grant.lane_n);
   allocator_.raise_room(room_);
   needs_.on_grant(grant.n, grant.need_n);
   has_room_ahead_ = true;

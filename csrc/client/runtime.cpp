@@ -30,6 +30,7 @@ Runtime::Impl::Impl(ClientConfig config,
       configure_host_tier_(std::move(configure_host_tier)),
       number_(next_number()),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      lane_chunks_(allocator),
       idle_rule_(config_.idle_rule) {
   GS_CHECK(wake_.is_valid(), "eventfd: {}", errno_status("eventfd").message());
   watch_process_exit();

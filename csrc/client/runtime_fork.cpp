@@ -20,6 +20,7 @@ void Runtime::Impl::before_fork() {
               to_string(residency_.to_restore()), status.message());
   }
   stop_moving();  // and nobody starts anew: mu_ is held
+  lane_chunks_.make_live_private();
 }
 
 void Runtime::Impl::after_fork_in_parent() { mu_.unlock(); }

@@ -1,6 +1,6 @@
 // The runtime's parts and its one lock. Its functions are spread by what they are about:
 // attach.cpp, reconnect.cpp, registration.cpp, lease_gate.cpp, lease_close.cpp, room.cpp,
-// gap_memory.cpp, client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
+// gap_memory.cpp, lane.cpp, client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
 //
 // Lock order: mu_, then the allocator's. Nothing is waited for under mu_: a copy, a room request
 // and the futex are waited for without it (`moving_` keeps two copies apart meanwhile).
@@ -14,11 +14,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "csrc/alloc/lane_chunks.h"
 #include "csrc/base/mutex.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/client/connection.h"
@@ -137,6 +139,15 @@ class Runtime::Impl {
   void give_up_parked() GS_REQUIRES(mu_);
   void ring() GS_REQUIRES(mu_);
 
+  // lane.cpp
+  void close_lane() GS_REQUIRES(mu_);
+  Status open_lane() GS_REQUIRES(mu_);
+  void on_lane_table(wire::LaneTable table, std::vector<UniqueFd> fds) GS_EXCLUDES(mu_);
+  void disconnect_lane() GS_REQUIRES(mu_);
+  void adopt_lane(std::uint64_t epoch) GS_REQUIRES(mu_);
+  void drop_lane_files() GS_REQUIRES(mu_);
+  Bytes unheard_lane_room(std::uint64_t heard) GS_REQUIRES(mu_);
+
   // gap_memory.cpp
   [[nodiscard]] bool may_move_in_gap() GS_REQUIRES(mu_);
   [[nodiscard]] bool is_movable_in_gap() GS_REQUIRES(mu_);
@@ -195,6 +206,17 @@ class Runtime::Impl {
   NeedTable needs_ GS_GUARDED_BY(mu_);
   std::uint64_t num_explained_ GS_GUARDED_BY(mu_) = 0;
   std::string explained_ GS_GUARDED_BY(mu_);
+
+  alloc::LaneChunks lane_chunks_ GS_GUARDED_BY(mu_);
+  std::uint64_t epoch_ GS_GUARDED_BY(mu_) = 0;       // of the coordinator
+  std::uint64_t lane_epoch_ GS_GUARDED_BY(mu_) = 0;  // of the one that lane_files_ came from
+  // The last is in use. Older ones stay open while chunks are mapped from them.
+  std::vector<UniqueFd> lane_files_ GS_GUARDED_BY(mu_);
+  std::vector<std::uint32_t> lane_slots_ GS_GUARDED_BY(mu_);
+  std::size_t lane_chunks_told_ GS_GUARDED_BY(mu_) = 0;
+  std::uint64_t num_lane_changes_ GS_GUARDED_BY(mu_) = 0;  // sent on this connection
+  // What each has changed room by, of those that no Grant is known to include.
+  std::map<std::uint64_t, Bytes> unheard_lane_changes_ GS_GUARDED_BY(mu_);
 
   std::optional<RegisterOptions> options_ GS_GUARDED_BY(mu_);  // registered, or about to be
   bool is_registered_ GS_GUARDED_BY(mu_) = false;

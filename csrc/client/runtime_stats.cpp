@@ -25,6 +25,8 @@ void Runtime::Impl::publish_usage(wire::LeasePage& page) {
   store(page.resident_bytes, resident);
   store(page.spilled_bytes, memory.spilled_bytes);
   store(page.outside_bytes, memory.outside_bytes);
+  store(page.lane_bytes, memory.lane_bytes);
+  store(page.donated_bytes, memory.donated_bytes);
   // What was spilled has to be back, whatever the last iterations needed.
   const Bytes expected = counters_.expected_peak() + memory.outside_bytes;
   store(page.need_bytes, std::max(expected, resident + residency_.to_restore()));
@@ -70,6 +72,8 @@ JobStats Runtime::Impl::stats() {
   stats.spilled = memory.spilled_bytes;
   stats.live = memory.live_private_bytes;
   stats.outside = memory.outside_bytes;
+  stats.lane = memory.lane_bytes;
+  stats.donated = memory.donated_bytes;
   stats.dropped_total = moved_.dropped;
   stats.spilled_total = moved_.spilled;
   stats.restored_total = moved_.restored;

@@ -81,6 +81,7 @@ bool Conductor::look(JobEntry& entry) {
 }
 
 void Conductor::carry_out(sched::Ready ready, Nanos now) {
+  lane_files_.carry_out(ready.lane_actions);
   for (const sched::Outbound& outbound : ready.messages) {
     deliver(outbound);
   }
@@ -96,6 +97,7 @@ void Conductor::carry_out(sched::Ready ready, Nanos now) {
   observe_ = std::move(ready.observe);
   keep(std::move(ready.decisions));
   if (is_num_waiting_new_) publish_waiting();
+  if (is_num_sharing_new_) publish_sharing();
 }
 
 void Conductor::act(const sched::PageAction& action, Nanos now) {

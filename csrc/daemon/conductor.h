@@ -17,6 +17,7 @@
 
 #include "csrc/base/units.h"
 #include "csrc/daemon/job_table.h"
+#include "csrc/daemon/lane_files.h"
 #include "csrc/ipc/event_loop.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/sched/ready.h"
@@ -55,6 +56,7 @@ class Conductor {
  private:
   void carry_out(sched::Ready ready, Nanos now);
   void deliver(const sched::Outbound& outbound);
+  void deliver_lane(JobEntry& entry, const wire::CoordinatorMessage& message);
   void deliver_registered(JobEntry& entry, const wire::CoordinatorMessage& message);
   void send(JobEntry& entry, const wire::CoordinatorMessage& message, const std::vector<int>& fds);
   void act(const sched::PageAction& action, Nanos now);
@@ -66,6 +68,7 @@ class Conductor {
   void look_soon(JobId id);
   void note_waiting(bool was_waiting, const JobEntry& entry);
   void publish_waiting();
+  void publish_sharing();
   void mark_broken(JobEntry& entry, std::string reason);
 
   std::unique_ptr<sched::Coordinator> coordinator_;
@@ -78,6 +81,8 @@ class Conductor {
   std::deque<sched::Decision> decisions_;
   std::uint32_t num_waiting_ = 0;  // Invariant: entries of jobs_ that are is_waiting().
   bool is_num_waiting_new_ = false;
+  LaneFiles lane_files_;
+  bool is_num_sharing_new_ = false;
 };
 
 }  // namespace gpushare::daemon

@@ -21,10 +21,23 @@ void Conductor::deliver(const sched::Outbound& outbound) {
     deliver_registered(*entry, outbound.message);
     return;
   }
+  if (std::holds_alternative<wire::LaneTable>(outbound.message)) {
+    deliver_lane(*entry, outbound.message);
+    return;
+  }
   if (std::holds_alternative<wire::Welcome>(outbound.message)) entry->is_welcomed = true;
   send(*entry, outbound.message, {});
   if (const auto* refused = std::get_if<wire::Refused>(&outbound.message)) {
     mark_broken(*entry, refused->reason);
+  }
+}
+
+void Conductor::deliver_lane(JobEntry& entry, const wire::CoordinatorMessage& message) {
+  const auto file = lane_files_.file_of(entry.uid);
+  if (file) {
+    send(entry, message, {*file});
+  } else {
+    mark_broken(entry, file.error().message());
   }
 }
 
@@ -47,6 +60,7 @@ void Conductor::deliver_registered(JobEntry& entry, const wire::CoordinatorMessa
   entry.event_watch = std::move(*watch);
   entry.registered_at = monotonic_now();
   is_num_waiting_new_ = true;
+  is_num_sharing_new_ = true;
   send(entry, message, {entry.registration->page_fd(), entry.registration->event_fd()});
 }
 
@@ -66,6 +80,7 @@ void Conductor::mark_broken(JobEntry& entry, std::string reason) {
 }
 
 void Conductor::forget_waiting(JobEntry& entry) {
+  is_num_sharing_new_ = true;  // it may have been the last to share with
   if (!entry.registration) return;
   const bool was_waiting = entry.is_waiting();
   entry.registration->forget_waiting();
@@ -76,6 +91,15 @@ void Conductor::note_waiting(bool was_waiting, const JobEntry& entry) {
   if (was_waiting == entry.is_waiting()) return;
   num_waiting_ += was_waiting ? static_cast<std::uint32_t>(-1) : 1U;
   is_num_waiting_new_ = true;
+}
+
+void Conductor::publish_sharing() {
+  is_num_sharing_new_ = false;
+  for (auto& [id, entry] : jobs_.entries()) {
+    if (!entry.registration) continue;
+    const std::size_t num = coordinator_->num_sharing(id);
+    entry.registration->set_num_sharing(static_cast<std::uint32_t>(num));
+  }
 }
 
 // All jobs share the one lane of this version.

@@ -21,6 +21,7 @@ namespace gpushare::daemon {
 struct JobEntry {
   JobId id;
   std::int32_t pid = 0;
+  std::uint32_t uid = 0;          // of the last Hello
   std::uint64_t start_ticks = 0;  // see process_info.h
   wire::Address address;          // with `id`
   bool is_welcomed = false;       // the coordinator has it in its ledger

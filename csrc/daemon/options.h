@@ -31,6 +31,7 @@ struct DaemonOptions {
   Nanos gap_poll = millis(10);
   std::optional<Nanos> linger = seconds(10);  // nothing: never ends by itself
   std::string spill_dir;                      // empty: the host tier is RAM
+  bool lanes = false;                         // jobs of one user share what is free at boundaries
   Bytes host_budget;                          // 0: half of this machine's memory
   log::Level log_level = log::Level::kInfo;
   std::string log_file;    // empty: stderr, or the socket's folder with `daemonize`

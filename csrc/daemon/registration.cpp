@@ -82,6 +82,11 @@ void Registration::set_num_waiting(std::uint32_t count) {
   page().num_waiting.store(count, std::memory_order_relaxed);
 }
 
+void Registration::set_num_sharing(std::uint32_t count) {
+  // relaxed: whether it is worth while to promote; nothing is ordered by it.
+  page().num_sharing.store(count, std::memory_order_relaxed);
+}
+
 void Registration::forget_waiting() {
   if (belief_.lease == Belief::Lease::kWaiting) belief_.lease = Belief::Lease::kNone;
 }

@@ -39,6 +39,7 @@ class Registration {
   bool grant(Term term, std::uint64_t grant_n, Nanos now);
   wire::AskResult ask(Term term);
   void set_num_waiting(std::uint32_t count);
+  void set_num_sharing(std::uint32_t count);
   // The coordinator no longer expects anything of this job (it was lost while it waited).
   void forget_waiting();
 

@@ -84,6 +84,7 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
   hello.pid = pid;
   hello.uid = session.peer().uid;
   hello.of.job = entry->id;
+  entry->uid = hello.uid;
   entry->address = hello.of;
   entry->held_term = hello.held_term;
   entry->session = &session;

@@ -113,6 +113,12 @@ constexpr std::array kSettings{
     Setting{"coordinator.gap_poll", "--gap-poll-ms", kTime,
             "how often a holder's gap is looked at while others wait", kMs,
             [](Options& o, Text t, Nanos u) { return set_time(o.gap_poll, t, u, Nanos{1}); }},
+    Setting{"coordinator.lanes", "--lanes", "on or off",
+            "whether jobs of one user share memory that is free between iterations", 0,
+            [](Options& o, Text t, Nanos) {
+              o.lanes = t == "on";
+              return o.lanes || t == "off";
+            }},
     Setting{"coordinator.linger", "--linger-s", "a time, or \"never\"",
             "how long to stay after the last job", kSecond, set_linger},
     Setting{"host.spill_dir", "--spill-dir", "an absolute path, or empty for RAM",

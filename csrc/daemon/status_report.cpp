@@ -32,6 +32,7 @@ double busy_rate(const wire::Usage& usage) {
 Json lane_json(const sched::LaneRow& lane, const std::string& device, Nanos now) {
   return {{"lane", lane.lane.value},
           {"device", device},
+          {"pool_bytes", lane.pool.value()},
           {"holder", lane.holder.value},
           {"next", lane.next.value},
           {"quantum_seconds", to_seconds(lane.quantum)},
@@ -59,6 +60,8 @@ void add_usage(Json& json, const wire::Usage& usage) {
   json["need_bytes"] = usage.need.value();
   json["resident_bytes"] = usage.resident.value();
   json["spilled_bytes"] = usage.spilled.value();
+  json["lane_bytes"] = usage.lane.value();
+  json["donated_bytes"] = usage.donated.value();
 }
 
 Json job_json(const sched::JobRow& row, const StatusFacts& facts) {

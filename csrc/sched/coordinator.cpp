@@ -11,6 +11,7 @@
 #include "csrc/base/check.h"
 #include "csrc/sched/explain.h"
 #include "csrc/sched/handlers.h"
+#include "csrc/sched/lanes.h"
 #include "csrc/sched/limit.h"
 #include "csrc/sched/options.h"
 #include "csrc/sched/serve.h"
@@ -67,6 +68,9 @@ class Coordinator::Impl {
   }
   void handle(Step& /*step*/, JobId from, const wire::Consumed& m) {
     on_consumed(table_.at(from), m);
+  }
+  void handle(Step& step, JobId from, const wire::LaneChanged& m) {
+    on_lane_changed(step, table_.at(from), m);
   }
   void handle(Step& step, JobId from, const wire::Explain& /*m*/) {
     step.send(from, wire::Explained{.of = table_.at(from).of,
@@ -145,6 +149,11 @@ std::vector<JobId> Coordinator::order(std::size_t n) const {
 }
 
 std::size_t Coordinator::num_jobs() const { return impl_->table().jobs.size(); }
+
+std::size_t Coordinator::num_sharing(JobId job) const {
+  const Job* const found = impl_->table().find(job);
+  return found == nullptr ? 0 : sched::num_sharing(impl_->table(), *found);
+}
 
 void Coordinator::check_invariants() const { impl_->table().check_invariants(); }
 

@@ -5,7 +5,8 @@
 // deadlines, and carries out the Ready that each call returns, before the next call.
 //
 // What it holds true (check_invariants):
-//   - per device, the sum of room over all jobs whose process lives is <= capacity;
+//   - per device, the sum of room over all jobs whose process lives, and of what they share in
+//     lanes' pools, is <= capacity;
 //   - a lane has at most one open lease;
 //   - a lease is granted only to a job that wants one, with its room settled first;
 //   - only memory of parked jobs is asked for by spilling; others give free memory at most.
@@ -42,6 +43,7 @@ struct CoordinatorOptions {
   // ended.
   std::vector<std::int32_t> expected_pids;
   Nanos recovery = seconds(3);
+  bool lanes = true;            // jobs of one user share memory that is free at boundaries
   std::string spill_dir;        // empty: host tier in RAM
   Bytes host_budget = gib(64);  // of all jobs together: Revokes keep to it (host_tier.h)
 };
@@ -79,13 +81,14 @@ struct LaneRow {
   Nanos quantum_ends;
   double switch_loss = 0;  // of the device's time, while others wait; above the allowed one where
                            // the ceiling on waiting wins
+  Bytes pool = {};         // memory that its jobs share
 };
 
 struct DeviceRow {
   std::string device;
   std::string policy;
   Bytes capacity;
-  Bytes free;  // capacity - sum of room
+  Bytes free;  // capacity - sum of room and the lanes' pools
   std::vector<LaneRow> lanes;
   std::vector<JobRow> jobs;
   std::uint64_t switches = 0;
@@ -141,6 +144,8 @@ class Coordinator {
   // The next n jobs of a device's first lane in order of service, for plans about memory.
   [[nodiscard]] std::vector<JobId> order(std::size_t n) const;
   [[nodiscard]] std::size_t num_jobs() const;
+  // Jobs that may share a lane's pool with this one, itself included; 0: none may.
+  [[nodiscard]] std::size_t num_sharing(JobId job) const;
   void check_invariants() const;
 
  private:

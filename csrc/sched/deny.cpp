@@ -70,7 +70,8 @@ void deny_for_limit(Step& step, Device& device, const WaitingNeed& need) {
   std::string text = fmt::format(
       "this job's memory_limit is {}: it holds {} and asked {} more. Try: a larger memory_limit, a "
       "smaller batch",
-      to_string(limit), to_string(device.ledger.room(need.job)), to_string(need.bytes));
+      to_string(limit), to_string(device.ledger.room(need.job) + step.table().at(need.job).lane),
+      to_string(need.bytes));
   send_denied(step, device, need, std::move(text),
               fmt::format("memory_limit {}", to_string(limit)));
 }

@@ -6,6 +6,7 @@
 
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/lanes.h"
 
 namespace gpushare::sched {
 namespace {
@@ -62,6 +63,8 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
   const bool is_back = table.find(from) != nullptr;
   Job& job = record_of(table, from, hello);
   Device& device = table.device_of(job);
+  device.ledger.attach(from, Bytes{0});
+  rejoin_lane(step, job, hello);
   device.ledger.attach(from, hello.resident);
   if (hello.held_term == Term{0}) {
     end_lease(step, job);
@@ -105,6 +108,7 @@ void on_unregister(Step& step, Job& job) {
   leave_line(step, job);
   end_lease(step, job);
   job.is_registered = false;
+  rest_in_lane(step, job);
   // What it freed before is not on its page, which is gone: asked again, it may give that.
   job.note_change();
 }
@@ -135,6 +139,7 @@ void on_gone(Step& step, Job& job) {
   step.decide(
       device, id, "leave",
       fmt::format("pid {} is gone and frees {}", job.pid, to_string(device.ledger.room(id))));
+  leave_lane(step, job);
   device.ledger.remove(id);
   table.jobs.erase(id);
 }

@@ -53,7 +53,7 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
                             .has_given = false,
                             .is_stuck = false,
                             .wait_reason = {}};
-  if (job.memory_limit > Bytes{0} && room + need.bytes > job.memory_limit) {
+  if (job.memory_limit > Bytes{0} && room + job.lane + need.bytes > job.memory_limit) {
     return deny_for_limit(step, device, waiting);
   }
   if (need.bytes > device.ledger.capacity() - room) {

@@ -43,11 +43,30 @@ void check_lane(const Table& table, const Lane& lane) {
   GS_CHECK(lane.next != JobId{0} || !lane.short_since.has_value(), "nobody is short");
 }
 
+void check_pools(const Table& table, const Device& device) {
+  Bytes sum;
+  for (const Lane& lane : device.lanes) {
+    for (const auto& [uid, pool] : lane.pools) {
+      pool.check_invariants();
+      sum += pool.bytes();
+      for (const auto& [id, member] : pool.members()) {
+        const Job* const job = table.find(id);
+        GS_CHECK(job != nullptr && job->uid == uid, "job {} is no job of user {}", id.value, uid);
+        GS_CHECK(member.num_chunks == 0 || job->is_registered || !job->is_connected,
+                 "job {} has {} lane chunks", id.value, member.num_chunks);
+      }
+    }
+  }
+  GS_CHECK(sum == device.ledger.pools(), "sum {} ledger {}", to_string(sum),
+           to_string(device.ledger.pools()));
+}
+
 }  // namespace
 
 void Table::check_invariants() const {
   for (const Device& device : devices) {
     device.ledger.check_invariants();
+    check_pools(*this, device);
     for (const Lane& lane : device.lanes)
       check_lane(*this, lane);
     for (const WaitingNeed& need : device.needs) {

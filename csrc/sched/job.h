@@ -76,7 +76,11 @@ struct Job {
   std::uint64_t last_grant_n = 0;  // of this connection
   std::uint64_t consumed_n = 0;
   std::optional<PendingRevoke> revoke;
-  Bytes undroppable;         // looked free, and was spilled when asked for (host_tier.h)
+  Bytes undroppable;  // looked free, and was spilled when asked for (host_tier.h)
+  // LaneChanged of this connection (lanes.h).
+  std::uint64_t lane_heard = 0;
+  Bytes lane{};  // its lane chunks, within its limit as its room is
+  std::optional<Nanos> lane_unheard_since;
   bool cannot_give = false;  // gave less than asked; not asked again until something changed
 
   std::uint64_t num_changes = 0;

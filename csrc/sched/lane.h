@@ -6,12 +6,14 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
 #include "csrc/base/units.h"
 #include "csrc/sched/busy_meter.h"
 #include "csrc/sched/job_table.h"
+#include "csrc/sched/lane_pool.h"
 
 namespace gpushare::sched {
 
@@ -39,6 +41,7 @@ struct Lane {
 
   LaneId id;
   JobTable waiting;
+  std::map<std::uint32_t, LanePool> pools;  // by user: nobody sees another's bytes
   std::optional<Lease> lease;
   std::array<double, 4> virtual_time{};  // by priority
 

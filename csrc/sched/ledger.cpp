@@ -41,6 +41,29 @@ void Ledger::lower(JobId job, Bytes by) {
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
+void Ledger::raise_pools(Bytes by) {
+  GS_CHECK(by == Bytes{0} || (by > Bytes{0} && by <= free()), "by {} of {} free", to_string(by),
+           to_string(free()));
+  pools_ += by;
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
+void Ledger::lower_pools(Bytes by) {
+  GS_CHECK(by >= Bytes{0} && by <= pools_, "by {} of {}", to_string(by), to_string(pools_));
+  pools_ -= by;
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
+void Ledger::donate(JobId job, Bytes by) {
+  const auto found = rooms_.find(job);
+  GS_CHECK(found != rooms_.end(), "job {} has no entry", job.value);
+  GS_CHECK(by >= Bytes{0} && by <= pools_, "by {} of {}", to_string(by), to_string(pools_));
+  pools_ -= by;
+  found->second += by;
+  total_ += by;
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
 void Ledger::remove(JobId job) {
   const auto found = rooms_.find(job);
   if (found == rooms_.end()) return;
@@ -55,6 +78,7 @@ void Ledger::check_invariants() const {
     GS_CHECK(room >= Bytes{0}, "job {} has {}", job.value, to_string(room));
     sum += room;
   }
+  GS_CHECK(pools_ >= Bytes{0}, "pools of {}", to_string(pools_));
   GS_CHECK(sum == total_, "sum {} total {}", to_string(sum), to_string(total_));
 }
 

@@ -1,4 +1,5 @@
-// Who may have how many bytes of one device backed: room per job.
+// Who may have how many bytes of one device backed: room per job, and the lanes' pools, which jobs
+// share.
 //
 // Exact by construction: room rises only out of what is free, and falls only by what its job said
 // is really free. The one exception is attach(): a job that comes with memory already backed (after
@@ -18,8 +19,9 @@ class Ledger {
   explicit Ledger(Bytes capacity);
 
   [[nodiscard]] Bytes capacity() const { return capacity_; }
-  // Capacity less the sum of room; negative after an attach() beyond it.
-  [[nodiscard]] Bytes free() const { return capacity_ - total_; }
+  // Capacity less the sum of room and the lanes' pools; negative after an attach() beyond it.
+  [[nodiscard]] Bytes free() const { return capacity_ - total_ - pools_; }
+  [[nodiscard]] Bytes pools() const { return pools_; }
   // 0 for a job without an entry.
   [[nodiscard]] Bytes room(JobId job) const;
   [[nodiscard]] const std::map<JobId, Bytes>& rooms() const { return rooms_; }
@@ -30,6 +32,11 @@ class Ledger {
   void raise(JobId job, Bytes by);
   // pre: attached; 0 <= by <= room(job).
   void lower(JobId job, Bytes by);
+  // Of the lanes' pools, which no job holds. pre: 0 <= by <= free(); 0 <= by <= pools().
+  void raise_pools(Bytes by);
+  void lower_pools(Bytes by);
+  // From a pool to the job's room. pre: attached; 0 <= by <= pools().
+  void donate(JobId job, Bytes by);
   // Its process is gone.
   void remove(JobId job);
 
@@ -38,6 +45,7 @@ class Ledger {
  private:
   Bytes capacity_;
   Bytes total_;  // Invariant: the sum of rooms_.
+  Bytes pools_;  // Invariant: >= 0.
   std::map<JobId, Bytes> rooms_;
 };
 

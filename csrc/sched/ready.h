@@ -32,6 +32,15 @@ struct PageAction {
   bool operator==(const PageAction&) const = default;
 };
 
+// What becomes of the memory of a lane's pool, which is the daemon's. Before all messages are sent:
+// others are told of the bytes as free.
+struct LaneAction {
+  std::uint32_t uid = 0;             // whose pool
+  std::vector<std::uint32_t> empty;  // slots whose memory is to be given back
+  bool ends = false;                 // the pool is gone, with all that is left in it
+  bool operator==(const LaneAction&) const = default;
+};
+
 // Why: one record a decision, for the log, `gpushare status` and the trace.
 struct Decision {
   Nanos at;
@@ -44,6 +53,7 @@ struct Decision {
 };
 
 struct Ready {
+  std::vector<LaneAction> lane_actions;
   std::vector<Outbound> messages;
   std::vector<PageAction> page_actions;
   std::vector<Decision> decisions;

@@ -65,7 +65,7 @@ bool is_parked(const Device& device, const Job& job) {
 
 Bytes needed_room(const Job& job, Bytes capacity) {
   Bytes needed = std::min(std::max(job.usage.need, job.usage.live), capacity);
-  if (job.memory_limit > Bytes{0}) needed = std::min(needed, job.memory_limit);
+  if (job.memory_limit > Bytes{0}) needed = std::min(needed, job.memory_limit - job.lane);
   return needed;
 }
 
@@ -91,6 +91,9 @@ std::string ledger_text(const Table& table, const Device& device, JobId except) 
   }
   if (others.size() > kMaxNamed) {
     text += fmt::format(" {} more {},", others.size() - kMaxNamed, to_string(unnamed));
+  }
+  if (device.ledger.pools() > Bytes{0}) {
+    text += fmt::format(" shared by a lane's jobs {},", to_string(device.ledger.pools()));
   }
   text += unmanaged_text(table);
   return text + fmt::format(" free {}", to_string(std::max(device.ledger.free(), Bytes{0})));

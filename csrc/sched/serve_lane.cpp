@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/lanes.h"
 #include "csrc/sched/memory_plan.h"
 #include "csrc/sched/serve.h"
 
@@ -86,10 +87,13 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
 
 // How many bytes must become free before the job's room can rise to what it needs; and the device
 // must not be beyond its capacity.
-Bytes deficit_of(const Device& device, const Job& job, const RoomPool& pool) {
+Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const RoomPool& pool) {
   const Bytes room = device.ledger.room(job.id);
   const Bytes rise = std::max(needed_room(job, device.ledger.capacity()) - room, Bytes{0});
-  return rise - pool.free;
+  const Bytes lack = lane_lack(lane, job);
+  // With the slots it has, no more than the device.
+  const Bytes most = device.ledger.capacity() - room - (job.lane - lack);
+  return std::min(rise + lack, std::max(most, Bytes{0})) - pool.free;
 }
 
 void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {
@@ -105,6 +109,7 @@ void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool
   if (room + rise < needed) {
     remark += fmt::format(", which is {} less than it needs", to_string(needed - room - rise));
   }
+  tell_lane(step, device, lane, job, pool);
   grant_lease(step, device, lane, job, remark);
 }
 
@@ -118,7 +123,7 @@ JobId fits_as_it_is(const Table& table,
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
     const bool may_run = key.id != lane.next && !job.revoke.has_value();
-    if (may_run && deficit_of(device, job, pool) <= Bytes{0}) return key.id;
+    if (may_run && deficit_of(device, lane, job, pool) <= Bytes{0}) return key.id;
   }
   return JobId{0};
 }
@@ -149,13 +154,17 @@ void grant_first_ahead(Step& step, Device& device, const Lane& lane, RoomPool& p
 
 // True: it waits for room.
 bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {
-  const Bytes deficit = deficit_of(device, job, pool);
+  Bytes deficit = deficit_of(device, lane, job, pool);
   if (deficit <= Bytes{0}) return false;
-  const Bytes missing = deficit - pool.expected;
+  Bytes missing = deficit - pool.expected;
   const auto coming = missing > Bytes{0}
                           ? coming_giver(step.table(), device, job.id, missing, step.now())
                           : std::nullopt;
-  if (missing > Bytes{0} && !coming.has_value()) ask_for_room(step, device, job.id, missing, pool);
+  if (missing > Bytes{0} && !coming.has_value()) {
+    missing -= ask_for_room(step, device, job.id, missing, pool);
+    deficit -= shrink_pools(step, device, job, missing, pool);
+    if (deficit <= Bytes{0}) return false;
+  }
   if (!lane.short_since.has_value()) lane.short_since = step.now();
   const Nanos patience_ends = *lane.short_since + step.table().options.memory_wait;
   const auto say = [&](const std::string& what) {
@@ -190,6 +199,7 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
     grant_first_ahead(step, device, lane, pool);
     return;
   }
+  if (!lane.waiting.empty() && is_lane_unsettled(step, device)) return;
   if (!lane.waiting.empty() && is_held(step, device, lane)) return;
   const JobId next = choose_next(step.table(), lane);
   if (next != lane.next) {

@@ -7,6 +7,7 @@
 
 #include "csrc/sched/deny.h"
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/lanes.h"
 #include "csrc/sched/serve.h"
 
 namespace gpushare::sched {
@@ -42,7 +43,7 @@ Bytes extra(const Device& device, const Job& job, const WaitingNeed& need, Bytes
   if (is_scarce(device)) return {};
   Bytes most = std::min(need.like, free);
   if (job.memory_limit > Bytes{0}) {
-    most = std::min(most, job.memory_limit - device.ledger.room(job.id));
+    most = std::min(most, job.memory_limit - device.ledger.room(job.id) - job.lane);
   }
   return std::max(most - need.bytes, Bytes{0});
 }
@@ -76,6 +77,11 @@ bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
   Bytes missing = need.bytes - pool.free - pool.expected;
   if (missing > Bytes{0}) {
     missing -= ask_for_room(step, device, job.id, missing + headroom(device, need), pool);
+    missing -= shrink_pools(step, device, job, missing, pool);
+  }
+  if (need.bytes <= pool.free) {
+    grant_need(step, device, job, need, pool);
+    return true;
   }
   if (missing <= Bytes{0}) {
     pool.take(need.bytes);

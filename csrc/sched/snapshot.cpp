@@ -59,6 +59,8 @@ LaneRow lane_row(const Lane& lane) {
   LaneRow row;
   row.lane = lane.id;
   row.next = lane.next;
+  for (const auto& [uid, pool] : lane.pools)
+    row.pool += pool.bytes();
   if (lane.lease.has_value()) {
     row.holder = lane.lease->job;
     // Without a waiter a lease has no end.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,14 @@ void Step::refuse(JobId to, std::string reason) {
 }
 
 void Step::act(PageAction action) { ready_.page_actions.push_back(action); }
+
+void Step::empty_slots(std::uint32_t uid, std::vector<std::uint32_t> slots) {
+  ready_.lane_actions.push_back({.uid = uid, .empty = std::move(slots), .ends = false});
+}
+
+void Step::end_pool(std::uint32_t uid) {
+  ready_.lane_actions.push_back({.uid = uid, .empty = {}, .ends = true});
+}
 
 void Step::decide(const Device& device, JobId job, std::string what, std::string reason) {
   if (Job* record = table_.find(job)) record->reason = what + ": " + reason;
@@ -46,11 +55,13 @@ void Step::look_at(JobId job) {
 void Step::grant_room(Device& device, Job& job, Bytes by, std::uint64_t need_n) {
   GS_CHECK(!job.revoke.has_value(), "job {} owes Released {}", job.id.value, job.revoke->n);
   device.ledger.raise(job.id, by);
+  job.note_change();  // what it did not have before, it may give
   job.last_grant_n = ++job.last_n;
   send(job.id, wire::Grant{.of = job.of,
                            .n = job.last_grant_n,
                            .need_n = need_n,
-                           .room = device.ledger.room(job.id)});
+                           .room = device.ledger.room(job.id),
+                           .lane_n = job.lane_heard});
 }
 
 void Step::revoke_room(Device& device, Job& job, Bytes bytes, const std::string& reason) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "csrc/base/units.h"
 #include "csrc/sched/ready.h"
@@ -26,6 +27,9 @@ class Step {
   void send(JobId to, wire::CoordinatorMessage message);
   void refuse(JobId to, std::string reason);
   void act(PageAction action);
+  // Of a lane's pool.
+  void empty_slots(std::uint32_t uid, std::vector<std::uint32_t> slots);
+  void end_pool(std::uint32_t uid);
   // Records why; `job` may be 0.
   void decide(const Device& device, JobId job, std::string what, std::string reason);
   // The same for a wait, unless `last` says so already.

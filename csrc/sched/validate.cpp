@@ -6,6 +6,7 @@
 #include <string_view>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -78,7 +79,8 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
   }
   if (hello.pid <= 0) return refuse(fmt::format("pid {}", hello.pid));
   for (const auto& [id, job] : table.jobs) {
-    if (id == from && (job.is_connected || job.pid != hello.pid)) {
+    const bool is_same = job.pid == hello.pid && job.uid == hello.uid;
+    if (id == from && (job.is_connected || !is_same)) {
       return refuse(fmt::format("job {} said Hello before", id.value));
     }
     if (id != from && job.pid == hello.pid) {
@@ -131,6 +133,42 @@ Status check_released(const Table& table, const Job& job, const wire::Released& 
   return {};
 }
 
+bool has_twice(std::vector<std::uint32_t> slots) {
+  std::sort(slots.begin(), slots.end());
+  return std::adjacent_find(slots.begin(), slots.end()) != slots.end();
+}
+
+Status check_lane_changed(const Table& table, const Job& job, const wire::LaneChanged& changed) {
+  if (!table.options.lanes) return refuse("a change of the lane, and lanes are off");
+  if (!job.is_registered) return refuse(fmt::format("job {} is not registered", job.id.value));
+  if (changed.n != job.lane_heard + 1) {
+    return refuse(fmt::format("change {} of the lane after {}", changed.n, job.lane_heard));
+  }
+  GS_RETURN_IF_ERROR(check_size("given", changed.given));
+  const Device& device = table.device_of(job);
+  const Bytes room = device.ledger.room(job.id);
+  if (changed.given > room) {
+    return refuse(
+        fmt::format("gave {}, its room is {}", to_string(changed.given), to_string(room)));
+  }
+  if (has_twice(changed.donated) || has_twice(changed.returned)) return refuse("a slot twice");
+  static const LanePool kNone;
+  const auto& pools = Table::lane_of(device).pools;
+  const auto found = pools.find(job.uid);
+  const LanePool& pool = found == pools.end() ? kNone : found->second;
+  for (const std::uint32_t slot : changed.donated) {
+    if (!pool.has_slot(slot)) return refuse(fmt::format("slot {} is not in the pool", slot));
+  }
+  for (const std::uint32_t slot : changed.returned) {
+    const auto& donated = changed.donated;
+    const bool is_new = std::find(donated.begin(), donated.end(), slot) != donated.end();
+    if (!is_new && !pool.has_donated(job.id, slot)) {
+      return refuse(fmt::format("slot {} is not its own", slot));
+    }
+  }
+  return {};
+}
+
 // What only a state of the job makes wrong.
 template <typename Message>
 Status check_state(const Table& table, const Job& job, const Message& message) {
@@ -141,6 +179,8 @@ Status check_state(const Table& table, const Job& job, const Message& message) {
     return check_need(table, job, message);
   } else if constexpr (std::is_same_v<M, wire::Released>) {
     return check_released(table, job, message);
+  } else if constexpr (std::is_same_v<M, wire::LaneChanged>) {
+    return check_lane_changed(table, job, message);
   } else if constexpr (std::is_same_v<M, wire::Consumed>) {
     if (message.n > job.last_n) return refuse(fmt::format("consumed {}", message.n));
   } else if constexpr (std::is_same_v<M, wire::Unregister> || std::is_same_v<M, wire::Wanted>) {
@@ -153,7 +193,8 @@ template <typename M>
 inline constexpr bool kIsFromSocket =
     std::is_same_v<M, wire::Register> || std::is_same_v<M, wire::Unregister> ||
     std::is_same_v<M, wire::Need> || std::is_same_v<M, wire::Released> ||
-    std::is_same_v<M, wire::Consumed> || std::is_same_v<M, wire::Explain>;
+    std::is_same_v<M, wire::Consumed> || std::is_same_v<M, wire::LaneChanged> ||
+    std::is_same_v<M, wire::Explain>;
 
 }  // namespace
 

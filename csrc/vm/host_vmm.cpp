@@ -70,6 +70,7 @@ Status HostVmm::back(std::byte* address, Bytes size) {
 
 Status HostVmm::unback(std::byte* address, Bytes size) {
   check_whole_chunks(address, size);
+  if (is_shared(address)) return unback_shared(address, size);
   // Access is taken away first: it is what can fail, and then nothing is lost yet.
   if (::mprotect(address, size.to_size(), PROT_NONE) != 0) {
     return mapping_status(describe("unback", address, size));
@@ -96,6 +97,7 @@ Status HostVmm::copy_in(const std::byte* host, std::byte* device, Bytes size) {
 }
 
 void HostVmm::unreserve(std::byte* base, Bytes size) {
+  forget_files(base, size);
   MutexLock lock(mu_);
   const auto found = reservations_.find(base);
   GS_CHECK(::munmap(found->second.mirror, size.to_size()) == 0, "errno {}", errno);

@@ -5,6 +5,9 @@
 // equals the books. Memory is private: a forked child keeps its copies, and a parent that unbacks
 // gives up only its own.
 //
+// Memory of a file is mapped over the reserved range, and the range's own memory over it again when
+// it goes; which chunks are of a file is remembered, since they are given back another way.
+//
 // Spilled chunks show the host tier's file, mapped in place of their memory. What is restored is
 // filled in a mirror, a second reservation of the same size, and moved into place with its pages.
 // Both are one system call a run of chunks, between which no access can come. A kernel before 5.7
@@ -15,6 +18,7 @@
 // a stray access nor by the kernel's huge page thread, whose unit is a chunk.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
 
@@ -35,6 +39,9 @@ class HostVmm final : public Vmm {
   Result<AddressRange> reserve(Bytes size) override;
   Status back(std::byte* address, Bytes size) override;
   Status unback(std::byte* address, Bytes size) override;
+  Status map_shared(std::byte* address, Bytes size, int file, Bytes offset) override;
+  Status unmap_shared(std::byte* address, Bytes size) override;
+  Status make_private(std::byte* address, Bytes size) override;
   Status freeze(std::byte* address, Bytes size) override;
   void thaw(std::byte* address, Bytes size) override;
   Status unback_showing(std::byte* address, Bytes size, const HostPlace& place) override;
@@ -48,6 +55,18 @@ class HostVmm final : public Vmm {
   [[nodiscard]] bool is_host_accessible() const override { return true; }
 
  private:
+  // Where a chunk's bytes lie in a file.
+  struct Shared {
+    int file = -1;
+    Bytes offset;
+  };
+
+  [[nodiscard]] bool is_shared(const std::byte* address) const;
+  Status unback_shared(std::byte* address, Bytes size);
+  // Gives the files' parts of the range back, and forgets that they were mapped.
+  Status release_files(std::byte* address, Bytes size);
+  void forget_files(std::byte* address, Bytes size);
+
   struct Reservation {
     std::byte* mirror;
     Bytes size;
@@ -67,6 +86,7 @@ class HostVmm final : public Vmm {
   mutable Mutex mu_;  // held for no system call on a chunk
   std::map<const std::byte*, Reservation> reservations_ GS_GUARDED_BY(mu_);  // by base
   ShownChunks shown_ GS_GUARDED_BY(mu_);
+  std::map<const std::byte*, Shared> shared_ GS_GUARDED_BY(mu_);  // by chunk
 };
 
 }  // namespace gpushare::vm

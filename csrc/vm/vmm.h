@@ -53,8 +53,20 @@ class Vmm {
   // `size`. pre: unbacked.
   virtual Status back(std::byte* address, Bytes size) = 0;
   // Gives the memory back; the contents are lost, access faults again, the device's figure falls by
-  // `size`. pre: backed.
+  // `size`. Of a file's memory its part of the file is given back. pre: backed, all of it by back()
+  // or all of it by map_shared().
   virtual Status unback(std::byte* address, Bytes size) = 0;
+
+  // Memory that several processes share: a file of the device's memory (on a machine without a GPU
+  // a memfd), `offset` bytes into it. Populated now, contents as they are. A forked child does not
+  // get the mapping. `file` stays open while anything is mapped from it. pre: unbacked.
+  virtual Status map_shared(std::byte* address, Bytes size, int file, Bytes offset) = 0;
+  // The mapping goes, the file keeps its bytes; access faults. pre: mapped by map_shared().
+  virtual Status unmap_shared(std::byte* address, Bytes size) = 0;
+  // The same bytes at the same address, from now on in memory of this process alone, as if it came
+  // from back(); their part of the file is given back. Writers wait, as for freeze(). pre: mapped
+  // by map_shared().
+  virtual Status make_private(std::byte* address, Bytes size) = 0;
 
   // Spilling. Nothing here changes a byte, and a reader of the range never faults nor waits long.
   //

@@ -113,6 +113,22 @@ void Decoder::field(const char* name, Priority& value) {
   }
 }
 
+void Decoder::slots(const char* name, std::vector<std::uint32_t>& value) {
+  const nlohmann::json* found = find(name);
+  if (found == nullptr) return;
+  if (!found->is_array() || found->size() > kMaxLaneSlots) {
+    return refuse(name, fmt::format("must be an array of at most {} numbers", kMaxLaneSlots));
+  }
+  for (const nlohmann::json& slot : *found) {
+    const bool is_number = slot.is_number_unsigned() && slot.get<std::uint64_t>() < kMaxLaneSlot;
+    if (!is_number) {
+      return refuse(name, fmt::format("has {}, must have integers from 0 to {}", describe(slot),
+                                      kMaxLaneSlot - 1));
+    }
+    value.push_back(slot.get<std::uint32_t>());
+  }
+}
+
 void Decoder::weight(double& value) {
   const nlohmann::json* found = find("weight");
   if (found == nullptr) return;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -34,6 +35,7 @@ class Decoder {
   void field(const char* name, std::string& value) { string(name, value, kMaxNameBytes); }
   void text(const char* name, std::string& value) { string(name, value, kMaxTextBytes); }
   void document(const char* name, std::string& value) { string(name, value, kMaxMessageBytes); }
+  void slots(const char* name, std::vector<std::uint32_t>& value);
   void weight(double& value);
   void ranks(std::uint32_t& rank, std::uint32_t& ranks);
 

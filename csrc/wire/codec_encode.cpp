@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -40,6 +41,7 @@ class Encoder {
   void document(const char* name, const std::string& value) {
     object_[name] = codec::to_utf8(value, std::numeric_limits<std::size_t>::max());
   }
+  void slots(const char* name, const std::vector<std::uint32_t>& value) { object_[name] = value; }
   void weight(double value) { object_["weight"] = value; }
   void ranks(std::uint32_t rank, std::uint32_t ranks) {
     field("rank", rank);

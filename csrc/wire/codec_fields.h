@@ -8,7 +8,7 @@
 // A visitor has field(name, value) for each type of value: numbers, bool, Bytes, Nanos, JobId,
 // Term, Priority, and std::string, which is at most kMaxNameBytes long. Beside it: text() for
 // prose of at most kMaxTextBytes, document() for a string that only the message's length bounds,
-// weight(), and ranks(), whose two values belong together.
+// weight(), ranks(), whose two values belong together, and slots() for numbers of a lane's slots.
 #pragma once
 
 #include "csrc/wire/messages.h"
@@ -38,6 +38,8 @@ void list_fields(V& v, Ref<V, Hello> m) {
   v.field("resident_bytes", m.resident);
   v.field("spilled_bytes", m.spilled);
   v.field("held_term", m.held_term);
+  v.field("lane_epoch", m.lane_epoch);
+  v.slots("lane_slots", m.lane_slots);
 }
 
 template <typename V>
@@ -83,6 +85,16 @@ void list_fields(V& v, Ref<V, Consumed> m) {
 }
 
 template <typename V>
+void list_fields(V& v, Ref<V, LaneChanged> m) {
+  list_fields(v, m.of);
+  v.field("n", m.n);
+  v.field("given_bytes", m.given);
+  v.field("num_chunks", m.num_chunks);
+  v.slots("donated", m.donated);
+  v.slots("returned", m.returned);
+}
+
+template <typename V>
 void list_fields(V& v, Ref<V, Explain> m) {
   list_fields(v, m.of);
 }
@@ -124,6 +136,14 @@ void list_fields(V& v, Ref<V, Grant> m) {
   v.field("n", m.n);
   v.field("need_n", m.need_n);
   v.field("room_bytes", m.room);
+  v.field("lane_n", m.lane_n);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, LaneTable> m) {
+  list_fields(v, m.of);
+  v.field("n", m.n);
+  v.slots("slots", m.slots);
 }
 
 template <typename V>

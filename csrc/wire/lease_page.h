@@ -104,7 +104,8 @@ struct LeasePage {
       std::atomic<std::uint64_t> grant_n;  // Grant that must be in force before this lease is used
   std::atomic<std::int64_t> granted_ns;    // when the word became kOpenBusy
   std::atomic<std::uint32_t> num_waiting;  // other jobs that wait for this lane
-  std::array<std::uint8_t, 44> reserved2;
+  std::atomic<std::uint32_t> num_sharing;  // jobs that may share this lane's pool, this one too
+  std::array<std::uint8_t, 40> reserved2;
 
   // Written by the job.
   alignas(64) std::atomic<std::uint64_t> iterations;
@@ -122,6 +123,9 @@ struct LeasePage {
   std::atomic<std::int64_t> spilled_total_bytes;
   std::atomic<std::int64_t> restored_total_bytes;
   std::atomic<std::int64_t> outside_bytes;  // backed in the outside arena
+  std::atomic<std::uint64_t> lane_changes;  // LaneChanged sent on this connection
+  std::atomic<std::int64_t> lane_bytes;     // mapped from the lane's pool
+  std::atomic<std::int64_t> donated_bytes;  // of resident_bytes
 };
 
 static_assert(sizeof(LeasePage) <= kPageBytes);

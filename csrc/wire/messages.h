@@ -20,6 +20,11 @@
 // is late. Room rises with Grant, which states the new total, and falls with Released, which states
 // the difference. `n` numbers the coordinator's Grants and Revokes of one job, rising by one each;
 // a Need has a number of the job's own.
+//
+// Lanes: memory that is free at boundaries is backed by slots of a pool that the jobs of a lane
+// share, in a memfd of the coordinator's. LaneChanged says what a job did at a close: it gave room
+// up for slots of the pool, or kept slots that hold live blocks, as room. LaneTable, before a
+// lease, says which slots there are. The pool counts against the capacity once.
 #pragma once
 
 #include <cstddef>
@@ -36,12 +41,16 @@ namespace gpushare::wire {
 // Raised when a message changes its meaning. A coordinator accepts this one and the one before.
 inline constexpr std::uint32_t kProtocolVersion = 1;
 // A message longer than this is refused unread.
-inline constexpr std::size_t kMaxMessageBytes = 65536;
+inline constexpr std::size_t kMaxMessageBytes = 131072;
 inline constexpr std::size_t kMaxNameBytes = 128;
 // Longest free text (command, reason, text, spill_dir): a message of such texts fits
 // kMaxMessageBytes even if every byte of them is escaped. The encoder cuts longer ones.
 inline constexpr std::size_t kMaxTextBytes = 8192;
 inline constexpr std::uint32_t kMaxRanks = 4096;
+// Slots of a lane's pool in one message; and their numbers are below the other. A slot is 2 MiB.
+inline constexpr std::size_t kMaxLaneSlots = 8192;
+inline constexpr std::uint32_t kMaxLaneSlot = 65536;
+inline constexpr Bytes kLaneSlotBytes = mib(2);
 // No size or time of a message or page is larger, so that a few of them add up without overflow.
 inline constexpr std::int64_t kMaxAmount = std::int64_t{1} << 60;
 
@@ -72,6 +81,9 @@ struct Usage {
   Bytes need;      // room it expects to need for its next iteration (backed bytes at the peak)
   Bytes resident;  // backed bytes now
   Bytes spilled;   // bytes in the host tier now
+  std::uint64_t lane_changes = 0;  // LaneChanged it has sent on this connection
+  Bytes lane;                      // mapped from the lane's pool
+  Bytes donated;                   // of `resident`: slots it keeps
   bool operator==(const Usage&) const = default;
 };
 
@@ -90,7 +102,9 @@ struct Hello {
   Address of;             // job 0; the device it wants
   Bytes resident;         // backed bytes it holds already
   Bytes spilled;
-  Term held_term;  // of a lease that is open now, 0 for none
+  Term held_term;                              // of a lease that is open now, 0 for none
+  std::uint64_t lane_epoch = 0;                // of the coordinator whose lane it was in
+  std::vector<std::uint32_t> lane_slots = {};  // that it keeps, of that lane
   bool operator==(const Hello&) const = default;
 };
 
@@ -147,6 +161,18 @@ struct Consumed {
   Address of;
   std::uint64_t n = 0;
   bool operator==(const Consumed&) const = default;
+};
+
+// At a close, before the word says so: room is lower by `given`, and higher by the donated slots.
+struct LaneChanged {
+  static constexpr const char* kType = "lane_changed";
+  Address of;
+  std::uint64_t n = 0;           // counts them, from 1 on each connection
+  Bytes given;                   // private memory that is really free now; the pool may rise by it
+  std::uint64_t num_chunks = 0;  // slots it has use for
+  std::vector<std::uint32_t> donated = {};   // slots that hold live blocks: they leave the pool
+  std::vector<std::uint32_t> returned = {};  // donated before, and empty now
+  bool operator==(const LaneChanged&) const = default;
 };
 
 // "Who am I waiting for?": answered by Explained.
@@ -232,6 +258,7 @@ using JobMessage = std::variant<Hello,
                                 Need,
                                 Released,
                                 Consumed,
+                                LaneChanged,
                                 Explain,
                                 StatusRequest,
                                 Stop,
@@ -272,7 +299,18 @@ struct Grant {
   std::uint64_t n = 0;
   std::uint64_t need_n = 0;
   Bytes room;
+  std::uint64_t lane_n = 0;  // the last LaneChanged that is in it
   bool operator==(const Grant&) const = default;
+};
+
+// The lane's pool as of the lease that follows; the job uses the first slots, as many as it has use
+// for. Numbered as a Grant. Comes with the pool's memfd.
+struct LaneTable {
+  static constexpr const char* kType = "lane_table";
+  Address of;
+  std::uint64_t n = 0;
+  std::vector<std::uint32_t> slots = {};
+  bool operator==(const LaneTable&) const = default;
 };
 
 // Give up `bytes` of room: free memory first, then, if parked, live memory by spilling.
@@ -323,8 +361,16 @@ struct StatusReport {
   bool operator==(const StatusReport&) const = default;
 };
 
-using CoordinatorMessage = std::
-    variant<Welcome, Registered, Grant, Revoke, Denied, Close, Explained, Refused, StatusReport>;
+using CoordinatorMessage = std::variant<Welcome,
+                                        Registered,
+                                        Grant,
+                                        LaneTable,
+                                        Revoke,
+                                        Denied,
+                                        Close,
+                                        Explained,
+                                        Refused,
+                                        StatusReport>;
 
 const char* name_of(Priority priority);
 // "guaranteed" "interactive" "normal" "opportunistic"; nothing for any other text.

@@ -24,6 +24,8 @@ class JobStats(TypedDict):
     spilled_bytes: int
     live_bytes: int
     outside_bytes: int
+    lane_bytes: int
+    donated_bytes: int
     dropped_total_bytes: int
     spilled_total_bytes: int
     restored_total_bytes: int
@@ -45,11 +47,13 @@ def install(
     idle_spill_seconds: float,
     capacity_bytes: int,
     require: bool = False,
+    lane_scrub: bool = False,
 ) -> None:
     """Makes gpushare's caching allocator torch's CPU allocator, for the rest of the process.
 
     capacity_bytes is the room of an unmanaged process, 0 for no limit. With require, a job that
-    loses its coordinator for good fails at its next iteration. Idempotent.
+    loses its coordinator for good fails at its next iteration. With lane_scrub, memory that the
+    job shares is zeroed at each close. Idempotent.
     """
 
 def is_installed() -> bool: ...

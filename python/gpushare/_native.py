@@ -104,6 +104,7 @@ def install() -> None:
         idle_spill_seconds=min(config.idle_spill_seconds or _IDLE_SPILL_SECONDS, _LONGEST_SECONDS),
         capacity_bytes=config.capacity_bytes,
         require=config.require,
+        lane_scrub=config.lane_scrub,
     )
     _owner_pid = os.getpid()
 

@@ -50,6 +50,8 @@ class Config:
     """The shortest lease."""
     linger_seconds: float | None = None
     """How long the coordinator stays after its last job; infinite for ever."""
+    lanes: str = ""
+    """Whether jobs of one user share memory that is free between iterations: on or off."""
     capacity_bytes: int = 0
     """The device's memory, for all jobs; of an unmanaged process, its own limit. 0: default."""
     host_budget_bytes: int = 0
@@ -74,6 +76,8 @@ class Config:
     """After so long without a lease, and none wanted, the job's memory may be spilled."""
     disable: bool = False
     """Do nothing at all, for comparisons."""
+    lane_scrub: bool = False
+    """Whether memory that the job shares is zeroed when its lease closes."""
     require: bool = False
     """Whether going on unmanaged is an error."""
     report: bool = True

@@ -18,7 +18,7 @@ from typing import Any
 from gpushare.errors import CoordinatorUnreachable, GpushareError
 
 PROTOCOL_VERSION = 1
-MAX_MESSAGE_BYTES = 65536
+MAX_MESSAGE_BYTES = 131072
 """The coordinator's bound on what it reads; its reports are held to the same one."""
 
 

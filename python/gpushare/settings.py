@@ -173,6 +173,8 @@ SETTINGS: tuple[Setting, ...] = (
             _TIME, "--min-quantum-ms", _ms),
     Setting("linger_seconds", "coordinator.linger", "GPUSHARE_LINGER", _linger,
             f'{_TIME}, or "never"', "--linger-s", _s),
+    Setting("lanes", "coordinator.lanes", "GPUSHARE_LANES", parse_choice("on", "off"), "on, off",
+            "--lanes"),
     Setting("capacity_bytes", "device.cpu.capacity", "GPUSHARE_CAPACITY",
             _bytes(_LEAST_DEVICE_BYTES), _SIZE, "--capacity"),
     Setting("host_budget_bytes", "host.budget", "GPUSHARE_HOST_BUDGET",
@@ -192,6 +194,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("idle_spill_seconds", "job.idle_spill", "GPUSHARE_IDLE_SPILL", _idle_spill,
             f'{_TIME}, above 0, or "never"'),
     Setting("disable", "job.disable", "GPUSHARE_DISABLE", _flag, _FLAG),
+    Setting("lane_scrub", "job.lane_scrub", "GPUSHARE_LANE_SCRUB", _flag, _FLAG),
     Setting("require", "job.require", "GPUSHARE_REQUIRE", _flag, _FLAG),
     Setting("report", "job.report", "GPUSHARE_REPORT", _flag, _FLAG),
 )

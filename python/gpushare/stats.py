@@ -48,6 +48,11 @@ class JobStats:
     """Bytes of live tensors, resident or spilled."""
     outside_bytes: int
     """Backed bytes of the outside arena, for tensors made while no lease was open."""
+    lane_bytes: int
+    """Bytes shared with other jobs of the lane, which use them while their leases are open."""
+    donated_bytes: int
+    """Of the backed bytes: shared before, and the job's own since a tensor outlived its iteration
+    there."""
     dropped_total_bytes: int
     """Free bytes given up so far, without a copy."""
     spilled_total_bytes: int

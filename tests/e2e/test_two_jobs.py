@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.kernel_books import KernelBooks
 from benchmarks.processes import JobProcess
 from tests.e2e.alone import arguments, peak_alone
 from tests.e2e.conftest import start_all
-from tests.e2e.kernel_books import KernelBooks
 
 Coordinator = Callable[..., dict[str, str]]
 Alone = Callable[..., dict[str, Any]]

@@ -27,6 +27,15 @@ def test_screen_as_drawn() -> None:
     assert render_report(make_report()) == SCREEN
 
 
+def test_what_jobs_share_is_counted_once_and_shown_with_each() -> None:
+    report = make_report()
+    report["devices"][0]["lanes"][0]["pool_bytes"] = 600 << 20
+    report["devices"][0]["jobs"][0]["lane_bytes"] = 512 << 20
+    lines = render_report(report).splitlines()
+    assert lines[0].startswith("CPU 2.0 GiB   free 512.0 MiB   shared 600.0 MiB   busy 97%")
+    assert "   1.2 GiB +512.0 MiB  0 B" in lines[2]
+
+
 def test_nobody_at_home() -> None:
     report = make_report(unmanaged=[])
     report["devices"][0]["jobs"] = []

@@ -68,7 +68,7 @@ def test_refusal_carries_the_reason(tmp_path: Path) -> None:
         ({"v": 1, "type": "status_report"}, "is no coordinator"),
         ({"v": 1, "type": "status_report", "report": "[]"}, "is no object"),
         ({"v": 1, "type": "welcome"}, "answered 'welcome'"),
-        (b" " * (MAX_MESSAGE_BYTES + 1), "more than 65536 bytes"),
+        (b" " * (MAX_MESSAGE_BYTES + 1), "more than 131072 bytes"),
     ],
 )
 def test_strange_answers_are_unreachable_coordinators(

@@ -80,6 +80,14 @@ def test_kernels_books_are_added_up_in_a_range() -> None:
     assert sum_resident(SMAPS, 0x7F0000400000, 2 * MIB) == 512 * 1024
 
 
+def test_of_shared_memory_a_process_has_its_part() -> None:
+    shared = SMAPS.replace(b"rw-p", b"rw-s", 1).replace(b"Pss:                1024", b"Pss: 256")
+    assert sum_resident(shared, 0x7F0000000000, 6 * MIB) == 1536 * 1024
+    assert sum_resident(shared, 0x7F0000000000, 6 * MIB, shared="part") == 768 * 1024
+    assert sum_resident(shared, 0x7F0000000000, 6 * MIB, shared="none") == 512 * 1024
+    assert sum_resident(SMAPS, 0x7F0000000000, 6 * MIB, shared="part") == 1536 * 1024
+
+
 def test_kernels_books_of_this_process() -> None:
     everything = resident_bytes_in(os.getpid(), 0, 1 << 64)
     assert 0 < everything <= 2 * resident_bytes(os.getpid())

@@ -45,6 +45,9 @@ def _device_line(device: dict[str, Any]) -> str:
         f"{device['device'].upper()} {format_bytes(device['capacity_bytes'])}",
         f"free {format_bytes(device['free_bytes'])}",
     ]
+    pool = sum(lane.get("pool_bytes", 0) for lane in device["lanes"])
+    if pool:
+        parts.append(f"shared {format_bytes(pool)}")
     if "busy" in device:  # a coordinator of an earlier version does not say
         host = map(format_bytes, (device["host_used_bytes"], device["host_budget_bytes"]))
         parts += [f"busy {device['busy']:.0%}", f"host {'/'.join(host)}"]
@@ -71,9 +74,16 @@ def _job_row(job: dict[str, Any]) -> tuple[str, ...]:
         job["priority"],
         f"{job['share']:.0%}" if has_run else "-",
         rate if has_run else "-",
-        format_bytes(job["resident_bytes"]),
+        _resident(job),
         format_bytes(job["spilled_bytes"]),
     )
+
+
+def _resident(job: dict[str, Any]) -> str:
+    """Its own bytes, and with a plus those it shares."""
+    own = format_bytes(job["resident_bytes"])
+    shared = job.get("lane_bytes", 0)
+    return f"{own} +{format_bytes(shared)}" if shared else own
 
 
 def _unmanaged_row(process: dict[str, Any]) -> tuple[str, ...]:

@@ -95,5 +95,5 @@ class MemorySampler:
         if not process.is_alive():
             return 0
         if process.reserved_range is not None:
-            return resident_bytes_in(process.pid, *process.reserved_range)
+            return resident_bytes_in(process.pid, *process.reserved_range, shared="part")
         return max(0, resident_bytes(process.pid) - self._base_bytes[process.pid])

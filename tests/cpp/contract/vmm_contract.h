@@ -18,6 +18,8 @@
 #include "csrc/base/unique_fd.h"
 #include "csrc/vm/vmm.h"
 
+#include "tests/cpp/support/lane_file.h"
+
 namespace gpushare::testing {
 
 template <typename Maker>
@@ -134,6 +136,51 @@ TYPED_TEST_P(VmmContract, RangesMoveWithTheirOwner) {
   EXPECT_NE(second.base(), nullptr);
 }
 
+TYPED_TEST_P(VmmContract, MapsOneFileAtSeveralAddresses) {
+  const vm::AddressRange range = this->reserve(4);
+  vm::Vmm& vmm = this->maker_.vmm();
+  const LaneFile file(2);
+  std::byte* const second = range.base() + 2 * this->kChunk;
+  ASSERT_TRUE(vmm.map_shared(range.base(), vm::kChunkBytes * 2, file.fd(), Bytes{}).ok());
+  ASSERT_TRUE(vmm.map_shared(second, vm::kChunkBytes, file.fd(), vm::kChunkBytes).ok());
+  EXPECT_EQ(file.occupied(), vm::kChunkBytes * 2);
+  std::memset(range.base() + this->kChunk, 7, this->kChunk);
+  EXPECT_TRUE(this->is_filled_with(second, this->kChunk, 7));
+  ASSERT_TRUE(vmm.unmap_shared(range.base(), vm::kChunkBytes * 2).ok());
+  EXPECT_TRUE(this->is_filled_with(second, this->kChunk, 7));
+  EXPECT_EQ(file.occupied(), vm::kChunkBytes * 2);
+}
+
+TYPED_TEST_P(VmmContract, UnbackingAFilesMemoryGivesItBackToTheDevice) {
+  const vm::AddressRange range = this->reserve(2);
+  vm::Vmm& vmm = this->maker_.vmm();
+  const LaneFile file(2);
+  ASSERT_TRUE(vmm.map_shared(range.base(), range.size(), file.fd(), Bytes{}).ok());
+  ASSERT_TRUE(vmm.unback(range.base() + this->kChunk, vm::kChunkBytes).ok());
+  EXPECT_EQ(file.occupied(), vm::kChunkBytes);
+  ASSERT_TRUE(vmm.back(range.base() + this->kChunk, vm::kChunkBytes).ok());
+  std::memset(range.base(), 7, 2 * this->kChunk);
+  EXPECT_EQ(file.occupied(), vm::kChunkBytes);
+  ASSERT_TRUE(vmm.unmap_shared(range.base(), vm::kChunkBytes).ok());
+  EXPECT_TRUE(this->is_filled_with(range.base() + this->kChunk, this->kChunk, 7));
+}
+
+TYPED_TEST_P(VmmContract, MakesAFilesMemoryPrivateInPlace) {
+  const vm::AddressRange range = this->reserve(3);
+  vm::Vmm& vmm = this->maker_.vmm();
+  const LaneFile file(3);
+  ASSERT_TRUE(vmm.map_shared(range.base(), range.size(), file.fd(), Bytes{}).ok());
+  std::memset(range.base(), 7, 3 * this->kChunk);
+  ASSERT_TRUE(vmm.make_private(range.base() + this->kChunk, vm::kChunkBytes).ok());
+  EXPECT_TRUE(this->is_filled_with(range.base(), 3 * this->kChunk, 7));
+  EXPECT_EQ(file.occupied(), vm::kChunkBytes * 2);
+  // From now on it is unbacked as what back() gave.
+  ASSERT_TRUE(vmm.unback(range.base() + this->kChunk, vm::kChunkBytes).ok());
+  ASSERT_TRUE(vmm.back(range.base() + this->kChunk, vm::kChunkBytes).ok());
+  EXPECT_TRUE(this->is_filled_with(range.base() + this->kChunk, this->kChunk, 0));
+  EXPECT_EQ(file.occupied(), vm::kChunkBytes * 2);
+}
+
 TYPED_TEST_P(VmmContract, SpilledMemoryShowsItsCopyAndTakesWrites) {
   const vm::AddressRange range = this->reserve(3);
   vm::Vmm& vmm = this->maker_.vmm();
@@ -220,6 +267,9 @@ TYPED_TEST_P(VmmContract, ThawedMemoryIsAsBefore) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(VmmContract,
+                            MapsOneFileAtSeveralAddresses,
+                            UnbackingAFilesMemoryGivesItBackToTheDevice,
+                            MakesAFilesMemoryPrivateInPlace,
                             SpilledMemoryShowsItsCopyAndTakesWrites,
                             WhatIsBroughtInReplacesWhatWasShown,
                             MemoryAsideCanBeGivenUpAndWhatIsShownStays,

@@ -41,6 +41,7 @@ StatusFacts make_facts(std::uint64_t num_jobs) {
   device.free = gib(1);
   device.last_handover = micros(40);
   device.lanes.push_back({LaneId{0}, JobId{1}, JobId{2}, seconds(2), seconds(101)});
+  device.lanes.back().pool = mib(64);
   for (std::uint64_t id = 1; id <= num_jobs; ++id) {
     device.jobs.push_back(make_row(id));
   }
@@ -57,6 +58,8 @@ TEST(StatusReport, NamesEachNumberWithItsUnit) {
   page.usage.iterations = 50;
   page.usage.busy = seconds(10);
   page.usage.resident = mib(5);
+  page.usage.lane = mib(60);
+  page.usage.donated = mib(2);
   page.totals.spilled = mib(6);
   page.iterations_per_second = 2.5;
   facts.pages[JobId{2}] = page;
@@ -72,12 +75,15 @@ TEST(StatusReport, NamesEachNumberWithItsUnit) {
   EXPECT_EQ(device["free_bytes"], gib(1).value());
   EXPECT_DOUBLE_EQ(device["last_handover_seconds"], 40e-6);
   EXPECT_EQ(device["lanes"][0]["holder"], 1);
+  EXPECT_EQ(device["lanes"][0]["pool_bytes"], mib(64).value());
   EXPECT_DOUBLE_EQ(device["lanes"][0]["quantum_left_seconds"], 1.0);
   const json& first = device["jobs"][0];
   EXPECT_EQ(first["resident_bytes"], mib(1).value());  // no page: as last seen
   EXPECT_EQ(first["explain"], "");
   const json& second = device["jobs"][1];
   EXPECT_EQ(second["job"], 2);
+  EXPECT_EQ(second["lane_bytes"], mib(60).value());
+  EXPECT_EQ(second["donated_bytes"], mib(2).value());
   EXPECT_EQ(second["room_bytes"], mib(20).value());
   EXPECT_EQ(second["resident_bytes"], mib(5).value());
   EXPECT_EQ(second["spilled_total_bytes"], mib(6).value());

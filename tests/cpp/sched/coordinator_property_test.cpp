@@ -42,6 +42,7 @@ wire::Usage any_usage() {
   usage.need = any_bytes();
   usage.resident = any_bytes();
   usage.spilled = any_bytes();
+  if (any(0, 20) == 0) usage.lane_changes = static_cast<std::uint64_t>(any(0, 5));
   return usage;
 }
 
@@ -84,7 +85,10 @@ class Fuzz {
       if (state.empty() || state == "lost") return any_hello(job);
       if (state == "starting") return any_register(of);
     }
-    switch (any(0, 16)) {
+    switch (any(0, 19)) {
+      case 16:
+      case 17:
+      case 18: return any_lane_changed(of);
       case 0: return any_hello(job);
       case 1: return any_register(of);
       case 2:
@@ -128,6 +132,8 @@ class Fuzz {
     hello.pid = static_cast<std::int32_t>(job.value);
     const auto device = coordinator_->snapshot(now_).devices.front();
     hello.resident = std::min(any_bytes(), std::max(device.free, Bytes{-1}));
+    hello.lane_epoch = static_cast<std::uint64_t>(any(0, 2));
+    hello.lane_slots = any_slots();
     hello.held_term = any(0, 2) == 0 ? Term{0} : terms_[job];
     return hello;
   }
@@ -139,6 +145,36 @@ class Fuzz {
     wish.weight = any(any(0, 10) == 0 ? 0 : 1, 40) / 10.0;
     wish.memory_limit = *rc::gen::arbitrary<bool>() ? Bytes{0} : any_bytes();
     return wish;
+  }
+
+  static std::vector<std::uint32_t> any_slots() {
+    std::vector<std::uint32_t> slots;
+    const int first = any(0, 30);
+    for (int i = 0; i < any(0, 4); ++i)
+      slots.push_back(static_cast<std::uint32_t>(first + i));
+    return slots;
+  }
+
+  // Mostly what the state allows: what it has, it may give; what was told, it may keep.
+  wire::JobMessage any_lane_changed(const wire::Address& of) {
+    wire::LaneChanged changed;
+    changed.of = of;
+    changed.n = heard_[of.job] + (any(0, 20) == 0 ? 2U : 1U);
+    changed.given = mib(any(0, 20) * 2);
+    changed.num_chunks = static_cast<std::uint64_t>(any(0, 40));
+    std::vector<std::uint32_t>& told = told_[of.job];
+    if (any(0, 3) == 0 && !told.empty()) {
+      changed.donated = {told.back()};
+      kept_[of.job].push_back(told.back());
+      told.pop_back();
+    } else if (any(0, 3) == 0 && !kept_[of.job].empty()) {
+      changed.returned = {kept_[of.job].back()};
+      kept_[of.job].pop_back();
+    } else if (any(0, 10) == 0) {
+      changed.donated = any_slots();
+      changed.returned = any_slots();
+    }
+    return changed;
   }
 
   // Mostly an answer to what was asked.
@@ -159,6 +195,8 @@ class Fuzz {
       forget_revoke(from, message);
       // Its record is gone: whoever comes under this number starts anew.
       if (std::holds_alternative<wire::Gone>(message)) terms_.erase(from);
+      if (std::holds_alternative<wire::Hello>(message)) heard_[from] = 0;
+      if (std::holds_alternative<wire::LaneChanged>(message)) ++heard_[from];
     }
     follow(ready);
   }
@@ -183,6 +221,9 @@ class Fuzz {
 
   void follow(const Ready& ready) {
     for (const Outbound& out : ready.messages) {
+      if (const auto* table = std::get_if<wire::LaneTable>(&out.message)) {
+        told_[out.to] = table->slots;
+      }
       if (const auto* revoke = std::get_if<wire::Revoke>(&out.message)) {
         RC_ASSERT(revoke->bytes > Bytes{0});
         RC_ASSERT(revokes_.emplace(out.to, *revoke).second);
@@ -209,8 +250,11 @@ class Fuzz {
     std::size_t num_running = 0;
     bool is_anybody_waiting = false;
     bool does_everybody_fit = true;
+    bool is_unsettled = false;
     for (const JobRow& job : device.jobs) {
       sum += job.room;
+      // Until all it changed was heard, nobody is granted the lane.
+      is_unsettled = is_unsettled || job.usage.lane_changes > heard_[job.of.job];
       if (job.state == "running" || job.state == "closing") ++num_running;
       if (job.state != "waiting") continue;
       // Who owes an answer to a Revoke is passed over until it gives it.
@@ -219,6 +263,7 @@ class Fuzz {
       if (job.memory_limit > Bytes{0}) needed = std::min(needed, job.memory_limit);
       does_everybody_fit = does_everybody_fit && needed <= job.room + device.free;
     }
+    sum += device.lanes.front().pool;
     RC_ASSERT(sum + device.free == device.capacity);
     RC_ASSERT(sum <= device.capacity);
     RC_ASSERT(num_running <= 1U);
@@ -227,7 +272,7 @@ class Fuzz {
     // which waiting ends.
     if (is_free && is_anybody_waiting) {
       RC_ASSERT(deadline_.has_value());
-      if (!is_with_needs_ && revokes_.empty()) RC_ASSERT(!does_everybody_fit);
+      if (!is_with_needs_ && !is_unsettled && revokes_.empty()) RC_ASSERT(!does_everybody_fit);
     }
   }
 
@@ -237,6 +282,8 @@ class Fuzz {
   std::uint64_t num_needs_ = 0;
   std::map<JobId, Term> terms_;
   std::map<JobId, wire::Revoke> revokes_;
+  std::map<JobId, std::uint64_t> heard_;
+  std::map<JobId, std::vector<std::uint32_t>> told_, kept_;
   std::optional<Nanos> deadline_;
 };
 

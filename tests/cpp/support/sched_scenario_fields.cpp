@@ -4,6 +4,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -87,6 +88,14 @@ Nanos ScenarioFields::time(const std::string& name, Nanos otherwise) {
   return time;
 }
 
+std::vector<std::uint32_t> ScenarioFields::slots(const std::string& name) {
+  std::vector<std::uint32_t> slots;
+  std::istringstream numbers(text(name));
+  for (std::string number; std::getline(numbers, number, ',');)
+    slots.push_back(static_cast<std::uint32_t>(std::stoul(number)));
+  return slots;
+}
+
 wire::Address ScenarioFields::address(JobId job) {
   wire::Address of;
   of.job = JobId{count("of", job.value)};
@@ -109,6 +118,7 @@ wire::Usage ScenarioFields::usage() {
   usage.need = bytes("need");
   usage.resident = bytes("resident");
   usage.spilled = bytes("spilled");
+  usage.lane_changes = count("lane_changes");
   return usage;
 }
 

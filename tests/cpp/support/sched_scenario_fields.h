@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
@@ -27,6 +28,7 @@ class ScenarioFields {
   double real(const std::string& name, double otherwise = 0);
   Bytes bytes(const std::string& name, Bytes otherwise = {});
   Nanos time(const std::string& name, Nanos otherwise = {});
+  std::vector<std::uint32_t> slots(const std::string& name);  // "0,3,4"
   wire::Address address(JobId job);
   wire::Usage usage();
 

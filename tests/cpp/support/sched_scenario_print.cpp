@@ -1,9 +1,12 @@
 #include "tests/cpp/support/sched_scenario_print.h"
 
+#include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace gpushare::sched::testing {
 namespace {
@@ -17,6 +20,12 @@ std::string text_of(const wire::Welcome& m) {
 std::string text_of(const wire::Registered& /*m*/) { return "registered"; }
 std::string text_of(const wire::Grant& m) {
   return fmt::format("grant n={} need_n={} room={}", m.n, m.need_n, to_string(m.room));
+}
+std::string numbers(const std::vector<std::uint32_t>& slots) {
+  return fmt::format("{}", fmt::join(slots, ","));
+}
+std::string text_of(const wire::LaneTable& m) {
+  return fmt::format("lane_table n={} slots={}", m.n, numbers(m.slots));
 }
 std::string text_of(const wire::Revoke& m) {
   return fmt::format("revoke n={} bytes={}", m.n, to_string(m.bytes));
@@ -46,13 +55,18 @@ std::string text_of(const JobRow& job) {
 std::string text_of(const LaneRow& lane) {
   return fmt::format("lane {} holder={} next={} quantum={} ends={} loss={:.3f}", lane.lane.value,
                      lane.holder.value, lane.next.value, to_string(lane.quantum),
-                     seconds_text(lane.quantum_ends), lane.switch_loss);
+                     seconds_text(lane.quantum_ends), lane.switch_loss) +
+         (lane.pool > Bytes{} ? fmt::format(" pool={}", to_string(lane.pool)) : "");
 }
 
 }  // namespace
 
 std::string print(const Ready& ready) {
   std::string text;
+  for (const LaneAction& action : ready.lane_actions) {
+    text += action.ends ? fmt::format("  pool of {} ends\n", action.uid)
+                        : fmt::format("  empty {} of {}\n", numbers(action.empty), action.uid);
+  }
   for (const Outbound& out : ready.messages) {
     const std::string message = std::visit([](const auto& m) { return text_of(m); }, out.message);
     text += fmt::format("  -> {} {}\n", out.to.value, message);

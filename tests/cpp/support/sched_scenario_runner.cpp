@@ -33,6 +33,7 @@ CoordinatorOptions read_options(ScenarioFields& f) {
   options.gap_poll = f.time("gap_poll", options.gap_poll);
   options.iteration_warning = f.time("iteration_warning", options.iteration_warning);
   options.host_budget = f.bytes("host_budget", options.host_budget);
+  options.lanes = f.count("lanes", options.lanes ? 1 : 0) != 0;
   options.recovery = f.time("recovery", options.recovery);
   std::istringstream pids(f.text("expected_pids"));
   for (std::string pid; std::getline(pids, pid, ',');)
@@ -49,6 +50,8 @@ JobMessage read_hello(ScenarioFields& f, JobId job) {
   m.resident = f.bytes("resident");
   m.spilled = f.bytes("spilled");
   m.held_term = Term{f.count("held_term")};
+  m.lane_epoch = f.count("lane_epoch");
+  m.lane_slots = f.slots("lane_slots");
   return m;
 }
 
@@ -73,6 +76,11 @@ JobMessage read_released(ScenarioFields& f, JobId job) {
                         f.text("reason")};
 }
 
+JobMessage read_lane_changed(ScenarioFields& f, JobId job) {
+  return wire::LaneChanged{f.address(job),        f.count("n"),       f.bytes("given"),
+                           f.count("num_chunks"), f.slots("donated"), f.slots("returned")};
+}
+
 using Reader = std::function<JobMessage(ScenarioFields&, JobId)>;
 
 const std::map<std::string, Reader>& readers() {
@@ -81,6 +89,7 @@ const std::map<std::string, Reader>& readers() {
       {"register", read_register},
       {"need", read_need},
       {"released", read_released},
+      {"lane_changed", read_lane_changed},
       {"unregister", [](auto& f, JobId j) { return wire::Unregister{f.address(j)}; }},
       {"consumed", [](auto& f, JobId j) { return wire::Consumed{f.address(j), f.count("n")}; }},
       {"explain", [](auto& f, JobId j) { return wire::Explain{f.address(j)}; }},

@@ -31,6 +31,9 @@ class FakeVmm final : public vm::Vmm {
   Result<vm::AddressRange> reserve(Bytes size) override;
   Status back(std::byte* address, Bytes size) override;
   Status unback(std::byte* address, Bytes size) override;
+  Status map_shared(std::byte* address, Bytes size, int file, Bytes offset) override;
+  Status unmap_shared(std::byte* address, Bytes size) override;
+  Status make_private(std::byte* address, Bytes size) override;
   Status freeze(std::byte* address, Bytes size) override;
   void thaw(std::byte* address, Bytes size) override;
   Status unback_showing(std::byte* address, Bytes size, const vm::HostPlace& place) override;
@@ -54,7 +57,8 @@ class FakeVmm final : public vm::Vmm {
   [[nodiscard]] int num_calls() const;  // that can fail, so far
   [[nodiscard]] int num_unbacks() const;
   [[nodiscard]] int num_backs() const;
-  [[nodiscard]] Bytes backed() const;
+  [[nodiscard]] Bytes backed() const;  // mapped from files or not
+  [[nodiscard]] Bytes shared() const;  // mapped from files
   [[nodiscard]] Bytes most_backed() const;
   [[nodiscard]] bool is_backed(const void* address, Bytes size) const;
   [[nodiscard]] Bytes frozen() const;
@@ -72,7 +76,17 @@ class FakeVmm final : public vm::Vmm {
   [[nodiscard]] std::byte* locate_aside(std::byte* address) const GS_REQUIRES(mu_);
   void check_backed(const std::byte* address, Bytes size, bool expected) const GS_REQUIRES(mu_);
 
+  struct Shared {
+    int file = -1;
+    Bytes offset;
+  };
+  // Ordinary memory, poisoned, under the range again; what was mapped from files is forgotten.
+  void cover(std::byte* address, Bytes size) GS_REQUIRES(mu_);
+  void release_files(const std::byte* address, Bytes size) GS_REQUIRES(mu_);
+  void check_shared(const std::byte* address, Bytes size, bool expected) const GS_REQUIRES(mu_);
+
   mutable Mutex mu_;
+  std::map<const std::byte*, Shared> shared_ GS_GUARDED_BY(mu_);  // of chunks_
   std::function<void()> before_copy_ GS_GUARDED_BY(mu_);
   std::map<const std::byte*, Bytes> reserved_ GS_GUARDED_BY(mu_);  // sizes by base
   Chunks chunks_ GS_GUARDED_BY(mu_);  // addresses of backed chunks, aside ones too

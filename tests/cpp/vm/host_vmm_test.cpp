@@ -196,6 +196,31 @@ TEST(HostVmm, ForkedChildKeepsItsBytesWhenTheParentUnbacks) {
   EXPECT_EQ(status, 0);
 }
 
+TEST(HostVmmDeathTest, AForkedChildHasNoPartInAFilesMemory) {
+  vm::HostVmm vmm;
+  const vm::AddressRange range = *vmm.reserve(vm::kChunkBytes);
+  const LaneFile file(1);
+  ASSERT_TRUE(vmm.map_shared(range.base(), range.size(), file.fd(), Bytes{}).ok());
+  volatile std::byte* const base = range.base();
+  base[0] = std::byte{1};
+  // The statement runs in a child.
+  EXPECT_DEATH(base[0] = std::byte{2}, "");
+  EXPECT_TRUE(base[0] == std::byte{1});
+}
+
+TEST(HostVmm, RefusesAFileThatCannotBeMapped) {
+  vm::HostVmm vmm;
+  const vm::AddressRange range = *vmm.reserve(vm::kChunkBytes);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  EXPECT_FALSE(vmm.map_shared(range.base(), range.size(), ends[0], Bytes{}).ok());
+  ::close(ends[0]);
+  ::close(ends[1]);
+  // Nothing has changed: it can be backed.
+  ASSERT_TRUE(vmm.back(range.base(), range.size()).ok());
+  EXPECT_EQ(range.base()[5], std::byte{0});
+}
+
 // VmData of this process: what RLIMIT_DATA is compared with.
 Bytes data_size() {
   std::ifstream status("/proc/self/status");

@@ -68,7 +68,7 @@ TEST(CodecRefusal, WhatIsNoJsonObject) {
 TEST(CodecRefusal, AMessageThatIsTooLongUnread) {
   const std::string longest = need_text() + std::string(kMaxMessageBytes - need_text().size(), ' ');
   EXPECT_EQ(error_of(longest), "accepted");
-  EXPECT_EQ(error_of(longest + " "), "message of 65537 B, at most 65536 allowed");
+  EXPECT_EQ(error_of(longest + " "), "message of 131073 B, at most 131072 allowed");
 }
 
 TEST(CodecRefusal, AnotherVersionNamingBoth) {
@@ -109,6 +109,23 @@ TEST(CodecRefusal, EachMissingFieldByItsName) {
                             "iterations_total", "iterations_done"}) {
     EXPECT_EQ(error_of(without(register_text(), field)),
               fmt::format("register: field {} is missing", field));
+  }
+}
+
+TEST(CodecRefusal, SlotsThatNoLaneHas) {
+  const std::string text = encode(JobMessage(LaneChanged{}));
+  EXPECT_EQ(error_of(without(text, "returned")), "lane_changed: field returned is missing");
+  EXPECT_EQ(error_of(with(text, "donated", "[3,65536]")),
+            "lane_changed: field donated has 65536, must have integers from 0 to 65535");
+  for (const char* value : {"[-1]", "[1.5]", "[\"1\"]", "[null]"}) {
+    EXPECT_THAT(error_of(with(text, "donated", value)), HasSubstr("field donated has")) << value;
+  }
+  std::string many = "[0";
+  for (std::size_t i = 0; i < kMaxLaneSlots; ++i)
+    many += ",1";
+  for (const std::string& value : {std::string("7"), many + "]"}) {
+    EXPECT_EQ(error_of(with(text, "donated", value)),
+              "lane_changed: field donated must be an array of at most 8192 numbers");
   }
 }
 

@@ -74,6 +74,9 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
   page.need_bytes = 17;
   page.resident_bytes = 18;
   page.spilled_bytes = 19;
+  page.lane_changes = 20;
+  page.lane_bytes = 21;
+  page.donated_bytes = 22;
   const Usage expected{.iterations = 11,
                        .optimizer_steps = 12,
                        .busy = Nanos{13},
@@ -84,7 +87,10 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
                        .live = Bytes{16},
                        .need = Bytes{17},
                        .resident = Bytes{18},
-                       .spilled = Bytes{19}};
+                       .spilled = Bytes{19},
+                       .lane_changes = 20,
+                       .lane = Bytes{21},
+                       .donated = Bytes{22}};
   EXPECT_EQ(read_usage(page), expected);
 }
 
@@ -97,8 +103,9 @@ TEST(LeasePageFields, OnlyTheGapIsTheGap) {
 
 TEST(LeasePageFields, NegativeCountersAreReadAsZero) {
   LeasePage page{};
-  for (auto* field : {&page.busy_ns, &page.stall_ns, &page.changed_ns, &page.live_bytes,
-                      &page.need_bytes, &page.resident_bytes, &page.spilled_bytes}) {
+  for (auto* field :
+       {&page.busy_ns, &page.stall_ns, &page.changed_ns, &page.live_bytes, &page.need_bytes,
+        &page.resident_bytes, &page.spilled_bytes, &page.lane_bytes, &page.donated_bytes}) {
     *field = std::numeric_limits<std::int64_t>::min();
   }
   EXPECT_EQ(read_usage(page), Usage{});

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "csrc/wire/messages.h"
 
@@ -57,6 +58,16 @@ inline double draw_weight() {
                            std::numeric_limits<double>::max(), 12345678.9);
 }
 
+inline std::vector<std::uint32_t> draw_slots() {
+  if (*rc::gen::inRange(0, 8) == 0) {
+    return std::vector<std::uint32_t>(kMaxLaneSlots, kMaxLaneSlot - 1);
+  }
+  std::vector<std::uint32_t> slots(*rc::gen::inRange<std::size_t>(0, 5));
+  for (std::uint32_t& slot : slots)
+    slot = draw_up_to(kMaxLaneSlot - 1);
+  return slots;
+}
+
 inline Hello draw_hello() {
   return {.protocol = draw_up_to(std::numeric_limits<std::uint32_t>::max()),
           .version = draw_string(),
@@ -66,7 +77,9 @@ inline Hello draw_hello() {
           .of = draw_address(),
           .resident = draw_bytes(),
           .spilled = draw_bytes(),
-          .held_term = draw_term()};
+          .held_term = draw_term(),
+          .lane_epoch = draw_number(),
+          .lane_slots = draw_slots()};
 }
 
 inline Register draw_register() {
@@ -90,8 +103,8 @@ inline Released draw_released() {
           .reason = draw_string(kMaxTextBytes)};
 }
 
-// One of each alternative that a socket may carry: `kind` from 0 to 9.
-inline constexpr int kJobKinds = 10;
+// One of each alternative that a socket may carry: `kind` from 0 on.
+inline constexpr int kJobKinds = 11;
 inline JobMessage draw_job_message(int kind) {
   switch (kind) {
     case 0: return draw_hello();
@@ -100,9 +113,12 @@ inline JobMessage draw_job_message(int kind) {
     case 3: return Need{draw_address(), draw_number(), draw_bytes(), draw_bytes()};
     case 4: return draw_released();
     case 5: return Consumed{draw_address(), draw_number()};
-    case 6: return Explain{draw_address()};
-    case 7: return StatusRequest{};
-    case 8: return Stop{*rc::gen::arbitrary<bool>()};
+    case 6:
+      return LaneChanged{draw_address(), draw_number(), draw_bytes(),
+                         draw_number(),  draw_slots(),  draw_slots()};
+    case 7: return Explain{draw_address()};
+    case 8: return StatusRequest{};
+    case 9: return Stop{*rc::gen::arbitrary<bool>()};
     default: return SetLimit{JobId{draw_number()}, draw_bytes()};
   }
 }
@@ -118,17 +134,18 @@ inline Welcome draw_welcome() {
           .memory_wait = draw_nanos()};
 }
 
-inline constexpr int kCoordinatorKinds = 9;
+inline constexpr int kCoordinatorKinds = 10;
 inline CoordinatorMessage draw_coordinator_message(int kind) {
   switch (kind) {
     case 0: return draw_welcome();
     case 1: return Registered{draw_address()};
-    case 2: return Grant{draw_address(), draw_number(), draw_number(), draw_bytes()};
-    case 3: return Revoke{draw_address(), draw_number(), draw_bytes()};
-    case 4: return Denied{draw_address(), draw_number(), draw_string(kMaxTextBytes)};
-    case 5: return Close{draw_address(), draw_term()};
-    case 6: return Explained{draw_address(), draw_string(kMaxTextBytes)};
-    case 7: return Refused{draw_string(kMaxTextBytes)};
+    case 2: return Grant{draw_address(), draw_number(), draw_number(), draw_bytes(), draw_number()};
+    case 3: return LaneTable{draw_address(), draw_number(), draw_slots()};
+    case 4: return Revoke{draw_address(), draw_number(), draw_bytes()};
+    case 5: return Denied{draw_address(), draw_number(), draw_string(kMaxTextBytes)};
+    case 6: return Close{draw_address(), draw_term()};
+    case 7: return Explained{draw_address(), draw_string(kMaxTextBytes)};
+    case 8: return Refused{draw_string(kMaxTextBytes)};
     default: return StatusReport{draw_string(4 * kMaxTextBytes)};
   }
 }

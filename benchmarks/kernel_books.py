@@ -45,7 +45,9 @@ class KernelBooks(threading.Thread):
         for job in running:
             os.kill(job.pid, signal.SIGSTOP)
         try:
-            return sum(resident_bytes_in(job.pid, *job.ready["range"]) for job in running)
+            return sum(
+                resident_bytes_in(job.pid, *job.ready["range"], shared="part") for job in running
+            )
         finally:
             for job in running:
                 os.kill(job.pid, signal.SIGCONT)

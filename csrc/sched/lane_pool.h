@@ -1,0 +1,79 @@
+// The pool of a lane: slots of physical memory that jobs of one user share, each while its lease is
+// open. Slots are numbers; whose file they lie in is the daemon's business.
+//
+// Which problem it solves: memory that is dead between iterations is needed once, not once a job.
+// The pool holds as many slots as the job with the most lane chunks has use for, and counts against
+// the capacity once (ledger.h). A job uses the first slots of the table, as many as it has chunks.
+// A slot with a live block at close is donated: it leaves the pool and is its job's alone, until
+// the job returns it.
+//
+// How used: the handlers (lanes.cpp) change it as LaneChanged says, and settle the ledger
+// with what each call returns. The
+// number of a slot that left is used again after all others: a job that has it mapped would else
+// take it for one that still has memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "csrc/base/units.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::sched {
+
+class LanePool {
+ public:
+  struct Member {
+    std::size_t num_chunks = 0;  // slots it has use for
+    std::uint64_t told = 0;      // the version it knows; 0: none
+    std::set<std::uint32_t> donated = {};
+  };
+
+  [[nodiscard]] const std::vector<std::uint32_t>& slots() const { return slots_; }
+  [[nodiscard]] Bytes bytes() const { return bytes_of(slots_.size()); }
+  // Changes with the table.
+  [[nodiscard]] std::uint64_t version() const { return version_; }
+  [[nodiscard]] const std::map<JobId, Member>& members() const { return members_; }
+  // 0 for a job that is no member.
+  [[nodiscard]] std::size_t num_chunks(JobId job) const;
+  // What the member with the most has use for.
+  [[nodiscard]] std::size_t num_wanted() const;
+  [[nodiscard]] bool has_donated(JobId job, std::uint32_t slot) const;
+  [[nodiscard]] bool has_slot(std::uint32_t slot) const;
+
+  // Made if it is none yet.
+  Member& member(JobId job) { return members_[job]; }
+
+  // By at most `count` slots; by how many.
+  std::size_t grow(std::size_t count);
+  // The last slots leave; they are to be emptied.
+  std::vector<std::uint32_t> shrink_to(std::size_t count);
+  // pre: has_slot(slot).
+  void donate(JobId job, std::uint32_t slot);
+  // It is to be emptied. pre: has_donated(job, slot).
+  void take_back(JobId job, std::uint32_t slot);
+  // The job's process is gone: what it kept is to be emptied.
+  std::vector<std::uint32_t> remove(JobId job);
+
+  static Bytes bytes_of(std::size_t num_slots) {
+    return wire::kLaneSlotBytes * static_cast<std::int64_t>(num_slots);
+  }
+  // Whole slots in so many bytes.
+  static std::size_t slots_in(Bytes bytes) {
+    return bytes <= Bytes{} ? 0 : bytes.to_size() / wire::kLaneSlotBytes.to_size();
+  }
+
+  void check_invariants() const;
+
+ private:
+  std::vector<std::uint32_t> slots_;  // in the order in which they are used
+  std::set<std::uint32_t> used_;      // Invariant: slots_ and all that is donated, each once.
+  std::map<JobId, Member> members_;
+  std::uint64_t version_ = 1;
+  std::uint32_t next_ = 0;  // number to try
+};
+
+}  // namespace gpushare::sched
