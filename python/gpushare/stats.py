@@ -62,6 +62,16 @@ class JobStats:
     peak_backed_bytes: int
     """Most bytes backed in any iteration."""
 
+    @property
+    def memory(self) -> dict[str, int]:
+        """The sizes among these figures, in bytes, by their names without ``_bytes``."""
+        suffix = "_bytes"
+        return {
+            name.removesuffix(suffix): size
+            for name, size in vars(self).items()
+            if name.endswith(suffix)
+        }
+
 
 def job_stats() -> JobStats:
     """Returns the figures of this process.

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 MIB = 1 << 20
 SCREEN = """\
-CPU 2.0 GiB   free 512.0 MiB   host 300.0 MiB/4.0 GiB
+CPU 2.0 GiB   free 512.0 MiB   shared 40.0 MiB   host 300.0 MiB/4.0 GiB
 asked of jobs so far 900.0 MiB: 300.0 MiB of it by spilling as planned, 310.0 MiB spilled and \
 590.0 MiB dropped in fact
-JOB  USER     NAME  STATE    ROOM       RESIDENT   SPILLED    LIVE       OUTSIDE  NEEDS      \
-DROPPED    SPILLED SO FAR  RESTORED
-3    4000001  gpt   running  700.0 MiB  650.0 MiB  300.0 MiB  900.0 MiB  2.0 MiB  950.0 MiB  \
-590.0 MiB  310.0 MiB       10.0 MiB
+JOB  USER     NAME  STATE    ROOM       RESIDENT   SPILLED    LIVE       OUTSIDE  \
+SHARED    DONATED  NEEDS      DROPPED    SPILLED SO FAR  RESTORED
+3    4000001  gpt   running  700.0 MiB  650.0 MiB  300.0 MiB  900.0 MiB  2.0 MiB  \
+40.0 MiB  6.0 MiB  950.0 MiB  590.0 MiB  310.0 MiB       10.0 MiB
 pid 4242 of 4000000 is unmanaged and holds 2.1 GiB
 2.5 s ago, job 3, released: 300.0 MiB of 300.0 MiB"""
 
@@ -41,11 +41,14 @@ def _report() -> dict[str, Any]:
         "spilled": 300,
         "live": 900,
         "outside": 2,
+        "lane": 40,
+        "donated": 6,
         "need": 950,
         "dropped_total": 590,
         "spilled_total": 310,
         "restored_total": 10,
     }
+    device["lanes"][0]["pool_bytes"] = 40 * MIB
     in_bytes = {f"{name}_bytes": size * MIB for name, size in sizes.items()}
     device["jobs"] = [make_job(3, "gpt", state="running", **in_bytes)]
     report["decisions"] = [

@@ -87,6 +87,8 @@ for _ in range(3):
     step()
 stats = job.stats()
 assert stats.spilled_total_bytes > 0 and stats.spilled_bytes == 0
+assert stats.memory["spilled_total"] == stats.spilled_total_bytes
+assert stats.memory["live"] == stats.live_bytes > 0 and "busy_seconds" not in stats.memory
 assert not torch.equal(model.weight, before)
 with job.iteration():
     step()

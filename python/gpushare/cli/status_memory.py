@@ -13,6 +13,8 @@ _COLUMNS = {
     "SPILLED": "spilled_bytes",
     "LIVE": "live_bytes",
     "OUTSIDE": "outside_bytes",
+    "SHARED": "lane_bytes",
+    "DONATED": "donated_bytes",
     "NEEDS": "need_bytes",
     "DROPPED": "dropped_total_bytes",
     "SPILLED SO FAR": "spilled_total_bytes",
@@ -46,6 +48,7 @@ def _device_line(device: dict[str, Any]) -> str:
     parts = [
         f"{device['device'].upper()} {format_bytes(device['capacity_bytes'])}",
         f"free {format_bytes(device['free_bytes'])}",
+        f"shared {format_bytes(sum(lane['pool_bytes'] for lane in device['lanes']))}",
         f"host {'/'.join(host)}",
     ]
     return (GAP + " ").join(parts)
