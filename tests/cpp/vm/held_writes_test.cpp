@@ -80,6 +80,7 @@ TEST_F(HeldWrites, OnlyChunksOnTheMoveAreLookedAfter) {
 
 // The next three run in a child of the test (gtest's death tests): faults that are not ours.
 TEST_F(HeldWritesDeathTest, AFaultElsewhereEndsTheProcessAsEver) {
+  ::signal(SIGSEGV, SIG_DFL);  // a sanitizer has a handler of its own
   ASSERT_TRUE(vmm_.freeze(base_, kChunkBytes).ok());
   volatile std::byte* const unbacked = base_ + kChunk;
   EXPECT_EXIT(unbacked[0] = std::byte{1}, ::testing::KilledBySignal(SIGSEGV), "");
