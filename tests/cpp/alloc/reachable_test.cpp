@@ -17,6 +17,7 @@
 #include "csrc/vm/mover.h"
 
 #include "tests/cpp/support/alloc_bytes.h"
+#include "tests/cpp/support/thread_sanitizer.h"
 
 namespace gpushare::testing {
 namespace {
@@ -55,6 +56,7 @@ class Reachable : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(Reachable, AReaderSeesTheRightBytesThroughManyMoves) {
+  if (kHasThreadSanitizer) GTEST_SKIP() << "page protection keeps the threads apart";
   const std::vector<std::byte*> blocks{take(mib(11), 1), take(mib(5), 2), take(kib(300), 3)};
   const std::vector<Bytes> sizes{mib(11), mib(5), kib(300)};
   std::atomic<bool> must_stop{false};
@@ -77,6 +79,7 @@ TEST_P(Reachable, AReaderSeesTheRightBytesThroughManyMoves) {
 }
 
 TEST_P(Reachable, AWriterLosesNothingThroughManyMoves) {
+  if (kHasThreadSanitizer) GTEST_SKIP() << "page protection keeps the threads apart";
   constexpr std::size_t kCount = 64;
   auto* const words = reinterpret_cast<std::uint64_t*>(take(mib(16), 1));
   const std::size_t step = mib(16).to_size() / sizeof(std::uint64_t) / kCount;

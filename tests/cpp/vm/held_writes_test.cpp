@@ -15,6 +15,8 @@
 
 #include "csrc/vm/host_vmm.h"
 
+#include "tests/cpp/support/thread_sanitizer.h"
+
 namespace gpushare::testing {
 namespace {
 
@@ -34,6 +36,7 @@ class HeldWrites : public ::testing::Test {
 using HeldWritesDeathTest = HeldWrites;
 
 TEST_F(HeldWrites, AWriterWaitsUntilTheMoveIsOverAndIsNotLost) {
+  if (kHasThreadSanitizer) GTEST_SKIP() << "page protection keeps the threads apart";
   ASSERT_TRUE(vmm_.freeze(base_, kChunkBytes).ok());
   std::atomic<bool> has_written{false};
   std::thread writer([&] {
@@ -50,6 +53,7 @@ TEST_F(HeldWrites, AWriterWaitsUntilTheMoveIsOverAndIsNotLost) {
 
 // What a restore does: the write must be in the memory that is brought in, not only in the copy.
 TEST_F(HeldWrites, AWriterDuringARestoreWritesToWhatIsBroughtIn) {
+  if (kHasThreadSanitizer) GTEST_SKIP() << "page protection keeps the threads apart";
   ASSERT_TRUE(vmm_.freeze(base_, kChunkBytes).ok());
   const int fd = ::memfd_create("host-tier", MFD_CLOEXEC);
   ASSERT_EQ(::ftruncate(fd, kChunkBytes.value()), 0);

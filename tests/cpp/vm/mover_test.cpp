@@ -13,6 +13,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/cpp/support/thread_sanitizer.h"
+
 namespace gpushare::testing {
 namespace {
 
@@ -94,16 +96,7 @@ TEST(Mover, LeavesSignalsToTheUsersThreads) {
 }
 
 // The thread sanitizer ends a child that starts a thread if its parent had several.
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define GS_HAS_THREAD_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__) || defined(GS_HAS_THREAD_SANITIZER)
-constexpr bool kMayStartThreads = false;
-#else
-constexpr bool kMayStartThreads = true;
-#endif
+constexpr bool kMayStartThreads = !gpushare::testing::kHasThreadSanitizer;
 
 // Runs `body` in a forked child and returns its wait status; SIGALRM ends one that hangs.
 template <typename Body>
