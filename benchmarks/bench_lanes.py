@@ -16,7 +16,6 @@ the huge pages that private memory has.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -31,9 +30,8 @@ from typing import Any
 from benchmarks.kernel_books import KernelBooks
 from benchmarks.processes import (
     JobProcess,
-    gpushare_command,
-    job_environment,
     private_coordinator,
+    read_status,
 )
 from benchmarks.report import Report
 
@@ -150,14 +148,7 @@ def _together(lanes: str, seconds: float) -> Together:
 
 def _status(env: dict[str, str]) -> dict[str, Any]:
     """The device as the coordinator has it."""
-    done = subprocess.run(
-        gpushare_command("status", "--json"),
-        env=job_environment(env),
-        capture_output=True,
-        check=True,
-        timeout=60,
-    )
-    device: dict[str, Any] = json.loads(done.stdout)["devices"][0]
+    device: dict[str, Any] = read_status(env)["devices"][0]
     return device
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import statistics
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.memory_job import LAYER_MIB, MIB
@@ -111,31 +111,30 @@ def measure(report: Report, *, quick: bool) -> None:
     passes = _calibrated_passes(ITERATION_SECONDS)
     second = round(passes / ITERATION_SECONDS)  # layers a second
     capacity_mib = 512 if quick else 1024
+    two_jobs = Case(
+        name="two_jobs_095",
+        count=2,
+        share=0.95,
+        capacity_mib=capacity_mib,
+        iterations=round((1 if quick else 30) / ITERATION_SECONDS),
+        passes=passes,
+    )
     cases = [
-        Case(
-            name="two_jobs_095",
-            count=2,
-            share=0.95,
-            capacity_mib=capacity_mib,
-            iterations=round((1 if quick else 30) / ITERATION_SECONDS),
-            passes=passes,
-        ),
-        Case(
+        two_jobs,
+        replace(
+            two_jobs,
             name="two_jobs_095_half_busy",
-            count=2,
-            share=0.95,
             capacity_mib=capacity_mib // 2,
             iterations=1 if quick else 12,
             passes=second,
             gap_seconds=1.0,
         ),
-        Case(
+        replace(
+            two_jobs,
             name="four_jobs_06",
             count=4,
             share=0.6,
-            capacity_mib=capacity_mib,
             iterations=round((0.5 if quick else 12) / ITERATION_SECONDS),
-            passes=passes,
         ),
     ]
     are_equal = [_measure_case(report, case) for case in cases]

@@ -151,6 +151,18 @@ def gpushare_command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "gpushare", *arguments]
 
 
+def read_status(env: dict[str, str]) -> dict[str, Any]:
+    """What ``gpushare status --json`` says; empty while there is no coordinator."""
+    done = subprocess.run(
+        gpushare_command("status", "--json"),
+        env=job_environment(env),
+        capture_output=True,
+        check=False,
+        timeout=WAIT_SECONDS,
+    )
+    return dict(json.loads(done.stdout)) if done.returncode == 0 else {}
+
+
 def stop_coordinator(env: dict[str, str]) -> None:
     """Stops the coordinator at env's socket, if there is one."""
     subprocess.run(

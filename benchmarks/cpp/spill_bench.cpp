@@ -20,6 +20,7 @@
 #include <cstring>
 #include <string>
 
+#include "benchmarks/cpp/huge_pages.h"
 #include "benchmarks/cpp/spill_world.h"
 
 #include "csrc/base/check.h"

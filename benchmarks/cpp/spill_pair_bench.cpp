@@ -18,6 +18,7 @@
 #include <new>
 #include <thread>
 
+#include "benchmarks/cpp/huge_pages.h"
 #include "benchmarks/cpp/spill_world.h"
 
 #include "csrc/base/check.h"

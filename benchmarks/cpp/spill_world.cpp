@@ -1,41 +1,17 @@
 #include "benchmarks/cpp/spill_world.h"
 
-#include <sys/mman.h>
-
-#include <cerrno>
-#include <cinttypes>
-#include <cstdio>
-#include <fstream>
 #include <utility>
 
 #include "csrc/base/check.h"
 #include "csrc/base/clock.h"
+
+#include "tests/cpp/support/vm_smaps.h"
 
 namespace gpushare::benchmarks {
 namespace {
 
 constexpr Bytes kBlock = mib(64);
 constexpr std::size_t kWordsPerPage = 4096 / sizeof(std::uint64_t);
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-
-Bytes resident_in(const std::pair<std::byte*, Bytes>& range) {
-  const auto low = reinterpret_cast<std::uintptr_t>(range.first);
-  const std::uintptr_t high = low + range.second.to_size();
-  Bytes resident;
-  bool is_inside = false;
-  std::ifstream smaps("/proc/self/smaps");
-  for (std::string line; std::getline(smaps, line);) {
-    std::uintptr_t first = 0;
-    std::uintptr_t last = 0;
-    std::int64_t kibibytes = 0;
-    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &first, &last) == 2) {
-      is_inside = first < high && last > low;
-    } else if (is_inside && std::sscanf(line.c_str(), "Rss: %" SCNd64 " kB", &kibibytes) == 1) {
-      resident += kib(kibibytes);
-    }
-  }
-  return resident;
-}
 
 template <typename Made>
 Made value_of(Result<Made> made) {
@@ -63,12 +39,12 @@ SpillWorld::SpillWorld(Bytes size, const std::string& folder)
 }
 
 double SpillWorld::spill() {
-  const Bytes before = resident_in(allocator_->reserved_range());
+  const Bytes before = resident();
   const Nanos begun = monotonic_now();
   const alloc::ReleaseOutcome outcome = residency_.release(size_, true);
   const double seconds = seconds_since(begun);
   GS_CHECK(outcome.spilled == size_, "spilled {}: {}", to_string(outcome.spilled), outcome.reason);
-  const Bytes after = resident_in(allocator_->reserved_range());
+  const Bytes after = resident();
   GS_CHECK(before - after == size_, "resident {}, then {}", to_string(before), to_string(after));
   return seconds;
 }
@@ -83,6 +59,11 @@ double SpillWorld::restore() {
   return seconds;
 }
 
+Bytes SpillWorld::resident() const {
+  const auto [base, size] = allocator_->reserved_range();
+  return testing::kernel_figures_of(base, size).rss;
+}
+
 void SpillWorld::check_contents() const {
   for (std::size_t number = 0; number < blocks_.size(); ++number) {
     for (std::size_t i = 0; i < kBlock.to_size() / sizeof(std::uint64_t); i += kWordsPerPage) {
@@ -90,17 +71,6 @@ void SpillWorld::check_contents() const {
     }
   }
 }
-
-HugePages::HugePages(Bytes size) : length_(size.to_size() + kHugePage) {
-  mapped_ = ::mmap(nullptr, length_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  GS_CHECK(mapped_ != MAP_FAILED, "errno {}", errno);
-  auto* const start = static_cast<std::byte*>(mapped_);
-  data_ = start + (kHugePage - reinterpret_cast<std::uintptr_t>(start) % kHugePage) % kHugePage;
-  static_cast<void>(::madvise(data_, size.to_size(), MADV_HUGEPAGE));
-  GS_CHECK(::madvise(data_, size.to_size(), MADV_POPULATE_WRITE) == 0, "errno {}", errno);
-}
-
-HugePages::~HugePages() { ::munmap(mapped_, length_); }
 
 double seconds_since(Nanos begun) { return to_seconds(monotonic_now() - begun); }
 

@@ -32,6 +32,9 @@ class SpillWorld {
   void check_contents() const;
 
  private:
+  // By the kernel's figure for the allocator's range.
+  [[nodiscard]] Bytes resident() const;
+
   const Bytes size_;
   vm::HostVmm vmm_;
   std::unique_ptr<vm::HostSlab> slab_;
@@ -39,22 +42,6 @@ class SpillWorld {
   std::unique_ptr<alloc::CachingAllocator> allocator_;
   alloc::Residency residency_;
   std::vector<std::uint64_t*> blocks_;
-};
-
-// Touched private memory in huge pages, of the kind the allocator's device consists of.
-class HugePages {
- public:
-  explicit HugePages(Bytes size);
-  ~HugePages();
-  HugePages(const HugePages&) = delete;
-  HugePages& operator=(const HugePages&) = delete;
-
-  [[nodiscard]] std::byte* data() const { return data_; }
-
- private:
-  std::size_t length_ = 0;
-  void* mapped_ = nullptr;
-  std::byte* data_ = nullptr;
 };
 
 // Seconds since `begun`.

@@ -85,7 +85,7 @@ LaneChange LaneChunks::close(bool may_promote, bool scrub) {
   for (const ChunkRef& ref : donated(core)) {
     if (ref.chunk().lane_slot == kNoLaneSlot) make_private(core, ref);
   }
-  Refs free = count_closes(core);
+  Refs free = may_promote ? count_closes(core) : Refs{};
   const std::size_t num_taken = members_.size() + num_chunks(core.books.donated());
   free.resize(std::min(free.size(), kMostChunks - std::min(kMostChunks, num_taken)));
   // Beyond the room, what is given up would be nobody's to share.

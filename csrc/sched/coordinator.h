@@ -63,6 +63,7 @@ struct JobRow {
   double share = 0;  // of the lane's time since it registered, 0 to 1
   Bytes room;        // ledger
   Bytes memory_limit;
+  Bytes lane;         // its lane chunks, whether or not the pool has a slot for each
   wire::Usage usage;  // as last seen
   std::uint64_t iterations_total = 0;
   std::uint64_t leases = 0;

@@ -91,17 +91,17 @@ Givers find_givers(const Table& table, const Device& device, JobId claimant, Nan
 // When a job that has closed its lease is waited for no longer.
 Nanos comes_until(const Job& job) { return *job.closed_at + gap_allowance(job.stall); }
 
-bool may_come(const Device& device, const Job& job, Nanos now) {
-  return job.closed_at.has_value() && job.is_registered && device.lane_held_by(job.id) == nullptr &&
-         !device.has_need(job.id) && now < comes_until(job) &&
+// pre: it gives unparked.
+bool may_come(const Job& job, Nanos now) {
+  return job.closed_at.has_value() && job.is_registered && now < comes_until(job) &&
          job.park_delay <= gap_allowance(job.stall);
 }
 
 // A job that closed its lease a moment ago and is used later than all parked jobs; null: none.
-const Job* find_coming(const Device& device, const Givers& givers, Nanos now) {
+const Job* find_coming(const Givers& givers, Nanos now) {
   if (givers.parked.empty()) return nullptr;
   for (const auto& [key, job] : givers.unparked) {
-    if (may_come(device, *job, now) && givers.parked.front().first < key) return job;
+    if (may_come(*job, now) && givers.parked.front().first < key) return job;
   }
   return nullptr;
 }
@@ -154,7 +154,7 @@ std::vector<Giving> plan_revokes(
   const Givers givers = find_givers(table, device, claimant, now);
   const std::vector<Keyed> in_order = givers.in_order();
   Shares shares(deficit);
-  share_drops(shares, device, givers, find_coming(device, givers, now));
+  share_drops(shares, device, givers, find_coming(givers, now));
   Bytes host = host_to_use(table, device, in_order, deficit);
   for (const auto& [key, job] : in_order) {
     if (shares.missing() <= Bytes{0}) break;
@@ -167,7 +167,7 @@ std::vector<Giving> plan_revokes(
 std::optional<ComingGiver> coming_giver(
     const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now) {
   const Givers givers = find_givers(table, device, claimant, now);
-  const Job* const coming = find_coming(device, givers, now);
+  const Job* const coming = find_coming(givers, now);
   if (coming == nullptr) return std::nullopt;
   Shares shares(deficit);
   share_drops(shares, device, givers, coming);

@@ -10,10 +10,10 @@ namespace gpushare::sched {
 // All of the below, in this order.
 void serve(Step& step);
 
-// serve_needs.cpp: answers the Needs that can be met now, asks others to give for the rest.
 // Error text 6, once until the tier is half empty again: nobody can give to `job`, since what they
 // would spill has no place. `so` says what follows for it.
 void say_host_full(Step& step, Device& device, const Job& job, const std::string& so);
+// serve_needs.cpp: answers the Needs that can be met now, asks others to give for the rest.
 void serve_needs(Step& step, Device& device, RoomPool& pool);
 // serve_lane.cpp: if the lane is free, settles the room of the first waiter and grants it a lease.
 void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool);

@@ -41,6 +41,7 @@ JobRow job_row(const Device& device, const Job& job, Nanos now) {
   }
   row.room = device.ledger.room(job.id);
   row.memory_limit = job.memory_limit;
+  row.lane = job.lane;
   row.usage = job.usage;
   row.iterations_total = job.iterations_total;
   row.leases = job.leases;

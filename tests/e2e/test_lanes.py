@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -14,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.kernel_books import KernelBooks
-from benchmarks.processes import JobProcess, gpushare_command, job_environment
+from benchmarks.processes import JobProcess, read_status
 
 Coordinator = Callable[..., dict[str, str]]
 MIB = 1 << 20
@@ -42,16 +40,9 @@ def _losses_alone(seed: int, count: int) -> list[str]:
 
 def _device(env: dict[str, str]) -> dict[str, Any]:
     """The device as the coordinator has it; empty while there is no coordinator."""
-    done = subprocess.run(
-        gpushare_command("status", "--json"),
-        env=job_environment(env),
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
-    if done.returncode != 0:
+    report = read_status(env)
+    if not report:
         return {}
-    report = json.loads(done.stdout)
     device: dict[str, Any] = report["devices"][0]
     return device | {"pid": report["coordinator"]["pid"]}
 

@@ -17,7 +17,7 @@
 #include "csrc/vm/mover.h"
 
 #include "tests/cpp/support/alloc_bytes.h"
-#include "tests/cpp/support/thread_sanitizer.h"
+#include "tests/cpp/support/sanitizers.h"
 
 namespace gpushare::testing {
 namespace {

@@ -19,28 +19,15 @@
 #include "csrc/vm/mover.h"
 
 #include "tests/cpp/support/alloc_bytes.h"
+#include "tests/cpp/support/sanitizers.h"
 #include "tests/cpp/support/vm_smaps.h"
 #include "tests/cpp/support/vm_temp_folder.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define GS_HAS_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define GS_HAS_SANITIZER 1
-#endif
 
 namespace gpushare::testing {
 namespace {
 
 // A sanitizer is slow, and keeps what was freed: there memory is not compared.
-#if defined(GS_HAS_SANITIZER)
-constexpr bool kIsSanitized = true;
-#else
-constexpr bool kIsSanitized = false;
-#endif
-constexpr int kNumCycles = kIsSanitized ? 100 : 1000;
+constexpr int kNumCycles = kHasSanitizer ? 100 : 1000;
 
 constexpr Bytes kRoom = mib(16);
 constexpr Bytes kMostLive = mib(8);
@@ -156,7 +143,7 @@ TEST_P(SpillCycles, AThousandLeaveNothingBehind) {
   EXPECT_EQ(after.num_descriptors, before.num_descriptors);
   EXPECT_EQ(after.num_threads, before.num_threads);
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
-  if (kIsSanitized) return;
+  if (kHasSanitizer) return;
   EXPECT_LE(after.address_space_bytes, before.address_space_bytes + kSlackBytes);
   EXPECT_LE(after.resident_bytes, before.resident_bytes + kSlackBytes);
 }

@@ -201,10 +201,22 @@ class Fuzz {
     follow(ready);
   }
 
+  // Its message, that is: a job may be refused for what its page says, whatever was sent.
   static bool was_refused(const Ready& ready) {
     return std::any_of(ready.messages.begin(), ready.messages.end(), [](const Outbound& out) {
-      return std::holds_alternative<wire::Refused>(out.message);
+      const auto* refused = std::get_if<wire::Refused>(&out.message);
+      return refused != nullptr && !refused->reason.starts_with("its page says");
     });
+  }
+
+  // With the slots that the pool lacks for it.
+  static bool fits(const DeviceRow& device, const JobRow& job) {
+    Bytes needed = std::min(std::max(job.usage.need, job.usage.live), device.capacity);
+    if (job.memory_limit > Bytes{0}) needed = std::min(needed, job.memory_limit - job.lane);
+    const Bytes lack = std::max(job.lane - device.lanes.front().pool, Bytes{0});
+    const Bytes most = device.capacity - job.room - (job.lane - lack);
+    const Bytes rise = std::max(needed - job.room, Bytes{0}) + lack;
+    return std::min(rise, std::max(most, Bytes{0})) <= device.free;
   }
 
   void forget_revoke(JobId from, const wire::JobMessage& message) {
@@ -259,9 +271,7 @@ class Fuzz {
       if (job.state != "waiting") continue;
       // Who owes an answer to a Revoke is passed over until it gives it.
       is_anybody_waiting = is_anybody_waiting || !revokes_.contains(job.of.job);
-      Bytes needed = std::min(std::max(job.usage.need, job.usage.live), device.capacity);
-      if (job.memory_limit > Bytes{0}) needed = std::min(needed, job.memory_limit);
-      does_everybody_fit = does_everybody_fit && needed <= job.room + device.free;
+      does_everybody_fit = does_everybody_fit && fits(device, job);
     }
     sum += device.lanes.front().pool;
     RC_ASSERT(sum + device.free == device.capacity);

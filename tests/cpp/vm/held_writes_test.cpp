@@ -15,7 +15,7 @@
 
 #include "csrc/vm/host_vmm.h"
 
-#include "tests/cpp/support/thread_sanitizer.h"
+#include "tests/cpp/support/sanitizers.h"
 
 namespace gpushare::testing {
 namespace {

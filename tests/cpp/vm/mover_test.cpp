@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/cpp/support/thread_sanitizer.h"
+#include "tests/cpp/support/sanitizers.h"
 
 namespace gpushare::testing {
 namespace {

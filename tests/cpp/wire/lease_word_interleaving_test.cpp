@@ -6,14 +6,7 @@
 // x86-64 only, and not under sanitizers, whose code is too long to step through.
 #include "csrc/wire/lease_page.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define GS_HAS_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define GS_HAS_SANITIZER 1
-#endif
+#include "tests/cpp/support/sanitizers.h"
 
 #if defined(__x86_64__) && !defined(GS_HAS_SANITIZER)
 #include <signal.h>
