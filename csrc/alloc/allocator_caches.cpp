@@ -93,8 +93,17 @@ void AllocatorCore::hide_spilled() {
     const Status hidden = vmm.hide(address, vm::kChunkBytes);
     if (!hidden.ok()) log::error("in a forked child: {}", hidden.to_string());
   };
-  for (const ChunkRef& ref : private_chunks([](const Chunk& chunk) { return chunk.is_spilled(); }))
-    hide(ref.address());
+  for (Arena& each : arenas_) {
+    for (SizePool* pool : each.pools()) {
+      for (const auto& segment : pool->segments()) {
+        for (std::size_t i = 0; i < segment->num_chunks_in_all(); ++i) {
+          const Chunk& chunk = segment->chunk(i);
+          if (chunk.is_spilled() || chunk.state == ChunkState::kOverflow)
+            hide(segment->address_of(i));
+        }
+      }
+    }
+  }
   for (const UnneededCopy& copy : unneeded_copies)
     hide(copy.address);
 }

@@ -95,7 +95,7 @@ Result<void*> AllocatorCore::allocate_slowly(Bytes size) {
         return fail(StatusCode::kFailedPrecondition,
                     "a forked child allocates from torch's default allocator");
       }
-      const Attempt result = attempt(size);
+      const Attempt result = attempt(size, Lacking::kIsSaid);
       if (result.address != nullptr) return result.address;
       if (result.lacking <= Bytes{}) return out_of_memory(size, result.failure);
       if (asks == 0) books.on_retry();
@@ -106,7 +106,7 @@ Result<void*> AllocatorCore::allocate_slowly(Bytes size) {
     if (asked.ok() && asks + 1 < kMaxAsks) continue;
     if (asked.ok()) asked = {StatusCode::kOutOfMemory, "others took the room that was granted"};
     MutexLock lock(mu);
-    return out_of_memory(size, asked);
+    return allocate_in_overflow(size, asked);
   }
 }
 
@@ -123,7 +123,7 @@ Status AllocatorCore::ask_for_room(Bytes lacking, Bytes like) {
           fmt::format("{} more than the limit of {}", to_string(lacking), to_string(room))};
 }
 
-AllocatorCore::Attempt AllocatorCore::attempt(Bytes size) {
+AllocatorCore::Attempt AllocatorCore::attempt(Bytes size, Lacking lacking) {
   if (size > range_.size()) {
     return {nullptr, {}, {StatusCode::kOutOfMemory, "more than the reserved address space"}};
   }
@@ -141,20 +141,22 @@ AllocatorCore::Attempt AllocatorCore::attempt(Bytes size) {
     if (Status added = add_segment(pool, block_size); !added.ok()) return {nullptr, {}, added};
     candidate = pool.find(block_size);
   }
-  return back_and_carve(pool, candidate, size);
+  return back_and_carve(pool, candidate, size, lacking);
 }
 
 AllocatorCore::Attempt AllocatorCore::back_and_carve(SizePool& pool,
                                                      SizePool::Candidate candidate,
-                                                     Bytes size) {
+                                                     Bytes size,
+                                                     Lacking what_lacks_room) {
   Block* const block = candidate.block;
   if (candidate.num_missing > 0) {
     const ChunkRange range = block->segment->touched_by(block->address, block_size_of(size));
     const Bytes lacking = make_room(chunks(candidate.num_missing), *block->segment, range);
-    if (lacking > Bytes{}) return {nullptr, lacking, {}};
-    if (Status backed = back_under(pool, block, range); !backed.ok()) {
-      return {nullptr, {}, backed};
-    }
+    if (lacking > Bytes{} && what_lacks_room == Lacking::kIsSaid) return {nullptr, lacking, {}};
+    const std::size_t split = split_for_overflow(*block->segment, range, lacking);
+    Status there = back_under(pool, block, {range.first, split});
+    if (there.ok()) there = overflow(pool, block, {split, range.last});
+    if (!there.ok()) return {nullptr, {}, there};
   }
   return {carve(pool, block, size), {}, {}};
 }

@@ -91,8 +91,12 @@ class AllocatorCore final : private ThreadCaches::Home {
   Books books GS_GUARDED_BY(mu);
   RoomSource* room_source GS_GUARDED_BY(mu) = nullptr;
   bool is_forked_child GS_GUARDED_BY(mu) = false;
-  // Residency gives them back.
+  // Residency gives them back, and who needs slots of the host tier.
   std::vector<UnneededCopy> unneeded_copies GS_GUARDED_BY(mu);
+  // Takes the copies that no address shows any more from that list.
+  std::vector<vm::SlotId> take_unneeded_slots() GS_REQUIRES(mu);
+  // The host tier, where what has no room is placed rather than refused. Null: it is refused.
+  vm::HostSlab* overflow_slab GS_GUARDED_BY(mu) = nullptr;
 
   [[nodiscard]] Arena& arena(Route kind) GS_REQUIRES(mu) {
     return arenas_[static_cast<std::size_t>(kind)];
@@ -109,8 +113,18 @@ class AllocatorCore final : private ThreadCaches::Home {
     Status failure;  // else, why it did not
   };
   Result<void*> allocate_slowly(Bytes size) GS_EXCLUDES(mu);
-  Attempt attempt(Bytes size) GS_REQUIRES(mu);
-  Attempt back_and_carve(SizePool& pool, SizePool::Candidate candidate, Bytes size) GS_REQUIRES(mu);
+  // What happens to chunks that lack room: said in the Attempt, or placed in the host tier.
+  enum class Lacking : std::uint8_t { kIsSaid, kOverflows };
+  Attempt attempt(Bytes size, Lacking lacking) GS_REQUIRES(mu);
+  Attempt back_and_carve(SizePool& pool, SizePool::Candidate candidate, Bytes size, Lacking lacking)
+      GS_REQUIRES(mu);
+  // overflow.cpp: after room was refused.
+  Result<void*> allocate_in_overflow(Bytes size, const Status& refused) GS_REQUIRES(mu);
+  // The chunk from which on those without backing are as many as lack room.
+  static std::size_t split_for_overflow(const Segment& segment, ChunkRange range, Bytes lacking);
+  // Places the chunks without backing, or none.
+  Status overflow(SizePool& pool, Block* block, ChunkRange range) GS_REQUIRES(mu);
+  Status place_in_overflow(Segment& segment, std::size_t index) GS_REQUIRES(mu);
   Bytes make_room(Bytes more, const Segment& segment, ChunkRange kept) GS_REQUIRES(mu);
   Status back_under(SizePool& pool, Block* block, ChunkRange range) GS_REQUIRES(mu);
   // pre: settle_mine().

@@ -74,8 +74,8 @@ void Books::move(Segment& segment, Chunk& chunk, ChunkState to) {
   const bool was_held = chunk.state != ChunkState::kUnbacked;
   const bool was_spilled = chunk.is_spilled();
   const bool was_away = chunk.is_away();
+  const bool was_overflow = chunk.state == ChunkState::kOverflow;
   chunk.state = to;
-  const bool has_backing = to != ChunkState::kUnbacked && to != ChunkState::kSpilled;
 
   const int booked = int{chunk.is_booked()} - int{was_booked};
   const int held = int{to != ChunkState::kUnbacked} - int{was_held};
@@ -86,8 +86,9 @@ void Books::move(Segment& segment, Chunk& chunk, ChunkState to) {
     spilled_ += chunks(1) * spilled;
     segment.num_spilled += static_cast<std::size_t>(spilled);  // -1 wraps to a decrement
   }
+  overflow_ += chunks(1) * (int{to == ChunkState::kOverflow} - int{was_overflow});
   if (chunk.backing == Backing::kLane) lane_ += chunks(1) * held;
-  if (chunk.backing == Backing::kDonated && !has_backing) note_private(chunk);
+  if (chunk.backing == Backing::kDonated && !chunk.has_backing()) note_private(chunk);
   if (booked != 0) book(segment, booked);
 }
 
@@ -129,6 +130,7 @@ MemoryStats Books::stats() const {
   stats.room = room_;
   stats.outside_bytes = backed(Route::kOutside);
   stats.spilled_bytes = spilled_;
+  stats.overflow_bytes = overflow_;
   stats.lane_bytes = lane_;
   stats.donated_bytes = donated_;
   stats.live_private_bytes = live(Route::kPrivate);

@@ -27,8 +27,7 @@ class Books {
  public:
   explicit Books(Bytes room) : room_(room) {}
 
-  // Moves a chunk along the drawing of chunk.h. Backing is counted in all states but kUnbacked and
-  // kSpilled.
+  // Moves a chunk along the drawing of chunk.h. Backing is counted where the chunk has some.
   void move(Segment& segment, Chunk& chunk, ChunkState to);
 
   // A lane chunk becomes the job's own, with room for it. pre: kResident, kLane.
@@ -39,6 +38,7 @@ class Books {
   std::vector<std::uint32_t> take_returned_slots() { return std::exchange(returned_slots_, {}); }
   [[nodiscard]] Bytes lane() const { return lane_; }  // mapped; not backed bytes
   [[nodiscard]] Bytes donated() const { return donated_; }
+  [[nodiscard]] Bytes overflow() const { return overflow_; }
 
   void on_allocate(Route arena, SizeClass size_class, Bytes size, Bytes requested) {
     ++stats_.num_operations;
@@ -115,7 +115,7 @@ class Books {
   Bytes room_;
   std::array<Bytes, 2> backed_, live_;  // by Route
   Bytes spilled_;
-  Bytes lane_, donated_;
+  Bytes lane_, donated_, overflow_;
   std::vector<std::uint32_t> returned_slots_;
   std::int64_t num_away_ = 0;  // chunks
   Bytes peak_private_backed_;

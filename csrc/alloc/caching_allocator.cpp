@@ -66,6 +66,12 @@ Bytes CachingAllocator::backed() const {
   return core.books.backed();
 }
 
+Bytes CachingAllocator::overflow() const {
+  const AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  return core.books.overflow();
+}
+
 void CachingAllocator::set_route(Route route) {
   AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);

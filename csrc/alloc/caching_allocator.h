@@ -73,6 +73,8 @@ class CachingAllocator {
   void set_room(Bytes room);
   [[nodiscard]] Bytes room() const;
   [[nodiscard]] Bytes backed() const;
+  // Bytes that had no room and are used in the host tier.
+  [[nodiscard]] Bytes overflow() const;
 
   void set_route(Route route);
   [[nodiscard]] Route route() const;

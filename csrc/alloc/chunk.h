@@ -2,9 +2,11 @@
 //
 //   kResident --spill--> kSpilling --copied--> kSpilled        kResident --drop--> kUnbacked
 //   kSpilled --restore--> kRestoring --copied--> kResident     kUnbacked --back--> kResident
+//   kUnbacked --overflow--> kOverflow --move in--> kRestoring
 //
 // A failed copy leads back to where it came from. A chunk whose last live block dies while it is
-// kSpilled becomes kUnbacked, without a copy; one in kSpilling or kRestoring ends there.
+// kSpilled or kOverflow becomes kUnbacked, without a copy; one in kSpilling or kRestoring ends
+// there.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +17,14 @@
 
 namespace gpushare::alloc {
 
-enum class ChunkState : std::uint8_t { kUnbacked, kResident, kSpilling, kSpilled, kRestoring };
+enum class ChunkState : std::uint8_t {
+  kUnbacked,
+  kResident,
+  kSpilling,
+  kSpilled,
+  kRestoring,
+  kOverflow,  // never had room: it lives in the host tier, and is used there
+};
 
 // "kResident" and so on.
 const char* name_of(ChunkState state);
@@ -42,14 +51,19 @@ struct Chunk {
   std::uint8_t num_setbacks = 0;          // donated, or its lane had no slot for it
   std::uint16_t num_free_closes = 0;      // in a row, without a live block
   std::uint32_t lane_slot = kNoLaneSlot;  // of kLane, while mapped, and kDonated
-  // Live blocks that overlap it. Invariant: > 0 in kSpilled, 0 in kUnbacked.
+  // Live blocks that overlap it. Invariant: > 0 in kSpilled and kOverflow, 0 in kUnbacked.
   std::uint32_t num_live = 0;
-  vm::SlotId slot;  // its copy, in kSpilled and kRestoring
+  vm::SlotId slot;  // its bytes, in kSpilled, kOverflow and kRestoring
 
   // Counted in backed bytes.
-  [[nodiscard]] bool is_booked() const {
-    const bool has_backing = state != ChunkState::kUnbacked && state != ChunkState::kSpilled;
-    return has_backing && backing != Backing::kLane;
+  [[nodiscard]] bool is_booked() const { return has_backing() && backing != Backing::kLane; }
+  [[nodiscard]] bool has_backing() const {
+    return state == ChunkState::kResident || state == ChunkState::kSpilling ||
+           state == ChunkState::kRestoring;
+  }
+  // New blocks may lie over it.
+  [[nodiscard]] bool is_usable() const {
+    return state == ChunkState::kResident || state == ChunkState::kOverflow;
   }
   [[nodiscard]] bool is_spilled() const {
     return state == ChunkState::kSpilled || state == ChunkState::kRestoring;

@@ -10,7 +10,6 @@
 #include "csrc/alloc/restore.h"
 #include "csrc/alloc/spill.h"
 #include "csrc/base/check.h"
-#include "csrc/base/log.h"
 
 namespace gpushare::alloc {
 namespace {
@@ -107,6 +106,16 @@ Result<Bytes> Residency::restore_within_room(Bytes most) {
   return bring_back([most](Restore& restore) { return restore.run_within_room(most); });
 }
 
+void Residency::allow_overflow() {
+  AllocatorCore& core = allocator_.impl_->core;
+  MutexLock lock(core.mu);
+  core.overflow_slab = &slab_;
+}
+
+Result<Bytes> Residency::move_overflow_in(Bytes most) {
+  return bring_back([most](Restore& restore) { return restore.run_overflow(most); });
+}
+
 Result<Bytes> Residency::bring_back(const std::function<Status(Restore&)>& run) {
   give_back_unneeded();
   Restore restore(allocator_.impl_->core, slab_, mover_);
@@ -127,18 +136,7 @@ void Residency::give_back_unneeded() {
   std::vector<vm::SlotId> slots;
   {
     MutexLock lock(core.mu);
-    std::vector<UnneededCopy> stay;
-    for (const UnneededCopy& copy : core.unneeded_copies) {
-      // Else the addresses would show whatever the slot is used for next.
-      const Status hidden = core.vmm.hide(copy.address, vm::kChunkBytes);
-      if (hidden.ok()) {
-        slots.push_back(copy.slot);
-      } else {
-        log::warn("an unneeded copy stays in the host tier: {}", hidden.to_string());
-        stay.push_back(copy);
-      }
-    }
-    core.unneeded_copies = std::move(stay);
+    slots = core.take_unneeded_slots();
   }
   for (const vm::SlotId slot : slots)
     slab_.give_back(slot);

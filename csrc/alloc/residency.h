@@ -61,6 +61,12 @@ class Residency {
   // Brings spilled chunks back, `most` bytes of them at most, as far as the room goes; asks for
   // none. Returns how many bytes came back. errors: as restore().
   Result<Bytes> restore_within_room(Bytes most);
+  // From now on what is refused room is placed in the host tier, where it can be mapped, and used
+  // there.
+  void allow_overflow();
+  // Gives `most` bytes of that memory at most what room there is, also while it is in use. Returns
+  // how many bytes came in. errors: as restore().
+  Result<Bytes> move_overflow_in(Bytes most);
   [[nodiscard]] ResidencyTotals totals() const;
 
  private:

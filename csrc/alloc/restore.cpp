@@ -17,7 +17,12 @@ Status Restore::run() {
 }
 
 Status Restore::run_within_room(Bytes most) {
-  claim_within_room(most);
+  claim_within_room(most, ChunkState::kSpilled);
+  return bring_back();
+}
+
+Status Restore::run_overflow(Bytes most) {
+  claim_within_room(most, ChunkState::kOverflow);
   return bring_back();
 }
 
@@ -38,7 +43,7 @@ Status Restore::claim() {
     {
       MutexLock lock(core_.mu);
       core_.empty_caches();
-      const std::vector<ChunkRef> found = find_spilled();
+      const std::vector<ChunkRef> found = find(ChunkState::kSpilled);
       const Bytes more = chunks(found.size());
       lacking = core_.books.lacking(more);
       if (lacking > Bytes{} && more > Bytes{}) {
@@ -55,19 +60,19 @@ Status Restore::claim() {
   return {StatusCode::kOutOfMemory, "restore: others took the room that was granted"};
 }
 
-void Restore::claim_within_room(Bytes most) {
+void Restore::claim_within_room(Bytes most, ChunkState from) {
   MutexLock lock(core_.mu);
   core_.empty_caches();
   const Bytes unused = std::max(core_.books.room() - core_.books.backed(), Bytes{});
-  std::vector<ChunkRef> found = find_spilled();
+  std::vector<ChunkRef> found = find(from);
   const Bytes fitting = std::min(most, unused);
   found.resize(std::min(found.size(), fitting.to_size() / kChunkSize));
   mark(found);
 }
 
-std::vector<ChunkRef> Restore::find_spilled() {
+std::vector<ChunkRef> Restore::find(ChunkState state) {
   std::vector<ChunkRef> found =
-      core_.private_chunks([](const Chunk& chunk) { return chunk.state == ChunkState::kSpilled; });
+      core_.private_chunks([state](const Chunk& chunk) { return chunk.state == state; });
   std::sort(found.begin(), found.end(),
             [](const ChunkRef& a, const ChunkRef& b) { return a.address() < b.address(); });
   return found;
@@ -75,9 +80,12 @@ std::vector<ChunkRef> Restore::find_spilled() {
 
 void Restore::mark(const std::vector<ChunkRef>& found) {
   for (const ChunkRef& ref : found) {
-    items_.push_back({ref, {}});
+    items_.push_back({ref, ref.chunk().state, {}});
     core_.books.move(*ref.segment, ref.chunk(), ChunkState::kRestoring);
   }
+  if (found.empty()) return;
+  core_.empty_caches();  // so that they keep no block over those
+  core_.arena(Route::kPrivate).recount_all();
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 
@@ -151,8 +159,7 @@ void Restore::roll_back() {
     const ChunkRef& at = items_[i].at;
     const bool is_needed = at.chunk().num_live > 0;
     if (!is_needed) core_.unneeded_copies.push_back({at.chunk().slot, at.address()});
-    core_.books.move(*at.segment, at.chunk(),
-                     is_needed ? ChunkState::kSpilled : ChunkState::kUnbacked);
+    core_.books.move(*at.segment, at.chunk(), is_needed ? items_[i].from : ChunkState::kUnbacked);
   }
   core_.arena(Route::kPrivate).recount_all();
   GS_EXPENSIVE_CHECK(core_.check_invariants());

@@ -28,18 +28,21 @@ class Restore {
   Status run();
   // `most` bytes at most, as far as the room goes.
   Status run_within_room(Bytes most);
+  // The same of what overflows.
+  Status run_overflow(Bytes most);
   [[nodiscard]] Bytes restored() const { return restored_; }
 
  private:
   struct Item {
     ChunkRef at;
+    ChunkState from;  // where it goes back to
     vm::Ticket ticket;
   };
 
   // Marks the chunks and books their backing, within the room.
   Status claim();
-  void claim_within_room(Bytes most);
-  std::vector<ChunkRef> find_spilled() GS_REQUIRES(core_.mu);
+  void claim_within_room(Bytes most, ChunkState from);
+  std::vector<ChunkRef> find(ChunkState state) GS_REQUIRES(core_.mu);
   void mark(const std::vector<ChunkRef>& found) GS_REQUIRES(core_.mu);
   Status bring_back();
   Status back_and_copy();

@@ -14,6 +14,7 @@ const char* name_of(ChunkState state) {
     case ChunkState::kSpilling: return "kSpilling";
     case ChunkState::kSpilled: return "kSpilled";
     case ChunkState::kRestoring: return "kRestoring";
+    case ChunkState::kOverflow: return "kOverflow";
   }
   return "?";
 }
@@ -21,11 +22,12 @@ const char* name_of(ChunkState state) {
 bool is_legal(ChunkState from, ChunkState to) {
   using enum ChunkState;
   switch (from) {
-    case kUnbacked: return to == kResident;
+    case kUnbacked: return to == kResident || to == kOverflow;
     case kResident: return to == kUnbacked || to == kSpilling;
     case kSpilling: return to == kSpilled || to == kResident || to == kUnbacked;
     case kSpilled: return to == kRestoring || to == kUnbacked;
-    case kRestoring: return to == kResident || to == kSpilled || to == kUnbacked;
+    case kRestoring: return to == kResident || to == kSpilled || to == kOverflow || to == kUnbacked;
+    case kOverflow: return to == kRestoring || to == kUnbacked;
   }
   return false;
 }
@@ -34,7 +36,7 @@ std::uint32_t Segment::count_absent(const Block& block) const {
   const ChunkRange range = touched_by(block.address, block.size);
   std::uint32_t count = 0;
   for (std::size_t i = range.first; i < range.last; ++i) {
-    if (chunks_[i].state != ChunkState::kResident) ++count;
+    if (!chunks_[i].is_usable()) ++count;
   }
   return count;
 }
@@ -68,7 +70,9 @@ void Segment::check_chunks(const std::vector<std::uint32_t>& live_counts) const 
     GS_CHECK(c.num_live == live_counts[i], "chunk {} {}: kept {} counted {}", i, name_of(c.state),
              c.num_live, live_counts[i]);
     GS_CHECK(c.state != ChunkState::kUnbacked || c.num_live == 0, "chunk {}", i);
-    GS_CHECK(c.state != ChunkState::kSpilled || c.num_live > 0, "chunk {}", i);
+    const bool is_in_host_tier =
+        c.state == ChunkState::kSpilled || c.state == ChunkState::kOverflow;
+    GS_CHECK(!is_in_host_tier || c.num_live > 0, "chunk {} {}", i, name_of(c.state));
     GS_CHECK(c.backing == Backing::kPrivate || !c.is_away(), "chunk {} {}", i, name_of(c.state));
     booked += c.is_booked() ? 1U : 0U;
     spilled += c.is_spilled() ? 1U : 0U;

@@ -47,7 +47,7 @@ class Segment {
     const auto offset = static_cast<std::size_t>(address - base_);
     return {(offset + kChunkSize - 1) / kChunkSize, (offset + size.to_size()) / kChunkSize};
   }
-  // Chunks under the block that are not kResident.
+  // Chunks under the block that are not usable as they are.
   [[nodiscard]] std::uint32_t count_absent(const Block& block) const;
 
   // Blocks, booked chunks, live counts, states.

@@ -17,7 +17,7 @@ std::optional<std::size_t> num_missing_under(const Block& block, Bytes size) {
   std::size_t missing = 0;
   for (std::size_t i = range.first; i < range.last; ++i) {
     const ChunkState state = segment.chunk(i).state;
-    if (state == ChunkState::kResident) continue;
+    if (segment.chunk(i).is_usable()) continue;
     if (state != ChunkState::kUnbacked) return std::nullopt;
     ++missing;
   }
@@ -65,7 +65,7 @@ Block* SizePool::carve(Block* block, Bytes size, Bytes requested) {
   Segment& segment = *block->segment;
   const ChunkRange range = segment.touched_by(block->address, size);
   for (std::size_t i = range.first; i < range.last; ++i) {
-    GS_DCHECK(segment.chunk(i).state == ChunkState::kResident);
+    GS_DCHECK(segment.chunk(i).is_usable());
     ++segment.chunk(i).num_live;
   }
   books_.on_split(size_class_, split);
@@ -81,11 +81,13 @@ std::uint32_t SizePool::let_go(Block* block, std::vector<UnneededCopy>& unneeded
     --chunk.num_live;
     if (chunk.state == ChunkState::kResident) [[likely]]
       continue;
-    ++absent;
-    if (chunk.state == ChunkState::kSpilled && chunk.num_live == 0) {
+    const bool is_in_host_tier =
+        chunk.state == ChunkState::kSpilled || chunk.state == ChunkState::kOverflow;
+    if (is_in_host_tier && chunk.num_live == 0) {
       unneeded.push_back({chunk.slot, segment.address_of(i)});
       books_.move(segment, chunk, ChunkState::kUnbacked);
     }
+    if (!chunk.is_usable()) ++absent;
   }
   return absent;
 }

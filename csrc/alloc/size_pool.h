@@ -1,7 +1,7 @@
 // The segments of one arena and one size class, and which of their blocks are free.
 //
 // carve() cuts a block from a free one, put_back() joins it with its free neighbours again. Free
-// blocks are kept in two lists: those whose chunks are all resident, and the others. Best fit looks
+// blocks are kept in two lists: those whose chunks are all usable, and the others. Best fit looks
 // at the first list first. So memory that is backed is used before more is backed, and the part of
 // a segment that was never used comes last.
 //
@@ -49,7 +49,7 @@ class SizePool {
 
   // Cuts `size` bytes off the low end of a free block and makes them a live block. Who calls it
   // tells the books, as for put_back().
-  // pre: the chunks under them are kResident.
+  // pre: the chunks under them are usable.
   Block* carve(Block* block, Bytes size, Bytes requested);
   // A live block becomes free. Copies of chunks that hold nothing live any more are not needed:
   // their slots are appended to `unneeded`.

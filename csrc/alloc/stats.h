@@ -48,6 +48,7 @@ struct MemoryStats {
   Bytes room;
   Bytes outside_bytes;              // backed in the outside arena
   Bytes spilled_bytes;              // in the host tier now
+  Bytes overflow_bytes;             // used in the host tier: not reserved bytes
   Bytes lane_bytes;                 // mapped from the lane's pool: not reserved bytes
   Bytes donated_bytes;              // of reserved bytes: from the pool, but this job's alone
   Bytes live_private_bytes;         // live blocks of the private arena, resident or spilled

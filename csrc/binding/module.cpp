@@ -33,7 +33,8 @@ void install(std::vector<std::string> socket_paths,
              double idle_spill_seconds,
              std::int64_t capacity_bytes,
              bool require,
-             bool lane_scrub) {
+             bool lane_scrub,
+             bool overflow) {
   client::ClientConfig config;
   config.socket_paths = std::move(socket_paths);
   config.daemon_path = std::move(daemon_path);
@@ -45,6 +46,7 @@ void install(std::vector<std::string> socket_paths,
   config.idle_spill = from_seconds(idle_spill_seconds);
   config.requires_coordinator = require;
   config.lane_scrub = lane_scrub;
+  config.overflow = overflow;
   if (capacity_bytes > 0) config.unmanaged_room = Bytes{capacity_bytes};
   raise_if_error(Process::install(std::move(config), log::parse_level(log_level)));
 }
@@ -89,7 +91,7 @@ PYBIND11_MODULE(_C, module) {
              py::arg("daemon_args"), py::arg("command"), py::arg("version"), py::arg("log_level"),
              py::arg("connect_timeout_seconds"), py::arg("idle_rule_seconds"),
              py::arg("idle_spill_seconds"), py::arg("capacity_bytes"), py::arg("require") = false,
-             py::arg("lane_scrub") = false);
+             py::arg("lane_scrub") = false, py::arg("overflow") = false);
   module.def("is_installed", [] { return Process::get() != nullptr; });
   define_job_functions(module);
   define_memory_functions(module);

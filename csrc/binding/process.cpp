@@ -45,6 +45,7 @@ Status Process::start() {
   if (!allocator) return allocator.error();
   allocator_ = *std::move(allocator);
   residency_ = std::make_unique<alloc::Residency>(*allocator_, host_tier_, mover_);
+  if (config_.overflow) residency_->allow_overflow();
   runtime_ = std::make_unique<client::Runtime>(
       config_, *allocator_, *residency_,
       [this](const std::string& folder, Bytes budget) { host_tier_.configure(folder, budget); });

@@ -41,6 +41,9 @@ class RangeRecorder final : public vm::Vmm {
   Status unback_showing(std::byte* address, Bytes size, const vm::HostPlace& place) override {
     return inner_.unback_showing(address, size, place);
   }
+  Status show(std::byte* address, Bytes size, const vm::HostPlace& place) override {
+    return inner_.show(address, size, place);
+  }
   Status hide(std::byte* address, Bytes size) override { return inner_.hide(address, size); }
   Status back_aside(std::byte* address, Bytes size) override {
     return inner_.back_aside(address, size);

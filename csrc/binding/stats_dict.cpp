@@ -62,6 +62,7 @@ py::dict to_dict(const alloc::MemoryStats& stats) {
   dict["outside_bytes"] = stats.outside_bytes.value();
   dict["lane_bytes"] = stats.lane_bytes.value();
   dict["donated_bytes"] = stats.donated_bytes.value();
+  dict["overflow_bytes"] = stats.overflow_bytes.value();
   dict["spilled_bytes"] = stats.spilled_bytes.value();
   dict["live_private_bytes"] = stats.live_private_bytes.value();
   dict["num_operations"] = stats.num_operations;
@@ -91,6 +92,7 @@ py::dict to_dict(const client::JobStats& stats) {
   dict["outside_bytes"] = stats.outside.value();
   dict["lane_bytes"] = stats.lane.value();
   dict["donated_bytes"] = stats.donated.value();
+  dict["overflow_bytes"] = stats.overflow.value();
   dict["dropped_total_bytes"] = stats.dropped_total.value();
   dict["spilled_total_bytes"] = stats.spilled_total.value();
   dict["restored_total_bytes"] = stats.restored_total.value();

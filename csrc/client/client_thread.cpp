@@ -54,6 +54,7 @@ void Runtime::Impl::run() {
     may_do_more = restore_ahead();
     watch_idle();
     watch_idle_gap();
+    watch_overflow();
   }
   MutexLock lock(mu_);
   is_thread_done_ = true;
@@ -112,6 +113,7 @@ void Runtime::Impl::dispatch(Connection::Received received) {
           [this](const wire::Denied& denied) { on_denied(denied); },
           [this](const wire::Revoke& revoke) { on_revoke(revoke); },
           [this](const wire::Close& close) { on_close(close); },
+          [this](const wire::Limited& limited) { on_limited(limited); },
           [this](const wire::Explained& explained) { on_explained(explained); },
           [this](const wire::Refused& refused) { on_refused(refused); },
           [this, &received](wire::LaneTable& table) {
@@ -134,6 +136,11 @@ void Runtime::Impl::on_close(const wire::Close& close) {
   if (word.state() == wire::LeaseState::kClosing && word.term() == close.term) {
     finish_closing(*page());
   }
+}
+
+void Runtime::Impl::on_limited(const wire::Limited& limited) {
+  MutexLock lock(mu_);
+  memory_limit_ = limited.memory_limit;
 }
 
 void Runtime::Impl::on_explained(const wire::Explained& explained) {

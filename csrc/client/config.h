@@ -30,6 +30,8 @@ struct ClientConfig {
   bool requires_coordinator = false;
   // What this job leaves in a lane's memory is zeroed at each close: the next holder could read it.
   bool lane_scrub = false;
+  // What is refused room is used in the host tier, slowly, instead of being out of memory.
+  bool overflow = false;
   Bytes unmanaged_room{INT64_MAX};     // room while there is no coordinator: no limit
   Nanos connect_timeout = seconds(5);  // for finding or starting a coordinator
   // Without a lease for so long, and none wanted: memory may move, though user code may use it.

@@ -176,6 +176,7 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
   }
   if (!start_moving(Moving::kRestoring, deadline)) return GateStep::kTimedOut;
   const Status status = restore_all();
+  move_overflow_in();
   stop_moving();
   if (!status.ok()) {
     unpark();

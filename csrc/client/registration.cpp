@@ -64,7 +64,7 @@ wire::Register Runtime::Impl::make_register() {
                         .group = options_->group,
                         .priority = options_->priority,
                         .weight = options_->weight,
-                        .memory_limit = options_->memory_limit,
+                        .memory_limit = memory_limit_.value_or(options_->memory_limit),
                         .iterations_total = options_->iterations_total,
                         .iterations_done = counters_.iterations()};
 }

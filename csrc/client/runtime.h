@@ -57,8 +57,9 @@ struct JobStats {
   Nanos moving;  // in the gate, lease granted, memory coming back
   Nanos held;    // total time a lease was open: active_seconds
   Bytes room, resident, spilled, live, outside;
-  Bytes lane;     // mapped from the lane's pool
-  Bytes donated;  // of `resident`: slots of it that this job keeps
+  Bytes lane;      // mapped from the lane's pool
+  Bytes overflow;  // used in the host tier, since it was refused room
+  Bytes donated;   // of `resident`: slots of it that this job keeps
   Bytes dropped_total, spilled_total, restored_total;
   Bytes peak_backed;  // highest room in use of any iteration
 };

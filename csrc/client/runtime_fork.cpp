@@ -3,7 +3,7 @@
 //
 // Spilled memory comes back first, however long that takes: a child would share the slots that its
 // addresses show, and those are used again for other bytes. Where it cannot come back, the child
-// has no access to it.
+// has no access to it; neither has it to what overflows.
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
 #include "csrc/client/runtime_impl.h"
@@ -18,6 +18,10 @@ void Runtime::Impl::before_fork() {
   if (const Status status = restore_all(); !status.ok()) {
     log::warn("job {}: a forked child cannot use {} of memory: {}", address_.job.value,
               to_string(residency_.to_restore()), status.message());
+  }
+  if (const Bytes overflow = allocator_.overflow(); overflow > Bytes{0}) {
+    log::warn("job {}: a forked child cannot use the {} of memory that overflow",
+              address_.job.value, to_string(overflow));
   }
   stop_moving();  // and nobody starts anew: mu_ is held
   lane_chunks_.make_live_private();

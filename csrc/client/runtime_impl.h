@@ -1,6 +1,6 @@
 // The runtime's parts and its one lock. Its functions are spread by what they are about:
 // attach.cpp, reconnect.cpp, registration.cpp, lease_gate.cpp, lease_close.cpp, room.cpp,
-// gap_memory.cpp, lane.cpp, client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
+// gap_memory.cpp, lane.cpp, overflow.cpp, client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
 //
 // Lock order: mu_, then the allocator's. Nothing is waited for under mu_: a copy, a room request
 // and the futex are waited for without it (`moving_` keeps two copies apart meanwhile).
@@ -169,6 +169,10 @@ class Runtime::Impl {
   bool start_moving(Moving what, Nanos deadline) GS_REQUIRES(mu_);
   void stop_moving() GS_REQUIRES(mu_);
 
+  // overflow.cpp
+  void move_overflow_in() GS_REQUIRES(mu_);
+  void watch_overflow() GS_EXCLUDES(mu_);
+
   // client_thread.cpp
   void run() GS_EXCLUDES(mu_);
   bool pause(int socket, bool wants_write, std::optional<Nanos> timeout);
@@ -176,6 +180,7 @@ class Runtime::Impl {
   void dispatch(Connection::Received received) GS_EXCLUDES(mu_);
   void on_denied(const wire::Denied& denied) GS_EXCLUDES(mu_);
   void on_close(const wire::Close& close) GS_EXCLUDES(mu_);
+  void on_limited(const wire::Limited& limited) GS_EXCLUDES(mu_);
   void on_explained(const wire::Explained& explained) GS_EXCLUDES(mu_);
   void on_refused(const wire::Refused& refused) GS_EXCLUDES(mu_);
   void watch_idle() GS_EXCLUDES(mu_);
@@ -220,6 +225,7 @@ class Runtime::Impl {
 
   std::optional<RegisterOptions> options_ GS_GUARDED_BY(mu_);  // registered, or about to be
   bool is_registered_ GS_GUARDED_BY(mu_) = false;
+  std::optional<Bytes> memory_limit_ GS_GUARDED_BY(mu_);  // in place of that in options_
   std::string refusal_ GS_GUARDED_BY(mu_);
   UniqueFd bell_ GS_GUARDED_BY(mu_);  // the registration's eventfd: wakes the coordinator
   // The last is in use. Older ones stay mapped: the main thread may be looking at one.
@@ -236,6 +242,9 @@ class Runtime::Impl {
   bool has_room_ahead_ GS_GUARDED_BY(mu_) = false;    // granted, and not looked at since
   bool is_parked_ GS_GUARDED_BY(mu_) = false;         // the main thread is in the gate
   std::thread::id gate_owner_ GS_GUARDED_BY(mu_);
+  std::optional<std::uint64_t> overflow_need_ GS_GUARDED_BY(mu_);  // asked for, not taken
+  Nanos overflow_asked_at_ GS_GUARDED_BY(mu_);
+  Nanos overflow_pause_ GS_GUARDED_BY(mu_);
   int num_stopped_ GS_GUARDED_BY(mu_) = 0;            // threads that wait in grow()
   int num_unmovable_ GS_GUARDED_BY(mu_) = 0;          // of these, in a parallel region
   bool is_many_threaded_ GS_GUARDED_BY(mu_) = false;  // two threads have waited at once

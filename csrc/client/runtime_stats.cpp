@@ -27,9 +27,12 @@ void Runtime::Impl::publish_usage(wire::LeasePage& page) {
   store(page.outside_bytes, memory.outside_bytes);
   store(page.lane_bytes, memory.lane_bytes);
   store(page.donated_bytes, memory.donated_bytes);
-  // What was spilled has to be back, whatever the last iterations needed.
+  store(page.overflow_bytes, memory.overflow_bytes);
+  // What was spilled has to be back, whatever the last iterations needed; what overflows had better
+  // be.
   const Bytes expected = counters_.expected_peak() + memory.outside_bytes;
-  store(page.need_bytes, std::max(expected, resident + residency_.to_restore()));
+  store(page.need_bytes,
+        std::max(expected, resident + residency_.to_restore()) + memory.overflow_bytes);
   store(page.dropped_total_bytes, moved_.dropped);
   store(page.spilled_total_bytes, moved_.spilled);
   store(page.restored_total_bytes, moved_.restored);
@@ -42,7 +45,9 @@ void Runtime::Impl::refresh_usage(wire::LeasePage& page, Nanos now) {
     const alloc::MemoryStats memory = allocator_.stats();
     outside_bytes_.store(memory.outside_bytes.value(), kRelaxed);
     store(page.live_bytes, memory.live_private_bytes);
+    store(page.resident_bytes, Bytes{memory.reserved_bytes.all.current});
     store(page.outside_bytes, memory.outside_bytes);
+    store(page.overflow_bytes, memory.overflow_bytes);
   }
   store(page.need_bytes, counters_.expected_peak() + Bytes{outside_bytes_.load(kRelaxed)});
 }
@@ -74,6 +79,7 @@ JobStats Runtime::Impl::stats() {
   stats.outside = memory.outside_bytes;
   stats.lane = memory.lane_bytes;
   stats.donated = memory.donated_bytes;
+  stats.overflow = memory.overflow_bytes;
   stats.dropped_total = moved_.dropped;
   stats.spilled_total = moved_.spilled;
   stats.restored_total = moved_.restored;

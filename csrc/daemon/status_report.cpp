@@ -62,6 +62,7 @@ void add_usage(Json& json, const wire::Usage& usage) {
   json["spilled_bytes"] = usage.spilled.value();
   json["lane_bytes"] = usage.lane.value();
   json["donated_bytes"] = usage.donated.value();
+  json["overflow_bytes"] = usage.overflow.value();
 }
 
 Json job_json(const sched::JobRow& row, const StatusFacts& facts) {

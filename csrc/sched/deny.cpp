@@ -59,7 +59,8 @@ bool is_deadlocked(const Table& table, const Device& device, Nanos now) {
 
 void deny(Step& step, Device& device, const WaitingNeed& need, const std::string& why) {
   std::string text = fmt::format(
-      "{}; this job holds {}{} and asked {} more: {}. Try: a larger --capacity, a smaller batch",
+      "{}; this job holds {}{} and asked {} more: {}. Try: a larger --capacity, a smaller batch, "
+      "GPUSHARE_OVERFLOW=1 (slow)",
       ledger_text(step.table(), device, need.job), to_string(device.ledger.room(need.job)),
       figures_of(step.table().at(need.job)), to_string(need.bytes), why);
   send_denied(step, device, need, std::move(text), why);
@@ -69,7 +70,7 @@ void deny_for_limit(Step& step, Device& device, const WaitingNeed& need) {
   const Bytes limit = step.table().at(need.job).memory_limit;
   std::string text = fmt::format(
       "this job's memory_limit is {}: it holds {} and asked {} more. Try: a larger memory_limit, a "
-      "smaller batch",
+      "smaller batch, GPUSHARE_OVERFLOW=1 (slow)",
       to_string(limit), to_string(device.ledger.room(need.job) + step.table().at(need.job).lane),
       to_string(need.bytes));
   send_denied(step, device, need, std::move(text),

@@ -30,7 +30,7 @@ Bytes unused_room(const Device& device, const Job& job, Bytes room) {
 Bytes host_bytes(const Job& job) {
   const Bytes bytes = job.revoke.has_value() ? job.revoke->spilled_before + job.revoke->may_spill
                                              : job.usage.spilled;
-  return std::clamp(bytes, Bytes{0}, kMostOfOneJob);
+  return std::clamp(bytes + job.usage.overflow, Bytes{0}, kMostOfOneJob);
 }
 
 Bytes host_used(const Table& table) {
@@ -45,7 +45,7 @@ Bytes host_free(const Table& table) { return table.options.host_budget - host_us
 Bytes droppable(const Device& device, const Job& job) {
   if (!is_usage_known(device, job)) return Bytes{0};
   const Bytes room = device.ledger.room(job.id);
-  const Bytes live = std::max(job.usage.live - job.usage.spilled, Bytes{0});
+  const Bytes live = std::max(job.usage.live - job.usage.spilled - job.usage.overflow, Bytes{0});
   return std::clamp(room - live - job.undroppable, Bytes{0}, room);
 }
 

@@ -29,7 +29,8 @@ Status limit_job(Step& step, JobId id, Bytes limit, std::optional<std::uint32_t>
   if (limit < Bytes{0}) {
     return {StatusCode::kInvalidArgument, fmt::format("a limit of {} B", limit.value())};
   }
-  const Bytes needed = std::max(job->usage.need, job->usage.live);
+  // What overflows can stay where it is.
+  const Bytes needed = std::max(job->usage.need, job->usage.live) - job->usage.overflow;
   if (limit > Bytes{0} && limit < needed) {
     return {
         StatusCode::kInvalidArgument,
@@ -41,6 +42,7 @@ Status limit_job(Step& step, JobId id, Bytes limit, std::optional<std::uint32_t>
               fmt::format("{} -> {}", limit_text(job->memory_limit), limit_text(limit)));
   job->memory_limit = limit;
   job->note_change();
+  step.send(id, wire::Limited{.of = job->of, .memory_limit = limit});
   return {};
 }
 

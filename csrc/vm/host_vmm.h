@@ -45,6 +45,7 @@ class HostVmm final : public Vmm {
   Status freeze(std::byte* address, Bytes size) override;
   void thaw(std::byte* address, Bytes size) override;
   Status unback_showing(std::byte* address, Bytes size, const HostPlace& place) override;
+  Status show(std::byte* address, Bytes size, const HostPlace& place) override;
   Status hide(std::byte* address, Bytes size) override;
   Status back_aside(std::byte* address, Bytes size) override;
   [[nodiscard]] std::byte* aside(std::byte* address) override;
@@ -77,6 +78,8 @@ class HostVmm final : public Vmm {
   [[nodiscard]] const Reservation& reservation_of(const std::byte* address) const GS_REQUIRES(mu_);
   static constexpr std::int64_t kMostRuns = 4096;  // of 65,530 mappings
 
+  // Maps the place over the range and notes that it is shown.
+  Status map_place(std::byte* address, Bytes size, const HostPlace& place) GS_EXCLUDES(mu_);
   Status protect_shown(std::byte* address, Bytes size, int protection) GS_EXCLUDES(mu_);
   void hold(const std::byte* address, Bytes size) GS_EXCLUDES(mu_);
   void let_go(const std::byte* address, Bytes size) GS_EXCLUDES(mu_);

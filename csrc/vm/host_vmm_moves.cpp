@@ -78,27 +78,47 @@ void HostVmm::thaw(std::byte* address, Bytes size) {
 
 Status HostVmm::unback_showing(std::byte* address, Bytes size, const HostPlace& place) {
   check_whole_chunks(address, size);
-  if (moves_pages_) {
+  const Status shown = map_place(address, size, place);
+  if (!shown.ok()) {
+    log::debug("{}", shown.message());
+    // Not unback() at once: a mapping that failed late has left a hole.
+    if (map_anonymous(address, size, PROT_NONE) == MAP_FAILED) return unback(address, size);
+  }
+  let_go(address, size);
+  return {};
+}
+
+Status HostVmm::show(std::byte* address, Bytes size, const HostPlace& place) {
+  check_whole_chunks(address, size);
+  Status shown = map_place(address, size, place);
+  if (shown.ok() || shown.code() == StatusCode::kFailedPrecondition) return shown;
+  // A mapping that failed late has left a hole.
+  if (map_anonymous(address, size, PROT_NONE) != MAP_FAILED) return shown;
+  return mapping_status(describe("reserve anew", address, size));
+}
+
+Status HostVmm::map_place(std::byte* address, Bytes size, const HostPlace& place) {
+  if (!moves_pages_) {
+    return {StatusCode::kFailedPrecondition,
+            "memory of the host tier can be used in place from Linux 5.7 on"};
+  }
+  {
     MutexLock lock(mu_);
     // Counted before it is mapped: two callers must not both see the last free one.
     shown_.add(address, size, place);
-    if (shown_.num_runs() > kMostRuns) shown_.remove(address, size);
-  }
-  if (is_shown(address, size)) {
-    void* const mapped = ::mmap(address, size.to_size(), PROT_READ | PROT_WRITE,
-                                MAP_SHARED | MAP_FIXED, place.fd, place.offset);
-    if (mapped == address) {
-      let_go(address, size);
-      return {};
+    if (shown_.num_runs() > kMostRuns) {
+      shown_.remove(address, size);
+      return {StatusCode::kOutOfMemory,
+              fmt::format("{}: more than {} mappings", describe("show", address, size), kMostRuns)};
     }
-    log::debug("{}", errno_status(describe("show", address, size)).message());
-    MutexLock lock(mu_);
-    shown_.remove(address, size);
   }
-  // Not unback() at once: a mapping that failed late has left a hole.
-  if (map_anonymous(address, size, PROT_NONE) == MAP_FAILED) return unback(address, size);
-  let_go(address, size);
-  return {};
+  const void* const mapped = ::mmap(address, size.to_size(), PROT_READ | PROT_WRITE,
+                                    MAP_SHARED | MAP_FIXED, place.fd, place.offset);
+  if (mapped == address) return {};
+  Status failed = mapping_status(describe("show", address, size));
+  MutexLock lock(mu_);
+  shown_.remove(address, size);
+  return failed;
 }
 
 Status HostVmm::hide(std::byte* address, Bytes size) {

@@ -78,6 +78,10 @@ class Vmm {
   // read and written there. Where that cannot be had, access faults. pre: backed; the same bytes
   // are at `place`.
   virtual Status unback_showing(std::byte* address, Bytes size, const HostPlace& place) = 0;
+  // Unbacked addresses show the host tier's bytes at `place`, to be read and written there, until
+  // hide(), or until bring_in() puts memory in their place. pre: unbacked, shows nothing. errors:
+  // also kFailedPrecondition: this machine cannot.
+  virtual Status show(std::byte* address, Bytes size, const HostPlace& place) = 0;
   // Access faults again where host bytes were shown; elsewhere nothing changes. (Backing such
   // addresses ends it too.) Takes ranges of unbacked and backed chunks.
   virtual Status hide(std::byte* address, Bytes size) = 0;

@@ -167,6 +167,12 @@ void list_fields(V& v, Ref<V, Close> m) {
 }
 
 template <typename V>
+void list_fields(V& v, Ref<V, Limited> m) {
+  list_fields(v, m.of);
+  v.field("memory_limit_bytes", m.memory_limit);
+}
+
+template <typename V>
 void list_fields(V& v, Ref<V, Explained> m) {
   list_fields(v, m.of);
   v.text("text", m.text);

@@ -48,6 +48,7 @@ Usage read_usage(const LeasePage& page) {
   usage.lane_changes = read(page.lane_changes);
   usage.lane = Bytes{clamped(page.lane_bytes)};
   usage.donated = Bytes{clamped(page.donated_bytes)};
+  usage.overflow = Bytes{clamped(page.overflow_bytes)};
   return usage;
 }
 

@@ -84,6 +84,7 @@ struct Usage {
   std::uint64_t lane_changes = 0;  // LaneChanged it has sent on this connection
   Bytes lane;                      // mapped from the lane's pool
   Bytes donated;                   // of `resident`: slots it keeps
+  Bytes overflow;                  // used in the host tier, since there was no room
   bool operator==(const Usage&) const = default;
 };
 
@@ -340,6 +341,14 @@ struct Close {
   bool operator==(const Close&) const = default;
 };
 
+// The job's memory_limit has been changed: it says that one when it registers anew. 0: none.
+struct Limited {
+  static constexpr const char* kType = "limited";
+  Address of;
+  Bytes memory_limit;
+  bool operator==(const Limited&) const = default;
+};
+
 struct Explained {
   static constexpr const char* kType = "explained";
   Address of;
@@ -368,6 +377,7 @@ using CoordinatorMessage = std::variant<Welcome,
                                         Revoke,
                                         Denied,
                                         Close,
+                                        Limited,
                                         Explained,
                                         Refused,
                                         StatusReport>;

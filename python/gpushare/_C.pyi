@@ -26,6 +26,7 @@ class JobStats(TypedDict):
     outside_bytes: int
     lane_bytes: int
     donated_bytes: int
+    overflow_bytes: int
     dropped_total_bytes: int
     spilled_total_bytes: int
     restored_total_bytes: int
@@ -48,12 +49,14 @@ def install(
     capacity_bytes: int,
     require: bool = False,
     lane_scrub: bool = False,
+    overflow: bool = False,
 ) -> None:
     """Makes gpushare's caching allocator torch's CPU allocator, for the rest of the process.
 
     capacity_bytes is the room of an unmanaged process, 0 for no limit. With require, a job that
     loses its coordinator for good fails at its next iteration. With lane_scrub, memory that the
-    job shares is zeroed at each close. Idempotent.
+    job shares is zeroed at each close. With overflow, what is refused room is used in host memory.
+    Idempotent.
     """
 
 def is_installed() -> bool: ...

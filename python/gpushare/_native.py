@@ -105,6 +105,7 @@ def install() -> None:
         capacity_bytes=config.capacity_bytes,
         require=config.require,
         lane_scrub=config.lane_scrub,
+        overflow=config.overflow,
     )
     _owner_pid = os.getpid()
 

@@ -78,6 +78,8 @@ class Config:
     """Do nothing at all, for comparisons."""
     lane_scrub: bool = False
     """Whether memory that the job shares is zeroed when its lease closes."""
+    overflow: bool = False
+    """Whether what is refused room is used in host memory, slowly, and not out of memory."""
     require: bool = False
     """Whether going on unmanaged is an error."""
     report: bool = True

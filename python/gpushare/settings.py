@@ -195,6 +195,7 @@ SETTINGS: tuple[Setting, ...] = (
             f'{_TIME}, above 0, or "never"'),
     Setting("disable", "job.disable", "GPUSHARE_DISABLE", _flag, _FLAG),
     Setting("lane_scrub", "job.lane_scrub", "GPUSHARE_LANE_SCRUB", _flag, _FLAG),
+    Setting("overflow", "job.overflow", "GPUSHARE_OVERFLOW", _flag, _FLAG),
     Setting("require", "job.require", "GPUSHARE_REQUIRE", _flag, _FLAG),
     Setting("report", "job.report", "GPUSHARE_REPORT", _flag, _FLAG),
 )

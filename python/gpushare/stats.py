@@ -53,6 +53,8 @@ class JobStats:
     donated_bytes: int
     """Of the backed bytes: shared before, and the job's own since a tensor outlived its iteration
     there."""
+    overflow_bytes: int
+    """Bytes that were refused room and are used in the host tier."""
     dropped_total_bytes: int
     """Free bytes given up so far, without a copy."""
     spilled_total_bytes: int

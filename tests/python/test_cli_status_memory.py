@@ -19,9 +19,9 @@ CPU 2.0 GiB   free 512.0 MiB   shared 40.0 MiB   host 300.0 MiB/4.0 GiB
 asked of jobs so far 900.0 MiB: 300.0 MiB of it by spilling as planned, 310.0 MiB spilled and \
 590.0 MiB dropped in fact
 JOB  USER     NAME  STATE    ROOM       RESIDENT   SPILLED    LIVE       OUTSIDE  \
-SHARED    DONATED  NEEDS      DROPPED    SPILLED SO FAR  RESTORED
+SHARED    DONATED  OVERFLOW  NEEDS      DROPPED    SPILLED SO FAR  RESTORED
 3    4000001  gpt   running  700.0 MiB  650.0 MiB  300.0 MiB  900.0 MiB  2.0 MiB  \
-40.0 MiB  6.0 MiB  950.0 MiB  590.0 MiB  310.0 MiB       10.0 MiB
+40.0 MiB  6.0 MiB  7.0 MiB   950.0 MiB  590.0 MiB  310.0 MiB       10.0 MiB
 pid 4242 of 4000000 is unmanaged and holds 2.1 GiB
 2.5 s ago, job 3, released: 300.0 MiB of 300.0 MiB"""
 
@@ -43,6 +43,7 @@ def _report() -> dict[str, Any]:
         "outside": 2,
         "lane": 40,
         "donated": 6,
+        "overflow": 7,
         "need": 950,
         "dropped_total": 590,
         "spilled_total": 310,

@@ -15,6 +15,7 @@ _COLUMNS = {
     "OUTSIDE": "outside_bytes",
     "SHARED": "lane_bytes",
     "DONATED": "donated_bytes",
+    "OVERFLOW": "overflow_bytes",
     "NEEDS": "need_bytes",
     "DROPPED": "dropped_total_bytes",
     "SPILLED SO FAR": "spilled_total_bytes",

@@ -22,8 +22,20 @@ using alloc::Route;
 
 // Every block of a program fits, wherever it lies: so a second try has no excuse.
 constexpr Bytes kRoom = mib(64);
+// Where there is overflow, some has no room.
+constexpr Bytes kLittleRoom = mib(8);
 
-enum class Kind : std::uint8_t { kAllocate, kFree, kWrite, kDrop, kGive, kPark, kSetRoom, kUnpark };
+enum class Kind : std::uint8_t {
+  kAllocate,
+  kFree,
+  kWrite,
+  kDrop,
+  kGive,
+  kPark,
+  kSetRoom,
+  kMoveIn,
+  kUnpark
+};
 
 constexpr std::uint32_t kMostNumber = 5000;
 
@@ -44,6 +56,7 @@ rc::Gen<Operation> operations() {
                                                      {2, Kind::kGive},
                                                      {4, Kind::kPark},
                                                      {1, Kind::kSetRoom},
+                                                     {1, Kind::kMoveIn},
                                                      {4, Kind::kUnpark}});
   // At full size also in short programs, so that they move something.
   return rc::gen::resize(
@@ -55,6 +68,9 @@ rc::Gen<Operation> operations() {
 // whether private memory may be away.
 class Machine {
  public:
+  explicit Machine(bool overflows) : overflows_(overflows) {
+    if (overflows) world_.residency.allow_overflow();
+  }
   World& world() { return world_; }
 
   void run(const std::vector<Operation>& program) {
@@ -89,7 +105,7 @@ class Machine {
     switch (operation.kind) {
       case Kind::kAllocate:
         if (world_.live.size() >= 8) return true;
-        world_.allocator->raise_room(kRoom);
+        if (!overflows_) world_.allocator->raise_room(kRoom);
         return world_.take(kib(operation.number));
       case Kind::kFree:
         if (!world_.live.empty()) world_.give(index);
@@ -99,6 +115,7 @@ class Machine {
       case Kind::kGive: return release(share_of_backed(operation.number));
       case Kind::kPark: return park(operation.number);
       case Kind::kSetRoom: world_.allocator->set_room(kRoom + mib(2)); return true;
+      case Kind::kMoveIn: return world_.residency.move_overflow_in(mib(64)).has_value();
       default: return unpark();
     }
   }
@@ -148,25 +165,30 @@ class Machine {
     RC_ASSERT(world_.vmm.backed() == world_.allocator->backed());
     RC_ASSERT(world_.allocator->backed() <= world_.allocator->room());
     for (const LiveBlock& block : world_.live) {
-      RC_ASSERT(may_be_away(block) || world_.vmm.is_backed(block.address, block.size));
+      const bool is_there = overflows_ ? world_.vmm.is_reachable(block.address, block.size)
+                                       : world_.vmm.is_backed(block.address, block.size);
+      RC_ASSERT(may_be_away(block) || is_there);
       RC_ASSERT(is_filled(block.address, block.size, block.seed));
     }
     RC_ASSERT(world_.vmm.frozen() == Bytes{});
     RC_ASSERT(world_.vmm.shown() <= world_.slab.used());
   }
 
-  World world_{kRoom};
+  const bool overflows_;
+  World world_{overflows_ ? kLittleRoom : kRoom};
   bool is_parked_ = false;
 };
 
 // The program once for each call that it makes without a failure.
 template <typename Fake>
-void fail_each_call(const std::vector<Operation>& program, Fake World::* fake) {
-  Machine undisturbed;
+void fail_each_call(const std::vector<Operation>& program,
+                    Fake World::* fake,
+                    bool overflows = false) {
+  Machine undisturbed(overflows);
   undisturbed.run(program);
   const int num_calls = (undisturbed.world().*fake).num_calls();
   for (int nth = 1; nth <= num_calls; ++nth) {
-    Machine machine;
+    Machine machine(overflows);
     (machine.world().*fake).fail_at(nth);
     machine.run(program);
   }
@@ -182,6 +204,13 @@ RC_GTEST_PROP(FailingPrograms, LoseNothingWhicheverCallOfTheHostTierFails, ()) {
   fail_each_call(*rc::gen::container<std::vector<Operation>>(*rc::gen::inRange<std::size_t>(1, 12),
                                                              operations()),
                  &World::slab);
+}
+
+RC_GTEST_PROP(FailingPrograms, LoseNothingWhereWhatHasNoRoomOverflows, ()) {
+  const auto program = *rc::gen::container<std::vector<Operation>>(
+      *rc::gen::inRange<std::size_t>(1, 12), operations());
+  fail_each_call(program, &World::vmm, true);
+  fail_each_call(program, &World::slab, true);
 }
 
 }  // namespace

@@ -30,6 +30,10 @@ rc::Gen<std::int64_t> request_sizes() {
 
 class Program {
  public:
+  explicit Program(bool overflows = false) : overflows_(overflows) {
+    if (overflows) world_.residency.allow_overflow();
+  }
+
   void run() {
     const int num_steps = *rc::gen::inRange(0, 120);
     for (int i = 0; i < num_steps; ++i) {
@@ -40,6 +44,7 @@ class Program {
                                            {2, kPark},
                                            {2, kRestoreAhead},
                                            {4, kUnpark},
+                                           {2, kMoveIn},
                                            {2, kFigures}}));
       check();
     }
@@ -47,6 +52,7 @@ class Program {
     while (!world_.live.empty())
       world_.give(0);
     world_.allocator->empty_cache();
+    world_.residency.release(Bytes{}, false);  // returns the slots of what died meanwhile
     check();
     check_figures();
     RC_ASSERT(world_.vmm.backed() == Bytes{});
@@ -62,6 +68,7 @@ class Program {
     kPark,
     kRestoreAhead,
     kUnpark,
+    kMoveIn,
     kFigures
   };
 
@@ -73,6 +80,7 @@ class Program {
       case kRelease: release(false); break;
       case kPark: park(); break;
       case kRestoreAhead: restore_ahead(); break;
+      case kMoveIn: move_in(); break;
       case kFigures: check_figures(); break;
       default: unpark();
     }
@@ -82,7 +90,22 @@ class Program {
     const bool is_known = !sizes_.empty() && *rc::gen::inRange(0, 4) > 0;
     if (!is_known) sizes_.push_back(Bytes{*request_sizes()});
     const std::size_t index = *rc::gen::inRange<std::size_t>(0, sizes_.size());
-    in_some_thread([this, index] { world_.take(sizes_[index]); });
+    in_some_thread([this, index] {
+      const bool is_taken = world_.take(sizes_[index]);
+      RC_ASSERT(is_taken || !overflows_);
+    });
+  }
+  void move_in() {
+    const Bytes room = world_.allocator->room() + mib(*rc::gen::inRange<std::int64_t>(0, 10));
+    world_.allocator->set_room(room);
+    const Bytes before = world_.allocator->overflow();
+    const Bytes unused = room - world_.allocator->backed();
+    const Bytes most = mib(*rc::gen::inRange<std::int64_t>(0, 12));
+    const Result<Bytes> moved = world_.residency.move_overflow_in(most);
+    RC_ASSERT(moved.has_value());
+    RC_ASSERT(*moved <= std::min(most, unused));
+    RC_ASSERT(is_parked_ || *moved >= std::min({most, unused, before}) - vm::kChunkBytes);
+    RC_ASSERT(world_.allocator->overflow() == before - *moved);
   }
   void in_some_thread(const std::function<void()>& what) {
     if (*rc::gen::arbitrary<bool>()) {
@@ -152,6 +175,7 @@ class Program {
     RC_ASSERT(world_.allocator->stats().requested_bytes.all.current == live.value());
   }
 
+  const bool overflows_;
   World world_{kRoom};
   Worker worker_;
   std::vector<Bytes> sizes_;
@@ -159,6 +183,8 @@ class Program {
 };
 
 RC_GTEST_PROP(Programs, KeepBytesBooksAndRoom, ()) { Program().run(); }
+
+RC_GTEST_PROP(Programs, KeepThemWhereWhatHasNoRoomOverflows, ()) { Program(true).run(); }
 
 }  // namespace
 }  // namespace gpushare::testing

@@ -74,6 +74,14 @@ TEST_F(Reconnect, TheHolderGoesOnAndKeepsItsLease) {
   EXPECT_TRUE(tensor.is_intact());
 }
 
+TEST_F(Reconnect, ALimitSetMeanwhileIsSaidToTheNextCoordinator) {
+  coordinator_->send(wire::Limited{.of = {.job = JobId{7}}, .memory_limit = mib(64)});
+  EXPECT_EQ(job_->runtime->explain(seconds(20)), "job 9 holds the device");  // it was read
+  kill();
+  start(2);
+  EXPECT_EQ(coordinator_->wait_for<wire::Register>().memory_limit, mib(64));
+}
+
 TEST_F(Reconnect, AJobInTheGapIsInTheGapAgain) {
   enter();
   job_->end();

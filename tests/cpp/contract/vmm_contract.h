@@ -195,6 +195,30 @@ TYPED_TEST_P(VmmContract, SpilledMemoryShowsItsCopyAndTakesWrites) {
   EXPECT_EQ(written, std::byte{9});
 }
 
+TYPED_TEST_P(VmmContract, ShowsBytesOfTheHostTierWhereNothingWas) {
+  const vm::AddressRange range = this->reserve(3);
+  vm::Vmm& vmm = this->maker_.vmm();
+  const UniqueFd fd = this->make_file(2);
+  std::byte* const address = range.base() + this->kChunk;
+  ASSERT_TRUE(vmm.show(address, vm::kChunkBytes * 2, {fd.get(), 0}).ok());
+  std::memset(address, 7, 2 * this->kChunk);
+  std::byte written{};
+  ASSERT_EQ(::pread(fd.get(), &written, 1, vm::kChunkBytes.value()), 1);
+  EXPECT_EQ(written, std::byte{7});
+
+  ASSERT_TRUE(vmm.back_aside(address, vm::kChunkBytes).ok());
+  std::memcpy(vmm.aside(address), address, this->kChunk);
+  ASSERT_TRUE(vmm.bring_in(address, vm::kChunkBytes).ok());
+  EXPECT_TRUE(this->is_filled_with(address, 2 * this->kChunk, 7));
+  std::memset(address, 8, 2 * this->kChunk);
+  ASSERT_EQ(::pread(fd.get(), &written, 1, 0), 1);
+  EXPECT_EQ(written, std::byte{7}) << "it is memory of its own";
+  ASSERT_EQ(::pread(fd.get(), &written, 1, vm::kChunkBytes.value()), 1);
+  EXPECT_EQ(written, std::byte{8});
+  ASSERT_TRUE(vmm.hide(address, vm::kChunkBytes * 2).ok());
+  EXPECT_TRUE(this->is_filled_with(address, this->kChunk, 8)) << "what is backed stays";
+}
+
 TYPED_TEST_P(VmmContract, WhatIsBroughtInReplacesWhatWasShown) {
   const vm::AddressRange range = this->reserve(4);
   vm::Vmm& vmm = this->maker_.vmm();
@@ -271,6 +295,7 @@ REGISTER_TYPED_TEST_SUITE_P(VmmContract,
                             UnbackingAFilesMemoryGivesItBackToTheDevice,
                             MakesAFilesMemoryPrivateInPlace,
                             SpilledMemoryShowsItsCopyAndTakesWrites,
+                            ShowsBytesOfTheHostTierWhereNothingWas,
                             WhatIsBroughtInReplacesWhatWasShown,
                             MemoryAsideCanBeGivenUpAndWhatIsShownStays,
                             BackingWhatIsShownGivesMemoryOfItsOwn,

@@ -48,7 +48,10 @@ struct World {
   // Whether every live block has its bytes. pre: nothing is spilled.
   [[nodiscard]] bool is_intact() const {
     for (const LiveBlock& block : live) {
-      if (!vmm.is_backed(block.address, block.size)) return false;
+      const bool is_there = allocator->overflow() > Bytes{}
+                                ? vmm.is_reachable(block.address, block.size)
+                                : vmm.is_backed(block.address, block.size);
+      if (!is_there) return false;
       if (!is_filled(block.address, block.size, block.seed)) return false;
     }
     return true;

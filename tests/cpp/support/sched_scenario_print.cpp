@@ -32,6 +32,9 @@ std::string text_of(const wire::Revoke& m) {
 }
 std::string text_of(const wire::Denied& m) { return fmt::format("denied n={}: {}", m.n, m.reason); }
 std::string text_of(const wire::Close& m) { return fmt::format("close term={}", m.term.value); }
+std::string text_of(const wire::Limited& m) {
+  return fmt::format("limited memory_limit={}", to_string(m.memory_limit));
+}
 std::string text_of(const wire::Explained& m) { return fmt::format("explained: {}", m.text); }
 std::string text_of(const wire::Refused& m) { return fmt::format("refused: {}", m.reason); }
 std::string text_of(const wire::StatusReport& /*m*/) { return "status report"; }

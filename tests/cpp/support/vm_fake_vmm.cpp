@@ -1,6 +1,5 @@
 #include "tests/cpp/support/vm_fake_vmm.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -9,7 +8,6 @@
 #include <cstring>
 #include <iterator>
 #include <utility>
-#include <vector>
 
 #include "csrc/base/check.h"
 
@@ -134,12 +132,25 @@ Status FakeVmm::unback_showing(std::byte* address, Bytes size, const vm::HostPla
     GS_CHECK(frozen_.contains(chunk), "what is shown must not have changed since it was copied");
   });
   remove_backing(address, size);
-  void* const mapped = ::mmap(address, size.to_size(), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_FIXED, place.fd, place.offset);
-  GS_CHECK(mapped == address, "errno {}", errno);
-  for_each_chunk(address, size,
-                 [this](std::byte* chunk) GS_NO_THREAD_SAFETY_ANALYSIS { shown_.insert(chunk); });
+  map_place(address, size, place);
   return {};
+}
+
+Status FakeVmm::show(std::byte* address, Bytes size, const vm::HostPlace& place) {
+  MutexLock lock(mu_);
+  check_backed(address, size, false);
+  if (must_fail()) return {StatusCode::kOutOfMemory, "show: told to fail"};
+  map_place(address, size, place);
+  return {};
+}
+
+void FakeVmm::map_place(std::byte* address, Bytes size, const vm::HostPlace& place) {
+  const void* const mapped = ::mmap(address, size.to_size(), PROT_READ | PROT_WRITE,
+                                    MAP_SHARED | MAP_FIXED, place.fd, place.offset);
+  GS_CHECK(mapped == address, "errno {}", errno);
+  for_each_chunk(address, size, [this](std::byte* chunk) GS_NO_THREAD_SAFETY_ANALYSIS {
+    GS_CHECK(shown_.insert(chunk).second, "shown already");
+  });
 }
 
 Status FakeVmm::hide(std::byte* address, Bytes size) {
@@ -202,65 +213,6 @@ void FakeVmm::unback_aside(std::byte* address, Bytes size) {
   for_each_chunk(address, size, [this](std::byte* chunk) GS_NO_THREAD_SAFETY_ANALYSIS {
     GS_CHECK(frozen_.erase(chunk) == 1, "not frozen");
   });
-}
-
-Status FakeVmm::map_shared(std::byte* address, Bytes size, int file, Bytes offset) {
-  MutexLock lock(mu_);
-  check_backed(address, size, false);
-  if (must_fail()) return {StatusCode::kOutOfMemory, "map_shared: told to fail"};
-  void* const mapped = ::mmap(address, size.to_size(), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_FIXED | MAP_POPULATE, file, offset.value());
-  GS_CHECK(mapped != MAP_FAILED, "errno {}", errno);
-  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize) {
-    chunks_.insert(address + at);
-    shared_[address + at] = {file, offset + Bytes{static_cast<std::int64_t>(at)}};
-  }
-  return {};
-}
-
-Status FakeVmm::unmap_shared(std::byte* address, Bytes size) {
-  MutexLock lock(mu_);
-  check_backed(address, size, true);
-  check_shared(address, size, true);
-  if (must_fail()) return {StatusCode::kIo, "unmap_shared: told to fail"};
-  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize)
-    chunks_.erase(address + at);
-  cover(address, size);
-  return {};
-}
-
-Status FakeVmm::make_private(std::byte* address, Bytes size) {
-  MutexLock lock(mu_);
-  check_backed(address, size, true);
-  check_shared(address, size, true);
-  if (must_fail()) return {StatusCode::kOutOfMemory, "make_private: told to fail"};
-  const std::vector<std::byte> copy(address, address + size.to_size());
-  release_files(address, size);
-  cover(address, size);
-  std::memcpy(address, copy.data(), copy.size());
-  return {};
-}
-
-void FakeVmm::cover(std::byte* address, Bytes size) {
-  void* const mapped = ::mmap(address, size.to_size(), PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-  GS_CHECK(mapped != MAP_FAILED, "errno {}", errno);
-  std::memset(address, std::to_integer<int>(kPoison), size.to_size());
-  shared_.erase(shared_.lower_bound(address), shared_.lower_bound(address + size.to_size()));
-}
-
-void FakeVmm::release_files(const std::byte* address, Bytes size) {
-  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize) {
-    const Shared& part = shared_.at(address + at);
-    GS_CHECK(::fallocate(part.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, part.offset.value(),
-                         vm::kChunkBytes.value()) == 0);
-  }
-}
-
-void FakeVmm::check_shared(const std::byte* address, Bytes size, bool expected) const {
-  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize) {
-    GS_CHECK(shared_.contains(address + at) == expected, "chunk {} of the range", at / kChunkSize);
-  }
 }
 
 Status FakeVmm::copy_out(const std::byte* device, std::byte* host, Bytes size) {
@@ -369,13 +321,27 @@ Bytes FakeVmm::shown() const {
   return bytes_of(shown_.size());
 }
 
-bool FakeVmm::is_backed(const void* address, Bytes size) const {
-  MutexLock lock(mu_);
+template <typename Holds>
+bool FakeVmm::all_chunks(const void* address, Bytes size, Holds holds) {
   const auto* const end = static_cast<const std::byte*>(address) + size.to_size();
   for (const std::byte* chunk = chunk_of(address); chunk < end; chunk += kChunkSize) {
-    if (!chunks_.contains(chunk)) return false;
+    if (!holds(chunk)) return false;
   }
   return true;
+}
+
+bool FakeVmm::is_backed(const void* address, Bytes size) const {
+  MutexLock lock(mu_);
+  return all_chunks(address, size, [this](const std::byte* chunk) GS_NO_THREAD_SAFETY_ANALYSIS {
+    return chunks_.contains(chunk);
+  });
+}
+
+bool FakeVmm::is_reachable(const void* address, Bytes size) const {
+  MutexLock lock(mu_);
+  return all_chunks(address, size, [this](const std::byte* chunk) GS_NO_THREAD_SAFETY_ANALYSIS {
+    return chunks_.contains(chunk) || shown_.contains(chunk);
+  });
 }
 
 }  // namespace gpushare::testing

@@ -37,6 +37,7 @@ class FakeVmm final : public vm::Vmm {
   Status freeze(std::byte* address, Bytes size) override;
   void thaw(std::byte* address, Bytes size) override;
   Status unback_showing(std::byte* address, Bytes size, const vm::HostPlace& place) override;
+  Status show(std::byte* address, Bytes size, const vm::HostPlace& place) override;
   Status hide(std::byte* address, Bytes size) override;
   Status back_aside(std::byte* address, Bytes size) override;
   [[nodiscard]] std::byte* aside(std::byte* address) override;
@@ -61,6 +62,8 @@ class FakeVmm final : public vm::Vmm {
   [[nodiscard]] Bytes shared() const;  // mapped from files
   [[nodiscard]] Bytes most_backed() const;
   [[nodiscard]] bool is_backed(const void* address, Bytes size) const;
+  // Backed, or showing bytes of the host tier.
+  [[nodiscard]] bool is_reachable(const void* address, Bytes size) const;
   [[nodiscard]] Bytes frozen() const;
   [[nodiscard]] Bytes shown() const;
 
@@ -70,8 +73,11 @@ class FakeVmm final : public vm::Vmm {
   void unreserve(std::byte* base, Bytes size) override;
   bool must_fail() GS_REQUIRES(mu_);
   void run_hook() GS_EXCLUDES(mu_);
+  template <typename Holds>
+  static bool all_chunks(const void* address, Bytes size, Holds holds);
   Status add_backing(std::byte* address, Bytes size) GS_REQUIRES(mu_);
   void remove_backing(std::byte* address, Bytes size) GS_REQUIRES(mu_);
+  void map_place(std::byte* address, Bytes size, const vm::HostPlace& place) GS_REQUIRES(mu_);
   void stop_showing(std::byte* address, Bytes size) GS_REQUIRES(mu_);
   [[nodiscard]] std::byte* locate_aside(std::byte* address) const GS_REQUIRES(mu_);
   void check_backed(const std::byte* address, Bytes size, bool expected) const GS_REQUIRES(mu_);

@@ -77,6 +77,7 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
   page.lane_changes = 20;
   page.lane_bytes = 21;
   page.donated_bytes = 22;
+  page.overflow_bytes = 23;
   const Usage expected{.iterations = 11,
                        .optimizer_steps = 12,
                        .busy = Nanos{13},
@@ -90,7 +91,8 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
                        .spilled = Bytes{19},
                        .lane_changes = 20,
                        .lane = Bytes{21},
-                       .donated = Bytes{22}};
+                       .donated = Bytes{22},
+                       .overflow = Bytes{23}};
   EXPECT_EQ(read_usage(page), expected);
 }
 
@@ -103,9 +105,9 @@ TEST(LeasePageFields, OnlyTheGapIsTheGap) {
 
 TEST(LeasePageFields, NegativeCountersAreReadAsZero) {
   LeasePage page{};
-  for (auto* field :
-       {&page.busy_ns, &page.stall_ns, &page.changed_ns, &page.live_bytes, &page.need_bytes,
-        &page.resident_bytes, &page.spilled_bytes, &page.lane_bytes, &page.donated_bytes}) {
+  for (auto* field : {&page.busy_ns, &page.stall_ns, &page.changed_ns, &page.live_bytes,
+                      &page.need_bytes, &page.resident_bytes, &page.spilled_bytes, &page.lane_bytes,
+                      &page.donated_bytes, &page.overflow_bytes}) {
     *field = std::numeric_limits<std::int64_t>::min();
   }
   EXPECT_EQ(read_usage(page), Usage{});

@@ -134,7 +134,7 @@ inline Welcome draw_welcome() {
           .memory_wait = draw_nanos()};
 }
 
-inline constexpr int kCoordinatorKinds = 10;
+inline constexpr int kCoordinatorKinds = 11;
 inline CoordinatorMessage draw_coordinator_message(int kind) {
   switch (kind) {
     case 0: return draw_welcome();
@@ -146,6 +146,7 @@ inline CoordinatorMessage draw_coordinator_message(int kind) {
     case 6: return Close{draw_address(), draw_term()};
     case 7: return Explained{draw_address(), draw_string(kMaxTextBytes)};
     case 8: return Refused{draw_string(kMaxTextBytes)};
+    case 9: return Limited{draw_address(), draw_bytes()};
     default: return StatusReport{draw_string(4 * kMaxTextBytes)};
   }
 }
