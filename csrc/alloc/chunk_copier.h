@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
+#include <cstdlib>
+#include <memory>
 
+#include "csrc/base/check.h"
 #include "csrc/base/status.h"
 #include "csrc/vm/host_slab.h"
 #include "csrc/vm/vmm.h"
@@ -39,13 +41,19 @@ class ChunkCopier {
 
  private:
   std::byte* staging() {
-    staging_.resize(vm::kChunkBytes.to_size());
-    return staging_.data();
+    if (staging_ == nullptr) {
+      staging_.reset(
+          static_cast<std::byte*>(std::aligned_alloc(kPageBytes, vm::kChunkBytes.to_size())));
+      GS_CHECK(staging_ != nullptr, "no {} for staging", to_string(vm::kChunkBytes));
+    }
+    return staging_.get();
   }
 
   vm::Vmm& vmm_;
   vm::HostSlab& slab_;
-  std::vector<std::byte> staging_;
+  // Of whole pages, so that a file can be read and written past the page cache.
+  static constexpr std::size_t kPageBytes = 4096;
+  std::unique_ptr<std::byte, decltype(&std::free)> staging_{nullptr, &std::free};
 };
 
 }  // namespace gpushare::alloc

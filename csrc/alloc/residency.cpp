@@ -23,6 +23,8 @@ class Parts {
     const ReleaseOutcome part{so_far.released - told_.released,
                               so_far.dropped - told_.dropped,
                               so_far.spilled - told_.spilled,
+                              so_far.spilled_file - told_.spilled_file,
+                              Bytes{},
                               {}};
     if (listener_ == nullptr || part.released < Residency::kPartBytes) return;
     told_ = so_far;
@@ -39,7 +41,10 @@ class Parts {
 Residency::Residency(CachingAllocator& allocator, vm::HostSlab& slab, vm::Mover& mover)
     : allocator_(allocator), slab_(slab), mover_(mover) {}
 
-ReleaseOutcome Residency::release(Bytes bytes, bool may_spill, const OnPart& on_part) {
+ReleaseOutcome Residency::release(Bytes bytes,
+                                  bool may_spill,
+                                  const OnPart& on_part,
+                                  const HostBytes& most_spilled) {
   Parts parts(on_part);
   give_back_unneeded();
   AllocatorCore& core = allocator_.impl_->core;
@@ -63,10 +68,19 @@ ReleaseOutcome Residency::release(Bytes bytes, bool may_spill, const OnPart& on_
     Spill spill(core, slab_, mover_);
     const ReleaseOutcome before = outcome;
     const Spill::Outcome spilled =
-        spill.run(num_chunks(missing), [&](const Spill::Outcome& so_far) {
-          parts.tell({before.released + so_far.lowered, before.dropped, so_far.spilled, {}});
+        spill.run(num_chunks(missing), most_spilled, [&](const Spill::Outcome& so_far) {
+          parts.tell({before.released + so_far.lowered,
+                      before.dropped,
+                      so_far.spilled,
+                      so_far.spilled_file,
+                      Bytes{},
+                      {}});
         });
     outcome.spilled = spilled.spilled;
+    outcome.spilled_file = spilled.spilled_file;
+    if (spilled.failure.code() == StatusCode::kHostTierFull) {
+      outcome.unplaced = missing - spilled.spilled;
+    }
     outcome.released += spilled.lowered;
     if (!spilled.failure.ok()) outcome.reason = spilled.failure.to_string();
   }

@@ -15,6 +15,7 @@
 #include <functional>
 
 #include "csrc/alloc/caching_allocator.h"
+#include "csrc/base/host_bytes.h"
 #include "csrc/base/mutex.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
@@ -26,10 +27,12 @@ namespace gpushare::alloc {
 class Restore;
 
 struct ReleaseOutcome {
-  Bytes released;      // room is lower by this
-  Bytes dropped;       // backed bytes given up without a copy
-  Bytes spilled;       // backed bytes copied out
-  std::string reason;  // why released < asked; empty if it is not
+  Bytes released;           // room is lower by this
+  Bytes dropped;            // backed bytes given up without a copy
+  Bytes spilled;            // backed bytes copied out
+  Bytes spilled_file = {};  // of them, to the host tier's file
+  Bytes unplaced = {};      // not given, since the host tier had no place for it
+  std::string reason;       // why released < asked; empty if it is not
 };
 
 // So much was released since the last call; its reason is empty.
@@ -47,11 +50,17 @@ class Residency {
   // Lowers room by at least `bytes` if it can: unused room first, then free chunks of both arenas,
   // then, if `may_spill`, live chunks of the private arena. Memory is really free when it returns.
   // Backed bytes beyond the room (see set_room) go first and are released to nobody. While it
-  // spills, `on_part` hears of each kPartBytes that are free; the outcome is of all of them.
-  // pre: may_spill only while the route is kOutside. Other threads may read private memory, and
-  // where spilled memory is shown at its addresses also write it, slowly.
+  // spills, `on_part` hears of each kPartBytes that are free; the outcome is of all of them. No
+  // more than `most_spilled` is spilled into each part of the host tier. pre: may_spill only while
+  // the route is kOutside. Other threads may read private memory, and where spilled memory is shown
+  // at its addresses also write it, slowly.
   static constexpr Bytes kPartBytes = mib(64);
-  ReleaseOutcome release(Bytes bytes, bool may_spill, const OnPart& on_part = {});
+  ReleaseOutcome release(Bytes bytes,
+                         bool may_spill,
+                         const OnPart& on_part = {},
+                         const HostBytes& most_spilled = kNoHostLimit);
+  // What this process has in the host tier.
+  [[nodiscard]] HostBytes in_host_tier() const { return slab_.used_by_tier(); }
   // Bytes that must be backed anew before the private arena may be used.
   [[nodiscard]] Bytes to_restore() const;
   // Brings every spilled chunk that still has a live block back, within room (asking the RoomSource

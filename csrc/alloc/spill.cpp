@@ -12,7 +12,9 @@ constexpr std::size_t kBatchChunks = 8;  // 16 MiB: a few milliseconds of copyin
 }
 
 Spill::Outcome Spill::run(std::size_t count,
+                          const HostBytes& most,
                           const std::function<void(const Outcome& so_far)>& on_batch) {
+  most_ = most;
   choose(count);
   Batch before;
   while (!chosen_.empty() && outcome_.failure.ok()) {
@@ -61,7 +63,7 @@ void Spill::leave_lane(std::vector<ChunkRef>& found) {
 Spill::Batch Spill::submit_batch() {
   Batch batch;
   while (!chosen_.empty() && batch.size() < kBatchChunks) {
-    Result<vm::SlotId> slot = slab_.take();
+    Result<vm::SlotId> slot = take_slot();
     if (!slot) {
       note(std::move(slot.error()));
       break;
@@ -83,6 +85,12 @@ Spill::Batch Spill::submit_batch() {
     }
   }
   return submitted;
+}
+
+Result<vm::SlotId> Spill::take_slot() {
+  Result<vm::SlotId> slot = slab_.take_within(most_);
+  if (slot) (slab_.is_in_file(*slot) ? most_.file : most_.ram) -= chunks(1);
+  return slot;
 }
 
 void Spill::finish(Batch batch) {
@@ -143,6 +151,8 @@ void Spill::leave(const Batch& run) {
   }
   outcome_.lowered += core_.books.lower_room(chunks(run.size()));
   outcome_.spilled += chunks(run.size());
+  // A run lies in one part of the tier: its slots are neighbours.
+  if (slab_.is_in_file(run.front().slot)) outcome_.spilled_file += chunks(run.size());
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 

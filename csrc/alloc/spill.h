@@ -14,6 +14,7 @@
 
 #include "csrc/alloc/allocator_core.h"
 #include "csrc/alloc/chunk_copier.h"
+#include "csrc/base/host_bytes.h"
 #include "csrc/base/status.h"
 #include "csrc/vm/host_slab.h"
 #include "csrc/vm/mover.h"
@@ -27,13 +28,16 @@ class Spill {
       : core_(core), slab_(slab), mover_(mover), copier_(core.vmm, slab) {}
 
   struct Outcome {
-    Bytes spilled;  // backed bytes are lower by this
-    Bytes lowered;  // room is lower by this
+    Bytes spilled;       // backed bytes are lower by this
+    Bytes spilled_file;  // of it, in the host tier's file
+    Bytes lowered;       // room is lower by this
     Status failure;
   };
-  // Spills `count` chunks, or fewer if there are not so many or something fails. Says how far it is
-  // after each batch.
-  Outcome run(std::size_t count, const std::function<void(const Outcome& so_far)>& on_batch);
+  // Spills `count` chunks, or fewer if there are not so many or something fails; no more than
+  // `most` into each part of the host tier. Says how far it is after each batch.
+  Outcome run(std::size_t count,
+              const HostBytes& most,
+              const std::function<void(const Outcome& so_far)>& on_batch);
 
  private:
   struct Item {
@@ -47,6 +51,7 @@ class Spill {
   void leave_lane(std::vector<ChunkRef>& found) GS_REQUIRES(core_.mu);
   Batch submit_batch();
   void finish(Batch batch);
+  Result<vm::SlotId> take_slot();
   static std::vector<Batch> runs_of(Batch batch);
   // Chunks that cannot leave.
   void keep(const Batch& run, Status failure);
@@ -61,6 +66,7 @@ class Spill {
   ChunkCopier copier_;
   std::deque<ChunkRef> chosen_;   // kSpilling, not submitted yet
   std::vector<ChunkRef> stayed_;  // kSpilling, to be rolled back
+  HostBytes most_;                // of slots that may still be taken
   Outcome outcome_;
 };
 

@@ -4,13 +4,13 @@
 
 namespace gpushare::binding {
 
-void HostTier::configure(const std::string& folder, Bytes budget) {
+void HostTier::configure(const std::string& folder, const HostBytes& budgets) {
   const MutexLock lock(mutex_);
   if (folder != folder_ && slab_->used() > Bytes{0}) {
     log::warn("host tier stays in {}: {} are stored there", folder_.empty() ? "RAM" : folder_,
               to_string(slab_->used()));
   } else if (folder != folder_) {
-    Result<std::unique_ptr<vm::HostSlab>> slab = vm::make_host_slab(folder, budget);
+    Result<std::unique_ptr<vm::HostSlab>> slab = vm::make_host_slab(folder, budgets);
     if (slab) {
       slab_ = *std::move(slab);
       folder_ = folder;
@@ -19,12 +19,12 @@ void HostTier::configure(const std::string& folder, Bytes budget) {
                  slab.error().to_string());
     }
   }
-  slab_->set_budget(budget);
+  slab_->set_budgets(budgets);
 }
 
-Result<vm::SlotId> HostTier::take() {
+Result<vm::SlotId> HostTier::take_within(const HostBytes& most) {
   const MutexLock lock(mutex_);
-  return slab_->take();
+  return slab_->take_within(most);
 }
 
 void HostTier::give_back(vm::SlotId slot) {
@@ -47,17 +47,19 @@ std::optional<vm::HostPlace> HostTier::place_of(vm::SlotId slot) {
   return slab_of_slots().place_of(slot);
 }
 
-void HostTier::set_budget(Bytes budget) {
+bool HostTier::is_in_file(vm::SlotId slot) const { return slab_of_slots().is_in_file(slot); }
+
+void HostTier::set_budgets(const HostBytes& budgets) {
   const MutexLock lock(mutex_);
-  slab_->set_budget(budget);
+  slab_->set_budgets(budgets);
 }
 
-Bytes HostTier::used() const {
+HostBytes HostTier::used_by_tier() const {
   const MutexLock lock(mutex_);
-  return slab_->used();
+  return slab_->used_by_tier();
 }
 
-vm::HostSlab& HostTier::slab_of_slots() {
+vm::HostSlab& HostTier::slab_of_slots() const {
   const MutexLock lock(mutex_);
   return *slab_;
 }

@@ -1,6 +1,6 @@
 // The process's host slab, whose kind is known only when the coordinator has said Welcome.
 //
-// Starts in RAM; configure() makes it a file in a folder as long as nothing is stored. Forwards all
+// Starts in RAM; configure() adds a file in a folder as long as nothing is stored. Forwards all
 // else. Lets Residency hold one slab for the life of the process.
 //
 // threads: any.
@@ -21,16 +21,17 @@ class HostTier final : public vm::HostSlab {
   explicit HostTier(std::unique_ptr<vm::HostSlab> slab) : slab_(std::move(slab)) {}
 
   // A folder that cannot be used is logged, and the present place kept, with the new budget.
-  void configure(const std::string& folder, Bytes budget);
+  void configure(const std::string& folder, const HostBytes& budgets);
 
-  Result<vm::SlotId> take() override;
+  Result<vm::SlotId> take_within(const HostBytes& most) override;
   void give_back(vm::SlotId slot) override;
   Status write(vm::SlotId slot, const std::byte* from, Bytes size) override;
   Status read(vm::SlotId slot, std::byte* to, Bytes size) override;
   [[nodiscard]] std::byte* address_of(vm::SlotId slot) override;
   [[nodiscard]] std::optional<vm::HostPlace> place_of(vm::SlotId slot) override;
-  void set_budget(Bytes budget) override;
-  [[nodiscard]] Bytes used() const override;
+  [[nodiscard]] bool is_in_file(vm::SlotId slot) const override;
+  void set_budgets(const HostBytes& budgets) override;
+  [[nodiscard]] HostBytes used_by_tier() const override;
 
   // Around fork(): the child finds the lock free, as configure() may run on another thread.
   void before_fork() GS_NO_THREAD_SAFETY_ANALYSIS { mutex_.lock(); }
@@ -38,7 +39,7 @@ class HostTier final : public vm::HostSlab {
 
  private:
   // The slab a stored slot lies in: it is not replaced while a slot is taken.
-  vm::HostSlab& slab_of_slots();
+  [[nodiscard]] vm::HostSlab& slab_of_slots() const;
 
   mutable Mutex mutex_;
   std::unique_ptr<vm::HostSlab> slab_ GS_GUARDED_BY(mutex_);

@@ -28,7 +28,7 @@ Status Process::install(client::ClientConfig config, log::Level level) {
   config.is_interrupted = &is_interrupted;
   log::configure(level, "gpushare");
   // Until a coordinator says otherwise: whatever `gpushare verify` spills unmanaged.
-  Result<std::unique_ptr<vm::HostSlab>> slab = vm::make_host_slab("", Bytes{INT64_MAX});
+  Result<std::unique_ptr<vm::HostSlab>> slab = vm::make_host_slab("", kNoHostLimit);
   if (!slab) return slab.error();
   std::unique_ptr<Process> process(new Process(*std::move(slab), std::move(config)));
   GS_RETURN_IF_ERROR(process->start());
@@ -48,7 +48,9 @@ Status Process::start() {
   if (config_.overflow) residency_->allow_overflow();
   runtime_ = std::make_unique<client::Runtime>(
       config_, *allocator_, *residency_,
-      [this](const std::string& folder, Bytes budget) { host_tier_.configure(folder, budget); });
+      [this](const std::string& folder, const HostBytes& budgets) {
+        host_tier_.configure(folder, budgets);
+      });
   if (is_managed) allocator_->set_room_source(runtime_.get());
   return {};
 }

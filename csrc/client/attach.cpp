@@ -93,7 +93,8 @@ Status Runtime::Impl::attach_now() {
     greeting = find_and_greet(Nanos{0});
   }
   if (!greeting.has_value()) return greeting.error();
-  configure_host_tier_(greeting->welcome.spill_dir, greeting->welcome.host_budget);
+  configure_host_tier_(greeting->welcome.spill_dir,
+                       {greeting->welcome.host_ram_budget, greeting->welcome.host_file_budget});
   {
     MutexLock lock(mu_);
     adopt(std::move(*greeting));
@@ -133,7 +134,9 @@ wire::Hello Runtime::Impl::make_hello() {
   hello.resident = allocator_.backed();
   room_ = hello.resident;
   allocator_.set_room(room_);
-  hello.spilled = allocator_.stats().spilled_bytes;
+  const HostBytes stored = residency_.in_host_tier();
+  hello.spilled = stored.total();
+  hello.spilled_file = stored.file;
   if (page() != nullptr) {
     const wire::LeaseWord word = wire::load(*page());
     if (word.is_open()) hello.held_term = word.term();

@@ -170,14 +170,17 @@ alloc::ReleaseOutcome Runtime::Impl::release_in_parts(const wire::Revoke& revoke
     said.released += part.released;
     said.dropped += part.dropped;
     said.spilled += part.spilled;
+    said.spilled_file += part.spilled_file;
     MutexLock lock(mu_);
     note_released(part, is_parked);
     answer(revoke, part, true);
   };
-  alloc::ReleaseOutcome rest = residency_.release(revoke.bytes, may_spill, say);
+  alloc::ReleaseOutcome rest =
+      residency_.release(revoke.bytes, may_spill, say, {revoke.most_ram, revoke.most_file});
   rest.released -= said.released;
   rest.dropped -= said.dropped;
   rest.spilled -= said.spilled;
+  rest.spilled_file -= said.spilled_file;
   return rest;
 }
 
@@ -226,6 +229,8 @@ void Runtime::Impl::answer(const wire::Revoke& revoke,
                       .bytes = outcome.released,
                       .dropped = outcome.dropped,
                       .spilled = outcome.spilled,
+                      .spilled_file = outcome.spilled_file,
+                      .unplaced = outcome.unplaced,
                       .more = more,
                       .reason = outcome.reason});
 }

@@ -60,10 +60,11 @@ bool Runtime::Impl::stop() {
   return true;
 }
 
-Runtime::Runtime(ClientConfig config,
-                 alloc::CachingAllocator& allocator,
-                 alloc::Residency& residency,
-                 std::function<void(const std::string& folder, Bytes budget)> configure_host_tier)
+Runtime::Runtime(
+    ClientConfig config,
+    alloc::CachingAllocator& allocator,
+    alloc::Residency& residency,
+    std::function<void(const std::string& folder, const HostBytes& budgets)> configure_host_tier)
     : impl_(std::make_unique<Impl>(
           std::move(config), allocator, residency, std::move(configure_host_tier))) {}
 

@@ -67,10 +67,11 @@ struct JobStats {
 class Runtime : public alloc::RoomSource {
  public:
   // `allocator` and `residency` must outlive it. Does not touch the coordinator.
-  Runtime(ClientConfig config,
-          alloc::CachingAllocator& allocator,
-          alloc::Residency& residency,
-          std::function<void(const std::string& folder, Bytes budget)> configure_host_tier);
+  Runtime(
+      ClientConfig config,
+      alloc::CachingAllocator& allocator,
+      alloc::Residency& residency,
+      std::function<void(const std::string& folder, const HostBytes& budgets)> configure_host_tier);
   ~Runtime() override;
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;

@@ -34,7 +34,7 @@ namespace gpushare::client {
 
 class Runtime::Impl {
  public:
-  using HostTier = std::function<void(const std::string& folder, Bytes budget)>;
+  using HostTier = std::function<void(const std::string& folder, const HostBytes& budgets)>;
 
   Impl(ClientConfig config,
        alloc::CachingAllocator& allocator,

@@ -23,7 +23,9 @@ void Runtime::Impl::publish_usage(wire::LeasePage& page) {
   outside_bytes_.store(memory.outside_bytes.value(), kRelaxed);
   store(page.live_bytes, memory.live_private_bytes);
   store(page.resident_bytes, resident);
-  store(page.spilled_bytes, memory.spilled_bytes);
+  const HostBytes stored = residency_.in_host_tier();
+  store(page.spilled_bytes, stored.total() - memory.overflow_bytes);
+  store(page.host_file_bytes, stored.file);
   store(page.outside_bytes, memory.outside_bytes);
   store(page.lane_bytes, memory.lane_bytes);
   store(page.donated_bytes, memory.donated_bytes);

@@ -108,7 +108,33 @@ Status fill_in_sizes(DaemonOptions& options) {
                       to_string(options.reserve), to_string(options.capacity))};
 }
 
+// RAM in front of the file is part of the budget, and means something only in front of one.
+Status check_host_budgets(const DaemonOptions& options) {
+  const auto refuse = [&](const std::string& allowed) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("--host-ram-budget: bad value \"{}\"; allowed: {}",
+                              to_string(*options.host_ram_budget), allowed));
+  };
+  if (!options.host_ram_budget.has_value()) return {};
+  if (options.spill_dir.empty()) {
+    return refuse(
+        "only with a --spill-dir for the rest; without one all of the host budget is RAM");
+  }
+  if (*options.host_ram_budget <= options.host_budget) return {};
+  return refuse(
+      fmt::format("at most the host budget of {}, part of which it is; raise --host-budget",
+                  to_string(options.host_budget)));
+}
+
+Bytes whole_pieces(Bytes bytes) { return wire::kHostPieceBytes * (bytes / wire::kHostPieceBytes); }
+
 }  // namespace
+
+HostBytes host_budgets(const DaemonOptions& options) {
+  const Bytes in_ram =
+      options.spill_dir.empty() ? options.host_budget : options.host_ram_budget.value_or(Bytes{0});
+  return {whole_pieces(in_ram), whole_pieces(options.host_budget - in_ram)};
+}
 
 const char* daemon_version() { return GS_VERSION; }
 
@@ -131,6 +157,7 @@ Result<ParsedCommandLine> parse_command_line(const std::vector<std::string>& arg
   }
   options.daemonize = line.daemonize;
   if (Status status = fill_in_sizes(options); !status.ok()) return fail(status);
+  if (Status status = check_host_budgets(options); !status.ok()) return fail(status);
   return parsed;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "csrc/base/host_bytes.h"
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
@@ -30,15 +31,20 @@ struct DaemonOptions {
   Nanos memory_wait = seconds(600);
   Nanos gap_poll = millis(10);
   std::optional<Nanos> linger = seconds(10);  // nothing: never ends by itself
-  std::string spill_dir;                      // empty: the host tier is RAM
+  std::string spill_dir;                      // empty: the host tier is RAM alone
   bool lanes = false;                         // jobs of one user share what is free at boundaries
-  Bytes host_budget;                          // 0: half of this machine's memory
+  Bytes host_budget;  // RAM and file together; 0: half of this machine's memory
+  // Of it, in RAM before the file is used; nothing: all of it without a file, else none.
+  std::optional<Bytes> host_ram_budget;
   log::Level log_level = log::Level::kInfo;
   std::string log_file;    // empty: stderr, or the socket's folder with `daemonize`
   bool exclusive = false;  // refuse a device that another coordinator has
   bool daemonize = false;
   std::vector<std::string> warnings;  // unknown keys: said once the log is open
 };
+
+// Whole pieces of the host tier. pre: the sizes are filled in.
+HostBytes host_budgets(const DaemonOptions& options);
 
 struct ParsedCommandLine {
   DaemonOptions options;

@@ -49,7 +49,7 @@ sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
   result.memory_wait = options.memory_wait;
   result.gap_poll = options.gap_poll;
   result.spill_dir = options.spill_dir;
-  result.host_budget = options.host_budget;
+  result.host_budget = host_budgets(options);
   result.lanes = options.lanes;
   return result;
 }

@@ -122,13 +122,18 @@ constexpr std::array kSettings{
     Setting{"coordinator.linger", "--linger-s", "a time, or \"never\"",
             "how long to stay after the last job", kSecond, set_linger},
     Setting{"host.spill_dir", "--spill-dir", "an absolute path, or empty for RAM",
-            "where spilled memory goes", 0,
+            "a folder where spilled memory goes", 0,
             [](Options& o, Text t, Nanos) {
               return (t.empty() || t.front() == '/') && set_text(o.spill_dir, t);
             }},
     Setting{"host.budget", "--host-budget", kSize,
             "the most that may be spilled (default: half of the machine's memory)", 0,
             [](Options& o, Text t, Nanos) { return set_bytes(o.host_budget, t, mib(2)); }},
+    Setting{"host.ram_budget", "--host-ram-budget", "a size like \"4GiB\"",
+            "of it, in RAM before the spill folder is used (default: none)", 0,
+            [](Options& o, Text t, Nanos) {
+              return set_bytes(o.host_ram_budget.emplace(), t, Bytes{0});
+            }},
     Setting{"log.level", "--log-level", "debug, info, warn, error or off", "how much to log", 0,
             [](Options& o, Text t, Nanos) { return set_log_level(o, t); }},
     Setting{"log.file", "--log-file", "a path", "where to log (default: stderr)", 0,

@@ -60,6 +60,7 @@ void add_usage(Json& json, const wire::Usage& usage) {
   json["need_bytes"] = usage.need.value();
   json["resident_bytes"] = usage.resident.value();
   json["spilled_bytes"] = usage.spilled.value();
+  json["host_file_bytes"] = usage.host_file.value();
   json["lane_bytes"] = usage.lane.value();
   json["donated_bytes"] = usage.donated.value();
   json["overflow_bytes"] = usage.overflow.value();
@@ -112,8 +113,11 @@ Json device_json(const sched::DeviceRow& device, const StatusFacts& facts) {
                {"asked_total_bytes", device.asked.value()},
                {"planned_spill_total_bytes", device.planned_spill.value()},
                {"busy", device.busy},
-               {"host_used_bytes", device.host_used.value()},
-               {"host_budget_bytes", device.host_budget.value()},
+               {"host_used_bytes", device.host_used.total().value()},
+               {"host_budget_bytes", device.host_budget.total().value()},
+               {"host_file_used_bytes", device.host_used.file.value()},
+               {"host_file_budget_bytes", device.host_budget.file.value()},
+               {"spill_dir", device.spill_dir},
                {"switch_loss_allowed", device.switch_loss_allowed},
                {"lanes", Json::array()},
                {"jobs", Json::array()}};

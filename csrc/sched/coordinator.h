@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "csrc/base/host_bytes.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/sched/ready.h"
@@ -43,9 +44,10 @@ struct CoordinatorOptions {
   // ended.
   std::vector<std::int32_t> expected_pids;
   Nanos recovery = seconds(3);
-  bool lanes = true;            // jobs of one user share memory that is free at boundaries
-  std::string spill_dir;        // empty: host tier in RAM
-  Bytes host_budget = gib(64);  // of all jobs together: Revokes keep to it (host_tier.h)
+  bool lanes = true;      // jobs of one user share memory that is free at boundaries
+  std::string spill_dir;  // empty: host tier in RAM
+  // Of all jobs together: Revokes keep to it (host_tier.h). Whole pieces of the tier.
+  HostBytes host_budget{gib(64), Bytes{0}};
 };
 
 // One row of status: copies, in the order of job numbers.
@@ -97,8 +99,9 @@ struct DeviceRow {
   Bytes dropped, spilled;      // by revokes, in all
   Bytes asked, planned_spill;  // of revokes in all, and what was to be spilled for them
   double busy = 0;             // share of recent time with an open lease (busy_meter.h)
-  Bytes host_used;             // in the host tier, or on the way there; of all devices
-  Bytes host_budget;
+  HostBytes host_used;         // in the host tier, or on the way there; of all devices
+  HostBytes host_budget;
+  std::string spill_dir;
   double switch_loss_allowed = 0;
   std::vector<std::string> warnings;  // that hold now: error texts 4 and 6
 };

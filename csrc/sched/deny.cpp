@@ -35,7 +35,7 @@ bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos 
   const bool is_giving = job.revoke.has_value() && !table.is_overdue(job, now);
   if (is_giving) return false;
   const bool may_be_asked = !job.cannot_give && !job.revoke.has_value() &&
-                            most_to_ask(device, job, host_free(table)) > Bytes{0};
+                            most_to_ask(device, job, host_free(table).total()) > Bytes{0};
   if (may_be_asked) return false;
   const Lane& lane = Table::lane_of(device);
   return lane.lease.has_value() ? device.has_need(lane.lease->job) : lane.is_stuck;
@@ -58,11 +58,16 @@ bool is_deadlocked(const Table& table, const Device& device, Nanos now) {
 }  // namespace
 
 void deny(Step& step, Device& device, const WaitingNeed& need, const std::string& why) {
+  const Table& table = step.table();
+  // What others have could go there, if it had a place.
+  const std::string host = is_host_tier_short(table, device, need.job)
+                               ? fmt::format(", and {}. {}", host_text(table), host_advice(table))
+                               : std::string();
   std::string text = fmt::format(
-      "{}; this job holds {}{} and asked {} more: {}. Try: a larger --capacity, a smaller batch, "
+      "{}; this job holds {}{} and asked {} more: {}{}. Try: a larger --capacity, a smaller batch, "
       "GPUSHARE_OVERFLOW=1 (slow)",
-      ledger_text(step.table(), device, need.job), to_string(device.ledger.room(need.job)),
-      figures_of(step.table().at(need.job)), to_string(need.bytes), why);
+      ledger_text(table, device, need.job), to_string(device.ledger.room(need.job)),
+      figures_of(table.at(need.job)), to_string(need.bytes), why, host);
   send_denied(step, device, need, std::move(text), why);
 }
 

@@ -29,6 +29,7 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
   job.iterations_granted = std::numeric_limits<std::uint64_t>::max();
   job.usage.resident = hello.resident;
   job.usage.spilled = hello.spilled;
+  job.usage.host_file = hello.spilled_file;
   return job;
 }
 
@@ -79,7 +80,8 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
                                 .capacity = device.ledger.capacity(),
                                 .room = hello.resident,
                                 .spill_dir = options.spill_dir,
-                                .host_budget = options.host_budget,
+                                .host_ram_budget = options.host_budget.ram,
+                                .host_file_budget = options.host_budget.file,
                                 .memory_wait = options.memory_wait});
   step.decide(device, from, is_back ? "back" : "join",
               fmt::format("pid {} with {}, lease {}", hello.pid, to_string(hello.resident),
@@ -118,7 +120,8 @@ void on_lost(Step& step, Job& job) {
   Device& device = step.table().device_of(job);
   leave_line(step, job);
   drop_needs(device, job.id);
-  job.usage.spilled = host_bytes(job);  // it may still do what it was asked for
+  // It may still do what it was asked for.
+  note_stored(job, host_bytes(job));
   job.revoke.reset();
   job.is_connected = false;
   step.decide(device, job.id, "lost",

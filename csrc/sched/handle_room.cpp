@@ -5,6 +5,7 @@
 
 #include "csrc/sched/deny.h"
 #include "csrc/sched/handlers.h"
+#include "csrc/sched/host_tier.h"
 #include "csrc/sched/room.h"
 
 namespace gpushare::sched {
@@ -22,22 +23,28 @@ void add_to_need(Device& device, const Job& job, Bytes bytes) {
   need->has_given = true;
 }
 
+HostBytes spilled_by(const wire::Released& released) {
+  const Bytes file = std::min(released.spilled_file, released.spilled);
+  return {released.spilled - file, file};
+}
+
 // A part of an answer: so much is free now, the rest is on its way.
 void note_part(Job& job, const wire::Released& part, Nanos now) {
   PendingRevoke& asked = *job.revoke;
   asked.bytes = std::max(asked.bytes - part.bytes, Bytes{0});
   asked.sent_at = now;
-  asked.spilled_before += part.spilled;
-  job.undroppable += std::max(part.spilled - asked.may_spill, Bytes{0});
-  asked.may_spill = std::max(asked.may_spill - part.spilled, Bytes{0});
+  const HostBytes spilled = spilled_by(part);
+  job.undroppable += undroppable_of(asked, part);
+  asked.stored_before += spilled;
+  asked.may_spill = (asked.may_spill - spilled).at_least_zero();
 }
 
 // Whatever its page said meanwhile: what it had when it was asked, and what it added. Its resident
 // bytes stay as last seen: the page may have been read before or after it gave, and too many
 // resident bytes only make it spill less.
 void note_spilled(Job& job, const PendingRevoke& asked, const wire::Released& released) {
-  job.usage.spilled = asked.spilled_before + released.spilled;
-  job.undroppable += std::max(released.spilled - asked.may_spill, Bytes{0});
+  note_stored(job, asked.stored_before + spilled_by(released));
+  job.undroppable += undroppable_of(asked, released);
 }
 
 }  // namespace
@@ -77,11 +84,16 @@ void on_released(Step& step, Job& job, const wire::Released& released) {
     job.revoke.reset();
     note_spilled(job, asked, released);
   }
+  if (released.unplaced > Bytes{0}) {
+    device.is_place_lacking = released.spilled < asked.may_spill.total();
+  } else if (released.spilled > Bytes{0}) {
+    device.is_place_lacking = false;
+  }
   device.ledger.lower(job.id, released.bytes);
   add_to_need(device, job, released.bytes);
   device.dropped += std::min(released.dropped, released.bytes);
   device.spilled += std::min(released.spilled, released.bytes);
-  if (!released.more && released.bytes < asked.bytes) job.note_short(asked);
+  if (!released.more && released.bytes < asked.bytes) job.note_short(asked, released);
   std::string reason = fmt::format("{} of {}{}", to_string(released.bytes), to_string(asked.bytes),
                                    released.more ? ", more to come" : "");
   if (!released.reason.empty()) reason += fmt::format(": {:.200}", released.reason);

@@ -40,6 +40,7 @@ void Job::observe(const wire::Usage& seen, Nanos now) {
   raise_to_zero(next.need);
   raise_to_zero(next.resident);
   raise_to_zero(next.spilled);
+  raise_to_zero(next.host_file);
   if (next.iterations > usage.iterations && next.busy > usage.busy) {
     const std::uint64_t num_new = next.iterations - usage.iterations;
     const auto divisor = static_cast<std::int64_t>(
@@ -56,11 +57,16 @@ void Job::observe(const wire::Usage& seen, Nanos now) {
 
 void Job::note_change() {
   cannot_give = false;
+  unplaced = Bytes{};
+  short_reason.clear();
   ++num_changes;
 }
 
-void Job::note_short(const PendingRevoke& asked) {
-  cannot_give = cannot_give || asked.num_changes == num_changes;
+void Job::note_short(const PendingRevoke& asked, const wire::Released& released) {
+  if (asked.num_changes != num_changes) return;
+  cannot_give = true;
+  unplaced = released.unplaced;
+  short_reason = released.reason;
 }
 
 void Job::note_closed(Nanos now) {

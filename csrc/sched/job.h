@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "csrc/base/host_bytes.h"
 #include "csrc/base/units.h"
 #include "csrc/wire/messages.h"
 
@@ -24,8 +25,8 @@ struct PendingRevoke {
   Nanos sent_at;
   std::uint64_t num_changes = 0;  // of the job when it was sent
   // What it had in the host tier, and what this may add to it (host_tier.h).
-  Bytes spilled_before{};
-  Bytes may_spill{};
+  HostBytes stored_before{};
+  HostBytes may_spill{};
 };
 
 struct Job {
@@ -76,12 +77,15 @@ struct Job {
   std::uint64_t last_grant_n = 0;  // of this connection
   std::uint64_t consumed_n = 0;
   std::optional<PendingRevoke> revoke;
-  Bytes undroppable;  // looked free, and was spilled when asked for (host_tier.h)
+  Bytes undroppable;  // looked free, and was not (host_tier.h)
   // LaneChanged of this connection (lanes.h).
   std::uint64_t lane_heard = 0;
   Bytes lane{};  // its lane chunks, within its limit as its room is
   std::optional<Nanos> lane_unheard_since;
   bool cannot_give = false;  // gave less than asked; not asked again until something changed
+  // While it cannot give: what the host tier had no place for, and why, in its own words.
+  Bytes unplaced;
+  std::string short_reason;
 
   std::uint64_t num_changes = 0;
   Nanos spared_until;  // it just got what it needs: asked at once, it would only ask again
@@ -95,7 +99,7 @@ struct Job {
   // What it could not give before, it may be able to give now.
   void note_change();
   // It gave less than `asked` said. A change since then makes that old news.
-  void note_short(const PendingRevoke& asked);
+  void note_short(const PendingRevoke& asked, const wire::Released& released);
   // Its lease ends: takes over what the switch to it cost.
   void note_closed(Nanos now);
   // It wants a lease again.

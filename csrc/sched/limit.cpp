@@ -51,9 +51,9 @@ void hold_to_limits(Step& step, Device& device) {
     if (job.of.device != device.name || job.memory_limit <= Bytes{0}) continue;
     if (!job.is_connected || job.revoke.has_value() || job.cannot_give) continue;
     const Bytes beyond = device.ledger.room(id) - job.memory_limit;
-    const Bytes bytes = std::min(beyond, most_to_ask(device, job, host_free(step.table())));
+    const Bytes bytes = std::min(beyond, most_to_ask(device, job, host_free(step.table()).total()));
     if (bytes <= Bytes{0}) continue;
-    step.revoke_room(device, job, bytes,
+    step.revoke_room(device, job, bytes, Bytes{0},
                      fmt::format("beyond its limit of {}", to_string(job.memory_limit)));
   }
 }

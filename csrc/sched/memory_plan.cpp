@@ -40,7 +40,7 @@ Bytes host_to_use(const Table& table,
                   const Device& device,
                   const std::vector<Keyed>& givers,
                   Bytes deficit) {
-  const Bytes free = std::max(host_free(table), Bytes{0});
+  const Bytes free = host_free(table).total();
   Bytes to_drop;
   Bytes to_spill;
   for (const auto& [key, job] : givers) {
@@ -171,7 +171,7 @@ std::optional<ComingGiver> coming_giver(
   if (coming == nullptr) return std::nullopt;
   Shares shares(deficit);
   share_drops(shares, device, givers, coming);
-  const Bytes host = std::max(host_free(table), Bytes{0});
+  const Bytes host = host_free(table).total();
   const bool can_spill = most_to_ask(device, *coming, host) > droppable(device, *coming);
   if (shares.missing() <= Bytes{0} || !can_spill) return std::nullopt;
   return ComingGiver{coming->id, comes_until(*coming)};

@@ -26,9 +26,10 @@ Status check(const CoordinatorOptions& options) {
     return {StatusCode::kInvalidArgument,
             fmt::format("capacity is {}, allowed is more than 0 B", to_string(options.capacity))};
   }
-  if (options.host_budget < Bytes{0}) {
-    return {StatusCode::kInvalidArgument, fmt::format("host_budget is {}, allowed is 0 B or more",
-                                                      to_string(options.host_budget))};
+  if (options.host_budget.ram < Bytes{0} || options.host_budget.file < Bytes{0}) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("host_budget is {} in RAM and {} in a file, allowed is 0 B or more",
+                        to_string(options.host_budget.ram), to_string(options.host_budget.file))};
   }
   if (!(options.switch_loss >= kMinSwitchLoss && options.switch_loss <= kMaxSwitchLoss)) {
     return {StatusCode::kInvalidArgument,
@@ -64,7 +65,8 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .spilled = {},
                 .asked = {},
                 .planned_spill = {},
-                .host_warning = {}};
+                .host_warning = {},
+                .is_place_lacking = false};
   device.lanes.emplace_back(now);
   table.devices.push_back(std::move(device));
   return table;

@@ -1,5 +1,8 @@
 #include "csrc/sched/serve.h"
 
+#include <numeric>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "csrc/sched/deny.h"
@@ -26,13 +29,25 @@ void watch_givers(Step& step, const Device& device) {
   }
 }
 
+// What each is thought to spill, within the host tier.
+std::vector<Bytes> spills_of(const Table& table,
+                             const Device& device,
+                             const std::vector<Giving>& givings) {
+  std::vector<Bytes> spills;
+  Bytes host = host_free(table).total();
+  for (const Giving& giving : givings) {
+    spills.push_back(spill_of(device, table.at(giving.job), giving.bytes, host));
+    host -= spills.back();
+  }
+  return spills;
+}
+
 }  // namespace
 
 void say_host_full(Step& step, Device& device, const Job& job, const std::string& so) {
   if (!device.host_warning.empty()) return;
   device.host_warning =
-      fmt::format("{}. {}. Raise host_budget, or set spill_dir to a fast disk with a larger one",
-                  host_text(step.table()), so);
+      fmt::format("{}. {}. {}", host_text(step.table()), so, host_advice(step.table()));
   step.decide(device, job.id, "host_full", device.host_warning);
 }
 
@@ -44,7 +59,8 @@ void serve(Step& step) {
   }
   table.expected.clear();
   for (Device& device : table.devices) {
-    if (host_used(table) <= table.options.host_budget / 2) device.host_warning.clear();
+    const bool is_half_used = host_used(table).total() > table.options.host_budget.total() / 2;
+    if (!is_half_used && !device.is_place_lacking) device.host_warning.clear();
     hold_to_limits(step, device);
     RoomPool pool = room_pool(table, device, step.now());
     serve_needs(step, device, pool);
@@ -61,11 +77,16 @@ void serve(Step& step) {
 
 Bytes ask_for_room(Step& step, Device& device, JobId claimant, Bytes deficit, RoomPool& pool) {
   Bytes asked;
-  for (const Giving& giving : plan_revokes(step.table(), device, claimant, deficit, step.now())) {
+  Table& table = step.table();
+  const std::vector<Giving> givings = plan_revokes(table, device, claimant, deficit, step.now());
+  const std::vector<Bytes> spills = spills_of(table, device, givings);
+  Bytes host_kept = std::accumulate(spills.begin(), spills.end(), Bytes{0});
+  for (std::size_t i = 0; i < givings.size(); ++i) {
+    host_kept -= spills[i];
     step.revoke_room(
-        device, step.table().at(giving.job), giving.bytes,
+        device, table.at(givings[i].job), givings[i].bytes, host_kept,
         fmt::format("for {}, which is short of {}", claimant.value, to_string(deficit)));
-    asked += giving.bytes;
+    asked += givings[i].bytes;
   }
   pool.expected += asked;
   return asked;

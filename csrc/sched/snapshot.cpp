@@ -97,6 +97,7 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
   row.planned_spill = device.planned_spill;
   row.host_used = host_used(table);
   row.host_budget = table.options.host_budget;
+  row.spill_dir = table.options.spill_dir;
   row.switch_loss_allowed = table.options.switch_loss;
   if (!device.host_warning.empty()) row.warnings.push_back(device.host_warning);
   return row;

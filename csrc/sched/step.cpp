@@ -64,20 +64,30 @@ void Step::grant_room(Device& device, Job& job, Bytes by, std::uint64_t need_n) 
                            .lane_n = job.lane_heard});
 }
 
-void Step::revoke_room(Device& device, Job& job, Bytes bytes, const std::string& reason) {
+void Step::revoke_room(
+    Device& device, Job& job, Bytes bytes, Bytes host_kept, const std::string& reason) {
   GS_CHECK(!job.revoke.has_value(), "job {} owes Released {}", job.id.value, job.revoke->n);
   GS_CHECK(bytes > Bytes{0} && bytes <= device.ledger.room(job.id), "{} of {}", to_string(bytes),
            to_string(device.ledger.room(job.id)));
-  const Bytes may_spill = spill_of(device, job, bytes, host_free(table_));
+  const HostBytes free = host_free(table_);
+  // More than it is thought to spill, where others do not need it: it may have less unused room
+  // than its page said.
+  const HostBytes may_spill =
+      free.first(std::clamp(round_up(bytes, wire::kHostPieceBytes), Bytes{0},
+                            std::max(free.total() - host_kept, Bytes{0})));
   job.revoke = PendingRevoke{.n = ++job.last_n,
                              .bytes = bytes,
                              .sent_at = now_,
                              .num_changes = job.num_changes,
-                             .spilled_before = job.usage.spilled,
+                             .stored_before = stored_in_host_tier(job),
                              .may_spill = may_spill};
   device.asked += bytes;
   device.planned_spill += std::max(bytes - droppable(device, job), Bytes{0});
-  send(job.id, wire::Revoke{.of = job.of, .n = job.revoke->n, .bytes = bytes});
+  send(job.id, wire::Revoke{.of = job.of,
+                            .n = job.revoke->n,
+                            .bytes = bytes,
+                            .most_ram = may_spill.ram,
+                            .most_file = may_spill.file});
   decide(device, job.id, "revoke", fmt::format("{} {}", to_string(bytes), reason));
 }
 

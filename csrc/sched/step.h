@@ -43,7 +43,9 @@ class Step {
 
   // Room. Each numbers its message. pre: no Revoke of the job is unanswered.
   void grant_room(Device& device, Job& job, Bytes by, std::uint64_t need_n);
-  void revoke_room(Device& device, Job& job, Bytes bytes, const std::string& reason);
+  // `host_kept` of the host tier is for others.
+  void revoke_room(
+      Device& device, Job& job, Bytes bytes, Bytes host_kept, const std::string& reason);
 
  private:
   Table& table_;

@@ -44,6 +44,7 @@ struct Device {
   Bytes dropped, spilled;          // by revokes, in all
   Bytes asked, planned_spill;      // of revokes in all, and what was to be spilled for them
   std::string host_warning;        // while the host tier is full: said once
+  bool is_place_lacking = false;   // a job could not store what the ledger had a place for
 
   [[nodiscard]] bool has_need(JobId job) const;
   // The lane whose open lease the job holds; null: none.

@@ -70,6 +70,7 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
   GS_RETURN_IF_ERROR(check_address(table, hello.of));
   GS_RETURN_IF_ERROR(check_size("resident", hello.resident));
   GS_RETURN_IF_ERROR(check_size("spilled", hello.spilled));
+  GS_RETURN_IF_ERROR(check_size("spilled to the file", hello.spilled_file));
   if (from == JobId{0}) return refuse("job 0 is no job");
   if (hello.of.job != JobId{0} && hello.of.job != from) {
     return refuse(fmt::format("job {} speaks as job {}", from.value, hello.of.job.value));
@@ -121,6 +122,8 @@ Status check_released(const Table& table, const Job& job, const wire::Released& 
   GS_RETURN_IF_ERROR(check_size("released", released.bytes));
   GS_RETURN_IF_ERROR(check_size("dropped", released.dropped));
   GS_RETURN_IF_ERROR(check_size("spilled", released.spilled));
+  GS_RETURN_IF_ERROR(check_size("spilled to the file", released.spilled_file));
+  GS_RETURN_IF_ERROR(check_size("unplaced", released.unplaced));
   if (released.n > job.last_n) {
     return refuse(fmt::format("released {}, the last revoke is {}", released.n, job.last_n));
   }

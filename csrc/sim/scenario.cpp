@@ -25,7 +25,8 @@ Status read_device(Fields& fields, Scenario& scenario) {
   fields.take("switch_loss", options.switch_loss);
   fields.take("memory_wait", options.memory_wait);
   fields.take("gap_poll", options.gap_poll);
-  fields.take("host_budget", options.host_budget);
+  fields.take("host_budget", options.host_budget.ram);
+  fields.take("host_file", options.host_budget.file);
   fields.take("bandwidth", scenario.bandwidth);
   fields.take("switch", scenario.switch_cost);
   Nanos until;

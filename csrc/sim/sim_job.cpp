@@ -37,6 +37,7 @@ wire::Usage SimJob::usage() const {
   usage.need = spec_.peak;
   usage.resident = resident_;
   usage.spilled = spilled_;
+  usage.host_file = spilled_file_;
   return usage;
 }
 
@@ -104,13 +105,17 @@ void SimJob::receive(const wire::Revoke& m) {
   const Bytes live_resident = std::min(spec_.live - spilled_, resident_);
   const Bytes unused = std::min(m.bytes, room_ - resident_);
   const Bytes dropped = is_quiet ? std::min(m.bytes - unused, resident_ - live_resident) : Bytes{0};
-  const Bytes spilled =
-      phase_ == Phase::kWaiting ? std::min(m.bytes - unused - dropped, live_resident) : Bytes{0};
+  const Bytes live = std::min(m.bytes - unused - dropped, live_resident);
+  const Bytes most = m.most_ram + m.most_file;
+  const Bytes spilled = phase_ == Phase::kWaiting ? std::min(live, most) : Bytes{0};
+  const Bytes unplaced = phase_ == Phase::kWaiting ? live - spilled : Bytes{0};
+  const Bytes in_file = std::max(spilled - m.most_ram, Bytes{0});
   resident_ -= dropped + spilled;
   spilled_ += spilled;
+  spilled_file_ += in_file;
   moved_ += spilled;
   const Bytes given = unused + dropped + spilled;
-  events_.after(copy_time(spilled), [this, n = m.n, given, dropped, spilled] {
+  events_.after(copy_time(spilled), [this, n = m.n, given, dropped, spilled, in_file, unplaced] {
     if (phase_ == Phase::kEnded) return;
     room_ -= given;
     tell_(id_, wire::Released{.of = address(),
@@ -118,6 +123,8 @@ void SimJob::receive(const wire::Revoke& m) {
                               .bytes = given,
                               .dropped = dropped,
                               .spilled = spilled,
+                              .spilled_file = in_file,
+                              .unplaced = unplaced,
                               .reason = ""});
   });
 }
@@ -145,6 +152,7 @@ void SimJob::begin_iteration() {
   }
   moved_ += spilled_;
   spilled_ = Bytes{0};
+  spilled_file_ = Bytes{0};
   resident_ = std::max(resident_, spec_.peak);
   phase_ = Phase::kBusy;
   changed_at_ = events_.now();

@@ -83,6 +83,7 @@ class SimJob {
   Bytes room_;
   Bytes resident_;  // Invariant: resident_ <= room_.
   Bytes spilled_;
+  Bytes spilled_file_;  // of them
   std::uint64_t num_needs_ = 0;
   Term term_;
   bool has_lease_ = false;

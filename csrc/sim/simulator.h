@@ -7,8 +7,8 @@
 //     job name=a weight=2 iteration=100ms gap=5ms iterations=500 live=600MiB peak=900MiB
 //     job name=b at=3s    iteration=40ms  iterations=900 live=300MiB peak=1GiB priority=interactive
 //
-// device: capacity, policy, min_quantum, max_wait, switch_loss, memory_wait, gap_poll, host_budget
-// as in
+// device: capacity, policy, min_quantum, max_wait, switch_loss, memory_wait, gap_poll, host_budget,
+// host_file as in
 //   CoordinatorOptions; bandwidth (bytes a second between device and host tier, default 4 GiB);
 //   switch (what opening a lease costs without a copy, default 100us); until (stop then; default:
 //   when all jobs have ended).

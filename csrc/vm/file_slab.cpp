@@ -5,12 +5,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
+#include "csrc/base/log.h"
 
 namespace gpushare::vm {
 namespace {
@@ -37,12 +40,31 @@ Result<UniqueFd> open_nameless(const std::string& folder) {
   return fail(errno_status(fmt::format("open a file in {}", folder)));
 }
 
+// Of memory, length and place, for O_DIRECT: what every file system is content with.
+constexpr std::size_t kDirectBytes = 4096;
+
+// The same file for I/O past the page cache; invalid where that cannot be had.
+UniqueFd open_direct(int fd, const std::string& folder) {
+  UniqueFd direct(
+      ::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDWR | O_DIRECT | O_CLOEXEC));
+  alignas(kDirectBytes) std::byte nothing[kDirectBytes];
+  // The file is empty: this only asks whether such a read is allowed.
+  if (direct.is_valid() && ::pread(direct.get(), nothing, sizeof(nothing), 0) == 0) {
+    log::debug("host tier in {}: past the page cache", folder);
+    return direct;
+  }
+  log::info("host tier in {}: through the page cache, in RAM that host.budget does not count ({})",
+            folder, errno_status("O_DIRECT").message());
+  return UniqueFd();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<HostSlab>> FileSlab::create(const std::string& folder, Bytes budget) {
   Result<UniqueFd> fd = open_nameless(folder);
   if (!fd) return fail(std::move(fd.error()));
-  return std::unique_ptr<HostSlab>(new FileSlab(std::move(*fd), folder, budget));
+  UniqueFd direct = open_direct(fd->get(), folder);
+  return std::unique_ptr<HostSlab>(new FileSlab(std::move(*fd), std::move(direct), folder, budget));
 }
 
 Status FileSlab::make_space(SlotId slot) {
@@ -62,12 +84,11 @@ Status FileSlab::make_space(SlotId slot) {
   return {StatusCode::kHostTierFull, errno_status(where).message()};
 }
 
-Result<SlotId> FileSlab::take() {
+Result<SlotId> FileSlab::take_within(const HostBytes& most) {
   MutexLock lock(mu_);
-  if (!slots_.has_room()) {
+  if (!slots_.has_room() || most.file < kChunkBytes) {
     return fail(StatusCode::kHostTierFull,
-                fmt::format("host tier in {}: {} used of {}", folder_, to_string(slots_.used()),
-                            to_string(slots_.budget())));
+                fmt::format("host tier in {}: {}", folder_, slots_.why_full(most.file)));
   }
   if (const auto slot = slots_.reuse()) return *slot;
   if (Status made = make_space(slots_.next_new()); !made.ok()) return fail(std::move(made));
@@ -83,10 +104,16 @@ std::optional<HostPlace> FileSlab::place_of(SlotId slot) {
   return HostPlace{fd_.get(), offset_of(slot)};
 }
 
+int FileSlab::fd_for(const std::byte* bytes, std::size_t size) const {
+  const bool is_aligned = (reinterpret_cast<std::uintptr_t>(bytes) | size) % kDirectBytes == 0;
+  return direct_fd_.is_valid() && is_aligned ? direct_fd_.get() : fd_.get();
+}
+
 Status FileSlab::write(SlotId slot, const std::byte* from, Bytes size) {
   GS_CHECK(size <= kChunkBytes, "size {}", size.value());
   for (std::size_t done = 0; done < size.to_size();) {
-    const ssize_t n = ::pwrite(fd_.get(), from + done, size.to_size() - done,
+    const std::size_t left = size.to_size() - done;
+    const ssize_t n = ::pwrite(fd_for(from + done, left), from + done, left,
                                offset_of(slot) + static_cast<off_t>(done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno_status(fmt::format("write {} in {}", to_string(size), folder_));
@@ -98,7 +125,8 @@ Status FileSlab::write(SlotId slot, const std::byte* from, Bytes size) {
 Status FileSlab::read(SlotId slot, std::byte* to, Bytes size) {
   GS_CHECK(size <= kChunkBytes, "size {}", size.value());
   for (std::size_t done = 0; done < size.to_size();) {
-    const ssize_t n = ::pread(fd_.get(), to + done, size.to_size() - done,
+    const std::size_t left = size.to_size() - done;
+    const ssize_t n = ::pread(fd_for(to + done, left), to + done, left,
                               offset_of(slot) + static_cast<off_t>(done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno_status(fmt::format("read {} in {}", to_string(size), folder_));
@@ -108,14 +136,14 @@ Status FileSlab::read(SlotId slot, std::byte* to, Bytes size) {
   return {};
 }
 
-void FileSlab::set_budget(Bytes budget) {
+void FileSlab::set_budgets(const HostBytes& budgets) {
   MutexLock lock(mu_);
-  slots_.set_budget(budget);
+  slots_.set_budget(budgets.file);
 }
 
-Bytes FileSlab::used() const {
+HostBytes FileSlab::used_by_tier() const {
   MutexLock lock(mu_);
-  return slots_.used();
+  return {.ram = {}, .file = slots_.used()};
 }
 
 }  // namespace gpushare::vm

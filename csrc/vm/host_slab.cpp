@@ -2,8 +2,14 @@
 
 #include "csrc/vm/file_slab.h"
 #include "csrc/vm/ram_slab.h"
+#include "csrc/vm/tiered_slab.h"
 
 namespace gpushare::vm {
+
+Result<std::unique_ptr<HostSlab>> make_host_slab(const std::string& folder,
+                                                 const HostBytes& budgets) {
+  return folder.empty() ? RamSlab::create(budgets.ram) : TieredSlab::create(folder, budgets);
+}
 
 Result<std::unique_ptr<HostSlab>> make_host_slab(const std::string& folder, Bytes budget) {
   return folder.empty() ? RamSlab::create(budget) : FileSlab::create(folder, budget);

@@ -1,8 +1,8 @@
 // Kept, budgeted storage for spilled chunks: the host tier. A slot holds one chunk.
 //
 // Two kinds: RAM (a memfd, kept across switches) and a file in a folder (unlinked at once, so that
-// it is gone with the process; 0600). Slots are reused before the slab grows; space is checked
-// before bytes leave the device.
+// it is gone with the process; 0600); or both, RAM first (tiered_slab.h). Slots are reused before
+// the slab grows; space is checked before bytes leave the device.
 //
 // threads: any; calls on one slot are kept apart by the caller.
 #pragma once
@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "csrc/base/host_bytes.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/vm/host_place.h"
@@ -28,8 +29,10 @@ class HostSlab {
  public:
   virtual ~HostSlab() = default;
 
-  // A slot for one chunk. errors: kHostTierFull (budget, or the folder's file system), with sizes.
-  virtual Result<SlotId> take() = 0;
+  // A slot for one chunk, of a tier that `most` has a chunk of. errors: kHostTierFull (`most`, the
+  // budget, or the folder's file system), with sizes.
+  virtual Result<SlotId> take_within(const HostBytes& most) = 0;
+  Result<SlotId> take() { return take_within(kNoHostLimit); }
   virtual void give_back(SlotId slot) = 0;
   // `size` bytes between ordinary memory and a slot. pre: size <= kChunkBytes. errors: kIo.
   virtual Status write(SlotId slot, const std::byte* from, Bytes size) = 0;
@@ -42,11 +45,19 @@ class HostSlab {
   // side. Stays valid until the slot is given back.
   [[nodiscard]] virtual std::optional<HostPlace> place_of(SlotId /*slot*/) { return std::nullopt; }
 
-  virtual void set_budget(Bytes budget) = 0;
-  [[nodiscard]] virtual Bytes used() const = 0;
+  [[nodiscard]] virtual bool is_in_file(SlotId slot) const = 0;
+
+  // Of its own budget, each kind heeds its own part. What is stored already stays.
+  virtual void set_budgets(const HostBytes& budgets) = 0;
+  [[nodiscard]] virtual HostBytes used_by_tier() const = 0;
+  [[nodiscard]] Bytes used() const { return used_by_tier().total(); }
 };
 
-// `folder` empty: RAM. errors: kIo if the folder cannot be used, naming it.
+// `folder` empty: RAM alone; else RAM first, then a file in it. errors: kIo if the folder cannot be
+// used, naming it.
+Result<std::unique_ptr<HostSlab>> make_host_slab(const std::string& folder,
+                                                 const HostBytes& budgets);
+// One kind alone: RAM without a folder, else a file.
 Result<std::unique_ptr<HostSlab>> make_host_slab(const std::string& folder, Bytes budget);
 
 }  // namespace gpushare::vm

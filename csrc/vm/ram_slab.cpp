@@ -41,12 +41,10 @@ Status RamSlab::grow() {
   return {};
 }
 
-Result<SlotId> RamSlab::take() {
+Result<SlotId> RamSlab::take_within(const HostBytes& most) {
   MutexLock lock(mu_);
-  if (!slots_.has_room()) {
-    return fail(StatusCode::kHostTierFull,
-                fmt::format("host tier in RAM: {} used of {}", to_string(slots_.used()),
-                            to_string(slots_.budget())));
+  if (!slots_.has_room() || most.ram < kChunkBytes) {
+    return fail(StatusCode::kHostTierFull, "host tier in RAM: " + slots_.why_full(most.ram));
   }
   if (const auto slot = slots_.reuse()) return *slot;
   const SlotId slot = slots_.next_new();
@@ -93,14 +91,14 @@ Status RamSlab::read(SlotId slot, std::byte* to, Bytes size) {
   return {};
 }
 
-void RamSlab::set_budget(Bytes budget) {
+void RamSlab::set_budgets(const HostBytes& budgets) {
   MutexLock lock(mu_);
-  slots_.set_budget(budget);
+  slots_.set_budget(budgets.ram);
 }
 
-Bytes RamSlab::used() const {
+HostBytes RamSlab::used_by_tier() const {
   MutexLock lock(mu_);
-  return slots_.used();
+  return {.ram = slots_.used(), .file = {}};
 }
 
 }  // namespace gpushare::vm

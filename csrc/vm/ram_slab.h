@@ -24,14 +24,15 @@ class RamSlab final : public HostSlab {
   RamSlab(const RamSlab&) = delete;
   RamSlab& operator=(const RamSlab&) = delete;
 
-  Result<SlotId> take() override;
+  Result<SlotId> take_within(const HostBytes& most) override;
   void give_back(SlotId slot) override;
   Status write(SlotId slot, const std::byte* from, Bytes size) override;
   Status read(SlotId slot, std::byte* to, Bytes size) override;
   [[nodiscard]] std::byte* address_of(SlotId slot) override;
   [[nodiscard]] std::optional<HostPlace> place_of(SlotId slot) override;
-  void set_budget(Bytes budget) override;
-  [[nodiscard]] Bytes used() const override;
+  [[nodiscard]] bool is_in_file(SlotId /*slot*/) const override { return false; }
+  void set_budgets(const HostBytes& budgets) override;
+  [[nodiscard]] HostBytes used_by_tier() const override;
 
  private:
   RamSlab(UniqueFd fd, Bytes budget) : fd_(std::move(fd)), slots_(budget) {}

@@ -9,7 +9,10 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "csrc/base/check.h"
 #include "csrc/base/units.h"
@@ -23,6 +26,11 @@ class SlotTable {
   explicit SlotTable(Bytes budget) : budget_(budget) {}
 
   [[nodiscard]] bool has_room() const { return used() + kChunkBytes <= budget_; }
+  // Why there is no slot where one may take `most` more.
+  [[nodiscard]] std::string why_full(Bytes most) const {
+    const char* const why = has_room() && most < kChunkBytes ? ", the rest is for other jobs" : "";
+    return fmt::format("{} used of {}{}", to_string(used()), to_string(budget_), why);
+  }
   // A slot that was given back; none: make_slot().
   std::optional<SlotId> reuse() {
     if (free_.empty()) return std::nullopt;

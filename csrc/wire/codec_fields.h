@@ -37,6 +37,7 @@ void list_fields(V& v, Ref<V, Hello> m) {
   list_fields(v, m.of);
   v.field("resident_bytes", m.resident);
   v.field("spilled_bytes", m.spilled);
+  v.field("spilled_file_bytes", m.spilled_file);
   v.field("held_term", m.held_term);
   v.field("lane_epoch", m.lane_epoch);
   v.slots("lane_slots", m.lane_slots);
@@ -74,6 +75,8 @@ void list_fields(V& v, Ref<V, Released> m) {
   v.field("released_bytes", m.bytes);
   v.field("dropped_bytes", m.dropped);
   v.field("spilled_bytes", m.spilled);
+  v.field("spilled_file_bytes", m.spilled_file);
+  v.field("unplaced_bytes", m.unplaced);
   v.field("more", m.more);
   v.text("reason", m.reason);
 }
@@ -121,7 +124,8 @@ void list_fields(V& v, Ref<V, Welcome> m) {
   v.field("capacity_bytes", m.capacity);
   v.field("room_bytes", m.room);
   v.text("spill_dir", m.spill_dir);
-  v.field("host_budget_bytes", m.host_budget);
+  v.field("host_ram_budget_bytes", m.host_ram_budget);
+  v.field("host_file_budget_bytes", m.host_file_budget);
   v.field("memory_wait_ns", m.memory_wait);
 }
 
@@ -151,6 +155,8 @@ void list_fields(V& v, Ref<V, Revoke> m) {
   list_fields(v, m.of);
   v.field("n", m.n);
   v.field("revoke_bytes", m.bytes);
+  v.field("most_ram_bytes", m.most_ram);
+  v.field("most_file_bytes", m.most_file);
 }
 
 template <typename V>

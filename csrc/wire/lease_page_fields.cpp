@@ -49,6 +49,7 @@ Usage read_usage(const LeasePage& page) {
   usage.lane = Bytes{clamped(page.lane_bytes)};
   usage.donated = Bytes{clamped(page.donated_bytes)};
   usage.overflow = Bytes{clamped(page.overflow_bytes)};
+  usage.host_file = Bytes{clamped(page.host_file_bytes)};
   return usage;
 }
 

@@ -51,6 +51,8 @@ inline constexpr std::uint32_t kMaxRanks = 4096;
 inline constexpr std::size_t kMaxLaneSlots = 8192;
 inline constexpr std::uint32_t kMaxLaneSlot = 65536;
 inline constexpr Bytes kLaneSlotBytes = mib(2);
+// The host tier is used in pieces of this.
+inline constexpr Bytes kHostPieceBytes = mib(2);
 // No size or time of a message or page is larger, so that a few of them add up without overflow.
 inline constexpr std::int64_t kMaxAmount = std::int64_t{1} << 60;
 
@@ -85,6 +87,7 @@ struct Usage {
   Bytes lane;                      // mapped from the lane's pool
   Bytes donated;                   // of `resident`: slots it keeps
   Bytes overflow;                  // used in the host tier, since there was no room
+  Bytes host_file = {};            // of `spilled` and `overflow`, in the host tier's file
   bool operator==(const Usage&) const = default;
 };
 
@@ -103,6 +106,7 @@ struct Hello {
   Address of;             // job 0; the device it wants
   Bytes resident;         // backed bytes it holds already
   Bytes spilled;
+  Bytes spilled_file = {};
   Term held_term;                              // of a lease that is open now, 0 for none
   std::uint64_t lane_epoch = 0;                // of the coordinator whose lane it was in
   std::vector<std::uint32_t> lane_slots = {};  // that it keeps, of that lane
@@ -149,8 +153,10 @@ struct Released {
   Address of;
   std::uint64_t n = 0;
   Bytes bytes;
-  Bytes dropped;  // of which free memory, without a copy
-  Bytes spilled;  // of which copied to the host tier
+  Bytes dropped;            // of which free memory, without a copy
+  Bytes spilled;            // of which copied to the host tier
+  Bytes spilled_file = {};  // of those, to its file
+  Bytes unplaced = {};      // live, and not given, since the host tier had no place for it
   bool more = false;
   std::string reason;  // why it was less than asked: "not parked", "host tier full: ..."
   bool operator==(const Released&) const = default;
@@ -282,8 +288,9 @@ struct Welcome {
   Bytes capacity;           // of the device, for jobs
   Bytes room;               // what the ledger has for this job: its `resident`
   std::string spill_dir;    // host tier: a folder for a file, or empty for RAM
-  Bytes host_budget;        // the most it may spill
-  Nanos memory_wait;        // how long to wait for room before out of memory
+  Bytes host_ram_budget;    // of all jobs: what is used first, and what lies in the folder
+  Bytes host_file_budget;
+  Nanos memory_wait;  // how long to wait for room before out of memory
   bool operator==(const Welcome&) const = default;
 };
 
@@ -314,12 +321,16 @@ struct LaneTable {
   bool operator==(const LaneTable&) const = default;
 };
 
-// Give up `bytes` of room: free memory first, then, if parked, live memory by spilling.
+// Give up `bytes` of room: free memory first, then, if parked, live memory by spilling, no more
+// than `most_ram` and `most_file` of it into the host tier's RAM and file. Without so much to give
+// up within that, it gives less.
 struct Revoke {
   static constexpr const char* kType = "revoke";
   Address of;
   std::uint64_t n = 0;
   Bytes bytes;
+  Bytes most_ram = {};
+  Bytes most_file = {};
   bool operator==(const Revoke&) const = default;
 };
 

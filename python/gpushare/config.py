@@ -55,7 +55,9 @@ class Config:
     capacity_bytes: int = 0
     """The device's memory, for all jobs; of an unmanaged process, its own limit. 0: default."""
     host_budget_bytes: int = 0
-    """The most bytes that may be spilled. 0: the daemon's default."""
+    """The most bytes that may be spilled, in RAM and file. 0: the daemon's default."""
+    host_ram_budget_bytes: int | None = None
+    """Of these, in RAM before ``spill_dir`` is used."""
     spill_dir: str | None = None
     """The folder that spilled memory goes to; "" for RAM."""
     log_level: str = ""

@@ -179,6 +179,8 @@ SETTINGS: tuple[Setting, ...] = (
             _bytes(_LEAST_DEVICE_BYTES), _SIZE, "--capacity"),
     Setting("host_budget_bytes", "host.budget", "GPUSHARE_HOST_BUDGET",
             _bytes(_LEAST_DEVICE_BYTES), _SIZE, "--host-budget"),
+    Setting("host_ram_budget_bytes", "host.ram_budget", "GPUSHARE_HOST_RAM_BUDGET", _bytes(0),
+            'a size like "4GiB"', "--host-ram-budget"),
     Setting("spill_dir", "host.spill_dir", "GPUSHARE_SPILL_DIR", _folder,
             "an absolute path, or empty for RAM", "--spill-dir", may_be_empty=True),
     Setting("log_level", "log.level", "GPUSHARE_LOG", parse_choice(*LOG_LEVELS),

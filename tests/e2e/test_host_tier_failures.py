@@ -83,20 +83,56 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-@pytest.mark.parametrize("tier", ["disk", "ram"])
+@pytest.mark.parametrize("tier", ["disk", "ram", "ram and disk"])
 def test_a_full_host_tier_is_out_of_memory_in_the_job_that_asks(
     tier: str, coordinator: Coordinator, small_disk: Path
 ) -> None:
-    where = {"spill_dir": str(small_disk)} if tier == "disk" else {"host_budget": "32MiB"}
+    where = {"host_budget": "32MiB"}
+    why = "host budget of 32.0 MiB is too small, with 32.0 MiB left (nothing is spilled). Raise"
+    if "disk" in tier:
+        where = {"spill_dir": str(small_disk)}
+        why = f"in the host tier: kHostTierFull: host tier in {small_disk}: "
+    if tier == "ram and disk":
+        where["host_ram_budget"] = "16MiB"
+        why = f"host tier in RAM: 16.0 MiB used of 16.0 MiB; host tier in {small_disk}: "
     env = coordinator(capacity="128MiB", policy="rr", min_quantum="0", memory_wait="1", **where)
     with ExitStack() as stack:
         first, second = (_start(stack, env, 96) for _ in range(2))
         _ask_for_memory_of(env, first, second)
         outcome = second.say()
         assert outcome["error"].startswith("OutOfMemoryError: ")
+        assert why in outcome["error"]
         assert first.say() == {"iteration": 1}
         outcome = first.go().say()
         assert (outcome["error"], outcome["is_intact"]) == ("", True)
+
+
+def _host_bytes(env: dict[str, str]) -> tuple[int, int]:
+    """In the host tier's RAM and in its file, in MiB."""
+    device = status(env)["devices"][0]
+    in_file = device["host_file_used_bytes"]
+    return (device["host_used_bytes"] - in_file) // MIB, in_file // MIB
+
+
+def test_jobs_share_ram_and_then_a_file_and_a_dead_one_gives_its_part_back(
+    coordinator: Coordinator, tmp_path: Path
+) -> None:
+    where = {"spill_dir": str(tmp_path), "host_ram_budget": "40MiB", "host_budget": "1GiB"}
+    env = coordinator(capacity="128MiB", policy="rr", min_quantum="0", linger="600", **where)
+    with ExitStack() as stack:
+        first, second = (_start(stack, env, 96) for _ in range(2))
+        _ask_for_memory_of(env, first, second)
+        assert second.say() == {"iteration": 0}
+        # Of the one or the other: the first may have its turn already.
+        ram, in_file = _host_bytes(env)
+        assert ram <= 40
+        assert in_file >= 64 - 40
+        first.process.kill()
+        first.process.wait()
+        assert second.go().say() == {"iteration": 1}
+        outcome = second.go().say()
+        assert (outcome["error"], outcome["is_intact"]) == ("", True)
+        assert _host_bytes(env) == (0, 0)
 
 
 def _private_bytes(job: JobProcess) -> int:

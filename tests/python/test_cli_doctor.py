@@ -92,6 +92,10 @@ def test_spill_folder(tmp_path: Path) -> None:
     too_much = Config(spill_dir=str(tmp_path), host_budget_bytes=1 << 60)
     assert machine.check_spill_folder(too_much).level == "warn"
     assert machine.check_spill_folder(Config(spill_dir=str(tmp_path))).level in {"ok", "warn"}
+    in_ram = Config(
+        spill_dir=str(tmp_path), host_budget_bytes=1 << 60, host_ram_budget_bytes=(1 << 60) - 1
+    )
+    assert machine.check_spill_folder(in_ram).level == "ok"
 
 
 def _levels(findings: list[Finding]) -> dict[str, str]:

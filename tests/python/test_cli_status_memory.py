@@ -70,6 +70,16 @@ def test_screen_as_drawn() -> None:
     assert render_memory(_report()) == SCREEN
 
 
+def test_a_host_tier_of_two_parts_is_shown_in_parts() -> None:
+    report = _report()
+    report["devices"][0] |= {
+        "host_file_used_bytes": 100 * MIB,
+        "host_file_budget_bytes": 3072 * MIB,
+    }
+    first = render_memory(report).splitlines()[0]
+    assert first.endswith("host ram 200.0 MiB/1.0 GiB file 100.0 MiB/3.0 GiB")
+
+
 def test_nothing_asked_and_nobody_there() -> None:
     report = _report()
     report["devices"][0] |= {"asked_total_bytes": 0, "jobs": []}

@@ -36,6 +36,8 @@ GOOD = [
     ("LINGER", "1", "linger_seconds", 1.0),
     ("CAPACITY", "2GiB", "capacity_bytes", 2 << 30),
     ("HOST_BUDGET", "4MiB", "host_budget_bytes", 4 << 20),
+    ("HOST_RAM_BUDGET", "4MiB", "host_ram_budget_bytes", 4 << 20),
+    ("HOST_RAM_BUDGET", "0", "host_ram_budget_bytes", 0),
     ("SPILL_DIR", "/tmp", "spill_dir", "/tmp"),
     ("SPILL_DIR", "", "spill_dir", ""),
     ("LOG", "debug", "log_level", "debug"),

@@ -48,8 +48,11 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
         float | None, typer.Option(help="The part of the time that switching may cost.")
     ] = None,
     host_budget: Annotated[str | None, typer.Option(help="The most that may be spilled.")] = None,
+    host_ram_budget: Annotated[
+        str | None, typer.Option(help="Of it, in RAM before the spill folder is used.")
+    ] = None,
     spill_dir: Annotated[
-        str | None, typer.Option(help="Where spilled memory goes; empty for RAM.")
+        str | None, typer.Option(help="A folder where spilled memory goes; empty for RAM.")
     ] = None,
     linger: Annotated[
         str | None, typer.Option(help='How long to stay after the last job, or "never" to end.')
@@ -65,6 +68,7 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
         "memory_wait_seconds": memory_wait,
         "switch_loss": switch_loss,
         "host_budget_bytes": host_budget,
+        "host_ram_budget_bytes": host_ram_budget,
         "spill_dir": spill_dir,
         "linger_seconds": linger,
     }

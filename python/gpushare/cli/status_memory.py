@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpushare.cli.status_table import GAP, align, printable, shorten, user_name
+from gpushare.cli.status_table import GAP, align, host_text, printable, shorten, user_name
 from gpushare.cli.units import format_bytes
 
 _COLUMNS = {
@@ -45,12 +45,11 @@ def render_memory(report: dict[str, Any]) -> str:
 
 
 def _device_line(device: dict[str, Any]) -> str:
-    host = map(format_bytes, (device["host_used_bytes"], device["host_budget_bytes"]))
     parts = [
         f"{device['device'].upper()} {format_bytes(device['capacity_bytes'])}",
         f"free {format_bytes(device['free_bytes'])}",
         f"shared {format_bytes(sum(lane['pool_bytes'] for lane in device['lanes']))}",
-        f"host {'/'.join(host)}",
+        host_text(device),
     ]
     return (GAP + " ").join(parts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpushare.cli.status_table import GAP, align, printable, shorten, user_name
+from gpushare.cli.status_table import GAP, align, host_text, printable, shorten, user_name
 from gpushare.cli.units import format_bytes, format_seconds
 
 _HEADS = (
@@ -49,8 +49,7 @@ def _device_line(device: dict[str, Any]) -> str:
     if pool:
         parts.append(f"shared {format_bytes(pool)}")
     if "busy" in device:  # a coordinator of an earlier version does not say
-        host = map(format_bytes, (device["host_used_bytes"], device["host_budget_bytes"]))
-        parts += [f"busy {device['busy']:.0%}", f"host {'/'.join(host)}"]
+        parts += [f"busy {device['busy']:.0%}", host_text(device)]
     if device["switches"]:
         parts.append(f"switch {format_seconds(_switch_seconds(device))}")
     return (GAP + " ").join([*parts, f"policy {device['policy']}"])

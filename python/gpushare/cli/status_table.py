@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pwd
+from typing import Any
+
+from gpushare.cli.units import format_bytes
 
 GAP = "  "
 _MOST_NAME = 24
@@ -15,6 +18,22 @@ def align(rows: list[tuple[str, ...]]) -> list[str]:
         GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
+
+
+def host_text(device: dict[str, Any]) -> str:
+    """Returns what is used of the host tier, each part apart where it has two."""
+    used, budget = device["host_used_bytes"], device["host_budget_bytes"]
+    # A coordinator of an earlier version does not say.
+    file_used, file_budget = (device.get(f"host_file_{key}_bytes", 0) for key in ("used", "budget"))
+    parts = [("host", used, budget)]
+    if 0 < file_budget < budget:
+        parts = [
+            ("host ram", used - file_used, budget - file_budget),
+            ("file", file_used, file_budget),
+        ]
+    return " ".join(
+        f"{name} {format_bytes(part)}/{format_bytes(whole)}" for name, part, whole in parts
+    )
 
 
 def user_name(uid: int) -> str:

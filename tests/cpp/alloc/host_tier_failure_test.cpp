@@ -35,9 +35,9 @@ constexpr Bytes kRoom = mib(48);
 
 class HostTierFailure : public ::testing::Test {
  protected:
-  // Takes all room with live blocks; the host tier is a file in the folder.
-  void populate() {
-    slab_ = std::move(*vm::make_host_slab(folder_.path(), gib(1)));
+  // Takes all room with live blocks; the host tier is a file in the folder, after so much RAM.
+  void populate(Bytes in_ram = {}) {
+    slab_ = std::move(*vm::make_host_slab(folder_.path(), {in_ram, gib(1)}));
     residency_ = std::make_unique<alloc::Residency>(*allocator_, *slab_, mover_);
     for (int i = 0; i < kNumBlocks; ++i) {
       blocks_.push_back(static_cast<std::byte*>(allocator_->allocate(kBlock).value()));
@@ -124,6 +124,24 @@ TEST_F(HostTierFailure, AFullDiskEndsTheSpillWithItsReasonAndLosesNothing) {
   EXPECT_LE(outcome.spilled, mib(20));
   EXPECT_EQ(outcome.released, outcome.spilled);
   EXPECT_THAT(outcome.reason, HasSubstr("kHostTierFull"));
+  EXPECT_THAT(outcome.reason, HasSubstr("free on its disk"));
+  EXPECT_EQ(allocator_->backed(), kRoom - outcome.spilled);
+  allocator_->check_invariants();
+  expect_all_back();
+  slab_.reset();  // its file is on the disk
+}
+
+TEST_F(HostTierFailure, WithRamFullAndThenTheDiskTheSpillEndsAndNothingIsLost) {
+  const SmallDisk disk(folder_.path(), "84m");  // 64 MiB of it are left to others
+  if (!disk.is_mounted()) GTEST_SKIP() << "cannot mount a small disk: " << disk.why_not();
+  populate(mib(12));
+  const alloc::ReleaseOutcome outcome = residency_->release(kRoom, true);
+  EXPECT_EQ(slab_->used_by_tier().ram, mib(12));
+  EXPECT_EQ(slab_->used_by_tier().file, outcome.spilled_file);
+  EXPECT_GE(outcome.spilled_file, mib(16));
+  EXPECT_EQ(outcome.spilled, mib(12) + outcome.spilled_file);
+  EXPECT_EQ(outcome.unplaced, kRoom - outcome.spilled);
+  EXPECT_THAT(outcome.reason, HasSubstr("in RAM: 12.0 MiB used of 12.0 MiB"));
   EXPECT_THAT(outcome.reason, HasSubstr("free on its disk"));
   EXPECT_EQ(allocator_->backed(), kRoom - outcome.spilled);
   allocator_->check_invariants();

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,7 +28,13 @@ using alloc::Route;
 constexpr Bytes kRoom = mib(64);
 constexpr int kRounds = 60;
 
-class Reachable : public ::testing::TestWithParam<const char*> {
+struct Where {
+  const char* name;
+  const char* folder;
+  HostBytes budgets;
+};
+
+class Reachable : public ::testing::TestWithParam<Where> {
  protected:
   std::byte* take(Bytes size, std::uint64_t seed) {
     auto* const address = static_cast<std::byte*>(allocator_->allocate(size).value());
@@ -48,7 +55,8 @@ class Reachable : public ::testing::TestWithParam<const char*> {
   }
 
   vm::HostVmm vmm_;
-  std::unique_ptr<vm::HostSlab> slab_ = std::move(*vm::make_host_slab(GetParam(), mib(256)));
+  std::unique_ptr<vm::HostSlab> slab_ =
+      std::move(*vm::make_host_slab(GetParam().folder, GetParam().budgets));
   vm::Mover mover_;
   std::unique_ptr<alloc::CachingAllocator> allocator_ =
       std::move(*alloc::CachingAllocator::create(vmm_, {.initial_room = kRoom}));
@@ -176,9 +184,12 @@ TEST_P(Reachable, ASlotThatIsUsedAgainIsNotShownAtItsOldAddress) {
   EXPECT_TRUE(is_filled(kept, mib(4), 2));
 }
 
-INSTANTIATE_TEST_SUITE_P(BothTiers, Reachable, ::testing::Values("", "/tmp"), [](const auto& tier) {
-  return *tier.param == 0 ? "Ram" : "File";
-});
+INSTANTIATE_TEST_SUITE_P(EachTier,
+                         Reachable,
+                         ::testing::Values(Where{"Ram", "", {mib(256), Bytes{}}},
+                                           Where{"File", "/tmp", {Bytes{}, mib(256)}},
+                                           Where{"RamThenFile", "/tmp", {mib(4), mib(256)}}),
+                         [](const auto& tier) { return std::string(tier.param.name); });
 
 }  // namespace
 }  // namespace gpushare::testing

@@ -99,6 +99,26 @@ TEST(Residency, SpillsNoMoreChunksThanAreMissing) {
   EXPECT_LE(world.vmm.num_unbacks(), 1) << "neighbours go in one call";
 }
 
+TEST(Residency, SpillsNoMoreThanItMayAndSaysWhatHadNoPlace) {
+  World world(mib(24));
+  for (int i = 0; i < 5; ++i)
+    world.take(mib(4));
+  world.allocator->set_route(Route::kOutside);
+  const ReleaseOutcome outcome =
+      world.residency.release(mib(16), true, {}, {.ram = mib(6), .file = gib(1)});
+  EXPECT_EQ(outcome.released, mib(10)) << "of it 4 MiB that nobody used";
+  EXPECT_EQ(outcome.spilled, mib(6));
+  EXPECT_EQ(outcome.spilled_file, Bytes{}) << "there is none";
+  EXPECT_EQ(outcome.unplaced, mib(6));
+  EXPECT_THAT(outcome.reason, ::testing::HasSubstr("kHostTierFull"));
+  EXPECT_EQ(world.slab.used(), mib(6));
+  world.allocator->check_invariants();
+  EXPECT_EQ(world.residency.release(mib(8), true).unplaced, Bytes{}) << "without a limit";
+  world.allocator->set_room(mib(24));
+  ASSERT_TRUE(world.residency.restore().ok());
+  EXPECT_TRUE(world.is_intact());
+}
+
 TEST(Residency, RestoresAtTheSameAddressesWithTheSameBytes) {
   World world(mib(64));
   world.take(kib(3));

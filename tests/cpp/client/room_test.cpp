@@ -53,6 +53,20 @@ TEST_F(Room, AWaitEndsWhenASignalsHandlerRaises) {
   EXPECT_EQ(job_->allocator->room(), mib(64));
 }
 
+TEST_F(Room, AParkedJobSpillsNoMoreThanItMay) {
+  park_with_tensors();
+  const Bytes spare = job_->allocator->room() - resident();
+  const wire::Released released = coordinator_->revoke(spare + mib(8), mib(4));
+  EXPECT_EQ(released.spilled, mib(4));
+  EXPECT_EQ(released.unplaced, spare + mib(8) - released.bytes);
+  EXPECT_THAT(released.reason, HasSubstr("the rest is for other jobs"));
+  EXPECT_EQ(coordinator_->page().spilled_bytes.load(), mib(4).value());
+  const std::uint64_t n = coordinator_->grant_room(released.bytes, 0);
+  coordinator_->grant_lease(n);
+  job_->begin();
+  expect_intact();
+}
+
 TEST_F(Room, AParkedJobSpillsAndSaysSoTruly) {
   park_with_tensors();
   const Bytes before = resident();
@@ -248,7 +262,7 @@ TEST_F(Room, VerifyWorksUnmanaged) {
 TEST_F(Room, VerifySaysWhenTheHostTierIsTooSmall) {
   job_ = std::make_unique<JobWorld>(folder_);
   tensors_.emplace_back(*job_->allocator, mib(6), 0x21);
-  job_->slab->set_budget(mib(2));
+  job_->slab->set_budgets({.ram = mib(2), .file = {}});
   const Status status = job_->runtime->spill_and_restore();
   EXPECT_EQ(status.code(), StatusCode::kHostTierFull);
   expect_intact();

@@ -70,13 +70,13 @@ TEST_F(Options, DefaultsFollowTheMachine) {
 }
 
 TEST_F(Options, EveryOptionIsRead) {
-  const DaemonOptions options =
-      parsed({"--socket",      "/tmp/s", "--device",      "cpu",  "--capacity",       "2GiB",
-              "--reserve",     "64MiB",  "--policy",      "fifo", "--min-quantum-ms", "100",
-              "--max-wait-ms", "5000",   "--switch-loss", "0.1",  "--memory-wait-s",  "30",
-              "--gap-poll-ms", "5",      "--linger-s",    "3",    "--spill-dir",      "/var/tmp",
-              "--host-budget", "64GiB",  "--log-level",   "warn", "--log-file",       "/tmp/l",
-              "--mode",        "0660",   "--daemonize"});
+  const DaemonOptions options = parsed(
+      {"--socket",          "/tmp/s", "--device",      "cpu",  "--capacity",       "2GiB",
+       "--reserve",         "64MiB",  "--policy",      "fifo", "--min-quantum-ms", "100",
+       "--max-wait-ms",     "5000",   "--switch-loss", "0.1",  "--memory-wait-s",  "30",
+       "--gap-poll-ms",     "5",      "--linger-s",    "3",    "--spill-dir",      "/var/tmp",
+       "--host-budget",     "64GiB",  "--log-level",   "warn", "--log-file",       "/tmp/l",
+       "--host-ram-budget", "4GiB",   "--mode",        "0660", "--daemonize"});
   EXPECT_EQ(options.socket, "/tmp/s");
   EXPECT_EQ(options.capacity, gib(2));
   EXPECT_EQ(options.reserve, mib(64));
@@ -89,10 +89,32 @@ TEST_F(Options, EveryOptionIsRead) {
   EXPECT_EQ(options.linger, seconds(3));
   EXPECT_EQ(options.spill_dir, "/var/tmp");
   EXPECT_EQ(options.host_budget, gib(64));
+  EXPECT_EQ(options.host_ram_budget, gib(4));
   EXPECT_EQ(options.log_level, log::Level::kWarn);
   EXPECT_EQ(options.log_file, "/tmp/l");
   EXPECT_EQ(options.socket_mode, 0660U);
   EXPECT_TRUE(options.daemonize);
+}
+
+TEST_F(Options, TheHostBudgetIsRamAFileOrRamAndThenAFile) {
+  EXPECT_EQ(host_budgets(parsed({"--host-budget", "64GiB"})), (HostBytes{gib(64), Bytes{0}}));
+  EXPECT_EQ(host_budgets(parsed({"--host-budget", "64GiB", "--spill-dir", "/var/tmp"})),
+            (HostBytes{Bytes{0}, gib(64)}));
+  EXPECT_EQ(host_budgets(parsed({"--host-budget", "64GiB", "--spill-dir", "/var/tmp",
+                                 "--host-ram-budget", "4GiB"})),
+            (HostBytes{gib(4), gib(60)}));
+  EXPECT_EQ(host_budgets(parsed({"--host-budget", "4097KiB"})), (HostBytes{mib(4), Bytes{0}}))
+      << "whole chunks";
+}
+
+TEST_F(Options, RamBeforeTheFileIsPartOfTheBudgetAndNeedsAFile) {
+  EXPECT_EQ(error_of({"--host-ram-budget", "4GiB"}),
+            "--host-ram-budget: bad value \"4.0 GiB\"; allowed: only with a --spill-dir for the "
+            "rest; without one all of the host budget is RAM");
+  EXPECT_EQ(
+      error_of({"--host-budget", "2GiB", "--spill-dir", "/var/tmp", "--host-ram-budget", "4GiB"}),
+      "--host-ram-budget: bad value \"4.0 GiB\"; allowed: at most the host budget of 2.0 "
+      "GiB, part of which it is; raise --host-budget");
 }
 
 TEST_F(Options, TheUsersFileIsReadAndOptionsWin) {

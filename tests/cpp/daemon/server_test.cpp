@@ -233,7 +233,7 @@ TEST(ServerWarnings, AreLoggedAndShown) {
     const auto report = testing::status_of(daemon.socket());
     for (const auto& row : report["warnings"]) {
       text = row["text"];
-      if (text.starts_with("host budget of 2.0 MiB is full")) return true;
+      if (text.starts_with("host budget of 2.0 MiB is too small, with 2.0 MiB left")) return true;
     }
     return false;
   }));

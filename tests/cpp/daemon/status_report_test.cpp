@@ -121,8 +121,9 @@ TEST(StatusReport, SaysWhatTheDeviceAndTheHostTierDo) {
   StatusFacts facts = make_facts(1);
   sched::DeviceRow& row = facts.snapshot.devices[0];
   row.busy = 0.97;
-  row.host_used = gib(18);
-  row.host_budget = gib(64);
+  row.host_used = {gib(4), gib(14)};
+  row.host_budget = {gib(4), gib(60)};
+  row.spill_dir = "/var/spill";
   row.switch_loss_allowed = 0.02;
   row.lanes[0].switch_loss = 0.07;
   row.jobs[0].waits_for_room = true;
@@ -132,6 +133,9 @@ TEST(StatusReport, SaysWhatTheDeviceAndTheHostTierDo) {
   EXPECT_EQ(device["busy"], 0.97);
   EXPECT_EQ(device["host_used_bytes"], gib(18).value());
   EXPECT_EQ(device["host_budget_bytes"], gib(64).value());
+  EXPECT_EQ(device["host_file_used_bytes"], gib(14).value());
+  EXPECT_EQ(device["host_file_budget_bytes"], gib(60).value());
+  EXPECT_EQ(device["spill_dir"], "/var/spill");
   EXPECT_EQ(device["switch_loss_allowed"], 0.02);
   EXPECT_EQ(device["lanes"][0]["switch_loss"], 0.07);
   EXPECT_EQ(device["jobs"][0]["waits_for_room"], true);

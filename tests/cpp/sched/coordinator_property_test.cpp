@@ -42,6 +42,7 @@ wire::Usage any_usage() {
   usage.need = any_bytes();
   usage.resident = any_bytes();
   usage.spilled = any_bytes();
+  usage.host_file = any_bytes();
   if (any(0, 20) == 0) usage.lane_changes = static_cast<std::uint64_t>(any(0, 5));
   return usage;
 }
@@ -53,7 +54,8 @@ class Fuzz {
     CoordinatorOptions options;
     options.capacity = mib(1000);
     options.memory_wait = seconds(3);
-    options.host_budget = *rc::gen::element(gib(64), mib(200), Bytes{0});
+    options.host_budget.ram = *rc::gen::element(gib(64), mib(200), Bytes{0});
+    options.host_budget.file = *rc::gen::element(gib(64), mib(200), Bytes{0});
     options.policy = *rc::gen::element<std::string>("fifo", "rr", "fair");
     is_with_needs_ = *rc::gen::arbitrary<bool>();
     coordinator_ = std::move(*Coordinator::create(options, now_));
@@ -181,11 +183,23 @@ class Fuzz {
   wire::JobMessage any_released(const wire::Address& of) {
     const auto revoke = revokes_.find(of.job);
     if (revoke == revokes_.end()) {
-      return wire::Released{of, static_cast<std::uint64_t>(any(0, 9)), any_bytes(), {}, {}, false,
-                            ""};
+      return wire::Released{.of = of,
+                            .n = static_cast<std::uint64_t>(any(0, 9)),
+                            .bytes = any_bytes(),
+                            .dropped = {},
+                            .spilled = any_bytes(),
+                            .reason = ""};
     }
     const Bytes bytes = *rc::gen::element(Bytes{0}, any_bytes(), revoke->second.bytes);
-    return wire::Released{of, revoke->second.n, bytes, {}, any_bytes(), any(0, 3) == 0, ""};
+    return wire::Released{.of = of,
+                          .n = revoke->second.n,
+                          .bytes = bytes,
+                          .dropped = {},
+                          .spilled = any_bytes(),
+                          .spilled_file = any_bytes(),
+                          .unplaced = any_bytes(),
+                          .more = any(0, 3) == 0,
+                          .reason = ""};
   }
 
   void feed(JobId from, const wire::JobMessage& message) {

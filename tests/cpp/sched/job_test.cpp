@@ -52,16 +52,23 @@ TEST(Job, CutsImpossibleClaims) {
 TEST(Job, MayBeAskedAgainAfterAChange) {
   Job job;
   const PendingRevoke revoke{.n = 1, .bytes = mib(5), .sent_at = {}, .num_changes = 0};
-  job.note_short(revoke);
+  wire::Released short_answer;
+  short_answer.unplaced = mib(2);
+  short_answer.reason = "the disk is full";
+  job.note_short(revoke, short_answer);
   EXPECT_TRUE(job.cannot_give);
+  EXPECT_EQ(job.unplaced, mib(2));
+  EXPECT_EQ(job.short_reason, "the disk is full");
   job.observe(job.usage, seconds(1));
   EXPECT_TRUE(job.cannot_give) << "nothing changed";
   wire::Usage parked = job.usage;
   parked.is_parked = true;
   job.observe(parked, seconds(2));
   EXPECT_FALSE(job.cannot_give);
+  EXPECT_EQ(job.unplaced, Bytes{});
+  EXPECT_EQ(job.short_reason, "");
   // Its answer to what was asked before it parked says nothing about now.
-  job.note_short(revoke);
+  job.note_short(revoke, short_answer);
   EXPECT_FALSE(job.cannot_give);
 }
 

@@ -125,7 +125,8 @@ void FakeCoordinator::on_hello(const wire::Hello& hello) {
                               .capacity = gib(1),
                               .room = room_,
                               .spill_dir = "",
-                              .host_budget = gib(1),
+                              .host_ram_budget = gib(1),
+                              .host_file_budget = Bytes{0},
                               .memory_wait = settings_.memory_wait};
   reply(welcome);
 }
@@ -168,11 +169,15 @@ std::uint64_t FakeCoordinator::grant_room(Bytes more, std::uint64_t need_n) {
   return grant.n;
 }
 
-wire::Released FakeCoordinator::revoke(Bytes bytes) {
+wire::Released FakeCoordinator::revoke(Bytes bytes, Bytes most_spilled) {
   wire::Revoke revoke;
   {
     const std::scoped_lock lock(mutex_);
-    revoke = wire::Revoke{.of = address(), .n = next_n_++, .bytes = bytes};
+    revoke = wire::Revoke{.of = address(),
+                          .n = next_n_++,
+                          .bytes = bytes,
+                          .most_ram = most_spilled,
+                          .most_file = Bytes{0}};
   }
   send(revoke);
   const auto released = wait_for<wire::Released>();

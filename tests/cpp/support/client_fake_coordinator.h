@@ -68,7 +68,7 @@ class FakeCoordinator {
   // Raises the room by `more` and tells the job. Returns the Grant's number.
   std::uint64_t grant_room(Bytes more, std::uint64_t need_n);
   // Revoke, and the job's answer to it.
-  wire::Released revoke(Bytes bytes);
+  wire::Released revoke(Bytes bytes, Bytes most_spilled = gib(1));
   // The job's room by the ledger.
   Bytes room();
 

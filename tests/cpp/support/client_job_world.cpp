@@ -52,9 +52,9 @@ JobWorld::JobWorld(const TestFolder& folder, ClientConfig config) {
   allocator = std::move(
       *alloc::CachingAllocator::create(vmm, {.address_space = gib(4), .initial_room = Bytes{0}}));
   residency = std::make_unique<alloc::Residency>(*allocator, *slab, mover);
-  const auto configure_host_tier = [this](const std::string& where, Bytes budget) {
+  const auto configure_host_tier = [this](const std::string& where, const HostBytes& budgets) {
     EXPECT_EQ(where, "");
-    slab->set_budget(budget);
+    slab->set_budgets(budgets);
     ++num_tier_calls;
   };
   runtime =

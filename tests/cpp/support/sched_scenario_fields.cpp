@@ -118,6 +118,7 @@ wire::Usage ScenarioFields::usage() {
   usage.need = bytes("need");
   usage.resident = bytes("resident");
   usage.spilled = bytes("spilled");
+  usage.host_file = bytes("host_file");
   usage.lane_changes = count("lane_changes");
   return usage;
 }

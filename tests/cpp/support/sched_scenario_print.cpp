@@ -17,6 +17,11 @@ std::string text_of(const wire::Welcome& m) {
   return fmt::format("welcome job={} room={} capacity={}", m.of.job.value, to_string(m.room),
                      to_string(m.capacity));
 }
+// RAM, and a file where there is one.
+std::string text_of(const HostBytes& bytes) {
+  if (bytes.file == Bytes{}) return to_string(bytes.ram);
+  return fmt::format("{}+{}", to_string(bytes.ram), to_string(bytes.file));
+}
 std::string text_of(const wire::Registered& /*m*/) { return "registered"; }
 std::string text_of(const wire::Grant& m) {
   return fmt::format("grant n={} need_n={} room={}", m.n, m.need_n, to_string(m.room));
@@ -28,7 +33,10 @@ std::string text_of(const wire::LaneTable& m) {
   return fmt::format("lane_table n={} slots={}", m.n, numbers(m.slots));
 }
 std::string text_of(const wire::Revoke& m) {
-  return fmt::format("revoke n={} bytes={}", m.n, to_string(m.bytes));
+  std::string text =
+      fmt::format("revoke n={} bytes={} most={}", m.n, to_string(m.bytes), to_string(m.most_ram));
+  if (m.most_file > Bytes{}) text += fmt::format("+{}", to_string(m.most_file));
+  return text;
 }
 std::string text_of(const wire::Denied& m) { return fmt::format("denied n={}: {}", m.n, m.reason); }
 std::string text_of(const wire::Close& m) { return fmt::format("close term={}", m.term.value); }
@@ -97,8 +105,8 @@ std::string print(const Snapshot& snapshot) {
         device.device, device.policy, to_string(device.capacity), to_string(device.free),
         device.switches, to_string(device.last_handover), to_string(device.dropped),
         to_string(device.spilled));
-    text += fmt::format("  busy={:.2f} host={}/{}\n", device.busy, to_string(device.host_used),
-                        to_string(device.host_budget));
+    text += fmt::format("  busy={:.2f} host={}/{}\n", device.busy, text_of(device.host_used),
+                        text_of(device.host_budget));
     for (const std::string& warning : device.warnings)
       text += fmt::format("  warning {}\n", warning);
     for (const LaneRow& lane : device.lanes)

@@ -32,7 +32,9 @@ CoordinatorOptions read_options(ScenarioFields& f) {
   options.memory_wait = f.time("memory_wait", options.memory_wait);
   options.gap_poll = f.time("gap_poll", options.gap_poll);
   options.iteration_warning = f.time("iteration_warning", options.iteration_warning);
-  options.host_budget = f.bytes("host_budget", options.host_budget);
+  options.host_budget.ram = f.bytes("host_budget", options.host_budget.ram);
+  options.host_budget.file = f.bytes("host_file", options.host_budget.file);
+  options.spill_dir = f.text("spill_dir");
   options.lanes = f.count("lanes", options.lanes ? 1 : 0) != 0;
   options.recovery = f.time("recovery", options.recovery);
   std::istringstream pids(f.text("expected_pids"));
@@ -49,6 +51,7 @@ JobMessage read_hello(ScenarioFields& f, JobId job) {
   m.uid = static_cast<std::uint32_t>(f.count("uid", 1000));
   m.resident = f.bytes("resident");
   m.spilled = f.bytes("spilled");
+  m.spilled_file = f.bytes("spilled_file");
   m.held_term = Term{f.count("held_term")};
   m.lane_epoch = f.count("lane_epoch");
   m.lane_slots = f.slots("lane_slots");
@@ -71,9 +74,15 @@ JobMessage read_need(ScenarioFields& f, JobId job) {
 }
 
 JobMessage read_released(ScenarioFields& f, JobId job) {
-  return wire::Released{f.address(job),     f.count("n"),       f.bytes("bytes"),
-                        f.bytes("dropped"), f.bytes("spilled"), f.count("more") != 0,
-                        f.text("reason")};
+  return wire::Released{.of = f.address(job),
+                        .n = f.count("n"),
+                        .bytes = f.bytes("bytes"),
+                        .dropped = f.bytes("dropped"),
+                        .spilled = f.bytes("spilled"),
+                        .spilled_file = f.bytes("spilled_file"),
+                        .unplaced = f.bytes("unplaced"),
+                        .more = f.count("more") != 0,
+                        .reason = f.text("reason")};
 }
 
 JobMessage read_lane_changed(ScenarioFields& f, JobId job) {

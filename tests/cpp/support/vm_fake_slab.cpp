@@ -27,10 +27,10 @@ FakeSlab::FakeSlab(Bytes budget) : budget_(budget), fd_(::memfd_create("fake-sla
 
 FakeSlab::~FakeSlab() { ::munmap(slots_, kMostSlots * kSlotSize); }
 
-Result<vm::SlotId> FakeSlab::take() {
+Result<vm::SlotId> FakeSlab::take_within(const HostBytes& most) {
   MutexLock lock(mu_);
   const auto used = std::count(is_taken_.begin(), is_taken_.end(), true);
-  const bool is_full = vm::kChunkBytes * (used + 1) > budget_;
+  const bool is_full = vm::kChunkBytes * (used + 1) > budget_ || most.ram < vm::kChunkBytes;
   if (must_fail() || is_full) return fail(StatusCode::kHostTierFull, "take: no slot");
   auto free = std::find(is_taken_.begin(), is_taken_.end(), false);
   if (free == is_taken_.end()) {
@@ -66,14 +66,15 @@ std::optional<vm::HostPlace> FakeSlab::place_of(vm::SlotId slot) {
   return vm::HostPlace{fd_.get(), static_cast<std::int64_t>(slot.value * kSlotSize)};
 }
 
-void FakeSlab::set_budget(Bytes budget) {
+void FakeSlab::set_budgets(const HostBytes& budgets) {
   MutexLock lock(mu_);
-  budget_ = budget;
+  budget_ = budgets.ram;
 }
 
-Bytes FakeSlab::used() const {
+HostBytes FakeSlab::used_by_tier() const {
   MutexLock lock(mu_);
-  return vm::kChunkBytes * std::count(is_taken_.begin(), is_taken_.end(), true);
+  return {.ram = vm::kChunkBytes * std::count(is_taken_.begin(), is_taken_.end(), true),
+          .file = {}};
 }
 
 void FakeSlab::fail_at(int nth) {

@@ -22,13 +22,14 @@ class FakeSlab final : public vm::HostSlab {
   FakeSlab(const FakeSlab&) = delete;
   FakeSlab& operator=(const FakeSlab&) = delete;
 
-  Result<vm::SlotId> take() override;
+  Result<vm::SlotId> take_within(const HostBytes& most) override;
   void give_back(vm::SlotId slot) override;
   Status write(vm::SlotId slot, const std::byte* from, Bytes size) override;
   Status read(vm::SlotId slot, std::byte* to, Bytes size) override;
   [[nodiscard]] std::optional<vm::HostPlace> place_of(vm::SlotId slot) override;
-  void set_budget(Bytes budget) override;
-  [[nodiscard]] Bytes used() const override;
+  [[nodiscard]] bool is_in_file(vm::SlotId /*slot*/) const override { return false; }
+  void set_budgets(const HostBytes& budgets) override;
+  [[nodiscard]] HostBytes used_by_tier() const override;
 
   // The `nth` of the following calls of take, write and read fails (1 is the next).
   void fail_at(int nth);

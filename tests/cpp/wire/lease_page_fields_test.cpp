@@ -74,6 +74,7 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
   page.need_bytes = 17;
   page.resident_bytes = 18;
   page.spilled_bytes = 19;
+  page.host_file_bytes = 24;
   page.lane_changes = 20;
   page.lane_bytes = 21;
   page.donated_bytes = 22;
@@ -92,7 +93,8 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
                        .lane_changes = 20,
                        .lane = Bytes{21},
                        .donated = Bytes{22},
-                       .overflow = Bytes{23}};
+                       .overflow = Bytes{23},
+                       .host_file = Bytes{24}};
   EXPECT_EQ(read_usage(page), expected);
 }
 
@@ -107,7 +109,7 @@ TEST(LeasePageFields, NegativeCountersAreReadAsZero) {
   LeasePage page{};
   for (auto* field : {&page.busy_ns, &page.stall_ns, &page.changed_ns, &page.live_bytes,
                       &page.need_bytes, &page.resident_bytes, &page.spilled_bytes, &page.lane_bytes,
-                      &page.donated_bytes, &page.overflow_bytes}) {
+                      &page.donated_bytes, &page.overflow_bytes, &page.host_file_bytes}) {
     *field = std::numeric_limits<std::int64_t>::min();
   }
   EXPECT_EQ(read_usage(page), Usage{});
@@ -120,7 +122,8 @@ TEST(LeasePageFields, ALyingPageCannotMakeSumsOverflow) {
   const Usage usage = read_usage(page);
   EXPECT_EQ(usage.iterations, static_cast<std::uint64_t>(kMaxAmount));
   EXPECT_EQ(usage.optimizer_steps, static_cast<std::uint64_t>(kMaxAmount));
-  for (const Bytes bytes : {usage.live, usage.need, usage.resident, usage.spilled}) {
+  for (const Bytes bytes :
+       {usage.live, usage.need, usage.resident, usage.spilled, usage.host_file}) {
     EXPECT_EQ(bytes.value(), kMaxAmount);
   }
   for (const Nanos time : {usage.busy, usage.stall, usage.changed_at}) {

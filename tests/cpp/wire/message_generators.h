@@ -77,6 +77,7 @@ inline Hello draw_hello() {
           .of = draw_address(),
           .resident = draw_bytes(),
           .spilled = draw_bytes(),
+          .spilled_file = draw_bytes(),
           .held_term = draw_term(),
           .lane_epoch = draw_number(),
           .lane_slots = draw_slots()};
@@ -99,6 +100,8 @@ inline Released draw_released() {
           .bytes = draw_bytes(),
           .dropped = draw_bytes(),
           .spilled = draw_bytes(),
+          .spilled_file = draw_bytes(),
+          .unplaced = draw_bytes(),
           .more = *rc::gen::arbitrary<bool>(),
           .reason = draw_string(kMaxTextBytes)};
 }
@@ -130,7 +133,8 @@ inline Welcome draw_welcome() {
           .capacity = draw_bytes(),
           .room = draw_bytes(),
           .spill_dir = draw_string(kMaxTextBytes),
-          .host_budget = draw_bytes(),
+          .host_ram_budget = draw_bytes(),
+          .host_file_budget = draw_bytes(),
           .memory_wait = draw_nanos()};
 }
 
@@ -141,12 +145,12 @@ inline CoordinatorMessage draw_coordinator_message(int kind) {
     case 1: return Registered{draw_address()};
     case 2: return Grant{draw_address(), draw_number(), draw_number(), draw_bytes(), draw_number()};
     case 3: return LaneTable{draw_address(), draw_number(), draw_slots()};
-    case 4: return Revoke{draw_address(), draw_number(), draw_bytes()};
+    case 4: return Revoke{draw_address(), draw_number(), draw_bytes(), draw_bytes(), draw_bytes()};
     case 5: return Denied{draw_address(), draw_number(), draw_string(kMaxTextBytes)};
     case 6: return Close{draw_address(), draw_term()};
-    case 7: return Explained{draw_address(), draw_string(kMaxTextBytes)};
-    case 8: return Refused{draw_string(kMaxTextBytes)};
-    case 9: return Limited{draw_address(), draw_bytes()};
+    case 7: return Limited{draw_address(), draw_bytes()};
+    case 8: return Explained{draw_address(), draw_string(kMaxTextBytes)};
+    case 9: return Refused{draw_string(kMaxTextBytes)};
     default: return StatusReport{draw_string(4 * kMaxTextBytes)};
   }
 }

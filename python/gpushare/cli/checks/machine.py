@@ -115,7 +115,8 @@ def check_spill_folder(settings: Config) -> Finding:
             "host tier", "fail", f"{folder} is no folder to write to", "Set host.spill_dir"
         )
     free = shutil.disk_usage(folder).free
-    wanted = settings.host_budget_bytes or GIB
+    in_ram = settings.host_ram_budget_bytes or 0
+    wanted = (settings.host_budget_bytes or in_ram + GIB) - in_ram
     if free < wanted:
         return Finding(
             "host tier",
@@ -123,7 +124,8 @@ def check_spill_folder(settings: Config) -> Finding:
             f"{folder} has {format_bytes(free)} free, of {format_bytes(wanted)} wanted",
             "Free some space, or lower host.budget",
         )
-    return Finding("host tier", "ok", f"{folder}, {format_bytes(free)} free")
+    first = f"{format_bytes(in_ram)} of memory, then " if in_ram else ""
+    return Finding("host tier", "ok", f"{first}{folder}, {format_bytes(free)} free")
 
 
 def check_threads(wanted: str | None, num_cores: int) -> Finding:
