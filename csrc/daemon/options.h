@@ -32,7 +32,7 @@ struct DaemonOptions {
   Nanos gap_poll = millis(10);
   std::optional<Nanos> linger = seconds(10);  // nothing: never ends by itself
   std::string spill_dir;                      // empty: the host tier is RAM alone
-  bool lanes = false;                         // jobs of one user share what is free at boundaries
+  bool lanes = true;                          // jobs of one user share what is free at boundaries
   Bytes host_budget;  // RAM and file together; 0: half of this machine's memory
   // Of it, in RAM before the file is used; nothing: all of it without a file, else none.
   std::optional<Bytes> host_ram_budget;

@@ -114,7 +114,8 @@ constexpr std::array kSettings{
             "how often a holder's gap is looked at while others wait", kMs,
             [](Options& o, Text t, Nanos u) { return set_time(o.gap_poll, t, u, Nanos{1}); }},
     Setting{"coordinator.lanes", "--lanes", "on or off",
-            "whether jobs of one user share memory that is free between iterations", 0,
+            "whether jobs of one user share memory that is free between iterations (default: on)",
+            0,
             [](Options& o, Text t, Nanos) {
               o.lanes = t == "on";
               return o.lanes || t == "off";

@@ -18,7 +18,6 @@ Coordinator = Callable[..., dict[str, str]]
 MIB = 1 << 20
 ROWS = 16384  # 4 MiB an activation
 SETTINGS = {
-    "lanes": "on",
     "policy": "rr",
     "min_quantum": "0",
     "max_wait": "0.1",
@@ -119,7 +118,7 @@ def test_pool_is_in_status_and_goes_with_its_jobs(coordinator: Coordinator) -> N
 
 
 def test_no_memory_is_shared_where_lanes_are_off(coordinator: Coordinator) -> None:
-    env = coordinator(capacity="512MiB", **(SETTINGS | {"lanes": "off"}))
+    env = coordinator(capacity="512MiB", **SETTINGS, lanes="off")
     with ExitStack() as stack:
         jobs = _start(stack, env, 2)
         while min((row["leases"] for row in _device(env).get("jobs", [])), default=0) < 8:

@@ -66,6 +66,7 @@ TEST_F(Options, DefaultsFollowTheMachine) {
   EXPECT_EQ(options.socket_mode, 0600U);
   EXPECT_EQ(options.log_level, log::Level::kInfo);
   EXPECT_EQ(options.spill_dir, "");
+  EXPECT_TRUE(options.lanes);
   EXPECT_FALSE(options.daemonize);
 }
 
@@ -76,7 +77,8 @@ TEST_F(Options, EveryOptionIsRead) {
        "--max-wait-ms",     "5000",   "--switch-loss", "0.1",  "--memory-wait-s",  "30",
        "--gap-poll-ms",     "5",      "--linger-s",    "3",    "--spill-dir",      "/var/tmp",
        "--host-budget",     "64GiB",  "--log-level",   "warn", "--log-file",       "/tmp/l",
-       "--host-ram-budget", "4GiB",   "--mode",        "0660", "--daemonize"});
+       "--host-ram-budget", "4GiB",   "--mode",        "0660", "--lanes",          "off",
+       "--daemonize"});
   EXPECT_EQ(options.socket, "/tmp/s");
   EXPECT_EQ(options.capacity, gib(2));
   EXPECT_EQ(options.reserve, mib(64));
@@ -93,6 +95,7 @@ TEST_F(Options, EveryOptionIsRead) {
   EXPECT_EQ(options.log_level, log::Level::kWarn);
   EXPECT_EQ(options.log_file, "/tmp/l");
   EXPECT_EQ(options.socket_mode, 0660U);
+  EXPECT_FALSE(options.lanes);
   EXPECT_TRUE(options.daemonize);
 }
 
