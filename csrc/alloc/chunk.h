@@ -48,8 +48,9 @@ struct Chunk {
   ChunkState state = ChunkState::kUnbacked;
   // Invariant: not kLane where spilled or moving; num_live 0 where kLane and the lease is closed.
   Backing backing = Backing::kPrivate;
-  std::uint8_t num_setbacks = 0;          // donated, or its lane had no slot for it
-  std::uint16_t num_free_closes = 0;      // in a row, without a live block
+  std::uint8_t num_setbacks = 0;      // donated, or its lane had no slot for it
+  bool was_used = false;              // a block was handed out of it; lane_chunks.h takes it back
+  std::uint16_t num_free_closes = 0;  // in a row: without a live block, and of kLane without use
   std::uint32_t lane_slot = kNoLaneSlot;  // of kLane, while mapped, and kDonated
   // Live blocks that overlap it. Invariant: > 0 in kSpilled and kOverflow, 0 in kUnbacked.
   std::uint32_t num_live = 0;

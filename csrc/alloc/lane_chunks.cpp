@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -25,6 +26,8 @@ bool is_below(const ChunkRef& a, const ChunkRef& b) { return a.address() < b.add
 void note_setback(Chunk& chunk) {
   if (chunk.num_setbacks < UINT8_MAX) ++chunk.num_setbacks;
 }
+
+bool is_any(std::size_t /*index*/) { return true; }
 
 // Runs of neighbours, of which one call can map all.
 template <typename IsNext>
@@ -59,6 +62,18 @@ Refs count_closes(AllocatorCore& core) GS_REQUIRES(core.mu) {
   return free;
 }
 
+Refs mapped_of(const Refs& refs) {
+  Refs mapped;
+  std::copy_if(refs.begin(), refs.end(), std::back_inserter(mapped), is_mapped);
+  return mapped;
+}
+
+// It is without memory, and grows by Needs as any other.
+void leave_pool(Chunk& chunk) {
+  chunk.backing = Backing::kPrivate;
+  chunk.num_free_closes = 0;
+}
+
 // Where it fails, the chunk stays as it is.
 void make_private(AllocatorCore& core, const ChunkRef& ref) GS_REQUIRES(core.mu) {
   // One that is spilled or moving is on its way to private memory.
@@ -73,23 +88,25 @@ void make_private(AllocatorCore& core, const ChunkRef& ref) GS_REQUIRES(core.mu)
 
 }  // namespace
 
-LaneChange LaneChunks::close(bool may_promote, bool scrub) {
+LaneChange LaneChunks::close(const CloseOptions& options) {
   AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
   donate_live(core);
+  retire_unused(core);
   for (const ChunkRef& ref : members_) {
-    if (scrub && is_mapped(ref)) std::memset(ref.address(), 0, kChunkSize);
+    if (options.scrub && is_mapped(ref)) std::memset(ref.address(), 0, kChunkSize);
   }
+  if (options.is_strict) forbid_access(core);
   LaneChange change;
   change.donated = std::exchange(donated_, {});
   for (const ChunkRef& ref : donated(core)) {
     if (ref.chunk().lane_slot == kNoLaneSlot) make_private(core, ref);
   }
-  Refs free = may_promote ? count_closes(core) : Refs{};
+  Refs free = options.may_promote ? count_closes(core) : Refs{};
   const std::size_t num_taken = members_.size() + num_chunks(core.books.donated());
   free.resize(std::min(free.size(), kMostChunks - std::min(kMostChunks, num_taken)));
   // Beyond the room, what is given up would be nobody's to share.
-  if (may_promote && !free.empty() && core.books.beyond_room() == Bytes{}) {
+  if (options.may_promote && !free.empty() && core.books.beyond_room() == Bytes{}) {
     change.given = promote(core, free);
     core.books.take_peak_backed();  // what was given up is no part of the next iteration's need
   }
@@ -107,8 +124,50 @@ void LaneChunks::donate_live(AllocatorCore& core) {
     chunk.num_free_closes = 0;
     note_setback(chunk);
   }
+  forget_former_members();
+}
+
+void LaneChunks::forget_former_members() {
   std::erase_if(members_,
                 [](const ChunkRef& ref) { return ref.chunk().backing != Backing::kLane; });
+}
+
+void LaneChunks::retire_unused(AllocatorCore& core) {
+  Refs unused;
+  for (const ChunkRef& ref : members_) {
+    Chunk& chunk = ref.chunk();
+    const bool was_used = std::exchange(chunk.was_used, false) || !is_mapped(ref);
+    chunk.num_free_closes = static_cast<std::uint16_t>(was_used ? 0 : chunk.num_free_closes + 1);
+    if (chunk.num_free_closes >= kUnusedCloses) unused.push_back(ref);
+  }
+  if (unused.empty()) return;
+  // Where it fails, the rest is tried again at the next close.
+  if (const Status status = unmap(core, unused); !status.ok()) log::warn("{}", status.to_string());
+  for (const ChunkRef& ref : unused) {
+    if (!is_mapped(ref)) leave_pool(ref.chunk());
+  }
+  forget_former_members();
+  core.arena(Route::kPrivate).recount_all();
+}
+
+// One call for a run of neighbours, as they are mapped.
+void LaneChunks::forbid_access(AllocatorCore& core) {
+  is_forbidden_ = true;
+  const Refs mapped = mapped_of(members_);
+  for (const ChunkRange& run : runs_of(mapped, is_any)) {
+    const Status status = core.vmm.forbid_access(mapped[run.first].address(), chunks(run.size()));
+    if (!status.ok()) log::warn("shared memory stays readable: {}", status.to_string());
+  }
+}
+
+Status LaneChunks::allow_access(AllocatorCore& core) {
+  if (!is_forbidden_) return {};
+  const Refs mapped = mapped_of(members_);
+  for (const ChunkRange& run : runs_of(mapped, is_any)) {
+    GS_RETURN_IF_ERROR(core.vmm.allow_access(mapped[run.first].address(), chunks(run.size())));
+  }
+  is_forbidden_ = false;
+  return {};
 }
 
 // Returns how much lower the room is.
@@ -137,6 +196,8 @@ Bytes LaneChunks::promote(AllocatorCore& core, const Refs& free) {
 Status LaneChunks::open(int file, const std::vector<std::uint32_t>& slots) {
   AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
+  const bool is_leaving = file < 0;
+  if (!is_leaving) GS_RETURN_IF_ERROR(allow_access(core));
   const auto end =
       slots.begin() + static_cast<std::ptrdiff_t>(std::min(slots.size(), members_.size()));
   std::set<std::uint32_t> unused(slots.begin(), end);
@@ -148,17 +209,15 @@ Status LaneChunks::open(int file, const std::vector<std::uint32_t>& slots) {
     if (is_mapped(ref)) stale.push_back(ref);
   }
   if (lacking.empty()) return {};
-  const bool is_leaving = file < 0;
   Status status = unmap(core, stale);
   const std::size_t num_to_map = std::min(unused.size(), lacking.size());
   if (status.ok()) {
     for (std::size_t i = num_to_map; i < lacking.size(); ++i) {
-      lacking[i].chunk().backing = Backing::kPrivate;
-      lacking[i].chunk().num_free_closes = 0;
+      leave_pool(lacking[i].chunk());
       if (!is_leaving) note_setback(lacking[i].chunk());
     }
-    std::erase_if(members_,
-                  [](const ChunkRef& ref) { return ref.chunk().backing != Backing::kLane; });
+    forget_former_members();
+    if (is_leaving) is_forbidden_ = false;
     lacking.resize(num_to_map);
     status = map(core, lacking, {unused.begin(), unused.end()}, file);
   }
@@ -184,7 +243,7 @@ Status LaneChunks::map(AllocatorCore& core,
 }
 
 Status LaneChunks::unmap(AllocatorCore& core, const Refs& mapped) {
-  for (const ChunkRange& run : runs_of(mapped, [](std::size_t) { return true; })) {
+  for (const ChunkRange& run : runs_of(mapped, is_any)) {
     GS_RETURN_IF_ERROR(core.vmm.unmap_shared(mapped[run.first].address(), chunks(run.size())));
     for (std::size_t i = run.first; i < run.last; ++i) {
       Chunk& chunk = mapped[i].chunk();

@@ -10,7 +10,8 @@
 // A lane chunk with a live block at close is donated: it stays where it is and becomes this job's
 // own, in its room; its slot leaves the pool. It comes back by being promoted again, after twice as
 // many closes each time, since a block that lived once at a boundary may do so again. So does a
-// chunk that the pool had no slot for.
+// chunk that the pool had no slot for. One that no block lay over for many leases in a row leaves
+// the lane: the pool is as large as its members' iterations are, not as they once were.
 //
 // What it does not do: it decides nothing about the pool (csrc/sched/lane_pool.h), and sends
 // nothing; what the coordinator must hear is in the LaneChange that close() returns.
@@ -40,15 +41,21 @@ struct LaneChange {
 class LaneChunks {
  public:
   static constexpr int kFreeCloses = 3;
+  static constexpr int kUnusedCloses = 16;
   static constexpr std::size_t kMostChunks = 8192;  // donated ones included
+
+  struct CloseOptions {
+    bool may_promote = false;  // what was free often enough becomes a lane chunk
+    bool scrub = false;        // what lane chunks hold is zeroed
+    bool is_strict = false;    // access to them is a fault until the next open
+  };
 
   // `allocator` must outlive it.
   explicit LaneChunks(CachingAllocator& allocator) : allocator_(allocator) {}
 
-  // The lease has been closed. With `may_promote`, chunks that were free often enough become lane
-  // chunks, without memory until the next open. With `scrub` what lane chunks hold is zeroed.
+  // The lease has been closed. New lane chunks are without memory until the next open.
   // pre: the route is kOutside.
-  LaneChange close(bool may_promote, bool scrub = false);
+  LaneChange close(const CloseOptions& options);
   // The lease is open: lane chunks are mapped from the first slots of the lane's pool. Where it has
   // fewer than chunks, the others become private chunks without memory. Slots that are mapped
   // already stay. pre: close() before; the route is kOutside.
@@ -74,6 +81,10 @@ class LaneChunks {
   using Refs = std::vector<ChunkRef>;
 
   void donate_live(AllocatorCore& core) GS_REQUIRES(core.mu);
+  void forget_former_members();
+  void retire_unused(AllocatorCore& core) GS_REQUIRES(core.mu);
+  void forbid_access(AllocatorCore& core) GS_REQUIRES(core.mu);
+  Status allow_access(AllocatorCore& core) GS_REQUIRES(core.mu);
   Bytes promote(AllocatorCore& core, const Refs& free) GS_REQUIRES(core.mu);
   static Status unmap(AllocatorCore& core, const Refs& mapped) GS_REQUIRES(core.mu);
   static Status map(AllocatorCore& core,
@@ -84,6 +95,7 @@ class LaneChunks {
   CachingAllocator& allocator_;
   Refs members_;                        // all chunks that are kLane, by address
   std::vector<std::uint32_t> donated_;  // slots since the last close
+  bool is_forbidden_ = false;           // access to some of them
 };
 
 }  // namespace gpushare::alloc

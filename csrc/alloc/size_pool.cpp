@@ -65,8 +65,10 @@ Block* SizePool::carve(Block* block, Bytes size, Bytes requested) {
   Segment& segment = *block->segment;
   const ChunkRange range = segment.touched_by(block->address, size);
   for (std::size_t i = range.first; i < range.last; ++i) {
-    GS_DCHECK(segment.chunk(i).is_usable());
-    ++segment.chunk(i).num_live;
+    Chunk& chunk = segment.chunk(i);
+    GS_DCHECK(chunk.is_usable());
+    ++chunk.num_live;
+    chunk.was_used = true;
   }
   books_.on_split(size_class_, split);
   return block;

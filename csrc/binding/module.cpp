@@ -34,7 +34,8 @@ void install(std::vector<std::string> socket_paths,
              std::int64_t capacity_bytes,
              bool require,
              bool lane_scrub,
-             bool overflow) {
+             bool overflow,
+             bool lane_strict) {
   client::ClientConfig config;
   config.socket_paths = std::move(socket_paths);
   config.daemon_path = std::move(daemon_path);
@@ -47,6 +48,7 @@ void install(std::vector<std::string> socket_paths,
   config.requires_coordinator = require;
   config.lane_scrub = lane_scrub;
   config.overflow = overflow;
+  config.lane_strict = lane_strict;
   if (capacity_bytes > 0) config.unmanaged_room = Bytes{capacity_bytes};
   raise_if_error(Process::install(std::move(config), log::parse_level(log_level)));
 }
@@ -91,7 +93,8 @@ PYBIND11_MODULE(_C, module) {
              py::arg("daemon_args"), py::arg("command"), py::arg("version"), py::arg("log_level"),
              py::arg("connect_timeout_seconds"), py::arg("idle_rule_seconds"),
              py::arg("idle_spill_seconds"), py::arg("capacity_bytes"), py::arg("require") = false,
-             py::arg("lane_scrub") = false, py::arg("overflow") = false);
+             py::arg("lane_scrub") = false, py::arg("overflow") = false,
+             py::arg("lane_strict") = false);
   module.def("is_installed", [] { return Process::get() != nullptr; });
   define_job_functions(module);
   define_memory_functions(module);

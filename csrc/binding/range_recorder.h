@@ -33,6 +33,12 @@ class RangeRecorder final : public vm::Vmm {
   Status unmap_shared(std::byte* address, Bytes size) override {
     return inner_.unmap_shared(address, size);
   }
+  Status forbid_access(std::byte* address, Bytes size) override {
+    return inner_.forbid_access(address, size);
+  }
+  Status allow_access(std::byte* address, Bytes size) override {
+    return inner_.allow_access(address, size);
+  }
   Status make_private(std::byte* address, Bytes size) override {
     return inner_.make_private(address, size);
   }

@@ -32,6 +32,8 @@ struct ClientConfig {
   bool lane_scrub = false;
   // What is refused room is used in the host tier, slowly, instead of being out of memory.
   bool overflow = false;
+  // Between leases this job's access to a lane's memory is a fault, not a look at another's bytes.
+  bool lane_strict = false;
   Bytes unmanaged_room{INT64_MAX};     // room while there is no coordinator: no limit
   Nanos connect_timeout = seconds(5);  // for finding or starting a coordinator
   // Without a lease for so long, and none wanted: memory may move, though user code may use it.

@@ -49,9 +49,9 @@ void IterationCounters::publish(wire::LeasePage& page) const {
   page.boundary_kind.store(boundary_kind_.load(kRelaxed), kRelaxed);
 }
 
-void IterationCounters::lower_peaks(Bytes by) {
+void IterationCounters::shift_peaks(Bytes by) {
   for (auto& peak : peaks_)
-    peak.store(std::max<std::int64_t>(peak.load(kRelaxed) - by.value(), 0), kRelaxed);
+    peak.store(std::max<std::int64_t>(peak.load(kRelaxed) + by.value(), 0), kRelaxed);
 }
 
 Bytes IterationCounters::expected_peak() const {

@@ -47,8 +47,8 @@ class IterationCounters {
   [[nodiscard]] Nanos busy() const { return Nanos{busy_ns_.load(std::memory_order_relaxed)}; }
   // Highest peak of the last few iterations: what the next one is expected to need.
   [[nodiscard]] Bytes expected_peak() const;
-  // So many bytes of what was needed are needed no more.
-  void lower_peaks(Bytes by);
+  // What was needed by the private arena is needed elsewhere now (below 0), or here again.
+  void shift_peaks(Bytes by);
   // Of all iterations.
   [[nodiscard]] Bytes highest_peak() const {
     return Bytes{highest_peak_.load(std::memory_order_relaxed)};

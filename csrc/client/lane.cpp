@@ -32,10 +32,11 @@ bool is_same_file(int a, int b) {
 void Runtime::Impl::close_lane() {
   const bool has_lane = link_ == Link::kAttached && is_registered_ && page() != nullptr;
   const bool may_promote = has_lane && page()->num_sharing.load(kRelaxed) > 1;
-  alloc::LaneChange change = lane_chunks_.close(may_promote, config_.lane_scrub);
+  alloc::LaneChange change = lane_chunks_.close(
+      {.may_promote = may_promote, .scrub = config_.lane_scrub, .is_strict = config_.lane_strict});
   const Bytes more = slots_of(change.donated.size()) - change.given;
   room_ += more;
-  counters_.lower_peaks(change.given);
+  counters_.shift_peaks(Bytes{} - change.given);
   if (lane_epoch_ != epoch_) drop_lane_files();
   // Without a connection, the next Hello says it all.
   if (!has_lane) return;
@@ -60,9 +61,18 @@ void Runtime::Impl::close_lane() {
 
 // pre: the lease is open, the route still kOutside. Does nothing where all slots are as they were.
 Status Runtime::Impl::open_lane() {
-  if (lane_chunks_.size() == 0) return {};
-  if (page() == nullptr || lane_files_.empty()) return lane_chunks_.leave();
-  return lane_chunks_.open(lane_files_.back().get(), lane_slots_);
+  const std::size_t before = lane_chunks_.size();
+  if (before == 0) return {};
+  const bool has_lane = page() != nullptr && !lane_files_.empty();
+  Status status =
+      has_lane ? lane_chunks_.open(lane_files_.back().get(), lane_slots_) : lane_chunks_.leave();
+  need_as_room(before - lane_chunks_.size());
+  return status;
+}
+
+// Chunks that the lane has no slots for: the next lease's room is to hold them.
+void Runtime::Impl::need_as_room(std::size_t num_chunks) {
+  counters_.shift_peaks(slots_of(num_chunks));
 }
 
 void Runtime::Impl::on_lane_table(wire::LaneTable table, std::vector<UniqueFd> fds) {
@@ -86,7 +96,9 @@ void Runtime::Impl::on_lane_table(wire::LaneTable table, std::vector<UniqueFd> f
 // all else of the lane is left to the others.
 void Runtime::Impl::disconnect_lane() {
   const bool is_open = !is_closed_.load(kRelaxed);
+  const std::size_t before = lane_chunks_.size();
   const Status status = lane_chunks_.on_disconnect(is_open);
+  need_as_room(before - lane_chunks_.size());
   if (!status.ok()) log::error("job {}: {}", address_.job.value, status.to_string());
   lane_slots_.clear();
   lane_chunks_told_ = 0;

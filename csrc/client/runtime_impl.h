@@ -143,6 +143,7 @@ class Runtime::Impl {
   void close_lane() GS_REQUIRES(mu_);
   Status open_lane() GS_REQUIRES(mu_);
   void on_lane_table(wire::LaneTable table, std::vector<UniqueFd> fds) GS_EXCLUDES(mu_);
+  void need_as_room(std::size_t num_chunks) GS_REQUIRES(mu_);
   void disconnect_lane() GS_REQUIRES(mu_);
   void adopt_lane(std::uint64_t epoch) GS_REQUIRES(mu_);
   void drop_lane_files() GS_REQUIRES(mu_);

@@ -41,6 +41,8 @@ class HostVmm final : public Vmm {
   Status unback(std::byte* address, Bytes size) override;
   Status map_shared(std::byte* address, Bytes size, int file, Bytes offset) override;
   Status unmap_shared(std::byte* address, Bytes size) override;
+  Status forbid_access(std::byte* address, Bytes size) override;
+  Status allow_access(std::byte* address, Bytes size) override;
   Status make_private(std::byte* address, Bytes size) override;
   Status freeze(std::byte* address, Bytes size) override;
   void thaw(std::byte* address, Bytes size) override;

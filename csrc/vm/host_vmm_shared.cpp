@@ -29,6 +29,11 @@ Status map_status(const char* verb, const std::byte* address, Bytes size) {
   return {StatusCode::kOutOfMemory, status.message() + " (memory, or vm.max_map_count reached)"};
 }
 
+Status protect(const char* verb, std::byte* address, Bytes size, int protection) {
+  if (::mprotect(address, size.to_size(), protection) == 0) return {};
+  return map_status(verb, address, size);
+}
+
 // Address space without memory over whatever is mapped there.
 Status reserve_again(const char* verb, std::byte* address, Bytes size) {
   void* const mapped = ::mmap(address, size.to_size(), PROT_NONE, kReserved | MAP_FIXED, -1, 0);
@@ -81,6 +86,16 @@ Status HostVmm::unmap_shared(std::byte* address, Bytes size) {
   GS_RETURN_IF_ERROR(reserve_again("unmap", address, size));
   forget_files(address, size);
   return {};
+}
+
+Status HostVmm::forbid_access(std::byte* address, Bytes size) {
+  GS_CHECK(is_shared(address), "{} is not of a file", fmt::ptr(address));
+  return protect("forbid access to", address, size, PROT_NONE);
+}
+
+Status HostVmm::allow_access(std::byte* address, Bytes size) {
+  GS_CHECK(is_shared(address), "{} is not of a file", fmt::ptr(address));
+  return protect("allow access to", address, size, kReadWrite);
 }
 
 Status HostVmm::release_files(std::byte* address, Bytes size) {

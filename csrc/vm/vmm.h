@@ -63,6 +63,11 @@ class Vmm {
   virtual Status map_shared(std::byte* address, Bytes size, int file, Bytes offset) = 0;
   // The mapping goes, the file keeps its bytes; access faults. pre: mapped by map_shared().
   virtual Status unmap_shared(std::byte* address, Bytes size) = 0;
+  // Access faults, the mapping and its bytes stay; and access is as before again. pre: mapped by
+  // map_shared(); before anything else is done with the range, access is allowed again or the
+  // mapping goes.
+  virtual Status forbid_access(std::byte* address, Bytes size) = 0;
+  virtual Status allow_access(std::byte* address, Bytes size) = 0;
   // The same bytes at the same address, from now on in memory of this process alone, as if it came
   // from back(); their part of the file is given back. Writers wait, as for freeze(). pre: mapped
   // by map_shared().

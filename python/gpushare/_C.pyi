@@ -50,13 +50,14 @@ def install(
     require: bool = False,
     lane_scrub: bool = False,
     overflow: bool = False,
+    lane_strict: bool = False,
 ) -> None:
     """Makes gpushare's caching allocator torch's CPU allocator, for the rest of the process.
 
     capacity_bytes is the room of an unmanaged process, 0 for no limit. With require, a job that
     loses its coordinator for good fails at its next iteration. With lane_scrub, memory that the
-    job shares is zeroed at each close. With overflow, what is refused room is used in host memory.
-    Idempotent.
+    job shares is zeroed at each close; with lane_strict, access to it is a fault until the next
+    lease. With overflow, what is refused room is used in host memory. Idempotent.
     """
 
 def is_installed() -> bool: ...

@@ -106,6 +106,7 @@ def install() -> None:
         require=config.require,
         lane_scrub=config.lane_scrub,
         overflow=config.overflow,
+        lane_strict=config.lane_strict,
     )
     _owner_pid = os.getpid()
 

@@ -82,6 +82,8 @@ class Config:
     """Whether memory that the job shares is zeroed when its lease closes."""
     overflow: bool = False
     """Whether what is refused room is used in host memory, slowly, and not out of memory."""
+    lane_strict: bool = False
+    """Whether the job's access to memory that it shares is a fault while it has no lease."""
     require: bool = False
     """Whether going on unmanaged is an error."""
     report: bool = True

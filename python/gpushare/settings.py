@@ -198,6 +198,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("disable", "job.disable", "GPUSHARE_DISABLE", _flag, _FLAG),
     Setting("lane_scrub", "job.lane_scrub", "GPUSHARE_LANE_SCRUB", _flag, _FLAG),
     Setting("overflow", "job.overflow", "GPUSHARE_OVERFLOW", _flag, _FLAG),
+    Setting("lane_strict", "job.lane_strict", "GPUSHARE_LANE_STRICT", _flag, _FLAG),
     Setting("require", "job.require", "GPUSHARE_REQUIRE", _flag, _FLAG),
     Setting("report", "job.report", "GPUSHARE_REPORT", _flag, _FLAG),
 )

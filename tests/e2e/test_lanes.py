@@ -166,3 +166,35 @@ def test_members_go_on_with_the_next_coordinator(coordinator: Coordinator) -> No
         results = _end(jobs)
     _check(results, [0, 1])
     assert [result["stats"]["reconnects"] for result in results] == [1, 1]
+
+
+@pytest.mark.parametrize("is_strict", [False, True])
+def test_a_stray_access_between_leases_is_a_fault_where_asked_for(
+    is_strict: bool, coordinator: Coordinator
+) -> None:
+    env = coordinator(capacity="512MiB", **SETTINGS) | {"GPUSHARE_LANE_STRICT": str(int(is_strict))}
+    with ExitStack() as stack:
+        _job(stack, env, 0, "--shared").wait_ready()  # without another there is no lane
+        stray = stack.enter_context(JobProcess(env=env, module="tests.e2e.stray_job"))
+        stray.wait_ready().go()
+        if is_strict:
+            with pytest.raises(RuntimeError, match=f"job ended with {-signal.SIGSEGV}"):
+                stray.outcome()
+        else:
+            assert stray.outcome()["read"] == "0000803f"  # 1.0: nobody else was there
+
+
+def test_jobs_say_what_they_need_once_it_is_known(coordinator: Coordinator) -> None:
+    env = coordinator(capacity="512MiB", **SETTINGS)
+    with ExitStack() as stack:
+        jobs = _start(stack, env, 2)
+        device = _wait_shared(env, jobs)
+        for row in device["jobs"]:
+            # Activations that are free at boundaries; parameters of a few hundred KiB.
+            assert row["persistent_bytes"] < 4 * MIB
+            assert row["ephemeral_bytes"] >= row["lane_bytes"] > 16 * MIB
+        admission = device["admission"]
+        assert admission["fit"] == "all"
+        assert admission["jobs_unknown"] == 0
+        assert admission["ephemeral_bytes"] == sum(row["ephemeral_bytes"] for row in device["jobs"])
+        _end(jobs)

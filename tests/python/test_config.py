@@ -50,6 +50,9 @@ GOOD = [
     ("IDLE_SPILL", "2 min", "idle_spill_seconds", 120.0),
     ("IDLE_SPILL", "never", "idle_spill_seconds", math.inf),
     ("DISABLE", "1", "disable", True),
+    ("LANES", "off", "lanes", "off"),
+    ("LANE_SCRUB", "1", "lane_scrub", True),
+    ("LANE_STRICT", "1", "lane_strict", True),
     ("REQUIRE", "0", "require", False),
     ("REPORT", "0", "report", False),
 ]

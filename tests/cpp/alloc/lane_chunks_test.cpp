@@ -1,5 +1,4 @@
-// Two jobs of one lane, each with an allocator of its own, over one file; and the least of a
-// coordinator that keeps the pool's slots.
+// Two jobs of one lane: what is promoted, donated and given back, and that bytes stay apart.
 #include "csrc/alloc/lane_chunks.h"
 
 #include <rapidcheck.h>
@@ -13,8 +12,8 @@
 
 #include "csrc/alloc/chunk.h"
 
-#include "tests/cpp/support/alloc_world.h"
-#include "tests/cpp/support/lane_file.h"
+#include "tests/cpp/support/alloc_lane.h"
+#include "tests/cpp/support/readable.h"
 
 namespace gpushare::testing {
 namespace {
@@ -22,65 +21,6 @@ namespace {
 using alloc::Route;
 
 constexpr Bytes kTensor = mib(6);
-
-struct LaneJob {
-  explicit LaneJob(Bytes room) : world(room), lane(*world.allocator) {
-    world.allocator->set_route(Route::kOutside);
-  }
-  World world;
-  alloc::LaneChunks lane;
-};
-
-// Keeps the pool as csrc/sched does, in the simplest way.
-class Lane {
- public:
-  static constexpr std::uint32_t kSlots = 64;
-
-  Status open(LaneJob& job) {
-    // Slots that others donated are replaced while there are any.
-    while (slots_.size() < job.lane.size() && has_free())
-      slots_.push_back(take_free());
-    const Status status = job.lane.open(file_.fd(), slots_);
-    if (status.ok()) job.world.allocator->set_route(Route::kPrivate);
-    return status;
-  }
-  alloc::LaneChange close(LaneJob& job, bool may_promote = true) {
-    job.world.allocator->set_route(Route::kOutside);
-    alloc::LaneChange change = job.lane.close(may_promote);
-    for (const std::uint32_t slot : change.donated) {
-      EXPECT_EQ(std::erase(slots_, slot), 1U);
-      owned_.push_back(slot);
-    }
-    for (const std::uint32_t slot : change.returned) {
-      EXPECT_EQ(std::erase(owned_, slot), 1U);
-      free_.push_back(slot);
-    }
-    return change;
-  }
-  // The pool loses its last slot.
-  void shrink() {
-    if (slots_.empty()) return;
-    free_.push_back(slots_.back());
-    slots_.pop_back();
-  }
-
-  [[nodiscard]] const LaneFile& file() const { return file_; }
-  [[nodiscard]] std::size_t size() const { return slots_.size(); }
-  [[nodiscard]] std::size_t num_owned() const { return owned_.size(); }
-
- private:
-  [[nodiscard]] bool has_free() const { return !free_.empty() || next_ < kSlots; }
-  std::uint32_t take_free() {
-    if (free_.empty()) return next_++;
-    const std::uint32_t slot = free_.front();
-    free_.erase(free_.begin());
-    return slot;
-  }
-
-  LaneFile file_{kSlots};
-  std::vector<std::uint32_t> slots_, owned_, free_;
-  std::uint32_t next_ = 0;
-};
 
 // One iteration: `num` tensors that die with it, and what `keep` says of the last.
 void iterate(LaneJob& job, int num, bool keep = false) {
@@ -128,7 +68,7 @@ TEST(LaneChunks, PromotesNothingUnlessToldTo) {
   for (int i = 0; i < 8; ++i) {
     ASSERT_TRUE(lane.open(job).ok());
     iterate(job, 2);
-    EXPECT_EQ(lane.close(job, false).given, Bytes{});
+    EXPECT_EQ(lane.close(job, {}).given, Bytes{});
   }
   EXPECT_EQ(job.lane.size(), 0U);
 }
@@ -162,9 +102,79 @@ TEST(LaneChunks, ScrubsWhatTheNextHolderCouldRead) {
   a.world.allocator->free(tensor);
   a.world.allocator->set_route(Route::kOutside);
   EXPECT_TRUE(is_filled(tensor, kTensor, 7));
-  a.lane.close(true, true);
+  a.lane.close({.scrub = true});
   EXPECT_TRUE(std::all_of(tensor, tensor + kTensor.to_size(),
                           [](std::byte byte) { return byte == std::byte{0}; }));
+}
+
+TEST(LaneChunks, StrictTakesAccessAwayBetweenLeases) {
+  Lane lane;
+  LaneJob a(mib(100));
+  for (int i = 0; i < 4; ++i)
+    turn(lane, a, 2);
+  for (const bool is_strict : {false, true, false}) {
+    ASSERT_TRUE(lane.open(a).ok());
+    std::byte* const tensor = static_cast<std::byte*>(*a.world.allocator->allocate(kTensor));
+    fill(tensor, kTensor, 7);
+    a.world.allocator->free(tensor);
+    lane.close(a, {.is_strict = is_strict});
+    EXPECT_EQ(is_readable(tensor), !is_strict);
+    EXPECT_EQ(a.world.vmm.forbidden(), is_strict ? kTensor * 2 : Bytes{});
+    ASSERT_TRUE(lane.open(a).ok());
+    EXPECT_TRUE(is_filled(tensor, kTensor, 7)) << "nobody else was there";
+    lane.close(a);
+  }
+}
+
+TEST(LaneChunks, StrictLeavesWhatWasDonatedReadable) {
+  Lane lane;
+  LaneJob a(mib(100));
+  for (int i = 0; i < 4; ++i)
+    turn(lane, a, 2);
+  ASSERT_TRUE(lane.open(a).ok());
+  ASSERT_TRUE(a.world.take(kTensor));
+  lane.close(a, {.is_strict = true});
+  EXPECT_TRUE(a.world.is_intact());
+  EXPECT_EQ(a.world.vmm.forbidden(), kTensor);
+  ASSERT_TRUE(a.lane.leave().ok());
+  EXPECT_EQ(a.world.vmm.forbidden(), Bytes{});
+  turn(lane, a, 2);  // private again
+}
+
+TEST(LaneChunks, AccessThatCannotBeHadAgainIsTriedAgain) {
+  Lane lane;
+  LaneJob a(mib(100));
+  for (int i = 0; i < 4; ++i)
+    turn(lane, a, 2);
+  ASSERT_TRUE(lane.open(a).ok());
+  lane.close(a, {.is_strict = true});
+  a.world.vmm.fail_at(1);
+  EXPECT_FALSE(lane.open(a).ok());
+  EXPECT_TRUE(lane.open(a).ok());
+  EXPECT_EQ(a.world.vmm.forbidden(), Bytes{});
+  iterate(a, 2);
+}
+
+TEST(LaneChunks, WhatNoIterationUsesLeavesTheLane) {
+  Lane lane;
+  LaneJob a(mib(100));
+  for (int i = 0; i < 4; ++i)
+    turn(lane, a, 3);
+  ASSERT_EQ(a.lane.size(), 9U);
+  for (int i = 0; i < alloc::LaneChunks::kUnusedCloses - 1; ++i)
+    turn(lane, a, 2);
+  EXPECT_EQ(a.lane.size(), 9U);
+  turn(lane, a, 3);  // once more in time
+  for (int i = 0; i < alloc::LaneChunks::kUnusedCloses; ++i)
+    turn(lane, a, 2);
+  EXPECT_EQ(a.lane.size(), 6U);
+  EXPECT_EQ(a.world.vmm.shared(), kTensor * 2);
+  EXPECT_EQ(a.world.allocator->backed(), Bytes{});
+  turn(lane, a, 3);  // private memory first, and the lane's after three closes
+  EXPECT_EQ(a.world.allocator->backed(), kTensor);
+  for (int i = 0; i < 2; ++i)
+    turn(lane, a, 3);
+  EXPECT_EQ(a.lane.size(), 9U);
 }
 
 TEST(LaneChunks, DonatesWhatLivesOnAndOthersTakeAnotherSlot) {
@@ -234,7 +244,7 @@ TEST(LaneChunks, LeavesOpenMemoryToItsJobWhenTheCoordinatorGoes) {
   EXPECT_EQ(a.lane.donated_slots().size(), 6U);
   a.lane.forget_slots();
   a.world.allocator->set_route(Route::kOutside);
-  const alloc::LaneChange change = a.lane.close(true);
+  const alloc::LaneChange change = a.lane.close({.may_promote = true});
   EXPECT_TRUE(change.returned.empty() && change.donated.empty());
   EXPECT_TRUE(a.world.is_intact());
   EXPECT_EQ(lane.file().occupied(), Bytes{});

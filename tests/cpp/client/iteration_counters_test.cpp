@@ -68,6 +68,19 @@ TEST(IterationCounters, ExpectsTheHighestOfTheLastEight) {
   EXPECT_EQ(counters.highest_peak(), mib(64));
 }
 
+TEST(IterationCounters, ShiftsWhatIsExpectedAndNotWhatWas) {
+  IterationCounters counters;
+  counters.enter(nullptr, millis(1));
+  counters.leave(nullptr, millis(2), step(mib(64)));
+  counters.shift_peaks(Bytes{} - mib(60));
+  EXPECT_EQ(counters.expected_peak(), mib(4));
+  counters.shift_peaks(mib(10));
+  EXPECT_EQ(counters.expected_peak(), mib(14));
+  counters.shift_peaks(Bytes{} - mib(60));
+  EXPECT_EQ(counters.expected_peak(), Bytes{0});
+  EXPECT_EQ(counters.highest_peak(), mib(64));
+}
+
 TEST(IterationCounters, FillsANewPage) {
   IterationCounters counters;
   for (int i = 0; i < 3; ++i) {

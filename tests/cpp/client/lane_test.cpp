@@ -9,13 +9,17 @@
 
 #include <gtest/gtest.h>
 
+#include "csrc/alloc/lane_chunks.h"
+
 #include "tests/cpp/support/client_fake_coordinator.h"
 #include "tests/cpp/support/client_job_world.h"
 #include "tests/cpp/support/lane_file.h"
+#include "tests/cpp/support/readable.h"
 
 namespace gpushare::client {
 namespace {
 
+using gpushare::testing::is_readable;
 using gpushare::testing::LaneFile;
 using wire::LeaseState;
 
@@ -24,8 +28,8 @@ constexpr std::size_t kNumSlots = 3;
 
 class LaneOfAJob : public ::testing::Test {
  protected:
-  LaneOfAJob() {
-    ClientConfig config;
+  LaneOfAJob() : LaneOfAJob(ClientConfig{}) {}
+  explicit LaneOfAJob(ClientConfig config) {
     config.connect_timeout = seconds(20);
     // A coordinator that seems to be there at once: the test makes the real one.
     config.daemon_path = "/bin/true";
@@ -90,6 +94,42 @@ class LaneOfAJob : public ::testing::Test {
   std::unique_ptr<FakeCoordinator> coordinator_;
   wire::LaneChanged change_;
 };
+
+class StrictLane : public LaneOfAJob {
+ protected:
+  StrictLane() : LaneOfAJob(strict()) {}
+  static ClientConfig strict() {
+    ClientConfig config;
+    config.lane_strict = true;
+    return config;
+  }
+};
+
+TEST_F(StrictLane, ItsMemoryCannotBeReadBetweenLeases) {
+  share();
+  const void* address = nullptr;
+  {
+    const Tensor tensor(*job_->allocator, kTensor, 0x17);
+    address = tensor.address();
+    EXPECT_TRUE(is_readable(address));
+  }
+  close();
+  EXPECT_FALSE(is_readable(address));
+  enter(table_n_);
+  EXPECT_TRUE(is_readable(address));
+  use_and_free();
+}
+
+TEST_F(LaneOfAJob, ItsMemoryCanBeReadBetweenLeases) {
+  share();
+  const void* address = nullptr;
+  {
+    const Tensor tensor(*job_->allocator, kTensor, 0x17);
+    address = tensor.address();
+  }
+  close();
+  EXPECT_TRUE(is_readable(address));
+}
 
 TEST_F(LaneOfAJob, GivesUpWhatWasFreeAtThreeCloses) {
   enter();
@@ -172,6 +212,29 @@ TEST_F(LaneOfAJob, RunsOnWithFewerSlotsThanChunks) {
   EXPECT_EQ(job_->runtime->stats().lane, mib(2));
   const Tensor tensor(*job_->allocator, kTensor, 0x1a);
   EXPECT_TRUE(tensor.is_intact());
+}
+
+TEST_F(LaneOfAJob, WhatThePoolHasNoSlotForIsRoomItNeeds) {
+  promote();
+  const std::int64_t need = coordinator_->page().need_bytes.load();
+  tell_slots({7});
+  enter(table_n_);
+  close();
+  EXPECT_EQ(coordinator_->page().need_bytes.load(), need + mib(4).value());
+}
+
+TEST_F(LaneOfAJob, WhatNoIterationUsesIsGivenBack) {
+  share();
+  for (int i = 0; i < gpushare::alloc::LaneChunks::kUnusedCloses; ++i) {
+    close();
+    EXPECT_FALSE(coordinator_->has<wire::LaneChanged>());
+    enter(table_n_);
+  }
+  close();
+  const auto changed = coordinator_->wait_for<wire::LaneChanged>();
+  EXPECT_EQ(changed.num_chunks, 0U);
+  EXPECT_EQ(changed.given, Bytes{});
+  EXPECT_EQ(job_->runtime->stats().lane, Bytes{});
 }
 
 TEST_F(LaneOfAJob, AGrantThatHasNotHeardOfAChangeIsCorrectedByIt) {

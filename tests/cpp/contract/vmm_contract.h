@@ -19,6 +19,7 @@
 #include "csrc/vm/vmm.h"
 
 #include "tests/cpp/support/lane_file.h"
+#include "tests/cpp/support/readable.h"
 
 namespace gpushare::testing {
 
@@ -149,6 +150,26 @@ TYPED_TEST_P(VmmContract, MapsOneFileAtSeveralAddresses) {
   ASSERT_TRUE(vmm.unmap_shared(range.base(), vm::kChunkBytes * 2).ok());
   EXPECT_TRUE(this->is_filled_with(second, this->kChunk, 7));
   EXPECT_EQ(file.occupied(), vm::kChunkBytes * 2);
+}
+
+TYPED_TEST_P(VmmContract, AFilesMemoryWithoutAccessKeepsItsBytes) {
+  const vm::AddressRange range = this->reserve(3);
+  vm::Vmm& vmm = this->maker_.vmm();
+  const LaneFile file(3);
+  ASSERT_TRUE(vmm.map_shared(range.base(), range.size(), file.fd(), Bytes{}).ok());
+  std::memset(range.base(), 7, 3 * this->kChunk);
+  std::byte* const middle = range.base() + this->kChunk;
+  ASSERT_TRUE(vmm.forbid_access(middle, vm::kChunkBytes).ok());
+  EXPECT_FALSE(is_readable(middle));
+  EXPECT_TRUE(is_readable(range.base()) && is_readable(middle + this->kChunk));
+  EXPECT_EQ(file.occupied(), vm::kChunkBytes * 3);
+  ASSERT_TRUE(vmm.allow_access(middle, vm::kChunkBytes).ok());
+  EXPECT_TRUE(this->is_filled_with(range.base(), 3 * this->kChunk, 7));
+  std::memset(middle, 8, this->kChunk);
+  ASSERT_TRUE(vmm.forbid_access(range.base(), range.size()).ok());
+  ASSERT_TRUE(vmm.unmap_shared(range.base(), range.size()).ok()) << "the mapping may go as it is";
+  ASSERT_TRUE(vmm.back(range.base(), range.size()).ok());
+  EXPECT_TRUE(this->is_filled_with(range.base(), 3 * this->kChunk, 0));
 }
 
 TYPED_TEST_P(VmmContract, UnbackingAFilesMemoryGivesItBackToTheDevice) {
@@ -292,6 +313,7 @@ TYPED_TEST_P(VmmContract, ThawedMemoryIsAsBefore) {
 
 REGISTER_TYPED_TEST_SUITE_P(VmmContract,
                             MapsOneFileAtSeveralAddresses,
+                            AFilesMemoryWithoutAccessKeepsItsBytes,
                             UnbackingAFilesMemoryGivesItBackToTheDevice,
                             MakesAFilesMemoryPrivateInPlace,
                             SpilledMemoryShowsItsCopyAndTakesWrites,

@@ -56,7 +56,7 @@ Result<vm::AddressRange> FakeVmm::reserve(Bytes size) {
 void FakeVmm::unreserve(std::byte* base, Bytes size) {
   MutexLock lock(mu_);
   reserved_.erase(base);
-  for (Chunks* chunks : {&chunks_, &frozen_, &shown_})
+  for (Chunks* chunks : {&chunks_, &frozen_, &shown_, &forbidden_})
     chunks->erase(chunks->lower_bound(base), chunks->lower_bound(base + 2 * size.to_size()));
   shared_.erase(shared_.lower_bound(base), shared_.lower_bound(base + size.to_size()));
   ::munmap(base, 2 * size.to_size());
@@ -299,11 +299,6 @@ int FakeVmm::num_unbacks() const {
 Bytes FakeVmm::backed() const {
   MutexLock lock(mu_);
   return bytes_of(chunks_.size());
-}
-
-Bytes FakeVmm::shared() const {
-  MutexLock lock(mu_);
-  return bytes_of(shared_.size());
 }
 
 Bytes FakeVmm::most_backed() const {

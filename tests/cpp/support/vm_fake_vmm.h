@@ -33,6 +33,8 @@ class FakeVmm final : public vm::Vmm {
   Status unback(std::byte* address, Bytes size) override;
   Status map_shared(std::byte* address, Bytes size, int file, Bytes offset) override;
   Status unmap_shared(std::byte* address, Bytes size) override;
+  Status forbid_access(std::byte* address, Bytes size) override;
+  Status allow_access(std::byte* address, Bytes size) override;
   Status make_private(std::byte* address, Bytes size) override;
   Status freeze(std::byte* address, Bytes size) override;
   void thaw(std::byte* address, Bytes size) override;
@@ -60,6 +62,7 @@ class FakeVmm final : public vm::Vmm {
   [[nodiscard]] int num_backs() const;
   [[nodiscard]] Bytes backed() const;  // mapped from files or not
   [[nodiscard]] Bytes shared() const;  // mapped from files
+  [[nodiscard]] Bytes forbidden() const;
   [[nodiscard]] Bytes most_backed() const;
   [[nodiscard]] bool is_backed(const void* address, Bytes size) const;
   // Backed, or showing bytes of the host tier.
@@ -89,6 +92,7 @@ class FakeVmm final : public vm::Vmm {
   // Ordinary memory, poisoned, under the range again; what was mapped from files is forgotten.
   void cover(std::byte* address, Bytes size) GS_REQUIRES(mu_);
   void release_files(const std::byte* address, Bytes size) GS_REQUIRES(mu_);
+  Status set_access(std::byte* address, Bytes size, bool is_allowed) GS_EXCLUDES(mu_);
   void check_shared(const std::byte* address, Bytes size, bool expected) const GS_REQUIRES(mu_);
 
   mutable Mutex mu_;
@@ -97,6 +101,7 @@ class FakeVmm final : public vm::Vmm {
   std::map<const std::byte*, Bytes> reserved_ GS_GUARDED_BY(mu_);  // sizes by base
   Chunks chunks_ GS_GUARDED_BY(mu_);  // addresses of backed chunks, aside ones too
   Chunks frozen_ GS_GUARDED_BY(mu_), shown_ GS_GUARDED_BY(mu_);
+  Chunks forbidden_ GS_GUARDED_BY(mu_);  // of shared_
   Bytes most_backed_ GS_GUARDED_BY(mu_);
   Bytes device_size_ GS_GUARDED_BY(mu_) = Bytes{INT64_MAX};
   int num_calls_ GS_GUARDED_BY(mu_) = 0;

@@ -1,8 +1,10 @@
-// FakeVmm's part in memory of files that several processes share.
+// FakeVmm's memory of files, as csrc/vm/host_vmm_shared.cpp has it.
 #include <fcntl.h>
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -12,7 +14,9 @@
 
 namespace gpushare::testing {
 namespace {
+
 constexpr std::size_t kChunkSize = vm::kChunkBytes.to_size();
+
 }  // namespace
 
 Status FakeVmm::map_shared(std::byte* address, Bytes size, int file, Bytes offset) {
@@ -44,11 +48,36 @@ Status FakeVmm::make_private(std::byte* address, Bytes size) {
   MutexLock lock(mu_);
   check_backed(address, size, true);
   check_shared(address, size, true);
+  GS_CHECK(!forbidden_.contains(address), "what cannot be read cannot be copied");
   if (must_fail()) return {StatusCode::kOutOfMemory, "make_private: told to fail"};
   const std::vector<std::byte> copy(address, address + size.to_size());
   release_files(address, size);
   cover(address, size);
   std::memcpy(address, copy.data(), copy.size());
+  return {};
+}
+
+Status FakeVmm::forbid_access(std::byte* address, Bytes size) {
+  return set_access(address, size, false);
+}
+
+Status FakeVmm::allow_access(std::byte* address, Bytes size) {
+  return set_access(address, size, true);
+}
+
+Status FakeVmm::set_access(std::byte* address, Bytes size, bool is_allowed) {
+  MutexLock lock(mu_);
+  check_shared(address, size, true);
+  if (must_fail()) return {StatusCode::kOutOfMemory, "access: told to fail"};
+  const int protection = is_allowed ? PROT_READ | PROT_WRITE : PROT_NONE;
+  GS_CHECK(::mprotect(address, size.to_size(), protection) == 0, "errno {}", errno);
+  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize) {
+    if (is_allowed) {
+      forbidden_.erase(address + at);
+    } else {
+      forbidden_.insert(address + at);
+    }
+  }
   return {};
 }
 
@@ -58,6 +87,8 @@ void FakeVmm::cover(std::byte* address, Bytes size) {
   GS_CHECK(mapped != MAP_FAILED, "errno {}", errno);
   std::memset(address, std::to_integer<int>(kPoison), size.to_size());
   shared_.erase(shared_.lower_bound(address), shared_.lower_bound(address + size.to_size()));
+  forbidden_.erase(forbidden_.lower_bound(address),
+                   forbidden_.lower_bound(address + size.to_size()));
 }
 
 void FakeVmm::release_files(const std::byte* address, Bytes size) {
@@ -72,6 +103,16 @@ void FakeVmm::check_shared(const std::byte* address, Bytes size, bool expected) 
   for (std::size_t at = 0; at < size.to_size(); at += kChunkSize) {
     GS_CHECK(shared_.contains(address + at) == expected, "chunk {} of the range", at / kChunkSize);
   }
+}
+
+Bytes FakeVmm::shared() const {
+  MutexLock lock(mu_);
+  return vm::kChunkBytes * static_cast<std::int64_t>(shared_.size());
+}
+
+Bytes FakeVmm::forbidden() const {
+  MutexLock lock(mu_);
+  return vm::kChunkBytes * static_cast<std::int64_t>(forbidden_.size());
 }
 
 }  // namespace gpushare::testing
