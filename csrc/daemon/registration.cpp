@@ -94,7 +94,7 @@ void Registration::forget_waiting() {
 Registration::Totals Registration::totals() const {
   const wire::LeasePage& fields = page();
   return {read_bytes(fields.dropped_total_bytes), read_bytes(fields.spilled_total_bytes),
-          read_bytes(fields.restored_total_bytes), read_bytes(fields.outside_bytes)};
+          read_bytes(fields.restored_total_bytes)};
 }
 
 }  // namespace gpushare::daemon

@@ -45,7 +45,7 @@ class Registration {
 
   // Totals the job counted, for status.
   struct Totals {
-    Bytes dropped, spilled, restored, outside;
+    Bytes dropped, spilled, restored;
   };
   [[nodiscard]] Totals totals() const;
 

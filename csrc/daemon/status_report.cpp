@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "csrc/base/units.h"
 #include "csrc/daemon/options.h"
 #include "csrc/daemon/registration.h"
+#include "csrc/sched/admission.h"
 #include "csrc/wire/codec.h"
 #include "csrc/wire/messages.h"
 
@@ -43,7 +45,6 @@ Json lane_json(const sched::LaneRow& lane, const std::string& device, Nanos now)
 void add_page(Json& json, const PageFacts& page) {
   json["iterations_per_second"] = page.iterations_per_second;
   json["iterations_per_busy_second"] = busy_rate(page.usage);
-  json["outside_bytes"] = page.totals.outside.value();
   json["dropped_total_bytes"] = page.totals.dropped.value();
   json["spilled_total_bytes"] = page.totals.spilled.value();
   json["restored_total_bytes"] = page.totals.restored.value();
@@ -61,9 +62,34 @@ void add_usage(Json& json, const wire::Usage& usage) {
   json["resident_bytes"] = usage.resident.value();
   json["spilled_bytes"] = usage.spilled.value();
   json["host_file_bytes"] = usage.host_file.value();
+  json["outside_bytes"] = usage.outside.value();
   json["lane_bytes"] = usage.lane.value();
   json["donated_bytes"] = usage.donated.value();
   json["overflow_bytes"] = usage.overflow.value();
+}
+
+// The page is newer than what the coordinator saw last.
+const wire::Usage& usage_of(const sched::JobRow& row, const StatusFacts& facts) {
+  const auto page = facts.pages.find(row.of.job);
+  return page == facts.pages.end() ? row.usage : page->second.usage;
+}
+
+// Null while they are unknown.
+void add_sizes(Json& json, const std::optional<sched::Sizes>& sizes) {
+  json["persistent_bytes"] = sizes ? Json(sizes->persistent.value()) : Json();
+  json["ephemeral_bytes"] = sizes ? Json(sizes->ephemeral.value()) : Json();
+}
+
+Json admission_json(const sched::DeviceRow& device, const StatusFacts& facts) {
+  sched::Admission sums(device.capacity);
+  for (const sched::JobRow& row : device.jobs) {
+    if (row.is_registered) sums.add(sched::sizes_of(usage_of(row, facts), row.lane));
+  }
+  return {{"fit", sched::name_of(sums.fit())},
+          {"persistent_bytes", sums.persistent().value()},
+          {"ephemeral_bytes", sums.ephemeral().value()},
+          {"largest_ephemeral_bytes", sums.largest_ephemeral().value()},
+          {"jobs_unknown", sums.num_unknown()}};
 }
 
 Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
@@ -94,7 +120,8 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
                 row.waiting_since.value() == 0 ? 0.0 : to_seconds(facts.now - row.waiting_since)}};
   const auto page = facts.pages.find(row.of.job);
   const bool has_page = page != facts.pages.end();
-  add_usage(json, has_page ? page->second.usage : row.usage);
+  add_usage(json, usage_of(row, facts));
+  add_sizes(json, sched::sizes_of(usage_of(row, facts), row.lane));
   add_page(json, has_page ? page->second : PageFacts{row.usage, {}, 0});
   const auto text = facts.explained.find(row.of.job);
   json["explain"] = text == facts.explained.end() ? "" : text->second;
@@ -119,6 +146,7 @@ Json device_json(const sched::DeviceRow& device, const StatusFacts& facts) {
                {"host_file_budget_bytes", device.host_budget.file.value()},
                {"spill_dir", device.spill_dir},
                {"switch_loss_allowed", device.switch_loss_allowed},
+               {"admission", admission_json(device, facts)},
                {"lanes", Json::array()},
                {"jobs", Json::array()}};
   for (const sched::LaneRow& lane : device.lanes) {

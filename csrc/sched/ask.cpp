@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/admission.h"
 #include "csrc/sched/explain.h"
 #include "csrc/sched/serve.h"
 
@@ -27,12 +28,15 @@ std::size_t num_urgent(const Lane& lane) {
   return num;
 }
 
-void settle_quantum(const Table& table, Lane& lane, const Job& holder) {
+void settle_quantum(const Table& table, const Device& device, Lane& lane, const Job& holder) {
+  // A job that starts is not made to wait for what others learn.
+  const bool may_learn = is_learning(holder) && stuck_need(device, holder.id) == nullptr;
   const QuantumInput input{.stall = holder.stall,
                            .iteration = holder.iteration,
                            .overrun = holder.overrun,
                            .num_waiting = lane.waiting.size(),
-                           .num_urgent = num_urgent(lane)};
+                           .num_urgent = num_urgent(lane),
+                           .is_learning = may_learn};
   lane.quantum = quantum(table.quantum_limits(), input);
   lane.switch_loss = switch_loss(table.quantum_limits(), input);
   lane.quantum_ends = lane.lease->granted_at + lane.quantum;
@@ -107,7 +111,7 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
     return;
   }
   if (lane.lease->is_asked) return warn_of_long_iteration(step, device, lane, holder);
-  settle_quantum(step.table(), lane, holder);
+  settle_quantum(step.table(), device, lane, holder);
   const std::string reason = reason_to_ask(step, device, lane, holder);
   if (!reason.empty()) {
     lane.lease->is_asked = true;

@@ -58,6 +58,7 @@ struct JobRow {
   std::string command;
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
+  bool is_registered = false;
   std::string state;   // "starting" "idle" "waiting" "running" "closing" "lost"
   std::string reason;  // the last decision about it
   wire::Priority priority = wire::Priority::kNormal;

@@ -25,7 +25,7 @@ void send_denied(
 std::string figures_of(const Job& job) {
   if (job.usage.live <= Bytes{0} && job.usage.need <= Bytes{0}) return {};
   return fmt::format(" ({} persistent, {} peak)", to_string(job.usage.live),
-                     to_string(std::max(job.usage.need, job.usage.live)));
+                     to_string(std::max(job.usage.need, job.usage.live) + job.lane));
 }
 
 // It waits for room, or for a lane that is not free before somebody else gets room.

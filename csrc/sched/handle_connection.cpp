@@ -26,6 +26,7 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
   job.revoke.reset();
   job.note_change();
   job.usage = {};
+  job.observed_at = Nanos{};
   job.iterations_granted = std::numeric_limits<std::uint64_t>::max();
   job.usage.resident = hello.resident;
   job.usage.spilled = hello.spilled;

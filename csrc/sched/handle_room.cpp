@@ -6,6 +6,7 @@
 #include "csrc/sched/deny.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/lanes.h"
 #include "csrc/sched/room.h"
 
 namespace gpushare::sched {
@@ -63,8 +64,12 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
   if (job.memory_limit > Bytes{0} && room + job.lane + need.bytes > job.memory_limit) {
     return deny_for_limit(step, device, waiting);
   }
-  if (need.bytes > device.ledger.capacity() - room) {
-    return deny(step, device, waiting, "more than the device has");
+  const Bytes alone = room + lane_in_use(device, job) + need.bytes;
+  if (alone > device.ledger.capacity()) {
+    return deny(step, device, waiting,
+                fmt::format("alone it needs {}, the whole device has {}, so it can never run here, "
+                            "whoever else ends",
+                            to_string(alone), to_string(device.ledger.capacity())));
   }
   device.needs.push_back(waiting);
   job.note_change();  // stopped in an allocation, it may give what it could not give before

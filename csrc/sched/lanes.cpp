@@ -193,6 +193,15 @@ Bytes lane_lack(const Lane& lane, const Job& job) {
   return LanePool::bytes_of(std::max(found->second.num_chunks(job.id), size) - size);
 }
 
+Bytes lane_in_use(const Device& device, const Job& job) {
+  const Lane* const lane = device.lane_held_by(job.id);
+  if (lane == nullptr) return {};
+  const auto found = lane->pools.find(job.uid);
+  if (found == lane->pools.end()) return {};
+  const LanePool& pool = found->second;
+  return LanePool::bytes_of(std::min(pool.num_chunks(job.id), pool.slots().size()));
+}
+
 void tell_lane(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {
   LanePool* const found = find_pool(lane, job.uid);
   if (found == nullptr || found->num_chunks(job.id) == 0) return;

@@ -31,6 +31,8 @@ void leave_lane(Step& step, Job& job);
 bool is_lane_unsettled(Step& step, Device& device);
 // Room that is lacking for the slots that the job has use for.
 Bytes lane_lack(const Lane& lane, const Job& job);
+// Slots that the job uses until its lease ends.
+Bytes lane_in_use(const Device& device, const Job& job);
 // Before the job's lease: its slots, as far as there is room.
 void tell_lane(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool);
 // Makes up to `bytes` free out of the pools, but nothing that a holder uses, or while there is none

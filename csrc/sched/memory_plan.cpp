@@ -164,6 +164,14 @@ std::vector<Giving> plan_revokes(
   return shares.take();
 }
 
+Bytes beyond_drops(
+    const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now) {
+  const Givers givers = find_givers(table, device, claimant, now);
+  Shares shares(deficit);
+  share_drops(shares, device, givers, find_coming(givers, now));
+  return shares.missing();
+}
+
 std::optional<ComingGiver> coming_giver(
     const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now) {
   const Givers givers = find_givers(table, device, claimant, now);

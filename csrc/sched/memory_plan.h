@@ -32,6 +32,10 @@ struct Giving {
 std::vector<Giving> plan_revokes(
     const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now);
 
+// Of `deficit`, what cannot be dropped by jobs that are parked, or about to be.
+Bytes beyond_drops(
+    const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now);
+
 // A job that closed its lease a moment ago and is used later than all parked jobs: it would give
 // first if it were parked. It is worth waiting for, no longer than its switch costs, and only if it
 // came in that time before.

@@ -20,7 +20,7 @@ Nanos full_quantum(const QuantumLimits& limits, const QuantumInput& input) {
   const Nanos floor = std::max(limits.min_quantum, input.iteration);
   Nanos ceiling = each_of(limits.max_wait, input.num_waiting);
   if (input.num_urgent > 0) ceiling = std::min(ceiling, each_of(kUrgentWait, input.num_urgent));
-  if (for_loss >= static_cast<double>(ceiling.value())) return ceiling;
+  if (input.is_learning || for_loss >= static_cast<double>(ceiling.value())) return ceiling;
   return std::min(std::max(Nanos{static_cast<std::int64_t>(for_loss)}, floor), ceiling);
 }
 

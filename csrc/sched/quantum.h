@@ -4,7 +4,8 @@
 // least the floor (min_quantum, and one iteration); at most the ceiling, so that of n waiters the
 // last waits no longer than max_wait, and of the urgent ones (which come first) kUrgentWait. Where
 // the floor and the ceiling collide the ceiling wins; an iteration is never cut, since leases end
-// at boundaries. What the last turn ran over its quantum is taken off the next one.
+// at boundaries. A job whose sizes are unknown runs up to the ceiling (admission.h). What the last
+// turn ran over its quantum is taken off the next one.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +31,7 @@ struct QuantumInput {
   Nanos overrun;    // of its last turn
   std::size_t num_waiting = 0;
   std::size_t num_urgent = 0;  // of them, interactive and guaranteed jobs
+  bool is_learning = false;    // its sizes are unknown
 };
 
 // Without regard to the last turn's overrun.

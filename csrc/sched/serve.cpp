@@ -7,6 +7,7 @@
 
 #include "csrc/sched/deny.h"
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/lanes.h"
 #include "csrc/sched/limit.h"
 #include "csrc/sched/memory_plan.h"
 
@@ -73,6 +74,13 @@ void serve(Step& step) {
       if (!need.has_given) step.due(need.since + table.options.memory_wait);
     watch_givers(step, device);
   }
+}
+
+Bytes cut_before_copies(
+    Step& step, Device& device, const Job& claimant, Bytes missing, RoomPool& pool) {
+  if (missing <= Bytes{0} || device.ledger.pools() == Bytes{0}) return {};
+  const Bytes to_copy = beyond_drops(step.table(), device, claimant.id, missing, step.now());
+  return shrink_pools(step, device, claimant, to_copy, pool);
 }
 
 Bytes ask_for_room(Step& step, Device& device, JobId claimant, Bytes deficit, RoomPool& pool) {

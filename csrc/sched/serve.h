@@ -20,6 +20,11 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool);
 // ask.cpp: asks the holder for its lease, if somebody waits and it has had its turn.
 void ask_holder(Step& step, Device& device, Lane& lane);
 
+// Pools hold no bytes that anybody needs: before a live byte is copied to make `missing` bytes
+// free, what of them nobody uses goes. Returns how much.
+Bytes cut_before_copies(
+    Step& step, Device& device, const Job& claimant, Bytes missing, RoomPool& pool);
+
 // Asks others for `deficit` bytes; how many of them may come. Also adds them to what `pool`
 // expects.
 Bytes ask_for_room(Step& step, Device& device, JobId claimant, Bytes deficit, RoomPool& pool);

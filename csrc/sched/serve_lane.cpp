@@ -157,6 +157,10 @@ bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& 
   Bytes deficit = deficit_of(device, lane, job, pool);
   if (deficit <= Bytes{0}) return false;
   Bytes missing = deficit - pool.expected;
+  const Bytes cut = cut_before_copies(step, device, job, missing, pool);
+  deficit -= cut;
+  missing -= cut;
+  if (deficit <= Bytes{0}) return false;
   const auto coming = missing > Bytes{0}
                           ? coming_giver(step.table(), device, job.id, missing, step.now())
                           : std::nullopt;

@@ -75,6 +75,7 @@ bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
   }
   if (job.revoke.has_value()) return false;
   Bytes missing = need.bytes - pool.free - pool.expected;
+  missing -= cut_before_copies(step, device, job, missing, pool);
   if (missing > Bytes{0}) {
     missing -= ask_for_room(step, device, job.id, missing + headroom(device, need), pool);
     missing -= shrink_pools(step, device, job, missing, pool);

@@ -32,6 +32,7 @@ JobRow job_row(const Device& device, const Job& job, Nanos now) {
   row.command = job.command;
   row.pid = job.pid;
   row.uid = job.uid;
+  row.is_registered = job.is_registered;
   row.state = state_of(device, job);
   row.reason = job.reason;
   row.priority = job.priority;

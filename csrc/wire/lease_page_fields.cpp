@@ -45,6 +45,7 @@ Usage read_usage(const LeasePage& page) {
   usage.need = Bytes{clamped(page.need_bytes)};
   usage.resident = Bytes{clamped(page.resident_bytes)};
   usage.spilled = Bytes{clamped(page.spilled_bytes)};
+  usage.outside = Bytes{clamped(page.outside_bytes)};
   usage.lane_changes = read(page.lane_changes);
   usage.lane = Bytes{clamped(page.lane_bytes)};
   usage.donated = Bytes{clamped(page.donated_bytes)};

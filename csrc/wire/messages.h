@@ -83,6 +83,7 @@ struct Usage {
   Bytes need;      // room it expects to need for its next iteration (backed bytes at the peak)
   Bytes resident;  // backed bytes now
   Bytes spilled;   // bytes in the host tier now
+  Bytes outside;   // of `resident`: in the outside arena, which no boundary frees
   std::uint64_t lane_changes = 0;  // LaneChanged it has sent on this connection
   Bytes lane;                      // mapped from the lane's pool
   Bytes donated;                   // of `resident`: slots it keeps

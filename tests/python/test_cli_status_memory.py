@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 SCREEN = """\
 CPU 2.0 GiB   free 512.0 MiB   shared 40.0 MiB   host 300.0 MiB/4.0 GiB
+jobs need 900.0 MiB persistent and 200.0 MiB ephemeral memory, at most 150.0 MiB of one job: \
+it fits with one job's ephemeral memory at a time; not known yet of 1
 asked of jobs so far 900.0 MiB: 300.0 MiB of it by spilling as planned, 310.0 MiB spilled and \
 590.0 MiB dropped in fact
 JOB  USER     NAME  STATE    ROOM       RESIDENT   SPILLED    LIVE       OUTSIDE  \
-SHARED    DONATED  OVERFLOW  NEEDS      DROPPED    SPILLED SO FAR  RESTORED
+SHARED    DONATED  OVERFLOW  NEEDS      PERSISTENT  EPHEMERAL  DROPPED    SPILLED SO FAR  RESTORED
 3    4000001  gpt   running  700.0 MiB  650.0 MiB  300.0 MiB  900.0 MiB  2.0 MiB  \
-40.0 MiB  6.0 MiB  7.0 MiB   950.0 MiB  590.0 MiB  310.0 MiB       10.0 MiB
+40.0 MiB  6.0 MiB  7.0 MiB   950.0 MiB  900.0 MiB   ?          590.0 MiB  310.0 MiB       10.0 MiB
 pid 4242 of 4000000 is unmanaged and holds 2.1 GiB
 2.5 s ago, job 3, released: 300.0 MiB of 300.0 MiB"""
 
@@ -45,12 +47,20 @@ def _report() -> dict[str, Any]:
         "donated": 6,
         "overflow": 7,
         "need": 950,
+        "persistent": 900,
         "dropped_total": 590,
         "spilled_total": 310,
         "restored_total": 10,
     }
     device["lanes"][0]["pool_bytes"] = 40 * MIB
     in_bytes = {f"{name}_bytes": size * MIB for name, size in sizes.items()}
+    device["admission"] = {
+        "fit": "one_ephemeral",
+        "persistent_bytes": 900 * MIB,
+        "ephemeral_bytes": 200 * MIB,
+        "largest_ephemeral_bytes": 150 * MIB,
+        "jobs_unknown": 1,
+    }
     device["jobs"] = [make_job(3, "gpt", state="running", **in_bytes)]
     report["decisions"] = [
         {"seconds_ago": 9.0, "device": "cpu", "lane": 0, "job": 3, "what": "ask", "reason": "x"},

@@ -17,9 +17,16 @@ _COLUMNS = {
     "DONATED": "donated_bytes",
     "OVERFLOW": "overflow_bytes",
     "NEEDS": "need_bytes",
+    "PERSISTENT": "persistent_bytes",
+    "EPHEMERAL": "ephemeral_bytes",
     "DROPPED": "dropped_total_bytes",
     "SPILLED SO FAR": "spilled_total_bytes",
     "RESTORED": "restored_total_bytes",
+}
+_FITS = {
+    "all": "all of it fits at once",
+    "one_ephemeral": "it fits with one job's ephemeral memory at a time",
+    "persistent_in_turns": "so persistent memory is spilled in turns",
 }
 _MOVES = {"revoke", "released", "room", "denied", "host_full"}
 _MOST_MOVES = 8
@@ -33,7 +40,12 @@ def render_memory(report: dict[str, Any]) -> str:
     """
     lines: list[str] = []
     for device in report["devices"]:
-        lines += [_device_line(device), *_plan_lines(device), *_job_lines(device["jobs"])]
+        lines += [
+            _device_line(device),
+            *_fit_lines(device),
+            *_plan_lines(device),
+            *_job_lines(device["jobs"]),
+        ]
     lines += [
         f"pid {process['pid']} of {user_name(process['uid'])} is unmanaged and holds "
         f"{format_bytes(process['resident_bytes'])}"
@@ -52,6 +64,23 @@ def _device_line(device: dict[str, Any]) -> str:
         host_text(device),
     ]
     return (GAP + " ").join(parts)
+
+
+def _fit_lines(device: dict[str, Any]) -> list[str]:
+    """What the jobs need, and how that fits the device."""
+    admission = device.get("admission")
+    if not device["jobs"] or admission is None:
+        return []
+    persistent, ephemeral, largest = (
+        format_bytes(admission[f"{key}_bytes"])
+        for key in ("persistent", "ephemeral", "largest_ephemeral")
+    )
+    unknown = admission["jobs_unknown"]
+    return [
+        f"jobs need {persistent} persistent and {ephemeral} ephemeral memory, at most {largest} "
+        f"of one job: {_FITS[admission['fit']]}"
+        + (f"; not known yet of {unknown}" if unknown else "")
+    ]
 
 
 def _plan_lines(device: dict[str, Any]) -> list[str]:
@@ -78,11 +107,15 @@ def _job_lines(jobs: list[dict[str, Any]]) -> list[str]:
             user_name(job["uid"]),
             shorten(job["name"] or f"pid {job['pid']}"),
             job["state"],
-            *(format_bytes(job[key]) for key in _COLUMNS.values()),
+            *(_size(job.get(key)) for key in _COLUMNS.values()),
         )
         for job in jobs
     ]
     return align([heads, *rows])
+
+
+def _size(size: int | None) -> str:
+    return "?" if size is None else format_bytes(size)
 
 
 def _move_line(decision: dict[str, Any]) -> str:

@@ -72,7 +72,7 @@ TEST_F(RegistrationPair, NegativeTotalsOfAPeerAreNothing) {
   page().spilled_total_bytes.store(-5);
   page().outside_bytes.store(6);
   EXPECT_EQ(daemon_.totals().spilled, Bytes{0});
-  EXPECT_EQ(daemon_.totals().outside, Bytes{6});
+  EXPECT_EQ(daemon_.usage().outside, Bytes{6});
 }
 
 class HeldRegistration : public RegistrationPair {

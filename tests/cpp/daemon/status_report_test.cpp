@@ -21,6 +21,7 @@ sched::JobRow make_row(std::uint64_t id) {
   row.command = std::string(150, 'c');
   row.pid = 100 + static_cast<std::int32_t>(id);
   row.state = "waiting";
+  row.is_registered = true;
   row.room = mib(20);
   row.usage.resident = mib(1);
   row.waiting_since = seconds(90);
@@ -95,6 +96,40 @@ TEST(StatusReport, NamesEachNumberWithItsUnit) {
   EXPECT_EQ(report["unmanaged"][0]["resident_bytes"], gib(1).value());
   EXPECT_DOUBLE_EQ(report["decisions"][0]["seconds_ago"], 1.0);
   EXPECT_EQ(report["decisions"][0]["reason"], "needs 3 MiB");
+}
+
+TEST(StatusReport, SaysWhatJobsNeedOnceItIsKnown) {
+  StatusFacts facts = make_facts(3);
+  sched::DeviceRow& device = facts.snapshot.devices[0];
+  device.jobs[0].lane = mib(200);
+  const auto seen = [](std::uint64_t iterations, Bytes live, Bytes need) {
+    PageFacts page;
+    page.usage.iterations = iterations;
+    page.usage.live = live;
+    page.usage.need = need;
+    return page;
+  };
+  facts.pages[JobId{1}] = seen(3, mib(600), mib(900));
+  facts.pages[JobId{1}].usage.outside = mib(10);
+  facts.pages[JobId{2}] = seen(2, mib(700), mib(700));
+  facts.pages[JobId{3}] = seen(9, mib(500), mib(1000));
+  const auto parsed = [&] { return json::parse(status_text(facts))["devices"][0]; };
+  EXPECT_EQ(parsed()["jobs"][0]["persistent_bytes"], mib(610).value());
+  EXPECT_EQ(parsed()["jobs"][0]["ephemeral_bytes"], mib(490).value());
+  EXPECT_TRUE(parsed()["jobs"][1]["persistent_bytes"].is_null());
+  EXPECT_TRUE(parsed()["jobs"][1]["ephemeral_bytes"].is_null());
+  const json expected = {{"fit", "one_ephemeral"},
+                         {"persistent_bytes", mib(1110).value()},
+                         {"ephemeral_bytes", mib(990).value()},
+                         {"largest_ephemeral_bytes", mib(500).value()},
+                         {"jobs_unknown", 1}};
+  EXPECT_EQ(parsed()["admission"], expected);
+  device.capacity = mib(2100);
+  EXPECT_EQ(parsed()["admission"]["fit"], "all");
+  device.capacity = mib(1609);
+  EXPECT_EQ(parsed()["admission"]["fit"], "persistent_in_turns");
+  device.jobs[2].is_registered = false;  // it runs no iterations any more
+  EXPECT_EQ(parsed()["admission"]["largest_ephemeral_bytes"], mib(490).value());
 }
 
 TEST(StatusReport, EveryRowNamesItsDevice) {

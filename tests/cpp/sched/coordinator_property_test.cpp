@@ -43,6 +43,7 @@ wire::Usage any_usage() {
   usage.resident = any_bytes();
   usage.spilled = any_bytes();
   usage.host_file = any_bytes();
+  usage.outside = any_bytes();
   if (any(0, 20) == 0) usage.lane_changes = static_cast<std::uint64_t>(any(0, 5));
   return usage;
 }

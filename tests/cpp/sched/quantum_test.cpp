@@ -61,6 +61,14 @@ TEST(Quantum, OverrunIsTakenOffAndNoMoreThanAWholeOne) {
   EXPECT_EQ(quantum(kLimits, late), Nanos{0});
 }
 
+TEST(Quantum, LastsAsLongAsOthersMayWaitWhileItsJobLearns) {
+  QuantumInput learning = input(millis(1), millis(10), 2);
+  learning.is_learning = true;
+  EXPECT_EQ(quantum(kLimits, learning), seconds(5));
+  learning.num_urgent = 1;
+  EXPECT_EQ(quantum(kLimits, learning), kUrgentWait);
+}
+
 TEST(Quantum, KeepsItsBoundsWhateverIsClaimed) {
   EXPECT_TRUE(rc::check("0 <= quantum <= ceiling", [] {
     const auto any_time =
@@ -70,6 +78,7 @@ TEST(Quantum, KeepsItsBoundsWhateverIsClaimed) {
                                .switch_loss = *rc::gen::inRange(1, 5000) / 10000.0};
     QuantumInput any = input(Nanos{*any_time}, Nanos{*any_time}, *rc::gen::inRange<size_t>(0, 99));
     any.overrun = Nanos{*any_time};
+    any.is_learning = *rc::gen::arbitrary<bool>();
     const Nanos result = quantum(limits, any);
     RC_ASSERT(result >= Nanos{0});
     RC_ASSERT(result <= limits.max_wait);

@@ -108,7 +108,8 @@ wire::Address ScenarioFields::address(JobId job) {
 
 wire::Usage ScenarioFields::usage() {
   wire::Usage usage;
-  usage.iterations = count("iterations");
+  // Its sizes are known, unless the scenario is about that.
+  usage.iterations = count("iterations", 100);
   usage.busy = time("busy");
   usage.stall = time("stall");
   usage.changed_at = time("changed_at");
@@ -119,6 +120,7 @@ wire::Usage ScenarioFields::usage() {
   usage.resident = bytes("resident");
   usage.spilled = bytes("spilled");
   usage.host_file = bytes("host_file");
+  usage.outside = bytes("outside");
   usage.lane_changes = count("lane_changes");
   return usage;
 }

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "csrc/sched/admission.h"
+
 namespace gpushare::sched::testing {
 namespace {
 
@@ -113,6 +115,27 @@ std::string print(const Snapshot& snapshot) {
       text += fmt::format("  {}\n", text_of(lane));
     for (const JobRow& job : device.jobs)
       text += fmt::format("  {}\n", text_of(job));
+  }
+  return text;
+}
+
+std::string print_fit(const Snapshot& snapshot) {
+  std::string text;
+  for (const DeviceRow& device : snapshot.devices) {
+    Admission sums(device.capacity);
+    std::string jobs;
+    for (const JobRow& job : device.jobs) {
+      const auto sizes = sizes_of(job.usage, job.lane);
+      if (job.is_registered) sums.add(sizes);
+      if (!sizes.has_value()) continue;
+      jobs += fmt::format("  job {} persistent={} ephemeral={}\n", job.of.job.value,
+                          to_string(sizes->persistent), to_string(sizes->ephemeral));
+    }
+    text +=
+        fmt::format("  fit {} persistent={} ephemeral={} largest={} unknown={}\n",
+                    name_of(sums.fit()), to_string(sums.persistent()), to_string(sums.ephemeral()),
+                    to_string(sums.largest_ephemeral()), sums.num_unknown()) +
+        jobs;
   }
   return text;
 }

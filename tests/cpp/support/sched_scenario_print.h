@@ -10,5 +10,7 @@ namespace gpushare::sched::testing {
 
 std::string print(const Ready& ready);
 std::string print(const Snapshot& snapshot);
+// What jobs need and whether they fit.
+std::string print_fit(const Snapshot& snapshot);
 
 }  // namespace gpushare::sched::testing

@@ -145,6 +145,7 @@ class Runner {
     if (coordinator_ == nullptr) return fail(StatusCode::kInvalidArgument, "no options yet");
     const std::string& command = fields.command();
     if (command == "status") return print(coordinator_->snapshot(now_));
+    if (command == "fit") return print_fit(coordinator_->snapshot(now_));
     if (command == "who") {
       const JobId job{fields.count("job")};
       return fmt::format("  {}\n", coordinator_->explain(job, now_));

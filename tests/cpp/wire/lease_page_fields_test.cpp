@@ -75,6 +75,7 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
   page.resident_bytes = 18;
   page.spilled_bytes = 19;
   page.host_file_bytes = 24;
+  page.outside_bytes = 25;
   page.lane_changes = 20;
   page.lane_bytes = 21;
   page.donated_bytes = 22;
@@ -90,6 +91,7 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
                        .need = Bytes{17},
                        .resident = Bytes{18},
                        .spilled = Bytes{19},
+                       .outside = Bytes{25},
                        .lane_changes = 20,
                        .lane = Bytes{21},
                        .donated = Bytes{22},
@@ -107,9 +109,10 @@ TEST(LeasePageFields, OnlyTheGapIsTheGap) {
 
 TEST(LeasePageFields, NegativeCountersAreReadAsZero) {
   LeasePage page{};
-  for (auto* field : {&page.busy_ns, &page.stall_ns, &page.changed_ns, &page.live_bytes,
-                      &page.need_bytes, &page.resident_bytes, &page.spilled_bytes, &page.lane_bytes,
-                      &page.donated_bytes, &page.overflow_bytes, &page.host_file_bytes}) {
+  for (auto* field :
+       {&page.busy_ns, &page.stall_ns, &page.changed_ns, &page.live_bytes, &page.need_bytes,
+        &page.resident_bytes, &page.spilled_bytes, &page.outside_bytes, &page.lane_bytes,
+        &page.donated_bytes, &page.overflow_bytes, &page.host_file_bytes}) {
     *field = std::numeric_limits<std::int64_t>::min();
   }
   EXPECT_EQ(read_usage(page), Usage{});
