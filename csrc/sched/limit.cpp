@@ -29,8 +29,8 @@ Status limit_job(Step& step, JobId id, Bytes limit, std::optional<std::uint32_t>
   if (limit < Bytes{0}) {
     return {StatusCode::kInvalidArgument, fmt::format("a limit of {} B", limit.value())};
   }
-  // What overflows can stay where it is.
-  const Bytes needed = std::max(job->usage.need, job->usage.live) - job->usage.overflow;
+  // What overflows can stay where it is. Lane chunks are within the limit.
+  const Bytes needed = std::max(job->usage.need, job->usage.live) - job->usage.overflow + job->lane;
   if (limit > Bytes{0} && limit < needed) {
     return {
         StatusCode::kInvalidArgument,
@@ -50,7 +50,7 @@ void hold_to_limits(Step& step, Device& device) {
   for (auto& [id, job] : step.table().jobs) {
     if (job.of.device != device.name || job.memory_limit <= Bytes{0}) continue;
     if (!job.is_connected || job.revoke.has_value() || job.cannot_give) continue;
-    const Bytes beyond = device.ledger.room(id) - job.memory_limit;
+    const Bytes beyond = device.ledger.room(id) + job.lane - job.memory_limit;
     const Bytes bytes = std::min(beyond, most_to_ask(device, job, host_free(step.table()).total()));
     if (bytes <= Bytes{0}) continue;
     step.revoke_room(device, job, bytes, Bytes{0},

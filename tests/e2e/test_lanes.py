@@ -197,4 +197,13 @@ def test_jobs_say_what_they_need_once_it_is_known(coordinator: Coordinator) -> N
         assert admission["fit"] == "all"
         assert admission["jobs_unknown"] == 0
         assert admission["ephemeral_bytes"] == sum(row["ephemeral_bytes"] for row in device["jobs"])
+        # What is known is there before a lease: nobody asks for more inside an iteration.
+        leases = max(row["leases"] for row in device["jobs"])
+        began = time.monotonic()
+        while min(row["leases"] for row in _device(env)["jobs"]) < leases + 6:
+            assert not any(job.has_said() for job in jobs)
+        since = time.monotonic() - began
+        recent = [each for each in read_status(env)["decisions"] if each["seconds_ago"] < since]
+        assert recent
+        assert [each for each in recent if each["what"] in ("room", "revoke", "deny")] == []
         _end(jobs)
