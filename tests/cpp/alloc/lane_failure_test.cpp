@@ -154,7 +154,7 @@ class Machine {
 
 RC_GTEST_PROP(FailingLanes, LoseNothingWhicheverCallOfTheDeviceFails, ()) {
   const auto program = *rc::gen::container<std::vector<Operation>>(
-      *rc::gen::inRange<std::size_t>(1, 14), operations());
+      *rc::gen::inRange<std::size_t>(1, 11), operations());
   for (const std::size_t job : {0U, 1U}) {
     Machine undisturbed;
     const int before = undisturbed.device_of(job).num_calls();
