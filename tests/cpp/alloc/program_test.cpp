@@ -104,7 +104,6 @@ class Program {
     const Result<Bytes> moved = world_.residency.move_overflow_in(most);
     RC_ASSERT(moved.has_value());
     RC_ASSERT(*moved <= std::min(most, unused));
-    RC_ASSERT(is_parked_ || *moved >= std::min({most, unused, before}) - vm::kChunkBytes);
     RC_ASSERT(world_.allocator->overflow() == before - *moved);
   }
   void in_some_thread(const std::function<void()>& what) {
