@@ -5,7 +5,9 @@ bytes spilled a round over the least that any choice could have spilled (`least_
 `lru_over_least_K_X` the same for least-recently-used order on the same sizes and turns.
 
 `*_over_copy_*`: bandwidth over that of a plain copy between memory, or calls on a file, of the same
-kind and state (`memory_bandwidth`). `both_over_one`: a spill and another process's restore at once.
+kind and state (`memory_bandwidth`); `*_over_cached_copy_file` over a copy that stays in the page
+cache, where the host tier's file goes past it. `both_over_one`: a spill and another process's
+restore at once.
 
 `*_over_serial`: time of jobs that share the device over the same jobs one after the other, each
 alone with all of it (`memory_sharing`).

@@ -93,8 +93,7 @@ Status Runtime::Impl::attach_now() {
     greeting = find_and_greet(Nanos{0});
   }
   if (!greeting.has_value()) return greeting.error();
-  configure_host_tier_(greeting->welcome.spill_dir,
-                       {greeting->welcome.host_ram_budget, greeting->welcome.host_file_budget});
+  configure_host_tier(greeting->welcome);
   {
     MutexLock lock(mu_);
     adopt(std::move(*greeting));
@@ -103,6 +102,10 @@ Status Runtime::Impl::attach_now() {
   const AllSignalsBlocked blocked;
   thread_ = std::thread([this] { run(); });
   return {};
+}
+
+void Runtime::Impl::configure_host_tier(const wire::Welcome& welcome) {
+  configure_host_tier_(welcome.spill_dir, {welcome.host_ram_budget, welcome.host_file_budget});
 }
 
 Result<Runtime::Impl::Greeting> Runtime::Impl::find_and_greet(Nanos patience) {

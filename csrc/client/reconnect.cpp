@@ -62,6 +62,7 @@ Status Runtime::Impl::find_and_adopt() {
   }
   Result<Greeting> greeting = find_and_greet(kPatience);
   if (!greeting.has_value()) return greeting.error();
+  configure_host_tier(greeting->welcome);  // it may have other budgets
   MutexLock lock(mu_);
   adopt(std::move(*greeting));
   ++num_reconnects_;

@@ -94,6 +94,8 @@ class Runtime::Impl {
   // attach.cpp
   Status attach_now() GS_EXCLUDES(mu_);
   wire::Hello make_hello() GS_REQUIRES(mu_);
+  // What this process may store, as the coordinator says.
+  void configure_host_tier(const wire::Welcome& welcome);
   Result<Greeting> find_and_greet(Nanos patience) GS_EXCLUDES(mu_);
   Result<Greeting> say_hello(UniqueFd socket) GS_EXCLUDES(mu_);
   // A waiting thread asks this often; it may take the GIL.
