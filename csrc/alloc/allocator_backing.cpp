@@ -21,10 +21,11 @@ std::size_t end_of_run(const Segment& segment, ChunkRange range, ChunkState stat
 
 // Makes room for `more` by dropping free chunks. Returns what is still lacking.
 Bytes AllocatorCore::make_room(Bytes more, const Segment& segment, ChunkRange kept) {
-  const Bytes lacking = books.lacking(more);
+  const Bytes needed = more + owed();
+  const Bytes lacking = books.lacking(needed);
   if (lacking <= Bytes{}) return Bytes{};
   const DropOutcome outcome = drop_free_chunks({lacking, false, &segment, kept});
-  const Bytes still_lacking = std::max(Bytes{}, books.lacking(more));
+  const Bytes still_lacking = std::max(Bytes{}, books.lacking(needed));
   // Where something is still lacking, allocate_slowly counts the retry.
   if (outcome.dropped > Bytes{} && still_lacking == Bytes{}) books.on_retry();
   return still_lacking;
@@ -49,11 +50,19 @@ Status AllocatorCore::back_under(SizePool& pool, Block* block, ChunkRange range)
       continue;
     }
     if (!status.ok()) break;
+    note_shown_no_more(segment.address_of(at), chunks(end - at));
     for (; at < end; ++at)
       books.move(segment, segment.chunk(at), ChunkState::kResident);
   }
   pool.recount(block);
   return status;
+}
+
+// Backed anew, the chunks may be spilled again, and then show other copies than the unneeded ones.
+void AllocatorCore::note_shown_no_more(const std::byte* address, Bytes size) {
+  for (UnneededCopy& copy : unneeded_copies) {
+    if (copy.address >= address && copy.address < address + size.to_size()) copy.address = nullptr;
+  }
 }
 
 DropOutcome AllocatorCore::drop_free_chunks(const DropRequest& request) {

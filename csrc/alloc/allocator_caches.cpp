@@ -61,6 +61,24 @@ std::vector<SegmentInfo> AllocatorCore::snapshot() {
   return segments;
 }
 
+// Under all caches' locks, so that is_cached can be read.
+void AllocatorCore::mark_late(std::span<const std::uintptr_t> addresses) {
+  const AllCachesLock lock(caches_);
+  for (const std::uintptr_t address : addresses)
+    mark_one_late(address);
+}
+
+void AllocatorCore::mark_one_late(std::uintptr_t address) {
+  auto* const place = reinterpret_cast<void*>(address);
+  Block* const block = range_.contains(place) ? live_.find(place) : nullptr;
+  if (block == nullptr || block->is_cached || block->is_late) return;
+  block->is_late = true;
+  Segment& segment = *block->segment;
+  const ChunkRange range = segment.touched_by(block->address, block->size);
+  for (std::size_t i = range.first; i < range.last; ++i)
+    ++segment.chunk(i).num_late;
+}
+
 // The locks are all held: more than the analysis follows.
 void AllocatorCore::empty_locked_caches() GS_NO_THREAD_SAFETY_ANALYSIS {
   caches_.for_each([this](ThreadCache& cache) GS_NO_THREAD_SAFETY_ANALYSIS { empty(cache); });
@@ -104,8 +122,9 @@ void AllocatorCore::hide_spilled() {
       }
     }
   }
-  for (const UnneededCopy& copy : unneeded_copies)
-    hide(copy.address);
+  for (const UnneededCopy& copy : unneeded_copies) {
+    if (copy.address != nullptr) hide(copy.address);
+  }
 }
 
 void AllocatorCore::after_fork(bool is_child) GS_NO_THREAD_SAFETY_ANALYSIS {

@@ -12,7 +12,9 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,6 +70,13 @@ class AllocatorCore final : private ThreadCaches::Home {
   std::vector<ChunkRef> private_chunks(Wanted wanted) GS_REQUIRES(mu);
   // Asks the room source. errors: kOutOfMemory, also where there is nobody to ask.
   Status ask_for_room(Bytes lacking, Bytes like) GS_EXCLUDES(mu);
+
+  // Blocks at these addresses are used late in an iteration (use_order.h); others are passed over.
+  void mark_late(std::span<const std::uintptr_t> addresses) GS_REQUIRES(mu);
+  // Room that is spoken for: while private memory is in use, that of what is still to come back.
+  [[nodiscard]] Bytes owed() const GS_REQUIRES(mu) {
+    return route_ == Route::kPrivate ? books.to_restore() : Bytes{};
+  }
 
   // The route, and with it what the caches hold: from now on nothing of the other arena.
   void set_route(Route to) GS_REQUIRES(mu);
@@ -127,6 +136,7 @@ class AllocatorCore final : private ThreadCaches::Home {
   Status place_in_overflow(Segment& segment, std::size_t index) GS_REQUIRES(mu);
   Bytes make_room(Bytes more, const Segment& segment, ChunkRange kept) GS_REQUIRES(mu);
   Status back_under(SizePool& pool, Block* block, ChunkRange range) GS_REQUIRES(mu);
+  void note_shown_no_more(const std::byte* address, Bytes size) GS_REQUIRES(mu);
   // pre: settle_mine().
   void* carve(SizePool& pool, Block* block, Bytes size) GS_REQUIRES(mu);
   // The rest of free(): what the caller's cache did not keep.
@@ -141,6 +151,7 @@ class AllocatorCore final : private ThreadCaches::Home {
   void empty(ThreadCache& cache) GS_REQUIRES(mu, cache.lock);
   void empty_mine(ThreadCache& cache) GS_REQUIRES(mu);
   void empty_locked_caches() GS_REQUIRES(mu);
+  void mark_one_late(std::uintptr_t address) GS_REQUIRES(mu);
   void hide_spilled() GS_REQUIRES(mu);
   void put_back(Block* block) GS_REQUIRES(mu);
   void put_back_all(Block* first) GS_REQUIRES(mu);

@@ -29,6 +29,8 @@ struct alignas(64) Block {
   bool is_live = false;           // not in a free list: handed out, or kept by a thread's cache
   // Invariant: only while is_live. Unlike all else, under the lock of the cache that keeps it.
   bool is_cached = false;
+  // Used late in an iteration (use_order.h). Invariant: only while is_live and not is_cached.
+  bool is_late = false;
   std::uint32_t priority = 0;  // of the tree
   // While free: chunks under the block, wholly or in part, that are not kResident.
   std::uint32_t num_absent = 0;

@@ -75,6 +75,8 @@ void Books::move(Segment& segment, Chunk& chunk, ChunkState to) {
   const bool was_spilled = chunk.is_spilled();
   const bool was_away = chunk.is_away();
   const bool was_overflow = chunk.state == ChunkState::kOverflow;
+  if (chunk.state == ChunkState::kSpilled) to_restore_ -= chunks(1);
+  if (to == ChunkState::kSpilled) to_restore_ += chunks(1);
   chunk.state = to;
 
   const int booked = int{chunk.is_booked()} - int{was_booked};
@@ -100,9 +102,7 @@ void Books::book(Segment& segment, int difference) {
   if (had_backing != (segment.num_booked > 0)) change(stats_.segment, size_class, difference);
   change(stats_.reserved_bytes, size_class, chunks(1).value() * difference);
   backed_[index_of(arena)] += chunks(1) * difference;
-  if (arena == Route::kPrivate) {
-    peak_private_backed_ = std::max(peak_private_backed_, backed(arena));
-  }
+  peak_private_ = std::max(peak_private_, needed_private());
 }
 
 void Books::donate(Segment& segment, Chunk& chunk) {
@@ -147,8 +147,6 @@ void Books::reset_accumulated_stats() {
   stats_.num_alloc_retries = 0;
 }
 
-Bytes Books::take_peak_backed() {
-  return std::exchange(peak_private_backed_, backed(Route::kPrivate));
-}
+Bytes Books::take_peak_backed() { return std::exchange(peak_private_, needed_private()); }
 
 }  // namespace gpushare::alloc

@@ -67,6 +67,8 @@ class Books {
     if (difference == 0) return;
     change(stats_.inactive_split, size_class, difference);
   }
+  // What must be backed anew to bring all spilled memory back.
+  [[nodiscard]] Bytes to_restore() const { return to_restore_; }
   // Whether a chunk of the private arena is spilled or moving.
   [[nodiscard]] bool has_chunks_away() const { return num_away_ > 0; }
   void on_out_of_memory() { ++stats_.num_ooms; }
@@ -93,11 +95,14 @@ class Books {
   [[nodiscard]] MemoryStats stats() const;
   void reset_peak_stats();
   void reset_accumulated_stats();
+  // The most that was backed at once, or would have been with all memory in place, of the private
+  // arena since the last call.
   Bytes take_peak_backed();
 
  private:
   static std::size_t index_of(Route arena) { return static_cast<std::size_t>(arena); }
   static void change(PooledStat& stat, SizeClass size_class, std::int64_t difference);
+  [[nodiscard]] Bytes needed_private() const { return backed(Route::kPrivate) + to_restore_; }
   // The chunk counts in backed bytes from now on (1), or no more (-1).
   void book(Segment& segment, int difference);
 
@@ -114,11 +119,12 @@ class Books {
 
   Bytes room_;
   std::array<Bytes, 2> backed_, live_;  // by Route
-  Bytes spilled_;
+  Bytes spilled_, to_restore_;          // the second without what is kRestoring, which is backed
   Bytes lane_, donated_, overflow_;
   std::vector<std::uint32_t> returned_slots_;
   std::int64_t num_away_ = 0;  // chunks
-  Bytes peak_private_backed_;
+  // Of what is backed and what must be again: memory that is late to come back is needed too.
+  Bytes peak_private_;
   // `active` is not kept: a block in use is one handed out. It is filled in by stats().
   MemoryStats stats_;
 };

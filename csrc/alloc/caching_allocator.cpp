@@ -127,6 +127,13 @@ Bytes CachingAllocator::take_peak_backed() {
   return core.books.take_peak_backed();
 }
 
+void CachingAllocator::mark_late(std::span<const std::uintptr_t> addresses) {
+  AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  core.mark_late(addresses);
+  GS_EXPENSIVE_CHECK(core.check_invariants());
+}
+
 // The locks are taken in one function and let go in two others: more than the analysis follows.
 void CachingAllocator::before_fork() GS_NO_THREAD_SAFETY_ANALYSIS { impl_->core.before_fork(); }
 

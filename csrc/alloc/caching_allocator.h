@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -37,7 +38,8 @@ namespace gpushare::alloc {
 class RoomSource {
  public:
   virtual ~RoomSource() = default;
-  // Blocks until room has risen by at least `bytes` (at best by `like`), or there is no hope.
+  // Blocks until room has risen by at least `bytes` (at best by `like`), or trying again may do
+  // without, or there is no hope.
   // errors: kOutOfMemory with the text for the user; kDeadlineExceeded.
   virtual Status grow(Bytes bytes, Bytes like) = 0;
 };
@@ -90,6 +92,11 @@ class CachingAllocator {
   // Highest backed bytes of the private arena since the last call, and starts anew: an iteration's
   // need.
   Bytes take_peak_backed();
+
+  // Live blocks at these addresses are used late in an iteration, as optimizer state is: of spilled
+  // memory they come back last, and an iteration can begin without them (Residency::restore_early).
+  // So until they are freed. Addresses where no block begins are passed over.
+  void mark_late(std::span<const std::uintptr_t> addresses);
 
   // Around fork(): the child must never allocate here; its frees of our blocks do nothing, and what
   // was spilled is no memory to it. pre: no memory is on the move.

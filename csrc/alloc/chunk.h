@@ -54,7 +54,8 @@ struct Chunk {
   std::uint32_t lane_slot = kNoLaneSlot;  // of kLane, while mapped, and kDonated
   // Live blocks that overlap it. Invariant: > 0 in kSpilled and kOverflow, 0 in kUnbacked.
   std::uint32_t num_live = 0;
-  vm::SlotId slot;  // its bytes, in kSpilled, kOverflow and kRestoring
+  std::uint32_t num_late = 0;  // of these, late ones (use_order.h)
+  vm::SlotId slot;             // its bytes, in kSpilled, kOverflow and kRestoring
 
   // Counted in backed bytes.
   [[nodiscard]] bool is_booked() const { return has_backing() && backing != Backing::kLane; }
@@ -69,6 +70,8 @@ struct Chunk {
   [[nodiscard]] bool is_spilled() const {
     return state == ChunkState::kSpilled || state == ChunkState::kRestoring;
   }
+  // An iteration can begin before its bytes are back.
+  [[nodiscard]] bool is_late() const { return num_live > 0 && num_late == num_live; }
   // Its bytes are elsewhere, or on the way: no new block may lie over it.
   [[nodiscard]] bool is_away() const { return is_spilled() || state == ChunkState::kSpilling; }
 };
@@ -76,7 +79,7 @@ struct Chunk {
 // A copy that nobody needs: the last live block of its chunk died.
 struct UnneededCopy {
   vm::SlotId slot;
-  std::byte* address = nullptr;  // of the chunk, which may show it still
+  std::byte* address = nullptr;  // of the chunk, which may show it still; null: it does not
 };
 
 inline constexpr std::size_t kChunkSize = vm::kChunkBytes.to_size();

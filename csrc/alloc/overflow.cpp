@@ -78,7 +78,8 @@ std::vector<vm::SlotId> AllocatorCore::take_unneeded_slots() {
   std::vector<UnneededCopy> stay;
   for (const UnneededCopy& copy : unneeded_copies) {
     // Else the addresses would show whatever the slot is used for next.
-    const Status hidden = vmm.hide(copy.address, vm::kChunkBytes);
+    const Status hidden =
+        copy.address == nullptr ? Status() : vmm.hide(copy.address, vm::kChunkBytes);
     if (hidden.ok()) {
       slots.push_back(copy.slot);
     } else {

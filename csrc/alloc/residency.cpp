@@ -53,8 +53,8 @@ ReleaseOutcome Residency::release(Bytes bytes,
   {
     MutexLock lock(core.mu);
     core.empty_caches();
-    const Bytes unused =
-        std::clamp(core.books.room() - core.books.backed(), Bytes{}, std::max(Bytes{}, bytes));
+    const Bytes left = core.books.room() - core.books.backed() - core.owed();
+    const Bytes unused = std::clamp(left, Bytes{}, std::max(Bytes{}, bytes));
     core.books.set_room(core.books.room() - unused);
     const Bytes target = bytes - unused + core.books.beyond_room();
     const DropOutcome dropped = core.drop_free_chunks({.target = target, .lowers_room = true});
@@ -98,21 +98,17 @@ ReleaseOutcome Residency::release(Bytes bytes,
 Bytes Residency::to_restore() const {
   const AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
-  Bytes total;
-  for (const SizePool* pool : core.arena(Route::kPrivate).pools()) {
-    for (const auto& segment : pool->segments()) {
-      if (segment->num_spilled == 0) continue;
-      for (std::size_t i = 0; i < segment->num_chunks_in_all(); ++i) {
-        const Chunk& chunk = segment->chunk(i);
-        if (chunk.state == ChunkState::kSpilled) total += chunks(1);
-      }
-    }
-  }
-  return total;
+  return core.books.to_restore();
 }
 
 Status Residency::restore() {
-  Result<Bytes> restored = bring_back([](Restore& restore) { return restore.run(); });
+  Result<Bytes> restored = bring_back([](Restore& restore) { return restore.run(Restore::kAll); });
+  return restored ? Status() : std::move(restored.error());
+}
+
+Status Residency::restore_early() {
+  Result<Bytes> restored =
+      bring_back([](Restore& restore) { return restore.run(Restore::kEarly); });
   return restored ? Status() : std::move(restored.error());
 }
 

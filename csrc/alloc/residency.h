@@ -67,8 +67,13 @@ class Residency {
   // if it must). errors: kOutOfMemory, kIo: what is not back stays spilled, nothing lost; may be
   // tried again.
   Status restore();
+  // The same, but late blocks' chunks (CachingAllocator::mark_late) stay where they are shown at
+  // their addresses. Private memory may be used then, at first more slowly: no block lies over
+  // those chunks until they are back, and no allocation takes their room. So restore() later, or
+  // restore_within_room() step by step, asks nobody.
+  Status restore_early();
   // Brings spilled chunks back, `most` bytes of them at most, as far as the room goes; asks for
-  // none. Returns how many bytes came back. errors: as restore().
+  // none. What is used first comes first. Returns how many bytes came back. errors: as restore().
   Result<Bytes> restore_within_room(Bytes most);
   // From now on what is refused room is placed in the host tier, where it can be mapped, and used
   // there.

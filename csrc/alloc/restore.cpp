@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "csrc/alloc/use_order.h"
 #include "csrc/base/check.h"
 
 namespace gpushare::alloc {
@@ -11,8 +12,8 @@ constexpr std::size_t kBatchChunks = 8;
 constexpr int kMaxAsks = 16;  // grants that others used up before us
 }  // namespace
 
-Status Restore::run() {
-  GS_RETURN_IF_ERROR(claim());
+Status Restore::run(Which which) {
+  GS_RETURN_IF_ERROR(claim(which));
   return bring_back();
 }
 
@@ -37,13 +38,13 @@ Status Restore::bring_back() {
   return status;
 }
 
-Status Restore::claim() {
+Status Restore::claim(Which which) {
   for (int asks = 0; asks < kMaxAsks; ++asks) {
     Bytes lacking;
     {
       MutexLock lock(core_.mu);
       core_.empty_caches();
-      const std::vector<ChunkRef> found = find(ChunkState::kSpilled);
+      const std::vector<ChunkRef> found = which == kAll ? find(ChunkState::kSpilled) : find_early();
       const Bytes more = chunks(found.size());
       lacking = core_.books.lacking(more);
       if (lacking > Bytes{} && more > Bytes{}) {
@@ -63,18 +64,28 @@ Status Restore::claim() {
 void Restore::claim_within_room(Bytes most, ChunkState from) {
   MutexLock lock(core_.mu);
   core_.empty_caches();
-  const Bytes unused = std::max(core_.books.room() - core_.books.backed(), Bytes{});
+  // What is spilled comes before what overflows.
+  const Bytes owed = from == ChunkState::kOverflow ? core_.books.to_restore() : Bytes{};
+  const Bytes unused = std::max(core_.books.room() - core_.books.backed() - owed, Bytes{});
   std::vector<ChunkRef> found = find(from);
   const Bytes fitting = std::min(most, unused);
   found.resize(std::min(found.size(), fitting.to_size() / kChunkSize));
   mark(found);
 }
 
+// What is used first first.
 std::vector<ChunkRef> Restore::find(ChunkState state) {
   std::vector<ChunkRef> found =
-      core_.private_chunks([state](const Chunk& chunk) { return chunk.state == state; });
-  std::sort(found.begin(), found.end(),
-            [](const ChunkRef& a, const ChunkRef& b) { return a.address() < b.address(); });
+      last_used_first(core_, [state](const Chunk& chunk) { return chunk.state == state; });
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+std::vector<ChunkRef> Restore::find_early() {
+  std::vector<ChunkRef> found = find(ChunkState::kSpilled);
+  std::erase_if(found, [this](const ChunkRef& ref) {
+    return ref.chunk().is_late() && core_.vmm.shows(ref.address(), chunks(1));
+  });
   return found;
 }
 

@@ -1,5 +1,5 @@
-// One restore: all spilled chunks of the private arena that hold live blocks come back to their
-// addresses.
+// One restore: spilled chunks of the private arena that hold live blocks come back to their
+// addresses, what is used first before the rest.
 //
 // Memory is backed and filled elsewhere, a batch while the one before it is copied, and put in
 // place when all of it is there: so readers see the copies until then, and any failure before can
@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "csrc/alloc/allocator_core.h"
@@ -23,9 +24,11 @@ class Restore {
   Restore(AllocatorCore& core, vm::HostSlab& slab, vm::Mover& mover)
       : core_(core), slab_(slab), mover_(mover), copier_(core.vmm, slab) {}
 
-  // All spilled chunks; asks for room if it must. errors: kOutOfMemory, kIo: what is not restored
-  // is spilled as before.
-  Status run();
+  // kEarly leaves out late chunks whose bytes can be reached where they are.
+  enum Which : std::uint8_t { kAll, kEarly };
+  // All those chunks; asks for room if it must. errors: kOutOfMemory, kIo: what is not restored is
+  // spilled as before.
+  Status run(Which which);
   // `most` bytes at most, as far as the room goes.
   Status run_within_room(Bytes most);
   // The same of what overflows.
@@ -40,9 +43,10 @@ class Restore {
   };
 
   // Marks the chunks and books their backing, within the room.
-  Status claim();
+  Status claim(Which which);
   void claim_within_room(Bytes most, ChunkState from);
   std::vector<ChunkRef> find(ChunkState state) GS_REQUIRES(core_.mu);
+  std::vector<ChunkRef> find_early() GS_REQUIRES(core_.mu);
   void mark(const std::vector<ChunkRef>& found) GS_REQUIRES(core_.mu);
   Status bring_back();
   Status back_and_copy();
@@ -56,7 +60,7 @@ class Restore {
   vm::HostSlab& slab_;
   vm::Mover& mover_;
   ChunkCopier copier_;
-  std::vector<Item> items_;        // by address
+  std::vector<Item> items_;
   std::size_t num_submitted_ = 0;  // the first so many have a ticket
   std::size_t num_waited_ = 0;
   std::vector<ChunkRange> runs_;  // of items_ that are backed, aside or in place

@@ -57,18 +57,20 @@ void Segment::check_block(const Block& block) const {
     GS_CHECK(block.requested > Bytes{} && block.requested <= block.size);
     return;
   }
-  GS_CHECK(block.requested == Bytes{});
+  GS_CHECK(block.requested == Bytes{} && !block.is_late);
   GS_CHECK(block.num_absent == count_absent(block), "kept {} counted {}", block.num_absent,
            count_absent(block));
 }
 
-void Segment::check_chunks(const std::vector<std::uint32_t>& live_counts) const {
+void Segment::check_chunks(const std::vector<Counts>& counts) const {
   std::size_t booked = 0;
   std::size_t spilled = 0;
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
     const Chunk& c = chunks_[i];
-    GS_CHECK(c.num_live == live_counts[i], "chunk {} {}: kept {} counted {}", i, name_of(c.state),
-             c.num_live, live_counts[i]);
+    GS_CHECK(c.num_live == counts[i].live, "chunk {} {}: kept {} counted {}", i, name_of(c.state),
+             c.num_live, counts[i].live);
+    GS_CHECK(c.num_late == counts[i].late, "chunk {} {}: kept {} late counted {}", i,
+             name_of(c.state), c.num_late, counts[i].late);
     GS_CHECK(c.state != ChunkState::kUnbacked || c.num_live == 0, "chunk {}", i);
     const bool is_in_host_tier =
         c.state == ChunkState::kSpilled || c.state == ChunkState::kOverflow;
@@ -84,15 +86,17 @@ void Segment::check_chunks(const std::vector<std::uint32_t>& live_counts) const 
 void Segment::check_invariants() const {
   GS_CHECK(first_block != nullptr && first_block->address == base_);
   GS_CHECK(first_block->prev == nullptr);
-  std::vector<std::uint32_t> live_counts(chunks_.size());
+  std::vector<Counts> counts(chunks_.size());
   for (const Block* block = first_block; block != nullptr; block = block->next) {
     check_block(*block);
     if (!block->is_live) continue;
     const ChunkRange range = touched_by(block->address, block->size);
-    for (std::size_t i = range.first; i < range.last; ++i)
-      ++live_counts[i];
+    for (std::size_t i = range.first; i < range.last; ++i) {
+      ++counts[i].live;
+      counts[i].late += block->is_late ? 1U : 0U;
+    }
   }
-  check_chunks(live_counts);
+  check_chunks(counts);
 }
 
 }  // namespace gpushare::alloc

@@ -59,7 +59,11 @@ class Segment {
 
  private:
   void check_block(const Block& block) const;
-  void check_chunks(const std::vector<std::uint32_t>& live_counts) const;
+  struct Counts {
+    std::uint32_t live = 0;
+    std::uint32_t late = 0;
+  };
+  void check_chunks(const std::vector<Counts>& counts) const;
 
   std::byte* const base_;
   SizePool* const pool_;

@@ -77,10 +77,12 @@ Block* SizePool::carve(Block* block, Bytes size, Bytes requested) {
 std::uint32_t SizePool::let_go(Block* block, std::vector<UnneededCopy>& unneeded) {
   Segment& segment = *block->segment;
   const ChunkRange range = segment.touched_by(block->address, block->size);
+  const std::uint32_t late = block->is_late ? 1 : 0;
   std::uint32_t absent = 0;
   for (std::size_t i = range.first; i < range.last; ++i) {
     Chunk& chunk = segment.chunk(i);
     --chunk.num_live;
+    chunk.num_late -= late;
     if (chunk.state == ChunkState::kResident) [[likely]]
       continue;
     const bool is_in_host_tier =
@@ -105,7 +107,7 @@ Block* SizePool::join(Block* low, Block* high) {
 
 void SizePool::put_back(Block* block, std::vector<UnneededCopy>& unneeded) {
   const std::uint32_t absent = let_go(block, unneeded);
-  block->is_live = false;
+  block->is_live = block->is_late = false;
   block->requested = Bytes{};
   int split = 0;
   if (Block* const next = block->next; next != nullptr && !next->is_live) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "csrc/alloc/use_order.h"
 #include "csrc/base/check.h"
 
 namespace gpushare::alloc {
@@ -30,7 +31,7 @@ Spill::Outcome Spill::run(std::size_t count,
 
 void Spill::choose(std::size_t count) {
   MutexLock lock(core_.mu);
-  std::vector<ChunkRef> found = core_.private_chunks([](const Chunk& chunk) {
+  std::vector<ChunkRef> found = last_used_first(core_, [](const Chunk& chunk) {
     return chunk.state == ChunkState::kResident && chunk.num_live > 0 &&
            chunk.backing != Backing::kLane;
   });

@@ -20,7 +20,9 @@ ThreadCache::Kept ThreadCache::keep(Block* block) {
   GS_CHECK(block->is_live && !block->is_cached, "free of {}, where no block is live",
            fmt::ptr(block->address));
   Bytes& bytes = bytes_[static_cast<std::size_t>(size_class)];
-  if (arena_ != block->arena || size > most_of(size_class)) return Kept::kRefused;
+  if (arena_ != block->arena || block->is_late || size > most_of(size_class)) {
+    return Kept::kRefused;
+  }
   if (bytes + size > most_of(size_class) || num_blocks_ == kMostBlocks) return Kept::kFull;
   Block*& top = tops_[bin_for(size)];
   block->left = top;

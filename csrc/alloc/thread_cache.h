@@ -59,7 +59,7 @@ class ThreadCache {
 
   enum class Kept : std::uint8_t {
     kYes,
-    kRefused,  // it is of another arena, or too large
+    kRefused,  // it is of another arena, late, or too large
     kFull,     // there would be room for it after take_all()
   };
   // Keeps a block that is freed now. pre: it is live, and its bytes are nobody's any more.

@@ -6,6 +6,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include <pybind11/stl.h>
 
 #include "csrc/base/log.h"
 #include "csrc/binding/errors.h"
@@ -120,6 +123,20 @@ void end_iteration(std::string_view kind, bool is_optimizer_step) {
   installed().runtime().end_iteration(kind_of(kind), is_optimizer_step);
 }
 
+// In each step: the GIL is let go only where something has to be waited for.
+std::uint64_t begin_step() {
+  client::Runtime& runtime = installed().runtime();
+  if (runtime.has_late()) {
+    const py::gil_scoped_release release;
+    runtime.wait_for_late();
+  }
+  return runtime.num_leases();
+}
+
+void mark_late(const std::vector<std::uintptr_t>& addresses) {
+  installed().allocator().mark_late(addresses);
+}
+
 void close_lease(std::string_view kind) { installed().runtime().close_lease(kind_of(kind)); }
 
 std::string explain(double timeout_seconds) {
@@ -150,6 +167,8 @@ void define_job_functions(py::module_& module) {
   module.def("begin_iteration", &begin_iteration, py::arg("timeout_seconds"));
   module.def("give_up", [] { installed().runtime().give_up(); });
   module.def("end_iteration", &end_iteration, py::arg("kind"), py::arg("is_optimizer_step"));
+  module.def("begin_step", &begin_step);
+  module.def("mark_late", &mark_late, py::arg("addresses"));
   module.def("is_in_iteration", [] { return installed().runtime().is_in_iteration(); });
   module.def("close_lease", &close_lease, py::arg("kind"));
   module.def("promise_iterations", [] { installed().runtime().promise_iterations(); });

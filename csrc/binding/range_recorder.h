@@ -50,6 +50,9 @@ class RangeRecorder final : public vm::Vmm {
   Status show(std::byte* address, Bytes size, const vm::HostPlace& place) override {
     return inner_.show(address, size, place);
   }
+  [[nodiscard]] bool shows(const std::byte* address, Bytes size) const override {
+    return inner_.shows(address, size);
+  }
   Status hide(std::byte* address, Bytes size) override { return inner_.hide(address, size); }
   Status back_aside(std::byte* address, Bytes size) override {
     return inner_.back_aside(address, size);

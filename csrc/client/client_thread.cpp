@@ -51,7 +51,7 @@ void Runtime::Impl::run() {
     }
     if (!pause(socket, wants_write, timeout)) break;
     if (!receive_all() && !reconnect()) break;
-    may_do_more = restore_ahead();
+    may_do_more = restore_in_background();
     watch_idle();
     watch_idle_gap();
     watch_overflow();

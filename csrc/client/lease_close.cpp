@@ -40,6 +40,7 @@ void Runtime::Impl::close_gate() {
   if (is_closed_.load(std::memory_order_relaxed)) return;
   allocator_.set_route(alloc::Route::kOutside);
   is_closed_.store(true, std::memory_order_relaxed);
+  forget_late();  // what is still away comes back with the next lease
   closed_at_ = monotonic_now();
   if (opened_at_.has_value()) held_ += monotonic_now() - *opened_at_;
   opened_at_.reset();

@@ -175,7 +175,7 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
     granting->is_parked.store(0, std::memory_order_relaxed);
   }
   if (!start_moving(Moving::kRestoring, deadline)) return GateStep::kTimedOut;
-  const Status status = restore_all();
+  const Status status = restore_for_iteration();
   move_overflow_in();
   stop_moving();
   if (!status.ok()) {
@@ -198,6 +198,7 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
   is_closed_.store(false, std::memory_order_relaxed);
   is_parked_in_gap_ = is_idle_ = false;
   unpark();
+  expect_late();
   if (current != nullptr) wire::try_begin(*current);
   enter(current);
   return GateStep::kEntered;
@@ -209,21 +210,10 @@ void Runtime::Impl::note_opened(Nanos granted) {
   moving_time_ += now - granted;
   opened_at_ = granted;
   if (page() == nullptr) return;
-  ++num_leases_;
+  num_leases_.fetch_add(1, std::memory_order_relaxed);
   page()->stall_ns.store((now - granted).value(), std::memory_order_relaxed);
   log::debug("job {} kWanted -> kOpenBusy term {}", address_.job.value,
              wire::load(*page()).term().value);
-}
-
-// pre: this thread moves (start_moving). Asks the coordinator for room if it must.
-Status Runtime::Impl::restore_all() {
-  if (residency_.to_restore() == Bytes{0}) return {};
-  mu_.unlock();
-  Status status = residency_.restore();
-  mu_.lock();
-  moved_ = residency_.totals();
-  if (page() != nullptr) publish_usage(*page());
-  return status;
 }
 
 }  // namespace gpushare::client

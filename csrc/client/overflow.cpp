@@ -26,8 +26,7 @@ void Runtime::Impl::move_overflow_in() {
   mu_.unlock();
   const Result<Bytes> moved = residency_.move_overflow_in(allocator_.overflow());
   mu_.lock();
-  moved_ = residency_.totals();
-  if (page() != nullptr) publish_usage(*page());
+  note_moved();
   if (moved.has_value()) {
     if (*moved > Bytes{0}) log::info("{} of overflow have room now", to_string(*moved));
   } else {

@@ -23,6 +23,10 @@ constexpr Nanos kNextLine = seconds(60);
 }  // namespace
 
 Status Runtime::Impl::grow(Bytes bytes, Bytes like) {
+  if (has_late() && has_late_for_others()) {
+    wait_for_late();
+    return {};  // trying again may do
+  }
   const Bytes before = allocator_.room();
   // Another failure makes the job unmanaged, and is kept there.
   const Status attached = attach();
@@ -153,9 +157,8 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
   }
   const alloc::ReleaseOutcome rest = release_in_parts(revoke, is_parked, may_spill);
   MutexLock lock(mu_);
-  moved_ = residency_.totals();
   note_released(rest, is_parked);
-  if (page() != nullptr) publish_usage(*page());
+  note_moved();
   answer(revoke, rest, false);
   stop_moving();
 }
@@ -188,33 +191,6 @@ void Runtime::Impl::note_released(const alloc::ReleaseOutcome& part, bool is_par
   room_ -= part.released;
   // To a parked job it comes back with the lease.
   if (!is_parked) needs_.add_to_oldest(part.released);
-}
-
-// While its main thread still waits in the gate: memory comes back as room is granted, in steps
-// short enough to answer others in between. What is missing then comes back with the lease. true:
-// there may be more to do.
-bool Runtime::Impl::restore_ahead() {
-  {
-    MutexLock lock(mu_);
-    const bool may_restore = has_room_ahead_ && is_parked_ && moving_ == Moving::kNone &&
-                             page() != nullptr &&
-                             wire::load(*page()).state() == wire::LeaseState::kWanted;
-    has_room_ahead_ = false;
-    if (!may_restore) return false;
-    start_moving(Moving::kRestoring, monotonic_now());
-  }
-  const Result<Bytes> restored = residency_.restore_within_room(alloc::Residency::kPartBytes);
-  MutexLock lock(mu_);
-  moved_ = residency_.totals();
-  if (page() != nullptr) publish_usage(*page());
-  stop_moving();
-  if (!restored.has_value()) {
-    log::warn("job {} could not restore ahead of its lease: {}", address_.job.value,
-              restored.error().message());
-    return false;
-  }
-  has_room_ahead_ = *restored > Bytes{0};
-  return has_room_ahead_;
 }
 
 void Runtime::Impl::answer(const wire::Revoke& revoke,
@@ -272,8 +248,10 @@ Status Runtime::Impl::spill_and_restore() {
   mu_.lock();
   // The coordinator was not told, so the books are as before; a Grant may have raised them since.
   allocator_.set_room(room_);
-  Status status = restore_all();
+  const bool is_open = before == alloc::Route::kPrivate;
+  Status status = is_open ? restore_for_iteration() : restore_all();
   allocator_.set_route(before);
+  if (status.ok()) expect_late();
   stop_moving();
   GS_RETURN_IF_ERROR(status);
   const Bytes outside = allocator_.stats().outside_bytes;

@@ -87,6 +87,9 @@ void Runtime::end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) {
   impl_->end_iteration(kind, is_optimizer_step);
 }
 bool Runtime::is_in_iteration() const { return impl_->is_in_iteration(); }
+bool Runtime::has_late() const { return impl_->has_late(); }
+void Runtime::wait_for_late() { impl_->wait_for_late(); }
+std::uint64_t Runtime::num_leases() const { return impl_->num_leases(); }
 void Runtime::close_lease(wire::BoundaryKind kind) { impl_->close_lease(kind); }
 void Runtime::promise_iterations() { impl_->promise_iterations(); }
 void Runtime::park() { impl_->park_in_gap(); }

@@ -99,6 +99,14 @@ class Runtime : public alloc::RoomSource {
   // A boundary. Closes the lease here if the coordinator asked for it. No-op outside an iteration.
   void end_iteration(wire::BoundaryKind kind, bool is_optimizer_step);
   [[nodiscard]] bool is_in_iteration() const;
+  // Whether memory that is used late in an iteration (CachingAllocator::mark_late) has not come
+  // back with the lease. Cheap.
+  [[nodiscard]] bool has_late() const;
+  // It is in place when this returns, or stays reachable where it is, and the log says why. Whoever
+  // is about to use all of it waits, since in place it is faster. threads: any.
+  void wait_for_late();
+  // Leases so far. Cheap.
+  [[nodiscard]] std::uint64_t num_leases() const;
   // Gives the lease back now, inside an iteration or in the gap (exception, close, park).
   void close_lease(wire::BoundaryKind kind);
   // Memory in the gap: without a lease, while the main thread runs user code. It stays there until

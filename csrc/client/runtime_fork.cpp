@@ -44,6 +44,7 @@ void Runtime::Impl::after_fork_in_child() {
   is_registered_ = false;
   is_parked_ = false;
   moving_ = Moving::kNone;
+  forget_late();
   gate_owner_ = std::thread::id();
   address_ = wire::Address();
   mu_.unlock();

@@ -1,6 +1,7 @@
 // The runtime's parts and its one lock. Its functions are spread by what they are about:
 // attach.cpp, reconnect.cpp, registration.cpp, lease_gate.cpp, lease_close.cpp, room.cpp,
-// gap_memory.cpp, lane.cpp, overflow.cpp, client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
+// restoring.cpp, gap_memory.cpp, lane.cpp, overflow.cpp, client_thread.cpp, runtime_stats.cpp,
+// runtime_fork.cpp.
 //
 // Lock order: mu_, then the allocator's. Nothing is waited for under mu_: a copy, a room request
 // and the futex are waited for without it (`moving_` keeps two copies apart meanwhile).
@@ -56,6 +57,11 @@ class Runtime::Impl {
   void give_up() GS_EXCLUDES(mu_);
   void end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) GS_EXCLUDES(mu_);
   [[nodiscard]] bool is_in_iteration() const { return counters_.is_in_iteration(); }
+  [[nodiscard]] bool has_late() const { return has_late_.load(std::memory_order_relaxed); }
+  void wait_for_late() GS_EXCLUDES(mu_);
+  [[nodiscard]] std::uint64_t num_leases() const {
+    return num_leases_.load(std::memory_order_relaxed);
+  }
   void close_lease(wire::BoundaryKind kind) GS_EXCLUDES(mu_);
   void promise_iterations() GS_EXCLUDES(mu_);
   void park_in_gap() GS_EXCLUDES(mu_);
@@ -131,7 +137,17 @@ class Runtime::Impl {
   Result<GateStep> step_gate(Nanos deadline) GS_REQUIRES(mu_);
   Result<GateStep> open(Nanos deadline) GS_REQUIRES(mu_);
   void note_opened(Nanos granted) GS_REQUIRES(mu_);
+
+  // restoring.cpp
   Status restore_all() GS_REQUIRES(mu_);
+  Status restore_for_iteration() GS_REQUIRES(mu_);
+  Status restore_with(Status (alloc::Residency::*restore)()) GS_REQUIRES(mu_);
+  void note_moved() GS_REQUIRES(mu_);
+  void expect_late() GS_REQUIRES(mu_);
+  void forget_late() GS_REQUIRES(mu_);
+  bool restore_in_background() GS_EXCLUDES(mu_);
+  [[nodiscard]] bool is_restoring_of_use() GS_REQUIRES(mu_);
+  bool has_late_for_others() GS_EXCLUDES(mu_);
 
   // lease_close.cpp
   void end_slow() GS_EXCLUDES(mu_);
@@ -163,7 +179,6 @@ class Runtime::Impl {
   alloc::ReleaseOutcome release_in_parts(const wire::Revoke& revoke, bool is_parked, bool may_spill)
       GS_EXCLUDES(mu_);
   void note_released(const alloc::ReleaseOutcome& part, bool is_parked) GS_REQUIRES(mu_);
-  bool restore_ahead() GS_EXCLUDES(mu_);
   void answer(const wire::Revoke& revoke, const alloc::ReleaseOutcome& outcome, bool more)
       GS_REQUIRES(mu_);
   Status wait_for_answer(std::uint64_t need, Bytes bytes) GS_REQUIRES(mu_);
@@ -242,8 +257,11 @@ class Runtime::Impl {
 
   Moving moving_ GS_GUARDED_BY(mu_) = Moving::kNone;
   std::thread::id moving_thread_ GS_GUARDED_BY(mu_);  // of the last start_moving
-  bool has_room_ahead_ GS_GUARDED_BY(mu_) = false;    // granted, and not looked at since
-  bool is_parked_ GS_GUARDED_BY(mu_) = false;         // the main thread is in the gate
+  bool has_room_ahead_ GS_GUARDED_BY(mu_) = false;    // unused perhaps, and not looked at since
+  // The iteration began without memory that it needs late. Written under mu_; relaxed: the
+  // iterating thread sees its own writes, and a step that misses another's finds nothing to do.
+  std::atomic<bool> has_late_{false};
+  bool is_parked_ GS_GUARDED_BY(mu_) = false;  // the main thread is in the gate
   std::thread::id gate_owner_ GS_GUARDED_BY(mu_);
   std::optional<std::uint64_t> overflow_need_ GS_GUARDED_BY(mu_);  // asked for, not taken
   Nanos overflow_asked_at_ GS_GUARDED_BY(mu_);
@@ -267,7 +285,7 @@ class Runtime::Impl {
   std::atomic<std::int64_t> usage_refreshed_ns_{0};  // relaxed; the iterating thread's own
   std::atomic<std::int64_t> outside_bytes_{0};       // relaxed; as of that moment
   alloc::ResidencyTotals moved_ GS_GUARDED_BY(mu_);
-  std::uint64_t num_leases_ GS_GUARDED_BY(mu_) = 0;
+  std::atomic<std::uint64_t> num_leases_{0};  // written under mu_; relaxed: only compared
   std::uint64_t num_reconnects_ GS_GUARDED_BY(mu_) = 0;
   Nanos waited_ GS_GUARDED_BY(mu_);
   Nanos moving_time_ GS_GUARDED_BY(mu_);

@@ -67,7 +67,7 @@ JobStats Runtime::Impl::stats() {
   stats.term = word.term();
   stats.iterations = counters_.iterations();
   stats.optimizer_steps = counters_.optimizer_steps();
-  stats.leases = num_leases_;
+  stats.leases = num_leases();
   stats.reconnects = num_reconnects_;
   stats.busy = counters_.busy();
   stats.waited = waited_;

@@ -48,6 +48,7 @@ class HostVmm final : public Vmm {
   void thaw(std::byte* address, Bytes size) override;
   Status unback_showing(std::byte* address, Bytes size, const HostPlace& place) override;
   Status show(std::byte* address, Bytes size, const HostPlace& place) override;
+  [[nodiscard]] bool shows(const std::byte* address, Bytes size) const override;
   Status hide(std::byte* address, Bytes size) override;
   Status back_aside(std::byte* address, Bytes size) override;
   [[nodiscard]] std::byte* aside(std::byte* address) override;

@@ -60,6 +60,11 @@ bool HostVmm::is_shown(const std::byte* address, Bytes size) const {
   return shown_.has_any(address, size);
 }
 
+bool HostVmm::shows(const std::byte* address, Bytes size) const {
+  MutexLock lock(mu_);
+  return shown_.has_all(address, size);
+}
+
 Status HostVmm::freeze(std::byte* address, Bytes size) {
   check_whole_chunks(address, size);
   hold(address, size);

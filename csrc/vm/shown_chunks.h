@@ -27,6 +27,12 @@ class ShownChunks {
     }
     return false;
   }
+  [[nodiscard]] bool has_all(const std::byte* address, Bytes size) const {
+    for (std::size_t at = 0; at < size.to_size(); at += kSize) {
+      if (!contains(address + at)) return false;
+    }
+    return true;
+  }
   // Mappings needed.
   [[nodiscard]] std::int64_t num_runs() const { return num_runs_; }
 

@@ -87,6 +87,8 @@ class Vmm {
   // hide(), or until bring_in() puts memory in their place. pre: unbacked, shows nothing. errors:
   // also kFailedPrecondition: this machine cannot.
   virtual Status show(std::byte* address, Bytes size, const HostPlace& place) = 0;
+  // Whether each chunk of the range shows host bytes: it can be used, slowly.
+  [[nodiscard]] virtual bool shows(const std::byte* address, Bytes size) const = 0;
   // Access faults again where host bytes were shown; elsewhere nothing changes. (Backing such
   // addresses ends it too.) Takes ranges of unbacked and backed chunks.
   virtual Status hide(std::byte* address, Bytes size) = 0;

@@ -92,6 +92,12 @@ def end_iteration(kind: str, is_optimizer_step: bool) -> None:
     """A boundary. kind: explicit, optimizer, scaler, forward, next_forward."""
 
 def is_in_iteration() -> bool: ...
+def begin_step() -> int:
+    """An optimizer's step begins: waits for late memory, without the GIL. Returns the leases so far."""
+
+def mark_late(addresses: list[int]) -> None:
+    """Storages at these addresses are used late in an iteration; addresses of others do nothing."""
+
 def close_lease(kind: str) -> None:
     """Gives the lease back now. kind: explicit, exception."""
 

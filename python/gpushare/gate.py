@@ -20,7 +20,14 @@ _EXPLAIN_TIMEOUT_SECONDS = 1.0
 class Gate:
     """The gate of this process's job."""
 
-    __slots__ = ("_native", "_spill_and_restore", "leave", "try_enter")
+    __slots__ = (
+        "_native",
+        "_spill_and_restore",
+        "begin_step",
+        "leave",
+        "mark_late",
+        "try_enter",
+    )
 
     try_enter: Callable[[], bool]
     """Waits for a lease, if there is none; False: not within five seconds, then ``wait_on``.
@@ -31,6 +38,10 @@ class Gate:
     """
     leave: Callable[[str, bool], None]
     """A boundary: what kind, and whether an optimizer stepped."""
+    begin_step: Callable[[], int]
+    """Waits for memory that is late (``optimizer_state.py``); returns the leases so far."""
+    mark_late: Callable[[list[int]], None]
+    """Storages at these addresses are used late in an iteration."""
 
     def __init__(self, native: ModuleType, *, force_spill: bool = False) -> None:
         """Does nothing yet.
@@ -42,6 +53,8 @@ class Gate:
         self._native = native
         self.try_enter = functools.partial(native.begin_iteration, FIRST_LINE_AFTER_SECONDS)
         self._spill_and_restore: Callable[[], None] = native.spill_and_restore
+        self.begin_step = native.begin_step
+        self.mark_late = native.mark_late
         self.leave = self._leave_and_spill if force_spill else native.end_iteration
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gpushare import dynamo
 from gpushare.boundaries import BEGIN, END
 from gpushare.guards import guard_backward, guard_call, guard_step, is_step_guarded
+from gpushare.optimizer_state import OptimizerState
 
 if TYPE_CHECKING:
     import torch
@@ -52,6 +53,7 @@ class Watcher:
         self._gate = gate
         self._try_enter = gate.try_enter
         self._leave = gate.leave
+        self.step_began = OptimizerState(gate.begin_step, gate.mark_late).step_began
         self._handles: list[_Handle] = []
         self._model: weakref.ref[torch.nn.Module] | None = None
         self.graph_task: Callable[[], int] = torch._C._current_graph_task_id
@@ -170,6 +172,7 @@ def _step_began(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> N
         _watcher.guard_optimizer(optimizer)  # from its next step on: nobody named it
     is_in_backward = _watcher.graph_task() != _OUTSIDE_BACKWARD
     _watcher.boundaries.step_began(id(optimizer), is_in_backward)
+    _watcher.step_began(optimizer)
 
 
 def _step_ended(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:

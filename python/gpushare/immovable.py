@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from gpushare.errors import say_once
+from gpushare.optimizer_state import storage_place, tensors_in
 
 if TYPE_CHECKING:
     import torch
@@ -62,32 +63,22 @@ def immovable_bytes(tensors: Iterable[Any], reserved_range: tuple[int, int]) -> 
     base, size = reserved_range
     sizes: dict[int, int] = {}
     for tensor in tensors:
-        try:
-            if tensor.device.type != "cpu":
-                continue
-            storage = tensor.untyped_storage()
-            address = storage.data_ptr()
-        except (NotImplementedError, RuntimeError, ValueError):
-            continue  # lazy, sparse, or a wrapper without memory of its own
+        address, num_bytes = storage_place(tensor)
         if address and not base <= address < base + size:
-            sizes[address] = storage.nbytes()
+            sizes[address] = num_bytes
     return sum(sizes.values())
 
 
 def _state(
     model: torch.nn.Module | None, optimizers: Iterable[torch.optim.Optimizer]
 ) -> Iterator[Any]:
-    import torch
-
     if model is not None:
         yield from model.parameters()
         yield from model.buffers()
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             yield from group["params"]
-        for state in optimizer.state.values():
-            values: Sequence[Any] = list(state.values()) if isinstance(state, dict) else [state]
-            yield from (value for value in values if isinstance(value, torch.Tensor))
+        yield from tensors_in(optimizer)
 
 
 def _importing_line(frame: FrameType | None) -> str:

@@ -7,6 +7,7 @@ must not depend on gpushare. With --shared the loop's root module is registered.
 from __future__ import annotations
 
 import argparse
+import copy
 import hashlib
 import json
 import sys
@@ -30,6 +31,8 @@ class Zoo:
             self.gpushare = gpushare
         import torch
 
+        # The first optimizer imports much, which takes seconds on a busy machine.
+        torch.optim.SGD([torch.zeros(1)], lr=1.0)
         torch.manual_seed(7)
         self.torch = torch
         self.job: Any = None
@@ -322,6 +325,35 @@ def data_loader(zoo: Zoo) -> list[Any]:
     return [inputs, classes, *model.parameters()]
 
 
+def state_of_optimizers(zoo: Zoo) -> list[Any]:
+    """Two optimizers whose state is read, written, saved and exchanged in the iteration.
+
+    State of several MiB: it comes back after the parameters do.
+    """
+    nn, torch = zoo.torch.nn, zoo.torch
+    model = nn.Sequential(nn.Linear(64, 4096), nn.ReLU(), nn.Linear(4096, 256), nn.Linear(256, 8))
+    first = torch.optim.Adam(model[0].parameters())
+    second = torch.optim.SGD([*model[2].parameters(), *model[3].parameters()], 0.1, momentum=0.9)
+    zoo.register(model)
+    seen: list[Any] = []
+    for number, (x, y) in enumerate(zoo.batches(4 * STEPS)):
+        loss = zoo.loss(model, x, y)
+        states = [*first.state.values(), *second.state.values()]
+        seen += [value.sum() for state in states for value in state.values()]
+        loss.backward()
+        if number % 4 == 1:
+            for optimizer in (first, second):
+                optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+        if number % 4 == 2:
+            second.state[model[2].weight]["momentum_buffer"].mul_(0.5)
+        first.step()
+        first.zero_grad()
+        second.step()
+        second.zero_grad()
+        seen.append(first.state[model[0].weight]["exp_avg"].sum())
+    return [*seen, *model.parameters()]
+
+
 LOOPS: dict[str, Loop] = {
     loop.__name__: loop
     for loop in (
@@ -341,6 +373,7 @@ LOOPS: dict[str, Loop] = {
         explicit_iterations,
         gap_work,
         data_loader,
+        state_of_optimizers,
     )
 }
 
@@ -351,10 +384,10 @@ def main() -> None:
     parser.add_argument("name", choices=LOOPS)
     parser.add_argument("--shared", action="store_true")
     arguments = parser.parse_args()
+    zoo = Zoo(is_shared=arguments.shared)
     print(json.dumps({"ready": True}), flush=True)
     sys.stdin.readline()
     started = time.monotonic()
-    zoo = Zoo(is_shared=arguments.shared)
     digest = hashlib.sha256()
     for tensor in LOOPS[arguments.name](zoo):
         digest.update(tensor.detach().contiguous().numpy().tobytes())

@@ -26,6 +26,12 @@ class SlowNative:
     def spill_and_restore(self):
         self.calls.append("moved")
 
+    def begin_step(self):
+        return 1
+
+    def mark_late(self, addresses):
+        self.calls.append(addresses)
+
     def give_up(self):
         self.calls.append("gave up")
 

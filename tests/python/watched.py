@@ -16,6 +16,14 @@ class RecordingGate:
         self.log = []
         self.is_inside = False
         self.error = None
+        self.num_leases = 1
+        self.marked = []
+
+    def begin_step(self):
+        return self.num_leases
+
+    def mark_late(self, addresses):
+        self.marked.append(addresses)
 
     def try_enter(self):
         if self.error is not None:

@@ -34,7 +34,9 @@ enum class Kind : std::uint8_t {
   kPark,
   kSetRoom,
   kMoveIn,
-  kUnpark
+  kUnpark,
+  kOpen,
+  kMarkLate
 };
 
 constexpr std::uint32_t kMostNumber = 5000;
@@ -57,7 +59,9 @@ rc::Gen<Operation> operations() {
                                                      {4, Kind::kPark},
                                                      {1, Kind::kSetRoom},
                                                      {1, Kind::kMoveIn},
-                                                     {4, Kind::kUnpark}});
+                                                     {2, Kind::kUnpark},
+                                                     {4, Kind::kOpen},
+                                                     {2, Kind::kMarkLate}});
   // At full size also in short programs, so that they move something.
   return rc::gen::resize(
       rc::kNominalSize,
@@ -116,12 +120,16 @@ class Machine {
       case Kind::kPark: return park(operation.number);
       case Kind::kSetRoom: world_.allocator->set_room(kRoom + mib(2)); return true;
       case Kind::kMoveIn: return world_.residency.move_overflow_in(mib(64)).has_value();
+      case Kind::kOpen: return is_parked_ ? open() : unpark();
+      case Kind::kMarkLate:
+        if (!world_.live.empty()) world_.mark_late(index);
+        return true;
       default: return unpark();
     }
   }
 
   [[nodiscard]] bool may_be_away(const LiveBlock& block) const {
-    return is_parked_ && block.route == Route::kPrivate;
+    return (is_parked_ || is_late_away_) && block.route == Route::kPrivate;
   }
   void write(std::size_t index) {
     if (world_.live.empty()) return;  // away or not: what is spilled is shown
@@ -138,7 +146,7 @@ class Machine {
     // What cannot go: live memory outside, and all that is live unless it is parked.
     Bytes stays;
     for (const LiveBlock& block : world_.live)
-      stays += may_be_away(block) ? Bytes{} : block.size + vm::kChunkBytes * 2;
+      stays += is_parked_ && may_be_away(block) ? Bytes{} : block.size + vm::kChunkBytes * 2;
     return outcome.released >= std::min(wanted, room - stays);
   }
   // All unused room and a part of what is backed, often all of it.
@@ -149,13 +157,23 @@ class Machine {
   }
   bool park(std::uint32_t number) {
     is_parked_ = true;
+    is_late_away_ = false;
     world_.allocator->set_route(Route::kOutside);
     return release(share_of_backed(number));
   }
   bool unpark() {
     world_.allocator->raise_room(kRoom);
     if (!world_.residency.restore().ok()) return false;
+    is_parked_ = is_late_away_ = false;
+    world_.allocator->set_route(Route::kPrivate);
+    return true;
+  }
+  // An iteration begins, what is late stays away.
+  bool open() {
+    world_.allocator->raise_room(kRoom);
+    if (!world_.residency.restore_early().ok()) return false;
     is_parked_ = false;
+    is_late_away_ = true;
     world_.allocator->set_route(Route::kPrivate);
     return true;
   }
@@ -177,6 +195,7 @@ class Machine {
   const bool overflows_;
   World world_{overflows_ ? kLittleRoom : kRoom};
   bool is_parked_ = false;
+  bool is_late_away_ = false;
 };
 
 // The program once for each call that it makes without a failure.

@@ -43,7 +43,9 @@ class Program {
                                            {2, kRelease},
                                            {2, kPark},
                                            {2, kRestoreAhead},
-                                           {4, kUnpark},
+                                           {2, kUnpark},
+                                           {3, kOpen},
+                                           {4, kMarkLate},
                                            {2, kMoveIn},
                                            {2, kFigures}}));
       check();
@@ -69,6 +71,8 @@ class Program {
     kRestoreAhead,
     kUnpark,
     kMoveIn,
+    kOpen,
+    kMarkLate,
     kFigures
   };
 
@@ -81,6 +85,8 @@ class Program {
       case kPark: park(); break;
       case kRestoreAhead: restore_ahead(); break;
       case kMoveIn: move_in(); break;
+      case kOpen: open(); break;
+      case kMarkLate: mark_late(); break;
       case kFigures: check_figures(); break;
       default: unpark();
     }
@@ -130,12 +136,14 @@ class Program {
   }
   void park() {
     is_parked_ = true;
+    is_late_away_ = false;
     world_.allocator->set_route(Route::kOutside);
     release(true);
   }
   void restore_ahead() {
-    if (!is_parked_) return;
-    const Bytes room = world_.allocator->room() + mib(*rc::gen::inRange<std::int64_t>(0, 10));
+    if (!is_parked_ && !is_late_away_) return;
+    const Bytes more = is_parked_ ? mib(*rc::gen::inRange<std::int64_t>(0, 10)) : Bytes{};
+    const Bytes room = world_.allocator->room() + more;
     world_.allocator->set_room(room);
     const Bytes before = world_.residency.to_restore();
     const Bytes most = mib(*rc::gen::inRange<std::int64_t>(0, 12));
@@ -148,15 +156,36 @@ class Program {
   void unpark() {
     world_.allocator->set_room(kRoom + mib(40));
     RC_ASSERT(world_.residency.restore().ok());
-    is_parked_ = false;
+    is_parked_ = is_late_away_ = false;
     world_.allocator->set_route(Route::kPrivate);
     RC_ASSERT(world_.is_intact());
+  }
+  // An iteration begins, what is late comes back in it; or did, and now the rest is waited for.
+  void open() {
+    if (is_late_away_) {
+      RC_ASSERT(world_.residency.restore().ok());
+      is_late_away_ = false;
+      RC_ASSERT(world_.is_intact());
+    }
+    if (!is_parked_) return;
+    world_.allocator->raise_room(kRoom);
+    RC_ASSERT(world_.residency.restore_early().ok());
+    is_parked_ = false;
+    is_late_away_ = true;
+    world_.allocator->set_route(Route::kPrivate);
+    RC_ASSERT(world_.is_readable());
+  }
+  void mark_late() {
+    if (world_.live.empty()) return;
+    world_.mark_late(*rc::gen::inRange<std::size_t>(0, world_.live.size()));
   }
 
   void check() {
     world_.allocator->check_invariants();
     RC_ASSERT(world_.vmm.backed() == world_.allocator->backed());
-    RC_ASSERT(world_.allocator->backed() <= world_.allocator->room());
+    // Always, so that late memory has room to come back to.
+    const Bytes owed = is_late_away_ ? world_.residency.to_restore() : Bytes{};
+    RC_ASSERT(world_.allocator->backed() + owed <= world_.allocator->room());
     std::vector<LiveBlock> sorted = world_.live;
     std::sort(sorted.begin(), sorted.end(),
               [](const LiveBlock& a, const LiveBlock& b) { return a.address < b.address; });
@@ -179,6 +208,7 @@ class Program {
   Worker worker_;
   std::vector<Bytes> sizes_;
   bool is_parked_ = false;
+  bool is_late_away_ = false;  // and the route is kPrivate
 };
 
 RC_GTEST_PROP(Programs, KeepBytesBooksAndRoom, ()) { Program().run(); }

@@ -18,20 +18,6 @@ using wire::LeaseState;
 
 class Room : public JobWithTensors {
  protected:
-  void start(FakeSettings settings = {}, ClientConfig config = {}) {
-    coordinator_ = std::make_unique<FakeCoordinator>(folder_.file("sock"), settings);
-    job_ = std::make_unique<JobWorld>(folder_, std::move(config));
-  }
-  // Four tensors of private memory, and the main thread waiting in the gate.
-  void park_with_tensors(Bytes size = mib(4)) {
-    start();
-    for (unsigned char seed = 1; seed <= 4; ++seed) {
-      tensors_.emplace_back(*job_->allocator, size, seed);
-    }
-    ASSERT_TRUE(job_->runtime->register_job({}).ok());
-    coordinator_->wait_for<wire::Register>();
-    EXPECT_EQ(*job_->runtime->begin_iteration(millis(1)), GateResult::kTimedOut);
-  }
   Bytes resident() { return job_->allocator->backed(); }
 };
 
@@ -107,26 +93,6 @@ TEST_F(Room, ASpillIsReleasedInParts) {
   EXPECT_EQ(sum, room);
   EXPECT_EQ(resident(), Bytes{0});
   coordinator_->grant_lease(coordinator_->grant_room(room, 0));
-  job_->begin();
-  expect_intact();
-}
-
-TEST_F(Room, AParkedJobRestoresIntoRoomAheadOfItsLease) {
-  park_with_tensors();
-  const Bytes room = job_->allocator->room();
-  const wire::Released released = coordinator_->revoke(room);
-  const wire::LeasePage& page = coordinator_->page();
-  coordinator_->grant_room(mib(8), 0);
-  const auto deadline = std::chrono::steady_clock::now() + FakeCoordinator::kPatience;
-  while (page.restored_total_bytes.load() < mib(8).value()) {
-    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "nothing came back";
-    std::this_thread::yield();
-  }
-  EXPECT_EQ(resident(), mib(8));
-  EXPECT_EQ(page.spilled_bytes.load(), (released.spilled - mib(8)).value());
-  // It can be asked for it again.
-  EXPECT_EQ(coordinator_->revoke(mib(4)).spilled, mib(4));
-  coordinator_->grant_lease(coordinator_->grant_room(room - mib(4), 0));
   job_->begin();
   expect_intact();
 }

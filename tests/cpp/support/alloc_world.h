@@ -1,6 +1,7 @@
 // An allocator with all that residency needs, over the fakes, and a record of what is live.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -45,16 +46,28 @@ struct World {
     allocator->free(live[index].address);
     live.erase(live.begin() + static_cast<std::ptrdiff_t>(index));
   }
-  // Whether every live block has its bytes. pre: nothing is spilled.
+  void mark_late(std::size_t index) {
+    const auto address = reinterpret_cast<std::uintptr_t>(live[index].address);
+    allocator->mark_late({&address, 1});
+  }
+  [[nodiscard]] bool is_backed(std::size_t index) const {
+    return vmm.is_backed(live[index].address, live[index].size);
+  }
+  // Whether every live block can be read and has its bytes.
+  [[nodiscard]] bool is_readable() const {
+    return std::all_of(live.begin(), live.end(), [](const LiveBlock& block) {
+      return is_filled(block.address, block.size, block.seed);
+    });
+  }
+  // The same, and nothing is spilled.
   [[nodiscard]] bool is_intact() const {
     for (const LiveBlock& block : live) {
       const bool is_there = allocator->overflow() > Bytes{}
                                 ? vmm.is_reachable(block.address, block.size)
                                 : vmm.is_backed(block.address, block.size);
       if (!is_there) return false;
-      if (!is_filled(block.address, block.size, block.seed)) return false;
     }
-    return true;
+    return is_readable();
   }
 
   FakeVmm vmm;

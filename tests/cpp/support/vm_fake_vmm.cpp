@@ -144,6 +144,14 @@ Status FakeVmm::show(std::byte* address, Bytes size, const vm::HostPlace& place)
   return {};
 }
 
+bool FakeVmm::shows(const std::byte* address, Bytes size) const {
+  MutexLock lock(mu_);
+  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize) {
+    if (!shown_.contains(address + at)) return false;
+  }
+  return true;
+}
+
 void FakeVmm::map_place(std::byte* address, Bytes size, const vm::HostPlace& place) {
   const void* const mapped = ::mmap(address, size.to_size(), PROT_READ | PROT_WRITE,
                                     MAP_SHARED | MAP_FIXED, place.fd, place.offset);

@@ -40,6 +40,7 @@ class FakeVmm final : public vm::Vmm {
   void thaw(std::byte* address, Bytes size) override;
   Status unback_showing(std::byte* address, Bytes size, const vm::HostPlace& place) override;
   Status show(std::byte* address, Bytes size, const vm::HostPlace& place) override;
+  [[nodiscard]] bool shows(const std::byte* address, Bytes size) const override;
   Status hide(std::byte* address, Bytes size) override;
   Status back_aside(std::byte* address, Bytes size) override;
   [[nodiscard]] std::byte* aside(std::byte* address) override;

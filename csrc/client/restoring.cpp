@@ -1,0 +1,115 @@
+// Memory on its way back: ahead of the lease, before it opens, and in the iteration.
+//
+// What an iteration needs late (optimizer state, see CachingAllocator::mark_late) does not keep the
+// lease closed: the client thread brings it back while the iteration runs, and the optimizer's step
+// waits for the rest. Until then it is reachable, only slower, and its room is taken by nobody.
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/client/runtime_impl.h"
+
+namespace gpushare::client {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+}  // namespace
+
+// pre: this thread moves (start_moving). Asks the coordinator for room if it must.
+Status Runtime::Impl::restore_all() {
+  Status status = restore_with(&alloc::Residency::restore);
+  if (status.ok()) forget_late();
+  return status;
+}
+
+// As restore_all(), but what an iteration needs late stays away if it can be reached.
+// pre: the lease opens, or this is a boundary.
+Status Runtime::Impl::restore_for_iteration() {
+  // Between marked iterations other code may use anything, and no optimizer need be known.
+  if (promises_iterations_) return restore_all();
+  return restore_with(&alloc::Residency::restore_early);
+}
+
+// The iteration begins: the rest may come back.
+void Runtime::Impl::expect_late() {
+  if (residency_.to_restore() == Bytes{0}) return;
+  has_late_.store(true, kRelaxed);
+  has_room_ahead_ = true;
+  wake_client_thread();
+}
+
+Status Runtime::Impl::restore_with(Status (alloc::Residency::*restore)()) {
+  if (residency_.to_restore() == Bytes{0}) return {};
+  mu_.unlock();
+  Status status = (residency_.*restore)();
+  mu_.lock();
+  note_moved();
+  return status;
+}
+
+void Runtime::Impl::note_moved() {
+  moved_ = residency_.totals();
+  if (page() != nullptr) publish_usage(*page());
+}
+
+void Runtime::Impl::forget_late() { has_late_.store(false, kRelaxed); }
+
+// On the client thread, in steps short enough to answer others in between. true: there may be more
+// to do.
+bool Runtime::Impl::restore_in_background() {
+  {
+    MutexLock lock(mu_);
+    const bool may_restore = has_room_ahead_ && moving_ == Moving::kNone && is_restoring_of_use();
+    has_room_ahead_ = false;
+    if (!may_restore) return false;
+    start_moving(Moving::kRestoring, monotonic_now());
+  }
+  const Result<Bytes> restored = residency_.restore_within_room(alloc::Residency::kPartBytes);
+  MutexLock lock(mu_);
+  note_moved();
+  stop_moving();
+  if (!restored.has_value()) {
+    log::warn("job {} could not restore in the background: {}", address_.job.value,
+              restored.error().message());
+  }
+  if (residency_.to_restore() == Bytes{0}) forget_late();
+  has_room_ahead_ = restored.has_value() && *restored > Bytes{0};
+  return has_room_ahead_;
+}
+
+// In an iteration, and while the main thread still waits in the gate: what is missing then comes
+// back with the lease.
+bool Runtime::Impl::is_restoring_of_use() {
+  const bool is_ahead =
+      is_parked_ && page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kWanted;
+  return is_ahead || has_late();
+}
+
+// Brings back what the client thread has not, with nobody's help. A failure is no error: the memory
+// is reachable.
+void Runtime::Impl::wait_for_late() {
+  MutexLock lock(mu_);
+  const Nanos start = monotonic_now();
+  constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
+  start_moving(Moving::kRestoring, start + kAsLongAsItTakes);
+  const Status status = has_late_.load(kRelaxed) ? restore_all() : Status();
+  forget_late();  // also after a failure: the next lease tries again
+  stop_moving();
+  if (!status.ok()) {
+    log::warn("job {} uses {} of its memory in the host tier, slowly: {}", address_.job.value,
+              to_string(residency_.to_restore()), status.message());
+  }
+  const Nanos waited = monotonic_now() - start;
+  moving_time_ += waited;
+  if (page() != nullptr) page()->stall_ns.fetch_add(waited.value(), kRelaxed);
+}
+
+// Whether an allocation that lacks room should wait for late memory rather than ask: new blocks
+// keep off chunks that are away, also off what is free in them.
+bool Runtime::Impl::has_late_for_others() {
+  MutexLock lock(mu_);
+  const bool restores =
+      moving_ == Moving::kRestoring && moving_thread_ == std::this_thread::get_id();
+  return has_late_.load(kRelaxed) && !restores;
+}
+
+}  // namespace gpushare::client
