@@ -69,8 +69,7 @@ struct Address {
   bool operator==(const Address&) const = default;
 };
 
-// What a job has done and holds, copied off its page. Claims of the job: used for decisions that
-// can cost only itself, never for the ledger.
+// What a job says of itself on its page: for decisions that can cost only it, never for the ledger.
 struct Usage {
   std::uint64_t iterations = 0;
   std::uint64_t optimizer_steps = 0;
