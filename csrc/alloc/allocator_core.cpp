@@ -11,7 +11,7 @@ namespace gpushare::alloc {
 namespace {
 
 // A refusal ends the asking; this many grants that others used up do too.
-constexpr int kMaxAsks = 16;
+constexpr int kMaxAsks = 100;
 
 // Room is asked for in advance too: a question costs two messages, and a growing job has many.
 Bytes like_for(Bytes lacking, Bytes backed) {

@@ -9,7 +9,7 @@
 namespace gpushare::alloc {
 namespace {
 constexpr std::size_t kBatchChunks = 8;
-constexpr int kMaxAsks = 16;  // grants that others used up before us
+constexpr int kMaxAsks = 100;  // grants that others used up before us
 }  // namespace
 
 Status Restore::run(Which which) {

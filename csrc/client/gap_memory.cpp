@@ -45,10 +45,12 @@ Status Runtime::Impl::hold() {
   MutexLock lock(mu_);
   if (link_ == Link::kForked) return {};
   ++num_holds_;
+  ++num_holds_starting_;
   say_movable();
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
   start_moving(Moving::kRestoring, monotonic_now() + kAsLongAsItTakes);
   Status status = restore_all();
+  --num_holds_starting_;
   stop_moving();
   if (!status.ok()) {
     --num_holds_;

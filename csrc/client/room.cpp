@@ -42,7 +42,13 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like) {
     if (is_unmovable) ++num_unmovable_;
     // Without a connection now, the client thread sends it when it has one again.
     send(wire::Need{.of = address_, .n = n, .bytes = bytes, .like = wish});
+    const bool is_restoring =
+        moving_ == Moving::kRestoring && moving_thread_ == std::this_thread::get_id();
+    is_restore_stopped_ = is_restore_stopped_ || is_restoring;
     const Status waited = wait_for_answer(n, bytes);
+    if (is_restoring) is_restore_stopped_ = false;
+    while (is_restoring && is_giving_amid_restore_)
+      changed_.wait(mu_);
     --num_stopped_;
     if (is_unmovable) --num_unmovable_;
     restore_before_going_on();
@@ -133,13 +139,15 @@ void Runtime::Impl::on_denied(const wire::Denied& denied) {
 
 void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
   bool is_parked = false;
+  bool is_amid_restore = false;
   bool may_spill = false;
   {
     MutexLock lock(mu_);
-    if (moving_ != Moving::kNone || revoke.bytes <= Bytes{0}) {
+    is_amid_restore = may_give_amid_restore();
+    if ((moving_ != Moving::kNone && !is_amid_restore) || revoke.bytes <= Bytes{0}) {
       alloc::ReleaseOutcome nothing;
       nothing.reason = "memory is being restored";
-      answer(revoke, nothing, false);
+      answer(revoke, nothing, {});
       return;
     }
     // Parked, and no lease was granted since: its main thread cannot leave the gate before
@@ -147,8 +155,9 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
     is_parked =
         is_parked_ && page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kWanted;
     is_parked = is_parked || is_movable_in_gap();
-    may_spill = is_parked && num_holds_ == 0;
-    moving_ = Moving::kReleasing;
+    may_spill = (is_parked && num_holds_ == 0) || is_amid_restore;
+    is_giving_amid_restore_ = is_amid_restore;
+    if (!is_amid_restore) moving_ = Moving::kReleasing;
     if (!may_spill && is_stopped_for_room()) {
       may_spill = true;
       is_away_ = true;
@@ -159,8 +168,17 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
   MutexLock lock(mu_);
   note_released(rest, is_parked);
   note_moved();
-  answer(revoke, rest, false);
-  stop_moving();
+  answer(revoke, rest, {.more = false, .with_lease = is_parked});
+  if (!is_amid_restore) return stop_moving();
+  is_giving_amid_restore_ = false;
+  changed_.notify_all();
+}
+
+// A restore that waits for room has begun nothing yet, and what it is for has not gone on: so what
+// is in place may leave again. Else two jobs that restore could wait for each other.
+bool Runtime::Impl::may_give_amid_restore() {
+  return is_restore_stopped_ && num_holds_ == num_holds_starting_ &&
+         allocator_.route() == alloc::Route::kOutside;
 }
 
 // Others need not wait for the last byte: each part that is free is said at once. Returns what was
@@ -176,7 +194,7 @@ alloc::ReleaseOutcome Runtime::Impl::release_in_parts(const wire::Revoke& revoke
     said.spilled_file += part.spilled_file;
     MutexLock lock(mu_);
     note_released(part, is_parked);
-    answer(revoke, part, true);
+    answer(revoke, part, {.more = true, .with_lease = is_parked});
   };
   alloc::ReleaseOutcome rest =
       residency_.release(revoke.bytes, may_spill, say, {revoke.most_ram, revoke.most_file});
@@ -195,11 +213,12 @@ void Runtime::Impl::note_released(const alloc::ReleaseOutcome& part, bool is_par
 
 void Runtime::Impl::answer(const wire::Revoke& revoke,
                            const alloc::ReleaseOutcome& outcome,
-                           bool more) {
+                           const AnswerKind& kind) {
   log::debug("job {} revoke {}: {} of {} released, {} dropped, {} spilled{}{}", address_.job.value,
              revoke.n, to_string(outcome.released), to_string(revoke.bytes),
              to_string(outcome.dropped), to_string(outcome.spilled),
-             outcome.reason.empty() && !more ? "" : ": ", more ? "more to come" : outcome.reason);
+             outcome.reason.empty() && !kind.more ? "" : ": ",
+             kind.more ? "more to come" : outcome.reason);
   send(wire::Released{.of = address_,
                       .n = revoke.n,
                       .bytes = outcome.released,
@@ -207,7 +226,8 @@ void Runtime::Impl::answer(const wire::Revoke& revoke,
                       .spilled = outcome.spilled,
                       .spilled_file = outcome.spilled_file,
                       .unplaced = outcome.unplaced,
-                      .more = more,
+                      .more = kind.more,
+                      .with_lease = kind.with_lease,
                       .reason = outcome.reason});
 }
 

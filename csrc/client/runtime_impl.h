@@ -179,8 +179,15 @@ class Runtime::Impl {
   alloc::ReleaseOutcome release_in_parts(const wire::Revoke& revoke, bool is_parked, bool may_spill)
       GS_EXCLUDES(mu_);
   void note_released(const alloc::ReleaseOutcome& part, bool is_parked) GS_REQUIRES(mu_);
-  void answer(const wire::Revoke& revoke, const alloc::ReleaseOutcome& outcome, bool more)
-      GS_REQUIRES(mu_);
+  // What of an answer is the same in all its parts.
+  struct AnswerKind {
+    bool more = false;
+    bool with_lease = false;
+  };
+  void answer(const wire::Revoke& revoke,
+              const alloc::ReleaseOutcome& outcome,
+              const AnswerKind& kind) GS_REQUIRES(mu_);
+  [[nodiscard]] bool may_give_amid_restore() GS_REQUIRES(mu_);
   Status wait_for_answer(std::uint64_t need, Bytes bytes) GS_REQUIRES(mu_);
   [[nodiscard]] bool is_stopped_for_room() GS_REQUIRES(mu_);
   void restore_before_going_on() GS_REQUIRES(mu_);
@@ -277,6 +284,11 @@ class Runtime::Impl {
   bool is_parked_in_gap_ GS_GUARDED_BY(mu_) = false;
   bool is_idle_ GS_GUARDED_BY(mu_) = false;
   int num_holds_ GS_GUARDED_BY(mu_) = 0;  // while above 0 nothing is spilled
+  // Of these, not begun: memory is still coming back.
+  int num_holds_starting_ GS_GUARDED_BY(mu_) = 0;
+  // The restoring thread waits for room, and has begun nothing: memory may leave meanwhile.
+  bool is_restore_stopped_ GS_GUARDED_BY(mu_) = false;
+  bool is_giving_amid_restore_ GS_GUARDED_BY(mu_) = false;
   std::optional<Nanos> opened_at_ GS_GUARDED_BY(mu_);
 
   IterationCounters counters_;

@@ -13,9 +13,11 @@ namespace gpushare::sched {
 namespace {
 
 // What a job gives up while it waits for room it needs back with the room it waits for. To a parked
-// job it comes back with the lease; twice would be more than the device has.
-void add_to_need(Device& device, const Job& job, Bytes bytes) {
-  if (is_parked(device, job)) return;
+// job it comes back with the lease; twice would be more than the device has. Which it was when it
+// gave it knows best: by now it may have left the gate or the gap.
+void add_to_need(Device& device, const Job& job, const wire::Released& released) {
+  const Bytes bytes = released.bytes;
+  if (released.with_lease || is_parked(device, job)) return;
   const auto need = std::find_if(device.needs.begin(), device.needs.end(),
                                  [&](const WaitingNeed& other) { return other.job == job.id; });
   if (need == device.needs.end() || bytes == Bytes{0}) return;
@@ -95,7 +97,7 @@ void on_released(Step& step, Job& job, const wire::Released& released) {
     device.is_place_lacking = false;
   }
   device.ledger.lower(job.id, released.bytes);
-  add_to_need(device, job, released.bytes);
+  add_to_need(device, job, released);
   device.dropped += std::min(released.dropped, released.bytes);
   device.spilled += std::min(released.spilled, released.bytes);
   if (!released.more && released.bytes < asked.bytes) job.note_short(asked, released);

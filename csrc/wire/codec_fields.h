@@ -78,6 +78,7 @@ void list_fields(V& v, Ref<V, Released> m) {
   v.field("spilled_file_bytes", m.spilled_file);
   v.field("unplaced_bytes", m.unplaced);
   v.field("more", m.more);
+  v.field("with_lease", m.with_lease);
   v.text("reason", m.reason);
 }
 

@@ -158,6 +158,8 @@ struct Released {
   Bytes spilled_file = {};  // of those, to its file
   Bytes unplaced = {};      // live, and not given, since the host tier had no place for it
   bool more = false;
+  // It comes back with the job's lease, as to a parked job; else with the room it waits for.
+  bool with_lease = false;
   std::string reason;  // why it was less than asked: "not parked", "host tier full: ..."
   bool operator==(const Released&) const = default;
 };

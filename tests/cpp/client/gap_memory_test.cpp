@@ -23,6 +23,20 @@ class GapMemory : public JobWithTensors {
     ASSERT_TRUE(job_->runtime->register_job({}).ok());
     coordinator_->wait_for<wire::Register>();
   }
+  // The same, and no Need is granted but by the test.
+  void start_without_room() {
+    coordinator_ =
+        std::make_unique<FakeCoordinator>(folder_.file("sock"), FakeSettings{.grants_room = false});
+    job_ = std::make_unique<JobWorld>(folder_, ClientConfig{});
+    auto first = std::async(std::launch::async,
+                            [this] { tensors_.emplace_back(*job_->allocator, mib(4), 1); });
+    coordinator_->grant_room(mib(64), coordinator_->wait_for<wire::Need>().n);
+    first.get();
+    for (unsigned char seed = 2; seed <= 4; ++seed)
+      tensors_.emplace_back(*job_->allocator, mib(4), seed);
+    ASSERT_TRUE(job_->runtime->register_job({}).ok());
+    coordinator_->wait_for<wire::Register>();
+  }
   // One iteration, whose lease is taken back in the gap after it.
   void lose_lease_in_gap() {
     EXPECT_EQ(*job_->runtime->begin_iteration(millis(1)), GateResult::kTimedOut);
@@ -153,6 +167,33 @@ TEST_F(GapMemory, IsStillSaidToMoveToTheNextCoordinator) {
   for (int i = 0; i < 2000 && !is_movable(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_TRUE(is_movable());
+}
+
+// Two jobs whose memory comes back at once would else wait for each other's room.
+TEST_F(GapMemory, GivesAgainWhatIsInPlaceWhileItsRestoreWaitsForRoom) {
+  start_without_room();
+  job_->runtime->promise_iterations();
+  lose_lease_in_gap();
+  spill_all();
+  static_cast<void>(coordinator_->grant_room(mib(8), 0));
+  auto holding = std::async(std::launch::async, [this] { return job_->runtime->hold(); });
+  const auto need = coordinator_->wait_for<wire::Need>();
+  const wire::Released released = coordinator_->revoke(mib(4));
+  EXPECT_EQ(released.bytes, mib(4));
+  EXPECT_FALSE(released.with_lease) << "it comes back with what the restore waits for";
+  coordinator_->grant_room(need.bytes + released.bytes, need.n);
+  EXPECT_TRUE(holding.get().ok());
+  EXPECT_EQ(job_->runtime->stats().spilled, Bytes{0});
+  expect_intact();
+  expect_refused();
+}
+
+TEST_F(GapMemory, WhatAParkedJobGaveComesBackWithItsLease) {
+  start();
+  job_->runtime->promise_iterations();
+  lose_lease_in_gap();
+  const wire::Released released = coordinator_->revoke(coordinator_->room());
+  EXPECT_TRUE(released.with_lease);
 }
 
 }  // namespace

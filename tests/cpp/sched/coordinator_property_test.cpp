@@ -200,6 +200,7 @@ class Fuzz {
                           .spilled_file = any_bytes(),
                           .unplaced = any_bytes(),
                           .more = any(0, 3) == 0,
+                          .with_lease = any(0, 3) == 0,
                           .reason = ""};
   }
 

@@ -82,6 +82,7 @@ JobMessage read_released(ScenarioFields& f, JobId job) {
                         .spilled_file = f.bytes("spilled_file"),
                         .unplaced = f.bytes("unplaced"),
                         .more = f.count("more") != 0,
+                        .with_lease = f.count("with_lease") != 0,
                         .reason = f.text("reason")};
 }
 

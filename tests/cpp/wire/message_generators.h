@@ -103,6 +103,7 @@ inline Released draw_released() {
           .spilled_file = draw_bytes(),
           .unplaced = draw_bytes(),
           .more = *rc::gen::arbitrary<bool>(),
+          .with_lease = *rc::gen::arbitrary<bool>(),
           .reason = draw_string(kMaxTextBytes)};
 }
 
