@@ -154,8 +154,10 @@ class Program {
     RC_ASSERT(world_.residency.to_restore() == before - *restored);
     RC_ASSERT(world_.allocator->room() == room);
   }
+  // What is in place and what is to come back: what overflowed may have been given room since.
+  Bytes needed_room() { return world_.allocator->backed() + world_.residency.to_restore(); }
   void unpark() {
-    world_.allocator->set_room(kRoom + mib(40));
+    world_.allocator->set_room(std::max(kRoom + mib(40), needed_room()));
     RC_ASSERT(world_.residency.restore().ok());
     is_parked_ = is_late_away_ = false;
     world_.allocator->set_route(Route::kPrivate);
@@ -169,7 +171,7 @@ class Program {
       RC_ASSERT(world_.is_intact());
     }
     if (!is_parked_) return;
-    world_.allocator->raise_room(kRoom);
+    world_.allocator->raise_room(std::max(kRoom, needed_room()));
     RC_ASSERT(world_.residency.restore_early().ok());
     is_parked_ = false;
     is_late_away_ = true;
