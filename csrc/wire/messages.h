@@ -158,9 +158,8 @@ struct Released {
   Bytes spilled_file = {};  // of those, to its file
   Bytes unplaced = {};      // live, and not given, since the host tier had no place for it
   bool more = false;
-  // It comes back with the job's lease, as to a parked job; else with the room it waits for.
-  bool with_lease = false;
-  std::string reason;  // why it was less than asked: "not parked", "host tier full: ..."
+  bool with_lease = false;  // it comes back with that; else with the room the job waits for
+  std::string reason;       // why it was less than asked: "not parked", "host tier full: ..."
   bool operator==(const Released&) const = default;
 };
 
@@ -323,9 +322,8 @@ struct LaneTable {
   bool operator==(const LaneTable&) const = default;
 };
 
-// Give up `bytes` of room: free memory first, then, if parked, live memory by spilling, no more
-// than `most_ram` and `most_file` of it into the host tier's RAM and file. Without so much to give
-// up within that, it gives less.
+// Give up `bytes` of room: free memory first, then, if parked, live memory by spilling: at most
+// `most_ram` and `most_file` into the host tier's RAM and file, and less where that is too little.
 struct Revoke {
   static constexpr const char* kType = "revoke";
   Address of;
