@@ -20,6 +20,7 @@ Coordinator = Callable[..., dict[str, str]]
 
 MIB = 1 << 20
 PATIENCE_SECONDS = 60.0
+SHORT_TURNS = {"policy": "rr", "min_quantum": "0", "max_wait": "1"}
 
 
 def _start(stack: ExitStack, env: dict[str, str], mib: int, iterations: int = 2) -> JobProcess:
@@ -29,10 +30,14 @@ def _start(stack: ExitStack, env: dict[str, str], mib: int, iterations: int = 2)
 
 
 def _wait_until_it_wants_a_lease(env: dict[str, str], job: JobProcess) -> None:
+    _wait_for_state(env, job, {"waiting", "running"})
+
+
+def _wait_for_state(env: dict[str, str], job: JobProcess, states: set[str]) -> None:
     end = time.monotonic() + PATIENCE_SECONDS
     while True:
         rows = status(env)["devices"][0]["jobs"]
-        if any(row["pid"] == job.pid and row["state"] in {"waiting", "running"} for row in rows):
+        if any(row["pid"] == job.pid and row["state"] in states for row in rows):
             return
         assert time.monotonic() < end, rows
         time.sleep(0.01)
@@ -42,7 +47,8 @@ def _ask_for_memory_of(env: dict[str, str], first: JobProcess, second: JobProces
     """The first has iterated and goes to its gate; the second's first iteration wants its room."""
     assert first.go().say() == {"iteration": 0}
     second.go()
-    _wait_until_it_wants_a_lease(env, second)
+    # A job whose sizes are unknown keeps its lease for a while.
+    _wait_for_state(env, first, {"idle"})
     first.go()
 
 
@@ -55,7 +61,7 @@ def _file_of(job: JobProcess, folder: Path) -> Path:
 def test_a_file_cut_short_is_an_error_in_its_job_only(
     coordinator: Coordinator, tmp_path: Path
 ) -> None:
-    env = coordinator(capacity="128MiB", spill_dir=str(tmp_path), policy="rr", min_quantum="0")
+    env = coordinator(capacity="128MiB", spill_dir=str(tmp_path), **SHORT_TURNS)
     with ExitStack() as stack:
         victim, other = (_start(stack, env, 96) for _ in range(2))
         _ask_for_memory_of(env, victim, other)
@@ -95,7 +101,7 @@ def test_a_full_host_tier_is_out_of_memory_in_the_job_that_asks(
     if tier == "ram and disk":
         where["host_ram_budget"] = "16MiB"
         why = f"host tier in RAM: 16.0 MiB used of 16.0 MiB; host tier in {small_disk}: "
-    env = coordinator(capacity="128MiB", policy="rr", min_quantum="0", memory_wait="1", **where)
+    env = coordinator(capacity="128MiB", **SHORT_TURNS, memory_wait="1", **where)
     with ExitStack() as stack:
         first, second = (_start(stack, env, 96) for _ in range(2))
         _ask_for_memory_of(env, first, second)
@@ -118,7 +124,7 @@ def test_jobs_share_ram_and_then_a_file_and_a_dead_one_gives_its_part_back(
     coordinator: Coordinator, tmp_path: Path
 ) -> None:
     where = {"spill_dir": str(tmp_path), "host_ram_budget": "40MiB", "host_budget": "1GiB"}
-    env = coordinator(capacity="128MiB", policy="rr", min_quantum="0", linger="600", **where)
+    env = coordinator(capacity="128MiB", **SHORT_TURNS, linger="600", **where)
     with ExitStack() as stack:
         first, second = (_start(stack, env, 96) for _ in range(2))
         _ask_for_memory_of(env, first, second)
@@ -155,7 +161,7 @@ def test_a_kill_amid_a_spill_harms_nobody_else(
     tier: str, coordinator: Coordinator, tmp_path: Path
 ) -> None:
     where = {"spill_dir": str(tmp_path)} if tier == "file" else {}
-    env = coordinator(capacity="896MiB", policy="rr", min_quantum="0", linger="600", **where)
+    env = coordinator(capacity="896MiB", **SHORT_TURNS, linger="600", **where)
     with ExitStack() as stack:
         other = _start(stack, env, 768, iterations=1)
         victim = _start(stack, env, 768)
