@@ -111,16 +111,12 @@ void AllocatorCore::hide_spilled() {
     const Status hidden = vmm.hide(address, vm::kChunkBytes);
     if (!hidden.ok()) log::error("in a forked child: {}", hidden.to_string());
   };
-  for (Arena& each : arenas_) {
-    for (SizePool* pool : each.pools()) {
-      for (const auto& segment : pool->segments()) {
-        for (std::size_t i = 0; i < segment->num_chunks_in_all(); ++i) {
-          const Chunk& chunk = segment->chunk(i);
-          if (chunk.is_spilled() || chunk.state == ChunkState::kOverflow)
-            hide(segment->address_of(i));
-        }
-      }
-    }
+  const auto is_shown = [](const Chunk& chunk) {
+    return chunk.is_in_host_tier() || chunk.state == ChunkState::kRestoring;
+  };
+  for (const Route kind : {Route::kPrivate, Route::kOutside}) {
+    for (const ChunkRef& ref : chunks_of(kind, is_shown))
+      hide(ref.address());
   }
   for (const UnneededCopy& copy : unneeded_copies) {
     if (copy.address != nullptr) hide(copy.address);

@@ -65,9 +65,13 @@ class AllocatorCore final : private ThreadCaches::Home {
 
   // Gives up the backing of free chunks, in both arenas.
   DropOutcome drop_free_chunks(const DropRequest& request) GS_REQUIRES(mu);
-  // Chunks of the private arena for which `wanted(chunk)`, highest address first in each pool.
+  // Chunks of the arena for which `wanted(chunk)`, highest address first in each pool.
   template <typename Wanted>
-  std::vector<ChunkRef> private_chunks(Wanted wanted) GS_REQUIRES(mu);
+  std::vector<ChunkRef> chunks_of(Route kind, Wanted wanted) GS_REQUIRES(mu);
+  template <typename Wanted>
+  std::vector<ChunkRef> private_chunks(Wanted wanted) GS_REQUIRES(mu) {
+    return chunks_of(Route::kPrivate, wanted);
+  }
   // Asks the room source. errors: kOutOfMemory, also where there is nobody to ask.
   Status ask_for_room(Bytes lacking, Bytes like) GS_EXCLUDES(mu);
 
@@ -177,9 +181,9 @@ class AllocatorCore final : private ThreadCaches::Home {
 };
 
 template <typename Wanted>
-std::vector<ChunkRef> AllocatorCore::private_chunks(Wanted wanted) {
+std::vector<ChunkRef> AllocatorCore::chunks_of(Route kind, Wanted wanted) {
   std::vector<ChunkRef> found;
-  for (SizePool* pool : arena(Route::kPrivate).pools()) {
+  for (SizePool* pool : arena(kind).pools()) {
     const auto& segments = pool->segments();
     for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
       for (std::size_t i = (*segment)->num_chunks_in_all(); i-- > 0;) {

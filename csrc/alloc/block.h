@@ -32,7 +32,7 @@ struct alignas(64) Block {
   // Used late in an iteration (use_order.h). Invariant: only while is_live and not is_cached.
   bool is_late = false;
   std::uint32_t priority = 0;  // of the tree
-  // While free: chunks under the block, wholly or in part, that are not kResident.
+  // While free: chunks under the block, wholly or in part, that are not usable.
   std::uint32_t num_absent = 0;
   Segment* segment = nullptr;
   // Neighbours by address. Invariant: they tile the segment, and no two free ones touch.

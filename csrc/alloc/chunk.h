@@ -63,6 +63,10 @@ struct Chunk {
     return state == ChunkState::kResident || state == ChunkState::kSpilling ||
            state == ChunkState::kRestoring;
   }
+  // Its bytes are there and nowhere else, in their slot.
+  [[nodiscard]] bool is_in_host_tier() const {
+    return state == ChunkState::kSpilled || state == ChunkState::kOverflow;
+  }
   // New blocks may lie over it.
   [[nodiscard]] bool is_usable() const {
     return state == ChunkState::kResident || state == ChunkState::kOverflow;

@@ -72,9 +72,7 @@ void Segment::check_chunks(const std::vector<Counts>& counts) const {
     GS_CHECK(c.num_late == counts[i].late, "chunk {} {}: kept {} late counted {}", i,
              name_of(c.state), c.num_late, counts[i].late);
     GS_CHECK(c.state != ChunkState::kUnbacked || c.num_live == 0, "chunk {}", i);
-    const bool is_in_host_tier =
-        c.state == ChunkState::kSpilled || c.state == ChunkState::kOverflow;
-    GS_CHECK(!is_in_host_tier || c.num_live > 0, "chunk {} {}", i, name_of(c.state));
+    GS_CHECK(!c.is_in_host_tier() || c.num_live > 0, "chunk {} {}", i, name_of(c.state));
     GS_CHECK(c.backing == Backing::kPrivate || !c.is_away(), "chunk {} {}", i, name_of(c.state));
     booked += c.is_booked() ? 1U : 0U;
     spilled += c.is_spilled() ? 1U : 0U;

@@ -85,9 +85,7 @@ std::uint32_t SizePool::let_go(Block* block, std::vector<UnneededCopy>& unneeded
     chunk.num_late -= late;
     if (chunk.state == ChunkState::kResident) [[likely]]
       continue;
-    const bool is_in_host_tier =
-        chunk.state == ChunkState::kSpilled || chunk.state == ChunkState::kOverflow;
-    if (is_in_host_tier && chunk.num_live == 0) {
+    if (chunk.is_in_host_tier() && chunk.num_live == 0) {
       unneeded.push_back({chunk.slot, segment.address_of(i)});
       books_.move(segment, chunk, ChunkState::kUnbacked);
     }

@@ -58,7 +58,10 @@ constexpr Nanos millis(std::int64_t n) { return Nanos{n * 1'000'000}; }
 constexpr Nanos seconds(std::int64_t n) { return Nanos{n * 1'000'000'000}; }
 constexpr double to_seconds(Nanos t) { return static_cast<double>(t.value()) * 1e-9; }
 
-// pre: size >= 0, step > 0.
+// Of both. pre: size >= 0, step > 0.
+constexpr Bytes round_down(Bytes size, Bytes step) {
+  return Bytes{size.value() / step.value() * step.value()};
+}
 constexpr Bytes round_up(Bytes size, Bytes step) {
   return Bytes{(size.value() + step.value() - 1) / step.value() * step.value()};
 }

@@ -126,14 +126,13 @@ Status check_host_budgets(const DaemonOptions& options) {
                   to_string(options.host_budget)));
 }
 
-Bytes whole_pieces(Bytes bytes) { return wire::kHostPieceBytes * (bytes / wire::kHostPieceBytes); }
-
 }  // namespace
 
 HostBytes host_budgets(const DaemonOptions& options) {
   const Bytes in_ram =
       options.spill_dir.empty() ? options.host_budget : options.host_ram_budget.value_or(Bytes{0});
-  return {whole_pieces(in_ram), whole_pieces(options.host_budget - in_ram)};
+  return {round_down(in_ram, wire::kHostPieceBytes),
+          round_down(options.host_budget - in_ram, wire::kHostPieceBytes)};
 }
 
 const char* daemon_version() { return GS_VERSION; }

@@ -25,10 +25,6 @@ Bytes unused_room(const Device& device, const Job& job, Bytes room) {
   return std::clamp(room - job.usage.resident, Bytes{0}, room);
 }
 
-Bytes whole_pieces(Bytes bytes) {
-  return wire::kHostPieceBytes * (std::max(bytes, Bytes{0}) / wire::kHostPieceBytes);
-}
-
 // A job that could not store what it was allowed to: its disk or its memory has run out.
 const Job* find_without_place(const Table& table) {
   for (const auto& [id, job] : table.jobs)
@@ -89,8 +85,9 @@ HostBytes host_used(const Table& table) {
 }
 
 HostBytes host_free(const Table& table) {
-  const HostBytes free = table.options.host_budget - host_used(table);
-  return {whole_pieces(free.ram), whole_pieces(free.file)};
+  const HostBytes free = (table.options.host_budget - host_used(table)).at_least_zero();
+  return {round_down(free.ram, wire::kHostPieceBytes),
+          round_down(free.file, wire::kHostPieceBytes)};
 }
 
 Bytes droppable(const Device& device, const Job& job) {

@@ -24,7 +24,7 @@ void watch_givers(Step& step, const Device& device) {
   for (const auto& [id, room] : device.ledger.rooms()) {
     const Job& job = table.at(id);
     if (job.revoke.has_value() && !table.is_overdue(job, step.now())) {
-      step.due(job.revoke->sent_at + table.options.max_wait);
+      step.due(table.answer_due(job));
     }
     if (room > Bytes{0} && job.spared_until > step.now()) step.due(job.spared_until);
   }

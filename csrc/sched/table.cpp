@@ -75,8 +75,14 @@ Device& Table::device_of(const Job& job) {
 
 bool Table::is_recovering(Nanos now) const { return !expected.empty() && now < recovery_ends; }
 
+Nanos Table::answer_due(const Job& job) const {
+  // A spill takes its time, however short the turns are.
+  constexpr Nanos kLeastPatience = seconds(2);
+  return job.revoke->sent_at + std::max(options.max_wait, kLeastPatience);
+}
+
 bool Table::is_overdue(const Job& job, Nanos now) const {
-  return job.revoke.has_value() && now >= job.revoke->sent_at + options.max_wait;
+  return job.revoke.has_value() && now >= answer_due(job);
 }
 
 QuantumLimits Table::quantum_limits() const {

@@ -78,7 +78,8 @@ struct Table {
   [[nodiscard]] static const Lane& lane_of(const Device& device) { return device.lanes.front(); }
 
   [[nodiscard]] bool is_recovering(Nanos now) const;
-  // A Revoke that was not answered for so long that nobody counts on it any more.
+  // When nobody counts on the answer to its Revoke any more. pre: it has one.
+  [[nodiscard]] Nanos answer_due(const Job& job) const;
   [[nodiscard]] bool is_overdue(const Job& job, Nanos now) const;
   [[nodiscard]] QuantumLimits quantum_limits() const;
 

@@ -2,8 +2,8 @@
 
 When a job's memory comes back to the device, its iteration begins without optimizer state, which
 is restored meanwhile; the step waits for it. For that the allocator has to know which storages are
-such state. It is told before a step, when there is anything new to tell: looking at a thousand
-tensors takes a millisecond. An outdated answer costs time only: what moves is reachable.
+such state. It is told before a step, and only when there is anything new to tell: a large model
+has many tensors to look at. An outdated answer costs time only: what moves is reachable.
 """
 
 from __future__ import annotations

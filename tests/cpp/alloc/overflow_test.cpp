@@ -102,6 +102,17 @@ TEST_F(Overflow, IsAsFullAsTheHostTier) {
   expect_nothing_left();
 }
 
+// The parent goes on to write there.
+TEST_F(Overflow, IsNotForAForkedChild) {
+  ASSERT_TRUE(world_.take(mib(12)));
+  world_.allocator->set_route(Route::kOutside);
+  ASSERT_TRUE(world_.take(mib(2)));
+  EXPECT_EQ(world_.vmm.shown(), mib(6));
+  world_.allocator->before_fork();
+  world_.allocator->after_fork_in_child();  // in this process: the locks are taken and let go alike
+  EXPECT_EQ(world_.vmm.shown(), Bytes{});
+}
+
 TEST_F(Overflow, EachCallOfTheDeviceMayFail) {
   int num_failed = 0;
   for (int nth = 1; nth <= 12; ++nth) {

@@ -25,13 +25,7 @@ class GapMemory : public JobWithTensors {
   }
   // The same, and no Need is granted but by the test.
   void start_without_room() {
-    coordinator_ =
-        std::make_unique<FakeCoordinator>(folder_.file("sock"), FakeSettings{.grants_room = false});
-    job_ = std::make_unique<JobWorld>(folder_, ClientConfig{});
-    auto first = std::async(std::launch::async,
-                            [this] { tensors_.emplace_back(*job_->allocator, mib(4), 1); });
-    coordinator_->grant_room(mib(64), coordinator_->wait_for<wire::Need>().n);
-    first.get();
+    start_in_room(mib(64), mib(4));
     for (unsigned char seed = 2; seed <= 4; ++seed)
       tensors_.emplace_back(*job_->allocator, mib(4), seed);
     ASSERT_TRUE(job_->runtime->register_job({}).ok());

@@ -205,25 +205,13 @@ TEST_F(Restoring, AnAllocationWithoutRoomUsesWhatIsFreeInLateMemory) {
 }
 
 TEST_F(Restoring, AStepGoesOnWhereLateMemoryIsWhenItCannotComeBack) {
-  start({.grants_room = false});
-  auto grown = std::async(std::launch::async,
-                          [&] { tensors_.emplace_back(*job_->allocator, mib(8), 0x42); });
-  const auto first = coordinator_->wait_for<wire::Need>();
-  coordinator_->grant_room(first.like, first.n);
-  grown.get();
-  ASSERT_TRUE(job_->runtime->register_job({}).ok());
-  coordinator_->wait_for<wire::Register>();
-  EXPECT_EQ(*job_->runtime->begin_iteration(millis(1)), GateResult::kTimedOut);
+  start_in_room(mib(32), mib(8));
+  register_and_park();
   mark_all_late();
   coordinator_->revoke(job_->allocator->room());
   coordinator_->grant_lease();  // without room
   job_->begin();
-  auto denied = std::async(std::launch::async, [&] {
-    const auto need = coordinator_->wait_for<wire::Need>();
-    wire::Address of;
-    of.job = JobId{7};
-    coordinator_->send(wire::Denied{.of = of, .n = need.n, .reason = "job 2 holds all"});
-  });
+  auto denied = deny_next_need();
   job_->runtime->wait_for_late();
   denied.get();
   EXPECT_FALSE(job_->runtime->has_late()) << "not asked for again";

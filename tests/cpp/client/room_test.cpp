@@ -145,23 +145,11 @@ TEST_F(Room, GivingUpBringsEverythingBackFirst) {
 }
 
 TEST_F(Room, ARestoreThatFailsGivesTheLeaseBackAndCanBeTriedAgain) {
-  start({.grants_room = false});
-  auto grown = std::async(std::launch::async,
-                          [&] { tensors_.emplace_back(*job_->allocator, mib(8), 0x42); });
-  const auto first = coordinator_->wait_for<wire::Need>();
-  coordinator_->grant_room(first.like, first.n);
-  grown.get();
-  ASSERT_TRUE(job_->runtime->register_job({}).ok());
-  coordinator_->wait_for<wire::Register>();
-  EXPECT_EQ(*job_->runtime->begin_iteration(millis(1)), GateResult::kTimedOut);
+  start_in_room(mib(32), mib(8));
+  register_and_park();
   coordinator_->revoke(job_->allocator->room());
   coordinator_->grant_lease();
-  auto denied = std::async(std::launch::async, [&] {
-    const auto need = coordinator_->wait_for<wire::Need>();
-    wire::Address of;
-    of.job = JobId{7};
-    coordinator_->send(wire::Denied{.of = of, .n = need.n, .reason = "job 2 holds all"});
-  });
+  auto denied = deny_next_need();
   const Result<GateResult> failed = job_->runtime->begin_iteration(seconds(20));
   denied.get();
   ASSERT_FALSE(failed.has_value());

@@ -20,13 +20,7 @@ class StoppedForRoom : public JobWithTensors {
  protected:
   // Four tensors of private memory in 64 MiB of room.
   void start(ClientConfig config = {}) {
-    coordinator_ =
-        std::make_unique<FakeCoordinator>(folder_.file("sock"), FakeSettings{.grants_room = false});
-    job_ = std::make_unique<JobWorld>(folder_, std::move(config));
-    auto first = std::async(std::launch::async,
-                            [this] { tensors_.emplace_back(*job_->allocator, mib(4), 1); });
-    coordinator_->grant_room(mib(64), coordinator_->wait_for<wire::Need>().n);
-    first.get();
+    start_in_room(mib(64), mib(4), std::move(config));
     for (unsigned char seed = 2; seed <= 4; ++seed)
       tensors_.emplace_back(*job_->allocator, mib(4), seed);
   }
