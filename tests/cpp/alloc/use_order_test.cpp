@@ -196,5 +196,22 @@ TEST(UseOrderOfChunks, WhatCannotBeReachedIsWaitedFor) {
   EXPECT_EQ(residency.to_restore(), Bytes{});
 }
 
+// Room that late memory comes back to is not for what overflows.
+TEST_F(UseOrder, OverflowDoesNotMoveInWhereLateMemoryComesBackTo) {
+  world_.residency.allow_overflow();
+  ASSERT_TRUE(world_.take(kEach)) << "outside";
+  world_.allocator->set_route(Route::kPrivate);
+  ASSERT_TRUE(world_.take(kEach));
+  world_.allocator->set_route(Route::kOutside);
+  ASSERT_EQ(world_.allocator->overflow(), kEach * 2);
+  spill_all();
+  restore_early();
+  ASSERT_EQ(world_.residency.to_restore(), kEach * 2);
+  EXPECT_EQ(*world_.residency.move_overflow_in(kEach), Bytes{});
+  ASSERT_TRUE(world_.residency.restore().ok());
+  world_.allocator->raise_room(kEach * 7);
+  EXPECT_EQ(*world_.residency.move_overflow_in(kEach), kEach);
+}
+
 }  // namespace
 }  // namespace gpushare::testing

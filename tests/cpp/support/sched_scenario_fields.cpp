@@ -119,6 +119,7 @@ wire::Usage ScenarioFields::usage() {
   usage.need = bytes("need");
   usage.resident = bytes("resident");
   usage.spilled = bytes("spilled");
+  usage.overflow = bytes("overflow");
   usage.host_file = bytes("host_file");
   usage.outside = bytes("outside");
   usage.lane_changes = count("lane_changes");
