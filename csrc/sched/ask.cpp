@@ -31,7 +31,8 @@ std::size_t num_urgent(const Lane& lane) {
 void settle_quantum(const Table& table, const Device& device, Lane& lane, const Job& holder) {
   // A job that starts is not made to wait for what others learn.
   const bool may_learn = is_learning(holder) && stuck_need(device, holder.id) == nullptr;
-  const QuantumInput input{.stall = holder.stall,
+  // What the switch to this lease cost counts at once: the average of a new job's is far behind.
+  const QuantumInput input{.stall = std::max(holder.stall, holder.usage.stall + holder.handover),
                            .iteration = holder.iteration,
                            .overrun = holder.overrun,
                            .num_waiting = lane.waiting.size(),

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/admission.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/memory_plan.h"
@@ -148,6 +149,7 @@ void grant_first_ahead(Step& step, Device& device, const Lane& lane, RoomPool& p
   const auto first = lane.waiting.first();
   if (!first.has_value() || !device.needs.empty()) return;
   const Job& holder = step.table().at(lane.lease->job);
+  if (is_learning(holder)) return;  // it grows
   if (device.ledger.room(holder.id) < needed_room(holder, device.ledger.capacity())) return;
   grant_ahead(step, device, step.table().at(first->id), pool);
 }

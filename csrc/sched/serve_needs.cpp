@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/admission.h"
 #include "csrc/sched/deny.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/lanes.h"
@@ -59,6 +60,15 @@ void grant_need(Step& step, Device& device, Job& job, const WaitingNeed& need, R
                           to_string(bytes), to_string(free)));
 }
 
+// A holder that makes its model grows on: what it asks for next others give meanwhile.
+void ask_ahead(
+    Step& step, Device& device, const Job& job, const WaitingNeed& need, RoomPool& pool) {
+  if (!is_learning(job) || device.lane_held_by(job.id) == nullptr || is_scarce(device)) return;
+  const Bytes most = device.ledger.capacity() - device.ledger.room(job.id);
+  const Bytes bytes = std::min(need.like, most) - pool.free - pool.expected;
+  if (bytes > Bytes{0}) ask_for_room(step, device, job.id, bytes, pool);
+}
+
 // True: it is answered.
 bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
   Job& job = step.table().at(need.job);
@@ -66,6 +76,7 @@ bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
   // Its own Released comes first (PendingRevoke says why).
   if (!job.revoke.has_value() && need.bytes <= pool.free) {
     grant_need(step, device, job, need, pool);
+    ask_ahead(step, device, job, need, pool);
     return true;
   }
   const Nanos waited = step.now() - need.since;

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include "csrc/base/log.h"
 #include "csrc/vm/mapping_calls.h"
 #include "csrc/vm/populate.h"
+#include "csrc/vm/streaming_copy.h"
 
 namespace gpushare::vm {
 namespace {
@@ -87,12 +87,12 @@ Status HostVmm::unback(std::byte* address, Bytes size) {
 }
 
 Status HostVmm::copy_out(const std::byte* device, std::byte* host, Bytes size) {
-  std::memcpy(host, device, size.to_size());
+  streaming_copy(host, device, size.to_size());
   return {};
 }
 
 Status HostVmm::copy_in(const std::byte* host, std::byte* device, Bytes size) {
-  std::memcpy(device, host, size.to_size());
+  streaming_copy(device, host, size.to_size());
   return {};
 }
 

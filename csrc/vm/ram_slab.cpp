@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
 #include "csrc/vm/populate.h"
+#include "csrc/vm/streaming_copy.h"
 
 namespace gpushare::vm {
 namespace {
@@ -81,13 +81,13 @@ std::optional<HostPlace> RamSlab::place_of(SlotId slot) {
 
 Status RamSlab::write(SlotId slot, const std::byte* from, Bytes size) {
   GS_CHECK(size <= kChunkBytes, "size {}", size.value());
-  std::memcpy(address_of(slot), from, size.to_size());
+  streaming_copy(address_of(slot), from, size.to_size());
   return {};
 }
 
 Status RamSlab::read(SlotId slot, std::byte* to, Bytes size) {
   GS_CHECK(size <= kChunkBytes, "size {}", size.value());
-  std::memcpy(to, address_of(slot), size.to_size());
+  streaming_copy(to, address_of(slot), size.to_size());
   return {};
 }
 
