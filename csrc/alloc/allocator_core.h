@@ -77,9 +77,16 @@ class AllocatorCore final : private ThreadCaches::Home {
 
   // Blocks at these addresses are used late in an iteration (use_order.h); others are passed over.
   void mark_late(std::span<const std::uintptr_t> addresses) GS_REQUIRES(mu);
-  // Room that is spoken for: while private memory is in use, that of what is still to come back.
+  // Room that is spoken for: while private memory is in use, that of what is still to come back,
+  // but for what has yet to come itself.
   [[nodiscard]] Bytes owed() const GS_REQUIRES(mu) {
-    return route_ == Route::kPrivate ? books.to_restore() : Bytes{};
+    if (route_ != Route::kPrivate) return {};
+    return std::max(books.to_restore() - books.coming(), Bytes{});
+  }
+
+  // Spilled, and an iteration can begin before it is back.
+  [[nodiscard]] bool may_follow(const ChunkRef& ref) GS_REQUIRES(mu) {
+    return ref.chunk().is_late() && vmm.shows(ref.address(), chunks(1));
   }
 
   // The route, and with it what the caches hold: from now on nothing of the other arena.

@@ -75,7 +75,20 @@ class Books {
   void on_retry() { ++stats_.num_alloc_retries; }
 
   [[nodiscard]] Bytes room() const { return room_; }
-  void set_room(Bytes room) { room_ = room; }
+  // What was still to come is asked for anew, if need be.
+  void set_room(Bytes room) {
+    room_ = room;
+    coming_ = Bytes{};
+  }
+  void raise_room(Bytes room) {
+    const Bytes by = std::max(room - room_, Bytes{});
+    room_ += by;
+    coming_ = std::max(coming_ - by, Bytes{});
+  }
+  void lower_room_by(Bytes unused) { room_ -= unused; }
+  void expect_room(Bytes coming) { coming_ = coming; }
+  // Room for late memory that follows the lease.
+  [[nodiscard]] Bytes coming() const { return coming_; }
   // Backed bytes beyond the room, where set_room() has put it below them.
   [[nodiscard]] Bytes beyond_room() const { return std::max(Bytes{}, backed() - room_); }
   // Room falls by backed bytes that were given up just now, except for those that were beyond it:
@@ -117,7 +130,7 @@ class Books {
     }
   }
 
-  Bytes room_;
+  Bytes room_, coming_;
   std::array<Bytes, 2> backed_, live_;  // by Route
   Bytes spilled_, to_restore_;          // the second without what is kRestoring, which is backed
   Bytes lane_, donated_, overflow_;

@@ -45,13 +45,19 @@ void CachingAllocator::set_room_source(RoomSource* source) {
 void CachingAllocator::raise_room(Bytes room) {
   AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);
-  core.books.set_room(std::max(core.books.room(), room));
+  core.books.raise_room(room);
 }
 
 void CachingAllocator::set_room(Bytes room) {
   AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);
   core.books.set_room(room);
+}
+
+void CachingAllocator::expect_room(Bytes coming) {
+  AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  core.books.expect_room(coming);
 }
 
 Bytes CachingAllocator::room() const {

@@ -73,6 +73,9 @@ class CachingAllocator {
   // At attach and detach, when the books start anew. pre: none; a room below backed blocks growth
   // only.
   void set_room(Bytes room);
+  // The lease opens before all its room is there: `coming` bytes follow by raise_room. Until then
+  // late memory waits for them, and allocations have what is there.
+  void expect_room(Bytes coming);
   [[nodiscard]] Bytes room() const;
   [[nodiscard]] Bytes backed() const;
   // Bytes that had no room and are used in the host tier.

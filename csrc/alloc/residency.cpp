@@ -24,6 +24,7 @@ class Parts {
                               so_far.dropped - told_.dropped,
                               so_far.spilled - told_.spilled,
                               so_far.spilled_file - told_.spilled_file,
+                              so_far.spilled_late - told_.spilled_late,
                               Bytes{},
                               {}};
     if (listener_ == nullptr || part.released < Residency::kPartBytes) return;
@@ -55,7 +56,7 @@ ReleaseOutcome Residency::release(Bytes bytes,
     core.empty_caches();
     const Bytes left = core.books.room() - core.books.backed() - core.owed();
     const Bytes unused = std::clamp(left, Bytes{}, std::max(Bytes{}, bytes));
-    core.books.set_room(core.books.room() - unused);
+    core.books.lower_room_by(unused);
     const Bytes target = bytes - unused + core.books.beyond_room();
     const DropOutcome dropped = core.drop_free_chunks({.target = target, .lowers_room = true});
     outcome.dropped = dropped.dropped;
@@ -73,11 +74,13 @@ ReleaseOutcome Residency::release(Bytes bytes,
                       before.dropped,
                       so_far.spilled,
                       so_far.spilled_file,
+                      so_far.spilled_late,
                       Bytes{},
                       {}});
         });
     outcome.spilled = spilled.spilled;
     outcome.spilled_file = spilled.spilled_file;
+    outcome.spilled_late = spilled.spilled_late;
     if (spilled.failure.code() == StatusCode::kHostTierFull) {
       outcome.unplaced = missing - spilled.spilled;
     }
@@ -99,6 +102,17 @@ Bytes Residency::to_restore() const {
   const AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
   return core.books.to_restore();
+}
+
+Bytes Residency::to_restore_late() const {
+  AllocatorCore& core = allocator_.impl_->core;
+  MutexLock lock(core.mu);
+  if (core.books.to_restore() == Bytes{}) return {};
+  const std::vector<ChunkRef> spilled =
+      core.private_chunks([](const Chunk& chunk) { return chunk.state == ChunkState::kSpilled; });
+  return chunks(static_cast<std::size_t>(std::count_if(
+      spilled.begin(), spilled.end(),
+      [&](const ChunkRef& ref) GS_NO_THREAD_SAFETY_ANALYSIS { return core.may_follow(ref); })));
 }
 
 Status Residency::restore() {

@@ -31,6 +31,7 @@ struct ReleaseOutcome {
   Bytes dropped;            // backed bytes given up without a copy
   Bytes spilled;            // backed bytes copied out
   Bytes spilled_file = {};  // of them, to the host tier's file
+  Bytes spilled_late = {};  // of them, what restore_early() leaves away
   Bytes unplaced = {};      // not given, since the host tier had no place for it
   std::string reason;       // why released < asked; empty if it is not
 };
@@ -63,17 +64,21 @@ class Residency {
   [[nodiscard]] HostBytes in_host_tier() const { return slab_.used_by_tier(); }
   // Bytes that must be backed anew before the private arena may be used.
   [[nodiscard]] Bytes to_restore() const;
+  // Of them, what restore_early() leaves where it is.
+  [[nodiscard]] Bytes to_restore_late() const;
   // Brings every spilled chunk that still has a live block back, within room (asking the RoomSource
   // if it must). errors: kOutOfMemory, kIo: what is not back stays spilled, nothing lost; may be
   // tried again.
   Status restore();
   // The same, but late blocks' chunks (CachingAllocator::mark_late) stay where they are shown at
   // their addresses. Private memory may be used then, at first more slowly: no block lies over
-  // those chunks until they are back, and no allocation takes their room. So restore() later, or
-  // restore_within_room() step by step, asks nobody.
+  // those chunks until they are back, and no allocation takes their room, but for what of it is
+  // still to come (CachingAllocator::expect_room). So restore() later, or restore_within_room()
+  // step by step, asks nobody once that has come.
   Status restore_early();
-  // Brings spilled chunks back, `most` bytes of them at most, as far as the room goes; asks for
-  // none. What is used first comes first. Returns how many bytes came back. errors: as restore().
+  // Brings spilled chunks back, `most` bytes of them at most, as far as there is room for them that
+  // nobody else has use for; asks for none. What is used first comes first. Returns how many bytes
+  // came back. errors: as restore().
   Result<Bytes> restore_within_room(Bytes most);
   // From now on what is refused room is placed in the host tier, where it can be mapped, and used
   // there.

@@ -68,7 +68,10 @@ void Restore::claim_within_room(Bytes most, ChunkState from) {
   const Bytes owed = from == ChunkState::kOverflow ? core_.books.to_restore() : Bytes{};
   const Bytes unused = std::max(core_.books.room() - core_.books.backed() - owed, Bytes{});
   std::vector<ChunkRef> found = find(from);
-  const Bytes fitting = std::min(most, unused);
+  // While the memory is in use the rest of the room is for allocations.
+  const bool is_in_use = from == ChunkState::kSpilled && core_.route() == Route::kPrivate;
+  const Bytes wanted = is_in_use ? std::min(most, core_.owed()) : most;
+  const Bytes fitting = std::min(wanted, unused);
   found.resize(std::min(found.size(), fitting.to_size() / kChunkSize));
   mark(found);
 }
@@ -83,9 +86,8 @@ std::vector<ChunkRef> Restore::find(ChunkState state) {
 
 std::vector<ChunkRef> Restore::find_early() {
   std::vector<ChunkRef> found = find(ChunkState::kSpilled);
-  std::erase_if(found, [this](const ChunkRef& ref) {
-    return ref.chunk().is_late() && core_.vmm.shows(ref.address(), chunks(1));
-  });
+  std::erase_if(found, [this](const ChunkRef& ref)
+                           GS_NO_THREAD_SAFETY_ANALYSIS { return core_.may_follow(ref); });
   return found;
 }
 

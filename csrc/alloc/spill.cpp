@@ -147,6 +147,7 @@ void Spill::leave(const Batch& run) {
     const bool is_needed = chunk.num_live > 0;  // a block may have been freed meanwhile
     if (!is_needed) core_.unneeded_copies.push_back({item.slot, item.at.address()});
     chunk.slot = item.slot;
+    if (core_.may_follow(item.at)) outcome_.spilled_late += chunks(1);
     core_.books.move(*item.at.segment, chunk,
                      is_needed ? ChunkState::kSpilled : ChunkState::kUnbacked);
   }

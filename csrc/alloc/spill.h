@@ -30,6 +30,7 @@ class Spill {
   struct Outcome {
     Bytes spilled;       // backed bytes are lower by this
     Bytes spilled_file;  // of it, in the host tier's file
+    Bytes spilled_late;  // of it, what an iteration can begin without
     Bytes lowered;       // room is lower by this
     Status failure;
   };

@@ -194,11 +194,11 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
     return fail(mapped);
   }
   note_opened(granted);
+  expect_late();
   allocator_.set_route(alloc::Route::kPrivate);
   is_closed_.store(false, std::memory_order_relaxed);
   is_parked_in_gap_ = is_idle_ = false;
   unpark();
-  expect_late();
   if (current != nullptr) wire::try_begin(*current);
   enter(current);
   return GateStep::kEntered;

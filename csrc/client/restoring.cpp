@@ -32,6 +32,10 @@ Status Runtime::Impl::restore_for_iteration() {
 // The iteration begins: the rest may come back.
 void Runtime::Impl::expect_late() {
   if (residency_.to_restore() == Bytes{0}) return;
+  // The lease may have come before all room for it: that follows.
+  const alloc::MemoryStats memory = allocator_.stats();
+  allocator_.expect_room(
+      std::clamp(needed_room(memory) - memory.room, Bytes{0}, residency_.to_restore()));
   has_late_.store(true, kRelaxed);
   has_room_ahead_ = true;
   wake_client_thread();
@@ -56,14 +60,16 @@ void Runtime::Impl::forget_late() { has_late_.store(false, kRelaxed); }
 // On the client thread, in steps short enough to answer others in between. true: there may be more
 // to do.
 bool Runtime::Impl::restore_in_background() {
+  Bytes most = alloc::Residency::kPartBytes;
   {
     MutexLock lock(mu_);
     const bool may_restore = has_room_ahead_ && moving_ == Moving::kNone && is_restoring_of_use();
     has_room_ahead_ = false;
     if (!may_restore) return false;
+    if (is_parked_) most = std::min(most, most_ahead());
     start_moving(Moving::kRestoring, monotonic_now());
   }
-  const Result<Bytes> restored = residency_.restore_within_room(alloc::Residency::kPartBytes);
+  const Result<Bytes> restored = residency_.restore_within_room(most);
   MutexLock lock(mu_);
   note_moved();
   stop_moving();
@@ -74,6 +80,17 @@ bool Runtime::Impl::restore_in_background() {
   if (residency_.to_restore() == Bytes{0}) forget_late();
   has_room_ahead_ = restored.has_value() && *restored > Bytes{0};
   return has_room_ahead_;
+}
+
+// How much may come back ahead of the lease: of late memory no more than leaves the room that the
+// iteration needs from its beginning.
+Bytes Runtime::Impl::most_ahead() {
+  const alloc::MemoryStats memory = allocator_.stats();
+  const Bytes resident{memory.reserved_bytes.all.current};
+  const Bytes to_restore = residency_.to_restore();
+  const Bytes ephemeral = needed_room(memory) - memory.overflow_bytes - resident - to_restore;
+  const Bytes late = promises_iterations_ ? Bytes{0} : residency_.to_restore_late();
+  return std::max(to_restore - late, memory.room - resident - ephemeral);
 }
 
 // In an iteration, and while the main thread still waits in the gate: what is missing then comes
@@ -92,7 +109,8 @@ void Runtime::Impl::wait_for_late() {
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
   start_moving(Moving::kRestoring, start + kAsLongAsItTakes);
   const Status status = has_late_.load(kRelaxed) ? restore_all() : Status();
-  forget_late();  // also after a failure: the next lease tries again
+  forget_late();                     // also after a failure: the next lease tries again
+  allocator_.expect_room(Bytes{0});  // what has not come was asked for
   stop_moving();
   if (!status.ok()) {
     log::warn("job {} uses {} of its memory in the host tier, slowly: {}", address_.job.value,

@@ -192,6 +192,7 @@ alloc::ReleaseOutcome Runtime::Impl::release_in_parts(const wire::Revoke& revoke
     said.dropped += part.dropped;
     said.spilled += part.spilled;
     said.spilled_file += part.spilled_file;
+    said.spilled_late += part.spilled_late;
     MutexLock lock(mu_);
     note_released(part, is_parked);
     answer(revoke, part, {.more = true, .with_lease = is_parked});
@@ -202,6 +203,7 @@ alloc::ReleaseOutcome Runtime::Impl::release_in_parts(const wire::Revoke& revoke
   rest.dropped -= said.dropped;
   rest.spilled -= said.spilled;
   rest.spilled_file -= said.spilled_file;
+  rest.spilled_late -= said.spilled_late;
   return rest;
 }
 
@@ -225,6 +227,7 @@ void Runtime::Impl::answer(const wire::Revoke& revoke,
                       .dropped = outcome.dropped,
                       .spilled = outcome.spilled,
                       .spilled_file = outcome.spilled_file,
+                      .spilled_late = promises_iterations_ ? Bytes{0} : outcome.spilled_late,
                       .unplaced = outcome.unplaced,
                       .more = kind.more,
                       .with_lease = kind.with_lease,

@@ -147,6 +147,7 @@ class Runtime::Impl {
   void forget_late() GS_REQUIRES(mu_);
   bool restore_in_background() GS_EXCLUDES(mu_);
   [[nodiscard]] bool is_restoring_of_use() GS_REQUIRES(mu_);
+  Bytes most_ahead() GS_REQUIRES(mu_);
   bool has_late_for_others() GS_EXCLUDES(mu_);
 
   // lease_close.cpp
@@ -213,6 +214,7 @@ class Runtime::Impl {
 
   // runtime_stats.cpp
   void publish_usage(wire::LeasePage& page) GS_REQUIRES(mu_);
+  Bytes needed_room(const alloc::MemoryStats& memory) GS_REQUIRES(mu_);
   void refresh_usage(wire::LeasePage& page, Nanos now);
 
   const ClientConfig config_;

@@ -30,14 +30,19 @@ void Runtime::Impl::publish_usage(wire::LeasePage& page) {
   store(page.lane_bytes, memory.lane_bytes);
   store(page.donated_bytes, memory.donated_bytes);
   store(page.overflow_bytes, memory.overflow_bytes);
-  // What was spilled has to be back, whatever the last iterations needed; what overflows had better
-  // be.
-  const Bytes expected = counters_.expected_peak() + memory.outside_bytes;
-  store(page.need_bytes,
-        std::max(expected, resident + residency_.to_restore()) + memory.overflow_bytes);
+  store(page.late_bytes, promises_iterations_ ? Bytes{0} : residency_.to_restore_late());
+  store(page.need_bytes, needed_room(memory));
   store(page.dropped_total_bytes, moved_.dropped);
   store(page.spilled_total_bytes, moved_.spilled);
   store(page.restored_total_bytes, moved_.restored);
+}
+
+// What was spilled has to be back, whatever the last iterations needed; what overflows had better
+// be.
+Bytes Runtime::Impl::needed_room(const alloc::MemoryStats& memory) {
+  const Bytes expected = counters_.expected_peak() + memory.outside_bytes;
+  const Bytes resident{memory.reserved_bytes.all.current};
+  return std::max(expected, resident + residency_.to_restore()) + memory.overflow_bytes;
 }
 
 // At a boundary, without the lock: only now and then what is dear to read.

@@ -62,6 +62,7 @@ void add_usage(Json& json, const wire::Usage& usage) {
   json["resident_bytes"] = usage.resident.value();
   json["spilled_bytes"] = usage.spilled.value();
   json["host_file_bytes"] = usage.host_file.value();
+  json["late_bytes"] = usage.late.value();
   json["outside_bytes"] = usage.outside.value();
   json["lane_bytes"] = usage.lane.value();
   json["donated_bytes"] = usage.donated.value();

@@ -36,6 +36,7 @@ void note_part(Job& job, const wire::Released& part, Nanos now) {
   PendingRevoke& asked = *job.revoke;
   asked.bytes = std::max(asked.bytes - part.bytes, Bytes{0});
   asked.sent_at = now;
+  job.usage.late += part.spilled_late;
   const HostBytes spilled = spilled_by(part);
   job.undroppable += undroppable_of(asked, part);
   asked.stored_before += spilled;
@@ -47,7 +48,14 @@ void note_part(Job& job, const wire::Released& part, Nanos now) {
 // resident bytes only make it spill less.
 void note_spilled(Job& job, const PendingRevoke& asked, const wire::Released& released) {
   note_stored(job, asked.stored_before + spilled_by(released));
+  job.usage.late += released.spilled_late;
   job.undroppable += undroppable_of(asked, released);
+}
+
+// It has waited for what was to follow its lease, and asks for it.
+void ask_owed(Device& device, const Job& job, Bytes bytes) {
+  Lane* const lane = device.lane_held_by(job.id);
+  if (lane != nullptr) lane->lease->owed = std::max(lane->lease->owed - bytes, Bytes{0});
 }
 
 }  // namespace
@@ -73,6 +81,7 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
                             "whoever else ends",
                             to_string(alone), to_string(device.ledger.capacity())));
   }
+  ask_owed(device, job, need.bytes);
   device.needs.push_back(waiting);
   job.note_change();  // stopped in an allocation, it may give what it could not give before
 }

@@ -27,6 +27,7 @@ struct Lease {
   bool is_asked_for_quantum = false;  // so what it runs on is overrun
   bool is_warned = false;             // of an iteration that does not end
   Nanos warned_since;                 // when that iteration began
+  Bytes owed;                         // room that follows it, for memory needed late
 };
 
 // The lane stays free for a moment, so that the job whose lease was asked back for a Need can park

@@ -69,6 +69,8 @@ Bytes needed_room(const Job& job, Bytes capacity) {
   return needed;
 }
 
+Bytes late_room(const Job& job) { return std::min(job.usage.late, job.usage.spilled); }
+
 std::string ledger_text(const Table& table, const Device& device, JobId except) {
   constexpr std::size_t kMaxNamed = 8;
   std::vector<std::pair<Bytes, JobId>> others;

@@ -26,6 +26,9 @@ bool is_parked(const Device& device, const Job& job);
 // The room the job's next iteration needs, as far as it may have it.
 Bytes needed_room(const Job& job, Bytes capacity);
 
+// Of that, what it can begin without and is used late in it (optimizer state).
+Bytes late_room(const Job& job);
+
 // "device cpu (2.0 GiB): job 3 u1001/gpt 1.1 GiB, pid 42 0.5 GiB (unmanaged), free 0.1 GiB": for
 // texts about memory. Without `except`.
 std::string ledger_text(const Table& table, const Device& device, JobId except);

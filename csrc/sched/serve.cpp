@@ -17,8 +17,11 @@ namespace {
 // While somebody waits for room: when a Revoke is counted on no more, and when a job may be asked.
 void watch_givers(Step& step, const Device& device) {
   bool is_counted_on = !device.needs.empty();
-  for (const Lane& lane : device.lanes)
-    is_counted_on = is_counted_on || (!lane.lease.has_value() && !lane.waiting.empty());
+  for (const Lane& lane : device.lanes) {
+    const bool is_short =
+        lane.lease.has_value() ? lane.lease->owed > Bytes{0} : !lane.waiting.empty();
+    is_counted_on = is_counted_on || is_short;
+  }
   if (!is_counted_on) return;
   const Table& table = step.table();
   for (const auto& [id, room] : device.ledger.rooms()) {
@@ -64,6 +67,8 @@ void serve(Step& step) {
     if (!is_half_used && !device.is_place_lacking) device.host_warning.clear();
     hold_to_limits(step, device);
     RoomPool pool = room_pool(table, device, step.now());
+    for (Lane& lane : device.lanes)
+      serve_owed(step, device, lane, pool);
     serve_needs(step, device, pool);
     for (Lane& lane : device.lanes)
       serve_lane(step, device, lane, pool);

@@ -13,6 +13,8 @@ void serve(Step& step);
 // Error text 6, once until the tier is half empty again: nobody can give to `job`, since what they
 // would spill has no place. `so` says what follows for it.
 void say_host_full(Step& step, Device& device, const Job& job, const std::string& so);
+// serve_lane.cpp: what is free of the room that follows the lane's lease goes to its holder.
+void serve_owed(Step& step, Device& device, Lane& lane, RoomPool& pool);
 // serve_needs.cpp: answers the Needs that can be met now, asks others to give for the rest.
 void serve_needs(Step& step, Device& device, RoomPool& pool);
 // serve_lane.cpp: if the lane is free, settles the room of the first waiter and grants it a lease.

@@ -13,6 +13,8 @@
 namespace gpushare::sched {
 namespace {
 
+constexpr Bytes kWorthAMessage = mib(16);
+
 // Whether the lane stays free so that the last holder can park first.
 bool is_held(Step& step, const Device& device, Lane& lane) {
   if (!lane.hold.has_value()) return false;
@@ -101,17 +103,27 @@ void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool
   const Bytes room = device.ledger.room(job.id);
   const Bytes needed = needed_room(job, device.ledger.capacity());
   const Bytes rise = std::min(std::max(needed - room, Bytes{0}), std::max(pool.free, Bytes{0}));
+  const Bytes owed = std::min({needed - room - rise, late_room(job), pool.expected});
   std::string remark;
   if (rise > Bytes{0}) {
     step.grant_room(device, job, rise, 0);
     pool.take(rise);
     remark = fmt::format(", room {} -> {}", to_string(room), to_string(room + rise));
   }
-  if (room + rise < needed) {
+  if (owed > Bytes{0}) {
+    remark += fmt::format(", {} follow for what it uses late", to_string(owed));
+  } else if (room + rise < needed) {
     remark += fmt::format(", which is {} less than it needs", to_string(needed - room - rise));
   }
   tell_lane(step, device, lane, job, pool);
   grant_lease(step, device, lane, job, remark);
+  lane.lease->owed = std::max(owed, Bytes{0});
+  pool.take(lane.lease->owed);
+}
+
+// Whether what the job can begin with fits, and room for the rest is on its way.
+bool may_begin(const Lane& lane, const Job& job, Bytes deficit, const RoomPool& pool) {
+  return deficit <= late_room(job) && deficit <= pool.expected && lane_lack(lane, job) == Bytes{0};
 }
 
 // While nobody can give since the host tier is full: a waiter that has its room already, so that
@@ -132,7 +144,6 @@ JobId fits_as_it_is(const Table& table,
 // What is free already the job gets at once, so that its memory comes back while the rest of its
 // room is still being given, or the holder runs. It is parked: it can be asked for it again.
 void grant_ahead(Step& step, Device& device, Job& job, RoomPool& pool) {
-  constexpr Bytes kWorthAMessage = mib(16);
   const Bytes room = device.ledger.room(job.id);
   const Bytes rise = needed_room(job, device.ledger.capacity()) - room;
   const Bytes bytes = std::min({rise, pool.free, job.usage.spilled});
@@ -171,6 +182,7 @@ bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& 
     deficit -= shrink_pools(step, device, job, missing, pool);
     if (deficit <= Bytes{0}) return false;
   }
+  if (may_begin(lane, job, deficit, pool)) return false;
   if (!lane.short_since.has_value()) lane.short_since = step.now();
   const Nanos patience_ends = *lane.short_since + step.table().options.memory_wait;
   const auto say = [&](const std::string& what) {
@@ -197,6 +209,30 @@ bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& 
 }
 
 }  // namespace
+
+void serve_owed(Step& step, Device& device, Lane& lane, RoomPool& pool) {
+  if (!lane.lease.has_value() || lane.lease->owed <= Bytes{0}) return;
+  Lease& lease = *lane.lease;
+  Job& job = step.table().at(lease.job);
+  const Bytes room = device.ledger.room(job.id);
+  const Bytes lacking = std::max(needed_room(job, device.ledger.capacity()) - room, Bytes{0});
+  lease.owed = std::min(lease.owed, lacking);
+  const Bytes bytes = std::min(lease.owed, pool.free);
+  const bool is_worth_it = bytes >= kWorthAMessage || bytes == lease.owed;
+  if (bytes > Bytes{0} && is_worth_it && job.is_connected && !job.revoke.has_value()) {
+    step.grant_room(device, job, bytes, 0);
+    pool.take(bytes);
+    lease.owed -= bytes;
+    step.decide(
+        device, job.id, "room",
+        fmt::format("follows its lease: {} -> {}", to_string(room), to_string(room + bytes)));
+  }
+  const Bytes missing = lease.owed - pool.free - pool.expected;
+  if (missing > Bytes{0}) ask_for_room(step, device, job.id, missing, pool);
+  // What nobody can give now it asks for itself, when it has use for it.
+  lease.owed = std::min(lease.owed, std::max(pool.free, Bytes{0}) + pool.expected);
+  pool.take(lease.owed);
+}
 
 void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   lane.is_stuck = false;

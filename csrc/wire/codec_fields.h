@@ -76,6 +76,7 @@ void list_fields(V& v, Ref<V, Released> m) {
   v.field("dropped_bytes", m.dropped);
   v.field("spilled_bytes", m.spilled);
   v.field("spilled_file_bytes", m.spilled_file);
+  v.field("spilled_late_bytes", m.spilled_late);
   v.field("unplaced_bytes", m.unplaced);
   v.field("more", m.more);
   v.field("with_lease", m.with_lease);

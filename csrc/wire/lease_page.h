@@ -128,6 +128,7 @@ struct LeasePage {
   std::atomic<std::int64_t> donated_bytes;    // of resident_bytes
   std::atomic<std::int64_t> overflow_bytes;   // used in the host tier
   std::atomic<std::int64_t> host_file_bytes;  // of spilled_bytes and overflow_bytes
+  std::atomic<std::int64_t> late_bytes;       // of spilled_bytes
 };
 
 static_assert(sizeof(LeasePage) <= kPageBytes);

@@ -51,6 +51,7 @@ Usage read_usage(const LeasePage& page) {
   usage.donated = Bytes{clamped(page.donated_bytes)};
   usage.overflow = Bytes{clamped(page.overflow_bytes)};
   usage.host_file = Bytes{clamped(page.host_file_bytes)};
+  usage.late = Bytes{clamped(page.late_bytes)};
   return usage;
 }
 

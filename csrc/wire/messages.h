@@ -5,15 +5,21 @@
 // daemon itself saw. CoordinatorMessage is what goes back over the socket. Leases are opened and
 // asked back through the page (lease_page.h): the socket is the truth, the page is the fast path.
 //
-//   job                          coordinator
-//    | Hello ------------------------> |  connects; its true state after a restart of the
-//    coordinator | <---------------------- Welcome |  job number, epoch, first room | Need(n,
-//    bytes) ---------------> |  cannot back another chunk within its room | <-------- Grant(n,
-//    room) | Denied(n) | Consumed(n) ------------------> |  the new room is in force | Register
-//    ---------------------> |  has a model; wants turns | <---- Registered + page, eventfd| |
-//    Wanted (page) ----------------> | | <------ the lease word: kOpenBusy, term+1 | Closed (page)
-//    ----------------> | | <--------------- Revoke(n, bytes)  another job needs room | Released(n,
-//    bytes, more) -----> |  so many bytes are really free now, and room is lower by them
+// clang-format off
+//   job                               coordinator
+//    | Hello ------------------------> | connects; its true state after a restart of the coordinator
+//    | <---------------------- Welcome | job number, epoch, first room
+//    | Need(n, bytes) ---------------> | cannot back another chunk within its room
+//    | <--- Grant(n, room) | Denied(n) |
+//    | Consumed(n) ------------------> | the new room is in force
+//    | Register ---------------------> | has a model; wants turns
+//    | <---- Registered, page, eventfd |
+//    | Wanted (page) ----------------> |
+//    | <------- the lease word: kOpen, term + 1
+//    | Closed (page) ----------------> |
+//    | <------------- Revoke(n, bytes) | another job needs room
+//    | Released(n, bytes, more) -----> | so many bytes are really free now, room is lower by them
+// clang-format on
 //
 // Room: the bytes of device memory a job may have backed. The coordinator keeps
 // sum(room) <= capacity; a job keeps backed <= room. So the device is never overcommitted, whoever
@@ -35,6 +41,7 @@
 #include <vector>
 
 #include "csrc/base/units.h"
+#include "csrc/wire/usage.h"
 
 namespace gpushare::wire {
 
@@ -67,28 +74,6 @@ struct Address {
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
   bool operator==(const Address&) const = default;
-};
-
-// What a job says of itself on its page: for decisions that can cost only it, never for the ledger.
-struct Usage {
-  std::uint64_t iterations = 0;
-  std::uint64_t optimizer_steps = 0;
-  Nanos busy;        // total time inside iterations
-  Nanos stall;       // exposed cost of the last open: from the grant until memory was back
-  Nanos changed_at;  // when the job last went busy or into the gap
-  bool is_in_gap = false;
-  bool is_parked = false;  // its main thread waits in the gate; all its memory may be moved
-  Bytes live;              // live bytes, resident or spilled, at the last boundary
-  Bytes need;      // room it expects to need for its next iteration (backed bytes at the peak)
-  Bytes resident;  // backed bytes now
-  Bytes spilled;   // bytes in the host tier now
-  Bytes outside;   // of `resident`: in the outside arena, which no boundary frees
-  std::uint64_t lane_changes = 0;  // LaneChanged it has sent on this connection
-  Bytes lane;                      // mapped from the lane's pool
-  Bytes donated;                   // of `resident`: slots it keeps
-  Bytes overflow;                  // used in the host tier, since there was no room
-  Bytes host_file = {};            // of `spilled` and `overflow`, in the host tier's file
-  bool operator==(const Usage&) const = default;
 };
 
 // ---- job to coordinator
@@ -156,6 +141,7 @@ struct Released {
   Bytes dropped;            // of which free memory, without a copy
   Bytes spilled;            // of which copied to the host tier
   Bytes spilled_file = {};  // of those, to its file
+  Bytes spilled_late = {};  // of those, what its next iteration can begin without
   Bytes unplaced = {};      // live, and not given, since the host tier had no place for it
   bool more = false;
   bool with_lease = false;  // it comes back with that; else with the room the job waits for

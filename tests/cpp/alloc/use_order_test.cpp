@@ -103,6 +103,45 @@ TEST_F(UseOrder, NoBlockLiesOverLateMemoryNorTakesItsRoom) {
   EXPECT_TRUE(world_.is_intact());
 }
 
+TEST_F(UseOrder, WhileRoomForLateMemoryIsToComeTheRestIsForAllocations) {
+  spill_all();
+  world_.allocator->raise_room(kEach * 5);
+  ASSERT_TRUE(world_.residency.restore_early().ok());
+  world_.allocator->expect_room(kEach * 2);
+  world_.allocator->set_route(Route::kPrivate);
+  EXPECT_EQ(*world_.residency.restore_within_room(mib(100)), Bytes{});
+  ASSERT_TRUE(world_.take(kEach));
+  EXPECT_FALSE(world_.take(mib(2)));
+  world_.give(6);
+  world_.allocator->raise_room(kEach * 6);
+  EXPECT_EQ(*world_.residency.restore_within_room(mib(100)), kEach) << "of what came";
+  ASSERT_TRUE(world_.take(kEach)) << "still";
+  EXPECT_FALSE(world_.take(mib(2)));
+  world_.allocator->raise_room(kEach * 7);
+  EXPECT_EQ(*world_.residency.restore_within_room(mib(100)), kEach);
+  EXPECT_TRUE(world_.is_intact());
+}
+
+TEST_F(UseOrder, RoomThatDoesNotComeIsAskedForAnew) {
+  spill_all();
+  world_.allocator->raise_room(kEach * 5);
+  ASSERT_TRUE(world_.residency.restore_early().ok());
+  world_.allocator->expect_room(kEach * 2);
+  world_.allocator->set_route(Route::kPrivate);
+  world_.allocator->expect_room(Bytes{});
+  EXPECT_EQ(*world_.residency.restore_within_room(mib(100)), kEach) << "all there is";
+  EXPECT_FALSE(world_.take(kEach)) << "the rest is owed again";
+  EXPECT_FALSE(world_.residency.restore().ok());
+}
+
+TEST_F(UseOrder, WhatMayFollowALeaseIsLateAndAway) {
+  EXPECT_EQ(world_.residency.to_restore_late(), Bytes{});
+  EXPECT_EQ(world_.residency.release(kEach, true).spilled_late, kEach);
+  EXPECT_EQ(world_.residency.to_restore_late(), kEach);
+  EXPECT_EQ(world_.residency.release(kEach * 3, true).spilled_late, kEach);
+  EXPECT_EQ(world_.residency.to_restore_late(), kEach * 2);
+}
+
 TEST_F(UseOrder, AJobThatRunsGivesNoRoomThatItOwes) {
   spill_all();
   restore_early();

@@ -22,6 +22,7 @@ class Restoring : public JobWithTensors {
     let_copies_go();
     JobWithTensors::TearDown();
   }
+  void use_activation() { EXPECT_TRUE(Tensor(*job_->allocator, mib(32), 9).is_intact()); }
   Bytes resident() { return job_->allocator->backed(); }
   void mark_late(const Tensor& tensor) {
     const auto address = reinterpret_cast<std::uintptr_t>(tensor.address());
@@ -123,6 +124,58 @@ TEST_F(Restoring, LateMemoryComesBackWithoutAStep) {
   wait_until_back();
   expect_intact();
   EXPECT_FALSE(coordinator_->has<wire::Released>());
+}
+
+TEST_F(Restoring, ALeaseMayComeBeforeRoomForLateMemory) {
+  park_with_tensors(mib(64));
+  coordinator_->grant_lease();
+  job_->begin();
+  use_activation();
+  coordinator_->ask();
+  job_->end();
+  coordinator_->wait_state(LeaseState::kIdle);
+  EXPECT_EQ(*job_->runtime->begin_iteration(millis(1)), GateResult::kTimedOut);
+  mark_late(tensors_[1]);
+  coordinator_->revoke(job_->allocator->room() - mib(288));
+  const Bytes room = job_->allocator->room();
+  Bytes late;
+  for (wire::Released part = coordinator_->revoke(room);;) {
+    late += part.spilled_late;
+    if (!part.more) break;
+    part = coordinator_->wait_for<wire::Released>();
+  }
+  EXPECT_EQ(late, mib(64));
+  while (coordinator_->has<wire::Need>())
+    coordinator_->wait_for<wire::Need>();  // of the tensors, answered
+  coordinator_->grant_lease(coordinator_->grant_room(room - late, 0));
+  job_->begin();
+  EXPECT_EQ(resident(), mib(192));
+  EXPECT_TRUE(job_->runtime->has_late());
+  use_activation();
+  EXPECT_FALSE(coordinator_->has<wire::Need>());
+  expect_intact();
+  coordinator_->grant_room(room, 0);
+  wait_until_back();
+  EXPECT_FALSE(coordinator_->has<wire::Need>());
+  expect_intact();
+}
+
+TEST_F(Restoring, AStepAsksForRoomThatHasNotFollowedTheLease) {
+  park_with_tensors(mib(64));
+  mark_late(tensors_[1]);
+  const Bytes room = job_->allocator->room();
+  for (wire::Released part = coordinator_->revoke(room); part.more;)
+    part = coordinator_->wait_for<wire::Released>();
+  EXPECT_EQ(coordinator_->page().late_bytes.load(), mib(64).value());
+  coordinator_->grant_lease(coordinator_->grant_room(mib(192), 0));
+  job_->begin();
+  auto step = std::async(std::launch::async, [&] { job_->runtime->wait_for_late(); });
+  const auto need = coordinator_->wait_for<wire::Need>();
+  EXPECT_EQ(need.bytes, mib(64));
+  coordinator_->grant_room(room, need.n);
+  step.get();
+  EXPECT_EQ(to_restore(), Bytes{0});
+  expect_intact();
 }
 
 TEST_F(Restoring, WhatIsNotLateIsThereWhenTheIterationBegins) {

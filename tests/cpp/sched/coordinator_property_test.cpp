@@ -43,6 +43,7 @@ wire::Usage any_usage() {
   usage.resident = any_bytes();
   usage.spilled = any_bytes();
   usage.host_file = any_bytes();
+  usage.late = any_bytes();
   usage.outside = any_bytes();
   if (any(0, 20) == 0) usage.lane_changes = static_cast<std::uint64_t>(any(0, 5));
   return usage;
@@ -198,6 +199,7 @@ class Fuzz {
                           .dropped = {},
                           .spilled = any_bytes(),
                           .spilled_file = any_bytes(),
+                          .spilled_late = any_bytes(),
                           .unplaced = any_bytes(),
                           .more = any(0, 3) == 0,
                           .with_lease = any(0, 3) == 0,

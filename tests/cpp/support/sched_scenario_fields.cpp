@@ -121,6 +121,7 @@ wire::Usage ScenarioFields::usage() {
   usage.spilled = bytes("spilled");
   usage.overflow = bytes("overflow");
   usage.host_file = bytes("host_file");
+  usage.late = bytes("late");
   usage.outside = bytes("outside");
   usage.lane_changes = count("lane_changes");
   return usage;

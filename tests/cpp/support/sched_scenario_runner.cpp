@@ -80,6 +80,7 @@ JobMessage read_released(ScenarioFields& f, JobId job) {
                         .dropped = f.bytes("dropped"),
                         .spilled = f.bytes("spilled"),
                         .spilled_file = f.bytes("spilled_file"),
+                        .spilled_late = f.bytes("late"),
                         .unplaced = f.bytes("unplaced"),
                         .more = f.count("more") != 0,
                         .with_lease = f.count("with_lease") != 0,

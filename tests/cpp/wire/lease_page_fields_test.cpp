@@ -75,6 +75,7 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
   page.resident_bytes = 18;
   page.spilled_bytes = 19;
   page.host_file_bytes = 24;
+  page.late_bytes = 26;
   page.outside_bytes = 25;
   page.lane_changes = 20;
   page.lane_bytes = 21;
@@ -96,7 +97,8 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
                        .lane = Bytes{21},
                        .donated = Bytes{22},
                        .overflow = Bytes{23},
-                       .host_file = Bytes{24}};
+                       .host_file = Bytes{24},
+                       .late = Bytes{26}};
   EXPECT_EQ(read_usage(page), expected);
 }
 
@@ -112,7 +114,7 @@ TEST(LeasePageFields, NegativeCountersAreReadAsZero) {
   for (auto* field :
        {&page.busy_ns, &page.stall_ns, &page.changed_ns, &page.live_bytes, &page.need_bytes,
         &page.resident_bytes, &page.spilled_bytes, &page.outside_bytes, &page.lane_bytes,
-        &page.donated_bytes, &page.overflow_bytes, &page.host_file_bytes}) {
+        &page.donated_bytes, &page.overflow_bytes, &page.host_file_bytes, &page.late_bytes}) {
     *field = std::numeric_limits<std::int64_t>::min();
   }
   EXPECT_EQ(read_usage(page), Usage{});
@@ -126,7 +128,7 @@ TEST(LeasePageFields, ALyingPageCannotMakeSumsOverflow) {
   EXPECT_EQ(usage.iterations, static_cast<std::uint64_t>(kMaxAmount));
   EXPECT_EQ(usage.optimizer_steps, static_cast<std::uint64_t>(kMaxAmount));
   for (const Bytes bytes :
-       {usage.live, usage.need, usage.resident, usage.spilled, usage.host_file}) {
+       {usage.live, usage.need, usage.resident, usage.spilled, usage.host_file, usage.late}) {
     EXPECT_EQ(bytes.value(), kMaxAmount);
   }
   for (const Nanos time : {usage.busy, usage.stall, usage.changed_at}) {

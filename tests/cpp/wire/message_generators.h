@@ -101,6 +101,7 @@ inline Released draw_released() {
           .dropped = draw_bytes(),
           .spilled = draw_bytes(),
           .spilled_file = draw_bytes(),
+          .spilled_late = draw_bytes(),
           .unplaced = draw_bytes(),
           .more = *rc::gen::arbitrary<bool>(),
           .with_lease = *rc::gen::arbitrary<bool>(),

@@ -1,0 +1,32 @@
+// What a job says of itself on its page: for decisions that can cost only it, never for the ledger.
+#pragma once
+
+#include <cstdint>
+
+#include "csrc/base/units.h"
+
+namespace gpushare::wire {
+
+struct Usage {
+  std::uint64_t iterations = 0;
+  std::uint64_t optimizer_steps = 0;
+  Nanos busy;        // total time inside iterations
+  Nanos stall;       // exposed cost of the last open: from the grant until memory was back
+  Nanos changed_at;  // when the job last went busy or into the gap
+  bool is_in_gap = false;
+  bool is_parked = false;  // its main thread waits in the gate; all its memory may be moved
+  Bytes live;              // live bytes, resident or spilled, at the last boundary
+  Bytes need;      // room it expects to need for its next iteration (backed bytes at the peak)
+  Bytes resident;  // backed bytes now
+  Bytes spilled;   // bytes in the host tier now
+  Bytes outside;   // of `resident`: in the outside arena, which no boundary frees
+  std::uint64_t lane_changes = 0;  // LaneChanged it has sent on this connection
+  Bytes lane;                      // mapped from the lane's pool
+  Bytes donated;                   // of `resident`: slots it keeps
+  Bytes overflow;                  // used in the host tier, since there was no room
+  Bytes host_file = {};            // of `spilled` and `overflow`, in the host tier's file
+  Bytes late = {};  // of `spilled`: its next iteration can begin without (optimizer state)
+  bool operator==(const Usage&) const = default;
+};
+
+}  // namespace gpushare::wire
