@@ -10,18 +10,19 @@ cache, where the host tier's file goes past it. `both_over_one`: a spill and ano
 restore at once.
 
 `*_over_serial`: time of jobs that share the device over the same jobs one after the other, each
-alone with all of it (`memory_sharing`).
+alone with all of it (`memory_sharing`). `late_over_whole`: time of two jobs whose optimizer state
+follows their leases over that of two that wait for all of their memory (`memory_late`).
 """
 
 from __future__ import annotations
 
-from benchmarks import memory_bandwidth, memory_sharing, memory_turns
+from benchmarks import memory_bandwidth, memory_late, memory_sharing, memory_turns
 from benchmarks.report import Report
 
 
 def run(*, quick: bool) -> Report:
-    """All of it: about six minutes."""
+    """All of it: about eight minutes."""
     report = Report(name="memory")
-    for part in (memory_turns, memory_bandwidth, memory_sharing):
+    for part in (memory_turns, memory_bandwidth, memory_sharing, memory_late):
         part.measure(report, quick=quick)
     return report

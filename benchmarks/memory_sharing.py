@@ -99,6 +99,8 @@ def _measure_case(report: Report, case: Case) -> bool:
         ("spilled_mib", "spilled_total_bytes", MIB),
         ("moving_seconds", "moving_seconds", 1),
         ("waited_seconds", "waited_seconds", 1),
+        ("held_seconds", "held_seconds", 1),
+        ("busy_seconds", "busy_seconds", 1),
     ):
         report.add_samples(f"{case.name}_{row}", [one[key] / unit for one in stats])
     iterations = [second for result in serial for second in result["iteration_seconds"]]
