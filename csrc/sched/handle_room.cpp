@@ -36,7 +36,7 @@ void note_part(Job& job, const wire::Released& part, Nanos now) {
   PendingRevoke& asked = *job.revoke;
   asked.bytes = std::max(asked.bytes - part.bytes, Bytes{0});
   asked.sent_at = now;
-  job.usage.late += part.spilled_late;
+  asked.late += part.spilled_late;
   const HostBytes spilled = spilled_by(part);
   job.undroppable += undroppable_of(asked, part);
   asked.stored_before += spilled;
@@ -48,7 +48,7 @@ void note_part(Job& job, const wire::Released& part, Nanos now) {
 // resident bytes only make it spill less.
 void note_spilled(Job& job, const PendingRevoke& asked, const wire::Released& released) {
   note_stored(job, asked.stored_before + spilled_by(released));
-  job.usage.late += released.spilled_late;
+  job.usage.late = asked.late + released.spilled_late;
   job.undroppable += undroppable_of(asked, released);
 }
 

@@ -27,6 +27,7 @@ struct PendingRevoke {
   // What it had in the host tier, and what this may add to it (host_tier.h).
   HostBytes stored_before{};
   HostBytes may_spill{};
+  Bytes late{};  // of what it has there, what it needs late
 };
 
 struct Job {

@@ -102,7 +102,10 @@ Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const R
 void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {
   const Bytes room = device.ledger.room(job.id);
   const Bytes needed = needed_room(job, device.ledger.capacity());
-  const Bytes rise = std::min(std::max(needed - room, Bytes{0}), std::max(pool.free, Bytes{0}));
+  // Where room may follow, slots of the lane, which are used from the beginning, come first.
+  const Bytes slots = late_room(job) > Bytes{0} ? lane_lack(lane, job) : Bytes{0};
+  const Bytes rise =
+      std::min(std::max(needed - room, Bytes{0}), std::max(pool.free - slots, Bytes{0}));
   const Bytes owed = std::min({needed - room - rise, late_room(job), pool.expected});
   std::string remark;
   if (rise > Bytes{0}) {
@@ -122,8 +125,8 @@ void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool
 }
 
 // Whether what the job can begin with fits, and room for the rest is on its way.
-bool may_begin(const Lane& lane, const Job& job, Bytes deficit, const RoomPool& pool) {
-  return deficit <= late_room(job) && deficit <= pool.expected && lane_lack(lane, job) == Bytes{0};
+bool may_begin(const Job& job, Bytes deficit, const RoomPool& pool) {
+  return deficit <= late_room(job) && deficit <= pool.expected;
 }
 
 // While nobody can give since the host tier is full: a waiter that has its room already, so that
@@ -182,7 +185,7 @@ bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& 
     deficit -= shrink_pools(step, device, job, missing, pool);
     if (deficit <= Bytes{0}) return false;
   }
-  if (may_begin(lane, job, deficit, pool)) return false;
+  if (may_begin(job, deficit, pool)) return false;
   if (!lane.short_since.has_value()) lane.short_since = step.now();
   const Nanos patience_ends = *lane.short_since + step.table().options.memory_wait;
   const auto say = [&](const std::string& what) {

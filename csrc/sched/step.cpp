@@ -9,6 +9,7 @@
 
 #include "csrc/base/check.h"
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/room.h"
 
 namespace gpushare::sched {
 
@@ -80,7 +81,8 @@ void Step::revoke_room(
                              .sent_at = now_,
                              .num_changes = job.num_changes,
                              .stored_before = stored_in_host_tier(job),
-                             .may_spill = may_spill};
+                             .may_spill = may_spill,
+                             .late = late_room(job)};
   device.asked += bytes;
   device.planned_spill += std::max(bytes - droppable(device, job), Bytes{0});
   send(job.id, wire::Revoke{.of = job.of,
