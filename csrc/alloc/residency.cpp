@@ -20,13 +20,7 @@ class Parts {
   explicit Parts(const OnPart& listener) : listener_(listener) {}
 
   void tell(const ReleaseOutcome& so_far) {
-    const ReleaseOutcome part{so_far.released - told_.released,
-                              so_far.dropped - told_.dropped,
-                              so_far.spilled - told_.spilled,
-                              so_far.spilled_file - told_.spilled_file,
-                              so_far.spilled_late - told_.spilled_late,
-                              Bytes{},
-                              {}};
+    const ReleaseOutcome part = so_far.without(told_);
     if (listener_ == nullptr || part.released < Residency::kPartBytes) return;
     told_ = so_far;
     listener_(part);
@@ -38,6 +32,27 @@ class Parts {
 };
 
 }  // namespace
+
+ReleaseOutcome& ReleaseOutcome::operator+=(const ReleaseOutcome& more) {
+  released += more.released;
+  dropped += more.dropped;
+  spilled += more.spilled;
+  spilled_file += more.spilled_file;
+  spilled_late += more.spilled_late;
+  unplaced += more.unplaced;
+  reason = more.reason;
+  return *this;
+}
+
+ReleaseOutcome ReleaseOutcome::without(const ReleaseOutcome& part) const {
+  return {released - part.released,
+          dropped - part.dropped,
+          spilled - part.spilled,
+          spilled_file - part.spilled_file,
+          spilled_late - part.spilled_late,
+          unplaced - part.unplaced,
+          reason};
+}
 
 Residency::Residency(CachingAllocator& allocator, vm::HostSlab& slab, vm::Mover& mover)
     : allocator_(allocator), slab_(slab), mover_(mover) {}

@@ -34,6 +34,11 @@ struct ReleaseOutcome {
   Bytes spilled_late = {};  // of them, what restore_early() leaves away
   Bytes unplaced = {};      // not given, since the host tier had no place for it
   std::string reason;       // why released < asked; empty if it is not
+
+  // What went on: bytes add up, the reason is the last one.
+  ReleaseOutcome& operator+=(const ReleaseOutcome& more);
+  // What of it is not in `part`.
+  [[nodiscard]] ReleaseOutcome without(const ReleaseOutcome& part) const;
 };
 
 // So much was released since the last call; its reason is empty.

@@ -36,7 +36,7 @@ Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
 void Runtime::Impl::run() {
   ::pthread_setname_np(::pthread_self(), "gpushare-client");
-  bool may_do_more = false;
+  std::optional<Nanos> restores_again_in;
   while (true) {
     int socket = -1;
     bool wants_write = false;
@@ -47,11 +47,11 @@ void Runtime::Impl::run() {
       socket = connection_.fd();
       wants_write = connection_.has_unsent();
       if (is_registered_) timeout = kIdleLook;
-      if (may_do_more) timeout = Nanos{0};
+      if (restores_again_in.has_value()) timeout = restores_again_in;
     }
     if (!pause(socket, wants_write, timeout)) break;
     if (!receive_all() && !reconnect()) break;
-    may_do_more = restore_in_background();
+    restores_again_in = restore_in_background();
     watch_idle();
     watch_idle_gap();
     watch_overflow();

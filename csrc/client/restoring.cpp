@@ -57,19 +57,23 @@ void Runtime::Impl::note_moved() {
 
 void Runtime::Impl::forget_late() { has_late_.store(false, kRelaxed); }
 
-// On the client thread, in steps short enough to answer others in between. true: there may be more
-// to do.
-bool Runtime::Impl::restore_in_background() {
-  Bytes most = alloc::Residency::kPartBytes;
+// On the client thread, in steps short enough to answer others in between. When the next is due; no
+// time: there is nothing more to do.
+std::optional<Nanos> Runtime::Impl::restore_in_background() {
+  Pace::Turn turn;
   {
     MutexLock lock(mu_);
     const bool may_restore = has_room_ahead_ && moving_ == Moving::kNone && is_restoring_of_use();
+    Bytes most;
+    if (may_restore) most = std::min(alloc::Residency::kPartBytes, residency_.to_restore());
+    if (may_restore && is_parked_) most = std::min(most, most_ahead());
+    turn = next_turn(most);
+    if (turn.wait > Nanos{0}) return turn.wait;
     has_room_ahead_ = false;
-    if (!may_restore) return false;
-    if (is_parked_) most = std::min(most, most_ahead());
+    if (!may_restore) return std::nullopt;
     start_moving(Moving::kRestoring, monotonic_now());
   }
-  const Result<Bytes> restored = residency_.restore_within_room(most);
+  const Result<Bytes> restored = residency_.restore_within_room(turn.bytes);
   MutexLock lock(mu_);
   note_moved();
   stop_moving();
@@ -79,7 +83,7 @@ bool Runtime::Impl::restore_in_background() {
   }
   if (residency_.to_restore() == Bytes{0}) forget_late();
   has_room_ahead_ = restored.has_value() && *restored > Bytes{0};
-  return has_room_ahead_;
+  return has_room_ahead_ ? std::optional(Nanos{0}) : std::nullopt;
 }
 
 // How much may come back ahead of the lease: of late memory no more than leaves the room that the

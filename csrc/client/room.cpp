@@ -186,25 +186,31 @@ bool Runtime::Impl::may_give_amid_restore() {
 alloc::ReleaseOutcome Runtime::Impl::release_in_parts(const wire::Revoke& revoke,
                                                       bool is_parked,
                                                       bool may_spill) {
+  alloc::ReleaseOutcome all;
   alloc::ReleaseOutcome said;
   const auto say = [&](const alloc::ReleaseOutcome& part) {
-    said.released += part.released;
-    said.dropped += part.dropped;
-    said.spilled += part.spilled;
-    said.spilled_file += part.spilled_file;
-    said.spilled_late += part.spilled_late;
+    said += part;
     MutexLock lock(mu_);
     note_released(part, is_parked);
     answer(revoke, part, {.more = true, .with_lease = is_parked});
   };
-  alloc::ReleaseOutcome rest =
-      residency_.release(revoke.bytes, may_spill, say, {revoke.most_ram, revoke.most_file});
-  rest.released -= said.released;
-  rest.dropped -= said.dropped;
-  rest.spilled -= said.spilled;
-  rest.spilled_file -= said.spilled_file;
-  rest.spilled_late -= said.spilled_late;
-  return rest;
+  // What needs no copy waits for no turn.
+  if (may_spill && is_limited()) all = residency_.release(revoke.bytes, false);
+  while (all.released < revoke.bytes) {
+    const Bytes rest = revoke.bytes - all.released;
+    const Bytes turn = may_spill ? wait_for_turn(rest) : rest;
+    const HostBytes most{revoke.most_ram - (all.spilled - all.spilled_file),
+                         revoke.most_file - all.spilled_file};
+    alloc::ReleaseOutcome part = residency_.release(turn, may_spill, say, most);
+    if (part.unplaced > Bytes{0}) part.unplaced += rest - turn;
+    all += part;
+    if (part.released < turn || turn == rest) break;
+    const alloc::ReleaseOutcome unsaid = all.without(said);
+    if (unsaid.released >= alloc::Residency::kPartBytes) say(unsaid);
+    MutexLock lock(mu_);
+    note_moved();
+  }
+  return all.without(said);
 }
 
 void Runtime::Impl::note_released(const alloc::ReleaseOutcome& part, bool is_parked) {
@@ -239,7 +245,9 @@ bool Runtime::Impl::start_moving(Moving what, Nanos deadline) {
   while (moving_ != Moving::kNone) {
     const Nanos left = deadline - monotonic_now();
     if (left <= Nanos{0}) return false;
+    ++num_waiting_to_move_;
     changed_.wait_for(mu_, left);
+    --num_waiting_to_move_;
   }
   moving_ = what;
   moving_thread_ = std::this_thread::get_id();

@@ -1,7 +1,7 @@
 // The runtime's parts and its one lock. Its functions are spread by what they are about:
 // attach.cpp, reconnect.cpp, registration.cpp, lease_gate.cpp, lease_close.cpp, room.cpp,
-// restoring.cpp, gap_memory.cpp, lane.cpp, overflow.cpp, client_thread.cpp, runtime_stats.cpp,
-// runtime_fork.cpp.
+// restoring.cpp, pacing.cpp, gap_memory.cpp, lane.cpp, overflow.cpp, client_thread.cpp,
+// runtime_stats.cpp, runtime_fork.cpp.
 //
 // Lock order: mu_, then the allocator's. Nothing is waited for under mu_: a copy, a room request
 // and the futex are waited for without it (`moving_` keeps two copies apart meanwhile).
@@ -28,6 +28,7 @@
 #include "csrc/client/idle_rule.h"
 #include "csrc/client/iteration_counters.h"
 #include "csrc/client/need_table.h"
+#include "csrc/client/pace.h"
 #include "csrc/client/runtime.h"
 #include "csrc/ipc/shared_memory.h"
 
@@ -145,10 +146,17 @@ class Runtime::Impl {
   void note_moved() GS_REQUIRES(mu_);
   void expect_late() GS_REQUIRES(mu_);
   void forget_late() GS_REQUIRES(mu_);
-  bool restore_in_background() GS_EXCLUDES(mu_);
+  std::optional<Nanos> restore_in_background() GS_EXCLUDES(mu_);
   [[nodiscard]] bool is_restoring_of_use() GS_REQUIRES(mu_);
   Bytes most_ahead() GS_REQUIRES(mu_);
   bool has_late_for_others() GS_EXCLUDES(mu_);
+
+  // pacing.cpp
+  Bytes transfer_rate() GS_REQUIRES(mu_);
+  bool is_limited() GS_EXCLUDES(mu_);
+  Pace::Turn next_turn(Bytes most) GS_REQUIRES(mu_);
+  void say_held_back(bool is_held_back) GS_REQUIRES(mu_);
+  Bytes wait_for_turn(Bytes most) GS_EXCLUDES(mu_);
 
   // lease_close.cpp
   void end_slow() GS_EXCLUDES(mu_);
@@ -266,7 +274,9 @@ class Runtime::Impl {
 
   Moving moving_ GS_GUARDED_BY(mu_) = Moving::kNone;
   std::thread::id moving_thread_ GS_GUARDED_BY(mu_);  // of the last start_moving
-  bool has_room_ahead_ GS_GUARDED_BY(mu_) = false;    // unused perhaps, and not looked at since
+  int num_waiting_to_move_ GS_GUARDED_BY(mu_) = 0;    // threads, until another is done moving
+  Pace pace_ GS_GUARDED_BY(mu_);
+  bool has_room_ahead_ GS_GUARDED_BY(mu_) = false;  // unused perhaps, and not looked at since
   // The iteration began without memory that it needs late. Written under mu_; relaxed: the
   // iterating thread sees its own writes, and a step that misses another's finds nothing to do.
   std::atomic<bool> has_late_{false};

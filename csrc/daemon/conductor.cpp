@@ -98,6 +98,7 @@ void Conductor::carry_out(sched::Ready ready, Nanos now) {
   keep(std::move(ready.decisions));
   if (is_num_waiting_new_) publish_waiting();
   if (is_num_sharing_new_) publish_sharing();
+  if (coordinator_->has_transfer_budget()) publish_transfer_rates();
 }
 
 void Conductor::act(const sched::PageAction& action, Nanos now) {

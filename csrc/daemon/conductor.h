@@ -69,6 +69,7 @@ class Conductor {
   void note_waiting(bool was_waiting, const JobEntry& entry);
   void publish_waiting();
   void publish_sharing();
+  void publish_transfer_rates();
   void mark_broken(JobEntry& entry, std::string reason);
 
   std::unique_ptr<sched::Coordinator> coordinator_;

@@ -102,6 +102,12 @@ void Conductor::publish_sharing() {
   }
 }
 
+void Conductor::publish_transfer_rates() {
+  for (auto& [id, entry] : jobs_.entries()) {
+    if (entry.registration) entry.registration->set_transfer_rate(coordinator_->transfer_rate(id));
+  }
+}
+
 // All jobs share the one lane of this version.
 void Conductor::publish_waiting() {
   is_num_waiting_new_ = false;

@@ -31,6 +31,7 @@ struct DaemonOptions {
   Nanos memory_wait = seconds(600);
   Nanos gap_poll = millis(10);
   std::optional<Nanos> linger = seconds(10);  // nothing: never ends by itself
+  Bytes transfer_budget;                      // bytes a second; 0: no limit
   std::string spill_dir;                      // empty: the host tier is RAM alone
   bool lanes = true;                          // jobs of one user share what is free at boundaries
   Bytes host_budget;  // RAM and file together; 0: half of this machine's memory

@@ -87,6 +87,11 @@ void Registration::set_num_sharing(std::uint32_t count) {
   page().num_sharing.store(count, std::memory_order_relaxed);
 }
 
+void Registration::set_transfer_rate(Bytes rate) {
+  // relaxed: the job looks again every few milliseconds; nothing is ordered by it.
+  page().transfer_rate.store(rate.value(), std::memory_order_relaxed);
+}
+
 void Registration::forget_waiting() {
   if (belief_.lease == Belief::Lease::kWaiting) belief_.lease = Belief::Lease::kNone;
 }
@@ -95,6 +100,10 @@ Registration::Totals Registration::totals() const {
   const wire::LeasePage& fields = page();
   return {read_bytes(fields.dropped_total_bytes), read_bytes(fields.spilled_total_bytes),
           read_bytes(fields.restored_total_bytes)};
+}
+
+bool Registration::is_held_back() const {
+  return page().is_held_back.load(std::memory_order_relaxed) != 0;
 }
 
 }  // namespace gpushare::daemon

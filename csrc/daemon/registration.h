@@ -40,6 +40,8 @@ class Registration {
   wire::AskResult ask(Term term);
   void set_num_waiting(std::uint32_t count);
   void set_num_sharing(std::uint32_t count);
+  // Bytes a second; 0: no limit.
+  void set_transfer_rate(Bytes rate);
   // The coordinator no longer expects anything of this job (it was lost while it waited).
   void forget_waiting();
 
@@ -48,6 +50,8 @@ class Registration {
     Bytes dropped, spilled, restored;
   };
   [[nodiscard]] Totals totals() const;
+  // It has bytes to copy, and waits so as to keep to the transfer rate.
+  [[nodiscard]] bool is_held_back() const;
 
  private:
   Registration(ipc::SharedMemory memory, UniqueFd event, Belief belief);

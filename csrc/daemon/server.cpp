@@ -48,6 +48,7 @@ sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
   result.switch_loss = options.switch_loss;
   result.memory_wait = options.memory_wait;
   result.gap_poll = options.gap_poll;
+  result.transfer_budget = options.transfer_budget;
   result.spill_dir = options.spill_dir;
   result.host_budget = host_budgets(options);
   result.lanes = options.lanes;

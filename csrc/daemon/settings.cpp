@@ -18,6 +18,7 @@ using Options = DaemonOptions;
 using Text = const std::string&;
 
 constexpr Bytes kSmallestDevice = mib(2);
+constexpr Bytes kSmallestTransfer = mib(1);
 constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kSecond = 1'000'000'000;
 
@@ -119,6 +120,15 @@ constexpr std::array kSettings{
             [](Options& o, Text t, Nanos) {
               o.lanes = t == "on";
               return o.lanes || t == "off";
+            }},
+    Setting{"coordinator.transfer_budget", "--transfer-budget",
+            "0, or a size of at least 1 MiB, like \"500MiB\"",
+            "bytes a second that may move while another job computes, and that nobody waits for "
+            "(default: 0, no limit)",
+            0,
+            [](Options& o, Text t, Nanos) {
+              return set_bytes(o.transfer_budget, t, Bytes{0}) &&
+                     (o.transfer_budget == Bytes{0} || o.transfer_budget >= kSmallestTransfer);
             }},
     Setting{"coordinator.linger", "--linger-s", "a time, or \"never\"",
             "how long to stay after the last job", kSecond, set_linger},

@@ -48,6 +48,7 @@ void add_page(Json& json, const PageFacts& page) {
   json["dropped_total_bytes"] = page.totals.dropped.value();
   json["spilled_total_bytes"] = page.totals.spilled.value();
   json["restored_total_bytes"] = page.totals.restored.value();
+  json["is_held_back"] = page.is_held_back;
 }
 
 void add_usage(Json& json, const wire::Usage& usage) {
@@ -111,6 +112,7 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
                {"share", row.share},
                {"room_bytes", row.room.value()},
                {"memory_limit_bytes", row.memory_limit.value()},
+               {"transfer_bytes_per_second", row.transfer_rate.value()},
                {"iterations_total", row.iterations_total},
                {"leases", row.leases},
                {"waits_for_room", row.waits_for_room},
@@ -123,7 +125,7 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
   const bool has_page = page != facts.pages.end();
   add_usage(json, usage_of(row, facts));
   add_sizes(json, sched::sizes_of(usage_of(row, facts), row.lane));
-  add_page(json, has_page ? page->second : PageFacts{row.usage, {}, 0});
+  add_page(json, has_page ? page->second : PageFacts{row.usage, {}, 0, false});
   const auto text = facts.explained.find(row.of.job);
   json["explain"] = text == facts.explained.end() ? "" : text->second;
   return json;
@@ -145,6 +147,7 @@ Json device_json(const sched::DeviceRow& device, const StatusFacts& facts) {
                {"host_budget_bytes", device.host_budget.total().value()},
                {"host_file_used_bytes", device.host_used.file.value()},
                {"host_file_budget_bytes", device.host_budget.file.value()},
+               {"transfer_budget_bytes_per_second", device.transfer_budget.value()},
                {"spill_dir", device.spill_dir},
                {"switch_loss_allowed", device.switch_loss_allowed},
                {"admission", admission_json(device, facts)},
@@ -251,7 +254,8 @@ bool shorten(StatusFacts& facts, std::size_t length, std::uint64_t& jobs_left_ou
 void add_page_facts(const JobTable& jobs, StatusFacts& facts) {
   for (const auto& [id, entry] : jobs.entries()) {
     if (!entry.registration) continue;
-    PageFacts page{entry.registration->usage(), entry.registration->totals(), 0};
+    PageFacts page{entry.registration->usage(), entry.registration->totals(), 0,
+                   entry.registration->is_held_back()};
     const double time = to_seconds(facts.now - entry.registered_at);
     if (time > 0 && page.usage.iterations > entry.iterations_before) {
       page.iterations_per_second =

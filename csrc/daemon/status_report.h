@@ -27,6 +27,7 @@ struct PageFacts {
   wire::Usage usage;
   Registration::Totals totals;
   double iterations_per_second = 0;  // since it registered, of all time
+  bool is_held_back = false;         // by the transfer budget
 };
 
 struct StatusFacts {

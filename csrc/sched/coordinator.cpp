@@ -18,6 +18,7 @@
 #include "csrc/sched/snapshot.h"
 #include "csrc/sched/step.h"
 #include "csrc/sched/table.h"
+#include "csrc/sched/transfer.h"
 #include "csrc/sched/validate.h"
 
 namespace gpushare::sched {
@@ -153,6 +154,15 @@ std::size_t Coordinator::num_jobs() const { return impl_->table().jobs.size(); }
 std::size_t Coordinator::num_sharing(JobId job) const {
   const Job* const found = impl_->table().find(job);
   return found == nullptr ? 0 : sched::num_sharing(impl_->table(), *found);
+}
+
+bool Coordinator::has_transfer_budget() const {
+  return impl_->table().options.transfer_budget > Bytes{0};
+}
+
+Bytes Coordinator::transfer_rate(JobId job) const {
+  const Job* const found = impl_->table().find(job);
+  return found == nullptr ? Bytes{0} : sched::transfer_rate(impl_->table(), *found);
 }
 
 void Coordinator::check_invariants() const { impl_->table().check_invariants(); }

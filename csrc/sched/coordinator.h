@@ -44,6 +44,7 @@ struct CoordinatorOptions {
   // ended.
   std::vector<std::int32_t> expected_pids;
   Nanos recovery = seconds(3);
+  Bytes transfer_budget;  // bytes a second that move while others compute (transfer.h); 0: no limit
   bool lanes = true;      // jobs of one user share memory that is free at boundaries
   std::string spill_dir;  // empty: host tier in RAM
   // Of all jobs together: Revokes keep to it (host_tier.h). Whole pieces of the tier.
@@ -66,8 +67,9 @@ struct JobRow {
   double share = 0;  // of the lane's time since it registered, 0 to 1
   Bytes room;        // ledger
   Bytes memory_limit;
-  Bytes lane;         // its lane chunks, whether or not the pool has a slot for each
-  wire::Usage usage;  // as last seen
+  Bytes lane;           // its lane chunks, whether or not the pool has a slot for each
+  Bytes transfer_rate;  // bytes a second that it may copy now; 0: no limit
+  wire::Usage usage;    // as last seen
   std::uint64_t iterations_total = 0;
   std::uint64_t leases = 0;
   Nanos served;
@@ -102,6 +104,7 @@ struct DeviceRow {
   double busy = 0;             // share of recent time with an open lease (busy_meter.h)
   HostBytes host_used;         // in the host tier, or on the way there; of all devices
   HostBytes host_budget;
+  Bytes transfer_budget;  // bytes a second; 0: no limit
   std::string spill_dir;
   double switch_loss_allowed = 0;
   std::vector<std::string> warnings;  // that hold now: error texts 4 and 6
@@ -151,6 +154,9 @@ class Coordinator {
   [[nodiscard]] std::size_t num_jobs() const;
   // Jobs that may share a lane's pool with this one, itself included; 0: none may.
   [[nodiscard]] std::size_t num_sharing(JobId job) const;
+  [[nodiscard]] bool has_transfer_budget() const;
+  // Bytes a second that the job may copy now; 0: no limit.
+  [[nodiscard]] Bytes transfer_rate(JobId job) const;
   void check_invariants() const;
 
  private:

@@ -24,6 +24,7 @@ struct PendingRevoke {
   Bytes bytes;
   Nanos sent_at;
   std::uint64_t num_changes = 0;  // of the job when it was sent
+  bool is_held_back = false;      // by the transfer budget (transfer.h)
   // What it had in the host tier, and what this may add to it (host_tier.h).
   HostBytes stored_before{};
   HostBytes may_spill{};

@@ -26,6 +26,11 @@ Status check(const CoordinatorOptions& options) {
     return {StatusCode::kInvalidArgument,
             fmt::format("capacity is {}, allowed is more than 0 B", to_string(options.capacity))};
   }
+  if (options.transfer_budget < Bytes{0}) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("transfer_budget is {} a second, allowed is 0 B or more",
+                        to_string(options.transfer_budget))};
+  }
   if (options.host_budget.ram < Bytes{0} || options.host_budget.file < Bytes{0}) {
     return {StatusCode::kInvalidArgument,
             fmt::format("host_budget is {} in RAM and {} in a file, allowed is 0 B or more",

@@ -10,19 +10,14 @@
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/limit.h"
 #include "csrc/sched/memory_plan.h"
+#include "csrc/sched/transfer.h"
 
 namespace gpushare::sched {
 namespace {
 
 // While somebody waits for room: when a Revoke is counted on no more, and when a job may be asked.
 void watch_givers(Step& step, const Device& device) {
-  bool is_counted_on = !device.needs.empty();
-  for (const Lane& lane : device.lanes) {
-    const bool is_short =
-        lane.lease.has_value() ? lane.lease->owed > Bytes{0} : !lane.waiting.empty();
-    is_counted_on = is_counted_on || is_short;
-  }
-  if (!is_counted_on) return;
+  if (!device.is_anybody_short()) return;
   const Table& table = step.table();
   for (const auto& [id, room] : device.ledger.rooms()) {
     const Job& job = table.at(id);
@@ -65,6 +60,7 @@ void serve(Step& step) {
   for (Device& device : table.devices) {
     const bool is_half_used = host_used(table).total() > table.options.host_budget.total() / 2;
     if (!is_half_used && !device.is_place_lacking) device.host_warning.clear();
+    note_held_back(step, device);
     hold_to_limits(step, device);
     RoomPool pool = room_pool(table, device, step.now());
     for (Lane& lane : device.lanes)
@@ -77,6 +73,7 @@ void serve(Step& step) {
       ask_holder(step, device, lane);
     for (const WaitingNeed& need : device.needs)
       if (!need.has_given) step.due(need.since + table.options.memory_wait);
+    note_held_back(step, device);
     watch_givers(step, device);
   }
 }

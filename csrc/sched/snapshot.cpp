@@ -7,6 +7,7 @@
 
 #include "csrc/sched/explain.h"
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/transfer.h"
 
 namespace gpushare::sched {
 namespace {
@@ -90,7 +91,9 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
     if (!text.empty()) row.warnings.push_back(std::move(text));
   }
   for (const auto& [id, job] : table.jobs) {
-    if (job.of.device == device.name) row.jobs.push_back(job_row(device, job, now));
+    if (job.of.device != device.name) continue;
+    row.jobs.push_back(job_row(device, job, now));
+    row.jobs.back().transfer_rate = transfer_rate(table, job);
   }
   row.dropped = device.dropped;
   row.spilled = device.spilled;
@@ -98,6 +101,7 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
   row.planned_spill = device.planned_spill;
   row.host_used = host_used(table);
   row.host_budget = table.options.host_budget;
+  row.transfer_budget = table.options.transfer_budget;
   row.spill_dir = table.options.spill_dir;
   row.switch_loss_allowed = table.options.switch_loss;
   if (!device.host_warning.empty()) row.warnings.push_back(device.host_warning);

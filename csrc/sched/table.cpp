@@ -30,6 +30,12 @@ bool Device::has_need(JobId job) const {
                      [&](const WaitingNeed& need) { return need.job == job; });
 }
 
+bool Device::is_anybody_short() const {
+  return !needs.empty() || std::any_of(lanes.begin(), lanes.end(), [](const Lane& lane) {
+    return lane.lease.has_value() ? lane.lease->owed > Bytes{0} : !lane.waiting.empty();
+  });
+}
+
 const Lane* Device::lane_held_by(JobId job) const { return find_holder(lanes, job); }
 Lane* Device::lane_held_by(JobId job) { return find_holder(lanes, job); }
 

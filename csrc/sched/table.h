@@ -47,6 +47,8 @@ struct Device {
   bool is_place_lacking = false;   // a job could not store what the ledger had a place for
 
   [[nodiscard]] bool has_need(JobId job) const;
+  // Whether somebody waits for room: in an allocation, for a free lane, or behind its lease.
+  [[nodiscard]] bool is_anybody_short() const;
   // The lane whose open lease the job holds; null: none.
   [[nodiscard]] const Lane* lane_held_by(JobId job) const;
   [[nodiscard]] Lane* lane_held_by(JobId job);

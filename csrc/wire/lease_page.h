@@ -101,11 +101,12 @@ struct LeasePage {
 
   // Written by the coordinator.
   alignas(64)
-      std::atomic<std::uint64_t> grant_n;  // Grant that must be in force before this lease is used
-  std::atomic<std::int64_t> granted_ns;    // when the word became kOpenBusy
-  std::atomic<std::uint32_t> num_waiting;  // other jobs that wait for this lane
-  std::atomic<std::uint32_t> num_sharing;  // jobs that may share this lane's pool, this one too
-  std::array<std::uint8_t, 40> reserved2;
+      std::atomic<std::uint64_t> grant_n;   // Grant that must be in force before this lease is used
+  std::atomic<std::int64_t> granted_ns;     // when the word became kOpenBusy
+  std::atomic<std::uint32_t> num_waiting;   // other jobs that wait for this lane
+  std::atomic<std::uint32_t> num_sharing;   // jobs that may share this lane's pool, this one too
+  std::atomic<std::int64_t> transfer_rate;  // bytes a second that the job may copy; 0: no limit
+  std::array<std::uint8_t, 32> reserved2;
 
   // Written by the job.
   alignas(64) std::atomic<std::uint64_t> iterations;
@@ -129,6 +130,7 @@ struct LeasePage {
   std::atomic<std::int64_t> overflow_bytes;   // used in the host tier
   std::atomic<std::int64_t> host_file_bytes;  // of spilled_bytes and overflow_bytes
   std::atomic<std::int64_t> late_bytes;       // of spilled_bytes
+  std::atomic<std::uint32_t> is_held_back;    // has bytes to copy, and keeps to transfer_rate
 };
 
 static_assert(sizeof(LeasePage) <= kPageBytes);

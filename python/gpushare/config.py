@@ -52,6 +52,8 @@ class Config:
     """How long the coordinator stays after its last job; infinite for ever."""
     lanes: str = ""
     """Whether jobs of one user share memory that is free between iterations: on or off."""
+    transfer_budget_bytes_per_second: int | None = None
+    """What may move while another job computes, and nobody waits for; 0 for no limit."""
     capacity_bytes: int = 0
     """The device's memory, for all jobs; of an unmanaged process, its own limit. 0: default."""
     host_budget_bytes: int = 0

@@ -120,6 +120,13 @@ def _loss(value: Any) -> float:
     return loss
 
 
+def _transfer_budget(value: Any) -> int:
+    size = _bytes(0)(value)
+    if 0 < size < _LEAST_TRANSFER_BYTES:
+        raise ValueError(value)
+    return size
+
+
 def _flag(value: Any) -> bool:
     if isinstance(value, bool):
         return value
@@ -152,8 +159,10 @@ def _s(seconds: float) -> str:
 
 
 _LEAST_DEVICE_BYTES = 2 << 20
+_LEAST_TRANSFER_BYTES = 1 << 20
 _TIME = 'a time like "10", "250ms" or "2 min"'
 _SIZE = 'a size of at least 2 MiB like "2GiB"'
+_TRANSFER = '0, or a size of at least 1 MiB like "500MiB"'
 _FLAG = "0 or 1"
 _NAME = f"printable text of at most {MAX_NAME_BYTES} bytes"
 
@@ -175,6 +184,8 @@ SETTINGS: tuple[Setting, ...] = (
             f'{_TIME}, or "never"', "--linger-s", _s),
     Setting("lanes", "coordinator.lanes", "GPUSHARE_LANES", parse_choice("on", "off"), "on, off",
             "--lanes"),
+    Setting("transfer_budget_bytes_per_second", "coordinator.transfer_budget",
+            "GPUSHARE_TRANSFER_BUDGET", _transfer_budget, _TRANSFER, "--transfer-budget"),
     Setting("capacity_bytes", "device.cpu.capacity", "GPUSHARE_CAPACITY",
             _bytes(_LEAST_DEVICE_BYTES), _SIZE, "--capacity"),
     Setting("host_budget_bytes", "host.budget", "GPUSHARE_HOST_BUDGET",

@@ -90,6 +90,21 @@ def test_a_host_tier_of_two_parts_is_shown_in_parts() -> None:
     assert first.endswith("host ram 200.0 MiB/1.0 GiB file 100.0 MiB/3.0 GiB")
 
 
+def test_a_transfer_budget_and_who_is_held_back_by_it() -> None:
+    report = _report()
+    device = report["devices"][0]
+    device["transfer_budget_bytes_per_second"] = 100 * MIB
+    device["jobs"][0] |= {"transfer_bytes_per_second": 50 * MIB, "is_held_back": False}
+    lines = render_memory(report).splitlines()
+    assert lines[0].endswith("   transfers 100.0 MiB/s")
+    assert not any("nobody waits for" in line for line in lines)
+    device["jobs"][0]["is_held_back"] = True
+    assert (
+        "job 3 has bytes to copy that nobody waits for: "
+        "at most 50.0 MiB a second while another computes" in render_memory(report).splitlines()
+    )
+
+
 def test_nothing_asked_and_nobody_there() -> None:
     report = _report()
     report["devices"][0] |= {"asked_total_bytes": 0, "jobs": []}

@@ -51,6 +51,8 @@ GOOD = [
     ("IDLE_SPILL", "never", "idle_spill_seconds", math.inf),
     ("DISABLE", "1", "disable", True),
     ("LANES", "off", "lanes", "off"),
+    ("TRANSFER_BUDGET", "0", "transfer_budget_bytes_per_second", 0),
+    ("TRANSFER_BUDGET", "1MiB", "transfer_budget_bytes_per_second", 1 << 20),
     ("LANE_SCRUB", "1", "lane_scrub", True),
     ("LANE_STRICT", "1", "lane_strict", True),
     ("REQUIRE", "0", "require", False),
@@ -64,6 +66,8 @@ def test_reads_the_environment(name, text, field, value):
 
 
 BAD = [
+    ("TRANSFER_BUDGET", "500"),
+    ("TRANSFER_BUDGET", "-1"),
     ("IDLE_SPILL", "0"),
     ("SOCKET", "relative/sock"),
     ("SOCKET", "/ends/in/"),

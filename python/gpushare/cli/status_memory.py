@@ -45,6 +45,7 @@ def render_memory(report: dict[str, Any]) -> str:
             *_fit_lines(device),
             *_plan_lines(device),
             *_job_lines(device["jobs"]),
+            *_held_back_lines(device["jobs"]),
         ]
     lines += [
         f"pid {process['pid']} of {user_name(process['uid'])} is unmanaged and holds "
@@ -63,6 +64,8 @@ def _device_line(device: dict[str, Any]) -> str:
         f"shared {format_bytes(sum(lane['pool_bytes'] for lane in device['lanes']))}",
         host_text(device),
     ]
+    if device.get("transfer_budget_bytes_per_second"):
+        parts.append(f"transfers {format_bytes(device['transfer_budget_bytes_per_second'])}/s")
     return (GAP + " ").join(parts)
 
 
@@ -112,6 +115,16 @@ def _job_lines(jobs: list[dict[str, Any]]) -> list[str]:
         for job in jobs
     ]
     return align([heads, *rows])
+
+
+def _held_back_lines(jobs: list[dict[str, Any]]) -> list[str]:
+    """Who copies more slowly than it could, so that another job computes undisturbed."""
+    return [
+        f"job {job['job']} has bytes to copy that nobody waits for: "
+        f"at most {format_bytes(job['transfer_bytes_per_second'])} a second while another computes"
+        for job in jobs
+        if job.get("is_held_back")
+    ]
 
 
 def _size(size: int | None) -> str:

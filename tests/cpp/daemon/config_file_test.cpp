@@ -24,6 +24,7 @@ switch_loss = 0.05
 memory_wait = "2 min"
 min_quantum = "100ms"
 gap_poll = 0.02
+transfer_budget = "500MiB"
 linger = "never"
 [host]
 budget = "8GiB"
@@ -44,6 +45,7 @@ file = "/tmp/log"
   EXPECT_EQ(options.memory_wait, seconds(120));
   EXPECT_EQ(options.min_quantum, millis(100));
   EXPECT_EQ(options.gap_poll, millis(20));
+  EXPECT_EQ(options.transfer_budget, mib(500));
   EXPECT_FALSE(options.linger.has_value());
   EXPECT_EQ(options.host_budget, gib(8));
   EXPECT_EQ(options.spill_dir, "/var/tmp");

@@ -78,7 +78,7 @@ TEST_F(Options, EveryOptionIsRead) {
        "--gap-poll-ms",     "5",      "--linger-s",    "3",    "--spill-dir",      "/var/tmp",
        "--host-budget",     "64GiB",  "--log-level",   "warn", "--log-file",       "/tmp/l",
        "--host-ram-budget", "4GiB",   "--mode",        "0660", "--lanes",          "off",
-       "--daemonize"});
+       "--transfer-budget", "1MiB",   "--daemonize"});
   EXPECT_EQ(options.socket, "/tmp/s");
   EXPECT_EQ(options.capacity, gib(2));
   EXPECT_EQ(options.reserve, mib(64));
@@ -92,6 +92,7 @@ TEST_F(Options, EveryOptionIsRead) {
   EXPECT_EQ(options.spill_dir, "/var/tmp");
   EXPECT_EQ(options.host_budget, gib(64));
   EXPECT_EQ(options.host_ram_budget, gib(4));
+  EXPECT_EQ(options.transfer_budget, mib(1));
   EXPECT_EQ(options.log_level, log::Level::kWarn);
   EXPECT_EQ(options.log_file, "/tmp/l");
   EXPECT_EQ(options.socket_mode, 0660U);
@@ -161,6 +162,9 @@ TEST_F(Options, BadValuesNameOptionValueAndWhatIsAllowed) {
   EXPECT_EQ(error_of({"--device", "tpu"}), "--device: bad value \"tpu\"; allowed: cpu");
   EXPECT_THAT(error_of({"--capacity", "1"}), HasSubstr("a size of at least 2 MiB"));
   EXPECT_THAT(error_of({"--max-wait-ms", "0"}), HasSubstr("--max-wait-ms: bad value \"0\""));
+  EXPECT_EQ(error_of({"--transfer-budget", "500"}),
+            "--transfer-budget: bad value \"500\"; allowed: 0, or a size of at least 1 MiB, like "
+            "\"500MiB\"");
   EXPECT_THAT(error_of({"--mode", "0777"}), HasSubstr("octal"));
   EXPECT_THAT(error_of({"--socket", "relative"}), HasSubstr("absolute path"));
   EXPECT_THAT(error_of({"--capacity", "64MiB", "--reserve", "63MiB"}),

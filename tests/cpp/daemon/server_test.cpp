@@ -185,6 +185,49 @@ TEST_F(Server, SaysOnThePageHowManyOthersWait) {
   holder.expect("0");
 }
 
+TEST_F(Server, SaysOnThePageHowFastAJobMayCopyWhileAnotherComputes) {
+  const TempFolder folder;
+  const DaemonProcess daemon(folder, {"--transfer-budget", "100MiB"});
+  const auto wait_for_rate = [](JobSide& side, Bytes rate) {
+    const auto is_so = [&] { return side.page().transfer_rate.load() == rate.value(); };
+    if (!testing::eventually(is_so)) side.give_up("never " + to_string(rate));
+    side.tell(to_string(rate));
+  };
+  JobProcess holder([&](JobSide& side) {
+    side.attach(daemon.socket(), "holder");
+    side.want();
+    side.wait_granted();
+    side.tell("has it");
+    side.wait_for("close");
+    if (side.page().transfer_rate.load() != 0) side.give_up("limited itself");
+    side.close_lease();
+    wait_for_rate(side, mib(100));
+    side.wait_for("end");
+  });
+  holder.expect("has it");
+  JobProcess waiter([&](JobSide& side) {
+    side.attach(daemon.socket(), "waiter");
+    side.want();
+    wait_for_rate(side, mib(100));
+    side.page().is_held_back = 1;
+    side.wait_for("go on");
+    side.wait_granted();
+    wait_for_rate(side, Bytes{0});
+    side.wait_for("end");
+  });
+  waiter.expect("100.0 MiB");
+  const auto row = testing::job_row(daemon.socket(), 2);
+  EXPECT_EQ(row["transfer_bytes_per_second"], mib(100).value());
+  EXPECT_EQ(row["is_held_back"], true);
+  EXPECT_EQ(testing::job_row(daemon.socket(), 1)["is_held_back"], false);
+  const auto device = testing::status_of(daemon.socket())["devices"][0];
+  EXPECT_EQ(device["transfer_budget_bytes_per_second"], mib(100).value());
+  waiter.tell("go on");
+  holder.tell("close");
+  waiter.expect("0 B");
+  holder.expect("100.0 MiB");
+}
+
 TEST_F(Server, WhoWaitsForRoomIsExplained) {
   JobProcess first([this](JobSide& side) {
     side.connect(daemon_.socket());

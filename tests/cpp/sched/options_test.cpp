@@ -13,12 +13,19 @@ TEST(Options, DefaultsAreAllowed) { EXPECT_TRUE(make_table({}, Nanos{0}).has_val
 TEST(Options, RefusesWhatIsOutOfRange) {
   using Change = std::function<void(CoordinatorOptions&)>;
   const std::vector<Change> changes{
-      [](auto& o) { o.device = ""; },          [](auto& o) { o.capacity = Bytes{0}; },
-      [](auto& o) { o.policy = "lottery"; },   [](auto& o) { o.min_quantum = Nanos{-1}; },
-      [](auto& o) { o.max_wait = Nanos{0}; },  [](auto& o) { o.switch_loss = 0; },
-      [](auto& o) { o.switch_loss = 1; },      [](auto& o) { o.memory_wait = Nanos{-1}; },
-      [](auto& o) { o.gap_poll = Nanos{0}; },  [](auto& o) { o.iteration_warning = Nanos{0}; },
-      [](auto& o) { o.recovery = Nanos{-1}; }, [](auto& o) { o.host_budget.ram = Bytes{-1}; },
+      [](auto& o) { o.device = ""; },
+      [](auto& o) { o.capacity = Bytes{0}; },
+      [](auto& o) { o.policy = "lottery"; },
+      [](auto& o) { o.min_quantum = Nanos{-1}; },
+      [](auto& o) { o.max_wait = Nanos{0}; },
+      [](auto& o) { o.switch_loss = 0; },
+      [](auto& o) { o.switch_loss = 1; },
+      [](auto& o) { o.memory_wait = Nanos{-1}; },
+      [](auto& o) { o.gap_poll = Nanos{0}; },
+      [](auto& o) { o.iteration_warning = Nanos{0}; },
+      [](auto& o) { o.transfer_budget = Bytes{-1}; },
+      [](auto& o) { o.recovery = Nanos{-1}; },
+      [](auto& o) { o.host_budget.ram = Bytes{-1}; },
   };
   for (std::size_t i = 0; i < changes.size(); ++i) {
     CoordinatorOptions options;

@@ -34,6 +34,7 @@ CoordinatorOptions read_options(ScenarioFields& f) {
   options.iteration_warning = f.time("iteration_warning", options.iteration_warning);
   options.host_budget.ram = f.bytes("host_budget", options.host_budget.ram);
   options.host_budget.file = f.bytes("host_file", options.host_budget.file);
+  options.transfer_budget = f.bytes("transfer_budget");
   options.spill_dir = f.text("spill_dir");
   options.lanes = f.count("lanes", options.lanes ? 1 : 0) != 0;
   options.recovery = f.time("recovery", options.recovery);
