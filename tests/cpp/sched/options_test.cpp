@@ -18,6 +18,7 @@ TEST(Options, RefusesWhatIsOutOfRange) {
       [](auto& o) { o.max_wait = Nanos{0}; },  [](auto& o) { o.switch_loss = 0; },
       [](auto& o) { o.switch_loss = 1; },      [](auto& o) { o.memory_wait = Nanos{-1}; },
       [](auto& o) { o.gap_poll = Nanos{0}; },  [](auto& o) { o.iteration_warning = Nanos{0}; },
+      [](auto& o) { o.num_lanes = 0; },        [](auto& o) { o.num_lanes = kMaxLanes + 1; },
       [](auto& o) { o.recovery = Nanos{-1}; }, [](auto& o) { o.host_budget.ram = Bytes{-1}; },
   };
   for (std::size_t i = 0; i < changes.size(); ++i) {

@@ -31,10 +31,10 @@ std::string any_job(int capacity_mib) {
 TEST(SimulatorProperty, EveryJobThatFitsAloneFinishes) {
   const bool is_held = rc::check("every job that fits alone finishes", [] {
     const int capacity_mib = *rc::gen::inRange(10, 1000);
-    std::string text =
-        fmt::format("device capacity={}MiB policy={} bandwidth={}MiB min_quantum={}ms\n",
-                    capacity_mib, *rc::gen::element<std::string>("fifo", "rr", "fair"),
-                    *rc::gen::inRange(1000, 4000), *rc::gen::inRange(1, 500));
+    std::string text = fmt::format(
+        "device capacity={}MiB policy={} num_lanes={} bandwidth={}MiB min_quantum={}ms\n",
+        capacity_mib, *rc::gen::element<std::string>("fifo", "rr", "fair"), *rc::gen::inRange(1, 4),
+        *rc::gen::inRange(1000, 4000), *rc::gen::inRange(1, 500));
     const int num_jobs = *rc::gen::inRange(1, 6);
     for (int i = 0; i < num_jobs; ++i)
       text += any_job(capacity_mib);
@@ -56,9 +56,9 @@ TEST(SimulatorProperty, JobsTogetherStayWithinTheHostBudget) {
   EXPECT_TRUE(rc::check("the host budget holds for all jobs together", [] {
     const int capacity_mib = *rc::gen::inRange(10, 1000);
     std::string text = fmt::format(
-        "device capacity={}MiB policy={} bandwidth={}MiB min_quantum={}ms "
+        "device capacity={}MiB policy={} num_lanes={} bandwidth={}MiB min_quantum={}ms "
         "host_budget={}MiB host_file={}MiB until=100s\n",
-        capacity_mib, *rc::gen::element<std::string>("fifo", "rr", "fair"),
+        capacity_mib, *rc::gen::element<std::string>("fifo", "rr", "fair"), *rc::gen::inRange(1, 4),
         *rc::gen::inRange(1000, 4000), *rc::gen::inRange(1, 500),
         *rc::gen::inRange(0, capacity_mib), *rc::gen::inRange(0, capacity_mib));
     const int num_jobs = *rc::gen::inRange(2, 6);

@@ -62,6 +62,7 @@ std::string text_of(const JobRow& job) {
                                  job.of.job.value, job.name.empty() ? "-" : job.name, job.state,
                                  to_string(job.room), job.leases, seconds_text(job.served),
                                  seconds_text(job.waited), job.share);
+  if (job.in_lane != LaneId{0}) text += fmt::format(" lane={}", job.in_lane.value);
   return text;
 }
 
