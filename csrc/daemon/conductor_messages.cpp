@@ -102,7 +102,7 @@ void Conductor::publish_sharing() {
   }
 }
 
-// All jobs share the one lane of this version.
+// Of all lanes.
 void Conductor::publish_waiting() {
   is_num_waiting_new_ = false;
   for (auto& [id, entry] : jobs_.entries()) {

@@ -50,6 +50,7 @@ sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
   result.gap_poll = options.gap_poll;
   result.spill_dir = options.spill_dir;
   result.host_budget = host_budgets(options);
+  result.num_lanes = options.num_lanes;
   result.lanes = options.lanes;
   return result;
 }

@@ -109,6 +109,7 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
                {"priority", wire::name_of(row.priority)},
                {"weight", row.weight},
                {"share", row.share},
+               {"lane", row.in_lane.value},
                {"room_bytes", row.room.value()},
                {"memory_limit_bytes", row.memory_limit.value()},
                {"iterations_total", row.iterations_total},

@@ -120,6 +120,13 @@ def _loss(value: Any) -> float:
     return loss
 
 
+def _num_lanes(value: Any) -> int:
+    number = _number(value)
+    if not 1 <= number <= _MAX_LANES or number != int(number):
+        raise ValueError(value)
+    return int(number)
+
+
 def _flag(value: Any) -> bool:
     if isinstance(value, bool):
         return value
@@ -152,6 +159,7 @@ def _s(seconds: float) -> str:
 
 
 _LEAST_DEVICE_BYTES = 2 << 20
+_MAX_LANES = 16
 _TIME = 'a time like "10", "250ms" or "2 min"'
 _SIZE = 'a size of at least 2 MiB like "2GiB"'
 _FLAG = "0 or 1"
@@ -175,6 +183,8 @@ SETTINGS: tuple[Setting, ...] = (
             f'{_TIME}, or "never"', "--linger-s", _s),
     Setting("lanes", "coordinator.lanes", "GPUSHARE_LANES", parse_choice("on", "off"), "on, off",
             "--lanes"),
+    Setting("num_lanes", "coordinator.num_lanes", "GPUSHARE_NUM_LANES", _num_lanes,
+            f"a whole number from 1 to {_MAX_LANES}", "--num-lanes"),
     Setting("capacity_bytes", "device.cpu.capacity", "GPUSHARE_CAPACITY",
             _bytes(_LEAST_DEVICE_BYTES), _SIZE, "--capacity"),
     Setting("host_budget_bytes", "host.budget", "GPUSHARE_HOST_BUDGET",
