@@ -52,7 +52,7 @@ void end_lease(Step& step, Job& job) {
   lane->closed_at = now;
 }
 
-double present_virtual_time(Step& step, Lane& lane, wire::Priority priority, JobId except) {
+double present_virtual_time(Step& step, Lane& lane, const Job& job, bool is_there) {
   const Table& table = step.table();
   double present = 0;
   bool is_anybody_present = false;
@@ -60,23 +60,24 @@ double present_virtual_time(Step& step, Lane& lane, wire::Priority priority, Job
     present = is_anybody_present ? std::min(present, virtual_time) : virtual_time;
     is_anybody_present = true;
   };
-  if (const auto first = lane.waiting.first_of(priority)) {
+  if (is_there) count(job.virtual_time);
+  if (const auto first = lane.waiting.first_of(job.priority)) {
     count(table.at(first->id).virtual_time);
   }
   if (lane.lease.has_value()) {
     const Job& holder = table.at(lane.lease->job);
-    if (holder.id != except && holder.priority == priority) {
+    if (holder.id != job.id && holder.priority == job.priority) {
       count(holder.requeued(step.now() - lane.lease->granted_at).virtual_time);
     }
   }
-  double& virtual_time = lane.virtual_time.at(static_cast<std::size_t>(priority));
+  double& virtual_time = lane.virtual_time.at(static_cast<std::size_t>(job.priority));
   if (is_anybody_present) virtual_time = std::max(virtual_time, present);
   return virtual_time;
 }
 
 void lift_virtual_time(Step& step, Job& job) {
   Lane& lane = Table::lane_of(step.table().device_of(job), job);
-  const double virtual_time = present_virtual_time(step, lane, job.priority, job.id);
+  const double virtual_time = present_virtual_time(step, lane, job, false);
   job.virtual_time = std::max(job.virtual_time, virtual_time);
 }
 

@@ -70,11 +70,11 @@ void change_lane(Step& step, Job& job, LaneId to) {
   Device& device = step.table().device_of(job);
   Lane& from = Table::lane_of(device, job);
   Lane& next = device.lanes.at(to.value);
-  const double ahead = job.virtual_time - present_virtual_time(step, from, job.priority, JobId{0});
+  const double ahead = job.virtual_time - present_virtual_time(step, from, job, true);
   const bool is_waiting = job.is_waiting;
   if (is_waiting) take_out_of_line(from, job.id);
   change_pool(step, job, next);
-  job.virtual_time = present_virtual_time(step, next, job.priority, job.id) + ahead;
+  job.virtual_time = present_virtual_time(step, next, job, false) + ahead;
   job.in_lane = job.placed_in = to;
   if (is_waiting) next.waiting.insert(device.policy->key(job));
   step.note_new_sharing();

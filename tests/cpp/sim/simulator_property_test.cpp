@@ -69,6 +69,22 @@ TEST(SimulatorProperty, JobsTogetherStayWithinTheHostBudget) {
   }));
 }
 
+// One that was next gave room to a Need, and was granted it again at once, for ever: the Need
+// waited for another lane's boundary.
+TEST(Simulator, WhatIsGivenForANeedDoesNotGoBack) {
+  const auto report = run_scenario(
+      "device capacity=235MiB policy=fifo num_lanes=2 bandwidth=1803MiB min_quantum=189ms\n"
+      "job at=1140ms iteration=244ms gap=72ms iterations=40 live=45MiB peak=77MiB "
+      "priority=opportunistic\n"
+      "job at=421ms iteration=302ms gap=55ms iterations=7 live=122MiB peak=139MiB\n"
+      "job at=140ms iteration=268ms gap=60ms iterations=48 live=97MiB peak=161MiB "
+      "priority=opportunistic\n"
+      "job at=1529ms iteration=70ms gap=42ms iterations=32 live=171MiB peak=212MiB "
+      "priority=opportunistic\n");
+  ASSERT_TRUE(report.has_value()) << report.error().to_string();
+  EXPECT_EQ(report->find("denied"), std::string::npos) << *report;
+}
+
 // Its page was read after it had dropped memory and before it said so: that was subtracted twice.
 TEST(Simulator, WhatAGiverDroppedCountsOnce) {
   const auto report = run_scenario(

@@ -154,6 +154,9 @@ class Runner {
       return fmt::format("  {}\n", coordinator_->explain(job, now_));
     }
     if (command == "order") return order(fields);
+    if (command == "sharing") {
+      return fmt::format("  {} share\n", coordinator_->num_sharing(JobId{fields.count("job")}));
+    }
     if (command == "unmanaged") {
       const auto pid = static_cast<std::int32_t>(fields.number("pid"));
       coordinator_->set_unmanaged({{pid, fields.bytes("resident")}});
