@@ -97,7 +97,7 @@ void Conductor::carry_out(sched::Ready ready, Nanos now) {
   observe_ = std::move(ready.observe);
   keep(std::move(ready.decisions));
   if (is_num_waiting_new_) publish_waiting();
-  if (is_num_sharing_new_) publish_sharing();
+  if (is_num_sharing_new_ || ready.is_sharing_new) publish_sharing();
   if (coordinator_->has_transfer_budget()) publish_transfer_rates();
 }
 

@@ -108,7 +108,7 @@ void Conductor::publish_transfer_rates() {
   }
 }
 
-// All jobs share the one lane of this version.
+// Of all lanes.
 void Conductor::publish_waiting() {
   is_num_waiting_new_ = false;
   for (auto& [id, entry] : jobs_.entries()) {

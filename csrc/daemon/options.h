@@ -4,6 +4,7 @@
 // A bad value anywhere ends in one line that names key, value, where it stands and what is allowed.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ struct DaemonOptions {
   Nanos gap_poll = millis(10);
   std::optional<Nanos> linger = seconds(10);  // nothing: never ends by itself
   Bytes transfer_budget;                      // bytes a second; 0: no limit
+  std::uint32_t num_lanes = 1;                // jobs that may run at the same time
   std::string spill_dir;                      // empty: the host tier is RAM alone
   bool lanes = true;                          // jobs of one user share what is free at boundaries
   Bytes host_budget;  // RAM and file together; 0: half of this machine's memory

@@ -51,6 +51,7 @@ sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
   result.transfer_budget = options.transfer_budget;
   result.spill_dir = options.spill_dir;
   result.host_budget = host_budgets(options);
+  result.num_lanes = options.num_lanes;
   result.lanes = options.lanes;
   return result;
 }

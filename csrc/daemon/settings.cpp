@@ -1,6 +1,8 @@
 #include "csrc/daemon/settings.h"
 
 #include <array>
+#include <cmath>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -10,6 +12,7 @@
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/daemon/setting_values.h"
+#include "csrc/sched/coordinator.h"
 
 namespace gpushare::daemon {
 namespace {
@@ -59,6 +62,14 @@ bool set_loss(Options& options, Text text) {
   const auto loss = parse_number(text);
   if (!loss || *loss <= 0.0 || *loss > 0.5) return false;
   options.switch_loss = *loss;
+  return true;
+}
+
+bool set_num_lanes(Options& options, Text text) {
+  static_assert(sched::kMaxLanes == 16, "the setting's text says so");
+  const auto num = parse_number(text);
+  if (!num || *num < 1 || *num > sched::kMaxLanes || *num != std::floor(*num)) return false;
+  options.num_lanes = static_cast<std::uint32_t>(*num);
   return true;
 }
 
@@ -114,6 +125,9 @@ constexpr std::array kSettings{
     Setting{"coordinator.gap_poll", "--gap-poll-ms", kTime,
             "how often a holder's gap is looked at while others wait", kMs,
             [](Options& o, Text t, Nanos u) { return set_time(o.gap_poll, t, u, Nanos{1}); }},
+    Setting{"coordinator.num_lanes", "--num-lanes", "a whole number from 1 to 16",
+            "how many jobs may run at the same time, as far as they fit side by side (default: 1)",
+            0, [](Options& o, Text t, Nanos) { return set_num_lanes(o, t); }},
     Setting{"coordinator.lanes", "--lanes", "on or off",
             "whether jobs of one user share memory that is free between iterations (default: on)",
             0,

@@ -110,6 +110,7 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
                {"priority", wire::name_of(row.priority)},
                {"weight", row.weight},
                {"share", row.share},
+               {"lane", row.in_lane.value},
                {"room_bytes", row.room.value()},
                {"memory_limit_bytes", row.memory_limit.value()},
                {"transfer_bytes_per_second", row.transfer_rate.value()},

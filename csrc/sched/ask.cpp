@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -18,25 +21,31 @@ const WaitingNeed* stuck_need(const Device& device, JobId holder) {
   return nullptr;
 }
 
-// They are the first ones, since a key starts with the priority.
-std::size_t num_urgent(const Lane& lane) {
-  std::size_t num = 0;
-  for (const OrderKey& key : lane.waiting) {
-    if (key.priority > wire::Priority::kInteractive) break;
-    ++num;
-  }
-  return num;
+template <typename Keys>
+std::size_t num_urgent(const Keys& keys) {
+  return static_cast<std::size_t>(std::count_if(keys.begin(), keys.end(), [](const OrderKey& key) {
+    return key.priority <= wire::Priority::kInteractive;
+  }));
+}
+
+// Of those who wait elsewhere, whom the holder does not go before: there, only priorities can be
+// compared.
+std::optional<OrderKey> first_elsewhere(const std::vector<OrderKey>& elsewhere, const Job& holder) {
+  const auto first = std::min_element(elsewhere.begin(), elsewhere.end());
+  if (first == elsewhere.end() || first->priority > holder.priority) return std::nullopt;
+  return *first;
 }
 
 void settle_quantum(const Table& table, const Device& device, Lane& lane, const Job& holder) {
+  const std::vector<OrderKey> elsewhere = device.waiting_elsewhere(lane, holder);
   // A job that starts is not made to wait for what others learn.
   const bool may_learn = is_learning(holder) && stuck_need(device, holder.id) == nullptr;
   // What the switch to this lease cost counts at once: the average of a new job's is far behind.
   const QuantumInput input{.stall = std::max(holder.stall, holder.usage.stall + holder.handover),
                            .iteration = holder.iteration,
                            .overrun = holder.overrun,
-                           .num_waiting = lane.waiting.size(),
-                           .num_urgent = num_urgent(lane),
+                           .num_waiting = lane.waiting.size() + elsewhere.size(),
+                           .num_urgent = num_urgent(lane.waiting) + num_urgent(elsewhere),
                            .is_learning = may_learn};
   lane.quantum = quantum(table.quantum_limits(), input);
   lane.switch_loss = switch_loss(table.quantum_limits(), input);
@@ -77,6 +86,11 @@ std::string reason_to_ask(const Step& step,
     return fmt::format("quantum of {} is over, need {} of {} waits for room",
                        to_string(lane.quantum), need->n, need->job.value);
   }
+  const auto other = first_elsewhere(device.waiting_elsewhere(lane, holder), holder);
+  if (other.has_value()) {
+    return fmt::format("quantum of {} is over, {} in lane {} waits for it", to_string(lane.quantum),
+                       other->id.value, step.table().at(other->id).in_lane.value);
+  }
   const auto first = lane.waiting.first();
   const Job after = holder.requeued(now - lane.lease->granted_at);
   if (!first.has_value() || !(*first < device.policy->key(after))) return {};
@@ -106,7 +120,8 @@ void warn_of_long_iteration(Step& step, Device& device, Lane& lane, const Job& h
 void ask_holder(Step& step, Device& device, Lane& lane) {
   if (!lane.lease.has_value()) return;
   const Job& holder = step.table().at(lane.lease->job);
-  const bool is_wanted = !lane.waiting.empty() || stuck_need(device, holder.id) != nullptr;
+  const bool is_wanted = !lane.waiting.empty() || stuck_need(device, holder.id) != nullptr ||
+                         !device.waiting_elsewhere(lane, holder).empty();
   if (!is_wanted || !holder.is_connected) {
     lane.is_watched = false;
     return;

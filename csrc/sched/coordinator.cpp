@@ -146,7 +146,7 @@ std::string Coordinator::explain(JobId job, Nanos now) const {
 }
 
 std::vector<JobId> Coordinator::order(std::size_t n) const {
-  return Table::lane_of(impl_->table().devices.front()).waiting.order(n);
+  return impl_->table().devices.front().lanes.front().waiting.order(n);
 }
 
 std::size_t Coordinator::num_jobs() const { return impl_->table().jobs.size(); }

@@ -7,7 +7,7 @@
 // What it holds true (check_invariants):
 //   - per device, the sum of room over all jobs whose process lives, and of what they share in
 //     lanes' pools, is <= capacity;
-//   - a lane has at most one open lease;
+//   - a lane has at most one open lease, and a job holds at most one;
 //   - a lease is granted only to a job that wants one, with its room settled first;
 //   - only memory of parked jobs is asked for by spilling; others give free memory at most.
 //
@@ -29,6 +29,9 @@
 
 namespace gpushare::sched {
 
+// More jobs at once than this are not of use on one device.
+inline constexpr std::uint32_t kMaxLanes = 16;
+
 struct CoordinatorOptions {
   std::string device = "cpu";
   Bytes capacity = gib(2);      // for jobs, on this device
@@ -45,8 +48,9 @@ struct CoordinatorOptions {
   std::vector<std::int32_t> expected_pids;
   Nanos recovery = seconds(3);
   Bytes transfer_budget;  // bytes a second that move while others compute (transfer.h); 0: no limit
-  bool lanes = true;      // jobs of one user share memory that is free at boundaries
-  std::string spill_dir;  // empty: host tier in RAM
+  std::uint32_t num_lanes = 1;  // so many jobs may run at the same time, as far as they fit
+  bool lanes = true;            // jobs of one user share memory that is free at boundaries
+  std::string spill_dir;        // empty: host tier in RAM
   // Of all jobs together: Revokes keep to it (host_tier.h). Whole pieces of the tier.
   HostBytes host_budget{gib(64), Bytes{0}};
 };
@@ -67,6 +71,7 @@ struct JobRow {
   double share = 0;  // of the lane's time since it registered, 0 to 1
   Bytes room;        // ledger
   Bytes memory_limit;
+  LaneId in_lane;
   Bytes lane;           // its lane chunks, whether or not the pool has a slot for each
   Bytes transfer_rate;  // bytes a second that it may copy now; 0: no limit
   wire::Usage usage;    // as last seen
@@ -152,7 +157,7 @@ class Coordinator {
   // The next n jobs of a device's first lane in order of service, for plans about memory.
   [[nodiscard]] std::vector<JobId> order(std::size_t n) const;
   [[nodiscard]] std::size_t num_jobs() const;
-  // Jobs that may share a lane's pool with this one, itself included; 0: none may.
+  // Jobs of its lane that may share the pool with this one, itself included; 0: none may.
   [[nodiscard]] std::size_t num_sharing(JobId job) const;
   [[nodiscard]] bool has_transfer_budget() const;
   // Bytes a second that the job may copy now; 0: no limit.

@@ -37,7 +37,7 @@ bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos 
   const bool may_be_asked = !job.cannot_give && !job.revoke.has_value() &&
                             most_to_ask(device, job, host_free(table).total()) > Bytes{0};
   if (may_be_asked) return false;
-  const Lane& lane = Table::lane_of(device);
+  const Lane& lane = Table::lane_of(device, job);
   return lane.lease.has_value() ? device.has_need(lane.lease->job) : lane.is_stuck;
 }
 

@@ -54,7 +54,7 @@ std::string explain_need(const WaitingNeed& need, Nanos now) {
 }
 
 std::string explain_line(const Table& table, const Device& device, const Job& job, Nanos now) {
-  const Lane& lane = Table::lane_of(device);
+  const Lane& lane = Table::lane_of(device, job);
   if (lane.lease.has_value()) return explain_boundary(table, lane, job, now);
   if (job.revoke.has_value()) {
     return fmt::format("gives {} to others first", to_string(job.revoke->bytes));
@@ -67,13 +67,15 @@ std::string explain_line(const Table& table, const Device& device, const Job& jo
 }
 
 // "5 and 7 wait": for the lease, or for room that only a boundary gives.
-std::string who_waits(const Device& device, const Lane& lane) {
+std::string who_waits(const Device& device, const Lane& lane, const Job& holder) {
   constexpr std::size_t kMostNamed = 8;
   std::set<JobId> ids;
   for (const OrderKey& key : lane.waiting)
     ids.insert(key.id);
+  for (const OrderKey& key : device.waiting_elsewhere(lane, holder))
+    ids.insert(key.id);
   for (const WaitingNeed& need : device.needs)
-    if (need.job != lane.lease->job) ids.insert(need.job);
+    if (need.job != holder.id) ids.insert(need.job);
   std::string names;
   std::size_t num_named = 0;
   for (const JobId id : ids) {
@@ -98,7 +100,7 @@ std::string warning_of(const Table& table, const Device& device, const Lane& lan
       "optimizer steps. Nothing is broken. Call job.step() once per batch, or \"with "
       "job.iteration():\"",
       holder.id.value, holder.uid, holder.name.empty() ? holder.command : holder.name,
-      to_string(now - since), who_waits(device, lane), holder.usage.iterations,
+      to_string(now - since), who_waits(device, lane, holder), holder.usage.iterations,
       holder.usage.optimizer_steps);
 }
 

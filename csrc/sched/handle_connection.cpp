@@ -6,6 +6,7 @@
 
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/lane_moves.h"
 #include "csrc/sched/lanes.h"
 
 namespace gpushare::sched {
@@ -34,9 +35,25 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
   return job;
 }
 
+// To a lane that nobody holds, if another job holds its own: of several leases that were open at
+// once, each has a lane again.
+void find_free_lane(Step& step, Device& device, Job& job) {
+  const auto is_its_own = [&](const Lane& lane) {
+    return lane.lease.has_value() && lane.lease->job == job.id;
+  };
+  if (!Table::lane_of(device, job).lease.has_value()) return;
+  for (const Lane& lane : device.lanes) {
+    if (is_its_own(lane)) return;
+  }
+  const auto free = std::find_if(device.lanes.begin(), device.lanes.end(),
+                                 [](const Lane& lane) { return !lane.lease.has_value(); });
+  if (free != device.lanes.end()) change_lane(step, job, free->id);
+}
+
 // The job says that it holds an open lease.
 void adopt_lease(Step& step, Device& device, Job& job, Term term) {
-  Lane& lane = Table::lane_of(device);
+  find_free_lane(step, device, job);
+  Lane& lane = Table::lane_of(device, job);
   if (lane.lease.has_value() && lane.lease->job != job.id) {
     step.decide(
         device, job.id, "ignore",

@@ -19,15 +19,17 @@ Nanos overrun_of(const Lane& lane, Nanos now) {
 
 void leave_line(Step& step, Job& job) {
   if (!job.is_waiting) return;
-  Lane& lane = Table::lane_of(step.table().device_of(job));
-  lane.waiting.erase(job.id);
+  take_out_of_line(Table::lane_of(step.table().device_of(job), job), job.id);
   job.is_waiting = false;
   job.waited += std::max(step.now() - job.waiting_since, Nanos{});
-  if (lane.next == job.id) {
-    lane.next = JobId{0};
-    lane.short_since.reset();
-    lane.wait_reason.clear();
-  }
+}
+
+void take_out_of_line(Lane& lane, JobId job) {
+  lane.waiting.erase(job);
+  if (lane.next != job) return;
+  lane.next = JobId{0};
+  lane.short_since.reset();
+  lane.wait_reason.clear();
 }
 
 void end_lease(Step& step, Job& job) {
@@ -50,15 +52,15 @@ void end_lease(Step& step, Job& job) {
   lane->closed_at = now;
 }
 
-void lift_virtual_time(Step& step, Job& job) {
+double present_virtual_time(Step& step, Lane& lane, const Job& job, bool is_there) {
   const Table& table = step.table();
-  Lane& lane = Table::lane_of(step.table().device_of(job));
   double present = 0;
   bool is_anybody_present = false;
   const auto count = [&](double virtual_time) {
     present = is_anybody_present ? std::min(present, virtual_time) : virtual_time;
     is_anybody_present = true;
   };
+  if (is_there) count(job.virtual_time);
   if (const auto first = lane.waiting.first_of(job.priority)) {
     count(table.at(first->id).virtual_time);
   }
@@ -70,6 +72,12 @@ void lift_virtual_time(Step& step, Job& job) {
   }
   double& virtual_time = lane.virtual_time.at(static_cast<std::size_t>(job.priority));
   if (is_anybody_present) virtual_time = std::max(virtual_time, present);
+  return virtual_time;
+}
+
+void lift_virtual_time(Step& step, Job& job) {
+  Lane& lane = Table::lane_of(step.table().device_of(job), job);
+  const double virtual_time = present_virtual_time(step, lane, job, false);
   job.virtual_time = std::max(job.virtual_time, virtual_time);
 }
 
@@ -86,7 +94,7 @@ void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
   job.waiting_since = step.now();
   job.queued = ++table.num_queued;
   Device& device = table.device_of(job);
-  Table::lane_of(device).waiting.insert(device.policy->key(job));
+  Table::lane_of(device, job).waiting.insert(device.policy->key(job));
 }
 
 void on_gave_up(Step& step, Job& job) {

@@ -1,3 +1,7 @@
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
@@ -7,12 +11,18 @@ namespace gpushare::sched {
 namespace {
 
 void check_job(const Device& device, const Job& job) {
-  const Lane& lane = Table::lane_of(device);
+  const Lane& lane = Table::lane_of(device, job);
   const auto id = job.id.value;
   GS_CHECK(job.of.job == job.id, "job {} has address {}", id, job.of.job.value);
   GS_CHECK(device.ledger.rooms().contains(job.id), "job {} is not in the ledger", id);
   GS_CHECK(lane.waiting.contains(job.id) == job.is_waiting, "job {} waiting {}", id,
            job.is_waiting);
+  for (const Lane& other : device.lanes) {
+    const bool is_there = other.waiting.contains(job.id) || other.next == job.id ||
+                          (other.lease.has_value() && other.lease->job == job.id);
+    GS_CHECK(!is_there || other.id == lane.id, "job {} of lane {} is in {}", id, lane.id.value,
+             other.id.value);
+  }
   if (job.is_waiting) {
     GS_CHECK(job.is_connected && job.is_registered, "job {} waits", id);
     GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);
@@ -45,17 +55,26 @@ void check_lane(const Table& table, const Lane& lane) {
 
 void check_pools(const Table& table, const Device& device) {
   Bytes sum;
+  std::map<std::uint32_t, std::size_t> num_used;
   for (const Lane& lane : device.lanes) {
     for (const auto& [uid, pool] : lane.pools) {
       pool.check_invariants();
       sum += pool.bytes();
+      num_used[uid] += pool.slots().size();
       for (const auto& [id, member] : pool.members()) {
         const Job* const job = table.find(id);
         GS_CHECK(job != nullptr && job->uid == uid, "job {} is no job of user {}", id.value, uid);
+        GS_CHECK(job->in_lane == lane.id, "job {} is no job of lane {}", id.value, lane.id.value);
+        num_used[uid] += member.donated.size();
         GS_CHECK(member.num_chunks == 0 || job->is_registered || !job->is_connected,
                  "job {} has {} lane chunks", id.value, member.num_chunks);
       }
     }
+  }
+  // Each pool's numbers are used; so if there are as many, no two pools have the same.
+  for (const auto& [uid, numbers] : device.slot_numbers) {
+    GS_CHECK(num_used[uid] == numbers.used().size(), "user {}: {} slots, {} numbers", uid,
+             num_used[uid], numbers.used().size());
   }
   GS_CHECK(sum == device.ledger.pools(), "sum {} ledger {}", to_string(sum),
            to_string(device.ledger.pools()));

@@ -13,6 +13,7 @@
 
 #include "csrc/base/host_bytes.h"
 #include "csrc/base/units.h"
+#include "csrc/sched/admission.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
@@ -51,9 +52,12 @@ struct Job {
   bool was_registered = false;  // kept over a lost connection: the record goes on
 
   // Its place in line.
-  bool is_waiting = false;    // in its lane's table
-  std::uint64_t arrival = 0;  // counts first registrations
-  std::uint64_t queued = 0;   // counts entries into the table
+  LaneId in_lane;              // of its device
+  LaneId placed_in;            // where it is to be as soon as it may be moved (lane_moves.h)
+  std::optional<Sizes> sizes;  // by which that is planned
+  bool is_waiting = false;     // in its lane's table
+  std::uint64_t arrival = 0;   // counts first registrations
+  std::uint64_t queued = 0;    // counts entries into the table
   Nanos waiting_since;
 
   // What it has had.

@@ -1,7 +1,9 @@
-// A lane of a device: the jobs that wait for it, and its one open lease.
+// A lane of a device: the jobs that wait for it, and its one open lease. Lanes run side by side; in
+// which of them a job takes its turns is planned in placement.h.
 //
 // Virtual time is kept per priority class: it is that of the jobs present, and never falls. A job
-// that comes, or comes back, is lifted to it (start-time fair queueing): absence earns nothing.
+// that comes, or comes back, is lifted to it (start-time fair queueing): absence earns nothing. One
+// that changes the lane stays as far ahead of it, or behind, as it was.
 #pragma once
 
 #include <array>
@@ -49,7 +51,7 @@ struct Lane {
   // The job chosen for the free lane whose room is being settled; 0: none.
   JobId next;
   std::optional<Nanos> short_since;  // when it was first found short
-  bool is_stuck = false;             // short, and nothing is on its way
+  bool is_stuck = false;             // `next` is short, and nothing is on its way
   std::optional<Hold> hold;
   std::string wait_reason;  // as last recorded
 
@@ -68,5 +70,11 @@ struct Lane {
   std::optional<Nanos> closed_at;
   Nanos last_handover;
 };
+
+// Which of two lanes' next jobs has been short of room for longer; of equal ones neither.
+inline bool is_short_before(const Lane& a, const Lane& b) {
+  if (!a.short_since.has_value()) return false;
+  return !b.short_since.has_value() || *a.short_since < *b.short_since;
+}
 
 }  // namespace gpushare::sched

@@ -29,13 +29,10 @@ bool LanePool::has_slot(std::uint32_t slot) const {
 
 std::size_t LanePool::grow(std::size_t count) {
   std::size_t num_new = 0;
-  for (std::uint32_t tried = 0; tried < wire::kMaxLaneSlot && num_new < count; ++tried) {
-    if (slots_.size() >= wire::kMaxLaneSlots) break;
-    const std::uint32_t slot = next_;
-    next_ = (next_ + 1) % wire::kMaxLaneSlot;
-    if (!used_.insert(slot).second) continue;
-    slots_.push_back(slot);
-    ++num_new;
+  for (; num_new < count && slots_.size() < wire::kMaxLaneSlots; ++num_new) {
+    const auto slot = numbers_.take();
+    if (!slot.has_value()) break;
+    slots_.push_back(*slot);
   }
   if (num_new > 0) ++version_;
   GS_EXPENSIVE_CHECK(check_invariants());
@@ -46,7 +43,7 @@ std::vector<std::uint32_t> LanePool::shrink_to(std::size_t count) {
   std::vector<std::uint32_t> left;
   for (; slots_.size() > count; slots_.pop_back()) {
     left.push_back(slots_.back());
-    used_.erase(slots_.back());
+    numbers_.give_back(slots_.back());
   }
   if (!left.empty()) ++version_;
   GS_EXPENSIVE_CHECK(check_invariants());
@@ -62,7 +59,7 @@ void LanePool::donate(JobId job, std::uint32_t slot) {
 
 void LanePool::take_back(JobId job, std::uint32_t slot) {
   GS_CHECK(members_[job].donated.erase(slot) == 1, "slot {} of job {}", slot, job.value);
-  used_.erase(slot);
+  numbers_.give_back(slot);
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
@@ -71,10 +68,18 @@ std::vector<std::uint32_t> LanePool::remove(JobId job) {
   if (found == members_.end()) return {};
   const std::vector<std::uint32_t> left(found->second.donated.begin(), found->second.donated.end());
   for (const std::uint32_t slot : left)
-    used_.erase(slot);
+    numbers_.give_back(slot);
   members_.erase(found);
   GS_EXPENSIVE_CHECK(check_invariants());
   return left;
+}
+
+void LanePool::move_member(JobId job, LanePool& to) {
+  GS_CHECK(&to.numbers_ == &numbers_, "job {} to another user's pool", job.value);
+  const auto moved = to.members_.insert(members_.extract(job));
+  GS_CHECK(moved.inserted, "job {} is a member there, or was none here", job.value);
+  moved.position->second.told = 0;
+  GS_EXPENSIVE_CHECK(to.check_invariants());
 }
 
 void LanePool::check_invariants() const {
@@ -84,7 +89,8 @@ void LanePool::check_invariants() const {
     for (const std::uint32_t slot : member.donated)
       GS_CHECK(seen.insert(slot).second, "slot {} of job {} is not its alone", slot, job.value);
   }
-  GS_CHECK(seen == used_, "{} slots are in use, {} are marked so", seen.size(), used_.size());
+  for (const std::uint32_t slot : seen)
+    GS_CHECK(numbers_.used().contains(slot), "slot {} is not marked as used", slot);
 }
 
 }  // namespace gpushare::sched

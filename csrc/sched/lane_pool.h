@@ -7,10 +7,10 @@
 // A slot with a live block at close is donated: it leaves the pool and is its job's alone, until
 // the job returns it.
 //
-// How used: the handlers (lanes.cpp) change it as LaneChanged says, and settle the ledger
-// with what each call returns. The
-// number of a slot that left is used again after all others: a job that has it mapped would else
-// take it for one that still has memory.
+// How used: the handlers (lanes.cpp) change it as LaneChanged says, and settle the ledger with what
+// each call returns. A user has a pool in each lane that its jobs are in; the numbers are one
+// user's in all of them (slot_numbers.h), so a job keeps its donated slots when it changes the
+// lane.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "csrc/base/units.h"
+#include "csrc/sched/slot_numbers.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
@@ -31,6 +32,9 @@ class LanePool {
     std::uint64_t told = 0;      // the version it knows; 0: none
     std::set<std::uint32_t> donated = {};
   };
+
+  // `numbers` are its user's, and must outlive it.
+  explicit LanePool(SlotNumbers& numbers) : numbers_(numbers) {}
 
   [[nodiscard]] const std::vector<std::uint32_t>& slots() const { return slots_; }
   [[nodiscard]] Bytes bytes() const { return bytes_of(slots_.size()); }
@@ -57,6 +61,9 @@ class LanePool {
   void take_back(JobId job, std::uint32_t slot);
   // The job's process is gone: what it kept is to be emptied.
   std::vector<std::uint32_t> remove(JobId job);
+  // Out of this pool, and into that of the lane it changes to, with what it keeps; there it knows
+  // of no table yet. pre: it is a member of this one, and of no other.
+  void move_member(JobId job, LanePool& to);
 
   static Bytes bytes_of(std::size_t num_slots) {
     return wire::kLaneSlotBytes * static_cast<std::int64_t>(num_slots);
@@ -70,10 +77,9 @@ class LanePool {
 
  private:
   std::vector<std::uint32_t> slots_;  // in the order in which they are used
-  std::set<std::uint32_t> used_;      // Invariant: slots_ and all that is donated, each once.
+  SlotNumbers& numbers_;              // Invariant: slots_ and all that is donated is used there.
   std::map<JobId, Member> members_;
   std::uint64_t version_ = 1;
-  std::uint32_t next_ = 0;  // number to try
 };
 
 }  // namespace gpushare::sched

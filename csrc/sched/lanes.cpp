@@ -18,6 +18,11 @@ LanePool* find_pool(Lane& lane, std::uint32_t uid) {
   return found == lane.pools.end() ? nullptr : &found->second;
 }
 
+// Made if there is none yet.
+LanePool& pool_of(Device& device, Lane& lane, std::uint32_t uid) {
+  return lane.pools.try_emplace(uid, device.slot_numbers[uid]).first->second;
+}
+
 // Slots leave the pool for good. Returns their bytes.
 Bytes shrink(Step& step, Device& device, std::uint32_t uid, LanePool& pool, std::size_t to) {
   std::vector<std::uint32_t> left = pool.shrink_to(to);
@@ -50,20 +55,51 @@ void clamp_revoke(const Device& device, Job& job) {
   job.revoke->bytes = std::min(job.revoke->bytes, device.ledger.room(job.id));
 }
 
-// It has changed something at its close that its socket has not said yet: slots that it keeps may
-// still be in the pool.
-bool is_unheard(const Job& job) { return job.usage.lane_changes > job.lane_heard; }
+bool is_in(const Device& device, const Lane& lane, const Job& job) {
+  return job.of.device == device.name && job.in_lane == lane.id;
+}
 
-bool is_anybody_unheard(const Table& table, const Device& device) {
+bool is_anybody_unheard(const Table& table, const Device& device, const Lane& lane) {
   return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
-    return entry.second.of.device == device.name && is_unheard(entry.second);
+    return is_in(device, lane, entry.second) && is_unheard(entry.second);
   });
+}
+
+// A pool ends with its last member, and the user's file with the last of its pools.
+void end_if_empty(Step& step, Device& device, Lane& lane, std::uint32_t uid) {
+  const LanePool* const pool = find_pool(lane, uid);
+  if (pool == nullptr || !pool->members().empty()) return;
+  lane.pools.erase(uid);
+  const bool has_others = std::any_of(device.lanes.begin(), device.lanes.end(),
+                                      [&](const Lane& other) { return other.pools.contains(uid); });
+  if (has_others) return;
+  device.slot_numbers.erase(uid);
+  step.end_pool(uid);
+}
+
+// Whose slots stay in a lane's pools: its holder's, or those of the job that is to have it.
+JobId user_of(const Lane& lane, const Job& claimant) {
+  if (lane.lease.has_value()) return lane.lease->job;
+  return lane.id == claimant.in_lane ? claimant.id : lane.next;
+}
+
+// All but the first `num_kept` slots may go, for up to `bytes`. Returns how much went.
+Bytes cut(Step& step,
+          Device& device,
+          std::uint32_t uid,
+          LanePool& pool,
+          std::size_t num_kept,
+          Bytes bytes) {
+  const std::size_t size = pool.slots().size();
+  const std::size_t to_cut = LanePool::slots_in(bytes + wire::kLaneSlotBytes - Bytes{1});
+  if (size <= num_kept) return {};
+  return shrink(step, device, uid, pool, size - std::min(to_cut, size - num_kept));
 }
 
 // Nobody will say which slots it kept: all it may have used are its own.
 void keep_all_it_used(Step& step, Device& device, Job& job) {
   job.lane_heard = job.usage.lane_changes;
-  LanePool* pool = find_pool(Table::lane_of(device), job.uid);
+  LanePool* pool = find_pool(Table::lane_of(device, job), job.uid);
   if (pool == nullptr) return;
   const std::size_t num_used = std::min(pool->num_chunks(job.id), pool->slots().size());
   const std::vector<std::uint32_t> used(
@@ -79,14 +115,15 @@ std::size_t num_sharing(const Table& table, const Job& job) {
   if (!table.options.lanes) return 0;
   const auto shares = [&](const auto& entry) {
     const Job& other = entry.second;
-    return other.is_registered && other.uid == job.uid && other.of.device == job.of.device;
+    return other.is_registered && other.uid == job.uid && other.of.device == job.of.device &&
+           other.in_lane == job.in_lane;
   };
   return static_cast<std::size_t>(std::count_if(table.jobs.begin(), table.jobs.end(), shares));
 }
 
 void on_lane_changed(Step& step, Job& job, const wire::LaneChanged& changed) {
   Device& device = step.table().device_of(job);
-  LanePool& pool = Table::lane_of(device).pools[job.uid];
+  LanePool& pool = pool_of(device, Table::lane_of(device, job), job.uid);
   job.lane_heard = changed.n;
   device.ledger.lower(job.id, changed.given);
   clamp_revoke(device, job);
@@ -115,7 +152,7 @@ void rejoin_lane(Step& step, Job& job, const wire::Hello& hello) {
   job.lane_unheard_since.reset();
   job.lane = Bytes{};
   Device& device = step.table().device_of(job);
-  LanePool* pool = find_pool(Table::lane_of(device), job.uid);
+  LanePool* pool = find_pool(Table::lane_of(device, job), job.uid);
   if (pool == nullptr || !pool->members().contains(job.id)) return;
   std::set<std::uint32_t> kept;
   if (hello.lane_epoch == step.table().options.epoch) {
@@ -141,7 +178,7 @@ void rejoin_lane(Step& step, Job& job, const wire::Hello& hello) {
 void rest_in_lane(Step& step, Job& job) {
   job.lane = Bytes{};
   Device& device = step.table().device_of(job);
-  LanePool* pool = find_pool(Table::lane_of(device), job.uid);
+  LanePool* pool = find_pool(Table::lane_of(device, job), job.uid);
   if (pool == nullptr || !pool->members().contains(job.id)) return;
   pool->member(job.id).num_chunks = 0;
   pool->member(job.id).told = 0;
@@ -150,21 +187,31 @@ void rest_in_lane(Step& step, Job& job) {
 
 void leave_lane(Step& step, Job& job) {
   Device& device = step.table().device_of(job);
-  Lane& lane = Table::lane_of(device);
+  Lane& lane = Table::lane_of(device, job);
   LanePool* pool = find_pool(lane, job.uid);
   if (pool == nullptr) return;
   std::vector<std::uint32_t> empty = pool->remove(job.id);
   if (!empty.empty()) step.empty_slots(job.uid, std::move(empty));
   settle_size(step, device, job.uid, *pool);
-  if (!pool->members().empty()) return;
-  lane.pools.erase(job.uid);
-  step.end_pool(job.uid);
+  end_if_empty(step, device, lane, job.uid);
 }
 
-bool is_lane_unsettled(Step& step, Device& device) {
+void change_pool(Step& step, Job& job, Lane& to) {
+  Device& device = step.table().device_of(job);
+  Lane& from = Table::lane_of(device, job);
+  LanePool* const pool = find_pool(from, job.uid);
+  if (pool == nullptr || !pool->members().contains(job.id)) return;
+  pool->move_member(job.id, pool_of(device, to, job.uid));
+  settle_size(step, device, job.uid, *pool);
+  end_if_empty(step, device, from, job.uid);
+}
+
+bool is_unheard(const Job& job) { return job.usage.lane_changes > job.lane_heard; }
+
+bool is_lane_unsettled(Step& step, Device& device, const Lane& lane) {
   bool is_unsettled = false;
   for (auto& [id, job] : step.table().jobs) {
-    if (job.of.device != device.name) continue;
+    if (!is_in(device, lane, job)) continue;
     if (!is_unheard(job)) {
       job.lane_unheard_since.reset();
       continue;
@@ -218,20 +265,18 @@ void tell_lane(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool)
 }
 
 Bytes shrink_pools(Step& step, Device& device, const Job& claimant, Bytes bytes, RoomPool& pool) {
-  if (bytes <= Bytes{} || is_anybody_unheard(step.table(), device)) return {};
-  Lane& lane = Table::lane_of(device);
+  if (bytes <= Bytes{}) return {};
   Bytes freed;
   // The claimant's own pool last: it has use for that itself.
   for (const bool is_own : {false, true}) {
-    for (auto& [uid, each] : lane.pools) {
-      if ((uid == claimant.uid) != is_own || freed >= bytes) continue;
-      const JobId user = lane.lease.has_value() ? lane.lease->job : claimant.id;
-      const std::size_t in_use = each.num_chunks(user);
-      const std::size_t size = each.slots().size();
-      const std::size_t to_cut =
-          LanePool::slots_in(bytes - freed + wire::kLaneSlotBytes - Bytes{1});
-      if (size <= in_use) continue;
-      freed += shrink(step, device, uid, each, size - std::min(to_cut, size - in_use));
+    for (Lane& lane : device.lanes) {
+      if (is_anybody_unheard(step.table(), device, lane)) continue;
+      for (auto& [uid, each] : lane.pools) {
+        const bool is_its_own = uid == claimant.uid && lane.id == claimant.in_lane;
+        if (is_its_own != is_own || freed >= bytes) continue;
+        const std::size_t num_kept = each.num_chunks(user_of(lane, claimant));
+        freed += cut(step, device, uid, each, num_kept, bytes - freed);
+      }
     }
   }
   if (freed == Bytes{}) return freed;

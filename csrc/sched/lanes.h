@@ -16,7 +16,7 @@
 
 namespace gpushare::sched {
 
-// How many jobs may share with this one, itself included; 0: lanes are off, or it is alone.
+// How many jobs of its lane may share with this one, itself included; 0: lanes are off.
 std::size_t num_sharing(const Table& table, const Job& job);
 
 // Membership.
@@ -26,17 +26,23 @@ void rejoin_lane(Step& step, Job& job, const wire::Hello& hello);
 // It has no iterations to run any more; what it keeps, it keeps.
 void rest_in_lane(Step& step, Job& job);
 void leave_lane(Step& step, Job& job);
+// Its membership goes along when it changes the lane. pre: it holds no lease, and all it changed
+// was heard (is_unheard).
+void change_pool(Step& step, Job& job, Lane& to);
 
-// Whether a LaneChanged of some job is still to be heard before a lease may be granted.
-bool is_lane_unsettled(Step& step, Device& device);
+// It has changed something at its close that its socket has not said yet: slots that it keeps may
+// still be in the pool.
+bool is_unheard(const Job& job);
+// Whether a LaneChanged of some job of the lane is still to be heard before a lease may be granted.
+bool is_lane_unsettled(Step& step, Device& device, const Lane& lane);
 // Room that is lacking for the slots that the job has use for.
 Bytes lane_lack(const Lane& lane, const Job& job);
 // Slots that the job uses until its lease ends.
 Bytes lane_in_use(const Device& device, const Job& job);
 // Before the job's lease: its slots, as far as there is room.
 void tell_lane(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool);
-// Makes up to `bytes` free out of the pools, but nothing that a holder uses, or while there is none
-// has use for itself. Returns how much.
+// Makes up to `bytes` free out of the pools of all lanes, but nothing that a holder uses, or that
+// the job which is to have a free lane has use for. Returns how much.
 Bytes shrink_pools(Step& step, Device& device, const Job& claimant, Bytes bytes, RoomPool& pool);
 
 }  // namespace gpushare::sched

@@ -13,7 +13,19 @@ namespace {
 
 using Keyed = std::pair<OrderKey, const Job*>;
 
+// Of two jobs that are each chosen for a free lane, and short of room, the one that is so for
+// longer gives nothing to the other: else they would take the same bytes from each other, by turns.
+bool is_chosen_before(const Device& device, const Job& job, JobId claimant) {
+  const Lane& lane = Table::lane_of(device, job);
+  const auto claims = std::find_if(device.lanes.begin(), device.lanes.end(),
+                                   [&](const Lane& other) { return other.next == claimant; });
+  if (lane.next != job.id || claims == device.lanes.end()) return false;
+  if (is_short_before(lane, *claims)) return true;
+  return lane.short_since.has_value() && !is_short_before(*claims, lane) && lane.id < claims->id;
+}
+
 bool may_be_asked(const Device& device, const Job& job, JobId claimant) {
+  if (is_chosen_before(device, job, claimant)) return false;
   return job.id != claimant && job.is_connected && !job.cannot_give && !job.revoke.has_value() &&
          device.ledger.room(job.id) > Bytes{0};
 }

@@ -11,6 +11,9 @@
 // twice at a time, nor again after it gave less than asked, until something about it changed; and
 // nobody for more than the host tier has room for (host_tier.h).
 //
+// With several lanes the keys of all of them are compared, though each lane has a line of its own:
+// next uses are then an estimate. A holder, of whatever lane, is never asked.
+//
 // What it does not do: it sends nothing (serve.h does), and which of its segments a job gives is
 // the job's own choice.
 #pragma once

@@ -1,5 +1,6 @@
 #include "csrc/sched/options.h"
 
+#include <cstdint>
 #include <set>
 #include <utility>
 
@@ -41,6 +42,10 @@ Status check(const CoordinatorOptions& options) {
             fmt::format("switch_loss is {}, allowed are {} to {}", options.switch_loss,
                         kMinSwitchLoss, kMaxSwitchLoss)};
   }
+  if (options.num_lanes < 1 || options.num_lanes > kMaxLanes) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("num_lanes is {}, allowed are 1 to {}", options.num_lanes, kMaxLanes)};
+  }
   GS_RETURN_IF_ERROR(check_time("min_quantum", options.min_quantum, Nanos{0}));
   GS_RETURN_IF_ERROR(check_time("max_wait", options.max_wait, millis(1)));
   GS_RETURN_IF_ERROR(check_time("memory_wait", options.memory_wait, Nanos{0}));
@@ -65,6 +70,7 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .policy = std::move(*policy),
                 .ledger = Ledger(options.capacity),
                 .lanes = {},
+                .slot_numbers = {},
                 .needs = {},
                 .dropped = {},
                 .spilled = {},
@@ -72,7 +78,10 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .planned_spill = {},
                 .host_warning = {},
                 .is_place_lacking = false};
-  device.lanes.emplace_back(now);
+  for (std::uint32_t i = 0; i < options.num_lanes; ++i) {
+    device.lanes.emplace_back(now);
+    device.lanes.back().id = LaneId{i};
+  }
   table.devices.push_back(std::move(device));
   return table;
 }

@@ -61,6 +61,8 @@ struct Ready {
   // `observe` names jobs, look at their pages and feed Observed for each first.
   std::optional<Nanos> next_deadline;
   std::vector<JobId> observe;
+  // A job changed its lane: num_sharing() of others may differ.
+  bool is_sharing_new = false;
   bool operator==(const Ready&) const = default;
 };
 

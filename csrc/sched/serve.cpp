@@ -1,5 +1,6 @@
 #include "csrc/sched/serve.h"
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -7,6 +8,7 @@
 
 #include "csrc/sched/deny.h"
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/lane_moves.h"
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/limit.h"
 #include "csrc/sched/memory_plan.h"
@@ -41,6 +43,19 @@ std::vector<Bytes> spills_of(const Table& table,
   return spills;
 }
 
+// Free lanes first, of them the one whose next job is short of room for longest: what comes free is
+// for that. Held ones only give their waiters what is left.
+std::vector<Lane*> by_claim(Device& device) {
+  std::vector<Lane*> lanes;
+  for (Lane& lane : device.lanes)
+    lanes.push_back(&lane);
+  std::stable_sort(lanes.begin(), lanes.end(), [](const Lane* a, const Lane* b) {
+    if (a->lease.has_value() != b->lease.has_value()) return !a->lease.has_value();
+    return is_short_before(*a, *b);
+  });
+  return lanes;
+}
+
 }  // namespace
 
 void say_host_full(Step& step, Device& device, const Job& job, const std::string& so) {
@@ -61,13 +76,14 @@ void serve(Step& step) {
     const bool is_half_used = host_used(table).total() > table.options.host_budget.total() / 2;
     if (!is_half_used && !device.is_place_lacking) device.host_warning.clear();
     note_held_back(step, device);
+    place_jobs(step, device);
     hold_to_limits(step, device);
     RoomPool pool = room_pool(table, device, step.now());
     for (Lane& lane : device.lanes)
       serve_owed(step, device, lane, pool);
     serve_needs(step, device, pool);
-    for (Lane& lane : device.lanes)
-      serve_lane(step, device, lane, pool);
+    for (Lane* const lane : by_claim(device))
+      serve_lane(step, device, *lane, pool);
     break_deadlock(step, device);
     for (Lane& lane : device.lanes)
       ask_holder(step, device, lane);

@@ -158,14 +158,29 @@ void grant_ahead(Step& step, Device& device, Job& job, RoomPool& pool) {
       fmt::format("ahead of its lease: {} -> {}", to_string(room), to_string(room + bytes)));
 }
 
+// It learns, or has less room than it needs.
+bool does_a_holder_grow(const Table& table, const Device& device) {
+  return std::any_of(device.lanes.begin(), device.lanes.end(), [&](const Lane& lane) {
+    if (!lane.lease.has_value()) return false;
+    const Job& holder = table.at(lane.lease->job);
+    return is_learning(holder) ||
+           device.ledger.room(holder.id) < needed_room(holder, device.ledger.capacity());
+  });
+}
+
 // While the lane is held: what nobody else is short of goes to the first in line.
 void grant_first_ahead(Step& step, Device& device, const Lane& lane, RoomPool& pool) {
   const auto first = lane.waiting.first();
   if (!first.has_value() || !device.needs.empty()) return;
-  const Job& holder = step.table().at(lane.lease->job);
-  if (is_learning(holder)) return;  // it grows
-  if (device.ledger.room(holder.id) < needed_room(holder, device.ledger.capacity())) return;
+  if (does_a_holder_grow(step.table(), device)) return;
   grant_ahead(step, device, step.table().at(first->id), pool);
+}
+
+// Another lane's next job does not count on what this one waits for.
+void claim(const Device& device, const Lane& lane, const Job& job, RoomPool& pool) {
+  const Bytes lacking = deficit_of(device, lane, job, pool) + pool.free;
+  const Bytes there = std::max(pool.free, Bytes{0}) + pool.expected;
+  pool.take(std::clamp(lacking, Bytes{0}, std::max(there, Bytes{0})));
 }
 
 // True: it waits for room.
@@ -197,7 +212,8 @@ bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& 
     say(fmt::format("waits until {} parks, which is used last", coming->job.value));
     return step.now() < patience_ends;
   }
-  if (pool.expected >= deficit) grant_ahead(step, device, job, pool);
+  // Not while somebody else is short: who may be asked for it would be, at once.
+  if (pool.expected >= deficit && device.needs.empty()) grant_ahead(step, device, job, pool);
   if (pool.expected > Bytes{0}) {
     step.due(patience_ends);
     say("asked others to give room");
@@ -244,7 +260,7 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
     grant_first_ahead(step, device, lane, pool);
     return;
   }
-  if (!lane.waiting.empty() && is_lane_unsettled(step, device)) return;
+  if (!lane.waiting.empty() && is_lane_unsettled(step, device, lane)) return;
   if (!lane.waiting.empty() && is_held(step, device, lane)) return;
   const JobId next = choose_next(step.table(), lane);
   if (next != lane.next) {
@@ -264,7 +280,7 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
       return grant_with(step, device, lane, step.table().at(other), pool);
     }
   }
-  if (is_waiting) return;
+  if (is_waiting) return claim(device, lane, job, pool);
   grant_with(step, device, lane, job, pool);
 }
 

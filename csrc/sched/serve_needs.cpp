@@ -28,7 +28,9 @@ void order_needs(Device& device, std::vector<WaitingNeed>& needs) {
 }
 
 bool is_scarce(const Device& device) {
-  return device.needs.size() > 1 || Table::lane_of(device).short_since.has_value();
+  return device.needs.size() > 1 ||
+         std::any_of(device.lanes.begin(), device.lanes.end(),
+                     [](const Lane& lane) { return lane.short_since.has_value(); });
 }
 
 // What others are asked for beyond what is missing: a holder that grows will be short again soon,
@@ -67,6 +69,16 @@ void ask_ahead(
   const Bytes most = device.ledger.capacity() - device.ledger.room(job.id);
   const Bytes bytes = std::min(need.like, most) - pool.free - pool.expected;
   if (bytes > Bytes{0}) ask_for_room(step, device, job.id, bytes, pool);
+}
+
+// While a job of one lane has what a Need lacks, those that are next in others do not take what was
+// given for it. Where the host tier is full they do: one that runs and ends is what helps then.
+void keep_for_stuck(const Table& table, const Device& device, RoomPool& pool) {
+  const bool is_any_stuck = std::any_of(device.needs.begin(), device.needs.end(),
+                                        [](const WaitingNeed& need) { return need.is_stuck; });
+  if (device.lanes.size() == 1 || !is_any_stuck) return;
+  if (is_host_tier_short(table, device, JobId{0})) return;
+  pool.take(std::max(pool.free, Bytes{0}) + pool.expected);
 }
 
 // True: it is answered.
@@ -126,6 +138,7 @@ void serve_needs(Step& step, Device& device, RoomPool& pool) {
       *entry = need;
     }
   }
+  keep_for_stuck(step.table(), device, pool);
 }
 
 }  // namespace gpushare::sched

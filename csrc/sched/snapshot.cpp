@@ -43,6 +43,7 @@ JobRow job_row(const Device& device, const Job& job, Nanos now) {
   }
   row.room = device.ledger.room(job.id);
   row.memory_limit = job.memory_limit;
+  row.in_lane = job.in_lane;
   row.lane = job.lane;
   row.usage = job.usage;
   row.iterations_total = job.iterations_total;
@@ -85,7 +86,7 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
   for (const Lane& lane : device.lanes) {
     row.lanes.push_back(lane_row(lane));
     row.switches += lane.switches;
-    row.last_handover = lane.last_handover;
+    row.last_handover = std::max(row.last_handover, lane.last_handover);
     row.busy = std::max(row.busy, lane.busy.share(now));
     std::string text = warning_of(table, device, lane, now);
     if (!text.empty()) row.warnings.push_back(std::move(text));

@@ -33,9 +33,12 @@ void Step::end_pool(std::uint32_t uid) {
 }
 
 void Step::decide(const Device& device, JobId job, std::string what, std::string reason) {
-  if (Job* record = table_.find(job)) record->reason = what + ": " + reason;
-  ready_.decisions.push_back(
-      {now_, device.name, Table::lane_of(device).id, job, std::move(what), std::move(reason)});
+  LaneId lane;
+  if (Job* record = table_.find(job)) {
+    record->reason = what + ": " + reason;
+    lane = record->in_lane;
+  }
+  ready_.decisions.push_back({now_, device.name, lane, job, std::move(what), std::move(reason)});
 }
 
 void Step::wait(const Device& device, JobId job, std::string& last, std::string reason) {

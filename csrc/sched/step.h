@@ -36,6 +36,8 @@ class Step {
   void wait(const Device& device, JobId job, std::string& last, std::string reason);
   // on_deadline is due at `time`, or before.
   void due(Nanos time);
+  // With whom a job shares has changed (Ready::is_sharing_new).
+  void note_new_sharing() { ready_.is_sharing_new = true; }
   // The job's page is to be looked at before the next on_deadline.
   void look_at(JobId job);
 

@@ -39,12 +39,13 @@ struct Device {
   std::string name;
   std::unique_ptr<const Policy> policy;
   Ledger ledger;
-  std::vector<Lane> lanes;
-  std::vector<WaitingNeed> needs;  // oldest first
-  Bytes dropped, spilled;          // by revokes, in all
-  Bytes asked, planned_spill;      // of revokes in all, and what was to be spilled for them
-  std::string host_warning;        // while the host tier is full: said once
-  bool is_place_lacking = false;   // a job could not store what the ledger had a place for
+  std::vector<Lane> lanes;                            // each at the place that its id says
+  std::map<std::uint32_t, SlotNumbers> slot_numbers;  // by user, of its pools in all lanes
+  std::vector<WaitingNeed> needs;                     // oldest first
+  Bytes dropped, spilled;                             // by revokes, in all
+  Bytes asked, planned_spill;     // of revokes in all, and what was to be spilled for them
+  std::string host_warning;       // while the host tier is full: said once
+  bool is_place_lacking = false;  // a job could not store what the ledger had a place for
 
   [[nodiscard]] bool has_need(JobId job) const;
   // Whether somebody waits for room: in an allocation, for a free lane, or behind its lease.
@@ -52,6 +53,10 @@ struct Device {
   // The lane whose open lease the job holds; null: none.
   [[nodiscard]] const Lane* lane_held_by(JobId job) const;
   [[nodiscard]] Lane* lane_held_by(JobId job);
+  // Who waits for the lane's holder beyond its own line: the jobs that it is to take turns with
+  // from its next boundary on (lane_moves.h), and the first of a free lane that lacks room which is
+  // not on its way.
+  [[nodiscard]] std::vector<OrderKey> waiting_elsewhere(const Lane& lane, const Job& holder) const;
 };
 
 struct Table {
@@ -75,9 +80,13 @@ struct Table {
   // pre: the job is one of ours, so its device exists.
   [[nodiscard]] const Device& device_of(const Job& job) const;
   [[nodiscard]] Device& device_of(const Job& job);
-  // The lane the job queues in: the first, while each device has one.
-  [[nodiscard]] static Lane& lane_of(Device& device) { return device.lanes.front(); }
-  [[nodiscard]] static const Lane& lane_of(const Device& device) { return device.lanes.front(); }
+  // The lane that the job queues in, holds its lease in, and is a member of.
+  [[nodiscard]] static Lane& lane_of(Device& device, const Job& job) {
+    return device.lanes.at(job.in_lane.value);
+  }
+  [[nodiscard]] static const Lane& lane_of(const Device& device, const Job& job) {
+    return device.lanes.at(job.in_lane.value);
+  }
 
   [[nodiscard]] bool is_recovering(Nanos now) const;
   // When nobody counts on the answer to its Revoke any more. pre: it has one.

@@ -156,17 +156,18 @@ Status check_lane_changed(const Table& table, const Job& job, const wire::LaneCh
         fmt::format("gave {}, its room is {}", to_string(changed.given), to_string(room)));
   }
   if (has_twice(changed.donated) || has_twice(changed.returned)) return refuse("a slot twice");
-  static const LanePool kNone;
-  const auto& pools = Table::lane_of(device).pools;
+  const auto& pools = Table::lane_of(device, job).pools;
   const auto found = pools.find(job.uid);
-  const LanePool& pool = found == pools.end() ? kNone : found->second;
+  const LanePool* const pool = found == pools.end() ? nullptr : &found->second;
   for (const std::uint32_t slot : changed.donated) {
-    if (!pool.has_slot(slot)) return refuse(fmt::format("slot {} is not in the pool", slot));
+    if (pool == nullptr || !pool->has_slot(slot))
+      return refuse(fmt::format("slot {} is not in the pool", slot));
   }
   for (const std::uint32_t slot : changed.returned) {
     const auto& donated = changed.donated;
     const bool is_new = std::find(donated.begin(), donated.end(), slot) != donated.end();
-    if (!is_new && !pool.has_donated(job.id, slot)) {
+    const bool is_kept = pool != nullptr && pool->has_donated(job.id, slot);
+    if (!is_new && !is_kept) {
       return refuse(fmt::format("slot {} is not its own", slot));
     }
   }

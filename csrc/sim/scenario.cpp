@@ -20,6 +20,11 @@ Status read_device(Fields& fields, Scenario& scenario) {
   sched::CoordinatorOptions& options = scenario.options;
   fields.take("capacity", options.capacity);
   fields.take("policy", options.policy);
+  std::uint64_t num_lanes = options.num_lanes;
+  fields.take("num_lanes", num_lanes);
+  // One beyond is refused as such.
+  options.num_lanes =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(num_lanes, sched::kMaxLanes + 1));
   fields.take("min_quantum", options.min_quantum);
   fields.take("max_wait", options.max_wait);
   fields.take("switch_loss", options.switch_loss);

@@ -103,7 +103,7 @@ struct LeasePage {
   alignas(64)
       std::atomic<std::uint64_t> grant_n;   // Grant that must be in force before this lease is used
   std::atomic<std::int64_t> granted_ns;     // when the word became kOpenBusy
-  std::atomic<std::uint32_t> num_waiting;   // other jobs that wait for this lane
+  std::atomic<std::uint32_t> num_waiting;   // other jobs that wait for a lease
   std::atomic<std::uint32_t> num_sharing;   // jobs that may share this lane's pool, this one too
   std::atomic<std::int64_t> transfer_rate;  // bytes a second that the job may copy; 0: no limit
   std::array<std::uint8_t, 32> reserved2;

@@ -54,6 +54,8 @@ class Config:
     """Whether jobs of one user share memory that is free between iterations: on or off."""
     transfer_budget_bytes_per_second: int | None = None
     """What may move while another job computes, and nobody waits for; 0 for no limit."""
+    num_lanes: int = 0
+    """How many jobs may run at the same time, as far as they fit. 0: the daemon's default, 1."""
     capacity_bytes: int = 0
     """The device's memory, for all jobs; of an unmanaged process, its own limit. 0: default."""
     host_budget_bytes: int = 0

@@ -127,6 +127,13 @@ def _transfer_budget(value: Any) -> int:
     return size
 
 
+def _num_lanes(value: Any) -> int:
+    number = _number(value)
+    if not 1 <= number <= _MAX_LANES or number != int(number):
+        raise ValueError(value)
+    return int(number)
+
+
 def _flag(value: Any) -> bool:
     if isinstance(value, bool):
         return value
@@ -160,6 +167,7 @@ def _s(seconds: float) -> str:
 
 _LEAST_DEVICE_BYTES = 2 << 20
 _LEAST_TRANSFER_BYTES = 1 << 20
+_MAX_LANES = 16
 _TIME = 'a time like "10", "250ms" or "2 min"'
 _SIZE = 'a size of at least 2 MiB like "2GiB"'
 _TRANSFER = '0, or a size of at least 1 MiB like "500MiB"'
@@ -186,6 +194,8 @@ SETTINGS: tuple[Setting, ...] = (
             "--lanes"),
     Setting("transfer_budget_bytes_per_second", "coordinator.transfer_budget",
             "GPUSHARE_TRANSFER_BUDGET", _transfer_budget, _TRANSFER, "--transfer-budget"),
+    Setting("num_lanes", "coordinator.num_lanes", "GPUSHARE_NUM_LANES", _num_lanes,
+            f"a whole number from 1 to {_MAX_LANES}", "--num-lanes"),
     Setting("capacity_bytes", "device.cpu.capacity", "GPUSHARE_CAPACITY",
             _bytes(_LEAST_DEVICE_BYTES), _SIZE, "--capacity"),
     Setting("host_budget_bytes", "host.budget", "GPUSHARE_HOST_BUDGET",

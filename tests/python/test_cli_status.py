@@ -36,6 +36,15 @@ def test_what_jobs_share_is_counted_once_and_shown_with_each() -> None:
     assert "   1.2 GiB +512.0 MiB  0 B" in lines[2]
 
 
+def test_says_how_many_of_several_lanes_are_held() -> None:
+    report = make_report()
+    lanes = report["devices"][0]["lanes"]
+    lanes.append({"lane": 1, "device": "cpu", "holder": 0, "next": 0, "switch_loss": 0.0})
+    assert "free 512.0 MiB   1 of 2 lanes held   busy" in render_report(report)
+    lanes[1]["holder"] = 5
+    assert "free 512.0 MiB   2 of 2 lanes held   busy" in render_report(report)
+
+
 def test_nobody_at_home() -> None:
     report = make_report(unmanaged=[])
     report["devices"][0]["jobs"] = []

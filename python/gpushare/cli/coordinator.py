@@ -47,6 +47,9 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     switch_loss: Annotated[
         float | None, typer.Option(help="The part of the time that switching may cost.")
     ] = None,
+    num_lanes: Annotated[
+        int | None, typer.Option(help="How many jobs may run at the same time, if they fit.")
+    ] = None,
     host_budget: Annotated[str | None, typer.Option(help="The most that may be spilled.")] = None,
     host_ram_budget: Annotated[
         str | None, typer.Option(help="Of it, in RAM before the spill folder is used.")
@@ -67,6 +70,7 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
         "max_wait_seconds": max_wait,
         "memory_wait_seconds": memory_wait,
         "switch_loss": switch_loss,
+        "num_lanes": num_lanes,
         "host_budget_bytes": host_budget,
         "host_ram_budget_bytes": host_ram_budget,
         "spill_dir": spill_dir,

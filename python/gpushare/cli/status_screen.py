@@ -45,6 +45,9 @@ def _device_line(device: dict[str, Any]) -> str:
         f"{device['device'].upper()} {format_bytes(device['capacity_bytes'])}",
         f"free {format_bytes(device['free_bytes'])}",
     ]
+    if len(device["lanes"]) > 1:
+        num_held = sum(lane["holder"] != 0 for lane in device["lanes"])
+        parts.append(f"{num_held} of {len(device['lanes'])} lanes held")
     pool = sum(lane.get("pool_bytes", 0) for lane in device["lanes"])
     if pool:
         parts.append(f"shared {format_bytes(pool)}")

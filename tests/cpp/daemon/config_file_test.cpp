@@ -21,6 +21,7 @@ socket = "/run/gpushare/sock"
 policy = "rr"
 max_wait = 5
 switch_loss = 0.05
+num_lanes = 2
 memory_wait = "2 min"
 min_quantum = "100ms"
 gap_poll = 0.02
@@ -42,6 +43,7 @@ file = "/tmp/log"
   EXPECT_EQ(options.policy, "rr");
   EXPECT_EQ(options.max_wait, seconds(5));
   EXPECT_EQ(options.switch_loss, 0.05);
+  EXPECT_EQ(options.num_lanes, 2U);
   EXPECT_EQ(options.memory_wait, seconds(120));
   EXPECT_EQ(options.min_quantum, millis(100));
   EXPECT_EQ(options.gap_poll, millis(20));
@@ -85,6 +87,10 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"[coordinator]\nmax_wait = [1]",
             "c.toml:2: coordinator.max_wait: bad value [ 1 ]; allowed: a time above 0"},
         Bad{"[coordinator]\nlinger = true", "coordinator.linger: bad value true; allowed: a time"},
+        Bad{"[coordinator]\nnum_lanes = 0",
+            "coordinator.num_lanes: bad value \"0\"; allowed: a whole number from 1 to 16"},
+        Bad{"[coordinator]\nnum_lanes = 1.5",
+            "coordinator.num_lanes: bad value \"1.5\"; allowed: a whole number from 1 to 16"},
         Bad{"[coordinator]\nswitch_loss = 0.6",
             "coordinator.switch_loss: bad value \"0.6\"; allowed: a number above 0, at most 0.5"},
         Bad{"[coordinator]\nsocket = \"sock\"", "allowed: an absolute path"},

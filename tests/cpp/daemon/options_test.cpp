@@ -67,6 +67,7 @@ TEST_F(Options, DefaultsFollowTheMachine) {
   EXPECT_EQ(options.log_level, log::Level::kInfo);
   EXPECT_EQ(options.spill_dir, "");
   EXPECT_TRUE(options.lanes);
+  EXPECT_EQ(options.num_lanes, 1U);
   EXPECT_FALSE(options.daemonize);
 }
 
@@ -78,7 +79,7 @@ TEST_F(Options, EveryOptionIsRead) {
        "--gap-poll-ms",     "5",      "--linger-s",    "3",    "--spill-dir",      "/var/tmp",
        "--host-budget",     "64GiB",  "--log-level",   "warn", "--log-file",       "/tmp/l",
        "--host-ram-budget", "4GiB",   "--mode",        "0660", "--lanes",          "off",
-       "--transfer-budget", "1MiB",   "--daemonize"});
+       "--transfer-budget", "1MiB",   "--num-lanes",   "16",   "--daemonize"});
   EXPECT_EQ(options.socket, "/tmp/s");
   EXPECT_EQ(options.capacity, gib(2));
   EXPECT_EQ(options.reserve, mib(64));
@@ -86,6 +87,7 @@ TEST_F(Options, EveryOptionIsRead) {
   EXPECT_EQ(options.min_quantum, millis(100));
   EXPECT_EQ(options.max_wait, seconds(5));
   EXPECT_EQ(options.switch_loss, 0.1);
+  EXPECT_EQ(options.num_lanes, 16U);
   EXPECT_EQ(options.memory_wait, seconds(30));
   EXPECT_EQ(options.gap_poll, millis(5));
   EXPECT_EQ(options.linger, seconds(3));

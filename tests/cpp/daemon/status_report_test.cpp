@@ -55,6 +55,7 @@ TEST(StatusReport, NamesEachNumberWithItsUnit) {
   facts.neighbours.found.push_back({4242, 1004, gib(1), "python x.py"});
   facts.decisions.push_back({seconds(99), "cpu", LaneId{0}, JobId{2}, "wait", "needs 3 MiB"});
   facts.explained[JobId{2}] = "waits for 1's boundary";
+  facts.snapshot.devices[0].jobs[1].in_lane = LaneId{1};
   PageFacts page;
   page.usage.iterations = 50;
   page.usage.busy = seconds(10);
@@ -84,6 +85,7 @@ TEST(StatusReport, NamesEachNumberWithItsUnit) {
   const json& second = device["jobs"][1];
   EXPECT_EQ(second["job"], 2);
   EXPECT_EQ(second["lane_bytes"], mib(60).value());
+  EXPECT_EQ(second["lane"], 1);
   EXPECT_EQ(second["donated_bytes"], mib(2).value());
   EXPECT_EQ(second["room_bytes"], mib(20).value());
   EXPECT_EQ(second["resident_bytes"], mib(5).value());

@@ -26,6 +26,8 @@ TEST(Options, RefusesWhatIsOutOfRange) {
       [](auto& o) { o.transfer_budget = Bytes{-1}; },
       [](auto& o) { o.recovery = Nanos{-1}; },
       [](auto& o) { o.host_budget.ram = Bytes{-1}; },
+      [](auto& o) { o.num_lanes = 0; },
+      [](auto& o) { o.num_lanes = kMaxLanes + 1; },
   };
   for (std::size_t i = 0; i < changes.size(); ++i) {
     CoordinatorOptions options;

@@ -64,6 +64,34 @@ TEST(Simulator, GivesTwiceTheWeightTwiceTheIterations) {
   EXPECT_NEAR(ratio, 2, 0.06) << report;
 }
 
+TEST(Simulator, RunsJobsSideBySideWhereTheyFit) {
+  const auto makespan = [](const std::string& device) {
+    const std::string report =
+        run("device policy=fair " + device +
+            "\n"
+            "job name=a iteration=50ms iterations=400 live=100MiB peak=600MiB\n"
+            "job name=b iteration=50ms iterations=400 live=100MiB peak=600MiB\n");
+    EXPECT_EQ(figure(report, "a", "moved_bytes"), 0) << report;
+    return figure(report, "", "makespan_seconds");
+  };
+  EXPECT_GE(makespan("capacity=2GiB num_lanes=1"), 40);
+  EXPECT_LT(makespan("capacity=2GiB num_lanes=2"), 21);
+  EXPECT_LT(makespan("capacity=1200MiB num_lanes=2"), 21);
+  // Together they need 1200 MiB: here they take turns.
+  EXPECT_GE(makespan("capacity=1199MiB num_lanes=2"), 40);
+}
+
+TEST(Simulator, EachLaneTakesItsTurns) {
+  const std::string report =
+      run("device capacity=4GiB policy=fair num_lanes=2 until=60s\n"
+          "job name=a iteration=20ms iterations=100000 live=100MiB peak=300MiB\n"
+          "job name=b iteration=20ms iterations=100000 live=100MiB peak=300MiB\n"
+          "job name=c iteration=20ms iterations=100000 live=100MiB peak=300MiB\n"
+          "job name=d iteration=20ms iterations=100000 live=100MiB peak=300MiB\n");
+  for (const char* name : {"a", "b", "c", "d"})
+    EXPECT_NEAR(figure(report, name, "served_seconds"), 30, 1.5) << report;
+}
+
 // Equal shares are of time, not of iterations.
 TEST(Simulator, GivesLongIterationsNoMoreTime) {
   const std::string report =

@@ -63,6 +63,7 @@ std::string text_of(const JobRow& job) {
                                  to_string(job.room), job.leases, seconds_text(job.served),
                                  seconds_text(job.waited), job.share);
   if (job.transfer_rate > Bytes{}) text += fmt::format(" rate={}/s", to_string(job.transfer_rate));
+  if (job.in_lane != LaneId{0}) text += fmt::format(" lane={}", job.in_lane.value);
   return text;
 }
 

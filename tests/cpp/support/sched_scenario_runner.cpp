@@ -26,6 +26,7 @@ CoordinatorOptions read_options(ScenarioFields& f) {
   options.device = f.text("device", options.device);
   options.capacity = f.bytes("capacity", options.capacity);
   options.policy = f.text("policy", options.policy);
+  options.num_lanes = static_cast<std::uint32_t>(f.count("num_lanes", options.num_lanes));
   options.min_quantum = f.time("min_quantum", options.min_quantum);
   options.max_wait = f.time("max_wait", options.max_wait);
   options.switch_loss = f.real("switch_loss", options.switch_loss);
@@ -154,6 +155,9 @@ class Runner {
       return fmt::format("  {}\n", coordinator_->explain(job, now_));
     }
     if (command == "order") return order(fields);
+    if (command == "sharing") {
+      return fmt::format("  {} share\n", coordinator_->num_sharing(JobId{fields.count("job")}));
+    }
     if (command == "unmanaged") {
       const auto pid = static_cast<std::int32_t>(fields.number("pid"));
       coordinator_->set_unmanaged({{pid, fields.bytes("resident")}});

@@ -1,0 +1,100 @@
+#include "csrc/sched/lane_moves.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/handlers.h"
+#include "csrc/sched/lanes.h"
+#include "csrc/sched/placement.h"
+#include "csrc/sched/room.h"
+
+namespace gpushare::sched {
+namespace {
+
+// Until when a job counts as one that takes turns, though it wants none now: what it needs inside
+// an iteration is kept for it, and its lane not given to others, as long as a wait may last.
+Nanos is_back_by(const Table& table, const Job& job) {
+  return std::max(job.registered_at, job.closed_at.value_or(Nanos{})) + table.options.max_wait;
+}
+
+bool takes_turns(Step& step, const Device& device, const Job& job) {
+  if (job.is_waiting || device.lane_held_by(job.id) != nullptr) return true;
+  const Nanos until = is_back_by(step.table(), job);
+  const bool is_expected = step.now() < until;
+  if (is_expected) step.due(until);
+  return is_expected;
+}
+
+bool may_be_moved(const Device& device, const Job& job) {
+  if (device.lane_held_by(job.id) != nullptr || is_unheard(job)) return false;
+  return is_parked(device, job) || job.lane == Bytes{};
+}
+
+// Its page says what it needs beside its lane chunks, its socket how many those are: of two that do
+// not say the same of its lane, one is old.
+void settle_sizes(Job& job) {
+  if (job.usage.lane_changes == job.lane_heard) job.sizes = sizes_of(job.usage, job.lane);
+}
+
+struct Candidates {
+  std::vector<PlacedJob> jobs;
+  Bytes capacity;  // less what is persistent of those that take no turns
+};
+
+Candidates find_candidates(Step& step, const Device& device) {
+  Candidates found{{}, device.ledger.capacity()};
+  for (auto& [id, job] : step.table().jobs) {
+    if (job.of.device != device.name || !job.is_registered || !job.is_connected) continue;
+    settle_sizes(job);
+    if (takes_turns(step, device, job)) {
+      const bool is_holder = device.lane_held_by(id) != nullptr;
+      found.jobs.push_back({.id = id,
+                            .sizes = job.sizes,
+                            .in_lane = job.in_lane,
+                            .placed_in = job.placed_in,
+                            .is_holder = is_holder,
+                            .held = device.ledger.room(id) + job.usage.spilled});
+    } else if (job.sizes.has_value()) {
+      found.capacity -= job.sizes->persistent;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+void change_lane(Step& step, Job& job, LaneId to) {
+  Device& device = step.table().device_of(job);
+  Lane& from = Table::lane_of(device, job);
+  Lane& next = device.lanes.at(to.value);
+  const double ahead = job.virtual_time - present_virtual_time(step, from, job, true);
+  const bool is_waiting = job.is_waiting;
+  if (is_waiting) take_out_of_line(from, job.id);
+  change_pool(step, job, next);
+  job.virtual_time = present_virtual_time(step, next, job, false) + ahead;
+  job.in_lane = job.placed_in = to;
+  if (is_waiting) next.waiting.insert(device.policy->key(job));
+  step.note_new_sharing();
+}
+
+void place_jobs(Step& step, Device& device) {
+  if (device.lanes.size() == 1) return;
+  const Candidates found = find_candidates(step, device);
+  const Placement placement = place(found.jobs, device.lanes.size(), found.capacity);
+  for (std::size_t i = 0; i < found.jobs.size(); ++i) {
+    Job& job = step.table().at(found.jobs[i].id);
+    job.placed_in = placement.lanes[i];
+    if (job.placed_in == job.in_lane || !may_be_moved(device, job)) continue;
+    const LaneId from = job.in_lane;
+    change_lane(step, job, job.placed_in);
+    step.decide(
+        device, job.id, "move",
+        fmt::format("lane {} -> {}: {} in use, which need {} of {}", from.value, job.in_lane.value,
+                    placement.num_used, to_string(placement.needed), to_string(found.capacity)));
+  }
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,19 @@
+// Carries out where jobs are to take their turns (placement.h).
+//
+// A job is moved while it waits or is parked, holds no lease, and all it changed in its lane was
+// heard. It keeps its place: it is as far ahead of its new lane's virtual time as it was of the old
+// one's. Its membership goes along, and the other lane's slots come with its next LaneTable. A
+// holder that is to be elsewhere stays until its lease ends, and is asked for it at its quantum's
+// end if somebody waits there (ask.cpp).
+#pragma once
+
+#include "csrc/sched/step.h"
+
+namespace gpushare::sched {
+
+// Plans anew, and moves who may be moved. Nothing on a device with one lane.
+void place_jobs(Step& step, Device& device);
+// With its place in line, if it waits, and its membership. pre: it holds no lease.
+void change_lane(Step& step, Job& job, LaneId to);
+
+}  // namespace gpushare::sched

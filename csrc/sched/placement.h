@@ -1,0 +1,46 @@
+// In which lane of its device each job takes its turns: pure planning.
+//
+// Lanes run side by side, so all persistent memory is needed at a time, and the largest ephemeral
+// memory of each lane in use (admission.h). As many lanes are used as that fits for; where not even
+// two fit, all jobs are in one and take turns.
+//
+// From where the jobs are now, one at a time is moved from a fuller lane to the emptiest, as long
+// as they fit then: the one with which least is needed, so jobs with much ephemeral memory come to
+// share a lane. Where they fit no longer as they are, all go to one lane first. So nobody is moved
+// without a reason, a job with a lease stays in the lane of that, and what is found is not always
+// the best: another grouping may use one lane more.
+//
+// A job whose sizes are unknown is taken to keep what it has, and to need as much beyond that as
+// the largest known one. All such jobs share a lane, since two that grow at a time could wait for
+// each other's room for ever.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/admission.h"
+
+namespace gpushare::sched {
+
+struct PlacedJob {
+  JobId id;
+  std::optional<Sizes> sizes;  // nothing: it still learns
+  LaneId in_lane;              // of its line, or of its lease
+  LaneId placed_in;            // as planned last
+  bool is_holder = false;
+  Bytes held = {};  // resident or spilled now: all that is known of one that still learns
+};
+
+struct Placement {
+  std::vector<LaneId> lanes;  // of each job, in their order
+  std::size_t num_used = 0;   // lanes with a job in them
+  Bytes needed;               // by the jobs with known sizes
+};
+
+// Of the jobs that take turns. `capacity`: less what is persistent of others. pre: num_lanes > 0;
+// each lane is below it.
+Placement place(const std::vector<PlacedJob>& jobs, std::size_t num_lanes, Bytes capacity);
+
+}  // namespace gpushare::sched

@@ -1,0 +1,62 @@
+"""With several lanes jobs that fit run at the same time; those that do not take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from benchmarks.processes import JobProcess
+from tests.e2e.conftest import start_all
+
+Coordinator = Callable[..., dict[str, str]]
+ROWS = 65536  # 16 MiB an activation, 120 MiB or more an iteration
+SETTINGS = {"num_lanes": "2", "policy": "rr", "min_quantum": "0", "switch_loss": "0.5"}
+
+
+def _run(
+    folder: Path, env: dict[str, str] | None, seeds: list[int], *more: str
+) -> list[dict[str, Any]]:
+    """The jobs' results, together with the coordinator of `env`, or on stock torch."""
+    shared = [] if env is None else ["--shared"]
+    with ExitStack() as stack:
+        return start_all(
+            [
+                stack.enter_context(
+                    JobProcess(
+                        *("--rows", str(ROWS), "--seed", str(seed), "--folder", str(folder)),
+                        *(*shared, *more),
+                        env=env,
+                        module="tests.e2e.beside_job",
+                    )
+                )
+                for seed in seeds
+            ]
+        )
+
+
+def _check(results: list[dict[str, Any]], folder: Path, *more: str) -> None:
+    for seed, result in enumerate(results):
+        assert result["losses"] == _run(folder, None, [seed], *more)[0]["losses"]
+
+
+def test_jobs_that_fit_are_in_their_iterations_at_the_same_time(
+    coordinator: Coordinator, tmp_path: Path
+) -> None:
+    env = coordinator(capacity="768MiB", **SETTINGS)
+    # Past the iterations from which their sizes are learned. With one lane they wait for ever.
+    results = _run(tmp_path, env, [0, 1], "--iterations", "16", "--meet-at", "8", "--jobs", "2")
+    assert [result["num_together"] > 0 for result in results] == [True, True]
+    assert [result["stats"]["spilled_total_bytes"] for result in results] == [0, 0]
+    _check(results, tmp_path, "--iterations", "16")
+
+
+def test_jobs_that_do_not_fit_side_by_side_take_turns(
+    coordinator: Coordinator, tmp_path: Path
+) -> None:
+    env = coordinator(capacity="224MiB", **SETTINGS, max_wait="0.2")
+    results = _run(tmp_path, env, [0, 1], "--iterations", "24")
+    assert [result["num_together"] for result in results] == [0, 0]
+    assert min(result["stats"]["leases"] for result in results) >= 3
+    _check(results, tmp_path, "--iterations", "24")
