@@ -60,6 +60,12 @@ void CachingAllocator::expect_room(Bytes coming) {
   core.books.expect_room(coming);
 }
 
+Bytes CachingAllocator::coming_room() const {
+  const AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  return core.books.coming();
+}
+
 Bytes CachingAllocator::room() const {
   const AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);

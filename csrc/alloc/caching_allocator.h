@@ -76,6 +76,7 @@ class CachingAllocator {
   // The lease opens before all its room is there: `coming` bytes follow by raise_room. Until then
   // late memory waits for them, and allocations have what is there.
   void expect_room(Bytes coming);
+  [[nodiscard]] Bytes coming_room() const;
   [[nodiscard]] Bytes room() const;
   [[nodiscard]] Bytes backed() const;
   // Bytes that had no room and are used in the host tier.

@@ -2,7 +2,8 @@
 //
 // What an iteration needs late (optimizer state, see CachingAllocator::mark_late) does not keep the
 // lease closed: the client thread brings it back while the iteration runs, and the optimizer's step
-// waits for the rest. Until then it is reachable, only slower, and its room is taken by nobody.
+// waits for the rest. Until then it is reachable, only slower, and nothing else takes its room,
+// some of which may follow the lease.
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
 #include "csrc/client/runtime_impl.h"
@@ -11,6 +12,8 @@ namespace gpushare::client {
 namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
+// What was to follow a lease is asked for when nothing came for so long.
+constexpr Nanos kNoneCame = millis(250);
 
 }  // namespace
 
@@ -31,14 +34,22 @@ Status Runtime::Impl::restore_for_iteration() {
 
 // The iteration begins: the rest may come back.
 void Runtime::Impl::expect_late() {
-  if (residency_.to_restore() == Bytes{0}) return;
-  // The lease may have come before all room for it: that follows.
-  const alloc::MemoryStats memory = allocator_.stats();
-  allocator_.expect_room(
-      std::clamp(needed_room(memory) - memory.room, Bytes{0}, residency_.to_restore()));
+  const Bytes to_restore = residency_.to_restore();
+  allocator_.expect_room(std::clamp(room_to_come(), Bytes{0}, to_restore));
+  if (to_restore == Bytes{0}) return;
   has_late_.store(true, kRelaxed);
   has_room_ahead_ = true;
   wake_client_thread();
+}
+
+// The lease may have come before all room that the iteration needs: that follows.
+Bytes Runtime::Impl::room_to_come() {
+  const alloc::MemoryStats memory = allocator_.stats();
+  Bytes needed = needed_room(memory) - memory.overflow_bytes;
+  const Bytes limit =
+      memory_limit_.value_or(options_.has_value() ? options_->memory_limit : Bytes{0});
+  if (limit > Bytes{0}) needed = std::min(needed, limit - memory.lane_bytes);
+  return needed - memory.room;
 }
 
 Status Runtime::Impl::restore_with(Status (alloc::Residency::*restore)()) {
@@ -105,6 +116,24 @@ bool Runtime::Impl::is_restoring_of_use() {
   return is_ahead || has_late();
 }
 
+// While room follows the lease: into what has come. Returns when it is all there, or none came for
+// a while.
+void Runtime::Impl::restore_what_follows() {
+  while (link_ == Link::kAttached && allocator_.coming_room() > Bytes{0}) {
+    mu_.unlock();
+    static_cast<void>(residency_.restore_within_room(alloc::Residency::kPartBytes));
+    mu_.lock();
+    note_moved();
+    const Bytes coming = allocator_.coming_room();
+    const Nanos deadline = monotonic_now() + kNoneCame;
+    while (coming > Bytes{0} && allocator_.coming_room() == coming) {
+      const Nanos left = deadline - monotonic_now();
+      if (left <= Nanos{0} || is_interrupted_unlocked()) return;
+      changed_.wait_for(mu_, std::min(left, kSignalCheck));
+    }
+  }
+}
+
 // Brings back what the client thread has not, with nobody's help. A failure is no error: the memory
 // is reachable.
 void Runtime::Impl::wait_for_late() {
@@ -112,9 +141,11 @@ void Runtime::Impl::wait_for_late() {
   const Nanos start = monotonic_now();
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
   start_moving(Moving::kRestoring, start + kAsLongAsItTakes);
+  if (has_late_.load(kRelaxed)) restore_what_follows();
   const Status status = has_late_.load(kRelaxed) ? restore_all() : Status();
-  forget_late();                     // also after a failure: the next lease tries again
-  allocator_.expect_room(Bytes{0});  // what has not come was asked for
+  forget_late();  // also after a failure: the next lease tries again
+  // What was refused is used where it is: the room there is serves allocations.
+  allocator_.expect_room(status.ok() ? Bytes{0} : residency_.to_restore());
   stop_moving();
   if (!status.ok()) {
     log::warn("job {} uses {} of its memory in the host tier, slowly: {}", address_.job.value,

@@ -146,6 +146,8 @@ class Runtime::Impl {
   void note_moved() GS_REQUIRES(mu_);
   void expect_late() GS_REQUIRES(mu_);
   void forget_late() GS_REQUIRES(mu_);
+  Bytes room_to_come() GS_REQUIRES(mu_);
+  void restore_what_follows() GS_REQUIRES(mu_);
   std::optional<Nanos> restore_in_background() GS_EXCLUDES(mu_);
   [[nodiscard]] bool is_restoring_of_use() GS_REQUIRES(mu_);
   Bytes most_ahead() GS_REQUIRES(mu_);

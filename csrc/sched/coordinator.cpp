@@ -67,8 +67,8 @@ class Coordinator::Impl {
   void handle(Step& step, JobId from, const wire::Released& m) {
     on_released(step, table_.at(from), m);
   }
-  void handle(Step& /*step*/, JobId from, const wire::Consumed& m) {
-    on_consumed(table_.at(from), m);
+  void handle(Step& step, JobId from, const wire::Consumed& m) {
+    on_consumed(step, table_.at(from), m);
   }
   void handle(Step& step, JobId from, const wire::LaneChanged& m) {
     on_lane_changed(step, table_.at(from), m);

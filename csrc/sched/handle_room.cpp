@@ -48,14 +48,17 @@ void note_part(Job& job, const wire::Released& part, Nanos now) {
 // resident bytes only make it spill less.
 void note_spilled(Job& job, const PendingRevoke& asked, const wire::Released& released) {
   note_stored(job, asked.stored_before + spilled_by(released));
-  job.usage.late = asked.late + released.spilled_late;
+  job.usage.late = std::min(asked.late + released.spilled_late, job.usage.spilled);
   job.undroppable += undroppable_of(asked, released);
 }
 
-// It has waited for what was to follow its lease, and asks for it.
-void ask_owed(Device& device, const Job& job, Bytes bytes) {
+// A holder asks for what was to follow its lease; what has followed it crossed with the request.
+void note_owed(Device& device, const Job& job, WaitingNeed& need) {
   Lane* const lane = device.lane_held_by(job.id);
-  if (lane != nullptr) lane->lease->owed = std::max(lane->lease->owed - bytes, Bytes{0});
+  if (lane == nullptr) return;
+  need.bytes = std::max(need.bytes - lane->lease->under_way, Bytes{0});
+  need.like = std::max(need.like - lane->lease->under_way, need.bytes);
+  lane->lease->owed = std::max(lane->lease->owed - need.bytes, Bytes{0});
 }
 
 }  // namespace
@@ -63,25 +66,25 @@ void ask_owed(Device& device, const Job& job, Bytes bytes) {
 void on_need(Step& step, Job& job, const wire::Need& need) {
   Device& device = step.table().device_of(job);
   const Bytes room = device.ledger.room(job.id);
-  const WaitingNeed waiting{.job = job.id,
-                            .n = need.n,
-                            .bytes = need.bytes,
-                            .like = std::max(need.like, need.bytes),
-                            .since = step.now(),
-                            .has_given = false,
-                            .is_stuck = false,
-                            .wait_reason = {}};
-  if (job.memory_limit > Bytes{0} && room + job.lane + need.bytes > job.memory_limit) {
+  WaitingNeed waiting{.job = job.id,
+                      .n = need.n,
+                      .bytes = need.bytes,
+                      .like = std::max(need.like, need.bytes),
+                      .since = step.now(),
+                      .has_given = false,
+                      .is_stuck = false,
+                      .wait_reason = {}};
+  note_owed(device, job, waiting);
+  if (job.memory_limit > Bytes{0} && room + job.lane + waiting.bytes > job.memory_limit) {
     return deny_for_limit(step, device, waiting);
   }
-  const Bytes alone = room + lane_in_use(device, job) + need.bytes;
+  const Bytes alone = room + lane_in_use(device, job) + waiting.bytes;
   if (alone > device.ledger.capacity()) {
     return deny(step, device, waiting,
                 fmt::format("alone it needs {}, the whole device has {}, so it can never run here, "
                             "whoever else ends",
                             to_string(alone), to_string(device.ledger.capacity())));
   }
-  ask_owed(device, job, need.bytes);
   device.needs.push_back(waiting);
   job.note_change();  // stopped in an allocation, it may give what it could not give before
 }
@@ -116,8 +119,10 @@ void on_released(Step& step, Job& job, const wire::Released& released) {
   step.decide(device, job.id, "released", reason);
 }
 
-void on_consumed(Job& job, const wire::Consumed& consumed) {
+void on_consumed(Step& step, Job& job, const wire::Consumed& consumed) {
   job.consumed_n = std::max(job.consumed_n, consumed.n);
+  Lane* const lane = step.table().device_of(job).lane_held_by(job.id);
+  if (lane != nullptr && job.consumed_n >= job.last_grant_n) lane->lease->under_way = Bytes{0};
 }
 
 }  // namespace gpushare::sched

@@ -18,7 +18,7 @@ void on_gone(Step& step, Job& job);
 // handle_room.cpp: bytes.
 void on_need(Step& step, Job& job, const wire::Need& need);
 void on_released(Step& step, Job& job, const wire::Released& released);
-void on_consumed(Job& job, const wire::Consumed& consumed);
+void on_consumed(Step& step, Job& job, const wire::Consumed& consumed);
 
 // handle_lease.cpp: turns.
 void on_wanted(Step& step, Job& job, const wire::Wanted& wanted);

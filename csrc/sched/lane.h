@@ -30,6 +30,7 @@ struct Lease {
   bool is_warned = false;             // of an iteration that does not end
   Nanos warned_since;                 // when that iteration began
   Bytes owed;                         // room that follows it, for memory needed late
+  Bytes under_way;                    // room that has followed it, and is not consumed yet
 };
 
 // The lane stays free for a moment, so that the job whose lease was asked back for a Need can park

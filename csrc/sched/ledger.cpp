@@ -24,8 +24,8 @@ void Ledger::attach(JobId job, Bytes resident) {
 void Ledger::raise(JobId job, Bytes by) {
   const auto found = rooms_.find(job);
   GS_CHECK(found != rooms_.end(), "job {} has no entry", job.value);
-  GS_CHECK(by >= Bytes{0} && by <= free(), "job {} by {} of {} free", job.value, to_string(by),
-           to_string(free()));
+  GS_CHECK(by == Bytes{0} || (by > Bytes{0} && by <= free()), "job {} by {} of {} free", job.value,
+           to_string(by), to_string(free()));
   found->second += by;
   total_ += by;
   GS_EXPENSIVE_CHECK(check_invariants());

@@ -28,7 +28,7 @@ class Ledger {
 
   // The job holds `resident` bytes, whatever was booked before. pre: resident >= 0.
   void attach(JobId job, Bytes resident);
-  // pre: attached; 0 <= by <= free().
+  // pre: attached; 0, or 0 < by <= free().
   void raise(JobId job, Bytes by);
   // pre: attached; 0 <= by <= room(job).
   void lower(JobId job, Bytes by);

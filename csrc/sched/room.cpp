@@ -69,6 +69,13 @@ Bytes needed_room(const Job& job, Bytes capacity) {
   return needed;
 }
 
+Bytes most_more(const Device& device, const Job& job) {
+  const Bytes room = device.ledger.room(job.id);
+  Bytes most = device.ledger.capacity() - room;
+  if (job.memory_limit > Bytes{0}) most = std::min(most, job.memory_limit - room - job.lane);
+  return std::max(most, Bytes{0});
+}
+
 Bytes late_room(const Job& job) { return std::min(job.usage.late, job.usage.spilled); }
 
 std::string ledger_text(const Table& table, const Device& device, JobId except) {

@@ -3,6 +3,7 @@
 // Who gives room to whom is planned in memory_plan.h.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "csrc/base/units.h"
@@ -16,6 +17,8 @@ struct RoomPool {
   Bytes free;      // negative after a restart with more in use than there is
   Bytes expected;  // of Revokes that are not overdue
 
+  // What there is to count on.
+  [[nodiscard]] Bytes usable() const { return std::max(free + expected, Bytes{0}); }
   // pre: bytes <= free + expected.
   void take(Bytes bytes);
 };
@@ -26,7 +29,9 @@ bool is_parked(const Device& device, const Job& job);
 // The room the job's next iteration needs, as far as it may have it.
 Bytes needed_room(const Job& job, Bytes capacity);
 
-// Of that, what it can begin without and is used late in it (optimizer state).
+// Room that it may have beyond what it has: within the device and its own limit.
+Bytes most_more(const Device& device, const Job& job);
+// Of the needed room, what it can begin without and is used late in it (optimizer state).
 Bytes late_room(const Job& job);
 
 // "device cpu (2.0 GiB): job 3 u1001/gpt 1.1 GiB, pid 42 0.5 GiB (unmanaged), free 0.1 GiB": for

@@ -120,7 +120,7 @@ void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool
   }
   tell_lane(step, device, lane, job, pool);
   grant_lease(step, device, lane, job, remark);
-  lane.lease->owed = std::max(owed, Bytes{0});
+  lane.lease->owed = std::clamp(owed, Bytes{0}, pool.usable());
   pool.take(lane.lease->owed);
 }
 
@@ -179,8 +179,7 @@ void grant_first_ahead(Step& step, Device& device, const Lane& lane, RoomPool& p
 // Another lane's next job does not count on what this one waits for.
 void claim(const Device& device, const Lane& lane, const Job& job, RoomPool& pool) {
   const Bytes lacking = deficit_of(device, lane, job, pool) + pool.free;
-  const Bytes there = std::max(pool.free, Bytes{0}) + pool.expected;
-  pool.take(std::clamp(lacking, Bytes{0}, std::max(there, Bytes{0})));
+  pool.take(std::clamp(lacking, Bytes{0}, pool.usable()));
 }
 
 // True: it waits for room.
@@ -233,23 +232,28 @@ void serve_owed(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   if (!lane.lease.has_value() || lane.lease->owed <= Bytes{0}) return;
   Lease& lease = *lane.lease;
   Job& job = step.table().at(lease.job);
+  // One that comes back says what it has, and asks for the rest.
+  if (!job.is_connected) lease.owed = Bytes{0};
+  // Its step waits for what it asked for: that goes first.
+  if (device.has_need(job.id)) return;
   const Bytes room = device.ledger.room(job.id);
   const Bytes lacking = std::max(needed_room(job, device.ledger.capacity()) - room, Bytes{0});
   lease.owed = std::min(lease.owed, lacking);
+  const Bytes missing = lease.owed - pool.free - pool.expected;
+  if (missing > Bytes{0}) ask_for_room(step, device, job.id, missing, pool);
+  // What nobody can give now it asks for itself, when it has use for it.
+  lease.owed = std::min(lease.owed, pool.usable());
   const Bytes bytes = std::min(lease.owed, pool.free);
   const bool is_worth_it = bytes >= kWorthAMessage || bytes == lease.owed;
-  if (bytes > Bytes{0} && is_worth_it && job.is_connected && !job.revoke.has_value()) {
+  if (bytes > Bytes{0} && is_worth_it && !job.revoke.has_value()) {
     step.grant_room(device, job, bytes, 0);
     pool.take(bytes);
     lease.owed -= bytes;
+    lease.under_way += bytes;
     step.decide(
         device, job.id, "room",
         fmt::format("follows its lease: {} -> {}", to_string(room), to_string(room + bytes)));
   }
-  const Bytes missing = lease.owed - pool.free - pool.expected;
-  if (missing > Bytes{0}) ask_for_room(step, device, job.id, missing, pool);
-  // What nobody can give now it asks for itself, when it has use for it.
-  lease.owed = std::min(lease.owed, std::max(pool.free, Bytes{0}) + pool.expected);
   pool.take(lease.owed);
 }
 

@@ -35,20 +35,15 @@ bool is_scarce(const Device& device) {
 
 // What others are asked for beyond what is missing: a holder that grows will be short again soon,
 // and each time costs a message and an answer.
-Bytes headroom(const Device& device, const WaitingNeed& need) {
+Bytes headroom(const Device& device, const Job& job, const WaitingNeed& need) {
   if (is_scarce(device) || device.lane_held_by(need.job) == nullptr) return {};
-  const Bytes room = device.ledger.room(need.job);
-  return std::max(std::min(need.like, device.ledger.capacity() - room) - need.bytes, Bytes{0});
+  return std::max(std::min(need.like, most_more(device, job)) - need.bytes, Bytes{0});
 }
 
 // What it gets beyond what it must have: free, unclaimed, and within its own limit.
 Bytes extra(const Device& device, const Job& job, const WaitingNeed& need, Bytes free) {
   if (is_scarce(device)) return {};
-  Bytes most = std::min(need.like, free);
-  if (job.memory_limit > Bytes{0}) {
-    most = std::min(most, job.memory_limit - device.ledger.room(job.id) - job.lane);
-  }
-  return std::max(most - need.bytes, Bytes{0});
+  return std::max(std::min({need.like, free, most_more(device, job)}) - need.bytes, Bytes{0});
 }
 
 void grant_need(Step& step, Device& device, Job& job, const WaitingNeed& need, RoomPool& pool) {
@@ -66,8 +61,7 @@ void grant_need(Step& step, Device& device, Job& job, const WaitingNeed& need, R
 void ask_ahead(
     Step& step, Device& device, const Job& job, const WaitingNeed& need, RoomPool& pool) {
   if (!is_learning(job) || device.lane_held_by(job.id) == nullptr || is_scarce(device)) return;
-  const Bytes most = device.ledger.capacity() - device.ledger.room(job.id);
-  const Bytes bytes = std::min(need.like, most) - pool.free - pool.expected;
+  const Bytes bytes = std::min(need.like, most_more(device, job)) - pool.free - pool.expected;
   if (bytes > Bytes{0}) ask_for_room(step, device, job.id, bytes, pool);
 }
 
@@ -78,7 +72,7 @@ void keep_for_stuck(const Table& table, const Device& device, RoomPool& pool) {
                                         [](const WaitingNeed& need) { return need.is_stuck; });
   if (device.lanes.size() == 1 || !is_any_stuck) return;
   if (is_host_tier_short(table, device, JobId{0})) return;
-  pool.take(std::max(pool.free, Bytes{0}) + pool.expected);
+  pool.take(pool.usable());
 }
 
 // True: it is answered.
@@ -86,7 +80,8 @@ bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
   Job& job = step.table().at(need.job);
   need.is_stuck = false;
   // Its own Released comes first (PendingRevoke says why).
-  if (!job.revoke.has_value() && need.bytes <= pool.free) {
+  const bool fits = need.bytes <= std::max(pool.free, Bytes{0});
+  if (!job.revoke.has_value() && fits) {
     grant_need(step, device, job, need, pool);
     ask_ahead(step, device, job, need, pool);
     return true;
@@ -100,7 +95,7 @@ bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
   Bytes missing = need.bytes - pool.free - pool.expected;
   missing -= cut_before_copies(step, device, job, missing, pool);
   if (missing > Bytes{0}) {
-    missing -= ask_for_room(step, device, job.id, missing + headroom(device, need), pool);
+    missing -= ask_for_room(step, device, job.id, missing + headroom(device, job, need), pool);
     missing -= shrink_pools(step, device, job, missing, pool);
   }
   if (need.bytes <= pool.free) {

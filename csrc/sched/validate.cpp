@@ -125,6 +125,10 @@ Status check_released(const Table& table, const Job& job, const wire::Released& 
   GS_RETURN_IF_ERROR(check_size("spilled to the file", released.spilled_file));
   GS_RETURN_IF_ERROR(check_size("spilled, used late", released.spilled_late));
   GS_RETURN_IF_ERROR(check_size("unplaced", released.unplaced));
+  if (released.spilled_late > released.spilled) {
+    return refuse(fmt::format("spilled {}, {} of it used late", to_string(released.spilled),
+                              to_string(released.spilled_late)));
+  }
   if (released.n > job.last_n) {
     return refuse(fmt::format("released {}, the last revoke is {}", released.n, job.last_n));
   }
