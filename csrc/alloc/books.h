@@ -87,6 +87,8 @@ class Books {
   }
   void lower_room_by(Bytes unused) { room_ -= unused; }
   void expect_room(Bytes coming) { coming_ = coming; }
+  // More than can ever be owed.
+  void forgo_late() { coming_ = Bytes{INT64_MAX / 2}; }
   // Room for late memory that follows the lease.
   [[nodiscard]] Bytes coming() const { return coming_; }
   // Backed bytes beyond the room, where set_room() has put it below them.

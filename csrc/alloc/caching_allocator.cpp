@@ -60,6 +60,12 @@ void CachingAllocator::expect_room(Bytes coming) {
   core.books.expect_room(coming);
 }
 
+void CachingAllocator::forgo_late() {
+  AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  core.books.forgo_late();
+}
+
 Bytes CachingAllocator::coming_room() const {
   const AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);

@@ -77,6 +77,9 @@ class CachingAllocator {
   // late memory waits for them, and allocations have what is there.
   void expect_room(Bytes coming);
   [[nodiscard]] Bytes coming_room() const;
+  // No room comes: late memory is used where it is, and allocations have what room there is, until
+  // the next expect_room.
+  void forgo_late();
   [[nodiscard]] Bytes room() const;
   [[nodiscard]] Bytes backed() const;
   // Bytes that had no room and are used in the host tier.

@@ -144,8 +144,7 @@ void Runtime::Impl::wait_for_late() {
   if (has_late_.load(kRelaxed)) restore_what_follows();
   const Status status = has_late_.load(kRelaxed) ? restore_all() : Status();
   forget_late();  // also after a failure: the next lease tries again
-  // What was refused is used where it is: the room there is serves allocations.
-  allocator_.expect_room(status.ok() ? Bytes{0} : residency_.to_restore());
+  status.ok() ? allocator_.expect_room(Bytes{0}) : allocator_.forgo_late();
   stop_moving();
   if (!status.ok()) {
     log::warn("job {} uses {} of its memory in the host tier, slowly: {}", address_.job.value,

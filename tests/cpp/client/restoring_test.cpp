@@ -22,6 +22,11 @@ class Restoring : public JobWithTensors {
     let_copies_go();
     JobWithTensors::TearDown();
   }
+  // Of the tensors, answered.
+  void forget_needs() {
+    while (coordinator_->has<wire::Need>())
+      coordinator_->wait_for<wire::Need>();
+  }
   void use_activation() { EXPECT_TRUE(Tensor(*job_->allocator, mib(32), 9).is_intact()); }
   Bytes resident() { return job_->allocator->backed(); }
   void mark_late(const Tensor& tensor) {
@@ -145,9 +150,15 @@ TEST_F(Restoring, ALeaseMayComeBeforeRoomForLateMemory) {
     part = coordinator_->wait_for<wire::Released>();
   }
   EXPECT_EQ(late, mib(64));
-  while (coordinator_->has<wire::Need>())
-    coordinator_->wait_for<wire::Need>();  // of the tensors, answered
-  coordinator_->grant_lease(coordinator_->grant_room(room - late, 0));
+  forget_needs();
+  // Ahead of the lease late memory leaves the iteration's room alone, however often it is looked.
+  const std::uint64_t granted = coordinator_->grant_room(room - late, 0);
+  while (resident() < mib(192))
+    std::this_thread::yield();
+  for (int i = 0; i < 3; ++i)
+    coordinator_->revoke(Bytes{0});
+  EXPECT_EQ(resident(), mib(192));
+  coordinator_->grant_lease(granted);
   job_->begin();
   EXPECT_EQ(resident(), mib(192));
   EXPECT_TRUE(job_->runtime->has_late());
@@ -156,6 +167,23 @@ TEST_F(Restoring, ALeaseMayComeBeforeRoomForLateMemory) {
   expect_intact();
   coordinator_->grant_room(room, 0);
   wait_until_back();
+  EXPECT_FALSE(coordinator_->has<wire::Need>());
+  expect_intact();
+}
+
+TEST_F(Restoring, AStepTakesWhatFollowsTheLeaseAsItComes) {
+  park_with_tensors(mib(64));
+  mark_late(tensors_[1]);
+  for (wire::Released part = coordinator_->revoke(job_->allocator->room()); part.more;)
+    part = coordinator_->wait_for<wire::Released>();
+  forget_needs();
+  coordinator_->grant_lease(coordinator_->grant_room(mib(192), 0));
+  job_->begin();
+  auto step = std::async(std::launch::async, [&] { job_->runtime->wait_for_late(); });
+  for (Bytes room = mib(208); room <= mib(256); room += mib(16))
+    coordinator_->grant_room(room, 0);
+  step.get();
+  EXPECT_EQ(to_restore(), Bytes{0});
   EXPECT_FALSE(coordinator_->has<wire::Need>());
   expect_intact();
 }
@@ -195,7 +223,8 @@ TEST_F(Restoring, AJobWhoseIterationsAreMarkedHasAllItsMemoryInThem) {
   mark_all_late();
   job_->runtime->promise_iterations();
   const Bytes room = job_->allocator->room();
-  coordinator_->revoke(room);
+  EXPECT_EQ(coordinator_->revoke(room).spilled_late, Bytes{0});
+  EXPECT_EQ(coordinator_->page().late_bytes.load(), 0);
   coordinator_->grant_lease(coordinator_->grant_room(room, 0));
   job_->begin();
   EXPECT_EQ(to_restore(), Bytes{0});
@@ -270,6 +299,10 @@ TEST_F(Restoring, AStepGoesOnWhereLateMemoryIsWhenItCannotComeBack) {
   EXPECT_FALSE(job_->runtime->has_late()) << "not asked for again";
   EXPECT_EQ(to_restore(), mib(8));
   expect_intact();
+  // What room there is then is for allocations.
+  give_room_and_hold_copies(mib(4));
+  EXPECT_TRUE(Tensor(*job_->allocator, mib(4), 9).is_intact());
+  EXPECT_FALSE(coordinator_->has<wire::Need>());
 }
 
 }  // namespace
