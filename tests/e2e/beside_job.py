@@ -1,7 +1,7 @@
 """A job that leaves marks in a folder while it is in an iteration, and looks for the others'.
 
 It trains what `benchmarks.lane_job` does, with --shared inside `with job.iteration()`. At iteration
---meet-at it stays inside until --jobs jobs are inside theirs.
+--meet-at it stays inside until --jobs jobs are inside theirs; then it needs --grow-mib more.
 """
 
 from __future__ import annotations
@@ -54,6 +54,17 @@ class Marks:
             sum(range(100_000))
 
 
+def grow(mib: int) -> None:
+    """Fills so much, piece by piece, and checks it."""
+    import torch
+
+    pieces = [torch.full((4 << 18,), float(number)) for number in range(mib // 4)]
+    for number, piece in enumerate(pieces):
+        low, high = piece.aminmax()
+        assert low == number, "a piece has changed"
+        assert high == number, "a piece has changed"
+
+
 def main() -> None:
     """Runs the job; protocol as in `benchmarks.job`."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -63,6 +74,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--meet-at", type=int, default=-1)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--grow-mib", type=int, default=0)
     parser.add_argument("--shared", action="store_true")
     arguments = parser.parse_args()
     arguments.fork_every, arguments.keep_at = 0, -1
@@ -83,6 +95,7 @@ def main() -> None:
             losses.append(trainer.iterate(number))
             if number == arguments.meet_at:
                 marks.meet(arguments.jobs)
+                grow(arguments.grow_mib)
             marks.leave()
     stats: dict[str, Any] = vars(job.stats()) if job is not None else {}
     if job is not None:

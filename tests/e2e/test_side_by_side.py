@@ -60,3 +60,14 @@ def test_jobs_that_do_not_fit_side_by_side_take_turns(
     assert [result["num_together"] for result in results] == [0, 0]
     assert min(result["stats"]["leases"] for result in results) >= 3
     _check(results, tmp_path, "--iterations", "24")
+
+
+def test_of_two_that_grow_at_the_same_time_one_waits_for_the_other(
+    coordinator: Coordinator, tmp_path: Path
+) -> None:
+    env = coordinator(capacity="448MiB", **SETTINGS, max_wait="0.2")
+    growing = ("--meet-at", "8", "--jobs", "2", "--grow-mib", "400")
+    results = _run(tmp_path, env, [0, 1], "--iterations", "12", *growing)
+    # Both are inside, and 800 MiB of 448 are needed: one gives what it has in its iteration.
+    assert sum(result["stats"]["spilled_total_bytes"] for result in results) > 0
+    _check(results, tmp_path, "--iterations", "12")
