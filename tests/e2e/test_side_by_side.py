@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -95,3 +97,32 @@ def test_a_killed_holder_leaves_the_other_lane_alone(
     for seed, losses in ((0, result["losses"]), (2, next_one["losses"])):
         count = str(len(losses))
         assert losses == _run(tmp_path, None, [seed], "--iterations", count)[0]["losses"]
+
+
+def test_two_holders_go_on_with_the_next_coordinator(
+    coordinator: Coordinator, tmp_path: Path
+) -> None:
+    env = coordinator(capacity="768MiB", **SETTINGS)
+    more = ("--iterations", "16", "--meet-at", "8", "--jobs", "2", "--stay")
+    with ExitStack() as stack:
+        jobs = [_job(stack, tmp_path, env, seed, *more) for seed in (0, 1)]
+        for job in jobs:
+            job.wait_ready()
+        for job in jobs:
+            job.go()
+        while len(list(tmp_path.glob("met-*"))) < 2:
+            assert not any(job.has_said() for job in jobs)
+        pid = read_status(env)["coordinator"]["pid"]
+        os.kill(pid, signal.SIGKILL)
+        # Each says Hello with a lease, and has a lane again.
+        while True:
+            assert not any(job.has_said() for job in jobs)
+            report = read_status(env)
+            if not report or report["coordinator"]["pid"] == pid:
+                continue
+            if all(lane["holder"] for lane in report["devices"][0]["lanes"]):
+                break
+        (tmp_path / "go-on").touch()
+        results = [job.result() for job in jobs]
+    assert [result["stats"]["reconnects"] for result in results] == [1, 1]
+    _check(results, tmp_path, "--iterations", "16")
