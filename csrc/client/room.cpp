@@ -89,13 +89,13 @@ Status Runtime::Impl::wait_for_answer(std::uint64_t need, Bytes bytes) {
   return {};
 }
 
-// Without a lease, a thread that waits in grow() is as good as parked: an allocation that has not
-// returned touches nothing, unless it is one of several at work on an operation, or a job that
-// allocates from several threads at once.
+// A thread that waits in grow() is as good as parked: an allocation that has not returned touches
+// nothing, unless it is one of several at work on an operation, or a job that allocates from
+// several threads at once. With a lease the coordinator asks for its memory only if another lease
+// is open, and its holder waits for room as well.
 bool Runtime::Impl::is_stopped_for_room() {
-  const bool has_lease = page() != nullptr && wire::load(*page()).is_open();
   return num_holds_ == 0 && num_stopped_ == 1 && num_unmovable_ == 0 && !is_many_threaded_ &&
-         !has_lease && needs_.has_waiting();
+         needs_.has_waiting();
 }
 
 // The thread that waited for room goes on: what was spilled meanwhile must be back, however long it

@@ -9,7 +9,8 @@
 //     lanes' pools, is <= capacity;
 //   - a lane has at most one open lease, and a job holds at most one;
 //   - a lease is granted only to a job that wants one, with its room settled first;
-//   - only memory of parked jobs is asked for by spilling; others give free memory at most.
+//   - only memory of jobs that are parked, or wait for room, is asked for by spilling; others give
+//     free memory at most.
 //
 // How bytes change hands: see messages.h. Who gives: parked jobs, furthest next use (by the
 // policy's order) first, and only the deficit. Grants wait for room until memory_wait; then the job

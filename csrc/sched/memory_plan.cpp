@@ -30,17 +30,18 @@ bool may_be_asked(const Device& device, const Job& job, JobId claimant) {
          device.ledger.room(job.id) > Bytes{0};
 }
 
-// Without a lease and stopped in an allocation, it can be spilled until its Need is met (see
-// WaitingNeed). It gives to a holder, whose boundary everybody waits for, and to a job that came
-// before it: so of jobs that wait for each other one goes on, and always the same one. By the age
-// of their Needs they would take turns, and spill each other for every tensor they make.
+// Stopped in an allocation, it can be spilled until its Need is met (see WaitingNeed). It gives to
+// a holder, whose boundary everybody waits for, and else to a job that came before it, as one of
+// two holders does: so of jobs that wait for each other one goes on, and always the same one. By
+// the age of their Needs they would take turns, and spill each other for every tensor they make.
 bool gives_blocked(const Device& device, const Job& job, JobId claimant) {
-  if (device.lane_held_by(job.id) != nullptr || !device.has_need(job.id)) return false;
-  if (!device.has_need(claimant)) return false;
-  return device.lane_held_by(claimant) != nullptr || claimant < job.id;
+  if (!device.has_need(job.id) || !device.has_need(claimant)) return false;
+  const bool is_held = device.lane_held_by(job.id) != nullptr;
+  const bool is_claimant_held = device.lane_held_by(claimant) != nullptr;
+  return is_held == is_claimant_held ? claimant < job.id : is_claimant_held;
 }
 
-// A holder needs its memory until its boundary.
+// A holder that is not stopped needs its memory until its boundary.
 bool gives_unparked(const Device& device, const Job& job, Nanos now) {
   return device.lane_held_by(job.id) == nullptr && !device.has_need(job.id) &&
          now >= job.spared_until;

@@ -12,7 +12,8 @@
 // nobody for more than the host tier has room for (host_tier.h).
 //
 // With several lanes the keys of all of them are compared, though each lane has a line of its own:
-// next uses are then an estimate. A holder, of whatever lane, is never asked.
+// next uses are then an estimate. A holder, of whatever lane, is never asked for what others wait
+// for; only where two holders wait for room in their iterations the later one gives.
 //
 // What it does not do: it sends nothing (serve.h does), and which of its segments a job gives is
 // the job's own choice.

@@ -11,8 +11,8 @@
 // the best: another grouping may use one lane more.
 //
 // A job whose sizes are unknown is taken to keep what it has, and to need as much beyond that as
-// the largest known one. All such jobs share a lane, since two that grow at a time could wait for
-// each other's room for ever.
+// the largest known one. All such jobs share a lane, since two that grow at a time would wait for
+// each other's room.
 #pragma once
 
 #include <cstddef>

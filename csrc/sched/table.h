@@ -21,9 +21,9 @@
 
 namespace gpushare::sched {
 
-// A request for room that is not met yet. Its job is stopped inside an allocation; without a lease
-// it may be asked to give up what it has until then: what it gives is added to `bytes`, since it
-// needs all of it back before it goes on.
+// A request for room that is not met yet. Its job is stopped inside an allocation; it may be asked
+// to give up what it has until then (with a lease only by another holder that waits for room): what
+// it gives is added to `bytes`, since it needs all of it back before it goes on.
 struct WaitingNeed {
   JobId job;
   std::uint64_t n = 0;

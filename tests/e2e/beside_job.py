@@ -1,7 +1,8 @@
 """A job that leaves marks in a folder while it is in an iteration, and looks for the others'.
 
 It trains what `benchmarks.lane_job` does, with --shared inside `with job.iteration()`. At iteration
---meet-at it stays inside until --jobs jobs are inside theirs.
+--meet-at it stays inside until --jobs jobs are inside theirs, with --stay until it is told to go
+on; then it needs --grow-mib more.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +50,25 @@ class Marks:
     def meet(self, count: int) -> None:
         """Waits inside for the others, at work: an idle job would lose its lease."""
         self._met.touch()
+        self.work_until(lambda: len(list(self._folder.glob("met-*"))) >= count)
+
+    def work_until(self, is_over: Callable[[], bool]) -> None:
+        """Idles nowhere until then."""
         ends = time.monotonic() + MEETING_SECONDS
-        while len(list(self._folder.glob("met-*"))) < count:
+        while not is_over():
             assert time.monotonic() < ends, "nobody else is in an iteration"
             sum(range(100_000))
+
+
+def grow(mib: int) -> None:
+    """Fills so much, piece by piece, and checks it."""
+    import torch
+
+    pieces = [torch.full((4 << 18,), float(number)) for number in range(mib // 4)]
+    for number, piece in enumerate(pieces):
+        low, high = piece.aminmax()
+        assert low == number, "a piece has changed"
+        assert high == number, "a piece has changed"
 
 
 def main() -> None:
@@ -63,6 +80,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--meet-at", type=int, default=-1)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--grow-mib", type=int, default=0)
+    parser.add_argument("--stay", action="store_true", help="stay inside until there is go-on")
     parser.add_argument("--shared", action="store_true")
     arguments = parser.parse_args()
     arguments.fork_every, arguments.keep_at = 0, -1
@@ -83,6 +102,9 @@ def main() -> None:
             losses.append(trainer.iterate(number))
             if number == arguments.meet_at:
                 marks.meet(arguments.jobs)
+                if arguments.stay:
+                    marks.work_until((arguments.folder / "go-on").exists)
+                grow(arguments.grow_mib)
             marks.leave()
     stats: dict[str, Any] = vars(job.stats()) if job is not None else {}
     if job is not None:

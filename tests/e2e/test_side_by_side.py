@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.processes import JobProcess
+from benchmarks.processes import JobProcess, read_status
 from tests.e2e.conftest import start_all
 
 Coordinator = Callable[..., dict[str, str]]
@@ -15,25 +17,21 @@ ROWS = 65536  # 16 MiB an activation, 120 MiB or more an iteration
 SETTINGS = {"num_lanes": "2", "policy": "rr", "min_quantum": "0", "switch_loss": "0.5"}
 
 
+def _job(
+    stack: ExitStack, folder: Path, env: dict[str, str] | None, seed: int, *more: str
+) -> JobProcess:
+    """A job at the coordinator of `env`, or on stock torch."""
+    shared = [] if env is None else ["--shared"]
+    arguments = ["--rows", str(ROWS), "--seed", str(seed), "--folder", str(folder), *shared, *more]
+    return stack.enter_context(JobProcess(*arguments, env=env, module="tests.e2e.beside_job"))
+
+
 def _run(
     folder: Path, env: dict[str, str] | None, seeds: list[int], *more: str
 ) -> list[dict[str, Any]]:
-    """The jobs' results, together with the coordinator of `env`, or on stock torch."""
-    shared = [] if env is None else ["--shared"]
+    """The jobs' results."""
     with ExitStack() as stack:
-        return start_all(
-            [
-                stack.enter_context(
-                    JobProcess(
-                        *("--rows", str(ROWS), "--seed", str(seed), "--folder", str(folder)),
-                        *(*shared, *more),
-                        env=env,
-                        module="tests.e2e.beside_job",
-                    )
-                )
-                for seed in seeds
-            ]
-        )
+        return start_all([_job(stack, folder, env, seed, *more) for seed in seeds])
 
 
 def _check(results: list[dict[str, Any]], folder: Path, *more: str) -> None:
@@ -60,3 +58,72 @@ def test_jobs_that_do_not_fit_side_by_side_take_turns(
     assert [result["num_together"] for result in results] == [0, 0]
     assert min(result["stats"]["leases"] for result in results) >= 3
     _check(results, tmp_path, "--iterations", "24")
+
+
+def test_of_two_that_grow_at_the_same_time_one_waits_for_the_other(
+    coordinator: Coordinator, tmp_path: Path
+) -> None:
+    # What an open lease uses of a pool cannot be given.
+    env = coordinator(capacity="448MiB", **SETTINGS, max_wait="0.2", lanes="off")
+    growing = ("--meet-at", "8", "--jobs", "2", "--grow-mib", "400")
+    results = _run(tmp_path, env, [0, 1], "--iterations", "12", *growing)
+    # Both are inside, and 800 MiB of 448 are needed: one gives what it has in its iteration.
+    assert sum(result["stats"]["spilled_total_bytes"] for result in results) > 0
+    _check(results, tmp_path, "--iterations", "12")
+
+
+def test_a_killed_holder_leaves_the_other_lane_alone(
+    coordinator: Coordinator, tmp_path: Path
+) -> None:
+    env = coordinator(capacity="768MiB", **SETTINGS, linger="60")
+    meeting = ("--meet-at", "8", "--jobs", "2")
+    with ExitStack() as stack:
+        job = _job(stack, tmp_path, env, 0, "--iterations", "40", *meeting).wait_ready()
+        killed = _job(stack, tmp_path, env, 1, "--iterations", "1000000", *meeting).wait_ready()
+        for each in (job, killed):
+            each.go()
+        while len(list(tmp_path.glob("met-*"))) < 2:
+            assert not job.has_said()
+            assert not killed.has_said()
+        # Nobody waits for its lane, so it holds that lease until it is gone.
+        killed.process.kill()
+        killed.process.wait()
+        # Its lane and its memory are the next one's.
+        next_one = _job(stack, tmp_path, env, 2, "--iterations", "12").wait_ready().go().result()
+        result = job.result()
+        while (device := read_status(env)["devices"][0])["jobs"]:
+            pass
+    assert device["free_bytes"] == device["capacity_bytes"]
+    assert [lane["holder"] for lane in device["lanes"]] == [0, 0]
+    for seed, losses in ((0, result["losses"]), (2, next_one["losses"])):
+        count = str(len(losses))
+        assert losses == _run(tmp_path, None, [seed], "--iterations", count)[0]["losses"]
+
+
+def test_two_holders_go_on_with_the_next_coordinator(
+    coordinator: Coordinator, tmp_path: Path
+) -> None:
+    env = coordinator(capacity="768MiB", **SETTINGS)
+    more = ("--iterations", "16", "--meet-at", "8", "--jobs", "2", "--stay")
+    with ExitStack() as stack:
+        jobs = [_job(stack, tmp_path, env, seed, *more) for seed in (0, 1)]
+        for job in jobs:
+            job.wait_ready()
+        for job in jobs:
+            job.go()
+        while len(list(tmp_path.glob("met-*"))) < 2:
+            assert not any(job.has_said() for job in jobs)
+        pid = read_status(env)["coordinator"]["pid"]
+        os.kill(pid, signal.SIGKILL)
+        # Each says Hello with a lease, and has a lane again.
+        while True:
+            assert not any(job.has_said() for job in jobs)
+            report = read_status(env)
+            if not report or report["coordinator"]["pid"] == pid:
+                continue
+            if all(lane["holder"] for lane in report["devices"][0]["lanes"]):
+                break
+        (tmp_path / "go-on").touch()
+        results = [job.result() for job in jobs]
+    assert [result["stats"]["reconnects"] for result in results] == [1, 1]
+    _check(results, tmp_path, "--iterations", "16")

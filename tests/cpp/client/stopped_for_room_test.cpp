@@ -1,4 +1,4 @@
-// Revoke while a thread of the job waits for room: without a lease, the job is as good as parked.
+// Revoke while a thread of the job waits for room: the job is as good as parked.
 #include <future>
 #include <memory>
 #include <utility>
@@ -125,7 +125,7 @@ TEST_F(StoppedForRoom, AJobThatAllocatesFromSeveralThreadsGivesNothing) {
   expect_only_spare(std::move(waiting), need);
 }
 
-TEST_F(StoppedForRoom, AJobWithAnOpenLeaseGivesNothing) {
+TEST_F(StoppedForRoom, AJobWithAnOpenLeaseGoesOnInIt) {
   start();
   ASSERT_TRUE(job_->runtime->register_job({}).ok());
   coordinator_->wait_for<wire::Register>();
@@ -134,7 +134,14 @@ TEST_F(StoppedForRoom, AJobWithAnOpenLeaseGivesNothing) {
   job_->begin();
   auto waiting = allocate_more();
   const auto need = coordinator_->wait_for<wire::Need>();
-  expect_only_spare(std::move(waiting), need);
+  const wire::Released released = coordinator_->revoke(spare() + mib(8));
+  EXPECT_GE(released.spilled, mib(8));
+  EXPECT_FALSE(released.with_lease);
+  coordinator_->grant_room(need.bytes + released.bytes, need.n);
+  finish(std::move(waiting));
+  expect_intact();
+  EXPECT_EQ(job_->allocator->route(), alloc::Route::kPrivate);
+  EXPECT_EQ(job_->runtime->stats().restored_total, released.spilled);
 }
 
 }  // namespace
