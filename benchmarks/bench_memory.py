@@ -6,8 +6,8 @@ bytes spilled a round over the least that any choice could have spilled (`least_
 
 `*_over_copy_*`: bandwidth over that of a plain copy between memory, or calls on a file, of the same
 kind and state (`memory_bandwidth`); `*_over_cached_copy_file` over a copy that stays in the page
-cache, where the host tier's file goes past it. `both_over_one`: a spill and another process's
-restore at once.
+cache, where the host tier's file goes past it. `cores_of_*`: processor time of all threads over the
+time of such a move. `both_over_one`: a spill and another process's restore at once.
 
 `*_over_serial`: time of jobs that share the device over the same jobs one after the other, each
 alone with all of it (`memory_sharing`). `late_over_whole`: time of two jobs whose optimizer state

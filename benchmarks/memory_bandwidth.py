@@ -52,6 +52,9 @@ def _add_bandwidths(report: Report, prefix: str, times: Times, size_mib: int) ->
 
 def _measure_tier(report: Report, tier: str, size_mib: int, rounds: int, *folder: str) -> None:
     times = _run_program("spill_bench", str(size_mib), str(rounds), *folder)
+    for move in ("spill", "restore"):
+        cores = _median_ratio(times.pop(f"{move}_cpu"), times[move])
+        report.figures[f"cores_of_{move}_{tier}"] = cores
     _add_bandwidths(report, tier, times, size_mib)
     for move in ("spill", "restore"):
         for copy in ("copy", "cached_copy"):

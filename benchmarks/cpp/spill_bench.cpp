@@ -1,6 +1,7 @@
 // Spilling and restoring against plain copies of the same bytes, sides in turn. Prints lines of a
 // name and seconds, each a move of MIB:
 //   spill, restore            by Residency, with the kernel's figure checked
+//   spill_cpu, restore_cpu    the processor's time for it, of all threads
 //   spill_copy, restore_copy  the same bytes between the same kinds of memory, or the same calls
 //   spill_cached_copy, restore_cached_copy  with FOLDER: the same through the page cache
 //   warm_copy                 between two touched huge pages: what this core's memory does at best
@@ -123,12 +124,14 @@ int run(Bytes size, int rounds, const std::string& folder) {
   for (int round = 0; round < rounds; ++round) {
     tier.settle();
     say("spill", world.spill());
+    say("spill_cpu", world.cpu_seconds());
     tier.settle();
     Nanos begun = monotonic_now();
     tier.copy_out(device.data());
     say("spill_copy", seconds_since(begun));
     tier.settle();
     say("restore", world.restore());
+    say("restore_cpu", world.cpu_seconds());
     say("restore_copy", time_copy_in(tier, size));
     if (!folder.empty()) time_cached(cached, device.data(), size);
     begun = monotonic_now();

@@ -1,5 +1,6 @@
 #include "benchmarks/cpp/spill_world.h"
 
+#include <ctime>
 #include <utility>
 
 #include "csrc/base/check.h"
@@ -17,6 +18,11 @@ template <typename Made>
 Made value_of(Result<Made> made) {
   GS_CHECK(made.has_value(), "{}", made.error().to_string());
   return std::move(*made);
+}
+
+// Of all threads of this process.
+double cpu_seconds_since(std::clock_t begun) {
+  return static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC;
 }
 
 }  // namespace
@@ -40,9 +46,11 @@ SpillWorld::SpillWorld(Bytes size, const std::string& folder)
 
 double SpillWorld::spill() {
   const Bytes before = resident();
+  const std::clock_t cpu_begun = std::clock();
   const Nanos begun = monotonic_now();
   const alloc::ReleaseOutcome outcome = residency_.release(size_, true);
   const double seconds = seconds_since(begun);
+  cpu_seconds_ = cpu_seconds_since(cpu_begun);
   GS_CHECK(outcome.spilled == size_, "spilled {}: {}", to_string(outcome.spilled), outcome.reason);
   const Bytes after = resident();
   GS_CHECK(before - after == size_, "resident {}, then {}", to_string(before), to_string(after));
@@ -51,9 +59,11 @@ double SpillWorld::spill() {
 
 double SpillWorld::restore() {
   allocator_->raise_room(size_);
+  const std::clock_t cpu_begun = std::clock();
   const Nanos begun = monotonic_now();
   const Status status = residency_.restore();
   const double seconds = seconds_since(begun);
+  cpu_seconds_ = cpu_seconds_since(cpu_begun);
   GS_CHECK(status.ok(), "{}", status.to_string());
   GS_CHECK(residency_.to_restore() == Bytes{}, "{} are left", to_string(residency_.to_restore()));
   return seconds;

@@ -28,6 +28,8 @@ class SpillWorld {
   // Seconds that moving all live memory took.
   double spill();
   double restore();
+  // Of the processor, by all threads of this process, for the last of them.
+  [[nodiscard]] double cpu_seconds() const { return cpu_seconds_; }
   // Aborts unless each page has the bytes it was given. pre: restored.
   void check_contents() const;
 
@@ -42,6 +44,7 @@ class SpillWorld {
   std::unique_ptr<alloc::CachingAllocator> allocator_;
   alloc::Residency residency_;
   std::vector<std::uint64_t*> blocks_;
+  double cpu_seconds_ = 0;
 };
 
 // Seconds since `begun`.
