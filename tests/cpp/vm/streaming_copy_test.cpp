@@ -20,7 +20,7 @@ std::vector<std::byte> pattern(std::size_t size) {
 
 // Of memory that begins so many bytes after a line of the cache begins, or near it.
 void expect_copies(std::size_t size, std::size_t to_offset, std::size_t from_offset) {
-  const std::vector<std::byte> from = pattern(from_offset + size);
+  const std::vector<std::byte> from = pattern(from_offset + size + kMargin);
   std::vector<std::byte> to(to_offset + size + kMargin, kUntouched);
   streaming_copy(to.data() + to_offset, from.data() + from_offset, size);
   for (std::size_t i = 0; i < to.size(); ++i) {
