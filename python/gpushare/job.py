@@ -120,8 +120,7 @@ class Job:
     def set_memory_limit(self, size: str | int | None) -> None:
         """Changes what this job may hold, while it runs; the limit of ``register`` is the first.
 
-        What it holds beyond that (cached memory, mostly) goes back to the others. A coordinator
-        that starts anew knows the limit of ``register`` again.
+        What it holds beyond that (cached memory, mostly) goes back to the others.
 
         Args:
             size: As "1.5GiB", or bytes; None for no limit.
@@ -130,11 +129,27 @@ class Job:
             GpushareError: The job is closed or unmanaged, or needs more than that to run.
             ValueError: It is no size.
         """
-        self._check_open()
-        if not self.is_managed:
-            raise GpushareError(f"job {self._name!r} is unmanaged: nobody can limit it")
-        client = CoordinatorClient(socket_paths(load()))
-        client.set_limit(self.number, 0 if size is None else parse_bytes(size))
+        self._client().set_limit(self.number, 0 if size is None else parse_bytes(size))
+
+    def set_memory_fraction(self, fraction: float) -> None:
+        """The same as a part of the device: ``torch.cuda.set_per_process_memory_fraction`` here.
+
+        Args:
+            fraction: Above 0, and at most 1, which is no limit but the device's.
+
+        Raises:
+            GpushareError: As of ``set_memory_limit``.
+            ValueError: It is no such number.
+        """
+        if not 0 < fraction <= 1:
+            raise ValueError(f"fraction is {fraction}, allowed is above 0 and at most 1")
+        client = self._client()
+        capacity = next(
+            device["capacity_bytes"]
+            for device in client.status()["devices"]
+            if any(row["job"] == self.number for row in device["jobs"])
+        )
+        client.set_limit(self.number, max(1, int(capacity * fraction)))
 
     def stats(self) -> JobStats:
         """Returns what the job has done and holds.
@@ -176,6 +191,12 @@ class Job:
         """Takes this module's forwards as the job's, instead of the registered one's."""
         if self._watcher is not None:
             self._watcher.attach_model(model)
+
+    def _client(self) -> CoordinatorClient:
+        self._check_open()
+        if not self.is_managed:
+            raise GpushareError(f"job {self._name!r} is unmanaged: nobody can limit it")
+        return CoordinatorClient(socket_paths(load()))
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -88,7 +88,7 @@ job = gpushare.register(name="small")
 kept = []
 with job.iteration():
     kept.append(torch.ones(16 << 18))
-job.set_memory_limit("64MiB")
+job.set_memory_fraction(0.125)
 with job.iteration():
     try:
         kept.append(torch.ones(100 << 18))
@@ -96,6 +96,7 @@ with job.iteration():
         print("limit" if "memory_limit is 64.0 MiB" in str(error) else error)
 with job.iteration():
     kept.append(torch.ones(16 << 18))
+job.set_memory_limit("64MiB")
 job.set_memory_limit(None)
 with job.iteration():
     kept.append(torch.ones(100 << 18))
@@ -103,6 +104,10 @@ try:
     job.set_memory_limit("8MiB")
 except gpushare.errors.GpushareError as error:
     print("refused" if "could not go on" in str(error) else error)
+try:
+    job.set_memory_fraction(1.5)
+except ValueError as error:
+    print("range" if "1.5" in str(error) else error)
 print(sum(int(part.sum()) for part in kept) >> 18)
 """
 
@@ -118,4 +123,4 @@ def test_limit_moves_while_the_job_runs() -> None:
             timeout=120,
             check=False,
         )
-    assert ended.stdout.split() == ["limit", "refused", "132"], ended.stderr
+    assert ended.stdout.split() == ["limit", "refused", "range", "132"], ended.stderr
