@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import statistics
 import sys
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.optimizer_job import LAYER_MIB
-from benchmarks.processes import JobProcess, private_coordinator
+from benchmarks.processes import outcomes_together, private_coordinator
 
 if TYPE_CHECKING:
     from benchmarks.report import Report
@@ -25,26 +24,9 @@ TURNS = {"policy": "rr", "min_quantum": "0", "max_wait": "0.1", "switch_loss": "
 
 
 def _run(*arguments: str, capacity_mib: int, count: int) -> list[dict[str, Any]]:
-    with (
-        private_coordinator(capacity=f"{capacity_mib}MiB", **TURNS) as env,
-        ExitStack() as stack,
-    ):
-        one_thread = env | {"OMP_NUM_THREADS": "1"}
-        jobs = [
-            stack.enter_context(
-                JobProcess(
-                    *(*arguments, "--seed", str(seed), "--linger"),
-                    env=one_thread,
-                    module="benchmarks.optimizer_job",
-                )
-            )
-            for seed in range(count)
-        ]
-        for job in jobs:
-            job.wait_ready()
-        for job in jobs:
-            job.go()
-        return [job.outcome() for job in jobs]
+    with private_coordinator(capacity=f"{capacity_mib}MiB", **TURNS) as env:
+        jobs = [[*arguments, "--seed", str(seed)] for seed in range(count)]
+        return outcomes_together(jobs, env, "benchmarks.optimizer_job")
 
 
 def measure(report: Report, *, quick: bool) -> None:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import statistics
 import sys
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.memory_job import LAYER_MIB, MIB
-from benchmarks.processes import JobProcess, private_coordinator
+from benchmarks.processes import outcomes_together, private_coordinator
 
 if TYPE_CHECKING:
     from benchmarks.report import Report
@@ -46,24 +45,15 @@ class Case:
         return [
             *("--live-mib", str(layers * LAYER_MIB), "--ephemeral-mib", str(EPHEMERAL_MIB)),
             *("--iterations", str(self.iterations), "--passes", str(self.passes)),
-            *("--gap-seconds", str(self.gap_seconds), "--seed", str(seed), "--linger"),
+            *("--gap-seconds", str(self.gap_seconds), "--seed", str(seed)),
         ]
 
 
 def _run(case: Case, seeds: range) -> Results:
     """These jobs at once on a device of their own; their processes end after the last."""
-    with private_coordinator(capacity=f"{case.capacity_mib}MiB") as env, ExitStack() as stack:
-        one_thread = env | {"OMP_NUM_THREADS": "1"}
-        module = "benchmarks.memory_job"
-        jobs = [
-            stack.enter_context(JobProcess(*case.arguments(seed), env=one_thread, module=module))
-            for seed in seeds
-        ]
-        for job in jobs:
-            job.wait_ready()
-        for job in jobs:
-            job.go()
-        return [job.outcome() for job in jobs]
+    with private_coordinator(capacity=f"{case.capacity_mib}MiB") as env:
+        arguments = [case.arguments(seed) for seed in seeds]
+        return outcomes_together(arguments, env, "benchmarks.memory_job")
 
 
 def _serial(case: Case, seeds: range) -> Results:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.least_moves import Turns, fewest_spilled, spilled_least_recently_used
 from benchmarks.memory_job import LAYER_MIB, MIB
-from benchmarks.processes import JobProcess, private_coordinator
+from benchmarks.processes import outcomes_together, private_coordinator
 
 if TYPE_CHECKING:
     from benchmarks.report import Report
@@ -44,24 +43,10 @@ def _run_jobs(count: int, live_mib: int, capacity_mib: int, seconds: float) -> l
         "max_wait": "0.2",
         "switch_loss": "0.5",
     }
-    with private_coordinator(**settings) as env, ExitStack() as stack:
-        one_thread = env | {"OMP_NUM_THREADS": "1"}
-        jobs = [
-            stack.enter_context(
-                JobProcess(
-                    *("--live-mib", str(live_mib), "--ephemeral-mib", str(EPHEMERAL_MIB)),
-                    *("--seconds", str(seconds), "--seed", str(seed), "--linger"),
-                    env=one_thread,
-                    module="benchmarks.memory_job",
-                )
-            )
-            for seed in range(count)
-        ]
-        for job in jobs:
-            job.wait_ready()
-        for job in jobs:
-            job.go()
-        return [job.outcome() for job in jobs]
+    sizes = ["--live-mib", str(live_mib), "--ephemeral-mib", str(EPHEMERAL_MIB)]
+    with private_coordinator(**settings) as env:
+        jobs = [[*sizes, "--seconds", str(seconds), "--seed", str(seed)] for seed in range(count)]
+        return outcomes_together(jobs, env, "benchmarks.memory_job")
 
 
 def _cycle(order: list[int]) -> list[int]:

@@ -14,7 +14,7 @@ import select
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -121,6 +121,23 @@ class JobProcess:
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
+
+
+def outcomes_together(
+    arguments: Iterable[Sequence[str]], env: dict[str, str], module: str
+) -> list[dict[str, Any]]:
+    """The last lines of jobs that go at once, one thread each; they end after the last of them."""
+    with contextlib.ExitStack() as stack:
+        one_thread = env | {"OMP_NUM_THREADS": "1"}
+        jobs = [
+            stack.enter_context(JobProcess(*each, "--linger", env=one_thread, module=module))
+            for each in arguments
+        ]
+        for job in jobs:
+            job.wait_ready()
+        for job in jobs:
+            job.go()
+        return [job.outcome() for job in jobs]
 
 
 def job_environment(env: dict[str, str] | None) -> dict[str, str]:
