@@ -122,7 +122,8 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   const Job& holder = step.table().at(lane.lease->job);
   const bool is_wanted = !lane.waiting.empty() || stuck_need(device, holder.id) != nullptr ||
                          !device.waiting_elsewhere(lane, holder).empty();
-  if (!is_wanted || !holder.is_connected) {
+  // One that has just come back has no page yet to be asked through.
+  if (!is_wanted || !holder.is_connected || !holder.is_registered) {
     lane.is_watched = false;
     return;
   }
