@@ -84,11 +84,6 @@ class AllocatorCore final : private ThreadCaches::Home {
     return std::max(books.to_restore() - books.coming(), Bytes{});
   }
 
-  // Spilled, and an iteration can begin before it is back.
-  [[nodiscard]] bool may_follow(const ChunkRef& ref) GS_REQUIRES(mu) {
-    return ref.chunk().is_late() && vmm.shows(ref.address(), chunks(1));
-  }
-
   // The route, and with it what the caches hold: from now on nothing of the other arena.
   void set_route(Route to) GS_REQUIRES(mu);
   [[nodiscard]] Route route() const GS_REQUIRES(mu) { return route_; }

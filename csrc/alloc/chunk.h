@@ -50,6 +50,7 @@ struct Chunk {
   Backing backing = Backing::kPrivate;
   std::uint8_t num_setbacks = 0;      // donated, or its lane had no slot for it
   bool was_used = false;              // a block was handed out of it; lane_chunks.h takes it back
+  bool is_shown = false;              // while it is spilled: its addresses show its bytes
   std::uint16_t num_free_closes = 0;  // in a row: without a live block, and of kLane without use
   std::uint32_t lane_slot = kNoLaneSlot;  // of kLane, while mapped, and kDonated
   // Live blocks that overlap it. Invariant: > 0 in kSpilled and kOverflow, 0 in kUnbacked.
@@ -76,6 +77,8 @@ struct Chunk {
   }
   // An iteration can begin before its bytes are back.
   [[nodiscard]] bool is_late() const { return num_live > 0 && num_late == num_live; }
+  // The same, once it is spilled: meanwhile they can be reached.
+  [[nodiscard]] bool may_follow() const { return is_late() && is_shown; }
   // Its bytes are elsewhere, or on the way: no new block may lie over it.
   [[nodiscard]] bool is_away() const { return is_spilled() || state == ChunkState::kSpilling; }
 };

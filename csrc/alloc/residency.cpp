@@ -123,11 +123,10 @@ Bytes Residency::to_restore_late() const {
   AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
   if (core.books.to_restore() == Bytes{}) return {};
-  const std::vector<ChunkRef> spilled =
-      core.private_chunks([](const Chunk& chunk) { return chunk.state == ChunkState::kSpilled; });
-  return chunks(static_cast<std::size_t>(std::count_if(
-      spilled.begin(), spilled.end(),
-      [&](const ChunkRef& ref) GS_NO_THREAD_SAFETY_ANALYSIS { return core.may_follow(ref); })));
+  const auto follows = [](const Chunk& chunk) {
+    return chunk.state == ChunkState::kSpilled && chunk.may_follow();
+  };
+  return chunks(core.private_chunks(follows).size());
 }
 
 Status Residency::restore() {

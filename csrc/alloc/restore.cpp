@@ -86,8 +86,7 @@ std::vector<ChunkRef> Restore::find(ChunkState state) {
 
 std::vector<ChunkRef> Restore::find_early() {
   std::vector<ChunkRef> found = find(ChunkState::kSpilled);
-  std::erase_if(found, [this](const ChunkRef& ref)
-                           GS_NO_THREAD_SAFETY_ANALYSIS { return core_.may_follow(ref); });
+  std::erase_if(found, [](const ChunkRef& ref) { return ref.chunk().may_follow(); });
   return found;
 }
 

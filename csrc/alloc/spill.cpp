@@ -141,13 +141,15 @@ void Spill::leave(const Batch& run) {
     core_.vmm.thaw(address, chunks(run.size()));
     return keep(run, std::move(unbacked));
   }
+  const bool is_shown = core_.vmm.shows(address, chunks(run.size()));
   MutexLock lock(core_.mu);
   for (const Item& item : run) {
     Chunk& chunk = item.at.chunk();
     const bool is_needed = chunk.num_live > 0;  // a block may have been freed meanwhile
     if (!is_needed) core_.unneeded_copies.push_back({item.slot, item.at.address()});
     chunk.slot = item.slot;
-    if (core_.may_follow(item.at)) outcome_.spilled_late += chunks(1);
+    chunk.is_shown = is_shown;
+    if (chunk.may_follow()) outcome_.spilled_late += chunks(1);
     core_.books.move(*item.at.segment, chunk,
                      is_needed ? ChunkState::kSpilled : ChunkState::kUnbacked);
   }

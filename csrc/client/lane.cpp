@@ -11,8 +11,6 @@
 namespace gpushare::client {
 namespace {
 
-constexpr auto kRelaxed = std::memory_order_relaxed;
-
 Bytes slots_of(std::size_t count) {
   return wire::kLaneSlotBytes * static_cast<std::int64_t>(count);
 }

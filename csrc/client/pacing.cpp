@@ -12,7 +12,6 @@
 namespace gpushare::client {
 namespace {
 
-constexpr auto kRelaxed = std::memory_order_relaxed;
 // The page changes silently.
 constexpr Nanos kRateLook = millis(5);
 

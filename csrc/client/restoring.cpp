@@ -11,7 +11,6 @@
 namespace gpushare::client {
 namespace {
 
-constexpr auto kRelaxed = std::memory_order_relaxed;
 // What was to follow a lease is asked for when nothing came for so long.
 constexpr Nanos kNoneCame = millis(250);
 
@@ -121,6 +120,7 @@ bool Runtime::Impl::is_restoring_of_use() {
 void Runtime::Impl::restore_what_follows() {
   while (link_ == Link::kAttached && allocator_.coming_room() > Bytes{0}) {
     mu_.unlock();
+    // A failure is restore_all()'s to say, which tries it again.
     static_cast<void>(residency_.restore_within_room(alloc::Residency::kPartBytes));
     mu_.lock();
     note_moved();
@@ -144,9 +144,9 @@ void Runtime::Impl::wait_for_late() {
   if (has_late_.load(kRelaxed)) restore_what_follows();
   const Status status = has_late_.load(kRelaxed) ? restore_all() : Status();
   forget_late();  // also after a failure: the next lease tries again
-  status.ok() ? allocator_.expect_room(Bytes{0}) : allocator_.forgo_late();
   stop_moving();
   if (!status.ok()) {
+    allocator_.forgo_late();
     log::warn("job {} uses {} of its memory in the host tier, slowly: {}", address_.job.value,
               to_string(residency_.to_restore()), status.message());
   }

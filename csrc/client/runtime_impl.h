@@ -34,6 +34,8 @@
 
 namespace gpushare::client {
 
+inline constexpr auto kRelaxed = std::memory_order_relaxed;
+
 class Runtime::Impl {
  public:
   using HostTier = std::function<void(const std::string& folder, const HostBytes& budgets)>;

@@ -8,7 +8,6 @@
 namespace gpushare::client {
 namespace {
 
-constexpr auto kRelaxed = std::memory_order_relaxed;
 // allocator_.stats() copies a large struct: not at every boundary.
 constexpr Nanos kRefresh = millis(100);
 

@@ -36,11 +36,15 @@ std::optional<OrderKey> first_elsewhere(const std::vector<OrderKey>& elsewhere, 
   return *first;
 }
 
-void settle_quantum(const Table& table, const Device& device, Lane& lane, const Job& holder) {
-  const std::vector<OrderKey> elsewhere = device.waiting_elsewhere(lane, holder);
+void settle_quantum(const Table& table,
+                    const Device& device,
+                    Lane& lane,
+                    const Job& holder,
+                    const std::vector<OrderKey>& elsewhere) {
   // A job that starts is not made to wait for what others learn.
   const bool may_learn = is_learning(holder) && stuck_need(device, holder.id) == nullptr;
-  // What the switch to this lease cost counts at once: the average of a new job's is far behind.
+  // What the switch to this lease cost counts at once: the average of a new job's is far behind. An
+  // odd one rules this lease alone.
   const QuantumInput input{.stall = std::max(holder.stall, holder.usage.stall + holder.handover),
                            .iteration = holder.iteration,
                            .overrun = holder.overrun,
@@ -74,7 +78,8 @@ bool is_in_long_gap(const Step& step, const Lane& lane, const Job& holder) {
 std::string reason_to_ask(const Step& step,
                           const Device& device,
                           const Lane& lane,
-                          const Job& holder) {
+                          const Job& holder,
+                          const std::vector<OrderKey>& elsewhere) {
   const Nanos now = step.now();
   if (is_in_long_gap(step, lane, holder)) {
     return fmt::format("gap: {} for {}, allowed {}", holder.id.value,
@@ -86,7 +91,7 @@ std::string reason_to_ask(const Step& step,
     return fmt::format("quantum of {} is over, need {} of {} waits for room",
                        to_string(lane.quantum), need->n, need->job.value);
   }
-  const auto other = first_elsewhere(device.waiting_elsewhere(lane, holder), holder);
+  const auto other = first_elsewhere(elsewhere, holder);
   if (other.has_value()) {
     return fmt::format("quantum of {} is over, {} in lane {} waits for it", to_string(lane.quantum),
                        other->id.value, step.table().at(other->id).in_lane.value);
@@ -120,16 +125,17 @@ void warn_of_long_iteration(Step& step, Device& device, Lane& lane, const Job& h
 void ask_holder(Step& step, Device& device, Lane& lane) {
   if (!lane.lease.has_value()) return;
   const Job& holder = step.table().at(lane.lease->job);
-  const bool is_wanted = !lane.waiting.empty() || stuck_need(device, holder.id) != nullptr ||
-                         !device.waiting_elsewhere(lane, holder).empty();
+  const std::vector<OrderKey> elsewhere = device.waiting_elsewhere(lane, holder);
+  const bool is_wanted =
+      !lane.waiting.empty() || !elsewhere.empty() || stuck_need(device, holder.id) != nullptr;
   // One that has just come back has no page yet to be asked through.
   if (!is_wanted || !holder.is_connected || !holder.is_registered) {
     lane.is_watched = false;
     return;
   }
   if (lane.lease->is_asked) return warn_of_long_iteration(step, device, lane, holder);
-  settle_quantum(step.table(), device, lane, holder);
-  const std::string reason = reason_to_ask(step, device, lane, holder);
+  settle_quantum(step.table(), device, lane, holder, elsewhere);
+  const std::string reason = reason_to_ask(step, device, lane, holder, elsewhere);
   if (!reason.empty()) {
     lane.lease->is_asked = true;
     lane.lease->asked_at = step.now();

@@ -162,7 +162,8 @@ bool Coordinator::has_transfer_budget() const {
 
 Bytes Coordinator::transfer_rate(JobId job) const {
   const Job* const found = impl_->table().find(job);
-  return found == nullptr ? Bytes{0} : sched::transfer_rate(impl_->table(), *found);
+  if (found == nullptr) return {};
+  return sched::transfer_rate(impl_->table().device_of(*found), *found);
 }
 
 void Coordinator::check_invariants() const { impl_->table().check_invariants(); }

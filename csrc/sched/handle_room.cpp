@@ -48,7 +48,7 @@ void note_part(Job& job, const wire::Released& part, Nanos now) {
 // resident bytes only make it spill less.
 void note_spilled(Job& job, const PendingRevoke& asked, const wire::Released& released) {
   note_stored(job, asked.stored_before + spilled_by(released));
-  job.usage.late = std::min(asked.late + released.spilled_late, job.usage.spilled);
+  job.usage.late = asked.late + released.spilled_late;
   job.undroppable += undroppable_of(asked, released);
 }
 

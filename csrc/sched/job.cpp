@@ -42,7 +42,7 @@ void Job::observe(const wire::Usage& seen, Nanos now) {
   raise_to_zero(next.spilled);
   raise_to_zero(next.host_file);
   raise_to_zero(next.outside);
-  next.late = std::clamp(next.late, Bytes{}, next.spilled);
+  raise_to_zero(next.late);
   if (next.iterations > usage.iterations && next.busy > usage.busy) {
     const std::uint64_t num_new = next.iterations - usage.iterations;
     const auto divisor = static_cast<std::int64_t>(

@@ -50,6 +50,8 @@ void hold_to_limits(Step& step, Device& device) {
   for (auto& [id, job] : step.table().jobs) {
     if (job.of.device != device.name || job.memory_limit <= Bytes{0}) continue;
     if (!job.is_connected || job.revoke.has_value() || job.cannot_give) continue;
+    // Stopped in its iteration it would give what it needs there, and wait for that too.
+    if (device.lane_held_by(id) != nullptr && device.has_need(id)) continue;
     const Bytes beyond = device.ledger.room(id) + job.lane - job.memory_limit;
     const Bytes bytes = std::min(beyond, most_to_ask(device, job, host_free(step.table()).total()));
     if (bytes <= Bytes{0}) continue;

@@ -77,7 +77,8 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .asked = {},
                 .planned_spill = {},
                 .host_warning = {},
-                .is_place_lacking = false};
+                .is_place_lacking = false,
+                .transfer_rate = {}};
   for (std::uint32_t i = 0; i < options.num_lanes; ++i) {
     device.lanes.emplace_back(now);
     device.lanes.back().id = LaneId{i};

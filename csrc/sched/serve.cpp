@@ -75,7 +75,7 @@ void serve(Step& step) {
   for (Device& device : table.devices) {
     const bool is_half_used = host_used(table).total() > table.options.host_budget.total() / 2;
     if (!is_half_used && !device.is_place_lacking) device.host_warning.clear();
-    note_held_back(step, device);
+    settle_transfer_rate(step, device);
     place_jobs(step, device);
     hold_to_limits(step, device);
     RoomPool pool = room_pool(table, device, step.now());
@@ -89,7 +89,7 @@ void serve(Step& step) {
       ask_holder(step, device, lane);
     for (const WaitingNeed& need : device.needs)
       if (!need.has_given) step.due(need.since + table.options.memory_wait);
-    note_held_back(step, device);
+    settle_transfer_rate(step, device);
     watch_givers(step, device);
   }
 }

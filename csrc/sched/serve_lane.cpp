@@ -124,9 +124,22 @@ void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool
   pool.take(lane.lease->owed);
 }
 
+// What parked jobs were asked for; others give free memory at most, which may be none.
+Bytes coming_from_parked(const Table& table, const Device& device, Nanos now) {
+  Bytes sum;
+  for (const auto& [id, room] : device.ledger.rooms()) {
+    const Job& job = table.at(id);
+    const bool is_coming = job.revoke.has_value() && !table.is_overdue(job, now);
+    if (is_coming && is_parked(device, job)) sum += job.revoke->bytes;
+  }
+  return sum;
+}
+
 // Whether what the job can begin with fits, and room for the rest is on its way.
-bool may_begin(const Job& job, Bytes deficit, const RoomPool& pool) {
-  return deficit <= late_room(job) && deficit <= pool.expected;
+bool may_begin(
+    const Step& step, const Device& device, const Job& job, Bytes deficit, const RoomPool& pool) {
+  return deficit <= late_room(job) && deficit <= pool.expected &&
+         deficit <= coming_from_parked(step.table(), device, step.now());
 }
 
 // While nobody can give since the host tier is full: a waiter that has its room already, so that
@@ -199,7 +212,7 @@ bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& 
     deficit -= shrink_pools(step, device, job, missing, pool);
     if (deficit <= Bytes{0}) return false;
   }
-  if (may_begin(job, deficit, pool)) return false;
+  if (may_begin(step, device, job, deficit, pool)) return false;
   if (!lane.short_since.has_value()) lane.short_since = step.now();
   const Nanos patience_ends = *lane.short_since + step.table().options.memory_wait;
   const auto say = [&](const std::string& what) {

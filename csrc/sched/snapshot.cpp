@@ -44,6 +44,7 @@ JobRow job_row(const Device& device, const Job& job, Nanos now) {
   row.room = device.ledger.room(job.id);
   row.memory_limit = job.memory_limit;
   row.in_lane = job.in_lane;
+  row.transfer_rate = transfer_rate(device, job);
   row.lane = job.lane;
   row.usage = job.usage;
   row.iterations_total = job.iterations_total;
@@ -92,9 +93,7 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
     if (!text.empty()) row.warnings.push_back(std::move(text));
   }
   for (const auto& [id, job] : table.jobs) {
-    if (job.of.device != device.name) continue;
-    row.jobs.push_back(job_row(device, job, now));
-    row.jobs.back().transfer_rate = transfer_rate(table, job);
+    if (job.of.device == device.name) row.jobs.push_back(job_row(device, job, now));
   }
   row.dropped = device.dropped;
   row.spilled = device.spilled;

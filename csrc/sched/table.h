@@ -46,6 +46,7 @@ struct Device {
   Bytes asked, planned_spill;     // of revokes in all, and what was to be spilled for them
   std::string host_warning;       // while the host tier is full: said once
   bool is_place_lacking = false;  // a job could not store what the ledger had a place for
+  Bytes transfer_rate;            // of a job without a lease; 0: no limit (transfer.h)
 
   [[nodiscard]] bool has_need(JobId job) const;
   // Whether somebody waits for room: in an allocation, for a free lane, or behind its lease.

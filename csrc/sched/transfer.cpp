@@ -24,24 +24,27 @@ std::int64_t num_movers(const Table& table, const Device& device) {
   });
 }
 
-}  // namespace
-
-Bytes transfer_rate(const Table& table, const Job& job) {
-  const Bytes budget = table.options.transfer_budget;
-  if (budget == Bytes{0}) return {};
-  const Device& device = table.device_of(job);
-  if (!is_lease_open(device) || device.lane_held_by(job.id) != nullptr) return {};
-  if (device.is_anybody_short()) return {};
-  return std::max(budget / std::max<std::int64_t>(num_movers(table, device), 1), Bytes{1});
+Bytes rate_now(const Table& table, const Device& device) {
+  if (!is_lease_open(device) || device.is_anybody_short()) return {};
+  const std::int64_t num = std::max<std::int64_t>(num_movers(table, device), 1);
+  return std::max(table.options.transfer_budget / num, Bytes{1});
 }
 
-void note_held_back(Step& step, const Device& device) {
+}  // namespace
+
+void settle_transfer_rate(Step& step, Device& device) {
+  if (step.table().options.transfer_budget == Bytes{0}) return;
+  device.transfer_rate = rate_now(step.table(), device);
   for (auto& [id, job] : step.table().jobs) {
     if (job.of.device != device.name || !job.revoke.has_value()) continue;
-    const bool is_held_back = transfer_rate(step.table(), job) > Bytes{0};
+    const bool is_held_back = transfer_rate(device, job) > Bytes{0};
     if (job.revoke->is_held_back && !is_held_back) job.revoke->sent_at = step.now();
     job.revoke->is_held_back = is_held_back;
   }
+}
+
+Bytes transfer_rate(const Device& device, const Job& job) {
+  return device.lane_held_by(job.id) == nullptr ? device.transfer_rate : Bytes{0};
 }
 
 }  // namespace gpushare::sched

@@ -134,6 +134,12 @@ Status check_released(const Table& table, const Job& job, const wire::Released& 
   }
   const bool is_answer = job.revoke.has_value() && job.revoke->n == released.n;
   const Bytes room = table.device_of(job).ledger.room(job.id);
+  // Parts add up.
+  if (is_answer && job.revoke->stored_before.total() + released.spilled > kMaxBytes) {
+    return refuse(fmt::format("spilled {} more, it has {} in the host tier",
+                              to_string(released.spilled),
+                              to_string(job.revoke->stored_before.total())));
+  }
   if (is_answer && released.bytes > room) {
     return refuse(
         fmt::format("released {}, its room is {}", to_string(released.bytes), to_string(room)));

@@ -1,9 +1,8 @@
 // Copies of chunks past the caches.
 //
 // Which problem it solves: a chunk that leaves the device, or comes back, is larger than the caches
-// and is not used soon. A plain copy reads each line of the destination before it writes it, and
-// drives out of the shared cache what the running job has there. Stores past the caches do neither:
-// a chunk takes about three quarters of memcpy's time.
+// and is not used soon. A copy of its size through them reads each line of the destination before
+// it writes it, and drives out what others have there. Stores past the caches do neither.
 #pragma once
 
 #include <cstddef>

@@ -122,6 +122,16 @@ TEST_F(UseOrder, WhileRoomForLateMemoryIsToComeTheRestIsForAllocations) {
   EXPECT_TRUE(world_.is_intact());
 }
 
+TEST_F(UseOrder, WhoGivesUnusedRoomExpectsWhatItDidBefore) {
+  spill_all();
+  world_.allocator->raise_room(kEach * 5);
+  ASSERT_TRUE(world_.residency.restore_early().ok());
+  world_.allocator->expect_room(kEach * 2);
+  world_.allocator->set_route(Route::kPrivate);
+  EXPECT_EQ(world_.residency.release(kEach * 9, false).released, kEach);
+  EXPECT_EQ(world_.allocator->coming_room(), kEach * 2);
+}
+
 TEST_F(UseOrder, RoomThatDoesNotComeIsAskedForAnew) {
   spill_all();
   world_.allocator->raise_room(kEach * 5);

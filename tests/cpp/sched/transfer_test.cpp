@@ -27,7 +27,14 @@ class Transfer : public ::testing::Test {
     job.is_waiting = true;
     lane().waiting.insert(device().policy->key(job));
   }
-  Bytes rate(std::uint64_t id) { return transfer_rate(table_, job(id)); }
+  Bytes rate(std::uint64_t id) {
+    settle(Nanos{0});
+    return transfer_rate(device(), job(id));
+  }
+  void settle(Nanos now) {
+    Step step(table_, now, false);
+    settle_transfer_rate(step, device());
+  }
 
   static Table make() {
     CoordinatorOptions options;
@@ -99,15 +106,12 @@ TEST_F(Transfer, ABudgetThatManyShareIsALimitStill) {
 
 TEST_F(Transfer, PatienceBeginsWhenAJobIsNoLongerHeldBack) {
   job(2).revoke = PendingRevoke{};
-  Step held(table_, seconds(1), false);
-  note_held_back(held, device());
+  settle(seconds(1));
   EXPECT_EQ(job(2).revoke->sent_at, Nanos{0});
   need();
-  Step lifted(table_, seconds(30), false);
-  note_held_back(lifted, device());
+  settle(seconds(30));
   EXPECT_EQ(job(2).revoke->sent_at, seconds(30));
-  Step later(table_, seconds(35), false);
-  note_held_back(later, device());
+  settle(seconds(35));
   EXPECT_EQ(job(2).revoke->sent_at, seconds(30)) << "it is counted from there on";
 }
 
