@@ -106,6 +106,7 @@ class AllocatorCore final : private ThreadCaches::Home {
   Books books GS_GUARDED_BY(mu);
   RoomSource* room_source GS_GUARDED_BY(mu) = nullptr;
   bool is_forked_child GS_GUARDED_BY(mu) = false;
+  bool has_noted_use GS_GUARDED_BY(mu) = false;  // by unused_memory.h
   // Residency gives them back, and who needs slots of the host tier.
   std::vector<UnneededCopy> unneeded_copies GS_GUARDED_BY(mu);
   // Takes the copies that no address shows any more from that list.

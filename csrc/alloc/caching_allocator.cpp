@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "csrc/alloc/caching_allocator_impl.h"
+#include "csrc/alloc/unused_memory.h"
 #include "csrc/base/check.h"
 
 namespace gpushare::alloc {
@@ -94,6 +95,14 @@ void CachingAllocator::set_route(Route route) {
   AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);
   core.set_route(route);
+  if (route == Route::kPrivate && core.has_noted_use) forget_use(core);
+}
+
+void CachingAllocator::note_use(const MemoryUse& use) {
+  AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  GS_CHECK(core.route() == Route::kOutside);
+  alloc::note_use(core, use);
 }
 
 Route CachingAllocator::route() const {

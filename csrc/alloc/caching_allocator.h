@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "csrc/alloc/memory_use.h"
 #include "csrc/alloc/route.h"
 #include "csrc/alloc/stats.h"
 #include "csrc/base/status.h"
@@ -87,6 +88,10 @@ class CachingAllocator {
 
   void set_route(Route route);
   [[nodiscard]] Route route() const;
+
+  // What another allocator has put into live blocks of the private arena, until the route is
+  // kPrivate again. pre: the route is kOutside, and nothing new comes into those blocks.
+  void note_use(const MemoryUse& use);
 
   // Gives free chunks back to the device (room stays). Returns the bytes given back.
   Bytes empty_cache();

@@ -51,12 +51,16 @@ struct Chunk {
   std::uint8_t num_setbacks = 0;      // donated, or its lane had no slot for it
   bool was_used = false;              // a block was handed out of it; lane_chunks.h takes it back
   bool is_shown = false;              // while it is spilled: its addresses show its bytes
+  bool must_stay = false;             // where it is (memory_use.h), while the route is closed
+  bool is_unused = false;             // its live blocks hold nothing there, likewise
   std::uint16_t num_free_closes = 0;  // in a row: without a live block, and of kLane without use
   std::uint32_t lane_slot = kNoLaneSlot;  // of kLane, while mapped, and kDonated
   // Live blocks that overlap it. Invariant: > 0 in kSpilled and kOverflow, 0 in kUnbacked.
   std::uint32_t num_live = 0;
   std::uint32_t num_late = 0;  // of these, late ones (use_order.h)
-  vm::SlotId slot;             // its bytes, in kSpilled, kOverflow and kRestoring
+  // Its bytes, in kSpilled, kOverflow and kRestoring; of the first and last kNoSlot if it was given
+  // up unused.
+  vm::SlotId slot;
 
   // Counted in backed bytes.
   [[nodiscard]] bool is_booked() const { return has_backing() && backing != Backing::kLane; }
@@ -79,6 +83,8 @@ struct Chunk {
   [[nodiscard]] bool is_late() const { return num_live > 0 && num_late == num_live; }
   // The same, once it is spilled: meanwhile they can be reached.
   [[nodiscard]] bool may_follow() const { return is_late() && is_shown; }
+  // Its bytes are in a slot. pre: the state has one.
+  [[nodiscard]] bool has_copy() const { return slot != vm::kNoSlot; }
   // Its bytes are elsewhere, or on the way: no new block may lie over it.
   [[nodiscard]] bool is_away() const { return is_spilled() || state == ChunkState::kSpilling; }
 };

@@ -9,6 +9,7 @@
 #include "csrc/alloc/caching_allocator_impl.h"
 #include "csrc/alloc/restore.h"
 #include "csrc/alloc/spill.h"
+#include "csrc/alloc/unused_memory.h"
 #include "csrc/base/check.h"
 
 namespace gpushare::alloc {
@@ -78,6 +79,12 @@ ReleaseOutcome Residency::release(Bytes bytes,
     outcome.released = unused + dropped.lowered;
     if (!dropped.failure.ok()) outcome.reason = dropped.failure.to_string();
     missing = target - dropped.dropped;
+    if (missing > Bytes{} && may_spill && outcome.reason.empty()) {
+      const DropOutcome given_up = give_up_unused(core, missing);
+      outcome.dropped += given_up.dropped;
+      outcome.released += given_up.lowered;
+      missing -= given_up.dropped;
+    }
     GS_EXPENSIVE_CHECK(core.check_invariants());
   }
   if (missing > Bytes{} && may_spill && outcome.reason.empty()) {

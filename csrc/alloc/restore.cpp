@@ -122,7 +122,7 @@ Status Restore::back_run(std::size_t first, std::size_t last) {
     Item& item = items_[first];
     item.ticket =
         mover_.submit([this, slot = item.at.chunk().slot, to = core_.vmm.aside(item.at.address())] {
-          return copier_.copy_in(slot, to);
+          return slot == vm::kNoSlot ? Status() : copier_.copy_in(slot, to);
         });
     ++num_submitted_;
   }
@@ -147,8 +147,9 @@ Status Restore::bring_in() {
 }
 
 void Restore::conclude() {
-  for (std::size_t i = 0; i < num_in_place_; ++i)
-    slab_.give_back(items_[i].at.chunk().slot);
+  for (std::size_t i = 0; i < num_in_place_; ++i) {
+    if (items_[i].at.chunk().has_copy()) slab_.give_back(items_[i].at.chunk().slot);
+  }
   MutexLock lock(core_.mu);
   for (std::size_t i = 0; i < num_in_place_; ++i) {
     const ChunkRef& at = items_[i].at;
@@ -170,7 +171,9 @@ void Restore::roll_back() {
   for (std::size_t i = num_in_place_; i < items_.size(); ++i) {
     const ChunkRef& at = items_[i].at;
     const bool is_needed = at.chunk().num_live > 0;
-    if (!is_needed) core_.unneeded_copies.push_back({at.chunk().slot, at.address()});
+    if (!is_needed && at.chunk().has_copy()) {
+      core_.unneeded_copies.push_back({at.chunk().slot, at.address()});
+    }
     core_.books.move(*at.segment, at.chunk(), is_needed ? items_[i].from : ChunkState::kUnbacked);
   }
   core_.arena(Route::kPrivate).recount_all();

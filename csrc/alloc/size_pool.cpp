@@ -86,7 +86,7 @@ std::uint32_t SizePool::let_go(Block* block, std::vector<UnneededCopy>& unneeded
     if (chunk.state == ChunkState::kResident) [[likely]]
       continue;
     if (chunk.is_in_host_tier() && chunk.num_live == 0) {
-      unneeded.push_back({chunk.slot, segment.address_of(i)});
+      if (chunk.has_copy()) unneeded.push_back({chunk.slot, segment.address_of(i)});
       books_.move(segment, chunk, ChunkState::kUnbacked);
     }
     if (!chunk.is_usable()) ++absent;

@@ -33,7 +33,7 @@ void Spill::choose(std::size_t count) {
   MutexLock lock(core_.mu);
   std::vector<ChunkRef> found = last_used_first(core_, [](const Chunk& chunk) {
     return chunk.state == ChunkState::kResident && chunk.num_live > 0 &&
-           chunk.backing != Backing::kLane;
+           chunk.backing != Backing::kLane && !chunk.must_stay && !chunk.is_unused;
   });
   found.resize(std::min(found.size(), count));
   // So that neighbours get slots side by side.

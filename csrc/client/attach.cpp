@@ -209,7 +209,9 @@ void Runtime::Impl::go_unmanaged(const std::string& reason) {
   needs_.grant_all();
   // The gate is open from now on, unless a coordinator is required. Where it was closed, the next
   // begin restores what was spilled.
-  if (config_.requires_coordinator && page() != nullptr) close_gate();
+  if (config_.requires_coordinator && page() != nullptr && !close_gate()) {
+    log::warn("a stream is captured: its iteration goes on unmanaged");
+  }
   // release; pairs with the acquire of the fast paths.
   page_.store(nullptr, std::memory_order_release);
   const bool is_open = !config_.requires_coordinator && !is_parked_;

@@ -23,6 +23,8 @@ namespace {
 // coordinator asks through the page, silently. Four wake-ups a second cost nothing that can be
 // measured.
 constexpr Nanos kIdleLook = millis(250);
+// A capture lasts for one iteration, as a rule.
+constexpr Nanos kCloseAgain = millis(5);
 
 template <typename... Handlers>
 struct Overloaded : Handlers... {
@@ -48,9 +50,11 @@ void Runtime::Impl::run() {
       wants_write = connection_.has_unsent();
       if (is_registered_) timeout = kIdleLook;
       if (restores_again_in.has_value()) timeout = restores_again_in;
+      if (is_close_due_) timeout = kCloseAgain;
     }
     if (!pause(socket, wants_write, timeout)) break;
     if (!receive_all() && !reconnect()) break;
+    retry_closing();
     restores_again_in = restore_in_background();
     watch_idle();
     watch_idle_gap();
@@ -129,6 +133,7 @@ void Runtime::Impl::dispatch(Connection::Received received) {
 }
 
 void Runtime::Impl::on_close(const wire::Close& close) {
+  drain();
   MutexLock lock(mu_);
   if (page() == nullptr) return;
   const wire::LeaseWord word = wire::load(*page());

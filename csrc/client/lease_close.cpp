@@ -29,27 +29,36 @@ void Runtime::Impl::end_iteration(wire::BoundaryKind kind, bool is_optimizer_ste
 // The page that was ended may be an old one by now, frozen so that this is reached (carry_over.h):
 // then the new one decides whether the lease is kept.
 void Runtime::Impl::end_slow() {
+  drain();
   MutexLock lock(mu_);
   if (page() == nullptr) return;
   wire::try_end(*page());
   if (wire::load(*page()).state() == wire::LeaseState::kClosing) finish_closing(*page());
 }
 
-// From here on no private block is handed out.
-void Runtime::Impl::close_gate() {
-  if (is_closed_.load(std::memory_order_relaxed)) return;
-  allocator_.set_route(alloc::Route::kOutside);
+// From here on no private block is handed out. false: not now.
+bool Runtime::Impl::close_gate() {
+  if (is_closed_.load(std::memory_order_relaxed)) return true;
+  if (const Status routed = route_outside(); !routed.ok()) {
+    log::debug("job {} stays open for now: {}", address_.job.value, routed.message());
+    return false;
+  }
   is_closed_.store(true, std::memory_order_relaxed);
   forget_late();  // what is still away comes back with the next lease
   closed_at_ = monotonic_now();
   if (opened_at_.has_value()) held_ += monotonic_now() - *opened_at_;
   opened_at_.reset();
   close_lane();
+  return true;
 }
 
-// pre: `page` is the current one, its word kClosing.
-void Runtime::Impl::finish_closing(wire::LeasePage& page) {
-  close_gate();
+// pre: `page` is the current one, its word kClosing. false: not now; it is tried again.
+bool Runtime::Impl::finish_closing(wire::LeasePage& page) {
+  is_close_due_ = !close_gate();
+  if (is_close_due_) {
+    wake_client_thread();
+    return false;
+  }
   if (may_move_in_gap()) {
     publish_usage(page);
     // relaxed: the change of the word publishes it.
@@ -58,6 +67,22 @@ void Runtime::Impl::finish_closing(wire::LeasePage& page) {
   wire::finish_close(page);
   ring();
   log::debug("job {} kClosing -> kIdle term {}", address_.job.value, wire::load(page).term().value);
+  return true;
+}
+
+// On the client thread, as long as a close is due.
+void Runtime::Impl::retry_closing() {
+  {
+    MutexLock lock(mu_);
+    if (!is_close_due_) return;
+  }
+  drain();
+  MutexLock lock(mu_);
+  if (page() == nullptr || wire::load(*page()).state() != wire::LeaseState::kClosing) {
+    is_close_due_ = false;
+  } else {
+    finish_closing(*page());
+  }
 }
 
 void Runtime::Impl::close_if_open(wire::BoundaryKind kind) {
@@ -71,6 +96,7 @@ void Runtime::Impl::close_if_open(wire::BoundaryKind kind) {
 void Runtime::Impl::close_lease(wire::BoundaryKind kind) {
   // The thread that was refused at the gate has failed, not the one that iterates.
   if (kind == wire::BoundaryKind::kException && is_anothers_iteration()) return;
+  drain();
   MutexLock lock(mu_);
   if (is_parked_) give_up_parked();
   if (counters_.is_in_iteration()) {

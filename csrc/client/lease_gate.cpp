@@ -35,6 +35,12 @@ Status two_threads() {
           "Start processes that share one study"};
 }
 
+Status capturing() {
+  return {StatusCode::kFailedPrecondition,
+          "an iteration began while a CUDA stream is captured, and its lease is gone: begin the "
+          "iteration (with job.iteration()) before the capture"};
+}
+
 }  // namespace
 
 bool Runtime::Impl::is_anothers_iteration() const {
@@ -108,12 +114,12 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::step_gate(Nanos deadline) {
   if (word.is_open() && is_closed_.load(std::memory_order_relaxed)) return open(deadline);
   switch (word.state()) {
     case wire::LeaseState::kIdle:
-      park(*current);
+      if (!park(*current)) return fail(capturing());
       if (wire::want(*current)) ring();
       return GateStep::kAgain;
     case wire::LeaseState::kClosing:
       // Taken in the gap an instant ago; the client thread has not come to it yet.
-      finish_closing(*current);
+      if (!finish_closing(*current)) return fail(capturing());
       return GateStep::kAgain;
     case wire::LeaseState::kOpenBusy:
     case wire::LeaseState::kOpenGap:
@@ -126,13 +132,15 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::step_gate(Nanos deadline) {
 }
 
 // From here on the client thread may spill all private memory, until unpark.
-void Runtime::Impl::park(wire::LeasePage& page) {
-  close_gate();
+// false: not now.
+bool Runtime::Impl::park(wire::LeasePage& page) {
+  if (!close_gate()) return false;
   if (!is_parked_) parked_at_ = monotonic_now();
   is_parked_ = true;
   publish_usage(page);
   // relaxed: the change of the word, in want, publishes it.
   page.is_parked.store(1, std::memory_order_relaxed);
+  return true;
 }
 
 void Runtime::Impl::unpark() {
@@ -195,7 +203,7 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
   }
   note_opened(granted);
   expect_late();
-  allocator_.set_route(alloc::Route::kPrivate);
+  route_private();
   is_closed_.store(false, std::memory_order_relaxed);
   is_parked_in_gap_ = is_idle_ = false;
   unpark();

@@ -99,7 +99,7 @@ void Runtime::Impl::on_registered(std::vector<UniqueFd> fds) {
   MutexLock lock(mu_);
   if (!options_.has_value()) return;  // unregistered, or given up, meanwhile
   const Status status = install_page(std::move(fds));
-  if (!status.ok()) go_unmanaged("the coordinator's lease page: " + status.message());
+  if (!status.ok()) go_unmanaged("register: " + status.message());
   changed_.notify_all();
 }
 
@@ -126,7 +126,10 @@ Status Runtime::Impl::install_page(std::vector<UniqueFd> fds) {
   if (old != nullptr) {
     carried = carry_over(*old, *fresh);
   } else {
-    close_gate();  // a new registration starts without a lease
+    // A new registration starts without a lease.
+    if (!close_gate()) {
+      return {StatusCode::kFailedPrecondition, "register while a CUDA stream is captured"};
+    }
   }
   // release; pairs with the acquire of the fast paths.
   page_.store(fresh, std::memory_order_release);
@@ -152,7 +155,7 @@ void Runtime::Impl::unregister_job() {
   lane_chunks_told_ = 0;
   if (!left.ok()) log::error("job {}: {}", address_.job.value, left.to_string());
   if (left.ok() && residency_.to_restore() == Bytes{0}) {
-    allocator_.set_route(alloc::Route::kPrivate);
+    route_private();
     is_closed_.store(false, std::memory_order_relaxed);
   }
 }

@@ -111,7 +111,7 @@ void Runtime::Impl::restore_before_going_on() {
     if (status.ok()) {
       is_away_ = false;
       const bool is_closed = is_closed_.load(std::memory_order_relaxed);
-      allocator_.set_route(is_closed ? alloc::Route::kOutside : alloc::Route::kPrivate);
+      if (!is_closed) route_private();
     } else {
       log::warn("job {} waits for room to bring its memory back: {}", address_.job.value,
                 status.message());
@@ -158,11 +158,7 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
     may_spill = (is_parked && num_holds_ == 0) || is_amid_restore;
     is_giving_amid_restore_ = is_amid_restore;
     if (!is_amid_restore) moving_ = Moving::kReleasing;
-    if (!may_spill && is_stopped_for_room()) {
-      may_spill = true;
-      is_away_ = true;
-      allocator_.set_route(alloc::Route::kOutside);
-    }
+    if (!may_spill && is_stopped_for_room()) may_spill = is_away_ = route_outside().ok();
   }
   const alloc::ReleaseOutcome rest = release_in_parts(revoke, is_parked, may_spill);
   MutexLock lock(mu_);
@@ -270,7 +266,10 @@ Status Runtime::Impl::spill_and_restore() {
   if (link_ == Link::kDetached) room_ = allocator_.room();
   start_moving(Moving::kRestoring, monotonic_now() + seconds(3600));
   const alloc::Route before = allocator_.route();
-  allocator_.set_route(alloc::Route::kOutside);
+  if (Status routed = route_outside(); !routed.ok()) {
+    stop_moving();
+    return routed;
+  }
   mu_.unlock();
   // Room without use would be given up first, in place of memory.
   const Bytes backed = allocator_.backed();
@@ -281,7 +280,7 @@ Status Runtime::Impl::spill_and_restore() {
   allocator_.set_room(room_);
   const bool is_open = before == alloc::Route::kPrivate;
   Status status = is_open ? restore_for_iteration() : restore_all();
-  allocator_.set_route(before);
+  if (is_open) route_private();
   if (status.ok()) expect_late();
   stop_moving();
   GS_RETURN_IF_ERROR(status);

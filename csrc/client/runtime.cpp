@@ -91,6 +91,7 @@ bool Runtime::has_late() const { return impl_->has_late(); }
 void Runtime::wait_for_late() { impl_->wait_for_late(); }
 std::uint64_t Runtime::num_leases() const { return impl_->num_leases(); }
 void Runtime::close_lease(wire::BoundaryKind kind) { impl_->close_lease(kind); }
+void Runtime::set_router(Router* router) { impl_->set_router(router); }
 void Runtime::promise_iterations() { impl_->promise_iterations(); }
 void Runtime::park() { impl_->park_in_gap(); }
 Status Runtime::hold() { return impl_->hold(); }

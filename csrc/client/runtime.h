@@ -64,6 +64,8 @@ struct JobStats {
   Bytes peak_backed;  // highest room in use of any iteration
 };
 
+class Router;
+
 class Runtime : public alloc::RoomSource {
  public:
   // `allocator` and `residency` must outlive it. Does not touch the coordinator.
@@ -75,6 +77,9 @@ class Runtime : public alloc::RoomSource {
   ~Runtime() override;
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
+
+  // Before anything is allocated; must outlive it. None: torch's allocator is ours.
+  void set_router(Router* router);
 
   // Connects, starting a coordinator if there is none, and says Hello. Idempotent; a failure is
   // final for the process until retry_attach, and makes it unmanaged. errors: kUnavailable with

@@ -1,7 +1,7 @@
 // The runtime's parts and its one lock. Its functions are spread by what they are about:
 // attach.cpp, reconnect.cpp, registration.cpp, lease_gate.cpp, lease_close.cpp, room.cpp,
-// restoring.cpp, pacing.cpp, gap_memory.cpp, lane.cpp, overflow.cpp, client_thread.cpp,
-// runtime_stats.cpp, runtime_fork.cpp.
+// restoring.cpp, pacing.cpp, gap_memory.cpp, routing.cpp, lane.cpp, overflow.cpp,
+// client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
 //
 // Lock order: mu_, then the allocator's. Nothing is waited for under mu_: a copy, a room request
 // and the futex are waited for without it (`moving_` keeps two copies apart meanwhile).
@@ -29,6 +29,7 @@
 #include "csrc/client/iteration_counters.h"
 #include "csrc/client/need_table.h"
 #include "csrc/client/pace.h"
+#include "csrc/client/router.h"
 #include "csrc/client/runtime.h"
 #include "csrc/ipc/shared_memory.h"
 
@@ -66,6 +67,7 @@ class Runtime::Impl {
     return num_leases_.load(std::memory_order_relaxed);
   }
   void close_lease(wire::BoundaryKind kind) GS_EXCLUDES(mu_);
+  void set_router(Router* router) { router_ = router; }
   void promise_iterations() GS_EXCLUDES(mu_);
   void park_in_gap() GS_EXCLUDES(mu_);
   Status hold() GS_EXCLUDES(mu_);
@@ -133,7 +135,7 @@ class Runtime::Impl {
   void enter(wire::LeasePage* page);
   Result<GateResult> begin_slow(Nanos deadline) GS_EXCLUDES(mu_);
   Result<GateResult> pass_gate(Nanos deadline) GS_REQUIRES(mu_);
-  void park(wire::LeasePage& page) GS_REQUIRES(mu_);
+  [[nodiscard]] bool park(wire::LeasePage& page) GS_REQUIRES(mu_);
   void unpark() GS_REQUIRES(mu_);
   bool wait_for_word(wire::LeasePage& page, wire::LeaseWord word, Nanos deadline) GS_REQUIRES(mu_);
   bool wait_until_granted(wire::LeasePage* page, Nanos deadline) GS_REQUIRES(mu_);
@@ -164,8 +166,9 @@ class Runtime::Impl {
 
   // lease_close.cpp
   void end_slow() GS_EXCLUDES(mu_);
-  void close_gate() GS_REQUIRES(mu_);
-  void finish_closing(wire::LeasePage& page) GS_REQUIRES(mu_);
+  [[nodiscard]] bool close_gate() GS_REQUIRES(mu_);
+  bool finish_closing(wire::LeasePage& page) GS_REQUIRES(mu_);
+  void retry_closing() GS_EXCLUDES(mu_);
   void close_if_open(wire::BoundaryKind kind) GS_REQUIRES(mu_);
   void give_up_parked() GS_REQUIRES(mu_);
   void ring() GS_REQUIRES(mu_);
@@ -179,6 +182,11 @@ class Runtime::Impl {
   void adopt_lane(std::uint64_t epoch) GS_REQUIRES(mu_);
   void drop_lane_files() GS_REQUIRES(mu_);
   Bytes unheard_lane_room(std::uint64_t heard) GS_REQUIRES(mu_);
+
+  // routing.cpp
+  void drain() const GS_EXCLUDES(mu_);
+  Status route_outside() GS_REQUIRES(mu_);
+  void route_private() GS_REQUIRES(mu_);
 
   // gap_memory.cpp
   [[nodiscard]] bool may_move_in_gap() GS_REQUIRES(mu_);
@@ -227,6 +235,7 @@ class Runtime::Impl {
   // runtime_stats.cpp
   void publish_usage(wire::LeasePage& page) GS_REQUIRES(mu_);
   Bytes needed_room(const alloc::MemoryStats& memory) GS_REQUIRES(mu_);
+  [[nodiscard]] Bytes live_bytes(const alloc::MemoryStats& memory) const;
   void refresh_usage(wire::LeasePage& page, Nanos now);
 
   const ClientConfig config_;
@@ -275,6 +284,8 @@ class Runtime::Impl {
   // Written under mu_; relaxed: the main thread sees its own writes, and where another thread
   // closed, the word's new state tells it.
   std::atomic<bool> is_closed_{false};
+  // The word is kClosing, but a close was not possible then: the client thread tries again.
+  bool is_close_due_ GS_GUARDED_BY(mu_) = false;
 
   Moving moving_ GS_GUARDED_BY(mu_) = Moving::kNone;
   std::thread::id moving_thread_ GS_GUARDED_BY(mu_);  // of the last start_moving
@@ -319,8 +330,9 @@ class Runtime::Impl {
   Nanos moving_time_ GS_GUARDED_BY(mu_);
   Nanos held_ GS_GUARDED_BY(mu_);
 
-  IdleRule idle_rule_;  // the client thread's own
-  std::thread thread_;  // started by the attaching thread, joined by the destructor
+  IdleRule idle_rule_;        // the client thread's own
+  Router* router_ = nullptr;  // before any other thread is there
+  std::thread thread_;        // started by the attaching thread, joined by the destructor
   // release by stop(); pairs with the acquire in the client thread.
   std::atomic<bool> is_stopping_{false};
   bool is_thread_done_ GS_GUARDED_BY(mu_) = false;

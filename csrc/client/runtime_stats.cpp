@@ -20,7 +20,7 @@ void Runtime::Impl::publish_usage(wire::LeasePage& page) {
   const alloc::MemoryStats memory = allocator_.stats();
   const Bytes resident{memory.reserved_bytes.all.current};
   outside_bytes_.store(memory.outside_bytes.value(), kRelaxed);
-  store(page.live_bytes, memory.live_private_bytes);
+  store(page.live_bytes, live_bytes(memory));
   store(page.resident_bytes, resident);
   const HostBytes stored = residency_.in_host_tier();
   store(page.spilled_bytes, stored.total() - memory.overflow_bytes);
@@ -44,13 +44,18 @@ Bytes Runtime::Impl::needed_room(const alloc::MemoryStats& memory) {
   return std::max(expected, resident + residency_.to_restore()) + memory.overflow_bytes;
 }
 
+// What torch has put into its segments, where it has an allocator of its own.
+Bytes Runtime::Impl::live_bytes(const alloc::MemoryStats& memory) const {
+  return router_ == nullptr ? memory.live_private_bytes : router_->live();
+}
+
 // At a boundary, without the lock: only now and then what is dear to read.
 void Runtime::Impl::refresh_usage(wire::LeasePage& page, Nanos now) {
   if (now.value() - usage_refreshed_ns_.load(kRelaxed) >= kRefresh.value()) {
     usage_refreshed_ns_.store(now.value(), kRelaxed);
     const alloc::MemoryStats memory = allocator_.stats();
     outside_bytes_.store(memory.outside_bytes.value(), kRelaxed);
-    store(page.live_bytes, memory.live_private_bytes);
+    store(page.live_bytes, live_bytes(memory));
     store(page.resident_bytes, Bytes{memory.reserved_bytes.all.current});
     store(page.outside_bytes, memory.outside_bytes);
     store(page.overflow_bytes, memory.overflow_bytes);
@@ -81,7 +86,7 @@ JobStats Runtime::Impl::stats() {
   stats.room = memory.room;
   stats.resident = Bytes{memory.reserved_bytes.all.current};
   stats.spilled = memory.spilled_bytes;
-  stats.live = memory.live_private_bytes;
+  stats.live = live_bytes(memory);
   stats.outside = memory.outside_bytes;
   stats.lane = memory.lane_bytes;
   stats.donated = memory.donated_bytes;

@@ -24,6 +24,8 @@ struct SlotId {
   std::uint32_t value = 0;
   bool operator==(const SlotId&) const = default;
 };
+// Of what is nowhere in the host tier.
+inline constexpr SlotId kNoSlot{UINT32_MAX};
 
 class HostSlab {
  public:
