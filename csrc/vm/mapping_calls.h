@@ -1,4 +1,5 @@
-// What HostVmm's files share: system calls on whole chunks, and the errors they become.
+// What the Vmms' files share: checks and texts; and system calls on whole chunks, with the errors
+// they become.
 #pragma once
 
 #include <cstddef>

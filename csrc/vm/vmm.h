@@ -49,8 +49,9 @@ class Vmm {
 
   // Address space without memory: access faults. Aligned to kChunkBytes.
   virtual Result<AddressRange> reserve(Bytes size) = 0;
-  // Physical memory under the range, zeroed, populated now: the device's own figure rises by
-  // `size`. pre: unbacked.
+  // Physical memory under the range, populated now: the device's own figure rises by `size`. It is
+  // zeroed where the CPU is the device; on a GPU its contents are unspecified, but never another
+  // process's. pre: unbacked.
   virtual Status back(std::byte* address, Bytes size) = 0;
   // Gives the memory back; the contents are lost, access faults again, the device's figure falls by
   // `size`. Of a file's memory its part of the file is given back. pre: backed, all of it by back()

@@ -1,16 +1,19 @@
 #include <gtest/gtest.h>
 
-#include "tests/cpp/contract/vmm_contract.h"
+#include "tests/cpp/contract/host_vmm_contract.h"
 #include "tests/cpp/support/vm_fake_vmm.h"
 
 namespace gpushare::testing {
 namespace {
 
 struct FakeVmmMaker {
+  static constexpr bool kZeroes = true;
+  static constexpr bool is_there() { return true; }
   vm::Vmm& vmm() { return fake; }
   FakeVmm fake;
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(Fake, VmmContract, FakeVmmMaker);
+INSTANTIATE_TYPED_TEST_SUITE_P(Fake, HostVmmContract, FakeVmmMaker);
 
 TEST(FakeVmm, PoisonsWhatLosesItsBacking) {
   FakeVmm vmm;

@@ -19,7 +19,7 @@
 
 #include "csrc/base/unique_fd.h"
 
-#include "tests/cpp/contract/vmm_contract.h"
+#include "tests/cpp/contract/host_vmm_contract.h"
 #include "tests/cpp/support/vm_smaps.h"
 
 namespace gpushare::testing {
@@ -28,10 +28,13 @@ namespace {
 constexpr std::size_t kChunk = vm::kChunkBytes.to_size();
 
 struct HostVmmMaker {
+  static constexpr bool kZeroes = true;
+  static constexpr bool is_there() { return true; }
   vm::Vmm& vmm() { return host; }
   vm::HostVmm host;
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(Host, VmmContract, HostVmmMaker);
+INSTANTIATE_TYPED_TEST_SUITE_P(Host, HostVmmContract, HostVmmMaker);
 
 TEST(HostVmmDeathTest, UnbackedMemoryFaults) {
   vm::HostVmm vmm;

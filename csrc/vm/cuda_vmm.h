@@ -1,0 +1,69 @@
+// Vmm over the CUDA driver's virtual memory calls.
+//
+// Reserved address space costs nothing; a chunk is an allocation of the driver's that is mapped
+// there. Nothing traps a writer on a GPU: before memory is copied or unmapped the whole device is
+// waited for, so that what was launched has landed, and the caller sees to it that nothing is
+// launched meanwhile. (Unmapping does not promise to wait, and a block that is free for the CPU may
+// have kernels pending.)
+//
+// Spilled memory shows nothing: access by a kernel faults. So what is restored is backed and filled
+// in place, and aside() is the address itself. Lanes cannot share memory of it.
+//
+// threads: as vmm.h says; the user's threads, the client thread and the mover alike.
+#pragma once
+
+#include <cstddef>
+
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/vm/cuda_chunks.h"
+#include "csrc/vm/cuda_copies.h"
+#include "csrc/vm/cuda_device.h"
+#include "csrc/vm/vmm.h"
+
+namespace gpushare::vm {
+
+struct CudaVmmOptions {
+  // Chunks that a network card can be given. They are not all memory there is on some machines.
+  bool is_gpu_direct_rdma = false;
+};
+
+class CudaVmm final : public Vmm {
+ public:
+  // `device` must outlive it. Makes no context: that comes with the first back().
+  explicit CudaVmm(CudaDevice& device, const CudaVmmOptions& options = {});
+  ~CudaVmm() override;
+  CudaVmm(const CudaVmm&) = delete;
+  CudaVmm& operator=(const CudaVmm&) = delete;
+
+  Result<AddressRange> reserve(Bytes size) override;
+  Status back(std::byte* address, Bytes size) override;
+  Status unback(std::byte* address, Bytes size) override;
+  // Lanes: kFailedPrecondition.
+  Status map_shared(std::byte* address, Bytes size, int file, Bytes offset) override;
+  Status unmap_shared(std::byte* address, Bytes size) override;
+  Status forbid_access(std::byte* address, Bytes size) override;
+  Status allow_access(std::byte* address, Bytes size) override;
+  Status make_private(std::byte* address, Bytes size) override;
+  Status freeze(std::byte* address, Bytes size) override;
+  void thaw(std::byte* address, Bytes size) override;
+  Status unback_showing(std::byte* address, Bytes size, const HostPlace& place) override;
+  Status show(std::byte* address, Bytes size, const HostPlace& place) override;
+  [[nodiscard]] bool shows(const std::byte* address, Bytes size) const override;
+  Status hide(std::byte* address, Bytes size) override;
+  Status back_aside(std::byte* address, Bytes size) override;
+  [[nodiscard]] std::byte* aside(std::byte* address) override;
+  Status bring_in(std::byte* address, Bytes size) override;
+  void unback_aside(std::byte* address, Bytes size) override;
+  Status copy_out(const std::byte* device, std::byte* host, Bytes size) override;
+  Status copy_in(const std::byte* host, std::byte* device, Bytes size) override;
+
+ private:
+  void unreserve(std::byte* base, Bytes size) override;
+
+  CudaDevice& device_;
+  CudaChunks chunks_;
+  CudaCopies copies_;
+};
+
+}  // namespace gpushare::vm

@@ -1,0 +1,31 @@
+// A CudaVmm over the fake driver.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "csrc/base/check.h"
+#include "csrc/vm/cuda_device.h"
+#include "csrc/vm/cuda_driver.h"
+#include "csrc/vm/cuda_vmm.h"
+
+#include "tests/cpp/support/vm_fake_cuda_driver.h"
+
+namespace gpushare::testing {
+
+inline std::unique_ptr<vm::CudaDevice> open_device(const vm::CudaDriver& driver) {
+  Result<std::unique_ptr<vm::CudaDevice>> device = vm::CudaDevice::open(driver, 0);
+  GS_CHECK(device.has_value(), "{}", device.error().to_string());
+  return std::move(*device);
+}
+
+struct CudaWorld {
+  explicit CudaWorld(const vm::CudaVmmOptions& options = {}) : vmm(*device, options) {}
+
+  FakeCudaDriver fake;
+  const vm::CudaDriver driver{FakeCudaDriver::calls()};
+  const std::unique_ptr<vm::CudaDevice> device = open_device(driver);
+  vm::CudaVmm vmm;
+};
+
+}  // namespace gpushare::testing

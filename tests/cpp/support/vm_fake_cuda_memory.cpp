@@ -1,0 +1,151 @@
+#include "tests/cpp/support/vm_fake_cuda_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+
+#include "csrc/base/check.h"
+
+#include "tests/cpp/support/vm_fake_vmm.h"
+
+namespace gpushare::testing {
+namespace {
+
+constexpr std::size_t kChunk = vm::kChunkBytes.to_size();
+
+UniqueFd make_file(Bytes size) {
+  UniqueFd fd(::memfd_create("fake-cuda", MFD_CLOEXEC));
+  GS_CHECK(::ftruncate(fd.get(), size.value()) == 0, "errno {}", errno);
+  return fd;
+}
+
+void map_over(void* address, std::size_t size, int flags, int fd, std::size_t offset) {
+  const void* const mapped =
+      ::mmap(address, size, PROT_NONE, flags | MAP_FIXED, fd, static_cast<off_t>(offset));
+  GS_CHECK(mapped == address, "errno {}", errno);
+}
+
+}  // namespace
+
+FakeCudaMemory::FakeCudaMemory(Bytes size)
+    : size_(size),
+      fd_(make_file(size)),
+      view_(static_cast<std::byte*>(
+          ::mmap(nullptr, size.to_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0))) {
+  GS_CHECK(view_ != MAP_FAILED, "errno {}", errno);
+  for (std::size_t offset = 0; offset < size.to_size(); offset += kChunk)
+    free_offsets_.insert(offset);
+}
+
+FakeCudaMemory::~FakeCudaMemory() { ::munmap(view_, size_.to_size()); }
+
+std::byte* FakeCudaMemory::reserve(std::size_t size, std::size_t alignment) {
+  GS_CHECK(size > 0 && size % kChunk == 0, "size {}", size);
+  void* const start = ::mmap(nullptr, size + alignment, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) return nullptr;
+  // What is cut off stays mapped: a fake may waste address space.
+  const auto number = reinterpret_cast<std::uintptr_t>(start);
+  auto* const base = reinterpret_cast<std::byte*>((number + alignment - 1) / alignment * alignment);
+  reserved_.emplace(base, size);
+  return base;
+}
+
+void FakeCudaMemory::free_address(const std::byte* base, std::size_t size) {
+  const auto found = reserved_.find(base);
+  GS_CHECK(found != reserved_.end() && found->second == size, "not reserved as such");
+  const auto mapping = mapped_.lower_bound(base);
+  GS_CHECK(mapping == mapped_.end() || mapping->first >= base + size, "something is mapped there");
+  ::munmap(const_cast<std::byte*>(base), size);
+  reserved_.erase(found);
+}
+
+std::optional<vm::cuda::MemoryHandle> FakeCudaMemory::create(std::size_t size) {
+  GS_CHECK(size == kChunk, "size {}", size);
+  if (free_offsets_.empty()) return std::nullopt;
+  const std::size_t offset = *free_offsets_.begin();
+  free_offsets_.erase(free_offsets_.begin());
+  std::memset(view_ + offset, std::to_integer<int>(kPoison), kChunk);
+  pieces_.emplace(++last_handle_, Piece{.offset = offset});
+  return last_handle_;
+}
+
+void FakeCudaMemory::release(vm::cuda::MemoryHandle handle) {
+  const auto found = pieces_.find(handle);
+  GS_CHECK(found != pieces_.end() && found->second.is_held, "handle {} is not held", handle);
+  found->second.is_held = false;
+  forget_unused(handle);
+}
+
+void FakeCudaMemory::map(std::byte* address, std::size_t size, vm::cuda::MemoryHandle handle) {
+  check_reserved(address, size);
+  const auto piece = pieces_.find(handle);
+  GS_CHECK(piece != pieces_.end() && piece->second.is_held, "handle {} is not held", handle);
+  GS_CHECK(size == kChunk && reinterpret_cast<std::uintptr_t>(address) % kChunk == 0);
+  GS_CHECK(!piece->second.is_mapped, "mapped elsewhere");
+  GS_CHECK(mapped_.emplace(address, Mapping{.handle = handle}).second, "something is mapped there");
+  piece->second.is_mapped = true;
+  map_over(address, size, MAP_SHARED, fd_.get(), piece->second.offset);
+}
+
+void FakeCudaMemory::unmap(std::byte* address, std::size_t size) {
+  GS_CHECK(size > 0 && size % kChunk == 0, "part of a mapping: {} bytes", size);
+  for (std::size_t at = 0; at < size; at += kChunk) {
+    const auto found = mapped_.find(address + at);
+    GS_CHECK(found != mapped_.end(), "chunk {} of the range is not mapped", at / kChunk);
+    const vm::cuda::MemoryHandle handle = found->second.handle;
+    mapped_.erase(found);
+    pieces_.at(handle).is_mapped = false;
+    forget_unused(handle);
+  }
+  map_over(address, size, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+void FakeCudaMemory::allow_access(std::byte* address, std::size_t size) {
+  for (std::size_t at = 0; at < size; at += kChunk) {
+    const auto found = mapped_.find(address + at);
+    GS_CHECK(found != mapped_.end(), "chunk {} of the range is not mapped", at / kChunk);
+    found->second.has_access = true;
+  }
+  GS_CHECK(::mprotect(address, size, PROT_READ | PROT_WRITE) == 0, "errno {}", errno);
+}
+
+bool FakeCudaMemory::is_accessible(const std::byte* address, std::size_t size) const {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  const auto* chunk = reinterpret_cast<const std::byte*>(number / kChunk * kChunk);
+  for (; chunk < address + size; chunk += kChunk) {
+    const auto found = mapped_.find(chunk);
+    if (found == mapped_.end() || !found->second.has_access) return false;
+  }
+  return true;
+}
+
+Bytes FakeCudaMemory::used() const {
+  return vm::kChunkBytes * static_cast<std::int64_t>(pieces_.size());
+}
+
+std::size_t FakeCudaMemory::num_handles() const {
+  return static_cast<std::size_t>(std::count_if(
+      pieces_.begin(), pieces_.end(), [](const auto& piece) { return piece.second.is_held; }));
+}
+
+// Memory lives as long as a handle or a mapping of it.
+void FakeCudaMemory::forget_unused(vm::cuda::MemoryHandle handle) {
+  const auto found = pieces_.find(handle);
+  if (found->second.is_held || found->second.is_mapped) return;
+  free_offsets_.insert(found->second.offset);
+  pieces_.erase(found);
+}
+
+void FakeCudaMemory::check_reserved(const std::byte* address, std::size_t size) const {
+  const auto after = reserved_.upper_bound(address);
+  GS_CHECK(after != reserved_.begin(), "not reserved");
+  const auto& [base, length] = *std::prev(after);
+  GS_CHECK(address + size <= base + length, "beyond what is reserved");
+}
+
+}  // namespace gpushare::testing
