@@ -1,0 +1,84 @@
+#include "csrc/plugin/import_slots.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/base/log.h"
+
+namespace gpushare::plugin {
+namespace {
+
+// Of a request that is not met by exactly one slot.
+Status refuse(const SlotRequest& request, std::size_t num_libraries, std::size_t num_slots) {
+  const auto& [library, symbol, function, is_optional] = request;
+  if (num_libraries == 0) {
+    return {StatusCode::kFailedPrecondition,
+            fmt::format("{} is not loaded, so its {} cannot be replaced", library, symbol)};
+  }
+  if (num_slots == 0) {
+    return {StatusCode::kFailedPrecondition,
+            fmt::format("{} imports no {}: is it linked statically?", library, symbol)};
+  }
+  return {StatusCode::kFailedPrecondition,
+          fmt::format("{} imports {} through {} slots in {} loaded files, and 1 was expected",
+                      library, symbol, num_slots, num_libraries)};
+}
+
+}  // namespace
+
+Status ImportSlots::find_slot(const SlotRequest& request) {
+  std::vector<LoadedLibrary> found = LoadedLibrary::find_all(
+      [&](const std::string& path) { return path.ends_with(request.library); });
+  std::vector<ImportSlot> slots;
+  for (const LoadedLibrary& library : found)
+    std::ranges::copy(library.slots_of(request.symbol), std::back_inserter(slots));
+  if (slots.empty() && request.is_optional) return {};
+  if (slots.size() != 1) return refuse(request, found.size(), slots.size());
+  slots_.push_back({request, slots.front(), read_slot(slots.front())});
+  std::ranges::move(found, std::back_inserter(libraries_));
+  return {};
+}
+
+Result<ImportSlots> ImportSlots::replace(std::span<const SlotRequest> requests) {
+  ImportSlots all;
+  for (const SlotRequest& request : requests) {
+    if (Status found = all.find_slot(request); !found.ok()) return fail(std::move(found));
+  }
+  for (const Replaced& replaced : all.slots_) {
+    Status written = write_slot(replaced.slot, replaced.request.function);
+    if (written.ok()) continue;
+    // Those that hold our function; the others are passed over.
+    if (const Status undone = all.restore(); !undone.ok()) log::warn("{}", undone.message());
+    return fail(std::move(written));
+  }
+  return all;
+}
+
+bool ImportSlots::are_intact() const {
+  return std::ranges::all_of(slots_, [](const Replaced& replaced) {
+    return read_slot(replaced.slot) == replaced.request.function;
+  });
+}
+
+Status ImportSlots::restore() {
+  Status first_problem;
+  for (const Replaced& replaced : slots_) {
+    const auto& [request, slot, old_value] = replaced;
+    Status written;
+    if (const void* const now = read_slot(slot); now == request.function) {
+      written = write_slot(slot, old_value);
+    } else if (now != old_value) {
+      written = {StatusCode::kFailedPrecondition,
+                 fmt::format("{} of {} was replaced by somebody else since", request.symbol,
+                             request.library)};
+    }
+    if (first_problem.ok()) first_problem = std::move(written);
+  }
+  return first_problem;
+}
+
+}  // namespace gpushare::plugin

@@ -1,0 +1,67 @@
+#include "csrc/plugin/real_runtime.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "csrc/plugin/loaded_library.h"
+
+namespace gpushare::plugin {
+namespace {
+
+std::string_view file_name_of(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
+template <typename Function>
+Status assign_real(Function& target, const char* symbol, std::string_view soname_prefix) {
+  Result<void*> found = find_real(symbol, soname_prefix);
+  if (!found) return std::move(found.error());
+  target = reinterpret_cast<Function>(*found);
+  return {};
+}
+
+}  // namespace
+
+Result<void*> find_real(const std::string& symbol, std::string_view soname_prefix) {
+  if (void* const global = ::dlsym(RTLD_DEFAULT, symbol.c_str()); global != nullptr) return global;
+  const std::vector<LoadedLibrary> runtimes = LoadedLibrary::find_all(
+      [&](const std::string& path) { return file_name_of(path).starts_with(soname_prefix); });
+  if (runtimes.empty()) {
+    return fail(StatusCode::kFailedPrecondition,
+                fmt::format("{}: no {} is loaded: import torch, built for CUDA, first", symbol,
+                            soname_prefix));
+  }
+  if (runtimes.size() > 1) {
+    std::vector<std::string> paths;
+    std::ranges::transform(runtimes, std::back_inserter(paths), &LoadedLibrary::path);
+    return fail(StatusCode::kFailedPrecondition,
+                fmt::format("{}: {} libraries are loaded that may define it: {}", symbol,
+                            runtimes.size(), fmt::join(paths, ", ")));
+  }
+  void* const found = ::dlsym(runtimes.front().handle(), symbol.c_str());
+  if (found != nullptr) return found;
+  return fail(StatusCode::kFailedPrecondition,
+              fmt::format("{} is not in {}", symbol, runtimes.front().path()));
+}
+
+Result<RealRuntime> RealRuntime::find(std::string_view soname_prefix) {
+  RealRuntime real;
+  for (Status status : {assign_real(real.malloc, "cudaMalloc", soname_prefix),
+                        assign_real(real.free, "cudaFree", soname_prefix),
+                        assign_real(real.mem_get_info, "cudaMemGetInfo", soname_prefix),
+                        assign_real(real.get_device, "cudaGetDevice", soname_prefix),
+                        assign_real(real.set_device, "cudaSetDevice", soname_prefix),
+                        assign_real(real.synchronize, "cudaDeviceSynchronize", soname_prefix)}) {
+    if (!status.ok()) return fail(std::move(status));
+  }
+  return real;
+}
+
+}  // namespace gpushare::plugin

@@ -1,0 +1,94 @@
+// The segment plugin: supplies the segments of torch's own CUDA caching allocator.
+//
+// torch keeps its allocator (blocks, streams, graph pools, statistics); only where it asks the
+// runtime for a segment, and gives one back, it meets us: the import slots of its cudaMalloc,
+// cudaFree and cudaMemGetInfo hold the functions below (import_slots.h). Segments come from a
+// SegmentStore, whose memory can leave the device and come back to the same addresses.
+//
+// What is not ours goes to the real function: other devices, memory taken before we came, what a
+// PassthroughScope asks for, all of a forked child. Nothing here needs the GIL or calls torch,
+// whose allocator's lock is held by whoever calls us.
+//
+// The functions have no argument of ours, so the plugin is one a process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "csrc/alloc/segment_store.h"
+#include "csrc/base/status.h"
+#include "csrc/plugin/real_runtime.h"
+
+namespace gpushare::plugin {
+
+// What their file names end in; `runtime`: what it starts with.
+struct PluginLibraries {
+  // Has torch's allocator: all three functions are replaced there.
+  std::string allocator = "libc10_cuda.so";
+  // Show figures to the user: cudaMemGetInfo, where they are loaded and import it.
+  std::vector<std::string> figures = {"libtorch_cuda.so", "libtorch_python.so"};
+  std::string runtime = "libcudart.so";
+};
+
+struct PluginOptions {
+  // Not owned: outlives the last call of the functions below.
+  alloc::SegmentStore* store = nullptr;
+  // The runtime's ordinal of the device whose memory the store hands out.
+  int device = 0;
+  // Every segment is the runtime's own, as if there were no plugin; for looking for a fault.
+  bool passthrough_all = false;
+  PluginLibraries libraries = {};
+};
+
+// From now on torch's segments come from the store. Those it has stay what they are.
+// errors: kInvalidArgument; kFailedPrecondition if it is installed already, the runtime is not
+// loaded, or a library's slots are not as expected (import_slots.h); then nothing has changed.
+Status install_segment_plugin(const PluginOptions& options);
+// For tests. pre: no other thread uses the runtime, and all segments were given back.
+// errors: as ImportSlots::restore; the plugin then stays installed.
+Status uninstall_segment_plugin();
+// Whether torch still calls us. false too if the plugin is not installed.
+[[nodiscard]] bool segment_plugin_is_intact();
+
+// Why the last segment was refused, for the text of an out-of-memory error; empty if none was, and
+// in a forked child. threads: any.
+[[nodiscard]] std::string last_refusal();
+
+struct PluginCounts {
+  std::int64_t taken = 0;            // segments handed out
+  std::int64_t given_back = 0;       // and back again
+  std::int64_t forwarded_frees = 0;  // of memory that is not ours
+  std::int64_t refused = 0;
+};
+// Since the installation; zeros if the plugin is not installed.
+[[nodiscard]] PluginCounts plugin_counts();
+
+// Whether the calling thread's segments are the runtime's own from now on, for memory that is to be
+// shown to another process or device. Returns what was set before.
+bool set_passthrough(bool is_on);
+
+// Its thread's segments are the runtime's own while it lives.
+class PassthroughScope {
+ public:
+  PassthroughScope() : before_(set_passthrough(true)) {}
+  ~PassthroughScope() { set_passthrough(before_); }
+  PassthroughScope(const PassthroughScope&) = delete;
+  PassthroughScope& operator=(const PassthroughScope&) = delete;
+
+ private:
+  const bool before_;
+};
+
+// What the slots hold. pre: the plugin is installed. threads: any.
+extern "C" {
+// As cudaMalloc(). Refused by the store: kCudaOutOfMemory, the reason is last_refusal().
+CudaError gs_cuda_malloc(void** out, std::size_t size) noexcept;
+// As cudaFree(): the device has done all its work when it returns.
+CudaError gs_cuda_free(void* address) noexcept;
+// As cudaMemGetInfo(), of the part of the device that this job may use.
+CudaError gs_cuda_mem_get_info(std::size_t* free, std::size_t* total) noexcept;
+}
+
+}  // namespace gpushare::plugin
