@@ -118,7 +118,7 @@ Status AllocatorCore::ask_for_room(Bytes lacking, Bytes like) {
     source = room_source;
     room = books.room();
   }
-  if (source != nullptr) return source->grow(lacking, like);
+  if (source != nullptr) return source->grow(lacking, like, Patience::kWaits);
   return {StatusCode::kOutOfMemory,
           fmt::format("{} more than the limit of {}", to_string(lacking), to_string(room))};
 }

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "csrc/alloc/memory_use.h"
+#include "csrc/alloc/room_source.h"
 #include "csrc/alloc/route.h"
 #include "csrc/alloc/stats.h"
 #include "csrc/base/status.h"
@@ -32,18 +33,6 @@
 #include "csrc/vm/vmm.h"
 
 namespace gpushare::alloc {
-
-// Whom the allocator asks for more room. Called without the allocator's lock, perhaps with the GIL
-// held: an implementation must not need the GIL, nor call back into the allocator except
-// raise_room().
-class RoomSource {
- public:
-  virtual ~RoomSource() = default;
-  // Blocks until room has risen by at least `bytes` (at best by `like`), or trying again may do
-  // without, or there is no hope.
-  // errors: kOutOfMemory with the text for the user; kDeadlineExceeded.
-  virtual Status grow(Bytes bytes, Bytes like) = 0;
-};
 
 struct AllocatorOptions {
   Bytes address_space = gib(512);         // reserved once for all segments

@@ -9,7 +9,13 @@ namespace gpushare::client {
 
 std::uint64_t NeedTable::add(Bytes bytes, Bytes like) {
   const std::uint64_t n = next_++;
-  entries_.emplace(n, Entry{.bytes = bytes, .like = like, .is_answered = false, .answer = {}});
+  entries_.emplace(n, Entry{.bytes = bytes, .like = like, .answer = {}});
+  return n;
+}
+
+std::uint64_t NeedTable::add_only_free(Bytes bytes, Bytes like) {
+  const std::uint64_t n = add(bytes, like);
+  entries_.at(n).only_free = true;
   return n;
 }
 
@@ -20,7 +26,7 @@ bool NeedTable::is_waiting(std::uint64_t n) const {
 
 bool NeedTable::has_waiting() const {
   return std::any_of(entries_.begin(), entries_.end(),
-                     [](const auto& entry) { return !entry.second.is_answered; });
+                     [](const auto& entry) { return entry.second.is_waited_for(); });
 }
 
 Status NeedTable::take(std::uint64_t n) {
@@ -48,7 +54,7 @@ void NeedTable::on_denied(std::uint64_t need_n, const std::string& reason) {
 
 void NeedTable::add_to_oldest(Bytes bytes) {
   for (auto& [n, entry] : entries_) {
-    if (entry.is_answered) continue;
+    if (!entry.is_waited_for()) continue;
     entry.bytes += bytes;
     entry.like += bytes;
     return;
@@ -63,7 +69,7 @@ void NeedTable::grant_all() {
 std::vector<wire::Need> NeedTable::waiting(const wire::Address& of) const {
   std::vector<wire::Need> needs;
   for (const auto& [n, entry] : entries_) {
-    if (entry.is_answered) continue;
+    if (!entry.is_waited_for()) continue;
     needs.push_back(wire::Need{.of = of, .n = n, .bytes = entry.bytes, .like = entry.like});
   }
   return needs;

@@ -18,6 +18,9 @@ class NeedTable {
  public:
   // A new request; its number is the job's own, never used twice.
   std::uint64_t add(Bytes bytes, Bytes like);
+  // The same for room that is free. Its owner does not count on it: it is not sent again, nobody
+  // takes the job for one that waits for room, and it asks for nothing that was given up.
+  std::uint64_t add_only_free(Bytes bytes, Bytes like);
   // Still without an answer. false for a number that is not in the table.
   [[nodiscard]] bool is_waiting(std::uint64_t n) const;
   [[nodiscard]] bool has_waiting() const;
@@ -40,8 +43,11 @@ class NeedTable {
 
  private:
   struct Entry {
+    [[nodiscard]] bool is_waited_for() const { return !is_answered && !only_free; }
+
     Bytes bytes;
     Bytes like;
+    bool only_free = false;
     bool is_answered = false;
     Status answer;
   };

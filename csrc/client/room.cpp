@@ -1,4 +1,5 @@
-// Room: asking for more, and giving some back. See wire/messages.h for the rules.
+// Room that changes: what is granted, and what is given back. See wire/messages.h for the rules;
+// growing.cpp asks for more.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -10,89 +11,11 @@
 #include "csrc/client/runtime_impl.h"
 
 namespace gpushare::client {
-namespace {
 
-// A model grows by many small steps; each request is a message and an answer.
-constexpr Bytes kLeastLike = mib(32);
-// Beyond the coordinator's own limit: it denies in time unless it is stopped.
-constexpr Nanos kSlack = seconds(30);
-// As in the gate: who waits silently is taken for stuck.
-constexpr Nanos kFirstLine = seconds(5);
-constexpr Nanos kNextLine = seconds(60);
-
-}  // namespace
-
-Status Runtime::Impl::grow(Bytes bytes, Bytes like) {
-  if (has_late() && has_late_for_others()) {
-    wait_for_late();
-    return {};  // trying again may do
-  }
-  const Bytes before = allocator_.room();
-  // Another failure makes the job unmanaged, and is kept there.
-  const Status attached = attach();
-  if (attached.code() == StatusCode::kCancelled) return attached;
-  const bool is_unmovable =
-      config_.is_in_parallel_region != nullptr && config_.is_in_parallel_region();
-  MutexLock lock(mu_);
-  if (link_ != Link::kUnmanaged && link_ != Link::kForked) {
-    const Bytes wish = round_up(std::max({bytes, like, kLeastLike}), vm::kChunkBytes);
-    const std::uint64_t n = needs_.add(bytes, wish);
-    ++num_stopped_;
-    is_many_threaded_ = is_many_threaded_ || num_stopped_ > 1;
-    if (is_unmovable) ++num_unmovable_;
-    // Without a connection now, the client thread sends it when it has one again.
-    send(wire::Need{.of = address_, .n = n, .bytes = bytes, .like = wish});
-    const bool is_restoring =
-        moving_ == Moving::kRestoring && moving_thread_ == std::this_thread::get_id();
-    is_restore_stopped_ = is_restore_stopped_ || is_restoring;
-    const Status waited = wait_for_answer(n, bytes);
-    if (is_restoring) is_restore_stopped_ = false;
-    while (is_restoring && is_giving_amid_restore_)
-      changed_.wait(mu_);
-    --num_stopped_;
-    if (is_unmovable) --num_unmovable_;
-    restore_before_going_on();
-    const Status answer = needs_.take(n);
-    GS_RETURN_IF_ERROR(waited);
-    GS_RETURN_IF_ERROR(answer);
-    if (link_ != Link::kUnmanaged) return {};
-  }
-  // Unmanaged, the room is what it is; becoming unmanaged may have raised it just now.
-  if (allocator_.room() - before >= bytes) return {};
-  const Bytes backed = allocator_.backed();
-  return {StatusCode::kOutOfMemory,
-          fmt::format("this job is unmanaged: its room is {}, {} of it is in use, {} more cannot "
-                      "be had",
-                      to_string(config_.unmanaged_room), to_string(backed), to_string(bytes))};
-}
-
-// errors: kCancelled. What was spilled meanwhile must be back before the thread goes on, so then it
-// waits until its memory can be.
-Status Runtime::Impl::wait_for_answer(std::uint64_t need, Bytes bytes) {
-  const Nanos start = monotonic_now();
-  const Nanos deadline = start + memory_wait_ + kSlack;
-  Nanos next_line = start + kFirstLine;
-  while (needs_.is_waiting(need) && (is_away_ || monotonic_now() < deadline)) {
-    changed_.wait_for(mu_, kSignalCheck);
-    if (!needs_.is_waiting(need)) break;
-    if (is_interrupted_unlocked()) {
-      return {StatusCode::kCancelled, "the wait for memory was interrupted"};
-    }
-    const Nanos now = monotonic_now();
-    if (now < next_line) continue;
-    next_line = now + kNextLine;
-    mu_.unlock();
-    log::warn("waiting for {:.0f} s for {} of memory: {}", to_seconds(now - start),
-              to_string(bytes), explain(seconds(1)));
-    mu_.lock();
-  }
-  return {};
-}
-
-// A thread that waits in grow() is as good as parked: an allocation that has not returned touches
-// nothing, unless it is one of several at work on an operation, or a job that allocates from
-// several threads at once. With a lease the coordinator asks for its memory only if another lease
-// is open, and its holder waits for room as well.
+// A thread that waits in wait_for_room() is as good as parked: an allocation that has not returned
+// touches nothing, unless it is one of several at work on an operation, or a job that allocates
+// from several threads at once. With a lease the coordinator asks for its memory only if another
+// lease is open, and its holder waits for room as well.
 bool Runtime::Impl::is_stopped_for_room() {
   return num_holds_ == 0 && num_stopped_ == 1 && num_unmovable_ == 0 && !is_many_threaded_ &&
          needs_.has_waiting();

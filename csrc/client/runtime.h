@@ -20,6 +20,7 @@
 
 #include "csrc/alloc/caching_allocator.h"
 #include "csrc/alloc/residency.h"
+#include "csrc/alloc/room_source.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/client/config.h"
@@ -135,8 +136,8 @@ class Runtime : public alloc::RoomSource {
 
   [[nodiscard]] JobStats stats() const;
 
-  // RoomSource: asks the coordinator for room.
-  Status grow(Bytes bytes, Bytes like) override;
+  // RoomSource: asks the coordinator for room. The first call attaches the job.
+  Status grow(Bytes bytes, Bytes like, alloc::Patience patience) override;
 
   void before_fork();
   void after_fork_in_parent();

@@ -1,6 +1,6 @@
 // The runtime's parts and its one lock. Its functions are spread by what they are about:
-// attach.cpp, reconnect.cpp, registration.cpp, lease_gate.cpp, lease_close.cpp, room.cpp,
-// restoring.cpp, pacing.cpp, gap_memory.cpp, routing.cpp, lane.cpp, overflow.cpp,
+// attach.cpp, reconnect.cpp, registration.cpp, lease_gate.cpp, lease_close.cpp, growing.cpp,
+// room.cpp, restoring.cpp, pacing.cpp, gap_memory.cpp, routing.cpp, lane.cpp, overflow.cpp,
 // client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
 //
 // Lock order: mu_, then the allocator's. Nothing is waited for under mu_: a copy, a room request
@@ -75,7 +75,7 @@ class Runtime::Impl {
   std::string explain(Nanos timeout) GS_EXCLUDES(mu_);
   Status spill_and_restore() GS_EXCLUDES(mu_);
   JobStats stats() GS_EXCLUDES(mu_);
-  Status grow(Bytes bytes, Bytes like) GS_EXCLUDES(mu_);
+  Status grow(Bytes bytes, Bytes like, alloc::Patience patience) GS_EXCLUDES(mu_);
   void before_fork() GS_NO_THREAD_SAFETY_ANALYSIS;
   void after_fork_in_parent() GS_NO_THREAD_SAFETY_ANALYSIS;
   void after_fork_in_child() GS_NO_THREAD_SAFETY_ANALYSIS;
@@ -194,6 +194,11 @@ class Runtime::Impl {
   void say_movable() GS_REQUIRES(mu_);
   void watch_idle_gap() GS_EXCLUDES(mu_);
 
+  // growing.cpp
+  Status wait_for_room(Bytes bytes, Bytes wish, bool is_unmovable) GS_REQUIRES(mu_);
+  Status ask_for_free_room(Bytes bytes, Bytes wish) GS_REQUIRES(mu_);
+  Status wait_for_answer(std::uint64_t need, Bytes bytes) GS_REQUIRES(mu_);
+
   // room.cpp
   void on_grant(const wire::Grant& grant) GS_EXCLUDES(mu_);
   void on_revoke(const wire::Revoke& revoke) GS_EXCLUDES(mu_);
@@ -209,7 +214,6 @@ class Runtime::Impl {
               const alloc::ReleaseOutcome& outcome,
               const AnswerKind& kind) GS_REQUIRES(mu_);
   [[nodiscard]] bool may_give_amid_restore() GS_REQUIRES(mu_);
-  Status wait_for_answer(std::uint64_t need, Bytes bytes) GS_REQUIRES(mu_);
   [[nodiscard]] bool is_stopped_for_room() GS_REQUIRES(mu_);
   void restore_before_going_on() GS_REQUIRES(mu_);
   bool start_moving(Moving what, Nanos deadline) GS_REQUIRES(mu_);
@@ -300,7 +304,7 @@ class Runtime::Impl {
   std::optional<std::uint64_t> overflow_need_ GS_GUARDED_BY(mu_);  // asked for, not taken
   Nanos overflow_asked_at_ GS_GUARDED_BY(mu_);
   Nanos overflow_pause_ GS_GUARDED_BY(mu_);
-  int num_stopped_ GS_GUARDED_BY(mu_) = 0;            // threads that wait in grow()
+  int num_stopped_ GS_GUARDED_BY(mu_) = 0;            // threads that wait in wait_for_room()
   int num_unmovable_ GS_GUARDED_BY(mu_) = 0;          // of these, in a parallel region
   bool is_many_threaded_ GS_GUARDED_BY(mu_) = false;  // two threads have waited at once
   bool is_away_ GS_GUARDED_BY(mu_) = false;           // memory was spilled while one of them waited

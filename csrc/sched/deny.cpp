@@ -82,6 +82,10 @@ void deny_for_limit(Step& step, Device& device, const WaitingNeed& need) {
               fmt::format("memory_limit {}", to_string(limit)));
 }
 
+void deny_only_free(Step& step, Device& device, const WaitingNeed& need, const std::string& why) {
+  send_denied(step, device, need, why, why);
+}
+
 void break_deadlock(Step& step, Device& device) {
   if (!is_deadlocked(step.table(), device, step.now())) return;
   const auto newest = std::find_if(device.needs.rbegin(), device.needs.rend(),

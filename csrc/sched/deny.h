@@ -12,6 +12,8 @@ namespace gpushare::sched {
 void deny(Step& step, Device& device, const WaitingNeed& need, const std::string& why);
 // It would exceed the job's own memory_limit.
 void deny_for_limit(Step& step, Device& device, const WaitingNeed& need);
+// Too little is free for a Need that asked for no more than that. `why` is for the job as well.
+void deny_only_free(Step& step, Device& device, const WaitingNeed& need, const std::string& why);
 // If nobody who holds room can go on without more of it, the newest Need fails, so that the others
 // can be met.
 void break_deadlock(Step& step, Device& device);

@@ -74,7 +74,8 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
                       .has_given = false,
                       .is_stuck = false,
                       .wait_reason = {}};
-  note_owed(device, job, waiting);
+  // What is on its way to the holder is for memory it knows of: this is for more.
+  if (!need.only_free) note_owed(device, job, waiting);
   if (job.memory_limit > Bytes{0} && room + job.lane + waiting.bytes > job.memory_limit) {
     return deny_for_limit(step, device, waiting);
   }
@@ -84,6 +85,10 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
                 fmt::format("alone it needs {}, the whole device has {}, so it can never run here, "
                             "whoever else ends",
                             to_string(alone), to_string(device.ledger.capacity())));
+  }
+  if (need.only_free) {
+    device.only_free = waiting;
+    return;
   }
   device.needs.push_back(waiting);
   job.note_change();  // stopped in an allocation, it may give what it could not give before

@@ -88,6 +88,8 @@ void Table::check_invariants() const {
     check_pools(*this, device);
     for (const Lane& lane : device.lanes)
       check_lane(*this, lane);
+    GS_CHECK(!device.only_free.has_value(), "need {} of {} has no answer", device.only_free->n,
+             device.only_free->job.value);
     for (const WaitingNeed& need : device.needs) {
       const Job* job = find(need.job);
       GS_CHECK(job != nullptr && job->is_connected, "job {} has need {}", need.job.value, need.n);

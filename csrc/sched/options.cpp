@@ -72,6 +72,7 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .lanes = {},
                 .slot_numbers = {},
                 .needs = {},
+                .only_free = {},
                 .dropped = {},
                 .spilled = {},
                 .asked = {},

@@ -69,6 +69,8 @@ void serve(Step& step) {
   Table& table = step.table();
   if (table.is_recovering(step.now())) {
     step.due(table.recovery_ends);
+    for (Device& device : table.devices)
+      deny_only_free_unseen(step, device);
     return;
   }
   table.expected.clear();
@@ -84,6 +86,7 @@ void serve(Step& step) {
     serve_needs(step, device, pool);
     for (Lane* const lane : by_claim(device))
       serve_lane(step, device, *lane, pool);
+    serve_only_free(step, device, pool);
     break_deadlock(step, device);
     for (Lane& lane : device.lanes)
       ask_holder(step, device, lane);

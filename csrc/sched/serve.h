@@ -17,6 +17,11 @@ void say_host_full(Step& step, Device& device, const Job& job, const std::string
 void serve_owed(Step& step, Device& device, Lane& lane, RoomPool& pool);
 // serve_needs.cpp: answers the Needs that can be met now, asks others to give for the rest.
 void serve_needs(Step& step, Device& device, RoomPool& pool);
+// serve_needs.cpp: grants the step's Need for free room what is left of it now, or denies it. Last,
+// when all others have claimed what they wait for.
+void serve_only_free(Step& step, Device& device, RoomPool& pool);
+// While recovering nobody knows what is free.
+void deny_only_free_unseen(Step& step, Device& device);
 // serve_lane.cpp: if the lane is free, settles the room of the first waiter and grants it a lease.
 void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool);
 // ask.cpp: asks the holder for its lease, if somebody waits and it has had its turn.

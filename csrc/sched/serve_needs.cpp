@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -46,15 +48,30 @@ Bytes extra(const Device& device, const Job& job, const WaitingNeed& need, Bytes
   return std::max(std::min({need.like, free, most_more(device, job)}) - need.bytes, Bytes{0});
 }
 
-void grant_need(Step& step, Device& device, Job& job, const WaitingNeed& need, RoomPool& pool) {
+void grant_free_room(
+    Step& step, Device& device, Job& job, const WaitingNeed& need, RoomPool& pool) {
   const Bytes bytes = need.bytes + extra(device, job, need, pool.free);
   const Bytes free = device.ledger.free();
   step.grant_room(device, job, bytes, need.n);
   pool.take(bytes);
-  job.spared_until = step.now() + std::max(kLeastSparing, step.table().options.min_quantum);
   step.decide(device, job.id, "room",
               fmt::format("need {} of {}: {} of {} free", need.n, to_string(need.bytes),
                           to_string(bytes), to_string(free)));
+}
+
+void grant_need(Step& step, Device& device, Job& job, const WaitingNeed& need, RoomPool& pool) {
+  grant_free_room(step, device, job, need, pool);
+  job.spared_until = step.now() + std::max(kLeastSparing, step.table().options.min_quantum);
+}
+
+// What is free and nobody waits for. A Need that waits, or a line before a free lane, lacks more
+// than there is.
+Bytes unclaimed(const Device& device, const RoomPool& pool) {
+  const bool is_lane_short = std::any_of(
+      device.lanes.begin(), device.lanes.end(),
+      [](const Lane& lane) { return !lane.lease.has_value() && !lane.waiting.empty(); });
+  if (!device.needs.empty() || is_lane_short) return {};
+  return std::max(pool.free, Bytes{0});
 }
 
 // A holder that makes its model grows on: what it asks for next others give meanwhile.
@@ -134,6 +151,30 @@ void serve_needs(Step& step, Device& device, RoomPool& pool) {
     }
   }
   keep_for_stuck(step.table(), device, pool);
+}
+
+void serve_only_free(Step& step, Device& device, RoomPool& pool) {
+  if (!device.only_free.has_value()) return;
+  const WaitingNeed need = *std::exchange(device.only_free, std::nullopt);
+  Job& job = step.table().at(need.job);
+  const Bytes free = unclaimed(device, pool);
+  if (job.revoke.has_value()) {
+    deny_only_free(step, device, need, "memory of this job is being given to others");
+  } else if (need.bytes > free) {
+    deny_only_free(
+        step, device, need,
+        fmt::format("{} of {} are free, and the rest would have to be given up by others",
+                    to_string(free), to_string(need.bytes)));
+  } else {
+    grant_free_room(step, device, job, need, pool);
+  }
+}
+
+void deny_only_free_unseen(Step& step, Device& device) {
+  if (!device.only_free.has_value()) return;
+  const WaitingNeed need = *std::exchange(device.only_free, std::nullopt);
+  deny_only_free(step, device, need,
+                 "the coordinator has started again, and not all jobs have said what they hold");
 }
 
 }  // namespace gpushare::sched

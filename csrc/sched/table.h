@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -42,11 +43,12 @@ struct Device {
   std::vector<Lane> lanes;                            // each at the place that its id says
   std::map<std::uint32_t, SlotNumbers> slot_numbers;  // by user, of its pools in all lanes
   std::vector<WaitingNeed> needs;                     // oldest first
-  Bytes dropped, spilled;                             // by revokes, in all
-  Bytes asked, planned_spill;     // of revokes in all, and what was to be spilled for them
-  std::string host_warning;       // while the host tier is full: said once
-  bool is_place_lacking = false;  // a job could not store what the ledger had a place for
-  Bytes transfer_rate;            // of a job without a lease; 0: no limit (transfer.h)
+  std::optional<WaitingNeed> only_free;  // a Need that does not wait: answered in its step
+  Bytes dropped, spilled;                // by revokes, in all
+  Bytes asked, planned_spill;            // of revokes in all, and what was to be spilled for them
+  std::string host_warning;              // while the host tier is full: said once
+  bool is_place_lacking = false;         // a job could not store what the ledger had a place for
+  Bytes transfer_rate;                   // of a job without a lease; 0: no limit (transfer.h)
 
   [[nodiscard]] bool has_need(JobId job) const;
   // Whether somebody waits for room: in an allocation, for a free lane, or behind its lease.

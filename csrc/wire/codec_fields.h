@@ -66,6 +66,7 @@ void list_fields(V& v, Ref<V, Need> m) {
   v.field("n", m.n);
   v.field("need_bytes", m.bytes);
   v.field("like_bytes", m.like);
+  v.field("only_free", m.only_free);
 }
 
 template <typename V>

@@ -120,13 +120,15 @@ struct Unregister {
 };
 
 // Cannot go on without `bytes` more room; would use `like` more (>= bytes). Answered by Grant or
-// Denied with the same `n`, perhaps much later.
+// Denied with the same `n`, perhaps much later. With `only_free` at once: Grant if so much is free
+// and nobody else has use for it, else Denied. Nobody is asked to give anything for it.
 struct Need {
   static constexpr const char* kType = "need";
   Address of;
   std::uint64_t n = 0;
   Bytes bytes;
   Bytes like;
+  bool only_free = false;
   bool operator==(const Need&) const = default;
 };
 

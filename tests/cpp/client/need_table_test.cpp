@@ -82,6 +82,21 @@ TEST(NeedTable, WhatIsGivenUpWithoutAnOpenRequestIsNotAskedFor) {
   EXPECT_EQ(needs.waiting(of), expected);
 }
 
+TEST(NeedTable, ARequestForFreeRoomIsAnsweredAndNotCountedOn) {
+  NeedTable needs;
+  const std::uint64_t n = needs.add_only_free(mib(2), mib(32));
+  EXPECT_TRUE(needs.is_waiting(n));
+  EXPECT_FALSE(needs.has_waiting());
+  const std::uint64_t waiting = needs.add(mib(4), mib(4));
+  needs.add_to_oldest(mib(10));
+  const wire::Address of;
+  const std::vector<wire::Need> expected = {
+      {.of = of, .n = waiting, .bytes = mib(14), .like = mib(14)}};
+  EXPECT_EQ(needs.waiting(of), expected);
+  needs.on_grant(1, n);
+  EXPECT_TRUE(needs.take(n).ok());
+}
+
 TEST(NeedTable, GrantsAllWhenRoomHasNoLimit) {
   NeedTable needs;
   const std::uint64_t a = needs.add(mib(2), mib(32));

@@ -73,6 +73,15 @@ class Pacing : public JobWithTensors {
   Bytes room_;
 };
 
+TEST_F(Pacing, RoomIsNotAskedForIfItIsFreeWhileMemoryIsGivenUp) {
+  spill_held_back();
+  const Status status = job_->runtime->grow(mib(2), mib(2), alloc::Patience::kOnlyFree);
+  EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);
+  EXPECT_EQ(status.message(), "memory of this job is being given to others");
+  lift();
+  expect_all_given();
+}
+
 TEST_F(Pacing, WhatIsRestoredAheadGoesOnAtOnceWhenTheRateIsLifted) {
   restore_ahead_held_back();
   expect_intact();

@@ -99,7 +99,7 @@ class Fuzz {
       case 2:
       case 3:
         if (!is_with_needs_) return wire::Wanted{of, any_usage()};
-        return wire::Need{of, ++num_needs_, any_bytes(), any_bytes()};
+        return wire::Need{of, ++num_needs_, any_bytes(), any_bytes(), any(0, 3) == 0};
       case 4:
       case 5:
       case 6: return any_released(of);
@@ -211,6 +211,7 @@ class Fuzz {
     // Waiting until a Revoke is answered ends with its answer, and with the job's connection.
     const Ready ready = coordinator_->on_message(from, message, now_);
     if (!was_refused(ready)) {
+      check_answered_at_once(from, message, ready);
       forget_revoke(from, message);
       // Its record is gone: whoever comes under this number starts anew.
       if (std::holds_alternative<wire::Gone>(message)) terms_.erase(from);
@@ -218,6 +219,19 @@ class Fuzz {
       if (std::holds_alternative<wire::LaneChanged>(message)) ++heard_[from];
     }
     follow(ready);
+  }
+
+  static void check_answered_at_once(JobId from,
+                                     const wire::JobMessage& message,
+                                     const Ready& ready) {
+    const auto* need = std::get_if<wire::Need>(&message);
+    if (need == nullptr || !need->only_free) return;
+    RC_ASSERT(std::count_if(ready.messages.begin(), ready.messages.end(), [&](const auto& out) {
+                const auto* grant = std::get_if<wire::Grant>(&out.message);
+                const auto* denied = std::get_if<wire::Denied>(&out.message);
+                return out.to == from && ((grant != nullptr && grant->need_n == need->n) ||
+                                          (denied != nullptr && denied->n == need->n));
+              }) == 1);
   }
 
   // Its message, that is: a job may be refused for what its page says, whatever was sent.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "csrc/alloc/caching_allocator.h"
+#include "csrc/alloc/room_source.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 
@@ -16,7 +17,7 @@ class StockedRoom final : public alloc::RoomSource {
   StockedRoom(alloc::CachingAllocator& allocator, Bytes initial_stock)
       : stock(initial_stock), allocator_(allocator) {}
 
-  Status grow(Bytes bytes, Bytes like) override {
+  Status grow(Bytes bytes, Bytes like, alloc::Patience /*patience*/) override {
     asked.push_back(bytes);
     liked.push_back(like);
     if (bytes > stock) return {StatusCode::kOutOfMemory, "the stock is empty"};

@@ -72,7 +72,8 @@ JobMessage read_register(ScenarioFields& f, JobId job) {
 }
 
 JobMessage read_need(ScenarioFields& f, JobId job) {
-  return wire::Need{f.address(job), f.count("n"), f.bytes("bytes"), f.bytes("like")};
+  return wire::Need{f.address(job), f.count("n"), f.bytes("bytes"), f.bytes("like"),
+                    f.count("only_free") != 0};
 }
 
 JobMessage read_released(ScenarioFields& f, JobId job) {

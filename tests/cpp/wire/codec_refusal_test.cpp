@@ -101,7 +101,7 @@ TEST(CodecRefusal, AMessageOfTheOtherDirection) {
 
 TEST(CodecRefusal, EachMissingFieldByItsName) {
   for (const char* field :
-       {"job", "device", "gang", "rank", "ranks", "n", "need_bytes", "like_bytes"}) {
+       {"job", "device", "gang", "rank", "ranks", "n", "need_bytes", "like_bytes", "only_free"}) {
     EXPECT_EQ(error_of(without(need_text(), field)),
               fmt::format("need: field {} is missing", field));
   }

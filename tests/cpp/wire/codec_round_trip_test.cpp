@@ -66,10 +66,10 @@ TEST(CodecRoundTrip, TextThatIsTooLongOrNoUtf8IsRepairedOnTheWay) {
 
 TEST(CodecRoundTrip, VersionAndTypeStandInFront) {
   EXPECT_EQ(encode(JobMessage(Stop{true})), R"({"v":1,"type":"stop","force":true})");
-  const Need need{Address{JobId{7}, "cpu", "", 0, 1}, 3, mib(4), mib(64)};
+  const Need need{Address{JobId{7}, "cpu", "", 0, 1}, 3, mib(4), mib(64), true};
   EXPECT_EQ(encode(JobMessage(need)),
             R"({"v":1,"type":"need","job":7,"device":"cpu","gang":"","rank":0,"ranks":1,)"
-            R"("n":3,"need_bytes":4194304,"like_bytes":67108864})");
+            R"("n":3,"need_bytes":4194304,"like_bytes":67108864,"only_free":true})");
 }
 
 TEST(CodecRoundTripDeathTest, WhatIsReadOffThePageIsNotEncoded) {

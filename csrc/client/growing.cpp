@@ -1,0 +1,121 @@
+// Asking for more room. See wire/messages.h for the rules; room.cpp gives some back.
+#include <algorithm>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/client/runtime_impl.h"
+
+namespace gpushare::client {
+namespace {
+
+// A model grows by many small steps; each request is a message and an answer.
+constexpr Bytes kLeastLike = mib(32);
+// Beyond the coordinator's own limit: it denies in time unless it is stopped.
+constexpr Nanos kSlack = seconds(30);
+// An answer that nobody has to wait for takes far less.
+constexpr Nanos kAtOnce = seconds(1);
+// As in the gate: who waits silently is taken for stuck.
+constexpr Nanos kFirstLine = seconds(5);
+constexpr Nanos kNextLine = seconds(60);
+
+}  // namespace
+
+Status Runtime::Impl::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
+  const bool may_wait = patience == alloc::Patience::kWaits;
+  if (may_wait && has_late() && has_late_for_others()) {
+    wait_for_late();
+    return {};  // trying again may do
+  }
+  const Bytes before = allocator_.room();
+  // Another failure makes the job unmanaged, and is kept there.
+  const Status attached = attach();
+  if (attached.code() == StatusCode::kCancelled) return attached;
+  const bool is_unmovable =
+      config_.is_in_parallel_region != nullptr && config_.is_in_parallel_region();
+  MutexLock lock(mu_);
+  if (link_ != Link::kUnmanaged && link_ != Link::kForked) {
+    const Bytes wish = round_up(std::max({bytes, like, kLeastLike}), vm::kChunkBytes);
+    GS_RETURN_IF_ERROR(may_wait ? wait_for_room(bytes, wish, is_unmovable)
+                                : ask_for_free_room(bytes, wish));
+    if (link_ != Link::kUnmanaged) return {};
+  }
+  // Unmanaged, the room is what it is; becoming unmanaged may have raised it just now.
+  if (allocator_.room() - before >= bytes) return {};
+  const Bytes backed = allocator_.backed();
+  return {StatusCode::kOutOfMemory,
+          fmt::format("this job is unmanaged: its room is {}, {} of it is in use, {} more cannot "
+                      "be had",
+                      to_string(config_.unmanaged_room), to_string(backed), to_string(bytes))};
+}
+
+// errors: as grow().
+Status Runtime::Impl::wait_for_room(Bytes bytes, Bytes wish, bool is_unmovable) {
+  const std::uint64_t n = needs_.add(bytes, wish);
+  ++num_stopped_;
+  is_many_threaded_ = is_many_threaded_ || num_stopped_ > 1;
+  if (is_unmovable) ++num_unmovable_;
+  // Without a connection now, the client thread sends it when it has one again.
+  send(wire::Need{.of = address_, .n = n, .bytes = bytes, .like = wish});
+  const bool is_restoring =
+      moving_ == Moving::kRestoring && moving_thread_ == std::this_thread::get_id();
+  is_restore_stopped_ = is_restore_stopped_ || is_restoring;
+  const Status waited = wait_for_answer(n, bytes);
+  if (is_restoring) is_restore_stopped_ = false;
+  while (is_restoring && is_giving_amid_restore_)
+    changed_.wait(mu_);
+  --num_stopped_;
+  if (is_unmovable) --num_unmovable_;
+  restore_before_going_on();
+  const Status answer = needs_.take(n);
+  GS_RETURN_IF_ERROR(waited);
+  return answer;
+}
+
+// The job is not stopped: other threads of it may want what its caller has locked, so its memory
+// stays where it is, and only a coordinator that is stopped is waited for. errors: as grow().
+Status Runtime::Impl::ask_for_free_room(Bytes bytes, Bytes wish) {
+  // Its answer would be read when all is given.
+  if (moving_ == Moving::kReleasing) {
+    return {StatusCode::kOutOfMemory, "memory of this job is being given to others"};
+  }
+  const std::uint64_t n = needs_.add_only_free(bytes, wish);
+  // Another thread's memory may not leave while this one goes on.
+  is_many_threaded_ = is_many_threaded_ || num_stopped_ > 0;
+  const bool is_sent =
+      send(wire::Need{.of = address_, .n = n, .bytes = bytes, .like = wish, .only_free = true});
+  const Nanos deadline = monotonic_now() + kAtOnce;
+  while (is_sent && link_ == Link::kAttached && needs_.is_waiting(n)) {
+    const Nanos left = deadline - monotonic_now();
+    if (left <= Nanos{0}) break;
+    changed_.wait_for(mu_, left);
+  }
+  return needs_.take(n);
+}
+
+// errors: kCancelled. What was spilled meanwhile must be back before the thread goes on, so then it
+// waits until its memory can be.
+Status Runtime::Impl::wait_for_answer(std::uint64_t need, Bytes bytes) {
+  const Nanos start = monotonic_now();
+  const Nanos deadline = start + memory_wait_ + kSlack;
+  Nanos next_line = start + kFirstLine;
+  while (needs_.is_waiting(need) && (is_away_ || monotonic_now() < deadline)) {
+    changed_.wait_for(mu_, kSignalCheck);
+    if (!needs_.is_waiting(need)) break;
+    if (is_interrupted_unlocked()) {
+      return {StatusCode::kCancelled, "the wait for memory was interrupted"};
+    }
+    const Nanos now = monotonic_now();
+    if (now < next_line) continue;
+    next_line = now + kNextLine;
+    mu_.unlock();
+    log::warn("waiting for {:.0f} s for {} of memory: {}", to_seconds(now - start),
+              to_string(bytes), explain(seconds(1)));
+    mu_.lock();
+  }
+  return {};
+}
+
+}  // namespace gpushare::client

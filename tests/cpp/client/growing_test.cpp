@@ -1,0 +1,109 @@
+// Room that is asked for only if it is free: by callers that other threads may wait for.
+#include <future>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/cpp/support/client_job_with_tensors.h"
+
+namespace gpushare::client {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Growing : public JobWithTensors {
+ protected:
+  std::future<Status> grow(Bytes bytes, alloc::Patience patience) {
+    return std::async(std::launch::async, [this, bytes, patience] {
+      return job_->runtime->grow(bytes, bytes, patience);
+    });
+  }
+  void deny(const wire::Need& need, const std::string& reason) {
+    wire::Address of;
+    of.job = JobId{7};
+    coordinator_->send(wire::Denied{.of = of, .n = need.n, .reason = reason});
+  }
+};
+
+TEST_F(Growing, RoomThatIsFreeIsGrantedToTheFirstCallEver) {
+  start();
+  ASSERT_TRUE(job_->runtime->grow(mib(64), mib(80), alloc::Patience::kOnlyFree).ok());
+  const auto need = coordinator_->wait_for<wire::Need>();
+  EXPECT_TRUE(need.only_free);
+  EXPECT_EQ(need.bytes, mib(64));
+  EXPECT_EQ(need.like, mib(80));
+  EXPECT_EQ(job_->allocator->room(), mib(80));
+}
+
+TEST_F(Growing, AllocationsWaitForOthers) {
+  start();
+  tensors_.emplace_back(*job_->allocator, mib(4), 1);
+  EXPECT_FALSE(coordinator_->wait_for<wire::Need>().only_free);
+}
+
+TEST_F(Growing, RoomThatIsNotFreeFailsInTheCoordinatorsWords) {
+  start_in_room(mib(64), mib(4));
+  auto grown = grow(mib(100), alloc::Patience::kOnlyFree);
+  deny(coordinator_->wait_for<wire::Need>(), "12.0 MiB of 100.0 MiB are free");
+  const Status status = grown.get();
+  EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);
+  EXPECT_EQ(status.message(), "12.0 MiB of 100.0 MiB are free");
+}
+
+TEST_F(Growing, AJobThatAsksForFreeRoomIsNotStopped) {
+  start_in_room(mib(64), mib(4));
+  auto grown = grow(mib(100), alloc::Patience::kOnlyFree);
+  const auto need = coordinator_->wait_for<wire::Need>();
+  const Bytes spare = job_->allocator->room() - job_->allocator->backed();
+  const wire::Released released = coordinator_->revoke(spare + mib(2));
+  EXPECT_EQ(released.bytes, spare);
+  EXPECT_EQ(released.spilled, Bytes{0});
+  EXPECT_THAT(released.reason, HasSubstr("not parked"));
+  EXPECT_EQ(job_->allocator->route(), alloc::Route::kPrivate);
+  deny(need, "no");
+  EXPECT_EQ(grown.get().code(), StatusCode::kOutOfMemory);
+  expect_intact();
+}
+
+TEST_F(Growing, AThreadThatIsStoppedGivesNothingWhileAnotherAsks) {
+  start_in_room(mib(64), mib(4));
+  auto stopped = grow(mib(100), alloc::Patience::kWaits);
+  const auto first = coordinator_->wait_for<wire::Need>();
+  auto grown = grow(mib(100), alloc::Patience::kOnlyFree);
+  deny(coordinator_->wait_for<wire::Need>(), "no");
+  EXPECT_EQ(grown.get().code(), StatusCode::kOutOfMemory);
+  EXPECT_EQ(coordinator_->revoke(job_->allocator->room()).spilled, Bytes{0});
+  coordinator_->grant_room(mib(200), first.n);
+  EXPECT_TRUE(stopped.get().ok());
+}
+
+// The answer comes all the same, and is room for the next one.
+TEST_F(Growing, ACoordinatorThatDoesNotAnswerIsNotWaitedFor) {
+  start_in_room(mib(64), mib(4));
+  const Status status = job_->runtime->grow(mib(100), mib(100), alloc::Patience::kOnlyFree);
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(status.message(), HasSubstr("has not answered"));
+  coordinator_->grant_room(mib(100), coordinator_->wait_for<wire::Need>().n);
+  coordinator_->wait_for<wire::Consumed>();
+  coordinator_->wait_for<wire::Consumed>();
+  EXPECT_EQ(job_->allocator->room(), mib(164));
+}
+
+TEST_F(Growing, WithoutAConnectionItFailsAndIsNotAskedAgain) {
+  start_in_room(mib(64), mib(4));
+  auto grown = grow(mib(100), alloc::Patience::kOnlyFree);
+  coordinator_->wait_for<wire::Need>();
+  coordinator_->drop_connection();
+  EXPECT_EQ(grown.get().code(), StatusCode::kDeadlineExceeded);
+  coordinator_->wait_for<wire::Hello>();
+  coordinator_->wait_for<wire::Hello>();
+  auto waiting = grow(mib(100), alloc::Patience::kWaits);
+  const auto need = coordinator_->wait_for<wire::Need>();
+  EXPECT_FALSE(need.only_free);
+  coordinator_->grant_room(mib(100), need.n);
+  EXPECT_TRUE(waiting.get().ok());
+}
+
+}  // namespace
+}  // namespace gpushare::client
