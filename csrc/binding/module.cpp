@@ -35,8 +35,12 @@ void install(std::vector<std::string> socket_paths,
              bool require,
              bool lane_scrub,
              bool overflow,
-             bool lane_strict) {
+             bool lane_strict,
+             const std::string& device,
+             int cuda_index) {
+  if (Process::get() != nullptr) return;
   client::ClientConfig config;
+  config.device = device;
   config.socket_paths = std::move(socket_paths);
   config.daemon_path = std::move(daemon_path);
   config.daemon_args = std::move(daemon_args);
@@ -50,7 +54,26 @@ void install(std::vector<std::string> socket_paths,
   config.overflow = overflow;
   config.lane_strict = lane_strict;
   if (capacity_bytes > 0) config.unmanaged_room = Bytes{capacity_bytes};
-  raise_if_error(Process::install(std::move(config), log::parse_level(log_level)));
+  std::unique_ptr<TorchDevice> shared =
+      cuda_index < 0 ? make_cpu_device() : value_or_raise(make_cuda_device(cuda_index));
+  raise_if_error(
+      Process::install(std::move(shared), std::move(config), log::parse_level(log_level)));
+}
+
+py::dict device_info(int index) {
+  const CudaDeviceInfo info = value_or_raise(cuda_device_info(index));
+  py::dict result;
+  result["index"] = info.index;
+  result["uuid"] = info.uuid;
+  result["name"] = info.name;
+  result["total_bytes"] = info.total.value();
+  return result;
+}
+
+// Without the GIL: a close that is under way may need it for nothing, but takes its time.
+void tell_capture(bool is_beginning) {
+  const py::gil_scoped_release release;
+  note_capture(is_beginning);
 }
 
 std::int64_t empty_cache() {
@@ -75,11 +98,10 @@ void define_memory_functions(py::module_& module) {
   module.def("reset_accumulated_memory_stats",
              [] { installed().allocator().reset_accumulated_stats(); });
   module.def("empty_cache", &empty_cache);
-  module.def("live_bytes",
-             [] { return installed().allocator().stats().live_private_bytes.value(); });
+  module.def("live_bytes", [] { return installed().device().live().value(); });
   module.def("reserved_range", [] {
-    const RangeRecorder& range = installed().range();
-    return std::pair(reinterpret_cast<std::uintptr_t>(range.base()), range.size().value());
+    const auto [base, size] = installed().allocator().reserved_range();
+    return std::pair(reinterpret_cast<std::uintptr_t>(base), size.value());
   });
 }
 
@@ -94,8 +116,10 @@ PYBIND11_MODULE(_C, module) {
              py::arg("connect_timeout_seconds"), py::arg("idle_rule_seconds"),
              py::arg("idle_spill_seconds"), py::arg("capacity_bytes"), py::arg("require") = false,
              py::arg("lane_scrub") = false, py::arg("overflow") = false,
-             py::arg("lane_strict") = false);
+             py::arg("lane_strict") = false, py::arg("device") = "cpu", py::arg("cuda_index") = -1);
   module.def("is_installed", [] { return Process::get() != nullptr; });
+  module.def("cuda_device_info", &device_info, py::arg("index"));
+  module.def("note_capture", &tell_capture, py::arg("is_beginning"));
   define_job_functions(module);
   define_memory_functions(module);
   module.def("simulate", &simulate, py::arg("scenario"));

@@ -9,7 +9,6 @@
 #include <ATen/Parallel.h>
 
 #include "csrc/base/process_exit.h"
-#include "csrc/binding/cpu_allocator.h"
 #include "csrc/binding/interrupts.h"
 
 namespace gpushare::binding {
@@ -22,7 +21,9 @@ Process* g_process = nullptr;
 
 Process* Process::get() { return g_process; }
 
-Status Process::install(client::ClientConfig config, log::Level level) {
+Status Process::install(std::unique_ptr<TorchDevice> device,
+                        client::ClientConfig config,
+                        log::Level level) {
   if (g_process != nullptr) return {};
   config.is_in_parallel_region = [] { return at::in_parallel_region(); };
   config.is_interrupted = &is_interrupted;
@@ -30,18 +31,19 @@ Status Process::install(client::ClientConfig config, log::Level level) {
   // Until a coordinator says otherwise: whatever `gpushare verify` spills unmanaged.
   Result<std::unique_ptr<vm::HostSlab>> slab = vm::make_host_slab("", kNoHostLimit);
   if (!slab) return slab.error();
-  std::unique_ptr<Process> process(new Process(*std::move(slab), std::move(config)));
+  std::unique_ptr<Process> process(
+      new Process(std::move(device), *std::move(slab), std::move(config)));
   GS_RETURN_IF_ERROR(process->start());
+  GS_RETURN_IF_ERROR(process->device_->install(*process->allocator_, *process->runtime_));
   g_process = process.release();
   install_handlers();
-  install_cpu_allocator(g_process->allocator());
   return {};
 }
 
 Status Process::start() {
   const bool is_managed = !config_.socket_paths.empty();
   Result<std::unique_ptr<alloc::CachingAllocator>> allocator = alloc::CachingAllocator::create(
-      vmm_, {.initial_room = is_managed ? Bytes{0} : config_.unmanaged_room});
+      device_->vmm(), {.initial_room = is_managed ? Bytes{0} : config_.unmanaged_room});
   if (!allocator) return allocator.error();
   allocator_ = *std::move(allocator);
   residency_ = std::make_unique<alloc::Residency>(*allocator_, host_tier_, mover_);
@@ -77,7 +79,7 @@ void Process::after_fork_in_parent() {
 }
 
 void Process::after_fork_in_child() {
-  use_default_cpu_allocator();
+  device_->after_fork_in_child();
   host_tier_.after_fork();
   allocator_->after_fork_in_child();
   mover_.after_fork_in_child();

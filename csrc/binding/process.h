@@ -17,10 +17,9 @@
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/binding/host_tier.h"
-#include "csrc/binding/range_recorder.h"
+#include "csrc/binding/torch_device.h"
 #include "csrc/client/config.h"
 #include "csrc/client/runtime.h"
-#include "csrc/vm/host_vmm.h"
 #include "csrc/vm/mover.h"
 
 namespace gpushare::binding {
@@ -28,19 +27,23 @@ namespace gpushare::binding {
 class Process {
  public:
   // Without socket paths the process is unmanaged from the start, in `unmanaged_room`.
-  // errors: kOutOfMemory (no address space), kIo. Idempotent: later configurations are ignored.
-  static Status install(client::ClientConfig config, log::Level level);
+  // errors: kOutOfMemory (no address space), kIo, as TorchDevice::install. Idempotent: later
+  // configurations are ignored.
+  static Status install(std::unique_ptr<TorchDevice> device,
+                        client::ClientConfig config,
+                        log::Level level);
   // Null before install().
   static Process* get();
 
   [[nodiscard]] alloc::CachingAllocator& allocator() { return *allocator_; }
   [[nodiscard]] client::Runtime& runtime() { return *runtime_; }
-  // Where all segments lie.
-  [[nodiscard]] const RangeRecorder& range() const { return vmm_; }
+  [[nodiscard]] const TorchDevice& device() const { return *device_; }
 
  private:
-  Process(std::unique_ptr<vm::HostSlab> slab, client::ClientConfig config)
-      : config_(std::move(config)), host_tier_(std::move(slab)) {}
+  Process(std::unique_ptr<TorchDevice> device,
+          std::unique_ptr<vm::HostSlab> slab,
+          client::ClientConfig config)
+      : config_(std::move(config)), device_(std::move(device)), host_tier_(std::move(slab)) {}
   Status start();
   static void install_handlers();
   void before_fork();
@@ -48,8 +51,7 @@ class Process {
   void after_fork_in_child();
 
   const client::ClientConfig config_;
-  vm::HostVmm host_vmm_;
-  RangeRecorder vmm_{host_vmm_};
+  const std::unique_ptr<TorchDevice> device_;
   HostTier host_tier_;
   vm::Mover mover_;
   std::unique_ptr<alloc::CachingAllocator> allocator_;

@@ -51,8 +51,13 @@ def install(
     lane_scrub: bool = False,
     overflow: bool = False,
     lane_strict: bool = False,
+    device: str = "cpu",
+    cuda_index: int = -1,
 ) -> None:
-    """Makes gpushare's caching allocator torch's CPU allocator, for the rest of the process.
+    """Serves torch's allocations on the device, for the rest of the process.
+
+    cuda_index is the driver's number of a CUDA device, whose segments are supplied from now on;
+    below 0, gpushare's caching allocator becomes torch's CPU allocator.
 
     capacity_bytes is the room of an unmanaged process, 0 for no limit. With require, a job that
     loses its coordinator for good fails at its next iteration. With lane_scrub, memory that the
@@ -61,6 +66,21 @@ def install(
     """
 
 def is_installed() -> bool: ...
+
+class CudaDeviceInfo(TypedDict):
+    """A CUDA device as the driver names it."""
+
+    index: int
+    uuid: str
+    name: str
+    total_bytes: int
+
+def cuda_device_info(index: int) -> CudaDeviceInfo:
+    """Starts the driver, and makes no context. Raises GpushareError: no driver, no such device."""
+
+def note_capture(is_beginning: bool) -> None:
+    """A capture of a CUDA stream begins, or has ended; meanwhile no lease closes."""
+
 def set_log_level(level: str) -> None:
     """debug, info, warn, error or off."""
 

@@ -6,11 +6,14 @@ talk to the coordinator: that happens when the allocator backs its first memory.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+from gpushare import captures, cuda
 from gpushare.config import Config, daemon_args, daemon_path, socket_paths
 from gpushare.config import load as load_config
 from gpushare.errors import GpushareError, say_once
@@ -84,13 +87,39 @@ def install() -> None:
     Raises:
         GpushareError: The module does not fit this torch, or this is a forked child.
     """
-    global _owner_pid
     if is_forked_child():
         raise GpushareError("a forked child of a job cannot be a job: start it with spawn instead")
     if is_installed():
         return
-    native = load()
     config = settings()
+    import torch
+
+    if not cuda.is_wanted(config):
+        _install(config, "cpu", -1)
+        return
+    import torch.cuda
+
+    torch.cuda.init()  # type: ignore[no-untyped-call]  # installs, if it was not yet
+    if not is_installed():
+        _install_cuda()
+
+
+def _install_cuda() -> None:
+    """Supplies torch's CUDA segments from now on. CUDA is started, and nothing allocated yet."""
+    if is_installed() or is_forked_child():
+        return
+    config = settings()
+    native = load()
+    number = cuda.index(config)
+    cuda.prepare()
+    info = native.cuda_device_info(number)
+    _install(config, f"cuda:{info['uuid']}", number)
+    captures.watch(native)
+
+
+def _install(config: Config, device: str, cuda_index: int) -> None:
+    global _owner_pid
+    native = load()
     native.install(
         socket_paths=socket_paths(config),
         daemon_path=daemon_path(),
@@ -107,6 +136,8 @@ def install() -> None:
         lane_scrub=config.lane_scrub,
         overflow=config.overflow,
         lane_strict=config.lane_strict,
+        device=device,
+        cuda_index=cuda_index,
     )
     _owner_pid = os.getpid()
 
@@ -115,8 +146,25 @@ def _install_at_import() -> None:
     """What happens when torch has been loaded: install, unless this process is only a worker."""
     if settings().disable or is_installed() or is_forked_child() or _is_multiprocessing_child():
         return
+    with _errors_said():
+        if cuda.is_wanted(settings()):
+            load()  # says what is wrong with the build while that can still be heard
+            cuda.when_started(_install_cuda_when_started)
+        else:
+            install()
+
+
+def _install_cuda_when_started() -> None:
+    # torch turns what comes out of here into an error of its own.
+    with _errors_said():
+        _install_cuda()
+
+
+@contextlib.contextmanager
+def _errors_said() -> Iterator[None]:
+    """What goes wrong at installation is said once; where a coordinator is required it is fatal."""
     try:
-        install()
+        yield
     except GpushareError as error:
         if settings().require:
             exit_if_uncaught(error)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gpushare import dynamo
+from gpushare import captures, dynamo
 from gpushare.boundaries import BEGIN, END
 from gpushare.guards import guard_backward, guard_call, guard_step, is_step_guarded
 from gpushare.optimizer_state import OptimizerState
@@ -104,7 +104,9 @@ class Watcher:
             _root = 0
 
     def carry_out(self, action: int) -> None:
-        """Does what the state machine said."""
+        """Does what the state machine said; not while a stream is captured."""
+        if captures.is_any():
+            return
         if action & END:
             self._leave(self.boundaries.kind, self.boundaries.is_optimizer_step)
         if action & BEGIN:

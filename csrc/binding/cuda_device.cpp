@@ -1,0 +1,78 @@
+#include "csrc/vm/cuda_device.h"
+
+#include <memory>
+#include <utility>
+
+#include "csrc/alloc/segment_store.h"
+#include "csrc/binding/torch_device.h"
+#include "csrc/binding/torch_router.h"
+#include "csrc/plugin/segment_plugin.h"
+#include "csrc/vm/cuda_vmm.h"
+
+namespace gpushare::binding {
+namespace {
+
+// Written once, at install; read by note_capture().
+TorchRouter* g_router = nullptr;
+
+class CudaDevice final : public TorchDevice {
+ public:
+  CudaDevice(std::unique_ptr<vm::CudaDriver> driver, std::unique_ptr<vm::CudaDevice> device)
+      : driver_(std::move(driver)), device_(std::move(device)), vmm_(*device_), router_(*device_) {}
+
+  [[nodiscard]] vm::Vmm& vmm() override { return vmm_; }
+
+  Status install(alloc::CachingAllocator& allocator, client::Runtime& runtime) override {
+    store_ = std::make_unique<alloc::SegmentStore>(allocator);
+    GS_RETURN_IF_ERROR(plugin::install_segment_plugin(
+        {.store = store_.get(), .device = device_->ordinal(), .libraries = {}}));
+    runtime.set_router(&router_);
+    g_router = &router_;
+    return {};
+  }
+  // CUDA is of no use to a forked child; the plugin knows.
+  void after_fork_in_child() override {}
+  [[nodiscard]] Bytes live() const override { return router_.live(); }
+
+ private:
+  const std::unique_ptr<vm::CudaDriver> driver_;
+  const std::unique_ptr<vm::CudaDevice> device_;
+  vm::CudaVmm vmm_;
+  mutable TorchRouter router_;
+  std::unique_ptr<alloc::SegmentStore> store_;
+};
+
+struct Opened {
+  std::unique_ptr<vm::CudaDriver> driver;
+  std::unique_ptr<vm::CudaDevice> device;  // goes first
+};
+
+// errors: kFailedPrecondition, whatever is wrong with driver or device.
+Result<Opened> open_device(int index) {
+  Result<std::unique_ptr<vm::CudaDriver>> driver = vm::CudaDriver::load();
+  if (!driver) return fail(StatusCode::kFailedPrecondition, driver.error().message());
+  Result<std::unique_ptr<vm::CudaDevice>> device = vm::CudaDevice::open(**driver, index);
+  if (!device) return fail(StatusCode::kFailedPrecondition, device.error().message());
+  return Opened{*std::move(driver), *std::move(device)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TorchDevice>> make_cuda_device(int index) {
+  Result<Opened> opened = open_device(index);
+  if (!opened) return fail(std::move(opened.error()));
+  return std::make_unique<CudaDevice>(std::move(opened->driver), std::move(opened->device));
+}
+
+Result<CudaDeviceInfo> cuda_device_info(int index) {
+  const Result<Opened> opened = open_device(index);
+  if (!opened) return fail(opened.error());
+  const vm::CudaDevice& device = *opened->device;
+  return CudaDeviceInfo{index, device.uuid(), device.name(), device.total()};
+}
+
+void note_capture(bool is_beginning) {
+  if (g_router != nullptr) g_router->note_capture(is_beginning);
+}
+
+}  // namespace gpushare::binding

@@ -1,0 +1,19 @@
+// In place of cuda_device.cpp, where torch was built without CUDA.
+#include "csrc/binding/torch_device.h"
+
+namespace gpushare::binding {
+namespace {
+
+Status no_cuda() {
+  return {StatusCode::kFailedPrecondition,
+          "gpushare was built for a torch without CUDA: install a CUDA build of torch, then "
+          "gpushare again (pip install --force-reinstall --no-build-isolation torch-gpushare)"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TorchDevice>> make_cuda_device(int /*index*/) { return fail(no_cuda()); }
+Result<CudaDeviceInfo> cuda_device_info(int /*index*/) { return fail(no_cuda()); }
+void note_capture(bool /*is_beginning*/) {}
+
+}  // namespace gpushare::binding

@@ -1,0 +1,53 @@
+// The device that a process shares: where its memory is, and how torch comes to take it from us.
+//
+//   cpu   torch has no caching allocator, so ours becomes torch's (cpu_device.cpp)
+//   cuda  torch keeps its own, and we supply its segments (cuda_device.cpp; built where torch has
+//         CUDA, else no_cuda_device.cpp says so)
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "csrc/alloc/caching_allocator.h"
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/client/runtime.h"
+#include "csrc/vm/vmm.h"
+
+namespace gpushare::binding {
+
+class TorchDevice {
+ public:
+  virtual ~TorchDevice() = default;
+
+  [[nodiscard]] virtual vm::Vmm& vmm() = 0;
+  // Torch's allocations are served from now on, for the rest of the process. Both outlive it.
+  // errors: kFailedPrecondition: this torch cannot be served; nothing has changed.
+  virtual Status install(alloc::CachingAllocator& allocator, client::Runtime& runtime) = 0;
+  virtual void after_fork_in_child() = 0;
+  // Bytes that user code has in use: private memory's, resident or spilled. Cheap.
+  [[nodiscard]] virtual Bytes live() const = 0;
+};
+
+std::unique_ptr<TorchDevice> make_cpu_device();
+// errors: kFailedPrecondition: no driver or no such device, one of them too old, or no such torch.
+Result<std::unique_ptr<TorchDevice>> make_cuda_device(int index);
+
+// A CUDA device as the driver names it; no context is made for that.
+struct CudaDeviceInfo {
+  int index = 0;
+  std::string uuid;  // "GPU-..." or "MIG-..."
+  std::string name;
+  Bytes total;
+};
+// errors: as make_cuda_device.
+Result<CudaDeviceInfo> cuda_device_info(int index);
+
+// A stream capture begins (torch's, of any stream), or has ended. While one is under way the gate
+// cannot close. Waits for a close that is under way. No-op for the CPU.
+void note_capture(bool is_beginning);
+
+}  // namespace gpushare::binding

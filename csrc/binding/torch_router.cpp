@@ -1,0 +1,129 @@
+#include "csrc/binding/torch_router.h"
+
+#include <utility>
+
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include "csrc/base/log.h"
+
+namespace gpushare::binding {
+namespace {
+
+namespace native = c10::cuda::CUDACachingAllocator;
+
+// Torch numbers its own pools upwards from 1, in either half.
+constexpr c10::MempoolId_t kOutsidePool{0x6770757368617265ULL, 0};
+constexpr c10::MempoolId_t kDefaultPool{0, 0};
+
+// Torch reports what goes wrong by throwing; below binding/ nothing does.
+template <typename Body>
+Status without_throwing(const char* what, Body body) {
+  try {
+    body();
+    return {};
+  } catch (const c10::Error& error) {
+    return {StatusCode::kFailedPrecondition,
+            std::string(what) + ": " + error.what_without_backtrace()};
+  }
+}
+
+const std::byte* to_address(std::size_t address) {
+  return reinterpret_cast<const std::byte*>(address);
+}
+
+Bytes to_bytes(std::size_t size) { return Bytes{static_cast<std::int64_t>(size)}; }
+
+void add_blocks(const c10::CachingDeviceAllocator::SegmentInfo& segment, alloc::MemoryUse& use) {
+  std::size_t at = segment.address;
+  for (const auto& block : segment.blocks) {
+    // Active, not only allocated: of a block that was freed another stream's work may be pending.
+    if (block.active) use.used.push_back({to_address(at), to_bytes(block.size)});
+    at += block.size;
+  }
+}
+
+}  // namespace
+
+TorchRouter::TorchRouter(vm::CudaDevice& device)
+    : device_(device), index_(static_cast<c10::DeviceIndex>(device.ordinal())) {}
+
+void TorchRouter::drain() {
+  {
+    MutexLock lock(mu_);
+    if (num_captures_ > 0) return;
+  }
+  const vm::CudaScope scope(device_);
+  Status status = scope.status();
+  if (status.ok()) status = device_.synchronize("before the lease closes");
+  // close() waits again, and says what is wrong.
+  if (!status.ok()) log::debug("{}", status.message());
+}
+
+Result<alloc::MemoryUse> TorchRouter::close() {
+  MutexLock lock(mu_);
+  if (num_captures_ > 0) {
+    return fail(StatusCode::kFailedPrecondition, "a CUDA stream is captured");
+  }
+  const vm::CudaScope scope(device_);
+  if (!scope.status().ok()) return fail(scope.status());
+  alloc::MemoryUse use;
+  bool is_routed = false;
+  Status status =
+      without_throwing("close torch's CUDA allocator", [&]() GS_NO_THREAD_SAFETY_ANALYSIS {
+        begin_outside();
+        is_routed = true;
+      });
+  if (status.ok()) status = device_.synchronize("close the lease");
+  if (status.ok()) status = without_throwing("read torch's CUDA memory", [&] { use = read_use(); });
+  if (status.ok()) return use;
+  if (is_routed) static_cast<void>(without_throwing("undo", [&] { end_outside(); }));
+  return fail(std::move(status));
+}
+
+void TorchRouter::open() {
+  const Status status = without_throwing("open torch's CUDA allocator", [&] { end_outside(); });
+  if (!status.ok()) log::error("{}", status.message());
+}
+
+Bytes TorchRouter::live() {
+  Bytes live;
+  const auto read = [&] {
+    const auto stats = native::get()->getDeviceStats(index_);
+    constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    live = Bytes{stats.active_bytes[kAll].current};
+  };
+  if (!native::get()->initialized()) return live;
+  static_cast<void>(without_throwing("read torch's CUDA figures", read));
+  return live;
+}
+
+void TorchRouter::note_capture(bool is_beginning) {
+  MutexLock lock(mu_);
+  num_captures_ += is_beginning ? 1 : -1;
+}
+
+// The pool is kept in use by a count of our own, so that its blocks serve the next gap too.
+void TorchRouter::begin_outside() {
+  if (!std::exchange(has_pool_, true)) native::get()->createOrIncrefPool(index_, kOutsidePool);
+  native::get()->beginAllocateToPool(index_, kOutsidePool, [](cudaStream_t) { return true; });
+}
+
+void TorchRouter::end_outside() {
+  native::get()->endAllocateToPool(index_, kOutsidePool);
+  native::get()->releasePool(index_, kOutsidePool);
+}
+
+alloc::MemoryUse TorchRouter::read_use() const {
+  alloc::MemoryUse use;
+  const auto snapshot = native::get()->snapshot(kDefaultPool, /*include_traces=*/false);
+  for (const auto& segment : snapshot.segments) {
+    if (segment.device != index_) continue;
+    add_blocks(segment, use);
+    if (segment.owner_private_pool_id == kDefaultPool) {
+      use.movable.push_back({to_address(segment.address), to_bytes(segment.total_size)});
+    }
+  }
+  return use;
+}
+
+}  // namespace gpushare::binding

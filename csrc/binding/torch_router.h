@@ -1,0 +1,49 @@
+// Opens and closes torch's own CUDA caching allocator with the lease gate.
+//
+// While the gate is closed every thread's new blocks come from a private pool of torch's, the
+// outside pool, whose segments never move: what user code makes in the gap. What torch has in its
+// other segments is read from its snapshot, which costs some ten microseconds.
+//
+// Which segments may move: those of torch's default pools. Those of other pools (graphs', users')
+// stay where they are, and so does a segment that the snapshot does not know.
+//
+// The one place that calls virtual functions of torch's CUDA allocator; their table differs between
+// minor versions, for each of which this module is built.
+#pragma once
+
+#include <cstddef>
+
+#include <c10/core/Device.h>
+
+#include "csrc/base/mutex.h"
+#include "csrc/client/router.h"
+#include "csrc/vm/cuda_device.h"
+
+namespace gpushare::binding {
+
+class TorchRouter final : public client::Router {
+ public:
+  // `device` must outlive it.
+  explicit TorchRouter(vm::CudaDevice& device);
+
+  void drain() override;
+  Result<alloc::MemoryUse> close() override;
+  void open() override;
+  Bytes live() override;
+
+  // A stream capture begins or has ended. Waits for a close that is under way.
+  void note_capture(bool is_beginning);
+
+ private:
+  void begin_outside();
+  void end_outside();
+  [[nodiscard]] alloc::MemoryUse read_use() const;
+
+  vm::CudaDevice& device_;
+  const c10::DeviceIndex index_;
+  Mutex mu_;
+  int num_captures_ GS_GUARDED_BY(mu_) = 0;
+  bool has_pool_ GS_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace gpushare::binding

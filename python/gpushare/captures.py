@@ -1,0 +1,90 @@
+"""CUDA graph captures: while one is under way no lease closes, and none is waited for.
+
+A capture that begins outside of an iteration waits for a lease first, and holds it to its end: what
+it allocates belongs to the graph, and must not land where the gap's memory goes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+_capturing: set[int] = set()
+"""id() of the graphs that are captured now."""
+_holding: set[int] = set()
+"""Of these, which wait for their end to give the lease back."""
+
+
+def is_any() -> bool:
+    """Tells whether a stream is captured now."""
+    return bool(_capturing)
+
+
+def watch(native: ModuleType) -> None:
+    """Tells the compiled module of every capture of torch's. Once a process."""
+    import torch
+
+    graph = torch.cuda.CUDAGraph
+
+    def begin(self: Any) -> None:
+        if not native.is_in_iteration() and _enter(native):
+            _holding.add(id(self))
+        _capturing.add(id(self))
+        native.note_capture(True)
+
+    def end(self: Any) -> None:
+        if id(self) not in _capturing:
+            return
+        _capturing.discard(id(self))
+        native.note_capture(False)
+        if id(self) in _holding:
+            _holding.discard(id(self))
+            native.end_iteration("explicit", False)
+
+    # Of newer versions the first is half of the second; whichever comes first ends it.
+    for name in ("capture_end_pre", "capture_end"):
+        if hasattr(graph, name):
+            setattr(graph, name, _and_then(getattr(graph, name), end))
+    graph.capture_begin = _after(begin, end, graph.capture_begin)  # type: ignore[method-assign]
+
+
+def _enter(native: ModuleType) -> bool:
+    """Waits for a lease as an iteration does; False where there is no job."""
+    from gpushare.gate import Gate
+    from gpushare.job import current
+
+    job = current()
+    if job is None or not job.is_managed:
+        return False
+    gate = Gate(native)
+    if not gate.try_enter():
+        gate.wait_on()
+    return True
+
+
+def _after(
+    begin: Callable[[Any], None], undo: Callable[[Any], None], method: Callable[..., Any]
+) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        begin(self)
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            undo(self)
+            raise
+
+    return wrapper
+
+
+def _and_then(method: Callable[..., Any], end: Callable[[Any], None]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            end(self)
+
+    return wrapper

@@ -1,0 +1,151 @@
+"""The CUDA device: whether this process shares one, what has to be so, and when we come in.
+
+torch keeps its own caching allocator there; the compiled module supplies its segments. It comes in
+when torch initialises CUDA, and not before: a process that starts the driver cannot fork children
+that use CUDA, and many scripts do just that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gpushare.errors import GpushareError
+
+if TYPE_CHECKING:
+    from gpushare.config import Config
+
+TESTED_TORCH = ("2.14",)
+"""The versions of torch with which the CUDA part was tested."""
+_ANY_TORCH = "GPUSHARE_ANY_TORCH"
+_CONF_VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+_RELEASE_LOCK = "release_lock_on_cudamalloc"
+
+
+def is_wanted(config: Config) -> bool:
+    """Tells whether this process shares a CUDA device; torch is loaded, and CUDA not started.
+
+    Raises:
+        GpushareError: CUDA is asked for, and this torch has none.
+    """
+    import torch
+
+    if config.device == "cpu":
+        return False
+    is_asked = config.device.startswith("cuda")
+    if torch.version.cuda is None:
+        if is_asked:
+            raise GpushareError(
+                f'device "{config.device}": torch {torch.__version__} was built without CUDA'
+            )
+        return False
+    # By NVML where that can be had, so that the driver is not started.
+    return is_asked or torch.cuda.device_count() > 0
+
+
+def index(config: Config) -> int:
+    """Returns the number, in torch's order, of the device that this process shares.
+
+    The one that is named; else, of a program that torchrun started, its local rank's.
+    """
+    name = config.device.removeprefix("cuda").removeprefix(":")
+    if name.isdigit():
+        return int(name)
+    if name:
+        return _index_of(name)
+    import torch
+
+    rank = os.environ.get("LOCAL_RANK", "")
+    is_rank = rank.isdigit() and int(rank) < torch.cuda.device_count()
+    return int(rank) if is_rank else 0
+
+
+def _index_of(uuid: str) -> int:
+    import torch
+
+    from gpushare import _native
+
+    native = _native.load()
+    found = [native.cuda_device_info(i) for i in range(torch.cuda.device_count())]
+    for device in found:
+        if device["uuid"] == uuid:
+            return int(device["index"])
+    known = ", ".join(str(device["uuid"]) for device in found) or "no device"
+    raise GpushareError(f'device "cuda:{uuid}" is not here; torch sees {known}')
+
+
+def when_started(callback: Callable[[], None]) -> None:
+    """Calls back once torch has initialised CUDA, before anything is allocated there."""
+    import torch
+
+    torch.cuda._lazy_call(callback)  # type: ignore[no-untyped-call]
+
+
+def prepare() -> None:
+    """Sets what torch's allocator needs, and refuses what cannot be; before anything is allocated.
+
+    Raises:
+        GpushareError: This torch, or how it is set up, cannot be served; the text says why.
+    """
+    import torch
+
+    _refuse_untested(torch.__version__)
+    for variable in _CONF_VARIABLES:
+        refuse_settings(os.environ.get(variable, ""), variable)
+    _release_lock()
+    backend = torch.cuda.get_allocator_backend()
+    if backend != "native":
+        raise GpushareError(
+            f"torch's CUDA allocator is {backend}: gpushare supplies the segments of the native "
+            "one. Remove backend: from PYTORCH_ALLOC_CONF, and change_current_allocator"
+        )
+
+
+def refuse_settings(conf: str, where: str) -> None:
+    """Refuses settings of torch's allocator that bypass cudaMalloc.
+
+    Args:
+        conf: As in PYTORCH_ALLOC_CONF: "key:value,key:value".
+        where: What to name in the error.
+
+    Raises:
+        GpushareError: One of them does.
+    """
+    plain = re.sub(r"\s", "", conf).lower()
+    if "expandable_segments:true" in plain:
+        raise GpushareError(
+            f"{where} sets expandable_segments:True, whose memory is mapped past cudaMalloc, so "
+            "gpushare cannot move it. Remove it: memory does not fragment across switches anyway"
+        )
+    if "backend:cudamallocasync" in plain:
+        raise GpushareError(
+            f"{where} sets backend:cudaMallocAsync, which takes its memory past cudaMalloc, so "
+            "gpushare cannot move it. Remove it"
+        )
+
+
+def _refuse_untested(version: str) -> None:
+    found = ".".join(version.split(".")[:2])
+    if found not in TESTED_TORCH and os.environ.get(_ANY_TORCH) != "1":
+        raise GpushareError(
+            f"torch {version} was not tested with gpushare on CUDA (tested: "
+            f"{', '.join(TESTED_TORCH)}); {_ANY_TORCH}=1 tries it all the same"
+        )
+
+
+def _release_lock() -> None:
+    """Lets torch let go of its allocator's lock while a segment is asked for.
+
+    Whoever waits for room would stop every other thread of the process else, and with it what
+    makes room.
+    """
+    import torch
+
+    present = [os.environ[name] for name in _CONF_VARIABLES if os.environ.get(name)]
+    text = present[-1] if present else ""
+    if _RELEASE_LOCK in text and f"{_RELEASE_LOCK}:true" not in text.lower():
+        raise GpushareError(f"{_RELEASE_LOCK} is off in PYTORCH_ALLOC_CONF: gpushare needs it on")
+    settings = ",".join(part for part in (text, f"{_RELEASE_LOCK}:True") if part)
+    torch._C._accelerator_setAllocatorSettings(settings)
