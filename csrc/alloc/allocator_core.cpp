@@ -29,9 +29,9 @@ AllocatorCore::AllocatorCore(vm::Vmm& device,
       arenas_{Arena(Route::kPrivate, store_, books), Arena(Route::kOutside, store_, books)},
       live_(range_.base(), range_.size()) {}
 
-Result<void*> AllocatorCore::allocate(Bytes size) {
+Result<void*> AllocatorCore::allocate(Bytes size, Patience patience) {
   GS_CHECK(size > Bytes{}, "size {}", size.value());
-  if (size > range_.size()) return allocate_slowly(size);
+  if (size > range_.size()) return allocate_slowly(size, patience);
   if (ThreadCache* const cache = caches_.mine(); cache != nullptr) [[likely]] {
     void* const address = cache->take(block_size_of(size), size);
     if (address != nullptr) [[likely]]
@@ -46,7 +46,7 @@ Result<void*> AllocatorCore::allocate(Bytes size) {
       return carve(pool, candidate.block, size);
     }
   }
-  return allocate_slowly(size);
+  return allocate_slowly(size, patience);
 }
 
 void* AllocatorCore::carve(SizePool& pool, Block* block, Bytes size) {
@@ -85,7 +85,7 @@ bool AllocatorCore::free_slowly(void* address, ThreadCache::Kept kept) {
   return true;
 }
 
-Result<void*> AllocatorCore::allocate_slowly(Bytes size) {
+Result<void*> AllocatorCore::allocate_slowly(Bytes size, Patience patience) {
   for (int asks = 0;; ++asks) {
     Bytes lacking;
     Bytes like;
@@ -102,7 +102,8 @@ Result<void*> AllocatorCore::allocate_slowly(Bytes size) {
       lacking = result.lacking;
       like = like_for(lacking, books.backed());
     }
-    Status asked = ask_for_room(lacking, like);
+    Status asked = ask_for_room(lacking, like, patience);
+    if (!asked.ok() && patience == Patience::kOnlyFree) return fail(std::move(asked));
     if (asked.ok() && asks + 1 < kMaxAsks) continue;
     if (asked.ok()) asked = {StatusCode::kOutOfMemory, "others took the room that was granted"};
     MutexLock lock(mu);
@@ -110,7 +111,7 @@ Result<void*> AllocatorCore::allocate_slowly(Bytes size) {
   }
 }
 
-Status AllocatorCore::ask_for_room(Bytes lacking, Bytes like) {
+Status AllocatorCore::ask_for_room(Bytes lacking, Bytes like, Patience patience) {
   RoomSource* source = nullptr;
   Bytes room;
   {
@@ -118,7 +119,7 @@ Status AllocatorCore::ask_for_room(Bytes lacking, Bytes like) {
     source = room_source;
     room = books.room();
   }
-  if (source != nullptr) return source->grow(lacking, like, Patience::kWaits);
+  if (source != nullptr) return source->grow(lacking, like, patience);
   return {StatusCode::kOutOfMemory,
           fmt::format("{} more than the limit of {}", to_string(lacking), to_string(room))};
 }

@@ -59,7 +59,7 @@ class AllocatorCore final : private ThreadCaches::Home {
  public:
   AllocatorCore(vm::Vmm& device, vm::AddressRange range, const AllocatorOptions& options);
 
-  Result<void*> allocate(Bytes size) GS_EXCLUDES(mu);
+  Result<void*> allocate(Bytes size, Patience patience) GS_EXCLUDES(mu);
   bool free(void* address) GS_EXCLUDES(mu);
   [[nodiscard]] const vm::AddressRange& range() const { return range_; }
 
@@ -73,7 +73,7 @@ class AllocatorCore final : private ThreadCaches::Home {
     return chunks_of(Route::kPrivate, wanted);
   }
   // Asks the room source. errors: kOutOfMemory, also where there is nobody to ask.
-  Status ask_for_room(Bytes lacking, Bytes like) GS_EXCLUDES(mu);
+  Status ask_for_room(Bytes lacking, Bytes like, Patience patience) GS_EXCLUDES(mu);
 
   // Blocks at these addresses are used late in an iteration (use_order.h); others are passed over.
   void mark_late(std::span<const std::uintptr_t> addresses) GS_REQUIRES(mu);
@@ -128,7 +128,7 @@ class AllocatorCore final : private ThreadCaches::Home {
     Bytes lacking;   // > 0: with so much more room it would have worked
     Status failure;  // else, why it did not
   };
-  Result<void*> allocate_slowly(Bytes size) GS_EXCLUDES(mu);
+  Result<void*> allocate_slowly(Bytes size, Patience patience) GS_EXCLUDES(mu);
   // What happens to chunks that lack room: said in the Attempt, or placed in the host tier.
   enum class Lacking : std::uint8_t { kIsSaid, kOverflows };
   Attempt attempt(Bytes size, Lacking lacking) GS_REQUIRES(mu);

@@ -25,7 +25,9 @@ Result<std::unique_ptr<CachingAllocator>> CachingAllocator::create(
   return std::unique_ptr<CachingAllocator>(new CachingAllocator(std::move(impl)));
 }
 
-Result<void*> CachingAllocator::allocate(Bytes size) { return impl_->core.allocate(size); }
+Result<void*> CachingAllocator::allocate(Bytes size, Patience patience) {
+  return impl_->core.allocate(size, patience);
+}
 
 bool CachingAllocator::free(void* address) { return impl_->core.free(address); }
 

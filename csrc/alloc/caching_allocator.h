@@ -50,7 +50,8 @@ class CachingAllocator {
 
   // 64-byte aligned memory, not zeroed. pre: size > 0.
   // errors: kOutOfMemory, with sizes.
-  Result<void*> allocate(Bytes size);
+  // With kOnlyFree a refusal is no out of memory yet: the caller tries something else.
+  Result<void*> allocate(Bytes size, Patience patience = Patience::kWaits);
   // false: the address is not ours (nothing was done). pre: else it came from allocate and is live.
   bool free(void* address);
   [[nodiscard]] bool owns(const void* address) const;

@@ -56,7 +56,7 @@ Status Restore::claim(Which which) {
         return {};
       }
     }
-    GS_RETURN_IF_ERROR(core_.ask_for_room(lacking, lacking));
+    GS_RETURN_IF_ERROR(core_.ask_for_room(lacking, lacking, Patience::kWaits));
   }
   return {StatusCode::kOutOfMemory, "restore: others took the room that was granted"};
 }

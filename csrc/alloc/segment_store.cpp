@@ -4,8 +4,21 @@
 
 namespace gpushare::alloc {
 
+namespace {
+
+// What this thread was refused at its last call; 0: nothing.
+thread_local Bytes refused_before;
+
+}  // namespace
+
 Result<void*> SegmentStore::take(Bytes size) {
-  return allocator_.allocate(round_up(size, vm::kChunkBytes));
+  const bool is_again = std::exchange(refused_before, Bytes{}) == size;
+  const bool may_wait = is_again || asks_once_.load(std::memory_order_relaxed) ||
+                        allocator_.route() == Route::kOutside;
+  const Patience patience = may_wait ? Patience::kWaits : Patience::kOnlyFree;
+  Result<void*> segment = allocator_.allocate(round_up(size, vm::kChunkBytes), patience);
+  if (!segment && !may_wait) refused_before = size;
+  return segment;
 }
 
 bool SegmentStore::give_back(void* address) {
@@ -15,7 +28,7 @@ bool SegmentStore::give_back(void* address) {
 }
 
 std::optional<SegmentStore::Share> SegmentStore::share() const {
-  const Bytes total{share_total_.load(std::memory_order_relaxed)};
+  const Bytes total = share_source_ ? share_source_() : Bytes{};
   if (total == Bytes{}) return std::nullopt;
   const Bytes used{allocator_.stats().allocated_bytes.all.current};
   return Share{.free = std::max(total - used, Bytes{}), .total = total};

@@ -9,8 +9,9 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "csrc/alloc/caching_allocator.h"
 #include "csrc/base/status.h"
@@ -24,8 +25,12 @@ class SegmentStore {
   explicit SegmentStore(CachingAllocator& allocator) : allocator_(allocator) {}
 
   // A segment of `size` bytes, rounded up to whole chunks and aligned to one, contents unspecified.
+  // Torch asks again, on the same thread, when it has given back what it kept for later; only then,
+  // and while it asks once (set_asks_once, or closed), others are waited for.
   // pre: size > 0. errors: kOutOfMemory with the text for the user; kCancelled.
   Result<void*> take(Bytes size);
+  // Torch does not ask again from now on, or does: it captures.
+  void set_asks_once(bool asks_once) { asks_once_.store(asks_once, std::memory_order_relaxed); }
   // false: the address is not ours (nothing was done). pre: the device has done all work on it.
   bool give_back(void* address);
   [[nodiscard]] bool owns(const void* address) const { return allocator_.owns(address); }
@@ -37,15 +42,14 @@ class SegmentStore {
   };
   // None: there is no limit but the device.
   [[nodiscard]] std::optional<Share> share() const;
-  // 0: no limit.
-  void set_share_total(Bytes total) {
-    share_total_.store(total.value(), std::memory_order_relaxed);
-  }
+  // Says the total, 0 for no limit. Called on any thread, under locks of torch's: it must take
+  // none.
+  void set_share_source(std::function<Bytes()> source) { share_source_ = std::move(source); }
 
  private:
   CachingAllocator& allocator_;
-  // In bytes, 0: no limit. relaxed: a figure alone.
-  std::atomic<std::int64_t> share_total_{0};
+  std::function<Bytes()> share_source_;
+  std::atomic<bool> asks_once_{false};  // relaxed: whoever sets it asks next, on its own thread
 };
 
 }  // namespace gpushare::alloc

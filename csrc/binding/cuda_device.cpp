@@ -12,8 +12,9 @@
 namespace gpushare::binding {
 namespace {
 
+class CudaDevice;
 // Written once, at install; read by note_capture().
-TorchRouter* g_router = nullptr;
+CudaDevice* g_device = nullptr;
 
 class CudaDevice final : public TorchDevice {
  public:
@@ -24,15 +25,20 @@ class CudaDevice final : public TorchDevice {
 
   Status install(alloc::CachingAllocator& allocator, client::Runtime& runtime) override {
     store_ = std::make_unique<alloc::SegmentStore>(allocator);
+    store_->set_share_source([&runtime] { return runtime.share(); });
     GS_RETURN_IF_ERROR(plugin::install_segment_plugin(
         {.store = store_.get(), .device = device_->ordinal(), .libraries = {}}));
     runtime.set_router(&router_);
-    g_router = &router_;
+    g_device = this;
     return {};
   }
   // CUDA is of no use to a forked child; the plugin knows.
   void after_fork_in_child() override {}
   [[nodiscard]] Bytes live() const override { return router_.live(); }
+  void note_capture(bool is_beginning) {
+    router_.note_capture(is_beginning);
+    store_->set_asks_once(router_.is_capturing());
+  }
 
  private:
   const std::unique_ptr<vm::CudaDriver> driver_;
@@ -72,7 +78,7 @@ Result<CudaDeviceInfo> cuda_device_info(int index) {
 }
 
 void note_capture(bool is_beginning) {
-  if (g_router != nullptr) g_router->note_capture(is_beginning);
+  if (g_device != nullptr) g_device->note_capture(is_beginning);
 }
 
 }  // namespace gpushare::binding

@@ -102,6 +102,11 @@ void TorchRouter::note_capture(bool is_beginning) {
   num_captures_ += is_beginning ? 1 : -1;
 }
 
+bool TorchRouter::is_capturing() {
+  MutexLock lock(mu_);
+  return num_captures_ > 0;
+}
+
 // The pool is kept in use by a count of our own, so that its blocks serve the next gap too.
 void TorchRouter::begin_outside() {
   if (!std::exchange(has_pool_, true)) native::get()->createOrIncrefPool(index_, kOutsidePool);

@@ -33,6 +33,7 @@ class TorchRouter final : public client::Router {
 
   // A stream capture begins or has ended. Waits for a close that is under way.
   void note_capture(bool is_beginning);
+  [[nodiscard]] bool is_capturing();
 
  private:
   void begin_outside();

@@ -186,6 +186,8 @@ void Runtime::Impl::adopt(Greeting greeting) {
   address_ = welcome.of;
   memory_wait_ = welcome.memory_wait;
   room_ = welcome.room;
+  capacity_ = welcome.capacity;
+  note_share();
   needs_.on_new_connection();
   adopt_lane(welcome.epoch);
   allocator_.set_room(room_);
@@ -198,6 +200,7 @@ void Runtime::Impl::go_unmanaged(const std::string& reason) {
             config_.requires_coordinator ? "A coordinator is required: no iteration follows"
                                          : "Training goes on unmanaged");
   link_ = Link::kUnmanaged;
+  note_share();
   unmanaged_reason_ = reason;
   connection_.close();
   is_registered_ = false;

@@ -146,6 +146,7 @@ void Runtime::Impl::on_close(const wire::Close& close) {
 void Runtime::Impl::on_limited(const wire::Limited& limited) {
   MutexLock lock(mu_);
   memory_limit_ = limited.memory_limit;
+  note_share();
 }
 
 void Runtime::Impl::on_explained(const wire::Explained& explained) {

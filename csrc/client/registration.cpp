@@ -43,6 +43,7 @@ Status Runtime::Impl::register_job(const RegisterOptions& options) {
     return {StatusCode::kFailedPrecondition, "this process has registered a job already"};
   }
   options_ = options;
+  note_share();
   refusal_.clear();
   // Without a connection now, the client thread sends it when it has one again.
   send(make_register());

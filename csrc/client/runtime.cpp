@@ -99,6 +99,7 @@ void Runtime::let_go() { impl_->let_go(); }
 std::string Runtime::explain(Nanos timeout) { return impl_->explain(timeout); }
 Status Runtime::spill_and_restore() { return impl_->spill_and_restore(); }
 JobStats Runtime::stats() const { return impl_->stats(); }
+Bytes Runtime::share() const { return impl_->share(); }
 Status Runtime::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
   return impl_->grow(bytes, like, patience);
 }

@@ -135,6 +135,8 @@ class Runtime : public alloc::RoomSource {
   Status spill_and_restore();
 
   [[nodiscard]] JobStats stats() const;
+  // What this job may have of the device; 0: unmanaged. Takes no lock.
+  [[nodiscard]] Bytes share() const;
 
   // RoomSource: asks the coordinator for room. The first call attaches the job.
   Status grow(Bytes bytes, Bytes like, alloc::Patience patience) override;

@@ -75,6 +75,7 @@ class Runtime::Impl {
   std::string explain(Nanos timeout) GS_EXCLUDES(mu_);
   Status spill_and_restore() GS_EXCLUDES(mu_);
   JobStats stats() GS_EXCLUDES(mu_);
+  [[nodiscard]] Bytes share() const { return Bytes{share_bytes_.load(kRelaxed)}; }
   Status grow(Bytes bytes, Bytes like, alloc::Patience patience) GS_EXCLUDES(mu_);
   void before_fork() GS_NO_THREAD_SAFETY_ANALYSIS;
   void after_fork_in_parent() GS_NO_THREAD_SAFETY_ANALYSIS;
@@ -238,6 +239,7 @@ class Runtime::Impl {
 
   // runtime_stats.cpp
   void publish_usage(wire::LeasePage& page) GS_REQUIRES(mu_);
+  void note_share() GS_REQUIRES(mu_);
   Bytes needed_room(const alloc::MemoryStats& memory) GS_REQUIRES(mu_);
   [[nodiscard]] Bytes live_bytes(const alloc::MemoryStats& memory) const;
   void refresh_usage(wire::LeasePage& page, Nanos now);
@@ -259,6 +261,7 @@ class Runtime::Impl {
   Nanos memory_wait_ GS_GUARDED_BY(mu_);
   Nanos connected_at_ GS_GUARDED_BY(mu_);
   int num_short_connections_ GS_GUARDED_BY(mu_) = 0;  // in a row
+  Bytes capacity_ GS_GUARDED_BY(mu_);                 // of the device, for all jobs
   Bytes room_ GS_GUARDED_BY(mu_);                     // as the coordinator's ledger has it
   NeedTable needs_ GS_GUARDED_BY(mu_);
   std::uint64_t num_explained_ GS_GUARDED_BY(mu_) = 0;
@@ -326,6 +329,7 @@ class Runtime::Impl {
   // The kernel's number of the thread that began the iteration; relaxed: only compared.
   std::atomic<pid_t> iterating_thread_{0};
   std::atomic<std::int64_t> usage_refreshed_ns_{0};  // relaxed; the iterating thread's own
+  std::atomic<std::int64_t> share_bytes_{0};         // relaxed; a figure alone
   std::atomic<std::int64_t> outside_bytes_{0};       // relaxed; as of that moment
   alloc::ResidencyTotals moved_ GS_GUARDED_BY(mu_);
   std::atomic<std::uint64_t> num_leases_{0};  // written under mu_; relaxed: only compared

@@ -63,6 +63,15 @@ void Runtime::Impl::refresh_usage(wire::LeasePage& page, Nanos now) {
   store(page.need_bytes, counters_.expected_peak() + Bytes{outside_bytes_.load(kRelaxed)});
 }
 
+// After a change of what it follows from.
+void Runtime::Impl::note_share() {
+  Bytes share = link_ == Link::kAttached ? capacity_ : Bytes{};
+  const Bytes limit =
+      memory_limit_.value_or(options_.has_value() ? options_->memory_limit : Bytes{});
+  if (limit > Bytes{}) share = std::min(share, limit);
+  share_bytes_.store(share.value(), kRelaxed);
+}
+
 JobStats Runtime::Impl::stats() {
   const alloc::MemoryStats memory = allocator_.stats();
   JobStats stats;

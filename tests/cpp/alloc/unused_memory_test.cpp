@@ -7,8 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "csrc/alloc/segment_store.h"
-
 #include "tests/cpp/support/alloc_world.h"
 
 namespace gpushare::testing {
@@ -98,29 +96,6 @@ TEST_F(UnusedMemory, WhoseRestoreFailsIsTriedAgain) {
   EXPECT_FALSE(world.residency.restore().ok());
   EXPECT_EQ(world.residency.to_restore(), mib(16));
   EXPECT_TRUE(world.residency.restore().ok());
-}
-
-TEST(SegmentStore, GivesWholeChunksAndGivesThemBackAtOnce) {
-  World world(mib(16));
-  alloc::SegmentStore store(*world.allocator);
-  void* const segment = *store.take(Bytes{1});
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(segment) % vm::kChunkBytes.to_size(), 0U);
-  EXPECT_EQ(world.vmm.backed(), mib(2));
-  EXPECT_TRUE(store.owns(segment));
-  EXPECT_TRUE(store.give_back(segment));
-  EXPECT_EQ(world.vmm.backed(), Bytes{});
-  int other = 0;
-  EXPECT_FALSE(store.give_back(&other));
-}
-
-TEST(SegmentStore, SaysWhatTheJobMayUse) {
-  World world(mib(16));
-  alloc::SegmentStore store(*world.allocator);
-  EXPECT_FALSE(store.share().has_value());
-  store.set_share_total(mib(12));
-  ASSERT_TRUE(store.take(mib(4)).has_value());
-  EXPECT_EQ(store.share()->total, mib(12));
-  EXPECT_EQ(store.share()->free, mib(8));
 }
 
 }  // namespace
