@@ -33,6 +33,12 @@ constexpr std::uint64_t kGlobDat = R_AARCH64_GLOB_DAT;
 #error "the relocation types of import slots are known for x86-64 and aarch64"
 #endif
 
+// The loader speaks of addresses as numbers.
+template <typename T>
+T* at(Address address) {
+  return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr): there is no pointer
+}
+
 Address page_of(Address address) {
   return address & ~(static_cast<Address>(::sysconf(_SC_PAGESIZE)) - 1);
 }
@@ -82,7 +88,7 @@ bool is_import_of(const Imports& imports, const Relocation& relocation, std::str
 
 Status protect(Address page, int protection) {
   const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  if (::mprotect(reinterpret_cast<void*>(page), size, protection) == 0) return {};
+  if (::mprotect(at<void>(page), size, protection) == 0) return {};
   return errno_status(fmt::format("change the access of the import slots' page at {:#x}", page));
 }
 
@@ -130,10 +136,10 @@ const void* LoadedLibrary::locate(Address pointer) const {
   for (const Header& header : headers_) {
     const Address start = base_ + header.p_vaddr;
     if (header.p_type == PT_LOAD && pointer >= start && pointer - start < header.p_memsz) {
-      return reinterpret_cast<const void*>(pointer);
+      return at<const void>(pointer);
     }
   }
-  return reinterpret_cast<const void*>(base_ + pointer);
+  return at<const void>(base_ + pointer);
 }
 
 bool LoadedLibrary::is_read_only(Address address) const {
@@ -151,14 +157,14 @@ std::vector<ImportSlot> LoadedLibrary::slots_of(std::string_view symbol) const {
   std::vector<ImportSlot> slots;
   for (const Header& header : headers_) {
     if (header.p_type != PT_DYNAMIC) continue;
-    const Imports imports =
-        read_imports(reinterpret_cast<const DynamicEntry*>(base_ + header.p_vaddr),
-                     [this](Address pointer) { return locate(pointer); });
+    const Imports imports = read_imports(at<const DynamicEntry>(base_ + header.p_vaddr),
+                                         [this](Address pointer) { return locate(pointer); });
+    if (imports.symbols == nullptr || imports.names == nullptr) continue;  // imports nothing
     for (const std::span<const Relocation> table : imports.relocations) {
       for (const Relocation& relocation : table) {
         if (!is_import_of(imports, relocation, symbol)) continue;
         const Address address = base_ + relocation.r_offset;
-        slots.push_back({reinterpret_cast<void**>(address), is_read_only(address)});
+        slots.push_back({at<void*>(address), is_read_only(address)});
       }
     }
   }

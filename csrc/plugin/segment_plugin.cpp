@@ -36,13 +36,14 @@ void watch_fork() {
 bool is_forked() { return g_is_forked.load(std::memory_order_relaxed); }
 
 thread_local bool t_is_passed_through = false;
-// The installation for which the thread has made sure of the device's context.
+// Installations so far, and the one for which the thread has made sure of the device's context.
+std::atomic<std::uint64_t> g_num_installed{0};
 thread_local std::uint64_t t_has_context_of = 0;
 
 class SegmentPlugin {
  public:
   SegmentPlugin(const PluginOptions& options, const RealRuntime& real)
-      : options_(options), real_(real), number_(++num_installed_) {}
+      : options_(options), real_(real), number_(++g_num_installed) {}
 
   Status replace_slots();
   Status restore_slots() { return slots_.restore(); }
@@ -62,8 +63,6 @@ class SegmentPlugin {
   CudaError take(void** out, std::size_t size);
   void note_refusal(const Status& reason) GS_EXCLUDES(mu_);
   CudaError synchronize();
-
-  static inline std::atomic<std::uint64_t> num_installed_{0};
 
   const PluginOptions options_;
   const RealRuntime real_;
@@ -236,7 +235,7 @@ Status install_segment_plugin(const PluginOptions& options) {
     g_plugin.store(nullptr, std::memory_order_release);
     return replaced;
   }
-  static_cast<void>(made.release());
+  g_plugin.store(made.release(), std::memory_order_release);  // which owns it from now on
   return {};
 }
 

@@ -1,5 +1,14 @@
 #include "csrc/plugin/import_slots.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -113,6 +122,36 @@ TEST(ImportSlots, AreAllLookedUpBeforeAnyIsReplaced) {
                  "not loaded");
   EXPECT_EQ(library.free(nullptr), 0);
   EXPECT_EQ(library.runtime().null_frees, 1);
+}
+
+// From now on mprotect() fails in this process.
+void forbid_mprotect() {
+  std::array<sock_filter, 4> code{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog program{.len = code.size(), .filter = code.data()};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) ::_exit(2);
+  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) ::_exit(3);
+}
+
+[[noreturn]] void replace_without_mprotect() {
+  const PluginLibrary writable("gs_importer_lazy");
+  const PluginLibrary read_only("gs_importer_now");
+  forbid_mprotect();
+  const Result<ImportSlots> slots =
+      replace({free_of("libgs_importer_lazy.so"), free_of("libgs_importer_now.so")});
+  const bool is_refused = !slots && slots.error().code() == StatusCode::kIo &&
+                          slots.error().message().find("EACCES") != std::string::npos;
+  const bool is_undone = writable.free(nullptr) == 0 && read_only.free(nullptr) == 0;
+  ::_exit(is_refused && is_undone ? 42 : 1);
+}
+
+TEST(ImportSlotsDeathTest, ThoseReplacedBeforeAFailureAreUndone) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(replace_without_mprotect(), ::testing::ExitedWithCode(42), "");
 }
 
 TEST(ImportSlots, AnOptionalRequestMayFindNothing) {

@@ -159,7 +159,9 @@ void free_at_exit() {
   const bool is_quiet = g_world->importer.free(g_segment) == kCudaSuccess &&
                         g_world->importer.free(&g_world) == kCudaSuccess && runtime.frees == 0 &&
                         runtime.synchronizes == 0 && plugin_counts().given_back == 0;
-  ::_exit(is_quiet ? 42 : 1);
+  // Who takes memory now has it from the runtime.
+  const bool is_forwarded = !g_world->store.owns(g_world->take());
+  ::_exit(is_quiet && is_forwarded ? 42 : 1);
 }
 
 [[noreturn]] void exit_with_a_segment() {

@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -161,7 +162,8 @@ TEST_F(SegmentPlugin, WithoutAContextThereIsNoSegment) {
   EXPECT_EQ(importer.malloc(&segment, kChunk), 100);
   EXPECT_EQ(plugin_counts().taken, 0);
   runtime.free_error = 0;
-  EXPECT_EQ(importer.free(take()), kCudaSuccess);  // and it is tried again
+  EXPECT_EQ(importer.free(take()), kCudaSuccess);
+  EXPECT_EQ(runtime.null_frees, 2);  // it was tried again
 }
 
 TEST_F(SegmentPlugin, ARefusalIsOutOfMemoryAndItsReasonIsKept) {
@@ -214,7 +216,9 @@ TEST_F(SegmentPlugin, AScopeHandsOutTheRuntimesMemoryToItsThread) {
   void* shown = nullptr;
   {
     const PassthroughScope scope;
-    const PassthroughScope nested;
+    {
+      const PassthroughScope nested;
+    }
     shown = take();
     std::thread([&] { EXPECT_EQ(importer.free(take()), kCudaSuccess); }).join();
     EXPECT_EQ(runtime.mallocs, 1);
@@ -227,6 +231,32 @@ TEST_F(SegmentPlugin, AScopeHandsOutTheRuntimesMemoryToItsThread) {
   void* after = take();
   EXPECT_TRUE(store.owns(after));
   EXPECT_EQ(importer.free(after), kCudaSuccess);
+}
+
+TEST_F(SegmentPlugin, ServesSeveralThreadsAtOnce) {
+  constexpr int kNumThreads = 4;
+  constexpr int kNumRounds = 50;
+  allocator->set_room(mib(4));  // so some are refused
+  install();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kNumThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < kNumRounds; ++round) {
+        void* segment = nullptr;
+        if (importer.malloc(&segment, kChunk) != kCudaSuccess) {
+          EXPECT_NE(last_refusal(), "");
+        } else {
+          EXPECT_EQ(importer.free(segment), kCudaSuccess);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  const PluginCounts counts = plugin_counts();
+  EXPECT_EQ(counts.taken + counts.refused, kNumThreads * kNumRounds);
+  EXPECT_EQ(counts.given_back, counts.taken);
+  EXPECT_EQ(runtime.null_frees, kNumThreads);
 }
 
 TEST_F(SegmentPlugin, PassesAllThroughIfToldSo) {

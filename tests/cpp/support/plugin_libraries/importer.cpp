@@ -19,6 +19,11 @@ GS_EXPORTED int importer_free(void* address) { return cudaFree(address); }
 GS_EXPORTED int importer_mem_get_info(std::size_t* free, std::size_t* total) {
   return cudaMemGetInfo(free, total);
 }
+// Through a slot too, though the library defines what it calls.
+GS_EXPORTED int importer_free_twice(void* one, void* other) {
+  const int error = importer_free(one);
+  return error != 0 ? error : importer_free(other);
+}
 #if defined(GS_TAKES_ADDRESS)
 using Malloc = int (*)(void**, std::size_t);
 GS_EXPORTED Malloc importer_address() { return &cudaMalloc; }
