@@ -1,0 +1,1 @@
+"""Tests against the real CUDA build of PyTorch, on the fake device (tests/fakecuda)."""

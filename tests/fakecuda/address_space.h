@@ -1,0 +1,51 @@
+// Reserved addresses and what is mapped there: the rules of the driver's virtual memory calls.
+//
+// A mapping is a whole physical allocation at a multiple of the granularity inside one reservation;
+// it is unmapped whole; it has no access until that is set, each time it is mapped.
+#pragma once
+
+#include <cuda.h>
+
+#include <map>
+#include <optional>
+
+#include "tests/fakecuda/physical.h"
+#include "tests/fakecuda/range.h"
+
+namespace fakecuda {
+
+struct Mapping {
+  size_t bytes = 0;
+  CUmemGenericAllocationHandle handle = 0;
+  CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+};
+
+class AddressSpace {
+ public:
+  explicit AddressSpace(PhysicalMemory& physical) : physical_(physical) {}
+
+  CUresult reserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr hint);
+  // errors: INVALID_VALUE unless it is a whole reservation without mappings.
+  CUresult free(Range range);
+  CUresult map(Range range, size_t offset, CUmemGenericAllocationHandle handle);
+  // errors: INVALID_VALUE unless the range is a row of whole mappings; nothing is unmapped then.
+  CUresult unmap(Range range);
+  CUresult set_access(Range range, const CUmemAccessDesc& wanted);
+
+  // Whether the address lies in a reservation, mapped or not.
+  [[nodiscard]] bool is_reserved(uintptr_t address) const;
+  // The mapping an address lies in, with its start.
+  [[nodiscard]] std::optional<std::pair<Range, Mapping>> mapping_at(uintptr_t address) const;
+  // Whether all of the range is mapped with this access.
+  [[nodiscard]] bool is_accessible(Range range, bool is_write) const;
+
+ private:
+  // Whether the range is a row of whole mappings without a hole.
+  [[nodiscard]] bool is_row_of_mappings(Range range) const;
+
+  PhysicalMemory& physical_;
+  std::map<uintptr_t, size_t> reservations_;
+  std::map<uintptr_t, Mapping> mappings_;
+};
+
+}  // namespace fakecuda

@@ -1,0 +1,34 @@
+#include "tests/fakecuda/memory.h"
+
+namespace fakecuda {
+
+Kind Memory::kind_of(uintptr_t address) const {
+  if (plain.find(address).second != nullptr || addresses.is_reserved(address)) {
+    return Kind::kDevice;
+  }
+  return host.find(address) ? Kind::kPinned : Kind::kPageable;
+}
+
+bool Memory::is_accessible(Range range, bool is_write) const {
+  if (const auto [found, allocation] = plain.find(range.begin); allocation != nullptr) {
+    return found.contains(range);
+  }
+  if (addresses.is_reserved(range.begin)) return addresses.is_accessible(range, is_write);
+  return true;
+}
+
+Range Memory::whole(uintptr_t address) const {
+  if (const auto [range, allocation] = plain.find(address); allocation != nullptr) return range;
+  const auto mapping = addresses.mapping_at(address);
+  return mapping ? mapping->first : Range{};
+}
+
+int Memory::device_of(uintptr_t address) {
+  if (const auto [range, allocation] = plain.find(address); allocation != nullptr) {
+    return allocation->held.extent.device;
+  }
+  const auto mapping = addresses.mapping_at(address);
+  return mapping ? physical.find(mapping->second.handle)->held.extent.device : -1;
+}
+
+}  // namespace fakecuda

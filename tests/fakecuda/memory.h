@@ -1,0 +1,35 @@
+// All memory that the fake device knows, and what kind an address is of.
+#pragma once
+
+#include "tests/fakecuda/address_space.h"
+#include "tests/fakecuda/books.h"
+#include "tests/fakecuda/host_memory.h"
+#include "tests/fakecuda/physical.h"
+#include "tests/fakecuda/plain_memory.h"
+
+namespace fakecuda {
+
+enum class Kind {
+  kPageable,  // the host's own; also what nobody knows
+  kPinned,
+  kDevice,  // allocated or reserved here, with something behind it or not
+};
+
+struct Memory {
+  explicit Memory(Books& books) : physical(books), addresses(physical), plain(books) {}
+
+  [[nodiscard]] Kind kind_of(uintptr_t address) const;
+  // Whether the device may read or write all of it. Host memory: always, that is the host's affair.
+  [[nodiscard]] bool is_accessible(Range range, bool is_write) const;
+  // The allocation or mapping a device address lies in. Empty: none.
+  [[nodiscard]] Range whole(uintptr_t address) const;
+  // The device a device address belongs to; -1: none, or nothing is mapped there.
+  [[nodiscard]] int device_of(uintptr_t address);
+
+  PhysicalMemory physical;
+  AddressSpace addresses;
+  PlainMemory plain;
+  HostMemory host;
+};
+
+}  // namespace fakecuda

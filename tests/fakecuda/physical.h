@@ -1,0 +1,58 @@
+// Physical memory as this process has it: cuMemCreate's handles and what is mapped of them.
+#pragma once
+
+#include <cuda.h>
+
+#include <map>
+#include <memory>
+
+#include "tests/fakecuda/books.h"
+
+namespace fakecuda {
+
+// One allocation. Alive while it has a handle or a mapping.
+struct Physical {
+  HeldExtent held;
+  CUmemLocation location = {};
+  bool is_exportable = false;  // a POSIX descriptor was among the requested handle types
+  bool is_shared = false;      // a descriptor of it came from or went to another process
+  int num_handles = 1;
+  int num_mappings = 0;
+
+  [[nodiscard]] uint64_t bytes() const { return held.extent.bytes; }
+};
+
+// All methods: CUDA_ERROR_INVALID_VALUE for a handle that is none.
+class PhysicalMemory {
+ public:
+  explicit PhysicalMemory(Books& books) : books_(books) {}
+
+  CUresult create(CUmemGenericAllocationHandle* handle,
+                  size_t bytes,
+                  const CUmemAllocationProp& wanted);
+  CUresult release(CUmemGenericAllocationHandle handle);
+  // Another use of the handle, to be released on its own.
+  CUresult retain(CUmemGenericAllocationHandle handle);
+  // A descriptor for another process, which the caller closes.
+  CUresult export_fd(int* fd, CUmemGenericAllocationHandle handle);
+  // `fd` stays the caller's. The same memory imported twice is one handle with two uses.
+  CUresult import_fd(CUmemGenericAllocationHandle* handle, int fd);
+
+  // Null: no such handle.
+  Physical* find(CUmemGenericAllocationHandle handle);
+  // What is mapped may lose its last handle: these keep it.
+  void add_mapping(CUmemGenericAllocationHandle handle);
+  void remove_mapping(CUmemGenericAllocationHandle handle);
+
+  void close_in_child();
+
+ private:
+  void free_unused(CUmemGenericAllocationHandle handle);
+  CUmemGenericAllocationHandle add(Physical physical);
+
+  Books& books_;
+  std::map<CUmemGenericAllocationHandle, Physical> by_handle_;
+  CUmemGenericAllocationHandle next_handle_ = 0x1000;
+};
+
+}  // namespace fakecuda

@@ -1,0 +1,81 @@
+#include "tests/fakecuda/world.h"
+
+#include <pthread.h>
+
+namespace fakecuda {
+namespace {
+
+void before_fork() { world_mutex().lock(); }
+void after_fork_in_parent() { world_mutex().unlock(); }
+
+// As with a real driver, the child cannot use the device; and it must not keep memory alive.
+void after_fork_in_child() {
+  World& w = world();
+  w.is_forked = true;
+  w.memory.physical.close_in_child();
+  w.memory.plain.close_in_child();
+  w.books.close_in_child();
+  world_mutex().unlock();
+}
+
+}  // namespace
+
+World::World(const Settings& settings_)
+    : settings(settings_),
+      calls(settings.faults),
+      books(settings),
+      memory(books),
+      contexts(books),
+      work(streams, violations, settings.is_late),
+      captures(streams) {
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+World& world() {
+  static World* const only = new World(read_settings());
+  return *only;
+}
+
+std::recursive_mutex& world_mutex() {
+  static auto* const mutex = new std::recursive_mutex;
+  return *mutex;
+}
+
+Call::Call(const char* function, Needs needs, Api api) : lock_(world_mutex()), function_(function) {
+  failure_ = static_cast<CUresult>(world().calls.enter(function));
+  if (failure_ == CUDA_SUCCESS) failure_ = unmet(needs, api);
+}
+
+CUresult Call::unmet(Needs needs, Api api) const {
+  World& w = world();
+  if (needs == Needs::kNothing) return CUDA_SUCCESS;
+  if (w.is_forked) return CUDA_ERROR_NOT_INITIALIZED;
+  if (api == Api::kRuntime) {
+    w.is_initialised = true;
+    if (w.settings.num_devices == 0) return CUDA_ERROR_NO_DEVICE;
+  }
+  if (!w.is_initialised) return CUDA_ERROR_NOT_INITIALIZED;
+  if (needs == Needs::kInit) return CUDA_SUCCESS;
+  if (api == Api::kRuntime) {
+    const CUresult result = w.contexts.use_from_runtime(current().device);
+    current().has_context |= result == CUDA_SUCCESS;
+    return result;
+  }
+  return current().has_context && w.contexts.is_active(current().device)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+cudaError_t& last_error() {
+  thread_local cudaError_t error = cudaSuccess;
+  return error;
+}
+
+cudaError_t as_runtime(CUresult result) {
+  // Since CUDA 10.1 both number their errors alike.
+  const auto error = static_cast<cudaError_t>(result);
+  if (error != cudaSuccess && error != cudaErrorNotReady) last_error() = error;
+  return error;
+}
+
+}  // namespace fakecuda
