@@ -1,14 +1,16 @@
-// One chunk's bytes between the device and a slot of the host tier, by the shortest way there is:
-// directly where the slot can be addressed or the device's memory read, else through a staging
-// chunk.
+// Neighbouring chunks' bytes between the device and neighbouring slots of the host tier, by the
+// shortest way there is: directly where slots can be addressed, as many by one copy as the slab
+// allows, or where the device's memory can be read; else through a staging chunk.
 //
 // threads: the mover's only; so one staging chunk is enough.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 
+#include "csrc/alloc/chunk.h"
 #include "csrc/base/check.h"
 #include "csrc/base/status.h"
 #include "csrc/vm/host_slab.h"
@@ -21,25 +23,48 @@ class ChunkCopier {
   // Both must outlive it.
   ChunkCopier(vm::Vmm& vmm, vm::HostSlab& slab) : vmm_(vmm), slab_(slab) {}
 
-  Status copy_out(const std::byte* device, vm::SlotId slot) {
-    if (std::byte* const host = slab_.address_of(slot)) {
-      return vmm_.copy_out(device, host, vm::kChunkBytes);
-    }
-    if (vmm_.is_host_accessible()) return slab_.write(slot, device, vm::kChunkBytes);
-    GS_RETURN_IF_ERROR(vmm_.copy_out(device, staging(), vm::kChunkBytes));
-    return slab_.write(slot, staging(), vm::kChunkBytes);
+  // After an error some of it may be copied.
+  Status copy_out(const std::byte* device, vm::SlotId first, std::size_t count) {
+    return for_each_piece(first, count, [&](vm::SlotId slot, std::size_t at, Bytes size) {
+      return copy_piece_out(device + at, slot, size);
+    });
   }
 
-  Status copy_in(vm::SlotId slot, std::byte* device) {
-    if (const std::byte* const host = slab_.address_of(slot)) {
-      return vmm_.copy_in(host, device, vm::kChunkBytes);
-    }
-    if (vmm_.is_host_accessible()) return slab_.read(slot, device, vm::kChunkBytes);
-    GS_RETURN_IF_ERROR(slab_.read(slot, staging(), vm::kChunkBytes));
-    return vmm_.copy_in(staging(), device, vm::kChunkBytes);
+  Status copy_in(vm::SlotId first, std::byte* device, std::size_t count) {
+    return for_each_piece(first, count, [&](vm::SlotId slot, std::size_t at, Bytes size) {
+      return copy_piece_in(slot, device + at, size);
+    });
   }
 
  private:
+  // A piece is what one copy may take; a chunk where slots have no addresses.
+  template <typename Body>
+  Status for_each_piece(vm::SlotId first, std::size_t count, Body body) {
+    for (std::size_t done = 0; done < count;) {
+      const vm::SlotId slot{first.value + static_cast<std::uint32_t>(done)};
+      const std::size_t together = slab_.num_together(slot, count - done);
+      GS_RETURN_IF_ERROR(body(slot, done * kChunkSize, chunks(together)));
+      done += together;
+    }
+    return {};
+  }
+
+  Status copy_piece_out(const std::byte* device, vm::SlotId slot, Bytes size) {
+    if (std::byte* const host = slab_.address_of(slot)) return vmm_.copy_out(device, host, size);
+    if (vmm_.is_host_accessible()) return slab_.write(slot, device, size);
+    GS_RETURN_IF_ERROR(vmm_.copy_out(device, staging(), size));
+    return slab_.write(slot, staging(), size);
+  }
+
+  Status copy_piece_in(vm::SlotId slot, std::byte* device, Bytes size) {
+    if (const std::byte* const host = slab_.address_of(slot)) {
+      return vmm_.copy_in(host, device, size);
+    }
+    if (vmm_.is_host_accessible()) return slab_.read(slot, device, size);
+    GS_RETURN_IF_ERROR(slab_.read(slot, staging(), size));
+    return vmm_.copy_in(staging(), device, size);
+  }
+
   std::byte* staging() {
     if (staging_ == nullptr) {
       staging_.reset(

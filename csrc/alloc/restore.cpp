@@ -92,7 +92,7 @@ std::vector<ChunkRef> Restore::find_early() {
 
 void Restore::mark(const std::vector<ChunkRef>& found) {
   for (const ChunkRef& ref : found) {
-    items_.push_back({ref, ref.chunk().state, {}});
+    items_.push_back({ref, ref.chunk().state});
     core_.books.move(*ref.segment, ref.chunk(), ChunkState::kRestoring);
   }
   if (found.empty()) return;
@@ -118,21 +118,33 @@ Status Restore::back_and_copy() {
 Status Restore::back_run(std::size_t first, std::size_t last) {
   GS_RETURN_IF_ERROR(core_.vmm.back_aside(items_[first].at.address(), chunks(last - first)));
   runs_.push_back({first, last});
-  for (; first < last; ++first) {
-    Item& item = items_[first];
-    item.ticket =
-        mover_.submit([this, slot = item.at.chunk().slot, to = core_.vmm.aside(item.at.address())] {
-          return slot == vm::kNoSlot ? Status() : copier_.copy_in(slot, to);
-        });
-    ++num_submitted_;
+  while (first < last) {
+    const std::size_t end = end_of_copy(first, last);
+    const Chunk& chunk = items_[first].at.chunk();
+    if (chunk.has_copy()) {
+      copies_.push_back(mover_.submit([this, slot = chunk.slot, count = end - first,
+                                       to = core_.vmm.aside(items_[first].at.address())] {
+        return copier_.copy_in(slot, to, count);
+      }));
+    }
+    first = end;
   }
   return {};
 }
 
+std::size_t Restore::end_of_copy(std::size_t first, std::size_t last) const {
+  std::size_t end = first + 1;
+  while (end < last && items_[first].at.chunk().has_copy() && items_[end].at.chunk().has_copy() &&
+         items_[end].at.chunk().slot.value == items_[end - 1].at.chunk().slot.value + 1) {
+    ++end;
+  }
+  return end;
+}
+
 Status Restore::wait_for_copies() {
   Status first_failure;
-  for (; num_waited_ < num_submitted_; ++num_waited_) {
-    Status copied = mover_.wait(items_[num_waited_].ticket);
+  for (const vm::Ticket copy : std::exchange(copies_, {})) {
+    Status copied = mover_.wait(copy);
     if (first_failure.ok()) first_failure = std::move(copied);
   }
   return first_failure;

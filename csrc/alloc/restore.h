@@ -39,7 +39,6 @@ class Restore {
   struct Item {
     ChunkRef at;
     ChunkState from;  // where it goes back to
-    vm::Ticket ticket;
   };
 
   // Marks the chunks and books their backing, within the room.
@@ -51,6 +50,8 @@ class Restore {
   Status bring_back();
   Status back_and_copy();
   Status back_run(std::size_t first, std::size_t last);
+  // The end of the chunks from `first` on whose slots are neighbours.
+  [[nodiscard]] std::size_t end_of_copy(std::size_t first, std::size_t last) const;
   Status wait_for_copies();
   Status bring_in();
   void conclude();   // what is in place
@@ -61,10 +62,9 @@ class Restore {
   vm::Mover& mover_;
   ChunkCopier copier_;
   std::vector<Item> items_;
-  std::size_t num_submitted_ = 0;  // the first so many have a ticket
-  std::size_t num_waited_ = 0;
-  std::vector<ChunkRange> runs_;  // of items_ that are backed, aside or in place
-  std::size_t num_in_place_ = 0;  // the first so many
+  std::vector<vm::Ticket> copies_;  // not waited for
+  std::vector<ChunkRange> runs_;    // of items_ that are backed, aside or in place
+  std::size_t num_in_place_ = 0;    // the first so many
   Bytes restored_;
 };
 

@@ -61,29 +61,39 @@ void Spill::leave_lane(std::vector<ChunkRef>& found) {
   });
 }
 
-Spill::Batch Spill::submit_batch() {
+bool Spill::Run::is_followed_by(const Item& item) const {
+  return item.at.address() == address() + size().to_size() &&
+         item.slot.value == items.back().slot.value + 1;
+}
+
+Spill::Batch Spill::take_batch() {
   Batch batch;
-  while (!chosen_.empty() && batch.size() < kBatchChunks) {
+  for (std::size_t count = 0; !chosen_.empty() && count < kBatchChunks; ++count) {
     Result<vm::SlotId> slot = take_slot();
     if (!slot) {
       note(std::move(slot.error()));
       break;
     }
-    batch.push_back({chosen_.front(), *slot, {}});
+    const Item item{chosen_.front(), *slot};
     chosen_.pop_front();
+    if (batch.empty() || !batch.back().is_followed_by(item)) batch.emplace_back();
+    batch.back().items.push_back(item);
   }
+  return batch;
+}
+
+Spill::Batch Spill::submit_batch() {
   Batch submitted;
-  for (Batch& run : runs_of(std::move(batch))) {
-    Status frozen = core_.vmm.freeze(run.front().at.address(), chunks(run.size()));
+  for (Run& run : take_batch()) {
+    Status frozen = core_.vmm.freeze(run.address(), run.size());
     if (!frozen.ok()) {
       keep(run, std::move(frozen));
       continue;
     }
-    for (Item& item : run) {
-      item.ticket = mover_.submit(
-          [this, from = item.at.address(), to = item.slot] { return copier_.copy_out(from, to); });
-      submitted.push_back(item);
-    }
+    run.ticket =
+        mover_.submit([this, from = run.address(), to = run.items.front().slot,
+                       count = run.items.size()] { return copier_.copy_out(from, to, count); });
+    submitted.push_back(std::move(run));
   }
   return submitted;
 }
@@ -94,56 +104,39 @@ Result<vm::SlotId> Spill::take_slot() {
   return slot;
 }
 
-void Spill::finish(Batch batch) {
-  Batch copied;
-  for (const Item& item : batch) {
-    Status status = mover_.wait(item.ticket);
-    if (status.ok()) {
-      copied.push_back(item);
+void Spill::finish(const Batch& batch) {
+  for (const Run& run : batch) {
+    Status copied = mover_.wait(run.ticket);
+    if (copied.ok()) {
+      leave(run);
       continue;
     }
-    core_.vmm.thaw(item.at.address(), chunks(1));
-    keep({item}, std::move(status));
+    core_.vmm.thaw(run.address(), run.size());
+    keep(run, std::move(copied));
   }
-  for (const Batch& run : runs_of(std::move(copied)))
-    leave(run);
 }
 
-// Neighbouring chunks whose slots are neighbours too.
-std::vector<Spill::Batch> Spill::runs_of(Batch batch) {
-  std::vector<Batch> runs;
-  for (Item& item : batch) {
-    const bool joins = !runs.empty() &&
-                       item.at.address() == runs.back().back().at.address() + kChunkSize &&
-                       item.slot.value == runs.back().back().slot.value + 1;
-    if (!joins) runs.emplace_back();
-    runs.back().push_back(item);
-  }
-  return runs;
-}
-
-void Spill::keep(const Batch& run, Status failure) {
-  for (const Item& item : run) {
+void Spill::keep(const Run& run, Status failure) {
+  for (const Item& item : run.items) {
     slab_.give_back(item.slot);
     stayed_.push_back(item.at);
   }
   note(std::move(failure));
 }
 
-void Spill::leave(const Batch& run) {
+void Spill::leave(const Run& run) {
   // Without the lock: the state kSpilling keeps everybody else away.
-  std::byte* const address = run.front().at.address();
-  const std::optional<vm::HostPlace> place = slab_.place_of(run.front().slot);
-  Status unbacked = place.has_value()
-                        ? core_.vmm.unback_showing(address, chunks(run.size()), *place)
-                        : core_.vmm.unback(address, chunks(run.size()));
+  const vm::SlotId first = run.items.front().slot;
+  const std::optional<vm::HostPlace> place = slab_.place_of(first);
+  Status unbacked = place.has_value() ? core_.vmm.unback_showing(run.address(), run.size(), *place)
+                                      : core_.vmm.unback(run.address(), run.size());
   if (!unbacked.ok()) {
-    core_.vmm.thaw(address, chunks(run.size()));
+    core_.vmm.thaw(run.address(), run.size());
     return keep(run, std::move(unbacked));
   }
-  const bool is_shown = core_.vmm.shows(address, chunks(run.size()));
+  const bool is_shown = core_.vmm.shows(run.address(), run.size());
   MutexLock lock(core_.mu);
-  for (const Item& item : run) {
+  for (const Item& item : run.items) {
     Chunk& chunk = item.at.chunk();
     const bool is_needed = chunk.num_live > 0;  // a block may have been freed meanwhile
     if (!is_needed) core_.unneeded_copies.push_back({item.slot, item.at.address()});
@@ -153,10 +146,10 @@ void Spill::leave(const Batch& run) {
     core_.books.move(*item.at.segment, chunk,
                      is_needed ? ChunkState::kSpilled : ChunkState::kUnbacked);
   }
-  outcome_.lowered += core_.books.lower_room(chunks(run.size()));
-  outcome_.spilled += chunks(run.size());
+  outcome_.lowered += core_.books.lower_room(run.size());
+  outcome_.spilled += run.size();
   // A run lies in one part of the tier: its slots are neighbours.
-  if (slab_.is_in_file(run.front().slot)) outcome_.spilled_file += chunks(run.size());
+  if (slab_.is_in_file(first)) outcome_.spilled_file += run.size();
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 

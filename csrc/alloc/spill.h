@@ -1,9 +1,9 @@
 // One spill: live chunks of the private arena leave the device for the host tier.
 //
-// Copies run on the mover, in batches of neighbouring chunks, while writers to them wait; while one
-// batch is copied, the one before it is unbacked, a run in one call that makes its addresses show
-// the copies. The first failure (host tier full, a copy, the device)
-// ends it: what is under way is finished, the rest stays resident.
+// Copies run on the mover, a run of neighbouring chunks at a time, while writers to them wait;
+// while one batch of runs is copied, the one before it is unbacked, a run in one call that makes
+// its addresses show the copies. The first failure (host tier full, a copy, the device) ends it:
+// what is under way is finished, the rest stays resident.
 #pragma once
 
 #include <cstddef>
@@ -44,20 +44,29 @@ class Spill {
   struct Item {
     ChunkRef at;
     vm::SlotId slot;
-    vm::Ticket ticket;
   };
-  using Batch = std::vector<Item>;
+  // Neighbouring chunks whose slots are neighbours too: copied, unbacked and, if something fails,
+  // kept as one.
+  struct Run {
+    std::vector<Item> items;
+    vm::Ticket ticket;
+    [[nodiscard]] std::byte* address() const { return items.front().at.address(); }
+    [[nodiscard]] Bytes size() const { return chunks(items.size()); }
+    [[nodiscard]] bool is_followed_by(const Item& item) const;
+  };
+  using Batch = std::vector<Run>;
 
   void choose(std::size_t count);
   void leave_lane(std::vector<ChunkRef>& found) GS_REQUIRES(core_.mu);
+  // With a slot for each chunk.
+  Batch take_batch();
   Batch submit_batch();
-  void finish(Batch batch);
+  void finish(const Batch& batch);
   Result<vm::SlotId> take_slot();
-  static std::vector<Batch> runs_of(Batch batch);
   // Chunks that cannot leave.
-  void keep(const Batch& run, Status failure);
-  // Unbacks neighbouring chunks that are copied, and books it.
-  void leave(const Batch& run);
+  void keep(const Run& run, Status failure);
+  // Unbacks what is copied, and books it.
+  void leave(const Run& run);
   void roll_back(const std::vector<ChunkRef>& stayed);
   void note(Status failure);
 

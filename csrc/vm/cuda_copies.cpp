@@ -26,7 +26,7 @@ Status CudaCopies::out(const std::byte* from, std::byte* host, Bytes size) {
   if (!stream) return stream.error();
   cuda::Code code = device_.calls().copy_out(host, reinterpret_cast<std::uintptr_t>(from),
                                              size.to_size(), *stream);
-  if (code == cuda::kSuccess) code = device_.calls().stream_synchronize(*stream);
+  if (code == cuda::kSuccess) code = wait_for(*stream);
   return device_.driver().to_status(code, describe("copy out", from, size));
 }
 
@@ -37,8 +37,17 @@ Status CudaCopies::in(const std::byte* host, std::byte* to, Bytes size) {
   if (!stream) return stream.error();
   cuda::Code code =
       device_.calls().copy_in(reinterpret_cast<std::uintptr_t>(to), host, size.to_size(), *stream);
-  if (code == cuda::kSuccess) code = device_.calls().stream_synchronize(*stream);
+  if (code == cuda::kSuccess) code = wait_for(*stream);
   return device_.driver().to_status(code, describe("copy in", to, size));
+}
+
+// After an error too nothing may be on its way: the caller gives the host memory to others then.
+cuda::Code CudaCopies::wait_for(cuda::Stream stream) const {
+  const cuda::Code code = device_.calls().stream_synchronize(stream);
+  if (code == cuda::kSuccess) return code;
+  const Status waited = device_.synchronize("wait for the device after a failed copy");
+  if (!waited.ok()) log::error("{}", waited.message());
+  return code;
 }
 
 Result<cuda::Stream> CudaCopies::stream(Direction direction) {

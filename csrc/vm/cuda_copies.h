@@ -32,6 +32,7 @@ class CudaCopies {
 
  private:
   enum Direction : std::size_t { kOut, kIn };
+  [[nodiscard]] cuda::Code wait_for(cuda::Stream stream) const;
   // Made at first use.
   Result<cuda::Stream> stream(Direction direction) GS_EXCLUDES(mu_);
 

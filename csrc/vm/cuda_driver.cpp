@@ -11,7 +11,8 @@ namespace {
 constexpr int kNeededVersion = 12000;
 
 std::string version_text(int version) {
-  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+  if (version == 0) return "an unknown version";
+  return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
 }
 
 template <typename Function>
@@ -21,8 +22,8 @@ Function symbol(void* library, const char* name) {
 
 Status too_old(int version, const std::string& missing) {
   return {StatusCode::kFailedPrecondition,
-          fmt::format("the CUDA driver is too old: it is of CUDA {} and has no {}; gpushare needs "
-                      "one of CUDA {} or newer",
+          fmt::format("the CUDA driver is too old: it is of {} and has no {}; gpushare needs "
+                      "one of {} or newer",
                       version_text(version), missing, version_text(kNeededVersion))};
 }
 

@@ -7,8 +7,10 @@
 namespace gpushare::vm {
 
 Result<std::unique_ptr<HostSlab>> make_host_slab(const std::string& folder,
-                                                 const HostBytes& budgets) {
-  return folder.empty() ? RamSlab::create(budgets.ram) : TieredSlab::create(folder, budgets);
+                                                 const HostBytes& budgets,
+                                                 HostPinner* pinner) {
+  return folder.empty() ? RamSlab::create(budgets.ram, pinner)
+                        : TieredSlab::create(folder, budgets, pinner);
 }
 
 Result<std::unique_ptr<HostSlab>> make_host_slab(const std::string& folder, Bytes budget) {

@@ -7,6 +7,7 @@
 // threads: any; calls on one slot are kept apart by the caller.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "csrc/base/host_bytes.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
+#include "csrc/vm/host_pinner.h"
 #include "csrc/vm/host_place.h"
 
 namespace gpushare::vm {
@@ -43,6 +45,12 @@ class HostSlab {
   // where they cannot (a file). Stays valid until the slot is given back.
   [[nodiscard]] virtual std::byte* address_of(SlotId /*slot*/) { return nullptr; }
 
+  // How many slots from `first` on, `most` at most, lie in one piece of such memory, so that one
+  // copy may take them all; 1 at least.
+  [[nodiscard]] virtual std::size_t num_together(SlotId /*first*/, std::size_t /*most*/) {
+    return 1;
+  }
+
   // Where its bytes can be mapped; none: they cannot. Slots with neighbouring numbers lie side by
   // side. Stays valid until the slot is given back.
   [[nodiscard]] virtual std::optional<HostPlace> place_of(SlotId /*slot*/) { return std::nullopt; }
@@ -55,10 +63,11 @@ class HostSlab {
   [[nodiscard]] Bytes used() const { return used_by_tier().total(); }
 };
 
-// `folder` empty: RAM alone; else RAM first, then a file in it. errors: kIo if the folder cannot be
-// used, naming it.
+// `folder` empty: RAM alone; else RAM first, then a file in it. RAM is pinned by `pinner`, which
+// must outlive the slab; null: it is not. errors: kIo if the folder cannot be used, naming it.
 Result<std::unique_ptr<HostSlab>> make_host_slab(const std::string& folder,
-                                                 const HostBytes& budgets);
+                                                 const HostBytes& budgets,
+                                                 HostPinner* pinner = nullptr);
 // One kind alone: RAM without a folder, else a file.
 Result<std::unique_ptr<HostSlab>> make_host_slab(const std::string& folder, Bytes budget);
 

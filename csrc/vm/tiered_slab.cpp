@@ -12,10 +12,11 @@
 namespace gpushare::vm {
 
 Result<std::unique_ptr<HostSlab>> TieredSlab::create(const std::string& folder,
-                                                     const HostBytes& budgets) {
+                                                     const HostBytes& budgets,
+                                                     HostPinner* pinner) {
   Result<std::unique_ptr<HostSlab>> file = FileSlab::create(folder, budgets.file);
   if (!file) return file;
-  Result<std::unique_ptr<HostSlab>> ram = RamSlab::create(budgets.ram);
+  Result<std::unique_ptr<HostSlab>> ram = RamSlab::create(budgets.ram, pinner);
   if (!ram) return ram;
   const bool has_ram = budgets.ram >= kChunkBytes;
   return std::unique_ptr<HostSlab>(new TieredSlab(*std::move(ram), *std::move(file), has_ram));
@@ -45,6 +46,10 @@ Status TieredSlab::read(SlotId slot, std::byte* to, Bytes size) {
 }
 
 std::byte* TieredSlab::address_of(SlotId slot) { return slab_of(slot).address_of(inner(slot)); }
+
+std::size_t TieredSlab::num_together(SlotId first, std::size_t most) {
+  return slab_of(first).num_together(inner(first), most);
+}
 
 std::optional<HostPlace> TieredSlab::place_of(SlotId slot) {
   return slab_of(slot).place_of(inner(slot));

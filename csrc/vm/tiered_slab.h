@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,12 +23,14 @@ class TieredSlab final : public HostSlab {
   static constexpr std::uint32_t kFirstFileSlot = std::uint32_t{1} << 31;
 
   static Result<std::unique_ptr<HostSlab>> create(const std::string& folder,
-                                                  const HostBytes& budgets);
+                                                  const HostBytes& budgets,
+                                                  HostPinner* pinner = nullptr);
   Result<SlotId> take_within(const HostBytes& most) override;
   void give_back(SlotId slot) override;
   Status write(SlotId slot, const std::byte* from, Bytes size) override;
   Status read(SlotId slot, std::byte* to, Bytes size) override;
   [[nodiscard]] std::byte* address_of(SlotId slot) override;
+  [[nodiscard]] std::size_t num_together(SlotId first, std::size_t most) override;
   [[nodiscard]] std::optional<HostPlace> place_of(SlotId slot) override;
   [[nodiscard]] bool is_in_file(SlotId slot) const override { return slot.value >= kFirstFileSlot; }
   void set_budgets(const HostBytes& budgets) override;

@@ -19,13 +19,23 @@ inline std::unique_ptr<vm::CudaDevice> open_device(const vm::CudaDriver& driver)
   return std::move(*device);
 }
 
-struct CudaWorld {
-  explicit CudaWorld(const vm::CudaVmmOptions& options = {}) : vmm(*device, options) {}
+// Whatever ends with a process that uses a device: the fake driver sees what it leaves.
+struct CudaUser {
+  explicit CudaUser(const vm::CudaVmmOptions& options = {}) : vmm(*device, options) {}
 
-  FakeCudaDriver fake;
   const vm::CudaDriver driver{FakeCudaDriver::calls()};
   const std::unique_ptr<vm::CudaDevice> device = open_device(driver);
   vm::CudaVmm vmm;
+};
+
+// With a driver of its own.
+struct CudaWorld {
+  explicit CudaWorld(const vm::CudaVmmOptions& options = {}) : user(options) {}
+
+  FakeCudaDriver fake;
+  CudaUser user;
+  vm::CudaDevice* const device = user.device.get();
+  vm::CudaVmm& vmm = user.vmm;
 };
 
 }  // namespace gpushare::testing

@@ -32,6 +32,8 @@ std::byte* pointer_of(cuda::DevicePointer address) {
 void FakeCudaCalls::install(FakeCudaDriver* fake) {
   GS_CHECK((fake == nullptr) != (the_fake == nullptr), "one fake driver at a time");
   the_fake = fake;
+  current_context = nullptr;
+  capture_mode = 0;
 }
 
 cuda::Context FakeCudaCalls::primary() { return reinterpret_cast<cuda::Context>(0x1000); }

@@ -10,7 +10,7 @@ namespace gpushare::testing {
 class FakeCudaDriver;
 
 struct FakeCudaCalls {
-  // Null: there is none any more. pre: only one at a time.
+  // Null: there is none any more. The calling thread is as new. pre: only one at a time.
   static void install(FakeCudaDriver* fake);
   static vm::cuda::Calls table();
 

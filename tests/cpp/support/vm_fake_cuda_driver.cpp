@@ -58,6 +58,7 @@ cuda::Code FakeCudaDriver::queue_copy(cuda::Stream stream, const Copy& copy) {
   GS_CHECK(found != streams_.end(), "no such stream");
   GS_CHECK(memory_.is_accessible(copy.device, copy.size), "a copy faults");
   check_idle(copy.device, copy.size);
+  check_pinned_as_one(copy.to == copy.device ? copy.from : copy.to, copy.size);
   found->second.push_back(copy);
   return cuda::kSuccess;
 }
@@ -84,6 +85,14 @@ void FakeCudaDriver::check_idle(const std::byte* address, std::size_t size) cons
     for (const Copy& copy : queue) {
       GS_CHECK(!overlap(address, size, copy.device, copy.size), "a copy has not ended yet");
     }
+  }
+}
+
+void FakeCudaDriver::check_pinned_as_one(const std::byte* host, std::size_t size) const {
+  for (const auto& [address, length] : registered_) {
+    const auto* const pinned = static_cast<const std::byte*>(address);
+    const bool is_inside = host >= pinned && host + size <= pinned + length;
+    GS_CHECK(is_inside || !overlap(host, size, pinned, length), "a copy over a pinned range's end");
   }
 }
 

@@ -82,6 +82,7 @@ class FakeCudaDriver {
   void finish(Queue& queue) GS_REQUIRES(mu_);
   void finish_all() GS_REQUIRES(mu_);
   void check_idle(const std::byte* address, std::size_t size) const GS_REQUIRES(mu_);
+  void check_pinned_as_one(const std::byte* host, std::size_t size) const GS_REQUIRES(mu_);
 
   mutable Mutex mu_;
   FakeCudaMemory memory_ GS_GUARDED_BY(mu_);

@@ -1,8 +1,11 @@
 #include "csrc/vm/cuda_vmm.h"
 
+#include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <memory>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -41,6 +44,146 @@ struct RealCudaMaker {
   std::unique_ptr<vm::CudaVmm> cuda;
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(CudaOnThisMachine, VmmContract, RealCudaMaker);
+
+TEST(CudaVmm, MakesNoContextBeforeItBacks) {
+  FakeCudaDriver fake;
+  {
+    CudaUser user;
+    vm::CudaVmm& vmm = user.vmm;
+    const vm::AddressRange range = *vmm.reserve(vm::kChunkBytes);
+    EXPECT_EQ(fake.num_contexts(), 0);
+    ASSERT_TRUE(vmm.back(range.base(), range.size()).ok());
+    ASSERT_TRUE(vmm.unback(range.base(), range.size()).ok());
+    EXPECT_EQ(fake.num_contexts(), 1);
+    EXPECT_EQ(fake.num_calls("context_retain"), 1);
+  }
+  EXPECT_EQ(fake.leaks(), "");
+}
+
+TEST(CudaVmm, TakesOneCallARunWhereTheDriverAllowsIt) {
+  CudaWorld world;
+  const vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes * 8);
+  ASSERT_TRUE(world.vmm.back(range.base(), range.size()).ok());
+  EXPECT_EQ(world.fake.num_calls("create"), 8);
+  EXPECT_EQ(world.fake.num_calls("map"), 8);
+  EXPECT_EQ(world.fake.num_calls("set_access"), 1);
+  std::vector<std::byte> host(range.size().to_size());
+  ASSERT_TRUE(world.vmm.copy_out(range.base(), host.data(), range.size()).ok());
+  EXPECT_EQ(world.fake.num_calls("copy_out"), 1);
+  ASSERT_TRUE(world.vmm.unback(range.base(), range.size()).ok());
+  EXPECT_EQ(world.fake.num_calls("unmap"), 1);
+  EXPECT_EQ(world.fake.num_calls("release"), 8);
+  EXPECT_EQ(world.fake.used(), Bytes{});
+}
+
+TEST(CudaVmm, WaitsForKernelsBeforeItUnmaps) {
+  CudaWorld world;
+  const vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes * 2);
+  ASSERT_TRUE(world.vmm.back(range.base(), range.size()).ok());
+  world.fake.launch(range.base() + kChunk, Bytes{512}, std::byte{1});
+  EXPECT_TRUE(world.vmm.unback(range.base(), range.size()).ok());
+  ASSERT_TRUE(world.vmm.back(range.base(), range.size()).ok());
+  world.fake.launch(range.base(), Bytes{512}, std::byte{1});
+  const vm::HostPlace nowhere{};
+  EXPECT_TRUE(world.vmm.unback_showing(range.base(), range.size(), nowhere).ok());
+  ASSERT_TRUE(world.vmm.back_aside(range.base(), range.size()).ok());
+  world.fake.launch(range.base(), Bytes{512}, std::byte{1});
+  world.vmm.unback_aside(range.base(), range.size());
+  EXPECT_EQ(world.fake.used(), Bytes{});
+}
+
+TEST(CudaVmm, FrozenMemoryHasWhatKernelsWrote) {
+  CudaWorld world;
+  const vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes);
+  ASSERT_TRUE(world.vmm.back(range.base(), range.size()).ok());
+  world.fake.launch(range.base(), range.size(), std::byte{7});
+  ASSERT_TRUE(world.vmm.freeze(range.base(), range.size()).ok());
+  std::vector<std::byte> host(kChunk);
+  ASSERT_TRUE(world.vmm.copy_out(range.base(), host.data(), range.size()).ok());
+  EXPECT_EQ(host[kChunk - 1], std::byte{7});
+}
+
+TEST(CudaVmm, UnbackedMemoryFaults) {
+  CudaWorld world;
+  const vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes * 2);
+  EXPECT_FALSE(is_readable(range.base()));
+  ASSERT_TRUE(world.vmm.back(range.base(), range.size()).ok());
+  EXPECT_TRUE(is_readable(range.base() + kChunk));
+  ASSERT_TRUE(world.vmm.unback(range.base(), vm::kChunkBytes).ok());
+  EXPECT_FALSE(is_readable(range.base()));
+  EXPECT_TRUE(is_readable(range.base() + kChunk));
+}
+
+TEST(CudaVmm, MakesChunksThatCanBeExported) {
+  CudaWorld plain;
+  const vm::AddressRange range = *plain.vmm.reserve(vm::kChunkBytes);
+  ASSERT_TRUE(plain.vmm.back(range.base(), range.size()).ok());
+  EXPECT_EQ(plain.fake.last_prop().handle_types, vm::cuda::kFileDescriptor);
+  EXPECT_EQ(plain.fake.last_prop().flags.gpu_direct_rdma, 0);
+}
+
+TEST(CudaVmm, MakesChunksForANetworkCardIfItIsTold) {
+  CudaWorld world({.is_gpu_direct_rdma = true});
+  const vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes);
+  ASSERT_TRUE(world.vmm.back(range.base(), range.size()).ok());
+  EXPECT_EQ(world.fake.last_prop().flags.gpu_direct_rdma, 1);
+}
+
+TEST(CudaVmm, GivesBackWhatIsBackedWithItsRange) {
+  CudaWorld world;
+  {
+    const vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes * 5);
+    ASSERT_TRUE(world.vmm.back(range.base(), vm::kChunkBytes * 2).ok());
+    ASSERT_TRUE(world.vmm.back(range.base() + 3 * kChunk, vm::kChunkBytes).ok());
+    world.fake.launch(range.base(), Bytes{512}, std::byte{1});
+  }
+  EXPECT_EQ(world.fake.used(), Bytes{});
+  EXPECT_EQ(world.fake.num_calls("unmap"), 2);
+  EXPECT_EQ(world.fake.num_calls("free_address"), 1);
+}
+
+TEST(CudaVmm, RefusesWhatItCannotDoAndSaysSo) {
+  CudaWorld world;
+  const vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes);
+  ASSERT_TRUE(world.vmm.back(range.base(), range.size()).ok());
+  std::byte* const base = range.base();
+  for (const Status& status :
+       {world.vmm.map_shared(base, range.size(), 0, Bytes{}),
+        world.vmm.unmap_shared(base, range.size()), world.vmm.forbid_access(base, range.size()),
+        world.vmm.allow_access(base, range.size()), world.vmm.make_private(base, range.size())}) {
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+    EXPECT_NE(status.message().find("lanes"), std::string::npos) << status.message();
+  }
+  const Status shown = world.vmm.show(base, range.size(), {});
+  EXPECT_EQ(shown.code(), StatusCode::kFailedPrecondition);
+  EXPECT_NE(shown.message().find("host tier"), std::string::npos) << shown.message();
+  EXPECT_FALSE(world.vmm.shows(base, range.size()));
+  EXPECT_FALSE(world.vmm.is_host_accessible());
+}
+
+TEST(CudaVmm, TwoThreadsMoveTheirOwnRanges) {
+  CudaWorld world;
+  const vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes * 8);
+  const auto move = [&](std::byte* address, std::byte value) {
+    const Bytes size = vm::kChunkBytes * 4;
+    std::vector<std::byte> host(size.to_size(), value);
+    for (int round = 0; round < 20; ++round) {
+      ASSERT_TRUE(world.vmm.back(address, size).ok());
+      ASSERT_TRUE(world.vmm.copy_in(host.data(), address, size).ok());
+      std::fill(host.begin(), host.end(), std::byte{});
+      ASSERT_TRUE(world.vmm.freeze(address, size).ok());
+      ASSERT_TRUE(world.vmm.copy_out(address, host.data(), size).ok());
+      ASSERT_EQ(host.back(), value);
+      ASSERT_TRUE(world.vmm.unback(address, size).ok());
+    }
+  };
+  std::thread other(move, range.base() + 4 * kChunk, std::byte{2});
+  move(range.base(), std::byte{1});
+  other.join();
+  EXPECT_EQ(world.fake.used(), Bytes{});
+  EXPECT_EQ(world.fake.num_calls("context_retain"), 1);
+  EXPECT_EQ(world.fake.num_calls("stream_create"), 2);
+}
 
 }  // namespace
 }  // namespace gpushare::testing

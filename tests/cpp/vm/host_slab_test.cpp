@@ -132,6 +132,23 @@ INSTANTIATE_TEST_SUITE_P(All,
                            return kind.param == Kind::kRam ? "Ram" : "File";
                          });
 
+TEST(RamSlab, OneCopyTakesWhatLiesInOneExtent) {
+  const auto slab = std::move(*vm::make_host_slab("", mib(200)));
+  for (int i = 0; i < 40; ++i)
+    ASSERT_TRUE(slab->take().has_value());
+  EXPECT_EQ(slab->num_together({0}, 40), 32U);
+  EXPECT_EQ(slab->num_together({30}, 8), 2U);
+  EXPECT_EQ(slab->num_together({33}, 3), 3U);
+  EXPECT_EQ(slab->address_of({33}) + 2 * kChunkBytes.to_size(), slab->address_of({35}));
+}
+
+TEST(FileSlab, IsCopiedSlotBySlot) {
+  const TempFolder folder;
+  const auto slab = std::move(*vm::make_host_slab(folder.path(), mib(8)));
+  ASSERT_TRUE(slab->take().has_value());
+  EXPECT_EQ(slab->num_together({0}, 4), 1U);
+}
+
 TEST(FileSlab, LeavesNoNameAndLetsNobodyElseRead) {
   const TempFolder folder;
   const auto slab = vm::make_host_slab(folder.path(), mib(8));

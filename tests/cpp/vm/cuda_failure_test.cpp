@@ -1,0 +1,170 @@
+// What a failing call of the driver does: an error, everything as before, nothing leaked.
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "csrc/vm/cuda_vmm.h"
+
+#include "tests/cpp/support/vm_cuda_world.h"
+#include "tests/cpp/support/vm_fake_cuda_driver.h"
+
+namespace gpushare::testing {
+namespace {
+
+constexpr std::size_t kChunk = vm::kChunkBytes.to_size();
+constexpr Bytes kSize = vm::kChunkBytes * 3;
+
+// A spill and a restore, step by step. A step that fails is checked and taken again.
+class Cycle {
+ public:
+  Cycle(FakeCudaDriver& fake, vm::CudaVmm& vmm) : fake_(fake), vmm_(vmm) {}
+
+  void run() {
+    step(false, true, [&] { return vmm_.back(base(), kSize); });
+    const std::vector<std::byte> bytes(kSize.to_size(), std::byte{7});
+    step(true, true, [&] { return vmm_.copy_in(bytes.data(), base(), kSize); });
+    step(true, true, [&] { return vmm_.freeze(base(), kSize); });
+    std::vector<std::byte> host(kSize.to_size());
+    step(true, true, [&] { return vmm_.copy_out(base(), host.data(), kSize); });
+    step(true, false, [&] { return vmm_.unback_showing(base(), kSize, {}); });
+    step(false, true, [&] { return vmm_.back_aside(base(), kSize); });
+    step(true, true, [&] { return vmm_.copy_in(host.data(), base(), kSize); });
+    step(true, true, [&] { return vmm_.bring_in(base(), kSize); });
+    std::fill(host.begin(), host.end(), std::byte{});
+    step(true, true, [&] { return vmm_.copy_out(base(), host.data(), kSize); });
+    EXPECT_TRUE(host == bytes);
+    step(true, false, [&] { return vmm_.unback(base(), kSize); });
+  }
+  [[nodiscard]] int num_failed() const { return num_failed_; }
+
+ private:
+  [[nodiscard]] std::byte* base() const { return range_.base(); }
+  template <typename Body>
+  void step(bool is_backed_before, bool is_backed_after, Body body) {
+    Status status = body();
+    if (!status.ok()) {
+      ++num_failed_;
+      EXPECT_NE(status.message().find("CUDA_ERROR"), std::string::npos) << status.message();
+      EXPECT_EQ(is_backed(), is_backed_before) << status.message();
+      status = body();
+    }
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(is_backed(), is_backed_after);
+  }
+  // All of it or, checked too, none.
+  [[nodiscard]] bool is_backed() const {
+    const bool is_first = fake_.is_accessible(base(), vm::kChunkBytes);
+    for (std::size_t at = 0; at < kSize.to_size(); at += kChunk) {
+      EXPECT_EQ(fake_.is_accessible(base() + at, vm::kChunkBytes), is_first);
+    }
+    return is_first;
+  }
+
+  FakeCudaDriver& fake_;
+  vm::CudaVmm& vmm_;
+  vm::AddressRange range_ = *vmm_.reserve(kSize);
+  int num_failed_ = 0;
+};
+
+TEST(CudaFailure, EachFailingCallIsReportedAndNothingIsLost) {
+  int num_calls = 0;
+  int num_failed = 0;
+  for (int nth = 0; nth <= num_calls; ++nth) {
+    SCOPED_TRACE(nth);
+    FakeCudaDriver fake;
+    {
+      CudaUser user;
+      Cycle cycle(fake, user.vmm);
+      const int before = fake.num_calls();
+      if (nth > 0) fake.fail_at(nth);
+      cycle.run();
+      if (nth == 0) num_calls = fake.num_calls() - before;
+      num_failed += cycle.num_failed();
+    }
+    EXPECT_EQ(fake.leaks(), "");
+  }
+  EXPECT_GT(num_calls, 50);
+  // The rest is what is tried again later, and putting the thread's context back.
+  EXPECT_GT(num_failed, num_calls / 2);
+}
+
+TEST(CudaFailure, AFullDeviceChangesNothing) {
+  CudaWorld world;
+  const vm::AddressRange range = *world.vmm.reserve(mib(80));
+  const Status status = world.vmm.back(range.base(), range.size());
+  EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);
+  EXPECT_NE(status.message().find("back 80.0 MiB at 0x"), std::string::npos) << status.message();
+  EXPECT_NE(
+      status.message().find("create chunk 33 of 40: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"),
+      std::string::npos)
+      << status.message();
+  EXPECT_EQ(world.fake.used(), Bytes{});
+  EXPECT_TRUE(world.vmm.back(range.base(), mib(64)).ok());
+}
+
+TEST(CudaFailure, WhatCouldNotBeReleasedIsReleasedWithTheNextMemory) {
+  CudaWorld world;
+  const vm::AddressRange range = *world.vmm.reserve(kSize);
+  ASSERT_TRUE(world.vmm.back(range.base(), kSize).ok());
+  world.fake.fail("release", 2, 1);
+  ASSERT_TRUE(world.vmm.unback(range.base(), kSize).ok()) << "its addresses are free";
+  EXPECT_EQ(world.fake.used(), vm::kChunkBytes * 2);
+  ASSERT_TRUE(world.vmm.back(range.base(), vm::kChunkBytes).ok());
+  EXPECT_EQ(world.fake.used(), vm::kChunkBytes);
+}
+
+TEST(CudaFailure, WhatCouldNotBeReleasedIsReleasedAtTheEnd) {
+  FakeCudaDriver fake;
+  {
+    CudaUser user;
+    vm::CudaVmm& vmm = user.vmm;
+    const vm::AddressRange range = *vmm.reserve(kSize);
+    ASSERT_TRUE(vmm.back(range.base(), kSize).ok());
+    fake.fail("release", 1, 2);
+    ASSERT_TRUE(vmm.unback(range.base(), kSize).ok());
+  }
+  EXPECT_EQ(fake.leaks(), "");
+}
+
+// Two failures: no access, and then no unmapping in going back.
+TEST(CudaFailure, WhatCouldNotBeUnmappedIsUnmappedLater) {
+  CudaWorld world;
+  const vm::AddressRange range = *world.vmm.reserve(kSize);
+  world.fake.fail("set_access");
+  world.fake.fail("unmap", 1, 1);
+  EXPECT_EQ(world.vmm.back(range.base(), kSize).code(), StatusCode::kIo);
+  EXPECT_EQ(world.fake.used(), kSize);
+  // The first chunk still cannot be unmapped; the two others can, and are released.
+  const Status status = world.vmm.back(range.base(), kSize);
+  EXPECT_EQ(status.code(), StatusCode::kIo);
+  EXPECT_NE(status.message().find("has not unmapped"), std::string::npos) << status.message();
+  EXPECT_EQ(world.fake.used(), vm::kChunkBytes);
+  ASSERT_TRUE(world.vmm.back(range.base(), kSize).ok());
+  EXPECT_EQ(world.fake.used(), kSize);
+  EXPECT_TRUE(world.vmm.unback(range.base(), kSize).ok());
+}
+
+TEST(CudaFailure, AFailedRestoreIsUndoneAlsoIfTheDeviceSaysNothingMore) {
+  CudaWorld world;
+  const vm::AddressRange range = *world.vmm.reserve(kSize);
+  ASSERT_TRUE(world.vmm.back_aside(range.base(), kSize).ok());
+  world.fake.fail("context_synchronize");
+  world.vmm.unback_aside(range.base(), kSize);
+  EXPECT_EQ(world.fake.used(), Bytes{});
+}
+
+TEST(CudaFailure, AddressSpaceThatIsRefusedIsAnError) {
+  CudaWorld world;
+  world.fake.fail("reserve");
+  const Result<vm::AddressRange> range = world.vmm.reserve(kSize);
+  ASSERT_FALSE(range.has_value());
+  EXPECT_NE(range.error().message().find("reserve 6.0 MiB of address space: CUDA_ERROR"),
+            std::string::npos)
+      << range.error().message();
+}
+
+}  // namespace
+}  // namespace gpushare::testing
