@@ -49,8 +49,8 @@ CUresult submit_copy(const Call& call, Copy copy, CUstream handle, bool is_async
     if (result != CUDA_SUCCESS) return result;
   }
   if (copy.bytes == 0) return CUDA_SUCCESS;
-  copy.from_kind = w.memory.kind_of(reinterpret_cast<uintptr_t>(copy.from));
-  copy.to_kind = w.memory.kind_of(reinterpret_cast<uintptr_t>(copy.to));
+  copy.from_kind = w.memory.kind_of(range_at(copy.from, copy.bytes));
+  copy.to_kind = w.memory.kind_of(range_at(copy.to, copy.bytes));
   CUresult result = check_access(call.function(), range_at(copy.from, copy.bytes), false);
   if (result != CUDA_SUCCESS) return result;
   result = check_access(call.function(), range_at(copy.to, copy.bytes), true);

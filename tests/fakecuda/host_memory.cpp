@@ -56,4 +56,14 @@ std::optional<Range> HostMemory::find(uintptr_t address) const {
   return Range{begin, pinned.bytes};
 }
 
+bool HostMemory::covers(Range range) const {
+  uintptr_t at = range.begin;
+  while (at < range.end()) {
+    const std::optional<Range> pinned = find(at);
+    if (!pinned) return false;
+    at = pinned->end();
+  }
+  return true;
+}
+
 }  // namespace fakecuda

@@ -22,6 +22,8 @@ class HostMemory {
 
   // The pinned range an address lies in.
   [[nodiscard]] std::optional<Range> find(uintptr_t address) const;
+  // Whether all of it is pinned, in one range or in several side by side.
+  [[nodiscard]] bool covers(Range range) const;
 
  private:
   struct Pinned {

@@ -9,6 +9,11 @@ Kind Memory::kind_of(uintptr_t address) const {
   return host.find(address) ? Kind::kPinned : Kind::kPageable;
 }
 
+Kind Memory::kind_of(Range range) const {
+  const Kind kind = kind_of(range.begin);
+  return kind == Kind::kPinned && !host.covers(range) ? Kind::kPageable : kind;
+}
+
 bool Memory::is_accessible(Range range, bool is_write) const {
   if (const auto [found, allocation] = plain.find(range.begin); allocation != nullptr) {
     return found.contains(range);

@@ -19,6 +19,8 @@ struct Memory {
   explicit Memory(Books& books) : physical(books), addresses(physical), plain(books) {}
 
   [[nodiscard]] Kind kind_of(uintptr_t address) const;
+  // Pinned only if all of it is.
+  [[nodiscard]] Kind kind_of(Range range) const;
   // Whether the device may read or write all of it. Host memory: always, that is the host's affair.
   [[nodiscard]] bool is_accessible(Range range, bool is_write) const;
   // The allocation or mapping a device address lies in. Empty: none.

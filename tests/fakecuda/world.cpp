@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <new>
+
 namespace fakecuda {
 namespace {
 
@@ -15,7 +17,8 @@ void after_fork_in_child() {
   w.memory.physical.close_in_child();
   w.memory.plain.close_in_child();
   w.books.close_in_child();
-  world_mutex().unlock();
+  // A recursive mutex knows its owner by thread id, and the child's is another: it cannot unlock.
+  new (&world_mutex()) std::recursive_mutex;
 }
 
 }  // namespace
