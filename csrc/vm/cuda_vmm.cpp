@@ -53,6 +53,7 @@ Result<AddressRange> CudaVmm::reserve(Bytes size) {
 void CudaVmm::unreserve(std::byte* base, Bytes size) {
   if (!device_.is_usable()) return;
   if (chunks_.has_any(base, size)) unback_aside(base, size);
+  thaw(base, size);
   const cuda::Code code =
       device_.calls().free_address(reinterpret_cast<std::uintptr_t>(base), size.to_size());
   if (code == cuda::kSuccess) return;
@@ -71,17 +72,36 @@ Status CudaVmm::unback(std::byte* address, Bytes size) {
   check_whole_chunks(address, size);
   const CudaScope scope(device_);
   GS_RETURN_IF_ERROR(scope.status());
-  GS_RETURN_IF_ERROR(device_.synchronize(describe("unback", address, size)));
-  return chunks_.take(address, size);
+  if (!is_frozen(address, size)) {
+    GS_RETURN_IF_ERROR(device_.synchronize(describe("unback", address, size)));
+  }
+  GS_RETURN_IF_ERROR(chunks_.take(address, size));
+  thaw(address, size);
+  return {};
 }
 
 Status CudaVmm::freeze(std::byte* address, Bytes size) {
   const CudaScope scope(device_);
   GS_RETURN_IF_ERROR(scope.status());
-  return device_.synchronize(describe("freeze", address, size));
+  GS_RETURN_IF_ERROR(device_.synchronize(describe("freeze", address, size)));
+  MutexLock lock(mu_);
+  for (std::size_t at = 0; at < size.to_size(); at += kChunkBytes.to_size())
+    frozen_.insert(address + at);
+  return {};
 }
 
-void CudaVmm::thaw(std::byte* /*address*/, Bytes /*size*/) {}
+void CudaVmm::thaw(std::byte* address, Bytes size) {
+  MutexLock lock(mu_);
+  frozen_.erase(frozen_.lower_bound(address), frozen_.lower_bound(address + size.to_size()));
+}
+
+bool CudaVmm::is_frozen(const std::byte* address, Bytes size) const {
+  MutexLock lock(mu_);
+  for (std::size_t at = 0; at < size.to_size(); at += kChunkBytes.to_size()) {
+    if (!frozen_.contains(address + at)) return false;
+  }
+  return true;
+}
 
 Status CudaVmm::unback_showing(std::byte* address, Bytes size, const HostPlace& /*place*/) {
   return unback(address, size);

@@ -4,7 +4,8 @@
 // there. Nothing traps a writer on a GPU: before memory is copied or unmapped the whole device is
 // waited for, so that what was launched has landed, and the caller sees to it that nothing is
 // launched meanwhile. (Unmapping does not promise to wait, and a block that is free for the CPU may
-// have kernels pending.)
+// have kernels pending.) What is frozen was waited for, and is not again when it is unmapped: that
+// would wait for the copies of what is spilled next.
 //
 // Spilled memory shows nothing: access by a kernel faults. So what is restored is backed and filled
 // in place, and aside() is the address itself. Lanes cannot share memory of it.
@@ -13,7 +14,9 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 
+#include "csrc/base/mutex.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/vm/cuda_chunks.h"
@@ -60,8 +63,11 @@ class CudaVmm final : public Vmm {
 
  private:
   void unreserve(std::byte* base, Bytes size) override;
+  [[nodiscard]] bool is_frozen(const std::byte* address, Bytes size) const GS_EXCLUDES(mu_);
 
   CudaDevice& device_;
+  mutable Mutex mu_;
+  std::set<const std::byte*> frozen_ GS_GUARDED_BY(mu_);  // chunks
   CudaChunks chunks_;
   CudaCopies copies_;
 };

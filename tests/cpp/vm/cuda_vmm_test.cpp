@@ -103,6 +103,25 @@ TEST(CudaVmm, FrozenMemoryHasWhatKernelsWrote) {
   EXPECT_EQ(host[kChunk - 1], std::byte{7});
 }
 
+TEST(CudaVmm, WaitsOnceForWhatIsFrozenAndThenUnmapped) {
+  CudaWorld world;
+  const vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes * 2);
+  ASSERT_TRUE(world.vmm.back(range.base(), range.size()).ok());
+  const auto num_waits = [&] { return world.fake.num_calls("context_synchronize"); };
+  ASSERT_TRUE(world.vmm.freeze(range.base(), range.size()).ok());
+  ASSERT_TRUE(world.vmm.unback_showing(range.base(), range.size(), {}).ok());
+  EXPECT_EQ(num_waits(), 1);
+  ASSERT_TRUE(world.vmm.back(range.base(), range.size()).ok());
+  ASSERT_TRUE(world.vmm.unback(range.base(), vm::kChunkBytes).ok());
+  EXPECT_EQ(num_waits(), 2) << "it is other memory";
+  ASSERT_TRUE(world.vmm.back(range.base(), vm::kChunkBytes).ok());
+  ASSERT_TRUE(world.vmm.freeze(range.base(), range.size()).ok());
+  world.vmm.thaw(range.base() + kChunk, vm::kChunkBytes);
+  world.fake.launch(range.base() + kChunk, Bytes{512}, std::byte{1});
+  ASSERT_TRUE(world.vmm.unback(range.base(), range.size()).ok()) << "part of it was used again";
+  EXPECT_EQ(num_waits(), 4);
+}
+
 TEST(CudaVmm, UnbackedMemoryFaults) {
   CudaWorld world;
   const vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes * 2);
