@@ -21,6 +21,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workload", default="mlp")
     parser.add_argument("--optimizer", default="adam")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warm-up", type=int, default=2)
@@ -46,7 +47,7 @@ def _digest(losses: list[bytes], parameters: list[Any]) -> str:
     for loss in losses:
         whole.update(loss)
     for parameter in parameters:
-        whole.update(parameter.detach().contiguous().numpy().tobytes())
+        whole.update(parameter.detach().cpu().contiguous().numpy().tobytes())
     return whole.hexdigest()
 
 
@@ -60,7 +61,10 @@ def main() -> None:
     from benchmarks import workloads
 
     workload = workloads.build(
-        arguments.workload, seed=arguments.seed, optimizer=arguments.optimizer
+        arguments.workload,
+        seed=arguments.seed,
+        optimizer=arguments.optimizer,
+        device=arguments.device,
     )
     job = None
     if arguments.shared:
@@ -72,7 +76,7 @@ def main() -> None:
     workload.model.register_forward_pre_hook(lambda *_: begins.append(time.monotonic()))
     losses = []
     for number in range(arguments.warm_up):
-        losses.append(workload.step(number).numpy().tobytes())
+        losses.append(workload.step(number).cpu().numpy().tobytes())
     if job is not None and arguments.park:
         job.step()
     _say(ready=True, pid=os.getpid(), threads=torch.get_num_threads(), range=_range(arguments))
@@ -84,7 +88,7 @@ def main() -> None:
     started = time.monotonic()
     for number in range(arguments.warm_up, arguments.warm_up + arguments.steps):
         begun = time.monotonic()
-        losses.append(workload.step(number).numpy().tobytes())
+        losses.append(workload.step(number).cpu().numpy().tobytes())
         done = time.monotonic()
         seconds.append(done - begun)
         inside_seconds.append(done - begins[-1])

@@ -141,9 +141,13 @@ def outcomes_together(
 
 
 def job_environment(env: dict[str, str] | None) -> dict[str, str]:
-    """This process's environment with `env` laid over it, and this checkout's modules."""
+    """This process's environment with `env` laid over it, and this checkout's modules.
+
+    GPUSHARE_PACKAGE names another folder that holds the package, built for another torch.
+    """
     environment = {**os.environ, "GPUSHARE_REPORT": "0", **(env or {})}
-    path = [str(ROOT), str(ROOT / "python"), environment.get("PYTHONPATH", "")]
+    package = environment.get("GPUSHARE_PACKAGE") or str(ROOT / "python")
+    path = [str(ROOT), package, environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(p for p in path if p)
     return environment
 

@@ -95,8 +95,8 @@ NAMES = ("mlp", "cnn", "transformer", "lstm")
 OPTIMIZERS = ("adam", "sgd")
 
 
-def build(name: str, *, seed: int = 0, optimizer: str = "adam") -> Workload:
-    """The workload `name` with parameters and data from `seed`.
+def build(name: str, *, seed: int = 0, optimizer: str = "adam", device: str = "cpu") -> Workload:
+    """The workload `name` on `device`, with parameters and data from `seed`.
 
     Raises:
         ValueError: for a name outside NAMES or an optimizer outside OPTIMIZERS.
@@ -117,6 +117,7 @@ def build(name: str, *, seed: int = 0, optimizer: str = "adam") -> Workload:
         model = SmallTransformer(symbols=64, width=256, layers=4, tokens=128)
     else:
         model = SmallLstm(symbols=64, width=256)
+    model.to(device)
     parameters = model.parameters()
     made: torch.optim.Optimizer = (
         torch.optim.Adam(parameters, lr=1e-3)
@@ -137,7 +138,7 @@ def build(name: str, *, seed: int = 0, optimizer: str = "adam") -> Workload:
         )
 
     def step(number: int) -> torch.Tensor:
-        x, y = batch_of(number)
+        x, y = (part.to(device) for part in batch_of(number))
         made.zero_grad(set_to_none=True)
         logits = model(x)
         loss = nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), y.reshape(-1))

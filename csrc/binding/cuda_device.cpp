@@ -1,4 +1,5 @@
 #include "csrc/vm/cuda_device.h"
+#include "csrc/vm/cuda_pinner.h"
 
 #include <memory>
 #include <utility>
@@ -19,9 +20,10 @@ CudaDevice* g_device = nullptr;
 class CudaDevice final : public TorchDevice {
  public:
   CudaDevice(std::unique_ptr<vm::CudaDriver> driver, std::unique_ptr<vm::CudaDevice> device)
-      : driver_(std::move(driver)), device_(std::move(device)), vmm_(*device_), router_(*device_) {}
+      : driver_(std::move(driver)), device_(std::move(device)), vmm_(*device_), pinner_(*device_), router_(*device_) {}
 
   [[nodiscard]] vm::Vmm& vmm() override { return vmm_; }
+  [[nodiscard]] vm::HostPinner* pinner() override { return &pinner_; }
 
   Status install(alloc::CachingAllocator& allocator, client::Runtime& runtime) override {
     store_ = std::make_unique<alloc::SegmentStore>(allocator);
@@ -44,6 +46,7 @@ class CudaDevice final : public TorchDevice {
   const std::unique_ptr<vm::CudaDriver> driver_;
   const std::unique_ptr<vm::CudaDevice> device_;
   vm::CudaVmm vmm_;
+  vm::CudaPinner pinner_;
   mutable TorchRouter router_;
   std::unique_ptr<alloc::SegmentStore> store_;
 };

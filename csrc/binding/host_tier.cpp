@@ -10,7 +10,7 @@ void HostTier::configure(const std::string& folder, const HostBytes& budgets) {
     log::warn("host tier stays in {}: {} are stored there", folder_.empty() ? "RAM" : folder_,
               to_string(slab_->used()));
   } else if (folder != folder_) {
-    Result<std::unique_ptr<vm::HostSlab>> slab = vm::make_host_slab(folder, budgets);
+    Result<std::unique_ptr<vm::HostSlab>> slab = vm::make_host_slab(folder, budgets, pinner_);
     if (slab) {
       slab_ = *std::move(slab);
       folder_ = folder;

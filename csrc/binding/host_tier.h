@@ -17,8 +17,9 @@ namespace gpushare::binding {
 
 class HostTier final : public vm::HostSlab {
  public:
-  // pre: `slab` is in RAM.
-  explicit HostTier(std::unique_ptr<vm::HostSlab> slab) : slab_(std::move(slab)) {}
+  // pre: `slab` is in RAM. `pinner` (which may be null) must outlive it.
+  HostTier(std::unique_ptr<vm::HostSlab> slab, vm::HostPinner* pinner)
+      : pinner_(pinner), slab_(std::move(slab)) {}
 
   // A folder that cannot be used is logged, and the present place kept, with the new budget.
   void configure(const std::string& folder, const HostBytes& budgets);
@@ -41,6 +42,7 @@ class HostTier final : public vm::HostSlab {
   // The slab a stored slot lies in: it is not replaced while a slot is taken.
   [[nodiscard]] vm::HostSlab& slab_of_slots() const;
 
+  vm::HostPinner* const pinner_;
   mutable Mutex mutex_;
   std::unique_ptr<vm::HostSlab> slab_ GS_GUARDED_BY(mutex_);
   std::string folder_ GS_GUARDED_BY(mutex_);

@@ -15,6 +15,7 @@
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/client/runtime.h"
+#include "csrc/vm/host_pinner.h"
 #include "csrc/vm/vmm.h"
 
 namespace gpushare::binding {
@@ -24,6 +25,8 @@ class TorchDevice {
   virtual ~TorchDevice() = default;
 
   [[nodiscard]] virtual vm::Vmm& vmm() = 0;
+  // Who pins host memory for copies; null: nobody needs that.
+  [[nodiscard]] virtual vm::HostPinner* pinner() { return nullptr; }
   // Torch's allocations are served from now on, for the rest of the process. Both outlive it.
   // errors: kFailedPrecondition: this torch cannot be served; nothing has changed.
   virtual Status install(alloc::CachingAllocator& allocator, client::Runtime& runtime) = 0;

@@ -53,7 +53,8 @@ sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
   result.spill_dir = options.spill_dir;
   result.host_budget = host_budgets(options);
   result.num_lanes = options.num_lanes;
-  result.lanes = options.lanes;
+  // Only memory of the CPU device is a file that jobs can share so far.
+  result.lanes = options.lanes && !wire::is_cuda(options.device);
   return result;
 }
 

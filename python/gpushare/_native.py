@@ -16,6 +16,7 @@ from types import ModuleType
 from gpushare import captures, cuda
 from gpushare.config import Config, daemon_args, daemon_path, socket_paths
 from gpushare.config import load as load_config
+from gpushare.devices import CPU, CUDA_PREFIX
 from gpushare.errors import GpushareError, say_once
 from gpushare.required import exit_if_uncaught
 from gpushare.version import __version__
@@ -28,6 +29,7 @@ _LONGEST_SECONDS = 1e9
 DEFAULT_LOG_LEVEL = "warn"
 
 _config: Config | None = None
+_device = CPU
 _owner_pid = 0
 """The process that installed; a forked child inherits the allocator and is no job."""
 
@@ -95,7 +97,7 @@ def install() -> None:
     import torch
 
     if not cuda.is_wanted(config):
-        _install(config, "cpu", -1)
+        _install(config)
         return
     import torch.cuda
 
@@ -113,17 +115,19 @@ def _install_cuda() -> None:
     number = cuda.index(config)
     cuda.prepare()
     info = native.cuda_device_info(number)
-    _install(config, f"cuda:{info['uuid']}", number)
+    _install(config, CUDA_PREFIX + info["uuid"], number, info["total_bytes"])
     captures.watch(native)
 
 
-def _install(config: Config, device: str, cuda_index: int) -> None:
-    global _owner_pid
+def _install(
+    config: Config, device: str = CPU, cuda_index: int = -1, device_bytes: int = 0
+) -> None:
+    global _owner_pid, _device
     native = load()
     native.install(
-        socket_paths=socket_paths(config),
+        socket_paths=socket_paths(config, device),
         daemon_path=daemon_path(),
-        daemon_args=daemon_args(config),
+        daemon_args=daemon_args(config, device, device_bytes),
         command=_command(),
         version=__version__,
         # Where a coordinator is required its absence is an error, and said by whoever meets it.
@@ -131,7 +135,7 @@ def _install(config: Config, device: str, cuda_index: int) -> None:
         connect_timeout_seconds=_CONNECT_TIMEOUT_SECONDS,
         idle_rule_seconds=_IDLE_RULE_SECONDS,
         idle_spill_seconds=min(config.idle_spill_seconds or _IDLE_SPILL_SECONDS, _LONGEST_SECONDS),
-        capacity_bytes=config.capacity_bytes,
+        capacity_bytes=config.capacity_bytes if device == CPU else config.cuda_capacity_bytes,
         require=config.require,
         lane_scrub=config.lane_scrub,
         overflow=config.overflow,
@@ -140,6 +144,12 @@ def _install(config: Config, device: str, cuda_index: int) -> None:
         cuda_index=cuda_index,
     )
     _owner_pid = os.getpid()
+    _device = device
+
+
+def device() -> str:
+    """Returns the name of the device that this process shares."""
+    return _device
 
 
 def _install_at_import() -> None:

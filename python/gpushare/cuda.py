@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from gpushare.devices import AUTO, CPU, CUDA
 from gpushare.errors import GpushareError
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ def is_wanted(config: Config) -> bool:
     """
     import torch
 
-    if config.device == "cpu":
+    if config.device == CPU:
         return False
-    is_asked = config.device.startswith("cuda")
+    is_asked = config.device != AUTO
     if torch.version.cuda is None:
         if is_asked:
             raise GpushareError(
@@ -50,7 +51,7 @@ def index(config: Config) -> int:
 
     The one that is named; else, of a program that torchrun started, its local rank's.
     """
-    name = config.device.removeprefix("cuda").removeprefix(":")
+    name = "" if config.device == AUTO else config.device.removeprefix(CUDA).removeprefix(":")
     if name.isdigit():
         return int(name)
     if name:

@@ -196,7 +196,7 @@ class Job:
         self._check_open()
         if not self.is_managed:
             raise GpushareError(f"job {self._name!r} is unmanaged: nobody can limit it")
-        return CoordinatorClient(socket_paths(load()))
+        return CoordinatorClient(socket_paths(load(), _native.device()))
 
     def _check_open(self) -> None:
         if self._is_closed:

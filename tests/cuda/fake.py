@@ -24,6 +24,11 @@ def folder() -> Path:
     return Path(os.environ.get("FAKECUDA_LIBRARIES", ROOT / "build" / "cuda" / "fakecuda"))
 
 
+def package() -> Path:
+    """Where gpushare is that was built for the CUDA torch."""
+    return Path(os.environ.get("GPUSHARE_PACKAGE", ROOT / "build" / "cuda" / "python"))
+
+
 def environment(
     *,
     capacity_bytes: int = 1 << 30,
@@ -51,7 +56,8 @@ def environment(
     env["FAKECUDA_LATE"] = "1" if late else "0"
     env["FAKECUDA_FAIL"] = fail
     env["FAKECUDA_DEVICE_FILE"] = "" if device_file is None else os.fspath(device_file)
-    paths = [str(ROOT / "python"), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    env["GPUSHARE_PACKAGE"] = str(package())
+    paths = [str(package()), str(ROOT), os.environ.get("PYTHONPATH", "")]
     env["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     env.update(more)
     return env
@@ -67,6 +73,7 @@ def install_ops() -> None:
     # What has other algorithms on the two devices.
     torch.backends.cudnn.enabled = False
     torch.backends.mkldnn.enabled = False
+    torch.backends.nnpack.set_flags(False)
     torch.backends.cuda.enable_flash_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)
     torch.backends.cuda.enable_cudnn_sdp(False)

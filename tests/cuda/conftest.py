@@ -1,0 +1,62 @@
+"""Fixtures of the tests on the fake CUDA device: real processes that share it, or have it alone."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.processes import JobProcess, private_coordinator
+from tests.cuda import fake
+from tests.e2e.alone import arguments
+
+os.environ["OMP_NUM_THREADS"] = "1"
+# Sums in the same order wherever the operands lie: the CPU's are not where the device's are.
+os.environ["MKL_CBWR"] = "COMPATIBLE"
+
+MODULE = "tests.cuda.job"
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Callable[..., dict[str, str]]:
+    """device(capacity_bytes, late=True, ...) -> the environment of processes that share one."""
+
+    def make(capacity_bytes: int, **more: Any) -> dict[str, str]:
+        file = Path("/dev/shm") if Path("/dev/shm").is_dir() else tmp_path
+        name = file / f"fakecuda-{os.getpid()}-{tmp_path.name}"
+        made.append(name)
+        return fake.environment(capacity_bytes=capacity_bytes, device_file=name, **more)
+
+    made: list[Path] = []
+    yield make
+    for path in made:
+        path.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def coordinator() -> Iterator[Callable[..., dict[str, str]]]:
+    """coordinator(policy="rr", ...) -> the environment of jobs that meet there."""
+    opened = []
+
+    def open_one(**settings: str) -> dict[str, str]:
+        manager = private_coordinator(**settings)
+        opened.append(manager)
+        return manager.__enter__()
+
+    yield open_one
+    for manager in reversed(opened):
+        manager.__exit__(None, None, None)
+
+
+@functools.cache
+def digest_alone(workload: str, optimizer: str, seed: int, steps: int, device: str) -> str:
+    """What the training run computes alone on stock torch, on the CPU or the fake device."""
+    flags = [*arguments(workload, optimizer, seed, steps), "--device", device]
+    env = fake.environment() | {"GPUSHARE_DISABLE": "1"}
+    with JobProcess(*flags, env=env, module=MODULE) as job:
+        digest: str = job.wait_ready().go().result()["digest"]
+        return digest
