@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "csrc/wire/messages.h"
+#include "csrc/wire/device_name.h"
 
 namespace gpushare::client {
 namespace {
@@ -30,9 +30,8 @@ Status check_socket_path(const std::string& path) {
 }  // namespace
 
 Status validate(const ClientConfig& config) {
-  if (config.device.empty() || config.device.size() > wire::kMaxNameBytes) {
-    return invalid(fmt::format("device: {} B long, must be 1 to {}", config.device.size(),
-                               wire::kMaxNameBytes));
+  if (!wire::is_device_name(config.device)) {
+    return invalid(fmt::format("device: \"{}\", must be {}", config.device, wire::kDeviceNames));
   }
   if (config.socket_paths.empty()) return invalid("socket_paths: empty, must name a socket");
   for (const std::string& path : config.socket_paths)

@@ -23,7 +23,8 @@ namespace {
 
 // Keys of our tables that other programs, or later versions, read.
 constexpr std::array<std::string_view, 2> kOthersKeys{"host.per_user", "host.pinned"};
-constexpr std::array<std::string_view, 4> kOurTables{"coordinator", "host", "log", "device.cpu"};
+constexpr std::array<std::string_view, 5> kOurTables{"coordinator", "host", "log", "device.cpu",
+                                                     "device.cuda"};
 
 // A scalar as a command line would spell it; nothing for arrays, tables, dates and booleans.
 std::optional<std::string> text_of(const toml::node& node) {

@@ -18,6 +18,7 @@
 #include "csrc/daemon/paths.h"
 #include "csrc/daemon/setting_values.h"
 #include "csrc/daemon/settings.h"
+#include "csrc/wire/device_name.h"
 #include "csrc/wire/messages.h"
 
 // The build passes the distribution's version; without it this is a build by hand.
@@ -44,6 +45,7 @@ Result<std::string> read_arguments(std::vector<std::string> arguments, CommandLi
   CLI::App app("The coordinator: lets jobs share one device, iteration by iteration.", "gpushared");
   app.set_version_flag("--version", version_text());
   for (const Setting& setting : all_settings()) {
+    if (setting.option == nullptr) continue;
     app.add_option_function<std::string>(
            setting.option,
            [&line, &setting](const std::string& text) { line.given[&setting] = text; },
@@ -64,6 +66,16 @@ Result<std::string> read_arguments(std::vector<std::string> arguments, CommandLi
     return fail(StatusCode::kInvalidArgument, error.what());
   }
   return std::string();
+}
+
+// The device alone, or all others.
+Status apply_given(const CommandLine& line, bool is_device, DaemonOptions& options) {
+  for (const auto& [setting, value] : line.given) {
+    if ((std::string_view(setting->option) == kDeviceOption) != is_device) continue;
+    const Nanos unit{setting->option_unit_ns};
+    GS_RETURN_IF_ERROR(apply_setting(*setting, value, unit, setting->option, options));
+  }
+  return {};
 }
 
 Status read_files(const CommandLine& line, DaemonOptions& options) {
@@ -89,11 +101,17 @@ Status choose_socket(DaemonOptions& options) {
     }
     options.socket = variable;
   }
-  if (options.socket.empty()) options.socket = default_socket_path();
+  if (options.socket.empty()) options.socket = default_socket_path(options.device);
   return {};
 }
 
 Status fill_in_sizes(DaemonOptions& options) {
+  if (options.capacity == Bytes{0} && wire::is_cuda(options.device)) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("--capacity: the memory of {} is not known here. Give it with --capacity, "
+                        "GPUSHARE_CAPACITY, or capacity under [device.cuda] in a file",
+                        options.device)};
+  }
   if (options.capacity == Bytes{0} || options.host_budget == Bytes{0}) {
     const auto memory = machine_memory();
     if (!memory) return memory.error();
@@ -147,13 +165,10 @@ Result<ParsedCommandLine> parse_command_line(const std::vector<std::string>& arg
     return parsed;
   }
   DaemonOptions& options = parsed.options;
+  if (Status status = apply_given(line, true, options); !status.ok()) return fail(status);
   if (Status status = read_files(line, options); !status.ok()) return fail(status);
   if (Status status = choose_socket(options); !status.ok()) return fail(status);
-  for (const auto& [setting, value] : line.given) {
-    const Nanos unit{setting->option_unit_ns};
-    const Status status = apply_setting(*setting, value, unit, setting->option, options);
-    if (!status.ok()) return fail(status);
-  }
+  if (Status status = apply_given(line, false, options); !status.ok()) return fail(status);
   options.daemonize = line.daemonize;
   if (Status status = fill_in_sizes(options); !status.ok()) return fail(status);
   if (Status status = check_host_budgets(options); !status.ok()) return fail(status);

@@ -23,7 +23,7 @@ struct DaemonOptions {
   std::string socket;  // empty: default_socket_path()
   unsigned socket_mode = 0600;
   std::string device = "cpu";
-  Bytes capacity;  // of the device; 0: half of this machine's memory
+  Bytes capacity;  // of the device; 0: half of this machine's memory, of cpu
   Bytes reserve;   // of which jobs get nothing
   std::string policy = "fair";
   Nanos min_quantum = millis(250);
@@ -40,8 +40,9 @@ struct DaemonOptions {
   // Of it, in RAM before the file is used; nothing: all of it without a file, else none.
   std::optional<Bytes> host_ram_budget;
   log::Level log_level = log::Level::kInfo;
-  std::string log_file;    // empty: stderr, or the socket's folder with `daemonize`
-  bool exclusive = false;  // refuse a device that another coordinator has
+  std::string log_file;  // empty: stderr, or the socket's folder with `daemonize`
+  // Refuse a device that another coordinator has; nothing: if it is no cpu.
+  std::optional<bool> exclusive;
   bool daemonize = false;
   std::vector<std::string> warnings;  // unknown keys: said once the log is open
 };

@@ -7,11 +7,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "csrc/base/status.h"
+#include "csrc/wire/device_name.h"
 
 namespace gpushare::daemon {
 namespace {
@@ -28,12 +30,25 @@ bool is_own_folder(const std::string& path) {
 
 }  // namespace
 
-std::string default_socket_path() {
+std::string socket_name(std::string_view device) {
+  if (!wire::is_cuda(device)) return "sock";
+  return std::string(device.substr(wire::kCudaPrefix.size())) + ".sock";
+}
+
+std::string log_path_of(const std::string& socket_path) {
+  const std::string name = socket_path.substr(socket_path.rfind('/') + 1);
+  const std::string_view stem = std::string_view(name).substr(0, name.rfind('.'));
+  const bool is_of_cuda = name.ends_with(".sock") &&
+                          wire::is_device_name(std::string(wire::kCudaPrefix) + std::string(stem));
+  return fmt::format("{}/{}.log", folder_of(socket_path), is_of_cuda ? stem : "coordinator");
+}
+
+std::string default_socket_path(std::string_view device) {
   const std::string runtime = environment("XDG_RUNTIME_DIR");
   if (!runtime.empty() && runtime.front() == '/' && is_own_folder(runtime)) {
-    return runtime + "/gpushare/sock";
+    return runtime + "/gpushare/" + socket_name(device);
   }
-  return fmt::format("/tmp/gpushare-{}/sock", ::geteuid());
+  return fmt::format("/tmp/gpushare-{}/{}", ::geteuid(), socket_name(device));
 }
 
 std::vector<std::string> default_config_paths() {

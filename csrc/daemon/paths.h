@@ -6,15 +6,21 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "csrc/base/status.h"
 
 namespace gpushare::daemon {
 
-// $XDG_RUNTIME_DIR/gpushare/sock if that variable names a folder of ours, else
-// /tmp/gpushare-UID/sock.
-std::string default_socket_path();
+// "sock" for cpu, "GPU-....sock" for a CUDA device: each has a coordinator of its own.
+// pre: wire::is_device_name.
+std::string socket_name(std::string_view device);
+// $XDG_RUNTIME_DIR/gpushare/NAME if that variable names a folder of ours, else
+// /tmp/gpushare-UID/NAME; NAME is the device's socket_name.
+std::string default_socket_path(std::string_view device);
+// Where a coordinator in the background logs: beside its socket, one of a CUDA device by its name.
+std::string log_path_of(const std::string& socket_path);
 // /etc/gpushare/config.toml, then the user's own. They need not exist.
 std::vector<std::string> default_config_paths();
 std::string folder_of(const std::string& path);

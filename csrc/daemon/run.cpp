@@ -99,7 +99,7 @@ int run(DaemonOptions options) {
   if (!lock) return say(lock.error());
   if (!lock->is_valid()) return 0;  // another instance serves
   if (options.daemonize && options.log_file.empty()) {
-    options.log_file = folder_of(options.socket) + "/coordinator.log";
+    options.log_file = log_path_of(options.socket);
   }
   if (!options.log_file.empty()) {
     // The background has another working folder.

@@ -23,6 +23,7 @@
 #include "csrc/daemon/status_report.h"
 #include "csrc/ipc/socket.h"
 #include "csrc/sched/coordinator.h"
+#include "csrc/wire/device_name.h"
 
 namespace gpushare::daemon {
 namespace {
@@ -89,7 +90,8 @@ Status Server::Impl::claim() {
   if (claimed) claim_ = std::move(*claimed);
   for (const OtherCoordinator& other : find_other_coordinators(options_.device)) {
     const std::string text = warning_text(other, options_.device);
-    if (options_.exclusive) return {StatusCode::kFailedPrecondition, text};
+    if (options_.exclusive.value_or(wire::is_cuda(options_.device)))
+      return {StatusCode::kFailedPrecondition, text};
     log::warn("{}: each gives away all of it", text);
   }
   return {};

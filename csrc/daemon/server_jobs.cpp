@@ -10,9 +10,12 @@
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
+#include "csrc/daemon/paths.h"
 #include "csrc/daemon/process_info.h"
 #include "csrc/daemon/server_impl.h"
 #include "csrc/ipc/socket.h"
+#include "csrc/wire/codec_text.h"
+#include "csrc/wire/device_name.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::daemon {
@@ -22,6 +25,20 @@ namespace {
 bool is_gone(int pidfd) {
   pollfd entry{.fd = pidfd, .events = POLLIN, .revents = 0};
   return ::poll(&entry, 1, 0) > 0;
+}
+
+// What it wants, what is here, and where that is to be had.
+std::string another_device_text(const DaemonOptions& options, const std::string& device) {
+  if (!wire::is_device_name(device)) {
+    return fmt::format("no device is called \"{}\"; a name is {}",
+                       wire::codec::to_printable(device), wire::kDeviceNames);
+  }
+  const std::string socket = fmt::format("{}/{}", folder_of(options.socket), socket_name(device));
+  return fmt::format(
+      "this job wants device {}, and the coordinator at {} has {}: use GPUSHARE_SOCKET={}, or "
+      "leave it unset; a job starts a coordinator there, as does: gpushared --device {} --capacity "
+      "SIZE --socket {}",
+      device, options.socket, options.device, socket, device, socket);
 }
 
 }  // namespace
@@ -62,6 +79,10 @@ Result<JobEntry*> Server::Impl::add_process(std::int32_t pid) {
 void Server::Impl::on_hello(Session& session, wire::Hello hello) {
   if (session.job().value != 0) {
     refuse(session, "a second hello on one connection");
+    return;
+  }
+  if (hello.of.device != options_.device) {
+    refuse(session, another_device_text(options_, hello.of.device));
     return;
   }
   const std::int32_t pid = session.peer().pid;

@@ -13,6 +13,7 @@
 #include "csrc/base/units.h"
 #include "csrc/daemon/setting_values.h"
 #include "csrc/sched/coordinator.h"
+#include "csrc/wire/device_name.h"
 
 namespace gpushare::daemon {
 namespace {
@@ -85,8 +86,17 @@ bool set_mode(Options& options, Text text) {
   return true;
 }
 
+// In a file, of a kind of device: checked, and taken if this coordinator has such a one.
+bool set_size_of(bool is_cuda, Options& options, Bytes& field, Text text, Bytes least) {
+  Bytes size;
+  if (!set_bytes(size, text, least)) return false;
+  if (wire::is_cuda(options.device) == is_cuda) field = size;
+  return true;
+}
+
 constexpr const char* kTime = "a time above 0, like \"250ms\" or \"10 s\"";
 constexpr const char* kTimeOrZero = "a time, like \"250ms\" or \"10 s\"";
+constexpr const char* kReserve = "a size like \"64MiB\"";
 constexpr const char* kSize = "a size of at least 2 MiB, like \"2GiB\"";
 
 constexpr std::array kSettings{
@@ -97,17 +107,31 @@ constexpr std::array kSettings{
             }},
     Setting{nullptr, "--mode", "an octal mode like 0600 or 0660", "permissions of the socket", 0,
             [](Options& o, Text t, Nanos) { return set_mode(o, t); }},
-    Setting{nullptr, "--device", "cpu", "the device to share", 0,
-            [](Options& o, Text t, Nanos) { return t == "cpu" && set_text(o.device, t); }},
+    Setting{
+        nullptr, kDeviceOption, wire::kDeviceNames, "the device to share", 0,
+        [](Options& o, Text t, Nanos) { return wire::is_device_name(t) && set_text(o.device, t); }},
     Setting{nullptr, "--exclusive", "yes or no",
-            "refuse to start while another coordinator has the device", 0,
-            [](Options& o, Text t, Nanos) { return set_yes(o.exclusive, t); }},
-    Setting{"device.cpu.capacity", "--capacity", kSize,
-            "the device's memory (default: half of the machine's)", 0,
+            "refuse to start while another coordinator has the device (default: yes for cuda, no "
+            "for cpu)",
+            0, [](Options& o, Text t, Nanos) { return set_yes(o.exclusive.emplace(), t); }},
+    Setting{nullptr, "--capacity", kSize,
+            "the device's memory (default: for cpu half of the machine's, for cuda none)", 0,
             [](Options& o, Text t, Nanos) { return set_bytes(o.capacity, t, kSmallestDevice); }},
-    Setting{"device.cpu.reserve", "--reserve", "a size like \"64MiB\"",
-            "of the capacity, kept from jobs", 0,
+    Setting{"device.cpu.capacity", nullptr, kSize, "", 0,
+            [](Options& o, Text t, Nanos) {
+              return set_size_of(false, o, o.capacity, t, kSmallestDevice);
+            }},
+    Setting{"device.cuda.capacity", nullptr, kSize, "", 0,
+            [](Options& o, Text t, Nanos) {
+              return set_size_of(true, o, o.capacity, t, kSmallestDevice);
+            }},
+    Setting{nullptr, "--reserve", kReserve, "of the capacity, kept from jobs", 0,
             [](Options& o, Text t, Nanos) { return set_bytes(o.reserve, t, Bytes{0}); }},
+    Setting{
+        "device.cpu.reserve", nullptr, kReserve, "", 0,
+        [](Options& o, Text t, Nanos) { return set_size_of(false, o, o.reserve, t, Bytes{0}); }},
+    Setting{"device.cuda.reserve", nullptr, kReserve, "", 0,
+            [](Options& o, Text t, Nanos) { return set_size_of(true, o, o.reserve, t, Bytes{0}); }},
     Setting{"coordinator.policy", "--policy", "fair, rr or fifo", "whom to serve next", 0,
             [](Options& o, Text t, Nanos) {
               return (t == "fair" || t == "rr" || t == "fifo") && set_text(o.policy, t);
@@ -182,7 +206,7 @@ Status apply_setting(const Setting& setting,
                      const std::string& where,
                      DaemonOptions& options) {
   if (setting.apply(options, text, unit)) return {};
-  const bool is_in_file = where != setting.option;
+  const bool is_in_file = setting.option == nullptr || where != setting.option;
   return {StatusCode::kInvalidArgument,
           fmt::format("{}{}: bad value \"{}\"; allowed: {}", is_in_file ? where + ": " : "",
                       is_in_file ? setting.key : setting.option, text, setting.allowed)};

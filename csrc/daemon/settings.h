@@ -12,7 +12,7 @@ namespace gpushare::daemon {
 
 struct Setting {
   const char* key;      // "coordinator.policy"; nullptr: not in a file
-  const char* option;   // "--policy"
+  const char* option;   // "--policy"; nullptr: only in a file
   const char* allowed;  // for the error: "fair, rr or fifo"
   const char* help;
   // What a plain number counts as an option's value, in ns (0: not a time). In a file it counts
@@ -21,6 +21,9 @@ struct Setting {
   // false: not allowed. `unit` is what a plain number counts.
   bool (*apply)(DaemonOptions& options, const std::string& text, Nanos unit);
 };
+
+// It says which of a file's settings are meant, so it is applied before they are.
+inline constexpr auto kDeviceOption = "--device";
 
 std::span<const Setting> all_settings();
 // nullptr if there is none.

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "csrc/wire/device_name.h"
+
 namespace gpushare::sched {
 namespace {
 
@@ -22,7 +24,10 @@ Status check_time(const char* what, Nanos time, Nanos least) {
 }
 
 Status check(const CoordinatorOptions& options) {
-  if (options.device.empty()) return {StatusCode::kInvalidArgument, "device has no name"};
+  if (!wire::is_device_name(options.device)) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("device is '{}', allowed is {}", options.device, wire::kDeviceNames)};
+  }
   if (options.capacity <= Bytes{0}) {
     return {StatusCode::kInvalidArgument,
             fmt::format("capacity is {}, allowed is more than 0 B", to_string(options.capacity))};

@@ -40,6 +40,7 @@ Status check_name(const char* what, std::string_view name) {
 }
 
 Status check_address(const Table& table, const wire::Address& of) {
+  GS_RETURN_IF_ERROR(check_name("device", of.device));
   if (table.find_device(of.device) == nullptr) {
     return refuse(fmt::format("no device '{:.64}' here", of.device));
   }

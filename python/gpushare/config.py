@@ -11,9 +11,10 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from gpushare.devices import AUTO, CPU, socket_name
 from gpushare.errors import ConfigError
 from gpushare.quantities import parse_bytes, parse_seconds
 from gpushare.settings import SETTINGS, Setting
@@ -25,11 +26,12 @@ __all__ = [
     "load",
     "parse_bytes",
     "parse_seconds",
+    "socket_folders",
     "socket_paths",
 ]
 
 _SYSTEM_FILE = "/etc/gpushare/config.toml"
-_SYSTEM_SOCKET = "/run/gpushare/sock"
+_SYSTEM_FOLDER = "/run/gpushare"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +59,9 @@ class Config:
     num_lanes: int = 0
     """How many jobs may run at the same time, as far as they fit. 0: the daemon's default, 1."""
     capacity_bytes: int = 0
-    """The device's memory, for all jobs; of an unmanaged process, its own limit. 0: default."""
+    """The CPU's memory, for all jobs; of an unmanaged process, its own limit. 0: default."""
+    cuda_capacity_bytes: int = 0
+    """The same of a CUDA device. 0: all of it."""
     host_budget_bytes: int = 0
     """The most bytes that may be spilled, in RAM and file. 0: the daemon's default."""
     host_ram_budget_bytes: int | None = None
@@ -76,8 +80,8 @@ class Config:
     """The share inside a priority."""
     memory_limit_bytes: int = 0
     """Most device memory of this job. 0: no limit but the device."""
-    device: str = "cpu"
-    """The device to share."""
+    device: str = AUTO
+    """The device to share, as ``gpushare.devices.parse_wish`` has it."""
     idle_spill_seconds: float | None = None
     """After so long without a lease, and none wanted, the job's memory may be spilled."""
     disable: bool = False
@@ -114,18 +118,29 @@ def load(env: Mapping[str, str] | None = None) -> Config:
     return Config(**values)
 
 
-def socket_paths(config: Config) -> list[str]:
-    """Returns the sockets to try, in order; a coordinator is started at the last one.
+def socket_paths(config: Config, device_name: str = CPU) -> list[str]:
+    """Returns a device's sockets to try, in order; a coordinator is started at the last one.
 
     Empty if the configuration says that no coordinator is to be used.
+
+    Args:
+        config: If it names a socket, that is the only one, whatever the device.
+        device_name: "cpu", or "cuda:" and a UUID.
     """
     if config.socket == "none":
         return []
     if config.socket:
         return [config.socket]
-    own = f"{_runtime_folder()}/gpushare/sock" if _runtime_folder() else _fallback_socket()
+    systems, own = (f"{folder}/{socket_name(device_name)}" for folder in socket_folders())
     # The system's comes first where an administrator has set one up.
-    return [*([_SYSTEM_SOCKET] if os.path.exists(_SYSTEM_SOCKET) else []), own]  # noqa: PTH110
+    return [*([systems] if os.path.exists(systems) else []), own]  # noqa: PTH110
+
+
+def socket_folders() -> tuple[str, str]:
+    """Returns where coordinators listen: the system's, then this user's."""
+    runtime = _runtime_folder()
+    own = f"{runtime}/gpushare" if runtime else f"/tmp/gpushare-{os.geteuid()}"
+    return _SYSTEM_FOLDER, own
 
 
 def daemon_path() -> str:
@@ -134,9 +149,20 @@ def daemon_path() -> str:
     return own if os.access(own, os.X_OK) else shutil.which("gpushared") or ""
 
 
-def daemon_args(config: Config) -> list[str]:
-    """Returns the options with which this process would start a coordinator: those that are set."""
+def daemon_args(config: Config, device_name: str = CPU, device_bytes: int = 0) -> list[str]:
+    """Returns the options with which this process would start a coordinator: those that are set.
+
+    Args:
+        config: The settings.
+        device_name: "cpu", or "cuda:" and a UUID.
+        device_bytes: The memory of a CUDA device, which the coordinator cannot find out; taken
+            where no capacity is set.
+    """
     arguments: list[str] = []
+    if device_name != CPU:
+        capacity = config.cuda_capacity_bytes or device_bytes
+        arguments += ["--device", device_name]
+        config = replace(config, capacity_bytes=capacity)
     for setting in SETTINGS:
         value = getattr(config, setting.field)
         if setting.option and value != Config.__dataclass_fields__[setting.field].default:
@@ -213,7 +239,3 @@ def _runtime_folder() -> str:
         return ""
     is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
     return folder.rstrip("/") if is_own else ""
-
-
-def _fallback_socket() -> str:
-    return f"/tmp/gpushare-{os.geteuid()}/sock"

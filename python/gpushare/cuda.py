@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from gpushare.devices import AUTO
 from gpushare.errors import GpushareError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def index(config: Config) -> int:
 
     The one that is named; else, of a program that torchrun started, its local rank's.
     """
-    name = config.device.removeprefix("cuda").removeprefix(":")
+    name = "" if config.device == AUTO else config.device.removeprefix("cuda").removeprefix(":")
     if name.isdigit():
         return int(name)
     if name:

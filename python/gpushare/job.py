@@ -272,7 +272,7 @@ def register(
         weight: The share inside a priority, above 0.
         memory_limit: Most device memory of this job, in bytes or as text such as "2GiB".
         iterations: How many iterations there will be, where that is known.
-        device: The device to share: cpu.
+        device: The device to share: auto, cpu, cuda, cuda:1 or cuda:UUID.
 
     Raises:
         ValueError: An argument is not what it may be.

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from gpushare.devices import WISHES, parse_wish
 from gpushare.quantities import parse_bytes, parse_number, parse_seconds
 
 POLICIES = ("fair", "rr", "fifo")
 PRIORITIES = ("guaranteed", "interactive", "normal", "opportunistic")
-DEVICES = ("cpu",)
 LOG_LEVELS = ("debug", "info", "warn", "error", "off")
 MAX_NAME_BYTES = 128
 """Names go into messages, which are bounded (``csrc/wire/messages.h``)."""
@@ -198,6 +198,9 @@ SETTINGS: tuple[Setting, ...] = (
             f"a whole number from 1 to {_MAX_LANES}", "--num-lanes"),
     Setting("capacity_bytes", "device.cpu.capacity", "GPUSHARE_CAPACITY",
             _bytes(_LEAST_DEVICE_BYTES), _SIZE, "--capacity"),
+    # The variable is for whatever device; a file has one for each kind.
+    Setting("cuda_capacity_bytes", "device.cuda.capacity", "GPUSHARE_CAPACITY",
+            _bytes(_LEAST_DEVICE_BYTES), _SIZE),
     Setting("host_budget_bytes", "host.budget", "GPUSHARE_HOST_BUDGET",
             _bytes(_LEAST_DEVICE_BYTES), _SIZE, "--host-budget"),
     Setting("host_ram_budget_bytes", "host.ram_budget", "GPUSHARE_HOST_RAM_BUDGET", _bytes(0),
@@ -213,7 +216,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("weight", "job.weight", "GPUSHARE_WEIGHT", parse_weight, "a finite number above 0"),
     Setting("memory_limit_bytes", "job.memory_limit", "GPUSHARE_MEMORY_LIMIT", _bytes(0),
             'a size like "2GiB", or 0 for none'),
-    Setting("device", "job.device", "GPUSHARE_DEVICE", parse_choice(*DEVICES), ", ".join(DEVICES)),
+    Setting("device", "job.device", "GPUSHARE_DEVICE", parse_wish, WISHES),
     Setting("idle_spill_seconds", "job.idle_spill", "GPUSHARE_IDLE_SPILL", _idle_spill,
             f'{_TIME}, above 0, or "never"'),
     Setting("disable", "job.disable", "GPUSHARE_DISABLE", _flag, _FLAG),

@@ -60,7 +60,7 @@ def test_what_is_given_wins():
         ("name", "x" * 129, "printable text of at most 128 bytes"),
         ("name", 7, "printable text"),
         ("group", "a\tb", "printable text"),
-        ("device", "cuda", "cpu"),
+        ("device", "tpu", "auto, cpu, cuda"),
     ],
 )
 def test_a_bad_argument_is_named_with_its_value_and_what_is_allowed(name, value, allowed):

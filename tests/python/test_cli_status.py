@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,6 +111,8 @@ def test_text_that_is_no_sentence_gets_a_colon() -> None:
         ([], StatusOptions()),
         (["--json"], StatusOptions(as_json=True)),
         (["--memory"], StatusOptions(is_memory=True)),
+        (["--device", "cpu"], StatusOptions(device="cpu")),
+        (["--device"], None),
         (["--watch", "2", "--json"], StatusOptions(as_json=True, watch_seconds=2)),
         (["--help"], None),
         (["--watch"], None),
@@ -121,6 +124,11 @@ def test_text_that_is_no_sentence_gets_a_colon() -> None:
 )
 def test_plain_options(arguments: list[str], options: StatusOptions | None) -> None:
     assert parse_plain(arguments) == options
+
+
+def _merged() -> dict[str, Any]:
+    report = make_report()
+    return report | {"coordinators": [report["coordinator"]]}
 
 
 def _status(*arguments: str, socket: str) -> subprocess.CompletedProcess[str]:
@@ -143,7 +151,7 @@ def test_command_prints_the_screen(tmp_path: Path) -> None:
 def test_command_prints_json(tmp_path: Path) -> None:
     with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
         ended = _status("--json", socket=fake.path)
-    assert json.loads(ended.stdout) == make_report()
+    assert json.loads(ended.stdout) == _merged()
 
 
 def test_no_coordinator_is_exit_3(tmp_path: Path) -> None:
@@ -156,7 +164,7 @@ def test_watch_ends_when_the_coordinator_does(tmp_path: Path) -> None:
     with FakeCoordinator(tmp_path / "sock", make_report(), make_report(), None) as fake:
         ended = _status("--json", "--watch", "0.1", socket=fake.path)
     assert ended.returncode == 3
-    assert [json.loads(line) for line in ended.stdout.splitlines()] == [make_report()] * 2
+    assert [json.loads(line) for line in ended.stdout.splitlines()] == [_merged()] * 2
 
 
 def test_wrong_option_is_exit_2(tmp_path: Path) -> None:

@@ -17,12 +17,15 @@ from gpushare.settings import SETTINGS
 @pytest.fixture(autouse=True)
 def no_system_file(monkeypatch, tmp_path):
     monkeypatch.setattr(config_module, "_SYSTEM_FILE", str(tmp_path / "system.toml"))
-    monkeypatch.setattr(config_module, "_SYSTEM_SOCKET", str(tmp_path / "system.sock"))
+    monkeypatch.setattr(config_module, "_SYSTEM_FOLDER", str(tmp_path / "system"))
 
 
 def test_without_settings_everything_is_the_default():
     assert load({}) == Config()
 
+
+UUID = "GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
+GPU = f"cuda:{UUID}"
 
 GOOD = [
     ("SOCKET", "/run/x/sock", "socket", "/run/x/sock"),
@@ -47,6 +50,11 @@ GOOD = [
     ("WEIGHT", "2.5", "weight", 2.5),
     ("MEMORY_LIMIT", "1 GiB", "memory_limit_bytes", 1 << 30),
     ("DEVICE", "cpu", "device", "cpu"),
+    ("DEVICE", "auto", "device", "auto"),
+    ("DEVICE", "cuda", "device", "cuda"),
+    ("DEVICE", "cuda:1", "device", "cuda:1"),
+    ("DEVICE", GPU, "device", GPU),
+    ("CAPACITY", "2GiB", "cuda_capacity_bytes", 2 << 30),
     ("IDLE_SPILL", "2 min", "idle_spill_seconds", 120.0),
     ("IDLE_SPILL", "never", "idle_spill_seconds", math.inf),
     ("DISABLE", "1", "disable", True),
@@ -93,6 +101,11 @@ BAD = [
     ("WEIGHT", "0"),
     ("WEIGHT", "nan"),
     ("DEVICE", "tpu"),
+    ("DEVICE", "cuda:"),
+    ("DEVICE", "cuda:-1"),
+    ("DEVICE", GPU.upper()),
+    ("DEVICE", GPU + "\n"),
+    ("DEVICE", GPU.removesuffix("9")),
     ("DISABLE", "yes"),
     ("REPORT", "false"),
 ]
@@ -122,7 +135,12 @@ def test_the_users_file_wins_over_the_systems_and_the_environment_over_both(tmp_
     )
     env = {"XDG_CONFIG_HOME": str(tmp_path), "GPUSHARE_CAPACITY": "4GiB"}
     assert load(env) == Config(
-        policy="fifo", max_wait_seconds=3.0, capacity_bytes=4 << 30, weight=2.0, report=False
+        policy="fifo",
+        max_wait_seconds=3.0,
+        capacity_bytes=4 << 30,
+        cuda_capacity_bytes=4 << 30,
+        weight=2.0,
+        report=False,
     )
 
 
@@ -178,8 +196,38 @@ def test_sockets_are_the_systems_then_the_users(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     own = f"{tmp_path}/gpushare/sock"
     assert socket_paths(Config()) == [own]
-    (tmp_path / "system.sock").touch()
-    assert socket_paths(Config()) == [str(tmp_path / "system.sock"), own]
+    (tmp_path / "system").mkdir()
+    (tmp_path / "system" / "sock").touch()
+    assert socket_paths(Config()) == [str(tmp_path / "system" / "sock"), own]
+
+
+def test_a_cuda_devices_sockets_are_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    own = f"{tmp_path}/gpushare/{UUID}.sock"
+    assert socket_paths(Config(), GPU) == [own]
+    (tmp_path / "system").mkdir()
+    (tmp_path / "system" / "sock").touch()
+    assert socket_paths(Config(), GPU) == [own]
+    (tmp_path / "system" / f"{UUID}.sock").touch()
+    assert socket_paths(Config(), GPU) == [str(tmp_path / "system" / f"{UUID}.sock"), own]
+    assert socket_paths(Config(socket="/x/sock"), GPU) == ["/x/sock"]
+
+
+def test_each_kind_of_device_has_its_capacity_in_a_file(tmp_path):
+    path = tmp_path / "both.toml"
+    path.write_text('[device.cpu]\ncapacity = "2GiB"\n[device.cuda]\ncapacity = "80GiB"\n')
+    config = load({"GPUSHARE_CONFIG": str(path)})
+    assert (config.capacity_bytes, config.cuda_capacity_bytes) == (2 << 30, 80 << 30)
+    assert daemon_args(config) == ["--capacity", str(2 << 30)]
+    assert daemon_args(config, GPU) == ["--device", GPU, "--capacity", str(80 << 30)]
+
+
+def test_a_cuda_devices_memory_is_told_where_no_capacity_is_set():
+    config = Config(capacity_bytes=1 << 30, policy="rr")
+    told = ["--device", GPU, "--policy", "rr"]
+    assert sorted(daemon_args(config, GPU)) == sorted(told)
+    wanted = [*told, "--capacity", str(80 << 30)]
+    assert sorted(daemon_args(config, GPU, 80 << 30)) == sorted(wanted)
 
 
 @pytest.mark.parametrize("folder", ["", "relative", "/nowhere/at/all", "/dev/null"])

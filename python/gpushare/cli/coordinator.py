@@ -8,18 +8,20 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gpushare import config
+from gpushare.cli.coordinators import ask_each, find_sockets, named_device
 from gpushare.cli.exit_code import ExitCode
 from gpushare.cli.setting_options import to_environment
-from gpushare.coordinator_client import CoordinatorClient
+from gpushare.coordinator_client import CoordinatorClient, RefusedError
+from gpushare.devices import AUTO, CPU, device_of_socket
 from gpushare.errors import CoordinatorUnreachable
 
 LOG_NAME = "coordinator.log"
-"""Beside the socket; ``gpushared --daemonize`` writes it there."""
+"""Beside the socket, of the CPU; ``gpushared --daemonize`` writes it there."""
 
 _FOLLOW_SECONDS = 0.2
 
@@ -37,6 +39,9 @@ def add_to(app: typer.Typer) -> None:
 
 def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     socket: Annotated[str | None, typer.Option(help="Where to listen.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, or cuda:UUID as nvidia-smi -L says.")
+    ] = None,
     capacity: Annotated[str | None, typer.Option(help="Device memory for all jobs.")] = None,
     policy: Annotated[str | None, typer.Option(help="fair, rr or fifo.")] = None,
     min_quantum: Annotated[str | None, typer.Option(help="The shortest lease, as 250ms.")] = None,
@@ -64,6 +69,7 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     """Start a coordinator in the background; it stays until it is stopped."""
     options = {
         "socket": socket,
+        "device": device,
         "capacity_bytes": capacity,
         "policy": policy,
         "min_quantum_seconds": min_quantum,
@@ -81,11 +87,18 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     settings = config.load(environment)
-    path = _socket_to_listen_at(settings)
+    name = CPU if settings.device == AUTO else named_device(settings.device)
+    path = _socket_to_listen_at(settings, name)
     if _answers(path):
         print(f"gpushare: a coordinator answers at {path} already", file=sys.stderr)
         raise typer.Exit(ExitCode.REFUSED)
-    command = [_daemon_program(), "--daemonize", "--socket", path, *config.daemon_args(settings)]
+    command = [
+        _daemon_program(),
+        "--daemonize",
+        "--socket",
+        path,
+        *config.daemon_args(settings, name),
+    ]
     if subprocess.run(command, check=False).returncode != 0:
         raise typer.Exit(ExitCode.ERROR)
     print(f"coordinator listens at {path}")
@@ -95,24 +108,43 @@ def stop(
     force: Annotated[
         bool, typer.Option("--force", help="Also while jobs are connected; they go on.")
     ] = False,
+    device: Annotated[str, typer.Option(help="Of all devices only this one's.")] = "",
 ) -> None:
-    """Stop the coordinator; exit 4 if it has jobs and is not forced."""
-    CoordinatorClient(config.socket_paths(config.load())).stop(force=force)
-    print("coordinator stopped")
+    """Stop the coordinator of each device; exit 4 if one has jobs and is not forced."""
+    refusals = []
+
+    def stop_one(client: CoordinatorClient) -> dict[str, Any]:
+        try:
+            return client.stop(force=force)
+        except RefusedError as error:
+            refusals.append(error)
+            return {}
+
+    answers = ask_each(find_sockets(config.load(), device), stop_one)
+    for answer in answers:
+        if answer.report:
+            of = f" of {answer.sockets.device}" if len(answers) > 1 else ""
+            print(f"coordinator{of} stopped")
+    if refusals:
+        raise refusals[0]
 
 
 def log(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Print what is added.")] = False,
+    device: Annotated[str, typer.Option(help="Of all devices this one's.")] = "",
 ) -> None:
     """Print the log of the coordinator that was last started in the background."""
-    paths = [Path(path).parent / LOG_NAME for path in config.socket_paths(config.load())]
-    path = next((path for path in paths if path.is_file()), None)
-    if path is None:
-        tried = ", ".join(map(str, paths)) or "nothing, no coordinator is configured"
-        print(f"gpushare: there is no log. Tried: {tried}", file=sys.stderr)
+    sockets = find_sockets(config.load(), device)
+    tried = [(each.device, log_path(path)) for each in sockets for path in each.paths]
+    found: dict[str, Path] = {}
+    for each, path in tried:
+        if path.is_file():
+            found.setdefault(each, path)
+    if len(found) != 1:
+        print(_not_one_log(found, [path for _, path in tried]), file=sys.stderr)
         raise typer.Exit(ExitCode.ERROR)
     try:
-        for text in read_log(path, follow=follow):
+        for text in read_log(*found.values(), follow=follow):
             print(text, end="", flush=follow)
     except KeyboardInterrupt:
         raise typer.Exit(ExitCode.OK) from None
@@ -131,8 +163,22 @@ def read_log(path: Path, *, follow: bool) -> Iterator[str]:
                 time.sleep(_FOLLOW_SECONDS)
 
 
-def _socket_to_listen_at(settings: config.Config) -> str:
-    paths = config.socket_paths(settings)
+def log_path(socket_path: str) -> Path:
+    """Returns where the coordinator of a socket logs, as ``csrc/daemon/paths.h`` has it."""
+    socket = Path(socket_path)
+    return socket.with_suffix(".log") if device_of_socket(socket.name) else socket.parent / LOG_NAME
+
+
+def _not_one_log(found: dict[str, Path], tried: list[Path]) -> str:
+    if found:
+        devices = ", ".join(f"{device} ({path})" for device, path in found.items())
+        return f"gpushare: there are logs of several coordinators: {devices}. Say --device"
+    text = ", ".join(map(str, tried)) or "nothing, no coordinator is configured"
+    return f"gpushare: there is no log. Tried: {text}"
+
+
+def _socket_to_listen_at(settings: config.Config, device_name: str) -> str:
+    paths = config.socket_paths(settings, device_name)
     if not paths:
         raise typer.BadParameter('the settings say socket = "none": no coordinator is to be used')
     return paths[-1]

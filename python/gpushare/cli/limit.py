@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gpushare import config
+from gpushare.cli.coordinators import Answer, ask_each, find_sockets
 from gpushare.cli.exit_code import ExitCode
 from gpushare.cli.units import format_bytes
 from gpushare.coordinator_client import CoordinatorClient, RefusedError
@@ -24,16 +25,17 @@ def add_to(app: typer.Typer) -> None:
 def limit(
     job: Annotated[str, typer.Argument(help="The job's number, or its name.")],
     size: Annotated[str, typer.Argument(help='As "1.5GiB", or "none".')],
+    device: Annotated[str, typer.Option(help="The job is on this device.")] = "",
 ) -> None:
     """Limit what a running job may hold; what it has beyond that goes back to the others."""
-    client = CoordinatorClient(config.socket_paths(config.load()))
+    answers = ask_each(find_sockets(config.load(), device))
     try:
         size_bytes = 0 if size == _NO_LIMIT else parse_bytes(size)
-        number = _find_job(client.status(), job)
+        number, paths = _find_job(answers, job)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     try:
-        report = client.set_limit(number, size_bytes)
+        report = CoordinatorClient(paths).set_limit(number, size_bytes)
     except RefusedError as error:
         print(f"gpushare: {error}", file=sys.stderr)
         raise typer.Exit(ExitCode.REFUSED) from error
@@ -42,16 +44,35 @@ def limit(
     print(f"job {number} ({row['name']}): {said}, it holds {format_bytes(row['room_bytes'])} now")
 
 
-def _find_job(report: dict[str, Any], job: str) -> int:
-    """The number of the job with this number or name; ValueError if it is none, or several."""
+def _find_job(answers: list[Answer], job: str) -> tuple[int, list[str]]:
+    """The number of the job with this number or name, and its coordinator's sockets.
+
+    ValueError if it is none, or several.
+    """
     if job.isdecimal():
-        return int(job)
-    numbers = [int(row["job"]) for row in _jobs(report) if row["name"] == job]
-    if len(numbers) == 1:
-        return numbers[0]
-    if numbers:
-        raise ValueError(f"jobs {', '.join(map(str, numbers))} are named {job}: say which number")
+        found = [(int(job), each) for each in answers if _has_job(each.report, int(job))]
+        # Nobody's: the coordinator says so.
+        found = found or [(int(job), answers[0])]
+    else:
+        found = [
+            (int(row["job"]), each)
+            for each in answers
+            for row in _jobs(each.report)
+            if row["name"] == job
+        ]
+    devices = list(dict.fromkeys(each.sockets.device for _, each in found))
+    if len(devices) > 1:
+        raise ValueError(f"job {job} is on {' and on '.join(devices)}: say --device")
+    if len(found) == 1:
+        return found[0][0], found[0][1].sockets.paths
+    if found:
+        numbers = ", ".join(str(number) for number, _ in found)
+        raise ValueError(f"jobs {numbers} are named {job}: say which number")
     raise ValueError(f"no job is named {job}. See: gpushare status")
+
+
+def _has_job(report: dict[str, Any], number: int) -> bool:
+    return any(row["job"] == number for row in _jobs(report))
 
 
 def _jobs(report: dict[str, Any]) -> list[dict[str, Any]]:

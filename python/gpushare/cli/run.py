@@ -40,7 +40,9 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     memory_limit: Annotated[
         str | None, typer.Option(help="Most device memory of this job, as in 2GiB.")
     ] = None,
-    device: Annotated[str | None, typer.Option(help='The device to share; "cpu" so far.')] = None,
+    device: Annotated[
+        str | None, typer.Option(help="The device to share: cpu, cuda, cuda:1, cuda:UUID.")
+    ] = None,
     capacity: Annotated[
         str | None,
         typer.Option(help="Device memory for all jobs, if this one starts the coordinator."),

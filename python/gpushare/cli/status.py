@@ -26,6 +26,9 @@ def status(
         float | None,
         typer.Option(help="Again every so many seconds, until Ctrl-C.", min=LEAST_WATCH_SECONDS),
     ] = None,
+    device: Annotated[str, typer.Option(help="Of all devices only this one.")] = "",
 ) -> None:
-    """Show the device, the jobs that share it, and what each waits for. Exit 3: no coordinator."""
-    show_status(StatusOptions(as_json=as_json, is_memory=memory, watch_seconds=watch))
+    """Show each device, the jobs that share it, and what each waits for. Exit 3: no coordinator."""
+    show_status(
+        StatusOptions(as_json=as_json, is_memory=memory, watch_seconds=watch, device=device)
+    )

@@ -6,6 +6,7 @@ from typing import Any
 
 from gpushare.cli.status_table import GAP, align, host_text, printable, shorten, user_name
 from gpushare.cli.units import format_bytes
+from gpushare.devices import label
 
 _COLUMNS = {
     "ROOM": "room_bytes",
@@ -59,7 +60,7 @@ def render_memory(report: dict[str, Any]) -> str:
 
 def _device_line(device: dict[str, Any]) -> str:
     parts = [
-        f"{device['device'].upper()} {format_bytes(device['capacity_bytes'])}",
+        f"{label(device['device'])} {format_bytes(device['capacity_bytes'])}",
         f"free {format_bytes(device['free_bytes'])}",
         f"shared {format_bytes(sum(lane['pool_bytes'] for lane in device['lanes']))}",
         host_text(device),

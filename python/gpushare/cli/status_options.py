@@ -16,10 +16,12 @@ class StatusOptions(NamedTuple):
     """Where the bytes are, instead of who runs."""
     watch_seconds: float | None = None
     """Time between two looks; None for one look."""
+    device: str = ""
+    """Of all devices only this one."""
 
 
 def parse_plain(arguments: list[str]) -> StatusOptions | None:
-    """Reads ``[--json] [--memory] [--watch SECONDS]``; None for what typer is to judge."""
+    """Reads these options alone; None for what typer is to judge."""
     options = StatusOptions()
     rest = list(arguments)
     while rest:
@@ -33,6 +35,8 @@ def parse_plain(arguments: list[str]) -> StatusOptions | None:
             if seconds is None:
                 return None
             options = options._replace(watch_seconds=seconds)
+        elif word == "--device" and rest:
+            options = options._replace(device=rest.pop(0))
         else:
             return None
     return options

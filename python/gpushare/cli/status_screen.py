@@ -6,6 +6,7 @@ from typing import Any
 
 from gpushare.cli.status_table import GAP, align, host_text, printable, shorten, user_name
 from gpushare.cli.units import format_bytes, format_seconds
+from gpushare.devices import label
 
 _HEADS = (
     "JOB", "USER", "NAME", "STATE", "PRIORITY", "GOT", "IT/S (ALONE)", "RESIDENT", "SPILLED"
@@ -42,7 +43,7 @@ def render_report(report: dict[str, Any]) -> str:
 
 def _device_line(device: dict[str, Any]) -> str:
     parts = [
-        f"{device['device'].upper()} {format_bytes(device['capacity_bytes'])}",
+        f"{label(device['device'])} {format_bytes(device['capacity_bytes'])}",
         f"free {format_bytes(device['free_bytes'])}",
     ]
     if len(device["lanes"]) > 1:

@@ -1,4 +1,4 @@
-"""Asks the coordinator and prints what it says."""
+"""Asks the coordinators and prints what they say."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import time
 from typing import TYPE_CHECKING
 
 from gpushare import config
+from gpushare.cli.coordinators import ask_each, find_sockets, merge_reports, without_doubles
 from gpushare.cli.status_memory import render_memory
 from gpushare.cli.status_screen import render_report
-from gpushare.coordinator_client import CoordinatorClient
 
 if TYPE_CHECKING:
     from gpushare.cli.status_options import StatusOptions
@@ -22,15 +22,19 @@ def show_status(options: StatusOptions) -> None:
     """Prints the status once, or again and again until Ctrl-C.
 
     Raises:
+        ConfigError: The device is named in a way that only a job understands.
         CoordinatorUnreachable: No coordinator answers.
     """
-    client = CoordinatorClient(config.socket_paths(config.load()))
+    settings = config.load()
     is_screen = options.watch_seconds is not None and not options.as_json and sys.stdout.isatty()
     render = render_memory if options.is_memory else render_report
     try:
         while True:
-            report = client.status()
-            text = json.dumps(report) if options.as_json else render(report)
+            reports = without_doubles(ask_each(find_sockets(settings, options.device)))
+            if options.as_json:
+                text = json.dumps(merge_reports(reports))
+            else:
+                text = "\n\n".join(map(render, reports))
             print(_CLEAR_SCREEN + text if is_screen else text, flush=True)
             if options.watch_seconds is None:
                 return

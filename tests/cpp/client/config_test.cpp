@@ -36,7 +36,7 @@ TEST(ClientConfig, NamesTheFieldThatIsWrong) {
   config.socket_paths = {"/" + std::string(106, 'x')};
   EXPECT_TRUE(validate(config).ok());
   config = good();
-  config.device = "";
+  config.device = "cuda:0";
   expect_refused(config, "device");
   config = good();
   config.connect_timeout = Nanos{0};

@@ -96,6 +96,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"[coordinator]\nsocket = \"sock\"", "allowed: an absolute path"},
         Bad{"[device.cpu]\ncapacity = \"1MiB\"",
             "device.cpu.capacity: bad value \"1MiB\"; allowed: a size of at least 2 MiB"},
+        Bad{"[device.cuda]\ncapacity = \"1MiB\"",
+            "device.cuda.capacity: bad value \"1MiB\"; allowed: a size of at least 2 MiB"},
         Bad{"[device.cpu]\ncapacity = \"much\"", "allowed: a size of at least 2 MiB"},
         Bad{"[host]\nspill_dir = \"x\"", "host.spill_dir: bad value \"x\"; allowed: an absolute"},
         Bad{"[log]\nlevel = \"loud\"",

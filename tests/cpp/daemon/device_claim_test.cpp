@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -62,6 +63,26 @@ TEST(DeviceClaim, AnExclusiveCoordinatorDoesNotStartBesideAnother) {
   EXPECT_EQ(second.exit_code, 1);
   EXPECT_NE(second.error_text.find("another coordinator, pid "), std::string::npos)
       << second.error_text;
+}
+
+TEST(DeviceClaim, OneCudaDeviceHasOneCoordinator) {
+  const std::string gpu = "cuda:GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
+  const TempFolder folder;
+  const TempFolder second_folder;
+  const DaemonProcess first(folder, {"--device", gpu});
+  const std::vector<std::string> arguments = {
+      "--socket", second_folder.path() + "/sock", "--capacity", "64MiB", "--device", gpu};
+  const auto second = testing::run_gpushared(arguments);
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_NE(second.error_text.find(warning_text({first.pid(), first.socket()}, gpu)),
+            std::string::npos)
+      << second.error_text;
+  // Where that is wanted, and another device beside it.
+  const DaemonProcess third(second_folder, {"--device", gpu, "--exclusive", "no"});
+  EXPECT_EQ(testing::status_of(third.socket())["devices"][0]["device"], gpu);
+  const TempFolder cpu_folder;
+  const DaemonProcess cpu(cpu_folder, {"--exclusive", "no"});
+  EXPECT_EQ(testing::status_of(cpu.socket())["warnings"].dump().find("cuda"), std::string::npos);
 }
 
 }  // namespace

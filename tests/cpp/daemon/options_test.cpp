@@ -16,8 +16,13 @@
 namespace gpushare::daemon {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+
+constexpr auto kUuid = "GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
+constexpr auto kGpu = "cuda:GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
 
 // The environment of a user without settings; put back afterwards.
 class Options : public ::testing::Test {
@@ -161,7 +166,9 @@ TEST_F(Options, SocketNoneIsForJobsOnly) {
 TEST_F(Options, BadValuesNameOptionValueAndWhatIsAllowed) {
   EXPECT_EQ(error_of({"--policy", "best"}),
             "--policy: bad value \"best\"; allowed: fair, rr or fifo");
-  EXPECT_EQ(error_of({"--device", "tpu"}), "--device: bad value \"tpu\"; allowed: cpu");
+  EXPECT_EQ(error_of({"--device", "cuda:0"}),
+            "--device: bad value \"cuda:0\"; allowed: cpu, cuda:GPU-UUID or cuda:MIG-UUID, as "
+            "nvidia-smi -L says");
   EXPECT_THAT(error_of({"--capacity", "1"}), HasSubstr("a size of at least 2 MiB"));
   EXPECT_THAT(error_of({"--max-wait-ms", "0"}), HasSubstr("--max-wait-ms: bad value \"0\""));
   EXPECT_EQ(error_of({"--transfer-budget", "500"}),
@@ -174,6 +181,38 @@ TEST_F(Options, BadValuesNameOptionValueAndWhatIsAllowed) {
   EXPECT_THAT(error_of({"--config", "/nonexistent/c.toml"}), HasSubstr("/nonexistent/c.toml"));
   ::setenv("GPUSHARE_SOCKET", "relative", 1);
   EXPECT_THAT(error_of({}), HasSubstr("GPUSHARE_SOCKET: bad value \"relative\""));
+}
+
+TEST_F(Options, ACudaDeviceHasASocketOfItsOwn) {
+  EXPECT_THAT(parsed({"--device", kGpu, "--capacity", "80GiB"}).socket,
+              AllOf(StartsWith("/tmp/gpushare-"), EndsWith("/" + std::string(kUuid) + ".sock")));
+  ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1);
+  EXPECT_EQ(parsed({"--capacity", "80GiB", "--device", kGpu}).socket,
+            folder_.path() + "/gpushare/" + kUuid + ".sock");
+}
+
+TEST_F(Options, TheSizesOfItsKindOfDeviceAreTakenFromAFile) {
+  write("gpushare/config.toml",
+        "[device.cpu]\ncapacity = \"2GiB\"\nreserve = \"64MiB\"\n"
+        "[device.cuda]\ncapacity = \"80GiB\"\nreserve = \"1GiB\"\n");
+  const DaemonOptions cpu = parsed({});
+  EXPECT_EQ(cpu.capacity, gib(2));
+  EXPECT_EQ(cpu.reserve, mib(64));
+  const DaemonOptions cuda = parsed({"--device", kGpu});
+  EXPECT_EQ(cuda.device, kGpu);
+  EXPECT_EQ(cuda.capacity, gib(80));
+  EXPECT_EQ(cuda.reserve, gib(1));
+  EXPECT_EQ(parsed({"--device", kGpu, "--capacity", "8GiB"}).capacity, gib(8));
+  EXPECT_THAT(cuda.warnings, ::testing::IsEmpty());
+}
+
+TEST_F(Options, TheMemoryOfACudaDeviceIsNotGuessed) {
+  EXPECT_EQ(error_of({"--device", kGpu}),
+            std::string("--capacity: the memory of ") + kGpu +
+                " is not known here. Give it with --capacity, GPUSHARE_CAPACITY, or capacity under "
+                "[device.cuda] in a file");
+  const DaemonOptions cuda = parsed({"--device", kGpu, "--capacity", "8GiB"});
+  EXPECT_EQ(cuda.host_budget, parsed({}).host_budget) << "what is spilled goes to RAM";
 }
 
 TEST_F(Options, UnknownOptionsAreErrors) {

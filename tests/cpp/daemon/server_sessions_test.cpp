@@ -71,6 +71,27 @@ TEST_F(ServerSessions, AJobsMessageBeforeHelloIsRefused) {
   expect_served(witness);
 }
 
+TEST_F(ServerSessions, AJobForAnotherDeviceIsToldWhereThatIsToBeHad) {
+  const std::string gpu = "cuda:GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
+  const std::string its_socket = folder_.path() + "/GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9.sock";
+  wire::Hello hello;
+  hello.of.device = gpu;
+  StatusClient peer(daemon_.socket());
+  EXPECT_EQ(
+      refusal(peer.ask(hello)),
+      "this job wants device " + gpu + ", and the coordinator at " + daemon_.socket() +
+          " has cpu: use GPUSHARE_SOCKET=" + its_socket +
+          ", or leave it unset; a job starts a coordinator there, as does: gpushared --device " +
+          gpu + " --capacity SIZE --socket " + its_socket);
+  EXPECT_TRUE(peer.is_at_end());
+  StatusClient other(daemon_.socket());
+  hello.of.device = "cuda:\x1b[2J";
+  EXPECT_EQ(refusal(other.ask(hello)),
+            "no device is called \"cuda:?[2J\"; a name is cpu, cuda:GPU-UUID or cuda:MIG-UUID, as "
+            "nvidia-smi -L says");
+  EXPECT_TRUE(testing::status_of(daemon_.socket())["devices"][0]["jobs"].empty());
+}
+
 TEST_F(ServerSessions, AnImpossibleWordClosesOnlyThatPeer) {
   JobProcess witness = make_witness();
   witness.expect("there");

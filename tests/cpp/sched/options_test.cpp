@@ -14,6 +14,7 @@ TEST(Options, RefusesWhatIsOutOfRange) {
   using Change = std::function<void(CoordinatorOptions&)>;
   const std::vector<Change> changes{
       [](auto& o) { o.device = ""; },
+      [](auto& o) { o.device = "cuda"; },
       [](auto& o) { o.capacity = Bytes{0}; },
       [](auto& o) { o.policy = "lottery"; },
       [](auto& o) { o.min_quantum = Nanos{-1}; },

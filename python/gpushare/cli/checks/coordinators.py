@@ -9,8 +9,10 @@ from typing import Any
 
 from gpushare import config
 from gpushare.cli.checks.finding import Finding
+from gpushare.cli.coordinators import find_sockets
 from gpushare.cli.units import format_bytes
 from gpushare.coordinator_client import PROTOCOL_VERSION, CoordinatorClient
+from gpushare.devices import CUDA
 from gpushare.errors import CoordinatorUnreachable
 
 
@@ -42,7 +44,7 @@ def check_coordinators(settings: config.Config) -> list[Finding]:
         if path in reports:
             findings += check_report(reports[path])
             break
-    return findings
+    return findings + _check_cuda(settings)
 
 
 def ask_all(paths: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -83,6 +85,19 @@ def check_report(report: dict[str, Any]) -> list[Finding]:
                 "Start them with gpushare run, or leave room for them: lower the capacity",
             )
         )
+    return findings
+
+
+def _check_cuda(settings: config.Config) -> list[Finding]:
+    """One line for each CUDA device whose coordinator answers."""
+    if settings.socket:
+        return []
+    findings = []
+    for sockets in find_sockets(settings, CUDA):
+        for path, report in ask_all(sockets.paths).items():
+            about = report["coordinator"]
+            text = f"{path} answers: pid {about['pid']}, {about['version']}"
+            findings.append(Finding(f"coordinator of {sockets.device}", "ok", text))
     return findings
 
 

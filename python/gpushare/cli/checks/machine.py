@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpushare.cli.checks.finding import Finding
 from gpushare.cli.units import GIB, format_bytes
+from gpushare.devices import CUDA
 
 if TYPE_CHECKING:
     from gpushare.config import Config
@@ -82,7 +83,8 @@ def check_memory(settings: Config, machine: Machine) -> Finding:
     text = f"{format_bytes(memory['MemTotal'])}, {format_bytes(memory['MemAvailable'])} available"
     if limit is not None and limit < memory["MemTotal"]:
         text += f", limited to {format_bytes(limit)} by the control group"
-    if settings.capacity_bytes > usable:
+    is_of_cpu = not settings.device.startswith(CUDA)
+    if is_of_cpu and settings.capacity_bytes > usable:
         return Finding(
             "memory",
             "fail",

@@ -1,0 +1,145 @@
+"""The coordinators that a user's jobs may find: each device has its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from gpushare import config
+from gpushare.coordinator_client import CoordinatorClient
+from gpushare.devices import CPU, CUDA, device_of_socket, is_device_name
+from gpushare.errors import ConfigError, CoordinatorUnreachable
+
+
+class DeviceSockets(NamedTuple):
+    """Where the coordinator of one device may listen."""
+
+    device: str
+    """Its name; "" where the settings name a socket, for whatever device."""
+    paths: list[str]
+    """In the order in which jobs try them."""
+
+
+class Answer(NamedTuple):
+    """What one coordinator says."""
+
+    sockets: DeviceSockets
+    report: dict[str, Any]
+
+
+def find_sockets(settings: config.Config, device: str = "") -> list[DeviceSockets]:
+    """Returns the sockets of each device, whether or not anybody listens there.
+
+    Args:
+        settings: Of this process.
+        device: Only this one: a name, or "cuda" for all of that kind; "" for all. Without it the
+            CPU is first, and CUDA devices are those that have a socket.
+
+    Raises:
+        ConfigError: It is no name that a command can know.
+    """
+    if settings.socket:
+        return [DeviceSockets("", config.socket_paths(settings))]
+    if device not in {"", CUDA}:
+        name = named_device(device)
+        return [DeviceSockets(name, config.socket_paths(settings, name))]
+    names = [] if device else [CPU]
+    found = {
+        device_of_socket(name) for folder in config.socket_folders() for name in _files_in(folder)
+    }
+    names += sorted(found - {""})
+    return [DeviceSockets(name, config.socket_paths(settings, name)) for name in names]
+
+
+def named_device(device: str) -> str:
+    """Returns a device's name as it is.
+
+    Raises:
+        ConfigError: It is a word like "cuda:1", which differs between processes.
+    """
+    if is_device_name(device):
+        return device
+    raise ConfigError(
+        f"--device {device}: a command does not know which device that is. Say cpu, or cuda:UUID "
+        "as nvidia-smi -L or gpushare status shows it"
+    )
+
+
+def ask_each(
+    sockets: Sequence[DeviceSockets],
+    ask: Callable[[CoordinatorClient], dict[str, Any]] = CoordinatorClient.status,
+) -> list[Answer]:
+    """Returns what the coordinators say that answer, one of each device.
+
+    Args:
+        sockets: Where to look.
+        ask: The question; the answer is a report.
+
+    Raises:
+        CoordinatorUnreachable: None answers, or one took the question and did not answer.
+    """
+    answers = []
+    for each in sockets:
+        client = CoordinatorClient(each.paths)
+        try:
+            answers.append(Answer(each, ask(client)))
+        except CoordinatorUnreachable:
+            if _is_anybody_there(client):
+                raise
+    if not answers:
+        # The client's words say what was tried.
+        ask(CoordinatorClient([path for each in sockets for path in each.paths]))
+    return answers
+
+
+def without_doubles(answers: Sequence[Answer]) -> list[dict[str, Any]]:
+    """Returns the reports without unmanaged processes that are jobs elsewhere, or in two of them.
+
+    Each coordinator knows only its own jobs.
+    """
+    seen = {
+        job["pid"]
+        for answer in answers
+        for device in answer.report["devices"]
+        for job in device["jobs"]
+    }
+    reports = []
+    for answer in answers:
+        unmanaged = [row for row in answer.report["unmanaged"] if row["pid"] not in seen]
+        seen |= {row["pid"] for row in unmanaged}
+        reports.append({**answer.report, "unmanaged": unmanaged})
+    return reports
+
+
+def merge_reports(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Returns one report of all devices, in the form of one coordinator's.
+
+    ``coordinator`` is the first one's; ``coordinators`` has all.
+    """
+    merged = {**reports[0], "coordinators": [report["coordinator"] for report in reports]}
+    if len(reports) == 1:
+        return merged
+    for key in ("devices", "unmanaged", "warnings", "decisions"):
+        merged[key] = [row for report in reports for row in report.get(key, [])]
+    for key in ("unmanaged_unreadable", "jobs_left_out"):
+        numbers = [report[key] for report in reports if key in report]
+        if numbers:
+            merged[key] = max(numbers) if key == "unmanaged_unreadable" else sum(numbers)
+    return merged
+
+
+def _files_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - pathlib costs start-up time
+    except OSError:
+        return []
+
+
+def _is_anybody_there(client: CoordinatorClient) -> bool:
+    try:
+        connection, _ = client.connect()
+    except CoordinatorUnreachable:
+        return False
+    connection.close()
+    return True

@@ -1,0 +1,58 @@
+"""What devices are called, and what their coordinators' sockets are.
+
+A device's name is "cpu", or "cuda:" and the UUID that the driver gives a GPU ("GPU-...") or a part
+of one ("MIG-..."): see ``csrc/wire/device_name.h``. People may say "cuda" or "cuda:1" instead;
+which device that is, only a process that has torch knows.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+CPU = "cpu"
+CUDA = "cuda"
+CUDA_PREFIX = f"{CUDA}:"
+AUTO = "auto"
+"""A CUDA device where torch sees one, else the CPU."""
+WISHES = "auto, cpu, cuda, cuda:NUMBER, or cuda:UUID as nvidia-smi -L says"
+
+_HEX = "[0-9a-f]"
+_CUDA_NAME = re.compile(
+    rf"cuda:(?:GPU|MIG)-{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
+)
+_CUDA_NUMBER = re.compile(r"cuda(:[0-9]{1,3})?")
+
+
+def is_device_name(text: str) -> bool:
+    """Tells whether this names one device, whichever process asks."""
+    return text == CPU or _CUDA_NAME.fullmatch(text) is not None
+
+
+def parse_wish(value: Any) -> str:
+    """Returns a device as people say it: a device's name, or one of the words in ``WISHES``.
+
+    Raises:
+        ValueError: It is none.
+    """
+    is_word = value == AUTO or (isinstance(value, str) and _CUDA_NUMBER.fullmatch(value))
+    if not is_word and not (isinstance(value, str) and is_device_name(value)):
+        raise ValueError(value)
+    return str(value)
+
+
+def socket_name(device_name: str) -> str:
+    """Returns the file name of a device's socket, as ``csrc/daemon/paths.h`` makes it."""
+    return "sock" if device_name == CPU else f"{device_name.removeprefix(CUDA_PREFIX)}.sock"
+
+
+def device_of_socket(name: str) -> str:
+    """Returns the CUDA device whose socket has this file name, or ""."""
+    device = CUDA_PREFIX + name.removesuffix(".sock")
+    return device if name.endswith(".sock") and is_device_name(device) else ""
+
+
+def label(device_name: str) -> str:
+    """Returns how a screen calls a device: "CPU", "CUDA GPU-..."."""
+    kind, _, uuid = device_name.partition(":")
+    return f"{kind.upper()} {uuid}".strip()

@@ -1,0 +1,188 @@
+"""The command line beside several coordinators: one of each device."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpushare import config
+from gpushare.cli.coordinators import find_sockets
+from gpushare.devices import label
+from gpushare.errors import ConfigError
+from tests.python.conftest import PACKAGE, clean_environment
+from tests.python.fake_coordinator import FakeCoordinator, make_job, make_report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+UUID = "GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
+GPU = f"cuda:{UUID}"
+
+needs_daemon = pytest.mark.skipif(
+    not os.access(PACKAGE / "bin" / "gpushared", os.X_OK), reason="gpushared is not built"
+)
+
+
+def _gpushare(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = clean_environment(config=os.devnull, **more)
+    environment.pop("GPUSHARE_SOCKET", None)
+    return subprocess.run(
+        [sys.executable, "-m", "gpushare", *arguments],
+        env={**environment, "XDG_RUNTIME_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def _report(device: str, pid: int, *jobs: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    report = make_report(**changes)
+    report["coordinator"]["pid"] = pid
+    report["devices"][0]["device"] = device
+    report["devices"][0]["jobs"] = [{**job, "room_bytes": 0} for job in jobs]
+    return report
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A runtime folder with a short name: a socket's path has 107 bytes at most."""
+    with tempfile.TemporaryDirectory(prefix="gs-") as name:
+        (Path(name) / "gpushare").mkdir(mode=0o700)
+        yield Path(name)
+
+
+@pytest.fixture
+def both(folder: Path) -> Iterator[dict[str, FakeCoordinator]]:
+    """Job 3 is on both devices, under two names; each takes the other's for unmanaged."""
+    rows = [{"pid": pid, "uid": 1, "resident_bytes": 1, "command": ""} for pid in (1003, 9, 1004)]
+    cpu = _report("cpu", 71, make_job(3, "gpt"), unmanaged=rows[1:])
+    gpu = _report(
+        GPU, 72, make_job(3, "vit", pid=1004), make_job(4, "bert", pid=1005), unmanaged=rows[:2]
+    )
+    with (
+        FakeCoordinator(folder / "gpushare" / "sock", cpu) as of_cpu,
+        FakeCoordinator(folder / "gpushare" / f"{UUID}.sock", gpu) as of_gpu,
+    ):
+        yield {"cpu": of_cpu, GPU: of_gpu}
+
+
+def test_status_shows_each_devices_table(folder: Path, both: dict[str, FakeCoordinator]) -> None:
+    assert len(both) == 2
+    tables = _gpushare(folder, "status").stdout.split("\n\n")
+    assert tables[0].startswith("CPU 2.0 GiB ")
+    assert tables[1].startswith(f"CUDA {UUID} 2.0 GiB ")
+    assert ["gpt" in table for table in tables] == [True, False]
+    assert ["pid 9 " in table for table in tables] == [True, False], "once"
+    assert "pid 1004" not in tables[0]
+    assert "pid 1003" not in tables[1]
+    one = _gpushare(folder, "status", "--device", GPU).stdout
+    assert one.startswith(f"CUDA {UUID} ")
+    assert "CPU" not in one
+
+
+def test_json_has_all_devices_in_one_coordinators_form(
+    folder: Path, both: dict[str, FakeCoordinator]
+) -> None:
+    report = json.loads(_gpushare(folder, "status", "--json").stdout)
+    assert [device["device"] for device in report["devices"]] == list(both)
+    assert report["coordinator"]["pid"] == 71
+    assert [each["pid"] for each in report["coordinators"]] == [71, 72]
+    assert [row["pid"] for row in report["unmanaged"]] == [9]
+
+
+def test_a_coordinator_of_a_gpu_alone_is_found(folder: Path) -> None:
+    with FakeCoordinator(folder / "gpushare" / f"{UUID}.sock", _report(GPU, 72)):
+        assert _gpushare(folder, "status").stdout.startswith(f"CUDA {UUID} ")
+
+
+def test_limit_finds_the_jobs_device(folder: Path, both: dict[str, FakeCoordinator]) -> None:
+    ended = _gpushare(folder, "limit", "bert", "1GiB")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert both[GPU].requests[-1] | {"v": 1} == {
+        "v": 1, "type": "set_limit", "job": 4, "memory_limit_bytes": 1 << 30
+    }  # fmt: skip
+    ended = _gpushare(folder, "limit", "3", "1GiB")
+    assert ended.returncode == 2
+    assert f"job 3 is on cpu and on {GPU}: say --device" in " ".join(
+        ended.stderr.replace("│", " ").split()
+    ).replace("- ", "-")
+    assert _gpushare(folder, "limit", "3", "1GiB", "--device", "cpu").returncode == 0
+    assert both["cpu"].requests[-1]["type"] == "set_limit"
+
+
+def test_stop_ends_all_or_one(folder: Path, both: dict[str, FakeCoordinator]) -> None:
+    ended = _gpushare(folder, "coordinator", "stop")
+    assert ended.stdout == f"coordinator of cpu stopped\ncoordinator of {GPU} stopped\n"
+    for fake in both.values():
+        assert [request["type"] for request in fake.requests] == ["stop"]
+    assert _gpushare(folder, "coordinator", "stop", "--device", GPU).returncode == 0
+    assert [len(fake.requests) for fake in both.values()] == [1, 2]
+
+
+def test_one_that_refuses_to_stop_is_said_and_the_others_stop(folder: Path) -> None:
+    refusal = {"v": 1, "type": "refused", "reason": "2 jobs are connected"}
+    with (
+        FakeCoordinator(folder / "gpushare" / "sock", refusal),
+        FakeCoordinator(folder / "gpushare" / f"{UUID}.sock", _report(GPU, 72)),
+    ):
+        ended = _gpushare(folder, "coordinator", "stop")
+    assert (ended.returncode, ended.stderr) == (4, "gpushare: 2 jobs are connected\n")
+    assert ended.stdout == f"coordinator of {GPU} stopped\n"
+
+
+def test_of_several_logs_one_is_to_be_named(folder: Path, both: dict[str, FakeCoordinator]) -> None:
+    assert len(both) == 2
+    (folder / "gpushare" / "coordinator.log").write_text("of the cpu\n")
+    assert _gpushare(folder, "coordinator", "log").stdout == "of the cpu\n"
+    (folder / "gpushare" / f"{UUID}.log").write_text("of the gpu\n")
+    assert _gpushare(folder, "coordinator", "log", "--device", GPU).stdout == "of the gpu\n"
+    ended = _gpushare(folder, "coordinator", "log")
+    assert ended.returncode == 1
+    assert f"logs of several coordinators: cpu ({folder}/gpushare/coordinator.log)" in ended.stderr
+
+
+def test_a_number_names_no_device_to_a_command(folder: Path) -> None:
+    ended = _gpushare(folder, "status", "--device", "cuda:1")
+    assert ended.returncode == 1
+    assert "--device cuda:1: a command does not know which device that is" in ended.stderr
+
+
+def test_a_configured_socket_is_the_only_one() -> None:
+    found = find_sockets(config.Config(socket="/x/sock"))
+    assert [(each.device, each.paths) for each in found] == [("", ["/x/sock"])]
+    with pytest.raises(ConfigError, match="--device cuda:1"):
+        find_sockets(config.Config(), "cuda:1")
+
+
+def test_labels() -> None:
+    assert [label("cpu"), label(GPU)] == ["CPU", f"CUDA {UUID}"]
+
+
+@needs_daemon
+def test_start_for_a_cuda_device(folder: Path) -> None:
+    socket = folder / "gpushare" / f"{UUID}.sock"
+    without = _gpushare(folder, "coordinator", "start", "--device", GPU)
+    assert without.returncode == 1
+    assert f"the memory of {GPU} is not known here" in without.stderr
+    started = _gpushare(folder, "coordinator", "start", "--device", GPU, "--capacity", "64MiB")
+    try:
+        assert started.stdout == f"coordinator listens at {socket}\n"
+        report = json.loads(_gpushare(folder, "status", "--json").stdout)
+        assert report["devices"][0]["device"] == GPU
+        assert str(socket) in _gpushare(folder, "coordinator", "log").stdout
+        second = _gpushare(
+            folder, "coordinator", "start", "--device", GPU, "--capacity", "64MiB",
+            "--socket", str(folder / "other"),
+        )  # fmt: skip
+        assert second.returncode == 1
+        assert f"another coordinator, pid {report['coordinator']['pid']}, socket " in second.stderr
+    finally:
+        _gpushare(folder, "coordinator", "stop", "--force", "--device", GPU)
