@@ -102,11 +102,12 @@ LaneChange LaneChunks::close(const CloseOptions& options) {
   for (const ChunkRef& ref : donated(core)) {
     if (ref.chunk().lane_slot == kNoLaneSlot) make_private(core, ref);
   }
-  Refs free = options.may_promote ? count_closes(core) : Refs{};
+  const bool may_promote = options.may_promote && core.vmm.can_share();
+  Refs free = may_promote ? count_closes(core) : Refs{};
   const std::size_t num_taken = members_.size() + num_chunks(core.books.donated());
   free.resize(std::min(free.size(), kMostChunks - std::min(kMostChunks, num_taken)));
   // Beyond the room, what is given up would be nobody's to share.
-  if (options.may_promote && !free.empty() && core.books.beyond_room() == Bytes{}) {
+  if (may_promote && !free.empty() && core.books.beyond_room() == Bytes{}) {
     change.given = promote(core, free);
     core.books.take_peak_backed();  // what was given up is no part of the next iteration's need
   }

@@ -45,9 +45,10 @@ class LaneChunks {
   static constexpr std::size_t kMostChunks = 8192;  // donated ones included
 
   struct CloseOptions {
-    bool may_promote = false;  // what was free often enough becomes a lane chunk
-    bool scrub = false;        // what lane chunks hold is zeroed
-    bool is_strict = false;    // access to them is a fault until the next open
+    // What was free often enough becomes a lane chunk, if the device's memory can be shared.
+    bool may_promote = false;
+    bool scrub = false;      // what lane chunks hold is zeroed
+    bool is_strict = false;  // access to them is a fault until the next open
   };
 
   // `allocator` must outlive it.

@@ -18,7 +18,7 @@ enum class StatusCode : std::uint8_t {
   kInvalidArgument,     // the caller's value is outside its documented range
   kOutOfMemory,         // no room on the device, now
   kHostTierFull,        // no room where spilled bytes go
-  kUnavailable,         // the coordinator or a peer cannot be reached
+  kUnavailable,         // the coordinator, a peer or a driver cannot be reached
   kDeadlineExceeded,    // waited as long as allowed
   kCancelled,           // the waiter was asked to stop (a signal, close())
   kFailedPrecondition,  // not in a state in which this can be done

@@ -42,7 +42,7 @@ class CudaVmm final : public Vmm {
   Result<AddressRange> reserve(Bytes size) override;
   Status back(std::byte* address, Bytes size) override;
   Status unback(std::byte* address, Bytes size) override;
-  // Lanes: kFailedPrecondition.
+  [[nodiscard]] bool can_share() const override { return false; }
   Status map_shared(std::byte* address, Bytes size, int file, Bytes offset) override;
   Status unmap_shared(std::byte* address, Bytes size) override;
   Status forbid_access(std::byte* address, Bytes size) override;

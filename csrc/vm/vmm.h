@@ -58,9 +58,12 @@ class Vmm {
   // or all of it by map_shared().
   virtual Status unback(std::byte* address, Bytes size) = 0;
 
+  // Whether several processes can share memory of this device, by the functions below.
+  [[nodiscard]] virtual bool can_share() const { return true; }
   // Memory that several processes share: a file of the device's memory (on a machine without a GPU
   // a memfd), `offset` bytes into it. Populated now, contents as they are. A forked child does not
-  // get the mapping. `file` stays open while anything is mapped from it. pre: unbacked.
+  // get the mapping. `file` stays open while anything is mapped from it. pre: unbacked. errors:
+  // kFailedPrecondition where can_share() is false, of the four functions below too.
   virtual Status map_shared(std::byte* address, Bytes size, int file, Bytes offset) = 0;
   // The mapping goes, the file keeps its bytes; access faults. pre: mapped by map_shared().
   virtual Status unmap_shared(std::byte* address, Bytes size) = 0;

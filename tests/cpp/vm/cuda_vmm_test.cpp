@@ -178,6 +178,7 @@ TEST(CudaVmm, RefusesWhatItCannotDoAndSaysSo) {
   EXPECT_NE(shown.message().find("host tier"), std::string::npos) << shown.message();
   EXPECT_FALSE(world.vmm.shows(base, range.size()));
   EXPECT_FALSE(world.vmm.is_host_accessible());
+  EXPECT_FALSE(world.vmm.can_share());
 }
 
 TEST(CudaVmm, TwoThreadsMoveTheirOwnRanges) {
