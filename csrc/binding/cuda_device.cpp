@@ -1,5 +1,4 @@
 #include "csrc/vm/cuda_device.h"
-#include "csrc/vm/cuda_pinner.h"
 
 #include <memory>
 #include <utility>
@@ -8,6 +7,7 @@
 #include "csrc/binding/torch_device.h"
 #include "csrc/binding/torch_router.h"
 #include "csrc/plugin/segment_plugin.h"
+#include "csrc/vm/cuda_pinner.h"
 #include "csrc/vm/cuda_vmm.h"
 
 namespace gpushare::binding {
@@ -20,7 +20,11 @@ CudaDevice* g_device = nullptr;
 class CudaDevice final : public TorchDevice {
  public:
   CudaDevice(std::unique_ptr<vm::CudaDriver> driver, std::unique_ptr<vm::CudaDevice> device)
-      : driver_(std::move(driver)), device_(std::move(device)), vmm_(*device_), pinner_(*device_), router_(*device_) {}
+      : driver_(std::move(driver)),
+        device_(std::move(device)),
+        vmm_(*device_),
+        pinner_(*device_),
+        router_(*device_) {}
 
   [[nodiscard]] vm::Vmm& vmm() override { return vmm_; }
   [[nodiscard]] vm::HostPinner* pinner() override { return &pinner_; }
@@ -37,6 +41,14 @@ class CudaDevice final : public TorchDevice {
   // CUDA is of no use to a forked child; the plugin knows.
   void after_fork_in_child() override {}
   [[nodiscard]] Bytes live() const override { return router_.live(); }
+  void begin_sharing() {
+    plugin::set_passthrough(true);
+    router_.begin_sharing();
+  }
+  void end_sharing() {
+    router_.end_sharing();
+    plugin::set_passthrough(false);
+  }
   void note_capture(bool is_beginning) {
     router_.note_capture(is_beginning);
     store_->set_asks_once(router_.is_capturing());
@@ -82,6 +94,14 @@ Result<CudaDeviceInfo> cuda_device_info(int index) {
 
 void note_capture(bool is_beginning) {
   if (g_device != nullptr) g_device->note_capture(is_beginning);
+}
+
+void begin_sharing() {
+  if (g_device != nullptr) g_device->begin_sharing();
+}
+
+void end_sharing() {
+  if (g_device != nullptr) g_device->end_sharing();
 }
 
 }  // namespace gpushare::binding

@@ -119,6 +119,8 @@ PYBIND11_MODULE(_C, module) {
              py::arg("lane_strict") = false, py::arg("device") = "cpu", py::arg("cuda_index") = -1);
   module.def("is_installed", [] { return Process::get() != nullptr; });
   module.def("cuda_device_info", &device_info, py::arg("index"));
+  module.def("begin_sharing", &begin_sharing, py::call_guard<py::gil_scoped_release>());
+  module.def("end_sharing", &end_sharing, py::call_guard<py::gil_scoped_release>());
   module.def("note_capture", &tell_capture, py::arg("is_beginning"));
   define_job_functions(module);
   define_memory_functions(module);

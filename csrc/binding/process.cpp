@@ -29,7 +29,8 @@ Status Process::install(std::unique_ptr<TorchDevice> device,
   config.is_interrupted = &is_interrupted;
   log::configure(level, "gpushare");
   // Until a coordinator says otherwise: whatever `gpushare verify` spills unmanaged.
-  Result<std::unique_ptr<vm::HostSlab>> slab = vm::make_host_slab("", kNoHostLimit, device->pinner());
+  Result<std::unique_ptr<vm::HostSlab>> slab =
+      vm::make_host_slab("", kNoHostLimit, device->pinner());
   if (!slab) return slab.error();
   std::unique_ptr<Process> process(
       new Process(std::move(device), *std::move(slab), std::move(config)));

@@ -43,7 +43,9 @@ class Process {
   Process(std::unique_ptr<TorchDevice> device,
           std::unique_ptr<vm::HostSlab> slab,
           client::ClientConfig config)
-      : config_(std::move(config)), device_(std::move(device)), host_tier_(std::move(slab), device_->pinner()) {}
+      : config_(std::move(config)),
+        device_(std::move(device)),
+        host_tier_(std::move(slab), device_->pinner()) {}
   Status start();
   static void install_handlers();
   void before_fork();

@@ -52,5 +52,9 @@ Result<CudaDeviceInfo> cuda_device_info(int index);
 // A stream capture begins (torch's, of any stream), or has ended. While one is under way the gate
 // cannot close. Waits for a close that is under way. No-op for the CPU.
 void note_capture(bool is_beginning);
+// Between the two the calling thread's CUDA memory is the runtime's own, so that another process
+// can be given it. No-op for the CPU.
+void begin_sharing();
+void end_sharing();
 
 }  // namespace gpushare::binding

@@ -5,6 +5,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include "csrc/base/log.h"
+#include "csrc/plugin/segment_plugin.h"
 
 namespace gpushare::binding {
 namespace {
@@ -13,6 +14,7 @@ namespace native = c10::cuda::CUDACachingAllocator;
 
 // Torch numbers its own pools upwards from 1, in either half.
 constexpr c10::MempoolId_t kOutsidePool{0x6770757368617265ULL, 0};
+constexpr c10::MempoolId_t kSharedPool{kOutsidePool.first + 1, 0};
 constexpr c10::MempoolId_t kDefaultPool{0, 0};
 
 // Torch reports what goes wrong by throwing; below binding/ nothing does.
@@ -67,21 +69,21 @@ Result<alloc::MemoryUse> TorchRouter::close() {
   const vm::CudaScope scope(device_);
   if (!scope.status().ok()) return fail(scope.status());
   alloc::MemoryUse use;
-  bool is_routed = false;
-  Status status =
-      without_throwing("close torch's CUDA allocator", [&]() GS_NO_THREAD_SAFETY_ANALYSIS {
-        begin_outside();
-        is_routed = true;
-      });
+  // The lambdas run here, under the lock: more than the analysis follows.
+  Status status = without_throwing("close torch's CUDA allocator",
+                                   [&]() GS_NO_THREAD_SAFETY_ANALYSIS { begin_outside(); });
   if (status.ok()) status = device_.synchronize("close the lease");
   if (status.ok()) status = without_throwing("read torch's CUDA memory", [&] { use = read_use(); });
   if (status.ok()) return use;
-  if (is_routed) static_cast<void>(without_throwing("undo", [&] { end_outside(); }));
+  static_cast<void>(
+      without_throwing("undo", [&]() GS_NO_THREAD_SAFETY_ANALYSIS { end_outside(); }));
   return fail(std::move(status));
 }
 
 void TorchRouter::open() {
-  const Status status = without_throwing("open torch's CUDA allocator", [&] { end_outside(); });
+  MutexLock lock(mu_);
+  const Status status = without_throwing("open torch's CUDA allocator",
+                                         [&]() GS_NO_THREAD_SAFETY_ANALYSIS { end_outside(); });
   if (!status.ok()) log::error("{}", status.message());
 }
 
@@ -107,15 +109,44 @@ bool TorchRouter::is_capturing() {
   return num_captures_ > 0;
 }
 
-// The pool is kept in use by a count of our own, so that its blocks serve the next gap too.
+void TorchRouter::begin_sharing() {
+  MutexLock lock(mu_);
+  if (num_sharing_++ == 0 && !is_outside_) begin_shared();
+}
+
+void TorchRouter::end_sharing() {
+  MutexLock lock(mu_);
+  if (--num_sharing_ == 0 && !is_outside_) end_shared();
+}
+
+// In which order torch asks the filters is its own affair: never two of them say yes.
 void TorchRouter::begin_outside() {
-  if (!std::exchange(has_pool_, true)) native::get()->createOrIncrefPool(index_, kOutsidePool);
-  native::get()->beginAllocateToPool(index_, kOutsidePool, [](cudaStream_t) { return true; });
+  is_outside_ = true;
+  native::get()->beginAllocateToPool(index_, kOutsidePool,
+                                     [](cudaStream_t) { return !plugin::is_passthrough(); });
+  if (num_sharing_ == 0) begin_shared();
 }
 
 void TorchRouter::end_outside() {
+  if (!std::exchange(is_outside_, false)) return;
   native::get()->endAllocateToPool(index_, kOutsidePool);
   native::get()->releasePool(index_, kOutsidePool);
+  if (num_sharing_ == 0) end_shared();
+}
+
+// The pools are kept in use by a count of our own, so that their blocks serve the next time too.
+void TorchRouter::begin_shared() {
+  if (!std::exchange(has_pools_, true)) {
+    native::get()->createOrIncrefPool(index_, kOutsidePool);
+    native::get()->createOrIncrefPool(index_, kSharedPool);
+  }
+  native::get()->beginAllocateToPool(index_, kSharedPool,
+                                     [](cudaStream_t) { return plugin::is_passthrough(); });
+}
+
+void TorchRouter::end_shared() {
+  native::get()->endAllocateToPool(index_, kSharedPool);
+  native::get()->releasePool(index_, kSharedPool);
 }
 
 alloc::MemoryUse TorchRouter::read_use() const {

@@ -7,6 +7,9 @@
 // Which segments may move: those of torch's default pools. Those of other pools (graphs', users')
 // stay where they are, and so does a segment that the snapshot does not know.
 //
+// A thread that makes memory for another process (CUDA IPC) is routed to a third pool, whose
+// segments are the runtime's own, whether the gate is closed or not.
+//
 // The one place that calls virtual functions of torch's CUDA allocator; their table differs between
 // minor versions, for each of which this module is built.
 #pragma once
@@ -35,16 +38,24 @@ class TorchRouter final : public client::Router {
   void note_capture(bool is_beginning);
   [[nodiscard]] bool is_capturing();
 
+  // Between the two the calling thread's blocks come from segments that the plugin passes through.
+  void begin_sharing();
+  void end_sharing();
+
  private:
-  void begin_outside();
-  void end_outside();
+  void begin_outside() GS_REQUIRES(mu_);
+  void end_outside() GS_REQUIRES(mu_);
+  void begin_shared() GS_REQUIRES(mu_);
+  void end_shared() GS_REQUIRES(mu_);
   [[nodiscard]] alloc::MemoryUse read_use() const;
 
   vm::CudaDevice& device_;
   const c10::DeviceIndex index_;
   Mutex mu_;
   int num_captures_ GS_GUARDED_BY(mu_) = 0;
-  bool has_pool_ GS_GUARDED_BY(mu_) = false;
+  int num_sharing_ GS_GUARDED_BY(mu_) = 0;
+  bool is_outside_ GS_GUARDED_BY(mu_) = false;
+  bool has_pools_ GS_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace gpushare::binding

@@ -259,6 +259,8 @@ PluginCounts plugin_counts() { return plugin() == nullptr ? PluginCounts() : plu
 
 bool set_passthrough(bool is_on) { return std::exchange(t_is_passed_through, is_on); }
 
+bool is_passthrough() { return t_is_passed_through; }
+
 CudaError gs_cuda_malloc(void** out, std::size_t size) noexcept {
   return plugin()->allocate(out, size);
 }

@@ -68,6 +68,7 @@ struct PluginCounts {
 // Whether the calling thread's segments are the runtime's own from now on, for memory that is to be
 // shown to another process or device. Returns what was set before.
 bool set_passthrough(bool is_on);
+[[nodiscard]] bool is_passthrough();
 
 // Its thread's segments are the runtime's own while it lives.
 class PassthroughScope {

@@ -78,6 +78,10 @@ class CudaDeviceInfo(TypedDict):
 def cuda_device_info(index: int) -> CudaDeviceInfo:
     """Starts the driver, and makes no context. Raises GpushareError: no driver, no such device."""
 
+def begin_sharing() -> None:
+    """This thread's new CUDA memory is the runtime's own, which another process can be given."""
+
+def end_sharing() -> None: ...
 def note_capture(is_beginning: bool) -> None:
     """A capture of a CUDA stream begins, or has ended; meanwhile no lease closes."""
 

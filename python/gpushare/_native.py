@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from gpushare import captures, cuda
+from gpushare import captures, cuda, ipc
 from gpushare.config import Config, daemon_args, daemon_path, socket_paths
 from gpushare.config import load as load_config
 from gpushare.devices import CPU, CUDA_PREFIX
@@ -117,6 +117,7 @@ def _install_cuda() -> None:
     info = native.cuda_device_info(number)
     _install(config, CUDA_PREFIX + info["uuid"], number, info["total_bytes"])
     captures.watch(native)
+    ipc.watch(native)
 
 
 def _install(

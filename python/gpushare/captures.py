@@ -11,6 +11,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from gpushare.gate import enter_outside_iteration
+
 _capturing: set[int] = set()
 """id() of the graphs that are captured now."""
 _holding: set[int] = set()
@@ -29,7 +31,7 @@ def watch(native: ModuleType) -> None:
     graph = torch.cuda.CUDAGraph
 
     def begin(self: Any) -> None:
-        if not native.is_in_iteration() and _enter(native):
+        if enter_outside_iteration(native):
             _holding.add(id(self))
         _capturing.add(id(self))
         native.note_capture(True)
@@ -48,20 +50,6 @@ def watch(native: ModuleType) -> None:
         if hasattr(graph, name):
             setattr(graph, name, _and_then(getattr(graph, name), end))
     graph.capture_begin = _after(begin, end, graph.capture_begin)  # type: ignore[method-assign]
-
-
-def _enter(native: ModuleType) -> bool:
-    """Waits for a lease as an iteration does; False where there is no job."""
-    from gpushare.gate import Gate
-    from gpushare.job import current
-
-    job = current()
-    if job is None or not job.is_managed:
-        return False
-    gate = Gate(native)
-    if not gate.try_enter():
-        gate.wait_on()
-    return True
 
 
 def _after(

@@ -84,3 +84,19 @@ class Gate:
                 raise
             if is_entered:
                 return
+
+
+def enter_outside_iteration(native: ModuleType) -> bool:
+    """Waits for a lease as an iteration does; False where there is none to wait for.
+
+    That is in an iteration, and in a process that is no job. Else ``native.end_iteration`` ends it.
+    """
+    from gpushare.job import current
+
+    job = current()
+    if job is None or not job.is_managed or native.is_in_iteration():
+        return False
+    gate = Gate(native)
+    if not gate.try_enter():
+        gate.wait_on()
+    return True

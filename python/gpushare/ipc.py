@@ -1,0 +1,49 @@
+"""CUDA tensors that another process is to use: they lie where the CUDA runtime itself has put them.
+
+``torch.multiprocessing`` hands a tensor over by a handle of its segment, which CUDA gives for
+memory of cudaMalloc alone. So when a storage is shared for the first time, its bytes go to such a
+segment, and the storage with all its tensors stays what it is; only addresses that somebody has
+noted before, a captured graph say, are void.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any
+
+_TRIES = 10
+
+
+def watch(native: ModuleType) -> None:
+    """Has storages moved when torch shares them. Once a process."""
+    import torch
+
+    storages: Any = torch.UntypedStorage
+    original = storages._share_cuda_
+    base, size = native.reserved_range()
+
+    @functools.wraps(original)
+    def share(storage: Any, *args: Any, **kwargs: Any) -> Any:
+        for _ in range(_TRIES):
+            if not (storage.nbytes() and base <= storage.data_ptr() < base + size):
+                break
+            # Once more if a lease opened or closed meanwhile, and with it other ways.
+            _move(storage, native)
+        return original(storage, *args, **kwargs)
+
+    storages._share_cuda_ = share
+
+
+def _move(storage: Any, native: ModuleType) -> None:
+    """To a segment of the runtime's own: a storage that changes its size changes its memory."""
+    import torch
+
+    num_bytes = storage.nbytes()
+    with torch.cuda.device(storage.device):
+        native.begin_sharing()
+        try:
+            storage.resize_(num_bytes + 1)
+            storage.resize_(num_bytes)
+        finally:
+            native.end_sharing()
