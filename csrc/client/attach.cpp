@@ -140,6 +140,10 @@ wire::Hello Runtime::Impl::make_hello() {
   const HostBytes stored = residency_.in_host_tier();
   hello.spilled = stored.total();
   hello.spilled_file = stored.file;
+  if (const auto device = device_memory(); device.has_value()) {
+    hello.device_total = device->total;
+    hello.device_free = device->free;
+  }
   if (page() != nullptr) {
     const wire::LeaseWord word = wire::load(*page());
     if (word.is_open()) hello.held_term = word.term();

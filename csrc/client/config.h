@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,12 @@
 #include "csrc/base/units.h"
 
 namespace gpushare::client {
+
+// As the driver has it, of all processes.
+struct DeviceMemory {
+  Bytes total;
+  Bytes free;
+};
 
 struct ClientConfig {
   std::string device = "cpu";
@@ -26,6 +34,9 @@ struct ClientConfig {
   // Asked now and then, without a lock, on a thread that waits for an answer outside the gate;
   // null: never. true: a signal's handler has raised, the wait is to end with kCancelled.
   bool (*is_interrupted)() = nullptr;
+  // What the device has now; null, or nothing: unknown. Called under a lock, on any thread, at
+  // hand-overs: it must be quick, and call nothing of this runtime.
+  std::function<std::optional<DeviceMemory>()> device_memory;
   // A job that loses its coordinator, and can find and start none, does not iterate unmanaged.
   bool requires_coordinator = false;
   // What this job leaves in a lane's memory is zeroed at each close: the next holder could read it.

@@ -31,9 +31,21 @@ void Runtime::Impl::publish_usage(wire::LeasePage& page) {
   store(page.overflow_bytes, memory.overflow_bytes);
   store(page.late_bytes, promises_iterations_ ? Bytes{0} : residency_.to_restore_late());
   store(page.need_bytes, needed_room(memory));
+  // After the resident bytes: who sees it changed sees those of the same moment.
+  if (const auto device = device_memory(); device.has_value()) {
+    page.device_free_bytes.store(device->free.value(), std::memory_order_release);
+  }
   store(page.dropped_total_bytes, moved_.dropped);
   store(page.spilled_total_bytes, moved_.spilled);
   store(page.restored_total_bytes, moved_.restored);
+}
+
+// An impossible answer is none.
+std::optional<DeviceMemory> Runtime::Impl::device_memory() const {
+  const auto memory = config_.device_memory ? config_.device_memory() : std::nullopt;
+  const bool is_possible =
+      memory.has_value() && memory->free >= Bytes{0} && memory->free <= memory->total;
+  return is_possible ? memory : std::nullopt;
 }
 
 // What was spilled has to be back, whatever the last iterations needed; what overflows had better

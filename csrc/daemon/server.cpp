@@ -43,6 +43,7 @@ sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
   sched::CoordinatorOptions result;
   result.device = options.device;
   result.capacity = options.capacity - options.reserve;
+  result.reserve = options.reserve;
   result.policy = options.policy;
   result.min_quantum = options.min_quantum;
   result.max_wait = options.max_wait;

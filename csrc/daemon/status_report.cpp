@@ -136,6 +136,7 @@ Json device_json(const sched::DeviceRow& device, const StatusFacts& facts) {
   Json json = {{"device", device.device},
                {"policy", device.policy},
                {"capacity_bytes", device.capacity.value()},
+               {"withheld_bytes", device.withheld.value()},
                {"free_bytes", device.free.value()},
                {"switches", device.switches},
                {"last_handover_seconds", to_seconds(device.last_handover)},

@@ -35,7 +35,8 @@ inline constexpr std::uint32_t kMaxLanes = 16;
 
 struct CoordinatorOptions {
   std::string device = "cpu";
-  Bytes capacity = gib(2);      // for jobs, on this device
+  Bytes capacity = gib(2);  // for jobs, on this device
+  Bytes reserve = {};       // of the device, beside that: kept free where others hold much of it
   std::string policy = "fair";  // "fifo" "rr" "fair"
   std::uint64_t epoch = 1;
   Nanos min_quantum = millis(250);  // floor: one iteration, and this
@@ -99,8 +100,9 @@ struct LaneRow {
 struct DeviceRow {
   std::string device;
   std::string policy;
-  Bytes capacity;
-  Bytes free;  // capacity - sum of room and the lanes' pools
+  Bytes capacity;       // for jobs now
+  Bytes withheld = {};  // what was configured beyond that, and others hold
+  Bytes free;           // capacity - sum of room and the lanes' pools; negative: beyond it
   std::vector<LaneRow> lanes;
   std::vector<JobRow> jobs;
   std::uint64_t switches = 0;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/device_memory.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/lane_moves.h"
@@ -32,6 +33,7 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
   job.usage.resident = hello.resident;
   job.usage.spilled = hello.spilled;
   job.usage.host_file = hello.spilled_file;
+  job.usage.device_free = hello.device_free;
   return job;
 }
 
@@ -91,6 +93,8 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
     adopt_lease(step, device, job, hello.held_term);
   }
   table.expected.erase(hello.pid);
+  if (hello.device_total > Bytes{0}) device.total = hello.device_total;
+  on_device_free(step, device, job, hello.device_free);
   const CoordinatorOptions& options = table.options;
   step.send(from, wire::Welcome{.protocol = hello.protocol,
                                 .epoch = options.epoch,

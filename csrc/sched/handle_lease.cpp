@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/device_memory.h"
 #include "csrc/sched/handlers.h"
 
 namespace gpushare::sched {
@@ -13,6 +14,14 @@ namespace {
 Nanos overrun_of(const Lane& lane, Nanos now) {
   if (!lane.lease->is_asked_for_quantum) return {};
   return std::clamp(now - lane.lease->asked_at, Nanos{}, lane.quantum);
+}
+
+// Its page, perhaps seen before: what it says of the device is of the time when that changed.
+void observe(Step& step, Job& job, const wire::Usage& seen) {
+  const Bytes before = job.usage.device_free;
+  job.observe(seen, step.now());
+  if (job.usage.device_free == before) return;
+  on_device_free(step, step.table().device_of(job), job, job.usage.device_free);
 }
 
 }  // namespace
@@ -85,7 +94,7 @@ void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
   Table& table = step.table();
   // A job that wants a lease has none: its page says so.
   end_lease(step, job);
-  job.observe(wanted.usage, step.now());
+  observe(step, job, wanted.usage);
   job.note_parked(step.now());
   job.note_change();
   if (job.is_waiting || !job.is_connected) return;
@@ -106,12 +115,12 @@ void on_gave_up(Step& step, Job& job) {
 void on_closed(Step& step, Job& job, const wire::Closed& closed) {
   Device& device = step.table().device_of(job);
   if (device.lane_held_by(job.id) == nullptr || closed.term != job.term) return;
-  job.observe(closed.usage, step.now());
+  observe(step, job, closed.usage);
   end_lease(step, job);
 }
 
 void on_observed(Step& step, Job& job, const wire::Observed& observed) {
-  job.observe(observed.usage, step.now());
+  observe(step, job, observed.usage);
   const bool is_holder = step.table().device_of(job).lane_held_by(job.id) != nullptr;
   // Its page still says what was spilled when the lease was granted.
   if (is_holder && job.usage.iterations > job.iterations_granted) job.usage.spilled = Bytes{0};

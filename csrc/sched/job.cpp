@@ -43,6 +43,7 @@ void Job::observe(const wire::Usage& seen, Nanos now) {
   raise_to_zero(next.host_file);
   raise_to_zero(next.outside);
   raise_to_zero(next.late);
+  raise_to_zero(next.device_free);
   if (next.iterations > usage.iterations && next.busy > usage.busy) {
     const std::uint64_t num_new = next.iterations - usage.iterations;
     const auto divisor = static_cast<std::int64_t>(

@@ -4,7 +4,7 @@
 
 namespace gpushare::sched {
 
-Ledger::Ledger(Bytes capacity) : capacity_(capacity) {
+Ledger::Ledger(Bytes capacity) : configured_(capacity) {
   GS_CHECK(capacity > Bytes{0}, "capacity {}", to_string(capacity));
 }
 
@@ -64,6 +64,13 @@ void Ledger::donate(JobId job, Bytes by) {
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
+void Ledger::withhold(Bytes bytes) {
+  GS_CHECK(bytes >= Bytes{0} && bytes < configured_, "{} of {}", to_string(bytes),
+           to_string(configured_));
+  withheld_ = bytes;
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
 void Ledger::remove(JobId job) {
   const auto found = rooms_.find(job);
   if (found == rooms_.end()) return;
@@ -79,6 +86,8 @@ void Ledger::check_invariants() const {
     sum += room;
   }
   GS_CHECK(pools_ >= Bytes{0}, "pools of {}", to_string(pools_));
+  GS_CHECK(withheld_ >= Bytes{0} && capacity() > Bytes{0}, "withheld {} of {}",
+           to_string(withheld_), to_string(configured_));
   GS_CHECK(sum == total_, "sum {} total {}", to_string(sum), to_string(total_));
 }
 

@@ -4,7 +4,8 @@
 // Exact by construction: room rises only out of what is free, and falls only by what its job said
 // is really free. The one exception is attach(): a job that comes with memory already backed (after
 // a coordinator's restart) is booked with all of it, even beyond the capacity; then free() is
-// negative and nobody's room rises until enough was given back.
+// negative and nobody's room rises until enough was given back. So it is where others than jobs
+// take some of the device (withhold).
 #pragma once
 
 #include <map>
@@ -18,9 +19,13 @@ class Ledger {
   // pre: capacity > 0.
   explicit Ledger(Bytes capacity);
 
-  [[nodiscard]] Bytes capacity() const { return capacity_; }
-  // Capacity less the sum of room and the lanes' pools; negative after an attach() beyond it.
-  [[nodiscard]] Bytes free() const { return capacity_ - total_ - pools_; }
+  // What there is for jobs: what was configured, less what others hold.
+  [[nodiscard]] Bytes capacity() const { return configured_ - withheld_; }
+  [[nodiscard]] Bytes configured() const { return configured_; }
+  [[nodiscard]] Bytes withheld() const { return withheld_; }
+  // Capacity less the sum of room and the lanes' pools; negative after an attach() beyond it, and
+  // where more is withheld than was free.
+  [[nodiscard]] Bytes free() const { return capacity() - total_ - pools_; }
   [[nodiscard]] Bytes pools() const { return pools_; }
   // 0 for a job without an entry.
   [[nodiscard]] Bytes room(JobId job) const;
@@ -37,15 +42,19 @@ class Ledger {
   void lower_pools(Bytes by);
   // From a pool to the job's room. pre: attached; 0 <= by <= pools().
   void donate(JobId job, Bytes by);
+  // Of what was configured, so much others hold. What is granted stays. pre: 0 <= bytes <
+  // configured().
+  void withhold(Bytes bytes);
   // Its process is gone.
   void remove(JobId job);
 
   void check_invariants() const;
 
  private:
-  Bytes capacity_;
-  Bytes total_;  // Invariant: the sum of rooms_.
-  Bytes pools_;  // Invariant: >= 0.
+  Bytes configured_;
+  Bytes withheld_;  // Invariant: 0 <= withheld_ < configured_.
+  Bytes total_;     // Invariant: the sum of rooms_.
+  Bytes pools_;     // Invariant: >= 0.
   std::map<JobId, Bytes> rooms_;
 };
 

@@ -32,6 +32,10 @@ Status check(const CoordinatorOptions& options) {
     return {StatusCode::kInvalidArgument,
             fmt::format("capacity is {}, allowed is more than 0 B", to_string(options.capacity))};
   }
+  if (options.reserve < Bytes{0}) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("reserve is {}, allowed is 0 B or more", to_string(options.reserve))};
+  }
   if (options.transfer_budget < Bytes{0}) {
     return {StatusCode::kInvalidArgument,
             fmt::format("transfer_budget is {} a second, allowed is 0 B or more",
@@ -74,6 +78,8 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
   Device device{.name = options.device,
                 .policy = std::move(*policy),
                 .ledger = Ledger(options.capacity),
+                .total = {},
+                .held_by_others = {},
                 .lanes = {},
                 .slot_numbers = {},
                 .needs = {},

@@ -104,6 +104,9 @@ std::string ledger_text(const Table& table, const Device& device, JobId except) 
   if (device.ledger.pools() > Bytes{0}) {
     text += fmt::format(" shared by a lane's jobs {},", to_string(device.ledger.pools()));
   }
+  if (device.ledger.withheld() > Bytes{0}) {
+    text += fmt::format(" other processes and CUDA contexts {},", to_string(device.held_by_others));
+  }
   text += unmanaged_text(table);
   return text + fmt::format(" free {}", to_string(std::max(device.ledger.free(), Bytes{0})));
 }

@@ -96,7 +96,10 @@ Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const R
   const Bytes lack = lane_lack(lane, job);
   // With the slots it has, no more than the device.
   const Bytes most = device.ledger.capacity() - room - (job.lane - lack);
-  return std::min(rise + lack, std::max(most, Bytes{0})) - pool.free;
+  const Bytes growth = std::min(rise + lack, std::max(most, Bytes{0}));
+  // What others hold of the device holds up those who grow.
+  if (growth == Bytes{0} && device.ledger.withheld() > Bytes{0}) return {};
+  return growth - pool.free;
 }
 
 void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "csrc/sched/device_memory.h"
 #include "csrc/sched/explain.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/transfer.h"
@@ -83,6 +85,7 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
   row.device = device.name;
   row.policy = device.policy->name();
   row.capacity = device.ledger.capacity();
+  row.withheld = device.ledger.withheld();
   row.free = device.ledger.free();
   for (const Lane& lane : device.lanes) {
     row.lanes.push_back(lane_row(lane));
@@ -105,6 +108,8 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
   row.spill_dir = table.options.spill_dir;
   row.switch_loss_allowed = table.options.switch_loss;
   if (!device.host_warning.empty()) row.warnings.push_back(device.host_warning);
+  std::string withheld = withheld_text(device);
+  if (!withheld.empty()) row.warnings.push_back(std::move(withheld));
   return row;
 }
 

@@ -40,7 +40,9 @@ struct Device {
   std::string name;
   std::unique_ptr<const Policy> policy;
   Ledger ledger;
-  std::vector<Lane> lanes;                            // each at the place that its id says
+  Bytes total;              // as the driver says; 0: unknown (device_memory.h)
+  Bytes held_by_others;     // of it, as far as is known
+  std::vector<Lane> lanes;  // each at the place that its id says
   std::map<std::uint32_t, SlotNumbers> slot_numbers;  // by user, of its pools in all lanes
   std::vector<WaitingNeed> needs;                     // oldest first
   std::optional<WaitingNeed> only_free;  // a Need that does not wait: answered in its step

@@ -72,6 +72,11 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
   GS_RETURN_IF_ERROR(check_size("resident", hello.resident));
   GS_RETURN_IF_ERROR(check_size("spilled", hello.spilled));
   GS_RETURN_IF_ERROR(check_size("spilled to the file", hello.spilled_file));
+  GS_RETURN_IF_ERROR(check_size("the device", hello.device_total));
+  if (hello.device_free < Bytes{0} || hello.device_free > hello.device_total) {
+    return refuse(fmt::format("{} B free of a device of {}", hello.device_free.value(),
+                              to_string(hello.device_total)));
+  }
   if (from == JobId{0}) return refuse("job 0 is no job");
   if (hello.of.job != JobId{0} && hello.of.job != from) {
     return refuse(fmt::format("job {} speaks as job {}", from.value, hello.of.job.value));

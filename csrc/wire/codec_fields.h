@@ -41,6 +41,8 @@ void list_fields(V& v, Ref<V, Hello> m) {
   v.field("held_term", m.held_term);
   v.field("lane_epoch", m.lane_epoch);
   v.slots("lane_slots", m.lane_slots);
+  v.field("device_total_bytes", m.device_total);
+  v.field("device_free_bytes", m.device_free);
 }
 
 template <typename V>

@@ -123,14 +123,15 @@ struct LeasePage {
   std::atomic<std::int64_t> dropped_total_bytes;  // moved so far, by cause
   std::atomic<std::int64_t> spilled_total_bytes;
   std::atomic<std::int64_t> restored_total_bytes;
-  std::atomic<std::int64_t> outside_bytes;    // backed in the outside arena
-  std::atomic<std::uint64_t> lane_changes;    // LaneChanged sent on this connection
-  std::atomic<std::int64_t> lane_bytes;       // mapped from the lane's pool
-  std::atomic<std::int64_t> donated_bytes;    // of resident_bytes
-  std::atomic<std::int64_t> overflow_bytes;   // used in the host tier
-  std::atomic<std::int64_t> host_file_bytes;  // of spilled_bytes and overflow_bytes
-  std::atomic<std::int64_t> late_bytes;       // of spilled_bytes
-  std::atomic<std::uint32_t> is_held_back;    // has bytes to copy, and keeps to transfer_rate
+  std::atomic<std::int64_t> outside_bytes;      // backed in the outside arena
+  std::atomic<std::uint64_t> lane_changes;      // LaneChanged sent on this connection
+  std::atomic<std::int64_t> lane_bytes;         // mapped from the lane's pool
+  std::atomic<std::int64_t> donated_bytes;      // of resident_bytes
+  std::atomic<std::int64_t> overflow_bytes;     // used in the host tier
+  std::atomic<std::int64_t> host_file_bytes;    // of spilled_bytes and overflow_bytes
+  std::atomic<std::int64_t> late_bytes;         // of spilled_bytes
+  std::atomic<std::uint32_t> is_held_back;      // has bytes to copy, and keeps to transfer_rate
+  std::atomic<std::int64_t> device_free_bytes;  // of the device, for all; 0: unknown
 };
 
 static_assert(sizeof(LeasePage) <= kPageBytes);

@@ -43,6 +43,9 @@ Usage read_usage(const LeasePage& page) {
   usage.is_parked = read(page.is_parked) != 0;
   usage.live = Bytes{clamped(page.live_bytes)};
   usage.need = Bytes{clamped(page.need_bytes)};
+  // acquire; pairs with the job's release: new with the resident bytes of its moment, or newer.
+  usage.device_free = Bytes{std::clamp<std::int64_t>(
+      page.device_free_bytes.load(std::memory_order_acquire), 0, kMaxAmount)};
   usage.resident = Bytes{clamped(page.resident_bytes)};
   usage.spilled = Bytes{clamped(page.spilled_bytes)};
   usage.outside = Bytes{clamped(page.outside_bytes)};

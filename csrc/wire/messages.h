@@ -95,6 +95,8 @@ struct Hello {
   Term held_term;                              // of a lease that is open now, 0 for none
   std::uint64_t lane_epoch = 0;                // of the coordinator whose lane it was in
   std::vector<std::uint32_t> lane_slots = {};  // that it keeps, of that lane
+  Bytes device_total = {};                     // as the driver says; 0: unknown
+  Bytes device_free = {};                      // of it, now
   bool operator==(const Hello&) const = default;
 };
 

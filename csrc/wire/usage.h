@@ -25,7 +25,9 @@ struct Usage {
   Bytes donated;                   // of `resident`: slots it keeps
   Bytes overflow;                  // used in the host tier, since there was no room
   Bytes host_file = {};            // of `spilled` and `overflow`, in the host tier's file
-  Bytes late = {};  // of `spilled`: its next iteration can begin without (optimizer state)
+  Bytes late = {};         // of `spilled`: its next iteration can begin without (optimizer state)
+  Bytes device_free = {};  // of the whole device, as the driver says; of one moment with `resident`
+                           // when it changes; 0: unknown
   bool operator==(const Usage&) const = default;
 };
 

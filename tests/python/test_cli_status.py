@@ -46,6 +46,12 @@ def test_says_how_many_of_several_lanes_are_held() -> None:
     assert "free 512.0 MiB   2 of 2 lanes held   busy" in render_report(report)
 
 
+def test_more_granted_than_there_is_leaves_nothing_free() -> None:
+    report = make_report()
+    report["devices"][0]["free_bytes"] = -(98 << 20)
+    assert "CPU 2.0 GiB   free 0 B   busy" in render_report(report)
+
+
 def test_nobody_at_home() -> None:
     report = make_report(unmanaged=[])
     report["devices"][0]["jobs"] = []

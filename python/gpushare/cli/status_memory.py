@@ -61,7 +61,7 @@ def render_memory(report: dict[str, Any]) -> str:
 def _device_line(device: dict[str, Any]) -> str:
     parts = [
         f"{label(device['device'])} {format_bytes(device['capacity_bytes'])}",
-        f"free {format_bytes(device['free_bytes'])}",
+        f"free {format_bytes(max(device['free_bytes'], 0))}",
         f"shared {format_bytes(sum(lane['pool_bytes'] for lane in device['lanes']))}",
         host_text(device),
     ]

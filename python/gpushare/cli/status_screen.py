@@ -44,7 +44,7 @@ def render_report(report: dict[str, Any]) -> str:
 def _device_line(device: dict[str, Any]) -> str:
     parts = [
         f"{label(device['device'])} {format_bytes(device['capacity_bytes'])}",
-        f"free {format_bytes(device['free_bytes'])}",
+        f"free {format_bytes(max(device['free_bytes'], 0))}",
     ]
     if len(device["lanes"]) > 1:
         num_held = sum(lane["holder"] != 0 for lane in device["lanes"])

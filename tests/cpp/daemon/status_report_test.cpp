@@ -39,6 +39,7 @@ StatusFacts make_facts(std::uint64_t num_jobs) {
   device.device = "cpu";
   device.policy = "fair";
   device.capacity = gib(2);
+  device.withheld = mib(600);
   device.free = gib(1);
   device.last_handover = micros(40);
   device.lanes.push_back({LaneId{0}, JobId{1}, JobId{2}, seconds(2), seconds(101)});
@@ -74,6 +75,7 @@ TEST(StatusReport, NamesEachNumberWithItsUnit) {
   EXPECT_DOUBLE_EQ(report["coordinator"]["uptime_seconds"], 60.0);
   const json& device = report["devices"][0];
   EXPECT_EQ(device["capacity_bytes"], gib(2).value());
+  EXPECT_EQ(device["withheld_bytes"], mib(600).value());
   EXPECT_EQ(device["free_bytes"], gib(1).value());
   EXPECT_DOUBLE_EQ(device["last_handover_seconds"], 40e-6);
   EXPECT_EQ(device["lanes"][0]["holder"], 1);

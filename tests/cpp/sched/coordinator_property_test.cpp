@@ -45,6 +45,7 @@ wire::Usage any_usage() {
   usage.host_file = any_bytes();
   usage.late = any_bytes();
   usage.outside = any_bytes();
+  if (any(0, 3) == 0) usage.device_free = mib(any(0, 1600));
   if (any(0, 20) == 0) usage.lane_changes = static_cast<std::uint64_t>(any(0, 5));
   return usage;
 }
@@ -137,6 +138,8 @@ class Fuzz {
     hello.pid = static_cast<std::int32_t>(job.value);
     const auto device = coordinator_->snapshot(now_).devices.front();
     hello.resident = std::min(any_bytes(), std::max(device.free, Bytes{-1}));
+    if (any(0, 2) == 0) hello.device_total = mib(1600);
+    hello.device_free = std::min(mib(any(0, 1600)), hello.device_total);
     hello.lane_epoch = static_cast<std::uint64_t>(any(0, 2));
     hello.lane_slots = any_slots();
     hello.held_term = any(0, 2) == 0 ? Term{0} : terms_[job];
@@ -250,7 +253,8 @@ class Fuzz {
     const Bytes lack = std::max(job.lane - pool, Bytes{0});
     const Bytes most = device.capacity - job.room - (job.lane - lack);
     const Bytes rise = std::max(needed - job.room, Bytes{0}) + lack;
-    return std::min(rise, std::max(most, Bytes{0})) <= device.free;
+    const Bytes growth = std::min(rise, std::max(most, Bytes{0}));
+    return growth <= device.free || (growth == Bytes{0} && device.withheld > Bytes{0});
   }
 
   void forget_revoke(JobId from, const wire::JobMessage& message) {
@@ -299,7 +303,7 @@ class Fuzz {
     for (const LaneRow& lane : device.lanes)
       sum += lane.pool;
     RC_ASSERT(sum + device.free == device.capacity);
-    RC_ASSERT(sum <= device.capacity);
+    RC_ASSERT(sum <= device.capacity + device.withheld);
     for (const LaneRow& lane : device.lanes)
       check_lane(device, lane);
   }

@@ -36,6 +36,20 @@ TEST(Ledger, BooksWhatAJobComesWithEvenBeyondTheCapacity) {
   EXPECT_EQ(ledger.free(), mib(20)) << "a second Hello states the truth anew";
 }
 
+TEST(Ledger, WhatOthersHoldOnlyBlocksGrowth) {
+  Ledger ledger(mib(100));
+  ledger.attach(kA, mib(70));
+  ledger.withhold(mib(40));
+  EXPECT_EQ(ledger.capacity(), mib(60));
+  EXPECT_EQ(ledger.configured(), mib(100));
+  EXPECT_EQ(ledger.free(), mib(-10));
+  EXPECT_EQ(ledger.room(kA), mib(70));
+  ledger.lower(kA, mib(20));
+  ledger.raise(kA, mib(10));
+  ledger.withhold(Bytes{0});
+  EXPECT_EQ(ledger.free(), mib(40));
+}
+
 TEST(LedgerDeathTest, RefusesToGiveWhatIsNotThere) {
   Ledger ledger(mib(100));
   ledger.attach(kA, mib(90));

@@ -122,6 +122,7 @@ wire::Usage ScenarioFields::usage() {
   usage.overflow = bytes("overflow");
   usage.host_file = bytes("host_file");
   usage.late = bytes("late");
+  usage.device_free = bytes("device_free");
   usage.outside = bytes("outside");
   usage.lane_changes = count("lane_changes");
   return usage;

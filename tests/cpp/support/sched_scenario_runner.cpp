@@ -25,6 +25,7 @@ CoordinatorOptions read_options(ScenarioFields& f) {
   CoordinatorOptions options;
   options.device = f.text("device", options.device);
   options.capacity = f.bytes("capacity", options.capacity);
+  options.reserve = f.bytes("reserve");
   options.policy = f.text("policy", options.policy);
   options.num_lanes = static_cast<std::uint32_t>(f.count("num_lanes", options.num_lanes));
   options.min_quantum = f.time("min_quantum", options.min_quantum);
@@ -57,6 +58,8 @@ JobMessage read_hello(ScenarioFields& f, JobId job) {
   m.held_term = Term{f.count("held_term")};
   m.lane_epoch = f.count("lane_epoch");
   m.lane_slots = f.slots("lane_slots");
+  m.device_total = f.bytes("device_total");
+  m.device_free = f.bytes("device_free");
   return m;
 }
 

@@ -76,6 +76,7 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
   page.spilled_bytes = 19;
   page.host_file_bytes = 24;
   page.late_bytes = 26;
+  page.device_free_bytes = 27;
   page.outside_bytes = 25;
   page.lane_changes = 20;
   page.lane_bytes = 21;
@@ -98,7 +99,8 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
                        .donated = Bytes{22},
                        .overflow = Bytes{23},
                        .host_file = Bytes{24},
-                       .late = Bytes{26}};
+                       .late = Bytes{26},
+                       .device_free = Bytes{27}};
   EXPECT_EQ(read_usage(page), expected);
 }
 
@@ -114,7 +116,8 @@ TEST(LeasePageFields, NegativeCountersAreReadAsZero) {
   for (auto* field :
        {&page.busy_ns, &page.stall_ns, &page.changed_ns, &page.live_bytes, &page.need_bytes,
         &page.resident_bytes, &page.spilled_bytes, &page.outside_bytes, &page.lane_bytes,
-        &page.donated_bytes, &page.overflow_bytes, &page.host_file_bytes, &page.late_bytes}) {
+        &page.donated_bytes, &page.overflow_bytes, &page.host_file_bytes, &page.late_bytes,
+        &page.device_free_bytes}) {
     *field = std::numeric_limits<std::int64_t>::min();
   }
   EXPECT_EQ(read_usage(page), Usage{});

@@ -80,7 +80,9 @@ inline Hello draw_hello() {
           .spilled_file = draw_bytes(),
           .held_term = draw_term(),
           .lane_epoch = draw_number(),
-          .lane_slots = draw_slots()};
+          .lane_slots = draw_slots(),
+          .device_total = draw_bytes(),
+          .device_free = draw_bytes()};
 }
 
 inline Register draw_register() {
