@@ -40,6 +40,11 @@ class CudaDevice final : public TorchDevice {
   }
   // CUDA is of no use to a forked child; the plugin knows.
   void after_fork_in_child() override {}
+  [[nodiscard]] std::optional<client::DeviceMemory> memory() override {
+    const Result<vm::CudaDevice::Memory> memory = device_->memory_info();
+    if (!memory) return std::nullopt;
+    return client::DeviceMemory{.total = memory->total, .free = memory->free};
+  }
   [[nodiscard]] Bytes live() const override { return router_.live(); }
   void begin_sharing() {
     plugin::set_passthrough(true);

@@ -27,6 +27,7 @@ Status Process::install(std::unique_ptr<TorchDevice> device,
   if (g_process != nullptr) return {};
   config.is_in_parallel_region = [] { return at::in_parallel_region(); };
   config.is_interrupted = &is_interrupted;
+  config.device_memory = [shared = device.get()] { return shared->memory(); };
   log::configure(level, "gpushare");
   // Until a coordinator says otherwise: whatever `gpushare verify` spills unmanaged.
   Result<std::unique_ptr<vm::HostSlab>> slab =

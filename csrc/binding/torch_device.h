@@ -27,6 +27,9 @@ class TorchDevice {
   [[nodiscard]] virtual vm::Vmm& vmm() = 0;
   // Who pins host memory for copies; null: nobody needs that.
   [[nodiscard]] virtual vm::HostPinner* pinner() { return nullptr; }
+  // What the device has now; nothing for the CPU. Of a CUDA device it makes the context, which
+  // whoever attaches has anyway.
+  [[nodiscard]] virtual std::optional<client::DeviceMemory> memory() { return std::nullopt; }
   // Torch's allocations are served from now on, for the rest of the process. Both outlive it.
   // errors: kFailedPrecondition: this torch cannot be served; nothing has changed.
   virtual Status install(alloc::CachingAllocator& allocator, client::Runtime& runtime) = 0;
