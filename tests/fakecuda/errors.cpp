@@ -5,6 +5,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "tests/fakecuda/uuid.h"
+
 namespace fakecuda {
 namespace {
 
@@ -70,8 +72,8 @@ const ErrorText& text_of_error(CUresult error) {
 }
 
 void write_uuid(char* bytes, int device) {
-  std::memset(bytes, 0xfa, 15);
-  bytes[15] = static_cast<char>(device + 1);
+  const auto uuid = uuid_of(device);
+  std::memcpy(bytes, uuid.data(), uuid.size());
 }
 
 void write_pci_bus_id(char* text, size_t size, int device) {

@@ -9,9 +9,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/fakecuda/fakecuda.h"
+#include "tests/fakecuda/uuid.h"
 
 #define NVML_API extern "C" FAKECUDA_PUBLIC
 
@@ -98,10 +101,15 @@ NVML_API Result nvmlDeviceGetHandleByPciBusId_v2(const char* id, Device* device)
 }
 
 NVML_API Result nvmlDeviceGetUUID(Device device, char* text, unsigned size) {
-  char uuid[48];
-  std::snprintf(uuid, sizeof uuid, "GPU-fafafafa-fafa-fafa-fafa-fafafafafa%02x",
-                number_of(device) + 1);
-  return copy_text(uuid, text, size);
+  const auto bytes = fakecuda::uuid_of(number_of(device));
+  std::string uuid = "GPU";
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    constexpr std::string_view kHex = "0123456789abcdef";
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) uuid += '-';
+    uuid += kHex[bytes.at(i) / 16];
+    uuid += kHex[bytes.at(i) % 16];
+  }
+  return copy_text(uuid.c_str(), text, size);
 }
 
 NVML_API Result nvmlDeviceGetHandleByUUID(const char* wanted, Device* device) {
