@@ -208,8 +208,8 @@ TEST_F(Server, SaysOnThePageHowFastAJobMayCopyWhileAnotherComputes) {
   JobProcess waiter([&](JobSide& side) {
     side.attach(daemon.socket(), "waiter");
     side.want();
-    wait_for_rate(side, mib(100));
     side.page().is_held_back = 1;
+    wait_for_rate(side, mib(100));
     side.wait_for("go on");
     side.wait_granted();
     wait_for_rate(side, Bytes{0});
