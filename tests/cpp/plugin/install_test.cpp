@@ -59,7 +59,7 @@ TEST(InstallPlugin, StaysIntactWhileAllIsForwarded) {
 TEST(InstallPlugin, ReplacesTheFiguresOfOtherLibrariesToo) {
   PluginWorld world;
   const PluginLibrary other("gs_importer_without_malloc");
-  world.store.set_share_total(mib(8));
+  world.store.set_share_source([] { return mib(8); });
   ASSERT_TRUE(install_segment_plugin(world.with_names({})).ok());
   std::size_t free = 0;
   std::size_t total = 0;
@@ -133,7 +133,7 @@ int calls_of_a_child(const PluginWorld& world, void* segment) {
 TEST(InstallPlugin, AForkedChildHasTheRealFunctions) {
   PluginWorld world;
   world.allocator->set_room(mib(8));
-  world.store.set_share_total(mib(8));
+  world.store.set_share_source([] { return mib(8); });
   ASSERT_TRUE(install_segment_plugin(world.with_names({})).ok());
   void* refused = nullptr;
   EXPECT_EQ(world.importer.malloc(&refused, mib(100).to_size()), kCudaOutOfMemory);

@@ -195,16 +195,16 @@ TEST_F(SegmentPlugin, ARefusalIsLoggedForDebugging) {
 TEST_F(SegmentPlugin, ShowsThisJobsShareOfTheDevice) {
   install();
   EXPECT_EQ(figures(), std::pair(kFakeFree, kFakeTotal));  // no limit: as the device says
-  store.set_share_total(mib(8));
+  store.set_share_source([] { return mib(8); });
   EXPECT_EQ(figures(), std::pair(4 * kChunk, 4 * kChunk));
   void* segment = take();
   EXPECT_EQ(figures(), std::pair(3 * kChunk, 4 * kChunk));
   EXPECT_EQ(importer.free(segment), kCudaSuccess);
   // Never more than the device has.
-  store.set_share_total(gib(100));
+  store.set_share_source([] { return gib(100); });
   EXPECT_EQ(figures(), std::pair(kFakeFree, kFakeTotal));
   // Another device is not shared.
-  store.set_share_total(mib(8));
+  store.set_share_source([] { return mib(8); });
   set_device(1);
   EXPECT_EQ(figures(), std::pair(kFakeFree, kFakeTotal));
   set_device(0);
@@ -260,7 +260,7 @@ TEST_F(SegmentPlugin, ServesSeveralThreadsAtOnce) {
 }
 
 TEST_F(SegmentPlugin, PassesAllThroughIfToldSo) {
-  store.set_share_total(mib(8));
+  store.set_share_source([] { return mib(8); });
   install({.passthrough_all = true});
   EXPECT_EQ(importer.free(take()), kCudaSuccess);
   EXPECT_EQ(runtime.mallocs, 1);
