@@ -69,10 +69,11 @@ DeviceFile::DeviceFile(const Settings& settings) : fd_(open_file(settings.device
 void DeviceFile::lock() { set_lock(fd_.get(), F_OFD_SETLKW, F_WRLCK, 0, 1); }
 void DeviceFile::unlock() { set_lock(fd_.get(), F_OFD_SETLK, F_UNLCK, 0, 1); }
 
-UniqueFd DeviceFile::open_again() const {
+UniqueFd DeviceFile::open_locked(uint64_t offset, uint64_t bytes) const {
   const std::string path = "/proc/self/fd/" + std::to_string(fd_.get());
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd.is_valid()) refuse("open " + path + " again: " + strerror(errno));
+  set_lock(fd.get(), F_OFD_SETLK, F_RDLCK, offset, bytes);
   return fd;
 }
 
@@ -101,14 +102,6 @@ void DeviceFile::punch(uint64_t offset, uint64_t bytes) {
   const int ignored = fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                 static_cast<off_t>(offset), static_cast<off_t>(bytes));
   static_cast<void>(ignored);
-}
-
-void lock_extent(int fd, uint64_t offset, uint64_t bytes) {
-  set_lock(fd, F_OFD_SETLK, F_RDLCK, offset, bytes);
-}
-
-void unlock_extent(int fd, uint64_t offset, uint64_t bytes) {
-  set_lock(fd, F_OFD_SETLK, F_UNLCK, offset, bytes);
 }
 
 }  // namespace fakecuda
