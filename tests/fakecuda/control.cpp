@@ -22,7 +22,7 @@ class Locked {
   std::lock_guard<std::recursive_mutex> lock_{fakecuda::world_mutex()};
 };
 
-// The ranges that are device memory, checked.
+// The ranges, checked.
 CUresult add_ranges(std::vector<Range>* kept,
                     const char* name,
                     const fakecuda_range* ranges,
@@ -31,8 +31,8 @@ CUresult add_ranges(std::vector<Range>* kept,
   for (size_t i = 0; i < count; ++i) {
     const Range range = fakecuda::range_at(ranges[i].begin, ranges[i].bytes);
     if (range.bytes == 0) continue;
-    if (fakecuda::world().memory.kind_of(range.begin) != fakecuda::Kind::kDevice) continue;
-    const CUresult result = fakecuda::check_access(name, range, is_write);
+
+    const CUresult result = fakecuda::check_access(name, range, fakecuda::Side::kDevice, is_write);
     if (result != CUDA_SUCCESS) return result;
     kept->push_back(range);
   }

@@ -54,8 +54,8 @@ struct fakecuda_range {
 };
 
 // A kernel, about to run in place on `stream` (a cudaStream_t): checks that its ranges are
-// accessible and ordered behind what is pending, and marks them pending. Ranges in host memory are
-// passed over. Returns 0, or cudaErrorIllegalAddress after an entry in the list of violations.
+// accessible and ordered behind what is pending, and marks them pending. Pinned host memory
+// is accessible. Returns 0, or cudaErrorIllegalAddress after an entry in the list of violations.
 FAKECUDA_PUBLIC int fakecuda_kernel(void* stream,
                                     const char* name,
                                     const struct fakecuda_range* reads,
