@@ -1,7 +1,7 @@
 """Functions of a test module, run in processes on the fake device.
 
-A test starts `start(function, **environment)`; the child imports torch, installs the operators, calls the
-function and sends back what it returns, as JSON. In between both can talk, a line of JSON at a time::
+A test calls `start(function, **environment)`. The child imports torch, installs the operators,
+calls the function and sends back what it returns, as JSON. In between both can talk::
 
     def holds_memory(parent):
         tensor = torch.empty(...)
@@ -92,7 +92,8 @@ class Child:
         line = self._process.stdout.readline()
         if not line:
             _, errors = self._process.communicate()
-            raise AssertionError(f"the child is gone (status {self._process.returncode}):\n{errors}")
+            status = self._process.returncode
+            raise AssertionError(f"the child is gone (status {status}):\n{errors}")
         kind, value = json.loads(line)
         if kind != wanted:
             raise AssertionError(f"the child said {value!r}, as a {kind}, not a {wanted}")

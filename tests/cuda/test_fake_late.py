@@ -1,4 +1,4 @@
-"""Late completion under PyTorch: a missing synchronisation is seen, the documented ones are enough."""
+"""Late completion under PyTorch: a missing wait is seen, the documented ones are enough."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def reads_what_is_unmapped(parent):
     address = tensor.data_ptr()
     fake.free_under_torch(address)
     messages = []
-    for use in (lambda: tensor.add_(1), lambda: tensor[5].item(), lambda: tensor.cpu()):
+    for use in (tensor.neg_, tensor[5].item, tensor.cpu):
         try:
             use()
         except RuntimeError as error:

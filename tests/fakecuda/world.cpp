@@ -28,7 +28,7 @@ World::World(const Settings& settings_)
       books(settings),
       memory(books),
       contexts(books),
-      work(streams, violations, settings.is_late),
+      work(streams, violations, world_mutex(), settings.is_late),
       captures(streams) {
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }

@@ -161,7 +161,7 @@ TEST_F(AddressSpace, FreedPlainMemoryIsNowhere) {
   EXPECT_EQ(cuMemcpyHtoD(plain, &byte, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
   EXPECT_EQ(cuMemsetD8(plain, 0, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
   const fakecuda_range range{reinterpret_cast<void*>(plain), 1};
-  EXPECT_EQ(fakecuda_kernel(nullptr, "kernel", &range, 1, nullptr, 0), 700);
+  EXPECT_EQ(run_kernel(nullptr, "kernel", &range, 1, nullptr, 0), 700);
 }
 
 TEST_F(AddressSpace, SaysWhatAnAddressIs) {

@@ -71,7 +71,7 @@ TEST_F(LateBytes, AreReadFromPinnedMemoryWhenWorkBehindNeedsThem) {
   host.bytes[0] = 1;
   ASSERT_EQ(copy_in(memory, host.bytes), CUDA_SUCCESS);
   const fakecuda_range range{memory.bytes(), 1};
-  ASSERT_EQ(fakecuda_kernel(busy_, "kernel", &range, 1, nullptr, 0), 0);
+  ASSERT_EQ(run_kernel(busy_, "kernel", &range, 1, nullptr, 0), 0);
   EXPECT_EQ(memory.bytes()[0], 1);
   host.bytes[0] = 2;
   synchronize();
@@ -86,7 +86,7 @@ TEST_F(LateBytes, GoThroughOneBufferOfTheHostInOrder) {
   ASSERT_EQ(copy_out(from, host.bytes), CUDA_SUCCESS);
   ASSERT_EQ(copy_in(to, host.bytes), CUDA_SUCCESS);
   const fakecuda_range range{to.bytes(), 1};
-  ASSERT_EQ(fakecuda_kernel(busy_, "kernel", &range, 1, nullptr, 0), 0);
+  ASSERT_EQ(run_kernel(busy_, "kernel", &range, 1, nullptr, 0), 0);
   EXPECT_EQ(to.bytes()[0], 7);
 }
 
