@@ -32,7 +32,7 @@ make_cuda_venv() {
   say "installing torch $cuda_torch with CUDA into $cuda_venv (5.5 GB, once)"
   [ -x "$cuda_venv/bin/python" ] || "$PYTHON" -m venv "$cuda_venv"
   "$cuda_venv/bin/python" -m pip install --quiet "torch==$cuda_torch" 'pytest>=8' 'hypothesis>=6.100' \
-    'typer>=0.12' 'rich>=13' || skip "torch==$cuda_torch cannot be installed"
+    numpy 'typer>=0.12' 'rich>=13' || skip "torch==$cuda_torch cannot be installed"
   has_cuda_torch "$cuda_venv/bin/python" ||
     skip "the index has torch==$cuda_torch for CPUs only (TORCH_INDEX is not used here)"
 }
@@ -54,11 +54,18 @@ if ! has_cuda_torch "$python"; then
 fi
 have_headers "$python"
 
-say "building the fake CUDA device"
-configure "$build" -DGS_BUILD_FAKE_CUDA=ON -DCMAKE_BUILD_TYPE=Release "-DPython_EXECUTABLE=$python" \
-  "-DGS_CUDA_INCLUDE=${GS_CUDA_INCLUDE:-}"
+say "building gpushare for $("$python" -c 'import torch; print("torch", torch.__version__)') and the fake CUDA device"
+configure "$build" -DGS_BUILD_MODULE=ON -DGS_BUILD_TESTS=ON -DGS_BUILD_FAKE_CUDA=ON \
+  -DCMAKE_BUILD_TYPE=Release "-DPython_EXECUTABLE=$python" \
+  ${GS_CUDA_INCLUDE:+"-DGS_CUDA_INCLUDE=$GS_CUDA_INCLUDE"}
 cmake --build "$build" -j "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" \
-  --target fakecuda fakenvml fakecuda_ops gs_fakecuda_tests
+  --target _C gpushared fakecuda fakenvml fakecuda_ops gs_fakecuda_tests gs_vm_tests
+# A package of its own, beside the one that is built for another torch.
+mkdir -p "$build/python"
+rm -rf "$build/python/gpushare"
+cp -r python/gpushare "$build/python/"
+rm -rf "$build"/python/gpushare/{_C*.so,_built.py,bin}
+cmake --install "$build" --prefix "$build/python" >/dev/null
 
 failed=()
 say "tests of the fake CUDA device"
@@ -66,6 +73,9 @@ say "tests of the fake CUDA device"
   cat "$build/gs_fakecuda_tests.log"
   failed+=("gs_fakecuda_tests")
 }
-say "tests with PyTorch on the fake CUDA device"
+say "tests of the C++ core on it"
+ctest --test-dir "$build" --output-on-failure --no-tests=error -R '^CudaOnFakeCuda$' ||
+  failed+=("CudaOnFakeCuda")
+say "tests with PyTorch on it"
 "$python" -m pytest tests/cuda "$@" || failed+=("tests/cuda")
 [ ${#failed[@]} -eq 0 ] || die "failed: $(printf '%s, ' "${failed[@]}" | sed 's/, $//')"

@@ -74,7 +74,9 @@ CUresult Work::begin(Stream& stream, Operation operation, Place* place) {
                     on_stream(pending.operation.name, pending.stream) + ", not ordered before it");
     return CUDA_ERROR_ILLEGAL_ADDRESS;
   }
-  carry_out_before(operation, pending_.end());
+  // What is put off comes in its turn.
+  const bool is_put_off = operation.later && !operation.at_once;
+  if (!is_put_off) carry_out_before(operation, pending_.end());
   if (operation.at_once) operation.at_once();
   stream.behind.advance(stream.number, ++stream.num_submitted);
   stream.num_asks = 0;

@@ -141,6 +141,13 @@ TEST_F(Books, MemoryOfTheHostIsNotOnTheDevice) {
   }
 }
 
+TEST_F(Books, MemoryOfTheHostIsNotLimitedByTheDevice) {
+  CUmemGenericAllocationHandle handle = 0;
+  const CUmemAllocationProp wanted = memory_at(CU_MEM_LOCATION_TYPE_HOST, 0);
+  ASSERT_EQ(cuMemCreate(&handle, kCapacity + kChunk, &wanted, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+}
+
 TEST_F(Books, FreshMemoryIsPoisoned) {
   for (int i = 0; i < 2; ++i) {
     const Memory memory;
