@@ -209,9 +209,9 @@ std::vector<ProcessUse> Books::processes(int device) {
   return uses;
 }
 
-void Books::close_in_child() {
+void Books::reopen_in_child() {
   life_.reset();
-  file_.close_in_child();
+  file_.reopen_in_child();
 }
 
 }  // namespace fakecuda

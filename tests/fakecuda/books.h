@@ -53,8 +53,8 @@ class Books {
   uint64_t capacity() { return file_.header().capacity_bytes; }
   int num_devices() { return file_.header().num_devices; }
 
-  // In the child of a fork: forgets all descriptors, so that it keeps nothing alive.
-  void close_in_child();
+  // In the child of a fork: it can still look, but holds nothing and keeps nothing alive.
+  void reopen_in_child();
 
  private:
   ExtentRecord* find(uint64_t offset);

@@ -81,10 +81,13 @@ class DeviceFile {
   bool extend_to(uint64_t end);
   // Gives an extent's bytes back to the file system.
   void punch(uint64_t offset, uint64_t bytes);
-  // The child of a fork has no device: it drops its description.
-  void close_in_child() { fd_.reset(); }
+  // The child of a fork shares its parent's description, which it must not keep alive, and has not
+  // its mapping. It gets its own of both.
+  void reopen_in_child();
 
  private:
+  void map_header();
+
   UniqueFd fd_;
   Header* header_ = nullptr;
 };

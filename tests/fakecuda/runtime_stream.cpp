@@ -111,17 +111,3 @@ FAKECUDA_API cudaError_t cudaEventElapsedTime(float* milliseconds,
   FAKECUDA_RUNTIME(kContext);
   return as_runtime(fakecuda::elapsed_ms(milliseconds, start, end));
 }
-
-// Events do not cross processes here: what one stands for is complete when its handle is made, and
-// the one that is opened stands for nothing.
-FAKECUDA_API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event) {
-  FAKECUDA_RUNTIME(kContext);
-  *handle = {};
-  return as_runtime(fakecuda::synchronize_event(event));
-}
-
-FAKECUDA_API cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event,
-                                                cudaIpcEventHandle_t /*handle*/) {
-  FAKECUDA_RUNTIME(kContext);
-  return as_runtime(world().streams.create_event(event, current().device, CU_EVENT_DISABLE_TIMING));
-}

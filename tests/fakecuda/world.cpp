@@ -15,7 +15,7 @@ void after_fork_in_child() {
   World& w = world();
   w.is_forked = true;
 
-  w.books.close_in_child();
+  w.books.reopen_in_child();
   // A recursive mutex knows its owner by thread id, and the child's is another: it cannot unlock.
   new (&world_mutex()) std::recursive_mutex;
 }

@@ -167,7 +167,9 @@ TEST_F(Books, AForkedChildHasNoDeviceAndKeepsNothing) {
   if (pid == 0) {
     CUmemGenericAllocationHandle handle = 0;
     const CUmemAllocationProp wanted = device_memory();
-    const bool is_refused = cuMemCreate(&handle, kChunk, &wanted, 0) == CUDA_ERROR_NOT_INITIALIZED;
+    const bool is_refused =
+        cuMemCreate(&handle, kChunk, &wanted, 0) == CUDA_ERROR_NOT_INITIALIZED &&
+        used() == before + kChunk;
     const ssize_t written = write(pipe_ends[1], &is_refused, 1);
     pause();
     _exit(written == 1 ? 0 : 1);
