@@ -9,7 +9,7 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 gpushare := $(VENV)/bin/gpushare
 python := $(VENV)/bin/python
 
-.PHONY: help demo test build test-cpp test-python test-e2e test-sanitizers fuzz spin \
+.PHONY: help demo test build test-cpp test-python test-e2e test-cuda test-sanitizers fuzz spin \
         lint format tidy bench clean distclean
 
 help: ## this list
@@ -43,6 +43,9 @@ test-python: setup-test ## the Python tests in this process, and the lint tests
 test-e2e: setup-test ## the tests with real processes
 	@tools/test.sh e2e $(ARGS)
 
+test-cuda: setup-test ## the tests with PyTorch's CUDA build on a fake device (5.5 GB once, if you have no such torch)
+	@tools/test_cuda.sh $(ARGS)
+
 test-sanitizers: setup-test ## the C++ tests under ASan+UBSan, and under TSan where there are threads
 	@tools/test_cpp.sh asan
 	@tools/test_cpp.sh tsan base wire ipc client daemon vm alloc
@@ -70,5 +73,5 @@ clean: ## remove what the build made
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-distclean: clean ## and the virtual environment
-	rm -rf .venv
+distclean: clean ## and the virtual environments
+	rm -rf .venv .venv-cuda

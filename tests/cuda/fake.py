@@ -114,6 +114,12 @@ def reset_calls() -> None:
     _library().fakecuda_reset_calls()
 
 
+def free_under_torch(address: int) -> None:
+    """Frees what torch still holds, as only a bug would: cudaFree behind its back."""
+    if _library().cudaFree(ctypes.c_void_p(address)) != 0:
+        raise ValueError(f"{address:#x} is not the start of an allocation")
+
+
 def set_late(is_late: bool) -> None:
     """Late completion on or off: see tests/fakecuda/work.h."""
     _library().fakecuda_set_late(int(is_late))

@@ -84,7 +84,7 @@ CUresult AddressSpace::map(Range range, size_t offset, CUmemGenericAllocationHan
     return CUDA_ERROR_INVALID_VALUE;
   }
   void* mapped = mmap(pointer(range.begin), range.bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
-                      physical->held.fd.get(), static_cast<off_t>(physical->held.extent.offset));
+                      physical_.fd(), static_cast<off_t>(physical->extent.offset));
   if (mapped == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   // A forked child must neither see the memory nor keep it alive.
   madvise(mapped, range.bytes, MADV_DONTFORK);

@@ -43,8 +43,7 @@ void Books::register_process() {
                                     [](const ProcessRecord& process) { return process.pid == 0; });
   if (record == std::end(processes)) refuse("too many processes share the device file");
   process_ = static_cast<size_t>(record - processes);
-  life_ = file_.open_again();
-  lock_extent(life_.get(), offset_of_process(process_), sizeof(ProcessRecord));
+  life_ = file_.open_locked(offset_of_process(process_), sizeof(ProcessRecord));
   processes[process_] = {static_cast<int32_t>(getpid()), 0};
 }
 
@@ -53,18 +52,18 @@ void Books::reap_locked() {
   uint64_t alive = 0;
   for (size_t i = 0; i < kMaxProcesses; ++i) {
     if (header.processes[i].pid == 0) continue;
-    if (file_.is_locked(offset_of_process(i), sizeof(ProcessRecord))) {
-      alive |= bit(i);
-    } else {
-      header.processes[i] = {};
-    }
+    if (file_.is_locked(offset_of_process(i), sizeof(ProcessRecord))) alive |= bit(i);
   }
   for (uint32_t i = 0; i < header.num_extents; ++i) {
     ExtentRecord& record = header.extents[i];
     if (record.bytes == 0) continue;
     record.holders &= alive;
-    // Without a holder it may still be in a socket, or with a process that only keeps descriptors.
+    // Without a holder there may still be a descriptor of it.
     if (record.holders == 0 && !file_.is_locked(record.offset, record.bytes)) erase(record);
+  }
+  // Last, so that nobody who is given a free record finds extents of its former owner.
+  for (size_t i = 0; i < kMaxProcesses; ++i) {
+    if ((alive & bit(i)) == 0) header.processes[i] = {};
   }
 }
 
@@ -92,57 +91,56 @@ ExtentRecord* Books::free_record() {
   return &header.extents[header.num_extents++];
 }
 
-std::optional<HeldExtent> Books::create(int device, uint64_t bytes) {
+std::optional<Extent> Books::create(int device, uint64_t bytes) {
   const std::lock_guard lock(file_);
   reap_locked();
   Header& header = file_.header();
   if (device != kHostPlace && used_locked(device) + bytes > header.capacity_bytes) return {};
-  HeldExtent held{{header.next_offset, bytes, device}, file_.open_again()};
-  const uint64_t end = held.extent.offset + bytes;
+  const Extent extent{header.next_offset, bytes, device};
+  const uint64_t end = extent.offset + bytes;
   if (!file_.extend_to(end)) return {};
   header.next_offset = (end + kGranularity - 1) / kGranularity * kGranularity;
-  if (!poison(held.fd.get(), held.extent)) {
-    file_.punch(held.extent.offset, bytes);
+  if (!poison(file_.fd(), extent)) {
+    file_.punch(extent.offset, bytes);
     return {};
   }
-  lock_extent(held.fd.get(), held.extent.offset, bytes);
-  lseek(held.fd.get(), static_cast<off_t>(held.extent.offset), SEEK_SET);
   ExtentRecord& record = *free_record();
-  record.offset = held.extent.offset;
+  record.offset = extent.offset;
   record.device = device;
   record.holders = bit(process_);
   record.bytes = bytes;
-  return held;
+  return extent;
 }
 
-std::optional<HeldExtent> Books::join_locked(UniqueFd fd, uint64_t offset) {
+UniqueFd Books::export_fd(const Extent& extent) {
+  UniqueFd fd = file_.open_locked(extent.offset, extent.bytes);
+  lseek(fd.get(), static_cast<off_t>(extent.offset), SEEK_SET);
+  return fd;
+}
+
+std::optional<Extent> Books::join_locked(uint64_t offset) {
   ExtentRecord* record = find(offset);
   if (record == nullptr) return {};
   record->holders |= bit(process_);
-  return HeldExtent{{offset, record->bytes, record->device}, std::move(fd)};
+  return Extent{offset, record->bytes, record->device};
 }
 
-std::optional<HeldExtent> Books::join(UniqueFd fd) {
-  if (!file_.is_ours(fd.get())) return {};
-  const off_t offset = lseek(fd.get(), 0, SEEK_CUR);
+std::optional<Extent> Books::join(int fd) {
+  if (!file_.is_ours(fd)) return {};
+  const off_t offset = lseek(fd, 0, SEEK_CUR);
   const std::lock_guard lock(file_);
-  return join_locked(std::move(fd), static_cast<uint64_t>(offset));
+  return join_locked(static_cast<uint64_t>(offset));
 }
 
-std::optional<HeldExtent> Books::join_at(uint64_t offset) {
+std::optional<Extent> Books::join_at(uint64_t offset) {
   const std::lock_guard lock(file_);
   reap_locked();
-  std::optional<HeldExtent> held = join_locked(file_.open_again(), offset);
-  if (held) lock_extent(held->fd.get(), held->extent.offset, held->extent.bytes);
-  return held;
+  return join_locked(offset);
 }
 
-void Books::leave(HeldExtent held, bool was_shared) {
+void Books::leave(const Extent& extent) {
   const std::lock_guard lock(file_);
-  // A child between fork and exec has a copy of the descriptor; nobody else can have one.
-  if (!was_shared) unlock_extent(held.fd.get(), held.extent.offset, held.extent.bytes);
-  held.fd.reset();
-  ExtentRecord* record = find(held.extent.offset);
+  ExtentRecord* record = find(extent.offset);
   if (record == nullptr) return;
   record->holders &= ~bit(process_);
   if (record->holders == 0 && !file_.is_locked(record->offset, record->bytes)) erase(*record);
@@ -211,9 +209,9 @@ std::vector<ProcessUse> Books::processes(int device) {
   return uses;
 }
 
-void Books::close_in_child() {
+void Books::reopen_in_child() {
   life_.reset();
-  file_.close_in_child();
+  file_.reopen_in_child();
 }
 
 }  // namespace fakecuda

@@ -19,13 +19,6 @@ struct Extent {
   int device = 0;  // or kHostPlace
 };
 
-// The descriptor keeps the extent alive; its file position is the extent's offset, which is how
-// another process that is sent the descriptor finds out what it has got.
-struct HeldExtent {
-  Extent extent;
-  UniqueFd fd;
-};
-
 struct ProcessUse {
   int pid = 0;
   uint64_t bytes = 0;
@@ -36,15 +29,19 @@ class Books {
   explicit Books(const Settings& settings);
 
   // Takes fresh bytes, poisoned. None: the device has not so many left.
-  std::optional<HeldExtent> create(int device, uint64_t bytes);
-  // Takes part in the extent of a descriptor that was sent here. None: it is no such descriptor.
-  std::optional<HeldExtent> join(UniqueFd fd);
+  std::optional<Extent> create(int device, uint64_t bytes);
+  // A descriptor that keeps the extent alive, wherever it goes. Its file position is the extent's
+  // place in the file, which is how another process finds out what it has been sent.
+  UniqueFd export_fd(const Extent& extent);
+  // Takes part in the extent of such a descriptor. None: it is none.
+  std::optional<Extent> join(int fd);
   // Takes part in an extent by its place in the file. None: it is gone.
-  std::optional<HeldExtent> join_at(uint64_t offset);
-  // This process has neither handle nor mapping of it any more; `fd` is closed. The extent is freed
-  // unless others have it. pre: all mappings of it are undone. `was_shared`: a descriptor of it has
-  // left this process, and may be alive somewhere.
-  void leave(HeldExtent held, bool was_shared);
+  std::optional<Extent> join_at(uint64_t offset);
+  // This process has neither handle nor mapping of it any more. The extent is freed unless another
+  // process holds it or a descriptor does.
+  void leave(const Extent& extent);
+  // The device file, to map extents of.
+  [[nodiscard]] int fd() const { return file_.fd(); }
 
   // Takes the bytes of this process's context. False: the device has not so many left.
   bool add_context(int device);
@@ -56,15 +53,15 @@ class Books {
   uint64_t capacity() { return file_.header().capacity_bytes; }
   int num_devices() { return file_.header().num_devices; }
 
-  // In the child of a fork: forgets all descriptors, so that it keeps nothing alive.
-  void close_in_child();
+  // In the child of a fork: it can still look, but holds nothing and keeps nothing alive.
+  void reopen_in_child();
 
  private:
   ExtentRecord* find(uint64_t offset);
   ExtentRecord* free_record();
   uint64_t used_locked(int device);
   uint64_t used_by_locked(int device, size_t process);
-  std::optional<HeldExtent> join_locked(UniqueFd fd, uint64_t offset);
+  std::optional<Extent> join_locked(uint64_t offset);
   void register_process();
   void reap_locked();
   void erase(ExtentRecord& record);

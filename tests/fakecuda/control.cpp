@@ -22,7 +22,10 @@ class Locked {
   std::lock_guard<std::recursive_mutex> lock_{fakecuda::world_mutex()};
 };
 
-// The ranges that are device memory, checked.
+// The kernel that this thread is running.
+thread_local fakecuda::Work::Place running_kernel;
+
+// The ranges, checked.
 CUresult add_ranges(std::vector<Range>* kept,
                     const char* name,
                     const fakecuda_range* ranges,
@@ -31,8 +34,8 @@ CUresult add_ranges(std::vector<Range>* kept,
   for (size_t i = 0; i < count; ++i) {
     const Range range = fakecuda::range_at(ranges[i].begin, ranges[i].bytes);
     if (range.bytes == 0) continue;
-    if (fakecuda::world().memory.kind_of(range.begin) != fakecuda::Kind::kDevice) continue;
-    const CUresult result = fakecuda::check_access(name, range, is_write);
+
+    const CUresult result = fakecuda::check_access(name, range, fakecuda::Side::kDevice, is_write);
     if (result != CUDA_SUCCESS) return result;
     kept->push_back(range);
   }
@@ -81,12 +84,12 @@ int fakecuda_violations(char* text, size_t size) {
 
 void fakecuda_clear_violations() { Locked()->violations.clear(); }
 
-int fakecuda_kernel(void* stream_handle,
-                    const char* name,
-                    const fakecuda_range* reads,
-                    size_t num_reads,
-                    const fakecuda_range* writes,
-                    size_t num_writes) {
+int fakecuda_kernel_begin(void* stream_handle,
+                          const char* name,
+                          const fakecuda_range* reads,
+                          size_t num_reads,
+                          const fakecuda_range* writes,
+                          size_t num_writes) {
   const Locked locked;
   fakecuda::Stream* stream =
       locked->streams.find(static_cast<CUstream>(stream_handle), fakecuda::current().device);
@@ -97,6 +100,10 @@ int fakecuda_kernel(void* stream_handle,
   if (result == CUDA_SUCCESS) {
     result = add_ranges(&operation.writes, name, writes, num_writes, true);
   }
-  if (result == CUDA_SUCCESS) result = locked->work.submit(*stream, std::move(operation));
+  if (result == CUDA_SUCCESS) {
+    result = locked->work.begin(*stream, std::move(operation), &running_kernel);
+  }
   return fakecuda::as_runtime(result);
 }
+
+void fakecuda_kernel_end() { Locked()->work.end(running_kernel); }

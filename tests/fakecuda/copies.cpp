@@ -8,10 +8,16 @@
 namespace fakecuda {
 namespace {
 
+Side side_of(cudaMemcpyKind kind, cudaMemcpyKind to_or_from_host) {
+  const bool is_device = kind == cudaMemcpyDeviceToDevice || kind == to_or_from_host;
+  return is_device ? Side::kDevice : Side::kAny;
+}
+
 struct Copy {
   void* to;
   const void* from;
   size_t bytes;
+  cudaMemcpyKind kind;
   Kind to_kind;
   Kind from_kind;
 };
@@ -51,9 +57,11 @@ CUresult submit_copy(const Call& call, Copy copy, CUstream handle, bool is_async
   if (copy.bytes == 0) return CUDA_SUCCESS;
   copy.from_kind = w.memory.kind_of(range_at(copy.from, copy.bytes));
   copy.to_kind = w.memory.kind_of(range_at(copy.to, copy.bytes));
-  CUresult result = check_access(call.function(), range_at(copy.from, copy.bytes), false);
+  CUresult result = check_access(call.function(), range_at(copy.from, copy.bytes),
+                                 side_of(copy.kind, cudaMemcpyDeviceToHost), false);
   if (result != CUDA_SUCCESS) return result;
-  result = check_access(call.function(), range_at(copy.to, copy.bytes), true);
+  result = check_access(call.function(), range_at(copy.to, copy.bytes),
+                        side_of(copy.kind, cudaMemcpyHostToDevice), true);
   if (result != CUDA_SUCCESS) return result;
   result = w.work.submit(*stream, operation_of(call, copy));
   if (result != CUDA_SUCCESS) return result;
@@ -72,9 +80,12 @@ void write_values(void* to, unsigned value, size_t width, size_t count) {
 
 }  // namespace
 
-CUresult check_access(const std::string& who, Range range, bool is_write) {
+CUresult check_access(const std::string& who, Range range, Side side, bool is_write) {
   World& w = world();
-  if (range.bytes == 0 || w.memory.is_accessible(range, is_write)) return CUDA_SUCCESS;
+  const bool is_nowhere = side == Side::kDevice && w.memory.kind_of(range) == Kind::kPageable;
+  if (range.bytes == 0 || (!is_nowhere && w.memory.is_accessible(range, is_write))) {
+    return CUDA_SUCCESS;
+  }
   char text[128];
   std::snprintf(text, sizeof text, " %s [%#zx, +%zu), which is not mapped with that access",
                 is_write ? "writes" : "reads", range.begin, range.bytes);
@@ -82,12 +93,17 @@ CUresult check_access(const std::string& who, Range range, bool is_write) {
   return CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
-CUresult copy_async(const Call& call, void* to, const void* from, size_t bytes, CUstream stream) {
-  return submit_copy(call, {to, from, bytes, {}, {}}, stream, true);
+CUresult copy_async(const Call& call,
+                    void* to,
+                    const void* from,
+                    size_t bytes,
+                    cudaMemcpyKind kind,
+                    CUstream stream) {
+  return submit_copy(call, {to, from, bytes, kind, {}, {}}, stream, true);
 }
 
-CUresult copy(const Call& call, void* to, const void* from, size_t bytes) {
-  return submit_copy(call, {to, from, bytes, {}, {}}, nullptr, false);
+CUresult copy(const Call& call, void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  return submit_copy(call, {to, from, bytes, kind, {}, {}}, nullptr, false);
 }
 
 CUresult fill_async(
@@ -96,7 +112,7 @@ CUresult fill_async(
   Stream* stream = w.streams.find(handle, current().device);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const Range range = range_at(to, width * count);
-  const CUresult result = check_access(call.function(), range, true);
+  const CUresult result = check_access(call.function(), range, Side::kDevice, true);
   if (result != CUDA_SUCCESS || count == 0) return result;
   Operation operation;
   operation.name = plain_name(call.function());

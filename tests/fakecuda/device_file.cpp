@@ -35,16 +35,21 @@ UniqueFd open_file(const std::string& name) {
   return UniqueFd(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
 }
 
+// A new description of the same file.
+UniqueFd open_again(int fd) {
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  UniqueFd again(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!again.is_valid()) refuse("open " + path + " again: " + strerror(errno));
+  return again;
+}
+
 }  // namespace
 
 DeviceFile::DeviceFile(const Settings& settings) : fd_(open_file(settings.device_file)) {
   if (!fd_.is_valid()) refuse("open " + settings.device_file + ": " + strerror(errno));
   lock();
   if (!extend_to(kHeaderBytes)) refuse("no room for the device file " + settings.device_file);
-  void* mapped = mmap(nullptr, sizeof(Header), PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
-  if (mapped == MAP_FAILED) refuse(std::string("map the device file: ") + strerror(errno));
-  madvise(mapped, sizeof(Header), MADV_DONTFORK);
-  header_ = static_cast<Header*>(mapped);
+  map_header();
   if (header_->magic == 0) {
     header_->capacity_bytes = settings.capacity_bytes;
     header_->context_bytes = settings.context_bytes;
@@ -66,13 +71,24 @@ DeviceFile::DeviceFile(const Settings& settings) : fd_(open_file(settings.device
   }
 }
 
+void DeviceFile::map_header() {
+  void* mapped = mmap(nullptr, sizeof(Header), PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
+  if (mapped == MAP_FAILED) refuse(std::string("map the device file: ") + strerror(errno));
+  madvise(mapped, sizeof(Header), MADV_DONTFORK);
+  header_ = static_cast<Header*>(mapped);
+}
+
+void DeviceFile::reopen_in_child() {
+  fd_ = open_again(fd_.get());
+  map_header();
+}
+
 void DeviceFile::lock() { set_lock(fd_.get(), F_OFD_SETLKW, F_WRLCK, 0, 1); }
 void DeviceFile::unlock() { set_lock(fd_.get(), F_OFD_SETLK, F_UNLCK, 0, 1); }
 
-UniqueFd DeviceFile::open_again() const {
-  const std::string path = "/proc/self/fd/" + std::to_string(fd_.get());
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!fd.is_valid()) refuse("open " + path + " again: " + strerror(errno));
+UniqueFd DeviceFile::open_locked(uint64_t offset, uint64_t bytes) const {
+  UniqueFd fd = open_again(fd_.get());
+  set_lock(fd.get(), F_OFD_SETLK, F_RDLCK, offset, bytes);
   return fd;
 }
 
@@ -101,14 +117,6 @@ void DeviceFile::punch(uint64_t offset, uint64_t bytes) {
   const int ignored = fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                 static_cast<off_t>(offset), static_cast<off_t>(bytes));
   static_cast<void>(ignored);
-}
-
-void lock_extent(int fd, uint64_t offset, uint64_t bytes) {
-  set_lock(fd, F_OFD_SETLK, F_RDLCK, offset, bytes);
-}
-
-void unlock_extent(int fd, uint64_t offset, uint64_t bytes) {
-  set_lock(fd, F_OFD_SETLK, F_UNLCK, offset, bytes);
 }
 
 }  // namespace fakecuda

@@ -2,12 +2,13 @@
 //
 //     | header: processes, extents | extent | extent | hole | extent ...
 //
-// An extent is one physical allocation. Whoever has it, has it as an open file description with a
-// read lock on the extent's bytes; that description lives on in every duplicate of the descriptor,
-// in every process that was sent one, in sockets it is still in, and in every mapping made of it.
-// So the kernel counts an allocation's users exactly as the driver does, and a killed process
-// leaves none behind: an extent whose bytes nobody has locked is free. In the same way a process is
-// alive as long as the byte of its record is locked, however it ends.
+// An extent is one physical allocation. The books say which processes hold it. What they cannot say
+// is who has a descriptor of it: that may be in a socket, or with a process that knows no CUDA. So
+// the locks of the file system say it. An exported descriptor is an open file description of its
+// own with a read lock on the extent's bytes, and the kernel keeps both until the last copy of the
+// descriptor is closed anywhere. In the same way a process is alive as long as its record's bytes
+// are locked, however it ends. (Locks of descriptions, F_OFD_SETLK, are not the older locks of
+// processes: those are lost by closing any descriptor of the file.)
 //
 // The books' own lock is a write lock on the file's first byte, which a dying process cannot keep
 // either. Each update is published by one last store, so that a process killed in between leaves no
@@ -68,8 +69,10 @@ class DeviceFile {
 
   [[nodiscard]] Header& header() { return *header_; }
 
-  // A new description of the file.
-  [[nodiscard]] UniqueFd open_again() const;
+  // For mappings and the bytes themselves.
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  // A new description of the file with a read lock on these bytes.
+  [[nodiscard]] UniqueFd open_locked(uint64_t offset, uint64_t bytes) const;
   // Whether `fd` is a description of this file.
   [[nodiscard]] bool is_ours(int fd) const;
   // Whether any description in any process has a lock on these bytes.
@@ -78,16 +81,15 @@ class DeviceFile {
   bool extend_to(uint64_t end);
   // Gives an extent's bytes back to the file system.
   void punch(uint64_t offset, uint64_t bytes);
-  // The child of a fork has no device: it drops its description.
-  void close_in_child() { fd_.reset(); }
+  // The child of a fork shares its parent's description, which it must not keep alive, and has not
+  // its mapping. It gets its own of both.
+  void reopen_in_child();
 
  private:
+  void map_header();
+
   UniqueFd fd_;
   Header* header_ = nullptr;
 };
-
-// Locks bytes for this description, beside others that read.
-void lock_extent(int fd, uint64_t offset, uint64_t bytes);
-void unlock_extent(int fd, uint64_t offset, uint64_t bytes);
 
 }  // namespace fakecuda

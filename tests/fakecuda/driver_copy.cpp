@@ -9,22 +9,22 @@ void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 FAKECUDA_API CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
   FAKECUDA_DRIVER(kContext);
-  return fakecuda::copy(call, to, pointer(from), bytes);
+  return fakecuda::copy(call, to, pointer(from), bytes, cudaMemcpyDeviceToHost);
 }
 
 FAKECUDA_API CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t bytes) {
   FAKECUDA_DRIVER(kContext);
-  return fakecuda::copy(call, pointer(to), from, bytes);
+  return fakecuda::copy(call, pointer(to), from, bytes, cudaMemcpyHostToDevice);
 }
 
 FAKECUDA_API CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   FAKECUDA_DRIVER(kContext);
-  return fakecuda::copy(call, pointer(to), pointer(from), bytes);
+  return fakecuda::copy(call, pointer(to), pointer(from), bytes, cudaMemcpyDeviceToDevice);
 }
 
 FAKECUDA_API CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   FAKECUDA_DRIVER(kContext);
-  return fakecuda::copy(call, pointer(to), pointer(from), bytes);
+  return fakecuda::copy(call, pointer(to), pointer(from), bytes, cudaMemcpyDefault);
 }
 
 FAKECUDA_API CUresult cuMemcpyDtoHAsync_v2(void* to,
@@ -32,7 +32,7 @@ FAKECUDA_API CUresult cuMemcpyDtoHAsync_v2(void* to,
                                            size_t bytes,
                                            CUstream stream) {
   FAKECUDA_DRIVER(kContext);
-  return fakecuda::copy_async(call, to, pointer(from), bytes, stream);
+  return fakecuda::copy_async(call, to, pointer(from), bytes, cudaMemcpyDeviceToHost, stream);
 }
 
 FAKECUDA_API CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to,
@@ -40,7 +40,7 @@ FAKECUDA_API CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to,
                                            size_t bytes,
                                            CUstream stream) {
   FAKECUDA_DRIVER(kContext);
-  return fakecuda::copy_async(call, pointer(to), from, bytes, stream);
+  return fakecuda::copy_async(call, pointer(to), from, bytes, cudaMemcpyHostToDevice, stream);
 }
 
 FAKECUDA_API CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to,
@@ -48,7 +48,8 @@ FAKECUDA_API CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to,
                                            size_t bytes,
                                            CUstream stream) {
   FAKECUDA_DRIVER(kContext);
-  return fakecuda::copy_async(call, pointer(to), pointer(from), bytes, stream);
+  return fakecuda::copy_async(call, pointer(to), pointer(from), bytes, cudaMemcpyDeviceToDevice,
+                              stream);
 }
 
 FAKECUDA_API CUresult cuMemcpyAsync(CUdeviceptr to,
@@ -56,7 +57,7 @@ FAKECUDA_API CUresult cuMemcpyAsync(CUdeviceptr to,
                                     size_t bytes,
                                     CUstream stream) {
   FAKECUDA_DRIVER(kContext);
-  return fakecuda::copy_async(call, pointer(to), pointer(from), bytes, stream);
+  return fakecuda::copy_async(call, pointer(to), pointer(from), bytes, cudaMemcpyDefault, stream);
 }
 
 FAKECUDA_API CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count) {

@@ -53,15 +53,19 @@ struct fakecuda_range {
   size_t bytes;
 };
 
-// A kernel, about to run in place on `stream` (a cudaStream_t): checks that its ranges are
-// accessible and ordered behind what is pending, and marks them pending. Ranges in host memory are
-// passed over. Returns 0, or cudaErrorIllegalAddress after an entry in the list of violations.
-FAKECUDA_PUBLIC int fakecuda_kernel(void* stream,
-                                    const char* name,
-                                    const struct fakecuda_range* reads,
-                                    size_t num_reads,
-                                    const struct fakecuda_range* writes,
-                                    size_t num_writes);
+// A kernel that the caller is about to run in place, as one on `stream` (a cudaStream_t): checks
+// that its ranges are accessible and ordered behind what is pending, and marks them pending. Pinned
+// host memory is accessible. Returns 0, or cudaErrorIllegalAddress after an entry in the list of
+// violations. After 0, the same thread calls fakecuda_kernel_end() when the kernel has run; in
+// between it calls no CUDA function. Other threads wait for the end where they would wait for the
+// kernel.
+FAKECUDA_PUBLIC int fakecuda_kernel_begin(void* stream,
+                                          const char* name,
+                                          const struct fakecuda_range* reads,
+                                          size_t num_reads,
+                                          const struct fakecuda_range* writes,
+                                          size_t num_writes);
+FAKECUDA_PUBLIC void fakecuda_kernel_end(void);
 
 #ifdef __cplusplus
 }

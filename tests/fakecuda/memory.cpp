@@ -30,10 +30,10 @@ Range Memory::whole(uintptr_t address) const {
 
 int Memory::device_of(uintptr_t address) {
   if (const auto [range, allocation] = plain.find(address); allocation != nullptr) {
-    return allocation->held.extent.device;
+    return allocation->extent.device;
   }
   const auto mapping = addresses.mapping_at(address);
-  return mapping ? physical.find(mapping->second.handle)->held.extent.device : -1;
+  return mapping ? physical.find(mapping->second.handle)->extent.device : -1;
 }
 
 }  // namespace fakecuda

@@ -1,8 +1,6 @@
 #include "tests/fakecuda/physical.h"
 
-#include <fcntl.h>
-
-#include <utility>
+#include <optional>
 
 namespace fakecuda {
 namespace {
@@ -30,19 +28,19 @@ CUresult PhysicalMemory::create(CUmemGenericAllocationHandle* handle,
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (!place) return CUDA_ERROR_INVALID_DEVICE;
-  std::optional<HeldExtent> held = books_.create(*place, bytes);
-  if (!held) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::optional<Extent> extent = books_.create(*place, bytes);
+  if (!extent) return CUDA_ERROR_OUT_OF_MEMORY;
   Physical physical;
-  physical.held = std::move(*held);
+  physical.extent = *extent;
   physical.location = wanted.location;
   physical.is_exportable =
       (wanted.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0;
-  *handle = add(std::move(physical));
+  *handle = add(physical);
   return CUDA_SUCCESS;
 }
 
-CUmemGenericAllocationHandle PhysicalMemory::add(Physical physical) {
-  by_handle_.emplace(next_handle_, std::move(physical));
+CUmemGenericAllocationHandle PhysicalMemory::add(const Physical& physical) {
+  by_handle_.emplace(next_handle_, physical);
   return next_handle_++;
 }
 
@@ -66,32 +64,28 @@ CUresult PhysicalMemory::export_fd(int* fd, CUmemGenericAllocationHandle handle)
   if (physical == nullptr || physical->num_handles == 0 || !physical->is_exportable) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  *fd = fcntl(physical->held.fd.get(), F_DUPFD_CLOEXEC, 0);
-  if (*fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
-  physical->is_shared = true;
+  *fd = books_.export_fd(physical->extent).release();
   return CUDA_SUCCESS;
 }
 
 CUresult PhysicalMemory::import_fd(CUmemGenericAllocationHandle* handle, int fd) {
-  UniqueFd own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  if (!own.is_valid()) return CUDA_ERROR_INVALID_VALUE;
-  std::optional<HeldExtent> held = books_.join(std::move(own));
-  if (!held) return CUDA_ERROR_INVALID_VALUE;
+  const std::optional<Extent> extent = books_.join(fd);
+  if (!extent) return CUDA_ERROR_INVALID_VALUE;
   for (auto& [known, physical] : by_handle_) {
-    if (physical.held.extent.offset != held->extent.offset) continue;
+    if (physical.extent.offset != extent->offset) continue;
     ++physical.num_handles;
     *handle = known;
     return CUDA_SUCCESS;
   }
   Physical physical;
-  const int device = held->extent.device;
+  const int device = extent->device;
   physical.location.type =
       device == kHostPlace ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
   physical.location.id = device == kHostPlace ? 0 : device;
-  physical.held = std::move(*held);
+  physical.extent = *extent;
   physical.is_exportable = true;
-  physical.is_shared = true;
-  *handle = add(std::move(physical));
+
+  *handle = add(physical);
   return CUDA_SUCCESS;
 }
 
@@ -111,15 +105,10 @@ void PhysicalMemory::remove_mapping(CUmemGenericAllocationHandle handle) {
 
 void PhysicalMemory::free_unused(CUmemGenericAllocationHandle handle) {
   const auto found = by_handle_.find(handle);
-  Physical& physical = found->second;
+  const Physical& physical = found->second;
   if (physical.num_handles > 0 || physical.num_mappings > 0) return;
-  books_.leave(std::move(physical.held), physical.is_shared);
+  books_.leave(physical.extent);
   by_handle_.erase(found);
-}
-
-void PhysicalMemory::close_in_child() {
-  for (auto& [handle, physical] : by_handle_)
-    physical.held.fd.reset();
 }
 
 }  // namespace fakecuda

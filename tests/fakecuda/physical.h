@@ -12,14 +12,14 @@ namespace fakecuda {
 
 // One allocation. Alive while it has a handle or a mapping.
 struct Physical {
-  HeldExtent held;
+  Extent extent;
   CUmemLocation location = {};
   bool is_exportable = false;  // a POSIX descriptor was among the requested handle types
-  bool is_shared = false;      // a descriptor of it came from or went to another process
+
   int num_handles = 1;
   int num_mappings = 0;
 
-  [[nodiscard]] uint64_t bytes() const { return held.extent.bytes; }
+  [[nodiscard]] uint64_t bytes() const { return extent.bytes; }
 };
 
 // All methods: CUDA_ERROR_INVALID_VALUE for a handle that is none.
@@ -38,17 +38,17 @@ class PhysicalMemory {
   // `fd` stays the caller's. The same memory imported twice is one handle with two uses.
   CUresult import_fd(CUmemGenericAllocationHandle* handle, int fd);
 
+  // The file to map physical memory of.
+  [[nodiscard]] int fd() const { return books_.fd(); }
   // Null: no such handle.
   Physical* find(CUmemGenericAllocationHandle handle);
   // What is mapped may lose its last handle: these keep it.
   void add_mapping(CUmemGenericAllocationHandle handle);
   void remove_mapping(CUmemGenericAllocationHandle handle);
 
-  void close_in_child();
-
  private:
   void free_unused(CUmemGenericAllocationHandle handle);
-  CUmemGenericAllocationHandle add(Physical physical);
+  CUmemGenericAllocationHandle add(const Physical& physical);
 
   Books& books_;
   std::map<CUmemGenericAllocationHandle, Physical> by_handle_;

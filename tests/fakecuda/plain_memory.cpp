@@ -21,21 +21,20 @@ static_assert(sizeof(IpcHandle) <= sizeof(CUipcMemHandle));
 CUresult PlainMemory::allocate(CUdeviceptr* address, size_t bytes, int device) {
   const size_t rounded = (bytes + kGranularity - 1) / kGranularity * kGranularity;
   if (rounded < bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  std::optional<HeldExtent> held = books_.create(device, rounded);
-  if (!held) return CUDA_ERROR_OUT_OF_MEMORY;
-  return add(address, std::move(*held), false);
+  const std::optional<Extent> extent = books_.create(device, rounded);
+  return extent ? add(address, *extent, false) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult PlainMemory::add(CUdeviceptr* address, HeldExtent held, bool is_imported) {
-  void* mapped = mmap(nullptr, held.extent.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, held.fd.get(),
-                      static_cast<off_t>(held.extent.offset));
+CUresult PlainMemory::add(CUdeviceptr* address, const Extent& extent, bool is_imported) {
+  void* mapped = mmap(nullptr, extent.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, books_.fd(),
+                      static_cast<off_t>(extent.offset));
   if (mapped == MAP_FAILED) {
-    books_.leave(std::move(held), is_imported);
+    books_.leave(extent);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  madvise(mapped, held.extent.bytes, MADV_DONTFORK);
+  madvise(mapped, extent.bytes, MADV_DONTFORK);
   *address = reinterpret_cast<CUdeviceptr>(mapped);
-  allocations_.emplace(*address, Allocation{std::move(held), is_imported, is_imported});
+  allocations_.emplace(*address, Allocation{extent, is_imported});
   return CUDA_SUCCESS;
 }
 
@@ -47,9 +46,9 @@ CUresult PlainMemory::remove(uintptr_t address, bool is_imported) {
   if (found == allocations_.end() || found->second.is_imported != is_imported) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  Allocation& allocation = found->second;
-  munmap(reinterpret_cast<void*>(address), allocation.held.extent.bytes);
-  books_.leave(std::move(allocation.held), allocation.is_shared);
+  const Extent extent = found->second.extent;
+  munmap(reinterpret_cast<void*>(address), extent.bytes);
+  books_.leave(extent);
   allocations_.erase(found);
   return CUDA_SUCCESS;
 }
@@ -57,7 +56,7 @@ CUresult PlainMemory::remove(uintptr_t address, bool is_imported) {
 CUresult PlainMemory::export_handle(CUipcMemHandle* handle, uintptr_t address) {
   const auto [range, allocation] = find(address);
   if (allocation == nullptr || allocation->is_imported) return CUDA_ERROR_INVALID_VALUE;
-  const IpcHandle content{allocation->held.extent.offset, getpid()};
+  const IpcHandle content{allocation->extent.offset, getpid()};
   *handle = {};
   std::memcpy(handle->reserved, &content, sizeof content);
   return CUDA_SUCCESS;
@@ -67,23 +66,17 @@ CUresult PlainMemory::open_handle(CUdeviceptr* address, const CUipcMemHandle& ha
   IpcHandle content{};
   std::memcpy(&content, handle.reserved, sizeof content);
   if (content.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;
-  std::optional<HeldExtent> held = books_.join_at(content.offset);
-  if (!held) return CUDA_ERROR_INVALID_HANDLE;
-  return add(address, std::move(*held), true);
+  const std::optional<Extent> extent = books_.join_at(content.offset);
+  return extent ? add(address, *extent, true) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 std::pair<Range, const PlainMemory::Allocation*> PlainMemory::find(uintptr_t address) const {
   const auto after = allocations_.upper_bound(address);
   if (after == allocations_.begin()) return {{}, nullptr};
   const auto& [begin, allocation] = *std::prev(after);
-  const Range range{begin, allocation.held.extent.bytes};
+  const Range range{begin, allocation.extent.bytes};
   if (address >= range.end()) return {{}, nullptr};
   return {range, &allocation};
-}
-
-void PlainMemory::close_in_child() {
-  for (auto& [address, allocation] : allocations_)
-    allocation.held.fd.reset();
 }
 
 }  // namespace fakecuda

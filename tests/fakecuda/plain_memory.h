@@ -29,17 +29,14 @@ class PlainMemory {
   CUresult close_handle(uintptr_t address);
 
   struct Allocation {
-    HeldExtent held;
+    Extent extent;
     bool is_imported = false;
-    bool is_shared = false;
   };
   // The allocation an address lies in, with its range. Null: in none.
   [[nodiscard]] std::pair<Range, const Allocation*> find(uintptr_t address) const;
 
-  void close_in_child();
-
  private:
-  CUresult add(CUdeviceptr* address, HeldExtent held, bool is_imported);
+  CUresult add(CUdeviceptr* address, const Extent& extent, bool is_imported);
   CUresult remove(uintptr_t address, bool is_imported);
 
   Books& books_;

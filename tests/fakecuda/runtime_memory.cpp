@@ -74,18 +74,15 @@ FAKECUDA_API cudaError_t cudaIpcCloseMemHandle(void* pointer) {
   return as_runtime(fakecuda::close_ipc(address_of(pointer)));
 }
 
-FAKECUDA_API cudaError_t cudaMemcpy(void* to,
-                                    const void* from,
-                                    size_t bytes,
-                                    cudaMemcpyKind /*kind*/) {
+FAKECUDA_API cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   FAKECUDA_RUNTIME(kContext);
-  return as_runtime(fakecuda::copy(call, to, from, bytes));
+  return as_runtime(fakecuda::copy(call, to, from, bytes, kind));
 }
 
 FAKECUDA_API cudaError_t cudaMemcpyAsync(
-    void* to, const void* from, size_t bytes, cudaMemcpyKind /*kind*/, cudaStream_t stream) {
+    void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   FAKECUDA_RUNTIME(kContext);
-  return as_runtime(fakecuda::copy_async(call, to, from, bytes, stream));
+  return as_runtime(fakecuda::copy_async(call, to, from, bytes, kind, stream));
 }
 
 FAKECUDA_API cudaError_t cudaMemcpyPeerAsync(void* to,
@@ -95,7 +92,26 @@ FAKECUDA_API cudaError_t cudaMemcpyPeerAsync(void* to,
                                              size_t bytes,
                                              cudaStream_t stream) {
   FAKECUDA_RUNTIME(kContext);
-  return as_runtime(fakecuda::copy_async(call, to, from, bytes, stream));
+  return as_runtime(fakecuda::copy_async(call, to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+}
+
+// Row by row, each in its turn on the stream.
+FAKECUDA_API cudaError_t cudaMemcpy2DAsync(void* to,
+                                           size_t to_pitch,
+                                           const void* from,
+                                           size_t from_pitch,
+                                           size_t width,
+                                           size_t height,
+                                           cudaMemcpyKind kind,
+                                           cudaStream_t stream) {
+  FAKECUDA_RUNTIME(kContext);
+  for (size_t row = 0; row < height; ++row) {
+    const CUresult result = fakecuda::copy_async(call, static_cast<char*>(to) + row * to_pitch,
+                                                 static_cast<const char*>(from) + row * from_pitch,
+                                                 width, kind, stream);
+    if (result != CUDA_SUCCESS) return as_runtime(result);
+  }
+  return cudaSuccess;
 }
 
 FAKECUDA_API cudaError_t cudaMemset(void* to, int value, size_t bytes) {

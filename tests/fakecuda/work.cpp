@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <utility>
 
 namespace fakecuda {
@@ -54,12 +55,17 @@ std::string on_stream(const std::string& name, StreamNumber stream) {
 }  // namespace
 
 CUresult Work::submit(Stream& stream, Operation operation) {
-  if (!is_late_ || stream.capture.id != 0) {
-    if (operation.at_once) operation.at_once();
-    if (operation.later) operation.later();
-    return CUDA_SUCCESS;
-  }
+  Place place;
+  const CUresult result = begin(stream, std::move(operation), &place);
+  if (result == CUDA_SUCCESS) end(place);
+  return result;
+}
+
+CUresult Work::begin(Stream& stream, Operation operation, Place* place) {
+  const bool is_late = is_late_ && stream.capture.id == 0;
   streams_.join_default(stream);
+  wait_for_running(
+      [&](const Pending& running) { return !conflict(running.operation, operation).empty(); });
   for (const Pending& pending : pending_) {
     if (stream.behind.covers(pending.stream, pending.number)) continue;
     const std::string what = conflict(pending.operation, operation);
@@ -68,12 +74,32 @@ CUresult Work::submit(Stream& stream, Operation operation) {
                     on_stream(pending.operation.name, pending.stream) + ", not ordered before it");
     return CUDA_ERROR_ILLEGAL_ADDRESS;
   }
-  carry_out_before(operation, pending_.end());
+  // What is put off comes in its turn.
+  const bool is_put_off = operation.later && !operation.at_once;
+  if (!is_put_off) carry_out_before(operation, pending_.end());
   if (operation.at_once) operation.at_once();
   stream.behind.advance(stream.number, ++stream.num_submitted);
   stream.num_asks = 0;
-  pending_.push_back({stream.number, stream.num_submitted, std::move(operation)});
+  pending_.push_back({stream.number, stream.num_submitted, std::move(operation), true, is_late});
+  *place = std::prev(pending_.end());
   return CUDA_SUCCESS;
+}
+
+void Work::end(Place place) {
+  place->is_running = false;
+  if (!place->is_late) {
+    carry_out(place);
+    pending_.erase(place);
+  }
+  ended_.notify_all();
+}
+
+void Work::wait_for_running(const std::function<bool(const Pending&)>& concerns) {
+  ended_.wait(mutex_, [&] {
+    return std::none_of(pending_.begin(), pending_.end(), [&](const Pending& pending) {
+      return pending.is_running && concerns(pending);
+    });
+  });
 }
 
 void Work::carry_out_before(const Operation& operation, Place end) {
@@ -89,7 +115,9 @@ void Work::carry_out(Place place) {
   later();
 }
 
-void Work::complete(const Clock& clock) {
+void Work::complete(Clock clock) {
+  wait_for_running(
+      [&](const Pending& running) { return clock.covers(running.stream, running.number); });
   for (auto place = pending_.begin(); place != pending_.end();) {
     if (!clock.covers(place->stream, place->number)) {
       ++place;
@@ -106,9 +134,9 @@ void Work::complete(Stream& stream) {
 }
 
 void Work::complete_all() {
-  for (auto place = pending_.begin(); place != pending_.end(); ++place)
-    carry_out(place);
-  pending_.clear();
+  Clock all;
+  streams_.for_each([&](const Stream& stream) { all.join(stream.behind); });
+  complete(std::move(all));
 }
 
 bool Work::is_complete(const Clock& clock) const {

@@ -5,22 +5,25 @@
 // complete. While it is pending, others may touch its memory only if they are ordered behind it;
 // whoever is not, has committed a violation, which on a GPU would be a rare wrong number.
 //
-// When are its bytes moved?
-// - Kernels and copies within the device: when they are given to the stream. Program order is one
-// of
-//   the orders that a GPU may choose, since everything out of order is a violation.
-// - What the host can see is put off: a copy to the host reads the device at once, and its bytes
-//   arrive in host memory at completion; a copy from pinned memory reads the host only at
-//   completion, or when work behind it needs the bytes.
-// So a buffer that is read, or used again, too early has the wrong bytes.
+// When are its bytes moved? Kernels and copies within the device: when they are given to the
+// stream. Program order is one of the orders that a GPU may choose, since everything out of order
+// is a violation. What the host can see is put off. A copy to the host reads the device at once,
+// and its bytes arrive in host memory at completion; a copy from pinned memory reads the host only
+// at completion, or when work behind it needs the bytes. So a buffer that is read, or used again,
+// too early has the wrong bytes.
 //
-// Off (the usual case): all is done at once and nothing is ever pending.
+// Off (the usual case), all is complete as soon as it is done.
+//
+// A kernel is run by its own thread, outside the lock. Until its end it counts as pending in any
+// case, and other threads that wait for it, or come behind it on the same memory, wait for its end.
 #pragma once
 
 #include <cuda.h>
 
+#include <condition_variable>
 #include <functional>
 #include <list>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -41,14 +44,27 @@ struct Operation {
 
 class Work {
  public:
-  Work(Streams& streams, Violations& violations, bool is_late)
-      : streams_(streams), violations_(violations), is_late_(is_late) {}
+  // `mutex`: what all methods are called under; waiting lets go of it.
+  Work(Streams& streams, Violations& violations, std::recursive_mutex& mutex, bool is_late)
+      : streams_(streams), violations_(violations), mutex_(mutex), is_late_(is_late) {}
 
   // errors: ILLEGAL_ADDRESS, with nothing done, after a violation.
   CUresult submit(Stream& stream, Operation operation);
 
+  struct Pending {
+    StreamNumber stream = 0;
+    uint64_t number = 0;  // its place among the stream's work
+    Operation operation;
+    bool is_running = false;
+    bool is_late = false;
+  };
+  using Place = std::list<Pending>::iterator;
+  // The same in two steps, for what is carried out by the caller in between.
+  CUresult begin(Stream& stream, Operation operation, Place* place);
+  void end(Place place);
+
   // The host knows from here on that all this is complete.
-  void complete(const Clock& clock);
+  void complete(Clock clock);
   void complete(Stream& stream);
   void complete_all();
   // Whether a program that asks is told that it is complete: only after having asked a few times.
@@ -64,19 +80,16 @@ class Work {
   [[nodiscard]] size_t num_pending() const { return pending_.size(); }
 
  private:
-  struct Pending {
-    StreamNumber stream = 0;
-    uint64_t number = 0;  // its place among the stream's work
-    Operation operation;
-  };
-  using Place = std::list<Pending>::iterator;
-
   // Carries out what was put off of everything before `end` that the operation touches.
   void carry_out_before(const Operation& operation, Place end);
   void carry_out(Place place);
+  // Waits until nothing that `concerns` is carried out by other threads.
+  void wait_for_running(const std::function<bool(const Pending&)>& concerns);
 
   Streams& streams_;
   Violations& violations_;
+  std::recursive_mutex& mutex_;
+  std::condition_variable_any ended_;
   bool is_late_;
   std::list<Pending> pending_;  // in the order in which it was submitted
 };

@@ -14,9 +14,8 @@ void after_fork_in_parent() { world_mutex().unlock(); }
 void after_fork_in_child() {
   World& w = world();
   w.is_forked = true;
-  w.memory.physical.close_in_child();
-  w.memory.plain.close_in_child();
-  w.books.close_in_child();
+
+  w.books.reopen_in_child();
   // A recursive mutex knows its owner by thread id, and the child's is another: it cannot unlock.
   new (&world_mutex()) std::recursive_mutex;
 }
@@ -29,7 +28,7 @@ World::World(const Settings& settings_)
       books(settings),
       memory(books),
       contexts(books),
-      work(streams, violations, settings.is_late),
+      work(streams, violations, world_mutex(), settings.is_late),
       captures(streams) {
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }

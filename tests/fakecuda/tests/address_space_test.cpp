@@ -151,6 +151,19 @@ TEST_F(AddressSpace, TheSameMemoryAtTwoPlaces) {
   EXPECT_EQ(cuMemUnmap(address_ + 2 * kChunk, kChunk), CUDA_SUCCESS);
 }
 
+TEST_F(AddressSpace, FreedPlainMemoryIsNowhere) {
+  CUdeviceptr plain = 0;
+  ASSERT_EQ(cuMemAlloc(&plain, kChunk), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFree(plain), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree(plain), CUDA_ERROR_INVALID_VALUE);
+  unsigned char byte = 0;
+  EXPECT_EQ(cuMemcpyDtoH(&byte, plain, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(cuMemcpyHtoD(plain, &byte, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(cuMemsetD8(plain, 0, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
+  const fakecuda_range range{reinterpret_cast<void*>(plain), 1};
+  EXPECT_EQ(run_kernel(nullptr, "kernel", &range, 1, nullptr, 0), 700);
+}
+
 TEST_F(AddressSpace, SaysWhatAnAddressIs) {
   const Memory memory(2 * kChunk);
   CUdeviceptr begin = 0;

@@ -81,6 +81,17 @@ Pinned::~Pinned() {
   EXPECT_EQ(cuMemFreeHost(bytes), CUDA_SUCCESS);
 }
 
+int run_kernel(CUstream stream,
+               const char* name,
+               const fakecuda_range* reads,
+               size_t num_reads,
+               const fakecuda_range* writes,
+               size_t num_writes) {
+  const int error = fakecuda_kernel_begin(stream, name, reads, num_reads, writes, num_writes);
+  if (error == 0) fakecuda_kernel_end();
+  return error;
+}
+
 std::string violations() {
   std::vector<char> text(1 << 16);
   fakecuda_violations(text.data(), text.size());

@@ -55,6 +55,14 @@ struct Pinned {
   unsigned char* bytes = nullptr;
 };
 
+// A kernel of no work. Returns what fakecuda_kernel_begin() does.
+int run_kernel(CUstream stream,
+               const char* name,
+               const fakecuda_range* reads,
+               size_t num_reads,
+               const fakecuda_range* writes,
+               size_t num_writes);
+
 inline uint64_t used() { return fakecuda_used(0); }
 std::string violations();
 

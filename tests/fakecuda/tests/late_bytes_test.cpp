@@ -71,7 +71,7 @@ TEST_F(LateBytes, AreReadFromPinnedMemoryWhenWorkBehindNeedsThem) {
   host.bytes[0] = 1;
   ASSERT_EQ(copy_in(memory, host.bytes), CUDA_SUCCESS);
   const fakecuda_range range{memory.bytes(), 1};
-  ASSERT_EQ(fakecuda_kernel(busy_, "kernel", &range, 1, nullptr, 0), 0);
+  ASSERT_EQ(run_kernel(busy_, "kernel", &range, 1, nullptr, 0), 0);
   EXPECT_EQ(memory.bytes()[0], 1);
   host.bytes[0] = 2;
   synchronize();
@@ -82,11 +82,13 @@ TEST_F(LateBytes, GoThroughOneBufferOfTheHostInOrder) {
   const Memory from;
   const Memory to;
   const Pinned host;
+  host.bytes[0] = 1;
   ASSERT_EQ(fill(from, 7), CUDA_SUCCESS);
   ASSERT_EQ(copy_out(from, host.bytes), CUDA_SUCCESS);
   ASSERT_EQ(copy_in(to, host.bytes), CUDA_SUCCESS);
+  EXPECT_NE(host.bytes[0], 7);
   const fakecuda_range range{to.bytes(), 1};
-  ASSERT_EQ(fakecuda_kernel(busy_, "kernel", &range, 1, nullptr, 0), 0);
+  ASSERT_EQ(run_kernel(busy_, "kernel", &range, 1, nullptr, 0), 0);
   EXPECT_EQ(to.bytes()[0], 7);
 }
 

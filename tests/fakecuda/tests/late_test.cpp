@@ -50,6 +50,7 @@ const Order kOrders[] = {
      [](CUstream, CUstream) {
        CUdeviceptr plain = 0;
        EXPECT_EQ(cuMemAlloc(&plain, kChunk), CUDA_SUCCESS);
+       EXPECT_EQ(fakecuda_num_pending(), 0);
        EXPECT_EQ(cuMemFree(plain), CUDA_SUCCESS);
      }},
     {"WaitForEvent",
@@ -89,7 +90,7 @@ CUresult copy_within(const Memory& memory, const Pinned&, CUstream on) {
 CUresult kernel(const Memory& memory, const Pinned&, CUstream on) {
   const fakecuda_range read{memory.bytes(), 60};
   const fakecuda_range write{memory.bytes() + 60, 60};
-  return static_cast<CUresult>(fakecuda_kernel(on, "kernel", &read, 1, &write, 1));
+  return static_cast<CUresult>(run_kernel(on, "kernel", &read, 1, &write, 1));
 }
 
 const Hazard kHazards[] = {
@@ -216,6 +217,31 @@ TEST_F(Late, TheDefaultStreamWaitsForBlockingStreamsOnly) {
   EXPECT_EQ(fakecuda_num_pending(), 0);
   ASSERT_EQ(fill(memory, host, stream()), CUDA_SUCCESS);
   EXPECT_EQ(cuMemcpyDtoH(&byte, memory.address, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST_F(Late, TheDefaultStreamAndANonBlockingOneAreNotOrdered) {
+  const Memory memory;
+  const Pinned host;
+  ASSERT_EQ(fill(memory, host, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(copy_out(memory, host, stream()), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST_F(Late, TwoBlockingStreamsAreNotOrdered) {
+  const Memory memory;
+  const Pinned host;
+  ASSERT_EQ(fill(memory, host, stream(CU_STREAM_DEFAULT)), CUDA_SUCCESS);
+  EXPECT_EQ(copy_out(memory, host, stream(CU_STREAM_DEFAULT)), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST_F(Late, FreeingPlainMemoryWaitsForAllWork) {
+  const Memory memory;
+  const Pinned host;
+  CUdeviceptr plain = 0;
+  ASSERT_EQ(cuMemAlloc(&plain, kChunk), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD8Async(plain, 1, kChunk, stream()), CUDA_SUCCESS);
+  ASSERT_EQ(fill(memory, host, stream()), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree(plain), CUDA_SUCCESS);
+  EXPECT_EQ(fakecuda_num_pending(), 0);
 }
 
 // Taking memory away waits for nothing.

@@ -17,9 +17,10 @@ namespace {
 
 using Books = Device;
 
-// Takes chunks as it is told to and says how many bytes are then used; ends at 0.
+// Says how many bytes are used, takes chunks as it is told to, and says it again; ends at 0.
 FAKECUDA_ROLE(takes_chunks) {
   use_device();
+  channel.send(used());
   while (const uint64_t chunks = channel.receive()) {
     create(chunks * kChunk);
     channel.send(used());
@@ -29,6 +30,7 @@ FAKECUDA_ROLE(takes_chunks) {
 TEST_F(Books, CountCreatedAndAllocatedMemoryOfAllProcesses) {
   const uint64_t before = used();
   Child child("takes_chunks");
+  child.channel().receive();
   child.channel().send(3);
   EXPECT_EQ(child.channel().receive(), before + kContext + 3 * kChunk);
   const Memory mine(2 * kChunk);
@@ -47,6 +49,7 @@ TEST_F(Books, CountCreatedAndAllocatedMemoryOfAllProcesses) {
 
 TEST_F(Books, SayWhoHasHowMuch) {
   Child child("takes_chunks");
+  child.channel().receive();
   child.channel().send(3);
   child.channel().receive();
   const Memory mine;
@@ -63,7 +66,8 @@ TEST_F(Books, SayWhoHasHowMuch) {
 
 TEST_F(Books, RefuseMoreThanThereIs) {
   Child child("takes_chunks");
-  child.channel().send((kCapacity - used() - kContext) / kChunk - 1);
+  child.channel().receive();
+  child.channel().send((kCapacity - used()) / kChunk - 1);
   EXPECT_EQ(child.channel().receive(), kCapacity - kChunk);
   CUmemGenericAllocationHandle handle = 0;
   const CUmemAllocationProp wanted = device_memory();
@@ -91,6 +95,7 @@ TEST_F(Books, AContextNeedsRoomToo) {
 TEST_F(Books, AKilledProcessHoldsNothing) {
   const uint64_t before = used();
   Child child("takes_chunks");
+  child.channel().receive();
   const pid_t pid = child.pid();
   child.channel().send(3);
   child.channel().receive();
@@ -136,6 +141,13 @@ TEST_F(Books, MemoryOfTheHostIsNotOnTheDevice) {
   }
 }
 
+TEST_F(Books, MemoryOfTheHostIsNotLimitedByTheDevice) {
+  CUmemGenericAllocationHandle handle = 0;
+  const CUmemAllocationProp wanted = memory_at(CU_MEM_LOCATION_TYPE_HOST, 0);
+  ASSERT_EQ(cuMemCreate(&handle, kCapacity + kChunk, &wanted, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+}
+
 TEST_F(Books, FreshMemoryIsPoisoned) {
   for (int i = 0; i < 2; ++i) {
     const Memory memory;
@@ -155,7 +167,9 @@ TEST_F(Books, AForkedChildHasNoDeviceAndKeepsNothing) {
   if (pid == 0) {
     CUmemGenericAllocationHandle handle = 0;
     const CUmemAllocationProp wanted = device_memory();
-    const bool is_refused = cuMemCreate(&handle, kChunk, &wanted, 0) == CUDA_ERROR_NOT_INITIALIZED;
+    const bool is_refused =
+        cuMemCreate(&handle, kChunk, &wanted, 0) == CUDA_ERROR_NOT_INITIALIZED &&
+        used() == before + kChunk;
     const ssize_t written = write(pipe_ends[1], &is_refused, 1);
     pause();
     _exit(written == 1 ? 0 : 1);

@@ -1,5 +1,5 @@
 // Memory that goes from process to process: exported handles, and IPC handles of plain memory.
-#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -123,7 +123,11 @@ TEST_F(Sharing, OnlyMemoryCreatedForItIsExported) {
 }
 
 TEST_F(Sharing, AnotherDescriptorIsRefused) {
-  const UniqueFd other(open("/dev/null", O_RDWR | O_CLOEXEC));
+  const Memory memory;
+  const UniqueFd exported = export_fd(memory.handle);
+  // As like it as another file can be.
+  const UniqueFd other(memfd_create("other", MFD_CLOEXEC));
+  lseek(other.get(), lseek(exported.get(), 0, SEEK_CUR), SEEK_SET);
   CUmemGenericAllocationHandle handle = 0;
   EXPECT_EQ(import_fd(&handle, other.get()), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(import_fd(&handle, -1), CUDA_ERROR_INVALID_VALUE);

@@ -14,7 +14,7 @@ at::Tensor on_device(const at::Tensor& cpu, at::Device device, const char* name)
                                         cpu.options().device(device).pinned_memory(std::nullopt));
   if (cpu.numel() == 0) return result;
   const fakecuda_range range = range_of(result);
-  enter_kernel(name, {}, {range});
+  const Kernel kernel(name, {}, {range});
   std::memcpy(result.data_ptr(), cpu.data_ptr(), range.bytes);
   return result;
 }
@@ -45,11 +45,11 @@ fakecuda_range range_of(const at::Tensor& tensor) {
   return {tensor.data_ptr(), static_cast<size_t>(elements * tensor.element_size())};
 }
 
-void enter_kernel(const char* name,
-                  const std::vector<fakecuda_range>& reads,
-                  const std::vector<fakecuda_range>& writes) {
-  const int error = fakecuda_kernel(c10::cuda::getCurrentCUDAStream().stream(), name, reads.data(),
-                                    reads.size(), writes.data(), writes.size());
+Kernel::Kernel(const char* name,
+               const std::vector<fakecuda_range>& reads,
+               const std::vector<fakecuda_range>& writes) {
+  const int error = fakecuda_kernel_begin(c10::cuda::getCurrentCUDAStream().stream(), name,
+                                          reads.data(), reads.size(), writes.data(), writes.size());
   C10_CUDA_CHECK(static_cast<cudaError_t>(error));
 }
 
@@ -76,7 +76,7 @@ void Aliases::write_back_resized(const char* name) {
     if (!alias.defined() || alias.sizes() == original.sizes()) continue;
     original.resize_(alias.sizes());
     if (alias.numel() == 0) continue;
-    enter_kernel(name, {}, {range_of(original)});
+    const Kernel kernel(name, {}, {range_of(original)});
     cpu_alias(original).copy_(alias);
   }
 }

@@ -15,10 +15,17 @@ at::Tensor cpu_alias(const at::Tensor& tensor);
 // All bytes from the tensor's first element to its last.
 fakecuda_range range_of(const at::Tensor& tensor);
 
-// What a kernel on the current stream reads and writes. Raises torch's CUDA error if it may not.
-void enter_kernel(const char* name,
-                  const std::vector<fakecuda_range>& reads,
-                  const std::vector<fakecuda_range>& writes);
+// A kernel on the current stream, from here to the end of the scope. Raises torch's CUDA error if
+// it may not read or write these. In the scope no CUDA function is called.
+class Kernel {
+ public:
+  Kernel(const char* name,
+         const std::vector<fakecuda_range>& reads,
+         const std::vector<fakecuda_range>& writes);
+  ~Kernel() { fakecuda_kernel_end(); }
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+};
 
 // The arguments of one operator that were replaced by aliases, to find results among them again.
 class Aliases {

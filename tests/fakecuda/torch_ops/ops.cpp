@@ -110,8 +110,10 @@ void run_on_cpu(const c10::OperatorHandle& op,
     const c10::AliasInfo* info = schema.arguments()[i].alias_info();
     replace_argument((*stack)[first + i], info != nullptr && info->isWrite(), aliases);
   }
-  enter_kernel(name, aliases.reads(), aliases.writes());
-  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  {
+    const Kernel kernel(name, aliases.reads(), aliases.writes());
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  }
   if (waits_for_result(schema)) {
     C10_CUDA_CHECK(cudaStreamSynchronize(c10::cuda::getCurrentCUDAStream()));
   }
@@ -125,8 +127,8 @@ void run_on_cpu(const c10::OperatorHandle& op,
 // they may change type or strides, which needs a kernel.
 at::Tensor& copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   if (!self.is_cuda() || !source.is_cuda()) return at::native::copy_(self, source, non_blocking);
-  enter_kernel("aten::copy_", {range_of(source)}, {range_of(self)});
   at::Tensor to = cpu_alias(self);
+  const Kernel kernel("aten::copy_", {range_of(source)}, {range_of(self)});
   to.copy_(cpu_alias(source));
   return self;
 }
