@@ -166,20 +166,24 @@ TEST_F(SegmentPlugin, WithoutAContextThereIsNoSegment) {
   EXPECT_EQ(runtime.null_frees, 2);  // it was tried again
 }
 
-TEST_F(SegmentPlugin, ARefusalIsOutOfMemoryAndItsReasonIsKept) {
+TEST_F(SegmentPlugin, ARefusalIsOutOfMemoryAndItsReasonIsKeptForItsThread) {
   allocator->set_room(mib(4));
   install();
-  EXPECT_EQ(last_refusal(), "");
+  EXPECT_EQ(take_refusal(), "");
   ::testing::internal::CaptureStderr();
   void* segment = nullptr;
   EXPECT_EQ(importer.malloc(&segment, 3 * kChunk), kCudaOutOfMemory);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   EXPECT_EQ(segment, nullptr);
-  EXPECT_THAT(last_refusal(), HasSubstr("6.0 MiB"));
+  std::thread([] { EXPECT_EQ(take_refusal(), ""); }).join();
+  EXPECT_THAT(take_refusal(), HasSubstr("limit of 4.0 MiB"));
+  EXPECT_EQ(take_refusal(), "");
   EXPECT_EQ(importer.malloc(&segment, SIZE_MAX), kCudaOutOfMemory);
-  EXPECT_THAT(last_refusal(), HasSubstr(std::to_string(SIZE_MAX)));
-  EXPECT_EQ(plugin_counts().refused, 2);
+  EXPECT_THAT(take_refusal(), HasSubstr(std::to_string(SIZE_MAX)));
+  EXPECT_EQ(importer.malloc(&segment, SIZE_MAX), kCudaOutOfMemory);
+  EXPECT_EQ(plugin_counts().refused, 3);
   EXPECT_EQ(importer.free(take()), kCudaSuccess);
+  EXPECT_EQ(take_refusal(), "");  // of what was asked for since, there was enough
 }
 
 TEST_F(SegmentPlugin, ARefusalIsLoggedForDebugging) {
@@ -195,16 +199,16 @@ TEST_F(SegmentPlugin, ARefusalIsLoggedForDebugging) {
 TEST_F(SegmentPlugin, ShowsThisJobsShareOfTheDevice) {
   install();
   EXPECT_EQ(figures(), std::pair(kFakeFree, kFakeTotal));  // no limit: as the device says
-  store.set_share_total(mib(8));
+  store.set_share_source([] { return mib(8); });
   EXPECT_EQ(figures(), std::pair(4 * kChunk, 4 * kChunk));
   void* segment = take();
   EXPECT_EQ(figures(), std::pair(3 * kChunk, 4 * kChunk));
   EXPECT_EQ(importer.free(segment), kCudaSuccess);
   // Never more than the device has.
-  store.set_share_total(gib(100));
+  store.set_share_source([] { return gib(100); });
   EXPECT_EQ(figures(), std::pair(kFakeFree, kFakeTotal));
   // Another device is not shared.
-  store.set_share_total(mib(8));
+  store.set_share_source([] { return mib(8); });
   set_device(1);
   EXPECT_EQ(figures(), std::pair(kFakeFree, kFakeTotal));
   set_device(0);
@@ -244,7 +248,7 @@ TEST_F(SegmentPlugin, ServesSeveralThreadsAtOnce) {
       for (int round = 0; round < kNumRounds; ++round) {
         void* segment = nullptr;
         if (importer.malloc(&segment, kChunk) != kCudaSuccess) {
-          EXPECT_NE(last_refusal(), "");
+          EXPECT_NE(take_refusal(), "");
         } else {
           EXPECT_EQ(importer.free(segment), kCudaSuccess);
         }
@@ -260,7 +264,7 @@ TEST_F(SegmentPlugin, ServesSeveralThreadsAtOnce) {
 }
 
 TEST_F(SegmentPlugin, PassesAllThroughIfToldSo) {
-  store.set_share_total(mib(8));
+  store.set_share_source([] { return mib(8); });
   install({.passthrough_all = true});
   EXPECT_EQ(importer.free(take()), kCudaSuccess);
   EXPECT_EQ(runtime.mallocs, 1);
