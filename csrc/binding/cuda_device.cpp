@@ -30,6 +30,7 @@ class CudaDevice final : public TorchDevice {
   [[nodiscard]] vm::HostPinner* pinner() override { return &pinner_; }
 
   Status install(alloc::CachingAllocator& allocator, client::Runtime& runtime) override {
+    GS_RETURN_IF_ERROR(say_why_out_of_memory(&plugin::take_refusal));
     store_ = std::make_unique<alloc::SegmentStore>(allocator);
     store_->set_share_source([&runtime] { return runtime.share(); });
     GS_RETURN_IF_ERROR(plugin::install_segment_plugin(

@@ -46,6 +46,16 @@ void add_blocks(const c10::CachingDeviceAllocator::SegmentInfo& segment, alloc::
 
 }  // namespace
 
+Status say_why_out_of_memory(std::string (*take_reason)()) {
+  // Its arguments are in torch's own text. Called without torch's lock.
+  const auto observer = [take_reason](std::int64_t, std::size_t, std::size_t, std::size_t) {
+    const std::string reason = take_reason();
+    if (!reason.empty()) log::error("out of memory: {}", reason);
+  };
+  return without_throwing("watch torch's CUDA allocator",
+                          [&] { native::get()->attachOutOfMemoryObserver(observer); });
+}
+
 TorchRouter::TorchRouter(vm::CudaDevice& device)
     : device_(device), index_(static_cast<c10::DeviceIndex>(device.ordinal())) {}
 

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include <c10/core/Device.h>
 
@@ -23,6 +24,11 @@
 #include "csrc/vm/cuda_device.h"
 
 namespace gpushare::binding {
+
+// One line in the log whenever torch raises out of memory on a thread for which `take_reason` has
+// one: torch's own text knows of nobody else's memory. For the rest of the process. pre: torch has
+// initialised CUDA. errors: kFailedPrecondition.
+Status say_why_out_of_memory(std::string (*take_reason)());
 
 class TorchRouter final : public client::Router {
  public:

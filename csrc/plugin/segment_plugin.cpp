@@ -13,7 +13,6 @@
 
 #include "csrc/base/check.h"
 #include "csrc/base/log.h"
-#include "csrc/base/mutex.h"
 #include "csrc/base/process_exit.h"
 #include "csrc/plugin/import_slots.h"
 
@@ -36,6 +35,8 @@ void watch_fork() {
 bool is_forked() { return g_is_forked.load(std::memory_order_relaxed); }
 
 thread_local bool t_is_passed_through = false;
+// Empty once the thread has got a segment, or the text was taken.
+thread_local std::string t_refusal;
 // Installations so far, and the one for which the thread has made sure of the device's context.
 std::atomic<std::uint64_t> g_num_installed{0};
 thread_local std::uint64_t t_has_context_of = 0;
@@ -53,7 +54,6 @@ class SegmentPlugin {
   CudaError free(void* address);
   CudaError mem_get_info(std::size_t* free, std::size_t* total);
 
-  [[nodiscard]] std::string last_refusal() const GS_EXCLUDES(mu_);
   [[nodiscard]] PluginCounts counts() const;
 
  private:
@@ -61,7 +61,7 @@ class SegmentPlugin {
   void say_not_shared(int device);
   CudaError make_context();
   CudaError take(void** out, std::size_t size);
-  void note_refusal(const Status& reason) GS_EXCLUDES(mu_);
+  void note_refusal(const Status& reason);
   CudaError synchronize();
 
   const PluginOptions options_;
@@ -75,9 +75,6 @@ class SegmentPlugin {
   std::atomic<std::int64_t> forwarded_frees_{0};
   std::atomic<std::int64_t> refused_{0};
   std::atomic<std::uint64_t> said_devices_{0};  // one bit a device
-
-  mutable Mutex mu_;
-  std::string last_refusal_ GS_GUARDED_BY(mu_);
 };
 
 Status SegmentPlugin::replace_slots() {
@@ -134,6 +131,7 @@ CudaError SegmentPlugin::take(void** out, std::size_t size) {
     return kCudaOutOfMemory;
   }
   taken_.fetch_add(1, std::memory_order_relaxed);
+  t_refusal.clear();
   *out = *segment;
   return kCudaSuccess;
 }
@@ -143,8 +141,7 @@ CudaError SegmentPlugin::take(void** out, std::size_t size) {
 void SegmentPlugin::note_refusal(const Status& reason) {
   refused_.fetch_add(1, std::memory_order_relaxed);
   log::debug("a segment was refused: {}", reason.message());
-  const MutexLock lock(mu_);
-  last_refusal_ = reason.message();
+  t_refusal = reason.message();
 }
 
 CudaError SegmentPlugin::free(void* address) {
@@ -193,11 +190,6 @@ CudaError SegmentPlugin::mem_get_info(std::size_t* free, std::size_t* total) {
     *free = std::min(*free, share->free.to_size());
   }
   return kCudaSuccess;
-}
-
-std::string SegmentPlugin::last_refusal() const {
-  const MutexLock lock(mu_);
-  return last_refusal_;
 }
 
 PluginCounts SegmentPlugin::counts() const {
@@ -250,10 +242,7 @@ Status uninstall_segment_plugin() {
 
 bool segment_plugin_is_intact() { return plugin() != nullptr && plugin()->is_intact(); }
 
-std::string last_refusal() {
-  // A forked child may have inherited the lock held.
-  return plugin() == nullptr || is_forked() ? std::string() : plugin()->last_refusal();
-}
+std::string take_refusal() { return std::exchange(t_refusal, {}); }
 
 PluginCounts plugin_counts() { return plugin() == nullptr ? PluginCounts() : plugin()->counts(); }
 

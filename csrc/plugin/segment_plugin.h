@@ -52,9 +52,10 @@ Status uninstall_segment_plugin();
 // Whether torch still calls us. false too if the plugin is not installed.
 [[nodiscard]] bool segment_plugin_is_intact();
 
-// Why the last segment was refused, for the text of an out-of-memory error; empty if none was, and
-// in a forked child. threads: any.
-[[nodiscard]] std::string last_refusal();
+// Why the calling thread was refused the segment that it asked for last; empty if it got that one,
+// and when the text was taken already. For who says why torch is out of memory, which it may be for
+// reasons of its own.
+[[nodiscard]] std::string take_refusal();
 
 struct PluginCounts {
   std::int64_t taken = 0;            // segments handed out
@@ -84,7 +85,7 @@ class PassthroughScope {
 
 // What the slots hold. pre: the plugin is installed. threads: any.
 extern "C" {
-// As cudaMalloc(). Refused by the store: kCudaOutOfMemory, the reason is last_refusal().
+// As cudaMalloc(). Refused by the store: kCudaOutOfMemory, the reason is take_refusal().
 CudaError gs_cuda_malloc(void** out, std::size_t size) noexcept;
 // As cudaFree(): the device has done all its work when it returns.
 CudaError gs_cuda_free(void* address) noexcept;

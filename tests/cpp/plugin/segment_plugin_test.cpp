@@ -166,20 +166,24 @@ TEST_F(SegmentPlugin, WithoutAContextThereIsNoSegment) {
   EXPECT_EQ(runtime.null_frees, 2);  // it was tried again
 }
 
-TEST_F(SegmentPlugin, ARefusalIsOutOfMemoryAndItsReasonIsKept) {
+TEST_F(SegmentPlugin, ARefusalIsOutOfMemoryAndItsReasonIsKeptForItsThread) {
   allocator->set_room(mib(4));
   install();
-  EXPECT_EQ(last_refusal(), "");
+  EXPECT_EQ(take_refusal(), "");
   ::testing::internal::CaptureStderr();
   void* segment = nullptr;
   EXPECT_EQ(importer.malloc(&segment, 3 * kChunk), kCudaOutOfMemory);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   EXPECT_EQ(segment, nullptr);
-  EXPECT_THAT(last_refusal(), HasSubstr("6.0 MiB"));
+  std::thread([] { EXPECT_EQ(take_refusal(), ""); }).join();
+  EXPECT_THAT(take_refusal(), HasSubstr("limit of 4.0 MiB"));
+  EXPECT_EQ(take_refusal(), "");
   EXPECT_EQ(importer.malloc(&segment, SIZE_MAX), kCudaOutOfMemory);
-  EXPECT_THAT(last_refusal(), HasSubstr(std::to_string(SIZE_MAX)));
-  EXPECT_EQ(plugin_counts().refused, 2);
+  EXPECT_THAT(take_refusal(), HasSubstr(std::to_string(SIZE_MAX)));
+  EXPECT_EQ(importer.malloc(&segment, SIZE_MAX), kCudaOutOfMemory);
+  EXPECT_EQ(plugin_counts().refused, 3);
   EXPECT_EQ(importer.free(take()), kCudaSuccess);
+  EXPECT_EQ(take_refusal(), "");  // of what was asked for since, there was enough
 }
 
 TEST_F(SegmentPlugin, ARefusalIsLoggedForDebugging) {
@@ -244,7 +248,7 @@ TEST_F(SegmentPlugin, ServesSeveralThreadsAtOnce) {
       for (int round = 0; round < kNumRounds; ++round) {
         void* segment = nullptr;
         if (importer.malloc(&segment, kChunk) != kCudaSuccess) {
-          EXPECT_NE(last_refusal(), "");
+          EXPECT_NE(take_refusal(), "");
         } else {
           EXPECT_EQ(importer.free(segment), kCudaSuccess);
         }
