@@ -67,6 +67,7 @@ ReleaseOutcome Residency::release(Bytes bytes,
   AllocatorCore& core = allocator_.impl_->core;
   ReleaseOutcome outcome;
   Bytes missing;
+  Status not_given_up;
   {
     MutexLock lock(core.mu);
     core.empty_caches();
@@ -80,10 +81,11 @@ ReleaseOutcome Residency::release(Bytes bytes,
     if (!dropped.failure.ok()) outcome.reason = dropped.failure.to_string();
     missing = target - dropped.dropped;
     if (missing > Bytes{} && may_spill && outcome.reason.empty()) {
-      const DropOutcome given_up = give_up_unused(core, missing);
+      DropOutcome given_up = give_up_unused(core, missing);
       outcome.dropped += given_up.dropped;
       outcome.released += given_up.lowered;
       missing -= given_up.dropped;
+      not_given_up = std::move(given_up.failure);
     }
     GS_EXPENSIVE_CHECK(core.check_invariants());
   }
@@ -111,6 +113,8 @@ ReleaseOutcome Residency::release(Bytes bytes,
   }
   if (outcome.released >= bytes) {
     outcome.reason.clear();
+  } else if (outcome.reason.empty() && !not_given_up.ok()) {
+    outcome.reason = not_given_up.to_string();
   } else if (outcome.reason.empty()) {
     outcome.reason = may_spill ? "no more private memory is resident"
                                : "not parked: live memory cannot be spilled";

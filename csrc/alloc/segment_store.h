@@ -27,7 +27,7 @@ class SegmentStore {
   // A segment of `size` bytes, rounded up to whole chunks and aligned to one, contents unspecified.
   // Torch asks again, on the same thread, when it has given back what it kept for later; only then,
   // and while it asks once (set_asks_once, or closed), others are waited for.
-  // pre: size > 0. errors: kOutOfMemory with the text for the user; kCancelled.
+  // pre: size > 0. errors: kOutOfMemory with the text for the user; kCancelled; kIo.
   Result<void*> take(Bytes size);
   // Torch does not ask again from now on, or does: it captures.
   void set_asks_once(bool asks_once) { asks_once_.store(asks_once, std::memory_order_relaxed); }

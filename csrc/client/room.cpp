@@ -203,10 +203,15 @@ Status Runtime::Impl::spill_and_restore() {
   allocator_.set_room(room_);
   const bool is_open = before == alloc::Route::kPrivate;
   Status status = is_open ? restore_for_iteration() : restore_all();
+  if (!status.ok()) {
+    // What is away must not be used: the next gate brings it back.
+    if (is_open) static_cast<void>(close_gate());
+    stop_moving();
+    return status;
+  }
   if (is_open) route_private();
-  if (status.ok()) expect_late();
+  expect_late();
   stop_moving();
-  GS_RETURN_IF_ERROR(status);
   const Bytes outside = allocator_.stats().outside_bytes;
   if (outcome.dropped + outcome.spilled + outside >= backed) return {};
   return {StatusCode::kHostTierFull,

@@ -17,6 +17,7 @@ using CudaError = int;
 inline constexpr CudaError kCudaSuccess = 0;
 inline constexpr CudaError kCudaInvalidValue = 1;
 inline constexpr CudaError kCudaOutOfMemory = 2;
+inline constexpr CudaError kCudaUnknown = 999;
 
 // The function that the process's global names give, so that a preloaded library is honoured; else
 // that of the one loaded library whose file name starts so ("libcudart.so"). Loads nothing.

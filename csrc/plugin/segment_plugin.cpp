@@ -128,7 +128,7 @@ CudaError SegmentPlugin::take(void** out, std::size_t size) {
                     : fail(StatusCode::kOutOfMemory, fmt::format("a segment of {} bytes", size));
   if (!segment) {
     note_refusal(segment.error());
-    return kCudaOutOfMemory;
+    return segment.error().code() == StatusCode::kIo ? kCudaUnknown : kCudaOutOfMemory;
   }
   taken_.fetch_add(1, std::memory_order_relaxed);
   t_refusal.clear();
@@ -136,11 +136,13 @@ CudaError SegmentPlugin::take(void** out, std::size_t size) {
   return kCudaSuccess;
 }
 
-// Not more than debug: torch frees its own cache and asks again, and raises an error of its own if
-// that is refused too.
+// Out of memory is not more than debug: torch frees its own cache and asks again, and raises an
+// error of its own if that is refused too. Of another failure torch says no more than its code.
 void SegmentPlugin::note_refusal(const Status& reason) {
   refused_.fetch_add(1, std::memory_order_relaxed);
-  log::debug("a segment was refused: {}", reason.message());
+  const log::Level level =
+      reason.code() == StatusCode::kIo ? log::Level::kError : log::Level::kDebug;
+  log::write(level, fmt::format("a segment was refused: {}", reason.message()));
   t_refusal = reason.message();
 }
 

@@ -85,7 +85,8 @@ class PassthroughScope {
 
 // What the slots hold. pre: the plugin is installed. threads: any.
 extern "C" {
-// As cudaMalloc(). Refused by the store: kCudaOutOfMemory, the reason is take_refusal().
+// As cudaMalloc(). Refused by the store: kCudaOutOfMemory, or kCudaUnknown where the device failed;
+// the reason is take_refusal().
 CudaError gs_cuda_malloc(void** out, std::size_t size) noexcept;
 // As cudaFree(): the device has done all its work when it returns.
 CudaError gs_cuda_free(void* address) noexcept;

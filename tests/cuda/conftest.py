@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ import pytest
 from benchmarks.processes import JobProcess, private_coordinator
 from tests.cuda import fake
 from tests.e2e.alone import arguments
+
+# What the tests ask of a coordinator is Python alone, from the package that their jobs have.
+sys.path.insert(0, str(fake.package()))
 
 os.environ["OMP_NUM_THREADS"] = "1"
 # Sums in the same order wherever the operands lie: the CPU's are not where the device's are.

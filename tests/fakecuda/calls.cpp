@@ -1,5 +1,6 @@
 #include "tests/fakecuda/calls.h"
 
+#include <csignal>
 #include <cstdio>
 #include <sstream>
 
@@ -40,6 +41,7 @@ int Calls::enter(std::string_view function) {
   if (found == faults_.end() || --found->second.calls_left > 0) return 0;
   const int error = found->second.error;
   faults_.erase(found);
+  if (error < 0) std::raise(-error);
   return error;
 }
 

@@ -31,7 +31,7 @@ FAKECUDA_PUBLIC int fakecuda_driver_version(void);
 
 // Makes the n-th call from now (1: the next one) of this driver or runtime function fail with this
 // CUresult or cudaError_t, with nothing done. A name stands for all its versions: cuMemGetInfo is
-// cuMemGetInfo_v2 as well. n = 0 takes it back.
+// cuMemGetInfo_v2 as well. n = 0 takes it back. A negative error: the process gets that signal.
 FAKECUDA_PUBLIC void fakecuda_fail(const char* function, long nth, int error);
 // How often the function was called, failed calls included, since the start or
 // fakecuda_reset_calls().

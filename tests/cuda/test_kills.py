@@ -1,0 +1,97 @@
+"""A process that dies holding memory of the device harms nobody: its bytes come back.
+
+The device and its coordinator are shared with a second job, which trains to the end meanwhile.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import pytest
+
+from benchmarks.processes import JobProcess, job_environment
+from tests.cuda.conftest import MODULE, digest_alone
+from tests.e2e.alone import arguments
+from tests.e2e.asking import status
+
+MIB = 1 << 20
+STEPS = 8
+# The device, less than the two need together.
+CAPACITY = 80 * MIB
+
+Environment = Callable[..., dict[str, str]]
+
+# Where it dies, as FAKECUDA_FAIL has it.
+DEATHS = {
+    "holding_its_lease": "cuMemCreate:20",
+    "in_a_spill": "cuMemcpyDtoHAsync:2",
+    "in_a_restore": "cuMemcpyHtoDAsync:2",
+}
+
+
+def _job(seed: int, env: dict[str, str]) -> JobProcess:
+    flags = arguments("mlp", "adam", seed, STEPS)
+    return JobProcess(*flags, "--device", "cuda", "--shared", env=env, module=MODULE)
+
+
+def _used_by(pid: int, env: dict[str, str]) -> int:
+    """Bytes of the device that the process holds."""
+    program = f"from tests.cuda import fake; print(fake.used_bytes_by({pid}))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=job_environment(env),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(done.stdout)
+
+
+def _wait_until_spilled(job: JobProcess, env: dict[str, str]) -> None:
+    """Until it waits for its turn, and some of its memory is in the host tier."""
+    while True:
+        rows = [row for row in status(env)["devices"][0]["jobs"] if row["pid"] == job.pid]
+        if rows and rows[0]["state"] == "waiting" and rows[0]["spilled_bytes"] > 0:
+            return
+        assert job.process.poll() is None, "it ended before it was ever spilled"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def env(device: Environment, coordinator: Environment) -> dict[str, str]:
+    return device(CAPACITY) | coordinator(
+        min_quantum="0", policy="rr", switch_loss="0.5", require="1"
+    )
+
+
+@pytest.mark.parametrize("death", DEATHS)
+def test_the_other_job_goes_on_when_one_dies(death: str, env: dict[str, str]) -> None:
+    fatal = {"FAKECUDA_FAIL": f"{DEATHS[death]}:{-signal.SIGKILL}"}
+    with _job(1, env | fatal) as victim, _job(2, env) as survivor:
+        for job in (victim, survivor):
+            job.wait_ready()
+        for job in (victim, survivor):
+            job.go()
+        assert victim.process.wait(60) == -signal.SIGKILL
+        assert _used_by(victim.pid, env) == 0
+        result = survivor.result()
+    assert result["digest"] == digest_alone("mlp", "adam", 2, STEPS, "cuda")
+
+
+def test_the_other_job_goes_on_when_a_parked_one_is_killed(env: dict[str, str]) -> None:
+    with _job(1, env) as victim, _job(2, env) as survivor:
+        for job in (victim, survivor):
+            job.wait_ready()
+        for job in (victim, survivor):
+            job.go()
+        _wait_until_spilled(victim, env)
+        victim.process.kill()
+        victim.process.wait(60)
+        assert _used_by(victim.pid, env) == 0
+        result = survivor.result()
+    assert result["digest"] == digest_alone("mlp", "adam", 2, STEPS, "cuda")

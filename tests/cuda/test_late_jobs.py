@@ -1,0 +1,63 @@
+"""Jobs that leave work pending train to the bits they train to alone, and nothing is overtaken.
+
+The device completes work as late as the program lets it, and says who touches memory out of order.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from benchmarks.processes import JobProcess
+from tests.cuda import fake
+from tests.e2e.conftest import start_all
+
+MODULE = "tests.cuda.late_job"
+STEPS = 5
+MIB = 1 << 20
+
+Environment = Callable[..., dict[str, str]]
+
+
+def _flags(seed: int) -> list[str]:
+    return ["--seed", str(seed), "--steps", str(STEPS)]
+
+
+@functools.cache
+def _alone(seed: int) -> dict[str, Any]:
+    env = fake.environment() | {"GPUSHARE_DISABLE": "1"}
+    with JobProcess(*_flags(seed), env=env, module=MODULE) as job:
+        result: dict[str, Any] = job.wait_ready().go().result()
+        return result
+
+
+def test_a_job_that_moves_at_every_boundary_waits_for_all_that_is_pending(
+    device: Environment, coordinator: Environment
+) -> None:
+    env = device(512 * MIB, late=True) | coordinator(require="1", force_spill="1")
+    with JobProcess(*_flags(1), "--shared", env=env, module=MODULE) as job:
+        result = job.wait_ready().go().result()
+    assert result["violations"] == []
+    assert result["digest"] == _alone(1)["digest"]
+    assert result["most_pending"] > 0, "the boundaries found nothing to wait for"
+    assert result["stats"]["restored_total_bytes"] > STEPS * 8 * MIB
+
+
+def test_two_jobs_on_a_small_device_wait_for_all_that_is_pending(
+    device: Environment, coordinator: Environment
+) -> None:
+    env = device(64 * MIB, late=True) | coordinator(
+        min_quantum="0", policy="rr", switch_loss="0.5", require="1"
+    )
+    with ExitStack() as stack:
+        jobs = [
+            stack.enter_context(JobProcess(*_flags(seed), "--shared", env=env, module=MODULE))
+            for seed in (1, 2)
+        ]
+        results = start_all(jobs)
+    for seed, result in zip((1, 2), results, strict=True):
+        assert result["violations"] == []
+        assert result["digest"] == _alone(seed)["digest"]
+    assert sum(result["stats"]["spilled_total_bytes"] for result in results) > 0
