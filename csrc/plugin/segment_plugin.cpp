@@ -140,9 +140,11 @@ CudaError SegmentPlugin::take(void** out, std::size_t size) {
 // error of its own if that is refused too. Of another failure torch says no more than its code.
 void SegmentPlugin::note_refusal(const Status& reason) {
   refused_.fetch_add(1, std::memory_order_relaxed);
-  const log::Level level =
-      reason.code() == StatusCode::kIo ? log::Level::kError : log::Level::kDebug;
-  log::write(level, fmt::format("a segment was refused: {}", reason.message()));
+  if (reason.code() == StatusCode::kIo) {
+    log::error("a segment was refused: {}", reason.message());
+  } else {
+    log::debug("a segment was refused: {}", reason.message());
+  }
   t_refusal = reason.message();
 }
 
