@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <c10/core/AllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include "csrc/base/log.h"
@@ -83,7 +84,10 @@ Result<alloc::MemoryUse> TorchRouter::close() {
   Status status = without_throwing("close torch's CUDA allocator",
                                    [&]() GS_NO_THREAD_SAFETY_ANALYSIS { begin_outside(); });
   if (status.ok()) status = device_.synchronize("close the lease");
-  if (status.ok()) status = without_throwing("read torch's CUDA memory", [&] { use = read_use(); });
+  if (status.ok()) {
+    status = without_throwing("read torch's CUDA memory",
+                              [&]() GS_NO_THREAD_SAFETY_ANALYSIS { use = read_use(); });
+  }
   if (status.ok()) return use;
   static_cast<void>(
       without_throwing("undo", [&]() GS_NO_THREAD_SAFETY_ANALYSIS { end_outside(); }));
@@ -159,17 +163,29 @@ void TorchRouter::end_shared() {
   native::get()->releasePool(index_, kSharedPool);
 }
 
-alloc::MemoryUse TorchRouter::read_use() const {
+alloc::MemoryUse TorchRouter::read_use() {
   alloc::MemoryUse use;
+  bool is_expandable = c10::CachingAllocator::AcceleratorAllocatorConfig::use_expandable_segments();
   const auto snapshot = native::get()->snapshot(kDefaultPool, /*include_traces=*/false);
   for (const auto& segment : snapshot.segments) {
     if (segment.device != index_) continue;
+    is_expandable = is_expandable || segment.is_expandable;
     add_blocks(segment, use);
     if (segment.owner_private_pool_id == kDefaultPool) {
       use.movable.push_back({to_address(segment.address), to_bytes(segment.total_size)});
     }
   }
+  if (is_expandable) say_expandable();
   return use;
+}
+
+// Such memory lies outside our range, so nothing of it is ever moved.
+void TorchRouter::say_expandable() {
+  if (std::exchange(has_said_expandable_, true)) return;
+  log::error(
+      "expandable_segments was switched on after gpushare had come in: torch maps such memory past "
+      "cudaMalloc, so the coordinator knows nothing of it and other jobs may run out of memory. "
+      "Leave it out of what sets up torch's allocator");
 }
 
 }  // namespace gpushare::binding

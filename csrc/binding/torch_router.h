@@ -53,7 +53,8 @@ class TorchRouter final : public client::Router {
   void end_outside() GS_REQUIRES(mu_);
   void begin_shared() GS_REQUIRES(mu_);
   void end_shared() GS_REQUIRES(mu_);
-  [[nodiscard]] alloc::MemoryUse read_use() const;
+  [[nodiscard]] alloc::MemoryUse read_use() GS_REQUIRES(mu_);
+  void say_expandable() GS_REQUIRES(mu_);
 
   vm::CudaDevice& device_;
   const c10::DeviceIndex index_;
@@ -62,6 +63,7 @@ class TorchRouter final : public client::Router {
   int num_sharing_ GS_GUARDED_BY(mu_) = 0;
   bool is_outside_ GS_GUARDED_BY(mu_) = false;
   bool has_pools_ GS_GUARDED_BY(mu_) = false;
+  bool has_said_expandable_ GS_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace gpushare::binding

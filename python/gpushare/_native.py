@@ -94,14 +94,10 @@ def install() -> None:
     if is_installed():
         return
     config = settings()
-    import torch
-
     if not cuda.is_wanted(config):
         _install(config)
         return
-    import torch.cuda
-
-    torch.cuda.init()  # type: ignore[no-untyped-call]  # installs, if it was not yet
+    cuda.start()  # installs, if that was not refused, or CUDA had been started before
     if not is_installed():
         _install_cuda()
 
@@ -180,7 +176,8 @@ def _errors_said() -> Iterator[None]:
         if settings().require:
             exit_if_uncaught(error)
             raise
-        say_once(f"{error}. This process goes on unmanaged. GPUSHARE_REQUIRE=1 makes this fatal")
+        # As register() says it, so once.
+        say_once(f"{error}. Training goes on unmanaged. GPUSHARE_REQUIRE=1 makes this fatal")
 
 
 def _is_multiprocessing_child() -> bool:

@@ -84,6 +84,23 @@ def when_started(callback: Callable[[], None]) -> None:
     torch.cuda._lazy_call(callback)  # type: ignore[no-untyped-call]
 
 
+def start() -> None:
+    """Has torch initialise CUDA, if it has not yet; what ``when_started`` was told comes first.
+
+    Raises:
+        GpushareError: torch cannot, and says why; or what it called back raised this.
+    """
+    import torch
+
+    try:
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+    except (RuntimeError, AssertionError, torch.cuda.DeferredCudaCallError) as error:
+        if isinstance(error.__cause__, GpushareError):
+            raise error.__cause__ from None
+        reason = str(error).partition("\n")[0]
+        raise GpushareError(f"torch cannot start CUDA: {reason}") from error
+
+
 def prepare() -> None:
     """Sets what torch's allocator needs, and refuses what cannot be; before anything is allocated.
 

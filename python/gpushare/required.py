@@ -24,7 +24,8 @@ def exit_if_uncaught(error: GpushareError) -> None:
     report = sys.excepthook
 
     def say_and_exit(*uncaught: object) -> None:
-        if uncaught[1] is not error:
+        # torch makes an error of its own of what is raised while it initialises CUDA.
+        if error not in (uncaught[1], getattr(uncaught[1], "__cause__", None)):
             report(*uncaught)  # type: ignore[arg-type]
             return
         text = str(error).removeprefix("gpushare: ")

@@ -28,7 +28,9 @@ FAKECUDA_API CUresult cuGetProcAddress_v2(const char* name,
                                           cuuint64_t /*flags*/,
                                           CUdriverProcAddressQueryResult* status) {
   FAKECUDA_DRIVER(kNothing);
-  *function = fakecuda::entry_point(name);
+  // An older driver has no such function as this one: it knows of nothing here.
+  const bool is_old = fakecuda::world().settings.driver_version < 12000;
+  *function = is_old ? nullptr : fakecuda::entry_point(name);
   const bool is_found = *function != nullptr;
   if (status != nullptr) {
     *status = is_found ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
