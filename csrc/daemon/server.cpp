@@ -188,7 +188,8 @@ void Server::Impl::shut_down(const char* reason) {
 }
 
 void Server::Impl::look_around() {
-  neighbours_ = find_neighbours(jobs_.pids());
+  // Who else is on a CUDA device the jobs' reports tell, in bytes (sched/device_memory.h).
+  neighbours_ = wire::is_cuda(options_.device) ? Neighbours() : find_neighbours(jobs_.pids());
   looked_around_ = monotonic_now();
   std::vector<sched::UnmanagedProcess> processes;
   processes.reserve(neighbours_.found.size());
