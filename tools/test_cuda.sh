@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The tests against the CUDA build of PyTorch on the fake device (tests/fakecuda): no GPU is needed.
 #
-# That PyTorch is the virtual environment's own if it is a CUDA build, else one in .venv-cuda, made
-# here: 5.5 GB. Where that cannot be had, one line says SKIPPED, and the exit status is 0.
+# That PyTorch is the virtual environment's own if it is a CUDA build, else one in the user's cache, made
+# here once for all checkouts (CUDA_VENV names another): 5.5 GB. Where that cannot be had, one line says SKIPPED, and the exit status is 0.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "$0")/common.sh"
@@ -11,7 +11,7 @@ cuda_torch=2.14.1
 # The folder of headers that nvidia-cuda-runtime lacks; its version is that of this torch's CUDA.
 cuda_headers='nvidia-cuda-crt==13.0.*'
 needed_gb=12
-cuda_venv=${CUDA_VENV:-.venv-cuda}
+cuda_venv=${CUDA_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/gpushare/torch-$cuda_torch-cuda}
 build=build/cuda
 
 skip() {
