@@ -43,7 +43,7 @@ def _take_turns(seconds: float) -> list[tuple[float, float]]:
     return seen
 
 
-def _handovers(runs: list[dict[str, Any]]) -> list[float]:
+def handovers(runs: list[dict[str, Any]]) -> list[float]:
     """Microseconds from a job's last boundary of a lease until the other's gate returned."""
     turns = sorted((begin, end, who) for who, run in enumerate(runs) for begin, end in run["turns"])
     return [
@@ -73,7 +73,7 @@ def run(*, quick: bool) -> Report:
                 job.wait_ready()
             for job in (first, second):
                 job.go()
-            ours += _handovers([job.result() for job in (first, second)])
+            ours += handovers([job.result() for job in (first, second)])
         raw.append(
             float(subprocess.run([program, "20000"], capture_output=True, check=True).stdout)
         )

@@ -1,0 +1,166 @@
+"""How fast live memory leaves the device and comes back, against plain pinned copies of as much.
+
+In one process, in turn: all of a job's memory is spilled and restored, and as many bytes are copied
+between device and pinned memory by the runtime, each way and both at once. How long each way of
+ours took is seen by a thread that looks every half millisecond whether all is away.
+
+`both_over_one`: two processes, each with nearly the device's capacity, change places. The time of one
+way after the other over that of the change, in which both ways run at once.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import threading
+import time
+from typing import Any
+
+from benchmarks.device import machine
+from benchmarks.device.machine import MIB, device, size
+from benchmarks.processes import JobProcess, private_coordinator
+from benchmarks.report import Report
+
+MEMORY_BYTES = 4 << 30
+FAKE_BYTES = 64 * MIB
+
+
+def _move(native: Any, live_bytes: int) -> tuple[float, float]:
+    """Seconds of spilling and of restoring all."""
+    away: list[float] = []
+    is_over = threading.Event()
+
+    def watch() -> None:
+        while not is_over.is_set():
+            if native.memory_stats()["spilled_bytes"] >= live_bytes:
+                away.append(time.perf_counter())
+            time.sleep(0.0005)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    begun = time.perf_counter()
+    native.spill_and_restore()
+    ended = time.perf_counter()
+    is_over.set()
+    watcher.join()
+    if not away:
+        raise RuntimeError("all memory was never seen to be away")
+    return away[0] - begun, ended - away[0]
+
+
+def _copy(device_side: Any, host_side: Any, ways: str) -> float:
+    """Seconds of plain copies: "out", "in", or both, each on a stream of its own."""
+    import torch
+
+    streams = {way: torch.cuda.Stream() for way in ways.split("+")}
+    torch.cuda.synchronize()
+    begun = time.perf_counter()
+    for number, (way, stream) in enumerate(streams.items()):
+        with torch.cuda.stream(stream):
+            if way == "out":
+                host_side[number].copy_(device_side[number], non_blocking=True)
+            else:
+                device_side[number].copy_(host_side[number], non_blocking=True)
+    torch.cuda.synchronize()
+    return time.perf_counter() - begun
+
+
+def _measure_one(num_bytes: int, rounds: int) -> dict[str, list[float]]:
+    """In a job's process: seconds by what was timed."""
+    import torch
+
+    import gpushare
+    from gpushare import _native
+
+    machine.start()
+    # What the copies use is not ours to move: pinned, and outside of the job's iterations.
+    host = [torch.ones(num_bytes, dtype=torch.uint8).pin_memory() for _ in range(2)]
+    job = gpushare.register(torch.nn.Linear(1, 1).to("cuda"))
+    native = _native.load()
+    seen: dict[str, list[float]] = {}
+    with job.iteration():
+        there = [host[0].to("cuda") for _ in range(2)]
+    live = 2 * num_bytes
+    native.spill_and_restore()  # pins the host tier
+    for _ in range(rounds):
+        spilled, restored = _move(native, live)
+        seen.setdefault("spill", []).append(spilled)
+        seen.setdefault("restore", []).append(restored)
+        for ways in ("out", "in", "out+in"):
+            seen.setdefault(ways, []).append(_copy(there, host, ways))
+    job.close()
+    return seen
+
+
+def _exchange(num_bytes: int, rounds: int) -> None:
+    """In a job's process: says when its gate returned and when its iteration ended, each time."""
+    import torch
+
+    import gpushare
+
+    machine.start()
+    job = gpushare.register(torch.nn.Linear(1, 1).to("cuda"))
+    kept: list[Any] = []
+    print(json.dumps({"ready": True}), flush=True)
+    for _ in range(rounds):
+        sys.stdin.readline()
+        begun = time.monotonic()
+        with job.iteration():
+            entered = time.monotonic()
+            if not kept:
+                kept.append(torch.ones(num_bytes, dtype=torch.uint8).to("cuda"))
+        job.park()
+        print(json.dumps({"waited": entered - begun}), flush=True)
+    job.close()
+
+
+def _exchange_seconds(num_bytes: int, rounds: int) -> list[float]:
+    """How long each job's gate waited for its memory, while the other's left."""
+    capacity = str(num_bytes + num_bytes // 4)
+    arguments = ("exchange", str(num_bytes), str(rounds))
+    with (
+        device() as env,
+        private_coordinator(capacity=capacity, min_quantum="0") as more,
+        JobProcess(*arguments, env=env | more, module=__name__) as first,
+        JobProcess(*arguments, env=env | more, module=__name__) as second,
+    ):
+        jobs = (first.wait_ready(), second.wait_ready())
+        # The first turns make the memory, and pin what it goes to.
+        waited = [job.go().say()["waited"] for _ in range(rounds) for job in jobs]
+    return waited[4:]
+
+
+def run(*, quick: bool) -> Report:
+    """About a minute."""
+    report = Report(name="bandwidth")
+    num_bytes = size(MEMORY_BYTES, FAKE_BYTES // 2)
+    rounds = 3 if quick else size(12, 3)
+    with device() as env, private_coordinator() as more:
+        arguments = ("one", str(num_bytes), str(rounds))
+        with JobProcess(*arguments, env=env | more, module=__name__) as job:
+            seen = job.say()
+    exchanges = _exchange_seconds(2 * num_bytes, rounds + 2)
+    gigabytes = num_bytes / 1e9
+    moved = {"spill": 2, "restore": 2, "out": 1, "in": 1, "out+in": 2}
+    speeds = {what: [n * gigabytes / s for s in seen[what]] for what, n in moved.items()}
+    names = {"out": "pinned_out", "in": "pinned_in", "out+in": "pinned_both"}
+    for what, values in speeds.items():
+        name = f"{names.get(what, what)}_gb_per_second"
+        report.figures[name] = report.add_samples(name, values)
+    for what, copy in (("spill", "out"), ("restore", "in")):
+        ratios = [a / b for a, b in zip(speeds[what], speeds[copy], strict=True)]
+        report.figures[f"{what}_over_pinned_copy"] = statistics.median(ratios)
+    exchange = report.add_samples("exchange_seconds", exchanges)
+    one = statistics.median(seen["spill"]) + statistics.median(seen["restore"])
+    report.figures["both_over_one"] = one / exchange
+    report.notes.append(f"{2 * num_bytes / 1e9:.1f} GB of live memory moved each way")
+    return report
+
+
+if __name__ == "__main__":
+    size_bytes, num_rounds = int(sys.argv[2]), int(sys.argv[3])
+    if sys.argv[1] == "one":
+        print(json.dumps(_measure_one(size_bytes, num_rounds)))
+    else:
+        _exchange(size_bytes, num_rounds)

@@ -1,0 +1,76 @@
+"""Measures the device: `python -m benchmarks.device.run [NAME ...] [--json FILE] [--quick]`.
+
+On a machine's own GPU; with DEVICE_SUITE_FAKE=1 on the fake one, whose figures mean nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.device import goals, machine
+from benchmarks.report import Report, format_figure
+
+NAMES = ("vmm", "alone", "mixed", "handover", "bandwidth", "inference", "two_jobs")
+
+
+def main() -> None:
+    """Runs the named benchmarks, or all; the exit status is 1 if one could not be run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all if none"
+    )
+    parser.add_argument("--json", type=Path, help="where to write figures and samples")
+    parser.add_argument("--quick", action="store_true", help="few rounds")
+    arguments = parser.parse_args()
+    for name in arguments.names:
+        if name not in NAMES:
+            parser.error(f"{name!r} is no benchmark: one of {', '.join(NAMES)}")
+    if missing := machine.missing():
+        raise SystemExit(f"no device to measure: {missing}")
+    found: list[dict[str, Any]] = []
+    is_failed = False
+    for name in arguments.names or NAMES:
+        try:
+            report = importlib.import_module(f"benchmarks.device.bench_{name}").run(
+                quick=arguments.quick
+            )
+        except Exception as error:
+            print(f"{name} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            is_failed = True
+            continue
+        print(_render(report), flush=True)
+        found.append(_to_json(report))
+        if arguments.json:
+            arguments.json.write_text(json.dumps({"reports": found}, indent=1) + "\n")
+    if is_failed:
+        raise SystemExit(1)
+
+
+def _render(report: Report) -> str:
+    """As other benchmarks' reports, with the goals beside the figures."""
+    lines = [report.render()]
+    for figure, value in report.figures.items():
+        if goal := goals.of(report.name, figure):
+            lines.append(f"  goal: {figure} {goal.text}: {goal.verdict(value)}")
+    return "\n".join(lines)
+
+
+def _to_json(report: Report) -> dict[str, Any]:
+    described = report.to_json()
+    described["command"] = f"python -m benchmarks.device.run {' '.join(sys.argv[1:])}".rstrip()
+    described["notes"] = report.notes
+    described["goals"] = {
+        figure: {"goal": goal.text, "verdict": goal.verdict(value), "value": format_figure(value)}
+        for figure, value in report.figures.items()
+        if (goal := goals.of(report.name, figure))
+    }
+    return described
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""The device benchmarks run, and write figures: on the fake device, with tiny sizes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.device import goals, run
+from benchmarks.processes import ROOT
+
+# On a device without clocks a difference may be anything.
+ANY_SIGN = {("inference", "added_ms"), ("inference", "added_p95_ms")}
+
+
+@pytest.mark.parametrize("name", run.NAMES)
+def test_it_measures(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "figures.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.device.run", name, "--quick", "--json", str(path)],
+        env=os.environ | {"DEVICE_SUITE_FAKE": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    (report,) = json.loads(path.read_text())["reports"]
+    assert report["name"] == name
+    assert report["figures"]
+    for figure, value in report["figures"].items():
+        assert math.isfinite(value), figure
+        assert value > 0 or (name, figure) in ANY_SIGN, figure
+    assert set(report["goals"]) == {
+        figure for benchmark, figure in goals.KNOWN if benchmark == name
+    }
