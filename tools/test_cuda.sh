@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The tests against the CUDA build of PyTorch on the fake device (tests/fakecuda): no GPU is needed.
 #
-# That PyTorch is the virtual environment's own if it is a CUDA build, else one in the user's cache, made
-# here once for all checkouts (CUDA_VENV names another): 5.5 GB. Where that cannot be had, one line says SKIPPED, and the exit status is 0.
+# That PyTorch is the virtual environment's own if it is a CUDA build, else one in the user's cache,
+# made here once for all checkouts (CUDA_VENV names another place): 5.5 GB. Where that cannot be had, one
+# line says SKIPPED, and the exit status is 0.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "$0")/common.sh"

@@ -13,6 +13,10 @@ namespace {
 
 // What was to follow a lease is asked for when nothing came for so long.
 constexpr Nanos kNoneCame = millis(250);
+// What a killed process held can be the device's for a moment after it is gone: so long at most...
+constexpr Nanos kDeviceLags = seconds(10);
+// ... and looked at so often.
+constexpr Nanos kDeviceLook = millis(20);
 
 }  // namespace
 
@@ -53,11 +57,25 @@ Bytes Runtime::Impl::room_to_come() {
 
 Status Runtime::Impl::restore_with(Status (alloc::Residency::*restore)()) {
   if (residency_.to_restore() == Bytes{0}) return {};
-  mu_.unlock();
-  Status status = (residency_.*restore)();
-  mu_.lock();
-  note_moved();
-  return status;
+  const Nanos deadline = monotonic_now() + kDeviceLags;
+  for (bool is_said = false;; is_said = true) {
+    mu_.unlock();
+    Status status = (residency_.*restore)();
+    mu_.lock();
+    note_moved();
+    if (!is_device_full(status) || monotonic_now() >= deadline) return status;
+    if (!is_said) {
+      log::warn("job {} waits for memory that others gave up and the device still has: {}",
+                address_.job.value, status.message());
+    }
+    changed_.wait_for(mu_, kDeviceLook);
+  }
+}
+
+// Whether the device lacks the memory that this job has room for.
+bool Runtime::Impl::is_device_full(const Status& restored) const {
+  return restored.code() == StatusCode::kOutOfMemory &&
+         allocator_.room() - allocator_.backed() >= residency_.to_restore();
 }
 
 void Runtime::Impl::note_moved() {

@@ -148,6 +148,7 @@ class Runtime::Impl {
   Status restore_all() GS_REQUIRES(mu_);
   Status restore_for_iteration() GS_REQUIRES(mu_);
   Status restore_with(Status (alloc::Residency::*restore)()) GS_REQUIRES(mu_);
+  [[nodiscard]] bool is_device_full(const Status& restored) const;
   void note_moved() GS_REQUIRES(mu_);
   void expect_late() GS_REQUIRES(mu_);
   void forget_late() GS_REQUIRES(mu_);

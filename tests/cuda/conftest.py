@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.processes import JobProcess, private_coordinator
+from benchmarks.processes import JobProcess, job_environment, private_coordinator
 from tests.cuda import fake
 from tests.e2e.alone import arguments
 
@@ -74,3 +76,17 @@ def digest_alone(workload: str, optimizer: str, seed: int, steps: int, device: s
     with JobProcess(*flags, env=env, module=MODULE) as job:
         digest: str = job.wait_ready().go().result()["digest"]
         return digest
+
+
+def run_module(module: str, env: dict[str, str]) -> dict[str, Any]:
+    """What a module says in its last line, a JSON object, and its stderr."""
+    done = subprocess.run(
+        [sys.executable, "-m", module],
+        env=job_environment(env),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, f"ended with {done.returncode}: {done.stderr[-4000:]}"
+    return json.loads(done.stdout.splitlines()[-1]) | {"stderr": done.stderr}

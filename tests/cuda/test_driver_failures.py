@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
-from benchmarks.processes import job_environment, private_coordinator
+from benchmarks.processes import private_coordinator
 from tests.cuda import fake
+from tests.cuda.conftest import run_module
 
 MIB = 1 << 20
 CREATING = ("cuMemCreate", "cuMemMap", "cuMemSetAccess")
-
-
-def _run(module: str, env: dict[str, str]) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", module],
-        env=job_environment(env),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, f"ended with {done.returncode}: {done.stderr[-4000:]}"
-    return json.loads(done.stdout.splitlines()[-1]) | {"stderr": done.stderr}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +20,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     file = tmp_path_factory.mktemp("device") / "memory"
     with private_coordinator(require="1") as coordinator:
         env = fake.environment(capacity_bytes=128 * MIB, device_file=file) | coordinator
-        return _run("tests.cuda.failing_job", env)
+        return run_module("tests.cuda.failing_job", env)
 
 
 def test_each_call_that_fails_is_an_error_and_loses_nothing(result: dict[str, Any]) -> None:

@@ -5,12 +5,13 @@ The device and its coordinator are shared with a second job, which trains to the
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -62,6 +63,54 @@ def _wait_until_spilled(job: JobProcess, env: dict[str, str]) -> None:
         time.sleep(0.01)
 
 
+# Has all that is free of the device from one line of stdin to the next.
+_STRANGER = """
+import ctypes, sys
+from tests.cuda import fake
+driver = ctypes.CDLL(str(fake.folder() / "libcuda.so.1"))
+context, memory = ctypes.c_void_p(), ctypes.c_uint64()
+assert driver.cuInit(0) == 0
+assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert driver.cuCtxSetCurrent(context) == 0
+sys.stdin.readline()
+left = int(sys.argv[1]) - fake.used_bytes()
+assert driver.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(left)) == 0
+print(left, flush=True)
+sys.stdin.readline()
+"""
+
+
+@contextmanager
+def _stranger(env: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", _STRANGER, str(CAPACITY)],
+        env=job_environment(env),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as stranger:
+        yield stranger
+        stranger.communicate("end\n", timeout=60)
+
+
+def _take_all(stranger: subprocess.Popen[str]) -> int:
+    """Bytes that it has from now on."""
+    assert stranger.stdin is not None
+    assert stranger.stdout is not None
+    stranger.stdin.write("take\n")
+    stranger.stdin.flush()
+    return int(stranger.stdout.readline())
+
+
+@contextmanager
+def _stopped(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 @pytest.fixture
 def env(device: Environment, coordinator: Environment) -> dict[str, str]:
     return device(CAPACITY) | coordinator(
@@ -93,5 +142,24 @@ def test_the_other_job_goes_on_when_a_parked_one_is_killed(env: dict[str, str]) 
         victim.process.kill()
         victim.process.wait(60)
         assert _used_by(victim.pid, env) == 0
+        result = survivor.result()
+    assert result["digest"] == digest_alone("mlp", "adam", 2, STEPS, "cuda")
+
+
+def test_memory_of_a_dead_job_that_the_device_still_has_is_waited_for(env: dict[str, str]) -> None:
+    with _job(1, env) as victim, _job(2, env) as survivor:
+        for job in (victim, survivor):
+            job.wait_ready()
+        for job in (victim, survivor):
+            job.go()
+        _wait_until_spilled(survivor, env)
+        with _stranger(env) as stranger:
+            with _stopped(status(env)["coordinator"]["pid"]):
+                victim.process.kill()
+                victim.process.wait(60)
+                assert _take_all(stranger) > 0  # as if it were the dead one's still
+            while "the device still has" not in survivor.errors():
+                assert survivor.process.poll() is None, survivor.errors()
+                time.sleep(0.01)
         result = survivor.result()
     assert result["digest"] == digest_alone("mlp", "adam", 2, STEPS, "cuda")

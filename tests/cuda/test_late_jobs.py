@@ -10,8 +10,11 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from benchmarks.processes import JobProcess
+import pytest
+
+from benchmarks.processes import JobProcess, private_coordinator
 from tests.cuda import fake
+from tests.cuda.conftest import run_module
 from tests.e2e.conftest import start_all
 
 MODULE = "tests.cuda.late_job"
@@ -61,3 +64,29 @@ def test_two_jobs_on_a_small_device_wait_for_all_that_is_pending(
         assert result["violations"] == []
         assert result["digest"] == _alone(seed)["digest"]
     assert sum(result["stats"]["spilled_total_bytes"] for result in results) > 0
+
+
+@pytest.fixture(scope="module")
+def closing(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a job says that closes its lease under pending work."""
+    file = tmp_path_factory.mktemp("device") / "memory"
+    with private_coordinator(require="1") as coordinator:
+        env = fake.environment(capacity_bytes=64 * MIB, device_file=file, late=True) | coordinator
+        return run_module("tests.cuda.closing_job", env)
+
+
+def test_a_lease_closes_on_an_idle_device(closing: dict[str, Any]) -> None:
+    first, after_first, second, after_second, _ = closing["pending"]
+    assert first > 0
+    assert second > 0
+    assert after_first == 0
+    assert after_second == 0, "the wait without the lock failed, the other one did not"
+    assert closing["num_waits"] == 2, "without the lock, and under it"
+
+
+def test_what_the_gap_left_pending_is_waited_for_before_memory_moves(
+    closing: dict[str, Any],
+) -> None:
+    assert closing["pending"][-1] > 0
+    assert closing["value"] == 5.0
+    assert closing["violations"] == []

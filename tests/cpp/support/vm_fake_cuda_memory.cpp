@@ -41,10 +41,20 @@ FakeCudaMemory::FakeCudaMemory(Bytes size)
     free_offsets_.insert(offset);
 }
 
-FakeCudaMemory::~FakeCudaMemory() { ::munmap(view_, size_.to_size()); }
+FakeCudaMemory::~FakeCudaMemory() {
+  ::munmap(view_, size_.to_size());
+  for (const auto& [size, base] : given_back_)
+    ::munmap(base, size);
+}
 
 std::byte* FakeCudaMemory::reserve(std::size_t size, std::size_t alignment) {
   GS_CHECK(size > 0 && size % kChunk == 0, "size {}", size);
+  if (const auto again = given_back_.find(size); again != given_back_.end()) {
+    std::byte* const base = again->second;
+    given_back_.erase(again);
+    reserved_.emplace(base, size);
+    return base;
+  }
   void* const start = ::mmap(nullptr, size + alignment, PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) return nullptr;
@@ -60,8 +70,8 @@ void FakeCudaMemory::free_address(const std::byte* base, std::size_t size) {
   GS_CHECK(found != reserved_.end() && found->second == size, "not reserved as such");
   const auto mapping = mapped_.lower_bound(base);
   GS_CHECK(mapping == mapped_.end() || mapping->first >= base + size, "something is mapped there");
-  ::munmap(const_cast<std::byte*>(base), size);
   reserved_.erase(found);
+  given_back_.emplace(size, const_cast<std::byte*>(base));
 }
 
 std::optional<vm::cuda::MemoryHandle> FakeCudaMemory::create(std::size_t size) {

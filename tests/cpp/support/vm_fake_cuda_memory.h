@@ -59,6 +59,8 @@ class FakeCudaMemory {
   const UniqueFd fd_;
   std::byte* view_;
   std::map<const std::byte*, std::size_t> reserved_;
+  // By size: they come again, as the driver's may.
+  std::multimap<std::size_t, std::byte*> given_back_;
   std::map<vm::cuda::MemoryHandle, Piece> pieces_;
   std::map<const std::byte*, Mapping> mapped_;  // by chunk
   std::set<std::size_t> free_offsets_;

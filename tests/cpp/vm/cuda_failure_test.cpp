@@ -156,6 +156,19 @@ TEST(CudaFailure, AFailedRestoreIsUndoneAlsoIfTheDeviceSaysNothingMore) {
   EXPECT_EQ(world.fake.used(), Bytes{});
 }
 
+// Whoever gets the error gives the host memory to others.
+TEST(CudaFailure, NothingIsOnItsWayAfterACopyThatFailed) {
+  CudaWorld world;
+  const vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes);
+  ASSERT_TRUE(world.vmm.back(range.base(), range.size()).ok());
+  world.fake.launch(range.base(), range.size(), std::byte{7});
+  ASSERT_TRUE(world.vmm.freeze(range.base(), range.size()).ok());
+  std::vector<std::byte> host(kChunk);
+  world.fake.fail("stream_synchronize");
+  EXPECT_FALSE(world.vmm.copy_out(range.base(), host.data(), range.size()).ok());
+  EXPECT_EQ(host.back(), std::byte{7}) << "it has arrived";
+}
+
 TEST(CudaFailure, AddressSpaceThatIsRefusedIsAnError) {
   CudaWorld world;
   world.fake.fail("reserve");

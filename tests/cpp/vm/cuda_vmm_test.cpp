@@ -161,6 +161,20 @@ TEST(CudaVmm, GivesBackWhatIsBackedWithItsRange) {
   EXPECT_EQ(world.fake.num_calls("free_address"), 1);
 }
 
+TEST(CudaVmm, AddressesThatComeAgainAreNotFrozen) {
+  CudaWorld world;
+  vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes);
+  std::byte* const address = range.base();
+  ASSERT_TRUE(world.vmm.back(address, range.size()).ok());
+  ASSERT_TRUE(world.vmm.freeze(address, range.size()).ok());
+  range = {};
+  range = *world.vmm.reserve(vm::kChunkBytes);
+  ASSERT_EQ(range.base(), address);
+  ASSERT_TRUE(world.vmm.back(address, range.size()).ok());
+  world.fake.launch(address, Bytes{512}, std::byte{1});
+  EXPECT_TRUE(world.vmm.unback(address, range.size()).ok());
+}
+
 TEST(CudaVmm, RefusesWhatItCannotDoAndSaysSo) {
   CudaWorld world;
   const vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes);
