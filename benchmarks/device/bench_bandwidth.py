@@ -4,8 +4,8 @@ In one process, in turn: all of a job's memory is spilled and restored, and as m
 between device and pinned memory by the runtime, each way and both at once. How long each way of
 ours took is seen by a thread that looks every half millisecond whether all is away.
 
-`both_over_one`: two processes, each with nearly the device's capacity, change places. The time of one
-way after the other over that of the change, in which both ways run at once.
+`both_over_one`: two processes, each with nearly the device's capacity, change places. The time of
+one way after the other over that of the change, in which both ways run at once.
 """
 
 from __future__ import annotations

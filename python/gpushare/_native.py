@@ -30,6 +30,8 @@ DEFAULT_LOG_LEVEL = "warn"
 
 _config: Config | None = None
 _device = CPU
+_is_waiting = False
+"""Torch has CUDA, which is to be shared, and has not started it yet."""
 _owner_pid = 0
 """The process that installed; a forked child inherits the allocator and is no job."""
 
@@ -76,6 +78,11 @@ def is_installed() -> bool:
     """Tells whether gpushare's allocator makes this process's CPU tensors."""
     native = sys.modules.get("gpushare._C")
     return native is not None and bool(native.is_installed()) and not is_forked_child()
+
+
+def is_waiting_for_cuda() -> bool:
+    """Tells whether gpushare comes in as soon as torch starts CUDA."""
+    return _is_waiting and not is_installed()
 
 
 def is_forked_child() -> bool:
@@ -153,9 +160,11 @@ def _install_at_import() -> None:
     """What happens when torch has been loaded: install, unless this process is only a worker."""
     if settings().disable or is_installed() or is_forked_child() or _is_multiprocessing_child():
         return
+    global _is_waiting
     with _errors_said():
         if cuda.is_wanted(settings()):
             load()  # says what is wrong with the build while that can still be heard
+            _is_waiting = True
             cuda.when_started(_install_cuda_when_started)
         else:
             install()

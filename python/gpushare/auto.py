@@ -46,7 +46,7 @@ class Finder:
 
     def start(self) -> None:
         """Begins to watch, where this process is to be a job."""
-        if not _native.is_installed():
+        if not (_native.is_installed() or _native.is_waiting_for_cuda()):
             return
         self._watch_optimizers()
         self._watch_calls()
@@ -99,6 +99,8 @@ class Finder:
 
         if torch._C._current_graph_task_id() != -1:
             return False
+        if not _native.is_installed():
+            return False  # CUDA was not started yet: whatever runs does so elsewhere
         parameters = {id(parameter) for parameter in module.parameters()}
         if not self._optimizers:
             return bool(parameters)

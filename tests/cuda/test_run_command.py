@@ -1,0 +1,99 @@
+"""`gpushare run` on a CUDA device: scripts that know nothing of it, started in every usual way."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.processes import gpushare_command
+from tests.cuda import fake
+
+# The fake device's operators are all that a script on a real one would not have.
+SCRIPT = """
+import json, os, sys
+import torch
+from tests.cuda import fake
+fake.install_ops()
+rank = int(os.environ.get("LOCAL_RANK", 0))
+torch.cuda.set_device(rank)
+if "RANK" in os.environ:
+    import torch.distributed as dist
+    dist.init_process_group("gloo")
+torch.manual_seed(0)
+model = torch.nn.Linear(64, 8).cuda()
+if "RANK" in os.environ:
+    model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[rank])
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(4):
+    optimizer.zero_grad()
+    model(torch.randn(16, 64).cuda()).square().mean().backward()
+    optimizer.step()
+stats = {}
+if "gpushare" in sys.modules:
+    from gpushare import _native
+    from gpushare.stats import job_stats
+    stats = dict(iterations=job_stats().iterations, is_managed=job_stats().is_managed)
+    stats["device"] = _native.device()
+weight = next(model.parameters()).detach().cpu().double().sum().item()
+line = json.dumps({"weight": weight, "iterations": stats.get("iterations"),
+                   "is_managed": stats.get("is_managed"), "device": stats.get("device")})
+os.write(1, (line + chr(10)).encode())
+"""
+
+
+@pytest.fixture
+def home() -> Iterator[dict[str, str]]:
+    """Coordinators where a user's are by default, one a device, ended with the test."""
+    # pytest's own folders have names too long for a socket.
+    with tempfile.TemporaryDirectory(prefix="gpushare-") as folder:
+        env = {"XDG_RUNTIME_DIR": folder, "GPUSHARE_LINGER": "0", "GPUSHARE_REQUIRE": "1"}
+        yield env
+        stop = gpushare_command("coordinator", "stop", "--force")
+        subprocess.run(stop, env=fake.environment() | env, capture_output=True, check=False)
+
+
+def _lines(command: list[str], env: dict[str, str], folder: Path) -> list[dict[str, object]]:
+    done = subprocess.run(
+        command, env=env, cwd=folder, capture_output=True, text=True, timeout=180, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+@pytest.mark.parametrize("way", ["script", "module", "torchrun"])
+def test_an_unmodified_script_is_a_job(
+    way: str, device: Callable[..., dict[str, str]], home: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    env = device(256 << 20) | home
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=1"]
+    command = {
+        "script": [sys.executable, "train.py"],
+        "module": [sys.executable, "-m", "train"],
+        "torchrun": [*torchrun, "train.py"],
+    }[way]
+    (shared,) = _lines(gpushare_command("run", "--", *command), env, tmp_path)
+    assert shared["is_managed"] is True
+    assert shared["iterations"] == 4
+    assert str(shared["device"]).startswith("cuda:GPU-")
+    (alone,) = _lines(command, env, tmp_path)
+    assert alone["is_managed"] is None, "gpushare is not there without being asked for"
+    assert shared["weight"] == alone["weight"]
+
+
+def test_each_rank_shares_its_own_device(
+    device: Callable[..., dict[str, str]], home: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    env = device(256 << 20, num_devices=2) | home
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    ranks = _lines(gpushare_command("run", "--", *torchrun, "train.py"), env, tmp_path)
+    assert len({rank["device"] for rank in ranks}) == 2
+    assert [rank["is_managed"] for rank in ranks] == [True, True]
+    assert ranks[0]["weight"] == ranks[1]["weight"], "their gradients were averaged"
