@@ -13,6 +13,7 @@ namespace gpushare::client {
 void Runtime::Impl::before_fork() {
   mu_.lock();
   if (link_ == Link::kForked) return;  // nobody moves memory there
+  if (router_ != nullptr) return;      // a child inherits no CUDA memory
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
   start_moving(Moving::kRestoring, monotonic_now() + kAsLongAsItTakes);
   if (const Status status = restore_all(); !status.ok()) {
@@ -47,6 +48,7 @@ void Runtime::Impl::after_fork_in_child() {
   forget_late();
   gate_owner_ = std::thread::id();
   address_ = wire::Address();
+  router_ = nullptr;
   mu_.unlock();
 }
 

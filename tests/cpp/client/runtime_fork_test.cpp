@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "csrc/client/router.h"
+
 #include "tests/cpp/support/client_fake_coordinator.h"
 #include "tests/cpp/support/client_job_world.h"
 
@@ -91,6 +93,52 @@ TEST(RuntimeFork, SpilledMemoryComesBackFirst) {
   EXPECT_EQ(job.residency->to_restore(), mib(4));
   EXPECT_TRUE(tensor.is_intact());
   ::close(gate[1]);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+// Of a process of its own: in a child it must not be asked.
+class ParentsRouter final : public Router {
+ public:
+  explicit ParentsRouter(const alloc::CachingAllocator& allocator)
+      : all_{allocator.reserved_range().first, allocator.reserved_range().second} {}
+
+  void drain() override { check(); }
+  // All of it holds something, and may move.
+  Result<alloc::MemoryUse> close() override {
+    check();
+    return alloc::MemoryUse{.movable = {all_}, .used = {all_}};
+  }
+  void open() override { check(); }
+  Bytes live() override {
+    check();
+    return {};
+  }
+
+ private:
+  void check() const {
+    if (::getpid() != owner_) ::_exit(3);
+  }
+  const pid_t owner_ = ::getpid();
+  const alloc::ByteSpan all_;
+};
+
+TEST(RuntimeFork, ADevicesMemoryStaysWhereItIs) {
+  const TestFolder folder;
+  FakeCoordinator coordinator(folder.file("sock"));
+  JobWorld job(folder);
+  ParentsRouter router(*job.allocator);
+  job.runtime->set_router(&router);
+  const Tensor tensor(*job.allocator, mib(4), 0x19);
+  ASSERT_TRUE(job.runtime->register_job({}).ok());
+  coordinator.wait_for<wire::Register>();
+  EXPECT_EQ(*job.runtime->begin_iteration(millis(1)), GateResult::kTimedOut);
+  coordinator.revoke(coordinator.room());
+  EXPECT_EQ(job.residency->to_restore(), mib(4));
+  const pid_t child = fork_job(job);
+  if (child == 0) ::_exit(is_inert(job) ? 0 : 1);
+  EXPECT_EQ(job.residency->to_restore(), mib(4));
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
