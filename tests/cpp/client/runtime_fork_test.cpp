@@ -142,6 +142,9 @@ TEST(RuntimeFork, ADevicesMemoryStaysWhereItIs) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  // Before its router.
+  job.allocator->set_room_source(nullptr);
+  job.runtime.reset();
 }
 
 TEST(RuntimeFork, AChildOfAJobInTheGateIsLetThrough) {
