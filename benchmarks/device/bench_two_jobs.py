@@ -41,10 +41,10 @@ def run(*, quick: bool) -> Report:
     """Two minutes: long enough for some quanta, which are long where much moves."""
     report = Report(name="two_jobs")
     capacity = size(CAPACITY, FAKE_CAPACITY)
-    # A part of what a job holds is its gradients of the moment and cuBLAS's workspace.
+    # The rest is activations, cuBLAS's workspaces and what the optimizer takes for a moment.
     state = int(capacity * 0.95) - size(512 * MIB, 32 * MIB)
     flags = ["--model", "filler", "--state-bytes", str(state), "--warm-up", "2"]
-    steps = size(40, 4) if quick else size(130, 4)
+    steps = size(100, 4) if quick else size(400, 4)
     with device() as env:
         together = _together(env, flags, capacity, steps)
         with private_coordinator(capacity=str(capacity), require="1") as more:

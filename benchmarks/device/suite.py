@@ -141,7 +141,6 @@ class Suite:
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -199,7 +198,7 @@ def copy_package() -> None:
 
 
 def environment() -> dict[str, str]:
-    """Of all parts: the built package, then what this Python lacks."""
+    """What all parts see besides: the built package, then what this Python lacks."""
     lacking = BUILD / "lacking"
     shutil.rmtree(lacking, ignore_errors=True)
     lacking.mkdir(parents=True)
@@ -207,7 +206,7 @@ def environment() -> dict[str, str]:
         for entry in (Path(os.environ["DEVICE_SUITE_PACK"]).resolve() / "python").iterdir():
             (lacking / entry.name).symlink_to(entry)
     paths = [str(PACKAGE), str(ROOT), str(lacking), os.environ.get("PYTHONPATH", "")]
-    return os.environ | {
+    return {
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
@@ -229,6 +228,7 @@ def main() -> None:
     """The exit status is 1 unless all is good."""
     out = Path(sys.argv[1]).resolve()
     out.mkdir(parents=True, exist_ok=True)
+    os.environ.update(environment())
     with contextlib.closing(Suite(out)) as suite:
         is_good = suite.run()
     print((out / "results.md").read_text())

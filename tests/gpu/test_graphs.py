@@ -71,8 +71,10 @@ def test_a_graphs_pool_stays_where_it_is(run: Run) -> None:
         say(first=first, second=second, is_equal=torch.equal(movable.cpu(), numbers))
         """
     )
-    assert said["first"] >= 4 * (8 << 20)
-    assert said["second"] == said["first"]
+    pool_bytes = 4 * (8 << 20)
+    assert said["first"] >= pool_bytes
+    # torch makes something small for a first capture, in its default pool.
+    assert said["second"] < said["first"] + pool_bytes // 2
     assert said["is_equal"]
 
 

@@ -33,7 +33,6 @@ def _no_device(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Suite]:
     monkeypatch.setattr("benchmarks.device.suite.BUILD", tmp_path / "build")
-    monkeypatch.setattr("benchmarks.device.suite.has_typer", lambda: True)
     with contextlib.closing(Suite(tmp_path)) as made:
         yield made
 
@@ -84,8 +83,7 @@ def test_both_files_say_what_failed_and_what_was_measured(tmp_path: Path) -> Non
     assert [part["name"] for part in found["parts"]] == [part.name for part in parts]
 
 
-def test_a_part_that_fails_or_hangs_is_said(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.device.suite.environment", dict)
+def test_a_part_that_fails_or_hangs_is_said(suite: Suite) -> None:
     assert suite._start("good", ["true"], 60, True).is_good
     assert suite._start("bad", ["false"], 60, True).exit_status == 1
     hung = suite._start("hung", ["sleep", "60"], 0.1, True)
