@@ -12,8 +12,8 @@ from benchmarks.device.training import Trainer
 from benchmarks.processes import private_coordinator
 from benchmarks.report import Report
 
-MODELS = {"mlp": 100, "transformer": 8}
-"""Steps a round: about half a second on an H100."""
+MODELS = {"mlp": 100, "transformer": 5}
+"""Steps a round: some tenths of a second on an H100."""
 
 
 def measure_ratio(report: Report, model: str, steps: int, rounds: int) -> float:

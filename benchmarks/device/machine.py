@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,7 +27,9 @@ def missing() -> str:
     """Why nothing can run here; "" if it can. Makes no context."""
     if is_fake():
         return ""
-    import torch
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what torch says of itself is no test's business
+        import torch
 
     if torch.version.cuda is None:
         return f"torch {torch.__version__} was built without CUDA"

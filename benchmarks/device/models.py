@@ -51,8 +51,10 @@ def build(name: str, *, state_bytes: int = 0) -> Training:
     return makers[name]()
 
 
-def _training(model: nn.Module, forward: Callable[[], torch.Tensor]) -> Training:
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+def _training(
+    model: nn.Module, forward: Callable[[], torch.Tensor], *, foreach: bool | None = None
+) -> Training:
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, foreach=foreach)
 
     def step() -> torch.Tensor:
         optimizer.zero_grad(set_to_none=True)
@@ -103,8 +105,9 @@ def _filler(state_bytes: int) -> Training:
     width = size(4096, 256)
     depth = max(1, state_bytes // (4 * 4 * width * width))
     model = nn.Sequential(*(nn.Linear(width, width, bias=False) for _ in range(depth))).to("cuda")
-    x = torch.randn(size(2048, 8), width).to("cuda")
-    return _training(model, lambda: model(x).square().mean())
+    x = torch.randn(size(256, 8), width).to("cuda")
+    # Foreach takes a copy of all parameters for a moment: that would not fit beside the state.
+    return _training(model, lambda: model(x).square().mean(), foreach=False)
 
 
 def _inference() -> Training:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import queue
 from typing import Any
@@ -31,20 +32,31 @@ def main() -> None:
     child.start()
     with job.iteration():
         tensor = torch.ones(1 << 20).to("cuda")
-    sender_error = ""
+    sender_error, answer, is_equal = "", None, False
     try:
         # What the queue's own thread does, here where its error can be seen.
         context.reducer.ForkingPickler.dumps(tensor)
         tensors.put(tensor)
         answer = answers.get(timeout=60)
+        is_equal = _is_equal_after_spill(tensor)
     except queue.Empty:
         answer = "no answer"
     except Exception as error:
         sender_error = f"{type(error).__name__}: {error}"
-        answer = ""
     child.kill()
     child.join()
-    print(json.dumps({"answer": answer, "sender_error": sender_error}), flush=True)
+    said = {"answer": answer, "sender_error": sender_error, "is_equal_after_spill": is_equal}
+    print(json.dumps(said), flush=True)
+
+
+def _is_equal_after_spill(tensor: torch.Tensor) -> bool:
+    """What is shared stays; the error says that not all has moved."""
+    from gpushare import _native
+    from gpushare.errors import GpushareError
+
+    with contextlib.suppress(GpushareError):
+        _native.load().spill_and_restore()
+    return torch.equal(tensor.cpu(), torch.ones(1 << 20))
 
 
 if __name__ == "__main__":
