@@ -75,7 +75,9 @@ void TorchRouter::drain() {
 Result<alloc::MemoryUse> TorchRouter::close() {
   MutexLock lock(mu_);
   if (num_captures_ > 0) {
-    return fail(StatusCode::kFailedPrecondition, "a CUDA stream is captured");
+    return fail(StatusCode::kFailedPrecondition,
+                "the lease cannot be given back while a CUDA stream is captured: begin the "
+                "iteration (with job.iteration()) before the capture");
   }
   const vm::CudaScope scope(device_);
   if (!scope.status().ok()) return fail(scope.status());

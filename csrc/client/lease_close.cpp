@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
@@ -39,8 +40,9 @@ void Runtime::Impl::end_slow() {
 // From here on no private block is handed out. false: not now.
 bool Runtime::Impl::close_gate() {
   if (is_closed_.load(std::memory_order_relaxed)) return true;
-  if (const Status routed = route_outside(); !routed.ok()) {
+  if (Status routed = route_outside(); !routed.ok()) {
     log::debug("job {} stays open for now: {}", address_.job.value, routed.message());
+    close_failure_ = std::move(routed);
     return false;
   }
   is_closed_.store(true, std::memory_order_relaxed);

@@ -35,12 +35,6 @@ Status two_threads() {
           "Start processes that share one study"};
 }
 
-Status capturing() {
-  return {StatusCode::kFailedPrecondition,
-          "an iteration began while a CUDA stream is captured, and its lease is gone: begin the "
-          "iteration (with job.iteration()) before the capture"};
-}
-
 }  // namespace
 
 bool Runtime::Impl::is_anothers_iteration() const {
@@ -114,12 +108,12 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::step_gate(Nanos deadline) {
   if (word.is_open() && is_closed_.load(std::memory_order_relaxed)) return open(deadline);
   switch (word.state()) {
     case wire::LeaseState::kIdle:
-      if (!park(*current)) return fail(capturing());
+      if (!park(*current)) return fail(close_failure_);
       if (wire::want(*current)) ring();
       return GateStep::kAgain;
     case wire::LeaseState::kClosing:
       // Taken in the gap an instant ago; the client thread has not come to it yet.
-      if (!finish_closing(*current)) return fail(capturing());
+      if (!finish_closing(*current)) return fail(close_failure_);
       return GateStep::kAgain;
     case wire::LeaseState::kOpenBusy:
     case wire::LeaseState::kOpenGap:

@@ -295,6 +295,7 @@ class Runtime::Impl {
   std::atomic<bool> is_closed_{false};
   // The word is kClosing, but a close was not possible then: the client thread tries again.
   bool is_close_due_ GS_GUARDED_BY(mu_) = false;
+  Status close_failure_ GS_GUARDED_BY(mu_);  // the last
 
   Moving moving_ GS_GUARDED_BY(mu_) = Moving::kNone;
   std::thread::id moving_thread_ GS_GUARDED_BY(mu_);  // of the last start_moving
