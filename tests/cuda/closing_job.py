@@ -44,6 +44,7 @@ def main() -> None:
         tensor.add_(1)  # in the gap: user code may, until its memory has to move
     pending.append(fake.num_pending())
     native.spill_and_restore()
+    capture_error = _close_in_capture(job)
     value = tensor[0].item()
     print(
         json.dumps(
@@ -51,10 +52,23 @@ def main() -> None:
                 "num_waits": num_waits,
                 "pending": pending,
                 "value": value,
+                "capture_error": capture_error,
                 "violations": fake.violations(),
             }
         )
     )
+
+
+def _close_in_capture(job: gpushare.Job) -> str:
+    """Gives the lease up while a stream is captured; what the capture says to it."""
+    captured = torch.zeros(1).cuda()
+    try:
+        with job.iteration(), torch.cuda.graph(torch.cuda.CUDAGraph()):
+            captured.add_(1)
+            _native.load().close_lease("exception")
+    except RuntimeError as error:
+        return str(error)
+    return ""
 
 
 if __name__ == "__main__":

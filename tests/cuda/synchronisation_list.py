@@ -29,9 +29,18 @@ PLUGIN = "csrc/plugin/segment_plugin.cpp"
 LATE = "tests/cuda/test_late_jobs.py"
 MOVES = f"{LATE}::test_a_job_that_moves_at_every_boundary_waits_for_all_that_is_pending"
 GAP = f"{LATE}::test_what_the_gap_left_pending_is_waited_for_before_memory_moves"
+CAPTURE = f"{LATE}::test_a_lease_that_closes_does_not_break_a_capture"
 CLOSES = f"{LATE}::test_a_lease_closes_on_an_idle_device"
 
 ALL = (
+    Synchronisation(
+        name="all waits for the whole device",
+        guards="memory moves under the work of the gap, which each of two waits covers",
+        file="csrc/vm/cuda_device.cpp",
+        line="  return driver_.to_status(calls().context_synchronize(), what);\n",
+        instead="  return driver_.to_status(cuda::kSuccess, what);\n",
+        tests=(GAP, MOVES),
+    ),
     Synchronisation(
         name="the device is waited for before memory is unmapped",
         guards="kernels on a block that the CPU has freed fault",
@@ -44,7 +53,10 @@ ALL = (
         guards="what kernels have not written yet is lost",
         file=VMM,
         line='  GS_RETURN_IF_ERROR(device_.synchronize(describe("freeze", address, size)));\n',
-        tests=("gs_vm_tests CudaVmm.FrozenMemoryHasWhatKernelsWrote", GAP),
+        tests=(
+            "gs_vm_tests CudaVmm.FrozenMemoryHasWhatKernelsWrote",
+            "gs_alloc_tests CudaSpill.TakesAlongWhatKernelsHaveNotWrittenYet",
+        ),
     ),
     Synchronisation(
         name="unmapped memory is frozen no more",
@@ -123,7 +135,7 @@ ALL = (
         guards="memory is used, and its slots are given to others, before the bytes are there",
         file="csrc/alloc/restore.cpp",
         line="  if (Status copied = wait_for_copies(); status.ok()) status = std::move(copied);\n",
-        tests=("gs_alloc_tests CudaSpill.TakesAlongWhatKernelsHaveNotWrittenYet", MOVES),
+        tests=("gs_alloc_tests Residency.ARestoreEndsAfterItsCopies", MOVES),
     ),
     Synchronisation(
         name="the device drains without the lock",
@@ -138,6 +150,21 @@ ALL = (
         file=ROUTER,
         line='  if (status.ok()) status = device_.synchronize("close the lease");\n',
         tests=(CLOSES,),
+    ),
+    Synchronisation(
+        name="the device does not drain under a capture",
+        guards="the wait breaks the capture",
+        file=ROUTER,
+        line="    if (num_captures_ > 0) return;\n",
+        tests=(CAPTURE,),
+    ),
+    Synchronisation(
+        name="no gate closes under a capture",
+        guards="the wait breaks the capture",
+        file=ROUTER,
+        line="  if (num_captures_ > 0) {\n"
+        '    return fail(StatusCode::kFailedPrecondition, "a CUDA stream is captured");\n  }\n',
+        tests=(CAPTURE,),
     ),
     Synchronisation(
         name="a boundary drains first",

@@ -84,6 +84,10 @@ def test_a_lease_closes_on_an_idle_device(closing: dict[str, Any]) -> None:
     assert closing["num_waits"] == 2, "without the lock, and under it"
 
 
+def test_a_lease_that_closes_does_not_break_a_capture(closing: dict[str, Any]) -> None:
+    assert closing["capture_error"] == ""
+
+
 def test_what_the_gap_left_pending_is_waited_for_before_memory_moves(
     closing: dict[str, Any],
 ) -> None:

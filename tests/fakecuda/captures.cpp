@@ -75,4 +75,10 @@ CUresult Captures::check_safe() {
   return CUDA_SUCCESS;
 }
 
+CUresult Captures::check_none() {
+  for (const auto& [id, running] : running_)
+    invalidate(id);
+  return running_.empty() ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
 }  // namespace fakecuda

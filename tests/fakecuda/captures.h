@@ -27,9 +27,10 @@ class Captures {
   // capture with it. errors: STREAM_CAPTURE_UNSUPPORTED, STREAM_CAPTURE_IMPLICIT.
   CUresult check_not_capturing(Stream& stream);
   CUresult check_not_captured(const Event& event);
-  // Refuses a potentially unsafe call (allocation, whole-device waits) while this thread's mode
-  // forbids it.
+  // Refuses a potentially unsafe call (allocation) while this thread's mode forbids it.
   CUresult check_safe();
+  // Refuses to wait for the whole device, in whatever mode, and all captures with it.
+  CUresult check_none();
 
  private:
   struct Running {

@@ -1,5 +1,7 @@
 #include "csrc/alloc/residency.h"
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <thread>
 #include <vector>
@@ -312,6 +314,24 @@ TEST(Residency, AChunkWhoseLastBlockDiesInARestoreThatFailsIsUnbacked) {
   EXPECT_EQ(world.allocator->backed(), Bytes{});
   EXPECT_EQ(world.vmm.backed(), Bytes{});
   world.allocator->check_invariants();
+}
+
+TEST(Residency, ARestoreEndsAfterItsCopies) {
+  World world(mib(8));
+  world.take(mib(8));
+  world.allocator->set_route(Route::kOutside);
+  world.residency.release(mib(8), true);
+  world.allocator->raise_room(mib(8));
+  std::atomic<int> num_begun{0};
+  world.vmm.set_before_copy([&] {
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(20));  // so that who does not wait is first
+    ++num_begun;
+  });
+  ASSERT_TRUE(world.residency.restore().ok());
+  EXPECT_GT(num_begun.load(), 0);
+  EXPECT_TRUE(world.is_intact());
+  world.vmm.set_before_copy(nullptr);
 }
 
 // Frees of another thread, as a garbage collector makes them, at any moment of a spill and restore.

@@ -47,6 +47,14 @@ TEST_F(Capture, IsBrokenByWaitingForTheStream) {
   EXPECT_EQ(graph_, nullptr);
 }
 
+TEST_F(Capture, IsBrokenByWaitingForTheDeviceAlsoInRelaxedMode) {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  ASSERT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  ASSERT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+  EXPECT_EQ(status_of(captured_), CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+}
+
 TEST_F(Capture, IsBrokenByUnsafeCallsUnlessTheThreadIsRelaxed) {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   ASSERT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
