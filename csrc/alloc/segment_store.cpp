@@ -1,6 +1,10 @@
 #include "csrc/alloc/segment_store.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "csrc/base/clock.h"
 
 namespace gpushare::alloc {
 
@@ -16,9 +20,21 @@ Result<void*> SegmentStore::take(Bytes size) {
   const bool may_wait = is_again || asks_once_.load(std::memory_order_relaxed) ||
                         allocator_.route() == Route::kOutside;
   const Patience patience = may_wait ? Patience::kWaits : Patience::kOnlyFree;
-  Result<void*> segment = allocator_.allocate(round_up(size, vm::kChunkBytes), patience);
+  const Bytes whole = round_up(size, vm::kChunkBytes);
+  Result<void*> segment = allocator_.allocate(whole, patience);
+  const Nanos deadline = monotonic_now() + kDeviceLags;
+  while (may_wait && !segment && is_device_full(segment.error(), whole) &&
+         monotonic_now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(kDeviceLook.value()));
+    segment = allocator_.allocate(whole, patience);
+  }
   if (!segment && !may_wait) refused_before = size;
   return segment;
+}
+
+bool SegmentStore::is_device_full(const Status& failure, Bytes size) const {
+  return failure.code() == StatusCode::kOutOfMemory && share().has_value() &&
+         allocator_.room() - allocator_.backed() >= size;
 }
 
 bool SegmentStore::give_back(void* address) {

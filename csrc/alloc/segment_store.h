@@ -26,8 +26,9 @@ class SegmentStore {
 
   // A segment of `size` bytes, rounded up to whole chunks and aligned to one, contents unspecified.
   // Torch asks again, on the same thread, when it has given back what it kept for later; only then,
-  // and while it asks once (set_asks_once, or closed), others are waited for.
-  // pre: size > 0. errors: kOutOfMemory with the text for the user; kCancelled; kIo.
+  // and while it asks once (set_asks_once, or closed), others are waited for, and the device where
+  // it lags behind the room that there is. pre: size > 0. errors: kOutOfMemory with the text for
+  // the user; kCancelled; kIo.
   Result<void*> take(Bytes size);
   // Torch does not ask again from now on, or does: it captures.
   void set_asks_once(bool asks_once) { asks_once_.store(asks_once, std::memory_order_relaxed); }
@@ -47,6 +48,9 @@ class SegmentStore {
   void set_share_source(std::function<Bytes()> source) { share_source_ = std::move(source); }
 
  private:
+  // Whether the device lacks memory that a coordinator has given this process room for.
+  [[nodiscard]] bool is_device_full(const Status& failure, Bytes size) const;
+
   CachingAllocator& allocator_;
   std::function<Bytes()> share_source_;
   std::atomic<bool> asks_once_{false};  // relaxed: whoever sets it asks next, on its own thread

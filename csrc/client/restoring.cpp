@@ -13,10 +13,6 @@ namespace {
 
 // What was to follow a lease is asked for when nothing came for so long.
 constexpr Nanos kNoneCame = millis(250);
-// What a killed process held can be the device's for a moment after it is gone: so long at most...
-constexpr Nanos kDeviceLags = seconds(10);
-// ... and looked at so often.
-constexpr Nanos kDeviceLook = millis(20);
 
 }  // namespace
 
@@ -57,7 +53,7 @@ Bytes Runtime::Impl::room_to_come() {
 
 Status Runtime::Impl::restore_with(Status (alloc::Residency::*restore)()) {
   if (residency_.to_restore() == Bytes{0}) return {};
-  const Nanos deadline = monotonic_now() + kDeviceLags;
+  const Nanos deadline = monotonic_now() + alloc::kDeviceLags;
   for (bool is_said = false;; is_said = true) {
     mu_.unlock();
     Status status = (residency_.*restore)();
@@ -68,7 +64,7 @@ Status Runtime::Impl::restore_with(Status (alloc::Residency::*restore)()) {
       log::warn("job {} waits for memory that others gave up and the device still has: {}",
                 address_.job.value, status.message());
     }
-    changed_.wait_for(mu_, kDeviceLook);
+    changed_.wait_for(mu_, alloc::kDeviceLook);
   }
 }
 

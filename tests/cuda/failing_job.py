@@ -9,6 +9,7 @@ import ctypes
 import hashlib
 import json
 import re
+import threading
 
 import torch
 from torch import nn
@@ -22,6 +23,8 @@ OUT_OF_MEMORY = 2
 UNKNOWN = 999
 ERRORS = (OUT_OF_MEMORY, UNKNOWN)
 STEPS = 6
+# More than torch and the allocator make by themselves.
+TRIES = 10
 
 # What gpushare calls of the driver, as it looks it up.
 _NAMES = (fake.ROOT / "csrc" / "vm" / "cuda_driver.cpp").read_text()
@@ -128,14 +131,28 @@ class Growth:
             self.errors[f"{function}:{nth}:{error}"] = f"{used} bytes, then {self._used()}"
 
     def fill_device(self) -> None:
-        """One allocation while somebody else has the rest of the device."""
+        """Allocations while somebody else has the rest of the device: for good, and not."""
         driver = ctypes.CDLL(str(fake.folder() / "libcuda.so.1"))
-        taken = ctypes.c_uint64()
+        taken, context = ctypes.c_uint64(), ctypes.c_void_p()
         size = ctypes.c_size_t(torch.cuda.get_device_properties(0).total_memory - self._used())
+        assert driver.cuCtxGetCurrent(ctypes.byref(context)) == 0
         assert driver.cuMemAlloc_v2(ctypes.byref(taken), size) == 0
         self._allocate("full")
-        assert driver.cuMemFree_v2(taken) == 0
-        self._allocate("after full")
+        fake.reset_calls()
+
+        has_ended = threading.Event()
+
+        def give_back() -> None:
+            while fake.num_calls("cuMemCreate") < TRIES and not has_ended.wait(0.01):
+                pass
+            assert driver.cuCtxSetCurrent(context) == 0
+            assert driver.cuMemFree_v2(taken) == 0
+
+        other = threading.Thread(target=give_back)
+        other.start()
+        self._allocate("full for a moment")
+        has_ended.set()
+        other.join()
 
     def _allocate(self, name: str) -> None:
         try:
