@@ -95,7 +95,10 @@ Result<CudaDeviceInfo> cuda_device_info(int index) {
   const Result<Opened> opened = open_device(index);
   if (!opened) return fail(opened.error());
   const vm::CudaDevice& device = *opened->device;
-  return CudaDeviceInfo{index, device.uuid(), device.name(), device.total()};
+  int version = 0;
+  // Cannot fail after the driver was started; 0 says that it did.
+  if (device.calls().get_version(&version) != vm::cuda::kSuccess) version = 0;
+  return CudaDeviceInfo{index, device.uuid(), device.name(), device.total(), version};
 }
 
 void note_capture(bool is_beginning) {

@@ -13,6 +13,7 @@
 #include "csrc/binding/job_functions.h"
 #include "csrc/binding/process.h"
 #include "csrc/binding/stats_dict.h"
+#include "csrc/plugin/segment_plugin.h"
 #include "csrc/sim/simulator.h"
 
 namespace py = pybind11;
@@ -67,6 +68,7 @@ py::dict device_info(int index) {
   result["uuid"] = info.uuid;
   result["name"] = info.name;
   result["total_bytes"] = info.total.value();
+  result["driver_version"] = info.driver_version;
   return result;
 }
 
@@ -118,6 +120,7 @@ PYBIND11_MODULE(_C, module) {
              py::arg("lane_scrub") = false, py::arg("overflow") = false,
              py::arg("lane_strict") = false, py::arg("device") = "cpu", py::arg("cuda_index") = -1);
   module.def("is_installed", [] { return Process::get() != nullptr; });
+  module.def("segment_plugin_is_intact", &plugin::segment_plugin_is_intact);
   module.def("cuda_device_info", &device_info, py::arg("index"));
   module.def("begin_sharing", &begin_sharing, py::call_guard<py::gil_scoped_release>());
   module.def("end_sharing", &end_sharing, py::call_guard<py::gil_scoped_release>());

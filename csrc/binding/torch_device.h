@@ -48,6 +48,7 @@ struct CudaDeviceInfo {
   std::string uuid;  // "GPU-..." or "MIG-..."
   std::string name;
   Bytes total;
+  int driver_version = 0;  // of CUDA, 13000 for 13.0
 };
 // errors: as make_cuda_device.
 Result<CudaDeviceInfo> cuda_device_info(int index);

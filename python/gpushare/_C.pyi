@@ -74,9 +74,14 @@ class CudaDeviceInfo(TypedDict):
     uuid: str
     name: str
     total_bytes: int
+    driver_version: int
+    """Of CUDA: 13000 for 13.0."""
 
 def cuda_device_info(index: int) -> CudaDeviceInfo:
     """Starts the driver, and makes no context. Raises GpushareError: no driver, no such device."""
+
+def segment_plugin_is_intact() -> bool:
+    """Tells whether torch still asks us for its CUDA segments: no other tool has come between."""
 
 def begin_sharing() -> None:
     """This thread's new CUDA memory is the runtime's own, which another process can be given."""

@@ -128,6 +128,9 @@ def _install(
 ) -> None:
     global _owner_pid, _device
     native = load()
+    # Memory of a CUDA device that has moved cannot be used: user code in the gap must not find it
+    # away, unless it was asked for.
+    default_idle_spill = _IDLE_SPILL_SECONDS if device == CPU else _LONGEST_SECONDS
     native.install(
         socket_paths=socket_paths(config, device),
         daemon_path=daemon_path(),
@@ -138,7 +141,7 @@ def _install(
         log_level=config.log_level or ("error" if config.require else DEFAULT_LOG_LEVEL),
         connect_timeout_seconds=_CONNECT_TIMEOUT_SECONDS,
         idle_rule_seconds=_IDLE_RULE_SECONDS,
-        idle_spill_seconds=min(config.idle_spill_seconds or _IDLE_SPILL_SECONDS, _LONGEST_SECONDS),
+        idle_spill_seconds=min(config.idle_spill_seconds or default_idle_spill, _LONGEST_SECONDS),
         capacity_bytes=config.capacity_bytes if device == CPU else config.cuda_capacity_bytes,
         require=config.require,
         lane_scrub=config.lane_scrub,

@@ -13,6 +13,7 @@ from gpushare import _native, arguments
 from gpushare.boundaries import Boundaries
 from gpushare.config import load, socket_paths
 from gpushare.coordinator_client import CoordinatorClient
+from gpushare.devices import CPU
 from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
 from gpushare.gate import Gate
 from gpushare.hooks import Watcher
@@ -65,15 +66,16 @@ class Job:
     def iteration(self) -> Iteration:
         """Returns ``with job.iteration():``, one iteration; waits for a lease where it begins.
 
-        From its first use on only these blocks are iterations, and no hook makes a boundary. It
-        also promises that the device is hardly used outside them: between two blocks the job's
-        memory may move to the host tier. Reading a loss there is right all the same, only slower.
+        From its first use on only these blocks are iterations, and no hook makes a boundary. On the
+        CPU it also promises that memory is hardly used outside them: between two blocks it may move
+        to the host tier. Reading a loss there is right all the same, only slower. On CUDA memory
+        that has moved cannot be used, so there it stays until the next block, or ``park``.
 
         Raises:
             GpushareError: The job is closed.
         """
         self._check_open()
-        if self.is_managed and not self._has_promised:
+        if self.is_managed and not self._has_promised and _native.device() == CPU:
             self._has_promised = True
             _native.load().promise_iterations()
         return Iteration(self._watcher)
@@ -82,9 +84,10 @@ class Job:
         """Returns ``with job.hold():``, in which no memory of the job moves.
 
         For a thread that works on tensors beside the iterations, an asynchronous checkpoint say,
-        and would be slow, or make system calls that write to them. What is in the host tier is
-        brought back where the block begins, which may take a while. Other jobs may have to wait
-        until it ends.
+        and would be slow, or make system calls that write to them. On CUDA such a thread has to
+        hold: memory that has moved cannot be used there, and doing so ends the process. What is in
+        the host tier is brought back where the block begins, which may take a while. Other jobs may
+        have to wait until it ends.
 
         Raises:
             GpushareError: The job is closed; or, entering it, the memory cannot come back.
@@ -96,7 +99,7 @@ class Job:
         """Gives the lease back; until the next iteration the job's memory may move.
 
         What ``iteration`` promises, for jobs whose boundaries are automatic: call it before a long
-        phase without the device. Memory that has moved can be used, slowly.
+        phase without the device. Memory that has moved can be used, slowly; on CUDA it cannot.
 
         Raises:
             GpushareError: The job is closed.

@@ -140,6 +140,14 @@ GOOD: dict[str, Any] = {
     "has_same_bytes": True,
     "spilled_bytes": 256 << 20,
     "seconds": 0.5,
+    "cuda": None,
+}
+CUDA = {
+    "device": "cuda:GPU-1",
+    "name": "H100",
+    "driver": 12080,
+    "torch_cuda": "13.0",
+    "is_intact": True,
 }
 
 
@@ -148,6 +156,7 @@ GOOD: dict[str, Any] = {
     [
         ({}, {"torch": "ok", "allocator": "ok", "checksum": "ok"}),
         ({"is_live": False}, {"torch": "ok", "allocator": "fail"}),
+        ({"cuda": CUDA}, {"torch": "ok", "cuda": "ok", "allocator": "ok", "checksum": "ok"}),
         ({"has_same_bytes": False}, {"torch": "ok", "allocator": "ok", "checksum": "fail"}),
         ({"has_same_address": False}, {"torch": "ok", "allocator": "ok", "checksum": "fail"}),
         ({"spilled_bytes": 0}, {"torch": "ok", "allocator": "ok", "checksum": "fail"}),
@@ -155,6 +164,15 @@ GOOD: dict[str, Any] = {
 )
 def test_checksum_is_judged(change: dict[str, Any], levels: dict[str, str]) -> None:
     assert _levels(checksum.judge(GOOD | change)) == levels
+
+
+def test_a_tool_between_torch_and_gpushare_is_a_failure() -> None:
+    finding = checksum.judge_cuda(CUDA | {"is_intact": False})
+    assert finding.level == "fail"
+    assert finding.text == (
+        "cuda:GPU-1 (H100), driver of CUDA 12.8, torch 13.0; another tool has replaced torch's "
+        "cudaMalloc after gpushare did"
+    )
 
 
 def test_failed_checksum_process_says_its_last_line() -> None:

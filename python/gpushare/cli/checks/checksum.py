@@ -48,17 +48,21 @@ def judge(result: dict[str, Any]) -> list[Finding]:
     findings = [
         Finding("torch", "ok", f"{result['torch']}, module built for {result['built_for_torch']}")
     ]
+    cuda = result["cuda"]
+    if cuda is not None:
+        findings.append(judge_cuda(cuda))
+    kind = "CPU" if cuda is None else "CUDA"
     if not result["is_live"]:
         findings.append(
             Finding(
                 "allocator",
                 "fail",
                 "torch's tensors do not come from gpushare's allocator",
-                "Does something else set torch's CPU allocator?",
+                f"Does something else set torch's {kind} allocator?",
             )
         )
         return findings
-    findings.append(Finding("allocator", "ok", "torch's CPU tensors come from gpushare's"))
+    findings.append(Finding("allocator", "ok", f"torch's {kind} tensors come from gpushare's"))
     size, seconds = result["spilled_bytes"], result["seconds"]
     if not (result["has_same_bytes"] and result["has_same_address"]) or not size:
         text = "memory came back changed" if size else "nothing was spilled"
@@ -66,3 +70,17 @@ def judge(result: dict[str, Any]) -> list[Finding]:
     rate = f"{format_bytes(round(2 * size / seconds))}/s" if seconds > 0 else "at once"
     text = f"{format_bytes(size)} out and back in {format_seconds(seconds)} ({rate}), same bytes"
     return [*findings, Finding("checksum", "ok", text)]
+
+
+def judge_cuda(cuda: dict[str, Any]) -> Finding:
+    """Judges the device and what is between it and torch; installing has refused the rest."""
+    driver = f"{cuda['driver'] // 1000}.{cuda['driver'] % 1000 // 10}"
+    text = f"{cuda['device']} ({cuda['name']}), driver of CUDA {driver}, torch {cuda['torch_cuda']}"
+    if not cuda["is_intact"]:
+        return Finding(
+            "cuda",
+            "fail",
+            f"{text}; another tool has replaced torch's cudaMalloc after gpushare did",
+            "Take it out: LD_PRELOAD, profilers and memory tools do that",
+        )
+    return Finding("cuda", "ok", f"{text}, cudaMalloc is gpushare's, expandable segments are off")

@@ -10,15 +10,37 @@ from typing import Any
 import torch
 
 from gpushare import _native
+from gpushare.devices import CPU
 from gpushare.recorder import hash_tensor
 
 NUM_BYTES = 256 << 20
+_CHUNK_BYTES = 2 << 20
 
 
 def main() -> None:
     """Writes one JSON object to standard output."""
     _native.install()
-    print(json.dumps(check()))
+    cuda = examine_cuda() if _native.device() != CPU else None
+    print(json.dumps(check() | {"cuda": cuda}))
+
+
+def examine_cuda() -> dict[str, Any]:
+    """Looks at the CUDA device that this process shares, and at what is between it and torch."""
+    return {
+        "device": _native.device(),
+        "name": torch.cuda.get_device_name(),
+        "driver": _native.load().cuda_device_info(torch.cuda.current_device())["driver_version"],
+        "torch_cuda": torch.version.cuda,
+        "is_intact": _native.load().segment_plugin_is_intact(),
+    }
+
+
+def num_bytes() -> int:
+    """A part of a device that others may use."""
+    if _native.device() == CPU:
+        return NUM_BYTES
+    free, _total = torch.cuda.mem_get_info()
+    return min(NUM_BYTES, free // 4 // _CHUNK_BYTES * _CHUNK_BYTES)
 
 
 def check() -> dict[str, Any]:
@@ -28,7 +50,9 @@ def check() -> dict[str, Any]:
         Where it lay, whether its bytes are the same, and how long moving them took.
     """
     native = _native.load()
-    tensor = torch.arange(NUM_BYTES // 8, dtype=torch.int64)
+    tensor = torch.arange(num_bytes() // 8, dtype=torch.int64)
+    if _native.device() != CPU:
+        tensor = tensor.cuda()
     first, size_bytes = native.reserved_range()
     before, address = hash_tensor(tensor), tensor.data_ptr()
     spilled_before = native.job_stats()["spilled_total_bytes"]

@@ -1,0 +1,36 @@
+"""``gpushare doctor`` on a machine with a CUDA device."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cuda import fake
+from tests.cuda.programs import run
+
+MIB = 1 << 20
+
+
+def _findings(**variables: str) -> tuple[int, dict[str, dict[str, str]]]:
+    env = fake.environment(capacity_bytes=256 * MIB, GPUSHARE_SOCKET="none", **variables)
+    ended = run("-m", "gpushare", "doctor", "--json", env=env)
+    assert ended.stdout, ended.stderr
+    found = json.loads(ended.stdout)["findings"]
+    return ended.returncode, {finding["name"]: finding for finding in found}
+
+
+def test_says_which_device_and_that_its_memory_comes_from_gpushare() -> None:
+    code, found = _findings()
+    assert code == 0
+    cuda = found["cuda"]
+    assert cuda["level"] == "ok"
+    assert cuda["text"].startswith("cuda:GPU-fafafafa-")
+    assert "(Fake CUDA device (host memory)), driver of CUDA 13.0, torch 13.0, " in cuda["text"]
+    assert cuda["text"].endswith("cudaMalloc is gpushare's, expandable segments are off")
+    assert found["allocator"]["text"] == "torch's CUDA tensors come from gpushare's"
+    assert found["checksum"]["level"] == "ok"
+
+
+def test_says_what_keeps_gpushare_from_the_device() -> None:
+    code, found = _findings(PYTORCH_ALLOC_CONF="expandable_segments:True")
+    assert code == 1
+    assert "PYTORCH_ALLOC_CONF sets expandable_segments:True" in found["torch"]["text"]
