@@ -44,7 +44,7 @@ def run(*, quick: bool) -> Report:
     # The rest is activations, cuBLAS's workspaces and what the optimizer takes for a moment.
     state = int(capacity * 0.95) - size(512 * MIB, 32 * MIB)
     flags = ["--model", "filler", "--state-bytes", str(state), "--warm-up", "2"]
-    steps = size(100, 4) if quick else size(400, 4)
+    steps = size(100, 4) if quick else size(300, 4)
     with device() as env:
         together = _together(env, flags, capacity, steps)
         with private_coordinator(capacity=str(capacity), require="1") as more:

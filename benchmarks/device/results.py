@@ -67,7 +67,7 @@ def write(out: Path, parts: Sequence[Part]) -> None:
     found = {
         "schema_version": 1,
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "command": f"scripts/device_suite run {sys.argv[1]}",
+        "command": f"scripts/device_suite run {' '.join(sys.argv[1:])}",
         "machine": _machine(),
         "is_good": all(part.is_good for part in parts),
         "parts": [asdict(part) for part in parts],

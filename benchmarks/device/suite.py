@@ -3,7 +3,7 @@
 Configures, builds and installs into build/device, runs the C++ tests of the CUDA driver's memory,
 the GPU tests and the device benchmarks, and writes OUT/results.json, results.md and log.txt. A part
 that fails does not stop the others, but for those that need what it makes. Everything ends in time
-for DEVICE_SUITE_SECONDS.
+for DEVICE_SUITE_SECONDS. Of tests and benchmarks either can be left out.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ SECONDS = 570.0
 BUILD = ROOT / "build" / "device"
 PACKAGE = BUILD / "package"
 CPP_FILTER = "*Cuda*"
+KINDS = ("tests", "benchmarks")
 
 
 @dataclass(kw_only=True)
@@ -70,9 +71,16 @@ class Suite:
         """Ends the log."""
         self._log.close()
 
-    def run(self) -> bool:
-        """Everything; True if all is good."""
+    def run(self, kinds: Sequence[str]) -> bool:
+        """Builds, then all of these kinds; True if everything is good."""
         is_built = self._build()
+        if "tests" in kinds:
+            self._run_tests(is_built)
+        if "benchmarks" in kinds:
+            self._run_benchmarks(is_built)
+        return all(part.is_good for part in self.parts)
+
+    def _run_tests(self, is_built: bool) -> None:
         if has_cpp_tests():
             self._cpp_tests(is_possible=self.parts[0].is_good)
         else:
@@ -80,14 +88,15 @@ class Suite:
             self.parts.append(Part(name="C++ tests", command=[], exit_status=0, reason=reason))
         pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/gpu"]
         xml = self._work / "gpu.xml"
-        self._test("GPU tests", [*pytest, f"--junitxml={xml}"], xml, 200, is_built)
+        self._test("GPU tests", [*pytest, f"--junitxml={xml}"], xml, 240, is_built)
+
+    def _run_benchmarks(self, is_built: bool) -> None:
         for name in run.NAMES:
             path = self._work / f"{name}.json"
             command = [sys.executable, "-m", "benchmarks.device.run", name, "--json", str(path)]
             part = self._start(f"benchmark {name}", command, 150, is_built)
             results.read_reports(path, part)
             self._write()
-        return all(part.is_good for part in self.parts)
 
     def _build(self) -> bool:
         """Whether all of it succeeded."""
@@ -226,11 +235,14 @@ def has_typer() -> bool:
 
 def main() -> None:
     """The exit status is 1 unless all is good."""
+    kinds = sys.argv[2:] or KINDS
+    if unknown := set(kinds) - set(KINDS):
+        raise SystemExit(f"error: {', '.join(sorted(unknown))}: there are {' and '.join(KINDS)}")
     out = Path(sys.argv[1]).resolve()
     out.mkdir(parents=True, exist_ok=True)
     os.environ.update(environment())
     with contextlib.closing(Suite(out)) as suite:
-        is_good = suite.run()
+        is_good = suite.run(kinds)
     print((out / "results.md").read_text())
     raise SystemExit(0 if is_good else 1)
 

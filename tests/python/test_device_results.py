@@ -122,3 +122,15 @@ def test_on_the_fake_device_nothing_is_judged(monkeypatch: pytest.MonkeyPatch) -
     goal = goals.of("alone", "mlp_over_stock")
     assert goal is not None
     assert goal.verdict(2.0) == "not judged on the fake device"
+
+
+@pytest.mark.parametrize("kinds", [["tests"], ["benchmarks"], ["tests", "benchmarks"]])
+def test_only_the_kinds_that_are_asked_for_run(
+    kinds: list[str], suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(suite, "_build", lambda: True)
+    monkeypatch.setattr(suite, "_run_tests", lambda _: seen.append("tests"))
+    monkeypatch.setattr(suite, "_run_benchmarks", lambda _: seen.append("benchmarks"))
+    assert suite.run(kinds)
+    assert seen == kinds
