@@ -82,6 +82,8 @@ class CachingAllocator {
   // What another allocator has put into live blocks of the private arena, until the route is
   // kPrivate again. pre: the route is kOutside, and nothing new comes into those blocks.
   void note_use(const MemoryUse& use);
+  // Backed bytes that may not move, as noted.
+  [[nodiscard]] Bytes staying() const;
 
   // Gives free chunks back to the device (room stays). Returns the bytes given back.
   Bytes empty_cache();

@@ -196,6 +196,7 @@ Status Runtime::Impl::spill_and_restore() {
   mu_.unlock();
   // Room without use would be given up first, in place of memory.
   const Bytes backed = allocator_.backed();
+  const Bytes staying = allocator_.staying();
   allocator_.set_room(backed);
   const alloc::ReleaseOutcome outcome = residency_.release(backed, true);
   mu_.lock();
@@ -213,7 +214,7 @@ Status Runtime::Impl::spill_and_restore() {
   expect_late();
   stop_moving();
   const Bytes outside = allocator_.stats().outside_bytes;
-  if (outcome.dropped + outcome.spilled + outside >= backed) return {};
+  if (outcome.dropped + outcome.spilled + outside + staying >= backed) return {};
   return {StatusCode::kHostTierFull,
           fmt::format("spilled {} and dropped {} of {}: {}", to_string(outcome.spilled),
                       to_string(outcome.dropped), to_string(backed), outcome.reason)};

@@ -61,7 +61,9 @@ TEST_F(UnusedMemory, OfAChunkThatIsUsedInPartStays) {
 }
 
 TEST_F(UnusedMemory, WhatMayNotMoveStaysWhereItIs) {
+  EXPECT_EQ(world.allocator->staying(), Bytes{});
   world.allocator->note_use({.movable = {span(address(0), mib(8))}, .used = {}});
+  EXPECT_EQ(world.allocator->staying(), mib(8));
   const ReleaseOutcome outcome = world.residency.release(mib(16), true);
   EXPECT_EQ(outcome.released, mib(8));
   EXPECT_EQ(outcome.spilled, Bytes{});

@@ -123,5 +123,15 @@ TEST_F(Routing, OpensWithTheNextLease) {
   EXPECT_THAT(router_.take_notes(), ElementsAre("open"));
 }
 
+// The note says nothing of any segment: all of it stays, as a graph's does.
+TEST_F(Routing, WhatStaysIsNoFailureOfASpill) {
+  const Tensor tensor(*job_.allocator, mib(4), 0x19);
+  job_.end();
+  const Status spilled = job_.runtime->spill_and_restore();
+  EXPECT_TRUE(spilled.ok()) << spilled.message();
+  EXPECT_EQ(job_.runtime->stats().spilled_total, Bytes{});
+  EXPECT_TRUE(tensor.is_intact());
+}
+
 }  // namespace
 }  // namespace gpushare::client
