@@ -61,10 +61,9 @@ TorchRouter::TorchRouter(vm::CudaDevice& device)
     : device_(device), index_(static_cast<c10::DeviceIndex>(device.ordinal())) {}
 
 void TorchRouter::drain() {
-  {
-    MutexLock lock(mu_);
-    if (num_captures_ > 0) return;
-  }
+  // Throughout, so that no capture begins under the wait, which would break it.
+  MutexLock lock(mu_);
+  if (num_captures_ > 0) return;
   const vm::CudaScope scope(device_);
   Status status = scope.status();
   if (status.ok()) status = device_.synchronize("before the lease closes");
