@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.device import goals, machine
 from benchmarks.report import Report, format_figure
 
-NAMES = ("alone", "bandwidth", "two_jobs", "inference", "mixed", "handover", "vmm")
+NAMES = ("alone", "bandwidth", "two_jobs", "inference", "mixed", "handover", "vmm", "pairs")
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 Orders come on stdin, a JSON object a line, and are answered with one:
 {"steps": N}: trains, waits for the device, {"seconds": ..., "begun": ..., "ended": ...}, by
 CLOCK_MONOTONIC; {"park": true}: gives the lease back; {"stats": true}: gpushare's figures;
+{"pairs": N, "bytes": B}: so many blocks of torch's taken and given back, {"seconds": ...};
 {"requests": N, "every": S}: single steps S seconds apart, each waited for, {"latencies": [...]}.
 """
 
@@ -37,6 +38,11 @@ class Trainer(JobProcess):
         self.order(steps=steps)
         return float(self.say()["seconds"])
 
+    def take_and_give_back(self, pairs: int, size: int) -> float:
+        """Seconds of so many blocks of `size` bytes, which torch has in its cache."""
+        self.order(pairs=pairs, bytes=size)
+        return float(self.say()["seconds"])
+
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -57,6 +63,15 @@ def _timed(step: Any, steps: int) -> dict[str, float]:
     torch.cuda.synchronize()
     ended = time.monotonic()
     return {"seconds": ended - begun, "begun": begun, "ended": ended}
+
+
+def _pairs(pairs: int, size: int) -> float:
+    import torch
+
+    begun = time.monotonic()
+    for _ in range(pairs):
+        torch.cuda.caching_allocator_delete(torch.cuda.caching_allocator_alloc(size))
+    return time.monotonic() - begun
 
 
 def _latencies(step: Any, requests: int, every: float) -> list[float]:
@@ -96,6 +111,8 @@ def main() -> None:
         order = json.loads(line)
         if "steps" in order:
             _say(**_timed(training.step, order["steps"]))
+        elif "pairs" in order:
+            _say(seconds=_pairs(order["pairs"], order["bytes"]))
         elif "requests" in order:
             _say(latencies=_latencies(training.step, order["requests"], order["every"]))
         elif "park" in order and job is not None:
