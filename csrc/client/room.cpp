@@ -64,13 +64,14 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
   bool is_parked = false;
   bool is_amid_restore = false;
   bool may_spill = false;
+  bool is_held = false;
   {
     MutexLock lock(mu_);
     is_amid_restore = may_give_amid_restore();
     if ((moving_ != Moving::kNone && !is_amid_restore) || revoke.bytes <= Bytes{0}) {
       alloc::ReleaseOutcome nothing;
       nothing.reason = "memory is being restored";
-      answer(revoke, nothing, {});
+      answer(revoke, nothing, {.held = num_holds_starting_ > 0});
       return;
     }
     // Parked, and no lease was granted since: its main thread cannot leave the gate before
@@ -79,6 +80,7 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
         is_parked_ && page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kWanted;
     is_parked = is_parked || is_movable_in_gap();
     may_spill = (is_parked && num_holds_ == 0) || is_amid_restore;
+    is_held = is_parked && !may_spill;
     is_giving_amid_restore_ = is_amid_restore;
     if (!is_amid_restore) moving_ = Moving::kReleasing;
     if (!may_spill && is_stopped_for_room()) may_spill = is_away_ = route_outside().ok();
@@ -87,7 +89,7 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
   MutexLock lock(mu_);
   note_released(rest, is_parked);
   note_moved();
-  answer(revoke, rest, {.more = false, .with_lease = is_parked});
+  answer(revoke, rest, {.more = false, .with_lease = is_parked, .held = is_held});
   if (!is_amid_restore) return stop_moving();
   is_giving_amid_restore_ = false;
   changed_.notify_all();
@@ -156,6 +158,7 @@ void Runtime::Impl::answer(const wire::Revoke& revoke,
                       .unplaced = outcome.unplaced,
                       .more = kind.more,
                       .with_lease = kind.with_lease,
+                      .held = kind.held,
                       .reason = outcome.reason});
 }
 

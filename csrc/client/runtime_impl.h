@@ -211,6 +211,7 @@ class Runtime::Impl {
   struct AnswerKind {
     bool more = false;
     bool with_lease = false;
+    bool held = false;
   };
   void answer(const wire::Revoke& revoke,
               const alloc::ReleaseOutcome& outcome,

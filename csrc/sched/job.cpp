@@ -14,6 +14,10 @@ Nanos moving_average(Nanos average, Nanos sample) {
   return average == Nanos{} ? sample : average + (sample - average) / 4;
 }
 
+// A thread that holds memory for one operation is done long before; one that writes a checkpoint is
+// asked often enough.
+constexpr Nanos kHoldPause = millis(20);
+
 // Anything above is a wild claim, and would overflow when multiplied.
 constexpr Nanos kMaxStall = seconds(3600);
 
@@ -60,14 +64,16 @@ void Job::observe(const wire::Usage& seen, Nanos now) {
 
 void Job::note_change() {
   cannot_give = false;
+  held_until.reset();
   unplaced = Bytes{};
   short_reason.clear();
   ++num_changes;
 }
 
-void Job::note_short(const PendingRevoke& asked, const wire::Released& released) {
+void Job::note_short(const PendingRevoke& asked, const wire::Released& released, Nanos now) {
   if (asked.num_changes != num_changes) return;
   cannot_give = true;
+  if (released.held) held_until = now + kHoldPause;
   unplaced = released.unplaced;
   short_reason = released.reason;
 }

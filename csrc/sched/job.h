@@ -89,6 +89,8 @@ struct Job {
   Bytes lane{};  // its lane chunks, within its limit as its room is
   std::optional<Nanos> lane_unheard_since;
   bool cannot_give = false;  // gave less than asked; not asked again until something changed
+  // It cannot give since a thread of it holds its memory in place: asked again then.
+  std::optional<Nanos> held_until;
   // While it cannot give: what the host tier had no place for, and why, in its own words.
   Bytes unplaced;
   std::string short_reason;
@@ -105,7 +107,7 @@ struct Job {
   // What it could not give before, it may be able to give now.
   void note_change();
   // It gave less than `asked` said. A change since then makes that old news.
-  void note_short(const PendingRevoke& asked, const wire::Released& released);
+  void note_short(const PendingRevoke& asked, const wire::Released& released, Nanos now);
   // Its lease ends: takes over what the switch to it cost.
   void note_closed(Nanos now);
   // It wants a lease again.

@@ -30,6 +30,20 @@ void watch_givers(Step& step, const Device& device) {
   }
 }
 
+// Who could not give since a thread held its memory is asked again now and then, by whoever is
+// short.
+void ask_holding_again(Step& step, const Device& device) {
+  for (const auto& [id, room] : device.ledger.rooms()) {
+    Job& job = step.table().at(id);
+    if (!job.held_until.has_value()) continue;
+    if (step.now() >= *job.held_until) {
+      job.note_change();
+    } else if (device.is_anybody_short()) {
+      step.due(*job.held_until);
+    }
+  }
+}
+
 // What each is thought to spill, within the host tier.
 std::vector<Bytes> spills_of(const Table& table,
                              const Device& device,
@@ -78,6 +92,7 @@ void serve(Step& step) {
     const bool is_half_used = host_used(table).total() > table.options.host_budget.total() / 2;
     if (!is_half_used && !device.is_place_lacking) device.host_warning.clear();
     settle_transfer_rate(step, device);
+    ask_holding_again(step, device);
     place_jobs(step, device);
     hold_to_limits(step, device);
     RoomPool pool = room_pool(table, device, step.now());

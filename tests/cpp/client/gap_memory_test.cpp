@@ -147,6 +147,7 @@ TEST_F(GapMemory, IsHeldInTheGateToo) {
   ASSERT_TRUE(job_->runtime->hold().ok());
   EXPECT_EQ(*job_->runtime->begin_iteration(millis(1)), GateResult::kTimedOut);
   expect_refused();
+  EXPECT_TRUE(coordinator_->revoke(mib(4)).held) << "so that it is asked again";
   job_->runtime->let_go();
   spill_all();
 }

@@ -207,6 +207,7 @@ class Fuzz {
                           .unplaced = any_bytes(),
                           .more = any(0, 3) == 0,
                           .with_lease = any(0, 3) == 0,
+                          .held = any(0, 3) == 0,
                           .reason = ""};
   }
 

@@ -55,7 +55,7 @@ TEST(Job, MayBeAskedAgainAfterAChange) {
   wire::Released short_answer;
   short_answer.unplaced = mib(2);
   short_answer.reason = "the disk is full";
-  job.note_short(revoke, short_answer);
+  job.note_short(revoke, short_answer, seconds(1));
   EXPECT_TRUE(job.cannot_give);
   EXPECT_EQ(job.unplaced, mib(2));
   EXPECT_EQ(job.short_reason, "the disk is full");
@@ -68,8 +68,20 @@ TEST(Job, MayBeAskedAgainAfterAChange) {
   EXPECT_EQ(job.unplaced, Bytes{});
   EXPECT_EQ(job.short_reason, "");
   // Its answer to what was asked before it parked says nothing about now.
-  job.note_short(revoke, short_answer);
+  job.note_short(revoke, short_answer, seconds(1));
   EXPECT_FALSE(job.cannot_give);
+}
+
+TEST(Job, ThatHoldsItsMemoryIsAskedAgainAfterAPause) {
+  Job job;
+  wire::Released short_answer;
+  short_answer.held = true;
+  job.note_short({}, short_answer, seconds(1));
+  EXPECT_TRUE(job.cannot_give);
+  ASSERT_TRUE(job.held_until.has_value());
+  EXPECT_GT(*job.held_until, seconds(1));
+  job.note_change();
+  EXPECT_FALSE(job.held_until.has_value());
 }
 
 TEST(Job, IsNamedWhenItHasAName) {

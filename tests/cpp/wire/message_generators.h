@@ -107,6 +107,7 @@ inline Released draw_released() {
           .unplaced = draw_bytes(),
           .more = *rc::gen::arbitrary<bool>(),
           .with_lease = *rc::gen::arbitrary<bool>(),
+          .held = *rc::gen::arbitrary<bool>(),
           .reason = draw_string(kMaxTextBytes)};
 }
 
