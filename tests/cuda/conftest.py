@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.processes import JobProcess, job_environment, private_coordinator
+from benchmarks.processes import JobProcess, job_environment
+from tests.coordinators import coordinator
 from tests.cuda import fake
 from tests.e2e.alone import arguments
 
@@ -23,6 +24,8 @@ sys.path.insert(0, str(fake.package()))
 os.environ["OMP_NUM_THREADS"] = "1"
 # Sums in the same order wherever the operands lie: the CPU's are not where the device's are.
 os.environ["MKL_CBWR"] = "COMPATIBLE"
+
+__all__ = ["coordinator"]  # a fixture
 
 MODULE = "tests.cuda.job"
 
@@ -51,21 +54,6 @@ def device(device_file: Path) -> Callable[..., dict[str, str]]:
         return fake.environment(capacity_bytes=capacity_bytes, device_file=device_file, **more)
 
     return make
-
-
-@pytest.fixture
-def coordinator() -> Iterator[Callable[..., dict[str, str]]]:
-    """coordinator(policy="rr", ...) -> the environment of jobs that meet there."""
-    opened = []
-
-    def open_one(**settings: str) -> dict[str, str]:
-        manager = private_coordinator(**settings)
-        opened.append(manager)
-        return manager.__enter__()
-
-    yield open_one
-    for manager in reversed(opened):
-        manager.__exit__(None, None, None)
 
 
 @functools.cache

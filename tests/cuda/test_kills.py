@@ -111,6 +111,14 @@ def _stopped(pid: int) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
+def _start(*jobs: JobProcess) -> None:
+    """Lets them go when all are ready."""
+    for job in jobs:
+        job.wait_ready()
+    for job in jobs:
+        job.go()
+
+
 @pytest.fixture
 def env(device: Environment, coordinator: Environment) -> dict[str, str]:
     return device(CAPACITY) | coordinator(
@@ -122,10 +130,7 @@ def env(device: Environment, coordinator: Environment) -> dict[str, str]:
 def test_the_other_job_goes_on_when_one_dies(death: str, env: dict[str, str]) -> None:
     fatal = {"FAKECUDA_FAIL": f"{DEATHS[death]}:{-signal.SIGKILL}"}
     with _job(1, env | fatal) as victim, _job(2, env) as survivor:
-        for job in (victim, survivor):
-            job.wait_ready()
-        for job in (victim, survivor):
-            job.go()
+        _start(victim, survivor)
         assert victim.process.wait(60) == -signal.SIGKILL
         assert _used_by(victim.pid, env) == 0
         result = survivor.result()
@@ -134,10 +139,7 @@ def test_the_other_job_goes_on_when_one_dies(death: str, env: dict[str, str]) ->
 
 def test_the_other_job_goes_on_when_a_parked_one_is_killed(env: dict[str, str]) -> None:
     with _job(1, env) as victim, _job(2, env) as survivor:
-        for job in (victim, survivor):
-            job.wait_ready()
-        for job in (victim, survivor):
-            job.go()
+        _start(victim, survivor)
         _wait_until_spilled(victim, env)
         victim.process.kill()
         victim.process.wait(60)
@@ -148,10 +150,7 @@ def test_the_other_job_goes_on_when_a_parked_one_is_killed(env: dict[str, str]) 
 
 def test_memory_of_a_dead_job_that_the_device_still_has_is_waited_for(env: dict[str, str]) -> None:
     with _job(1, env) as victim, _job(2, env) as survivor:
-        for job in (victim, survivor):
-            job.wait_ready()
-        for job in (victim, survivor):
-            job.go()
+        _start(victim, survivor)
         _wait_until_spilled(survivor, env)
         with _stranger(env) as stranger:
             with _stopped(status(env)["coordinator"]["pid"]):

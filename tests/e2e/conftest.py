@@ -6,12 +6,17 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.processes import JobProcess, private_coordinator
+from tests.coordinators import coordinator
 from tests.e2e.alone import result_alone
+
+if TYPE_CHECKING:
+    from benchmarks.processes import JobProcess
+
+__all__ = ["coordinator"]  # a fixture
 
 # Two threads that spin for each other stand still on a busy machine; that is not tested here.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -21,21 +26,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything here starts processes."""
     for item in items:
         item.add_marker(pytest.mark.e2e)
-
-
-@pytest.fixture
-def coordinator() -> Iterator[Callable[..., dict[str, str]]]:
-    """coordinator(capacity="64MiB", ...) -> the environment of jobs that meet there."""
-    opened = []
-
-    def open_one(**settings: str) -> dict[str, str]:
-        manager = private_coordinator(**settings)
-        opened.append(manager)
-        return manager.__enter__()
-
-    yield open_one
-    for manager in reversed(opened):
-        manager.__exit__(None, None, None)
 
 
 @pytest.fixture
