@@ -14,9 +14,10 @@ import pytest
 from benchmarks.processes import gpushare_command
 from tests.cuda import fake
 
-# The fake device's operators are all that a script on a real one would not have.
+# The fake device's operators are all that a script on a real one would not have. The pause at its end
+# is for a thread of torch's: see child.py.
 SCRIPT = """
-import json, os, sys
+import json, os, sys, time
 import torch
 from tests.cuda import fake
 fake.install_ops()
@@ -44,6 +45,7 @@ weight = next(model.parameters()).detach().cpu().double().sum().item()
 line = json.dumps({"weight": weight, "iterations": stats.get("iterations"),
                    "is_managed": stats.get("is_managed"), "device": stats.get("device")})
 os.write(1, (line + chr(10)).encode())
+time.sleep(0.5)
 """
 
 

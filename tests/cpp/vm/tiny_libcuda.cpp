@@ -16,6 +16,7 @@ int number_of(const char* variable, int otherwise) {
 
 int succeed() { return 0; }
 int fail() { return 999; }
+int device_count(int*) { return 0; }
 int init(unsigned) { return number_of("TINY_INIT", 0); }
 int error_name(int, const char** text) {
   *text = "CUDA_ERROR_NO_DEVICE";
@@ -31,6 +32,8 @@ void* address_of(Function* function) {
 
 void* find(std::string_view name, int version) {
   if (name == "cuInit") return address_of(&init);
+  // What is called must be of its true type: UBSan looks.
+  if (name == "cuDeviceGetCount") return address_of(&device_count);
   if (name == "cuGetErrorName") return address_of(&error_name);
   if (name == "cuGetErrorString") return address_of(&error_text);
   // From 13.0 on it has another parameter.
