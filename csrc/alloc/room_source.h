@@ -8,12 +8,6 @@
 
 namespace gpushare::alloc {
 
-// The device can lag behind the books: a killed job's room is granted when its process is gone, and
-// a process that it forked may have its memory for some seconds more. So long at most it is waited
-// for, and looked at so often.
-inline constexpr Nanos kDeviceLags = seconds(10);
-inline constexpr Nanos kDeviceLook = millis(20);
-
 enum class Patience : std::uint8_t {
   kWaits,     // until others have given room, however long that takes
   kOnlyFree,  // for what nobody else has use for now; else fails at once

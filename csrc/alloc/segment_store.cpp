@@ -4,7 +4,8 @@
 #include <chrono>
 #include <thread>
 
-#include "csrc/base/clock.h"
+#include "csrc/alloc/device_lag.h"
+#include "csrc/base/log.h"
 
 namespace gpushare::alloc {
 
@@ -17,24 +18,27 @@ thread_local Bytes refused_before;
 
 Result<void*> SegmentStore::take(Bytes size) {
   const bool is_again = std::exchange(refused_before, Bytes{}) == size;
-  const bool may_wait = is_again || asks_once_.load(std::memory_order_relaxed) ||
-                        allocator_.route() == Route::kOutside;
+  const bool may_wait = is_again || asks_once_.load(std::memory_order_relaxed);
   const Patience patience = may_wait ? Patience::kWaits : Patience::kOnlyFree;
   const Bytes whole = round_up(size, vm::kChunkBytes);
   Result<void*> segment = allocator_.allocate(whole, patience);
-  const Nanos deadline = monotonic_now() + kDeviceLags;
-  while (may_wait && !segment && is_device_full(segment.error(), whole) &&
-         monotonic_now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::nanoseconds(kDeviceLook.value()));
-    segment = allocator_.allocate(whole, patience);
-  }
+  if (!segment && may_wait && share().has_value()) await_device(whole, segment);
   if (!segment && !may_wait) refused_before = size;
   return segment;
 }
 
-bool SegmentStore::is_device_full(const Status& failure, Bytes size) const {
-  return failure.code() == StatusCode::kOutOfMemory && share().has_value() &&
-         allocator_.room() - allocator_.backed() >= size;
+// For what a coordinator has given this process room for.
+void SegmentStore::await_device(Bytes size, Result<void*>& segment) {
+  const DeviceLag lag;
+  bool is_said = false;
+  while (!segment && lag.explains(segment.error(), allocator_, size)) {
+    if (!std::exchange(is_said, true)) {
+      log::warn("waiting for memory that others gave up and the device still has: {}",
+                segment.error().message());
+    }
+    std::this_thread::sleep_for(std::chrono::nanoseconds(DeviceLag::kLook.value()));
+    segment = allocator_.allocate(size, Patience::kWaits);
+  }
 }
 
 bool SegmentStore::give_back(void* address) {

@@ -26,11 +26,12 @@ class SegmentStore {
 
   // A segment of `size` bytes, rounded up to whole chunks and aligned to one, contents unspecified.
   // Torch asks again, on the same thread, when it has given back what it kept for later; only then,
-  // and while it asks once (set_asks_once, or closed), others are waited for, and the device where
-  // it lags behind the room that there is. pre: size > 0. errors: kOutOfMemory with the text for
+  // and while it asks once (set_asks_once), others are waited for, and the device where it lags
+  // behind the room that there is. pre: size > 0. errors: kOutOfMemory with the text for
   // the user; kCancelled; kIo.
   Result<void*> take(Bytes size);
-  // Torch does not ask again from now on, or does: it captures.
+  // Torch does not ask again from now on, or does: it does not while it routes any allocation to a
+  // pool other than its own.
   void set_asks_once(bool asks_once) { asks_once_.store(asks_once, std::memory_order_relaxed); }
   // false: the address is not ours (nothing was done). pre: the device has done all work on it.
   bool give_back(void* address);
@@ -48,12 +49,12 @@ class SegmentStore {
   void set_share_source(std::function<Bytes()> source) { share_source_ = std::move(source); }
 
  private:
-  // Whether the device lacks memory that a coordinator has given this process room for.
-  [[nodiscard]] bool is_device_full(const Status& failure, Bytes size) const;
+  void await_device(Bytes size, Result<void*>& segment);
 
   CachingAllocator& allocator_;
   std::function<Bytes()> share_source_;
-  std::atomic<bool> asks_once_{false};  // relaxed: whoever sets it asks next, on its own thread
+  std::atomic<bool> asks_once_{
+      false};  // relaxed: torch's lock comes between this and what it is about
 };
 
 }  // namespace gpushare::alloc

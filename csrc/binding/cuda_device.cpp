@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "csrc/alloc/segment_store.h"
+#include "csrc/base/log.h"
 #include "csrc/binding/torch_device.h"
 #include "csrc/binding/torch_router.h"
 #include "csrc/plugin/segment_plugin.h"
@@ -14,59 +15,62 @@ namespace gpushare::binding {
 namespace {
 
 class CudaDevice;
-// Written once, at install; read by note_capture().
+// Written at install, and in a forked child, which has no CUDA; read by note_capture().
 CudaDevice* g_device = nullptr;
 
 class CudaDevice final : public TorchDevice {
  public:
   CudaDevice(std::unique_ptr<vm::CudaDriver> driver, std::unique_ptr<vm::CudaDevice> device)
-      : driver_(std::move(driver)),
-        device_(std::move(device)),
-        vmm_(*device_),
-        pinner_(*device_),
-        router_(*device_) {}
+      : driver_(std::move(driver)), device_(std::move(device)), vmm_(*device_), pinner_(*device_) {}
 
   [[nodiscard]] vm::Vmm& vmm() override { return vmm_; }
   [[nodiscard]] vm::HostPinner* pinner() override { return &pinner_; }
 
   Status install(alloc::CachingAllocator& allocator, client::Runtime& runtime) override {
-    GS_RETURN_IF_ERROR(say_why_out_of_memory(&plugin::take_refusal));
     store_ = std::make_unique<alloc::SegmentStore>(allocator);
     store_->set_share_source([&runtime] { return runtime.share(); });
+    router_ = std::make_unique<TorchRouter>(*device_, *store_);
+    runtime.set_router(router_.get());
     GS_RETURN_IF_ERROR(plugin::install_segment_plugin(
         {.store = store_.get(), .device = device_->ordinal(), .libraries = {}}));
-    runtime.set_router(&router_);
     g_device = this;
+    // Torch's own text is there all the same.
+    if (const Status watched = say_why_out_of_memory(&plugin::take_refusal); !watched.ok()) {
+      log::warn("{}", watched.message());
+    }
     return {};
   }
   // CUDA is of no use to a forked child; the plugin knows.
-  void after_fork_in_child() override {}
+  void after_fork_in_child() override {
+    g_device = nullptr;
+    is_forked_ = true;
+  }
   [[nodiscard]] std::optional<client::DeviceMemory> memory() override {
     const Result<vm::CudaDevice::Memory> memory = device_->memory_info();
     if (!memory) return std::nullopt;
     return client::DeviceMemory{.total = memory->total, .free = memory->free};
   }
-  [[nodiscard]] Bytes live() const override { return router_.live(); }
-  void begin_sharing() {
+  [[nodiscard]] Bytes live() const override { return is_forked_ ? Bytes{} : router_->live(); }
+  Status begin_sharing() {
     plugin::set_passthrough(true);
-    router_.begin_sharing();
+    Status status = router_->begin_sharing();
+    if (!status.ok()) plugin::set_passthrough(false);
+    return status;
   }
   void end_sharing() {
-    router_.end_sharing();
+    router_->end_sharing();
     plugin::set_passthrough(false);
   }
-  void note_capture(bool is_beginning) {
-    router_.note_capture(is_beginning);
-    store_->set_asks_once(router_.is_capturing());
-  }
+  void note_capture(bool is_beginning) { router_->note_capture(is_beginning); }
 
  private:
   const std::unique_ptr<vm::CudaDriver> driver_;
   const std::unique_ptr<vm::CudaDevice> device_;
   vm::CudaVmm vmm_;
   vm::CudaPinner pinner_;
-  mutable TorchRouter router_;
   std::unique_ptr<alloc::SegmentStore> store_;
+  std::unique_ptr<TorchRouter> router_;
+  bool is_forked_ = false;
 };
 
 struct Opened {
@@ -105,9 +109,7 @@ void note_capture(bool is_beginning) {
   if (g_device != nullptr) g_device->note_capture(is_beginning);
 }
 
-void begin_sharing() {
-  if (g_device != nullptr) g_device->begin_sharing();
-}
+Status begin_sharing() { return g_device != nullptr ? g_device->begin_sharing() : Status(); }
 
 void end_sharing() {
   if (g_device != nullptr) g_device->end_sharing();

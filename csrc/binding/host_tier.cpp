@@ -43,6 +43,10 @@ Status HostTier::read(vm::SlotId slot, std::byte* to, Bytes size) {
 
 std::byte* HostTier::address_of(vm::SlotId slot) { return slab_of_slots().address_of(slot); }
 
+std::size_t HostTier::num_together(vm::SlotId first, std::size_t most) {
+  return slab_of_slots().num_together(first, most);
+}
+
 std::optional<vm::HostPlace> HostTier::place_of(vm::SlotId slot) {
   return slab_of_slots().place_of(slot);
 }

@@ -29,6 +29,7 @@ class HostTier final : public vm::HostSlab {
   Status write(vm::SlotId slot, const std::byte* from, Bytes size) override;
   Status read(vm::SlotId slot, std::byte* to, Bytes size) override;
   [[nodiscard]] std::byte* address_of(vm::SlotId slot) override;
+  [[nodiscard]] std::size_t num_together(vm::SlotId first, std::size_t most) override;
   [[nodiscard]] std::optional<vm::HostPlace> place_of(vm::SlotId slot) override;
   [[nodiscard]] bool is_in_file(vm::SlotId slot) const override;
   void set_budgets(const HostBytes& budgets) override;

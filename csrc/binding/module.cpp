@@ -72,10 +72,20 @@ py::dict device_info(int index) {
   return result;
 }
 
-// Without the GIL: a close that is under way may need it for nothing, but takes its time.
+// Without the GIL: a close that is under way holds the lock that this waits for, for as long as the
+// device takes.
 void tell_capture(bool is_beginning) {
   const py::gil_scoped_release release;
   note_capture(is_beginning);
+}
+
+void share() {
+  Status status;
+  {
+    const py::gil_scoped_release release;
+    status = begin_sharing();
+  }
+  raise_if_error(status);
 }
 
 std::int64_t empty_cache() {
@@ -122,7 +132,7 @@ PYBIND11_MODULE(_C, module) {
   module.def("is_installed", [] { return Process::get() != nullptr; });
   module.def("segment_plugin_is_intact", &plugin::segment_plugin_is_intact);
   module.def("cuda_device_info", &device_info, py::arg("index"));
-  module.def("begin_sharing", &begin_sharing, py::call_guard<py::gil_scoped_release>());
+  module.def("begin_sharing", &share);
   module.def("end_sharing", &end_sharing, py::call_guard<py::gil_scoped_release>());
   module.def("note_capture", &tell_capture, py::arg("is_beginning"));
   define_job_functions(module);

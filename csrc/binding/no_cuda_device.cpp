@@ -15,7 +15,7 @@ Status no_cuda() {
 Result<std::unique_ptr<TorchDevice>> make_cuda_device(int /*index*/) { return fail(no_cuda()); }
 Result<CudaDeviceInfo> cuda_device_info(int /*index*/) { return fail(no_cuda()); }
 void note_capture(bool /*is_beginning*/) {}
-void begin_sharing() {}
+Status begin_sharing() { return {}; }
 void end_sharing() {}
 
 }  // namespace gpushare::binding

@@ -14,8 +14,13 @@
 namespace gpushare::binding {
 namespace {
 
-// Written once, under the GIL; fork handlers and the exit handler are installed after it.
+// Written once, under the GIL.
 Process* g_process = nullptr;
+
+template <typename Body>
+void of_process(Body body) {
+  if (g_process != nullptr) body(*g_process);
+}
 
 }  // namespace
 
@@ -36,9 +41,9 @@ Status Process::install(std::unique_ptr<TorchDevice> device,
   std::unique_ptr<Process> process(
       new Process(std::move(device), *std::move(slab), std::move(config)));
   GS_RETURN_IF_ERROR(process->start());
+  install_handlers();
   GS_RETURN_IF_ERROR(process->device_->install(*process->allocator_, *process->runtime_));
   g_process = process.release();
-  install_handlers();
   return {};
 }
 
@@ -59,12 +64,18 @@ Status Process::start() {
   return {};
 }
 
+// Once, whether the device can be had or not.
 void Process::install_handlers() {
-  watch_process_exit();
-  // The lease would go with the process; this gives it back before a long teardown.
-  std::atexit([] { g_process->runtime_->unregister_job(); });
-  ::pthread_atfork([] { g_process->before_fork(); }, [] { g_process->after_fork_in_parent(); },
-                   [] { g_process->after_fork_in_child(); });
+  static const bool is_done = [] {
+    watch_process_exit();
+    // The lease would go with the process; this gives it back before a long teardown.
+    std::atexit([] { of_process([](Process& process) { process.runtime_->unregister_job(); }); });
+    ::pthread_atfork([] { of_process([](Process& process) { process.before_fork(); }); },
+                     [] { of_process([](Process& process) { process.after_fork_in_parent(); }); },
+                     [] { of_process([](Process& process) { process.after_fork_in_child(); }); });
+    return true;
+  }();
+  static_cast<void>(is_done);
 }
 
 // In the lock order of csrc/README.md; under the host tier's lock none of the others is taken.

@@ -57,8 +57,8 @@ Result<CudaDeviceInfo> cuda_device_info(int index);
 // cannot close. Waits for a close that is under way. No-op for the CPU.
 void note_capture(bool is_beginning);
 // Between the two the calling thread's CUDA memory is the runtime's own, so that another process
-// can be given it. No-op for the CPU.
-void begin_sharing();
+// can be given it. No-op for the CPU. errors: kFailedPrecondition; then nothing has changed.
+Status begin_sharing();
 void end_sharing();
 
 }  // namespace gpushare::binding

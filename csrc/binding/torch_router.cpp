@@ -57,8 +57,8 @@ Status say_why_out_of_memory(std::string (*take_reason)()) {
                           [&] { native::get()->attachOutOfMemoryObserver(observer); });
 }
 
-TorchRouter::TorchRouter(vm::CudaDevice& device)
-    : device_(device), index_(static_cast<c10::DeviceIndex>(device.ordinal())) {}
+TorchRouter::TorchRouter(vm::CudaDevice& device, alloc::SegmentStore& store)
+    : device_(device), store_(store), index_(static_cast<c10::DeviceIndex>(device.ordinal())) {}
 
 void TorchRouter::drain() {
   // Throughout, so that no capture begins under the wait, which would break it.
@@ -117,26 +117,41 @@ Bytes TorchRouter::live() {
 void TorchRouter::note_capture(bool is_beginning) {
   MutexLock lock(mu_);
   num_captures_ += is_beginning ? 1 : -1;
+  say_how_often();
 }
 
-bool TorchRouter::is_capturing() {
+Status TorchRouter::begin_sharing() {
   MutexLock lock(mu_);
-  return num_captures_ > 0;
-}
-
-void TorchRouter::begin_sharing() {
-  MutexLock lock(mu_);
-  if (num_sharing_++ == 0 && !is_outside_) begin_shared();
+  ++num_sharing_;
+  say_how_often();
+  if (num_sharing_ > 1 || is_outside_) return {};
+  Status status =
+      without_throwing("share CUDA memory", [&]() GS_NO_THREAD_SAFETY_ANALYSIS { begin_shared(); });
+  if (!status.ok()) --num_sharing_;
+  say_how_often();
+  return status;
 }
 
 void TorchRouter::end_sharing() {
   MutexLock lock(mu_);
-  if (--num_sharing_ == 0 && !is_outside_) end_shared();
+  --num_sharing_;
+  if (num_sharing_ == 0 && !is_outside_) {
+    const Status status = without_throwing("end the sharing of CUDA memory",
+                                           [&]() GS_NO_THREAD_SAFETY_ANALYSIS { end_shared(); });
+    if (!status.ok()) log::error("{}", status.message());
+  }
+  say_how_often();
+}
+
+// Torch gives back what it has and asks again only while it routes nothing.
+void TorchRouter::say_how_often() {
+  store_.set_asks_once(num_captures_ > 0 || num_sharing_ > 0 || is_outside_);
 }
 
 // In which order torch asks the filters is its own affair: never two of them say yes.
 void TorchRouter::begin_outside() {
   is_outside_ = true;
+  say_how_often();
   native::get()->beginAllocateToPool(index_, kOutsidePool,
                                      [](cudaStream_t) { return !plugin::is_passthrough(); });
   if (num_sharing_ == 0) begin_shared();
@@ -147,6 +162,7 @@ void TorchRouter::end_outside() {
   native::get()->endAllocateToPool(index_, kOutsidePool);
   native::get()->releasePool(index_, kOutsidePool);
   if (num_sharing_ == 0) end_shared();
+  say_how_often();
 }
 
 // The pools are kept in use by a count of our own, so that their blocks serve the next time too.

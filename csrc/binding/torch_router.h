@@ -19,6 +19,7 @@
 
 #include <c10/core/Device.h>
 
+#include "csrc/alloc/segment_store.h"
 #include "csrc/base/mutex.h"
 #include "csrc/client/router.h"
 #include "csrc/vm/cuda_device.h"
@@ -32,8 +33,8 @@ Status say_why_out_of_memory(std::string (*take_reason)());
 
 class TorchRouter final : public client::Router {
  public:
-  // `device` must outlive it.
-  explicit TorchRouter(vm::CudaDevice& device);
+  // Both must outlive it. The store hears how often torch asks.
+  TorchRouter(vm::CudaDevice& device, alloc::SegmentStore& store);
 
   void drain() override;
   Result<alloc::MemoryUse> close() override;
@@ -42,10 +43,10 @@ class TorchRouter final : public client::Router {
 
   // A stream capture begins or has ended. Waits for a close that is under way.
   void note_capture(bool is_beginning);
-  [[nodiscard]] bool is_capturing();
 
   // Between the two the calling thread's blocks come from segments that the plugin passes through.
-  void begin_sharing();
+  // errors: kFailedPrecondition: torch refuses; nothing has changed.
+  Status begin_sharing();
   void end_sharing();
 
  private:
@@ -53,10 +54,12 @@ class TorchRouter final : public client::Router {
   void end_outside() GS_REQUIRES(mu_);
   void begin_shared() GS_REQUIRES(mu_);
   void end_shared() GS_REQUIRES(mu_);
+  void say_how_often() GS_REQUIRES(mu_);
   [[nodiscard]] alloc::MemoryUse read_use() GS_REQUIRES(mu_);
   void say_expandable() GS_REQUIRES(mu_);
 
   vm::CudaDevice& device_;
+  alloc::SegmentStore& store_;
   const c10::DeviceIndex index_;
   Mutex mu_;
   int num_captures_ GS_GUARDED_BY(mu_) = 0;

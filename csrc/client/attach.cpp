@@ -218,6 +218,7 @@ void Runtime::Impl::go_unmanaged(const std::string& reason) {
   // begin restores what was spilled.
   if (config_.requires_coordinator && page() != nullptr && !close_gate()) {
     log::warn("a stream is captured: its iteration goes on unmanaged");
+    is_closed_.store(true, std::memory_order_relaxed);  // and none follows
   }
   // release; pairs with the acquire of the fast paths.
   page_.store(nullptr, std::memory_order_release);

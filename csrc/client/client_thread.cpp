@@ -49,8 +49,11 @@ void Runtime::Impl::run() {
       socket = connection_.fd();
       wants_write = connection_.has_unsent();
       if (is_registered_) timeout = kIdleLook;
-      if (restores_again_in.has_value()) timeout = restores_again_in;
-      if (is_close_due_) timeout = kCloseAgain;
+      const auto look_in = [&timeout](Nanos time) {
+        timeout = std::min(timeout.value_or(time), time);
+      };
+      if (restores_again_in.has_value()) look_in(*restores_again_in);
+      if (is_close_due_) look_in(kCloseAgain);
     }
     if (!pause(socket, wants_write, timeout)) break;
     if (!receive_all() && !reconnect()) break;

@@ -34,6 +34,7 @@ void Runtime::Impl::promise_iterations() {
 }
 
 void Runtime::Impl::park_in_gap() {
+  drain();
   MutexLock lock(mu_);
   if (link_ == Link::kForked) return;
   is_parked_in_gap_ = true;

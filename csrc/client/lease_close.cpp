@@ -56,9 +56,10 @@ bool Runtime::Impl::close_gate() {
 
 // pre: `page` is the current one, its word kClosing. false: not now; it is tried again.
 bool Runtime::Impl::finish_closing(wire::LeasePage& page) {
+  const bool was_due = is_close_due_;
   is_close_due_ = !close_gate();
   if (is_close_due_) {
-    wake_client_thread();
+    if (!was_due) wake_client_thread();
     return false;
   }
   if (may_move_in_gap()) {

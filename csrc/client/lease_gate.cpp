@@ -73,6 +73,7 @@ Result<GateResult> Runtime::Impl::begin_iteration(Nanos timeout) {
 }
 
 Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {
+  drain();
   MutexLock lock(mu_);
   const std::thread::id self = std::this_thread::get_id();
   if (gate_owner_ != std::thread::id() && gate_owner_ != self) {

@@ -141,6 +141,7 @@ Status Runtime::Impl::install_page(std::vector<UniqueFd> fds) {
 }
 
 void Runtime::Impl::unregister_job() {
+  drain();
   MutexLock lock(mu_);
   if (!options_.has_value()) return;
   if (is_parked_) give_up_parked();

@@ -4,6 +4,7 @@
 // lease closed: the client thread brings it back while the iteration runs, and the optimizer's step
 // waits for the rest. Until then it is reachable, only slower, and nothing else takes its room,
 // some of which may follow the lease.
+#include "csrc/alloc/device_lag.h"
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
 #include "csrc/client/runtime_impl.h"
@@ -53,25 +54,19 @@ Bytes Runtime::Impl::room_to_come() {
 
 Status Runtime::Impl::restore_with(Status (alloc::Residency::*restore)()) {
   if (residency_.to_restore() == Bytes{0}) return {};
-  const Nanos deadline = monotonic_now() + alloc::kDeviceLags;
+  const alloc::DeviceLag lag;
   for (bool is_said = false;; is_said = true) {
     mu_.unlock();
     Status status = (residency_.*restore)();
     mu_.lock();
     note_moved();
-    if (!is_device_full(status) || monotonic_now() >= deadline) return status;
+    if (!lag.explains(status, allocator_, residency_.to_restore())) return status;
     if (!is_said) {
       log::warn("job {} waits for memory that others gave up and the device still has: {}",
                 address_.job.value, status.message());
     }
-    changed_.wait_for(mu_, alloc::kDeviceLook);
+    changed_.wait_for(mu_, alloc::DeviceLag::kLook);
   }
-}
-
-// Whether the device lacks the memory that this job has room for.
-bool Runtime::Impl::is_device_full(const Status& restored) const {
-  return restored.code() == StatusCode::kOutOfMemory &&
-         allocator_.room() - allocator_.backed() >= residency_.to_restore();
 }
 
 void Runtime::Impl::note_moved() {

@@ -21,6 +21,15 @@ bool Runtime::Impl::is_stopped_for_room() {
          needs_.has_waiting();
 }
 
+// Its lease is open: what it gave to the device before may be under way.
+void Runtime::Impl::drain_if_stopped() {
+  {
+    MutexLock lock(mu_);
+    if (!is_stopped_for_room()) return;
+  }
+  drain();
+}
+
 // The thread that waited for room goes on: what was spilled meanwhile must be back, however long it
 // takes. Room for it came with the answer; after a restart of the coordinator it is asked for
 // again.
@@ -61,6 +70,7 @@ void Runtime::Impl::on_denied(const wire::Denied& denied) {
 }
 
 void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
+  drain_if_stopped();
   bool is_parked = false;
   bool is_amid_restore = false;
   bool may_spill = false;
@@ -182,6 +192,7 @@ void Runtime::Impl::stop_moving() {
 }
 
 Status Runtime::Impl::spill_and_restore() {
+  drain();
   MutexLock lock(mu_);
   if (link_ == Link::kForked || is_parked_) {
     return {StatusCode::kFailedPrecondition, "memory is spilled at a boundary, by the main thread"};

@@ -3,7 +3,8 @@
 //
 // Spilled memory comes back first, however long that takes: a child would share the slots that its
 // addresses show, and those are used again for other bytes. Where it cannot come back, the child
-// has no access to it; neither has it to what overflows.
+// has no access to it; neither has it to what overflows. CUDA memory is inherited by nobody, so it
+// stays where it is.
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
 #include "csrc/client/runtime_impl.h"

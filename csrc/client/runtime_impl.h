@@ -3,8 +3,9 @@
 // room.cpp, restoring.cpp, pacing.cpp, gap_memory.cpp, routing.cpp, lane.cpp, overflow.cpp,
 // client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
 //
-// Lock order: mu_, then the allocator's. Nothing is waited for under mu_: a copy, a room request
-// and the futex are waited for without it (`moving_` keeps two copies apart meanwhile).
+// Lock order: mu_, then the router's and torch's, then the allocator's. Nothing is waited for under
+// mu_: a copy, a room request and the futex are waited for without it (`moving_` keeps two copies
+// apart meanwhile), and so is the device (drain), but for what it was given in the moment between.
 //
 // The lease word. wire::try_begin and wire::try_end run without the lock, on the page the main
 // thread sees; every other change from this side (want, give up, close) is made under mu_. So
@@ -148,7 +149,6 @@ class Runtime::Impl {
   Status restore_all() GS_REQUIRES(mu_);
   Status restore_for_iteration() GS_REQUIRES(mu_);
   Status restore_with(Status (alloc::Residency::*restore)()) GS_REQUIRES(mu_);
-  [[nodiscard]] bool is_device_full(const Status& restored) const;
   void note_moved() GS_REQUIRES(mu_);
   void expect_late() GS_REQUIRES(mu_);
   void forget_late() GS_REQUIRES(mu_);
@@ -218,6 +218,7 @@ class Runtime::Impl {
               const AnswerKind& kind) GS_REQUIRES(mu_);
   [[nodiscard]] bool may_give_amid_restore() GS_REQUIRES(mu_);
   [[nodiscard]] bool is_stopped_for_room() GS_REQUIRES(mu_);
+  void drain_if_stopped() GS_EXCLUDES(mu_);
   void restore_before_going_on() GS_REQUIRES(mu_);
   bool start_moving(Moving what, Nanos deadline) GS_REQUIRES(mu_);
   void stop_moving() GS_REQUIRES(mu_);

@@ -13,6 +13,14 @@ constexpr Nanos kRefresh = millis(100);
 
 void store(std::atomic<std::int64_t>& field, Bytes bytes) { field.store(bytes.value(), kRelaxed); }
 
+// What the device has free counts with the resident bytes of the same moment. Until it is said
+// anew, it is unknown.
+void store_resident(wire::LeasePage& page, Bytes resident) {
+  page.device_free_bytes.store(0, kRelaxed);
+  // release; pairs with the reader's acquire: who sees these bytes sees that.
+  page.resident_bytes.store(resident.value(), std::memory_order_release);
+}
+
 }  // namespace
 
 // Everything, exact; where a hand-over may follow.
@@ -21,7 +29,7 @@ void Runtime::Impl::publish_usage(wire::LeasePage& page) {
   const Bytes resident{memory.reserved_bytes.all.current};
   outside_bytes_.store(memory.outside_bytes.value(), kRelaxed);
   store(page.live_bytes, live_bytes(memory));
-  store(page.resident_bytes, resident);
+  store_resident(page, resident);
   const HostBytes stored = residency_.in_host_tier();
   store(page.spilled_bytes, stored.total() - memory.overflow_bytes);
   store(page.host_file_bytes, stored.file);
@@ -56,9 +64,11 @@ Bytes Runtime::Impl::needed_room(const alloc::MemoryStats& memory) {
   return std::max(expected, resident + residency_.to_restore()) + memory.overflow_bytes;
 }
 
-// What torch has put into its segments, where it has an allocator of its own.
+// Where torch has an allocator of its own: what it has put into its segments. Those that were made
+// in the gap count as a whole, as outside bytes.
 Bytes Runtime::Impl::live_bytes(const alloc::MemoryStats& memory) const {
-  return router_ == nullptr ? memory.live_private_bytes : router_->live();
+  if (router_ == nullptr) return memory.live_private_bytes;
+  return std::max(router_->live() - memory.outside_bytes, Bytes{0});
 }
 
 // At a boundary, without the lock: only now and then what is dear to read.
@@ -68,7 +78,7 @@ void Runtime::Impl::refresh_usage(wire::LeasePage& page, Nanos now) {
     const alloc::MemoryStats memory = allocator_.stats();
     outside_bytes_.store(memory.outside_bytes.value(), kRelaxed);
     store(page.live_bytes, live_bytes(memory));
-    store(page.resident_bytes, Bytes{memory.reserved_bytes.all.current});
+    store_resident(page, Bytes{memory.reserved_bytes.all.current});
     store(page.outside_bytes, memory.outside_bytes);
     store(page.overflow_bytes, memory.overflow_bytes);
   }

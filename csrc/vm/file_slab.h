@@ -29,6 +29,9 @@ class FileSlab final : public HostSlab {
   void give_back(SlotId slot) override;
   Status write(SlotId slot, const std::byte* from, Bytes size) override;
   Status read(SlotId slot, std::byte* to, Bytes size) override;
+  [[nodiscard]] std::size_t num_together(SlotId /*first*/, std::size_t /*most*/) override {
+    return 1;
+  }
   [[nodiscard]] std::optional<HostPlace> place_of(SlotId slot) override;
   [[nodiscard]] bool is_in_file(SlotId /*slot*/) const override { return true; }
   void set_budgets(const HostBytes& budgets) override;

@@ -47,9 +47,7 @@ class HostSlab {
 
   // How many slots from `first` on, `most` at most, lie in one piece of such memory, so that one
   // copy may take them all; 1 at least.
-  [[nodiscard]] virtual std::size_t num_together(SlotId /*first*/, std::size_t /*most*/) {
-    return 1;
-  }
+  [[nodiscard]] virtual std::size_t num_together(SlotId first, std::size_t most) = 0;
 
   // Where its bytes can be mapped; none: they cannot. Slots with neighbouring numbers lie side by
   // side. Stays valid until the slot is given back.

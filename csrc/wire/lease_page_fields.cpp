@@ -43,10 +43,14 @@ Usage read_usage(const LeasePage& page) {
   usage.is_parked = read(page.is_parked) != 0;
   usage.live = Bytes{clamped(page.live_bytes)};
   usage.need = Bytes{clamped(page.need_bytes)};
-  // acquire; pairs with the job's release: new with the resident bytes of its moment, or newer.
-  usage.device_free = Bytes{std::clamp<std::int64_t>(
-      page.device_free_bytes.load(std::memory_order_acquire), 0, kMaxAmount)};
-  usage.resident = Bytes{clamped(page.resident_bytes)};
+  // acquire, twice; each pairs with the job's release of the other: the job says 0 before it
+  // changes the resident bytes, so what has not changed around them is of their moment.
+  const std::int64_t device_free = page.device_free_bytes.load(std::memory_order_acquire);
+  usage.resident = Bytes{
+      std::clamp<std::int64_t>(page.resident_bytes.load(std::memory_order_acquire), 0, kMaxAmount)};
+  if (read(page.device_free_bytes) == device_free) {
+    usage.device_free = Bytes{std::clamp<std::int64_t>(device_free, 0, kMaxAmount)};
+  }
   usage.spilled = Bytes{clamped(page.spilled_bytes)};
   usage.outside = Bytes{clamped(page.outside_bytes)};
   usage.lane_changes = read(page.lane_changes);

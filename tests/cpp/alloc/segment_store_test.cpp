@@ -71,9 +71,8 @@ TEST_F(RefusedStore, WaitsForOthersWhereItIsAskedOnce) {
   store.set_asks_once(true);
   EXPECT_FALSE(store.take(mib(4)).has_value());
   store.set_asks_once(false);
-  world.allocator->set_route(alloc::Route::kOutside);
   EXPECT_FALSE(store.take(mib(4)).has_value());
-  EXPECT_THAT(asked.patiences, ElementsAre(kWaits, kWaits));
+  EXPECT_THAT(asked.patiences, ElementsAre(kWaits, kOnlyFree));
 }
 
 }  // namespace

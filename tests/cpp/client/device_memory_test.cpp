@@ -36,6 +36,23 @@ TEST_F(DeviceMemoryReports, AreInTheHelloAndOnThePage) {
   EXPECT_EQ(coordinator_->page().device_free_bytes.load(), gib(60).value());
 }
 
+// Between hand-overs the device is not asked, and its figure is of no use beside newer ones.
+TEST_F(DeviceMemoryReports, AreTakenBackWhereTheJobsOwnMemoryIsSaidAnew) {
+  start_on(DeviceMemory{gib(80), gib(70)});
+  register_and_park();
+  coordinator_->grant_lease();
+  job_->begin();
+  const Bytes before{coordinator_->page().resident_bytes.load()};
+  ASSERT_NE(coordinator_->page().device_free_bytes.load(), 0);
+  tensors_.emplace_back(*job_->allocator, mib(64), 2);
+  // It is said some times a second.
+  while (Bytes{coordinator_->page().resident_bytes.load()} == before) {
+    job_->end();
+    job_->begin();
+  }
+  EXPECT_EQ(coordinator_->page().device_free_bytes.load(), 0);
+}
+
 TEST_F(DeviceMemoryReports, SayNothingWhereThatIsUnknown) {
   start_on(std::nullopt);
   const auto hello = coordinator_->wait_for<wire::Hello>();

@@ -24,14 +24,16 @@ using wire::LeaseState;
 // not hold up others: it calls the runtime, which a lock held meanwhile would stop for good.
 class NotedRouter final : public Router {
  public:
-  explicit NotedRouter(Runtime& runtime) : runtime_(runtime) {}
+  NotedRouter(Runtime& runtime, const alloc::CachingAllocator& allocator)
+      : runtime_(runtime), allocator_(allocator) {}
 
   void drain() override {
     static_cast<void>(runtime_.stats());
     note("drain");
   }
   Result<alloc::MemoryUse> close() override {
-    note("close");
+    // A segment that is taken while the use is read must not pass for an unused one.
+    note(allocator_.route() == alloc::Route::kOutside ? "close" : "close, but private");
     if (refuses_.exchange(false)) {
       return fail(StatusCode::kFailedPrecondition, "told to refuse");
     }
@@ -55,6 +57,7 @@ class NotedRouter final : public Router {
   }
 
   Runtime& runtime_;
+  const alloc::CachingAllocator& allocator_;
   std::mutex mu_;
   std::vector<std::string> notes_;
   std::atomic<bool> refuses_{false};
@@ -62,7 +65,8 @@ class NotedRouter final : public Router {
 
 class Routing : public ::testing::Test {
  protected:
-  Routing() : coordinator_(folder_.file("sock")), job_(folder_), router_(*job_.runtime) {
+  Routing()
+      : coordinator_(folder_.file("sock")), job_(folder_), router_(*job_.runtime, *job_.allocator) {
     job_.runtime->set_router(&router_);
     EXPECT_TRUE(job_.runtime->register_job({.name = "gpt"}).ok());
     coordinator_.wait_for<wire::Register>();
@@ -105,6 +109,29 @@ TEST_F(Routing, TheDeviceDrainsBeforeACloseIsTriedAgain) {
   coordinator_.wait_state(LeaseState::kIdle);
   static_cast<void>(job_.runtime->stats());  // takes the lock: the close has ended
   EXPECT_THAT(router_.take_notes(), ElementsAre("drain", "close", "drain", "close"));
+}
+
+TEST_F(Routing, TheDeviceDrainsBeforeTheJobParksOrLeaves) {
+  job_.end();
+  job_.runtime->park();
+  EXPECT_THAT(router_.take_notes(), ElementsAre("drain", "close"));
+  job_.runtime->unregister_job();
+  EXPECT_THAT(router_.take_notes(), ElementsAre("open")) << "closed already";
+}
+
+TEST_F(Routing, TheDeviceDrainsBeforeMemoryIsMovedByHand) {
+  job_.end();
+  EXPECT_TRUE(job_.runtime->spill_and_restore().ok());
+  EXPECT_THAT(router_.take_notes(), ElementsAre("drain", "close", "open"));
+}
+
+TEST_F(Routing, ARefusedCloseLeavesAllAsItWas) {
+  job_.end();
+  router_.refuse();
+  EXPECT_FALSE(job_.runtime->spill_and_restore().ok());
+  EXPECT_EQ(job_.allocator->route(), alloc::Route::kPrivate);
+  job_.begin();
+  EXPECT_THAT(router_.take_notes(), ElementsAre("drain", "close"));
 }
 
 TEST_F(Routing, ABoundaryThatKeepsTheLeaseAsksForNothing) {

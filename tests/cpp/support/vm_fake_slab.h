@@ -26,6 +26,9 @@ class FakeSlab final : public vm::HostSlab {
   void give_back(vm::SlotId slot) override;
   Status write(vm::SlotId slot, const std::byte* from, Bytes size) override;
   Status read(vm::SlotId slot, std::byte* to, Bytes size) override;
+  [[nodiscard]] std::size_t num_together(vm::SlotId /*first*/, std::size_t /*most*/) override {
+    return 1;
+  }
   [[nodiscard]] std::optional<vm::HostPlace> place_of(vm::SlotId slot) override;
   [[nodiscard]] bool is_in_file(vm::SlotId /*slot*/) const override { return false; }
   void set_budgets(const HostBytes& budgets) override;
