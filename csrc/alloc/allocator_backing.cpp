@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "csrc/alloc/allocator_core.h"
+#include "csrc/alloc/pieces.h"
 #include "csrc/base/check.h"
 #include "csrc/base/log.h"
 
@@ -15,6 +16,13 @@ std::size_t end_of_run(const Segment& segment, ChunkRange range, ChunkState stat
   while (end < range.last && segment.chunk(end).state == state)
     ++end;
   return end;
+}
+
+template <typename Predicate>
+bool all_of(ChunkRange range, Predicate predicate) {
+  for (std::size_t i = range.first; i < range.last; ++i)
+    if (!predicate(i)) return false;
+  return true;
 }
 
 }  // namespace
@@ -99,15 +107,19 @@ DropOutcome AllocatorCore::drop_from(SizePool& pool, Block* block, const DropReq
     return chunk.state == ChunkState::kResident && chunk.backing != Backing::kLane && !is_kept;
   };
   for (std::size_t end = range.last; end > range.first && outcome.dropped < request.target;) {
-    if (!may_drop(end - 1)) {
-      --end;
-      continue;
-    }
     const std::size_t most = num_chunks(request.target - outcome.dropped);
     std::size_t first = end;
     while (first > range.first && end - first < most && may_drop(first - 1) &&
            segment.chunk(first - 1).backing == segment.chunk(end - 1).backing) {
-      --first;
+      const ChunkRange piece = piece_around(vmm, segment, first - 1);
+      const bool may_all_drop =
+          piece.first >= range.first && piece.last <= first && all_of(piece, may_drop);
+      if (!may_all_drop) break;
+      first = piece.first;
+    }
+    if (first == end) {
+      --end;
+      continue;
     }
     outcome.failure = vmm.unback(segment.address_of(first), chunks(end - first));
     if (!outcome.failure.ok()) break;

@@ -111,6 +111,14 @@ Result<void*> AllocatorCore::allocate_slowly(Bytes size, Patience patience) {
   }
 }
 
+bool AllocatorCore::parts_segments(const ChunkRef& at) const {
+  if (at.index == 0) return true;
+  const Block* const block = live_.find(at.address());
+  if (block == nullptr) return false;
+  return block->size > vm::kChunkBytes ||
+         (block->prev != nullptr && block->prev->size > vm::kChunkBytes);
+}
+
 Status AllocatorCore::ask_for_room(Bytes lacking, Bytes like, Patience patience) {
   RoomSource* source = nullptr;
   Bytes room;

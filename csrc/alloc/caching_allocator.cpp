@@ -93,6 +93,8 @@ Bytes CachingAllocator::overflow() const {
   return core.books.overflow();
 }
 
+Bytes CachingAllocator::most_piece() const { return impl_->core.vmm.most_piece(); }
+
 void CachingAllocator::set_route(Route route) {
   AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);

@@ -106,7 +106,7 @@ ReleaseOutcome Residency::release(Bytes bytes,
     outcome.spilled_file = spilled.spilled_file;
     outcome.spilled_late = spilled.spilled_late;
     if (spilled.failure.code() == StatusCode::kHostTierFull) {
-      outcome.unplaced = missing - spilled.spilled;
+      outcome.unplaced = std::max(missing - spilled.spilled, Bytes{});
     }
     outcome.released += spilled.lowered;
     if (!spilled.failure.ok()) outcome.reason = spilled.failure.to_string();

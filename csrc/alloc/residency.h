@@ -53,13 +53,13 @@ class Residency {
   // All three must outlive it.
   Residency(CachingAllocator& allocator, vm::HostSlab& slab, vm::Mover& mover);
 
-  // Lowers room by at least `bytes` if it can: unused room first, then free chunks of both arenas,
-  // then, if `may_spill`, live chunks of the private arena. Memory is really free when it returns.
-  // Backed bytes beyond the room (see set_room) go first and are released to nobody. While it
-  // spills, `on_part` hears of each kPartBytes that are free; the outcome is of all of them. No
-  // more than `most_spilled` is spilled into each part of the host tier. pre: may_spill only while
-  // the route is kOutside. Other threads may read private memory, and where spilled memory is shown
-  // at its addresses also write it, slowly.
+  // Lowers room by at least `bytes` if it can, more where the last piece is larger: unused room
+  // first, then free chunks of both arenas, then, if `may_spill`, live chunks of the private arena.
+  // Memory is really free when it returns. Backed bytes beyond the room (see set_room) go first and
+  // are released to nobody. While it spills, `on_part` hears of each kPartBytes that are free; the
+  // outcome is of all of them. No more than `most_spilled` is spilled into each part of the host
+  // tier. pre: may_spill only while the route is kOutside. Other threads may read private memory,
+  // and where spilled memory is shown at its addresses also write it, slowly.
   static constexpr Bytes kPartBytes = mib(64);
   ReleaseOutcome release(Bytes bytes,
                          bool may_spill,

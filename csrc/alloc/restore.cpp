@@ -92,7 +92,8 @@ std::vector<ChunkRef> Restore::find_early() {
 
 void Restore::mark(const std::vector<ChunkRef>& found) {
   for (const ChunkRef& ref : found) {
-    items_.push_back({ref, ref.chunk().state});
+    const bool begins_run = core_.vmm.is_in_pieces() && core_.parts_segments(ref);
+    items_.push_back({ref, ref.chunk().state, begins_run});
     core_.books.move(*ref.segment, ref.chunk(), ChunkState::kRestoring);
   }
   if (found.empty()) return;
@@ -104,7 +105,7 @@ void Restore::mark(const std::vector<ChunkRef>& found) {
 Status Restore::back_and_copy() {
   for (std::size_t first = 0; first < items_.size();) {
     std::size_t last = first + 1;
-    while (last < items_.size() && last - first < kBatchChunks &&
+    while (last < items_.size() && last - first < kBatchChunks && !items_[last].begins_run &&
            items_[last].at.address() == items_[last - 1].at.address() + kChunkSize) {
       ++last;
     }

@@ -39,6 +39,7 @@ class Restore {
   struct Item {
     ChunkRef at;
     ChunkState from;  // where it goes back to
+    bool begins_run;  // it is in no piece with the one before
   };
 
   // Marks the chunks and books their backing, within the room.

@@ -4,13 +4,26 @@
 #include <optional>
 #include <utility>
 
+#include "csrc/alloc/pieces.h"
 #include "csrc/alloc/use_order.h"
 #include "csrc/base/check.h"
 
 namespace gpushare::alloc {
 namespace {
+
 constexpr std::size_t kBatchChunks = 8;  // 16 MiB: a few milliseconds of copying
+
+bool may_leave(const Chunk& chunk) {
+  return chunk.state == ChunkState::kResident && chunk.backing != Backing::kLane &&
+         !chunk.must_stay;
 }
+
+// Worth a copy.
+bool is_in_use(const Chunk& chunk) {
+  return may_leave(chunk) && chunk.num_live > 0 && !chunk.is_unused;
+}
+
+}  // namespace
 
 Spill::Outcome Spill::run(std::size_t count,
                           const HostBytes& most,
@@ -31,11 +44,9 @@ Spill::Outcome Spill::run(std::size_t count,
 
 void Spill::choose(std::size_t count) {
   MutexLock lock(core_.mu);
-  std::vector<ChunkRef> found = last_used_first(core_, [](const Chunk& chunk) {
-    return chunk.state == ChunkState::kResident && chunk.num_live > 0 &&
-           chunk.backing != Backing::kLane && !chunk.must_stay && !chunk.is_unused;
-  });
-  found.resize(std::min(found.size(), count));
+  // What holds nothing is copied too where it is in a piece with others.
+  std::vector<ChunkRef> found =
+      whole_pieces(core_.vmm, last_used_first(core_, is_in_use), count, may_leave);
   // So that neighbours get slots side by side.
   std::sort(found.begin(), found.end(),
             [](const ChunkRef& a, const ChunkRef& b) { return a.address() < b.address(); });
@@ -61,25 +72,42 @@ void Spill::leave_lane(std::vector<ChunkRef>& found) {
   });
 }
 
-bool Spill::Run::is_followed_by(const Item& item) const {
-  return item.at.address() == address() + size().to_size() &&
-         item.slot.value == items.back().slot.value + 1;
+bool Spill::Run::has_neighbour(vm::SlotId slot) const {
+  return !items.empty() && slot.value == items.back().slot.value + 1;
 }
 
 Spill::Batch Spill::take_batch() {
   Batch batch;
-  for (std::size_t count = 0; !chosen_.empty() && count < kBatchChunks; ++count) {
-    Result<vm::SlotId> slot = take_slot();
-    if (!slot) {
-      note(std::move(slot.error()));
-      break;
-    }
-    const Item item{chosen_.front(), *slot};
-    chosen_.pop_front();
-    if (batch.empty() || !batch.back().is_followed_by(item)) batch.emplace_back();
-    batch.back().items.push_back(item);
+  for (std::size_t count = 0; !chosen_.empty() && count < kBatchChunks;) {
+    const ChunkRef& next = chosen_.front();
+    const std::size_t piece = piece_around(core_.vmm, *next.segment, next.index).size();
+    if (!take_piece(piece, batch)) break;
+    count += piece;
   }
   return batch;
+}
+
+// The next `count` chosen chunks, which leave together.
+bool Spill::take_piece(std::size_t count, Batch& batch) {
+  Run piece;
+  while (piece.items.size() < count) {
+    Result<vm::SlotId> slot = take_slot();
+    if (!slot) {
+      keep(piece, std::move(slot.error()));
+      return false;
+    }
+    piece.items.push_back({chosen_.front(), *slot});
+    chosen_.pop_front();
+  }
+  const bool is_next =
+      !batch.empty() && batch.back().address() + batch.back().size().to_size() == piece.address();
+  if (is_next && batch.back().has_neighbour(piece.items.front().slot)) {
+    std::vector<Item>& items = batch.back().items;
+    items.insert(items.end(), piece.items.begin(), piece.items.end());
+  } else {
+    batch.push_back(std::move(piece));
+  }
+  return true;
 }
 
 Spill::Batch Spill::submit_batch() {
@@ -90,12 +118,25 @@ Spill::Batch Spill::submit_batch() {
       keep(run, std::move(frozen));
       continue;
     }
-    run.ticket =
-        mover_.submit([this, from = run.address(), to = run.items.front().slot,
-                       count = run.items.size()] { return copier_.copy_out(from, to, count); });
+    submit(run);
     submitted.push_back(std::move(run));
   }
   return submitted;
+}
+
+// A copy for each of its parts whose slots are neighbours.
+void Spill::submit(Run& run) {
+  for (std::size_t first = 0; first < run.items.size();) {
+    std::size_t last = first + 1;
+    while (last < run.items.size() &&
+           run.items[last].slot.value == run.items[last - 1].slot.value + 1) {
+      ++last;
+    }
+    run.tickets.push_back(
+        mover_.submit([this, from = run.items[first].at.address(), to = run.items[first].slot,
+                       count = last - first] { return copier_.copy_out(from, to, count); }));
+    first = last;
+  }
 }
 
 Result<vm::SlotId> Spill::take_slot() {
@@ -106,7 +147,11 @@ Result<vm::SlotId> Spill::take_slot() {
 
 void Spill::finish(const Batch& batch) {
   for (const Run& run : batch) {
-    Status copied = mover_.wait(run.ticket);
+    Status copied;
+    for (const vm::Ticket ticket : run.tickets) {
+      Status one = mover_.wait(ticket);
+      if (copied.ok()) copied = std::move(one);
+    }
     if (copied.ok()) {
       leave(run);
       continue;
@@ -143,13 +188,12 @@ void Spill::leave(const Run& run) {
     chunk.slot = item.slot;
     chunk.is_shown = is_shown;
     if (chunk.may_follow()) outcome_.spilled_late += chunks(1);
+    if (slab_.is_in_file(item.slot)) outcome_.spilled_file += chunks(1);
     core_.books.move(*item.at.segment, chunk,
                      is_needed ? ChunkState::kSpilled : ChunkState::kUnbacked);
   }
   outcome_.lowered += core_.books.lower_room(run.size());
   outcome_.spilled += run.size();
-  // A run lies in one part of the tier: its slots are neighbours.
-  if (slab_.is_in_file(first)) outcome_.spilled_file += run.size();
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 

@@ -34,8 +34,9 @@ class Spill {
     Bytes lowered;       // room is lower by this
     Status failure;
   };
-  // Spills `count` chunks, or fewer if there are not so many or something fails; no more than
-  // `most` into each part of the host tier. Says how far it is after each batch.
+  // Spills `count` chunks, fewer if there are not so many or something fails, or more where the
+  // last piece (pieces.h) is larger; no more than `most` into each part of the host tier. Says how
+  // far it is after each batch.
   Outcome run(std::size_t count,
               const HostBytes& most,
               const std::function<void(const Outcome& so_far)>& on_batch);
@@ -45,14 +46,14 @@ class Spill {
     ChunkRef at;
     vm::SlotId slot;
   };
-  // Neighbouring chunks whose slots are neighbours too: copied, unbacked and, if something fails,
-  // kept as one.
+  // Neighbouring chunks whose slots are neighbours too, or one piece: unbacked and, if something
+  // fails, kept as one.
   struct Run {
     std::vector<Item> items;
-    vm::Ticket ticket;
+    std::vector<vm::Ticket> tickets;
     [[nodiscard]] std::byte* address() const { return items.front().at.address(); }
     [[nodiscard]] Bytes size() const { return chunks(items.size()); }
-    [[nodiscard]] bool is_followed_by(const Item& item) const;
+    [[nodiscard]] bool has_neighbour(vm::SlotId slot) const;
   };
   using Batch = std::vector<Run>;
 
@@ -60,6 +61,8 @@ class Spill {
   void leave_lane(std::vector<ChunkRef>& found) GS_REQUIRES(core_.mu);
   // With a slot for each chunk.
   Batch take_batch();
+  [[nodiscard]] bool take_piece(std::size_t count, Batch& batch);
+  void submit(Run& run);
   Batch submit_batch();
   void finish(const Batch& batch);
   Result<vm::SlotId> take_slot();

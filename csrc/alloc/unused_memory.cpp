@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "csrc/alloc/pieces.h"
 #include "csrc/base/check.h"
 #include "csrc/base/log.h"
 
@@ -79,8 +80,8 @@ void forget_use(AllocatorCore& core) {
 
 DropOutcome give_up_unused(AllocatorCore& core, Bytes target) {
   DropOutcome outcome;
-  std::vector<ChunkRef> unused = core.private_chunks(is_unused);
-  unused.resize(std::min(unused.size(), num_chunks(target)));
+  std::vector<ChunkRef> unused =
+      whole_pieces(core.vmm, core.private_chunks(is_unused), num_chunks(target), is_unused);
   if (unused.empty()) return outcome;
   std::sort(unused.begin(), unused.end(),
             [](const ChunkRef& a, const ChunkRef& b) { return a.address() < b.address(); });

@@ -140,6 +140,7 @@ wire::Hello Runtime::Impl::make_hello() {
   const HostBytes stored = residency_.in_host_tier();
   hello.spilled = stored.total();
   hello.spilled_file = stored.file;
+  hello.device_piece = allocator_.most_piece();
   if (const auto device = device_memory(); device.has_value()) {
     hello.device_total = device->total;
     hello.device_free = device->free;

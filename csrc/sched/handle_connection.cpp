@@ -34,6 +34,7 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
   job.usage.spilled = hello.spilled;
   job.usage.host_file = hello.spilled_file;
   job.usage.device_free = hello.device_free;
+  job.piece = hello.device_piece;
   return job;
 }
 

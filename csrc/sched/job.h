@@ -38,8 +38,9 @@ struct Job {
   std::string command;
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
-  bool is_connected = true;    // false after Lost, until it says Hello again
-  bool is_registered = false;  // has iterations to run
+  Bytes piece = wire::kHostPieceBytes;  // in which its memory leaves the device, at most
+  bool is_connected = true;             // false after Lost, until it says Hello again
+  bool is_registered = false;           // has iterations to run
 
   // As registered.
   std::string name;

@@ -75,10 +75,10 @@ void Step::revoke_room(
            to_string(device.ledger.room(job.id)));
   const HostBytes free = host_free(table_);
   // More than it is thought to spill, where others do not need it: it may have less unused room
-  // than its page said.
+  // than its page said, and the last piece may be larger than what is left to spill.
+  const Bytes most = round_up(bytes, wire::kHostPieceBytes) + job.piece - wire::kHostPieceBytes;
   const HostBytes may_spill =
-      free.first(std::clamp(round_up(bytes, wire::kHostPieceBytes), Bytes{0},
-                            std::max(free.total() - host_kept, Bytes{0})));
+      free.first(std::clamp(most, Bytes{0}, std::max(free.total() - host_kept, Bytes{0})));
   job.revoke = PendingRevoke{.n = ++job.last_n,
                              .bytes = bytes,
                              .sent_at = now_,

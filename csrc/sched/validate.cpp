@@ -15,6 +15,7 @@ namespace {
 
 // More than any machine has, and far from overflow when many are added.
 constexpr Bytes kMaxBytes = gib(1 << 20);
+constexpr Bytes kMostPieceBytes = gib(1);
 constexpr double kMaxWeight = 1e6;
 constexpr std::size_t kMaxNeedsOfOneJob = 64;
 // The lease word has 60 bits for it.
@@ -73,6 +74,9 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
   GS_RETURN_IF_ERROR(check_size("spilled", hello.spilled));
   GS_RETURN_IF_ERROR(check_size("spilled to the file", hello.spilled_file));
   GS_RETURN_IF_ERROR(check_size("the device", hello.device_total));
+  if (hello.device_piece < wire::kHostPieceBytes || hello.device_piece > kMostPieceBytes) {
+    return refuse(fmt::format("memory in pieces of {} B", hello.device_piece.value()));
+  }
   if (hello.device_free < Bytes{0} || hello.device_free > hello.device_total) {
     return refuse(fmt::format("{} B free of a device of {}", hello.device_free.value(),
                               to_string(hello.device_total)));

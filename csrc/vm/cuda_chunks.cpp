@@ -1,5 +1,6 @@
 #include "csrc/vm/cuda_chunks.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <utility>
@@ -9,27 +10,46 @@
 #include "csrc/base/check.h"
 #include "csrc/base/log.h"
 #include "csrc/vm/mapping_calls.h"
-#include "csrc/vm/vmm.h"
 
 namespace gpushare::vm {
 namespace {
-
-constexpr std::size_t kChunk = kChunkBytes.to_size();
 
 cuda::DevicePointer number_of(const std::byte* address) {
   return reinterpret_cast<std::uintptr_t>(address);
 }
 
-std::size_t num_chunks(Bytes size) { return size.to_size() / kChunk; }
+// Whether the two overlap, the second being one of those in a map.
+template <typename Entry>
+bool overlaps(const std::byte* address, Bytes size, const Entry& entry) {
+  return entry.first < address + size.to_size() &&
+         address < entry.first + entry.second.size.to_size();
+}
 
-Bytes bytes_of(std::size_t count) { return kChunkBytes * static_cast<std::int64_t>(count); }
+template <typename Allocations>
+Bytes sum_of(const Allocations& allocations, std::size_t count) {
+  Bytes sum;
+  for (std::size_t i = 0; i < count; ++i)
+    sum += allocations[i].size;
+  return sum;
+}
+
+// The first in the map that ends above `address`.
+template <typename ByAddress>
+auto first_above(const ByAddress& pieces, const std::byte* address) {
+  auto piece = pieces.upper_bound(address);
+  if (piece != pieces.begin()) {
+    const auto before = std::prev(piece);
+    if (before->first + before->second.size.to_size() > address) piece = before;
+  }
+  return piece;
+}
 
 }  // namespace
 
-Status CudaChunks::put(std::byte* address, Bytes size) {
+Status CudaChunks::put(const std::byte* address, Bytes size) {
   GS_DCHECK(!has_any(address, size), "{} is backed already", describe("range of", address, size));
   retry();
-  Handles made;
+  Allocations made;
   std::size_t num_mapped = 0;
   Status status = check_let_go(address, size);
   if (status.ok()) status = create(size, made);
@@ -41,68 +61,80 @@ Status CudaChunks::put(std::byte* address, Bytes size) {
             fmt::format("{}: {}", describe("back", address, size), status.message())};
   }
   MutexLock lock(mu_);
-  for (std::size_t i = 0; i < made.size(); ++i)
-    chunks_.emplace(address + i * kChunk, made[i]);
+  for (const Allocation& piece : made) {
+    pieces_.emplace(address, piece);
+    address += piece.size.to_size();
+  }
   return {};
 }
 
 Status CudaChunks::check_let_go(const std::byte* address, Bytes size) const {
   MutexLock lock(mu_);
-  const auto first = still_mapped_.lower_bound(address);
-  if (first == still_mapped_.end() || first->first >= address + size.to_size()) return {};
-  return {StatusCode::kIo, "the driver has not unmapped what was there before"};
+  for (const auto& entry : still_mapped_) {
+    if (!overlaps(address, size, entry)) continue;
+    return {StatusCode::kIo, "the driver has not unmapped what was there before"};
+  }
+  return {};
 }
 
-Status CudaChunks::create(Bytes size, Handles& made) const {
-  made.reserve(num_chunks(size));
-  while (made.size() < num_chunks(size)) {
+Status CudaChunks::create(Bytes size, Allocations& made) const {
+  for (Bytes done; done < size;) {
+    const Bytes piece = std::min(most_piece_, size - done);
     cuda::MemoryHandle handle = 0;
-    const cuda::Code code = device_.calls().create(&handle, kChunk, &prop_, 0);
+    const cuda::Code code = device_.calls().create(&handle, piece.to_size(), &prop_, 0);
     if (code != cuda::kSuccess) {
       return device_.driver().to_status(
-          code, fmt::format("create chunk {} of {}", made.size() + 1, num_chunks(size)));
+          code, fmt::format("create {} after {}", to_string(piece), to_string(done)));
     }
-    made.push_back(handle);
+    made.push_back({handle, piece});
+    done += piece;
   }
   return {};
 }
 
-Status CudaChunks::map(std::byte* address, const Handles& made, std::size_t& num_mapped) const {
+Status CudaChunks::map(const std::byte* address,
+                       const Allocations& made,
+                       std::size_t& num_mapped) const {
   for (; num_mapped < made.size(); ++num_mapped) {
-    std::byte* const chunk = address + num_mapped * kChunk;
-    const cuda::Code code = device_.calls().map(number_of(chunk), kChunk, 0, made[num_mapped], 0);
+    const Allocation& piece = made[num_mapped];
+    const cuda::Code code =
+        device_.calls().map(number_of(address), piece.size.to_size(), 0, piece.handle, 0);
     if (code != cuda::kSuccess) {
-      return device_.driver().to_status(code, describe("map", chunk, kChunkBytes));
+      return device_.driver().to_status(code, describe("map", address, piece.size));
     }
+    address += piece.size.to_size();
   }
   return {};
 }
 
-Status CudaChunks::allow_access(std::byte* address, Bytes size) const {
+Status CudaChunks::allow_access(const std::byte* address, Bytes size) const {
   const cuda::AccessDesc access{prop_.location, cuda::kReadWrite};
   const cuda::Code code =
       device_.calls().set_access(number_of(address), size.to_size(), &access, 1);
   return device_.driver().to_status(code, "allow access");
 }
 
-void CudaChunks::undo(std::byte* address, const Handles& made, std::size_t num_mapped) {
+void CudaChunks::undo(const std::byte* address, const Allocations& made, std::size_t num_mapped) {
   if (num_mapped > 0) {
-    const Bytes mapped = bytes_of(num_mapped);
+    const Bytes mapped = sum_of(made, num_mapped);
     const cuda::Code code = device_.calls().unmap(number_of(address), mapped.to_size());
     if (code != cuda::kSuccess) {
       const std::string what = describe("undo: unmap", address, mapped);
       log::error("{}; tried again later", device_.driver().to_status(code, what).message());
       MutexLock lock(mu_);
-      for (std::size_t i = 0; i < num_mapped; ++i)
-        still_mapped_.emplace(address + i * kChunk, made[i]);
+      for (std::size_t i = 0; i < num_mapped; ++i) {
+        still_mapped_.emplace(address, made[i]);
+        address += made[i].size.to_size();
+      }
       return release({made.begin() + static_cast<std::ptrdiff_t>(num_mapped), made.end()});
     }
   }
   release(made);
 }
 
-Status CudaChunks::take(std::byte* address, Bytes size) {
-  GS_CHECK(has_all(address, size), "{} is not backed", describe("range of", address, size));
+Status CudaChunks::take(const std::byte* address, Bytes size) {
+  GS_CHECK(has_whole(address, size), "{} is not backed, or not in whole pieces",
+           describe("range of", address, size));
   retry();
   const cuda::Code code = device_.calls().unmap(number_of(address), size.to_size());
   if (code != cuda::kSuccess) {
@@ -112,78 +144,100 @@ Status CudaChunks::take(std::byte* address, Bytes size) {
   return {};
 }
 
-void CudaChunks::discard(std::byte* address, Bytes size) {
-  std::byte* const end = address + size.to_size();
+// pre: no piece is in the range with a part.
+void CudaChunks::discard(const std::byte* address, Bytes size) {
+  const std::byte* const end = address + size.to_size();
   while (address < end) {
-    std::byte* last = address;
-    while (last < end && has_all(last, kChunkBytes))
-      last += kChunk;
-    if (last > address) {
-      const Handles handles =
-          remove(address, bytes_of(static_cast<std::size_t>(last - address) / kChunk));
-      undo(address, handles, handles.size());
+    Vmm::Piece run{nullptr, Bytes{}};
+    {
+      MutexLock lock(mu_);
+      for (auto piece = pieces_.lower_bound(address); piece != pieces_.end() && piece->first < end;
+           ++piece) {
+        if (run.address == nullptr) run.address = piece->first;
+        if (piece->first != run.address + run.size.to_size()) break;
+        run.size += piece->second.size;
+      }
     }
-    address = last + kChunk;
+    if (run.address == nullptr) return;
+    const Allocations allocations = remove(run.address, run.size);
+    undo(run.address, allocations, allocations.size());
+    address = run.address + run.size.to_size();
   }
 }
 
 void CudaChunks::retry() {
   ByAddress mapped;
-  Handles held;
+  Allocations held;
   {
     MutexLock lock(mu_);
     if (still_mapped_.empty() && still_held_.empty()) return;
     mapped.swap(still_mapped_);
     held.swap(still_held_);
   }
-  for (auto chunk = mapped.begin(); chunk != mapped.end();) {
-    const cuda::Code code = device_.calls().unmap(number_of(chunk->first), kChunk);
-    if (code == cuda::kSuccess) held.push_back(chunk->second);
-    chunk = code == cuda::kSuccess ? mapped.erase(chunk) : std::next(chunk);
+  for (auto piece = mapped.begin(); piece != mapped.end();) {
+    const cuda::Code code =
+        device_.calls().unmap(number_of(piece->first), piece->second.size.to_size());
+    if (code == cuda::kSuccess) held.push_back(piece->second);
+    piece = code == cuda::kSuccess ? mapped.erase(piece) : std::next(piece);
   }
   release(held);
   MutexLock lock(mu_);
   still_mapped_.merge(mapped);
 }
 
-void CudaChunks::release(const Handles& handles) {
-  for (const cuda::MemoryHandle handle : handles) {
-    const cuda::Code code = device_.calls().release(handle);
+void CudaChunks::release(const Allocations& allocations) {
+  for (const Allocation& each : allocations) {
+    const cuda::Code code = device_.calls().release(each.handle);
     if (code == cuda::kSuccess) continue;
-    log::error("{}; tried again later",
-               device_.driver().to_status(code, "release 2 MiB of the device").message());
+    const std::string what = fmt::format("release {} of the device", to_string(each.size));
+    log::error("{}; tried again later", device_.driver().to_status(code, what).message());
     MutexLock lock(mu_);
-    still_held_.push_back(handle);
+    still_held_.push_back(each);
   }
 }
 
-CudaChunks::Handles CudaChunks::remove(std::byte* address, Bytes size) {
+CudaChunks::Allocations CudaChunks::remove(const std::byte* address, Bytes size) {
   MutexLock lock(mu_);
-  Handles handles;
-  const auto first = chunks_.lower_bound(address);
-  const auto last = chunks_.lower_bound(address + size.to_size());
-  for (auto chunk = first; chunk != last; ++chunk)
-    handles.push_back(chunk->second);
-  chunks_.erase(first, last);
-  return handles;
+  Allocations removed;
+  const auto first = pieces_.lower_bound(address);
+  const auto last = pieces_.lower_bound(address + size.to_size());
+  for (auto piece = first; piece != last; ++piece)
+    removed.push_back(piece->second);
+  pieces_.erase(first, last);
+  return removed;
 }
 
-bool CudaChunks::has_all(const std::byte* address, Bytes size) const {
+Vmm::Piece CudaChunks::piece_of(const std::byte* address) const {
   MutexLock lock(mu_);
-  const auto first = chunks_.lower_bound(address);
-  const auto last = chunks_.lower_bound(address + size.to_size());
-  return static_cast<std::size_t>(std::distance(first, last)) == num_chunks(size);
+  const auto piece = first_above(pieces_, address);
+  GS_CHECK(piece != pieces_.end() && piece->first <= address, "{} is not backed",
+           describe("chunk", address, kChunkBytes));
+  return {piece->first, piece->second.size};
+}
+
+bool CudaChunks::has_whole(const std::byte* address, Bytes size) const {
+  MutexLock lock(mu_);
+  const std::byte* at = address;
+  const std::byte* const end = address + size.to_size();
+  for (auto piece = pieces_.find(at); at < end && piece != pieces_.end() && piece->first == at;
+       ++piece) {
+    at += piece->second.size.to_size();
+  }
+  return at == end;
 }
 
 bool CudaChunks::has_any(const std::byte* address, Bytes size) const {
   MutexLock lock(mu_);
-  const auto first = chunks_.lower_bound(address);
-  return first != chunks_.end() && first->first < address + size.to_size();
+  const auto piece = first_above(pieces_, address);
+  return piece != pieces_.end() && overlaps(address, size, *piece);
 }
 
 Bytes CudaChunks::kept() const {
   MutexLock lock(mu_);
-  return bytes_of(still_mapped_.size() + still_held_.size());
+  Bytes sum = sum_of(still_held_, still_held_.size());
+  for (const auto& [address, piece] : still_mapped_)
+    sum += piece.size;
+  return sum;
 }
 
 }  // namespace gpushare::vm

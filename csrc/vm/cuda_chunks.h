@@ -1,5 +1,8 @@
-// The physical memory under a CUDA device's addresses: one allocation of the driver a chunk, since
-// the driver unmaps allocations as a whole and frees them as a whole.
+// The physical memory under a CUDA device's addresses: allocations of the driver's, pieces of some
+// chunks each, since the driver unmaps allocations as a whole and frees them as a whole.
+//
+// Why not one a chunk: the driver takes as long for a small allocation as for a large one, longer
+// than the copy of a chunk. Why not one for all: a piece leaves the device as a whole.
 //
 // It knows nothing of what the memory is for, and waits for no kernel; that is CudaVmm's part. What
 // the driver refuses to take back is kept and offered again at each later call, so that a failure
@@ -16,47 +19,62 @@
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/vm/cuda_device.h"
+#include "csrc/vm/vmm.h"
 
 namespace gpushare::vm {
 
+// As much as one copy takes: while one piece is copied, the next is made or taken away.
+inline constexpr Bytes kMostCudaPiece = mib(16);
+
 class CudaChunks {
  public:
-  // `device` must outlive it.
-  CudaChunks(const CudaDevice& device, const cuda::AllocationProp& prop)
-      : device_(device), prop_(prop) {}
+  // `device` must outlive it. Pieces have `most_piece` bytes at most, whole chunks.
+  CudaChunks(const CudaDevice& device, const cuda::AllocationProp& prop, Bytes most_piece)
+      : device_(device), prop_(prop), most_piece_(most_piece) {}
 
-  // pre: nothing is there. errors: kOutOfMemory, kIo; nothing is there then.
-  Status put(std::byte* address, Bytes size);
-  // pre: put, and no kernel or copy uses it any more. errors: kIo; all is as before then.
-  Status take(std::byte* address, Bytes size);
+  // As few pieces as hold it. pre: nothing is there. errors: kOutOfMemory, kIo; nothing is there
+  // then.
+  Status put(const std::byte* address, Bytes size);
+  // pre: put, whole pieces, and no kernel or copy uses it any more. errors: kIo; all is as before
+  // then.
+  Status take(const std::byte* address, Bytes size);
   // The same for whatever is in the range, and for good: what cannot be taken is kept aside.
-  void discard(std::byte* address, Bytes size);
+  void discard(const std::byte* address, Bytes size);
   // Gives back what the driver did not take at an earlier call.
   void retry();
 
-  [[nodiscard]] bool has_all(const std::byte* address, Bytes size) const;
+  [[nodiscard]] Bytes most_piece() const { return most_piece_; }
+  [[nodiscard]] Vmm::Piece piece_of(const std::byte* address) const;
+  // Whether it is whole pieces.
+  [[nodiscard]] bool has_whole(const std::byte* address, Bytes size) const;
   [[nodiscard]] bool has_any(const std::byte* address, Bytes size) const;
   // What is of no use and could not be given back.
   [[nodiscard]] Bytes kept() const;
 
  private:
-  using Handles = std::vector<cuda::MemoryHandle>;
-  using ByAddress = std::map<const std::byte*, cuda::MemoryHandle>;
+  struct Allocation {
+    cuda::MemoryHandle handle = 0;
+    Bytes size;
+  };
+  using Allocations = std::vector<Allocation>;  // side by side
+  using ByAddress = std::map<const std::byte*, Allocation>;
 
   Status check_let_go(const std::byte* address, Bytes size) const;
-  Status create(Bytes size, Handles& made) const;
-  Status map(std::byte* address, const Handles& made, std::size_t& num_mapped) const;
-  Status allow_access(std::byte* address, Bytes size) const;
-  void undo(std::byte* address, const Handles& made, std::size_t num_mapped);
-  void release(const Handles& handles);
-  Handles remove(std::byte* address, Bytes size);
+  Status create(Bytes size, Allocations& made) const;
+  // Maps them side by side and counts what it has mapped.
+  Status map(const std::byte* address, const Allocations& made, std::size_t& num_mapped) const;
+  Status allow_access(const std::byte* address, Bytes size) const;
+  void undo(const std::byte* address, const Allocations& made, std::size_t num_mapped);
+  void release(const Allocations& allocations);
+  Allocations remove(const std::byte* address, Bytes size);
 
   const CudaDevice& device_;
   const cuda::AllocationProp prop_;
+  const Bytes most_piece_;
   mutable Mutex mu_;  // held for no call of the driver
-  ByAddress chunks_ GS_GUARDED_BY(mu_);
+  ByAddress pieces_ GS_GUARDED_BY(mu_);
   ByAddress still_mapped_ GS_GUARDED_BY(mu_);  // of no use, to be unmapped
-  Handles still_held_ GS_GUARDED_BY(mu_);      // unmapped, to be released
+  Allocations still_held_ GS_GUARDED_BY(mu_);  // unmapped, to be released
 };
 
 }  // namespace gpushare::vm

@@ -24,7 +24,11 @@ Status no_lanes(const char* verb, const std::byte* address, Bytes size) {
 }  // namespace
 
 CudaVmm::CudaVmm(CudaDevice& device, const CudaVmmOptions& options)
-    : device_(device), chunks_(device, chunk_prop(device, options)), copies_(device) {}
+    : device_(device),
+      chunks_(device, chunk_prop(device, options), options.most_piece),
+      copies_(device) {
+  check_whole_chunks(nullptr, options.most_piece);
+}
 
 CudaVmm::~CudaVmm() {
   if (chunks_.kept() == Bytes{} || !device_.is_usable()) return;
@@ -78,6 +82,10 @@ Status CudaVmm::unback(std::byte* address, Bytes size) {
   GS_RETURN_IF_ERROR(chunks_.take(address, size));
   thaw(address, size);
   return {};
+}
+
+CudaVmm::Piece CudaVmm::piece_of(const std::byte* address) const {
+  return chunks_.piece_of(address);
 }
 
 Status CudaVmm::freeze(std::byte* address, Bytes size) {

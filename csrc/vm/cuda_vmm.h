@@ -1,11 +1,11 @@
 // Vmm over the CUDA driver's virtual memory calls.
 //
-// Reserved address space costs nothing; a chunk is an allocation of the driver's that is mapped
-// there. Nothing traps a writer on a GPU: before memory is copied or unmapped the whole device is
-// waited for, so that what was launched has landed, and the caller sees to it that nothing is
-// launched meanwhile. (Unmapping does not promise to wait, and a block that is free for the CPU may
-// have kernels pending.) What is frozen was waited for, and is not again when it is unmapped: that
-// would wait for the copies of what is spilled next.
+// Reserved address space costs nothing; a piece of some chunks is an allocation of the driver's
+// that is mapped there. Nothing traps a writer on a GPU: before memory is copied or unmapped the
+// whole device is waited for, so that what was launched has landed, and the caller sees to it that
+// nothing is launched meanwhile. (Unmapping does not promise to wait, and a block that is free for
+// the CPU may have kernels pending.) What is frozen was waited for, and is not again when it is
+// unmapped: that would wait for the copies of what is spilled next.
 //
 // Spilled memory shows nothing: access by a kernel faults. So what is restored is backed and filled
 // in place, and aside() is the address itself. Lanes cannot share memory of it.
@@ -27,6 +27,8 @@
 namespace gpushare::vm {
 
 struct CudaVmmOptions {
+  // Of one allocation of the driver's; whole chunks.
+  Bytes most_piece = kMostCudaPiece;
   // Chunks that a network card can be given. They are not all memory there is on some machines.
   bool is_gpu_direct_rdma = false;
 };
@@ -42,6 +44,8 @@ class CudaVmm final : public Vmm {
   Result<AddressRange> reserve(Bytes size) override;
   Status back(std::byte* address, Bytes size) override;
   Status unback(std::byte* address, Bytes size) override;
+  [[nodiscard]] Piece piece_of(const std::byte* address) const override;
+  [[nodiscard]] Bytes most_piece() const override { return chunks_.most_piece(); }
   [[nodiscard]] bool can_share() const override { return false; }
   Status map_shared(std::byte* address, Bytes size, int file, Bytes offset) override;
   Status unmap_shared(std::byte* address, Bytes size) override;

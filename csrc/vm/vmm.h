@@ -55,8 +55,20 @@ class Vmm {
   virtual Status back(std::byte* address, Bytes size) = 0;
   // Gives the memory back; the contents are lost, access faults again, the device's figure falls by
   // `size`. Of a file's memory its part of the file is given back. pre: backed, all of it by back()
-  // or all of it by map_shared().
+  // or all of it by map_shared(); whole pieces.
   virtual Status unback(std::byte* address, Bytes size) = 0;
+
+  // What leaves the device together with the chunk at `address`, since the device takes it back
+  // only as a whole. Pieces are made by back() and back_aside(), inside the range that is backed.
+  struct Piece {
+    const std::byte* address = nullptr;
+    Bytes size = kChunkBytes;
+  };
+  // pre: backed.
+  [[nodiscard]] virtual Piece piece_of(const std::byte* address) const { return {address}; }
+  [[nodiscard]] virtual Bytes most_piece() const { return kChunkBytes; }
+  // Whether a piece may be more than a chunk.
+  [[nodiscard]] bool is_in_pieces() const { return most_piece() > kChunkBytes; }
 
   // Whether several processes can share memory of this device, by the functions below.
   [[nodiscard]] virtual bool can_share() const { return true; }
@@ -84,8 +96,8 @@ class Vmm {
   virtual Status freeze(std::byte* address, Bytes size) = 0;
   virtual void thaw(std::byte* address, Bytes size) = 0;
   // As unback(), and in the same step the addresses show the host tier's bytes at `place`, to be
-  // read and written there. Where that cannot be had, access faults. pre: backed; the same bytes
-  // are at `place`.
+  // read and written there. Where that cannot be had, access faults. pre: backed, whole pieces; the
+  // same bytes are at `place`.
   virtual Status unback_showing(std::byte* address, Bytes size, const HostPlace& place) = 0;
   // Unbacked addresses show the host tier's bytes at `place`, to be read and written there, until
   // hide(), or until bring_in() puts memory in their place. pre: unbacked, shows nothing. errors:

@@ -43,6 +43,7 @@ void list_fields(V& v, Ref<V, Hello> m) {
   v.slots("lane_slots", m.lane_slots);
   v.field("device_total_bytes", m.device_total);
   v.field("device_free_bytes", m.device_free);
+  v.field("device_piece_bytes", m.device_piece);
 }
 
 template <typename V>

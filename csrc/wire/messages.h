@@ -97,6 +97,9 @@ struct Hello {
   std::vector<std::uint32_t> lane_slots = {};  // that it keeps, of that lane
   Bytes device_total = {};                     // as the driver says; 0: unknown
   Bytes device_free = {};                      // of it, now
+  // Its memory leaves the device in pieces of this at most: a Released may say so much more than
+  // was asked for, less a chunk, where the host tier has place for it.
+  Bytes device_piece = kHostPieceBytes;
   bool operator==(const Hello&) const = default;
 };
 

@@ -114,6 +114,7 @@ class Growth:
     """Segments that torch asks for while the driver fails."""
 
     SIZE = 24 << 20
+    NUM_PIECES = 2  # of 16 MiB at most
     FUNCTIONS = ("cuMemCreate", "cuMemMap", "cuMemSetAccess")
 
     def __init__(self) -> None:
@@ -188,7 +189,7 @@ def main() -> None:
         for function in Growth.FUNCTIONS:
             for error in ERRORS:
                 growth.fail(function, 1, error)
-        growth.fail("cuMemCreate", Growth.SIZE // (2 << 20), UNKNOWN)
+        growth.fail("cuMemCreate", Growth.NUM_PIECES, UNKNOWN)
         growth.fill_device()
     while training.num_steps < STEPS:
         with job.iteration():

@@ -42,9 +42,9 @@ def test_a_segment_that_the_driver_fails_to_make_is_an_error_of_its_kind(
 ) -> None:
     errors = result["growth"]
     # Where memory is short for a moment only, torch asks again.
-    assert set(errors) == {*(f"{name}:1:999" for name in CREATING), "cuMemCreate:12:999", "full"}
+    assert set(errors) == {*(f"{name}:1:999" for name in CREATING), "cuMemCreate:2:999", "full"}
     assert errors.pop("full").startswith("OutOfMemoryError: CUDA out of memory")
     for text in errors.values():
         assert text.startswith("AcceleratorError: CUDA error")
     assert "a segment was refused: allocate 24.0 MiB" in result["stderr"]
-    assert "create chunk 12 of 12: CUDA_ERROR_UNKNOWN" in result["stderr"]
+    assert "create 8.0 MiB after 16.0 MiB: CUDA_ERROR_UNKNOWN" in result["stderr"]

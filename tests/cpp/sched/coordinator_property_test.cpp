@@ -139,6 +139,7 @@ class Fuzz {
     const auto device = coordinator_->snapshot(now_).devices.front();
     hello.resident = std::min(any_bytes(), std::max(device.free, Bytes{-1}));
     if (any(0, 2) == 0) hello.device_total = mib(1600);
+    if (any(0, 2) == 0) hello.device_piece = mib(16);
     hello.device_free = std::min(mib(any(0, 1600)), hello.device_total);
     hello.lane_epoch = static_cast<std::uint64_t>(any(0, 2));
     hello.lane_slots = any_slots();

@@ -30,7 +30,8 @@ struct CudaUser {
 
 // With a driver of its own.
 struct CudaWorld {
-  explicit CudaWorld(const vm::CudaVmmOptions& options = {}) : user(options) {}
+  explicit CudaWorld(const vm::CudaVmmOptions& options = {}, Bytes device_size = mib(64))
+      : fake(device_size), user(options) {}
 
   FakeCudaDriver fake;
   CudaUser user;

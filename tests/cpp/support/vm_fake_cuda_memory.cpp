@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "csrc/base/check.h"
 
@@ -75,12 +76,16 @@ void FakeCudaMemory::free_address(const std::byte* base, std::size_t size) {
 }
 
 std::optional<vm::cuda::MemoryHandle> FakeCudaMemory::create(std::size_t size) {
-  GS_CHECK(size == kChunk, "size {}", size);
-  if (free_offsets_.empty()) return std::nullopt;
-  const std::size_t offset = *free_offsets_.begin();
-  free_offsets_.erase(free_offsets_.begin());
-  std::memset(view_ + offset, std::to_integer<int>(kPoison), kChunk);
-  pieces_.emplace(++last_handle_, Piece{.offset = offset});
+  GS_CHECK(size > 0 && size % kChunk == 0, "size {}", size);
+  if (free_offsets_.size() < size / kChunk) return std::nullopt;
+  Piece piece;
+  while (piece.offsets.size() < size / kChunk) {
+    const std::size_t offset = *free_offsets_.begin();
+    free_offsets_.erase(free_offsets_.begin());
+    std::memset(view_ + offset, std::to_integer<int>(kPoison), kChunk);
+    piece.offsets.push_back(offset);
+  }
+  pieces_.emplace(++last_handle_, std::move(piece));
   return last_handle_;
 }
 
@@ -95,11 +100,18 @@ void FakeCudaMemory::map(std::byte* address, std::size_t size, vm::cuda::MemoryH
   check_reserved(address, size);
   const auto piece = pieces_.find(handle);
   GS_CHECK(piece != pieces_.end() && piece->second.is_held, "handle {} is not held", handle);
-  GS_CHECK(size == kChunk && reinterpret_cast<std::uintptr_t>(address) % kChunk == 0);
+  const std::vector<std::size_t>& offsets = piece->second.offsets;
+  GS_CHECK(size == offsets.size() * kChunk, "{} bytes of a piece of {} chunks", size,
+           offsets.size());
+  GS_CHECK(reinterpret_cast<std::uintptr_t>(address) % kChunk == 0);
   GS_CHECK(!piece->second.is_mapped, "mapped elsewhere");
-  GS_CHECK(mapped_.emplace(address, Mapping{.handle = handle}).second, "something is mapped there");
   piece->second.is_mapped = true;
-  map_over(address, size, MAP_SHARED, fd_.get(), piece->second.offset);
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    std::byte* const chunk = address + i * kChunk;
+    const bool is_new = mapped_.emplace(chunk, Mapping{.handle = handle, .first = address}).second;
+    GS_CHECK(is_new, "something is mapped there");
+    map_over(chunk, kChunk, MAP_SHARED, fd_.get(), offsets[i]);
+  }
 }
 
 void FakeCudaMemory::unmap(std::byte* address, std::size_t size) {
@@ -107,8 +119,11 @@ void FakeCudaMemory::unmap(std::byte* address, std::size_t size) {
   for (std::size_t at = 0; at < size; at += kChunk) {
     const auto found = mapped_.find(address + at);
     GS_CHECK(found != mapped_.end(), "chunk {} of the range is not mapped", at / kChunk);
-    const vm::cuda::MemoryHandle handle = found->second.handle;
+    const auto [handle, first, has_access] = found->second;
+    const std::byte* const end = first + pieces_.at(handle).offsets.size() * kChunk;
+    GS_CHECK(first >= address && end <= address + size, "part of a mapping");
     mapped_.erase(found);
+    if (address + at + kChunk != end) continue;
     pieces_.at(handle).is_mapped = false;
     forget_unused(handle);
   }
@@ -135,7 +150,10 @@ bool FakeCudaMemory::is_accessible(const std::byte* address, std::size_t size) c
 }
 
 Bytes FakeCudaMemory::used() const {
-  return vm::kChunkBytes * static_cast<std::int64_t>(pieces_.size());
+  std::size_t num_chunks = 0;
+  for (const auto& [handle, piece] : pieces_)
+    num_chunks += piece.offsets.size();
+  return vm::kChunkBytes * static_cast<std::int64_t>(num_chunks);
 }
 
 std::size_t FakeCudaMemory::num_handles() const {
@@ -147,7 +165,7 @@ std::size_t FakeCudaMemory::num_handles() const {
 void FakeCudaMemory::forget_unused(vm::cuda::MemoryHandle handle) {
   const auto found = pieces_.find(handle);
   if (found->second.is_held || found->second.is_mapped) return;
-  free_offsets_.insert(found->second.offset);
+  free_offsets_.insert(found->second.offsets.begin(), found->second.offsets.end());
   pieces_.erase(found);
 }
 

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
@@ -28,7 +29,7 @@ class FakeCudaMemory {
 
   std::byte* reserve(std::size_t size, std::size_t alignment);
   void free_address(const std::byte* base, std::size_t size);
-  // None: the device is full. pre: one chunk.
+  // None: the device is full. pre: whole chunks.
   std::optional<vm::cuda::MemoryHandle> create(std::size_t size);
   void release(vm::cuda::MemoryHandle handle);
   void map(std::byte* address, std::size_t size, vm::cuda::MemoryHandle handle);
@@ -44,12 +45,13 @@ class FakeCudaMemory {
 
  private:
   struct Piece {
-    std::size_t offset;
-    bool is_held = true;  // not released
+    std::vector<std::size_t> offsets;  // of its chunks, anywhere in the file
+    bool is_held = true;               // not released
     bool is_mapped = false;
   };
   struct Mapping {
     vm::cuda::MemoryHandle handle;
+    const std::byte* first;  // chunk of the piece
     bool has_access = false;
   };
   void forget_unused(vm::cuda::MemoryHandle handle);

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kChunk = vm::kChunkBytes.to_size();
 constexpr Bytes kSize = vm::kChunkBytes * 3;
+constexpr vm::CudaVmmOptions kByChunks{.most_piece = vm::kChunkBytes};
 
 // A spill and a restore, step by step. A step that fails is checked and taken again.
 class Cycle {
@@ -69,14 +70,20 @@ class Cycle {
   int num_failed_ = 0;
 };
 
-TEST(CudaFailure, EachFailingCallIsReportedAndNothingIsLost) {
+class CudaFailureInPieces : public ::testing::TestWithParam<Bytes> {};
+
+INSTANTIATE_TEST_SUITE_P(OfEachSize,
+                         CudaFailureInPieces,
+                         ::testing::Values(vm::kChunkBytes, mib(4), mib(16)));
+
+TEST_P(CudaFailureInPieces, EachFailingCallIsReportedAndNothingIsLost) {
   int num_calls = 0;
   int num_failed = 0;
   for (int nth = 0; nth <= num_calls; ++nth) {
     SCOPED_TRACE(nth);
     FakeCudaDriver fake;
     {
-      CudaUser user;
+      CudaUser user({.most_piece = GetParam()});
       Cycle cycle(fake, user.vmm);
       const int before = fake.num_calls();
       if (nth > 0) fake.fail_at(nth);
@@ -86,7 +93,7 @@ TEST(CudaFailure, EachFailingCallIsReportedAndNothingIsLost) {
     }
     EXPECT_EQ(fake.leaks(), "");
   }
-  EXPECT_GT(num_calls, 50);
+  EXPECT_GT(num_calls, 40);
   // The rest is what is tried again later, and putting the thread's context back.
   EXPECT_GT(num_failed, num_calls / 2);
 }
@@ -97,16 +104,16 @@ TEST(CudaFailure, AFullDeviceChangesNothing) {
   const Status status = world.vmm.back(range.base(), range.size());
   EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);
   EXPECT_NE(status.message().find("back 80.0 MiB at 0x"), std::string::npos) << status.message();
-  EXPECT_NE(
-      status.message().find("create chunk 33 of 40: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"),
-      std::string::npos)
+  EXPECT_NE(status.message().find(
+                "create 16.0 MiB after 64.0 MiB: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"),
+            std::string::npos)
       << status.message();
   EXPECT_EQ(world.fake.used(), Bytes{});
   EXPECT_TRUE(world.vmm.back(range.base(), mib(64)).ok());
 }
 
 TEST(CudaFailure, WhatCouldNotBeReleasedIsReleasedWithTheNextMemory) {
-  CudaWorld world;
+  CudaWorld world(kByChunks);
   const vm::AddressRange range = *world.vmm.reserve(kSize);
   ASSERT_TRUE(world.vmm.back(range.base(), kSize).ok());
   world.fake.fail("release", 2, 1);
@@ -119,7 +126,7 @@ TEST(CudaFailure, WhatCouldNotBeReleasedIsReleasedWithTheNextMemory) {
 TEST(CudaFailure, WhatCouldNotBeReleasedIsReleasedAtTheEnd) {
   FakeCudaDriver fake;
   {
-    CudaUser user;
+    CudaUser user(kByChunks);
     vm::CudaVmm& vmm = user.vmm;
     const vm::AddressRange range = *vmm.reserve(kSize);
     ASSERT_TRUE(vmm.back(range.base(), kSize).ok());
@@ -131,7 +138,7 @@ TEST(CudaFailure, WhatCouldNotBeReleasedIsReleasedAtTheEnd) {
 
 // Two failures: no access, and then no unmapping in going back.
 TEST(CudaFailure, WhatCouldNotBeUnmappedIsUnmappedLater) {
-  CudaWorld world;
+  CudaWorld world(kByChunks);
   const vm::AddressRange range = *world.vmm.reserve(kSize);
   world.fake.fail("set_access");
   world.fake.fail("unmap", 1, 1);

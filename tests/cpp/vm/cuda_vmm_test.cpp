@@ -19,11 +19,14 @@ namespace {
 
 constexpr std::size_t kChunk = vm::kChunkBytes.to_size();
 
+// Each chunk a piece, so that each can leave alone.
+constexpr vm::CudaVmmOptions kByChunks{.most_piece = vm::kChunkBytes};
+
 struct FakeCudaMaker {
   static constexpr bool kZeroes = false;
   static constexpr bool is_there() { return true; }
   vm::Vmm& vmm() { return world.vmm; }
-  CudaWorld world;
+  CudaWorld world{kByChunks};
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(CudaOnAFakeDriver, VmmContract, FakeCudaMaker);
 
@@ -35,7 +38,7 @@ struct RealCudaMaker {
     if (!found) return;
     driver = std::move(*found);
     device = open_device(*driver);
-    cuda = std::make_unique<vm::CudaVmm>(*device);
+    cuda = std::make_unique<vm::CudaVmm>(*device, kByChunks);
   }
   [[nodiscard]] bool is_there() const { return cuda != nullptr; }
   vm::Vmm& vmm() const { return *cuda; }
@@ -62,18 +65,50 @@ TEST(CudaVmm, MakesNoContextBeforeItBacks) {
 
 TEST(CudaVmm, TakesOneCallARunWhereTheDriverAllowsIt) {
   CudaWorld world;
-  const vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes * 8);
+  const vm::AddressRange range = *world.vmm.reserve(mib(16) * 2);
   ASSERT_TRUE(world.vmm.back(range.base(), range.size()).ok());
-  EXPECT_EQ(world.fake.num_calls("create"), 8);
-  EXPECT_EQ(world.fake.num_calls("map"), 8);
+  EXPECT_EQ(world.fake.num_calls("create"), 2);
+  EXPECT_EQ(world.fake.num_calls("map"), 2);
   EXPECT_EQ(world.fake.num_calls("set_access"), 1);
   std::vector<std::byte> host(range.size().to_size());
   ASSERT_TRUE(world.vmm.copy_out(range.base(), host.data(), range.size()).ok());
   EXPECT_EQ(world.fake.num_calls("copy_out"), 1);
   ASSERT_TRUE(world.vmm.unback(range.base(), range.size()).ok());
   EXPECT_EQ(world.fake.num_calls("unmap"), 1);
-  EXPECT_EQ(world.fake.num_calls("release"), 8);
+  EXPECT_EQ(world.fake.num_calls("release"), 2);
   EXPECT_EQ(world.fake.used(), Bytes{});
+}
+
+TEST(CudaVmm, BacksInPiecesThatLeaveAsAWhole) {
+  CudaWorld world({.most_piece = mib(16)});
+  EXPECT_EQ(world.vmm.most_piece(), mib(16));
+  const vm::AddressRange range = *world.vmm.reserve(mib(64));
+  std::byte* const base = range.base();
+  ASSERT_TRUE(world.vmm.back(base + 2 * kChunk, mib(42)).ok());
+  const auto expect_piece = [&](std::size_t chunk, std::size_t first, Bytes size) {
+    const vm::Vmm::Piece piece = world.vmm.piece_of(base + chunk * kChunk);
+    EXPECT_EQ(piece.address, base + first * kChunk) << chunk;
+    EXPECT_EQ(piece.size, size) << chunk;
+  };
+  expect_piece(2, 2, mib(16));
+  expect_piece(9, 2, mib(16));
+  expect_piece(10, 10, mib(16));
+  expect_piece(18, 18, mib(10));
+  expect_piece(22, 18, mib(10));
+  ASSERT_TRUE(world.vmm.unback(base + 10 * kChunk, mib(16)).ok());
+  EXPECT_EQ(world.fake.used(), mib(26));
+  ASSERT_TRUE(world.vmm.back_aside(base + 10 * kChunk, mib(4)).ok());
+  expect_piece(11, 10, mib(4));
+}
+
+TEST(CudaVmmDeathTest, APartOfAPieceCannotLeave) {
+  const auto unback_a_part = [] {
+    CudaWorld world;
+    const vm::AddressRange range = *world.vmm.reserve(mib(16));
+    static_cast<void>(world.vmm.back(range.base(), range.size()));
+    static_cast<void>(world.vmm.unback(range.base(), vm::kChunkBytes));
+  };
+  EXPECT_DEATH(unback_a_part(), "not in whole pieces");
 }
 
 TEST(CudaVmm, WaitsForKernelsBeforeItUnmaps) {
@@ -104,7 +139,7 @@ TEST(CudaVmm, FrozenMemoryHasWhatKernelsWrote) {
 }
 
 TEST(CudaVmm, WaitsOnceForWhatIsFrozenAndThenUnmapped) {
-  CudaWorld world;
+  CudaWorld world(kByChunks);
   const vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes * 2);
   ASSERT_TRUE(world.vmm.back(range.base(), range.size()).ok());
   const auto num_waits = [&] { return world.fake.num_calls("context_synchronize"); };
@@ -123,7 +158,7 @@ TEST(CudaVmm, WaitsOnceForWhatIsFrozenAndThenUnmapped) {
 }
 
 TEST(CudaVmm, UnbackedMemoryFaults) {
-  CudaWorld world;
+  CudaWorld world(kByChunks);
   const vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes * 2);
   EXPECT_FALSE(is_readable(range.base()));
   ASSERT_TRUE(world.vmm.back(range.base(), range.size()).ok());

@@ -82,7 +82,8 @@ inline Hello draw_hello() {
           .lane_epoch = draw_number(),
           .lane_slots = draw_slots(),
           .device_total = draw_bytes(),
-          .device_free = draw_bytes()};
+          .device_free = draw_bytes(),
+          .device_piece = draw_bytes()};
 }
 
 inline Register draw_register() {

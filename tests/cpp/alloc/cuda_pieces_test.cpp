@@ -1,0 +1,206 @@
+// Residency over a CUDA device that takes memory back only in pieces: what leaves, what must leave
+// with it, and that no byte is lost by it.
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "csrc/alloc/caching_allocator.h"
+#include "csrc/alloc/residency.h"
+#include "csrc/alloc/segment_store.h"
+#include "csrc/vm/mover.h"
+
+#include "tests/cpp/support/alloc_bytes.h"
+#include "tests/cpp/support/vm_cuda_world.h"
+
+namespace gpushare::testing {
+namespace {
+
+constexpr Bytes kDevice = mib(256);
+
+// What torch asks for, and when the gate is closed.
+class Pieces : public ::testing::Test {
+ protected:
+  ~Pieces() override {
+    for (const Live& segment : live_)
+      store_.give_back(segment.address);
+  }
+
+  struct Live {
+    std::byte* address;
+    Bytes size;
+    std::size_t seed;
+  };
+
+  std::byte* take(Bytes size) {
+    auto* const address = static_cast<std::byte*>(store_.take(size).value());
+    live_.push_back({address, size, ++last_seed_});
+    fill(address, size, last_seed_);
+    return address;
+  }
+  void give_back(std::byte* address) {
+    const auto found = std::find_if(live_.begin(), live_.end(), [address](const Live& segment) {
+      return segment.address == address;
+    });
+    ASSERT_NE(found, live_.end());
+    live_.erase(found);
+    ASSERT_TRUE(store_.give_back(address));
+  }
+  // Torch has something in all of it, but for `unused`.
+  void close(const std::vector<alloc::ByteSpan>& unused = {}) {
+    allocator_->set_route(alloc::Route::kOutside);
+    alloc::MemoryUse use;
+    for (const Live& segment : live_) {
+      use.movable.push_back({segment.address, segment.size});
+      const bool is_unused = std::any_of(unused.begin(), unused.end(), [&](const auto& span) {
+        return span.address == segment.address;
+      });
+      if (!is_unused) use.used.push_back({segment.address, segment.size});
+    }
+    allocator_->note_use(use);
+  }
+  void open() {
+    allocator_->raise_room(kDevice);
+    const Status restored = residency_.restore();
+    ASSERT_TRUE(restored.ok()) << restored.message();
+    allocator_->set_route(alloc::Route::kPrivate);
+  }
+  void expect_intact() {
+    allocator_->check_invariants();
+    for (const Live& segment : live_)
+      EXPECT_TRUE(is_filled(segment.address, segment.size, segment.seed)) << segment.seed;
+    EXPECT_EQ(slab_->used(), Bytes{});
+    EXPECT_EQ(allocator_->backed(), cuda_.fake.used());
+  }
+
+  CudaWorld cuda_{{.most_piece = mib(16)}, kDevice};
+  const std::unique_ptr<vm::HostSlab> slab_ = std::move(*vm::make_host_slab("", {gib(1), {}}));
+  vm::Mover mover_;
+  const std::unique_ptr<alloc::CachingAllocator> allocator_ =
+      std::move(*alloc::CachingAllocator::create(cuda_.vmm, {gib(4), kDevice}));
+  alloc::Residency residency_{*allocator_, *slab_, mover_};
+  alloc::SegmentStore store_{*allocator_};
+  std::vector<Live> live_;
+  std::size_t last_seed_ = 0;
+};
+
+TEST_F(Pieces, ASegmentGoesBackAtOnceAlsoAfterItsNeighboursCameBackWithIt) {
+  take(mib(20));
+  std::byte* const second = take(mib(20));
+  take(mib(6));
+  take(mib(2));
+  close();
+  ASSERT_EQ(residency_.release(kDevice, true).spilled, mib(48));
+  open();
+  expect_intact();
+  give_back(second);
+  EXPECT_EQ(cuda_.fake.used(), mib(28));
+  expect_intact();
+}
+
+TEST_F(Pieces, SmallSegmentsComeBackInOne) {
+  for (int i = 0; i < 8; ++i)
+    take(mib(2));
+  EXPECT_EQ(cuda_.fake.num_calls("create"), 8);
+  close();
+  ASSERT_EQ(residency_.release(kDevice, true).spilled, mib(16));
+  open();
+  EXPECT_EQ(cuda_.fake.num_calls("create"), 9);
+  expect_intact();
+  // One of them alone cannot leave, but its place can be used again.
+  std::byte* const gone = live_[3].address;
+  give_back(gone);
+  EXPECT_EQ(cuda_.fake.used(), mib(16));
+  EXPECT_EQ(take(mib(2)), gone);
+  EXPECT_EQ(cuda_.fake.num_calls("create"), 9);
+  give_back(gone);
+  close();
+  EXPECT_EQ(residency_.release(kDevice, true).released, kDevice);
+  EXPECT_EQ(cuda_.fake.used(), Bytes{});
+  open();
+  expect_intact();
+}
+
+TEST_F(Pieces, MoreIsReleasedThanAskedForRatherThanLess) {
+  take(mib(64));
+  allocator_->set_room(mib(64));
+  close();
+  const alloc::ReleaseOutcome outcome = residency_.release(mib(2), true);
+  EXPECT_EQ(outcome.released, mib(16));
+  EXPECT_EQ(outcome.spilled, mib(16));
+  EXPECT_EQ(outcome.reason, "");
+  EXPECT_EQ(allocator_->room(), mib(48));
+  open();
+  expect_intact();
+}
+
+TEST_F(Pieces, ALimitThatEndsAmidAPieceLeavesItWhole) {
+  take(mib(64));
+  allocator_->set_room(mib(64));
+  close();
+  const alloc::ReleaseOutcome outcome =
+      residency_.release(mib(40), true, {}, {.ram = mib(40), .file = {}});
+  EXPECT_EQ(outcome.spilled, mib(32));
+  EXPECT_EQ(outcome.unplaced, mib(8));
+  EXPECT_EQ(slab_->used(), mib(32));
+  EXPECT_EQ(cuda_.fake.used(), mib(32));
+  open();
+  expect_intact();
+}
+
+TEST_F(Pieces, WhatHoldsNothingIsCopiedOnlyBesideWhatDoes) {
+  std::byte* const large = take(mib(16));
+  for (int i = 0; i < 8; ++i)
+    take(mib(2));
+  std::byte* const small = live_[4].address;
+  // The small ones are one piece from now on.
+  close();
+  ASSERT_EQ(residency_.release(kDevice, true).spilled, mib(32));
+  open();
+  close({{large, mib(16)}, {small, mib(2)}});
+  const alloc::ReleaseOutcome outcome = residency_.release(kDevice, true);
+  EXPECT_EQ(outcome.dropped, mib(16)) << "the large one";
+  EXPECT_EQ(outcome.spilled, mib(16)) << "the piece of small ones, with the one that holds nothing";
+  open();
+  fill(large, mib(16), live_[0].seed);  // it came back, with other contents
+  expect_intact();
+}
+
+TEST_F(Pieces, NothingIsLostInAnyOrderOfGivingAndTaking) {
+  constexpr unsigned kRounds = 60;
+  std::mt19937 random(20261122);  // NOLINT(cert-msc51-cpp): the same each time
+  const auto any = [&random](int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(random);
+  };
+  for (unsigned round = 0; round < kRounds; ++round) {
+    SCOPED_TRACE(round);
+    for (int i = any(0, 6); i > 0 && allocator_->backed() < mib(160); --i)
+      take(vm::kChunkBytes * (any(0, 1) == 0 ? 1 : any(1, 20)));
+    for (int i = any(0, 4); i > 0 && !live_.empty(); --i)
+      give_back(
+          live_[static_cast<std::size_t>(any(0, static_cast<int>(live_.size()) - 1))].address);
+    allocator_->set_room(std::max(allocator_->backed(), vm::kChunkBytes));
+    close();
+    for (int i = any(1, 3); i > 0; --i) {
+      const Bytes room = allocator_->room();
+      if (room == Bytes{}) break;
+      const Bytes asked = std::min(room, vm::kChunkBytes * any(1, 60));
+      const HostBytes most{.ram = vm::kChunkBytes * any(0, 80), .file = {}};
+      const alloc::ReleaseOutcome outcome = residency_.release(asked, true, {}, most);
+      EXPECT_TRUE(outcome.released >= asked || !outcome.reason.empty());
+      EXPECT_LE(outcome.spilled, most.ram);
+      EXPECT_EQ(allocator_->room(), room - outcome.released);
+      EXPECT_EQ(allocator_->backed(), cuda_.fake.used());
+      allocator_->check_invariants();
+    }
+    open();
+    expect_intact();
+  }
+}
+
+}  // namespace
+}  // namespace gpushare::testing
