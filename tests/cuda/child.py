@@ -121,8 +121,8 @@ def main() -> None:
     fake.install_ops()
     result = getattr(importlib.import_module(module), function)(parent, *json.loads(arguments))
     parent.say(result, _RESULT)
-    # A thread of torch's lets go of a backward pass with the GIL after the pass has returned. Before
-    # Python 3.14 a process that ends in order at that moment aborts, whoever trains in it.
+    # A thread of torch's lets go of a backward pass with the GIL after the pass has returned.
+    # Before Python 3.14 a process that ends in order at that moment aborts, whoever trains in it.
     os._exit(0)
 
 

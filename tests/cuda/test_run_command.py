@@ -14,8 +14,8 @@ import pytest
 from benchmarks.processes import gpushare_command
 from tests.cuda import fake
 
-# The fake device's operators are all that a script on a real one would not have. The pause at its end
-# is for a thread of torch's: see child.py.
+# The fake device's operators are all that a script on a real one would not have. The pause at its
+# end is for a thread of torch's: see child.py.
 SCRIPT = """
 import json, os, sys, time
 import torch
