@@ -10,13 +10,14 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from gpushare import captures, cuda, ipc
+from gpushare import captures, cuda, immovable, ipc
 from gpushare.config import Config, daemon_args, daemon_path, socket_paths
 from gpushare.config import load as load_config
-from gpushare.devices import CPU, CUDA_PREFIX
+from gpushare.devices import AUTO, CPU, CUDA, CUDA_PREFIX
 from gpushare.errors import GpushareError, say_once
 from gpushare.required import exit_if_uncaught
 from gpushare.version import __version__
@@ -30,6 +31,8 @@ DEFAULT_LOG_LEVEL = "warn"
 
 _config: Config | None = None
 _device = CPU
+_cuda_index = -1
+"""Torch's number of the CUDA device that this process shares."""
 _is_waiting = False
 """Torch has CUDA, which is to be shared, and has not started it yet."""
 _owner_pid = 0
@@ -90,23 +93,53 @@ def is_forked_child() -> bool:
     return _owner_pid not in (0, os.getpid())
 
 
-def install() -> None:
+def install(wish: str = "") -> None:
     """Makes our allocator torch's, for the rest of the process. Idempotent.
 
+    Args:
+        wish: The device to share, as ``devices.parse_wish`` has it; "" for that of the settings.
+
     Raises:
-        GpushareError: The module does not fit this torch, or this is a forked child.
+        GpushareError: The module does not fit this torch, this is a forked child, or the process
+            shares another device already.
     """
+    global _config
     if is_forked_child():
         raise GpushareError("a forked child of a job cannot be a job: start it with spawn instead")
     if is_installed():
+        _refuse_other_device(wish)
         return
-    config = settings()
+    before = settings()
+    if wish:
+        _config = replace(before, device=wish)
+        if wish == CPU:
+            immovable.note_late_choice()
+    try:
+        _install_wanted(settings())
+    except GpushareError:
+        _config = before
+        raise
+
+
+def _install_wanted(config: Config) -> None:
     if not cuda.is_wanted(config):
         _install(config)
         return
     cuda.start()  # installs, if that was not refused, or CUDA had been started before
     if not is_installed():
         _install_cuda()
+
+
+def _refuse_other_device(wish: str) -> None:
+    """A process shares one device, from when its allocator was installed."""
+    is_cpu = _device == CPU
+    own = {"", AUTO, CPU} if is_cpu else {"", AUTO, CUDA, f"{CUDA_PREFIX}{_cuda_index}", _device}
+    if wish not in own:
+        shared = _device if is_cpu else f"{CUDA_PREFIX}{_cuda_index} ({_device})"
+        raise GpushareError(
+            f'register was asked for device "{wish}", and this process shares {shared} already. '
+            f"GPUSHARE_DEVICE={wish} in its environment chooses the other one"
+        )
 
 
 def _install_cuda() -> None:
@@ -126,7 +159,7 @@ def _install_cuda() -> None:
 def _install(
     config: Config, device: str = CPU, cuda_index: int = -1, device_bytes: int = 0
 ) -> None:
-    global _owner_pid, _device
+    global _owner_pid, _device, _cuda_index
     native = load()
     # Memory of a CUDA device that has moved cannot be used: user code in the gap must not find it
     # away, unless it was asked for.
@@ -152,6 +185,7 @@ def _install(
     )
     _owner_pid = os.getpid()
     _device = device
+    _cuda_index = cuda_index
 
 
 def device() -> str:

@@ -42,13 +42,21 @@ def check_optimizers(optimizer: Any) -> list[torch.optim.Optimizer]:
     return [_check_optimizer(one) for one in (optimizer if is_several else [optimizer])]
 
 
+def check_device(device: Any) -> str:
+    """Returns the device that is asked for, "" for that of the settings.
+
+    Raises:
+        ValueError: It is not what a device is called.
+    """
+    return str(_choose("device", device, ""))
+
+
 def job_options(config: Config, **given: Any) -> dict[str, Any]:
     """Returns what ``_C.register_job`` takes; an argument that is None comes from the settings.
 
     Raises:
         ValueError: A value is not allowed.
     """
-    _choose("device", given["device"], config.device)
     return {
         "name": _choose("name", given["name"], config.name),
         "group": _choose("group", given["group"], config.group),

@@ -17,16 +17,26 @@ if TYPE_CHECKING:
 _LEAST_FOREIGN_BYTES = 1 << 20
 """Small tensors around numpy arrays are common, and no harm."""
 
-_import_place = ""
-"""The line that imported gpushare, if torch was there before; "" if no tensor can be older."""
+_origin = ""
+"""Since when memory is gpushare's, if torch was there before; "" if no tensor can be older."""
+_advice = ""
+"""What makes that earlier."""
 _is_said = False
 
 
 def note_import() -> None:
     """Remembers who imports gpushare, where that comes after torch."""
-    global _import_place
+    global _origin, _advice
     if "torch" in sys.modules:
-        _import_place = _importing_line(sys._getframe())
+        _origin = f'"import gpushare" ({_importing_line(sys._getframe())})'
+        _advice = "Import it first, or use gpushare run"
+
+
+def note_late_choice() -> None:
+    """Remembers that ``register`` chose the CPU, when torch had been loaded for long."""
+    global _origin, _advice
+    if not _origin:
+        _origin, _advice = 'register(device="cpu")', "Set GPUSHARE_DEVICE=cpu instead"
 
 
 def say_immovable(
@@ -45,14 +55,13 @@ def say_immovable(
 
     global _is_said
     size = immovable_bytes(_state(model, optimizers), reserved_range)
-    if _is_said or not size or (not _import_place and size < _LEAST_FOREIGN_BYTES):
+    if _is_said or not size or (not _origin and size < _LEAST_FOREIGN_BYTES):
         return
     _is_said = True
     start = f"{format_bytes(size)} of this job's memory"
-    if _import_place:
+    if _origin:
         say_once(
-            f'{start} is older than "import gpushare" ({_import_place}), or not made by torch, and '
-            "cannot move. Import it first, or use gpushare run"
+            f"{start} is older than {_origin}, or not made by torch, and cannot move. {_advice}"
         )
     else:
         say_once(f"{start} was not made by torch (but by numpy, or mapped) and cannot move")

@@ -275,7 +275,9 @@ def register(
         weight: The share inside a priority, above 0.
         memory_limit: Most device memory of this job, in bytes or as text such as "2GiB".
         iterations: How many iterations there will be, where that is known.
-        device: The device to share: auto, cpu, cuda, cuda:1 or cuda:UUID.
+        device: The device to share: auto, cpu, cuda, cuda:1 or cuda:UUID; that of the settings
+            unless given. It is chosen once a process: on the CPU where torch is imported, on CUDA
+            where torch starts it. Asked for another one later, the job goes on unmanaged.
 
     Raises:
         ValueError: An argument is not what it may be.
@@ -294,12 +296,12 @@ def register(
         weight=weight,
         memory_limit=memory_limit,
         iterations=iterations,
-        device=device,
     )
+    wish = arguments.check_device(device)
     options["name"] = options["name"] or default_name()
     if _current is not None:
         _current.close()
-    number = 0 if config.disable else _register(options)
+    number = 0 if config.disable else _register(options, wish)
     watcher = None
     force_spill = os.environ.get("GPUSHARE_FORCE_SPILL") == "1"
     if number or (force_spill and _native.is_installed()):
@@ -329,11 +331,11 @@ def default_name() -> str:
     return stem if stem not in ("", "-c", "-m", "-") and stem.isprintable() else "python"
 
 
-def _register(options: dict[str, Any]) -> int:
+def _register(options: dict[str, Any], wish: str) -> int:
     """Returns the job's number, or 0 after saying why there is none."""
     config = _native.settings()
     try:
-        _native.install()
+        _native.install(wish)
         if not socket_paths(config):
             raise CoordinatorUnreachable("GPUSHARE_SOCKET=none: no coordinator is to be used")
         number: int = _native.load().register_job(**options)

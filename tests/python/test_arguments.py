@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gpushare.arguments import check_model, check_optimizers, job_options
+from gpushare.arguments import check_device, check_model, check_optimizers, job_options
 from gpushare.config import Config
 
 NOTHING = {
@@ -13,7 +13,6 @@ NOTHING = {
     "weight": None,
     "memory_limit": None,
     "iterations": None,
-    "device": None,
 }
 
 
@@ -60,13 +59,19 @@ def test_what_is_given_wins():
         ("name", "x" * 129, "printable text of at most 128 bytes"),
         ("name", 7, "printable text"),
         ("group", "a\tb", "printable text"),
-        ("device", "tpu", "auto, cpu, cuda"),
     ],
 )
 def test_a_bad_argument_is_named_with_its_value_and_what_is_allowed(name, value, allowed):
     with pytest.raises(ValueError, match=f"^{name}: ") as caught:
         options(**{name: value})
     assert f"{value!r}; allowed: {allowed}" in str(caught.value)
+
+
+def test_a_device_is_one_that_could_be():
+    assert [check_device(one) for one in (None, "auto", "cuda:1")] == ["", "auto", "cuda:1"]
+    for wrong in ("tpu", "cuda:x", 1, torch.device("cpu")):
+        with pytest.raises(ValueError, match=r"^device: .*; allowed: auto, cpu, cuda, cuda:NUMBER"):
+            check_device(wrong)
 
 
 def test_a_model_is_a_module_or_none():
