@@ -36,14 +36,27 @@ def watch(native: ModuleType) -> None:
 
 
 def _move(storage: Any, native: ModuleType) -> None:
-    """To a segment of the runtime's own: a storage that changes its size changes its memory."""
+    """To a segment of the runtime's own: whatever size a storage is given, it gets new memory.
+
+    If that fails, it keeps what it has. Torch copies on the current stream alone, and orders no
+    other one before or behind that.
+    """
     import torch
 
-    num_bytes = storage.nbytes()
     with torch.cuda.device(storage.device):
-        native.begin_sharing()
+        # A queue's thread shares while the main one waits in the gate: its memory may be away.
+        native.hold()
         try:
-            storage.resize_(num_bytes + 1)
-            storage.resize_(num_bytes)
+            torch.cuda.synchronize()
+            _give_new_memory(storage, native)
+            torch.cuda.synchronize()
         finally:
-            native.end_sharing()
+            native.let_go()
+
+
+def _give_new_memory(storage: Any, native: ModuleType) -> None:
+    native.begin_sharing()
+    try:
+        storage.resize_(storage.nbytes())
+    finally:
+        native.end_sharing()

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+
+from benchmarks.processes import JobProcess
+from tests.cuda import fake
+from tests.cuda.child import Parent, start
+from tests.cuda.programs import run
+
+MIB = 1 << 20
 
 PROGRAM = """
 import sys
@@ -67,3 +76,115 @@ def test_a_tensor_in_a_queue_is_one_memory(
         check=False,
     )
     assert done.stdout.split() == ["done", "0"], done.stderr
+
+
+# A small one is shared, so that there is a block for another: what asks CUDA for memory waits for
+# all work.
+START = """
+import json
+import gpushare, torch
+from tests.cuda import fake
+fake.install_ops()
+{before}
+job = gpushare.register()
+job.iteration().__enter__()
+first, shared, large = (torch.full((size,), 1.0, device="cuda") for size in (1000, 1000, 16 << 20))
+first.untyped_storage()._share_cuda_()
+torch.cuda.synchronize()
+side = torch.cuda.Stream()
+"""
+# What torch does then makes the fake device wait, where a GPU would not.
+NOTHING = "torch.UntypedStorage._share_cuda_ = lambda storage: None"
+PENDING = (
+    START.format(before=NOTHING)
+    + """
+with torch.cuda.stream(side):
+    shared.add_(1)
+before = fake.num_pending()
+shared.untyped_storage()._share_cuda_()
+with torch.cuda.stream(side):
+    shared.add_(1)
+torch.cuda.synchronize()
+print(json.dumps([before, fake.violations(), shared.cpu().unique().tolist()]))
+"""
+)
+
+
+def _said(program: str, env: dict[str, str]) -> list[object]:
+    ended = run("-c", program, env=env)
+    assert ended.returncode == 0, ended.stderr
+    said: list[object] = json.loads(ended.stdout.splitlines()[-1])
+    return said
+
+
+def test_the_work_of_other_streams_is_waited_for(
+    device: Callable[..., dict[str, str]], coordinator: Callable[..., dict[str, str]]
+) -> None:
+    env = device(256 * MIB, late=True) | coordinator(require="1")
+    num_pending, violations, values = _said(PENDING, env)
+    assert num_pending == 1
+    assert violations == []
+    assert values == [3.0]
+
+
+NO_ROOM = (
+    START.format(before="")
+    + """
+filler = torch.empty(16 << 20, device="cuda")
+storage, before = large.untyped_storage(), large.data_ptr()
+try:
+    storage._share_cuda_()
+    error = ""
+except torch.OutOfMemoryError as failure:
+    error = type(failure).__name__
+after = [large.data_ptr() == before, storage.nbytes(), large.cpu().unique().tolist()]
+del filler
+storage._share_cuda_()
+print(json.dumps([error, *after, large.data_ptr() == before, large.cpu().unique().tolist()]))
+"""
+)
+
+
+def test_a_storage_without_room_elsewhere_stays_what_it_is(
+    device: Callable[..., dict[str, str]], coordinator: Callable[..., dict[str, str]]
+) -> None:
+    env = device(160 * MIB) | coordinator(require="1")
+    error, *after, is_in_place_later, values_later = _said(NO_ROOM, env)
+    assert error == "OutOfMemoryError"
+    assert after == [True, 64 * MIB, [1.0]]
+    assert (is_in_place_later, values_later) == (False, [1.0])
+
+
+def shares_from_a_thread_while_it_is_parked(parent: Parent) -> list[object]:
+    """A child: what a queue's own thread does."""
+    import torch
+
+    import gpushare
+
+    job = gpushare.register()
+    with job.iteration():
+        tensor = torch.full((16 << 20,), 7.0, device="cuda")
+    job.park()
+    parent.say("parked")
+    parent.hear()
+    thread = threading.Thread(target=tensor.untyped_storage()._share_cuda_)
+    spilled_bytes = job.stats().spilled_bytes
+    thread.start()
+    thread.join()
+    return [spilled_bytes, tensor.cpu().unique().tolist(), fake.violations()]
+
+
+def test_what_is_away_comes_back_to_be_shared(
+    device_file: Path, coordinator: Callable[..., dict[str, str]]
+) -> None:
+    settings = coordinator(require="1", min_quantum="0")
+    size = {"capacity_bytes": 160 * MIB, "device_file": device_file}
+    sharer = start(shares_from_a_thread_while_it_is_parked, **size, **settings)
+    assert sharer.hear() == "parked"
+    env = fake.environment(**size) | settings
+    with JobProcess("--steps", "2", "--poison", env=env, module="tests.cuda.gap_job") as other:
+        assert other.wait_ready().go().result()["num_wrong"] == 0
+    sharer.say("go on")
+    spilled_bytes, values, violations = sharer.result()
+    assert spilled_bytes > 0
+    assert (values, violations) == ([7.0], [])
