@@ -32,7 +32,6 @@ DEFAULT_LOG_LEVEL = "warn"
 _config: Config | None = None
 _device = CPU
 _cuda_index = -1
-"""Torch's number of the CUDA device that this process shares."""
 _is_waiting = False
 """Torch has CUDA, which is to be shared, and has not started it yet."""
 _owner_pid = 0
@@ -191,6 +190,11 @@ def _install(
 def device() -> str:
     """Returns the name of the device that this process shares."""
     return _device
+
+
+def cuda_index() -> int:
+    """Returns torch's number of the CUDA device that this process shares, below 0 if it is none."""
+    return _cuda_index
 
 
 def _install_at_import() -> None:

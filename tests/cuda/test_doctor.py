@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from tests.cuda import fake
 from tests.cuda.programs import run
@@ -10,7 +11,7 @@ from tests.cuda.programs import run
 MIB = 1 << 20
 
 
-def _findings(**variables: str) -> tuple[int, dict[str, dict[str, str]]]:
+def _findings(**variables: Any) -> tuple[int, dict[str, dict[str, str]]]:
     env = fake.environment(capacity_bytes=256 * MIB, GPUSHARE_SOCKET="none", **variables)
     ended = run("-m", "gpushare", "doctor", "--json", env=env)
     assert ended.stdout, ended.stderr
@@ -26,6 +27,14 @@ def test_says_which_device_and_that_its_memory_comes_from_gpushare() -> None:
     assert cuda["text"].startswith("cuda:GPU-fafafafa-")
     assert "(Fake CUDA device (host memory)), driver of CUDA 13.0, torch 13.0, " in cuda["text"]
     assert cuda["text"].endswith("cudaMalloc is gpushare's, expandable segments are off")
+    assert found["allocator"]["text"] == "torch's CUDA tensors come from gpushare's"
+    assert found["checksum"]["level"] == "ok"
+
+
+def test_tries_the_device_that_is_shared() -> None:
+    code, found = _findings(num_devices=2, GPUSHARE_DEVICE="cuda:1")
+    assert code == 0
+    assert found["cuda"]["level"] == "ok"
     assert found["allocator"]["text"] == "torch's CUDA tensors come from gpushare's"
     assert found["checksum"]["level"] == "ok"
 

@@ -20,7 +20,10 @@ _CHUNK_BYTES = 2 << 20
 def main() -> None:
     """Writes one JSON object to standard output."""
     _native.install()
-    cuda = examine_cuda() if _native.device() != CPU else None
+    cuda = None
+    if _native.device() != CPU:
+        torch.cuda.set_device(_native.cuda_index())
+        cuda = examine_cuda()
     print(json.dumps(check() | {"cuda": cuda}))
 
 
@@ -29,7 +32,7 @@ def examine_cuda() -> dict[str, Any]:
     return {
         "device": _native.device(),
         "name": torch.cuda.get_device_name(),
-        "driver": _native.load().cuda_device_info(torch.cuda.current_device())["driver_version"],
+        "driver": _native.load().cuda_device_info(_native.cuda_index())["driver_version"],
         "torch_cuda": torch.version.cuda,
         "is_intact": _native.load().segment_plugin_is_intact(),
     }
