@@ -39,6 +39,13 @@ def test_tries_the_device_that_is_shared() -> None:
     assert found["checksum"]["level"] == "ok"
 
 
+def test_the_capacity_is_held_against_the_devices_memory() -> None:
+    code, found = _findings(GPUSHARE_CAPACITY="512MiB")
+    assert code == 1
+    assert found["memory"]["level"] == "ok"
+    assert found["capacity"]["text"] == "512.0 MiB, and the device has 256.0 MiB"
+
+
 def test_says_what_keeps_gpushare_from_the_device() -> None:
     code, found = _findings(PYTORCH_ALLOC_CONF="expandable_segments:True")
     assert code == 1

@@ -57,10 +57,32 @@ def test_limit_of_a_control_group_above_counts(tmp_path: Path) -> None:
     }
     found = _machine(tmp_path, **limits)
     assert found.cgroup_limit() == 4 << 30
-    # The coordinator takes half of the limit, so there is nothing to warn of.
-    assert machine.check_memory(Config(), found).level == "ok"
-    assert machine.check_memory(Config(capacity_bytes=5 << 30), found).level == "fail"
-    assert machine.check_memory(Config(capacity_bytes=3 << 30), found).level == "ok"
+    assert found.usable_bytes() == 4 << 30
+    assert "limited to 4.0 GiB by the control group" in machine.check_memory(found).text
+
+
+@pytest.mark.parametrize(
+    ("capacity", "cuda_bytes", "says"),
+    [
+        (0, None, ""),
+        (3 << 30, None, ""),
+        (5 << 30, None, "5.0 GiB, and the device has 4.0 GiB"),
+        (5 << 30, 8 << 30, ""),
+        (9 << 30, 8 << 30, "9.0 GiB, and the device has 8.0 GiB"),
+    ],
+)
+def test_the_capacity_is_that_of_the_device_that_is_shared(
+    capacity: int, cuda_bytes: int | None, says: str, tmp_path: Path
+) -> None:
+    limit = {"sys__fs__cgroup__user.slice__job__memory.max": str(4 << 30)}
+    found = _machine(tmp_path, **limit)
+    # As the variable has it, which is for either device.
+    settings = Config(capacity_bytes=capacity, cuda_capacity_bytes=capacity)
+    findings = machine.check_capacity(settings, cuda_bytes, found)
+    assert [finding.text for finding in findings] == ([says] if says else [])
+    kind = "cpu" if cuda_bytes is None else "cuda"
+    assert all(finding.level == "fail" for finding in findings)
+    assert all(finding.advice.endswith(f"device.{kind}.capacity") for finding in findings)
 
 
 def test_old_control_groups_without_a_limit(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from gpushare.demo.probe import Probe
 from gpushare.demo.proof import prove
 from gpushare.demo.report import DemoReport
 from gpushare.demo.scene import JobResult, SceneResult
+from gpushare.demo.scene_runner import job_environment
 from gpushare.demo.table import print_report
 from gpushare.demo.timeline import median_iteration_ns, read_timeline
 from gpushare.demo.workload import FULL, QUICK, find_workload
@@ -260,3 +261,10 @@ def test_json_has_the_figures_of_the_table() -> None:
     assert shared["slice_iteration_over_alone"] == pytest.approx((200 / 100e6 + 200 / 200e6) / 2)
     assert by_title["one after the other"]["spilled_bytes"] is None
     assert by_title["gpushare, 4th job killed"]["slice_iteration_over_alone"] is None
+
+
+def test_its_jobs_share_the_cpu_whatever_the_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUSHARE_DEVICE", "cuda")
+    environment = job_environment({"GPUSHARE_SOCKET": "none"})
+    assert environment["GPUSHARE_DEVICE"] == "cpu"
+    assert environment["GPUSHARE_SOCKET"] == "none"

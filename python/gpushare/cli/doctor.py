@@ -52,7 +52,7 @@ def examine() -> Iterator[Finding]:
     checks: list[Callable[[], list[Finding]]] = [
         lambda: check_coordinators(settings),
         lambda: check_machine(settings, Machine()),
-        check_checksum,
+        lambda: check_checksum(settings),
     ]
     for check in checks:
         yield from check()

@@ -175,7 +175,8 @@ def job_environment(additions: Mapping[str, str]) -> dict[str, str]:
     environment = {
         key: value for key, value in os.environ.items() if not key.startswith("GPUSHARE_")
     }
-    return {**environment, "GPUSHARE_CONFIG": os.devnull, "GPUSHARE_REPORT": "0", **additions}
+    own = {"GPUSHARE_CONFIG": os.devnull, "GPUSHARE_REPORT": "0", "GPUSHARE_DEVICE": "cpu"}
+    return {**environment, **own, **additions}
 
 
 def result_of(process: JobProcess) -> JobResult:

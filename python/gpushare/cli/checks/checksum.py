@@ -6,17 +6,21 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpushare.cli.checks.finding import Finding
+from gpushare.cli.checks.machine import Machine, check_capacity
 from gpushare.cli.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from gpushare.config import Config
 
 _TIMEOUT_SECONDS = 120.0
 _MODULE = "gpushare.cli.checks.checksum_job"
 
 
-def check_checksum() -> list[Finding]:
-    """Runs the process and judges what it says."""
+def check_checksum(settings: Config) -> list[Finding]:
+    """Runs the process and judges what it says, and what depends on which device it found."""
     # Without a coordinator: this is about torch, the allocator and the copies alone.
     environment = {key: value for key, value in os.environ.items() if key != "GPUSHARE_DISABLE"}
     environment |= {"GPUSHARE_SOCKET": "none", "GPUSHARE_CAPACITY": "", "GPUSHARE_LOG": "error"}
@@ -33,7 +37,9 @@ def check_checksum() -> list[Finding]:
         return [Finding("checksum", "fail", f"did not end within {_TIMEOUT_SECONDS:g} s")]
     if finished.returncode != 0:
         return [judge_failure(finished.returncode, finished.stderr)]
-    return judge(json.loads(finished.stdout.splitlines()[-1]))
+    result = json.loads(finished.stdout.splitlines()[-1])
+    cuda_bytes = result["cuda"] and result["cuda"]["total_bytes"]
+    return judge(result) + check_capacity(settings, cuda_bytes, Machine())
 
 
 def judge_failure(code: int, error_text: str) -> Finding:

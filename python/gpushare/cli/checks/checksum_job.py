@@ -29,10 +29,12 @@ def main() -> None:
 
 def examine_cuda() -> dict[str, Any]:
     """Looks at the CUDA device that this process shares, and at what is between it and torch."""
+    info = _native.load().cuda_device_info(_native.cuda_index())
     return {
         "device": _native.device(),
-        "name": torch.cuda.get_device_name(),
-        "driver": _native.load().cuda_device_info(_native.cuda_index())["driver_version"],
+        "name": info["name"],
+        "total_bytes": info["total_bytes"],
+        "driver": info["driver_version"],
         "torch_cuda": torch.version.cuda,
         "is_intact": _native.load().segment_plugin_is_intact(),
     }

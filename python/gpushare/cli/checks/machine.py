@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpushare.cli.checks.finding import Finding
 from gpushare.cli.units import GIB, format_bytes
-from gpushare.devices import CUDA
+from gpushare.devices import CPU, CUDA
 
 if TYPE_CHECKING:
     from gpushare.config import Config
@@ -47,6 +47,11 @@ class Machine:
         # The first version of control groups spells "none" as a number beyond any memory.
         return min((limit for limit in limits if limit < 1 << 60), default=None)
 
+    def usable_bytes(self) -> int:
+        """Returns the memory that this process may use: all, or its control groups' limit."""
+        total = self.memory()["MemTotal"]
+        return min(total, self.cgroup_limit() or total)
+
     def huge_pages(self) -> str:
         """Returns the setting of transparent huge pages; "" if the kernel has none."""
         text = self._read(_HUGE_PAGES)
@@ -67,7 +72,7 @@ class Machine:
 def check_machine(settings: Config, machine: Machine) -> list[Finding]:
     """Judges memory, spill folder, cores and huge pages."""
     return [
-        check_memory(settings, machine),
+        check_memory(machine),
         _check_swap(machine),
         check_spill_folder(settings),
         check_threads(os.environ.get("OMP_NUM_THREADS"), len(os.sched_getaffinity(0))),
@@ -75,24 +80,39 @@ def check_machine(settings: Config, machine: Machine) -> list[Finding]:
     ]
 
 
-def check_memory(settings: Config, machine: Machine) -> Finding:
-    """Compares the device's capacity with what this machine or container has."""
+def check_memory(machine: Machine) -> Finding:
+    """Says what memory this machine or container has."""
     memory = machine.memory()
     limit = machine.cgroup_limit()
-    usable = min(memory["MemTotal"], limit or memory["MemTotal"])
     text = f"{format_bytes(memory['MemTotal'])}, {format_bytes(memory['MemAvailable'])} available"
     if limit is not None and limit < memory["MemTotal"]:
         text += f", limited to {format_bytes(limit)} by the control group"
-    is_of_cpu = not settings.device.startswith(CUDA)
-    if is_of_cpu and settings.capacity_bytes > usable:
-        return Finding(
-            "memory",
-            "fail",
-            f"{text}; the capacity is {format_bytes(settings.capacity_bytes)}",
-            "Lower GPUSHARE_CAPACITY or device.cpu.capacity",
-        )
-    # Unset, the coordinator takes half of what is usable, the limit included.
     return Finding("memory", "ok", text)
+
+
+def check_capacity(settings: Config, cuda_bytes: int | None, machine: Machine) -> list[Finding]:
+    """Compares the capacity that is set with the memory of the device that is shared.
+
+    Args:
+        settings: Of this process.
+        cuda_bytes: All memory of the CUDA device that is shared; None if it is the CPU.
+        machine: Has the CPU's memory.
+    """
+    if cuda_bytes is None:
+        kind, capacity, device_bytes = CPU, settings.capacity_bytes, machine.usable_bytes()
+    else:
+        kind, capacity, device_bytes = CUDA, settings.cuda_capacity_bytes, cuda_bytes
+    # Unset, the coordinator takes half of the CPU's, the limit included, or all of a CUDA device's.
+    if capacity <= device_bytes:
+        return []
+    return [
+        Finding(
+            "capacity",
+            "fail",
+            f"{format_bytes(capacity)}, and the device has {format_bytes(device_bytes)}",
+            f"Lower GPUSHARE_CAPACITY or device.{kind}.capacity",
+        )
+    ]
 
 
 def _check_swap(machine: Machine) -> Finding:
