@@ -11,7 +11,6 @@ import hashlib
 import json
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -24,7 +23,6 @@ POISON = -777.0
 MIB_IN_FLOATS = 1 << 18
 POISONED_MIB = 64
 PIECE_MIB = 8
-LONG_GAP_SECONDS = 1.0
 
 
 class Stray(threading.Thread):
@@ -69,9 +67,7 @@ def train(steps: int, *, is_marked: bool) -> dict[str, Any]:
     """The trainer; what the gap and the stray thread make is no part of what it computes."""
     import gpushare
     from benchmarks import workloads
-    from gpushare import _native
 
-    _native._IDLE_SPILL_SECONDS = LONG_GAP_SECONDS / 10
     workload = workloads.build("mlp", seed=1, optimizer="adam", device="cuda")
     watched = () if is_marked else (workload.model, workload.optimizer)
     job = gpushare.register(*watched, name="trainer")
@@ -86,8 +82,6 @@ def train(steps: int, *, is_marked: bool) -> dict[str, Any]:
         with iteration():
             loss = workload.step(number)
             num_wrong += not is_all(kept, number - 1.0)
-        if number % 8 == 1:
-            time.sleep(LONG_GAP_SECONDS)
         digest.update(loss.cpu().numpy().tobytes())
         kept = torch.full((100_000,), float(number), device="cuda")
         num_wrong += not is_all(kept * 2 + 1, number * 2 + 1.0)
