@@ -73,5 +73,5 @@ clean: ## remove what the build made
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-distclean: clean ## and the virtual environments
-	rm -rf .venv .venv-cuda
+distclean: clean ## and the virtual environment
+	rm -rf .venv

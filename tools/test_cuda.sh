@@ -3,7 +3,7 @@
 #
 # That PyTorch is the virtual environment's own if it is a CUDA build, else one in the user's cache,
 # made here once for all checkouts (CUDA_VENV names another place): 5.5 GB. Where that cannot be had, one
-# line says SKIPPED, and the exit status is 0.
+# line says SKIPPED, and the exit status is 0; with GS_REQUIRE_CUDA_TESTS=1 that is an error.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "$0")/common.sh"
@@ -16,6 +16,8 @@ cuda_venv=${CUDA_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/gpushare/torch-$cuda_torc
 build=build/cuda
 
 skip() {
+  [ "${GS_REQUIRE_CUDA_TESTS:-0}" != 1 ] ||
+    die "the tests on the fake CUDA device cannot run: $* (GS_REQUIRE_CUDA_TESTS=1)"
   printf 'SKIPPED: the tests on the fake CUDA device: %s\n' "$*"
   exit 0
 }
@@ -26,10 +28,11 @@ has_cuda_torch() {
 
 # Into a new environment, which is whole only when the last line has been reached.
 make_cuda_venv() {
-  local free_gb
-  free_gb=$(df -P -B 1G . | awk 'NR == 2 { print $4 }')
+  local free_gb parent=$cuda_venv
+  until [ -d "$parent" ]; do parent=$(dirname "$parent"); done
+  free_gb=$(df -P -B 1G "$parent" | awk 'NR == 2 { print $4 }')
   [ "$free_gb" -ge "$needed_gb" ] ||
-    skip "torch==$cuda_torch needs $needed_gb GB of disk, $free_gb GB are free"
+    skip "torch==$cuda_torch needs $needed_gb GB of disk, $free_gb GB are free at $parent"
   say "installing torch $cuda_torch with CUDA into $cuda_venv (5.5 GB, once)"
   [ -x "$cuda_venv/bin/python" ] || "$PYTHON" -m venv "$cuda_venv"
   "$cuda_venv/bin/python" -m pip install --quiet "torch==$cuda_torch" 'pytest>=8' 'hypothesis>=6.100' \

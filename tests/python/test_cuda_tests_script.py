@@ -1,0 +1,71 @@
+"""`tools/test_cuda.sh` where its tests cannot run, and `.ci/run`, which says so at the end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.python.conftest import ROOT
+
+SKIPPED = "SKIPPED: the tests on the fake CUDA device: torch=="
+FULL_DISK = """
+echo "$@" >"$(dirname "$0")/asked"
+printf "Filesystem blocks Used Available\\n/dev/x 9 2 7\\n"
+"""
+
+
+def _program(folder: Path, name: str, text: str) -> None:
+    path = folder / "bin" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def _run(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    env = {key: value for key, value in os.environ.items() if not key.startswith("GS_")}
+    return subprocess.run(
+        command, env=env | variables, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("is_required", [False, True])
+def test_a_full_disk_skips_them_or_is_an_error(is_required: bool, tmp_path: Path) -> None:
+    _program(tmp_path, "python", "exit 1")  # has no CUDA torch
+    _program(tmp_path, "df", FULL_DISK)
+    cache = tmp_path / "absent" / "cache"
+    ended = _run(
+        "tools/test_cuda.sh",
+        VENV=str(tmp_path),
+        CUDA_VENV=str(cache),
+        GS_REQUIRE_CUDA_TESTS=str(int(is_required)),
+    )
+    reason = f"needs 12 GB of disk, 7 GB are free at {tmp_path}"
+    assert (tmp_path / "bin" / "asked").read_text().split()[-1] == str(tmp_path)
+    assert reason in (ended.stderr if is_required else ended.stdout)
+    assert ended.returncode == int(is_required)
+    assert ended.stdout.startswith(SKIPPED) is not is_required
+    assert not cache.exists()
+
+
+MAKE = """
+[ "$1" != test-cuda ] || echo "SKIPPED: the tests on it"
+echo "made $1"
+[ "$1" != "$FAILING" ]
+"""
+
+
+def test_ci_says_at_the_end_what_was_skipped(tmp_path: Path) -> None:
+    _program(tmp_path, "make", MAKE)
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    ended = _run(".ci/run", PATH=path, FAILING="")
+    *_, made, seconds, empty, skipped, passed = ended.stdout.splitlines()
+    assert (ended.returncode, made, empty) == (0, "made spin", "")
+    assert seconds.startswith("##### make spin: ")
+    assert skipped == "SKIPPED: the tests on it"
+    assert passed.startswith("CI: all stages passed")
+    failed = _run(".ci/run", PATH=path, FAILING="test")
+    assert failed.returncode != 0
+    assert "made test-cuda" not in failed.stdout
