@@ -212,6 +212,8 @@ def _install_at_import() -> None:
 
 
 def _install_cuda_when_started() -> None:
+    global _is_waiting
+    _is_waiting = False
     # torch turns what comes out of here into an error of its own.
     with _errors_said():
         _install_cuda()

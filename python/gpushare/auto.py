@@ -5,7 +5,10 @@ with one of them is the model, the outermost since callers come first. A program
 before it makes any optimizer evaluates: that module is registered at once, and exchanged if a model
 of an optimizer shows up later. A script that calls ``gpushare.register`` itself is left alone.
 
-Watching costs something for every module call, so it ends when the model is found.
+Where a CUDA device is to be shared, a model on the CPU makes no job, and one line says so. That
+CUDA has been started shows nothing: torch's optimizers do that, whatever they optimize.
+
+Watching costs something for every module call, so it ends when the model is found, or none can be.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from gpushare import _native
+from gpushare.devices import CPU
+from gpushare.errors import say_once
 from gpushare.torch_import import when_torch_is_loaded
 
 if TYPE_CHECKING:
@@ -43,6 +48,7 @@ class Finder:
         self._job: Job | None = None
         self._is_watching = False
         self._is_done = False
+        self._is_cpu_said = False
 
     def start(self) -> None:
         """Begins to watch, where this process is to be a job."""
@@ -76,9 +82,10 @@ class Finder:
         finder = self
 
         def look_and_call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if finder._is_watching and finder.is_model(module):
+            if finder._is_watching and finder.ends_watching(module):
                 torch.nn.Module.__call__ = original  # type: ignore[method-assign]
-                finder.found(module)
+                if _native.is_installed():
+                    finder.found(module)
             return original(module, *args, **kwargs)
 
         self._is_watching = True
@@ -93,14 +100,30 @@ class Finder:
         if not self._is_watching:
             self._watch_calls()
 
-    def is_model(self, module: torch.nn.Module) -> bool:
-        """Tells whether this is the module whose forwards are the job's."""
+    def ends_watching(self, module: torch.nn.Module) -> bool:
+        """A module is about to run: tells whether it is the last one that is looked at."""
         import torch
 
         if torch._C._current_graph_task_id() != -1:
             return False
-        if not _native.is_installed():
-            return False  # CUDA was not started yet: whatever runs does so elsewhere
+        if not (_native.is_installed() or _native.is_waiting_for_cuda()):
+            self._is_watching, self._is_done = False, True
+            return True  # gpushare was refused where CUDA started, and has said why
+        if self._is_cpu_said and _begins_on_cpu(module):
+            return False  # quick: this goes on for as long as the program uses the CPU
+        if not self.is_model(module):
+            return False
+        if _is_on_shared_device(module):
+            return True
+        self._is_cpu_said = True
+        say_once(
+            "the model is on the CPU, and the device to share a CUDA one: this process is no job "
+            "yet. GPUSHARE_DEVICE=cpu shares the CPU"
+        )
+        return False
+
+    def is_model(self, module: torch.nn.Module) -> bool:
+        """Tells whether this is the module whose forwards are the job's."""
         parameters = {id(parameter) for parameter in module.parameters()}
         if not self._optimizers:
             return bool(parameters)
@@ -125,3 +148,16 @@ class Finder:
             self._job = register(module)
         else:
             self._job.watch(module)
+
+
+def _is_on_shared_device(module: torch.nn.Module) -> bool:
+    if not _native.is_installed():
+        return False  # CUDA was not started yet: whatever runs does so elsewhere
+    return _native.device() == CPU or any(
+        parameter.device.type != CPU for parameter in module.parameters()
+    )
+
+
+def _begins_on_cpu(module: torch.nn.Module) -> bool:
+    first = next(module.parameters(), None)
+    return first is None or first.device.type == CPU

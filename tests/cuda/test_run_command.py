@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.processes import gpushare_command
 from tests.cuda import fake
+from tests.cuda.programs import said_by_gpushare
 
 # The fake device's operators are all that a script on a real one would not have. The pause at its
 # end is for a thread of torch's: see child.py.
@@ -60,11 +61,16 @@ def home() -> Iterator[dict[str, str]]:
         subprocess.run(stop, env=fake.environment() | env, capture_output=True, check=False)
 
 
-def _lines(command: list[str], env: dict[str, str], folder: Path) -> list[dict[str, object]]:
+def _run(command: list[str], env: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         command, env=env, cwd=folder, capture_output=True, text=True, timeout=180, check=False
     )
     assert done.returncode == 0, done.stderr
+    return done
+
+
+def _lines(command: list[str], env: dict[str, str], folder: Path) -> list[dict[str, object]]:
+    done = _run(command, env, folder)
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
@@ -87,6 +93,50 @@ def test_an_unmodified_script_is_a_job(
     (alone,) = _lines(command, env, tmp_path)
     assert alone["is_managed"] is None, "gpushare is not there without being asked for"
     assert shared["weight"] == alone["weight"]
+
+
+CPU_SCRIPT = """
+import sys
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(64, 8), torch.nn.ReLU())
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(4):
+    optimizer.zero_grad()
+    model(torch.randn(16, 64)).square().mean().backward()
+    optimizer.step()
+job = sys.modules["gpushare"].current()
+print(job and job.is_managed)
+"""
+NO_JOB = (
+    "gpushare: the model is on the CPU, and the device to share a CUDA one: this process is no job "
+    "yet. GPUSHARE_DEVICE=cpu shares the CPU"
+)
+
+
+@pytest.mark.parametrize("named", ["", "cpu"])
+def test_a_script_that_uses_only_the_cpu_is_told_why_it_is_no_job(
+    named: str, device: Callable[..., dict[str, str]], home: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(CPU_SCRIPT)
+    env = device(256 << 20, GPUSHARE_DEVICE=named, GPUSHARE_REPORT="0") | home
+    done = _run(gpushare_command("run", "--", sys.executable, "train.py"), env, tmp_path)
+    assert done.stdout == f"{bool(named) or None}\n"
+    assert said_by_gpushare(done) == ([] if named else [NO_JOB])
+
+
+MOVING_SCRIPT = SCRIPT.replace(
+    "optimizer = torch", "model.cpu()(torch.randn(16, 64)); model.cuda()\noptimizer = torch"
+)
+
+
+def test_a_model_that_is_tried_on_the_cpu_first_is_a_job_all_the_same(
+    device: Callable[..., dict[str, str]], home: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(MOVING_SCRIPT)
+    command = gpushare_command("run", "--", sys.executable, "train.py")
+    done = _run(command, device(256 << 20, GPUSHARE_REPORT="0") | home, tmp_path)
+    assert json.loads(done.stdout)["iterations"] == 4
+    assert said_by_gpushare(done) == [NO_JOB]
 
 
 def test_each_rank_shares_its_own_device(

@@ -117,6 +117,23 @@ def test_modules_called_inside_backward_are_not_looked_at(finder):
     assert optimizer is not None
 
 
+def test_where_gpushare_was_refused_watching_ends(finder, monkeypatch):
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    watching = nn.Module.__call__
+    monkeypatch.setattr(_native, "is_installed", lambda: False)
+    monkeypatch.setattr(_native, "is_waiting_for_cuda", lambda: True)
+    model(x())
+    assert nn.Module.__call__ is watching
+    monkeypatch.setattr(_native, "is_waiting_for_cuda", lambda: False)
+    model(x())
+    assert nn.Module.__call__ is not watching
+    again = torch.optim.SGD(model.parameters(), lr=0.1)
+    assert nn.Module.__call__ is not watching
+    assert finder.registered is None
+    assert (optimizer, again) != (None, None)
+
+
 def test_an_unmodified_script_is_a_job(run_forked, coordinator):
     ended = run_forked(
         """
