@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gpushare.devices import AUTO, CPU, CUDA
+from gpushare.devices import AUTO, CPU, CUDA, shown_wish
 from gpushare.errors import GpushareError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def is_wanted(config: Config) -> bool:
     if torch.version.cuda is None:
         if is_asked:
             raise GpushareError(
-                f'device "{config.device}": torch {torch.__version__} was built without CUDA'
+                f"{shown_wish(config.device)}: torch {torch.__version__} was built without CUDA"
             )
         return False
     # By NVML where that can be had, so that the driver is not started.
@@ -52,18 +52,23 @@ def index(config: Config) -> int:
     The one that is named; else, of a program that torchrun started, its local rank's.
     """
     name = "" if config.device == AUTO else config.device.removeprefix(CUDA).removeprefix(":")
-    if name.isdigit():
-        return int(name)
-    if name:
-        return _index_of(name)
+    if name and not name.isdigit():
+        return _index_of(name, shown_wish(config.device))
     import torch
 
+    if name:
+        num_devices = torch.cuda.device_count()
+        if int(name) >= num_devices:
+            raise GpushareError(
+                f"{shown_wish(config.device)}: torch sees {num_devices} CUDA devices, from 0"
+            )
+        return int(name)
     rank = os.environ.get("LOCAL_RANK", "")
     is_rank = rank.isdigit() and int(rank) < torch.cuda.device_count()
     return int(rank) if is_rank else 0
 
 
-def _index_of(uuid: str) -> int:
+def _index_of(uuid: str, shown: str) -> int:
     import torch
 
     from gpushare import _native
@@ -74,7 +79,7 @@ def _index_of(uuid: str) -> int:
         if device["uuid"] == uuid:
             return int(device["index"])
     known = ", ".join(str(device["uuid"]) for device in found) or "no device"
-    raise GpushareError(f'device "cuda:{uuid}" is not here; torch sees {known}')
+    raise GpushareError(f"{shown} is not here; torch sees {known}")
 
 
 def when_started(callback: Callable[[], None]) -> None:

@@ -7,6 +7,7 @@ which device that is, only a process that has torch knows.
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -39,6 +40,12 @@ def parse_wish(value: Any) -> str:
     if not is_word and not (isinstance(value, str) and is_device_name(value)):
         raise ValueError(value)
     return str(value)
+
+
+def shown_wish(wish: str) -> str:
+    """Returns a wished device for an error text: with the variable, if that is where it is from."""
+    variable = "GPUSHARE_DEVICE"
+    return f"{variable}={wish}" if os.environ.get(variable) == wish else f'device "{wish}"'
 
 
 def socket_name(device_name: str) -> str:

@@ -90,4 +90,4 @@ def test_a_choice_that_fails_leaves_that_of_the_settings(coordinator: Coordinato
     before = 'gpushare.register(device="cuda:9"); wish = None'
     printed, line = _ended("", before, coordinator)
     assert printed == f"True {FIRST}"
-    assert "device 9" in line
+    assert line.startswith('gpushare: device "cuda:9": torch sees 2 CUDA devices')

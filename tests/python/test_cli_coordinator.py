@@ -38,7 +38,10 @@ def test_start_status_log_stop(tmp_path: Path) -> None:
         "coordinator", "start", "--capacity", "64MiB", "--policy", "rr", socket=socket
     )
     try:
-        assert (started.returncode, started.stdout) == (0, f"coordinator listens at {socket}\n")
+        assert (started.returncode, started.stdout) == (
+            0,
+            f"coordinator of cpu listens at {socket}\n",
+        )
         device = json.loads(_gpushare("status", "--json", socket=socket).stdout)["devices"][0]
         assert (device["capacity_bytes"], device["policy"]) == (64 << 20, "rr")
         # Other processes of this machine that use torch may be listed below.

@@ -155,6 +155,15 @@ def test_a_number_names_no_device_to_a_command(folder: Path) -> None:
     assert "--device cuda:1: a command does not know which device that is" in ended.stderr
 
 
+@pytest.mark.parametrize("is_option", [True, False])
+def test_a_number_names_no_device_to_a_coordinator(folder: Path, is_option: bool) -> None:
+    option = ["--device", "cuda:1"] if is_option else []
+    ended = _gpushare(folder, "coordinator", "start", *option, device="cuda:1")
+    assert ended.returncode == 1
+    said = "--device cuda:1" if is_option else "GPUSHARE_DEVICE=cuda:1"
+    assert ended.stderr.startswith(f"gpushare: {said}: a command does not know which device")
+
+
 def test_a_configured_socket_is_the_only_one() -> None:
     found = find_sockets(config.Config(socket="/x/sock"))
     assert [(each.device, each.paths) for each in found] == [("", ["/x/sock"])]
@@ -174,7 +183,7 @@ def test_start_for_a_cuda_device(folder: Path) -> None:
     assert f"the memory of {GPU} is not known here" in without.stderr
     started = _gpushare(folder, "coordinator", "start", "--device", GPU, "--capacity", "64MiB")
     try:
-        assert started.stdout == f"coordinator listens at {socket}\n"
+        assert started.stdout == f"coordinator of {GPU} listens at {socket}\n"
         report = json.loads(_gpushare(folder, "status", "--json").stdout)
         assert report["devices"][0]["device"] == GPU
         assert str(socket) in _gpushare(folder, "coordinator", "log").stdout

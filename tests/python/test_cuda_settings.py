@@ -69,11 +69,16 @@ def test_the_device_is_the_named_one(device: str, index: int, machine: SimpleNam
 
 
 def test_a_device_that_is_not_here_is_an_error_that_names_those_that_are(
-    machine: SimpleNamespace,
+    machine: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.uuids = UUIDS[:2]
     with pytest.raises(GpushareError, match=f"is not here; torch sees {UUIDS[0]}, {UUIDS[1]}$"):
         cuda.index(Config(device=f"cuda:{UUIDS[2]}"))
+    with pytest.raises(GpushareError, match='^device "cuda:2": torch sees 2 CUDA devices, from 0$'):
+        cuda.index(Config(device="cuda:2"))
+    monkeypatch.setenv("GPUSHARE_DEVICE", "cuda:7")
+    with pytest.raises(GpushareError, match="^GPUSHARE_DEVICE=cuda:7: torch sees 2 CUDA devices"):
+        cuda.index(Config(device="cuda:7"))
     machine.uuids = []
     with pytest.raises(GpushareError, match="torch sees no device$"):
         cuda.index(Config(device=f"cuda:{UUIDS[2]}"))
@@ -132,5 +137,7 @@ def test_a_process_with_such_a_torch_says_so_once(
         [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False
     )
     assert (ended.returncode, ended.stdout) == (code, output)
-    text = f'gpushare: device "cuda": torch {torch.__version__} was built without CUDA. {end}'
+    text = (
+        f"gpushare: GPUSHARE_DEVICE=cuda: torch {torch.__version__} was built without CUDA. {end}"
+    )
     assert ended.stderr == text

@@ -17,7 +17,7 @@ from gpushare.cli.coordinators import ask_each, find_sockets, named_device
 from gpushare.cli.exit_code import ExitCode
 from gpushare.cli.setting_options import to_environment
 from gpushare.coordinator_client import CoordinatorClient, RefusedError
-from gpushare.devices import AUTO, CPU, device_of_socket
+from gpushare.devices import AUTO, CPU, device_of_socket, shown_wish
 from gpushare.errors import CoordinatorUnreachable
 
 LOG_NAME = "coordinator.log"
@@ -87,7 +87,8 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     settings = config.load(environment)
-    name = CPU if settings.device == AUTO else named_device(settings.device)
+    shown = f"--device {device}" if device else shown_wish(settings.device)
+    name = CPU if settings.device == AUTO else named_device(settings.device, shown)
     path = _socket_to_listen_at(settings, name)
     if _answers(path):
         print(f"gpushare: a coordinator answers at {path} already", file=sys.stderr)
@@ -101,7 +102,7 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     ]
     if subprocess.run(command, check=False).returncode != 0:
         raise typer.Exit(ExitCode.ERROR)
-    print(f"coordinator listens at {path}")
+    print(f"coordinator of {name} listens at {path}")
 
 
 def stop(

@@ -42,7 +42,7 @@ def find_sockets(settings: config.Config, device: str = "") -> list[DeviceSocket
     if settings.socket:
         return [DeviceSockets("", config.socket_paths(settings))]
     if device not in {"", CUDA}:
-        name = named_device(device)
+        name = named_device(device, f"--device {device}")
         return [DeviceSockets(name, config.socket_paths(settings, name))]
     names = [] if device else [CPU]
     found = {
@@ -52,8 +52,12 @@ def find_sockets(settings: config.Config, device: str = "") -> list[DeviceSocket
     return [DeviceSockets(name, config.socket_paths(settings, name)) for name in names]
 
 
-def named_device(device: str) -> str:
+def named_device(device: str, shown: str) -> str:
     """Returns a device's name as it is.
+
+    Args:
+        device: The name.
+        shown: The same as it was said, for the error.
 
     Raises:
         ConfigError: It is a word like "cuda:1", which differs between processes.
@@ -61,7 +65,7 @@ def named_device(device: str) -> str:
     if is_device_name(device):
         return device
     raise ConfigError(
-        f"--device {device}: a command does not know which device that is. Say cpu, or cuda:UUID "
+        f"{shown}: a command does not know which device that is. Say cpu, or cuda:UUID "
         "as nvidia-smi -L or gpushare status shows it"
     )
 
