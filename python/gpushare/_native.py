@@ -151,6 +151,7 @@ def _install_cuda() -> None:
     cuda.prepare()
     info = native.cuda_device_info(number)
     _install(config, CUDA_PREFIX + info["uuid"], number, info["total_bytes"])
+    cuda.say_without_effect(config)
     captures.watch(native)
     ipc.watch(native)
 
@@ -176,9 +177,9 @@ def _install(
         idle_spill_seconds=min(config.idle_spill_seconds or default_idle_spill, _LONGEST_SECONDS),
         capacity_bytes=config.capacity_bytes if device == CPU else config.cuda_capacity_bytes,
         require=config.require,
-        lane_scrub=config.lane_scrub,
-        overflow=config.overflow,
-        lane_strict=config.lane_strict,
+        lane_scrub=config.lane_scrub and device == CPU,
+        overflow=config.overflow and device == CPU,
+        lane_strict=config.lane_strict and device == CPU,
         device=device,
         cuda_index=cuda_index,
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpushare.devices import AUTO, CPU, CUDA, shown_wish
-from gpushare.errors import GpushareError
+from gpushare.errors import GpushareError, say_once
 
 if TYPE_CHECKING:
     from gpushare.config import Config
@@ -136,7 +136,7 @@ def refuse_settings(conf: str, where: str) -> None:
     Raises:
         GpushareError: One of them does.
     """
-    plain = re.sub(r"\s", "", conf).lower()
+    plain = _plain(conf).lower()
     if "expandable_segments:true" in plain:
         raise GpushareError(
             f"{where} sets expandable_segments:True, whose memory is mapped past cudaMalloc, so "
@@ -147,6 +147,27 @@ def refuse_settings(conf: str, where: str) -> None:
             f"{where} sets backend:cudaMallocAsync, which takes its memory past cudaMalloc, so "
             "gpushare cannot move it. Remove it"
         )
+
+
+def say_without_effect(config: Config) -> None:
+    """Says once which settings of this process change nothing on a CUDA device, if any do."""
+    without = {
+        "GPUSHARE_OVERFLOW": config.overflow,
+        "GPUSHARE_LANES": config.lanes == "on",
+        "GPUSHARE_LANE_SCRUB": config.lane_scrub,
+        "GPUSHARE_LANE_STRICT": config.lane_strict,
+    }
+    names = ", ".join(name for name, is_set in without.items() if is_set)
+    if names:
+        say_once(
+            f"{names}: no effect on a CUDA device, where nothing overflows to host memory and no "
+            "memory is shared between iterations"
+        )
+
+
+def _plain(conf: str) -> str:
+    """Without blanks, which torch allows around keys and values."""
+    return re.sub(r"\s", "", conf)
 
 
 def _refuse_untested(version: str) -> None:
@@ -167,7 +188,7 @@ def _release_lock() -> None:
     import torch
 
     present = [os.environ[name] for name in _CONF_VARIABLES if os.environ.get(name)]
-    text = present[-1] if present else ""
+    text = _plain(present[-1]) if present else ""
     if _RELEASE_LOCK in text and f"{_RELEASE_LOCK}:true" not in text.lower():
         raise GpushareError(f"{_RELEASE_LOCK} is off in PYTORCH_ALLOC_CONF: gpushare needs it on")
     settings = ",".join(part for part in (text, f"{_RELEASE_LOCK}:True") if part)

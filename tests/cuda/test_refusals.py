@@ -53,7 +53,7 @@ NO_DRIVER = {"LD_PRELOAD": "", "GPUSHARE_DEVICE": "cuda"}
         ),
         ({}, PLUGGABLE, "torch's CUDA allocator is pluggable: gpushare supplies the segments"),
         (
-            {"PYTORCH_ALLOC_CONF": "release_lock_on_cudamalloc:False"},
+            {"PYTORCH_ALLOC_CONF": "max_split_size_mb:64, release_lock_on_cudamalloc : False"},
             "",
             "release_lock_on_cudamalloc is off in PYTORCH_ALLOC_CONF: gpushare needs it on",
         ),
@@ -108,6 +108,28 @@ def test_an_untested_torch_may_be_tried(coordinator: Coordinator) -> None:
     env = fake.environment(GPUSHARE_ANY_TORCH="1") | coordinator(require="1")
     ended = run("-c", JOB.format(before=OLD_TESTS, after=ALLOCATE), env=env)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
+
+
+def test_settings_of_torch_may_have_blanks(coordinator: Coordinator) -> None:
+    conf = "max_split_size_mb : 64 , release_lock_on_cudamalloc : True"
+    env = fake.environment(PYTORCH_ALLOC_CONF=conf) | coordinator(require="1")
+    ended = run("-c", JOB.format(before="", after=ALLOCATE), env=env)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
+
+
+@pytest.mark.parametrize("overflow", ["0", "1"])
+def test_settings_without_effect_on_cuda_are_named_once(
+    overflow: str, coordinator: Coordinator
+) -> None:
+    env = fake.environment(capacity_bytes=64 * MIB) | coordinator(require="1", overflow=overflow)
+    after = 'torch.empty(128 << 20, dtype=torch.uint8, device="cuda")'
+    ended = run("-c", JOB.format(before=ALLOCATE, after=after), env=env)
+    assert "torch.OutOfMemoryError" in ended.stderr
+    named = [line for line in said_by_gpushare(ended) if "no effect" in line]
+    assert named == [
+        "gpushare: GPUSHARE_OVERFLOW: no effect on a CUDA device, where nothing overflows to host "
+        "memory and no memory is shared between iterations"
+    ] * int(overflow)
 
 
 def test_without_a_driver_the_cpu_is_shared_and_nothing_said(coordinator: Coordinator) -> None:
