@@ -13,7 +13,7 @@ from benchmarks.processes import private_coordinator
 from benchmarks.report import Report
 
 MODELS = {"mlp": 100, "transformer": 5}
-"""Steps a round: some tenths of a second on an H100."""
+"""Steps a round."""
 
 
 def measure_ratio(report: Report, model: str, steps: int, rounds: int) -> float:

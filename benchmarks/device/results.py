@@ -44,22 +44,32 @@ def read_junit(path: Path, part: Part) -> None:
         if case.find("failure") is not None or case.find("error") is not None:
             part.failed.append(name)
         elif skipped is not None:
-            part.skipped.append(f"{name}: {_first_line(skipped)}")
+            part.skipped.append(f"{name}: {_reason(skipped)}")
         else:
             part.passed += 1
     if not part.passed and not part.failed:
         part.failed.append("no test ran")
 
 
-def _first_line(skipped: ET.Element) -> str:
-    text = skipped.get("message") or skipped.text or "no reason given"
+def _reason(skipped: ET.Element) -> str:
+    return _last_line(skipped.get("message") or skipped.text or "no reason given")
+
+
+def _last_line(text: str) -> str:
     return text.strip().splitlines()[-1]
 
 
 def read_reports(path: Path, part: Part) -> None:
-    """Takes the benchmark's figures into the part, if it wrote any."""
-    if path.exists():
-        part.reports = json.loads(path.read_text())["reports"]
+    """Takes the benchmark's figures into the part; that there are none is a failure."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        part.failed.append(f"no report was written: {error}")
+        return
+    part.reports = found["reports"]
+    part.failed += [_last_line(failure["traceback"]) for failure in found["failures"]]
+    if not part.reports and not part.failed:
+        part.failed.append("nothing was measured")
 
 
 def write(out: Path, parts: Sequence[Part]) -> None:
@@ -123,6 +133,9 @@ def _markdown(found: dict[str, Any], parts: Sequence[Part]) -> str:
         entries = [f"- {part.name}: {one}" for part in parts for one in getattr(part, kept)]
         if entries:
             lines += ["", f"## {title}", "", *entries]
+    for part in parts:
+        if part.last_lines:
+            lines += ["", f"## The end of {part.name}", "", "```", *part.last_lines, "```"]
     for part in parts:
         for report in part.reports:
             lines += ["", *_figures(report)]

@@ -9,6 +9,7 @@ import argparse
 import importlib
 import json
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -32,23 +33,26 @@ def main() -> None:
             parser.error(f"{name!r} is no benchmark: one of {', '.join(NAMES)}")
     if missing := machine.missing():
         raise SystemExit(f"no device to measure: {missing}")
-    found: list[dict[str, Any]] = []
-    is_failed = False
+    found: dict[str, list[dict[str, Any]]] = {"reports": [], "failures": []}
     for name in arguments.names or NAMES:
-        try:
-            report = importlib.import_module(f"benchmarks.device.bench_{name}").run(
-                quick=arguments.quick
-            )
-        except Exception as error:
-            print(f"{name} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-            is_failed = True
-            continue
-        print(_render(report), flush=True)
-        found.append(_to_json(report))
+        measure(name, found, quick=arguments.quick)
         if arguments.json:
-            arguments.json.write_text(json.dumps({"reports": found}, indent=1) + "\n")
-    if is_failed:
+            arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+    if found["failures"]:
         raise SystemExit(1)
+
+
+def measure(name: str, found: dict[str, list[dict[str, Any]]], *, quick: bool) -> None:
+    """Adds a benchmark's report, or its failure; prints either."""
+    try:
+        report = importlib.import_module(f"benchmarks.device.bench_{name}").run(quick=quick)
+    except Exception:
+        text = traceback.format_exc()
+        print(f"{name} failed: {text}", file=sys.stderr, flush=True)
+        found["failures"].append({"name": name, "traceback": text})
+        return
+    print(_render(report), flush=True)
+    found["reports"].append(_to_json(report))
 
 
 def _render(report: Report) -> str:

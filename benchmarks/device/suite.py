@@ -28,6 +28,7 @@ SECONDS = 570.0
 BUILD = ROOT / "build" / "device"
 PACKAGE = BUILD / "package"
 CPP_FILTER = "*Cuda*"
+LAST_LINES = 40
 KINDS = ("tests", "benchmarks")
 
 
@@ -46,6 +47,8 @@ class Part:
     failed: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     """With their reasons."""
+    last_lines: list[str] = field(default_factory=list)
+    """Of what it wrote, if it ended badly."""
     reports: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -61,7 +64,8 @@ class Suite:
         """Writes to the folder `out`."""
         self._out = out
         self._deadline = time.monotonic() + float(os.environ.get("DEVICE_SUITE_SECONDS", SECONDS))
-        self._log = (out / "log.txt").open("w")
+        self._log_path = out / "log.txt"
+        self._log = self._log_path.open("w")
         self._work = BUILD / "results"
         shutil.rmtree(self._work, ignore_errors=True)
         self._work.mkdir(parents=True)
@@ -95,7 +99,8 @@ class Suite:
             path = self._work / f"{name}.json"
             command = [sys.executable, "-m", "benchmarks.device.run", name, "--json", str(path)]
             part = self._start(f"benchmark {name}", command, 150, is_built)
-            results.read_reports(path, part)
+            if part.exit_status is not None:
+                results.read_reports(path, part)
             self._write()
 
     def _build(self) -> bool:
@@ -146,6 +151,7 @@ class Suite:
             return part
         print(f"{name} ...", flush=True)
         print(f"\n##### {name}: {' '.join(command)}", file=self._log, flush=True)
+        log_bytes = self._log_path.stat().st_size
         begun = time.monotonic()
         process = subprocess.Popen(
             command,
@@ -163,9 +169,16 @@ class Suite:
             process.wait()
             part.exit_status = -signal.SIGKILL
         part.seconds = time.monotonic() - begun
+        if not part.is_good:
+            part.last_lines = self._lines_since(log_bytes)[-LAST_LINES:]
         verdict = "good" if part.is_good else f"FAILED ({part.exit_status}) {part.reason}"
         print(f"{name}: {verdict}, {part.seconds:.0f} s", flush=True)
         return part
+
+    def _lines_since(self, log_bytes: int) -> list[str]:
+        with self._log_path.open("rb") as log:
+            log.seek(log_bytes)
+            return log.read().decode(errors="replace").splitlines()
 
     def _write(self) -> None:
         """After each part, so that what is known is there whatever ends this."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.device import goals, results
+from benchmarks.device import goals, results, run
 from benchmarks.device.suite import Part, Suite
 
 JUNIT = """<?xml version="1.0"?>
@@ -81,6 +81,63 @@ def test_both_files_say_what_failed_and_what_was_measured(tmp_path: Path) -> Non
     found = json.loads((tmp_path / "results.json").read_text())
     assert found["is_good"] is False
     assert [part["name"] for part in found["parts"]] == [part.name for part in parts]
+
+
+FAILURE = {"name": "vmm", "traceback": "Traceback:\n  File x\nRuntimeError: no device\n"}
+
+
+@pytest.mark.parametrize(
+    ("written", "failed"),
+    [
+        (None, "no report was written: "),
+        ("", "no report was written: "),
+        ({"reports": [], "failures": []}, "nothing was measured"),
+        ({"reports": [], "failures": [FAILURE]}, "RuntimeError: no device"),
+    ],
+)
+def test_a_benchmark_without_a_report_has_failed(
+    written: object, failed: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "vmm.json"
+    if written is not None:
+        path.write_text(json.dumps(written) if written else "")
+    part = Part(name="benchmark vmm", command=[], exit_status=0)
+    results.read_reports(path, part)
+    assert not part.is_good
+    assert part.failed[0].startswith(failed)
+
+
+def test_a_benchmark_that_throws_is_reported_with_its_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def throw(*, quick: bool) -> None:
+        raise RuntimeError("the device is gone")
+
+    path = tmp_path / "found.json"
+    monkeypatch.setattr("benchmarks.device.bench_vmm.run", throw)
+    monkeypatch.setattr(run.machine, "missing", lambda: "")
+    monkeypatch.setattr(sys, "argv", ["run", "vmm", "--json", str(path)])
+    with pytest.raises(SystemExit) as ended:
+        run.main()
+    assert ended.value.code == 1
+    (failure,) = json.loads(path.read_text())["failures"]
+    assert failure["name"] == "vmm"
+    assert failure["traceback"].endswith("RuntimeError: the device is gone\n")
+    assert "in throw" in failure["traceback"]
+
+
+def test_what_a_part_wrote_last_is_in_the_report(suite: Suite, tmp_path: Path) -> None:
+    suite._start("first", ["sh", "-c", "echo of the first"], 60, True)
+    part = suite._start("second", ["sh", "-c", "seq 100; echo why >&2; exit 3"], 60, True)
+    assert part.last_lines[-2:] == ["100", "why"]
+    assert len(part.last_lines) == 40
+    killed = suite._start("killed", ["sh", "-c", "echo so far; kill -9 $$"], 60, True)
+    assert killed.last_lines == ["so far"]
+    suite._write()
+    text = (tmp_path / "results.md").read_text()
+    assert "## The end of second\n\n```\n62\n" in text
+    assert "\n100\nwhy\n```\n" in text
+    assert "of the first" not in text
 
 
 def test_a_part_that_fails_or_hangs_is_said(suite: Suite) -> None:
