@@ -26,6 +26,10 @@ COPIES = "csrc/vm/cuda_copies.cpp"
 ROUTER = "csrc/binding/torch_router.cpp"
 CLOSE = "csrc/client/lease_close.cpp"
 PLUGIN = "csrc/plugin/segment_plugin.cpp"
+SHARED = "python/gpushare/ipc.py"
+SHARED_WAIT = "            torch.cuda.synchronize()\n"
+SHARED_COPY = "            _give_new_memory(storage, native)\n"
+SHARES = "tests/cuda/test_shared_tensors.py::test_the_work_of_other_streams_is_waited_for"
 LATE = "tests/cuda/test_late_jobs.py"
 MOVES = f"{LATE}::test_a_job_that_moves_at_every_boundary_waits_for_all_that_is_pending"
 GAP = f"{LATE}::test_what_the_gap_left_pending_is_waited_for_before_memory_moves"
@@ -240,5 +244,21 @@ ALL = (
         "      if (result == kCudaSuccess) result = real_.synchronize();\n",
         instead="      result = real_.synchronize();\n",
         tests=("gs_plugin_tests SegmentPlugin.AFreeWaitsForItsOwnDeviceAndLeavesTheThreadsAsItIs",),
+    ),
+    Synchronisation(
+        name="the device is waited for before a tensor moves to be shared",
+        guards="what other streams still write is lost",
+        file=SHARED,
+        line=SHARED_WAIT + SHARED_COPY,
+        instead=SHARED_COPY,
+        tests=(SHARES,),
+    ),
+    Synchronisation(
+        name="the device is waited for after a tensor has moved to be shared",
+        guards="other streams come before the copy, and use the old memory again under it",
+        file=SHARED,
+        line=SHARED_COPY + SHARED_WAIT,
+        instead=SHARED_COPY,
+        tests=(SHARES,),
     ),
 )
