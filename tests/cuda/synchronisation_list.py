@@ -213,8 +213,8 @@ ALL = (
         name="a restore waits for a device that lags behind the books",
         guards="a job fails since another one was killed",
         file="csrc/client/restoring.cpp",
-        line="    if (!is_device_full(status) || monotonic_now() >= deadline) return status;\n",
-        instead="    if (deadline > Nanos{0}) return status;\n",
+        line="    if (!lag.explains(status, allocator_, residency_.to_restore())) return status;\n",
+        instead="    if (!status.ok()) return status;\n",
         tests=(
             "tests/cuda/test_kills.py"
             "::test_memory_of_a_dead_job_that_the_device_still_has_is_waited_for",
@@ -224,8 +224,8 @@ ALL = (
         name="an allocation waits for a device that lags behind the books",
         guards="a job fails since another one was killed",
         file="csrc/alloc/segment_store.cpp",
-        line="  while (may_wait && !segment &&",
-        instead="  while (false && may_wait && !segment &&",
+        line="  while (!segment && lag.explains(",
+        instead="  while (false && !segment && lag.explains(",
         tests=("tests/cuda/test_driver_failures.py",),
     ),
     Synchronisation(
