@@ -14,8 +14,11 @@
 namespace gpushare::vm {
 namespace {
 
-std::string uuid_text(const cuda::Uuid& uuid) {
-  std::string text = "GPU";
+// As nvidia-smi has it. The driver gives the UUID of the part, but only the name says that it is
+// one
+// ("NVIDIA H100 80GB HBM3 MIG 1g.10gb").
+std::string uuid_text(const cuda::Uuid& uuid, const std::string& name) {
+  std::string text = name.find(" MIG ") == std::string::npos ? "GPU" : "MIG";
   for (int i = 0; i < 16; ++i) {
     if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
     text += fmt::format("{:02x}", uuid.bytes[i]);
@@ -66,7 +69,7 @@ Status CudaDevice::identify() {
   cuda::Uuid uuid{};
   code = calls().device_uuid(&uuid, device_);
   if (code != cuda::kSuccess) return driver_.to_status(code, what);
-  uuid_ = uuid_text(uuid);
+  uuid_ = uuid_text(uuid, name_);
   std::size_t total = 0;
   code = calls().device_size(&total, device_);
   total_ = Bytes{static_cast<std::int64_t>(total)};

@@ -7,13 +7,14 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.processes import JobProcess, job_environment
+from benchmarks.processes import JobProcess, gpushare_command, job_environment
 from tests.coordinators import coordinator
 from tests.cuda import fake
 from tests.e2e.alone import arguments
@@ -77,3 +78,14 @@ def run_module(module: str, env: dict[str, str]) -> dict[str, Any]:
     )
     assert done.returncode == 0, f"ended with {done.returncode}: {done.stderr[-4000:]}"
     return json.loads(done.stdout.splitlines()[-1]) | {"stderr": done.stderr}
+
+
+@pytest.fixture
+def home() -> Iterator[dict[str, str]]:
+    """Coordinators where a user's are by default, one a device, ended with the test."""
+    # pytest's own folders have names too long for a socket.
+    with tempfile.TemporaryDirectory(prefix="gpushare-") as folder:
+        env = {"XDG_RUNTIME_DIR": folder, "GPUSHARE_LINGER": "0", "GPUSHARE_REQUIRE": "1"}
+        yield env
+        stop = gpushare_command("coordinator", "stop", "--force")
+        subprocess.run(stop, env=fake.environment() | env, capture_output=True, check=False)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from tests.cuda import fake
 
@@ -27,3 +30,20 @@ def run(*words: str, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]
 def said_by_gpushare(finished: subprocess.CompletedProcess[str]) -> list[str]:
     """The lines that gpushare wrote to stderr."""
     return [line for line in finished.stderr.splitlines() if line.startswith("gpushare: ")]
+
+
+def run_to_end(
+    command: list[str], env: dict[str, str], folder: Path
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a folder; `env` is all of its environment. It must end well."""
+    done = subprocess.run(
+        command, env=env, cwd=folder, capture_output=True, text=True, timeout=180, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def lines_of(command: list[str], env: dict[str, str], folder: Path) -> list[dict[str, Any]]:
+    """Runs a command as `run_to_end`: the JSON objects that it wrote to stdout, a line each."""
+    done = run_to_end(command, env, folder)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

@@ -31,6 +31,13 @@ def test_says_which_device_and_that_its_memory_comes_from_gpushare() -> None:
     assert found["checksum"]["level"] == "ok"
 
 
+def test_a_part_of_a_gpu_is_named_as_one() -> None:
+    code, found = _findings(FAKECUDA_NAME="NVIDIA H100 80GB HBM3 MIG 1g.10gb")
+    assert code == 0
+    assert found["cuda"]["text"].startswith("cuda:MIG-fafafafa-")
+    assert found["checksum"]["level"] == "ok"
+
+
 def test_tries_the_device_that_is_shared() -> None:
     code, found = _findings(num_devices=2, GPUSHARE_DEVICE="cuda:1")
     assert code == 0

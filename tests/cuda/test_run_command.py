@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from benchmarks.processes import gpushare_command
-from tests.cuda import fake
-from tests.cuda.programs import said_by_gpushare
+from tests.cuda.programs import lines_of, run_to_end, said_by_gpushare
 
 # The fake device's operators are all that a script on a real one would not have. The pause at its
 # end is for a thread of torch's: see child.py.
@@ -50,30 +47,6 @@ time.sleep(0.5)
 """
 
 
-@pytest.fixture
-def home() -> Iterator[dict[str, str]]:
-    """Coordinators where a user's are by default, one a device, ended with the test."""
-    # pytest's own folders have names too long for a socket.
-    with tempfile.TemporaryDirectory(prefix="gpushare-") as folder:
-        env = {"XDG_RUNTIME_DIR": folder, "GPUSHARE_LINGER": "0", "GPUSHARE_REQUIRE": "1"}
-        yield env
-        stop = gpushare_command("coordinator", "stop", "--force")
-        subprocess.run(stop, env=fake.environment() | env, capture_output=True, check=False)
-
-
-def _run(command: list[str], env: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        command, env=env, cwd=folder, capture_output=True, text=True, timeout=180, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-def _lines(command: list[str], env: dict[str, str], folder: Path) -> list[dict[str, object]]:
-    done = _run(command, env, folder)
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-
-
 @pytest.mark.parametrize("way", ["script", "module", "torchrun"])
 def test_an_unmodified_script_is_a_job(
     way: str, device: Callable[..., dict[str, str]], home: dict[str, str], tmp_path: Path
@@ -86,11 +59,11 @@ def test_an_unmodified_script_is_a_job(
         "module": [sys.executable, "-m", "train"],
         "torchrun": [*torchrun, "train.py"],
     }[way]
-    (shared,) = _lines(gpushare_command("run", "--", *command), env, tmp_path)
+    (shared,) = lines_of(gpushare_command("run", "--", *command), env, tmp_path)
     assert shared["is_managed"] is True
     assert shared["iterations"] == 4
     assert str(shared["device"]).startswith("cuda:GPU-")
-    (alone,) = _lines(command, env, tmp_path)
+    (alone,) = lines_of(command, env, tmp_path)
     assert alone["is_managed"] is None, "gpushare is not there without being asked for"
     assert shared["weight"] == alone["weight"]
 
@@ -119,7 +92,7 @@ def test_a_script_that_uses_only_the_cpu_is_told_why_it_is_no_job(
 ) -> None:
     (tmp_path / "train.py").write_text(CPU_SCRIPT)
     env = device(256 << 20, GPUSHARE_DEVICE=named, GPUSHARE_REPORT="0") | home
-    done = _run(gpushare_command("run", "--", sys.executable, "train.py"), env, tmp_path)
+    done = run_to_end(gpushare_command("run", "--", sys.executable, "train.py"), env, tmp_path)
     assert done.stdout == f"{bool(named) or None}\n"
     assert said_by_gpushare(done) == ([] if named else [NO_JOB])
 
@@ -134,7 +107,7 @@ def test_a_model_that_is_tried_on_the_cpu_first_is_a_job_all_the_same(
 ) -> None:
     (tmp_path / "train.py").write_text(MOVING_SCRIPT)
     command = gpushare_command("run", "--", sys.executable, "train.py")
-    done = _run(command, device(256 << 20, GPUSHARE_REPORT="0") | home, tmp_path)
+    done = run_to_end(command, device(256 << 20, GPUSHARE_REPORT="0") | home, tmp_path)
     assert json.loads(done.stdout)["iterations"] == 4
     assert said_by_gpushare(done) == [NO_JOB]
 
@@ -145,7 +118,7 @@ def test_each_rank_shares_its_own_device(
     (tmp_path / "train.py").write_text(SCRIPT)
     env = device(256 << 20, num_devices=2) | home
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    ranks = _lines(gpushare_command("run", "--", *torchrun, "train.py"), env, tmp_path)
+    ranks = lines_of(gpushare_command("run", "--", *torchrun, "train.py"), env, tmp_path)
     assert len({rank["device"] for rank in ranks}) == 2
     assert [rank["is_managed"] for rank in ranks] == [True, True]
     assert ranks[0]["weight"] == ranks[1]["weight"], "their gradients were averaged"

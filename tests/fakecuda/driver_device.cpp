@@ -62,7 +62,7 @@ FAKECUDA_API CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 FAKECUDA_API CUresult cuDeviceGetName(char* name, int size, CUdevice device) {
   FAKECUDA_DRIVER(kInit);
   if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-  std::snprintf(name, static_cast<size_t>(size), "%s", fakecuda::kDeviceName);
+  std::snprintf(name, static_cast<size_t>(size), "%s", world().settings.name.c_str());
   return CUDA_SUCCESS;
 }
 

@@ -1,4 +1,4 @@
-// Names: of errors, as driver and runtime say them, and of devices.
+// Names of errors, as driver and runtime say them.
 #pragma once
 
 #include <cuda.h>
@@ -6,8 +6,6 @@
 #include <cstddef>
 
 namespace fakecuda {
-
-inline constexpr const char* kDeviceName = "Fake CUDA device (host memory)";
 
 struct ErrorText {
   CUresult error;

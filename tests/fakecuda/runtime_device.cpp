@@ -28,7 +28,7 @@ int attribute(cudaDeviceAttr wanted) {
 // An H100's figures, where PyTorch looks at them.
 cudaDeviceProp properties_of(int device) {
   cudaDeviceProp p{};
-  std::snprintf(p.name, sizeof p.name, "%s", fakecuda::kDeviceName);
+  std::snprintf(p.name, sizeof p.name, "%s", world().settings.name.c_str());
   fakecuda::write_uuid(p.uuid.bytes, device);
   p.totalGlobalMem = world().books.capacity();
   p.major = 9;

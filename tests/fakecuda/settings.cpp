@@ -37,6 +37,7 @@ Settings read_settings() {
   settings.num_devices = static_cast<int>(number_or("FAKECUDA_DEVICES", 1, 0, kMaxDevices));
   settings.device_file = text_or_empty("FAKECUDA_DEVICE_FILE");
   settings.context_bytes = number_or("FAKECUDA_CONTEXT_BYTES", 0, 0, settings.capacity_bytes);
+  if (const std::string name = text_or_empty("FAKECUDA_NAME"); !name.empty()) settings.name = name;
   settings.driver_version =
       static_cast<int>(number_or("FAKECUDA_DRIVER_VERSION", 13000, 1000, 99990));
   settings.is_late = number_or("FAKECUDA_LATE", 0, 0, 1) == 1;

@@ -92,8 +92,8 @@ void FakeCudaCalls::add_device_calls(cuda::Calls& calls) {
     });
   };
   calls.device_name = [](char* name, int size, cuda::Device) -> Code {
-    return call("device_name", [&](FakeCudaDriver&) GS_NO_THREAD_SAFETY_ANALYSIS {
-      std::snprintf(name, static_cast<std::size_t>(size), "Fake H100");
+    return call("device_name", [&](FakeCudaDriver& fake) GS_NO_THREAD_SAFETY_ANALYSIS {
+      std::snprintf(name, static_cast<std::size_t>(size), "%s", fake.name_.c_str());
       return cuda::kSuccess;
     });
   };

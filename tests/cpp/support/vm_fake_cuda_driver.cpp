@@ -121,6 +121,11 @@ void FakeCudaDriver::fail_never() {
   failing_.clear();
 }
 
+void FakeCudaDriver::set_name(const std::string& name) {
+  MutexLock lock(mu_);
+  name_ = name;
+}
+
 void FakeCudaDriver::set_ability(int attribute, int value) {
   MutexLock lock(mu_);
   abilities_[attribute] = value;

@@ -41,6 +41,7 @@ class FakeCudaDriver {
   // The same of one function, by its field's name in cuda::Calls.
   void fail(const std::string& function, int nth = 1, int more = 0);
   void fail_never();
+  void set_name(const std::string& name);
   void set_ability(int attribute, int value);
 
   [[nodiscard]] int num_calls() const;
@@ -90,6 +91,7 @@ class FakeCudaDriver {
   std::vector<Kernel> kernels_ GS_GUARDED_BY(mu_);
   std::map<const void*, std::size_t> registered_ GS_GUARDED_BY(mu_);
   std::map<int, int> abilities_ GS_GUARDED_BY(mu_);
+  std::string name_ GS_GUARDED_BY(mu_) = "Fake H100";
   std::map<std::string, int> counts_ GS_GUARDED_BY(mu_);
   std::map<std::string, Failing> failing_ GS_GUARDED_BY(mu_);  // "" is any function
   vm::cuda::AllocationProp last_prop_ GS_GUARDED_BY(mu_) = {};

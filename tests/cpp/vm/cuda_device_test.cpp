@@ -28,6 +28,13 @@ TEST(CudaDevice, SaysWhatItIsWithoutAContext) {
   EXPECT_EQ(world.fake.num_contexts(), 0);
 }
 
+TEST(CudaDevice, SaysThatItIsAPartOfAGpu) {
+  FakeCudaDriver fake;
+  fake.set_name("NVIDIA H100 80GB HBM3 MIG 1g.10gb");
+  const CudaUser user;
+  EXPECT_EQ(user.device->uuid(), "MIG-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf");
+}
+
 TEST(CudaDevice, SaysHowMuchOfItIsFree) {
   CudaWorld world;
   const vm::AddressRange range = *world.vmm.reserve(vm::kChunkBytes * 3);

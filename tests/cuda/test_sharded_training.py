@@ -1,0 +1,73 @@
+"""FSDP 1 and 2 under ``gpushare run``: two ranks, a device each, as without gpushare."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.processes import gpushare_command
+from tests.cuda.programs import lines_of
+
+STEPS = 4
+SCRIPT = f"""
+import json, os, sys, time
+import torch
+from tests.cuda import fake
+fake.install_ops()
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(rank)
+torch.manual_seed(1)
+dist.init_process_group("gloo")
+model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 256)).cuda()
+if sys.argv[1] == "fsdp2":
+    for part in (model[0], model[2], model):
+        fully_shard(part)
+else:
+    model = FullyShardedDataParallel(model, device_id=rank)
+optimizer = torch.optim.Adam(model.parameters())
+losses = []
+for step in range({STEPS}):
+    optimizer.zero_grad()
+    loss = model(torch.full((8, 256), 0.1 * step + rank).cuda()).square().mean()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+said = dict(rank=rank, losses=losses)
+if "gpushare" in sys.modules:
+    from gpushare import _native
+    from gpushare.stats import job_stats
+    stats = job_stats()
+    said["job"] = dict(managed=stats.is_managed, steps=stats.optimizer_steps,
+                       device=_native.device())
+os.write(1, (json.dumps(said) + chr(10)).encode())
+time.sleep(0.5)
+"""
+
+
+@pytest.mark.parametrize("kind", ["fsdp1", "fsdp2"])
+def test_ranks_train_as_alone(
+    kind: str, device: Callable[..., dict[str, str]], home: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    env = device(256 << 20, num_devices=2) | home
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command = [*torchrun, "train.py", kind]
+    shared = lines_of(gpushare_command("run", "--", *command), env, tmp_path)
+    alone = lines_of(command, env, tmp_path)
+    assert _losses(shared) == _losses(alone)
+    assert len({tuple(losses) for losses in _losses(alone).values()}) == 2, "each has its batches"
+    jobs = [rank["job"] for rank in shared]
+    assert [job["managed"] for job in jobs] == [True, True]
+    assert [job["steps"] for job in jobs] == [STEPS, STEPS]
+    assert len({job["device"] for job in jobs}) == 2
+
+
+def _losses(ranks: list[dict[str, Any]]) -> dict[int, list[float]]:
+    return {rank["rank"]: rank["losses"] for rank in ranks}
