@@ -9,7 +9,7 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 gpushare := $(VENV)/bin/gpushare
 python := $(VENV)/bin/python
 
-.PHONY: help demo test build test-cpp test-python test-e2e test-cuda test-sanitizers fuzz spin \
+.PHONY: help demo test build test-cpp test-python test-e2e test-cuda torch-versions test-sanitizers fuzz spin \
         lint format tidy bench clean distclean
 
 help: ## this list
@@ -45,6 +45,9 @@ test-e2e: setup-test ## the tests with real processes
 
 test-cuda: setup-test ## the tests with PyTorch's CUDA build on a fake device (5.5 GB once, if you have no such torch)
 	@tools/test_cuda.sh $(ARGS)
+
+torch-versions: setup-test ## the same with torch 2.9 to 2.14, into docs/torch_versions.md (ARGS="--quick --drop 2.11.0")
+	@PYTHON=$(python) scripts/torch_versions $(ARGS)
 
 test-sanitizers: setup-test ## the C++ tests under ASan+UBSan, and under TSan where there are threads
 	@tools/test_cpp.sh asan

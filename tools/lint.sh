@@ -8,7 +8,7 @@ set -uo pipefail
 bin=$VENV/bin
 mapfile -t cpp < <(git ls-files --cached --others --exclude-standard '*.cpp' '*.h' |
   while read -r file; do [ ! -f "$file" ] || echo "$file"; done)
-mapfile -t scripts < <(git ls-files --cached --others --exclude-standard '*.sh' .ci/run scripts/device_suite)
+mapfile -t scripts < <(git ls-files --cached --others --exclude-standard '*.sh' .ci/run 'scripts/*')
 failed=()
 
 check() {

@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include <c10/core/AllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include "csrc/base/log.h"
+#include "csrc/binding/torch_memory.h"
 #include "csrc/plugin/segment_plugin.h"
 
 namespace gpushare::binding {
@@ -16,7 +16,6 @@ namespace native = c10::cuda::CUDACachingAllocator;
 // Torch numbers its own pools upwards from 1, in either half.
 constexpr c10::MempoolId_t kOutsidePool{0x6770757368617265ULL, 0};
 constexpr c10::MempoolId_t kSharedPool{kOutsidePool.first + 1, 0};
-constexpr c10::MempoolId_t kDefaultPool{0, 0};
 
 // Torch reports what goes wrong by throwing; below binding/ nothing does.
 template <typename Body>
@@ -27,21 +26,6 @@ Status without_throwing(const char* what, Body body) {
   } catch (const c10::Error& error) {
     return {StatusCode::kFailedPrecondition,
             std::string(what) + ": " + error.what_without_backtrace()};
-  }
-}
-
-const std::byte* to_address(std::size_t address) {
-  return reinterpret_cast<const std::byte*>(address);
-}
-
-Bytes to_bytes(std::size_t size) { return Bytes{static_cast<std::int64_t>(size)}; }
-
-void add_blocks(const c10::CachingDeviceAllocator::SegmentInfo& segment, alloc::MemoryUse& use) {
-  std::size_t at = segment.address;
-  for (const auto& block : segment.blocks) {
-    // Active, not only allocated: of a block that was freed another stream's work may be pending.
-    if (block.active) use.used.push_back({to_address(at), to_bytes(block.size)});
-    at += block.size;
   }
 }
 
@@ -181,19 +165,9 @@ void TorchRouter::end_shared() {
 }
 
 alloc::MemoryUse TorchRouter::read_use() {
-  alloc::MemoryUse use;
-  bool is_expandable = c10::CachingAllocator::AcceleratorAllocatorConfig::use_expandable_segments();
-  const auto snapshot = native::get()->snapshot(kDefaultPool, /*include_traces=*/false);
-  for (const auto& segment : snapshot.segments) {
-    if (segment.device != index_) continue;
-    is_expandable = is_expandable || segment.is_expandable;
-    add_blocks(segment, use);
-    if (segment.owner_private_pool_id == kDefaultPool) {
-      use.movable.push_back({to_address(segment.address), to_bytes(segment.total_size)});
-    }
-  }
-  if (is_expandable) say_expandable();
-  return use;
+  TorchMemory memory = read_torch_memory(index_);
+  if (memory.is_expandable) say_expandable();
+  return std::move(memory.use);
 }
 
 // Such memory lies outside our range, so nothing of it is ever moved.

@@ -10,8 +10,8 @@
 // A thread that makes memory for another process (CUDA IPC) is routed to a third pool, whose
 // segments are the runtime's own, whether the gate is closed or not.
 //
-// The one place that calls virtual functions of torch's CUDA allocator; their table differs between
-// minor versions, for each of which this module is built.
+// With torch_memory the one place that calls virtual functions of torch's CUDA allocator; their
+// table differs between minor versions, for each of which this module is built.
 #pragma once
 
 #include <cstddef>

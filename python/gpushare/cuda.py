@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gpushare.devices import AUTO, CPU, CUDA, shown_wish
@@ -18,7 +18,7 @@ from gpushare.errors import GpushareError, say_once
 if TYPE_CHECKING:
     from gpushare.config import Config
 
-TESTED_TORCH = ("2.14",)
+TESTED_TORCH = ("2.9", "2.10", "2.11", "2.12", "2.13", "2.14")
 """The versions of torch with which the CUDA part was tested."""
 _ANY_TORCH = "GPUSHARE_ANY_TORCH"
 _CONF_VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
@@ -185,11 +185,22 @@ def _release_lock() -> None:
     Whoever waits for room would stop every other thread of the process else, and with it what
     makes room.
     """
-    import torch
-
-    present = [os.environ[name] for name in _CONF_VARIABLES if os.environ.get(name)]
+    variables, set_settings = _torchs_settings()
+    present = [os.environ[name] for name in variables if os.environ.get(name)]
     text = _plain(present[-1]) if present else ""
     if _RELEASE_LOCK in text and f"{_RELEASE_LOCK}:true" not in text.lower():
         raise GpushareError(f"{_RELEASE_LOCK} is off in PYTORCH_ALLOC_CONF: gpushare needs it on")
     settings = ",".join(part for part in (text, f"{_RELEASE_LOCK}:True") if part)
-    torch._C._accelerator_setAllocatorSettings(settings)
+    set_settings(settings)
+
+
+def _torchs_settings() -> tuple[Sequence[str], Callable[[str], None]]:
+    """Returns the variables that this torch's CUDA allocator reads, and what sets it later."""
+    import torch
+
+    name = "_accelerator_setAllocatorSettings"
+    if hasattr(torch._C, name):
+        return _CONF_VARIABLES, getattr(torch._C, name)
+    # Torch 2.9 has settings of CUDA's allocator alone.
+    older = "_cuda_cudaCachingAllocator_set_allocator_settings"
+    return _CONF_VARIABLES[1:], getattr(torch._C, older)

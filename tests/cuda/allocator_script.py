@@ -190,10 +190,13 @@ def _segment(segment: dict[str, Any]) -> list[Any]:
     pool = _pools.setdefault(tuple(segment["segment_pool_id"]), len(_pools))
     names = ("total_size", "allocated_size", "active_size", "requested_size", "segment_type")
     figures = [segment[name] for name in names]
-    blocks = [
-        [block["size"], block["requested_size"], block["state"]] for block in segment["blocks"]
-    ]
+    blocks = [[block["size"], _requested(block), block["state"]] for block in segment["blocks"]]
     return [stream, pool, *figures, segment["is_expandable"], blocks]
+
+
+def _requested(block: dict[str, Any]) -> int:
+    """0 of a free block: what torch 2.9 has there is of its last use, wherever that was."""
+    return 0 if block["state"] == "inactive" else int(block["requested_size"])
 
 
 def _history() -> list[list[Any]]:

@@ -53,12 +53,12 @@ NO_DRIVER = {"LD_PRELOAD": "", "GPUSHARE_DEVICE": "cuda"}
         ),
         ({}, PLUGGABLE, "torch's CUDA allocator is pluggable: gpushare supplies the segments"),
         (
-            {"PYTORCH_ALLOC_CONF": "max_split_size_mb:64, release_lock_on_cudamalloc : False"},
+            {"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64, release_lock_on_cudamalloc : False"},
             "",
             "release_lock_on_cudamalloc is off in PYTORCH_ALLOC_CONF: gpushare needs it on",
         ),
         (
-            {},
+            {"GPUSHARE_ANY_TORCH": "0"},
             OLD_TESTS,
             "was not tested with gpushare on CUDA (tested: 2.99); GPUSHARE_ANY_TORCH=1",
         ),
@@ -98,7 +98,7 @@ def test_where_a_coordinator_is_required_that_line_is_the_last(
 
 
 def test_a_refused_job_has_torchs_own_memory(coordinator: Coordinator) -> None:
-    env = fake.environment(PYTORCH_ALLOC_CONF="release_lock_on_cudamalloc:False")
+    env = fake.environment(PYTORCH_CUDA_ALLOC_CONF="release_lock_on_cudamalloc:False")
     after = f"{ALLOCATE}; print(torch.cuda.memory_reserved())"
     ended = run("-c", JOB.format(before="", after=after), env=env | coordinator())
     assert ended.stdout.split() == [str(2 * MIB), "False"], ended.stderr

@@ -51,3 +51,12 @@ FAKECUDA_API cudaError_t cudaGetDriverEntryPointByVersion(const char* name,
   }
   return cudaSuccess;
 }
+
+#if CUDART_VERSION < 13000
+FAKECUDA_API cudaError_t cudaGetDriverEntryPoint(const char* name,
+                                                 void** function,
+                                                 unsigned long long flags,
+                                                 cudaDriverEntryPointQueryResult* status) {
+  return cudaGetDriverEntryPointByVersion(name, function, CUDART_VERSION, flags, status);
+}
+#endif

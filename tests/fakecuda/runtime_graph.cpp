@@ -32,7 +32,9 @@ FAKECUDA_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
                                                   unsigned long long* id,
                                                   cudaGraph_t* graph,
                                                   const cudaGraphNode_t** dependencies,
+#if CUDART_VERSION >= 13000
                                                   const cudaGraphEdgeData** edges,
+#endif
                                                   size_t* num_dependencies) {
   FAKECUDA_RUNTIME(kContext);
   fakecuda::Capture capture;
@@ -41,7 +43,9 @@ FAKECUDA_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
   if (id != nullptr) *id = capture.id;
   if (graph != nullptr) *graph = reinterpret_cast<cudaGraph_t>(capture.id);
   if (dependencies != nullptr) *dependencies = nullptr;
+#if CUDART_VERSION >= 13000
   if (edges != nullptr) *edges = nullptr;
+#endif
   if (num_dependencies != nullptr) *num_dependencies = 0;
   return as_runtime(result);
 }
@@ -60,6 +64,12 @@ FAKECUDA_API cudaError_t cudaGraphGetNodes(cudaGraph_t /*graph*/,
   FAKECUDA_RUNTIME(kInit);
   *num_nodes = 0;
   return cudaSuccess;
+}
+
+FAKECUDA_API cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable,
+                                              cudaGraph_t graph,
+                                              unsigned long long flags) {
+  return cudaGraphInstantiateWithFlags(executable, graph, flags);
 }
 
 FAKECUDA_API cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable,

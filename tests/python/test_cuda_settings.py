@@ -141,3 +141,35 @@ def test_a_process_with_such_a_torch_says_so_once(
         f"gpushare: GPUSHARE_DEVICE=cuda: torch {torch.__version__} was built without CUDA. {end}"
     )
     assert ended.stderr == text
+
+
+@pytest.mark.parametrize(
+    ("setter", "variables", "settings"),
+    [
+        ("_accelerator_setAllocatorSettings", {"PYTORCH_ALLOC_CONF": "a:1"}, "a:1,"),
+        (
+            "_accelerator_setAllocatorSettings",
+            {"PYTORCH_ALLOC_CONF": "a:1", "PYTORCH_CUDA_ALLOC_CONF": "b:2"},
+            "b:2,",
+        ),
+        (
+            "_cuda_cudaCachingAllocator_set_allocator_settings",
+            {"PYTORCH_ALLOC_CONF": "a:1", "PYTORCH_CUDA_ALLOC_CONF": "b:2"},
+            "b:2,",
+        ),
+        ("_cuda_cudaCachingAllocator_set_allocator_settings", {"PYTORCH_ALLOC_CONF": "a:1"}, ""),
+    ],
+)
+def test_settings_that_torch_has_read_stay(
+    setter: str, variables: dict[str, str], settings: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second setter is torch 2.9's, which reads the older variable alone."""
+    seen: list[str] = []
+    monkeypatch.delattr(torch._C, "_accelerator_setAllocatorSettings", raising=False)
+    monkeypatch.setattr(torch._C, setter, seen.append, raising=False)
+    for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    cuda._release_lock()
+    assert seen == [f"{settings}release_lock_on_cudamalloc:True"]

@@ -51,6 +51,15 @@ struct Utilization {
   unsigned gpu, memory;
 };
 
+// nvmlGpuFabricInfo_v2_t; version 3 has more behind it.
+struct FabricInfo {
+  unsigned version;
+  unsigned char cluster[16];
+  unsigned status, clique;
+  unsigned char state;  // 0: not supported
+  unsigned health;
+};
+
 int number_of(Device device) { return static_cast<int>(reinterpret_cast<uintptr_t>(device)) - 1; }
 
 Result device_at(int number, Device* device) {
@@ -198,5 +207,11 @@ NVML_API Result nvmlDeviceGetNvLinkRemoteDeviceType(Device, unsigned, int*) {
 NVML_API Result nvmlDeviceGetNvLinkRemotePciInfo_v2(Device, unsigned, void*) {
   return kNotSupported;
 }
-NVML_API Result nvmlDeviceGetGpuFabricInfoV(Device, void*) { return kNotSupported; }
+
+// As of a device without a fabric: PyTorch takes no error for an answer.
+NVML_API Result nvmlDeviceGetGpuFabricInfoV(Device /*device*/, FabricInfo* info) {
+  info->state = 0;
+  return kSuccess;
+}
+
 NVML_API Result nvmlDeviceGetP2PStatus(Device, Device, int, int*) { return kNotSupported; }
