@@ -111,12 +111,8 @@ Result<void*> AllocatorCore::allocate_slowly(Bytes size, Patience patience) {
   }
 }
 
-bool AllocatorCore::parts_segments(const ChunkRef& at) const {
-  if (at.index == 0) return true;
-  const Block* const block = live_.find(at.address());
-  if (block == nullptr) return false;
-  return block->size > vm::kChunkBytes ||
-         (block->prev != nullptr && block->prev->size > vm::kChunkBytes);
+bool AllocatorCore::begins_block(const ChunkRef& at) const {
+  return live_.find(at.address()) != nullptr;
 }
 
 Status AllocatorCore::ask_for_room(Bytes lacking, Bytes like, Patience patience) {

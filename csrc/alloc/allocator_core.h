@@ -72,9 +72,8 @@ class AllocatorCore final : private ThreadCaches::Home {
   std::vector<ChunkRef> private_chunks(Wanted wanted) GS_REQUIRES(mu) {
     return chunks_of(Route::kPrivate, wanted);
   }
-  // Whether a block of more than a chunk begins or ends at the beginning of the chunk: torch gives
-  // each back as a whole, and no neighbour should stay with it. pre: blocks are whole chunks.
-  [[nodiscard]] bool parts_segments(const ChunkRef& at) const GS_REQUIRES(mu);
+  // Whether a live block begins where the chunk does.
+  [[nodiscard]] bool begins_block(const ChunkRef& at) const GS_REQUIRES(mu);
   // Asks the room source. errors: kOutOfMemory, also where there is nobody to ask.
   Status ask_for_room(Bytes lacking, Bytes like, Patience patience) GS_EXCLUDES(mu);
 

@@ -36,10 +36,14 @@ std::vector<ChunkRef> whole_pieces(const vm::Vmm& vmm,
   }
   std::vector<ChunkRef> chosen;
   std::unordered_set<const std::byte*> seen;  // pieces, by their first chunk
+  const Segment* segment = nullptr;           // of the last piece looked at
+  ChunkRange piece;
   for (const ChunkRef& ref : wanted) {
     if (chosen.size() >= most) break;
-    const ChunkRange piece = piece_around(vmm, *ref.segment, ref.index);
-    if (!seen.insert(ref.segment->address_of(piece.first)).second) continue;
+    if (ref.segment == segment && piece.contains(ref.index)) continue;
+    segment = ref.segment;
+    piece = piece_around(vmm, *segment, ref.index);
+    if (!seen.insert(segment->address_of(piece.first)).second) continue;
     bool may_all_go = true;
     for (std::size_t i = piece.first; i < piece.last; ++i)
       may_all_go = may_all_go && may_go(ref.segment->chunk(i));

@@ -95,18 +95,19 @@ ReleaseOutcome Residency::release(Bytes bytes,
     const Spill::Outcome spilled =
         spill.run(num_chunks(missing), most_spilled, [&](const Spill::Outcome& so_far) {
           parts.tell({before.released + so_far.lowered,
-                      before.dropped,
+                      before.dropped + so_far.dropped,
                       so_far.spilled,
                       so_far.spilled_file,
                       so_far.spilled_late,
                       Bytes{},
                       {}});
         });
+    outcome.dropped += spilled.dropped;
     outcome.spilled = spilled.spilled;
     outcome.spilled_file = spilled.spilled_file;
     outcome.spilled_late = spilled.spilled_late;
     if (spilled.failure.code() == StatusCode::kHostTierFull) {
-      outcome.unplaced = std::max(missing - spilled.spilled, Bytes{});
+      outcome.unplaced = std::max(missing - spilled.spilled - spilled.dropped, Bytes{});
     }
     outcome.released += spilled.lowered;
     if (!spilled.failure.ok()) outcome.reason = spilled.failure.to_string();

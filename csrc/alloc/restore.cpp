@@ -9,7 +9,7 @@
 namespace gpushare::alloc {
 namespace {
 constexpr std::size_t kBatchChunks = 8;
-constexpr int kMaxAsks = 100;  // grants that others used up before us
+constexpr int kMaxAsks = 10'000;  // grants that others used up before us
 }  // namespace
 
 Status Restore::run(Which which) {
@@ -92,7 +92,8 @@ std::vector<ChunkRef> Restore::find_early() {
 
 void Restore::mark(const std::vector<ChunkRef>& found) {
   for (const ChunkRef& ref : found) {
-    const bool begins_run = core_.vmm.is_in_pieces() && core_.parts_segments(ref);
+    // Torch gives each segment back as a whole, so none shares a piece with another.
+    const bool begins_run = core_.vmm.is_in_pieces() && core_.begins_block(ref);
     items_.push_back({ref, ref.chunk().state, begins_run});
     core_.books.move(*ref.segment, ref.chunk(), ChunkState::kRestoring);
   }

@@ -22,6 +22,10 @@ Result<void*> SegmentStore::take(Bytes size) {
   const Patience patience = may_wait ? Patience::kWaits : Patience::kOnlyFree;
   const Bytes whole = round_up(size, vm::kChunkBytes);
   Result<void*> segment = allocator_.allocate(whole, patience);
+  // Torch may have begun to ask once while it had the answer coming.
+  if (!segment && !may_wait && asks_once_.load(std::memory_order_relaxed)) {
+    segment = allocator_.allocate(whole, Patience::kWaits);
+  }
   if (!segment && may_wait && share().has_value()) await_device(whole, segment);
   if (!segment && !may_wait) refused_before = size;
   return segment;

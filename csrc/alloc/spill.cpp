@@ -37,14 +37,14 @@ Spill::Outcome Spill::run(std::size_t count,
     on_batch(outcome_);
   }
   finish(std::move(before));
-  stayed_.insert(stayed_.end(), chosen_.begin(), chosen_.end());
+  for (const Item& item : chosen_)
+    stayed_.push_back(item.at);
   roll_back(stayed_);
   return std::move(outcome_);
 }
 
 void Spill::choose(std::size_t count) {
   MutexLock lock(core_.mu);
-  // What holds nothing is copied too where it is in a piece with others.
   std::vector<ChunkRef> found =
       whole_pieces(core_.vmm, last_used_first(core_, is_in_use), count, may_leave);
   // So that neighbours get slots side by side.
@@ -52,12 +52,12 @@ void Spill::choose(std::size_t count) {
             [](const ChunkRef& a, const ChunkRef& b) { return a.address() < b.address(); });
   leave_lane(found);
   for (const ChunkRef& ref : found) {
+    chosen_.push_back({ref, is_in_use(ref.chunk())});
     core_.books.move(*ref.segment, ref.chunk(), ChunkState::kSpilling);
   }
   core_.empty_caches();  // so that they keep no block over those
   core_.arena(Route::kPrivate).recount_all();
   GS_EXPENSIVE_CHECK(core_.check_invariants());
-  chosen_.assign(found.begin(), found.end());
 }
 
 // What leaves is private memory: a donated chunk becomes that first, where it can.
@@ -72,14 +72,10 @@ void Spill::leave_lane(std::vector<ChunkRef>& found) {
   });
 }
 
-bool Spill::Run::has_neighbour(vm::SlotId slot) const {
-  return !items.empty() && slot.value == items.back().slot.value + 1;
-}
-
 Spill::Batch Spill::take_batch() {
   Batch batch;
   for (std::size_t count = 0; !chosen_.empty() && count < kBatchChunks;) {
-    const ChunkRef& next = chosen_.front();
+    const ChunkRef& next = chosen_.front().at;
     const std::size_t piece = piece_around(core_.vmm, *next.segment, next.index).size();
     if (!take_piece(piece, batch)) break;
     count += piece;
@@ -91,17 +87,21 @@ Spill::Batch Spill::take_batch() {
 bool Spill::take_piece(std::size_t count, Batch& batch) {
   Run piece;
   while (piece.items.size() < count) {
-    Result<vm::SlotId> slot = take_slot();
-    if (!slot) {
-      keep(piece, std::move(slot.error()));
-      return false;
+    Item item = chosen_.front();
+    if (item.has_bytes) {
+      Result<vm::SlotId> slot = take_slot();
+      if (!slot) {
+        keep(piece, std::move(slot.error()));
+        return false;
+      }
+      item.slot = *slot;
     }
-    piece.items.push_back({chosen_.front(), *slot});
+    piece.items.push_back(item);
     chosen_.pop_front();
   }
   const bool is_next =
       !batch.empty() && batch.back().address() + batch.back().size().to_size() == piece.address();
-  if (is_next && batch.back().has_neighbour(piece.items.front().slot)) {
+  if (is_next && batch.back().items.back().is_followed_by(piece.items.front())) {
     std::vector<Item>& items = batch.back().items;
     items.insert(items.end(), piece.items.begin(), piece.items.end());
   } else {
@@ -128,10 +128,12 @@ Spill::Batch Spill::submit_batch() {
 void Spill::submit(Run& run) {
   for (std::size_t first = 0; first < run.items.size();) {
     std::size_t last = first + 1;
-    while (last < run.items.size() &&
-           run.items[last].slot.value == run.items[last - 1].slot.value + 1) {
-      ++last;
+    if (!run.items[first].has_slot()) {
+      first = last;
+      continue;
     }
+    while (last < run.items.size() && run.items[last - 1].is_followed_by(run.items[last]))
+      ++last;
     run.tickets.push_back(
         mover_.submit([this, from = run.items[first].at.address(), to = run.items[first].slot,
                        count = last - first] { return copier_.copy_out(from, to, count); }));
@@ -163,7 +165,7 @@ void Spill::finish(const Batch& batch) {
 
 void Spill::keep(const Run& run, Status failure) {
   for (const Item& item : run.items) {
-    slab_.give_back(item.slot);
+    if (item.has_slot()) slab_.give_back(item.slot);
     stayed_.push_back(item.at);
   }
   note(std::move(failure));
@@ -171,8 +173,9 @@ void Spill::keep(const Run& run, Status failure) {
 
 void Spill::leave(const Run& run) {
   // Without the lock: the state kSpilling keeps everybody else away.
-  const vm::SlotId first = run.items.front().slot;
-  const std::optional<vm::HostPlace> place = slab_.place_of(first);
+  const Item& first = run.items.front();
+  const std::optional<vm::HostPlace> place =
+      first.has_slot() ? slab_.place_of(first.slot) : std::nullopt;
   Status unbacked = place.has_value() ? core_.vmm.unback_showing(run.address(), run.size(), *place)
                                       : core_.vmm.unback(run.address(), run.size());
   if (!unbacked.ok()) {
@@ -184,16 +187,18 @@ void Spill::leave(const Run& run) {
   for (const Item& item : run.items) {
     Chunk& chunk = item.at.chunk();
     const bool is_needed = chunk.num_live > 0;  // a block may have been freed meanwhile
-    if (!is_needed) core_.unneeded_copies.push_back({item.slot, item.at.address()});
+    if (!is_needed && item.has_slot()) {
+      core_.unneeded_copies.push_back({item.slot, item.at.address()});
+    }
     chunk.slot = item.slot;
     chunk.is_shown = is_shown;
     if (chunk.may_follow()) outcome_.spilled_late += chunks(1);
-    if (slab_.is_in_file(item.slot)) outcome_.spilled_file += chunks(1);
+    (item.has_slot() ? outcome_.spilled : outcome_.dropped) += chunks(1);
+    if (item.has_slot() && slab_.is_in_file(item.slot)) outcome_.spilled_file += chunks(1);
     core_.books.move(*item.at.segment, chunk,
                      is_needed ? ChunkState::kSpilled : ChunkState::kUnbacked);
   }
   outcome_.lowered += core_.books.lower_room(run.size());
-  outcome_.spilled += run.size();
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 

@@ -28,7 +28,8 @@ class Spill {
       : core_(core), slab_(slab), mover_(mover), copier_(core.vmm, slab) {}
 
   struct Outcome {
-    Bytes spilled;       // backed bytes are lower by this
+    Bytes spilled;       // backed bytes are lower by this, which are in the host tier
+    Bytes dropped;       // and by this, which held nothing
     Bytes spilled_file;  // of it, in the host tier's file
     Bytes spilled_late;  // of it, what an iteration can begin without
     Bytes lowered;       // room is lower by this
@@ -44,7 +45,12 @@ class Spill {
  private:
   struct Item {
     ChunkRef at;
-    vm::SlotId slot;
+    bool has_bytes;  // worth a copy: it leaves with others of its piece else
+    vm::SlotId slot = vm::kNoSlot;
+    [[nodiscard]] bool has_slot() const { return slot != vm::kNoSlot; }
+    [[nodiscard]] bool is_followed_by(const Item& item) const {
+      return has_slot() && item.has_slot() && item.slot.value == slot.value + 1;
+    }
   };
   // Neighbouring chunks whose slots are neighbours too, or one piece: unbacked and, if something
   // fails, kept as one.
@@ -53,13 +59,12 @@ class Spill {
     std::vector<vm::Ticket> tickets;
     [[nodiscard]] std::byte* address() const { return items.front().at.address(); }
     [[nodiscard]] Bytes size() const { return chunks(items.size()); }
-    [[nodiscard]] bool has_neighbour(vm::SlotId slot) const;
   };
   using Batch = std::vector<Run>;
 
   void choose(std::size_t count);
   void leave_lane(std::vector<ChunkRef>& found) GS_REQUIRES(core_.mu);
-  // With a slot for each chunk.
+  // With a slot for each chunk that holds something.
   Batch take_batch();
   [[nodiscard]] bool take_piece(std::size_t count, Batch& batch);
   void submit(Run& run);
@@ -77,7 +82,7 @@ class Spill {
   vm::HostSlab& slab_;
   vm::Mover& mover_;
   ChunkCopier copier_;
-  std::deque<ChunkRef> chosen_;   // kSpilling, not submitted yet
+  std::deque<Item> chosen_;       // kSpilling, not submitted yet
   std::vector<ChunkRef> stayed_;  // kSpilling, to be rolled back
   HostBytes most_;                // of slots that may still be taken
   Outcome outcome_;

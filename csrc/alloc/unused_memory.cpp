@@ -39,7 +39,7 @@ class Spans {
 };
 
 bool is_unused(const Chunk& chunk) {
-  return chunk.state == ChunkState::kResident && chunk.is_unused &&
+  return chunk.state == ChunkState::kResident && chunk.is_unused && chunk.num_live > 0 &&
          chunk.backing == Backing::kPrivate;
 }
 

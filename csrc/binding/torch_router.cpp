@@ -76,6 +76,7 @@ Result<alloc::MemoryUse> TorchRouter::close() {
   if (status.ok()) return use;
   static_cast<void>(
       without_throwing("undo", [&]() GS_NO_THREAD_SAFETY_ANALYSIS { end_outside(); }));
+  say_how_often();
   return fail(std::move(status));
 }
 
@@ -84,6 +85,7 @@ void TorchRouter::open() {
   const Status status = without_throwing("open torch's CUDA allocator",
                                          [&]() GS_NO_THREAD_SAFETY_ANALYSIS { end_outside(); });
   if (!status.ok()) log::error("{}", status.message());
+  say_how_often();
 }
 
 Bytes TorchRouter::live() {
@@ -146,7 +148,6 @@ void TorchRouter::end_outside() {
   native::get()->endAllocateToPool(index_, kOutsidePool);
   native::get()->releasePool(index_, kOutsidePool);
   if (num_sharing_ == 0) end_shared();
-  say_how_often();
 }
 
 // The pools are kept in use by a count of our own, so that their blocks serve the next time too.

@@ -172,6 +172,21 @@ void Runtime::Impl::on_refused(const wire::Refused& refused) {
 
 // Inside an iteration.
 void Runtime::Impl::watch_idle() {
+  const std::optional<Term> idle = find_idle();
+  if (!idle.has_value()) return;
+  drain();
+  MutexLock lock(mu_);
+  if (page() == nullptr) return;
+  const wire::LeaseWord word = wire::load(*page());
+  const bool is_same = word.state() == wire::LeaseState::kOpenBusy && word.term() == *idle;
+  if (!is_same) return;
+  log::info("job {} did nothing for {} inside an iteration: its lease is closed",
+            address_.job.value, to_string(config_.idle_rule));
+  close_if_open(wire::BoundaryKind::kIdleRule);
+}
+
+// The term of a lease that is asked for and not used.
+std::optional<Term> Runtime::Impl::find_idle() {
   MutexLock lock(mu_);
   IdleObservation seen;
   seen.now = monotonic_now();
@@ -185,10 +200,7 @@ void Runtime::Impl::watch_idle() {
     seen.num_operations = allocator_.stats().num_operations;
     seen.cpu = process_cpu_now();
   }
-  if (!idle_rule_.observe(seen)) return;
-  log::info("job {} did nothing for {} inside an iteration: its lease is closed",
-            address_.job.value, to_string(config_.idle_rule));
-  close_if_open(wire::BoundaryKind::kIdleRule);
+  return idle_rule_.observe(seen) ? std::optional(seen.term) : std::nullopt;
 }
 
 }  // namespace gpushare::client

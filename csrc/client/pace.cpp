@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "csrc/vm/vmm.h"
-
 namespace gpushare::client {
 namespace {
 
@@ -12,16 +10,16 @@ constexpr std::int64_t kPortionsPerSecond = 100;
 constexpr std::int64_t kNanosPerSecond = 1'000'000'000;
 constexpr Bytes kMostPortion = mib(64);  // so that no product below wraps
 
-Bytes portion_at(Bytes rate) {
-  const Bytes even = round_down(rate / kPortionsPerSecond, vm::kChunkBytes);
-  return std::clamp(even, vm::kChunkBytes, kMostPortion);
-}
-
 Nanos time_of(Bytes bytes, Bytes rate) {
   return Nanos{bytes.value() * kNanosPerSecond / rate.value()};
 }
 
 }  // namespace
+
+Bytes Pace::portion_at(Bytes rate) const {
+  const Bytes even = round_down(rate / kPortionsPerSecond, piece_);
+  return std::clamp(even, piece_, std::max(kMostPortion, piece_));
+}
 
 Pace::Turn Pace::next(Bytes rate, Bytes most, Nanos now) {
   if (rate <= Bytes{0} || most <= Bytes{0}) return {most, Nanos{0}};

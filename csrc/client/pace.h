@@ -1,16 +1,20 @@
 // Copies that keep to a rate: how much may go now, or how long until more may.
 //
-// Bytes go in portions of about 10 ms at the rate, whole chunks, each at full speed; the pause
+// Bytes go in portions of about 10 ms at the rate, whole pieces, each at full speed; the pause
 // after it is what makes the rate. Unused time earns nothing. It reads no clock and waits for
 // nothing itself.
 #pragma once
 
 #include "csrc/base/units.h"
+#include "csrc/vm/vmm.h"
 
 namespace gpushare::client {
 
 class Pace {
  public:
+  // Portions are whole pieces of this size, one at least.
+  explicit Pace(Bytes piece = vm::kChunkBytes) : piece_(piece) {}
+
   struct Turn {
     Bytes bytes;  // to copy now; 0: nothing yet
     Nanos wait;   // until there is more to say; 0 if bytes is not
@@ -20,6 +24,9 @@ class Pace {
   Turn next(Bytes rate, Bytes most, Nanos now);
 
  private:
+  [[nodiscard]] Bytes portion_at(Bytes rate) const;
+
+  const Bytes piece_;
   Bytes last_;  // the last portion under a limit, and when it went
   Nanos last_at_;
 };

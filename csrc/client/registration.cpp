@@ -97,6 +97,7 @@ Status Runtime::Impl::wait_registered() {
 }
 
 void Runtime::Impl::on_registered(std::vector<UniqueFd> fds) {
+  drain();
   MutexLock lock(mu_);
   if (!options_.has_value()) return;  // unregistered, or given up, meanwhile
   const Status status = install_page(std::move(fds));

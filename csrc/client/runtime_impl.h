@@ -5,7 +5,8 @@
 //
 // Lock order: mu_, then the router's and torch's, then the allocator's. Nothing is waited for under
 // mu_: a copy, a room request and the futex are waited for without it (`moving_` keeps two copies
-// apart meanwhile), and so is the device (drain), but for what it was given in the moment between.
+// apart meanwhile), and so is the device (drain), but for what it was given in the moment between,
+// and where a connection is lost for good.
 //
 // The lease word. wire::try_begin and wire::try_end run without the lock, on the page the main
 // thread sees; every other change from this side (want, give up, close) is made under mu_. So
@@ -238,6 +239,7 @@ class Runtime::Impl {
   void on_explained(const wire::Explained& explained) GS_EXCLUDES(mu_);
   void on_refused(const wire::Refused& refused) GS_EXCLUDES(mu_);
   void watch_idle() GS_EXCLUDES(mu_);
+  std::optional<Term> find_idle() GS_EXCLUDES(mu_);
   void wake_client_thread();
 
   // runtime_stats.cpp
@@ -302,7 +304,7 @@ class Runtime::Impl {
   Moving moving_ GS_GUARDED_BY(mu_) = Moving::kNone;
   std::thread::id moving_thread_ GS_GUARDED_BY(mu_);  // of the last start_moving
   int num_waiting_to_move_ GS_GUARDED_BY(mu_) = 0;    // threads, until another is done moving
-  Pace pace_ GS_GUARDED_BY(mu_);
+  Pace pace_ GS_GUARDED_BY(mu_){allocator_.most_piece()};
   bool has_room_ahead_ GS_GUARDED_BY(mu_) = false;  // unused perhaps, and not looked at since
   // The iteration began without memory that it needs late. Written under mu_; relaxed: the
   // iterating thread sees its own writes, and a step that misses another's finds nothing to do.

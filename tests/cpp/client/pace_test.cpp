@@ -22,6 +22,8 @@ TEST(Pace, APortionIsWhatTenMillisecondsMayTake) {
   EXPECT_EQ(Pace().next(mib(1), gib(1), seconds(1)).bytes, mib(2)) << "one chunk at least";
   EXPECT_EQ(Pace().next(gib(1000), gib(1), seconds(1)).bytes, mib(64));
   EXPECT_EQ(Pace().next(gib(1), mib(4), seconds(1)).bytes, mib(4)) << "no more than there is";
+  EXPECT_EQ(Pace(mib(16)).next(gib(1), gib(1), seconds(1)).bytes, mib(16)) << "one piece at least";
+  EXPECT_EQ(Pace(mib(16)).next(gib(4), gib(1), seconds(1)).bytes, mib(32)) << "whole pieces";
 }
 
 TEST(Pace, TheNextPortionWaitsUntilTheRateAllowsIt) {
