@@ -20,8 +20,14 @@ CudaDevice* g_device = nullptr;
 
 class CudaDevice final : public TorchDevice {
  public:
-  CudaDevice(std::unique_ptr<vm::CudaDriver> driver, std::unique_ptr<vm::CudaDevice> device)
-      : driver_(std::move(driver)), device_(std::move(device)), vmm_(*device_), pinner_(*device_) {}
+  CudaDevice(std::unique_ptr<vm::CudaDriver> driver,
+             std::unique_ptr<vm::CudaDevice> device,
+             bool passthrough)
+      : driver_(std::move(driver)),
+        device_(std::move(device)),
+        passthrough_(passthrough),
+        vmm_(*device_),
+        pinner_(*device_) {}
 
   [[nodiscard]] vm::Vmm& vmm() override { return vmm_; }
   [[nodiscard]] vm::HostPinner* pinner() override { return &pinner_; }
@@ -30,9 +36,12 @@ class CudaDevice final : public TorchDevice {
     store_ = std::make_unique<alloc::SegmentStore>(allocator);
     store_->set_share_source([&runtime] { return runtime.share(); });
     router_ = std::make_unique<TorchRouter>(*device_, *store_);
-    runtime.set_router(router_.get());
-    GS_RETURN_IF_ERROR(plugin::install_segment_plugin(
-        {.store = store_.get(), .device = device_->ordinal(), .libraries = {}}));
+    // Nothing moves without segments of ours, so nobody needs to close torch's allocator.
+    if (!passthrough_) runtime.set_router(router_.get());
+    GS_RETURN_IF_ERROR(plugin::install_segment_plugin({.store = store_.get(),
+                                                       .device = device_->ordinal(),
+                                                       .passthrough_all = passthrough_,
+                                                       .libraries = {}}));
     g_device = this;
     // Torch's own text is there all the same.
     if (const Status watched = say_why_out_of_memory(&plugin::take_refusal); !watched.ok()) {
@@ -66,6 +75,7 @@ class CudaDevice final : public TorchDevice {
  private:
   const std::unique_ptr<vm::CudaDriver> driver_;
   const std::unique_ptr<vm::CudaDevice> device_;
+  const bool passthrough_;
   vm::CudaVmm vmm_;
   vm::CudaPinner pinner_;
   std::unique_ptr<alloc::SegmentStore> store_;
@@ -89,10 +99,11 @@ Result<Opened> open_device(int index) {
 
 }  // namespace
 
-Result<std::unique_ptr<TorchDevice>> make_cuda_device(int index) {
+Result<std::unique_ptr<TorchDevice>> make_cuda_device(int index, bool passthrough) {
   Result<Opened> opened = open_device(index);
   if (!opened) return fail(std::move(opened.error()));
-  return std::make_unique<CudaDevice>(std::move(opened->driver), std::move(opened->device));
+  return std::make_unique<CudaDevice>(std::move(opened->driver), std::move(opened->device),
+                                      passthrough);
 }
 
 Result<CudaDeviceInfo> cuda_device_info(int index) {

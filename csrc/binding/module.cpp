@@ -38,7 +38,8 @@ void install(std::vector<std::string> socket_paths,
              bool overflow,
              bool lane_strict,
              const std::string& device,
-             int cuda_index) {
+             int cuda_index,
+             bool passthrough) {
   if (Process::get() != nullptr) return;
   client::ClientConfig config;
   config.device = device;
@@ -56,7 +57,8 @@ void install(std::vector<std::string> socket_paths,
   config.lane_strict = lane_strict;
   if (capacity_bytes > 0) config.unmanaged_room = Bytes{capacity_bytes};
   std::unique_ptr<TorchDevice> shared =
-      cuda_index < 0 ? make_cpu_device() : value_or_raise(make_cuda_device(cuda_index));
+      cuda_index < 0 ? make_cpu_device()
+                     : value_or_raise(make_cuda_device(cuda_index, passthrough));
   raise_if_error(
       Process::install(std::move(shared), std::move(config), log::parse_level(log_level)));
 }
@@ -128,7 +130,8 @@ PYBIND11_MODULE(_C, module) {
              py::arg("connect_timeout_seconds"), py::arg("idle_rule_seconds"),
              py::arg("idle_spill_seconds"), py::arg("capacity_bytes"), py::arg("require") = false,
              py::arg("lane_scrub") = false, py::arg("overflow") = false,
-             py::arg("lane_strict") = false, py::arg("device") = "cpu", py::arg("cuda_index") = -1);
+             py::arg("lane_strict") = false, py::arg("device") = "cpu", py::arg("cuda_index") = -1,
+             py::arg("passthrough") = false);
   module.def("is_installed", [] { return Process::get() != nullptr; });
   module.def("segment_plugin_is_intact", &plugin::segment_plugin_is_intact);
   module.def("cuda_device_info", &device_info, py::arg("index"));

@@ -12,7 +12,9 @@ Status no_cuda() {
 
 }  // namespace
 
-Result<std::unique_ptr<TorchDevice>> make_cuda_device(int /*index*/) { return fail(no_cuda()); }
+Result<std::unique_ptr<TorchDevice>> make_cuda_device(int /*index*/, bool /*passthrough*/) {
+  return fail(no_cuda());
+}
 Result<CudaDeviceInfo> cuda_device_info(int /*index*/) { return fail(no_cuda()); }
 void note_capture(bool /*is_beginning*/) {}
 Status begin_sharing() { return {}; }

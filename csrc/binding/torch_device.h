@@ -39,8 +39,10 @@ class TorchDevice {
 };
 
 std::unique_ptr<TorchDevice> make_cpu_device();
-// errors: kFailedPrecondition: no driver or no such device, one of them too old, or no such torch.
-Result<std::unique_ptr<TorchDevice>> make_cuda_device(int index);
+// With `passthrough` torch's memory stays the runtime's own: the job takes turns, and nothing of it
+// moves. errors: kFailedPrecondition: no driver or no such device, one of them too old, or no such
+// torch.
+Result<std::unique_ptr<TorchDevice>> make_cuda_device(int index, bool passthrough);
 
 // A CUDA device as the driver names it; no context is made for that.
 struct CudaDeviceInfo {

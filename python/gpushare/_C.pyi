@@ -51,6 +51,7 @@ def install(
     lane_scrub: bool = False,
     overflow: bool = False,
     lane_strict: bool = False,
+    passthrough: bool = False,
     device: str = "cpu",
     cuda_index: int = -1,
 ) -> None:

@@ -182,10 +182,17 @@ def _install(
         lane_strict=config.lane_strict and device == CPU,
         device=device,
         cuda_index=cuda_index,
+        passthrough=device != CPU and _takes_real_memory(config),
     )
     _owner_pid = os.getpid()
     _device = device
     _cuda_index = cuda_index
+
+
+def _takes_real_memory(config: Config) -> bool:
+    from gpushare import cuda
+
+    return cuda.is_passed_through(config)
 
 
 def device() -> str:

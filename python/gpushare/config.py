@@ -92,6 +92,9 @@ class Config:
     """Whether what is refused room is used in host memory, slowly, and not out of memory."""
     lane_strict: bool = False
     """Whether the job's access to memory that it shares is a fault while it has no lease."""
+    passthrough: str = "auto"
+    """Whether the job's CUDA memory is the runtime's own, which never moves. auto: where torch is
+    told to give it to a network card or to other GPUs for good."""
     require: bool = False
     """Whether going on unmanaged is an error."""
     report: bool = True

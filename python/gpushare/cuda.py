@@ -22,6 +22,9 @@ TESTED_TORCH = ("2.9", "2.10", "2.11", "2.12", "2.13", "2.14")
 """The versions of torch with which the CUDA part was tested."""
 _ANY_TORCH = "GPUSHARE_ANY_TORCH"
 _CONF_VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+_NCCL_REGISTERS = "TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK"
+_TRUE = {"1", "y", "yes", "t", "true"}
+"""As torch reads it."""
 _RELEASE_LOCK = "release_lock_on_cudamalloc"
 
 
@@ -163,6 +166,22 @@ def say_without_effect(config: Config) -> None:
             f"{names}: no effect on a CUDA device, where nothing overflows to host memory and no "
             "memory is shared between iterations"
         )
+
+
+def is_passed_through(config: Config) -> bool:
+    """Returns whether torch's CUDA memory stays the runtime's own; says so once if it does.
+
+    Memory that NCCL has registered (`TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK`) is known to
+    network cards and to other GPUs by where it is, so it may not move.
+    """
+    reason = ""
+    if config.passthrough == "on":
+        reason = "GPUSHARE_PASSTHROUGH=on"
+    elif config.passthrough == "auto" and os.environ.get(_NCCL_REGISTERS, "").lower() in _TRUE:
+        reason = f"{_NCCL_REGISTERS} is set"
+    if reason:
+        say_once(f"{reason}: this job takes turns, and its CUDA memory never moves")
+    return bool(reason)
 
 
 def _plain(conf: str) -> str:

@@ -11,6 +11,7 @@ from gpushare.quantities import parse_bytes, parse_number, parse_seconds
 
 POLICIES = ("fair", "rr", "fifo")
 PRIORITIES = ("guaranteed", "interactive", "normal", "opportunistic")
+PASSTHROUGHS = ("auto", "on", "off")
 LOG_LEVELS = ("debug", "info", "warn", "error", "off")
 MAX_NAME_BYTES = 128
 """Names go into messages, which are bounded (``csrc/wire/messages.h``)."""
@@ -223,6 +224,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("lane_scrub", "job.lane_scrub", "GPUSHARE_LANE_SCRUB", _flag, _FLAG),
     Setting("overflow", "job.overflow", "GPUSHARE_OVERFLOW", _flag, _FLAG),
     Setting("lane_strict", "job.lane_strict", "GPUSHARE_LANE_STRICT", _flag, _FLAG),
+    Setting("passthrough", "job.passthrough", "GPUSHARE_PASSTHROUGH",
+            parse_choice(*PASSTHROUGHS), ", ".join(PASSTHROUGHS)),
     Setting("require", "job.require", "GPUSHARE_REQUIRE", _flag, _FLAG),
     Setting("report", "job.report", "GPUSHARE_REPORT", _flag, _FLAG),
 )

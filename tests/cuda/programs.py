@@ -43,7 +43,11 @@ def run_to_end(
     return done
 
 
+def lines_in(finished: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    """The JSON objects that it wrote to stdout, a line each."""
+    return [json.loads(line) for line in finished.stdout.splitlines() if line.startswith("{")]
+
+
 def lines_of(command: list[str], env: dict[str, str], folder: Path) -> list[dict[str, Any]]:
-    """Runs a command as `run_to_end`: the JSON objects that it wrote to stdout, a line each."""
-    done = run_to_end(command, env, folder)
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    """Runs a command as `run_to_end`, and returns what `lines_in` finds."""
+    return lines_in(run_to_end(command, env, folder))

@@ -64,6 +64,7 @@ GOOD = [
     ("NUM_LANES", "2", "num_lanes", 2),
     ("LANE_SCRUB", "1", "lane_scrub", True),
     ("LANE_STRICT", "1", "lane_strict", True),
+    ("PASSTHROUGH", "on", "passthrough", "on"),
     ("REQUIRE", "0", "require", False),
     ("REPORT", "0", "report", False),
 ]
