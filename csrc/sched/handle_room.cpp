@@ -109,7 +109,9 @@ void on_released(Step& step, Job& job, const wire::Released& released) {
     note_spilled(job, asked, released);
   }
   if (released.unplaced > Bytes{0}) {
-    device.is_place_lacking = released.spilled < asked.may_spill.total();
+    // The last piece may not have fitted into what it was allowed.
+    const Bytes rest = job.piece - wire::kHostPieceBytes;
+    device.is_place_lacking = released.spilled + rest < asked.may_spill.total();
   } else if (released.spilled > Bytes{0}) {
     device.is_place_lacking = false;
   }
