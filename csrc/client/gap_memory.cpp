@@ -45,7 +45,7 @@ void Runtime::Impl::park_in_gap() {
 Status Runtime::Impl::hold() {
   MutexLock lock(mu_);
   if (link_ == Link::kForked) return {};
-  ++num_holds_;
+  add_hold(1);
   ++num_holds_starting_;
   say_movable();
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
@@ -54,7 +54,7 @@ Status Runtime::Impl::hold() {
   --num_holds_starting_;
   stop_moving();
   if (!status.ok()) {
-    --num_holds_;
+    add_hold(-1);
     say_movable();
   }
   return status;
@@ -63,9 +63,24 @@ Status Runtime::Impl::hold() {
 void Runtime::Impl::let_go() {
   MutexLock lock(mu_);
   if (num_holds_ == 0) return;  // a forked child's
-  --num_holds_;
+  add_hold(-1);
   say_movable();
 }
+
+// One that is let go by another thread than began it counts as any other's.
+void Runtime::Impl::add_hold(int change) {
+  num_holds_ += change;
+  auto holder = holds_.try_emplace(std::this_thread::get_id()).first;
+  if (change < 0 && holder->second == 0) {
+    holds_.erase(holder);
+    holder = holds_.begin();
+  }
+  holder->second += change;
+  if (holder->second == 0) holds_.erase(holder);
+}
+
+// A thread that holds memory goes on, and so comes to the end of that.
+bool Runtime::Impl::is_held_at_work() { return num_holds_ > num_stopped_holds_; }
 
 // On the client thread, some times a second.
 void Runtime::Impl::watch_idle_gap() {

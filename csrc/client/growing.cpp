@@ -55,6 +55,9 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
 Status Runtime::Impl::wait_for_room(Bytes bytes, Bytes wish, bool is_unmovable) {
   const std::uint64_t n = needs_.add(bytes, wish);
   ++num_stopped_;
+  const auto holder = holds_.find(std::this_thread::get_id());
+  const int num_holds = holder == holds_.end() ? 0 : holder->second;
+  num_stopped_holds_ += num_holds;
   is_many_threaded_ = is_many_threaded_ || num_stopped_ > 1;
   if (is_unmovable) ++num_unmovable_;
   // Without a connection now, the client thread sends it when it has one again.
@@ -67,6 +70,7 @@ Status Runtime::Impl::wait_for_room(Bytes bytes, Bytes wish, bool is_unmovable) 
   while (is_restoring && is_giving_amid_restore_)
     changed_.wait(mu_);
   --num_stopped_;
+  num_stopped_holds_ -= num_holds;
   if (is_unmovable) --num_unmovable_;
   restore_before_going_on();
   const Status answer = needs_.take(n);

@@ -81,7 +81,8 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
     if ((moving_ != Moving::kNone && !is_amid_restore) || revoke.bytes <= Bytes{0}) {
       alloc::ReleaseOutcome nothing;
       nothing.reason = "memory is being restored";
-      answer(revoke, nothing, {.held = num_holds_starting_ > 0});
+      // That ends soon, unless it waits for room itself.
+      answer(revoke, nothing, {.held = moving_ == Moving::kRestoring && !is_restore_stopped_});
       return;
     }
     // Parked, and no lease was granted since: its main thread cannot leave the gate before
@@ -90,10 +91,10 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
         is_parked_ && page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kWanted;
     is_parked = is_parked || is_movable_in_gap();
     may_spill = (is_parked && num_holds_ == 0) || is_amid_restore;
-    is_held = is_parked && !may_spill;
     is_giving_amid_restore_ = is_amid_restore;
     if (!is_amid_restore) moving_ = Moving::kReleasing;
     if (!may_spill && is_stopped_for_room()) may_spill = is_away_ = route_outside().ok();
+    is_held = !may_spill && is_held_at_work();
   }
   const alloc::ReleaseOutcome rest = release_in_parts(revoke, is_parked, may_spill);
   MutexLock lock(mu_);

@@ -195,6 +195,8 @@ class Runtime::Impl {
   [[nodiscard]] bool may_move_in_gap() GS_REQUIRES(mu_);
   [[nodiscard]] bool is_movable_in_gap() GS_REQUIRES(mu_);
   void say_movable() GS_REQUIRES(mu_);
+  void add_hold(int change) GS_REQUIRES(mu_);
+  [[nodiscard]] bool is_held_at_work() GS_REQUIRES(mu_);
   void watch_idle_gap() GS_EXCLUDES(mu_);
 
   // growing.cpp
@@ -324,7 +326,9 @@ class Runtime::Impl {
   bool promises_iterations_ GS_GUARDED_BY(mu_) = false;
   bool is_parked_in_gap_ GS_GUARDED_BY(mu_) = false;
   bool is_idle_ GS_GUARDED_BY(mu_) = false;
-  int num_holds_ GS_GUARDED_BY(mu_) = 0;  // while above 0 nothing is spilled
+  int num_holds_ GS_GUARDED_BY(mu_) = 0;                     // while above 0 nothing is spilled
+  std::map<std::thread::id, int> holds_ GS_GUARDED_BY(mu_);  // the same, by thread
+  int num_stopped_holds_ GS_GUARDED_BY(mu_) = 0;  // of these, of threads in wait_for_room()
   // Of these, not begun: memory is still coming back.
   int num_holds_starting_ GS_GUARDED_BY(mu_) = 0;
   // The restoring thread waits for room, and has begun nothing: memory may leave meanwhile.

@@ -53,12 +53,14 @@ Result<void*> find_real(const std::string& symbol, std::string_view soname_prefi
 
 Result<RealRuntime> RealRuntime::find(std::string_view soname_prefix) {
   RealRuntime real;
-  for (Status status : {assign_real(real.malloc, "cudaMalloc", soname_prefix),
-                        assign_real(real.free, "cudaFree", soname_prefix),
-                        assign_real(real.mem_get_info, "cudaMemGetInfo", soname_prefix),
-                        assign_real(real.get_device, "cudaGetDevice", soname_prefix),
-                        assign_real(real.set_device, "cudaSetDevice", soname_prefix),
-                        assign_real(real.synchronize, "cudaDeviceSynchronize", soname_prefix)}) {
+  for (Status status :
+       {assign_real(real.malloc, "cudaMalloc", soname_prefix),
+        assign_real(real.free, "cudaFree", soname_prefix),
+        assign_real(real.mem_get_info, "cudaMemGetInfo", soname_prefix),
+        assign_real(real.get_device, "cudaGetDevice", soname_prefix),
+        assign_real(real.set_device, "cudaSetDevice", soname_prefix),
+        assign_real(real.synchronize, "cudaDeviceSynchronize", soname_prefix),
+        assign_real(real.enable_peer_access, "cudaDeviceEnablePeerAccess", soname_prefix)}) {
     if (!status.ok()) return fail(std::move(status));
   }
   return real;

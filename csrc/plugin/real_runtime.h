@@ -17,6 +17,7 @@ using CudaError = int;
 inline constexpr CudaError kCudaSuccess = 0;
 inline constexpr CudaError kCudaInvalidValue = 1;
 inline constexpr CudaError kCudaOutOfMemory = 2;
+inline constexpr CudaError kCudaPeerAccessUnsupported = 217;
 inline constexpr CudaError kCudaUnknown = 999;
 
 // The function that the process's global names give, so that a preloaded library is honoured; else
@@ -31,6 +32,7 @@ struct RealRuntime {
   CudaError (*get_device)(int*) = nullptr;
   CudaError (*set_device)(int) = nullptr;
   CudaError (*synchronize)() = nullptr;
+  CudaError (*enable_peer_access)(int, unsigned) = nullptr;
 
   // errors: as find_real, of the first function that lacks.
   static Result<RealRuntime> find(std::string_view soname_prefix);

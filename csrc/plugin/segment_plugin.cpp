@@ -53,6 +53,7 @@ class SegmentPlugin {
   CudaError allocate(void** out, std::size_t size);
   CudaError free(void* address);
   CudaError mem_get_info(std::size_t* free, std::size_t* total);
+  CudaError enable_peer_access(int peer, unsigned flags);
 
   [[nodiscard]] PluginCounts counts() const;
 
@@ -84,6 +85,8 @@ Status SegmentPlugin::replace_slots() {
       {names.allocator, "cudaMalloc", reinterpret_cast<void*>(&gs_cuda_malloc)},
       {names.allocator, "cudaFree", reinterpret_cast<void*>(&gs_cuda_free)},
       {names.allocator, "cudaMemGetInfo", mem_get_info},
+      {names.allocator, "cudaDeviceEnablePeerAccess",
+       reinterpret_cast<void*>(&gs_cuda_enable_peer_access), true},
   };
   for (const std::string& library : names.figures)
     requests.push_back({library, "cudaMemGetInfo", mem_get_info, true});
@@ -196,6 +199,17 @@ CudaError SegmentPlugin::mem_get_info(std::size_t* free, std::size_t* total) {
   return kCudaSuccess;
 }
 
+CudaError SegmentPlugin::enable_peer_access(int peer, unsigned flags) {
+  if (is_bypassed() || peer != options_.device) return real_.enable_peer_access(peer, flags);
+  int device = 0;
+  if (const CudaError error = real_.get_device(&device); error != kCudaSuccess) return error;
+  log::error(
+      "device {} is refused access to memory of device {}, which is shared and moves. "
+      "GPUSHARE_PASSTHROUGH=on leaves this job's memory where it is",
+      device, peer);
+  return kCudaPeerAccessUnsupported;
+}
+
 PluginCounts SegmentPlugin::counts() const {
   return {.taken = taken_.load(std::memory_order_relaxed),
           .given_back = given_back_.load(std::memory_order_relaxed),
@@ -262,6 +276,10 @@ CudaError gs_cuda_free(void* address) noexcept { return plugin()->free(address);
 
 CudaError gs_cuda_mem_get_info(std::size_t* free, std::size_t* total) noexcept {
   return plugin()->mem_get_info(free, total);
+}
+
+CudaError gs_cuda_enable_peer_access(int peer, unsigned flags) noexcept {
+  return plugin()->enable_peer_access(peer, flags);
 }
 
 }  // namespace gpushare::plugin

@@ -2,7 +2,8 @@
 //
 // torch keeps its allocator (blocks, streams, graph pools, statistics); only where it asks the
 // runtime for a segment, and gives one back, it meets us: the import slots of its cudaMalloc,
-// cudaFree and cudaMemGetInfo hold the functions below (import_slots.h). Segments come from a
+// cudaFree and cudaMemGetInfo hold the functions below (import_slots.h), and that of
+// cudaDeviceEnablePeerAccess. Segments come from a
 // SegmentStore, whose memory can leave the device and come back to the same addresses.
 //
 // What is not ours goes to the real function: other devices, memory taken before we came, what a
@@ -25,7 +26,7 @@ namespace gpushare::plugin {
 
 // What their file names end in; `runtime`: what it starts with.
 struct PluginLibraries {
-  // Has torch's allocator: all three functions are replaced there.
+  // Has torch's allocator: all functions are replaced there.
   std::string allocator = "libc10_cuda.so";
   // Show figures to the user: cudaMemGetInfo, where they are loaded and import it.
   std::vector<std::string> figures = {"libtorch_cuda.so", "libtorch_python.so"};
@@ -92,6 +93,9 @@ CudaError gs_cuda_malloc(void** out, std::size_t size) noexcept;
 CudaError gs_cuda_free(void* address) noexcept;
 // As cudaMemGetInfo(), of the part of the device that this job may use.
 CudaError gs_cuda_mem_get_info(std::size_t* free, std::size_t* total) noexcept;
+// As cudaDeviceEnablePeerAccess(), which is refused for the device whose memory moves: what another
+// device's kernels use could not be waited for.
+CudaError gs_cuda_enable_peer_access(int peer, unsigned flags) noexcept;
 }
 
 }  // namespace gpushare::plugin

@@ -30,8 +30,8 @@ std::string figures_of(const Job& job) {
 
 // It waits for room, or for a lane that is not free before somebody else gets room.
 bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos now) {
-  if (device.has_need(job.id)) return true;
   if (job.held_until.has_value()) return false;  // whoever holds it works on, and ends that
+  if (device.has_need(job.id)) return true;
   if (!job.is_waiting) return false;
   const bool is_giving = job.revoke.has_value() && !table.is_overdue(job, now);
   if (is_giving) return false;

@@ -152,8 +152,8 @@ struct Released {
   Bytes unplaced = {};      // live, and not given, since the host tier had no place for it
   bool more = false;
   bool with_lease = false;  // it comes back with that; else with the room the job waits for
-  bool held = false;        // what it did not give a thread holds in place: for a while
-  std::string reason;       // why it was less than asked: "not parked", "host tier full: ..."
+  bool held = false;   // what it did not give is held, or on its way back, by a thread that goes on
+  std::string reason;  // why it was less than asked: "not parked", "host tier full: ..."
   bool operator==(const Released&) const = default;
 };
 

@@ -106,10 +106,18 @@ FAKECUDA_API cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* great
   return cudaSuccess;
 }
 
-FAKECUDA_API cudaError_t cudaDeviceCanAccessPeer(int* can, int /*device*/, int /*peer*/) {
+FAKECUDA_API cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   FAKECUDA_RUNTIME(kInit);
-  *can = 0;
+  if (!is_device(device) || !is_device(peer)) return cudaErrorInvalidDevice;
+  *can = world().settings.has_peers && device != peer ? 1 : 0;
   return cudaSuccess;
+}
+
+// All memory is the CPU's: there is nothing to switch on.
+FAKECUDA_API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned /*flags*/) {
+  FAKECUDA_RUNTIME(kContext);
+  if (!is_device(peer)) return cudaErrorInvalidDevice;
+  return world().settings.has_peers ? cudaSuccess : cudaErrorPeerAccessUnsupported;
 }
 
 FAKECUDA_API cudaError_t cudaDeviceSynchronize() {

@@ -10,7 +10,6 @@
   extern "C" int name() { return fakecuda::unsupported(__func__); } \
   static_assert(true)
 
-FAKECUDA_UNSUPPORTED(cudaDeviceEnablePeerAccess);
 FAKECUDA_UNSUPPORTED(cudaDeviceGetDefaultMemPool);
 FAKECUDA_UNSUPPORTED(cudaDeviceGetGraphMemAttribute);
 FAKECUDA_UNSUPPORTED(cudaDeviceSetGraphMemAttribute);

@@ -20,8 +20,9 @@ struct Settings {
   uint64_t context_bytes = 0;  // FAKECUDA_CONTEXT_BYTES: what each process's context takes
   std::string name = "Fake CUDA device (host memory)";  // FAKECUDA_NAME
   int driver_version = 13000;                           // FAKECUDA_DRIVER_VERSION
-  bool is_late = false;                                 // FAKECUDA_LATE=1
-  std::string faults;                                   // FAKECUDA_FAIL=function:nth:error,...
+  bool has_peers = false;  // FAKECUDA_PEERS=1: devices can access each other's memory
+  bool is_late = false;    // FAKECUDA_LATE=1
+  std::string faults;      // FAKECUDA_FAIL=function:nth:error,...
 };
 
 // Reads the environment. A value that makes no sense ends the process with a line that names it: a

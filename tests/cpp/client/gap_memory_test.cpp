@@ -142,6 +142,33 @@ TEST_F(GapMemory, IsBroughtBackByHoldAndStaysUntilItEnds) {
   expect_intact();
 }
 
+// Who waits for that memory may count on the end of the hold, if the holder itself goes on.
+TEST_F(GapMemory, IsSaidToBeHeldWhileTheHolderGoesOn) {
+  start_without_room();
+  job_->runtime->promise_iterations();
+  lose_lease_in_gap();
+  ASSERT_TRUE(job_->runtime->hold().ok());
+  const auto is_held = [&] { return coordinator_->revoke(coordinator_->room()).held; };
+  EXPECT_TRUE(is_held());
+  auto others = std::async(std::launch::async, [&] { return job_->allocator->allocate(mib(24)); });
+  wire::Need need = coordinator_->wait_for<wire::Need>();
+  EXPECT_TRUE(is_held()) << "another thread waits for room";
+  coordinator_->grant_room(mib(40), need.n);
+  job_->allocator->free(others.get().value());
+  auto holders = std::async(std::launch::async, [&] {
+    job_->runtime->let_go();  // of the other thread's
+    EXPECT_TRUE(job_->runtime->hold().ok());
+    return job_->allocator->allocate(mib(80));
+  });
+  need = coordinator_->wait_for<wire::Need>();
+  EXPECT_FALSE(is_held()) << "it waits for room itself";
+  coordinator_->grant_room(mib(200), need.n);
+  job_->allocator->free(holders.get().value());
+  EXPECT_TRUE(is_held());
+  job_->runtime->let_go();
+  EXPECT_TRUE(is_movable());
+}
+
 TEST_F(GapMemory, IsHeldInTheGateToo) {
   start();
   ASSERT_TRUE(job_->runtime->hold().ok());

@@ -214,6 +214,20 @@ TEST_F(SegmentPlugin, ShowsThisJobsShareOfTheDevice) {
   set_device(0);
 }
 
+TEST_F(SegmentPlugin, OtherDevicesAreRefusedAccessToMemoryThatMoves) {
+  install();
+  EXPECT_EQ(importer.enable_peer_access(1), kCudaSuccess) << "that of another device does not";
+  set_device(1);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(importer.enable_peer_access(0), kCudaPeerAccessUnsupported);
+  EXPECT_EQ(
+      ::testing::internal::GetCapturedStderr(),
+      "gpushare: device 1 is refused access to memory of device 0, which is shared and moves. "
+      "GPUSHARE_PASSTHROUGH=on leaves this job's memory where it is\n");
+  EXPECT_EQ(runtime.enabled_peers, 1);
+  set_device(0);
+}
+
 TEST_F(SegmentPlugin, AScopeHandsOutTheRuntimesMemoryToItsThread) {
   install();
   void* segment = take();

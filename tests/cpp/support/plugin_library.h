@@ -44,6 +44,9 @@ class PluginLibrary {
   [[nodiscard]] int mem_get_info(std::size_t* free, std::size_t* total) const {
     return function<int (*)(std::size_t*, std::size_t*)>("importer_mem_get_info")(free, total);
   }
+  [[nodiscard]] int enable_peer_access(int peer) const {
+    return function<int (*)(int, unsigned)>("importer_enable_peer_access")(peer, 0);
+  }
   // Of the runtime that the library is, or was linked against.
   [[nodiscard]] FakeRuntime& runtime() const {
     return *function<GetFakeRuntime>("gs_fake_runtime")();

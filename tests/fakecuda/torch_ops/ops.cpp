@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/copy_native.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
@@ -125,8 +126,18 @@ void run_on_cpu(const c10::OperatorHandle& op,
 
 // Copies between host and device are PyTorch's own, cudaMemcpyAsync included. Within the device
 // they may change type or strides, which needs a kernel.
+// As torch's own kernel, which runs on the source's device.
+void want_access(c10::DeviceIndex device, c10::DeviceIndex peer) {
+  int can_access = 0;
+  C10_CUDA_CHECK(cudaDeviceCanAccessPeer(&can_access, device, peer));
+  if (can_access != 0) c10::cuda::CUDACachingAllocator::get()->enablePeerAccess(device, peer);
+}
+
 at::Tensor& copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   if (!self.is_cuda() || !source.is_cuda()) return at::native::copy_(self, source, non_blocking);
+  if (self.device() != source.device()) {
+    want_access(source.device().index(), self.device().index());
+  }
   at::Tensor to = cpu_alias(self);
   const Kernel kernel("aten::copy_", {range_of(source)}, {range_of(self)});
   to.copy_(cpu_alias(source));

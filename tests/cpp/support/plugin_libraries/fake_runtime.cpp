@@ -46,6 +46,11 @@ GS_EXPORTED int cudaSetDevice(int device) {
   return 0;
 }
 
+GS_EXPORTED int cudaDeviceEnablePeerAccess(int /*peer*/, unsigned /*flags*/) {
+  ++g_runtime.enabled_peers;
+  return 0;
+}
+
 GS_EXPORTED int cudaDeviceSynchronize() {
   ++g_runtime.synchronizes;
   g_runtime.last_synchronized = t_device;

@@ -13,6 +13,7 @@ struct FakeRuntime {
   std::atomic<int> synchronizes{0};
   std::atomic<int> last_synchronized{-1};  // the device
   std::atomic<int> set_devices{0};
+  std::atomic<int> enabled_peers{0};
   // What the calls named return from now on.
   std::atomic<int> free_error{0};
   std::atomic<int> synchronize_error{0};

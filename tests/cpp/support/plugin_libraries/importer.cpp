@@ -7,6 +7,7 @@
 extern "C" {
 #if !defined(GS_IMPORTS_NO_MALLOC)
 int cudaMalloc(void** out, std::size_t size);
+int cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 #endif
 int cudaFree(void* address);
 int cudaMemGetInfo(std::size_t* free, std::size_t* total);
@@ -14,6 +15,9 @@ int cudaMemGetInfo(std::size_t* free, std::size_t* total);
 
 #if !defined(GS_IMPORTS_NO_MALLOC)
 GS_EXPORTED int importer_malloc(void** out, std::size_t size) { return cudaMalloc(out, size); }
+GS_EXPORTED int importer_enable_peer_access(int peer, unsigned flags) {
+  return cudaDeviceEnablePeerAccess(peer, flags);
+}
 #endif
 GS_EXPORTED int importer_free(void* address) { return cudaFree(address); }
 GS_EXPORTED int importer_mem_get_info(std::size_t* free, std::size_t* total) {

@@ -1,0 +1,77 @@
+"""One process, two devices: the first is shared, the second is torch's own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.processes import gpushare_command
+from tests.cuda.programs import lines_in, run_to_end, said_by_gpushare
+
+SCRIPT = """
+import json, os, sys, time
+import torch
+from tests.cuda import fake
+fake.install_ops()
+torch.manual_seed(0)
+first = torch.nn.Linear(256, 512).to("cuda:0")
+second = torch.nn.Linear(512, 8).to("cuda:1")
+optimizer = torch.optim.Adam([*first.parameters(), *second.parameters()])
+losses, failure = [], ""
+try:
+    for step in range(4):
+        optimizer.zero_grad()
+        hidden = first(torch.full((16, 256), 0.1 * step, device="cuda:0"))
+        loss = second(hidden.relu().to("cuda:1")).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+except RuntimeError as error:
+    failure = str(error).splitlines()[0]
+os.write(1, (json.dumps(dict(losses=losses, failure=failure)) + chr(10)).encode())
+time.sleep(0.5)
+os._exit(0)
+"""
+REFUSED = (
+    "gpushare: device 1 is refused access to memory of device 0, which is shared and moves. "
+    "GPUSHARE_PASSTHROUGH=on leaves this job's memory where it is"
+)
+
+
+@pytest.fixture
+def run(
+    device: Callable[..., dict[str, str]], home: dict[str, str], tmp_path: Path
+) -> Callable[..., tuple[dict[str, object], list[str]]]:
+    """run(...settings) -> what the script found, and what gpushare said."""
+    (tmp_path / "train.py").write_text(SCRIPT)
+
+    def train(*, shared: bool = True, **settings: str) -> tuple[dict[str, object], list[str]]:
+        env = device(256 << 20, num_devices=2, GPUSHARE_REPORT="0", **settings) | home
+        command = [sys.executable, "train.py"]
+        done = run_to_end(
+            gpushare_command("run", "--", *command) if shared else command, env, tmp_path
+        )
+        return lines_in(done)[0], said_by_gpushare(done)
+
+    return train
+
+
+@pytest.mark.parametrize("settings", [{}, {"FAKECUDA_PEERS": "1", "GPUSHARE_PASSTHROUGH": "on"}])
+def test_trains_as_alone(
+    settings: dict[str, str], run: Callable[..., tuple[dict[str, object], list[str]]]
+) -> None:
+    alone, _ = run(shared=False, **settings)
+    shared, _ = run(**settings)
+    assert alone["failure"] == ""
+    assert shared == alone
+
+
+def test_no_other_device_gets_at_memory_that_moves(
+    run: Callable[..., tuple[dict[str, object], list[str]]],
+) -> None:
+    shared, said = run(FAKECUDA_PEERS="1")
+    assert "peer access is not supported" in str(shared["failure"])
+    assert said[0] == REFUSED
