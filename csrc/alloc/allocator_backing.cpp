@@ -18,13 +18,6 @@ std::size_t end_of_run(const Segment& segment, ChunkRange range, ChunkState stat
   return end;
 }
 
-template <typename Predicate>
-bool all_of(ChunkRange range, Predicate predicate) {
-  for (std::size_t i = range.first; i < range.last; ++i)
-    if (!predicate(i)) return false;
-  return true;
-}
-
 }  // namespace
 
 // Makes room for `more` by dropping free chunks. Returns what is still lacking.

@@ -23,6 +23,13 @@ inline ChunkRange piece_around(const vm::Vmm& vmm, const Segment& segment, std::
   return {first, first + num_chunks(piece.size)};
 }
 
+template <typename Predicate>
+bool all_of(ChunkRange range, Predicate predicate) {
+  for (std::size_t i = range.first; i < range.last; ++i)
+    if (!predicate(i)) return false;
+  return true;
+}
+
 // The pieces of `wanted`, in that order, of which `may_go(chunk)` holds for each chunk, until they
 // have `most` chunks or more. Where chunks are independent: the first `most`. pre: all are backed.
 template <typename MayGo>
@@ -44,10 +51,8 @@ std::vector<ChunkRef> whole_pieces(const vm::Vmm& vmm,
     segment = ref.segment;
     piece = piece_around(vmm, *segment, ref.index);
     if (!seen.insert(segment->address_of(piece.first)).second) continue;
-    bool may_all_go = true;
+    if (!all_of(piece, [&](std::size_t i) { return may_go(ref.segment->chunk(i)); })) continue;
     for (std::size_t i = piece.first; i < piece.last; ++i)
-      may_all_go = may_all_go && may_go(ref.segment->chunk(i));
-    for (std::size_t i = piece.first; may_all_go && i < piece.last; ++i)
       chosen.push_back({ref.segment, i});
   }
   return chosen;

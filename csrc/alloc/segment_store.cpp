@@ -18,12 +18,13 @@ thread_local Bytes refused_before;
 
 Result<void*> SegmentStore::take(Bytes size) {
   const bool is_again = std::exchange(refused_before, Bytes{}) == size;
-  const bool may_wait = is_again || asks_once_.load(std::memory_order_relaxed);
-  const Patience patience = may_wait ? Patience::kWaits : Patience::kOnlyFree;
   const Bytes whole = round_up(size, vm::kChunkBytes);
-  Result<void*> segment = allocator_.allocate(whole, patience);
+  bool may_wait = is_again || asks_once_.load(std::memory_order_relaxed);
+  Result<void*> segment =
+      allocator_.allocate(whole, may_wait ? Patience::kWaits : Patience::kOnlyFree);
   // Torch may have begun to ask once while it had the answer coming.
   if (!segment && !may_wait && asks_once_.load(std::memory_order_relaxed)) {
+    may_wait = true;
     segment = allocator_.allocate(whole, Patience::kWaits);
   }
   if (!segment && may_wait && share().has_value()) await_device(whole, segment);

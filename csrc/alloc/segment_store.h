@@ -53,8 +53,8 @@ class SegmentStore {
 
   CachingAllocator& allocator_;
   std::function<Bytes()> share_source_;
-  std::atomic<bool> asks_once_{
-      false};  // relaxed: torch's lock comes between this and what it is about
+  // relaxed: torch's lock comes between this and what it is about.
+  std::atomic<bool> asks_once_{false};
 };
 
 }  // namespace gpushare::alloc

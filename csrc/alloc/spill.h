@@ -29,9 +29,9 @@ class Spill {
 
   struct Outcome {
     Bytes spilled;       // backed bytes are lower by this, which are in the host tier
-    Bytes dropped;       // and by this, which held nothing
     Bytes spilled_file;  // of it, in the host tier's file
     Bytes spilled_late;  // of it, what an iteration can begin without
+    Bytes dropped;       // backed bytes are lower by this too, which held nothing
     Bytes lowered;       // room is lower by this
     Status failure;
   };
