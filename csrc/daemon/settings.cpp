@@ -13,6 +13,7 @@
 #include "csrc/base/units.h"
 #include "csrc/daemon/setting_values.h"
 #include "csrc/sched/coordinator.h"
+#include "csrc/sched/policy.h"
 #include "csrc/wire/device_name.h"
 
 namespace gpushare::daemon {
@@ -132,9 +133,9 @@ constexpr std::array kSettings{
         [](Options& o, Text t, Nanos) { return set_size_of(false, o, o.reserve, t, Bytes{0}); }},
     Setting{"device.cuda.reserve", nullptr, kReserve, "", 0,
             [](Options& o, Text t, Nanos) { return set_size_of(true, o, o.reserve, t, Bytes{0}); }},
-    Setting{"coordinator.policy", "--policy", "fair, rr or fifo", "whom to serve next", 0,
+    Setting{"coordinator.policy", "--policy", "fair, rr, fifo or srtf", "whom to serve next", 0,
             [](Options& o, Text t, Nanos) {
-              return (t == "fair" || t == "rr" || t == "fifo") && set_text(o.policy, t);
+              return sched::make_policy(t).has_value() && set_text(o.policy, t);
             }},
     Setting{"coordinator.min_quantum", "--min-quantum-ms", kTimeOrZero, "the shortest lease", kMs,
             [](Options& o, Text t, Nanos u) { return set_time(o.min_quantum, t, u, Nanos{0}); }},

@@ -37,7 +37,7 @@ struct CoordinatorOptions {
   std::string device = "cpu";
   Bytes capacity = gib(2);  // for jobs, on this device
   Bytes reserve = {};       // of the device, beside that: kept free where others hold much of it
-  std::string policy = "fair";  // "fifo" "rr" "fair"
+  std::string policy = "fair";  // one of policy_names()
   std::uint64_t epoch = 1;
   Nanos min_quantum = millis(250);  // floor: one iteration, and this
   Nanos max_wait = seconds(10);     // ceiling on waiting

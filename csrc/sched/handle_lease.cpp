@@ -20,8 +20,9 @@ Nanos overrun_of(const Lane& lane, Nanos now) {
 void observe(Step& step, Job& job, const wire::Usage& seen) {
   const Bytes before = job.usage.device_free;
   job.observe(seen, step.now());
-  if (job.usage.device_free == before) return;
-  on_device_free(step, step.table().device_of(job), job, job.usage.device_free);
+  Device& device = step.table().device_of(job);
+  if (job.is_waiting) Table::lane_of(device, job).waiting.update(device.policy->key(job));
+  if (job.usage.device_free != before) on_device_free(step, device, job, job.usage.device_free);
 }
 
 }  // namespace

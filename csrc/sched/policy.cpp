@@ -23,6 +23,7 @@ constexpr std::array kPolicies{
     Entry{"fifo", make_fifo},
     Entry{"rr", make_rr},
     Entry{"fair", make_fair},
+    Entry{"srtf", make_srtf},
 };
 
 }  // namespace

@@ -165,7 +165,10 @@ def test_a_named_file_is_the_only_one_and_must_exist(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[coordinator]\npolicy = 7\n", "coordinator.policy: bad value 7; allowed: fair, rr, fifo"),
+        (
+            "[coordinator]\npolicy = 7\n",
+            "coordinator.policy: bad value 7; allowed: fair, rr, fifo, srtf",
+        ),
         ("[device.cpu]\ncapacity = true\n", "device.cpu.capacity: bad value True"),
         ("[device.cpu]\ncapacity = 1.5\n", "device.cpu.capacity: bad value 1.5"),
         ("[coordinator]\nmax_wait = false\n", "coordinator.max_wait: bad value False"),

@@ -13,6 +13,9 @@ std::unique_ptr<const Policy> make_fifo();
 std::unique_ptr<const Policy> make_rr();
 // By time served over weight.
 std::unique_ptr<const Policy> make_fair();
+// Whoever is done soonest, by measured iteration times; without a number of iterations, whoever has
+// had least. A job that has waited long goes before a shorter one.
+std::unique_ptr<const Policy> make_srtf();
 // NEW_POLICY: one declaration here, and one file beside fair.cpp.
 
 }  // namespace gpushare::sched

@@ -46,6 +46,18 @@ TEST(Policy, ARoundRobinHolderIsAfterEveryWaiter) {
   EXPECT_TRUE(is_first("rr", waiter, holder.requeued(Nanos{0})));
 }
 
+// Of those that share time. (By srtf, what has been served has less to go.)
+TEST(Policy, ServiceMovesNobodyForward) {
+  for (const char* name : {"fifo", "rr", "fair"}) {
+    const auto policy = make_policy(name);
+    EXPECT_TRUE(rc::check("service moves nobody forward", [&] {
+      const Job a = any_job(1);
+      const Nanos time = millis(*rc::gen::inRange(0, 100000));
+      RC_ASSERT(!((*policy)->key(a.requeued(time)) < (*policy)->key(a)));
+    })) << name;
+  }
+}
+
 TEST(Policy, AFairHolderIsChargedByItsWeight) {
   Job holder = job_of(1, 1, 1, 0);
   holder.weight = 2;
@@ -54,11 +66,60 @@ TEST(Policy, AFairHolderIsChargedByItsWeight) {
   EXPECT_TRUE(is_first("fair", waiter, holder.requeued(millis(2001))));
 }
 
+// 100 iterations to go of 1 s, registered at 0.
+Job job_of_length(std::uint64_t id, std::uint64_t iterations_total) {
+  Job job = job_of(id, id, id, 0);
+  job.iterations_total = iterations_total;
+  job.iteration = seconds(1);
+  return job;
+}
+
+TEST(Srtf, TheShortestRemainingTimeIsFirst) {
+  const Job shorter = job_of_length(2, 90);
+  Job longer = job_of_length(1, 100);
+  EXPECT_TRUE(is_first("srtf", shorter, longer));
+  longer.usage.iterations = 20;
+  EXPECT_TRUE(is_first("srtf", longer, shorter)) << "what is done does not count";
+  longer.iteration = seconds(2);
+  EXPECT_TRUE(is_first("srtf", shorter, longer)) << "iterations count by their length";
+}
+
+TEST(Srtf, OfAnUnknownLengthWhatItHadCounts) {
+  Job had_little = job_of(1, 2, 1, 0);
+  Job had_much = job_of(2, 1, 1, 0);
+  had_little.served = seconds(10);
+  had_much.served = seconds(20);
+  EXPECT_TRUE(is_first("srtf", had_little, had_much));
+  EXPECT_TRUE(is_first("srtf", job_of_length(3, 15), had_much)) << "the same seconds";
+  EXPECT_TRUE(is_first("srtf", had_little, job_of_length(3, 15)));
+}
+
+TEST(Srtf, ANewJobIsFirstUntilItsIterationsWereSeen) {
+  Job unseen = job_of_length(2, 1000000);
+  unseen.iteration = Nanos{};
+  EXPECT_TRUE(is_first("srtf", unseen, job_of_length(1, 1)));
+}
+
+TEST(Srtf, AJobThatDoesMoreThanItSaidHasNothingToGo) {
+  Job over = job_of_length(1, 10);
+  over.usage.iterations = 11;
+  EXPECT_TRUE(is_first("srtf", over, job_of_length(2, 1)));
+}
+
+TEST(Srtf, WhatHasWaitedLongGoesBeforeWhatIsShort) {
+  const Job longer = job_of_length(1, 1000);
+  Job shorter = job_of_length(2, 1);
+  shorter.registered_at = seconds(40'000);
+  EXPECT_TRUE(is_first("srtf", shorter, longer));
+  shorter.registered_at = seconds(60'000);
+  EXPECT_TRUE(is_first("srtf", longer, shorter));
+}
+
 TEST(Policy, NamesThePoliciesThereAre) {
   const auto made = make_policy("lottery");
   ASSERT_FALSE(made.has_value());
   EXPECT_EQ(made.error().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(made.error().message(), ::testing::HasSubstr("fifo rr fair"));
+  EXPECT_THAT(made.error().message(), ::testing::HasSubstr("fifo rr fair srtf"));
 }
 
 }  // namespace

@@ -72,6 +72,7 @@ JobMessage read_register(ScenarioFields& f, JobId job) {
   m.priority = wire::parse_priority(f.text("priority", "normal")).value_or(wire::Priority::kNormal);
   m.weight = f.real("weight", 1);
   m.memory_limit = f.bytes("memory_limit");
+  m.iterations_total = f.count("iterations_total");
   return m;
 }
 

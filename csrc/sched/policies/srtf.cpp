@@ -1,0 +1,41 @@
+#include <memory>
+
+#include "csrc/sched/policies/policies.h"
+
+namespace gpushare::sched {
+namespace {
+
+// Of its age, what a job is ahead of those that come later: one with `r` seconds to go is passed by
+// none that comes more than r / kAging seconds after it. So no stream of short jobs starves a long
+// one, and the order of jobs of about the same age is that of their lengths.
+constexpr double kAging = 0.02;
+
+// How long the job is thought to use the device still, in seconds. Of one that does not say how
+// many iterations it has, as long as it has used it (least attained service): where lengths have a
+// heavy tail, what has run for long goes on for long. Of one that says so, nothing is known before
+// its first iterations: it is first until then.
+double remaining_seconds(const Job& job) {
+  if (job.iterations_total == 0) return to_seconds(job.served);
+  const std::uint64_t done = job.usage.iterations;
+  const std::uint64_t to_go = job.iterations_total > done ? job.iterations_total - done : 0;
+  return static_cast<double>(to_go) * to_seconds(job.iteration);
+}
+
+// Shortest remaining time first, by iteration times that were measured, with aging.
+// source: Schrage, "A Proof of the Optimality of the Shortest Remaining Processing Time
+// Discipline" (Operations Research 16, 1968); least attained service: Nuijens and Wierman, "The
+// Foreground-Background queue: A survey" (Performance Evaluation 65, 2008), section 2.
+class Srtf final : public Policy {
+ public:
+  [[nodiscard]] const char* name() const override { return "srtf"; }
+  [[nodiscard]] OrderKey key(const Job& job) const override {
+    const double number = remaining_seconds(job) + kAging * to_seconds(job.registered_at);
+    return {job.priority, number, job.arrival, job.id};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const Policy> make_srtf() { return std::make_unique<Srtf>(); }
+
+}  // namespace gpushare::sched
