@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from benchmarks.report import Report
 
-NAMES = ("overhead", "handover", "allocator", "colocation", "memory", "lanes")
+NAMES = ("overhead", "handover", "allocator", "colocation", "memory", "lanes", "decision")
 
 
 def main() -> None:

@@ -26,6 +26,7 @@ struct Job;
 struct Sizes {
   Bytes persistent;
   Bytes ephemeral;
+  bool operator==(const Sizes&) const = default;
 };
 
 enum class Fit : std::uint8_t {

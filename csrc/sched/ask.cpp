@@ -21,8 +21,11 @@ const WaitingNeed* stuck_need(const Device& device, JobId holder) {
   return nullptr;
 }
 
-template <typename Keys>
-std::size_t num_urgent(const Keys& keys) {
+std::size_t num_urgent(const JobTable& waiting) {
+  return waiting.num_of(wire::Priority::kGuaranteed) + waiting.num_of(wire::Priority::kInteractive);
+}
+
+std::size_t num_urgent(const std::vector<OrderKey>& keys) {
   return static_cast<std::size_t>(std::count_if(keys.begin(), keys.end(), [](const OrderKey& key) {
     return key.priority <= wire::Priority::kInteractive;
   }));

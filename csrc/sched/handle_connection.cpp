@@ -15,7 +15,7 @@ namespace {
 
 // A new record, or the one that a job left when its connection was lost.
 Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
-  Job& job = table.jobs[from];
+  Job& job = table.jobs.make(from);
   job.id = from;
   job.of = hello.of;
   job.of.job = from;

@@ -77,12 +77,7 @@ HostBytes host_bytes(const Job& job) {
                                 : stored_in_host_tier(job);
 }
 
-HostBytes host_used(const Table& table) {
-  HostBytes sum;
-  for (const auto& [id, job] : table.jobs)
-    sum += host_bytes(job);
-  return sum;
-}
+HostBytes host_used(const Table& table) { return table.jobs.kept().in_host_tier; }
 
 HostBytes host_free(const Table& table) {
   const HostBytes free = (table.options.host_budget - host_used(table)).at_least_zero();

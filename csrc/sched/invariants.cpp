@@ -97,10 +97,9 @@ void Table::check_invariants() const {
     for (const auto& [id, room] : device.ledger.rooms())
       GS_CHECK(find(id) != nullptr, "job {} has {} and is gone", id.value, to_string(room));
   }
-  for (const auto& [id, job] : jobs) {
-    GS_CHECK(job.id == id, "job {} is under {}", job.id.value, id.value);
+  jobs.check_invariants();
+  for (const auto& [id, job] : jobs)
     check_job(device_of(job), job);
-  }
 }
 
 }  // namespace gpushare::sched

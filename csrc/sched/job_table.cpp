@@ -1,5 +1,7 @@
 #include "csrc/sched/job_table.h"
 
+#include <array>
+#include <cstddef>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -12,6 +14,7 @@ void JobTable::insert(const OrderKey& key) {
   const bool is_new = keys_.emplace(key.id, key).second;
   GS_CHECK(is_new, "job {} is in the table", key.id.value);
   order_.insert(key);
+  ++num_of_.at(static_cast<std::size_t>(key.priority));
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
@@ -25,6 +28,7 @@ void JobTable::erase(JobId job) {
   const auto found = keys_.find(job);
   if (found == keys_.end()) return;
   order_.erase(found->second);
+  --num_of_.at(static_cast<std::size_t>(found->second.priority));
   keys_.erase(found);
   GS_EXPENSIVE_CHECK(check_invariants());
 }
@@ -58,10 +62,13 @@ std::vector<JobId> JobTable::order(std::size_t n) const {
 
 void JobTable::check_invariants() const {
   GS_CHECK(order_.size() == keys_.size(), "{} keys of {} jobs", order_.size(), keys_.size());
+  std::array<std::size_t, 4> num_of{};
   for (const auto& [job, key] : keys_) {
+    ++num_of.at(static_cast<std::size_t>(key.priority));
     GS_CHECK(key.id == job, "job {} has the key of {}", job.value, key.id.value);
     GS_CHECK(order_.contains(key), "job {} is not in the order", job.value);
   }
+  GS_CHECK(num_of == num_of_, "the numbers by priority are others");
 }
 
 }  // namespace gpushare::sched

@@ -3,6 +3,7 @@
 // It holds keys, no records: whoever changes a record so that its key changes says so (update).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -26,6 +27,10 @@ class JobTable {
   [[nodiscard]] bool contains(JobId job) const { return keys_.contains(job); }
   [[nodiscard]] bool empty() const { return order_.empty(); }
   [[nodiscard]] std::size_t size() const { return order_.size(); }
+  // Of one priority class.
+  [[nodiscard]] std::size_t num_of(wire::Priority priority) const {
+    return num_of_.at(static_cast<std::size_t>(priority));
+  }
   [[nodiscard]] std::optional<OrderKey> first() const;
   // The first of one priority class.
   [[nodiscard]] std::optional<OrderKey> first_of(wire::Priority priority) const;
@@ -39,7 +44,8 @@ class JobTable {
 
  private:
   std::set<OrderKey> order_;
-  std::map<JobId, OrderKey> keys_;  // Invariant: the same keys as order_.
+  std::map<JobId, OrderKey> keys_;       // Invariant: the same keys as order_.
+  std::array<std::size_t, 4> num_of_{};  // by priority
 };
 
 }  // namespace gpushare::sched

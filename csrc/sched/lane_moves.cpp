@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -35,8 +36,10 @@ bool may_be_moved(const Device& device, const Job& job) {
 
 // Its page says what it needs beside its lane chunks, its socket how many those are: of two that do
 // not say the same of its lane, one is old.
-void settle_sizes(Job& job) {
-  if (job.usage.lane_changes == job.lane_heard) job.sizes = sizes_of(job.usage, job.lane);
+void settle_sizes(Step& step, const Job& job) {
+  if (job.usage.lane_changes != job.lane_heard) return;
+  const std::optional<Sizes> sizes = sizes_of(job.usage, job.lane);
+  if (sizes != job.sizes) step.table().at(job.id).sizes = sizes;
 }
 
 struct Candidates {
@@ -46,9 +49,9 @@ struct Candidates {
 
 Candidates find_candidates(Step& step, const Device& device) {
   Candidates found{{}, device.ledger.capacity()};
-  for (auto& [id, job] : step.table().jobs) {
+  for (const auto& [id, job] : step.table().jobs) {
     if (job.of.device != device.name || !job.is_registered || !job.is_connected) continue;
-    settle_sizes(job);
+    settle_sizes(step, job);
     if (takes_turns(step, device, job)) {
       const bool is_holder = device.lane_held_by(id) != nullptr;
       found.jobs.push_back({.id = id,
@@ -85,7 +88,12 @@ void place_jobs(Step& step, Device& device) {
   const Candidates found = find_candidates(step, device);
   const Placement placement = place(found.jobs, device.lanes.size(), found.capacity);
   for (std::size_t i = 0; i < found.jobs.size(); ++i) {
-    Job& job = step.table().at(found.jobs[i].id);
+    const JobId id = found.jobs[i].id;
+    if (placement.lanes[i] == found.jobs[i].placed_in &&
+        placement.lanes[i] == found.jobs[i].in_lane) {
+      continue;
+    }
+    Job& job = step.table().at(id);
     job.placed_in = placement.lanes[i];
     if (job.placed_in == job.in_lane || !may_be_moved(device, job)) continue;
     const LaneId from = job.in_lane;

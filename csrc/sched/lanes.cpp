@@ -60,8 +60,9 @@ bool is_in(const Device& device, const Lane& lane, const Job& job) {
 }
 
 bool is_anybody_unheard(const Table& table, const Device& device, const Lane& lane) {
-  return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
-    return is_in(device, lane, entry.second) && is_unheard(entry.second);
+  const JobRecords::Ids& ids = table.jobs.kept().unheard;
+  return std::any_of(ids.begin(), ids.end(), [&](JobId id) {
+    return is_in(device, lane, table.at(id)) && is_unheard(table.at(id));
   });
 }
 
@@ -210,7 +211,8 @@ bool is_unheard(const Job& job) { return job.usage.lane_changes > job.lane_heard
 
 bool is_lane_unsettled(Step& step, Device& device, const Lane& lane) {
   bool is_unsettled = false;
-  for (auto& [id, job] : step.table().jobs) {
+  for (const JobId id : JobRecords::Ids(step.table().jobs.kept().unheard)) {
+    Job& job = step.table().at(id);
     if (!is_in(device, lane, job)) continue;
     if (!is_unheard(job)) {
       job.lane_unheard_since.reset();

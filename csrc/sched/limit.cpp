@@ -47,8 +47,9 @@ Status limit_job(Step& step, JobId id, Bytes limit, std::optional<std::uint32_t>
 }
 
 void hold_to_limits(Step& step, Device& device) {
-  for (auto& [id, job] : step.table().jobs) {
-    if (job.of.device != device.name || job.memory_limit <= Bytes{0}) continue;
+  for (const JobId id : JobRecords::Ids(step.table().jobs.kept().limited)) {
+    Job& job = step.table().at(id);
+    if (job.of.device != device.name) continue;
     if (!job.is_connected || job.revoke.has_value() || job.cannot_give) continue;
     // Stopped in its iteration it would give what it needs there, and wait for that too.
     if (device.lane_held_by(id) != nullptr && device.has_need(id)) continue;

@@ -51,9 +51,10 @@ void RoomPool::take(Bytes bytes) {
 
 RoomPool room_pool(const Table& table, const Device& device, Nanos now) {
   RoomPool pool{device.ledger.free(), Bytes{0}};
-  for (const auto& [id, room] : device.ledger.rooms()) {
+  for (const JobId id : table.jobs.kept().giving) {
     const Job& job = table.at(id);
-    if (job.revoke.has_value() && !table.is_overdue(job, now)) pool.expected += job.revoke->bytes;
+    const bool is_here = job.of.device == device.name;
+    if (is_here && !table.is_overdue(job, now)) pool.expected += job.revoke->bytes;
   }
   return pool;
 }

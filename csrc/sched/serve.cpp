@@ -33,9 +33,9 @@ void watch_givers(Step& step, const Device& device) {
 // Who could not give since a thread held its memory is asked again now and then, by whoever is
 // short.
 void ask_holding_again(Step& step, const Device& device) {
-  for (const auto& [id, room] : device.ledger.rooms()) {
+  for (const JobId id : JobRecords::Ids(step.table().jobs.kept().held)) {
     Job& job = step.table().at(id);
-    if (!job.held_until.has_value()) continue;
+    if (job.of.device != device.name) continue;
     if (step.now() >= *job.held_until) {
       job.note_change();
     } else if (device.is_anybody_short()) {

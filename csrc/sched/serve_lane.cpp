@@ -130,9 +130,9 @@ void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool
 // What parked jobs were asked for; others give free memory at most, which may be none.
 Bytes coming_from_parked(const Table& table, const Device& device, Nanos now) {
   Bytes sum;
-  for (const auto& [id, room] : device.ledger.rooms()) {
+  for (const JobId id : table.jobs.kept().giving) {
     const Job& job = table.at(id);
-    const bool is_coming = job.revoke.has_value() && !table.is_overdue(job, now);
+    const bool is_coming = job.of.device == device.name && !table.is_overdue(job, now);
     if (is_coming && is_parked(device, job)) sum += job.revoke->bytes;
   }
   return sum;

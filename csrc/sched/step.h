@@ -17,7 +17,9 @@ class Step {
  public:
   // `table` must outlive it.
   Step(Table& table, Nanos now, bool is_deadline)
-      : table_(table), now_(now), is_deadline_(is_deadline) {}
+      : table_(table), now_(now), is_deadline_(is_deadline) {
+    table.jobs.begin_step();
+  }
 
   [[nodiscard]] Table& table() { return table_; }
   [[nodiscard]] const Table& table() const { return table_; }

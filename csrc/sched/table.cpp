@@ -53,15 +53,8 @@ std::vector<OrderKey> Device::waiting_elsewhere(const Lane& lane, const Job& hol
   return keys;
 }
 
-const Job* Table::find(JobId job) const {
-  const auto found = jobs.find(job);
-  return found == jobs.end() ? nullptr : &found->second;
-}
-
-Job* Table::find(JobId job) {
-  const auto found = jobs.find(job);
-  return found == jobs.end() ? nullptr : &found->second;
-}
+const Job* Table::find(JobId job) const { return jobs.find(job); }
+Job* Table::find(JobId job) { return jobs.find(job); }
 
 const Job& Table::at(JobId job) const {
   const Job* found = find(job);

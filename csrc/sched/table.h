@@ -1,7 +1,7 @@
 // Everything the coordinator knows: jobs, devices with their lanes and ledger, what it recovers.
 //
 // Data with look-ups; it changes in the handlers (handlers.h) and in what follows each of them
-// (serve.h). std::map throughout: no order of iteration comes from a hash.
+// (serve.h). No order of iteration comes from a hash.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "csrc/base/units.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/sched/job.h"
+#include "csrc/sched/job_records.h"
 #include "csrc/sched/lane.h"
 #include "csrc/sched/ledger.h"
 #include "csrc/sched/policy.h"
@@ -66,7 +67,7 @@ struct Device {
 
 struct Table {
   CoordinatorOptions options;
-  std::map<JobId, Job> jobs;
+  JobRecords jobs;
   std::vector<Device> devices;
   std::uint64_t num_arrivals = 0;
   std::uint64_t num_queued = 0;

@@ -35,8 +35,9 @@ Bytes rate_now(const Table& table, const Device& device) {
 void settle_transfer_rate(Step& step, Device& device) {
   if (step.table().options.transfer_budget == Bytes{0}) return;
   device.transfer_rate = rate_now(step.table(), device);
-  for (auto& [id, job] : step.table().jobs) {
-    if (job.of.device != device.name || !job.revoke.has_value()) continue;
+  for (const JobId id : JobRecords::Ids(step.table().jobs.kept().giving)) {
+    Job& job = step.table().at(id);
+    if (job.of.device != device.name) continue;
     const bool is_held_back = transfer_rate(device, job) > Bytes{0};
     if (job.revoke->is_held_back && !is_held_back) job.revoke->sent_at = step.now();
     job.revoke->is_held_back = is_held_back;

@@ -89,14 +89,16 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
     return refuse(fmt::format("term {}", hello.held_term.value));
   }
   if (hello.pid <= 0) return refuse(fmt::format("pid {}", hello.pid));
-  for (const auto& [id, job] : table.jobs) {
-    const bool is_same = job.pid == hello.pid && job.uid == hello.uid;
-    if (id == from && (job.is_connected || !is_same)) {
-      return refuse(fmt::format("job {} said Hello before", id.value));
+  if (const Job* const before = table.find(from)) {
+    const bool is_same = before->pid == hello.pid && before->uid == hello.uid;
+    if (before->is_connected || !is_same) {
+      return refuse(fmt::format("job {} said Hello before", from.value));
     }
-    if (id != from && job.pid == hello.pid) {
-      return refuse(fmt::format("pid {} is job {} already", hello.pid, id.value));
-    }
+  }
+  const auto& by_pid = table.jobs.kept().by_pid;
+  const auto other = by_pid.find(hello.pid);
+  if (other != by_pid.end() && other->second != from) {
+    return refuse(fmt::format("pid {} is job {} already", hello.pid, other->second.value));
   }
   return {};
 }

@@ -28,7 +28,7 @@ class DeviceMemory : public ::testing::Test {
     return options;
   }
   void add(JobId id, Bytes room, Bytes resident) {
-    Job& job = table_.jobs[id];
+    Job& job = table_.jobs.make(id);
     job.id = id;
     job.of.job = id;
     job.usage.resident = resident;

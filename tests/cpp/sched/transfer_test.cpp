@@ -12,7 +12,7 @@ class Transfer : public ::testing::Test {
  protected:
   Transfer() {
     for (const JobId id : {JobId{1}, JobId{2}, JobId{3}}) {
-      Job& job = table_.jobs[id];
+      Job& job = table_.jobs.make(id);
       job.id = id;
       job.of.device = "cpu";
       device().ledger.attach(id, mib(300));
