@@ -8,6 +8,7 @@
 
 #include "csrc/sched/admission.h"
 #include "csrc/sched/explain.h"
+#include "csrc/sched/harvest.h"
 #include "csrc/sched/serve.h"
 
 namespace gpushare::sched {
@@ -59,22 +60,29 @@ void settle_quantum(const Table& table,
   lane.quantum_ends = lane.lease->granted_at + lane.quantum;
 }
 
+// Only what was seen in this step counts: an older gap may be over.
+Nanos time_in_gap(const Step& step, const Lane& lane, const Job& holder) {
+  if (!holder.usage.is_in_gap || holder.observed_at != step.now()) return {};
+  return step.now() - std::max(holder.usage.changed_at, lane.lease->granted_at);
+}
+
 // Looks at the holder's page at once when the first waiter comes, then every gap_poll.
-void keep_looking(Step& step, Lane& lane) {
+void keep_looking(Step& step, const Device& device, Lane& lane, const Job& holder) {
   const Nanos now = step.now();
   if (!lane.is_watched) {
     lane.is_watched = true;
     lane.next_look = now;
   } else if (step.is_deadline() && now >= lane.next_look) {
-    lane.next_look = now + step.table().options.gap_poll;
+    lane.next_look = look_for_gap(step.table(), device, lane, holder, now)
+                         .value_or(now + step.table().options.gap_poll);
   }
 }
 
-// Only what was seen in this step counts: an older gap may be over.
-bool is_in_long_gap(const Step& step, const Lane& lane, const Job& holder) {
-  if (!holder.usage.is_in_gap || holder.observed_at != step.now()) return false;
-  const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at);
-  return step.now() - since > gap_allowance(holder.stall);
+bool is_in_long_gap(const Step& step, const Device& device, const Lane& lane, const Job& holder) {
+  const Nanos elapsed = time_in_gap(step, lane, holder);
+  if (elapsed <= Nanos{0}) return false;
+  return is_worth_harvesting(step.table(), device, lane, holder, elapsed)
+      .value_or(elapsed > gap_allowance(holder.stall));
 }
 
 // Why the lease is asked back now; empty: it is not.
@@ -82,12 +90,19 @@ std::string reason_to_ask(const Step& step,
                           const Device& device,
                           const Lane& lane,
                           const Job& holder,
-                          const std::vector<OrderKey>& elsewhere) {
+                          const std::vector<OrderKey>& elsewhere,
+                          const std::optional<HarvestEnd>& harvest) {
   const Nanos now = step.now();
-  if (is_in_long_gap(step, lane, holder)) {
+  if (is_in_long_gap(step, device, lane, holder)) {
     return fmt::format("gap: {} for {}, allowed {}", holder.id.value,
-                       to_string(now - std::max(holder.usage.changed_at, lane.lease->granted_at)),
+                       to_string(time_in_gap(step, lane, holder)),
                        to_string(gap_allowance(holder.stall)));
+  }
+  if (harvest.has_value() && now >= harvest->at) {
+    return fmt::format("{}: {} {}", device.policy->name(), harvest->guaranteed.value,
+                       lane.waiting.contains(harvest->guaranteed)
+                           ? "waits"
+                           : "is expected back before another iteration could end");
   }
   if (now < lane.quantum_ends) return {};
   if (const WaitingNeed* need = stuck_need(device, holder.id)) {
@@ -129,8 +144,9 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   if (!lane.lease.has_value()) return;
   const Job& holder = step.table().at(lane.lease->job);
   const std::vector<OrderKey> elsewhere = device.waiting_elsewhere(lane, holder);
-  const bool is_wanted =
-      !lane.waiting.empty() || !elsewhere.empty() || stuck_need(device, holder.id) != nullptr;
+  const std::optional<HarvestEnd> harvest = harvest_end(step.table(), device, lane, step.now());
+  const bool is_wanted = !lane.waiting.empty() || !elsewhere.empty() || harvest.has_value() ||
+                         stuck_need(device, holder.id) != nullptr;
   // One that has just come back has no page yet to be asked through.
   if (!is_wanted || !holder.is_connected || !holder.is_registered) {
     lane.is_watched = false;
@@ -138,7 +154,7 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   }
   if (lane.lease->is_asked) return warn_of_long_iteration(step, device, lane, holder);
   settle_quantum(step.table(), device, lane, holder, elsewhere);
-  const std::string reason = reason_to_ask(step, device, lane, holder, elsewhere);
+  const std::string reason = reason_to_ask(step, device, lane, holder, elsewhere, harvest);
   if (!reason.empty()) {
     lane.lease->is_asked = true;
     lane.lease->asked_at = step.now();
@@ -147,11 +163,12 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
     step.decide(device, holder.id, "ask", reason);
     return warn_of_long_iteration(step, device, lane, holder);
   }
-  keep_looking(step, lane);
+  keep_looking(step, device, lane, holder);
   warn_of_long_iteration(step, device, lane, holder);
   step.due(lane.next_look);
   step.look_at(holder.id);
   if (lane.quantum_ends > step.now()) step.due(lane.quantum_ends);
+  if (harvest.has_value()) step.due(harvest->at);
 }
 
 }  // namespace gpushare::sched

@@ -5,6 +5,7 @@
 
 #include "csrc/sched/device_memory.h"
 #include "csrc/sched/handlers.h"
+#include "csrc/sched/harvest.h"
 
 namespace gpushare::sched {
 namespace {
@@ -47,6 +48,7 @@ void end_lease(Step& step, Job& job) {
   Lane* lane = device.lane_held_by(job.id);
   if (lane == nullptr) return;
   const Nanos now = step.now();
+  note_harvest(step.table(), device, *lane, job, now);
   job.charge(now - lane->lease->granted_at);
   job.overrun = overrun_of(*lane, now);
   job.note_closed(now);

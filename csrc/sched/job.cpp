@@ -81,12 +81,14 @@ void Job::note_short(const PendingRevoke& asked, const wire::Released& released,
 void Job::note_closed(Nanos now) {
   stall = moving_average(stall, usage.stall + handover);
   closed_at = now;
+  gap_since = usage.is_in_gap ? std::min(usage.changed_at, now) : now;
 }
 
 void Job::note_parked(Nanos now) {
   if (!closed_at.has_value()) return;
   park_delay = std::max(now - *closed_at, Nanos{0});
   closed_at.reset();
+  gaps.add(now - gap_since);
 }
 
 Job Job::requeued(Nanos time) const {

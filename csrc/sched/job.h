@@ -14,6 +14,7 @@
 #include "csrc/base/host_bytes.h"
 #include "csrc/base/units.h"
 #include "csrc/sched/admission.h"
+#include "csrc/sched/gap_profile.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
@@ -71,6 +72,9 @@ struct Job {
   Nanos stall;                     // moving average: what a switch to it costs, idle lane and stall
   Nanos handover;                  // before its last lease: for how long the lane was idle
   Nanos iteration;                 // moving average
+  Nanos gap_since;                 // when the iteration before its last close ended
+  GapProfile gaps;                 // how long it was away between two leases
+  double harvest_share = 1;        // of a guaranteed job (harvest.h)
   Nanos park_delay;                // from the end of a lease until it wanted the next, last time
   std::optional<Nanos> closed_at;  // its last lease, unless it wants the next already
 

@@ -25,10 +25,11 @@ class JobRecords {
   using Ids = std::set<JobId>;
   // What is kept of all jobs.
   struct Kept {
-    Ids giving;   // owe a Released
-    Ids held;     // have memory held in place (Job::held_until)
-    Ids limited;  // have a memory_limit
-    Ids unheard;  // changed their lane on their page, and not yet by a message; or did so before
+    Ids giving;      // owe a Released
+    Ids held;        // have memory held in place (Job::held_until)
+    Ids guaranteed;  // take turns, and are of that class
+    Ids limited;     // have a memory_limit
+    Ids unheard;     // changed their lane on their page, and not yet by a message; or did so before
     HostBytes in_host_tier{};  // of all, or on the way there
     std::map<std::int32_t, JobId> by_pid;
 
@@ -59,6 +60,7 @@ class JobRecords {
   struct Part {
     bool is_giving = false;
     bool is_held = false;
+    bool is_guaranteed = false;
     bool is_limited = false;
     bool is_unheard = false;
     HostBytes in_host_tier{};

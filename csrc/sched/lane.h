@@ -54,6 +54,7 @@ struct Lane {
   std::optional<Nanos> short_since;  // when it was first found short
   bool is_stuck = false;             // `next` is short, and nothing is on its way
   std::optional<Hold> hold;
+  Nanos rest_until;  // not for opportunistic jobs until then, where a guaranteed one may come
   std::string wait_reason;  // as last recorded
 
   // While somebody waits for the holder.

@@ -20,10 +20,9 @@ struct Entry {
 
 // NEW_POLICY: one line here.
 constexpr std::array kPolicies{
-    Entry{"fifo", make_fifo},
-    Entry{"rr", make_rr},
-    Entry{"fair", make_fair},
-    Entry{"srtf", make_srtf},
+    Entry{"fifo", make_fifo},         Entry{"rr", make_rr},
+    Entry{"fair", make_fair},         Entry{"srtf", make_srtf},
+    Entry{"priority", make_priority},
 };
 
 }  // namespace

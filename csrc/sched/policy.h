@@ -37,6 +37,8 @@ class Policy {
   [[nodiscard]] virtual const char* name() const = 0;
   // post: key.priority == job.priority, key.id == job.id.
   [[nodiscard]] virtual OrderKey key(const Job& job) const = 0;
+  // Whether opportunistic jobs keep to the time that guaranteed ones are away (harvest.h).
+  [[nodiscard]] virtual bool harvests() const { return false; }
 
  protected:
   Policy() = default;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/admission.h"
+#include "csrc/sched/harvest.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/memory_plan.h"
@@ -67,6 +68,7 @@ void note_virtual_time(Lane& lane, const Job& job) {
 void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::string& remark) {
   const Nanos now = step.now();
   const std::size_t num_waiting = lane.waiting.size();
+  note_return(device, lane, job, step.table().find(lane.last_holder), now);
   note_switch(lane, job, now);
   note_virtual_time(lane, job);
   lane.waiting.erase(job.id);
@@ -282,7 +284,7 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   }
   if (!lane.waiting.empty() && is_lane_unsettled(step, device, lane)) return;
   if (!lane.waiting.empty() && is_held(step, device, lane)) return;
-  const JobId next = choose_next(step.table(), lane);
+  const JobId next = choose_harvester(step, device, lane, choose_next(step.table(), lane));
   if (next != lane.next) {
     lane.short_since.reset();
     lane.wait_reason.clear();

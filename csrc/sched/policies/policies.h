@@ -16,6 +16,9 @@ std::unique_ptr<const Policy> make_fair();
 // Whoever is done soonest, by measured iteration times; without a number of iterations, whoever has
 // had least. A job that has waited long goes before a shorter one.
 std::unique_ptr<const Policy> make_srtf();
+// By class, and by time served over weight within it; opportunistic jobs get what guaranteed ones
+// leave.
+std::unique_ptr<const Policy> make_priority();
 // NEW_POLICY: one declaration here, and one file beside fair.cpp.
 
 }  // namespace gpushare::sched

@@ -43,7 +43,7 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
         str | None, typer.Option(help="cpu, or cuda:UUID as nvidia-smi -L says.")
     ] = None,
     capacity: Annotated[str | None, typer.Option(help="Device memory for all jobs.")] = None,
-    policy: Annotated[str | None, typer.Option(help="fair, rr, fifo or srtf.")] = None,
+    policy: Annotated[str | None, typer.Option(help="fair, rr, fifo, srtf or priority.")] = None,
     min_quantum: Annotated[str | None, typer.Option(help="The shortest lease, as 250ms.")] = None,
     max_wait: Annotated[str | None, typer.Option(help="The ceiling on waiting.")] = None,
     memory_wait: Annotated[

@@ -48,7 +48,7 @@ TEST(Policy, ARoundRobinHolderIsAfterEveryWaiter) {
 
 // Of those that share time. (By srtf, what has been served has less to go.)
 TEST(Policy, ServiceMovesNobodyForward) {
-  for (const char* name : {"fifo", "rr", "fair"}) {
+  for (const char* name : {"fifo", "rr", "fair", "priority"}) {
     const auto policy = make_policy(name);
     EXPECT_TRUE(rc::check("service moves nobody forward", [&] {
       const Job a = any_job(1);
@@ -119,7 +119,7 @@ TEST(Policy, NamesThePoliciesThereAre) {
   const auto made = make_policy("lottery");
   ASSERT_FALSE(made.has_value());
   EXPECT_EQ(made.error().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(made.error().message(), ::testing::HasSubstr("fifo rr fair srtf"));
+  EXPECT_THAT(made.error().message(), ::testing::HasSubstr("fifo rr fair srtf priority"));
 }
 
 }  // namespace

@@ -1,0 +1,170 @@
+#include "csrc/sched/harvest.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/quantum.h"
+
+namespace gpushare::sched {
+namespace {
+
+// Of waiters that do not fit, so many are passed over: more have longer iterations still, or wait.
+constexpr std::size_t kMostTried = 16;
+// A lane changes hands in less.
+constexpr Nanos kMargin = millis(1);
+// How exactly the beginning of a gap is seen.
+constexpr Nanos kGapLook = millis(1);
+// Iterations are not looked for an end before this part of their time.
+constexpr double kSurelyBusy = 0.9;
+
+constexpr double kLeastShare = 0.05;
+constexpr double kIncrease = 0.02;
+constexpr double kDecrease = 0.8;
+constexpr Nanos kMostRest = seconds(1);
+
+bool harvests(const Device& device) { return device.policy->harvests(); }
+bool is_guaranteed(const Job& job) { return job.priority == wire::Priority::kGuaranteed; }
+bool is_opportunistic(const Job& job) { return job.priority == wire::Priority::kOpportunistic; }
+
+Nanos scaled(Nanos time, double factor) {
+  return Nanos{static_cast<std::int64_t>(static_cast<double>(time.value()) * factor)};
+}
+
+// Those that are away from the lane, and may come back to it.
+template <typename Visit>
+void for_each_away(const Table& table, const Lane& lane, const Visit& visit) {
+  for (const JobId id : table.jobs.kept().guaranteed) {
+    const Job& job = table.at(id);
+    const bool is_holder = lane.lease.has_value() && lane.lease->job == id;
+    if (job.in_lane == lane.id && !job.is_waiting && !is_holder) visit(job);
+  }
+}
+
+// Of the gap it is in, what may be used; nothing: its end is not known.
+std::optional<Nanos> usable_until(const Job& job, Nanos now) {
+  const auto gap = job.gaps.next_after(now - job.gap_since);
+  if (!gap.has_value()) return std::nullopt;
+  return job.gap_since + scaled(*gap, job.harvest_share);
+}
+
+struct Return {
+  JobId job;
+  Nanos usable_until;
+  Nanos known_until;  // then the next gap's length is looked at
+};
+
+std::optional<Return> next_return(const Table& table, const Lane& lane, Nanos now) {
+  std::optional<Return> next;
+  for_each_away(table, lane, [&](const Job& job) {
+    const auto until = usable_until(job, now);
+    if (!until.has_value() || (next.has_value() && next->usable_until <= *until)) return;
+    const Nanos gap = *job.gaps.next_after(now - job.gap_since);
+    next = Return{job.id, *until, job.gap_since + gap};
+  });
+  return next;
+}
+
+// An iteration, and the two changes of hands around it.
+Nanos time_to_run(const Job& job) { return job.iteration + job.stall + kMargin; }
+
+}  // namespace
+
+JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next) {
+  const Table& table = step.table();
+  if (next == JobId{0} || !harvests(device) || !is_opportunistic(table.at(next))) return next;
+  const Nanos now = step.now();
+  const auto back = next_return(table, lane, now);
+  const Nanos open_from = back.has_value() ? now : lane.rest_until;
+  if (!back.has_value() && now >= open_from) return next;
+  std::size_t num_tried = 0;
+  for (const OrderKey& key : lane.waiting) {
+    const Job& job = table.at(key.id);
+    if (!is_opportunistic(job) || job.revoke.has_value()) continue;
+    const Nanos patience_ends = job.waiting_since + table.options.max_wait;
+    if (now >= patience_ends) return key.id;
+    if (back.has_value() && now + time_to_run(job) <= back->usable_until) return key.id;
+    step.due(patience_ends);
+    if (++num_tried == kMostTried) break;
+  }
+  lane.closed_at.reset();  // what follows is no cost of changing hands
+  if (!back.has_value()) {
+    step.due(open_from);
+    step.wait(device, next, lane.wait_reason, "the lane rests: guaranteed jobs had to wait for it");
+    return JobId{0};
+  }
+  // Not sooner: its gap is thought to last until then.
+  step.due(std::max(back->known_until, now + Nanos{1}));
+  step.wait(device, next, lane.wait_reason,
+            fmt::format("the lane is kept for {}, which is expected back before an iteration could "
+                        "end",
+                        back->job.value));
+  return JobId{0};
+}
+
+std::optional<HarvestEnd> harvest_end(const Table& table,
+                                      const Device& device,
+                                      const Lane& lane,
+                                      Nanos now) {
+  const Job& holder = table.at(lane.lease->job);
+  if (!harvests(device) || !is_opportunistic(holder)) return std::nullopt;
+  if (const auto first = lane.waiting.first_of(wire::Priority::kGuaranteed)) {
+    return HarvestEnd{now, first->id};
+  }
+  const auto back = next_return(table, lane, now);
+  if (!back.has_value()) return std::nullopt;
+  return HarvestEnd{std::max(back->usable_until - time_to_run(holder), lane.lease->granted_at),
+                    back->job};
+}
+
+std::optional<bool> is_worth_harvesting(
+    const Table& table, const Device& device, const Lane& lane, const Job& holder, Nanos elapsed) {
+  if (!harvests(device) || !is_guaranteed(holder) || holder.gaps.empty()) return std::nullopt;
+  const auto gap = holder.gaps.next_after(elapsed);
+  if (!gap.has_value()) return std::nullopt;
+  const Nanos rest = scaled(*gap, holder.harvest_share) - elapsed;
+  std::size_t num_tried = 0;
+  for (const OrderKey& key : lane.waiting) {
+    const Job& job = table.at(key.id);
+    // Others take turns with the holder in any case.
+    if (!is_opportunistic(job)) return std::nullopt;
+    if (time_to_run(job) + holder.stall + kMargin <= rest) return true;
+    if (++num_tried == kMostTried) break;
+  }
+  return false;
+}
+
+std::optional<Nanos> look_for_gap(
+    const Table& table, const Device& device, const Lane& lane, const Job& holder, Nanos now) {
+  if (!harvests(device) || !is_guaranteed(holder)) return std::nullopt;
+  if (lane.waiting.num_of(wire::Priority::kOpportunistic) == 0) return std::nullopt;
+  const Nanos soon = now + std::min(kGapLook, table.options.gap_poll);
+  if (holder.usage.is_in_gap || holder.observed_at != now) return soon;
+  const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at);
+  return std::max(soon, since + scaled(holder.iteration, kSurelyBusy));
+}
+
+void note_return(
+    const Device& device, const Lane& lane, Job& job, const Job* last_holder, Nanos now) {
+  if (!harvests(device) || !is_guaranteed(job) || lane.last_holder == job.id) return;
+  const Nanos waited = now - job.waiting_since;
+  const Nanos period = (job.waiting_since - job.gap_since) + job.iteration;
+  const bool is_by_harvest = last_holder != nullptr && is_opportunistic(*last_holder);
+  if (is_by_harvest && waited > scaled(period, kAllowedHarm)) {
+    job.harvest_share = std::max(job.harvest_share * kDecrease, kLeastShare);
+  } else {
+    job.harvest_share = std::min(job.harvest_share + kIncrease, 1.0);
+  }
+}
+
+void note_harvest(
+    const Table& table, const Device& device, Lane& lane, const Job& holder, Nanos now) {
+  if (!harvests(device) || !is_opportunistic(holder)) return;
+  double share = 1;
+  for_each_away(table, lane, [&](const Job& job) { share = std::min(share, job.harvest_share); });
+  const Nanos used = now - lane.lease->granted_at;
+  lane.rest_until = now + std::min(scaled(used, 1 / share - 1), kMostRest);
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,23 @@
+#include <memory>
+
+#include "csrc/sched/policies/policies.h"
+
+namespace gpushare::sched {
+namespace {
+
+// Classes first, as for all policies, and fair within a class (fair.cpp says how). Opportunistic
+// jobs get no more than what guaranteed ones leave (harvest.h).
+class ByPriority final : public Policy {
+ public:
+  [[nodiscard]] const char* name() const override { return "priority"; }
+  [[nodiscard]] OrderKey key(const Job& job) const override {
+    return {job.priority, job.virtual_time, job.arrival, job.id};
+  }
+  [[nodiscard]] bool harvests() const override { return true; }
+};
+
+}  // namespace
+
+std::unique_ptr<const Policy> make_priority() { return std::make_unique<ByPriority>(); }
+
+}  // namespace gpushare::sched
