@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 
     from benchmarks.report import Report
 
-NAMES = ("overhead", "handover", "allocator", "colocation", "memory", "lanes", "decision")
+NAMES = (
+    "overhead",
+    "handover",
+    "allocator",
+    "colocation",
+    "memory",
+    "lanes",
+    "decision",
+    "guaranteed",
+)
 
 
 def main() -> None:
