@@ -120,7 +120,7 @@ void Runtime::Impl::dispatch(Connection::Received received) {
           [this](const wire::Denied& denied) { on_denied(denied); },
           [this](const wire::Revoke& revoke) { on_revoke(revoke); },
           [this](const wire::Close& close) { on_close(close); },
-          [this](const wire::Limited& limited) { on_limited(limited); },
+          [this](const wire::Changed& changed) { on_changed(changed); },
           [this](const wire::Explained& explained) { on_explained(explained); },
           [this](const wire::Refused& refused) { on_refused(refused); },
           [this, &received](wire::LaneTable& table) {
@@ -146,9 +146,9 @@ void Runtime::Impl::on_close(const wire::Close& close) {
   }
 }
 
-void Runtime::Impl::on_limited(const wire::Limited& limited) {
+void Runtime::Impl::on_changed(const wire::Changed& changed) {
   MutexLock lock(mu_);
-  memory_limit_ = limited.memory_limit;
+  changes_.add(changed.changes);
   note_share();
 }
 

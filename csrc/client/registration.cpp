@@ -27,6 +27,9 @@ Status check_options(const RegisterOptions& options) {
   if (options.memory_limit < Bytes{0}) {
     return invalid(fmt::format("memory_limit {} B, must be >= 0", options.memory_limit.value()));
   }
+  if (options.deadline < Nanos{0}) {
+    return invalid(fmt::format("deadline {}, must be >= 0", to_string(options.deadline)));
+  }
   if (options.ranks == 0 || options.rank >= options.ranks) {
     return invalid(fmt::format("rank {} of {}", options.rank, options.ranks));
   }
@@ -43,6 +46,7 @@ Status Runtime::Impl::register_job(const RegisterOptions& options) {
     return {StatusCode::kFailedPrecondition, "this process has registered a job already"};
   }
   options_ = options;
+  changes_ = {};
   note_share();
   refusal_.clear();
   // Without a connection now, the client thread sends it when it has one again.
@@ -60,14 +64,22 @@ wire::Register Runtime::Impl::make_register() {
   address_.gang = options_->gang;
   address_.rank = options_->rank;
   address_.ranks = options_->ranks;
-  return wire::Register{.of = address_,
-                        .name = options_->name,
-                        .group = options_->group,
-                        .priority = options_->priority,
-                        .weight = options_->weight,
-                        .memory_limit = memory_limit_.value_or(options_->memory_limit),
-                        .iterations_total = options_->iterations_total,
-                        .iterations_done = counters_.iterations()};
+  wire::Register wish{.of = address_,
+                      .name = options_->name,
+                      .group = options_->group,
+                      .priority = options_->priority,
+                      .weight = options_->weight,
+                      .memory_limit = options_->memory_limit,
+                      .deadline = options_->deadline,
+                      .iterations_total = options_->iterations_total,
+                      .iterations_done = counters_.iterations()};
+  changes_.apply_to(wish);
+  return wish;
+}
+
+// 0: none.
+Bytes Runtime::Impl::memory_limit() {
+  return changes_.memory_limit.value_or(options_.has_value() ? options_->memory_limit : Bytes{});
 }
 
 bool Runtime::Impl::is_interrupted_unlocked() {

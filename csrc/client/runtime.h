@@ -35,6 +35,7 @@ struct RegisterOptions {
   wire::Priority priority = wire::Priority::kNormal;
   double weight = 1.0;
   Bytes memory_limit = {};             // 0: none
+  Nanos deadline = {};                 // of an iteration; 0: none
   std::uint64_t iterations_total = 0;  // 0: unknown
   std::string gang = {};
   std::uint32_t rank = 0;

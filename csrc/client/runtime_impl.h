@@ -127,6 +127,7 @@ class Runtime::Impl {
 
   // registration.cpp
   wire::Register make_register() GS_REQUIRES(mu_);
+  [[nodiscard]] Bytes memory_limit() GS_REQUIRES(mu_);
   Status wait_registered() GS_REQUIRES(mu_);
   [[nodiscard]] bool is_interrupted_unlocked() GS_REQUIRES(mu_);
   void on_registered(std::vector<UniqueFd> fds) GS_EXCLUDES(mu_);
@@ -237,7 +238,7 @@ class Runtime::Impl {
   void dispatch(Connection::Received received) GS_EXCLUDES(mu_);
   void on_denied(const wire::Denied& denied) GS_EXCLUDES(mu_);
   void on_close(const wire::Close& close) GS_EXCLUDES(mu_);
-  void on_limited(const wire::Limited& limited) GS_EXCLUDES(mu_);
+  void on_changed(const wire::Changed& changed) GS_EXCLUDES(mu_);
   void on_explained(const wire::Explained& explained) GS_EXCLUDES(mu_);
   void on_refused(const wire::Refused& refused) GS_EXCLUDES(mu_);
   void watch_idle() GS_EXCLUDES(mu_);
@@ -288,7 +289,7 @@ class Runtime::Impl {
 
   std::optional<RegisterOptions> options_ GS_GUARDED_BY(mu_);  // registered, or about to be
   bool is_registered_ GS_GUARDED_BY(mu_) = false;
-  std::optional<Bytes> memory_limit_ GS_GUARDED_BY(mu_);  // in place of that in options_
+  wire::Changes changes_ GS_GUARDED_BY(mu_);  // of options_, by the coordinator
   std::string refusal_ GS_GUARDED_BY(mu_);
   UniqueFd bell_ GS_GUARDED_BY(mu_);  // the registration's eventfd: wakes the coordinator
   // The last is in use. Older ones stay mapped: the main thread may be looking at one.

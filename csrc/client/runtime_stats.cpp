@@ -88,8 +88,7 @@ void Runtime::Impl::refresh_usage(wire::LeasePage& page, Nanos now) {
 // After a change of what it follows from.
 void Runtime::Impl::note_share() {
   Bytes share = link_ == Link::kAttached ? capacity_ : Bytes{};
-  const Bytes limit =
-      memory_limit_.value_or(options_.has_value() ? options_->memory_limit : Bytes{});
+  const Bytes limit = memory_limit();
   if (limit > Bytes{}) share = std::min(share, limit);
   share_bytes_.store(share.value(), kRelaxed);
 }

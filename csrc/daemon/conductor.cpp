@@ -35,9 +35,9 @@ void Conductor::feed(JobId from, const wire::JobMessage& message) {
   carry_out(coordinator_->on_message(from, message, now), now);
 }
 
-Status Conductor::set_limit(JobId job, Bytes limit, std::optional<std::uint32_t> by) {
+Status Conductor::set(JobId job, const wire::Changes& changes, const sched::Requester& by) {
   const Nanos now = monotonic_now();
-  Result<sched::Ready> ready = coordinator_->set_limit(job, limit, by, now);
+  Result<sched::Ready> ready = coordinator_->set(job, changes, by, now);
   if (!ready.has_value()) return std::move(ready.error());
   carry_out(std::move(*ready), now);
   return {};

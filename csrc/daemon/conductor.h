@@ -38,8 +38,8 @@ class Conductor {
   void feed(JobId from, const wire::JobMessage& message);
   // A job of the coordinator before has ended without a Hello here.
   void expected_pid_gone(std::int32_t pid);
-  // As Coordinator::set_limit.
-  Status set_limit(JobId job, Bytes limit, std::optional<std::uint32_t> by);
+  // As Coordinator::set.
+  Status set(JobId job, const wire::Changes& changes, const sched::Requester& by);
   // Looks at the job's page and tells the coordinator what has happened on it.
   bool look(JobEntry& entry);
   // For texts about memory.

@@ -55,7 +55,8 @@ class Server::Impl {
   void handle(Session& session, wire::JobMessage message);
   void reply(Session& session, const wire::CoordinatorMessage& message);
   void handle_stop(Session& session, bool force);
-  void handle_limit(Session& session, const wire::SetLimit& limit);
+  void handle_set(Session& session, const wire::Set& set);
+  static sched::Requester requester_of(const Session& session);
   void refuse(Session& session, const std::string& reason);
   void close(Session& session);
   void close_soon(int socket);

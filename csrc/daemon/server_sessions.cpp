@@ -110,8 +110,8 @@ void Server::Impl::handle(Session& session, wire::JobMessage message) {
     handle_stop(session, stop->force);
     return;
   }
-  if (const auto* limit = std::get_if<wire::SetLimit>(&message)) {
-    handle_limit(session, *limit);
+  if (const auto* set = std::get_if<wire::Set>(&message)) {
+    handle_set(session, *set);
     return;
   }
   JobEntry* entry = jobs_.find(session.job());
@@ -169,13 +169,14 @@ void Server::Impl::handle_stop(Session& session, bool force) {
   loop_.post([this] { shut_down("asked to stop"); });
 }
 
-// A job's user and root may limit it, and whose coordinator it is.
-void Server::Impl::handle_limit(Session& session, const wire::SetLimit& limit) {
+// A job's user and root may change it, and whose coordinator it is.
+sched::Requester Server::Impl::requester_of(const Session& session) {
   const std::uint32_t uid = session.peer().uid;
-  const bool may_limit_all = uid == ::geteuid() || uid == 0;
-  const Status status =
-      conductor_->set_limit(limit.job, limit.memory_limit,
-                            may_limit_all ? std::nullopt : std::optional<std::uint32_t>(uid));
+  return {.uid = uid, .may_change_all = uid == ::geteuid() || uid == 0};
+}
+
+void Server::Impl::handle_set(Session& session, const wire::Set& set) {
+  const Status status = conductor_->set(set.job, set.changes, requester_of(session));
   if (!status.ok()) return refuse(session, status.message());
   reply(session, wire::StatusReport{report()});
 }

@@ -109,6 +109,7 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
                {"reason", row.reason},
                {"priority", wire::name_of(row.priority)},
                {"weight", row.weight},
+               {"deadline_seconds", to_seconds(row.deadline)},
                {"share", row.share},
                {"lane", row.in_lane.value},
                {"room_bytes", row.room.value()},

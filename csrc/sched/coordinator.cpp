@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/change.h"
 #include "csrc/sched/explain.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/lanes.h"
-#include "csrc/sched/limit.h"
 #include "csrc/sched/options.h"
 #include "csrc/sched/serve.h"
 #include "csrc/sched/snapshot.h"
@@ -125,12 +125,12 @@ Ready Coordinator::on_expected_pid_gone(std::int32_t pid, Nanos now) {
   return impl_->finish(step);
 }
 
-Result<Ready> Coordinator::set_limit(JobId job,
-                                     Bytes limit,
-                                     std::optional<std::uint32_t> by,
-                                     Nanos now) {
+Result<Ready> Coordinator::set(JobId job,
+                               const wire::Changes& changes,
+                               const Requester& by,
+                               Nanos now) {
   Step step(impl_->table(), now, false);
-  Status status = limit_job(step, job, limit, by);
+  Status status = change_job(step, job, changes, by);
   if (!status.ok()) return fail(std::move(status));
   return impl_->finish(step);
 }

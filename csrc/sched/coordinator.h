@@ -70,6 +70,7 @@ struct JobRow {
   std::string reason;  // the last decision about it
   wire::Priority priority = wire::Priority::kNormal;
   double weight = 1;
+  Nanos deadline;    // of an iteration; 0: none
   double share = 0;  // of the lane's time since it registered, 0 to 1
   Bytes room;        // ledger
   Bytes memory_limit;
@@ -130,6 +131,12 @@ struct UnmanagedProcess {
   Bytes resident;
 };
 
+// Who asks for a change: of its own jobs only, or of all.
+struct Requester {
+  std::uint32_t uid = 0;
+  bool may_change_all = false;
+};
+
 class Coordinator {
  public:
   // errors: kInvalidArgument for an unknown policy or a number out of range.
@@ -145,11 +152,10 @@ class Coordinator {
   Ready on_deadline(Nanos now);
   // The process of one of expected_pids ended before it said Hello: nobody waits for it any more.
   Ready on_expected_pid_gone(std::int32_t pid, Nanos now);
-  // The job holds no more than `limit` from now on (0: no limit); what it has beyond that is asked
-  // back. `by` may limit its own jobs only; without it, all. errors: kInvalidArgument, in words for
-  // who asked: no such job, another's, or a limit below what the job needs. Nothing has changed
-  // then.
-  Result<Ready> set_limit(JobId job, Bytes limit, std::optional<std::uint32_t> by, Nanos now);
+  // From now on. What the job holds beyond a new limit is asked back. errors: kInvalidArgument, in
+  // words for who asked: no such job, another's, a number out of range, or a limit below what the
+  // job needs. Nothing has changed then.
+  Result<Ready> set(JobId job, const wire::Changes& changes, const Requester& by, Nanos now);
 
   // For texts about memory; decides nothing.
   void set_unmanaged(std::vector<UnmanagedProcess> processes);

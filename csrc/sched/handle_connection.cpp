@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/change.h"
 #include "csrc/sched/device_memory.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/host_tier.h"
@@ -119,20 +120,23 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
   job.priority = wish.priority;
   job.weight = wish.weight;
   job.memory_limit = wish.memory_limit;
+  job.deadline = wish.deadline;
   job.iterations_total = wish.iterations_total;
   if (!job.was_registered) {
     job.was_registered = true;
     job.registered_at = step.now();
     job.arrival = ++table.num_arrivals;
   }
-  lift_virtual_time(step, job);
   step.send(job.id, wire::Registered{.of = job.of});
+  apply_changes(step, job);
+  lift_virtual_time(step, job);
 }
 
 void on_unregister(Step& step, Job& job) {
   leave_line(step, job);
   end_lease(step, job);
   job.is_registered = false;
+  job.changes = {};  // they were of these iterations
   rest_in_lane(step, job);
   // What it freed before is not on its page, which is gone: asked again, it may give that.
   job.note_change();

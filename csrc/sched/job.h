@@ -43,12 +43,14 @@ struct Job {
   bool is_connected = true;             // false after Lost, until it says Hello again
   bool is_registered = false;           // has iterations to run
 
-  // As registered.
+  // As registered, or changed since (change.h).
   std::string name;
   std::string group;
   wire::Priority priority = wire::Priority::kNormal;
   double weight = 1;
-  Bytes memory_limit;  // 0: none
+  Bytes memory_limit;     // 0: none
+  Nanos deadline;         // of an iteration, since it wants a lease; 0: none
+  wire::Changes changes;  // since it registered first: the job may not know all of them
   std::uint64_t iterations_total = 0;
   Nanos registered_at;
   bool was_registered = false;  // kept over a lost connection: the record goes on

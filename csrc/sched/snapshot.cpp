@@ -40,6 +40,7 @@ JobRow job_row(const Device& device, const Job& job, Nanos now) {
   row.reason = job.reason;
   row.priority = job.priority;
   row.weight = job.weight;
+  row.deadline = job.deadline;
   if (job.was_registered && age > Nanos{}) {
     row.share = std::clamp(to_seconds(served) / to_seconds(age), 0.0, 1.0);
   }

@@ -1,7 +1,6 @@
 #include "csrc/sched/validate.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -10,13 +9,12 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/change.h"
+
 namespace gpushare::sched {
 namespace {
 
-// More than any machine has, and far from overflow when many are added.
-constexpr Bytes kMaxBytes = gib(1 << 20);
 constexpr Bytes kMostPieceBytes = gib(1);
-constexpr double kMaxWeight = 1e6;
 constexpr std::size_t kMaxNeedsOfOneJob = 64;
 // The lease word has 60 bits for it.
 constexpr std::uint64_t kMaxTerm = std::uint64_t{1} << 56;
@@ -107,12 +105,11 @@ Status check_register(const Job& job, const wire::Register& wish) {
   if (job.is_registered) return refuse(fmt::format("job {} is registered", job.id.value));
   GS_RETURN_IF_ERROR(check_name("name", wish.name));
   GS_RETURN_IF_ERROR(check_name("group", wish.group));
-  GS_RETURN_IF_ERROR(check_size("memory_limit", wish.memory_limit));
-  if (wish.priority > wire::Priority::kOpportunistic) return refuse("an unknown priority");
-  if (!std::isfinite(wish.weight) || wish.weight < 1.0 / kMaxWeight || wish.weight > kMaxWeight) {
-    return refuse(fmt::format("weight {}", wish.weight));
-  }
-  return {};
+  const Status ranges = check_ranges({.priority = wish.priority,
+                                      .weight = wish.weight,
+                                      .memory_limit = wish.memory_limit,
+                                      .deadline = wish.deadline});
+  return ranges.ok() ? Status{} : refuse(ranges.message());
 }
 
 Status check_need(const Table& table, const Job& job, const wire::Need& need) {
@@ -232,7 +229,7 @@ Status validate(const Table& table, JobId from, const wire::JobMessage& message)
         if constexpr (std::is_same_v<M, wire::Hello>) {
           return check_hello(table, from, m);
         } else if constexpr (std::is_same_v<M, wire::StatusRequest> ||
-                             std::is_same_v<M, wire::Stop> || std::is_same_v<M, wire::SetLimit>) {
+                             std::is_same_v<M, wire::Stop> || std::is_same_v<M, wire::Set>) {
           return refuse(fmt::format("{} is no message of a job", M::kType));
         } else {
           const Job* job = table.find(from);

@@ -9,6 +9,9 @@
 
 namespace gpushare::sched {
 
+// More than any machine has, and far from overflow when many are added.
+inline constexpr Bytes kMaxBytes = gib(1 << 20);
+
 // errors: kProtocol, with what was wrong.
 Status validate(const Table& table, JobId from, const wire::JobMessage& message);
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,16 +34,29 @@ class Decoder {
   void field(const char* name, Term& value);
   void field(const char* name, Priority& value);
   void field(const char* name, std::string& value) { string(name, value, kMaxNameBytes); }
+  template <typename T>
+  void field(const char* name, std::optional<T>& value) {
+    if (has(name)) field(name, value.emplace());
+  }
+  // Absent, it stays what it is.
+  template <typename T>
+  void newer_field(const char* name, T& value) {
+    if (has(name)) field(name, value);
+  }
   void text(const char* name, std::string& value) { string(name, value, kMaxTextBytes); }
   void document(const char* name, std::string& value) { string(name, value, kMaxMessageBytes); }
   void slots(const char* name, std::vector<std::uint32_t>& value);
   void weight(double& value);
+  void weight(std::optional<double>& value) {
+    if (has("weight")) weight(value.emplace());
+  }
   void ranks(std::uint32_t& rank, std::uint32_t& ranks);
 
   // What was wrong first; ok if nothing was.
   [[nodiscard]] const Status& status() const { return status_; }
 
  private:
+  [[nodiscard]] bool has(const char* name) const { return object_.contains(name); }
   // Null if there is no such field, or something was wrong before.
   const nlohmann::json* find(const char* name);
   // An integer from 0 to `max`; 0 if refused.

@@ -1,6 +1,7 @@
 // Message -> JSON text.
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -35,6 +36,14 @@ class Encoder {
   void field(const char* name, Term value) { object_[name] = value.value; }
   void field(const char* name, Priority value) { object_[name] = name_of(value); }
   void field(const char* name, const std::string& value) { document(name, value); }
+  template <typename T>
+  void field(const char* name, const std::optional<T>& value) {
+    if (value.has_value()) field(name, *value);
+  }
+  template <typename T>
+  void newer_field(const char* name, const T& value) {
+    field(name, value);
+  }
   void text(const char* name, const std::string& value) {
     object_[name] = codec::to_utf8(value, kMaxTextBytes);
   }
@@ -43,6 +52,9 @@ class Encoder {
   }
   void slots(const char* name, const std::vector<std::uint32_t>& value) { object_[name] = value; }
   void weight(double value) { object_["weight"] = value; }
+  void weight(const std::optional<double>& value) {
+    if (value.has_value()) weight(*value);
+  }
   void ranks(std::uint32_t rank, std::uint32_t ranks) {
     field("rank", rank);
     field("ranks", ranks);

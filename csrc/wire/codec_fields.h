@@ -6,7 +6,8 @@
 // has no list.
 //
 // A visitor has field(name, value) for each type of value: numbers, bool, Bytes, Nanos, JobId,
-// Term, Priority, and std::string, which is at most kMaxNameBytes long. Beside it: text() for
+// Term, Priority, and std::string, which is at most kMaxNameBytes long; a std::optional without a
+// value is absent. Beside it: newer_field() for one that an older peer does not send, text() for
 // prose of at most kMaxTextBytes, document() for a string that only the message's length bounds,
 // weight(), ranks(), whose two values belong together, and slots() for numbers of a lane's slots.
 #pragma once
@@ -54,8 +55,17 @@ void list_fields(V& v, Ref<V, Register> m) {
   v.field("priority", m.priority);
   v.weight(m.weight);
   v.field("memory_limit_bytes", m.memory_limit);
+  v.newer_field("deadline_ns", m.deadline);
   v.field("iterations_total", m.iterations_total);
   v.field("iterations_done", m.iterations_done);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, Changes> c) {
+  v.field("priority", c.priority);
+  v.weight(c.weight);
+  v.field("memory_limit_bytes", c.memory_limit);
+  v.field("deadline_ns", c.deadline);
 }
 
 template <typename V>
@@ -113,9 +123,9 @@ template <typename V>
 void list_fields(V&, Ref<V, StatusRequest>) {}
 
 template <typename V>
-void list_fields(V& v, Ref<V, SetLimit> m) {
+void list_fields(V& v, Ref<V, Set> m) {
   v.field("job", m.job);
-  v.field("memory_limit_bytes", m.memory_limit);
+  list_fields(v, m.changes);
 }
 
 template <typename V>
@@ -180,9 +190,9 @@ void list_fields(V& v, Ref<V, Close> m) {
 }
 
 template <typename V>
-void list_fields(V& v, Ref<V, Limited> m) {
+void list_fields(V& v, Ref<V, Changed> m) {
   list_fields(v, m.of);
-  v.field("memory_limit_bytes", m.memory_limit);
+  list_fields(v, m.changes);
 }
 
 template <typename V>

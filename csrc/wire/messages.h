@@ -35,17 +35,20 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "csrc/base/units.h"
+#include "csrc/wire/changes.h"
+#include "csrc/wire/priority.h"
 #include "csrc/wire/usage.h"
 
 namespace gpushare::wire {
 
 // Raised when a message changes its meaning. A coordinator accepts this one and the one before.
+// Within one version messages only gain fields that may be absent, and types that no older job is
+// sent: so an older job works with a newer coordinator.
 inline constexpr std::uint32_t kProtocolVersion = 1;
 // A message longer than this is refused unread.
 inline constexpr std::size_t kMaxMessageBytes = 131072;
@@ -62,8 +65,6 @@ inline constexpr Bytes kLaneSlotBytes = mib(2);
 inline constexpr Bytes kHostPieceBytes = mib(2);
 // No size or time of a message or page is larger, so that a few of them add up without overflow.
 inline constexpr std::int64_t kMaxAmount = std::int64_t{1} << 60;
-
-enum class Priority : std::uint8_t { kGuaranteed, kInteractive, kNormal, kOpportunistic };
 
 // Which job, where, and as which rank of which gang: in every message that concerns a lease or
 // room. A job of its own has an empty gang, rank 0 of 1.
@@ -112,6 +113,7 @@ struct Register {
   Priority priority = Priority::kNormal;
   double weight = 1.0;                 // share inside a priority; > 0
   Bytes memory_limit;                  // 0: none
+  Nanos deadline = {};                 // for an iteration, since it wants a lease; 0: none
   std::uint64_t iterations_total = 0;  // 0: unknown
   std::uint64_t iterations_done = 0;   // after a coordinator's restart
   bool operator==(const Register&) const = default;
@@ -198,13 +200,13 @@ struct Stop {
   bool operator==(const Stop&) const = default;
 };
 
-// From the command line: the job is to hold no more than this from now on; 0: no limit.
-// Answered by StatusReport.
-struct SetLimit {
-  static constexpr const char* kType = "set_limit";
+// From the command line, or another connection of the job's process: the job is changed, wholly or
+// not at all. Answered by StatusReport, or Refused.
+struct Set {
+  static constexpr const char* kType = "set";
   JobId job;
-  Bytes memory_limit;
-  bool operator==(const SetLimit&) const = default;
+  Changes changes;
+  bool operator==(const Set&) const = default;
 };
 
 // (page) The job's main thread waits in the gate.
@@ -264,7 +266,7 @@ using JobMessage = std::variant<Hello,
                                 Explain,
                                 StatusRequest,
                                 Stop,
-                                SetLimit,
+                                Set,
                                 Wanted,
                                 GaveUp,
                                 Closed,
@@ -346,12 +348,13 @@ struct Close {
   bool operator==(const Close&) const = default;
 };
 
-// The job's memory_limit has been changed: it says that one when it registers anew. 0: none.
-struct Limited {
+// The job has been changed: this is what it says when it registers anew. On the wire it is called
+// after what could be changed first, and always has that: an older job reads this much of it.
+struct Changed {
   static constexpr const char* kType = "limited";
   Address of;
-  Bytes memory_limit;
-  bool operator==(const Limited&) const = default;
+  Changes changes;
+  bool operator==(const Changed&) const = default;
 };
 
 struct Explained {
@@ -382,13 +385,9 @@ using CoordinatorMessage = std::variant<Welcome,
                                         Revoke,
                                         Denied,
                                         Close,
-                                        Limited,
+                                        Changed,
                                         Explained,
                                         Refused,
                                         StatusReport>;
-
-const char* name_of(Priority priority);
-// "guaranteed" "interactive" "normal" "opportunistic"; nothing for any other text.
-std::optional<Priority> parse_priority(const std::string& name);
 
 }  // namespace gpushare::wire

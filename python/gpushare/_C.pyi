@@ -104,6 +104,7 @@ def register_job(
     priority: str,
     weight: float,
     memory_limit_bytes: int,
+    deadline_seconds: float,
     iterations: int,
     gang: str,
     rank: int,

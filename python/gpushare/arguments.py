@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from gpushare.config import Config
 
+NONE = "none"
+"""Of a memory limit or a deadline: takes it away."""
+
 _BY_FIELD = {setting.field: setting for setting in SETTINGS}
 
 
@@ -65,11 +68,50 @@ def job_options(config: Config, **given: Any) -> dict[str, Any]:
         "memory_limit_bytes": _choose(
             "memory_limit", given["memory_limit"], config.memory_limit_bytes, "memory_limit_bytes"
         ),
+        "deadline_seconds": _choose(
+            "deadline", given["deadline"], config.deadline_seconds, "deadline_seconds"
+        ),
         "iterations": _check_iterations(given["iterations"]),
         "gang": "",
         "rank": 0,
         "ranks": 1,
     }
+
+
+def job_changes(
+    *,
+    priority: Any = None,
+    weight: Any = None,
+    memory_limit: Any = None,
+    deadline: Any = None,
+) -> dict[str, Any]:
+    """Returns what a coordinator is asked to change of a job: only what is not None.
+
+    Raises:
+        ValueError: A value is not allowed, or there is none.
+    """
+    given = {
+        "priority": _choose("priority", priority, None),
+        "weight": _choose("weight", weight, None),
+        "memory_limit_bytes": _choose(
+            "memory_limit", _or_zero(memory_limit), None, "memory_limit_bytes"
+        ),
+        "deadline_ns": _nanoseconds(
+            _choose("deadline", _or_zero(deadline), None, "deadline_seconds")
+        ),
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    if not changes:
+        raise ValueError("nothing to change: say priority, weight, memory_limit or deadline")
+    return changes
+
+
+def _or_zero(value: Any) -> Any:
+    return 0 if value == NONE else value
+
+
+def _nanoseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1e9)
 
 
 def _check_optimizer(optimizer: Any) -> torch.optim.Optimizer:

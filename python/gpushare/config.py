@@ -80,6 +80,8 @@ class Config:
     """The share inside a priority."""
     memory_limit_bytes: int = 0
     """Most device memory of this job. 0: no limit but the device."""
+    deadline_seconds: float = 0.0
+    """How long an iteration of this job may take, from when it wants a lease. 0: no deadline."""
     device: str = AUTO
     """The device to share, as ``gpushare.devices.parse_wish`` has it."""
     idle_spill_seconds: float | None = None

@@ -57,22 +57,20 @@ class CoordinatorClient:
         """
         return self._request({"type": "stop", "force": force})
 
-    def set_limit(self, job: int, memory_limit_bytes: int) -> dict[str, Any]:
-        """Limits what a job may hold from now on.
+    def set_job(self, job: int, changes: dict[str, Any]) -> dict[str, Any]:
+        """Changes a running job.
 
         Args:
             job: Its number.
-            memory_limit_bytes: In bytes; 0 for no limit.
+            changes: As ``gpushare.arguments.job_changes`` makes them.
 
         Returns:
             The coordinator's report after it.
 
         Raises:
-            RefusedError: There is no such job, it is another user's, or it needs more than that.
+            RefusedError: There is no such job, it is another user's, or a value is not possible.
         """
-        return self._request(
-            {"type": "set_limit", "job": job, "memory_limit_bytes": memory_limit_bytes}
-        )
+        return self._request({"type": "set", "job": job, **changes})
 
     def connect(self) -> tuple[socket.socket, str]:
         """Connects to the first socket that answers.

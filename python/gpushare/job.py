@@ -17,7 +17,6 @@ from gpushare.devices import CPU
 from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
 from gpushare.gate import Gate
 from gpushare.hooks import Watcher
-from gpushare.quantities import parse_bytes
 from gpushare.required import exit_if_uncaught
 from gpushare.stats import JobStats, job_stats
 
@@ -120,6 +119,33 @@ class Job:
         if self._watcher is not None:
             self._watcher.carry_out(self._watcher.boundaries.stepped())
 
+    def set(
+        self,
+        *,
+        priority: str | None = None,
+        weight: float | None = None,
+        memory_limit: str | int | None = None,
+        deadline: str | float | None = None,
+    ) -> None:
+        """Changes this job while it runs: what is not None, from its next turn on.
+
+        All of it is changed, or nothing. ``gpushare set`` does the same from outside.
+
+        Args:
+            priority: guaranteed, interactive, normal or opportunistic.
+            weight: The share inside a priority, above 0.
+            memory_limit: As "1.5GiB", or bytes; "none" or 0 for no limit.
+            deadline: As "50ms", or seconds; "none" or 0 for none.
+
+        Raises:
+            GpushareError: The job is closed or unmanaged, or needs more than that limit to run.
+            ValueError: A value is not what it may be, or there is none.
+        """
+        changes = arguments.job_changes(
+            priority=priority, weight=weight, memory_limit=memory_limit, deadline=deadline
+        )
+        self._client().set_job(self.number, changes)
+
     def set_memory_limit(self, size: str | int | None) -> None:
         """Changes what this job may hold, while it runs; the limit of ``register`` is the first.
 
@@ -132,7 +158,7 @@ class Job:
             GpushareError: The job is closed or unmanaged, or needs more than that to run.
             ValueError: It is no size.
         """
-        self._client().set_limit(self.number, 0 if size is None else parse_bytes(size))
+        self.set(memory_limit=arguments.NONE if size is None else size)
 
     def set_memory_fraction(self, fraction: float) -> None:
         """The same as a part of the device: ``torch.cuda.set_per_process_memory_fraction`` here.
@@ -146,13 +172,12 @@ class Job:
         """
         if not 0 < fraction <= 1:
             raise ValueError(f"fraction is {fraction}, allowed is above 0 and at most 1")
-        client = self._client()
         capacity = next(
             device["capacity_bytes"]
-            for device in client.status()["devices"]
+            for device in self._client().status()["devices"]
             if any(row["job"] == self.number for row in device["jobs"])
         )
-        client.set_limit(self.number, max(1, int(capacity * fraction)))
+        self.set(memory_limit=max(1, int(capacity * fraction)))
 
     def stats(self) -> JobStats:
         """Returns what the job has done and holds.
@@ -198,7 +223,7 @@ class Job:
     def _client(self) -> CoordinatorClient:
         self._check_open()
         if not self.is_managed:
-            raise GpushareError(f"job {self._name!r} is unmanaged: nobody can limit it")
+            raise GpushareError(f"job {self._name!r} is unmanaged: no coordinator can change it")
         return CoordinatorClient(socket_paths(load(), _native.device()))
 
     def _check_open(self) -> None:
@@ -259,6 +284,7 @@ def register(
     weight: float | None = None,
     memory_limit: str | int | None = None,
     iterations: int | None = None,
+    deadline: str | float | None = None,
     device: str | None = None,
 ) -> Job:
     """Makes this process a job: it takes turns on the device with others, from now on.
@@ -275,6 +301,8 @@ def register(
         weight: The share inside a priority, above 0.
         memory_limit: Most device memory of this job, in bytes or as text such as "2GiB".
         iterations: How many iterations there will be, where that is known.
+        deadline: How long an iteration may take from when it wants a lease, in seconds or as text
+            such as "50ms".
         device: The device to share: auto, cpu, cuda, cuda:1 or cuda:UUID; that of the settings
             unless given. It is chosen once a process: on the CPU where torch is imported, on CUDA
             where torch starts it. Asked for another one later, the job goes on unmanaged.
@@ -296,6 +324,7 @@ def register(
         weight=weight,
         memory_limit=memory_limit,
         iterations=iterations,
+        deadline=deadline,
     )
     wish = arguments.check_device(device)
     options["name"] = options["name"] or default_name()

@@ -106,6 +106,13 @@ def _positive_seconds(value: Any) -> float:
     return seconds
 
 
+def _deadline(value: Any) -> float:
+    seconds = _seconds(value)
+    if seconds > _MOST_DEADLINE_SECONDS:
+        raise ValueError(value)
+    return seconds
+
+
 def _idle_spill(value: Any) -> float:
     return math.inf if value == "never" else _positive_seconds(value)
 
@@ -169,6 +176,8 @@ def _s(seconds: float) -> str:
 _LEAST_DEVICE_BYTES = 2 << 20
 _LEAST_TRANSFER_BYTES = 1 << 20
 _MAX_LANES = 16
+_MOST_DEADLINE_SECONDS = 1_000_000
+"""As the coordinator has it (``csrc/sched/change.cpp``)."""
 _TIME = 'a time like "10", "250ms" or "2 min"'
 _SIZE = 'a size of at least 2 MiB like "2GiB"'
 _TRANSFER = '0, or a size of at least 1 MiB like "500MiB"'
@@ -217,6 +226,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("weight", "job.weight", "GPUSHARE_WEIGHT", parse_weight, "a finite number above 0"),
     Setting("memory_limit_bytes", "job.memory_limit", "GPUSHARE_MEMORY_LIMIT", _bytes(0),
             'a size like "2GiB", or 0 for none'),
+    Setting("deadline_seconds", "job.deadline", "GPUSHARE_DEADLINE", _deadline,
+            f"{_TIME}, up to {_MOST_DEADLINE_SECONDS} s, or 0 for none"),
     Setting("device", "job.device", "GPUSHARE_DEVICE", parse_wish, WISHES),
     Setting("idle_spill_seconds", "job.idle_spill", "GPUSHARE_IDLE_SPILL", _idle_spill,
             f'{_TIME}, above 0, or "never"'),

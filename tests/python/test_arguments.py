@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gpushare.arguments import check_device, check_model, check_optimizers, job_options
+from gpushare.arguments import check_device, check_model, check_optimizers, job_changes, job_options
 from gpushare.config import Config
 
 NOTHING = {
@@ -13,6 +13,7 @@ NOTHING = {
     "weight": None,
     "memory_limit": None,
     "iterations": None,
+    "deadline": None,
 }
 
 
@@ -28,6 +29,7 @@ def test_what_is_not_given_comes_from_the_settings():
         "priority": "guaranteed",
         "weight": 2.0,
         "memory_limit_bytes": 7,
+        "deadline_seconds": 0.0,
         "iterations": 0,
         "gang": "",
         "rank": 0,
@@ -53,6 +55,9 @@ def test_what_is_given_wins():
         ("memory_limit", "much", 'a size like "2GiB"'),
         ("memory_limit", -1, 'a size like "2GiB"'),
         ("memory_limit", 1.5, 'a size like "2GiB"'),
+        ("deadline", "soon", 'a time like "10"'),
+        ("deadline", -1, 'a time like "10"'),
+        ("deadline", 2e6, 'a time like "10", "250ms" or "2 min", up to 1000000 s'),
         ("iterations", 0, "a whole number above 0"),
         ("iterations", 2.5, "a whole number above 0"),
         ("iterations", True, "a whole number above 0"),
@@ -98,3 +103,30 @@ def test_optimizers_may_be_none_one_several_or_wrapped():
     for wrong in (7, [one, "adam"], Wrapper(object())):
         with pytest.raises(ValueError, match="allowed: a torch.optim.Optimizer"):
             check_optimizers(wrong)
+
+
+def test_changes_are_what_is_given_as_the_coordinator_takes_them():
+    assert job_changes(weight=2) == {"weight": 2.0}
+    assert job_changes(priority="guaranteed", memory_limit="1GiB", deadline="50ms") == {
+        "priority": "guaranteed",
+        "memory_limit_bytes": 1 << 30,
+        "deadline_ns": 50_000_000,
+    }
+    assert job_changes(memory_limit="none", deadline=0) == {
+        "memory_limit_bytes": 0,
+        "deadline_ns": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "nothing to change: say priority, weight, memory_limit or deadline"),
+        ({"priority": "high", "weight": 1}, "priority: 'high'; allowed: guaranteed"),
+        ({"memory_limit": "much"}, "memory_limit: 'much'; allowed"),
+        ({"deadline": "soon"}, "deadline: 'soon'; allowed"),
+    ],
+)
+def test_changes_that_cannot_be_meant_are_refused(given, said):
+    with pytest.raises(ValueError, match=said):
+        job_changes(**given)

@@ -107,7 +107,7 @@ def test_limit_finds_the_jobs_device(folder: Path, both: dict[str, FakeCoordinat
     ended = _gpushare(folder, "limit", "bert", "1GiB")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert both[GPU].requests[-1] | {"v": 1} == {
-        "v": 1, "type": "set_limit", "job": 4, "memory_limit_bytes": 1 << 30
+        "v": 1, "type": "set", "job": 4, "memory_limit_bytes": 1 << 30
     }  # fmt: skip
     ended = _gpushare(folder, "limit", "3", "1GiB")
     assert ended.returncode == 2
@@ -115,7 +115,7 @@ def test_limit_finds_the_jobs_device(folder: Path, both: dict[str, FakeCoordinat
         ended.stderr.replace("│", " ").split()
     ).replace("- ", "-")
     assert _gpushare(folder, "limit", "3", "1GiB", "--device", "cpu").returncode == 0
-    assert both["cpu"].requests[-1]["type"] == "set_limit"
+    assert both["cpu"].requests[-1]["type"] == "set"
 
 
 def test_stop_ends_all_or_one(folder: Path, both: dict[str, FakeCoordinator]) -> None:

@@ -48,7 +48,7 @@ def test_job_is_found_by_its_name(tmp_path: Path) -> None:
         0,
         "job 4 (vit): 1.5 GiB, it holds 400.0 MiB now\n",
     )
-    assert (asked["type"], asked["job"], asked["memory_limit_bytes"]) == ("set_limit", 4, 3 << 29)
+    assert (asked["type"], asked["job"], asked["memory_limit_bytes"]) == ("set", 4, 3 << 29)
 
 
 def test_none_takes_the_limit_away(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_none_takes_the_limit_away(tmp_path: Path) -> None:
     [
         (("bert", "1GiB"), "no job is named bert"),
         (("gpt", "1GiB"), "jobs 3, 4 are named gpt"),
-        (("3", "much"), "512 MiB"),
+        (("3", "much"), "a size like"),
     ],
 )
 def test_what_cannot_be_meant_is_a_usage_error(

@@ -45,6 +45,7 @@ def test_options_become_settings() -> None:
         ({"weight": 0.0}, "--weight 0.0: allowed"),
         ({"priority": "urgent"}, "--priority urgent: allowed: guaranteed"),
         ({"memory_limit_bytes": "lots"}, "--memory-limit lots: allowed"),
+        ({"deadline_seconds": "soon"}, "--deadline soon: allowed"),
         ({"capacity_bytes": "1"}, "--capacity 1: allowed"),
         ({"name": "x" * 129}, "--name"),
         ({"device": "tpu"}, "--device tpu"),

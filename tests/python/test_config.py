@@ -49,6 +49,7 @@ GOOD = [
     ("PRIORITY", "interactive", "priority", "interactive"),
     ("WEIGHT", "2.5", "weight", 2.5),
     ("MEMORY_LIMIT", "1 GiB", "memory_limit_bytes", 1 << 30),
+    ("DEADLINE", "50ms", "deadline_seconds", 0.05),
     ("DEVICE", "cpu", "device", "cpu"),
     ("DEVICE", "auto", "device", "auto"),
     ("DEVICE", "cuda", "device", "cuda"),

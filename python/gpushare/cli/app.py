@@ -6,7 +6,17 @@ import importlib
 
 import typer
 
-COMMANDS = ("run", "status", "limit", "coordinator", "verify", "demo", "doctor", "version")
+COMMANDS = (
+    "run",
+    "status",
+    "set",
+    "limit",
+    "coordinator",
+    "verify",
+    "demo",
+    "doctor",
+    "version",
+)
 """Subcommands in the order of the help; each is a module of this package with ``add_to(app)``."""
 
 

@@ -40,6 +40,9 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     memory_limit: Annotated[
         str | None, typer.Option(help="Most device memory of this job, as in 2GiB.")
     ] = None,
+    deadline: Annotated[
+        str | None, typer.Option(help="How long an iteration may take, as in 50ms.")
+    ] = None,
     device: Annotated[
         str | None, typer.Option(help="The device to share: cpu, cuda, cuda:1, cuda:UUID.")
     ] = None,
@@ -59,6 +62,7 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
         "priority": priority,
         "weight": weight,
         "memory_limit_bytes": memory_limit,
+        "deadline_seconds": deadline,
         "device": device,
         "capacity_bytes": capacity,
         "require": require,

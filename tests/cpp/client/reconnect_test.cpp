@@ -74,12 +74,24 @@ TEST_F(Reconnect, TheHolderGoesOnAndKeepsItsLease) {
   EXPECT_TRUE(tensor.is_intact());
 }
 
-TEST_F(Reconnect, ALimitSetMeanwhileIsSaidToTheNextCoordinator) {
-  coordinator_->send(wire::Limited{.of = {.job = JobId{7}}, .memory_limit = mib(64)});
+TEST_F(Reconnect, WhatWasChangedMeanwhileIsSaidToTheNextCoordinator) {
+  wire::Changed changed{.of = {.job = JobId{7}}, .changes = {}};
+  changed.changes.priority = wire::Priority::kGuaranteed;
+  changed.changes.memory_limit = mib(32);
+  coordinator_->send(changed);
+  changed.changes = {};
+  changed.changes.weight = 2.0;
+  changed.changes.memory_limit = mib(64);
+  changed.changes.deadline = millis(50);
+  coordinator_->send(changed);
   EXPECT_EQ(job_->runtime->explain(seconds(20)), "job 9 holds the device");  // it was read
   kill();
   start(2);
-  EXPECT_EQ(coordinator_->wait_for<wire::Register>().memory_limit, mib(64));
+  const auto wish = coordinator_->wait_for<wire::Register>();
+  EXPECT_EQ(wish.priority, wire::Priority::kGuaranteed);
+  EXPECT_EQ(wish.weight, 2.0);
+  EXPECT_EQ(wish.memory_limit, mib(64));
+  EXPECT_EQ(wish.deadline, millis(50));
 }
 
 TEST_F(Reconnect, AJobInTheGapIsInTheGapAgain) {

@@ -75,9 +75,9 @@ TEST(ServerLife, ALimitIsSetFromOutsideOrRefusedInWords) {
   DaemonProcess daemon(folder);
   JobProcess job = make_idle_job(daemon.socket());
   job.expect("there");
-  wire::SetLimit limit;
+  wire::Set limit;
   limit.job = JobId{1};
-  limit.memory_limit = mib(300);
+  limit.changes.memory_limit = mib(300);
   StatusClient client(daemon.socket());
   const auto answer = client.ask(limit);
   ASSERT_TRUE(std::holds_alternative<wire::StatusReport>(answer));

@@ -42,8 +42,16 @@ std::string text_of(const wire::Revoke& m) {
 }
 std::string text_of(const wire::Denied& m) { return fmt::format("denied n={}: {}", m.n, m.reason); }
 std::string text_of(const wire::Close& m) { return fmt::format("close term={}", m.term.value); }
-std::string text_of(const wire::Limited& m) {
-  return fmt::format("limited memory_limit={}", to_string(m.memory_limit));
+std::string text_of(const wire::Changed& m) {
+  const wire::Changes& changes = m.changes;
+  std::string text = "changed";
+  if (changes.priority) text += fmt::format(" priority={}", wire::name_of(*changes.priority));
+  if (changes.weight) text += fmt::format(" weight={}", *changes.weight);
+  if (changes.memory_limit) {
+    text += fmt::format(" memory_limit={}", to_string(*changes.memory_limit));
+  }
+  if (changes.deadline) text += fmt::format(" deadline={}", to_string(*changes.deadline));
+  return text;
 }
 std::string text_of(const wire::Explained& m) { return fmt::format("explained: {}", m.text); }
 std::string text_of(const wire::Refused& m) { return fmt::format("refused: {}", m.reason); }

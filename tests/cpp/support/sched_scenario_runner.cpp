@@ -73,6 +73,7 @@ JobMessage read_register(ScenarioFields& f, JobId job) {
   m.weight = f.real("weight", 1);
   m.memory_limit = f.bytes("memory_limit");
   m.iterations_total = f.count("iterations_total");
+  m.deadline = f.time("deadline");
   return m;
 }
 
@@ -171,7 +172,7 @@ class Runner {
       return std::string();
     }
     auto ready = step(fields);
-    if (!ready.has_value() && command == "limit") {
+    if (!ready.has_value() && command == "set") {
       return fmt::format("  refused: {}\n", ready.error().message());
     }
     if (!ready.has_value()) return fail(ready.error());
@@ -192,7 +193,7 @@ class Runner {
       const auto pid = static_cast<std::int32_t>(fields.number("pid"));
       return coordinator_->on_expected_pid_gone(pid, now_);
     }
-    if (fields.command() == "limit") return limit(fields);
+    if (fields.command() == "set") return set(fields);
     const auto reader = readers().find(fields.command());
     if (reader == readers().end()) {
       return fail(StatusCode::kInvalidArgument, "no such command: " + fields.command());
@@ -201,12 +202,19 @@ class Runner {
     return coordinator_->on_message(job, reader->second(fields, job), now_);
   }
 
-  Result<Ready> limit(ScenarioFields& fields) {
-    const JobId job{fields.count("job")};
-    const Bytes bytes = fields.bytes("memory_limit");
-    const std::uint64_t by = fields.count("by", 0);
-    return coordinator_->set_limit(
-        job, bytes, by == 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(by)), now_);
+  Result<Ready> set(ScenarioFields& fields) {
+    wire::Changes changes;
+    if (fields.has("priority")) changes.priority = wire::parse_priority(fields.text("priority"));
+    if (fields.has("weight")) changes.weight = fields.real("weight");
+    if (fields.has("memory_limit")) changes.memory_limit = fields.bytes("memory_limit");
+    if (fields.has("deadline")) changes.deadline = fields.time("deadline");
+    return coordinator_->set(JobId{fields.count("job")}, changes, requester(fields), now_);
+  }
+
+  // Without a user, one who may change all.
+  static Requester requester(ScenarioFields& fields) {
+    return {.uid = static_cast<std::uint32_t>(fields.count("by")),
+            .may_change_all = !fields.has("by")};
   }
 
   std::unique_ptr<Coordinator> coordinator_;

@@ -76,5 +76,25 @@ TEST(CodecRoundTripDeathTest, WhatIsReadOffThePageIsNotEncoded) {
   EXPECT_DEATH(static_cast<void>(encode(JobMessage(Wanted{}))), "a socket may not carry wanted");
 }
 
+// What the version before this field sent.
+TEST(CodecRoundTrip, AnOlderJobsMessagesAreRead) {
+  const auto wish = decode_from_job(
+      R"({"v":1,"type":"register","job":8,"device":"cpu","gang":"","rank":0,"ranks":1,"name":"",)"
+      R"("group":"","priority":"normal","weight":1,"memory_limit_bytes":0,"iterations_total":0,)"
+      R"("iterations_done":0})");
+  ASSERT_TRUE(wish.has_value()) << wish.error().to_string();
+  EXPECT_EQ(std::get<Register>(*wish).deadline, Nanos{});
+}
+
+// An older job reads nothing but its limit, which it cannot do without.
+TEST(CodecRoundTrip, AChangeIsForAnOlderJobOneOfItsLimit) {
+  Changed changed;
+  changed.changes.weight = 2.0;
+  changed.changes.memory_limit = mib(3);
+  EXPECT_EQ(encode(CoordinatorMessage(changed)),
+            R"({"v":1,"type":"limited","job":0,"device":"cpu","gang":"","rank":0,"ranks":1,)"
+            R"("weight":2.0,"memory_limit_bytes":3145728})");
+}
+
 }  // namespace
 }  // namespace gpushare::wire

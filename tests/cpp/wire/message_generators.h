@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -86,13 +87,28 @@ inline Hello draw_hello() {
           .device_piece = draw_bytes()};
 }
 
+template <typename T>
+std::optional<T> draw_perhaps(T value) {
+  return *rc::gen::arbitrary<bool>() ? std::optional(value) : std::nullopt;
+}
+
+inline Priority draw_priority() { return static_cast<Priority>(*rc::gen::inRange(0, 4)); }
+
+inline Changes draw_changes() {
+  return {.priority = draw_perhaps(draw_priority()),
+          .weight = draw_perhaps(draw_weight()),
+          .memory_limit = draw_perhaps(draw_bytes()),
+          .deadline = draw_perhaps(draw_nanos())};
+}
+
 inline Register draw_register() {
   return {.of = draw_address(),
           .name = draw_string(),
           .group = draw_string(),
-          .priority = static_cast<Priority>(*rc::gen::inRange(0, 4)),
+          .priority = draw_priority(),
           .weight = draw_weight(),
           .memory_limit = draw_bytes(),
+          .deadline = draw_nanos(),
           .iterations_total = draw_number(),
           .iterations_done = draw_number()};
 }
@@ -130,7 +146,7 @@ inline JobMessage draw_job_message(int kind) {
     case 7: return Explain{draw_address()};
     case 8: return StatusRequest{};
     case 9: return Stop{*rc::gen::arbitrary<bool>()};
-    default: return SetLimit{JobId{draw_number()}, draw_bytes()};
+    default: return Set{JobId{draw_number()}, draw_changes()};
   }
 }
 
@@ -156,7 +172,7 @@ inline CoordinatorMessage draw_coordinator_message(int kind) {
     case 4: return Revoke{draw_address(), draw_number(), draw_bytes(), draw_bytes(), draw_bytes()};
     case 5: return Denied{draw_address(), draw_number(), draw_string(kMaxTextBytes)};
     case 6: return Close{draw_address(), draw_term()};
-    case 7: return Limited{draw_address(), draw_bytes()};
+    case 7: return Changed{draw_address(), draw_changes()};
     case 8: return Explained{draw_address(), draw_string(kMaxTextBytes)};
     case 9: return Refused{draw_string(kMaxTextBytes)};
     default: return StatusReport{draw_string(4 * kMaxTextBytes)};

@@ -1,4 +1,4 @@
-#include "csrc/wire/messages.h"
+#include "csrc/wire/priority.h"
 
 #include <array>
 #include <optional>

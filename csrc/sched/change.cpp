@@ -1,0 +1,125 @@
+#include "csrc/sched/change.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "csrc/sched/handlers.h"
+#include "csrc/sched/limit.h"
+#include "csrc/sched/validate.h"
+
+namespace gpushare::sched {
+namespace {
+
+constexpr double kMaxWeight = 1e6;
+constexpr double kMinWeight = 1.0 / kMaxWeight;
+constexpr Nanos kMaxDeadline = seconds(1'000'000);
+
+Status refuse(std::string reason) { return {StatusCode::kInvalidArgument, std::move(reason)}; }
+
+Status check_right(const Job& job, const Requester& by) {
+  if (by.may_change_all || by.uid == job.uid) return {};
+  return refuse(
+      fmt::format("user {} may not change job {} of user {}", by.uid, label(job), job.uid));
+}
+
+template <typename Amount>
+std::string or_none(Amount amount) {
+  return amount > Amount{} ? to_string(amount) : std::string("none");
+}
+
+// "weight 1 -> 2, memory_limit none -> 500.0 MiB"
+std::string text_of(const Job& job, const wire::Changes& changes) {
+  std::vector<std::string> texts;
+  if (changes.priority) {
+    texts.push_back(fmt::format("priority {} -> {}", wire::name_of(job.priority),
+                                wire::name_of(*changes.priority)));
+  }
+  if (changes.weight) texts.push_back(fmt::format("weight {} -> {}", job.weight, *changes.weight));
+  if (changes.memory_limit) {
+    texts.push_back(fmt::format("memory_limit {} -> {}", or_none(job.memory_limit),
+                                or_none(*changes.memory_limit)));
+  }
+  if (changes.deadline) {
+    texts.push_back(
+        fmt::format("deadline {} -> {}", or_none(job.deadline), or_none(*changes.deadline)));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+// In the new class it is as far ahead, or behind, as it was in the old one (lane.h).
+void change_class(Step& step, Job& job, wire::Priority priority) {
+  Device& device = step.table().device_of(job);
+  Lane& lane = Table::lane_of(device, job);
+  const bool is_there = job.is_waiting || device.lane_held_by(job.id) != nullptr;
+  const double ahead = job.virtual_time - present_virtual_time(step, lane, job, is_there);
+  job.priority = priority;
+  job.virtual_time = present_virtual_time(step, lane, job, false) + ahead;
+}
+
+void apply(Step& step, Job& job, const wire::Changes& changes) {
+  if (changes.priority && *changes.priority != job.priority) {
+    change_class(step, job, *changes.priority);
+  }
+  changes.apply_to(job);
+  // What it holds beyond a new limit it may be able to give.
+  if (changes.memory_limit) job.note_change();
+  Device& device = step.table().device_of(job);
+  if (job.is_waiting) Table::lane_of(device, job).waiting.update(device.policy->key(job));
+}
+
+// An older job reads nothing but the limit (messages.h).
+void tell(Step& step, const Job& job, wire::Changes changes) {
+  changes.memory_limit = job.memory_limit;
+  step.send(job.id, wire::Changed{.of = job.of, .changes = changes});
+}
+
+}  // namespace
+
+Status check_ranges(const wire::Changes& changes) {
+  if (changes.priority > wire::Priority::kOpportunistic) return refuse("an unknown priority");
+  if (const auto weight = changes.weight.value_or(1);
+      !std::isfinite(weight) || weight < kMinWeight || weight > kMaxWeight) {
+    return refuse(
+        fmt::format("weight {:g}; allowed: {:g} to {:g}", weight, kMinWeight, kMaxWeight));
+  }
+  if (const auto limit = changes.memory_limit.value_or(Bytes{});
+      limit < Bytes{} || limit > kMaxBytes) {
+    return refuse(fmt::format("memory_limit of {} B; allowed: up to {}, or 0 for none",
+                              limit.value(), to_string(kMaxBytes)));
+  }
+  if (const auto deadline = changes.deadline.value_or(Nanos{});
+      deadline < Nanos{} || deadline > kMaxDeadline) {
+    return refuse(fmt::format("deadline of {} ns; allowed: up to {}, or 0 for none",
+                              deadline.value(), to_string(kMaxDeadline)));
+  }
+  return {};
+}
+
+Status change_job(Step& step, JobId id, const wire::Changes& changes, const Requester& by) {
+  Job* const job = step.table().find(id);
+  if (job == nullptr) {
+    return refuse(fmt::format("there is no job {}. See: gpushare status", id.value));
+  }
+  GS_RETURN_IF_ERROR(check_right(*job, by));
+  if (changes.is_empty()) return refuse(fmt::format("nothing to change of job {}", label(*job)));
+  GS_RETURN_IF_ERROR(check_ranges(changes));
+  GS_RETURN_IF_ERROR(check_limit(*job, changes.memory_limit.value_or(Bytes{})));
+  step.decide(step.table().device_of(*job), id, "set", text_of(*job, changes));
+  apply(step, *job, changes);
+  job->changes.add(changes);
+  tell(step, *job, changes);
+  return {};
+}
+
+void apply_changes(Step& step, Job& job) {
+  if (job.changes.is_empty()) return;
+  job.changes.apply_to(job);
+  tell(step, job, job.changes);
+}
+
+}  // namespace gpushare::sched

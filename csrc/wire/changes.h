@@ -1,0 +1,38 @@
+// What may be changed of a job while it runs. What is not said stays as it is.
+#pragma once
+
+#include <optional>
+
+#include "csrc/base/units.h"
+#include "csrc/wire/priority.h"
+
+namespace gpushare::wire {
+
+struct Changes {
+  std::optional<Priority> priority;
+  std::optional<double> weight;
+  std::optional<Bytes> memory_limit;  // 0: none
+  std::optional<Nanos> deadline;      // 0: none
+  bool operator==(const Changes&) const = default;
+
+  [[nodiscard]] bool is_empty() const { return *this == Changes{}; }
+
+  // `more` came later.
+  void add(const Changes& more) {
+    if (more.priority) priority = more.priority;
+    if (more.weight) weight = more.weight;
+    if (more.memory_limit) memory_limit = more.memory_limit;
+    if (more.deadline) deadline = more.deadline;
+  }
+
+  // To what has these fields, as a Register has.
+  template <typename Settings>
+  void apply_to(Settings& settings) const {
+    settings.priority = priority.value_or(settings.priority);
+    settings.weight = weight.value_or(settings.weight);
+    settings.memory_limit = memory_limit.value_or(settings.memory_limit);
+    settings.deadline = deadline.value_or(settings.deadline);
+  }
+};
+
+}  // namespace gpushare::wire

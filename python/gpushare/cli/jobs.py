@@ -1,0 +1,75 @@
+"""The job that a command is about: found by its number or name, and changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from gpushare import config
+from gpushare.cli.coordinators import Answer, ask_each, find_sockets
+from gpushare.cli.status_table import printable
+from gpushare.coordinator_client import CoordinatorClient
+
+
+def change_job(job: str, device: str, changes: dict[str, Any]) -> dict[str, Any]:
+    """Changes a job, and returns its row of the report after it.
+
+    Args:
+        job: Its number, or its name.
+        device: The device that it is on; "" for any.
+        changes: As ``gpushare.arguments.job_changes`` makes them.
+
+    Raises:
+        CoordinatorUnreachable: No coordinator answers.
+        RefusedError: The coordinator will not do it.
+        typer.BadParameter: No job is meant, or several.
+    """
+    answers = ask_each(find_sockets(config.load(), device))
+    try:
+        number, paths = _find_job(answers, job)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    report = CoordinatorClient(paths).set_job(number, changes)
+    return next(row for row in _jobs(report) if row["job"] == number)
+
+
+def label(row: dict[str, Any]) -> str:
+    """Returns "job 4 (vit)"."""
+    name = f" ({printable(row['name'])})" if row["name"] else ""
+    return f"job {row['job']}{name}"
+
+
+def _find_job(answers: list[Answer], job: str) -> tuple[int, list[str]]:
+    """The number of the job with this number or name, and its coordinator's sockets.
+
+    ValueError if it is none, or several.
+    """
+    if job.isdecimal():
+        found = [(int(job), each) for each in answers if _has_job(each.report, int(job))]
+        # Nobody's: the coordinator says so.
+        found = found or [(int(job), answers[0])]
+    else:
+        found = [
+            (int(row["job"]), each)
+            for each in answers
+            for row in _jobs(each.report)
+            if row["name"] == job
+        ]
+    devices = list(dict.fromkeys(each.sockets.device for _, each in found))
+    if len(devices) > 1:
+        raise ValueError(f"job {job} is on {' and on '.join(devices)}: say --device")
+    if len(found) == 1:
+        return found[0][0], found[0][1].sockets.paths
+    if found:
+        numbers = ", ".join(str(number) for number, _ in found)
+        raise ValueError(f"jobs {numbers} are named {job}: say which number")
+    raise ValueError(f"no job is named {job}. See: gpushare status")
+
+
+def _has_job(report: dict[str, Any], number: int) -> bool:
+    return any(row["job"] == number for row in _jobs(report))
+
+
+def _jobs(report: dict[str, Any]) -> list[dict[str, Any]]:
+    return [row for device in report["devices"] for row in device["jobs"]]

@@ -1,0 +1,51 @@
+"""``gpushare set``: a job's priority, weight, limit and deadline, changed while it runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from gpushare.arguments import job_changes
+from gpushare.cli.jobs import change_job, label
+from gpushare.cli.units import format_bytes, format_seconds
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the subcommand."""
+    app.command(name="set")(set_job)
+
+
+def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
+    job: Annotated[str, typer.Argument(help="The job's number, or its name.")],
+    priority: Annotated[
+        str | None, typer.Option(help="guaranteed, interactive, normal or opportunistic.")
+    ] = None,
+    weight: Annotated[float | None, typer.Option(help="Share inside a priority; above 0.")] = None,
+    memory_limit: Annotated[str | None, typer.Option(help='As 1.5GiB, or "none".')] = None,
+    deadline: Annotated[
+        str | None, typer.Option(help='How long an iteration may take, as 50ms, or "none".')
+    ] = None,
+    device: Annotated[str, typer.Option(help="The job is on this device.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the job's row as JSON.")] = False,
+) -> None:
+    """Change a running job, from its next turn on: all that is asked for, or nothing."""
+    try:
+        changes = job_changes(
+            priority=priority, weight=weight, memory_limit=memory_limit, deadline=deadline
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    row = change_job(job, device, changes)
+    print(json.dumps(row) if as_json else f"{label(row)}: {settings_text(row)}")
+
+
+def settings_text(row: dict[str, Any]) -> str:
+    """Returns what may be set of a job, as it is now."""
+    limit, deadline = row["memory_limit_bytes"], row["deadline_seconds"]
+    return (
+        f"priority {row['priority']}, weight {row['weight']:g}, "
+        f"memory limit {format_bytes(limit) if limit else 'none'}, "
+        f"deadline {format_seconds(deadline) if deadline else 'none'}"
+    )
