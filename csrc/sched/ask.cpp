@@ -9,6 +9,7 @@
 #include "csrc/sched/admission.h"
 #include "csrc/sched/explain.h"
 #include "csrc/sched/harvest.h"
+#include "csrc/sched/headroom.h"
 #include "csrc/sched/serve.h"
 
 namespace gpushare::sched {
@@ -91,7 +92,8 @@ std::string reason_to_ask(const Step& step,
                           const Lane& lane,
                           const Job& holder,
                           const std::vector<OrderKey>& elsewhere,
-                          const std::optional<HarvestEnd>& harvest) {
+                          const std::optional<HarvestEnd>& harvest,
+                          const std::optional<Headroom>& urgent) {
   const Nanos now = step.now();
   if (is_in_long_gap(step, device, lane, holder)) {
     return fmt::format("gap: {} for {}, allowed {}", holder.id.value,
@@ -104,6 +106,9 @@ std::string reason_to_ask(const Step& step,
                            ? "waits"
                            : "is expected back before another iteration could end");
   }
+  if (urgent.has_value() && now >= urgent->ends) {
+    return fmt::format("{}: {} would be late", device.policy->name(), urgent->job.value);
+  }
   if (now < lane.quantum_ends) return {};
   if (const WaitingNeed* need = stuck_need(device, holder.id)) {
     return fmt::format("quantum of {} is over, need {} of {} waits for room",
@@ -115,7 +120,7 @@ std::string reason_to_ask(const Step& step,
                        other->id.value, step.table().at(other->id).in_lane.value);
   }
   const auto first = lane.waiting.first();
-  const Job after = holder.requeued(now - lane.lease->granted_at);
+  const Job after = holder.requeued(now - lane.lease->granted_at, now);
   if (!first.has_value() || !(*first < device.policy->key(after))) return {};
   return fmt::format("{}: quantum of {} is over, {} is first of {}", device.policy->name(),
                      to_string(lane.quantum), first->id.value, lane.waiting.size());
@@ -145,6 +150,7 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   const Job& holder = step.table().at(lane.lease->job);
   const std::vector<OrderKey> elsewhere = device.waiting_elsewhere(lane, holder);
   const std::optional<HarvestEnd> harvest = harvest_end(step.table(), device, lane, step.now());
+  const std::optional<Headroom> urgent = headroom(step.table(), device, lane);
   const bool is_wanted = !lane.waiting.empty() || !elsewhere.empty() || harvest.has_value() ||
                          stuck_need(device, holder.id) != nullptr;
   // One that has just come back has no page yet to be asked through.
@@ -154,7 +160,7 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   }
   if (lane.lease->is_asked) return warn_of_long_iteration(step, device, lane, holder);
   settle_quantum(step.table(), device, lane, holder, elsewhere);
-  const std::string reason = reason_to_ask(step, device, lane, holder, elsewhere, harvest);
+  const std::string reason = reason_to_ask(step, device, lane, holder, elsewhere, harvest, urgent);
   if (!reason.empty()) {
     lane.lease->is_asked = true;
     lane.lease->asked_at = step.now();
@@ -169,6 +175,7 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   step.look_at(holder.id);
   if (lane.quantum_ends > step.now()) step.due(lane.quantum_ends);
   if (harvest.has_value()) step.due(harvest->at);
+  if (urgent.has_value()) step.due(urgent->ends);
 }
 
 }  // namespace gpushare::sched

@@ -79,7 +79,7 @@ double present_virtual_time(Step& step, Lane& lane, const Job& job, bool is_ther
   if (lane.lease.has_value()) {
     const Job& holder = table.at(lane.lease->job);
     if (holder.id != job.id && holder.priority == job.priority) {
-      count(holder.requeued(step.now() - lane.lease->granted_at).virtual_time);
+      count(holder.requeued(step.now() - lane.lease->granted_at, step.now()).virtual_time);
     }
   }
   double& virtual_time = lane.virtual_time.at(static_cast<std::size_t>(job.priority));

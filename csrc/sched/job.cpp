@@ -91,9 +91,10 @@ void Job::note_parked(Nanos now) {
   gaps.add(now - gap_since);
 }
 
-Job Job::requeued(Nanos time) const {
+Job Job::requeued(Nanos time, Nanos now) const {
   Job copy = *this;
   copy.charge(time);
+  copy.waiting_since = now;
   copy.queued = std::numeric_limits<std::uint64_t>::max();
   return copy;
 }

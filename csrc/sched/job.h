@@ -120,7 +120,7 @@ struct Job {
   // It wants a lease again.
   void note_parked(Nanos now);
   // This record as it would be if its lease, open for `time`, ended and it queued again now.
-  [[nodiscard]] Job requeued(Nanos time) const;
+  [[nodiscard]] Job requeued(Nanos time, Nanos now) const;
 };
 
 // "3 (gpt)", or "3" before it has a name.

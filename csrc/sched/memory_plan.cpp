@@ -78,8 +78,8 @@ struct Givers {
 };
 
 // Its place in line, or the one it would get.
-OrderKey next_use(const Device& device, const Job& job) {
-  return device.policy->key(job.is_waiting ? job : job.requeued(Nanos{0}));
+OrderKey next_use(const Device& device, const Job& job, Nanos now) {
+  return device.policy->key(job.is_waiting ? job : job.requeued(Nanos{0}, now));
 }
 
 Givers find_givers(const Table& table, const Device& device, JobId claimant, Nanos now) {
@@ -88,11 +88,11 @@ Givers find_givers(const Table& table, const Device& device, JobId claimant, Nan
     const Job& job = table.at(id);
     if (!may_be_asked(device, job, claimant)) continue;
     if (is_parked(device, job)) {
-      givers.parked.emplace_back(next_use(device, job), &job);
+      givers.parked.emplace_back(next_use(device, job, now), &job);
     } else if (gives_unparked(device, job, now)) {
-      givers.unparked.emplace_back(next_use(device, job), &job);
+      givers.unparked.emplace_back(next_use(device, job, now), &job);
     } else if (gives_blocked(device, job, claimant)) {
-      givers.blocked.emplace_back(next_use(device, job), &job);
+      givers.blocked.emplace_back(next_use(device, job, now), &job);
     }
   }
   const auto is_further = [](const Keyed& a, const Keyed& b) { return a.first > b.first; };

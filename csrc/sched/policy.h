@@ -39,6 +39,8 @@ class Policy {
   [[nodiscard]] virtual OrderKey key(const Job& job) const = 0;
   // Whether opportunistic jobs keep to the time that guaranteed ones are away (harvest.h).
   [[nodiscard]] virtual bool harvests() const { return false; }
+  // Whether a deadline cuts the holder's quantum short (headroom.h).
+  [[nodiscard]] virtual bool meets_deadlines() const { return false; }
 
  protected:
   Policy() = default;

@@ -19,6 +19,8 @@ std::unique_ptr<const Policy> make_srtf();
 // By class, and by time served over weight within it; opportunistic jobs get what guaranteed ones
 // leave.
 std::unique_ptr<const Policy> make_priority();
+// Whose iteration must be over first.
+std::unique_ptr<const Policy> make_deadline();
 // NEW_POLICY: one declaration here, and one file beside fair.cpp.
 
 }  // namespace gpushare::sched

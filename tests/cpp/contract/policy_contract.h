@@ -29,6 +29,8 @@ inline Job any_job(std::uint64_t id) {
   job.iteration = millis(*rc::gen::inRange(0, 1000));
   job.usage.iterations = *rc::gen::inRange<std::uint64_t>(0, 1000);
   job.served = millis(*rc::gen::inRange(0, 100000));
+  job.deadline = millis(*rc::gen::inRange(0, 1000));
+  job.waiting_since = millis(*rc::gen::inRange(0, 100000));
   job.registered_at = millis(*rc::gen::inRange(0, 100000));
   return job;
 }

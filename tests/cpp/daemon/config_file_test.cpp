@@ -81,8 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
     ConfigFileBad,
     ::testing::Values(
         Bad{"[coordinator]\npolicy = \"best\"",
-            "c.toml:2: coordinator.policy: bad value \"best\"; allowed: fair, rr, fifo, srtf or "
-            "priority"},
+            "c.toml:2: coordinator.policy: bad value \"best\"; allowed: fair, rr, fifo, srtf, "
+            "priority or deadline"},
         Bad{"[coordinator]\nmax_wait = 0",
             "c.toml:2: coordinator.max_wait: bad value \"0\"; allowed: a time above 0"},
         Bad{"[coordinator]\nmax_wait = [1]",

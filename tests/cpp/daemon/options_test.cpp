@@ -165,7 +165,7 @@ TEST_F(Options, SocketNoneIsForJobsOnly) {
 
 TEST_F(Options, BadValuesNameOptionValueAndWhatIsAllowed) {
   EXPECT_EQ(error_of({"--policy", "best"}),
-            "--policy: bad value \"best\"; allowed: fair, rr, fifo, srtf or priority");
+            "--policy: bad value \"best\"; allowed: fair, rr, fifo, srtf, priority or deadline");
   EXPECT_EQ(error_of({"--device", "cuda:0"}),
             "--device: bad value \"cuda:0\"; allowed: cpu, cuda:GPU-UUID or cuda:MIG-UUID, as "
             "nvidia-smi -L says");

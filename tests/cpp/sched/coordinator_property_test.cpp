@@ -59,7 +59,7 @@ class Fuzz {
     options.memory_wait = seconds(3);
     options.host_budget.ram = *rc::gen::element(gib(64), mib(200), Bytes{0});
     options.host_budget.file = *rc::gen::element(gib(64), mib(200), Bytes{0});
-    options.policy = *rc::gen::element<std::string>("fifo", "rr", "fair", "srtf", "priority");
+    options.policy = *rc::gen::element<std::string>("fifo", "rr", "fair", "srtf", "priority", "deadline");
     options.num_lanes = num_lanes_ = static_cast<std::uint32_t>(any(1, 4));
     is_with_needs_ = *rc::gen::arbitrary<bool>();
     coordinator_ = std::move(*Coordinator::create(options, now_));

@@ -43,7 +43,7 @@ TEST(Policy, EachOrdersByItsOwnNumber) {
 TEST(Policy, ARoundRobinHolderIsAfterEveryWaiter) {
   const Job holder = job_of(1, 1, 1, 0);
   const Job waiter = job_of(2, 2, 1000000, 0);
-  EXPECT_TRUE(is_first("rr", waiter, holder.requeued(Nanos{0})));
+  EXPECT_TRUE(is_first("rr", waiter, holder.requeued(Nanos{0}, Nanos{0})));
 }
 
 // Of those that share time. (By srtf, what has been served has less to go.)
@@ -53,7 +53,7 @@ TEST(Policy, ServiceMovesNobodyForward) {
     EXPECT_TRUE(rc::check("service moves nobody forward", [&] {
       const Job a = any_job(1);
       const Nanos time = millis(*rc::gen::inRange(0, 100000));
-      RC_ASSERT(!((*policy)->key(a.requeued(time)) < (*policy)->key(a)));
+      RC_ASSERT(!((*policy)->key(a.requeued(time, Nanos{0})) < (*policy)->key(a)));
     })) << name;
   }
 }
@@ -62,8 +62,8 @@ TEST(Policy, AFairHolderIsChargedByItsWeight) {
   Job holder = job_of(1, 1, 1, 0);
   holder.weight = 2;
   const Job waiter = job_of(2, 2, 2, 1.0);
-  EXPECT_TRUE(is_first("fair", holder.requeued(millis(1999)), waiter));
-  EXPECT_TRUE(is_first("fair", waiter, holder.requeued(millis(2001))));
+  EXPECT_TRUE(is_first("fair", holder.requeued(millis(1999), Nanos{0}), waiter));
+  EXPECT_TRUE(is_first("fair", waiter, holder.requeued(millis(2001), Nanos{0})));
 }
 
 // 100 iterations to go of 1 s, registered at 0.
@@ -115,11 +115,30 @@ TEST(Srtf, WhatHasWaitedLongGoesBeforeWhatIsShort) {
   EXPECT_TRUE(is_first("srtf", longer, shorter));
 }
 
+TEST(Deadline, TheEarliestIsFirst) {
+  Job urgent = job_of(2, 2, 2, 0);
+  urgent.waiting_since = seconds(5);
+  urgent.deadline = millis(50);
+  Job patient = job_of(1, 1, 1, 0);
+  patient.waiting_since = seconds(1);
+  EXPECT_TRUE(is_first("deadline", urgent, patient));
+  patient.deadline = seconds(4);
+  EXPECT_TRUE(is_first("deadline", patient, urgent)) << "at 5 s, not at 5.05 s";
+}
+
+TEST(Deadline, WhoHasNoneDoesNotWaitForEver) {
+  Job urgent = job_of(2, 2, 2, 0);
+  urgent.deadline = millis(50);
+  const Job without = job_of(1, 1, 1, 0);
+  EXPECT_TRUE(is_first("deadline", urgent.requeued(Nanos{0}, seconds(9)), without));
+  EXPECT_TRUE(is_first("deadline", without, urgent.requeued(Nanos{0}, seconds(11))));
+}
+
 TEST(Policy, NamesThePoliciesThereAre) {
   const auto made = make_policy("lottery");
   ASSERT_FALSE(made.has_value());
   EXPECT_EQ(made.error().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(made.error().message(), ::testing::HasSubstr("fifo rr fair srtf priority"));
+  EXPECT_THAT(made.error().message(), ::testing::HasSubstr("fifo rr fair srtf priority deadline"));
 }
 
 }  // namespace

@@ -1,0 +1,23 @@
+// Under the policy `deadline`, how long a holder may go on before somebody's deadline needs its
+// lease.
+//
+// Not sooner: whoever is in time anyhow does not cut a quantum short, which costs a switch. What an
+// iteration of the two takes is what it took so far, and kSafety times that.
+#pragma once
+
+#include <optional>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/table.h"
+
+namespace gpushare::sched {
+
+struct Headroom {
+  JobId job;
+  Nanos ends;  // then the holder is to be asked; perhaps in the past
+};
+
+// Of the first in line, if it has a deadline. pre: the lane is held.
+std::optional<Headroom> headroom(const Table& table, const Device& device, const Lane& lane);
+
+}  // namespace gpushare::sched
