@@ -141,9 +141,7 @@ Status Runtime::Impl::install_page(std::vector<UniqueFd> fds) {
     carried = carry_over(*old, *fresh);
   } else {
     // A new registration starts without a lease.
-    if (!close_gate()) {
-      return {StatusCode::kFailedPrecondition, "register while a CUDA stream is captured"};
-    }
+    if (!close_gate()) return close_failure_;
   }
   // release; pairs with the acquire of the fast paths.
   page_.store(fresh, std::memory_order_release);

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from benchmarks.processes import read_status
 from tests.cuda import fake
+from tests.cuda.child import Parent, start
 from tests.cuda.programs import run, said_by_gpushare
 
 MIB = 1 << 20
@@ -176,3 +178,28 @@ def test_the_second_coordinator_of_a_device_is_refused(
     assert (ended.returncode, ended.stdout) == (UNREACHABLE, "")
     (line,) = ended.stderr.splitlines()
     assert f"another coordinator, pid {pid}, socket {first['GPUSHARE_SOCKET']}, has this" in line
+
+
+def holds(parent: Parent, num_bytes: int) -> None:
+    """A child that is no job, and keeps memory of the device until it is told to end."""
+    import torch
+
+    held = torch.empty(num_bytes, dtype=torch.uint8, device="cuda")
+    parent.say(held.numel())
+    parent.hear()
+
+
+def test_a_device_without_room_for_a_context_is_the_reason_that_is_given(
+    device_file: Path, coordinator: Coordinator
+) -> None:
+    device = {"capacity_bytes": 64 * MIB, "context_bytes": 8 * MIB, "device_file": device_file}
+    holder = start(holds, 52 * MIB, GPUSHARE_DISABLE="1", **device)
+    holder.hear()
+    env = fake.environment(**device) | coordinator()
+    ended = run("-c", JOB.format(before="", after=""), env=env)
+    holder.say("end")
+    holder.result()
+    assert (ended.returncode, ended.stdout) == (0, "False\n"), ended.stderr
+    reason, what_now = said_by_gpushare(ended)
+    assert "retain the context of CUDA device 0: CUDA_ERROR_OUT_OF_MEMORY" in reason
+    assert what_now.endswith("GPUSHARE_REQUIRE=1 makes this fatal")
