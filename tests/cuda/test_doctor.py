@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 from tests.cuda import fake
@@ -51,6 +53,15 @@ def test_the_capacity_is_held_against_the_devices_memory() -> None:
     assert code == 1
     assert found["memory"]["level"] == "ok"
     assert found["capacity"]["text"] == "512.0 MiB, and the device has 256.0 MiB"
+
+
+def test_mps_is_named_where_cuda_would_find_its_control_daemon(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "control")
+    code, found = _findings(CUDA_MPS_PIPE_DIRECTORY=str(tmp_path))
+    assert code == 0, "jobs work all the same"
+    assert found["mps"]["level"] == "warn"
+    assert str(tmp_path) in found["mps"]["text"]
+    assert found["checksum"]["level"] == "ok"
 
 
 def test_says_what_keeps_gpushare_from_the_device() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gpushare.cli.checks import checksum, coordinators, machine
+from gpushare.cli.checks import checksum, coordinators, machine, mps
 from gpushare.cli.checks.finding import Finding
 from gpushare.cli.checks.package import check_identity
 from gpushare.config import Config
@@ -91,6 +91,42 @@ def test_old_control_groups_without_a_limit(tmp_path: Path) -> None:
         "sys__fs__cgroup__memory__docker__1__memory.limit_in_bytes": str((1 << 63) - 4096),
     }
     assert _machine(tmp_path, **files).cgroup_limit() is None
+
+
+def _mps_folder(folder: Path, pid: str) -> dict[str, str]:
+    """A folder as the control daemon makes it, and the variable that names it."""
+    os.mkfifo(folder / "control")
+    (folder / "nvidia-cuda-mps-control.pid").write_text(f"{pid}\n")
+    return {"CUDA_MPS_PIPE_DIRECTORY": str(folder)}
+
+
+def test_mps_is_named_with_what_it_costs(tmp_path: Path) -> None:
+    environment = _mps_folder(tmp_path, str(os.getpid()))
+    (finding,) = mps.check_mps(environment)
+    assert finding.level == "warn"
+    assert finding.text == (
+        f"jobs run under it ({tmp_path}): a process that faults on the device ends all others "
+        "under it"
+    )
+    limits = {
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50",
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=1G",
+    }
+    (finding,) = mps.check_mps(environment | limits)
+    assert "has a part of its cores (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50)" in finding.text
+    assert finding.text.endswith("is free (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G)")
+    (tmp_path / "nvidia-cuda-mps-control.pid").unlink()
+    assert len(mps.check_mps(environment)) == 1, "an older daemon"
+
+
+def test_no_mps_is_no_finding(tmp_path: Path) -> None:
+    (tmp_path / "file").mkdir()
+    (tmp_path / "file/control").touch()
+    (tmp_path / "ended").mkdir()
+    ended = _mps_folder(tmp_path / "ended", "4000000000")
+    for folder in ("none", "file"):
+        assert mps.check_mps({"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path / folder)}) == []
+    assert mps.check_mps(ended) == []
 
 
 def test_huge_pages(tmp_path: Path) -> None:

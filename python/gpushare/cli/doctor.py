@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Annotated
@@ -14,6 +15,7 @@ from gpushare.cli.checks.checksum import check_checksum
 from gpushare.cli.checks.coordinators import check_coordinators
 from gpushare.cli.checks.finding import Finding
 from gpushare.cli.checks.machine import Machine, check_machine
+from gpushare.cli.checks.mps import check_mps
 from gpushare.cli.checks.package import check_package
 from gpushare.cli.exit_code import ExitCode
 from gpushare.errors import ConfigError
@@ -52,6 +54,7 @@ def examine() -> Iterator[Finding]:
     checks: list[Callable[[], list[Finding]]] = [
         lambda: check_coordinators(settings),
         lambda: check_machine(settings, Machine()),
+        lambda: check_mps(os.environ),
         lambda: check_checksum(settings),
     ]
     for check in checks:
