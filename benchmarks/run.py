@@ -27,6 +27,7 @@ NAMES = (
     "lanes",
     "decision",
     "guaranteed",
+    "fairness",
 )
 
 
