@@ -50,7 +50,7 @@ struct Chunk {
   Backing backing = Backing::kPrivate;
   std::uint8_t num_setbacks = 0;      // donated, or its lane had no slot for it
   bool was_used = false;              // a block was handed out of it; lane_chunks.h takes it back
-  bool is_shown = false;              // while it is spilled: its addresses show its bytes
+  bool can_be_used = false;           // while it is spilled: where its addresses are, slowly
   bool must_stay = false;             // where it is (memory_use.h), while the route is closed
   bool is_unused = false;             // its live blocks hold nothing there, likewise
   std::uint16_t num_free_closes = 0;  // in a row: without a live block, and of kLane without use
@@ -82,7 +82,7 @@ struct Chunk {
   // An iteration can begin before its bytes are back.
   [[nodiscard]] bool is_late() const { return num_live > 0 && num_late == num_live; }
   // The same, once it is spilled: meanwhile they can be reached.
-  [[nodiscard]] bool may_follow() const { return is_late() && is_shown; }
+  [[nodiscard]] bool may_follow() const { return is_late() && can_be_used; }
   // Its bytes are in a slot. pre: the state has one.
   [[nodiscard]] bool has_copy() const { return slot != vm::kNoSlot; }
   // Its bytes are elsewhere, or on the way: no new block may lie over it.

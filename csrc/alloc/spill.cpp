@@ -7,6 +7,7 @@
 #include "csrc/alloc/pieces.h"
 #include "csrc/alloc/use_order.h"
 #include "csrc/base/check.h"
+#include "csrc/base/log.h"
 
 namespace gpushare::alloc {
 namespace {
@@ -124,21 +125,25 @@ Spill::Batch Spill::submit_batch() {
   return submitted;
 }
 
-// A copy for each of its parts whose slots are neighbours.
+// A copy for each part.
 void Spill::submit(Run& run) {
-  for (std::size_t first = 0; first < run.items.size();) {
-    std::size_t last = first + 1;
-    if (!run.items[first].has_slot()) {
-      first = last;
-      continue;
-    }
-    while (last < run.items.size() && run.items[last - 1].is_followed_by(run.items[last]))
-      ++last;
-    run.tickets.push_back(
-        mover_.submit([this, from = run.items[first].at.address(), to = run.items[first].slot,
-                       count = last - first] { return copier_.copy_out(from, to, count); }));
-    first = last;
+  for (const ChunkRange part : parts_with_bytes(run)) {
+    run.tickets.push_back(mover_.submit(
+        [this, from = run.items[part.first].at.address(), to = run.items[part.first].slot,
+         count = part.size()] { return copier_.copy_out(from, to, count); }));
   }
+}
+
+std::vector<ChunkRange> Spill::parts_with_bytes(const Run& run) {
+  std::vector<ChunkRange> parts;
+  for (std::size_t i = 0; i < run.items.size(); ++i) {
+    if (!run.items[i].has_slot()) continue;
+    const bool is_next =
+        !parts.empty() && parts.back().last == i && run.items[i - 1].is_followed_by(run.items[i]);
+    if (!is_next) parts.push_back({i, i});
+    ++parts.back().last;
+  }
+  return parts;
 }
 
 Result<vm::SlotId> Spill::take_slot() {
@@ -172,17 +177,10 @@ void Spill::keep(const Run& run, Status failure) {
 }
 
 void Spill::leave(const Run& run) {
-  // Without the lock: the state kSpilling keeps everybody else away.
-  const Item& first = run.items.front();
-  const std::optional<vm::HostPlace> place =
-      first.has_slot() ? slab_.place_of(first.slot) : std::nullopt;
-  Status unbacked = place.has_value() ? core_.vmm.unback_showing(run.address(), run.size(), *place)
-                                      : core_.vmm.unback(run.address(), run.size());
-  if (!unbacked.ok()) {
+  if (Status unbacked = unback(run); !unbacked.ok()) {
     core_.vmm.thaw(run.address(), run.size());
     return keep(run, std::move(unbacked));
   }
-  const bool is_shown = core_.vmm.shows(run.address(), run.size());
   MutexLock lock(core_.mu);
   for (const Item& item : run.items) {
     Chunk& chunk = item.at.chunk();
@@ -191,7 +189,7 @@ void Spill::leave(const Run& run) {
       core_.unneeded_copies.push_back({item.slot, item.at.address()});
     }
     chunk.slot = item.slot;
-    chunk.is_shown = is_shown;
+    chunk.can_be_used = core_.vmm.traps_writers() && core_.vmm.shows(item.at.address(), chunks(1));
     if (chunk.may_follow()) outcome_.spilled_late += chunks(1);
     (item.has_slot() ? outcome_.spilled : outcome_.dropped) += chunks(1);
     if (item.has_slot() && slab_.is_in_file(item.slot)) outcome_.spilled_file += chunks(1);
@@ -200,6 +198,26 @@ void Spill::leave(const Run& run) {
   }
   outcome_.lowered += core_.books.lower_room(run.size());
   GS_EXPENSIVE_CHECK(core_.check_invariants());
+}
+
+// Without the lock: the state kSpilling keeps everybody else away. What was copied shows its copy,
+// where that can be had.
+Status Spill::unback(const Run& run) {
+  const std::vector<ChunkRange> parts = parts_with_bytes(run);
+  const bool is_one = parts.size() == 1 && parts.front().size() == run.items.size();
+  if (is_one) {
+    const std::optional<vm::HostPlace> place = slab_.place_of(run.items.front().slot);
+    if (place.has_value()) return core_.vmm.unback_showing(run.address(), run.size(), *place);
+  }
+  GS_RETURN_IF_ERROR(core_.vmm.unback(run.address(), run.size()));
+  for (const ChunkRange part : parts) {
+    const Item& first = run.items[part.first];
+    const std::optional<vm::HostPlace> place = slab_.place_of(first.slot);
+    if (!place.has_value()) continue;
+    const Status shown = core_.vmm.show(first.at.address(), chunks(part.size()), *place);
+    if (!shown.ok()) log::debug("{}", shown.message());
+  }
+  return {};
 }
 
 void Spill::roll_back(const std::vector<ChunkRef>& stayed) {

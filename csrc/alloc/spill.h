@@ -68,6 +68,8 @@ class Spill {
   Batch take_batch();
   [[nodiscard]] bool take_piece(std::size_t count, Batch& batch);
   void submit(Run& run);
+  // Those of the run whose slots are neighbours.
+  [[nodiscard]] static std::vector<ChunkRange> parts_with_bytes(const Run& run);
   Batch submit_batch();
   void finish(const Batch& batch);
   Result<vm::SlotId> take_slot();
@@ -75,6 +77,7 @@ class Spill {
   void keep(const Run& run, Status failure);
   // Unbacks what is copied, and books it.
   void leave(const Run& run);
+  [[nodiscard]] Status unback(const Run& run);
   void roll_back(const std::vector<ChunkRef>& stayed);
   void note(Status failure);
 

@@ -50,7 +50,7 @@ Status give_up_run(AllocatorCore& core, const std::vector<ChunkRef>& unused, Chu
     Chunk& chunk = unused[i].chunk();
     core.books.move(*unused[i].segment, chunk, ChunkState::kSpilling);
     chunk.slot = vm::kNoSlot;
-    chunk.is_shown = false;
+    chunk.can_be_used = false;
     core.books.move(*unused[i].segment, chunk, ChunkState::kSpilled);
   }
   return {};

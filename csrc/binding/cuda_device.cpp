@@ -22,25 +22,30 @@ class CudaDevice final : public TorchDevice {
  public:
   CudaDevice(std::unique_ptr<vm::CudaDriver> driver,
              std::unique_ptr<vm::CudaDevice> device,
-             bool passthrough)
+             const CudaOptions& options)
       : driver_(std::move(driver)),
         device_(std::move(device)),
-        passthrough_(passthrough),
-        vmm_(*device_),
-        pinner_(*device_) {}
+        options_(options),
+        vmm_(*device_, {.shows_spilled = options.reachable}),
+        pinner_(*device_, options.reachable) {}
 
   [[nodiscard]] vm::Vmm& vmm() override { return vmm_; }
   [[nodiscard]] vm::HostPinner* pinner() override { return &pinner_; }
 
   Status install(alloc::CachingAllocator& allocator, client::Runtime& runtime) override {
+    if (!vmm_.shows_spilled()) {
+      log::info("spilled memory cannot be reached: {}",
+                options_.reachable ? "the device cannot use memory of the host in place"
+                                   : "GPUSHARE_REACHABLE=0");
+    }
     store_ = std::make_unique<alloc::SegmentStore>(allocator);
     store_->set_share_source([&runtime] { return runtime.share(); });
     router_ = std::make_unique<TorchRouter>(*device_, *store_);
     // Nothing moves without segments of ours, so nobody needs to close torch's allocator.
-    if (!passthrough_) runtime.set_router(router_.get());
+    if (!options_.passthrough) runtime.set_router(router_.get());
     GS_RETURN_IF_ERROR(plugin::install_segment_plugin({.store = store_.get(),
                                                        .device = device_->ordinal(),
-                                                       .passthrough_all = passthrough_,
+                                                       .passthrough_all = options_.passthrough,
                                                        .libraries = {}}));
     g_device = this;
     // Torch's own text is there all the same.
@@ -75,7 +80,7 @@ class CudaDevice final : public TorchDevice {
  private:
   const std::unique_ptr<vm::CudaDriver> driver_;
   const std::unique_ptr<vm::CudaDevice> device_;
-  const bool passthrough_;
+  const CudaOptions options_;
   vm::CudaVmm vmm_;
   vm::CudaPinner pinner_;
   std::unique_ptr<alloc::SegmentStore> store_;
@@ -99,11 +104,11 @@ Result<Opened> open_device(int index) {
 
 }  // namespace
 
-Result<std::unique_ptr<TorchDevice>> make_cuda_device(int index, bool passthrough) {
+Result<std::unique_ptr<TorchDevice>> make_cuda_device(int index, const CudaOptions& options) {
   Result<Opened> opened = open_device(index);
   if (!opened) return fail(std::move(opened.error()));
   return std::make_unique<CudaDevice>(std::move(opened->driver), std::move(opened->device),
-                                      passthrough);
+                                      options);
 }
 
 Result<CudaDeviceInfo> cuda_device_info(int index) {
@@ -113,7 +118,8 @@ Result<CudaDeviceInfo> cuda_device_info(int index) {
   int version = 0;
   // Cannot fail after the driver was started; 0 says that it did.
   if (device.calls().get_version(&version) != vm::cuda::kSuccess) version = 0;
-  return CudaDeviceInfo{index, device.uuid(), device.name(), device.total(), version};
+  return CudaDeviceInfo{index,          device.uuid(), device.name(),
+                        device.total(), version,       device.has_host_memory()};
 }
 
 void note_capture(bool is_beginning) {

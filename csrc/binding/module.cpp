@@ -39,7 +39,8 @@ void install(std::vector<std::string> socket_paths,
              bool lane_strict,
              const std::string& device,
              int cuda_index,
-             bool passthrough) {
+             bool passthrough,
+             bool reachable) {
   if (Process::get() != nullptr) return;
   client::ClientConfig config;
   config.device = device;
@@ -58,7 +59,8 @@ void install(std::vector<std::string> socket_paths,
   if (capacity_bytes > 0) config.unmanaged_room = Bytes{capacity_bytes};
   std::unique_ptr<TorchDevice> shared =
       cuda_index < 0 ? make_cpu_device()
-                     : value_or_raise(make_cuda_device(cuda_index, passthrough));
+                     : value_or_raise(make_cuda_device(
+                           cuda_index, {.passthrough = passthrough, .reachable = reachable}));
   raise_if_error(
       Process::install(std::move(shared), std::move(config), log::parse_level(log_level)));
 }
@@ -71,6 +73,7 @@ py::dict device_info(int index) {
   result["name"] = info.name;
   result["total_bytes"] = info.total.value();
   result["driver_version"] = info.driver_version;
+  result["can_reach_spilled"] = info.can_reach_spilled;
   return result;
 }
 
@@ -131,7 +134,7 @@ PYBIND11_MODULE(_C, module) {
              py::arg("idle_spill_seconds"), py::arg("capacity_bytes"), py::arg("require") = false,
              py::arg("lane_scrub") = false, py::arg("overflow") = false,
              py::arg("lane_strict") = false, py::arg("device") = "cpu", py::arg("cuda_index") = -1,
-             py::arg("passthrough") = false);
+             py::arg("passthrough") = false, py::arg("reachable") = true);
   module.def("is_installed", [] { return Process::get() != nullptr; });
   module.def("segment_plugin_is_intact", &plugin::segment_plugin_is_intact);
   module.def("cuda_device_info", &device_info, py::arg("index"));

@@ -12,7 +12,8 @@ Status no_cuda() {
 
 }  // namespace
 
-Result<std::unique_ptr<TorchDevice>> make_cuda_device(int /*index*/, bool /*passthrough*/) {
+Result<std::unique_ptr<TorchDevice>> make_cuda_device(int /*index*/,
+                                                      const CudaOptions& /*options*/) {
   return fail(no_cuda());
 }
 Result<CudaDeviceInfo> cuda_device_info(int /*index*/) { return fail(no_cuda()); }

@@ -39,10 +39,14 @@ class TorchDevice {
 };
 
 std::unique_ptr<TorchDevice> make_cpu_device();
-// With `passthrough` torch's memory stays the runtime's own: the job takes turns, and nothing of it
-// moves. errors: kFailedPrecondition: no driver or no such device, one of them too old, or no such
-// torch.
-Result<std::unique_ptr<TorchDevice>> make_cuda_device(int index, bool passthrough);
+struct CudaOptions {
+  // Torch's memory stays the runtime's own: the job takes turns, and nothing of it moves.
+  bool passthrough = false;
+  // Spilled memory can be used in the host tier, where the device can do that.
+  bool reachable = true;
+};
+// errors: kFailedPrecondition: no driver or no such device, one of them too old, or no such torch.
+Result<std::unique_ptr<TorchDevice>> make_cuda_device(int index, const CudaOptions& options);
 
 // A CUDA device as the driver names it; no context is made for that.
 struct CudaDeviceInfo {
@@ -51,6 +55,7 @@ struct CudaDeviceInfo {
   std::string name;
   Bytes total;
   int driver_version = 0;  // of CUDA, 13000 for 13.0
+  bool can_reach_spilled = false;
 };
 // errors: as make_cuda_device.
 Result<CudaDeviceInfo> cuda_device_info(int index);

@@ -50,21 +50,59 @@ Status CudaChunks::put(const std::byte* address, Bytes size) {
   GS_DCHECK(!has_any(address, size), "{} is backed already", describe("range of", address, size));
   retry();
   Allocations made;
-  std::size_t num_mapped = 0;
   Status status = check_let_go(address, size);
   if (status.ok()) status = create(size, made);
-  if (status.ok()) status = map(address, made, num_mapped);
+  if (status.ok()) {
+    status = map_all(address, size, made);
+  } else {
+    release(made);
+  }
+  if (status.ok()) return status;
+  return {status.code(), fmt::format("{}: {}", describe("back", address, size), status.message())};
+}
+
+Status CudaChunks::show(const std::byte* address, const std::vector<cuda::MemoryHandle>& handles) {
+  const Bytes size = kChunkBytes * static_cast<std::int64_t>(handles.size());
+  GS_DCHECK(!has_any(address, size), "{} shows something", describe("range of", address, size));
+  retry();
+  GS_RETURN_IF_ERROR(check_let_go(address, size));
+  Allocations shown;
+  shown.reserve(handles.size());
+  for (const cuda::MemoryHandle handle : handles)
+    shown.push_back({handle, kChunkBytes, false});
+  return map_all(address, size, shown);
+}
+
+Status CudaChunks::map_all(const std::byte* address, Bytes size, const Allocations& made) {
+  std::size_t num_mapped = 0;
+  Status status = map(address, made, num_mapped);
   if (status.ok()) status = allow_access(address, size);
-  if (!status.ok()) {
+  if (status.ok()) {
+    remember(address, made);
+  } else {
     undo(address, made, num_mapped);
-    return {status.code(),
-            fmt::format("{}: {}", describe("back", address, size), status.message())};
   }
-  MutexLock lock(mu_);
-  for (const Allocation& piece : made) {
-    pieces_.emplace(address, piece);
-    address += piece.size.to_size();
+  return status;
+}
+
+// Mapped at both for a moment: so what fails can be undone without losing a byte.
+Status CudaChunks::move(const std::byte* from, const std::byte* to, Bytes size) {
+  GS_CHECK(has_whole(from, size), "{} is not backed, or not in whole pieces",
+           describe("range of", from, size));
+  GS_DCHECK(!has_any(to, size), "{} is backed already", describe("range of", to, size));
+  retry();
+  GS_RETURN_IF_ERROR(check_let_go(to, size));
+  Allocations pieces = remove(from, size);
+  Allocations aliases = pieces;  // not to be released if it fails
+  for (Allocation& alias : aliases)
+    alias.is_ours = false;
+  if (Status mapped = map_all(to, size, aliases); !mapped.ok()) {
+    remember(from, pieces);
+    return mapped;
   }
+  static_cast<void>(remove(to, size));
+  remember(to, pieces);
+  undo(from, aliases, aliases.size());
   return {};
 }
 
@@ -146,23 +184,32 @@ Status CudaChunks::take(const std::byte* address, Bytes size) {
 
 // pre: no piece is in the range with a part.
 void CudaChunks::discard(const std::byte* address, Bytes size) {
-  const std::byte* const end = address + size.to_size();
-  while (address < end) {
-    Vmm::Piece run{nullptr, Bytes{}};
-    {
-      MutexLock lock(mu_);
-      for (auto piece = pieces_.lower_bound(address); piece != pieces_.end() && piece->first < end;
-           ++piece) {
-        if (run.address == nullptr) run.address = piece->first;
-        if (piece->first != run.address + run.size.to_size()) break;
-        run.size += piece->second.size;
-      }
-    }
-    if (run.address == nullptr) return;
+  for (const Vmm::Piece& run : runs(address, size)) {
     const Allocations allocations = remove(run.address, run.size);
     undo(run.address, allocations, allocations.size());
-    address = run.address + run.size.to_size();
   }
+}
+
+std::vector<Vmm::Piece> CudaChunks::runs(const std::byte* address, Bytes size) const {
+  MutexLock lock(mu_);
+  std::vector<Vmm::Piece> found;
+  const auto end = pieces_.lower_bound(address + size.to_size());
+  for (auto piece = pieces_.lower_bound(address); piece != end; ++piece) {
+    const bool is_next =
+        !found.empty() && found.back().address + found.back().size.to_size() == piece->first;
+    if (!is_next) found.push_back({piece->first, Bytes{}});
+    found.back().size += piece->second.size;
+  }
+  return found;
+}
+
+std::vector<cuda::MemoryHandle> CudaChunks::handles(const Vmm::Piece& run) const {
+  MutexLock lock(mu_);
+  std::vector<cuda::MemoryHandle> found;
+  const auto end = pieces_.lower_bound(run.address + run.size.to_size());
+  for (auto piece = pieces_.lower_bound(run.address); piece != end; ++piece)
+    found.push_back(piece->second.handle);
+  return found;
 }
 
 void CudaChunks::retry() {
@@ -187,6 +234,7 @@ void CudaChunks::retry() {
 
 void CudaChunks::release(const Allocations& allocations) {
   for (const Allocation& each : allocations) {
+    if (!each.is_ours) continue;
     const cuda::Code code = device_.calls().release(each.handle);
     if (code == cuda::kSuccess) continue;
     const std::string what = fmt::format("release {} of the device", to_string(each.size));
@@ -205,6 +253,14 @@ CudaChunks::Allocations CudaChunks::remove(const std::byte* address, Bytes size)
     removed.push_back(piece->second);
   pieces_.erase(first, last);
   return removed;
+}
+
+void CudaChunks::remember(const std::byte* address, const Allocations& pieces) {
+  MutexLock lock(mu_);
+  for (const Allocation& piece : pieces) {
+    pieces_.emplace(address, piece);
+    address += piece.size.to_size();
+  }
 }
 
 Vmm::Piece CudaChunks::piece_of(const std::byte* address) const {

@@ -9,6 +9,8 @@
 // the driver refuses to take back is kept and offered again at each later call, so that a failure
 // of the driver costs memory at worst.
 //
+// Pieces may be somebody else's memory too, which is only mapped here (show()).
+//
 // threads: any, on disjoint ranges. All functions are called within a CudaScope.
 #pragma once
 
@@ -41,11 +43,22 @@ class CudaChunks {
   Status take(const std::byte* address, Bytes size);
   // The same for whatever is in the range, and for good: what cannot be taken is kept aside.
   void discard(const std::byte* address, Bytes size);
+  // Pieces of a chunk each, of handles that stay the caller's. As put() else.
+  Status show(const std::byte* address, const std::vector<cuda::MemoryHandle>& handles);
+  // The pieces come to be at `to`, with their contents. pre: as take(); nothing is at `to`. errors:
+  // kIo, kOutOfMemory; all is as before then.
+  Status move(const std::byte* from, const std::byte* to, Bytes size);
   // Gives back what the driver did not take at an earlier call.
   void retry();
+  // Whether it has let go of what was there. errors: kIo: it has not.
+  [[nodiscard]] Status check_let_go(const std::byte* address, Bytes size) const;
 
   [[nodiscard]] Bytes most_piece() const { return most_piece_; }
   [[nodiscard]] Vmm::Piece piece_of(const std::byte* address) const;
+  // Those within the range, side by side each.
+  [[nodiscard]] std::vector<Vmm::Piece> runs(const std::byte* address, Bytes size) const;
+  // Of a run of pieces.
+  [[nodiscard]] std::vector<cuda::MemoryHandle> handles(const Vmm::Piece& run) const;
   // Whether it is whole pieces.
   [[nodiscard]] bool has_whole(const std::byte* address, Bytes size) const;
   [[nodiscard]] bool has_any(const std::byte* address, Bytes size) const;
@@ -56,18 +69,21 @@ class CudaChunks {
   struct Allocation {
     cuda::MemoryHandle handle = 0;
     Bytes size;
+    bool is_ours = true;  // to be released
   };
   using Allocations = std::vector<Allocation>;  // side by side
   using ByAddress = std::map<const std::byte*, Allocation>;
 
-  Status check_let_go(const std::byte* address, Bytes size) const;
   Status create(Bytes size, Allocations& made) const;
+  // Maps them and remembers them as pieces; else they are released.
+  Status map_all(const std::byte* address, Bytes size, const Allocations& made);
   // Maps them side by side and counts what it has mapped.
   Status map(const std::byte* address, const Allocations& made, std::size_t& num_mapped) const;
   Status allow_access(const std::byte* address, Bytes size) const;
   void undo(const std::byte* address, const Allocations& made, std::size_t num_mapped);
   void release(const Allocations& allocations);
   Allocations remove(const std::byte* address, Bytes size);
+  void remember(const std::byte* address, const Allocations& pieces);
 
   const CudaDevice& device_;
   const cuda::AllocationProp prop_;

@@ -46,6 +46,7 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(const CudaDriver& driver, i
   std::unique_ptr<CudaDevice> device(new CudaDevice(driver, ordinal, handle));
   if (Status identified = device->identify(); !identified.ok()) return fail(std::move(identified));
   if (Status able = device->check_abilities(); !able.ok()) return fail(std::move(able));
+  device->look_for_host_memory();
   return device;
 }
 
@@ -96,6 +97,30 @@ Status CudaDevice::check_abilities() const {
           fmt::format("{} maps memory by {} only, gpushare by {}", who,
                       to_string(Bytes{static_cast<std::int64_t>(granularity)}),
                       to_string(kChunkBytes))};
+}
+
+// An older driver does not know these attributes.
+void CudaDevice::look_for_host_memory() {
+  int is_there = 0;
+  cuda::Code code = calls().device_attribute(&is_there, cuda::kHasHostNodeMemory, device_);
+  if (code != cuda::kSuccess || is_there == 0) return;
+  int nearest = -1;
+  code = calls().device_attribute(&nearest, cuda::kNearestHostNode, device_);
+  // -1: the machine has no nodes, so all is the first one.
+  host_node_ = code == cuda::kSuccess && nearest >= 0 ? nearest : 0;
+  const cuda::AllocationProp prop = host_prop();
+  std::size_t granularity = 0;
+  code = calls().granularity(&granularity, &prop, cuda::kMinimum);
+  const bool fits =
+      code == cuda::kSuccess && granularity != 0 && kChunkBytes.to_size() % granularity == 0;
+  if (!fits) host_node_ = -1;
+}
+
+cuda::AllocationProp CudaDevice::host_prop() const {
+  cuda::AllocationProp prop{};
+  prop.type = cuda::kPinned;
+  prop.location = {cuda::kOnHostNode, host_node_};
+  return prop;
 }
 
 cuda::AllocationProp CudaDevice::chunk_prop() const {

@@ -43,6 +43,11 @@ class CudaDevice {
   [[nodiscard]] Bytes total() const { return total_; }
   // What chunks of its memory are made with: they can be exported as file descriptors.
   [[nodiscard]] cuda::AllocationProp chunk_prop() const;
+  // Whether it can use memory of the host that chunks are made of with host_prop(), at addresses of
+  // its own. Where the driver does not know, it cannot.
+  [[nodiscard]] bool has_host_memory() const { return host_node_ >= 0; }
+  // On the NUMA node next to it. pre: has_host_memory().
+  [[nodiscard]] cuda::AllocationProp host_prop() const;
   // Of all processes together. Makes the context.
   Result<Memory> memory_info();
   // Waits until it has done all that this process's threads have queued. Within a CudaScope.
@@ -56,6 +61,7 @@ class CudaDevice {
   CudaDevice(const CudaDriver& driver, int ordinal, cuda::Device device);
   Status identify();
   Status check_abilities() const;
+  void look_for_host_memory();
   Result<cuda::Context> context() GS_EXCLUDES(mu_);
 
   const CudaDriver& driver_;
@@ -65,6 +71,7 @@ class CudaDevice {
   std::string name_;
   std::string uuid_;
   Bytes total_;
+  int host_node_ = -1;
   Mutex mu_;
   // Null: not made yet. release under mu_; pairs with the acquire in context().
   std::atomic<cuda::Context> context_{nullptr};

@@ -1,6 +1,7 @@
 #include "csrc/vm/cuda_pinner.h"
 
 #include "csrc/base/log.h"
+#include "csrc/vm/cuda_host_memory.h"
 #include "csrc/vm/mapping_calls.h"
 
 namespace gpushare::vm {
@@ -21,6 +22,11 @@ void CudaPinner::unpin(std::byte* address, Bytes size) {
                                         describe("unpin", address, size));
   }
   if (!status.ok()) log::error("{}", status.message());
+}
+
+std::unique_ptr<HostMemory> CudaPinner::make_memory() {
+  if (!makes_memory_ || !device_.has_host_memory()) return nullptr;
+  return std::make_unique<CudaHostMemory>(device_);
 }
 
 }  // namespace gpushare::vm

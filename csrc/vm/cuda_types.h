@@ -34,7 +34,8 @@ struct Location {
   int type;
   int id;
 };
-inline constexpr int kOnDevice = 1;  // Location::type; id is the device's ordinal
+inline constexpr int kOnDevice = 1;    // Location::type; id is the device's ordinal
+inline constexpr int kOnHostNode = 3;  // Location::type; id is the host's NUMA node
 
 struct AllocationProp {
   int type;
@@ -62,6 +63,8 @@ inline constexpr unsigned kPortable = 1;         // flag of registered memory: f
 inline constexpr int kMinimum = 0;               // which granularity
 inline constexpr int kHasVirtualMemory = 102;    // attribute of a device
 inline constexpr int kHasFileDescriptors = 103;  // attribute of a device
+inline constexpr int kNearestHostNode = 134;     // attribute of a device: a NUMA node, or -1
+inline constexpr int kHasHostNodeMemory = 141;   // attribute of a device
 inline constexpr int kRelaxed = 2;               // mode towards other threads' stream captures
 
 using GetProcAddress =

@@ -1,9 +1,12 @@
 #include "csrc/vm/cuda_vmm.h"
 
 #include <cstdint>
+#include <iterator>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "csrc/base/check.h"
 #include "csrc/base/log.h"
 #include "csrc/vm/mapping_calls.h"
 
@@ -25,23 +28,47 @@ Status no_lanes(const char* verb, const std::byte* address, Bytes size) {
 
 CudaVmm::CudaVmm(CudaDevice& device, const CudaVmmOptions& options)
     : device_(device),
+      shows_spilled_(options.shows_spilled && device.has_host_memory()),
       chunks_(device, chunk_prop(device, options), options.most_piece),
+      shown_(device),
       copies_(device) {
   check_whole_chunks(nullptr, options.most_piece);
 }
 
 CudaVmm::~CudaVmm() {
-  if (chunks_.kept() == Bytes{} || !device_.is_usable()) return;
-  const CudaScope scope(device_);
-  if (scope.status().ok()) chunks_.retry();
+  if (!device_.is_usable()) return;
+  retry();
   if (chunks_.kept() == Bytes{}) return;
   log::error("{} of {} stay taken until this process ends", to_string(chunks_.kept()),
              device_.name());
 }
 
-// Without a scope: it needs no context, and must not make one.
+void CudaVmm::retry() {
+  if (chunks_.kept() == Bytes{} && shown_.kept() == Bytes{}) return;
+  const CudaScope scope(device_);
+  if (!scope.status().ok()) return;
+  chunks_.retry();
+  shown_.retry();
+}
+
 Result<AddressRange> CudaVmm::reserve(Bytes size) {
   check_whole_chunks(nullptr, size);
+  const Result<std::byte*> base = reserve_range(size);
+  if (!base) return fail(base.error());
+  if (shows_spilled_) {
+    const Result<std::byte*> mirror = reserve_range(size);
+    if (!mirror) {
+      free_range(*base, size);
+      return fail(mirror.error());
+    }
+    MutexLock lock(mu_);
+    mirrors_.emplace(*base, Mirror{*mirror, size});
+  }
+  return AddressRange(this, *base, size);
+}
+
+// Without a scope: it needs no context, and must not make one.
+Result<std::byte*> CudaVmm::reserve_range(Bytes size) {
   cuda::DevicePointer address = 0;
   const cuda::Code code =
       device_.calls().reserve(&address, size.to_size(), kChunkBytes.to_size(), 0, 0);
@@ -51,13 +78,16 @@ Result<AddressRange> CudaVmm::reserve(Bytes size) {
   }
   auto* const base = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
   check_whole_chunks(base, size);
-  return AddressRange(this, base, size);
+  return base;
 }
 
-void CudaVmm::unreserve(std::byte* base, Bytes size) {
-  if (!device_.is_usable()) return;
-  if (chunks_.has_any(base, size)) unback_aside(base, size);
-  thaw(base, size);
+void CudaVmm::free_range(std::byte* base, Bytes size) {
+  Status unmapped = chunks_.check_let_go(base, size);
+  if (unmapped.ok()) unmapped = shown_.check_let_go(base, size);
+  if (!unmapped.ok()) {
+    log::error("{} stays reserved", describe("range of", base, size));
+    return;
+  }
   const cuda::Code code =
       device_.calls().free_address(reinterpret_cast<std::uintptr_t>(base), size.to_size());
   if (code == cuda::kSuccess) return;
@@ -65,10 +95,30 @@ void CudaVmm::unreserve(std::byte* base, Bytes size) {
   log::error("{}", device_.driver().to_status(code, what).message());
 }
 
+void CudaVmm::unreserve(std::byte* base, Bytes size) {
+  if (!device_.is_usable()) return;
+  std::byte* const mirror = aside(base);
+  for (std::byte* const range : {base, mirror}) {
+    if (chunks_.has_any(range, size) || shown_.has_any(range, size)) give_up(range, size);
+  }
+  retry();
+  thaw(base, size);
+  if (mirror != base) {
+    MutexLock lock(mu_);
+    mirrors_.erase(base);
+  }
+  // Last: the addresses are given to others at once.
+  free_range(base, size);
+  if (mirror != base) free_range(mirror, size);
+}
+
 Status CudaVmm::back(std::byte* address, Bytes size) {
   check_whole_chunks(address, size);
+  GS_RETURN_IF_ERROR(hide(address, size));
   const CudaScope scope(device_);
   GS_RETURN_IF_ERROR(scope.status());
+  shown_.retry();
+  GS_RETURN_IF_ERROR(shown_.check_let_go(address, size));
   return chunks_.put(address, size);
 }
 
@@ -111,33 +161,94 @@ bool CudaVmm::is_frozen(const std::byte* address, Bytes size) const {
   return true;
 }
 
-Status CudaVmm::unback_showing(std::byte* address, Bytes size, const HostPlace& /*place*/) {
-  return unback(address, size);
+Status CudaVmm::unback_showing(std::byte* address, Bytes size, const HostPlace& place) {
+  GS_RETURN_IF_ERROR(unback(address, size));
+  if (!shows_spilled_) return {};
+  if (const Status shown = show(address, size, place); !shown.ok()) {
+    log::debug("spilled memory cannot be reached: {}", shown.message());
+  }
+  return {};
 }
 
-Status CudaVmm::show(std::byte* address, Bytes size, const HostPlace& /*place*/) {
-  return {StatusCode::kFailedPrecondition,
-          describe("show", address, size) + ": a CUDA device cannot use the host tier in place"};
+Status CudaVmm::show(std::byte* address, Bytes size, const HostPlace& place) {
+  check_whole_chunks(address, size);
+  if (!shows_spilled_) {
+    return {
+        StatusCode::kFailedPrecondition,
+        describe("show", address, size) + ": this CUDA device cannot use the host tier in place"};
+  }
+  const CudaScope scope(device_);
+  GS_RETURN_IF_ERROR(scope.status());
+  chunks_.retry();
+  GS_RETURN_IF_ERROR(chunks_.check_let_go(address, size));
+  return shown_.show(address, size, place);
 }
 
-bool CudaVmm::shows(const std::byte* /*address*/, Bytes /*size*/) const { return false; }
+bool CudaVmm::shows(const std::byte* address, Bytes size) const {
+  return shown_.has_all(address, size);
+}
 
-Status CudaVmm::hide(std::byte* /*address*/, Bytes /*size*/) { return {}; }
+Status CudaVmm::hide(std::byte* address, Bytes size) {
+  if (!shown_.has_any(address, size)) return {};
+  const CudaScope scope(device_);
+  GS_RETURN_IF_ERROR(scope.status());
+  GS_RETURN_IF_ERROR(device_.synchronize(describe("hide", address, size)));
+  std::vector<CudaShown::Run> hidden;
+  return shown_.hide(address, size, hidden);
+}
 
-Status CudaVmm::back_aside(std::byte* address, Bytes size) { return back(address, size); }
+Status CudaVmm::back_aside(std::byte* address, Bytes size) {
+  check_whole_chunks(address, size);
+  const CudaScope scope(device_);
+  GS_RETURN_IF_ERROR(scope.status());
+  if (shown_.has_any(address, size)) {
+    // What was written there is copied next.
+    GS_RETURN_IF_ERROR(device_.synchronize(describe("back aside", address, size)));
+  }
+  return chunks_.put(aside(address), size);
+}
 
-std::byte* CudaVmm::aside(std::byte* address) { return address; }
+std::byte* CudaVmm::aside(std::byte* address) {
+  if (!shows_spilled_) return address;
+  MutexLock lock(mu_);
+  const auto after = mirrors_.upper_bound(address);
+  GS_CHECK(after != mirrors_.begin(), "{} is not reserved", fmt::ptr(address));
+  const auto& [base, mirror] = *std::prev(after);
+  return mirror.base + (address - base);
+}
 
-// It is in place, and copies have ended when copy_in() returns.
-Status CudaVmm::bring_in(std::byte* /*address*/, Bytes /*size*/) { return {}; }
+// Copies have ended when copy_in() returns; what may still run uses what is shown.
+Status CudaVmm::bring_in(std::byte* address, Bytes size) {
+  if (!shows_spilled_) return {};
+  const CudaScope scope(device_);
+  GS_RETURN_IF_ERROR(scope.status());
+  if (shown_.has_any(address, size)) {
+    GS_RETURN_IF_ERROR(device_.synchronize(describe("bring in", address, size)));
+  }
+  std::vector<CudaShown::Run> hidden;
+  GS_RETURN_IF_ERROR(shown_.hide(address, size, hidden));
+  Status moved = put_in_place(address, size);
+  if (!moved.ok()) shown_.show_again(hidden);
+  return moved;
+}
 
-void CudaVmm::unback_aside(std::byte* address, Bytes size) {
+Status CudaVmm::put_in_place(std::byte* address, Bytes size) {
+  shown_.retry();
+  GS_RETURN_IF_ERROR(shown_.check_let_go(address, size));
+  return chunks_.move(aside(address), address, size);
+}
+
+void CudaVmm::unback_aside(std::byte* address, Bytes size) { give_up(aside(address), size); }
+
+void CudaVmm::give_up(std::byte* address, Bytes size) {
   const CudaScope scope(device_);
   Status ready = scope.status();
   if (ready.ok()) ready = device_.synchronize(describe("give up", address, size));
   if (!ready.ok()) log::error("{}", ready.message());
   // All the same: a device that fails does nothing more with it.
-  if (scope.status().ok()) chunks_.discard(address, size);
+  if (!scope.status().ok()) return;
+  chunks_.discard(address, size);
+  shown_.discard(address, size);
 }
 
 Status CudaVmm::copy_out(const std::byte* device, std::byte* host, Bytes size) {

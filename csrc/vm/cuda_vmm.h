@@ -7,13 +7,20 @@
 // the CPU may have kernels pending.) What is frozen was waited for, and is not again when it is
 // unmapped: that would wait for the copies of what is spilled next.
 //
-// Spilled memory shows nothing: access by a kernel faults. So what is restored is backed and filled
-// in place, and aside() is the address itself. Lanes cannot share memory of it.
+// Where the device can use memory of the host at addresses of its own (CudaDevice::has_host_memory)
+// spilled memory shows it, and what is restored is filled in a mirror, a second reservation of the
+// same size. Else it shows nothing: access by a kernel faults, what is restored is filled in place,
+// and aside() is the address itself. Lanes cannot share memory of it.
+//
+// The driver cannot replace a mapping in one step. In between access faults, and what is written
+// while bytes are copied is lost: nothing here does for a kernel what Vmm promises to the CPU
+// (traps_writers).
 //
 // threads: as vmm.h says; the user's threads, the client thread and the mover alike.
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <set>
 
 #include "csrc/base/mutex.h"
@@ -22,6 +29,7 @@
 #include "csrc/vm/cuda_chunks.h"
 #include "csrc/vm/cuda_copies.h"
 #include "csrc/vm/cuda_device.h"
+#include "csrc/vm/cuda_shown.h"
 #include "csrc/vm/vmm.h"
 
 namespace gpushare::vm {
@@ -31,6 +39,8 @@ struct CudaVmmOptions {
   Bytes most_piece = kMostCudaPiece;
   // Chunks that a network card can be given. They are not all memory there is on some machines.
   bool is_gpu_direct_rdma = false;
+  // False: spilled memory shows nothing, whatever the device can do.
+  bool shows_spilled = true;
 };
 
 class CudaVmm final : public Vmm {
@@ -47,6 +57,9 @@ class CudaVmm final : public Vmm {
   [[nodiscard]] Piece piece_of(const std::byte* address) const override;
   [[nodiscard]] Bytes most_piece() const override { return chunks_.most_piece(); }
   [[nodiscard]] bool can_share() const override { return false; }
+  [[nodiscard]] bool traps_writers() const override { return false; }
+  // Whether spilled memory shows the host tier, as far as that can be used so.
+  [[nodiscard]] bool shows_spilled() const { return shows_spilled_; }
   Status map_shared(std::byte* address, Bytes size, int file, Bytes offset) override;
   Status unmap_shared(std::byte* address, Bytes size) override;
   Status forbid_access(std::byte* address, Bytes size) override;
@@ -66,13 +79,28 @@ class CudaVmm final : public Vmm {
   Status copy_in(const std::byte* host, std::byte* device, Bytes size) override;
 
  private:
+  struct Mirror {
+    std::byte* base;
+    Bytes size;
+  };
+
+  // Offers the driver again what it did not take back.
+  void retry();
+  Result<std::byte*> reserve_range(Bytes size);
+  void free_range(std::byte* base, Bytes size);
   void unreserve(std::byte* base, Bytes size) override;
+  // Whatever is backed there, for good.
+  void give_up(std::byte* address, Bytes size);
+  Status put_in_place(std::byte* address, Bytes size);
   [[nodiscard]] bool is_frozen(const std::byte* address, Bytes size) const GS_EXCLUDES(mu_);
 
   CudaDevice& device_;
+  const bool shows_spilled_;
   mutable Mutex mu_;
-  std::set<const std::byte*> frozen_ GS_GUARDED_BY(mu_);  // chunks
+  std::set<const std::byte*> frozen_ GS_GUARDED_BY(mu_);           // chunks
+  std::map<const std::byte*, Mirror> mirrors_ GS_GUARDED_BY(mu_);  // by base
   CudaChunks chunks_;
+  CudaShown shown_;
   CudaCopies copies_;
 };
 

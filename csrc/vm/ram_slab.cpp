@@ -1,54 +1,21 @@
 #include "csrc/vm/ram_slab.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdint>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
 #include "csrc/base/log.h"
-#include "csrc/vm/populate.h"
+#include "csrc/vm/memfd_memory.h"
 #include "csrc/vm/streaming_copy.h"
 
 namespace gpushare::vm {
-namespace {
-constexpr std::size_t kSlotsPerExtent = 32;  // 64 MiB of address space at a time
-constexpr Bytes kExtentBytes = kChunkBytes * static_cast<std::int64_t>(kSlotsPerExtent);
-constexpr std::uint32_t kSlotsPerPinning = 8;  // 16 MiB: as much as is copied by one call
-
-Bytes size_of(std::uint32_t num_slots) { return kChunkBytes * std::int64_t{num_slots}; }
-
-}  // namespace
 
 Result<std::unique_ptr<HostSlab>> RamSlab::create(Bytes budget, HostPinner* pinner) {
-  UniqueFd fd(::memfd_create("gpushare-host-slab", MFD_CLOEXEC));
-  if (!fd.is_valid()) return fail(errno_status("memfd_create for the host tier"));
-  return std::unique_ptr<HostSlab>(new RamSlab(std::move(fd), budget, pinner));
-}
-
-RamSlab::~RamSlab() {
-  MutexLock lock(mu_);
-  for (const Pinned& range : pinned_) {
-    if (range.is_pinned) pinner_->unpin(locate({range.first}), size_of(range.last - range.first));
-  }
-  for (std::byte* extent : extents_)
-    ::munmap(extent, kExtentBytes.to_size());
-}
-
-Status RamSlab::grow() {
-  const auto length = static_cast<off_t>((extents_.size() + 1) * kExtentBytes.to_size());
-  if (::ftruncate(fd_.get(), length) != 0) return errno_status("grow the host tier's memfd");
-  void* const extent =
-      ::mmap(nullptr, kExtentBytes.to_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(),
-             static_cast<off_t>(extents_.size() * kExtentBytes.to_size()));
-  if (extent == MAP_FAILED) return errno_status("map the host tier's memfd");
-  extents_.push_back(static_cast<std::byte*>(extent));
-  return {};
+  Result<std::unique_ptr<HostMemory>> ordinary = MemfdMemory::create(pinner);
+  if (!ordinary) return fail(std::move(ordinary.error()));
+  std::unique_ptr<HostMemory> made = pinner != nullptr ? pinner->make_memory() : nullptr;
+  return std::unique_ptr<HostSlab>(new RamSlab(std::move(made), *std::move(ordinary), budget));
 }
 
 Result<SlotId> RamSlab::take_within(const HostBytes& most) {
@@ -57,32 +24,22 @@ Result<SlotId> RamSlab::take_within(const HostBytes& most) {
     return fail(StatusCode::kHostTierFull, "host tier in RAM: " + slots_.why_full(most.ram));
   }
   if (const auto slot = slots_.reuse()) return *slot;
-  const SlotId slot = slots_.next_new();
-  if (slot.value / kSlotsPerExtent >= extents_.size()) {
-    if (Status grown = grow(); !grown.ok()) return fail(std::move(grown));
-  }
-  if (Status populated = populate_now(locate(slot), kChunkBytes); !populated.ok()) {
+  if (const Status added = add(slots_.next_new().value); !added.ok()) {
     return fail(StatusCode::kHostTierFull,
                 fmt::format("host tier in RAM, {} used of {}: {}", to_string(slots_.used()),
-                            to_string(slots_.budget()), populated.message()));
+                            to_string(slots_.budget()), added.message()));
   }
-  if (pinner_ != nullptr && (pinned_.empty() || pinned_.back().last <= slot.value)) pin_from(slot);
   return slots_.make_slot();
 }
 
-// Up to the extent's end, and no more than the budget has place for.
-void RamSlab::pin_from(SlotId slot) {
-  const auto to_extent_end =
-      static_cast<std::uint32_t>(kSlotsPerExtent - slot.value % kSlotsPerExtent);
-  const std::int64_t in_budget = slots_.budget() / kChunkBytes - slot.value;
-  const auto count = static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(in_budget, 1, std::min(kSlotsPerPinning, to_extent_end)));
-  const Status pinned = pinner_->pin(locate(slot), size_of(count));
-  if (!pinned.ok() && !has_warned_) {
-    log::warn("host tier in RAM: copies are slower, since {}", pinned.message());
-    has_warned_ = true;
-  }
-  pinned_.push_back({slot.value, slot.value + count, pinned.ok()});
+// Whether the pinner's memory can be had is known with the first chunk; later it is full.
+Status RamSlab::add(std::uint32_t chunk) {
+  const std::int64_t most = slots_.budget() / kChunkBytes;
+  Status added = memory().add(chunk, most);
+  if (added.ok() || made_ == nullptr || chunk > 0) return added;
+  log::info("spilled memory cannot be reached by the device: {}", added.message());
+  made_.reset();
+  return memory().add(chunk, most);
 }
 
 void RamSlab::give_back(SlotId slot) {
@@ -90,29 +47,20 @@ void RamSlab::give_back(SlotId slot) {
   slots_.give_back(slot);
 }
 
-std::byte* RamSlab::locate(SlotId slot) const {
-  return extents_[slot.value / kSlotsPerExtent] +
-         slot.value % kSlotsPerExtent * kChunkBytes.to_size();
-}
-
 std::byte* RamSlab::address_of(SlotId slot) {
   MutexLock lock(mu_);
   slots_.check_taken(slot);
-  return locate(slot);
+  return memory().address_of(slot.value);
 }
 
 std::size_t RamSlab::num_together(SlotId first, std::size_t most) {
   MutexLock lock(mu_);
-  std::size_t last = (first.value / kSlotsPerExtent + 1) * kSlotsPerExtent;
-  const auto range = std::upper_bound(
-      pinned_.begin(), pinned_.end(), first.value,
-      [](std::uint32_t slot, const Pinned& candidate) { return slot < candidate.last; });
-  if (range != pinned_.end()) last = range->last;
-  return std::min(most, last - first.value);
+  return std::min<std::size_t>(most, memory().end_of_copy(first.value) - first.value);
 }
 
 std::optional<HostPlace> RamSlab::place_of(SlotId slot) {
-  return HostPlace{fd_.get(), static_cast<std::int64_t>(slot.value) * kChunkBytes.value()};
+  MutexLock lock(mu_);
+  return memory().place_of(slot.value);
 }
 
 Status RamSlab::write(SlotId slot, const std::byte* from, Bytes size) {

@@ -1,23 +1,15 @@
-// The host tier in RAM: a memfd, mapped, grown by extents, its pages kept across switches.
-//
-// Mapped rather than written with pwrite, which took 1.7 times as long for 2 MiB. Pages are
-// populated when a slot is first taken, so that lack of memory is met before bytes leave the
-// device. A forked child shares the mapping, but never looks at it: shared pages are not copied.
-//
-// With a pinner slots are pinned some at a time, as far as the budget goes, and stay so: pinning
-// takes longer than the copy.
+// The host tier in RAM: slots in memory that is kept across switches (host_memory.h), pinned by a
+// pinner if there is one, or made by it.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "csrc/base/mutex.h"
 #include "csrc/base/status.h"
-#include "csrc/base/unique_fd.h"
+#include "csrc/vm/host_memory.h"
 #include "csrc/vm/host_pinner.h"
 #include "csrc/vm/host_slab.h"
 #include "csrc/vm/slot_table.h"
@@ -28,9 +20,6 @@ class RamSlab final : public HostSlab {
  public:
   // `pinner`, if not null, must outlive it.
   static Result<std::unique_ptr<HostSlab>> create(Bytes budget, HostPinner* pinner = nullptr);
-  ~RamSlab() override;
-  RamSlab(const RamSlab&) = delete;
-  RamSlab& operator=(const RamSlab&) = delete;
 
   Result<SlotId> take_within(const HostBytes& most) override;
   void give_back(SlotId slot) override;
@@ -44,26 +33,18 @@ class RamSlab final : public HostSlab {
   [[nodiscard]] HostBytes used_by_tier() const override;
 
  private:
-  // Neighbouring slots that were pinned by one call, or could not be.
-  struct Pinned {
-    std::uint32_t first;
-    std::uint32_t last;  // one after it
-    bool is_pinned;
-  };
+  RamSlab(std::unique_ptr<HostMemory> made, std::unique_ptr<HostMemory> ordinary, Bytes budget)
+      : slots_(budget), made_(std::move(made)), ordinary_(std::move(ordinary)) {}
+  [[nodiscard]] Status add(std::uint32_t chunk) GS_REQUIRES(mu_);
+  [[nodiscard]] HostMemory& memory() const GS_REQUIRES(mu_) {
+    return made_ != nullptr ? *made_ : *ordinary_;
+  }
 
-  RamSlab(UniqueFd fd, Bytes budget, HostPinner* pinner)
-      : fd_(std::move(fd)), pinner_(pinner), slots_(budget) {}
-  Status grow() GS_REQUIRES(mu_);
-  void pin_from(SlotId slot) GS_REQUIRES(mu_);
-  [[nodiscard]] std::byte* locate(SlotId slot) const GS_REQUIRES(mu_);
-
-  const UniqueFd fd_;
-  HostPinner* const pinner_;
   mutable Mutex mu_;
   SlotTable slots_ GS_GUARDED_BY(mu_);
-  std::vector<std::byte*> extents_ GS_GUARDED_BY(mu_);
-  bool has_warned_ GS_GUARDED_BY(mu_) = false;
-  std::vector<Pinned> pinned_ GS_GUARDED_BY(mu_);  // by slot, without gaps
+  // The pinner's; null: it makes none, or the first chunk could not be had.
+  std::unique_ptr<HostMemory> made_ GS_GUARDED_BY(mu_);
+  const std::unique_ptr<HostMemory> ordinary_;
 };
 
 }  // namespace gpushare::vm

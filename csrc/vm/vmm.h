@@ -89,6 +89,10 @@ class Vmm {
   // by map_shared().
   virtual Status make_private(std::byte* address, Bytes size) = 0;
 
+  // Whether threads may go on using memory while it moves, as the functions below promise. If not,
+  // as on a GPU, nothing may use it meanwhile: such access may fault, and what it writes be lost.
+  [[nodiscard]] virtual bool traps_writers() const { return true; }
+
   // Spilling. Nothing here changes a byte, and a reader of the range never faults nor waits long.
   //
   // Writers to the range wait, until thaw() or whatever takes the backing away. A write by a system

@@ -52,6 +52,7 @@ def install(
     overflow: bool = False,
     lane_strict: bool = False,
     passthrough: bool = False,
+    reachable: bool = True,
     device: str = "cpu",
     cuda_index: int = -1,
 ) -> None:
@@ -63,7 +64,8 @@ def install(
     capacity_bytes is the room of an unmanaged process, 0 for no limit. With require, a job that
     loses its coordinator for good fails at its next iteration. With lane_scrub, memory that the
     job shares is zeroed at each close; with lane_strict, access to it is a fault until the next
-    lease. With overflow, what is refused room is used in host memory. Idempotent.
+    lease. With overflow, what is refused room is used in host memory. Without reachable, CUDA
+    memory that is spilled is mapped nowhere. Idempotent.
     """
 
 def is_installed() -> bool: ...
@@ -77,6 +79,8 @@ class CudaDeviceInfo(TypedDict):
     total_bytes: int
     driver_version: int
     """Of CUDA: 13000 for 13.0."""
+    can_reach_spilled: bool
+    """Memory of the host can be mapped where spilled memory was."""
 
 def cuda_device_info(index: int) -> CudaDeviceInfo:
     """Starts the driver, and makes no context. Raises GpushareError: no driver, no such device."""

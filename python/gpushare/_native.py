@@ -183,6 +183,7 @@ def _install(
         device=device,
         cuda_index=cuda_index,
         passthrough=device != CPU and _takes_real_memory(config),
+        reachable=config.reachable,
     )
     _owner_pid = os.getpid()
     _device = device

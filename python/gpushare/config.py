@@ -97,6 +97,8 @@ class Config:
     passthrough: str = "auto"
     """Whether the job's CUDA memory is the runtime's own, which never moves. auto: where torch is
     told to give it to a network card or to other GPUs for good."""
+    reachable: bool = True
+    """Whether CUDA memory in the host tier can be used there, where the device can do that."""
     require: bool = False
     """Whether going on unmanaged is an error."""
     report: bool = True

@@ -237,6 +237,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("lane_strict", "job.lane_strict", "GPUSHARE_LANE_STRICT", _flag, _FLAG),
     Setting("passthrough", "job.passthrough", "GPUSHARE_PASSTHROUGH",
             parse_choice(*PASSTHROUGHS), ", ".join(PASSTHROUGHS)),
+    Setting("reachable", "job.reachable", "GPUSHARE_REACHABLE", _flag, _FLAG),
     Setting("require", "job.require", "GPUSHARE_REQUIRE", _flag, _FLAG),
     Setting("report", "job.report", "GPUSHARE_REPORT", _flag, _FLAG),
 )

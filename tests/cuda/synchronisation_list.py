@@ -85,6 +85,40 @@ ALL = (
         tests=("gs_vm_tests CudaVmm.WaitsForKernelsBeforeItUnmaps",),
     ),
     Synchronisation(
+        name="the device is waited for before shown memory is hidden",
+        guards="it is unmapped, and its slot given to others, under the kernels of a stray thread",
+        file=VMM,
+        line='  GS_RETURN_IF_ERROR(device_.synchronize(describe("hide", address, size)));\n',
+        tests=("gs_vm_tests CudaShown.SpilledMemoryShowsItsCopyAndTakesWrites",),
+    ),
+    Synchronisation(
+        name="the device is waited for before shown memory is copied in",
+        guards="what kernels of a stray thread have not written yet is lost",
+        file=VMM,
+        line='    GS_RETURN_IF_ERROR(device_.synchronize(describe("back aside", address, size)));\n',
+        tests=(
+            "gs_vm_tests CudaShown.KernelsOnWhatIsShownAreWaitedForBeforeItIsCopied",
+            "gs_alloc_tests CudaSpill.WhatIsSpilledCanBeReadAndWritten",
+        ),
+    ),
+    Synchronisation(
+        name="the device is waited for before shown memory is replaced",
+        guards="it is unmapped under the kernels of a stray thread",
+        file=VMM,
+        line='    GS_RETURN_IF_ERROR(device_.synchronize(describe("bring in", address, size)));\n',
+        tests=("gs_vm_tests CudaShown.WhatIsBroughtInReplacesWhatWasShown",),
+    ),
+    Synchronisation(
+        name="nothing is backed where the driver has not unmapped what was shown",
+        guards="two allocations at one address",
+        file=VMM,
+        line="  shown_.retry();\n"
+        "  GS_RETURN_IF_ERROR(shown_.check_let_go(address, size));\n"
+        "  return chunks_.put(address, size);\n",
+        instead="  return chunks_.put(address, size);\n",
+        tests=("gs_vm_tests CudaShown.NothingIsPutWhereTheDriverHasNotUnmapped",),
+    ),
+    Synchronisation(
         name="a copy out is waited for",
         guards="memory is unmapped, and its slot read, before the bytes are there",
         file=COPIES,

@@ -28,7 +28,8 @@ def test_says_which_device_and_that_its_memory_comes_from_gpushare() -> None:
     assert cuda["level"] == "ok"
     assert cuda["text"].startswith("cuda:GPU-fafafafa-")
     assert "(Fake CUDA device (host memory)), driver of CUDA 13.0, torch 1" in cuda["text"]
-    assert cuda["text"].endswith("cudaMalloc is gpushare's, expandable segments are off")
+    assert "cudaMalloc is gpushare's, expandable segments are off" in cuda["text"]
+    assert cuda["text"].endswith("spilled memory can be reached")
     assert found["allocator"]["text"] == "torch's CUDA tensors come from gpushare's"
     assert found["checksum"]["level"] == "ok"
 
@@ -38,6 +39,12 @@ def test_a_part_of_a_gpu_is_named_as_one() -> None:
     assert code == 0
     assert found["cuda"]["text"].startswith("cuda:MIG-fafafafa-")
     assert found["checksum"]["level"] == "ok"
+
+
+def test_says_where_spilled_memory_is_not_mapped() -> None:
+    for switch in ({"FAKECUDA_HOST_NUMA": "0"}, {"GPUSHARE_REACHABLE": "0"}):
+        _, found = _findings(**switch)
+        assert found["cuda"]["text"].endswith("spilled memory is not mapped"), switch
 
 
 def test_tries_the_device_that_is_shared() -> None:

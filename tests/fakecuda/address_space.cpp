@@ -88,7 +88,8 @@ CUresult AddressSpace::map(Range range, size_t offset, CUmemGenericAllocationHan
   if (mapped == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   // A forked child must neither see the memory nor keep it alive.
   madvise(mapped, range.bytes, MADV_DONTFORK);
-  mappings_[range.begin] = {range.bytes, handle, CU_MEM_ACCESS_FLAGS_PROT_NONE};
+  mappings_[range.begin] = {
+      .bytes = range.bytes, .handle = handle, .is_on_host = physical->is_on_host()};
   physical_.add_mapping(handle);
   return CUDA_SUCCESS;
 }
@@ -117,12 +118,22 @@ CUresult AddressSpace::unmap(Range range) {
 
 CUresult AddressSpace::set_access(Range range, const CUmemAccessDesc& wanted) {
   if (!is_row_of_mappings(range)) return CUDA_ERROR_INVALID_VALUE;
-  if (mprotect(pointer(range.begin), range.bytes, protection(wanted.flags)) != 0) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  const bool is_cpus = wanted.location.type == CU_MEM_LOCATION_TYPE_HOST ||
+                       wanted.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  if (!is_cpus && wanted.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+    return CUDA_ERROR_INVALID_VALUE;
   }
-  for (auto mapping = mappings_.find(range.begin);
-       mapping != mappings_.end() && mapping->first < range.end(); ++mapping) {
-    mapping->second.access = wanted.flags;
+  const auto first = mappings_.find(range.begin);
+  const auto last = mappings_.lower_bound(range.end());
+  const bool is_all_on_host =
+      std::all_of(first, last, [](const auto& each) { return each.second.is_on_host; });
+  if (is_cpus && !is_all_on_host) return CUDA_ERROR_INVALID_VALUE;
+  for (auto mapping = first; mapping != last; ++mapping) {
+    Mapping& it = mapping->second;
+    (is_cpus ? it.host_access : it.access) = wanted.flags;
+    // Kernels run on the CPU, so the memory is as accessible as to the one that may do more.
+    const int allowed = protection(it.access) | protection(it.host_access);
+    if (mprotect(pointer(mapping->first), it.bytes, allowed) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return CUDA_SUCCESS;
 }
@@ -138,12 +149,14 @@ std::optional<std::pair<Range, Mapping>> AddressSpace::mapping_at(uintptr_t addr
   return std::pair(Range{mapping->first, mapping->second.bytes}, mapping->second);
 }
 
-bool AddressSpace::is_accessible(Range range, bool is_write) const {
+bool AddressSpace::is_accessible(Range range, bool is_write, bool by_device) const {
   uintptr_t at = range.begin;
   do {
     const auto found = mapping_at(at);
-    if (!found || found->second.access == CU_MEM_ACCESS_FLAGS_PROT_NONE) return false;
-    if (is_write && found->second.access != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return false;
+    if (!found) return false;
+    const Mapping& mapping = found->second;
+    const int allowed = protection(by_device ? mapping.access : mapping.host_access);
+    if ((allowed & (is_write ? PROT_WRITE : PROT_READ)) == 0) return false;
     at = found->first.end();
   } while (at < range.end());
   return true;

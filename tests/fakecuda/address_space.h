@@ -17,7 +17,9 @@ namespace fakecuda {
 struct Mapping {
   size_t bytes = 0;
   CUmemGenericAllocationHandle handle = 0;
-  CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  bool is_on_host = false;
+  CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;       // the device's
+  CUmemAccess_flags host_access = CU_MEM_ACCESS_FLAGS_PROT_NONE;  // the CPU's
 };
 
 class AddressSpace {
@@ -30,14 +32,15 @@ class AddressSpace {
   CUresult map(Range range, size_t offset, CUmemGenericAllocationHandle handle);
   // errors: INVALID_VALUE unless the range is a row of whole mappings; nothing is unmapped then.
   CUresult unmap(Range range);
+  // errors: INVALID_VALUE also for the CPU's access to what is not the host's.
   CUresult set_access(Range range, const CUmemAccessDesc& wanted);
 
   // Whether the address lies in a reservation, mapped or not.
   [[nodiscard]] bool is_reserved(uintptr_t address) const;
   // The mapping an address lies in, with its start.
   [[nodiscard]] std::optional<std::pair<Range, Mapping>> mapping_at(uintptr_t address) const;
-  // Whether all of the range is mapped with this access.
-  [[nodiscard]] bool is_accessible(Range range, bool is_write) const;
+  // Whether all of the range is mapped with this access, for the device or for the CPU.
+  [[nodiscard]] bool is_accessible(Range range, bool is_write, bool by_device) const;
 
  private:
   // Whether the range is a row of whole mappings without a hole.

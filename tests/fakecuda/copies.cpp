@@ -82,8 +82,10 @@ void write_values(void* to, unsigned value, size_t width, size_t count) {
 
 CUresult check_access(const std::string& who, Range range, Side side, bool is_write) {
   World& w = world();
-  const bool is_nowhere = side == Side::kDevice && w.memory.kind_of(range) == Kind::kPageable;
-  if (range.bytes == 0 || (!is_nowhere && w.memory.is_accessible(range, is_write))) {
+  const Kind kind = w.memory.kind_of(range);
+  const bool is_nowhere = side == Side::kDevice && kind == Kind::kPageable;
+  const bool by_device = side == Side::kDevice || kind == Kind::kDevice;
+  if (range.bytes == 0 || (!is_nowhere && w.memory.is_accessible(range, is_write, by_device))) {
     return CUDA_SUCCESS;
   }
   char text[128];

@@ -15,7 +15,9 @@ bool is_device(int device) { return device >= 0 && device < world().settings.num
 constexpr int kHostNumaMemoryManagement = 141;
 
 int attribute(CUdevice_attribute wanted, int device) {
-  if (static_cast<int>(wanted) == kHostNumaMemoryManagement) return 1;
+  if (static_cast<int>(wanted) == kHostNumaMemoryManagement) {
+    return world().settings.has_host_memory ? 1 : 0;
+  }
   switch (wanted) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return 9;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return 132;

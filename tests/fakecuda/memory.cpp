@@ -3,6 +3,9 @@
 namespace fakecuda {
 
 Kind Memory::kind_of(uintptr_t address) const {
+  if (const auto mapping = addresses.mapping_at(address); mapping && mapping->second.is_on_host) {
+    return Kind::kPinned;
+  }
   if (plain.find(address).second != nullptr || addresses.is_reserved(address)) {
     return Kind::kDevice;
   }
@@ -11,14 +14,16 @@ Kind Memory::kind_of(uintptr_t address) const {
 
 Kind Memory::kind_of(Range range) const {
   const Kind kind = kind_of(range.begin);
+  if (addresses.is_reserved(range.begin)) return kind;
   return kind == Kind::kPinned && !host.covers(range) ? Kind::kPageable : kind;
 }
 
-bool Memory::is_accessible(Range range, bool is_write) const {
+bool Memory::is_accessible(Range range, bool is_write, bool by_device) const {
   if (const auto [found, allocation] = plain.find(range.begin); allocation != nullptr) {
     return found.contains(range);
   }
-  if (addresses.is_reserved(range.begin)) return addresses.is_accessible(range, is_write);
+  if (addresses.is_reserved(range.begin))
+    return addresses.is_accessible(range, is_write, by_device);
   return true;
 }
 

@@ -5,15 +5,17 @@
 namespace fakecuda {
 namespace {
 
-// The device of the books, or none for a location that no physical memory can have.
+// The device of the books, or none for a location that no physical memory can have. The host has
+// one node.
 std::optional<int> place_of(const CUmemLocation& location, int num_devices) {
   switch (location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
       if (location.id < 0 || location.id >= num_devices) return {};
       return location.id;
-    case CU_MEM_LOCATION_TYPE_HOST:
+    case CU_MEM_LOCATION_TYPE_HOST: return kHostPlace;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return kHostPlace;
+      if (location.id != 0) return {};
+      return kHostPlace;
     default: return {};
   }
 }
@@ -28,6 +30,10 @@ CUresult PhysicalMemory::create(CUmemGenericAllocationHandle* handle,
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (!place) return CUDA_ERROR_INVALID_DEVICE;
+  if (*place == kHostPlace && !has_host_memory_) return CUDA_ERROR_NOT_SUPPORTED;
+  if (wanted.location.type == CU_MEM_LOCATION_TYPE_HOST && wanted.requestedHandleTypes != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   const std::optional<Extent> extent = books_.create(*place, bytes);
   if (!extent) return CUDA_ERROR_OUT_OF_MEMORY;
   Physical physical;

@@ -20,12 +20,14 @@ struct Physical {
   int num_mappings = 0;
 
   [[nodiscard]] uint64_t bytes() const { return extent.bytes; }
+  [[nodiscard]] bool is_on_host() const { return extent.device == kHostPlace; }
 };
 
 // All methods: CUDA_ERROR_INVALID_VALUE for a handle that is none.
 class PhysicalMemory {
  public:
-  explicit PhysicalMemory(Books& books) : books_(books) {}
+  PhysicalMemory(Books& books, bool has_host_memory)
+      : books_(books), has_host_memory_(has_host_memory) {}
 
   CUresult create(CUmemGenericAllocationHandle* handle,
                   size_t bytes,
@@ -51,6 +53,7 @@ class PhysicalMemory {
   CUmemGenericAllocationHandle add(const Physical& physical);
 
   Books& books_;
+  const bool has_host_memory_;
   std::map<CUmemGenericAllocationHandle, Physical> by_handle_;
   CUmemGenericAllocationHandle next_handle_ = 0x1000;
 };

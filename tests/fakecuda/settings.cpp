@@ -41,6 +41,7 @@ Settings read_settings() {
   settings.driver_version =
       static_cast<int>(number_or("FAKECUDA_DRIVER_VERSION", 13000, 1000, 99990));
   settings.has_peers = number_or("FAKECUDA_PEERS", 0, 0, 1) == 1;
+  settings.has_host_memory = number_or("FAKECUDA_HOST_NUMA", 1, 0, 1) == 1;
   settings.is_late = number_or("FAKECUDA_LATE", 0, 0, 1) == 1;
   settings.faults = text_or_empty("FAKECUDA_FAIL");
   return settings;

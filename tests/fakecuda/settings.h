@@ -21,8 +21,10 @@ struct Settings {
   std::string name = "Fake CUDA device (host memory)";  // FAKECUDA_NAME
   int driver_version = 13000;                           // FAKECUDA_DRIVER_VERSION
   bool has_peers = false;  // FAKECUDA_PEERS=1: devices can access each other's memory
-  bool is_late = false;    // FAKECUDA_LATE=1
-  std::string faults;      // FAKECUDA_FAIL=function:nth:error,...
+  // FAKECUDA_HOST_NUMA=0: none of it in the virtual memory calls, as on machines without.
+  bool has_host_memory = true;
+  bool is_late = false;  // FAKECUDA_LATE=1
+  std::string faults;    // FAKECUDA_FAIL=function:nth:error,...
 };
 
 // Reads the environment. A value that makes no sense ends the process with a line that names it: a

@@ -26,7 +26,7 @@ World::World(const Settings& settings_)
     : settings(settings_),
       calls(settings.faults),
       books(settings),
-      memory(books),
+      memory(books, settings_.has_host_memory),
       contexts(books),
       work(streams, violations, world_mutex(), settings.is_late),
       captures(streams) {

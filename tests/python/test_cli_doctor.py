@@ -206,6 +206,7 @@ CUDA = {
     "driver": 12080,
     "torch_cuda": "13.0",
     "is_intact": True,
+    "can_reach_spilled": True,
 }
 
 

@@ -66,6 +66,7 @@ GOOD = [
     ("LANE_SCRUB", "1", "lane_scrub", True),
     ("LANE_STRICT", "1", "lane_strict", True),
     ("PASSTHROUGH", "on", "passthrough", "on"),
+    ("REACHABLE", "0", "reachable", False),
     ("REQUIRE", "0", "require", False),
     ("REPORT", "0", "report", False),
 ]

@@ -12,9 +12,11 @@
 #include "csrc/alloc/caching_allocator.h"
 #include "csrc/alloc/residency.h"
 #include "csrc/alloc/segment_store.h"
+#include "csrc/vm/cuda_pinner.h"
 #include "csrc/vm/mover.h"
 
 #include "tests/cpp/support/alloc_bytes.h"
+#include "tests/cpp/support/readable.h"
 #include "tests/cpp/support/vm_cuda_world.h"
 
 namespace gpushare::testing {
@@ -22,8 +24,9 @@ namespace {
 
 constexpr Bytes kDevice = mib(256);
 
-// What torch asks for, and when the gate is closed.
-class Pieces : public ::testing::Test {
+// What torch asks for, and when the gate is closed. With the parameter the device can use the host
+// tier in place.
+class Pieces : public ::testing::TestWithParam<bool> {
  protected:
   ~Pieces() override {
     for (const Live& segment : live_)
@@ -67,15 +70,27 @@ class Pieces : public ::testing::Test {
   }
   // What was unused comes back with any contents.
   void fill_unused() {
+    for (const Live& segment : live_) {
+      if (expect_used_part(segment)) fill(segment.address, segment.size, segment.seed);
+    }
+  }
+  // Whether a part of it is unused.
+  bool expect_used_part(const Live& segment) {
     for (const alloc::ByteSpan& end : unused_) {
-      for (const Live& segment : live_) {
-        if (end.end() != segment.address + segment.size.to_size()) continue;
-        const Bytes used = segment.size - end.size;
-        // As far as the last mark: fill() has one more at the very end.
-        const Bytes marked = used - kib(4) + Bytes{8};
-        EXPECT_TRUE(used == Bytes{} || is_filled(segment.address, marked, segment.seed));
-        fill(segment.address, segment.size, segment.seed);
-      }
+      if (end.end() != segment.address + segment.size.to_size()) continue;
+      const Bytes used = segment.size - end.size;
+      // As far as the last mark: fill() has one more at the very end.
+      const Bytes marked = used - kib(4) + Bytes{8};
+      EXPECT_TRUE(used == Bytes{} || is_filled(segment.address, marked, segment.seed));
+      return true;
+    }
+    return false;
+  }
+  // Wherever the bytes are.
+  void expect_reachable() {
+    for (const Live& segment : live_) {
+      if (!GetParam() || expect_used_part(segment)) continue;
+      EXPECT_TRUE(is_filled(segment.address, segment.size, segment.seed)) << segment.seed;
     }
   }
   void open() {
@@ -92,8 +107,10 @@ class Pieces : public ::testing::Test {
     EXPECT_EQ(allocator_->backed(), cuda_.fake.used());
   }
 
-  CudaWorld cuda_{{.most_piece = mib(16)}, kDevice};
-  const std::unique_ptr<vm::HostSlab> slab_ = std::move(*vm::make_host_slab("", {gib(1), {}}));
+  CudaWorld cuda_{{.most_piece = mib(16)}, kDevice, GetParam()};
+  vm::CudaPinner pinner_{*cuda_.device, true};
+  const std::unique_ptr<vm::HostSlab> slab_ =
+      std::move(*vm::make_host_slab("", {gib(1), {}}, &pinner_));
   vm::Mover mover_;
   const std::unique_ptr<alloc::CachingAllocator> allocator_ =
       std::move(*alloc::CachingAllocator::create(cuda_.vmm, {gib(4), kDevice}));
@@ -104,7 +121,14 @@ class Pieces : public ::testing::Test {
   std::size_t last_seed_ = 0;
 };
 
-TEST_F(Pieces, ASegmentGoesBackAtOnceAlsoAfterItCameBackWithItsNeighbours) {
+INSTANTIATE_TEST_SUITE_P(All,
+                         Pieces,
+                         ::testing::Bool(),
+                         [](const ::testing::TestParamInfo<bool>& mode) {
+                           return mode.param ? "Reachable" : "Unmapped";
+                         });
+
+TEST_P(Pieces, ASegmentGoesBackAtOnceAlsoAfterItCameBackWithItsNeighbours) {
   take(mib(20));
   std::byte* const second = take(mib(20));
   take(mib(6));
@@ -118,7 +142,7 @@ TEST_F(Pieces, ASegmentGoesBackAtOnceAlsoAfterItCameBackWithItsNeighbours) {
   expect_intact();
 }
 
-TEST_F(Pieces, SmallSegmentsShareNone) {
+TEST_P(Pieces, SmallSegmentsShareNone) {
   for (int i = 0; i < 8; ++i)
     take(mib(2));
   close();
@@ -133,7 +157,7 @@ TEST_F(Pieces, SmallSegmentsShareNone) {
   expect_intact();
 }
 
-TEST_F(Pieces, MoreIsReleasedThanAskedForRatherThanLess) {
+TEST_P(Pieces, MoreIsReleasedThanAskedForRatherThanLess) {
   take(mib(64));
   allocator_->set_room(mib(64));
   close();
@@ -146,7 +170,7 @@ TEST_F(Pieces, MoreIsReleasedThanAskedForRatherThanLess) {
   expect_intact();
 }
 
-TEST_F(Pieces, ALimitThatEndsAmidAPieceLeavesItWhole) {
+TEST_P(Pieces, ALimitThatEndsAmidAPieceLeavesItWhole) {
   take(mib(64));
   allocator_->set_room(mib(64));
   close();
@@ -160,7 +184,7 @@ TEST_F(Pieces, ALimitThatEndsAmidAPieceLeavesItWhole) {
   expect_intact();
 }
 
-TEST_F(Pieces, WhatHoldsNothingLeavesWithoutACopyAlsoBesideWhatDoes) {
+TEST_P(Pieces, WhatHoldsNothingLeavesWithoutACopyAlsoBesideWhatDoes) {
   std::byte* const segment = take(mib(32));
   close({{segment + mib(4).to_size(), mib(28)}});
   const int num_copies = cuda_.fake.num_calls("copy_out");
@@ -170,12 +194,40 @@ TEST_F(Pieces, WhatHoldsNothingLeavesWithoutACopyAlsoBesideWhatDoes) {
   EXPECT_EQ(slab_->used(), mib(4));
   EXPECT_EQ(cuda_.fake.num_calls("copy_out") - num_copies, 1);
   EXPECT_EQ(cuda_.fake.used(), Bytes{});
+  expect_reachable();
   open();
   fill_unused();
   expect_intact();
 }
 
-TEST_F(Pieces, WhatDiesWhileTheGateIsClosedLeavesToo) {
+TEST_P(Pieces, WhatHoldsNothingShowsNothing) {
+  std::byte* const segment = take(mib(6));
+  alloc::MemoryUse use;
+  use.movable.push_back({segment, mib(6)});
+  use.used.push_back({segment, mib(2)});
+  use.used.push_back({segment + mib(4).to_size(), mib(2)});
+  const auto fill_chunks = [&] {
+    for (const std::int64_t at : {0, 2, 4})
+      segment[mib(at).to_size() + 100] = std::byte(at + 1);
+  };
+  fill_chunks();
+  allocator_->set_route(alloc::Route::kOutside);
+  allocator_->note_use(use);
+  ASSERT_EQ(residency_.release(kDevice, true).spilled, mib(4));
+  for (const std::int64_t at : {0, 2, 4}) {
+    const std::byte* const byte = segment + mib(at).to_size() + 100;
+    EXPECT_EQ(is_readable(byte), GetParam() && at != 2) << at;
+    if (is_readable(byte)) {
+      EXPECT_EQ(*byte, std::byte(at + 1)) << "not a neighbour's";
+    }
+  }
+  open();
+  EXPECT_EQ(segment[mib(4).to_size() + 100], std::byte{5});
+  fill(segment, mib(6), live_[0].seed);
+  expect_intact();
+}
+
+TEST_P(Pieces, WhatDiesWhileTheGateIsClosedLeavesToo) {
   take(mib(20));
   std::byte* const unused = take(mib(20));
   close({{unused, mib(20)}});
@@ -189,7 +241,7 @@ TEST_F(Pieces, WhatDiesWhileTheGateIsClosedLeavesToo) {
   expect_intact();
 }
 
-TEST_F(Pieces, NothingIsLostInAnyOrderOfGivingAndTaking) {
+TEST_P(Pieces, NothingIsLostInAnyOrderOfGivingAndTaking) {
   constexpr unsigned kRounds = 60;
   std::mt19937 random(20261122);  // NOLINT(cert-msc51-cpp): the same each time
   const auto any = [&random](int least, int most) {
@@ -222,6 +274,7 @@ TEST_F(Pieces, NothingIsLostInAnyOrderOfGivingAndTaking) {
       EXPECT_EQ(allocator_->room(), room - outcome.released);
       EXPECT_EQ(allocator_->backed(), cuda_.fake.used());
       allocator_->check_invariants();
+      expect_reachable();
       if (!live_.empty() && any(0, 2) == 0) {
         give_back(
             live_[static_cast<std::size_t>(any(0, static_cast<int>(live_.size()) - 1))].address);

@@ -2,6 +2,7 @@
 // waited for, and no call of the driver that loses a byte by failing.
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "csrc/vm/mover.h"
 
 #include "tests/cpp/support/alloc_bytes.h"
+#include "tests/cpp/support/readable.h"
 #include "tests/cpp/support/vm_cuda_world.h"
 
 namespace gpushare::testing {
@@ -24,6 +26,8 @@ constexpr Bytes kRoom = mib(60);
 // A job with live blocks, parked.
 class Job {
  public:
+  // `is_reachable`: what is spilled, if the device can.
+  explicit Job(bool is_reachable = false) : is_reachable_(is_reachable) {}
   ~Job() {
     for (const Live& block : live_)
       allocator_->free(block.address);
@@ -33,6 +37,10 @@ class Job {
     fill(address, size, live_.size() + 1);
     live_.push_back({address, size});
     return address;
+  }
+  void give_back_last() {
+    allocator_->free(live_.back().address);
+    live_.pop_back();
   }
   void park() { allocator_->set_route(alloc::Route::kOutside); }
   alloc::ReleaseOutcome give_all() { return residency_.release(kRoom, true); }
@@ -44,10 +52,15 @@ class Job {
   }
   void expect_intact() {
     allocator_->check_invariants();
-    for (std::size_t i = 0; i < live_.size(); ++i)
-      EXPECT_TRUE(is_filled(live_[i].address, live_[i].size, i + 1)) << "block " << i;
+    expect_bytes();
     EXPECT_EQ(slab_->used(), Bytes{});
   }
+  void expect_bytes() {
+    for (std::size_t i = 0; i < live_.size(); ++i)
+      EXPECT_TRUE(is_filled(live_[i].address, live_[i].size, i + 1)) << "block " << i;
+  }
+  [[nodiscard]] alloc::CachingAllocator& allocator() { return *allocator_; }
+  [[nodiscard]] alloc::Residency& residency() { return residency_; }
   [[nodiscard]] Bytes backed() const { return allocator_->backed(); }
 
  private:
@@ -56,8 +69,9 @@ class Job {
     Bytes size;
   };
 
+  const bool is_reachable_;
   CudaUser cuda_;
-  vm::CudaPinner pinner_{*cuda_.device};
+  vm::CudaPinner pinner_{*cuda_.device, is_reachable_};
   const std::unique_ptr<vm::HostSlab> slab_ =
       std::move(*vm::make_host_slab("", {gib(1), {}}, &pinner_));
   vm::Mover mover_;
@@ -111,14 +125,23 @@ TEST(CudaSpill, ARunThatFailsStaysWhole) {
 }
 
 // Each call of the driver in a spill and a restore, once.
-TEST(CudaSpill, LosesNothingByAFailingCall) {
+class CudaSpillInEachMode : public ::testing::TestWithParam<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(All,
+                         CudaSpillInEachMode,
+                         ::testing::Bool(),
+                         [](const ::testing::TestParamInfo<bool>& mode) {
+                           return mode.param ? "Reachable" : "Unmapped";
+                         });
+
+TEST_P(CudaSpillInEachMode, LosesNothingByAFailingCall) {
   int num_calls = 0;
   int num_failed = 0;
   for (int nth = 0; nth <= num_calls; ++nth) {
     SCOPED_TRACE(nth);
-    FakeCudaDriver fake;
+    FakeCudaDriver fake(mib(64), GetParam());
     {
-      Job job;
+      Job job(GetParam());
       job.take(mib(10));
       job.take(mib(3));
       job.park();
@@ -136,7 +159,57 @@ TEST(CudaSpill, LosesNothingByAFailingCall) {
     EXPECT_EQ(fake.leaks(), "");
   }
   EXPECT_GT(num_calls, 50);
-  EXPECT_GT(num_failed, num_calls / 2);
+  // Of those for memory that can be reached some are done without.
+  EXPECT_GT(num_failed, num_calls / (GetParam() ? 4 : 2));
+}
+
+TEST(CudaSpill, WhatIsSpilledCanBeReadAndWritten) {
+  FakeCudaDriver fake(mib(64), true);
+  Job job(true);
+  std::byte* const first = job.take(mib(20));
+  job.take(mib(3));
+  job.park();
+  ASSERT_EQ(job.give_all().spilled, mib(24)) << "in whole chunks";
+  EXPECT_EQ(fake.used(), Bytes{});
+  EXPECT_EQ(fake.host_used(), mib(24));
+  EXPECT_EQ(fake.pinned(), Bytes{});
+  job.expect_bytes();
+  fake.launch(first + 100, Bytes{16}, std::byte{9});  // lies between the marks
+  ASSERT_TRUE(job.bring_back().ok());
+  EXPECT_EQ(first[100], std::byte{9});
+  job.expect_intact();
+  EXPECT_EQ(fake.host_used(), mib(24)) << "it is kept";
+}
+
+// A restore in the middle of an iteration would lose what kernels write meanwhile.
+TEST(CudaSpill, NothingComesLateWhereWritersDoNotWait) {
+  FakeCudaDriver fake(mib(64), true);
+  Job job(true);
+  const auto address = reinterpret_cast<std::uintptr_t>(job.take(mib(4)));
+  job.allocator().mark_late({&address, 1});
+  job.park();
+  const alloc::ReleaseOutcome outcome = job.give_all();
+  EXPECT_EQ(outcome.spilled, mib(4));
+  EXPECT_EQ(outcome.spilled_late, Bytes{});
+  EXPECT_EQ(job.residency().to_restore_late(), Bytes{});
+  job.allocator().raise_room(kRoom);
+  ASSERT_TRUE(job.residency().restore_early().ok());
+  EXPECT_EQ(fake.used(), mib(4));
+  job.expect_intact();
+}
+
+TEST(CudaSpill, WhatDiesWhileItIsSpilledIsShownNoMore) {
+  FakeCudaDriver fake(mib(64), true);
+  Job job(true);
+  std::byte* const block = job.take(mib(4));
+  job.park();
+  ASSERT_EQ(job.give_all().spilled, mib(4));
+  fake.launch(block, Bytes{512}, std::byte{1});
+  job.give_back_last();
+  EXPECT_TRUE(is_readable(block)) << "its slots are taken until somebody looks";
+  ASSERT_TRUE(job.bring_back().ok());
+  EXPECT_FALSE(is_readable(block));
+  job.expect_intact();
 }
 
 }  // namespace

@@ -30,8 +30,10 @@ struct CudaUser {
 
 // With a driver of its own.
 struct CudaWorld {
-  explicit CudaWorld(const vm::CudaVmmOptions& options = {}, Bytes device_size = mib(64))
-      : fake(device_size), user(options) {}
+  explicit CudaWorld(const vm::CudaVmmOptions& options = {},
+                     Bytes device_size = mib(64),
+                     bool has_host_memory = false)
+      : fake(device_size, has_host_memory), user(options) {}
 
   FakeCudaDriver fake;
   CudaUser user;

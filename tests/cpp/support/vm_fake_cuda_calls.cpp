@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <span>
 #include <utility>
 
 #include "csrc/base/check.h"
@@ -193,7 +194,11 @@ void FakeCudaCalls::add_memory_calls(cuda::Calls& calls) {
                     unsigned long long) -> Code {
     return call_in_context("create", [&](FakeCudaDriver& fake) GS_NO_THREAD_SAFETY_ANALYSIS {
       fake.last_prop_ = *prop;
-      const auto made = fake.memory_.create(size);
+      const bool is_on_host = prop->location.type == cuda::kOnHostNode;
+      // Handles of the host's memory are for this process alone.
+      GS_CHECK(!is_on_host || prop->handle_types == 0);
+      const auto made = fake.memory_.create(
+          size, is_on_host ? FakeCudaMemory::Side::kHost : FakeCudaMemory::Side::kDevice);
       if (!made) return cuda::kOutOfMemory;
       *handle = *made;
       return cuda::kSuccess;
@@ -222,9 +227,15 @@ void FakeCudaCalls::add_memory_calls(cuda::Calls& calls) {
   };
   calls.set_access = [](cuda::DevicePointer address, std::size_t size, const cuda::AccessDesc* to,
                         std::size_t count) -> Code {
-    GS_CHECK(count == 1 && to->flags == cuda::kReadWrite);
+    GS_CHECK(count == 1 || count == 2);
     return call_in_context("set_access", [&](FakeCudaDriver& fake) GS_NO_THREAD_SAFETY_ANALYSIS {
-      fake.memory_.allow_access(pointer_of(address), size);
+      for (const cuda::AccessDesc& each : std::span(to, count)) {
+        GS_CHECK(each.flags == cuda::kReadWrite);
+        const bool is_host = each.location.type == cuda::kOnHostNode;
+        fake.memory_.allow_access(
+            pointer_of(address), size,
+            is_host ? FakeCudaMemory::Side::kHost : FakeCudaMemory::Side::kDevice);
+      }
       return cuda::kSuccess;
     });
   };

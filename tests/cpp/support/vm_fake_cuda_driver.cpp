@@ -20,9 +20,11 @@ bool overlap(const std::byte* a, std::size_t size_a, const std::byte* b, std::si
 
 }  // namespace
 
-FakeCudaDriver::FakeCudaDriver(Bytes device_size)
+FakeCudaDriver::FakeCudaDriver(Bytes device_size, bool has_host_memory)
     : memory_(device_size),
-      abilities_({{cuda::kHasVirtualMemory, 1}, {cuda::kHasFileDescriptors, 1}}) {
+      abilities_({{cuda::kHasVirtualMemory, 1},
+                  {cuda::kHasFileDescriptors, 1},
+                  {cuda::kHasHostNodeMemory, has_host_memory ? 1 : 0}}) {
   FakeCudaCalls::install(this);
 }
 
@@ -163,6 +165,11 @@ Bytes FakeCudaDriver::pinned() const {
 Bytes FakeCudaDriver::used() const {
   MutexLock lock(mu_);
   return memory_.used();
+}
+
+Bytes FakeCudaDriver::host_used() const {
+  MutexLock lock(mu_);
+  return memory_.used(FakeCudaMemory::Side::kHost);
 }
 
 bool FakeCudaDriver::is_accessible(const std::byte* address, Bytes size) const {

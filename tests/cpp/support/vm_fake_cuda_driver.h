@@ -21,7 +21,8 @@ namespace gpushare::testing {
 
 class FakeCudaDriver {
  public:
-  explicit FakeCudaDriver(Bytes device_size = mib(64));
+  // With or without the ability to use memory of the host as its own.
+  explicit FakeCudaDriver(Bytes device_size = mib(64), bool has_host_memory = false);
   ~FakeCudaDriver();
   FakeCudaDriver(const FakeCudaDriver&) = delete;
   FakeCudaDriver& operator=(const FakeCudaDriver&) = delete;
@@ -50,6 +51,7 @@ class FakeCudaDriver {
   [[nodiscard]] std::size_t num_streams() const;
   [[nodiscard]] Bytes pinned() const;
   [[nodiscard]] Bytes used() const;
+  [[nodiscard]] Bytes host_used() const;  // made by the driver
   [[nodiscard]] bool is_accessible(const std::byte* address, Bytes size) const;
   // "" if nothing is held, or what.
   [[nodiscard]] std::string leaks() const;

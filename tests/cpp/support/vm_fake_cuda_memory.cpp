@@ -34,16 +34,20 @@ void map_over(void* address, std::size_t size, int flags, int fd, std::size_t of
 
 FakeCudaMemory::FakeCudaMemory(Bytes size)
     : size_(size),
-      fd_(make_file(size)),
-      view_(static_cast<std::byte*>(
-          ::mmap(nullptr, size.to_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0))) {
+      fd_(make_file(size + kHostSize)),
+      view_(static_cast<std::byte*>(::mmap(nullptr,
+                                           (size + kHostSize).to_size(),
+                                           PROT_READ | PROT_WRITE,
+                                           MAP_SHARED,
+                                           fd_.get(),
+                                           0))) {
   GS_CHECK(view_ != MAP_FAILED, "errno {}", errno);
-  for (std::size_t offset = 0; offset < size.to_size(); offset += kChunk)
-    free_offsets_.insert(offset);
+  for (std::size_t offset = 0; offset < (size + kHostSize).to_size(); offset += kChunk)
+    free_of(offset < size.to_size() ? Side::kDevice : Side::kHost).insert(offset);
 }
 
 FakeCudaMemory::~FakeCudaMemory() {
-  ::munmap(view_, size_.to_size());
+  ::munmap(view_, (size_ + kHostSize).to_size());
   for (const auto& [size, base] : given_back_)
     ::munmap(base, size);
 }
@@ -75,13 +79,15 @@ void FakeCudaMemory::free_address(const std::byte* base, std::size_t size) {
   given_back_.emplace(size, const_cast<std::byte*>(base));
 }
 
-std::optional<vm::cuda::MemoryHandle> FakeCudaMemory::create(std::size_t size) {
+std::optional<vm::cuda::MemoryHandle> FakeCudaMemory::create(std::size_t size, Side side) {
   GS_CHECK(size > 0 && size % kChunk == 0, "size {}", size);
-  if (free_offsets_.size() < size / kChunk) return std::nullopt;
+  std::set<std::size_t>& free = free_of(side);
+  if (free.size() < size / kChunk) return std::nullopt;
   Piece piece;
+  piece.side = side;
   while (piece.offsets.size() < size / kChunk) {
-    const std::size_t offset = *free_offsets_.begin();
-    free_offsets_.erase(free_offsets_.begin());
+    const std::size_t offset = *free.begin();
+    free.erase(free.begin());
     std::memset(view_ + offset, std::to_integer<int>(kPoison), kChunk);
     piece.offsets.push_back(offset);
   }
@@ -104,8 +110,7 @@ void FakeCudaMemory::map(std::byte* address, std::size_t size, vm::cuda::MemoryH
   GS_CHECK(size == offsets.size() * kChunk, "{} bytes of a piece of {} chunks", size,
            offsets.size());
   GS_CHECK(reinterpret_cast<std::uintptr_t>(address) % kChunk == 0);
-  GS_CHECK(!piece->second.is_mapped, "mapped elsewhere");
-  piece->second.is_mapped = true;
+  ++piece->second.num_mappings;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     std::byte* const chunk = address + i * kChunk;
     const bool is_new = mapped_.emplace(chunk, Mapping{.handle = handle, .first = address}).second;
@@ -124,17 +129,19 @@ void FakeCudaMemory::unmap(std::byte* address, std::size_t size) {
     GS_CHECK(first >= address && end <= address + size, "part of a mapping");
     mapped_.erase(found);
     if (address + at + kChunk != end) continue;
-    pieces_.at(handle).is_mapped = false;
+    --pieces_.at(handle).num_mappings;
     forget_unused(handle);
   }
   map_over(address, size, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
-void FakeCudaMemory::allow_access(std::byte* address, std::size_t size) {
+void FakeCudaMemory::allow_access(std::byte* address, std::size_t size, Side to) {
   for (std::size_t at = 0; at < size; at += kChunk) {
     const auto found = mapped_.find(address + at);
     GS_CHECK(found != mapped_.end(), "chunk {} of the range is not mapped", at / kChunk);
-    found->second.has_access = true;
+    GS_CHECK(to == Side::kDevice || pieces_.at(found->second.handle).side == Side::kHost,
+             "the CPU has no access to the device's memory");
+    if (to == Side::kDevice) found->second.has_access = true;
   }
   GS_CHECK(::mprotect(address, size, PROT_READ | PROT_WRITE) == 0, "errno {}", errno);
 }
@@ -149,10 +156,10 @@ bool FakeCudaMemory::is_accessible(const std::byte* address, std::size_t size) c
   return true;
 }
 
-Bytes FakeCudaMemory::used() const {
+Bytes FakeCudaMemory::used(Side side) const {
   std::size_t num_chunks = 0;
   for (const auto& [handle, piece] : pieces_)
-    num_chunks += piece.offsets.size();
+    if (piece.side == side) num_chunks += piece.offsets.size();
   return vm::kChunkBytes * static_cast<std::int64_t>(num_chunks);
 }
 
@@ -164,8 +171,8 @@ std::size_t FakeCudaMemory::num_handles() const {
 // Memory lives as long as a handle or a mapping of it.
 void FakeCudaMemory::forget_unused(vm::cuda::MemoryHandle handle) {
   const auto found = pieces_.find(handle);
-  if (found->second.is_held || found->second.is_mapped) return;
-  free_offsets_.insert(found->second.offsets.begin(), found->second.offsets.end());
+  if (found->second.is_held || found->second.num_mappings > 0) return;
+  free_of(found->second.side).insert(found->second.offsets.begin(), found->second.offsets.end());
   pieces_.erase(found);
 }
 

@@ -72,12 +72,28 @@ TEST(CudaDevice, EachFailingCallOfTheDriverIsAnErrorOfOpening) {
   const vm::CudaDriver driver(FakeCudaDriver::calls());
   ASSERT_TRUE(why_not(driver).ok());
   const int num_calls = fake.num_calls();
-  for (int nth = 1; nth <= num_calls; ++nth) {
+  for (int nth = 1; nth < num_calls; ++nth) {
     fake.fail_at(nth);
     const Status status = why_not(driver);
     EXPECT_EQ(status.code(), StatusCode::kIo) << nth;
     EXPECT_NE(status.message().find("CUDA_ERROR_UNKNOWN (unknown error)"), std::string::npos);
   }
+  fake.fail_at(num_calls);
+  EXPECT_TRUE(why_not(driver).ok()) << "an older driver has no idea of host memory";
+}
+
+TEST(CudaDevice, SaysWhetherItCanUseMemoryOfTheHostAndOnWhichNode) {
+  FakeCudaDriver fake(mib(64), true);
+  const vm::CudaDriver driver(FakeCudaDriver::calls());
+  EXPECT_EQ(open_device(driver)->host_prop().location.type, vm::cuda::kOnHostNode);
+  fake.set_ability(vm::cuda::kNearestHostNode, 1);
+  EXPECT_EQ(open_device(driver)->host_prop().location.id, 1);
+  fake.set_ability(vm::cuda::kNearestHostNode, -1);
+  EXPECT_EQ(open_device(driver)->host_prop().location.id, 0) << "the machine has no nodes";
+  fake.fail("granularity", 2);
+  EXPECT_FALSE(open_device(driver)->has_host_memory());
+  fake.set_ability(vm::cuda::kHasHostNodeMemory, 0);
+  EXPECT_FALSE(open_device(driver)->has_host_memory());
 }
 
 // The thread's own context is put back, whichever it is.

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "csrc/vm/cuda_host_memory.h"
 #include "csrc/vm/cuda_vmm.h"
 
 #include "tests/cpp/support/vm_cuda_world.h"
@@ -21,7 +22,9 @@ constexpr vm::CudaVmmOptions kByChunks{.most_piece = vm::kChunkBytes};
 // A spill and a restore, step by step. A step that fails is checked and taken again.
 class Cycle {
  public:
-  Cycle(FakeCudaDriver& fake, vm::CudaVmm& vmm) : fake_(fake), vmm_(vmm) {}
+  // With `memory`, spilled memory shows it; null: spilled memory faults.
+  Cycle(FakeCudaDriver& fake, vm::CudaVmm& vmm, vm::CudaHostMemory* memory)
+      : fake_(fake), vmm_(vmm), memory_(memory) {}
 
   void run() {
     step(false, true, [&] { return vmm_.back(base(), kSize); });
@@ -30,10 +33,13 @@ class Cycle {
     step(true, true, [&] { return vmm_.freeze(base(), kSize); });
     std::vector<std::byte> host(kSize.to_size());
     step(true, true, [&] { return vmm_.copy_out(base(), host.data(), kSize); });
-    step(true, false, [&] { return vmm_.unback_showing(base(), kSize, {}); });
-    step(false, true, [&] { return vmm_.back_aside(base(), kSize); });
-    step(true, true, [&] { return vmm_.copy_in(host.data(), base(), kSize); });
-    step(true, true, [&] { return vmm_.bring_in(base(), kSize); });
+    leave();
+    const bool is_shown = vmm_.shows(base(), kSize);
+    const bool is_in_place = vmm_.aside(base()) == base();
+    step(is_shown, is_shown || is_in_place, [&] { return vmm_.back_aside(base(), kSize); });
+    const bool is_there = is_backed();
+    step(is_there, is_there, [&] { return vmm_.copy_in(host.data(), vmm_.aside(base()), kSize); });
+    step(is_there, true, [&] { return vmm_.bring_in(base(), kSize); });
     std::fill(host.begin(), host.end(), std::byte{});
     step(true, true, [&] { return vmm_.copy_out(base(), host.data(), kSize); });
     EXPECT_TRUE(host == bytes);
@@ -43,6 +49,28 @@ class Cycle {
 
  private:
   [[nodiscard]] std::byte* base() const { return range_.base(); }
+  // What cannot be shown is no error.
+  void leave() {
+    vm::HostPlace place;
+    if (memory_ != nullptr) {
+      for (std::uint32_t i = 0; i < 3; ++i) {
+        Status added = memory_->add(i, 3);
+        if (!added.ok()) ++num_failed_;
+        if (!added.ok()) added = memory_->add(i, 3);
+        ASSERT_TRUE(added.ok()) << added.message();
+      }
+      place = memory_->place_of(0);
+    }
+    Status left = vmm_.unback_showing(base(), kSize, place);
+    if (!left.ok()) {
+      ++num_failed_;
+      EXPECT_TRUE(is_backed()) << left.message();
+      left = vmm_.unback_showing(base(), kSize, place);
+    }
+    ASSERT_TRUE(left.ok()) << left.message();
+    EXPECT_EQ(is_backed(), vmm_.shows(base(), kSize));
+    if (memory_ != nullptr && !vmm_.shows(base(), kSize)) ++num_failed_;
+  }
   template <typename Body>
   void step(bool is_backed_before, bool is_backed_after, Body body) {
     Status status = body();
@@ -66,25 +94,37 @@ class Cycle {
 
   FakeCudaDriver& fake_;
   vm::CudaVmm& vmm_;
+  vm::CudaHostMemory* const memory_;
   vm::AddressRange range_ = *vmm_.reserve(kSize);
   int num_failed_ = 0;
 };
 
-class CudaFailureInPieces : public ::testing::TestWithParam<Bytes> {};
+struct PiecesAndMode {
+  Bytes most_piece;
+  bool is_reachable;
+};
+
+class CudaFailureInPieces : public ::testing::TestWithParam<PiecesAndMode> {};
 
 INSTANTIATE_TEST_SUITE_P(OfEachSize,
                          CudaFailureInPieces,
-                         ::testing::Values(vm::kChunkBytes, mib(4), mib(16)));
+                         ::testing::Values(PiecesAndMode{vm::kChunkBytes, false},
+                                           PiecesAndMode{mib(4), false},
+                                           PiecesAndMode{mib(16), false},
+                                           PiecesAndMode{vm::kChunkBytes, true},
+                                           PiecesAndMode{mib(4), true},
+                                           PiecesAndMode{mib(16), true}));
 
 TEST_P(CudaFailureInPieces, EachFailingCallIsReportedAndNothingIsLost) {
   int num_calls = 0;
   int num_failed = 0;
   for (int nth = 0; nth <= num_calls; ++nth) {
     SCOPED_TRACE(nth);
-    FakeCudaDriver fake;
+    FakeCudaDriver fake(mib(64), GetParam().is_reachable);
     {
-      CudaUser user({.most_piece = GetParam()});
-      Cycle cycle(fake, user.vmm);
+      CudaUser user({.most_piece = GetParam().most_piece});
+      vm::CudaHostMemory memory(*user.device);
+      Cycle cycle(fake, user.vmm, user.vmm.shows_spilled() ? &memory : nullptr);
       const int before = fake.num_calls();
       if (nth > 0) fake.fail_at(nth);
       cycle.run();

@@ -29,6 +29,12 @@ static_assert(cuda::kHasVirtualMemory == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANA
 static_assert(cuda::kHasFileDescriptors ==
               CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
 static_assert(cuda::kRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
+#if CUDA_VERSION >= 13000  // older headers lack some of them
+static_assert(cuda::kOnHostNode == CU_MEM_LOCATION_TYPE_HOST_NUMA);
+static_assert(cuda::kNearestHostNode == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID);
+static_assert(cuda::kHasHostNodeMemory ==
+              CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+#endif
 
 static_assert(sizeof(cuda::Uuid) == sizeof(CUuuid));
 static_assert(sizeof(cuda::Location) == sizeof(CUmemLocation));

@@ -151,6 +151,77 @@ TEST_F(AddressSpace, TheSameMemoryAtTwoPlaces) {
   EXPECT_EQ(cuMemUnmap(address_ + 2 * kChunk, kChunk), CUDA_SUCCESS);
 }
 
+// A chunk of the host's, to be mapped.
+class HostMemory : public AddressSpace {
+ protected:
+  void SetUp() override {
+    AddressSpace::SetUp();
+    const CUmemAllocationProp wanted = memory_at(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, false);
+    ASSERT_EQ(cuMemCreate(&host_, kChunk, &wanted, 0), CUDA_SUCCESS);
+    map(address_, kChunk, host_);
+  }
+  void TearDown() override {
+    EXPECT_EQ(cuMemUnmap(address_, kChunk), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemRelease(host_), CUDA_SUCCESS);
+    AddressSpace::TearDown();
+  }
+  [[nodiscard]] static CUmemAccessDesc cpu() {
+    return {memory_at(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0).location,
+            CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  }
+  [[nodiscard]] static CUmemAccessDesc gpu() {
+    return {device_memory().location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  }
+  [[nodiscard]] int kernel() const {
+    const fakecuda_range range{reinterpret_cast<void*>(address_), 1};
+    return run_kernel(nullptr, "kernel", &range, 1, nullptr, 0);
+  }
+
+  CUmemGenericAllocationHandle host_ = 0;
+};
+
+TEST_F(HostMemory, IsOfANodeThatIsThere) {
+  CUmemGenericAllocationHandle handle = 0;
+  const CUmemAllocationProp elsewhere = memory_at(CU_MEM_LOCATION_TYPE_HOST_NUMA, 1, false);
+  EXPECT_EQ(cuMemCreate(&handle, kChunk, &elsewhere, 0), CUDA_ERROR_INVALID_DEVICE);
+  const CUmemAllocationProp any = memory_at(CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0, false);
+  EXPECT_EQ(cuMemCreate(&handle, kChunk, &any, 0), CUDA_ERROR_INVALID_DEVICE);
+}
+
+TEST_F(HostMemory, TheDevicesAccessIsNotTheCpus) {
+  const CUmemAccessDesc device = gpu();
+  unsigned char byte = 7;
+  EXPECT_EQ(kernel(), 700);
+  EXPECT_EQ(cuMemSetAccess(address_, kChunk, &device, 1), CUDA_SUCCESS);
+  EXPECT_EQ(kernel(), 0);
+  EXPECT_EQ(cuMemcpyHtoD(address_, &byte, 1), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemcpy(address_ + 1, address_, 1), CUDA_ERROR_ILLEGAL_ADDRESS) << "of two host's";
+}
+
+TEST_F(HostMemory, TheCpuHasAccessToItAndToNothingElse) {
+  const CUmemAccessDesc both[] = {cpu(), gpu()};
+  EXPECT_EQ(cuMemSetAccess(address_, kChunk, both, 2), CUDA_SUCCESS);
+  EXPECT_EQ(kernel(), 0);
+  const Memory memory;
+  EXPECT_EQ(cuMemsetD8(memory.address, 9, kChunk), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemcpyDtoH(reinterpret_cast<void*>(address_), memory.address, kChunk), CUDA_SUCCESS);
+  EXPECT_EQ(*reinterpret_cast<unsigned char*>(address_ + kChunk - 1), 9);
+  EXPECT_EQ(cuMemSetAccess(memory.address, kChunk, both, 2), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(HostMemory, IsNotUnmappedUnderAKernel) {
+  const CUmemAccessDesc both[] = {cpu(), gpu()};
+  ASSERT_EQ(cuMemSetAccess(address_, kChunk, both, 2), CUDA_SUCCESS);
+  fakecuda_set_late(1);
+  CUstream work = stream();
+  const fakecuda_range range{reinterpret_cast<void*>(address_), 1};
+  ASSERT_EQ(run_kernel(work, "kernel", &range, 1, nullptr, 0), 0);
+  EXPECT_EQ(cuMemUnmap(address_, kChunk), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  fakecuda_set_late(0);
+  EXPECT_EQ(cuStreamDestroy(work), CUDA_SUCCESS);
+}
+
 TEST_F(AddressSpace, FreedPlainMemoryIsNowhere) {
   CUdeviceptr plain = 0;
   ASSERT_EQ(cuMemAlloc(&plain, kChunk), CUDA_SUCCESS);

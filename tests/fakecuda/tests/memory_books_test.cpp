@@ -134,7 +134,7 @@ TEST_F(Books, MemoryOfTheHostIsNotOnTheDevice) {
   const uint64_t before = used();
   for (const auto type : {CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA}) {
     CUmemGenericAllocationHandle handle = 0;
-    const CUmemAllocationProp wanted = memory_at(type, 0);
+    const CUmemAllocationProp wanted = memory_at(type, 0, false);
     ASSERT_EQ(cuMemCreate(&handle, kChunk, &wanted, 0), CUDA_SUCCESS);
     EXPECT_EQ(used(), before);
     EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
@@ -143,7 +143,7 @@ TEST_F(Books, MemoryOfTheHostIsNotOnTheDevice) {
 
 TEST_F(Books, MemoryOfTheHostIsNotLimitedByTheDevice) {
   CUmemGenericAllocationHandle handle = 0;
-  const CUmemAllocationProp wanted = memory_at(CU_MEM_LOCATION_TYPE_HOST, 0);
+  const CUmemAllocationProp wanted = memory_at(CU_MEM_LOCATION_TYPE_HOST, 0, false);
   ASSERT_EQ(cuMemCreate(&handle, kCapacity + kChunk, &wanted, 0), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
 }

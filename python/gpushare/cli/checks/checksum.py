@@ -89,4 +89,9 @@ def judge_cuda(cuda: dict[str, Any]) -> Finding:
             f"{text}; another tool has replaced torch's cudaMalloc after gpushare did",
             "Take it out: LD_PRELOAD, profilers and memory tools do that",
         )
-    return Finding("cuda", "ok", f"{text}, cudaMalloc is gpushare's, expandable segments are off")
+    spilled = "can be reached" if cuda["can_reach_spilled"] else "is not mapped"
+    return Finding(
+        "cuda",
+        "ok",
+        f"{text}, cudaMalloc is gpushare's, expandable segments are off, spilled memory {spilled}",
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from gpushare import _native
+from gpushare import _native, config
 from gpushare.devices import CPU
 from gpushare.recorder import hash_tensor
 
@@ -36,6 +36,7 @@ def examine_cuda() -> dict[str, Any]:
         "total_bytes": info["total_bytes"],
         "driver": info["driver_version"],
         "torch_cuda": torch.version.cuda,
+        "can_reach_spilled": info["can_reach_spilled"] and config.load().reachable,
         "is_intact": _native.load().segment_plugin_is_intact(),
     }
 
