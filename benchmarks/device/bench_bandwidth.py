@@ -26,7 +26,7 @@ MEMORY_BYTES = 4 << 30
 FAKE_BYTES = 64 * MIB
 
 
-def _move(native: Any, live_bytes: int) -> tuple[float, float]:
+def move(native: Any, live_bytes: int) -> tuple[float, float]:
     """Seconds of spilling and of restoring all."""
     away: list[float] = []
     is_over = threading.Event()
@@ -84,7 +84,7 @@ def _measure_one(num_bytes: int, rounds: int) -> dict[str, list[float]]:
     live = 2 * num_bytes
     native.spill_and_restore()  # pins the host tier
     for _ in range(rounds):
-        spilled, restored = _move(native, live)
+        spilled, restored = move(native, live)
         seen.setdefault("spill", []).append(spilled)
         seen.setdefault("restore", []).append(restored)
         for ways in ("out", "in", "out+in"):

@@ -16,7 +16,17 @@ from typing import Any
 from benchmarks.device import goals, machine
 from benchmarks.report import Report, format_figure
 
-NAMES = ("alone", "bandwidth", "two_jobs", "inference", "mixed", "handover", "vmm", "pairs")
+NAMES = (
+    "alone",
+    "bandwidth",
+    "two_jobs",
+    "inference",
+    "mixed",
+    "handover",
+    "vmm",
+    "pairs",
+    "reachable",
+)
 
 
 def main() -> None:

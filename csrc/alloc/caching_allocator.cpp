@@ -87,6 +87,8 @@ Bytes CachingAllocator::backed() const {
   return core.books.backed();
 }
 
+bool CachingAllocator::can_move_in_use() const { return impl_->core.vmm.traps_writers(); }
+
 Bytes CachingAllocator::overflow() const {
   const AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);

@@ -75,6 +75,8 @@ class CachingAllocator {
   [[nodiscard]] Bytes backed() const;
   // Bytes that had no room and are used in the host tier.
   [[nodiscard]] Bytes overflow() const;
+  // Whether memory may come and go while it is used (vm::Vmm::traps_writers).
+  [[nodiscard]] bool can_move_in_use() const;
   // What is released is whole pieces of the device, of this size at most.
   [[nodiscard]] Bytes most_piece() const;
 

@@ -88,8 +88,9 @@ class Residency {
   // From now on what is refused room is placed in the host tier, where it can be mapped, and used
   // there.
   void allow_overflow();
-  // Gives `most` bytes of that memory at most what room there is, also while it is in use. Returns
-  // how many bytes came in. errors: as restore().
+  // Gives `most` bytes of that memory at most what room there is, also while it is in use if it can
+  // move then (CachingAllocator::can_move_in_use). Returns how many bytes came in. errors: as
+  // restore().
   Result<Bytes> move_overflow_in(Bytes most);
   [[nodiscard]] ResidencyTotals totals() const;
 

@@ -2,7 +2,8 @@
 //
 // What room there is, it gets when a lease opens. While a lease is open the client thread asks for
 // more now and then, and moves it in under the running iteration: spilled and overflowing memory
-// alike stay readable while they move.
+// alike stay readable while they move. Where writers do not wait (a GPU) it comes in with a lease
+// only, when the device is idle.
 #include <algorithm>
 #include <utility>
 
@@ -36,7 +37,7 @@ void Runtime::Impl::move_overflow_in() {
 
 // On the client thread, some times a second.
 void Runtime::Impl::watch_overflow() {
-  if (!config_.overflow) return;
+  if (!config_.overflow || !allocator_.can_move_in_use()) return;
   MutexLock lock(mu_);
   if (overflow_need_.has_value()) {
     if (needs_.is_waiting(*overflow_need_)) return;

@@ -203,7 +203,7 @@ Status CudaVmm::back_aside(std::byte* address, Bytes size) {
   GS_RETURN_IF_ERROR(scope.status());
   if (shown_.has_any(address, size)) {
     // What was written there is copied next.
-    GS_RETURN_IF_ERROR(device_.synchronize(describe("back aside", address, size)));
+    GS_RETURN_IF_ERROR(device_.synchronize(describe("restore", address, size)));
   }
   return chunks_.put(aside(address), size);
 }

@@ -151,7 +151,7 @@ def _install_cuda() -> None:
     cuda.prepare()
     info = native.cuda_device_info(number)
     _install(config, CUDA_PREFIX + info["uuid"], number, info["total_bytes"])
-    cuda.say_without_effect(config)
+    cuda.say_without_effect(config, can_reach=info["can_reach_spilled"] and config.reachable)
     captures.watch(native)
     ipc.watch(native)
 
@@ -178,7 +178,7 @@ def _install(
         capacity_bytes=config.capacity_bytes if device == CPU else config.cuda_capacity_bytes,
         require=config.require,
         lane_scrub=config.lane_scrub and device == CPU,
-        overflow=config.overflow and device == CPU,
+        overflow=config.overflow,
         lane_strict=config.lane_strict and device == CPU,
         device=device,
         cuda_index=cuda_index,

@@ -152,10 +152,19 @@ def refuse_settings(conf: str, where: str) -> None:
         )
 
 
-def say_without_effect(config: Config) -> None:
-    """Says once which settings of this process change nothing on a CUDA device, if any do."""
+def say_without_effect(config: Config, *, can_reach: bool) -> None:
+    """Says once which settings of this process change nothing on a CUDA device, if any do.
+
+    Args:
+        config: The settings.
+        can_reach: Whether the device can use the host tier in place, and may.
+    """
+    if config.overflow and not can_reach:
+        say_once(
+            "GPUSHARE_OVERFLOW: no effect, since this CUDA device cannot use memory of the host in "
+            "place, or GPUSHARE_REACHABLE=0 forbids it"
+        )
     without = {
-        "GPUSHARE_OVERFLOW": config.overflow,
         "GPUSHARE_LANES": config.lanes == "on",
         "GPUSHARE_LANE_SCRUB": config.lane_scrub,
         "GPUSHARE_LANE_STRICT": config.lane_strict,
@@ -163,8 +172,7 @@ def say_without_effect(config: Config) -> None:
     names = ", ".join(name for name, is_set in without.items() if is_set)
     if names:
         say_once(
-            f"{names}: no effect on a CUDA device, where nothing overflows to host memory and no "
-            "memory is shared between iterations"
+            f"{names}: no effect on a CUDA device, where no memory is shared between iterations"
         )
 
 

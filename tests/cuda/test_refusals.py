@@ -123,15 +123,19 @@ def test_settings_of_torch_may_have_blanks(coordinator: Coordinator) -> None:
 def test_settings_without_effect_on_cuda_are_named_once(
     overflow: str, coordinator: Coordinator
 ) -> None:
-    env = fake.environment(capacity_bytes=64 * MIB) | coordinator(require="1", overflow=overflow)
+    env = fake.environment(capacity_bytes=64 * MIB, FAKECUDA_HOST_NUMA="0")
+    env |= coordinator(require="1", overflow=overflow, lane_strict=overflow)
     after = 'torch.empty(128 << 20, dtype=torch.uint8, device="cuda")'
     ended = run("-c", JOB.format(before=ALLOCATE, after=after), env=env)
     assert "torch.OutOfMemoryError" in ended.stderr
     named = [line for line in said_by_gpushare(ended) if "no effect" in line]
-    assert named == [
-        "gpushare: GPUSHARE_OVERFLOW: no effect on a CUDA device, where nothing overflows to host "
-        "memory and no memory is shared between iterations"
-    ] * int(overflow)
+    expected = [
+        "gpushare: GPUSHARE_OVERFLOW: no effect, since this CUDA device cannot use memory of the "
+        "host in place, or GPUSHARE_REACHABLE=0 forbids it",
+        "gpushare: GPUSHARE_LANE_STRICT: no effect on a CUDA device, where no memory is shared "
+        "between iterations",
+    ]
+    assert named == (expected if overflow == "1" else [])
 
 
 def test_without_a_driver_the_cpu_is_shared_and_nothing_said(coordinator: Coordinator) -> None:

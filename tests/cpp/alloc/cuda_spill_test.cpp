@@ -198,6 +198,42 @@ TEST(CudaSpill, NothingComesLateWhereWritersDoNotWait) {
   job.expect_intact();
 }
 
+TEST(CudaSpill, WhatIsRefusedRoomIsUsedInHostMemoryAndMovesIn) {
+  FakeCudaDriver fake(mib(128), true);
+  Job job(true);
+  job.residency().allow_overflow();
+  job.take(mib(40));
+  std::byte* const second = job.take(mib(40));
+  EXPECT_EQ(fake.used(), kRoom);
+  EXPECT_EQ(job.allocator().overflow(), mib(20));
+  job.expect_bytes();
+  fake.launch(second + mib(30).to_size() + 100, Bytes{16}, std::byte{9});
+  job.allocator().set_room(kRoom + mib(12));
+  const Result<Bytes> moved = job.residency().move_overflow_in(mib(64));
+  ASSERT_TRUE(moved.has_value()) << moved.error().message();
+  EXPECT_EQ(*moved, mib(12));
+  EXPECT_EQ(fake.used(), mib(72));
+  job.allocator().set_room(kRoom + mib(24));
+  ASSERT_EQ(*job.residency().move_overflow_in(mib(64)), mib(8));
+  EXPECT_EQ(second[mib(30).to_size() + 100], std::byte{9});
+  job.expect_intact();
+}
+
+TEST(CudaSpill, WhatOverflowsIsGivenBackWithItsBlock) {
+  FakeCudaDriver fake(mib(128), true);
+  Job job(true);
+  job.residency().allow_overflow();
+  job.take(mib(40));
+  job.take(mib(40));
+  job.give_back_last();
+  EXPECT_EQ(job.allocator().overflow(), Bytes{});
+  std::byte* const again = job.take(mib(40));
+  EXPECT_EQ(job.allocator().overflow(), mib(20)) << "in the slots of the first one";
+  EXPECT_EQ(fake.host_used(), mib(20));
+  job.expect_bytes();
+  EXPECT_TRUE(is_readable(again + mib(38).to_size()));
+}
+
 TEST(CudaSpill, WhatDiesWhileItIsSpilledIsShownNoMore) {
   FakeCudaDriver fake(mib(64), true);
   Job job(true);
