@@ -100,9 +100,10 @@ def _reading_seconds(num_bytes: int, rounds: int) -> dict[str, list[float]]:
     with device() as env, private_coordinator(capacity=capacity, min_quantum="0") as more:
         both = env | more
         reader = JobProcess("read", str(num_bytes), str(rounds), env=both, module=__name__)
-        taker = JobProcess("take", str(num_bytes), "0", env=both, module=__name__)
         with reader as first:
             first.wait_ready()
+            # Not started before: the device is the reader's until then.
+            taker = JobProcess("take", str(num_bytes), "0", env=both, module=__name__)
             with taker as second:
                 second.wait_ready()
                 seen: dict[str, list[float]] = first.go().say()
