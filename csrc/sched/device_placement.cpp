@@ -1,0 +1,53 @@
+#include "csrc/sched/device_placement.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "csrc/base/check.h"
+
+namespace gpushare::sched {
+namespace {
+
+// Whether it does not fit, bytes to move, jobs there, bytes left (as an excess).
+using Cost = std::tuple<bool, Bytes, std::size_t, Bytes>;
+
+Cost cost_of(const DeviceLoad& device, const Sizes& job) {
+  const Bytes excess = device.excess_with(job);
+  return {!device.fits_alone(job), std::max(excess, Bytes{0}), device.num_jobs(), excess};
+}
+
+}  // namespace
+
+void DeviceLoad::add(const Sizes& job) {
+  persistent_ += job.persistent;
+  ephemeral_.insert(job.ephemeral);
+}
+
+void DeviceLoad::remove(const Sizes& job) {
+  const auto found = ephemeral_.find(job.ephemeral);
+  GS_CHECK(found != ephemeral_.end(), "no job has {}", to_string(job.ephemeral));
+  ephemeral_.erase(found);
+  persistent_ -= job.persistent;
+}
+
+bool DeviceLoad::fits_alone(const Sizes& job) const {
+  return job.persistent + job.ephemeral + context_ <= capacity_;
+}
+
+Bytes DeviceLoad::excess_with(const Sizes& job) const {
+  const Bytes largest = ephemeral_.empty() ? Bytes{0} : *ephemeral_.rbegin();
+  const auto num_contexts = static_cast<std::int64_t>(num_jobs() + 1);
+  return persistent_ + job.persistent + std::max(largest, job.ephemeral) + context_ * num_contexts -
+         capacity_;
+}
+
+std::size_t choose_device(const std::vector<DeviceLoad>& devices, const Sizes& job) {
+  const auto best = std::min_element(
+      devices.begin(), devices.end(),
+      [&](const DeviceLoad& a, const DeviceLoad& b) { return cost_of(a, job) < cost_of(b, job); });
+  return static_cast<std::size_t>(best - devices.begin());
+}
+
+}  // namespace gpushare::sched
