@@ -12,9 +12,9 @@
 #include "csrc/binding/installed.h"
 #include "csrc/binding/job_functions.h"
 #include "csrc/binding/process.h"
+#include "csrc/binding/simulation.h"
 #include "csrc/binding/stats_dict.h"
 #include "csrc/plugin/segment_plugin.h"
-#include "csrc/sim/simulator.h"
 
 namespace py = pybind11;
 
@@ -99,15 +99,6 @@ std::int64_t empty_cache() {
   return process.allocator().empty_cache().value();
 }
 
-std::string simulate(const std::string& scenario) {
-  Result<std::string> report;
-  {
-    const py::gil_scoped_release release;
-    report = sim::run_scenario(scenario);
-  }
-  return value_or_raise(std::move(report));
-}
-
 void define_memory_functions(py::module_& module) {
   module.def("memory_stats", [] { return to_dict(installed().allocator().stats()); });
   module.def("memory_snapshot", [] { return to_list(installed().allocator().snapshot()); });
@@ -143,7 +134,7 @@ PYBIND11_MODULE(_C, module) {
   module.def("note_capture", &tell_capture, py::arg("is_beginning"));
   define_job_functions(module);
   define_memory_functions(module);
-  module.def("simulate", &simulate, py::arg("scenario"));
+  define_simulation_functions(module);
 }
 
 }  // namespace gpushare::binding

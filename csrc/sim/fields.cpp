@@ -1,26 +1,14 @@
 #include "csrc/sim/fields.h"
 
-#include <cmath>
-#include <cstdlib>
+#include <optional>
 #include <sstream>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "csrc/sim/values.h"
+
 namespace gpushare::sim {
-namespace {
-
-constexpr double kMaxSeconds = 1e9;
-
-// Nanoseconds of a unit; 0 if it is none.
-double unit_ns(const std::string& unit) {
-  if (unit == "s") return 1e9;
-  if (unit == "ms") return 1e6;
-  if (unit == "us") return 1e3;
-  return unit == "ns" ? 1 : 0;
-}
-
-}  // namespace
 
 Fields::Fields(const std::string& line) {
   std::istringstream words(line);
@@ -35,11 +23,6 @@ Fields::Fields(const std::string& line) {
   }
 }
 
-bool Fields::complain(const std::string& name, const std::string& value, const char* form) {
-  if (error_.empty()) error_ = fmt::format("{}={} is not {}", name, value, form);
-  return false;
-}
-
 bool Fields::take(const std::string& name, std::string& value) {
   const auto found = values_.find(name);
   if (found == values_.end()) return false;
@@ -48,52 +31,36 @@ bool Fields::take(const std::string& name, std::string& value) {
   return true;
 }
 
-bool Fields::take(const std::string& name, Bytes& value) {
+template <typename Value>
+bool Fields::take_parsed(const std::string& name,
+                         std::optional<Value> (*parse)(const std::string&),
+                         const char* form,
+                         Value& value) {
   std::string text;
   if (!take(name, text)) return false;
-  const Bytes size = parse_bytes(text);
-  if (size < Bytes{0}) return complain(name, text, "a size such as 512MiB");
-  value = size;
-  return true;
+  const std::optional<Value> parsed = parse(text);
+  if (parsed.has_value()) {
+    value = *parsed;
+  } else if (error_.empty()) {
+    error_ = fmt::format("{}={} is not {}", name, text, form);
+  }
+  return parsed.has_value();
+}
+
+bool Fields::take(const std::string& name, Bytes& value) {
+  return take_parsed(name, parse_size, "a size such as 512MiB", value);
 }
 
 bool Fields::take(const std::string& name, Nanos& value) {
-  std::string text;
-  if (!take(name, text)) return false;
-  char* end = nullptr;
-  const double amount = std::strtod(text.c_str(), &end);
-  const double unit = unit_ns(end);
-  const bool is_time = end != text.c_str() && unit > 0 && amount >= 0 && std::isfinite(amount) &&
-                       amount * unit <= kMaxSeconds * 1e9;
-  if (!is_time) return complain(name, text, "a time such as 100ms");
-  value = Nanos{std::llround(amount * unit)};
-  return true;
+  return take_parsed(name, parse_time, "a time such as 100ms", value);
 }
 
 bool Fields::take(const std::string& name, double& value) {
-  std::string text;
-  if (!take(name, text)) return false;
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || *end != '\0' || !std::isfinite(number)) {
-    return complain(name, text, "a number");
-  }
-  value = number;
-  return true;
+  return take_parsed(name, parse_number, "a number", value);
 }
 
 bool Fields::take(const std::string& name, std::uint64_t& value) {
-  constexpr double kMaxCount = 1e15;
-  double number = 0;
-  std::string text;
-  const auto found = values_.find(name);
-  if (found != values_.end()) text = found->second;
-  if (!take(name, number)) return false;
-  if (number < 0 || number > kMaxCount || number != std::floor(number)) {
-    return complain(name, text, "a count");
-  }
-  value = static_cast<std::uint64_t>(number);
-  return true;
+  return take_parsed(name, parse_count, "a count", value);
 }
 
 Status Fields::status() const {

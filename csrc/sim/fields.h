@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "csrc/base/status.h"
@@ -27,7 +28,11 @@ class Fields {
   [[nodiscard]] Status status() const;
 
  private:
-  bool complain(const std::string& name, const std::string& value, const char* form);
+  template <typename Value>
+  bool take_parsed(const std::string& name,
+                   std::optional<Value> (*parse)(const std::string&),
+                   const char* form,
+                   Value& value);
 
   std::string word_;
   std::map<std::string, std::string> values_;

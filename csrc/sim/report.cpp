@@ -1,7 +1,10 @@
 #include "csrc/sim/report.h"
 
 #include <algorithm>
-#include <memory>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -20,35 +23,110 @@ const char* name_of(SimJob::Outcome outcome) {
   return "running";
 }
 
-// Names are plain (parse_scenario), so that nothing needs escaping.
-std::string job_json(const SimJob& job) {
+bool is_late(const SimJob& job, Nanos now) {
+  if (!job.spec().deadline.has_value()) return false;
+  const bool has_finished = job.outcome() == SimJob::Outcome::kFinished;
+  return (has_finished ? job.ended_at() : now) - job.spec().arrival > *job.spec().deadline;
+}
+
+// Names are plain (scenario.cpp), so that nothing needs escaping.
+std::string job_json(const SimJob& job, std::size_t device) {
   return fmt::format(
-      R"({{"name":"{}","outcome":"{}","finish_seconds":{:.6f},"iterations":{},"leases":{},)"
-      R"("served_seconds":{:.6f},"waited_seconds":{:.6f},"moved_bytes":{}}})",
-      job.spec().name, name_of(job.outcome()), to_seconds(job.ended_at()), job.iterations(),
-      job.leases(), to_seconds(job.served()), to_seconds(job.waited()), job.moved().value());
+      R"({{"name":"{}","user":"{}","device":{},"outcome":"{}","arrival_seconds":{:.6f},)"
+      R"("finish_seconds":{:.6f},"iterations":{},"leases":{},"served_seconds":{:.6f},)"
+      R"("busy_seconds":{:.6f},"waited_seconds":{:.6f},"moved_bytes":{}}})",
+      job.spec().name, job.spec().user, device, name_of(job.outcome()),
+      to_seconds(job.spec().arrival), to_seconds(job.ended_at()), job.iterations(), job.leases(),
+      to_seconds(job.served()), to_seconds(job.busy()), to_seconds(job.waited()),
+      job.moved().value());
+}
+
+std::string lease_json(const LeaseRecord& lease) {
+  return fmt::format(R"([{},{},{:.6f},{:.6f}])", lease.device, lease.job, to_seconds(lease.from),
+                     to_seconds(lease.to));
+}
+
+// The smallest that at least `share` of them do not exceed. pre: sorted, and not empty.
+double quantile(const std::vector<double>& sorted, double share) {
+  const double rank = std::ceil(share * static_cast<double>(sorted.size()));
+  return sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
+}
+
+std::string spread_json(std::vector<double> values) {
+  if (values.empty()) return "null";
+  std::sort(values.begin(), values.end());
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return fmt::format(R"({{"average":{:.6f},"median":{:.6f},"p95":{:.6f},"worst":{:.6f}}})",
+                     sum / static_cast<double>(values.size()), quantile(values, 0.5),
+                     quantile(values, 0.95), values.back());
+}
+
+// Of all jobs.
+struct Sums {
+  std::vector<double> completion, wait;  // seconds, of those that finished
+  std::size_t num_finished = 0;
+  std::size_t num_denied = 0;
+  std::size_t num_late = 0;
+  Nanos begins, ends;
+  double serial = 0;
+  Bytes moved;
+};
+
+Sums sum_up(const Simulation& simulation) {
+  Sums sums;
+  sums.begins = simulation.jobs().front().spec().arrival;
+  for (const SimJob& job : simulation.jobs()) {
+    const JobSpec& spec = job.spec();
+    const bool is_running = job.outcome() == SimJob::Outcome::kRunning;
+    sums.begins = std::min(sums.begins, spec.arrival);
+    sums.ends = std::max(sums.ends, is_running ? simulation.now() : job.ended_at());
+    sums.serial += static_cast<double>(job.iterations()) * to_seconds(spec.iteration + spec.gap);
+    sums.moved += job.moved();
+    if (is_late(job, simulation.now())) ++sums.num_late;
+    if (job.outcome() == SimJob::Outcome::kDenied) ++sums.num_denied;
+    if (job.outcome() != SimJob::Outcome::kFinished) continue;
+    ++sums.num_finished;
+    sums.completion.push_back(to_seconds(job.ended_at() - spec.arrival));
+    sums.wait.push_back(to_seconds(job.waited()));
+  }
+  return sums;
+}
+
+// Rows of a table as JSON, empty where nobody wants them.
+template <typename Row>
+std::string rows_json(const char* name, bool is_wanted, std::size_t num_rows, Row row) {
+  if (!is_wanted) return {};
+  std::vector<std::string> rows;
+  rows.reserve(num_rows);
+  for (std::size_t i = 0; i < num_rows; ++i)
+    rows.push_back(row(i));
+  return fmt::format(R"(,"{}":[{}])", name, fmt::join(rows, ","));
 }
 
 }  // namespace
 
-std::string make_report(const Scenario& scenario,
-                        const std::vector<std::unique_ptr<SimJob>>& jobs,
-                        std::uint64_t switches,
-                        Nanos now) {
-  std::vector<std::string> rows;
-  double serial = 0;
-  Nanos makespan;
-  for (const auto& job : jobs) {
-    rows.push_back(job_json(*job));
-    const bool is_running = job->outcome() == SimJob::Outcome::kRunning;
-    makespan = std::max(makespan, is_running ? now : job->ended_at());
-    serial += static_cast<double>(job->iterations()) *
-              to_seconds(job->spec().iteration + job->spec().gap);
-  }
-  return fmt::format(
-      R"({{"schema_version":1,"policy":"{}","makespan_seconds":{:.6f},"serial_seconds":{:.6f},)"
-      R"("switches":{},"jobs":[{}]}})",
-      scenario.options.policy, to_seconds(makespan), serial, switches, fmt::join(rows, ","));
+std::string make_report(const Simulation& simulation, const Detail& detail) {
+  const Scenario& scenario = simulation.scenario();
+  const Sums sums = sum_up(simulation);
+  const double makespan = to_seconds(std::max(sums.ends - sums.begins, Nanos{0}));
+  const double whole = makespan * static_cast<double>(scenario.num_devices);
+  const double busy = to_seconds(simulation.world().busy);
+  const auto& jobs = simulation.jobs();
+  std::string text =
+      fmt::format(R"({{"schema_version":1,"policy":"{}","devices":{},"makespan_seconds":{:.6f},)"
+                  R"("serial_seconds":{:.6f},"utilisation":{:.6f},"switches":{},"moved_bytes":{},)",
+                  scenario.options.policy, scenario.num_devices, makespan, sums.serial,
+                  whole > 0 ? busy / whole : 0.0, simulation.num_switches(), sums.moved.value());
+  text += fmt::format(
+      R"("num_jobs":{},"num_finished":{},"num_denied":{},"num_late":{},)"
+      R"("completion_seconds":{},"wait_seconds":{},"num_steps":{},"num_decisions":{})",
+      jobs.size(), sums.num_finished, sums.num_denied, sums.num_late, spread_json(sums.completion),
+      spread_json(sums.wait), simulation.world().num_steps, simulation.world().num_decisions);
+  text += rows_json("jobs", detail.jobs, jobs.size(),
+                    [&](std::size_t i) { return job_json(jobs[i], simulation.placed()[i]); });
+  text += rows_json("leases", detail.leases, simulation.leases().size(),
+                    [&](std::size_t i) { return lease_json(simulation.leases()[i]); });
+  return text + "}";
 }
 
 }  // namespace gpushare::sim

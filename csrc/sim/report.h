@@ -1,20 +1,17 @@
-// What a simulation found, as JSON text.
+// What a simulation found, as JSON text (simulator.h has the form).
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "csrc/base/units.h"
-#include "csrc/sim/scenario.h"
-#include "csrc/sim/sim_job.h"
+#include "csrc/sim/simulation.h"
 
 namespace gpushare::sim {
 
-std::string make_report(const Scenario& scenario,
-                        const std::vector<std::unique_ptr<SimJob>>& jobs,
-                        std::uint64_t switches,
-                        Nanos now);
+struct Detail {
+  bool jobs = true;     // a row of each job
+  bool leases = false;  // and one of each lease
+};
+
+std::string make_report(const Simulation& simulation, const Detail& detail);
 
 }  // namespace gpushare::sim

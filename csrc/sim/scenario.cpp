@@ -16,8 +16,17 @@ namespace {
 
 Status invalid(std::string reason) { return {StatusCode::kInvalidArgument, std::move(reason)}; }
 
-Status read_device(Fields& fields, Scenario& scenario) {
-  sched::CoordinatorOptions& options = scenario.options;
+constexpr std::uint64_t kMostDevices = 1'000'000;
+// A scenario of hours of virtual time needs fewer.
+constexpr std::uint64_t kMostEvents = 20'000'000;
+// Later than any simulation ends.
+constexpr Nanos kNever = seconds(1'000'000'000);
+
+// As the coordinator has them.
+constexpr double kLeastWeight = 1e-6;
+constexpr Bytes kMostBytes = gib(1 << 20);
+
+void read_options(Fields& fields, sched::CoordinatorOptions& options) {
   fields.take("capacity", options.capacity);
   fields.take("policy", options.policy);
   std::uint64_t num_lanes = options.num_lanes;
@@ -29,30 +38,77 @@ Status read_device(Fields& fields, Scenario& scenario) {
   fields.take("max_wait", options.max_wait);
   fields.take("switch_loss", options.switch_loss);
   fields.take("memory_wait", options.memory_wait);
-  fields.take("gap_poll", options.gap_poll);
   fields.take("host_budget", options.host_budget.ram);
   fields.take("host_file", options.host_budget.file);
-  fields.take("bandwidth", scenario.bandwidth);
-  fields.take("switch", scenario.switch_cost);
+  // It is a line of the log, and no decision depends on it.
+  options.iteration_warning = kNever;
+}
+
+bool take_switch(Fields& fields, const std::string& name, bool& value) {
+  std::uint64_t number = value ? 1 : 0;
+  if (!fields.take(name, number)) return true;
+  value = number == 1;
+  return number <= 1;
+}
+
+Status read_models(Fields& fields, Models& models) {
+  Bytes bandwidth;
+  if (fields.take("bandwidth", bandwidth)) {
+    models.spill = models.restore = models.file_spill = models.file_restore = bandwidth;
+  }
+  fields.take("spill_bandwidth", models.spill);
+  fields.take("restore_bandwidth", models.restore);
+  fields.take("file_spill_bandwidth", models.file_spill);
+  fields.take("file_restore_bandwidth", models.file_restore);
+  fields.take("switch", models.switch_cost);
+  fields.take("context", models.context);
+  fields.take("interference", models.interference);
+  if (!take_switch(fields, "duplex", models.duplex)) return invalid("duplex must be 0 or 1");
+  const Bytes least =
+      std::min({models.spill, models.restore, models.file_spill, models.file_restore});
+  if (least <= Bytes{0}) return invalid("bandwidth must be more than 0");
+  if (models.interference < 0) return invalid("interference must be 0 or more");
+  return {};
+}
+
+// Looks at pages that a decision may depend on come by themselves (Looks::kNews). What is left is a
+// holder that others overtake in the policy's order while its turn goes on: not under fifo.
+void settle_looks(Fields& fields, Scenario& scenario) {
+  sched::CoordinatorOptions& options = scenario.options;
+  if (fields.take("gap_poll", options.gap_poll)) {
+    scenario.looks = Looks::kGapPoll;
+  } else {
+    options.gap_poll =
+        options.policy == "fifo" ? kNever : std::max(options.gap_poll, options.min_quantum);
+  }
+}
+
+Status read_device(Fields& fields, Scenario& scenario) {
+  read_options(fields, scenario.options);
+  const Status models = read_models(fields, scenario.models);
+  settle_looks(fields, scenario);
+  std::uint64_t num_devices = scenario.num_devices;
+  fields.take("devices", num_devices);
+  fields.take("most_events", scenario.most_events);
+  const bool is_switch = take_switch(fields, "each_iteration", scenario.each_iteration);
   Nanos until;
   if (fields.take("until", until)) scenario.until = until;
   GS_RETURN_IF_ERROR(fields.status());
-  if (scenario.bandwidth <= Bytes{0}) return invalid("bandwidth must be more than 0");
+  GS_RETURN_IF_ERROR(models);
+  if (!is_switch) return invalid("each_iteration must be 0 or 1");
+  if (num_devices < 1 || num_devices > kMostDevices) {
+    return invalid(fmt::format("devices is {}, allowed are 1 to {}", num_devices, kMostDevices));
+  }
+  scenario.num_devices = num_devices;
   return {};
 }
 
+// Names are not escaped in the report.
 bool is_plain(const std::string& name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
-  });
-}
-
-Status check(const JobSpec& job) {
-  if (!is_plain(job.name)) return invalid("name must be letters, digits and _-.");
-  if (job.iteration <= Nanos{0}) return invalid("iteration must be more than 0s");
-  if (job.iterations == 0) return invalid("iterations must be 1 or more");
-  if (job.peak < job.live) return invalid("peak must be live or more");
-  return {};
+  return !name.empty() && name.size() <= wire::kMaxNameBytes &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+         });
 }
 
 Status read_job(Fields& fields, Scenario& scenario) {
@@ -70,6 +126,9 @@ Status read_job(Fields& fields, Scenario& scenario) {
   fields.take("weight", job.weight);
   fields.take("priority", priority);
   fields.take("limit", job.limit);
+  fields.take("user", job.user);
+  Nanos deadline;
+  if (fields.take("deadline", deadline)) job.deadline = deadline;
   GS_RETURN_IF_ERROR(fields.status());
   const auto parsed = wire::parse_priority(priority);
   if (!parsed.has_value()) return invalid(fmt::format("no priority '{}'", priority));
@@ -89,8 +148,42 @@ Status read_line(const std::string& line, Scenario& scenario) {
 
 }  // namespace
 
+Status check(const JobSpec& job) {
+  if (!is_plain(job.name)) return invalid("name must be letters, digits and _-.");
+  if (!job.user.empty() && !is_plain(job.user)) {
+    return invalid("user must be letters, digits and _-.");
+  }
+  if (job.iteration <= Nanos{0}) return invalid("iteration must be more than 0s");
+  if (job.iterations == 0) return invalid("iterations must be 1 or more");
+  if (!(job.weight >= kLeastWeight && job.weight <= 1 / kLeastWeight)) {
+    return invalid(fmt::format("weight is {}, allowed are {} to {}", job.weight, kLeastWeight,
+                               1 / kLeastWeight));
+  }
+  if (std::max(job.peak, job.limit) > kMostBytes) {
+    return invalid(
+        fmt::format("{} is more than any device has", to_string(std::max(job.peak, job.limit))));
+  }
+  if (job.peak < job.live) return invalid("peak must be live or more");
+  const double seconds_alone =
+      static_cast<double>(job.iterations) * to_seconds(job.iteration + job.gap);
+  if (seconds_alone > to_seconds(kNever)) {
+    return invalid(
+        fmt::format("it takes {:.3g} s, allowed are {:.0e} s", seconds_alone, to_seconds(kNever)));
+  }
+  return {};
+}
+
+Result<Scenario> parse_device(const std::string& fields) {
+  Fields read("device " + fields);
+  Scenario scenario;
+  const Status status = read_device(read, scenario);
+  if (!status.ok()) return fail(status);
+  return scenario;
+}
+
 Result<Scenario> parse_scenario(std::string_view text) {
   Scenario scenario;
+  scenario.most_events = kMostEvents;
   std::istringstream lines{std::string(text)};
   std::size_t number = 0;
   for (std::string line; std::getline(lines, line);) {

@@ -1,6 +1,8 @@
-// A scenario's text (simulator.h has the format) as data.
+// What is simulated: jobs, devices and what they cost, as data; and the scenario's text
+// (simulator.h has the format), one of its two forms. trace.h is the other.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,12 +12,14 @@
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/sched/coordinator.h"
+#include "csrc/sim/models.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sim {
 
 struct JobSpec {
   std::string name;
+  std::string user;
   Nanos arrival;
   Nanos iteration;
   Nanos gap;
@@ -24,18 +28,33 @@ struct JobSpec {
   Bytes peak;
   double weight = 1;
   wire::Priority priority = wire::Priority::kNormal;
-  Bytes limit;  // 0: none
+  Bytes limit;                    // 0: none
+  std::optional<Nanos> deadline;  // after its arrival; only reported
+};
+
+// When the simulated daemon looks at a holder's page while others wait.
+enum class Looks : std::uint8_t {
+  kNews,     // when the page says what a decision may depend on (sim_job.h), and every gap_poll
+  kGapPoll,  // every gap_poll, as the daemon does
 };
 
 struct Scenario {
   sched::CoordinatorOptions options;
-  Bytes bandwidth = gib(4);  // a second
-  Nanos switch_cost = micros(100);
-  std::optional<Nanos> until;
+  Models models;
+  std::size_t num_devices = 1;
+  Looks looks = Looks::kNews;
+  bool each_iteration = false;    // an event for each boundary, as a check of the arithmetic
+  std::optional<Nanos> until;     // stop then; else when all jobs have ended
+  std::uint64_t most_events = 0;  // a simulation with more does not end; 0: no limit
   std::vector<JobSpec> jobs;
 };
 
 // errors: kInvalidArgument, with the line's number.
 Result<Scenario> parse_scenario(std::string_view text);
+// The fields of a `device` line alone. errors: kInvalidArgument.
+Result<Scenario> parse_device(const std::string& fields);
+
+// What no job may have. errors: kInvalidArgument.
+Status check(const JobSpec& job);
 
 }  // namespace gpushare::sim

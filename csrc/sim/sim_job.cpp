@@ -1,22 +1,22 @@
 #include "csrc/sim/sim_job.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <variant>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/admission.h"
+#include "csrc/sched/quantum.h"
 
 namespace gpushare::sim {
+namespace {
 
-SimJob::SimJob(
-    JobId id, const JobSpec& spec, const Scenario& scenario, EventQueue& events, Tell tell)
-    : id_(id),
-      spec_(spec),
-      bandwidth_(scenario.bandwidth),
-      switch_cost_(scenario.switch_cost),
-      events_(events),
-      tell_(std::move(tell)) {}
+// How often the daemon looks, unless it was told otherwise.
+constexpr Nanos kLookEvery = sched::CoordinatorOptions{}.gap_poll;
+
+}  // namespace
 
 wire::Address SimJob::address() const {
   wire::Address of;
@@ -24,68 +24,116 @@ wire::Address SimJob::address() const {
   return of;
 }
 
-wire::Usage SimJob::usage() const {
+void SimJob::settle() {
+  if (phase_ != Phase::kRunning) return;
+  iterations_ += runs_.pass(machine_->now());
+}
+
+bool SimJob::is_in_gap() const {
+  return phase_ == Phase::kRunning && runs_.is_in_gap(machine_->now());
+}
+
+Nanos SimJob::iteration_time() const {
+  if (slowdown_ == 1) return spec_->iteration;
+  return Nanos{std::llround(static_cast<double>(spec_->iteration.value()) * slowdown_)};
+}
+
+wire::Usage SimJob::usage() {
+  settle();
   wire::Usage usage;
   usage.iterations = iterations_;
   usage.optimizer_steps = iterations_;
-  usage.busy = busy_;
+  usage.busy = runs_.busy();
   usage.stall = stall_;
-  usage.changed_at = changed_at_;
-  usage.is_in_gap = has_lease_ && phase_ == Phase::kGap;
+  usage.changed_at = runs_.changed_at(machine_->now());
+  usage.is_in_gap = is_in_gap();
   usage.is_parked = phase_ == Phase::kWaiting;
-  usage.live = spec_.live;
-  usage.need = spec_.peak;
+  usage.live = spec_->live;
+  usage.need = spec_->peak;
   usage.resident = resident_;
   usage.spilled = spilled_;
   usage.host_file = spilled_file_;
+  usage.device_free = machine_->device_free();
   return usage;
 }
 
-Nanos SimJob::copy_time(Bytes bytes) const {
-  const double seconds_taken =
-      static_cast<double>(bytes.value()) / static_cast<double>(bandwidth_.value());
-  return Nanos{static_cast<std::int64_t>(seconds_taken * 1e9)};
+wire::Usage SimJob::look() {
+  wire::Usage seen = usage();
+  iterations_seen_ = iterations_;
+  if (!watched_since_.has_value()) watched_since_ = machine_->now();
+  return seen;
 }
 
-void SimJob::arrive() {
+std::optional<Nanos> SimJob::next_news() {
+  settle();
+  if (phase_ != Phase::kRunning || is_asked_ || !watched_since_.has_value()) return std::nullopt;
+  const Nanos now = machine_->now();
+  std::optional<Nanos> news;
+  if (iterations_seen_ == iterations_granted_) {
+    news = iterations_ > iterations_seen_ ? now : runs_.boundary(1);
+  } else if (iterations_seen_ < sched::kIterationsToLearn) {
+    const bool is_known = iterations_ >= sched::kIterationsToLearn;
+    news = is_known ? now : runs_.boundary(sched::kIterationsToLearn - iterations_);
+  }
+  const Nanos allowed = sched::gap_allowance(Nanos{0});
+  if (spec_->gap > allowed) {
+    const Nanos from = is_in_gap() ? runs_.changed_at(now) : runs_.boundary(1);
+    const Nanos in_gap = std::max(from + allowed, now + Nanos{1});
+    news = std::min(news.value_or(in_gap), in_gap);
+  }
+  if (!news.has_value()) return std::nullopt;
+  // At one of the times at which the daemon looks.
+  const Nanos since = *news - *watched_since_;
+  return *watched_since_ + kLookEvery * ((since + kLookEvery - Nanos{1}) / kLookEvery);
+}
+
+void SimJob::arrive(Machine& machine) {
+  machine_ = &machine;
   phase_ = Phase::kStarting;
-  tell_(id_, wire::Hello{.version = "simulated",
-                         .command = spec_.name,
-                         .pid = static_cast<std::int32_t>(id_.value),
-                         .of = {},
-                         .resident = {},
-                         .spilled = {},
-                         .held_term = {}});
+  machine_->tell(*this, wire::Hello{.version = "simulated",
+                                    .command = spec_->name,
+                                    .pid = static_cast<std::int32_t>(id_.value),
+                                    .of = {},
+                                    .resident = {},
+                                    .spilled = {},
+                                    .held_term = {},
+                                    .device_total = machine_->device_total(),
+                                    .device_free = machine_->device_free()});
 }
 
 void SimJob::on_message(const wire::CoordinatorMessage& message) {
   std::visit([this](const auto& m) { receive(m); }, message);
 }
 
+void SimJob::receive(const wire::Refused& m) {
+  GS_CHECK(false, "job {} was refused: {}", id_.value, m.reason);
+}
+
 void SimJob::receive(const wire::Welcome& m) {
   room_ = m.room;
-  need(spec_.live);
+  need(spec_->live);
 }
 
 void SimJob::need(Bytes bytes) {
-  tell_(id_, wire::Need{.of = address(), .n = ++num_needs_, .bytes = bytes, .like = bytes});
+  machine_->tell(*this,
+                 wire::Need{.of = address(), .n = ++num_needs_, .bytes = bytes, .like = bytes});
 }
 
 void SimJob::receive(const wire::Grant& m) {
   room_ = m.room;
-  tell_(id_, wire::Consumed{.of = address(), .n = m.n});
+  machine_->tell(*this, wire::Consumed{.of = address(), .n = m.n});
   if (m.need_n == 0) return;
   if (phase_ == Phase::kStarting) {
-    resident_ = spec_.live;
-    tell_(id_, wire::Register{.of = address(),
-                              .name = spec_.name,
-                              .group = "",
-                              .priority = spec_.priority,
-                              .weight = spec_.weight,
-                              .memory_limit = spec_.limit,
-                              .iterations_total = spec_.iterations});
+    resident_ = spec_->live;
+    machine_->tell(*this, wire::Register{.of = address(),
+                                         .name = spec_->name,
+                                         .group = spec_->user,
+                                         .priority = spec_->priority,
+                                         .weight = spec_->weight,
+                                         .memory_limit = spec_->limit,
+                                         .iterations_total = spec_->iterations});
   } else if (phase_ == Phase::kNeeding) {
-    begin_iteration();
+    begin_iterations();
   }
 }
 
@@ -95,57 +143,71 @@ void SimJob::receive(const wire::Registered& /*m*/) { want(); }
 
 void SimJob::want() {
   phase_ = Phase::kWaiting;
-  since_ = events_.now();
-  tell_(id_, wire::Wanted{.of = address(), .usage = usage()});
+  since_ = machine_->now();
+  machine_->tell(*this, wire::Wanted{.of = address(), .usage = usage()});
 }
 
 // Unused room first, then free memory, then (parked) live memory by a copy.
 void SimJob::receive(const wire::Revoke& m) {
-  const bool is_quiet = phase_ == Phase::kWaiting || phase_ == Phase::kGap;
-  const Bytes live_resident = std::min(spec_.live - spilled_, resident_);
+  settle();
+  const bool is_parked = phase_ == Phase::kWaiting;
+  const bool is_quiet = is_parked || phase_ == Phase::kGap || is_in_gap();
+  const Bytes live_resident = std::min(spec_->live - spilled_, resident_);
   const Bytes unused = std::min(m.bytes, room_ - resident_);
   const Bytes dropped = is_quiet ? std::min(m.bytes - unused, resident_ - live_resident) : Bytes{0};
   const Bytes live = std::min(m.bytes - unused - dropped, live_resident);
-  const Bytes most = m.most_ram + m.most_file;
-  const Bytes spilled = phase_ == Phase::kWaiting ? std::min(live, most) : Bytes{0};
-  const Bytes unplaced = phase_ == Phase::kWaiting ? live - spilled : Bytes{0};
+  const Bytes spilled = is_parked ? std::min(live, m.most_ram + m.most_file) : Bytes{0};
   const Bytes in_file = std::max(spilled - m.most_ram, Bytes{0});
   resident_ -= dropped + spilled;
   spilled_ += spilled;
   spilled_file_ += in_file;
   moved_ += spilled;
-  const Bytes given = unused + dropped + spilled;
-  events_.after(copy_time(spilled), [this, n = m.n, given, dropped, spilled, in_file, unplaced] {
-    if (phase_ == Phase::kEnded) return;
-    room_ -= given;
-    tell_(id_, wire::Released{.of = address(),
-                              .n = n,
-                              .bytes = given,
-                              .dropped = dropped,
-                              .spilled = spilled,
-                              .spilled_file = in_file,
-                              .unplaced = unplaced,
-                              .reason = ""});
-  });
+  answer_ = wire::Released{.of = address(),
+                           .n = m.n,
+                           .bytes = unused + dropped + spilled,
+                           .dropped = dropped,
+                           .spilled = spilled,
+                           .spilled_file = in_file,
+                           .unplaced = is_parked ? live - spilled : Bytes{0},
+                           .reason = ""};
+  const Nanos done = machine_->link().spill(machine_->now(), spilled, in_file);
+  if (done > machine_->now()) {
+    machine_->released_at(*this, done);
+  } else {
+    on_released();
+  }
+}
+
+void SimJob::on_released() {
+  if (phase_ == Phase::kEnded) return;
+  settle();
+  room_ -= answer_.bytes;
+  machine_->tell(*this, answer_);
+  if (phase_ == Phase::kRunning) run_on();
 }
 
 void SimJob::on_grant(Term term) {
   GS_CHECK(phase_ == Phase::kWaiting, "job {} was granted in phase {}", id_.value,
            static_cast<int>(phase_));
+  const Nanos now = machine_->now();
   term_ = term;
   has_lease_ = true;
   is_asked_ = false;
+  iterations_granted_ = iterations_;
+  watched_since_.reset();
   ++leases_;
-  waited_ += events_.now() - since_;
-  since_ = events_.now();
+  waited_ += now - since_;
+  since_ = now;
   phase_ = Phase::kOpening;
-  stall_ = switch_cost_ + copy_time(spilled_);
-  events_.after(stall_, [this] { begin_iteration(); });
+  const Nanos ready = machine_->link().restore(now, spilled_, spilled_file_);
+  stall_ = machine_->models().switch_cost + ready - now;
+  machine_->on_lease(*this, true, now);
+  machine_->wake_at(*this, now + stall_);
 }
 
 // What was spilled comes back, and the iteration's peak must fit.
-void SimJob::begin_iteration() {
-  const Bytes missing = spec_.peak - room_;
+void SimJob::begin_iterations() {
+  const Bytes missing = spec_->peak - room_;
   if (missing > Bytes{0}) {
     phase_ = Phase::kNeeding;
     return need(missing);
@@ -153,49 +215,77 @@ void SimJob::begin_iteration() {
   moved_ += spilled_;
   spilled_ = Bytes{0};
   spilled_file_ = Bytes{0};
-  resident_ = std::max(resident_, spec_.peak);
-  phase_ = Phase::kBusy;
-  changed_at_ = events_.now();
-  events_.after(spec_.iteration, [this] { end_iteration(); });
+  resident_ = std::max(resident_, spec_->peak);
+  phase_ = Phase::kRunning;
+  runs_.begin(machine_->now(), iteration_time(), spec_->gap);
+  run_on();
 }
 
-void SimJob::end_iteration() {
-  ++iterations_;
-  busy_ += spec_.iteration;
-  phase_ = Phase::kGap;
-  changed_at_ = events_.now();
-  if (iterations_ == spec_.iterations) return end(Outcome::kFinished);
-  if (is_asked_) close();
-  events_.after(spec_.gap, [this] { end_gap(); });
+// When something happens next. pre: settled.
+void SimJob::run_on() {
+  const Nanos now = machine_->now();
+  if (iterations_ == spec_->iterations) return end(Outcome::kFinished);
+  if (is_asked_ && runs_.is_at_boundary(now)) {
+    close();
+    return rest();
+  }
+  const bool has_given = resident_ < spec_->peak || room_ < spec_->peak;
+  if (has_given && now >= runs_.begun_at()) return begin_iterations();
+  Nanos next = runs_.boundary(spec_->iterations - iterations_);
+  if (is_asked_ || each_iteration_) next = runs_.boundary(1);
+  if (has_given || (each_iteration_ && is_in_gap())) next = std::min(next, runs_.begun_at());
+  machine_->wake_at(*this, next);
 }
 
-void SimJob::end_gap() {
-  if (has_lease_) {
-    begin_iteration();
-  } else {
-    want();
+void SimJob::on_wake() {
+  switch (phase_) {
+    case Phase::kOpening: return begin_iterations();
+    case Phase::kRunning: settle(); return run_on();
+    case Phase::kGap: return want();
+    default: return;  // what it was to wake for is over
   }
 }
 
 void SimJob::on_ask(Term term) {
   if (!has_lease_ || term != term_) return;
   is_asked_ = true;
+  settle();
   // Taken in the gap: the client thread closes.
-  if (phase_ == Phase::kGap) close();
+  if (phase_ == Phase::kRunning) run_on();
+}
+
+void SimJob::slow(double slowdown) {
+  if (slowdown == slowdown_) return;
+  settle();
+  slowdown_ = slowdown;
+  if (phase_ != Phase::kRunning) return;
+  runs_.change(machine_->now(), iteration_time());
+  run_on();
 }
 
 void SimJob::close() {
+  const Nanos now = machine_->now();
+  wire::Usage last = usage();
   has_lease_ = false;
-  served_ += events_.now() - since_;
-  tell_(id_, wire::Closed{.of = address(), .term = term_, .usage = usage()});
+  served_ += now - since_;
+  machine_->tell(*this, wire::Closed{.of = address(), .term = term_, .usage = std::move(last)});
+  machine_->on_lease(*this, false, since_);
+}
+
+// The rest of the gap.
+void SimJob::rest() {
+  phase_ = Phase::kGap;
+  if (runs_.begun_at() <= machine_->now()) return want();
+  machine_->wake_at(*this, runs_.begun_at());
 }
 
 void SimJob::end(Outcome outcome) {
   if (has_lease_) close();
   phase_ = Phase::kEnded;
   outcome_ = outcome;
-  ended_at_ = events_.now();
-  tell_(id_, wire::Gone{.of = address()});
+  ended_at_ = machine_->now();
+  resident_ = spilled_ = spilled_file_ = Bytes{0};
+  machine_->tell(*this, wire::Gone{.of = address()});
 }
 
 }  // namespace gpushare::sim

@@ -1,47 +1,96 @@
 // One simulated job: it does what a real one does with the same messages, and only its time and its
 // bytes are made up.
 //
-//   kNew -> kStarting -> kWaiting -> kOpening -> kBusy <-> kGap -> kWaiting ... -> kEnded
-//                                              kNeeding: in an iteration, waits for room
+//   kNew -> kStarting -> kWaiting -> kOpening -> kRunning -> kGap -> kWaiting ... -> kEnded
+//                                        kNeeding: before an iteration, waits for room
+//
+// While a lease is open nothing happens at a boundary, unless the job was asked for the lease, gave
+// memory that the next iteration needs, or ends: so the next event is one of these, and the
+// boundaries until then are counted when somebody looks (iterations.h).
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <optional>
 
 #include "csrc/base/units.h"
-#include "csrc/sim/event_queue.h"
+#include "csrc/sim/iterations.h"
+#include "csrc/sim/link.h"
 #include "csrc/sim/scenario.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sim {
 
+class SimJob;
+
+// What a job sees of the machine that it is on.
+class Machine {
+ public:
+  virtual ~Machine() = default;
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  [[nodiscard]] virtual Nanos now() const = 0;
+  // Takes a message to the coordinator, not before the call that the job is in returns.
+  virtual void tell(const SimJob& job, wire::JobMessage message) = 0;
+  // on_wake() then, and not at the time said before.
+  virtual void wake_at(const SimJob& job, Nanos at) = 0;
+  // on_released() then. pre: at > now().
+  virtual void released_at(const SimJob& job, Nanos at) = 0;
+  virtual Link& link() = 0;
+  [[nodiscard]] virtual const Models& models() const = 0;
+  // Of the whole device; 0: nobody asked the driver.
+  [[nodiscard]] virtual Bytes device_total() const = 0;
+  [[nodiscard]] virtual Bytes device_free() const = 0;
+  // The job has opened a lease, or closed the one that it had since `since`.
+  virtual void on_lease(const SimJob& job, bool is_open, Nanos since) = 0;
+
+ protected:
+  Machine() = default;
+};
+
 class SimJob {
  public:
   enum class Outcome : std::uint8_t { kRunning, kFinished, kDenied };
-  using Tell = std::function<void(JobId, wire::JobMessage)>;
 
-  // `events` must outlive it. `tell` takes messages to the coordinator, not before the call that
-  // this job is in returns.
-  SimJob(JobId id, const JobSpec& spec, const Scenario& scenario, EventQueue& events, Tell tell);
+  // `spec` must outlive it.
+  SimJob(JobId id, const JobSpec& spec, bool each_iteration)
+      : id_(id), spec_(&spec), each_iteration_(each_iteration) {}
 
-  void arrive();
+  // `machine` must outlive the job.
+  void arrive(Machine& machine);
   void on_message(const wire::CoordinatorMessage& message);
   // The page: the word became kOpenBusy; the coordinator asks for the lease.
   void on_grant(Term term);
   void on_ask(Term term);
+  void on_wake();
+  void on_released();
+  // From now on its iterations take `slowdown` times as long. pre: its lease is open.
+  void slow(double slowdown);
+
+  // The page, as the coordinator looks at it now.
+  wire::Usage look();
+  // When its page will say what a decision may depend on, beyond what was last looked at: its first
+  // boundary in this lease, its sizes are known, it is in a long gap.
+  [[nodiscard]] std::optional<Nanos> next_news();
 
   [[nodiscard]] JobId id() const { return id_; }
-  [[nodiscard]] const JobSpec& spec() const { return spec_; }
-  [[nodiscard]] wire::Usage usage() const;
+  [[nodiscard]] const JobSpec& spec() const { return *spec_; }
   [[nodiscard]] wire::Address address() const;
+  [[nodiscard]] Bytes resident() const { return resident_; }
+  [[nodiscard]] Bytes spilled() const { return spilled_; }
+  [[nodiscard]] Bytes spilled_file() const { return spilled_file_; }
+  [[nodiscard]] bool has_lease() const { return has_lease_; }
 
   [[nodiscard]] Outcome outcome() const { return outcome_; }
   [[nodiscard]] Nanos ended_at() const { return ended_at_; }
   [[nodiscard]] std::uint64_t iterations() const { return iterations_; }
   [[nodiscard]] std::uint64_t leases() const { return leases_; }
+  [[nodiscard]] Nanos busy() const { return runs_.busy(); }
   [[nodiscard]] Nanos served() const { return served_; }
   [[nodiscard]] Nanos waited() const { return waited_; }
   [[nodiscard]] Bytes moved() const { return moved_; }
+  // Takes note of the boundaries until now.
+  void settle();
 
  private:
   enum class Phase : std::uint8_t {
@@ -49,7 +98,7 @@ class SimJob {
     kStarting,
     kWaiting,
     kOpening,
-    kBusy,
+    kRunning,
     kNeeding,
     kGap,
     kEnded
@@ -60,24 +109,25 @@ class SimJob {
   void receive(const wire::Grant& m);
   void receive(const wire::Revoke& m);
   void receive(const wire::Denied& m);
+  void receive(const wire::Refused& m);
   template <typename Other>
   void receive(const Other& /*m*/) {}
 
   void need(Bytes bytes);
   void want();
-  void begin_iteration();
-  void end_iteration();
-  void end_gap();
+  void begin_iterations();
+  void run_on();
   void close();
+  void rest();
   void end(Outcome outcome);
-  [[nodiscard]] Nanos copy_time(Bytes bytes) const;
+  [[nodiscard]] wire::Usage usage();
+  [[nodiscard]] bool is_in_gap() const;
+  [[nodiscard]] Nanos iteration_time() const;
 
   JobId id_;
-  JobSpec spec_;
-  Bytes bandwidth_;
-  Nanos switch_cost_;
-  EventQueue& events_;
-  Tell tell_;
+  const JobSpec* spec_;
+  Machine* machine_ = nullptr;
+  bool each_iteration_;
 
   Phase phase_ = Phase::kNew;
   Bytes room_;
@@ -85,13 +135,18 @@ class SimJob {
   Bytes spilled_;
   Bytes spilled_file_;  // of them
   std::uint64_t num_needs_ = 0;
+  wire::Released answer_;  // to the Revoke that is out
   Term term_;
   bool has_lease_ = false;
   bool is_asked_ = false;
+  double slowdown_ = 1;
+  Iterations runs_;
   std::uint64_t iterations_ = 0;
-  Nanos busy_;
+  std::uint64_t iterations_granted_ = 0;  // when its lease was granted
+  std::uint64_t iterations_seen_ = 0;     // when its page was last looked at
+  std::optional<Nanos> watched_since_;    // in this lease
   Nanos stall_;
-  Nanos changed_at_;
+  Nanos gap_ends_;
 
   Outcome outcome_ = Outcome::kRunning;
   Nanos ended_at_;

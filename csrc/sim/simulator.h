@@ -7,32 +7,57 @@
 //     job name=a weight=2 iteration=100ms gap=5ms iterations=500 live=600MiB peak=900MiB
 //     job name=b at=3s    iteration=40ms  iterations=900 live=300MiB peak=1GiB priority=interactive
 //
-// device: capacity, policy, num_lanes, min_quantum, max_wait, switch_loss, memory_wait, gap_poll,
-//   host_budget, host_file as in CoordinatorOptions; bandwidth (bytes a second between device and
-//   host tier, default 4 GiB); switch (what opening a lease costs without a copy, default 100us);
-//   until (stop then; default: when all jobs have ended).
-// job: name, at (arrival, default 0s), iteration, gap (default 0s), iterations, live (bytes at a
-//   boundary), peak (inside an iteration), weight, priority, limit (memory_limit).
+// device: capacity, policy, num_lanes, min_quantum, max_wait, switch_loss, memory_wait,
+//   host_budget, host_file as in CoordinatorOptions; devices (so many alike, default 1), until
+//   (stop then; default: when all jobs have ended), most_events; gap_poll (look at a holder's page
+//   so often, as the daemon does; without it, when the page has news: sim_job.h), each_iteration=1
+//   (an event for each boundary: slow, for tests). What it costs, as in Models: bandwidth (all
+//   four at once) or spill_bandwidth, restore_bandwidth, file_spill_bandwidth,
+//   file_restore_bandwidth; duplex, switch, context, interference.
+// job: name, user, at (arrival, default 0s), iteration, gap (default 0s), iterations, live (bytes
+//   at a boundary), peak (inside an iteration), weight, priority, limit (memory_limit), deadline.
+//
+// The other form is a trace, a table of jobs (trace.h), with the fields of the device line apart.
+// Both are the same simulation. docs/simulator.md is for its users.
 //
 // A simulated job backs its live bytes when it arrives, then runs its iterations; parked, it drops
-// and spills what it is asked for, and restores it at its next lease. One copy at a time per job,
-// at full bandwidth; the host tier is not bounded. Messages take no time, and jobs in several lanes
-// do not slow each other.
+// and spills what it is asked for, and restores it at its next lease. Messages take no time. A
+// coordinator is told what a real job would tell it, no more: that it learns iteration times and
+// sizes from pages is simulated too. Only in which of several devices a job goes is decided by the
+// sizes in its row (sched/device_placement.h).
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "csrc/base/status.h"
+#include "csrc/sim/report.h"
+#include "csrc/sim/simulation.h"
 
 namespace gpushare::sim {
 
-// Runs a scenario to its end; the report is JSON text: {"schema_version":1,"policy",
-// "makespan_seconds","serial_seconds","switches","jobs":[{"name","outcome" ("finished" "denied"
-// "running"),"finish_seconds","iterations","leases","served_seconds","waited_seconds",
-// "moved_bytes"}]}.
-// errors: kInvalidArgument for a line it cannot read; kDeadlineExceeded for a scenario that does
-// not end.
-Result<std::string> run_scenario(std::string_view text);
+// Runs a scenario to its end; the report is JSON text, an object: schema_version (1), policy,
+// devices, makespan_seconds (from the first arrival to the last end), serial_seconds (all
+// iterations one after the other), utilisation (share of the devices' time with an open lease),
+// switches, moved_bytes; num_jobs, num_finished, num_denied, num_late (past their deadlines);
+// completion_seconds (from arrival to end) and wait_seconds (for leases) of those that finished, as
+// average, median, p95, worst, or null; num_steps (messages to coordinators, and deadlines),
+// num_decisions (their messages, and leases granted and asked for); jobs: a row each with name,
+// user, device, outcome ("finished" "denied" "running"), arrival_seconds, finish_seconds,
+// iterations, leases, served_seconds (in leases), busy_seconds (in iterations), waited_seconds,
+// moved_bytes.
+// errors: kInvalidArgument for a line it cannot read; kFailedPrecondition for a scenario that does
+// not end; kCancelled if `keeps_going` said so.
+Result<std::string> run_scenario(std::string_view text, const KeepsGoing& keeps_going = {});
+
+// The same with the text of a trace; `device` has the fields of a device line. With detail.leases
+// the report has `leases`: [device, index of the job, from, to in seconds] each.
+Result<std::string> run_trace(const std::string& device,
+                              std::string_view trace,
+                              const Detail& detail,
+                              const KeepsGoing& keeps_going = {});
+
+std::vector<std::string> policy_names();
 
 }  // namespace gpushare::sim

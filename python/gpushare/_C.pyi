@@ -163,4 +163,16 @@ def reserved_range() -> tuple[int, int]:
     """First address and size of the range that all segments lie in."""
 
 def simulate(scenario: str) -> str:
-    """Replays a scenario text (csrc/sim) on virtual time and returns its report, JSON."""
+    """Runs a scenario text (csrc/sim/simulator.h) on virtual time and returns its report, JSON.
+
+    Ctrl-C ends it. Raises ValueError, with the line; GpushareError if it does not end.
+    """
+
+def simulate_trace(device: str, trace: str, *, jobs: bool = False, leases: bool = False) -> str:
+    """The same for the text of a trace (docs/simulator.md), device as in a scenario's device line.
+
+    The report has a row of each job with jobs, and one of each lease with leases.
+    """
+
+def policy_names() -> list[str]:
+    """Of the policies there are, in the order of the documentation."""

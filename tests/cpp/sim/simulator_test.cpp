@@ -67,7 +67,7 @@ TEST(Simulator, GivesTwiceTheWeightTwiceTheIterations) {
 TEST(Simulator, RunsJobsSideBySideWhereTheyFit) {
   const auto makespan = [](const std::string& device) {
     const std::string report =
-        run("device policy=fair " + device +
+        run("device policy=fair interference=0 " + device +
             "\n"
             "job name=a iteration=50ms iterations=400 live=100MiB peak=600MiB\n"
             "job name=b iteration=50ms iterations=400 live=100MiB peak=600MiB\n");
@@ -83,7 +83,7 @@ TEST(Simulator, RunsJobsSideBySideWhereTheyFit) {
 
 TEST(Simulator, EachLaneTakesItsTurns) {
   const std::string report =
-      run("device capacity=4GiB policy=fair num_lanes=2 until=60s\n"
+      run("device capacity=4GiB policy=fair num_lanes=2 interference=0 until=60s\n"
           "job name=a iteration=20ms iterations=100000 live=100MiB peak=300MiB\n"
           "job name=b iteration=20ms iterations=100000 live=100MiB peak=300MiB\n"
           "job name=c iteration=20ms iterations=100000 live=100MiB peak=300MiB\n"
@@ -141,7 +141,8 @@ TEST(Simulator, DeniesWhatCannotFit) {
       run("device capacity=1GiB policy=rr\n"
           "job name=huge iteration=50ms iterations=10 live=100MiB peak=2GiB\n"
           "job name=other iteration=50ms iterations=10 live=10MiB peak=20MiB\n");
-  EXPECT_THAT(report, HasSubstr("\"name\":\"huge\",\"outcome\":\"denied\"")) << report;
+  EXPECT_THAT(report, HasSubstr(R"("name":"huge","user":"","device":0,"outcome":"denied")"))
+      << report;
   EXPECT_EQ(figure(report, "other", "iterations"), 10);
 }
 

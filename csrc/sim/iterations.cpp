@@ -1,0 +1,44 @@
+#include "csrc/sim/iterations.h"
+
+#include <cmath>
+#include <cstdint>
+
+namespace gpushare::sim {
+
+void Iterations::begin(Nanos now, Nanos iteration, Nanos gap) {
+  iteration_ = iteration;
+  gap_ = gap;
+  begun_at_ = now;
+  next_ = now + iteration;
+  has_passed_ = false;
+}
+
+std::uint64_t Iterations::pass(Nanos now) {
+  if (now < next_) return 0;
+  const std::int64_t num_more = (now - next_) / (iteration_ + gap_);
+  busy_ += next_ - begun_at_ + iteration_ * num_more;
+  last_ = next_ + (iteration_ + gap_) * num_more;
+  begun_at_ = last_ + gap_;
+  next_ = begun_at_ + iteration_;
+  has_passed_ = true;
+  return static_cast<std::uint64_t>(num_more) + 1;
+}
+
+void Iterations::change(Nanos now, Nanos iteration) {
+  if (iteration == iteration_) return;
+  if (now <= begun_at_) {
+    next_ = begun_at_ + iteration;
+  } else {
+    const double ratio =
+        static_cast<double>(iteration.value()) / static_cast<double>(iteration_.value());
+    const auto left = static_cast<double>((next_ - now).value());
+    next_ = now + Nanos{std::llround(left * ratio)};
+  }
+  iteration_ = iteration;
+}
+
+Nanos Iterations::boundary(std::uint64_t n) const {
+  return next_ + (iteration_ + gap_) * static_cast<std::int64_t>(n - 1);
+}
+
+}  // namespace gpushare::sim

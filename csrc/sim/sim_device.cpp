@@ -1,0 +1,182 @@
+#include "csrc/sim/sim_device.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "csrc/base/check.h"
+
+namespace gpushare::sim {
+namespace {
+
+// More messages at one time are an endless exchange.
+constexpr std::size_t kMostAtOnce = 1'000'000;
+
+}  // namespace
+
+SimDevice::SimDevice(std::size_t index,
+                     std::unique_ptr<sched::Coordinator> coordinator,
+                     World& world)
+    : index_(index),
+      coordinator_(std::move(coordinator)),
+      world_(world),
+      link_(world.scenario.models) {}
+
+void SimDevice::arrive(SimJob& job) {
+  present_.push_back(&job);
+  job.arrive(*this);
+}
+
+void SimDevice::tell(const SimJob& job, wire::JobMessage message) {
+  if (std::holds_alternative<wire::Gone>(message)) {
+    present_.erase(std::find(present_.begin(), present_.end(), &job));
+    world_.gone.push_back(job.id().value - 1);
+  }
+  said_.push_back({job.id(), std::move(message)});
+}
+
+void SimDevice::wake_at(const SimJob& job, Nanos at) {
+  const std::size_t index = job.id().value - 1;
+  world_.events.push(at, EventKind::kWake, index, ++world_.wakes[index]);
+}
+
+void SimDevice::released_at(const SimJob& job, Nanos at) {
+  world_.events.push(at, EventKind::kReleased, job.id().value - 1);
+}
+
+Bytes SimDevice::device_total() const {
+  return models().context > Bytes{0} ? world_.scenario.options.capacity : Bytes{0};
+}
+
+Bytes SimDevice::device_free() const {
+  Bytes free = device_total();
+  if (free == Bytes{0}) return free;
+  for (const SimJob* const job : present_)
+    free -= job->resident() + models().context;
+  return std::max(free, Bytes{1});  // 0 is unknown
+}
+
+void SimDevice::on_lease(const SimJob& job, bool is_open, Nanos since) {
+  is_share_new_ = models().interference > 0 && world_.scenario.options.num_lanes > 1;
+  if (is_open) {
+    if (num_open_++ == 0) open_since_ = since;
+    return;
+  }
+  if (--num_open_ == 0) world_.busy += now() - open_since_;
+  if (world_.leases != nullptr) {
+    world_.leases->push_back({job.id().value - 1, index_, since, now()});
+  }
+}
+
+void SimDevice::settle() {
+  for (std::size_t n = 0; !said_.empty() || is_share_new_; ++n) {
+    if (n == kMostAtOnce) {
+      world_.is_stuck = true;
+      return;
+    }
+    if (said_.empty()) {
+      share_device();
+      continue;
+    }
+    const Said said = std::move(said_.front());
+    said_.pop_front();
+    hear(said.from, said.message);
+  }
+  plan_look();
+}
+
+// Jobs with open leases slow each other.
+void SimDevice::share_device() {
+  is_share_new_ = false;
+  const double others = num_open_ > 0 ? static_cast<double>(num_open_ - 1) : 0;
+  const std::vector<SimJob*> present = present_;  // who ends now leaves it
+  for (SimJob* const job : present) {
+    if (job->has_lease()) job->slow(1 + models().interference * others);
+  }
+}
+
+void SimDevice::hear(JobId from, const wire::JobMessage& message) {
+  ++world_.num_steps;
+  carry_out(coordinator_->on_message(from, message, now()));
+}
+
+void SimDevice::carry_out(const sched::Ready& ready) {
+  world_.num_decisions += ready.messages.size() + ready.page_actions.size();
+  set_deadline(ready);
+  for (const sched::Outbound& out : ready.messages)
+    at(out.to).on_message(out.message);
+  for (const sched::PageAction& action : ready.page_actions) {
+    if (action.kind == sched::PageAction::Kind::kGrant) {
+      at(action.job).on_grant(action.term);
+    } else {
+      at(action.job).on_ask(action.term);
+    }
+  }
+  GS_EXPENSIVE_CHECK(check_host_budget());
+}
+
+void SimDevice::check_host_budget() const {
+  HostBytes sum;
+  for (const SimJob* const job : present_)
+    sum += {job->spilled() - job->spilled_file(), job->spilled_file()};
+  const HostBytes& budget = world_.scenario.options.host_budget;
+  GS_CHECK(sum.ram <= budget.ram, "{} of {}", to_string(sum.ram), to_string(budget.ram));
+  GS_CHECK(sum.file <= budget.file, "{} of {}", to_string(sum.file), to_string(budget.file));
+}
+
+// An event that comes too early looks again, so that the usual later deadline costs none.
+void SimDevice::set_deadline(const sched::Ready& ready) {
+  deadline_ = ready.next_deadline;
+  observe_ = ready.observe;
+  if (!deadline_.has_value()) return;
+  const Nanos at = std::max(*deadline_, now());
+  if (deadline_event_.has_value() && *deadline_event_ <= at) return;
+  deadline_event_ = at;
+  world_.events.push(at, EventKind::kDeadline, index_, ++deadline_stamp_);
+}
+
+void SimDevice::on_deadline(std::uint64_t stamp) {
+  if (stamp != deadline_stamp_) return;
+  deadline_event_.reset();
+  if (!deadline_.has_value()) return;
+  if (*deadline_ > now()) {
+    deadline_event_ = deadline_;
+    world_.events.push(*deadline_, EventKind::kDeadline, index_, ++deadline_stamp_);
+    return;
+  }
+  observe_and_decide();
+}
+
+void SimDevice::on_look(std::uint64_t stamp) {
+  if (stamp != look_stamp_) return;
+  look_event_.reset();
+  if (!observe_.empty()) observe_and_decide();
+}
+
+void SimDevice::observe_and_decide() {
+  const std::vector<JobId> observe = observe_;
+  for (const JobId job : observe)
+    hear(job, wire::Observed{.of = at(job).address(), .usage = at(job).look()});
+  ++world_.num_steps;
+  carry_out(coordinator_->on_deadline(now()));
+}
+
+void SimDevice::plan_look() {
+  if (world_.scenario.looks != Looks::kNews || observe_.empty()) return;
+  std::optional<Nanos> first;
+  for (const JobId job : observe_) {
+    const std::optional<Nanos> news = at(job).next_news();
+    if (news.has_value()) first = std::min(first.value_or(*news), *news);
+  }
+  if (!first.has_value() || (look_event_.has_value() && *look_event_ <= *first)) return;
+  look_event_ = std::max(*first, now());
+  world_.events.push(*look_event_, EventKind::kLook, index_, ++look_stamp_);
+}
+
+std::uint64_t SimDevice::num_switches() const {
+  return coordinator_->snapshot(now()).devices.front().switches;
+}
+
+}  // namespace gpushare::sim

@@ -1,0 +1,107 @@
+// One simulated device: its coordinator, its jobs, and the daemon's part between them: messages,
+// pages, deadlines.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/coordinator.h"
+#include "csrc/sched/ready.h"
+#include "csrc/sim/event_queue.h"
+#include "csrc/sim/link.h"
+#include "csrc/sim/scenario.h"
+#include "csrc/sim/sim_job.h"
+
+namespace gpushare::sim {
+
+// A lease that is over.
+struct LeaseRecord {
+  std::size_t job = 0;  // index
+  std::size_t device = 0;
+  Nanos from, to;
+};
+
+// What all devices have in common.
+struct World {
+  World(const Scenario& what, EventQueue& when, std::vector<SimJob>& who)
+      : scenario(what), events(when), jobs(who) {}
+
+  const Scenario& scenario;
+  EventQueue& events;
+  std::vector<SimJob>& jobs;  // number n has index n - 1
+  // Of each job: its wake event that counts.
+  std::vector<std::uint64_t> wakes;
+  std::vector<LeaseRecord>* leases = nullptr;  // null: nobody wants them
+  std::uint64_t num_steps = 0;                 // messages to coordinators, and deadlines
+  std::uint64_t num_decisions = 0;  // messages of coordinators, and leases granted or asked for
+  std::vector<std::size_t> gone;    // jobs that ended since this was emptied
+  bool is_stuck = false;            // at one time, messages follow messages without end
+  Nanos busy;                       // with an open lease at least, of all devices
+};
+
+class SimDevice final : public Machine {
+ public:
+  // `world` must outlive it.
+  SimDevice(std::size_t index, std::unique_ptr<sched::Coordinator> coordinator, World& world);
+
+  void arrive(SimJob& job);
+  void on_deadline(std::uint64_t stamp);
+  void on_look(std::uint64_t stamp);
+  // Takes what the jobs said to the coordinator until nobody says more; after each event.
+  void settle();
+
+  // Jobs that have arrived and are not gone.
+  [[nodiscard]] const std::vector<SimJob*>& present() const { return present_; }
+  [[nodiscard]] std::uint64_t num_switches() const;
+
+  // Of Machine.
+  [[nodiscard]] Nanos now() const override { return world_.events.now(); }
+  void tell(const SimJob& job, wire::JobMessage message) override;
+  void wake_at(const SimJob& job, Nanos at) override;
+  void released_at(const SimJob& job, Nanos at) override;
+  Link& link() override { return link_; }
+  [[nodiscard]] const Models& models() const override { return world_.scenario.models; }
+  [[nodiscard]] Bytes device_total() const override;
+  [[nodiscard]] Bytes device_free() const override;
+  void on_lease(const SimJob& job, bool is_open, Nanos since) override;
+
+ private:
+  struct Said {
+    JobId from;
+    wire::JobMessage message;
+  };
+
+  [[nodiscard]] SimJob& at(JobId job) { return world_.jobs[job.value - 1]; }
+  void hear(JobId from, const wire::JobMessage& message);
+  void carry_out(const sched::Ready& ready);
+  void set_deadline(const sched::Ready& ready);
+  void observe_and_decide();
+  void plan_look();
+  void share_device();
+  void check_host_budget() const;
+
+  std::size_t index_;
+  std::unique_ptr<sched::Coordinator> coordinator_;
+  World& world_;
+  Link link_;
+  std::vector<SimJob*> present_;
+  std::deque<Said> said_;
+
+  std::optional<Nanos> deadline_;  // each Ready replaces it
+  std::vector<JobId> observe_;
+  std::optional<Nanos> deadline_event_;  // the first event for one that is under way
+  std::uint64_t deadline_stamp_ = 0;
+  std::optional<Nanos> look_event_;
+  std::uint64_t look_stamp_ = 0;
+
+  std::size_t num_open_ = 0;  // leases
+  Nanos open_since_;          // one at least
+  bool is_share_new_ = false;
+};
+
+}  // namespace gpushare::sim

@@ -1,0 +1,122 @@
+#include "csrc/sim/simulation.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace gpushare::sim {
+namespace {
+
+// How many events go by until Ctrl-C is looked for.
+constexpr std::uint64_t kEventsBetweenLooks = 4096;
+
+sched::Sizes sizes_of(const JobSpec& job) { return {job.live, job.peak - job.live}; }
+
+}  // namespace
+
+Simulation::Simulation(const Scenario& scenario, bool with_leases)
+    : scenario_(scenario), world_(scenario_, events_, jobs_) {
+  if (with_leases) world_.leases = &leases_;
+  jobs_.reserve(scenario_.jobs.size());
+  for (const JobSpec& spec : scenario_.jobs) {
+    events_.push(spec.arrival, EventKind::kArrival, jobs_.size());
+    jobs_.emplace_back(JobId{jobs_.size() + 1}, spec, scenario_.each_iteration);
+  }
+  world_.wakes.resize(jobs_.size());
+  placed_.resize(jobs_.size());
+}
+
+Result<std::unique_ptr<Simulation>> Simulation::create(const Scenario& scenario, bool with_leases) {
+  std::unique_ptr<Simulation> simulation(new Simulation(scenario, with_leases));
+  Status status = simulation->add_devices();
+  if (!status.ok()) return fail(std::move(status));
+  return simulation;
+}
+
+Status Simulation::add_devices() {
+  for (std::size_t i = 0; i < scenario_.num_devices; ++i) {
+    auto coordinator = sched::Coordinator::create(scenario_.options, Nanos{0});
+    if (!coordinator.has_value()) return coordinator.error();
+    devices_.push_back(std::make_unique<SimDevice>(i, std::move(*coordinator), world_));
+    loads_.emplace_back(scenario_.options.capacity, scenario_.models.context);
+  }
+  return {};
+}
+
+void Simulation::arrive(std::size_t job) {
+  const sched::Sizes sizes = sizes_of(jobs_[job].spec());
+  const std::size_t device = sched::choose_device(loads_, sizes);
+  placed_[job] = device;
+  loads_[device].add(sizes);
+  devices_[device]->arrive(jobs_[job]);
+}
+
+void Simulation::count_gone() {
+  for (const std::size_t job : world_.gone) {
+    ++num_ended_;
+    loads_[placed_[job]].remove(sizes_of(jobs_[job].spec()));
+  }
+  world_.gone.clear();
+}
+
+void Simulation::happen(const Event& event) {
+  if (event.kind == EventKind::kDeadline || event.kind == EventKind::kLook) {
+    SimDevice& device = *devices_[event.of];
+    if (event.kind == EventKind::kDeadline) {
+      device.on_deadline(event.stamp);
+    } else {
+      device.on_look(event.stamp);
+    }
+    device.settle();
+    return count_gone();
+  }
+  SimJob& job = jobs_[event.of];
+  if (event.kind == EventKind::kArrival) {
+    arrive(event.of);
+  } else if (event.kind == EventKind::kReleased) {
+    job.on_released();
+  } else if (event.stamp == world_.wakes[event.of]) {
+    job.on_wake();
+  }
+  devices_[placed_[event.of]]->settle();
+  count_gone();
+}
+
+Status Simulation::check_progress(std::uint64_t num_events) {
+  if (world_.is_stuck) {
+    return {StatusCode::kFailedPrecondition,
+            fmt::format("the simulation does not go on at {}", to_string(events_.now()))};
+  }
+  if (scenario_.most_events == 0 || num_events <= scenario_.most_events) return {};
+  return {StatusCode::kFailedPrecondition,
+          fmt::format("the simulation has not ended after {} events, at {}: {} of {} jobs have",
+                      scenario_.most_events, to_string(events_.now()), num_ended_, jobs_.size())};
+}
+
+Status Simulation::run(const KeepsGoing& keeps_going) {
+  for (std::uint64_t n = 1; !events_.empty() && num_ended_ < jobs_.size(); ++n) {
+    if (scenario_.until.has_value() && events_.next_at() > *scenario_.until) {
+      events_.advance(*scenario_.until);
+      break;
+    }
+    GS_RETURN_IF_ERROR(check_progress(n));
+    if (n % kEventsBetweenLooks == 0 && keeps_going && !keeps_going()) {
+      return {StatusCode::kCancelled, fmt::format("at {}", to_string(events_.now()))};
+    }
+    happen(events_.pop());
+  }
+  for (SimJob& job : jobs_)
+    job.settle();
+  return {};
+}
+
+std::uint64_t Simulation::num_switches() const {
+  std::uint64_t sum = 0;
+  for (const auto& device : devices_)
+    sum += device->num_switches();
+  return sum;
+}
+
+}  // namespace gpushare::sim

@@ -1,0 +1,60 @@
+// A whole simulation: devices, jobs that arrive and are placed on them, virtual time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "csrc/base/status.h"
+#include "csrc/sched/device_placement.h"
+#include "csrc/sim/event_queue.h"
+#include "csrc/sim/scenario.h"
+#include "csrc/sim/sim_device.h"
+#include "csrc/sim/sim_job.h"
+
+namespace gpushare::sim {
+
+// Asked now and then; false: stop, with kCancelled.
+using KeepsGoing = std::function<bool()>;
+
+class Simulation {
+ public:
+  // errors: kInvalidArgument for options that no coordinator takes. `scenario` must outlive it.
+  static Result<std::unique_ptr<Simulation>> create(const Scenario& scenario, bool with_leases);
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+
+  // errors: kFailedPrecondition for a simulation that does not end; kCancelled.
+  Status run(const KeepsGoing& keeps_going);
+
+  [[nodiscard]] const Scenario& scenario() const { return scenario_; }
+  [[nodiscard]] const std::vector<SimJob>& jobs() const { return jobs_; }
+  // Of each job: the index of its device; of one that has not arrived, 0.
+  [[nodiscard]] const std::vector<std::size_t>& placed() const { return placed_; }
+  [[nodiscard]] const std::vector<LeaseRecord>& leases() const { return leases_; }
+  [[nodiscard]] const World& world() const { return world_; }
+  [[nodiscard]] Nanos now() const { return events_.now(); }
+  [[nodiscard]] std::uint64_t num_switches() const;
+
+ private:
+  Simulation(const Scenario& scenario, bool with_leases);
+  Status add_devices();
+  void arrive(std::size_t job);
+  void count_gone();
+  void happen(const Event& event);
+  [[nodiscard]] Status check_progress(std::uint64_t num_events);
+
+  const Scenario& scenario_;
+  EventQueue events_;
+  std::vector<SimJob> jobs_;
+  std::vector<LeaseRecord> leases_;
+  World world_;
+  std::vector<std::unique_ptr<SimDevice>> devices_;
+  std::vector<sched::DeviceLoad> loads_;
+  std::vector<std::size_t> placed_;
+  std::size_t num_ended_ = 0;
+};
+
+}  // namespace gpushare::sim

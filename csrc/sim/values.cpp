@@ -1,0 +1,58 @@
+#include "csrc/sim/values.h"
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+namespace gpushare::sim {
+namespace {
+
+constexpr double kMaxNanos = 1e18;
+constexpr double kMaxCount = 1e15;
+
+// Nanoseconds of a unit; 0 if it is none.
+double unit_ns(const std::string& unit) {
+  constexpr std::array<std::pair<const char*, double>, 6> kUnits{
+      {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}}};
+  for (const auto& [name, factor] : kUnits) {
+    if (unit == name) return factor;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::optional<Nanos> parse_time(const std::string& text) {
+  char* end = nullptr;
+  const double amount = std::strtod(text.c_str(), &end);
+  const double unit = unit_ns(end);
+  const bool is_time = end != text.c_str() && unit > 0 && amount >= 0 && std::isfinite(amount) &&
+                       amount * unit <= kMaxNanos;
+  if (!is_time) return std::nullopt;
+  return Nanos{std::llround(amount * unit)};
+}
+
+std::optional<Bytes> parse_size(const std::string& text) {
+  const Bytes size = parse_bytes(text);
+  if (size < Bytes{0}) return std::nullopt;
+  return size;
+}
+
+std::optional<double> parse_number(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || *end != '\0' || !std::isfinite(number)) return std::nullopt;
+  return number;
+}
+
+std::optional<std::uint64_t> parse_count(const std::string& text) {
+  const auto number = parse_number(text);
+  if (!number.has_value() || *number < 0 || *number > kMaxCount || *number != std::floor(*number)) {
+    return std::nullopt;
+  }
+  return static_cast<std::uint64_t>(*number);
+}
+
+}  // namespace gpushare::sim

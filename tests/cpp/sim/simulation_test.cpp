@@ -1,0 +1,226 @@
+#include "csrc/sim/simulation.h"
+
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "csrc/sim/report.h"
+#include "csrc/sim/simulator.h"
+
+namespace gpushare::sim {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Run {
+  Scenario scenario;
+  std::unique_ptr<Simulation> simulation;
+};
+
+// Jobs are rows of "submit_ms,iterations,iteration_ms,gap_ms,persistent_mib,peak_mib,weight".
+std::unique_ptr<Run> run(const std::string& device, const std::string& rows) {
+  auto run = std::make_unique<Run>();
+  auto scenario = parse_scenario("device " + device + "\n" + rows);
+  EXPECT_TRUE(scenario.has_value()) << scenario.error().to_string();
+  run->scenario = std::move(*scenario);
+  auto simulation = Simulation::create(run->scenario, true);
+  EXPECT_TRUE(simulation.has_value()) << simulation.error().to_string();
+  run->simulation = std::move(*simulation);
+  const Status status = run->simulation->run({});
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  return run;
+}
+
+std::string any_jobs(int num_jobs, int most_gap_ms) {
+  std::string text;
+  for (int i = 0; i < num_jobs; ++i) {
+    const int peak = *rc::gen::inRange(1, 400);
+    text += fmt::format(
+        "job at={}ms iteration={}ms gap={}ms iterations={} live={}MiB peak={}MiB weight={}\n",
+        *rc::gen::inRange(0, 5000), *rc::gen::inRange(1, 200),
+        *rc::gen::inRange(0, most_gap_ms + 1), *rc::gen::inRange(1, 200),
+        *rc::gen::inRange(0, peak + 1), peak, *rc::gen::inRange(1, 4));
+  }
+  return text;
+}
+
+std::string any_policy() { return *rc::gen::element<std::string>("fifo", "rr", "fair"); }
+
+TEST(SimulationProperty, NothingIsLostAndNothingOverlaps) {
+  EXPECT_TRUE(rc::check("every job ends, served what it needs, one at a time on a device", [] {
+    const int num_devices = *rc::gen::inRange(1, 4);
+    const auto done =
+        run(fmt::format("capacity=500MiB policy={} devices={} min_quantum={}ms bandwidth=2GiB",
+                        any_policy(), num_devices, *rc::gen::inRange(1, 400)),
+            any_jobs(*rc::gen::inRange(1, 12), 80));
+    const Simulation& simulation = *done->simulation;
+    for (const SimJob& job : simulation.jobs()) {
+      RC_ASSERT(job.outcome() == SimJob::Outcome::kFinished);
+      RC_ASSERT(job.iterations() == job.spec().iterations);
+      RC_ASSERT(job.busy() ==
+                job.spec().iteration * static_cast<std::int64_t>(job.spec().iterations));
+      RC_ASSERT(job.served() >= job.busy());
+    }
+    std::map<std::size_t, Nanos> free_at;
+    for (const LeaseRecord& lease : simulation.leases()) {
+      RC_ASSERT(lease.device == simulation.placed()[lease.job]);
+      RC_ASSERT(lease.from >= free_at[lease.device]);
+      RC_ASSERT(lease.to > lease.from);
+      free_at[lease.device] = lease.to;
+    }
+  }));
+}
+
+TEST(SimulationProperty, SaysTheSameTwice) {
+  EXPECT_TRUE(rc::check("the same input gives the same report", [] {
+    const std::string device =
+        fmt::format("capacity=500MiB policy={} devices=2 num_lanes={} bandwidth=2GiB until=100s",
+                    any_policy(), *rc::gen::inRange(1, 4));
+    const std::string jobs = any_jobs(*rc::gen::inRange(1, 12), 80);
+    const Detail all{.jobs = true, .leases = true};
+    RC_ASSERT(make_report(*run(device, jobs)->simulation, all) ==
+              make_report(*run(device, jobs)->simulation, all));
+  }));
+}
+
+// An event for each boundary, and looks as often as the daemon's, against boundaries that are only
+// counted, and looks when there are news.
+TEST(SimulationProperty, CountedBoundariesAreThoseOfEvents) {
+  EXPECT_TRUE(rc::check("leases begin and end when they do step by step", [] {
+    const std::string device = fmt::format("capacity=500MiB policy={} bandwidth=2GiB num_lanes={} ",
+                                           any_policy(), *rc::gen::inRange(1, 3));
+    const std::string jobs = any_jobs(*rc::gen::inRange(1, 6), 80);
+    const Detail all{.jobs = true, .leases = true};
+    const auto counted = run(device + "gap_poll=10ms", jobs);
+    const auto stepped = run(device + "gap_poll=10ms each_iteration=1", jobs);
+    RC_ASSERT(make_report(*counted->simulation, all) == make_report(*stepped->simulation, all));
+  }));
+}
+
+double average_completion(const Simulation& simulation) {
+  double sum = 0;
+  for (const SimJob& job : simulation.jobs())
+    sum += to_seconds(job.ended_at() - job.spec().arrival);
+  return sum / static_cast<double>(simulation.jobs().size());
+}
+
+// Of a policy whose order does not change while a lease is open nothing is lost at all.
+TEST(SimulationProperty, LooksAtNewsFindWhatPollingFinds) {
+  EXPECT_TRUE(rc::check("with looks at news only, jobs end as with polling", [] {
+    const std::string policy = *rc::gen::element<std::string>("fifo", "rr");
+    const std::string device = fmt::format("capacity=4GiB policy={} ", policy);
+    const std::string jobs = any_jobs(*rc::gen::inRange(1, 6), 0);
+    const double polled = average_completion(*run(device + "gap_poll=10ms", jobs)->simulation);
+    const double news = average_completion(*run(device, jobs)->simulation);
+    RC_ASSERT(std::abs(news - polled) <= 1e-9 * polled);
+  }));
+}
+
+TEST(Simulation, NeedsNoEventsForIterations) {
+  const auto short_one = run("capacity=1GiB", "job iteration=10ms iterations=100 peak=10MiB\n");
+  const auto long_one = run("capacity=1GiB", "job iteration=10ms iterations=1000000 peak=10MiB\n");
+  EXPECT_EQ(long_one->simulation->world().num_steps, short_one->simulation->world().num_steps);
+  EXPECT_EQ(long_one->simulation->jobs()[0].iterations(), 1'000'000U);
+}
+
+TEST(Simulation, SpreadsJobsOverDevices) {
+  std::string jobs;
+  for (int i = 0; i < 8; ++i)
+    jobs += "job iteration=100ms iterations=100 live=10MiB peak=20MiB\n";
+  const auto done = run("capacity=1GiB policy=fifo devices=4", jobs);
+  std::map<std::size_t, int> num;
+  for (const std::size_t device : done->simulation->placed())
+    ++num[device];
+  EXPECT_EQ(num.size(), 4U);
+  for (const auto& [device, count] : num)
+    EXPECT_EQ(count, 2) << device;
+  EXPECT_NEAR(to_seconds(done->simulation->now()), 20, 0.01);
+}
+
+TEST(Simulation, FifoRunsOneJobAfterTheOther) {
+  const auto done = run("capacity=1GiB policy=fifo switch=0s",
+                        "job at=0s iteration=100ms iterations=100 peak=20MiB\n"
+                        "job at=1s iteration=100ms iterations=10 peak=20MiB\n"
+                        "job at=2s iteration=100ms iterations=20 peak=20MiB\n");
+  const auto& jobs = done->simulation->jobs();
+  EXPECT_EQ(jobs[0].ended_at(), seconds(10));
+  EXPECT_EQ(jobs[1].ended_at(), seconds(11));
+  EXPECT_EQ(jobs[2].ended_at(), seconds(13));
+  EXPECT_EQ(done->simulation->num_switches(), 2U);
+}
+
+TEST(Simulation, JobsSideBySideSlowEachOther) {
+  const std::string jobs =
+      "job iteration=100ms iterations=100 live=10MiB peak=20MiB\n"
+      "job iteration=100ms iterations=100 live=10MiB peak=20MiB\n";
+  const auto ends = [&](const std::string& interference) {
+    const auto done = run("capacity=1GiB num_lanes=2 switch=0s interference=" + interference, jobs);
+    return to_seconds(done->simulation->now());
+  };
+  // Each takes its turn in a lane of its own from the moment that its sizes are known.
+  EXPECT_LT(ends("0"), 12);
+  EXPECT_NEAR(ends("0.5") / ends("0"), 1.5, 0.1);
+  EXPECT_GT(ends("1"), 19);
+}
+
+TEST(Simulation, ContextsLeaveLessForJobs) {
+  const std::string jobs =
+      "job iteration=100ms iterations=100 live=300MiB peak=300MiB\n"
+      "job iteration=100ms iterations=100 live=300MiB peak=300MiB\n";
+  const auto without = run("capacity=700MiB policy=rr", jobs);
+  EXPECT_EQ(without->simulation->jobs()[0].moved(), Bytes{0});
+  const auto with = run("capacity=700MiB policy=rr context=150MiB", jobs);
+  EXPECT_GT(with->simulation->jobs()[0].moved(), Bytes{0});
+  EXPECT_EQ(with->simulation->jobs()[0].outcome(), SimJob::Outcome::kFinished);
+}
+
+TEST(Simulation, CountsJobsPastTheirDeadlines) {
+  const auto done = run("capacity=1GiB policy=fifo",
+                        "job iteration=1s iterations=10 peak=20MiB deadline=11s\n"
+                        "job iteration=1s iterations=10 peak=20MiB deadline=11s\n");
+  EXPECT_THAT(make_report(*done->simulation, {}), HasSubstr(R"("num_late":1)"));
+}
+
+TEST(Simulation, StopsWhenAsked) {
+  auto scenario = parse_scenario(
+      "device capacity=1GiB policy=rr gap_poll=1ms\n"
+      "job iteration=1s iterations=1000 peak=20MiB\n"
+      "job iteration=1s iterations=1000 peak=20MiB\n");
+  ASSERT_TRUE(scenario.has_value());
+  auto simulation = Simulation::create(*scenario, false);
+  ASSERT_TRUE(simulation.has_value());
+  EXPECT_EQ((*simulation)->run([] { return false; }).code(), StatusCode::kCancelled);
+}
+
+TEST(Simulation, SaysThatItDoesNotEnd) {
+  const auto report = run_scenario(
+      "device capacity=1GiB policy=rr gap_poll=1ms most_events=1000\n"
+      "job iteration=1s iterations=1000 peak=20MiB\n"
+      "job iteration=1s iterations=1000 peak=20MiB\n");
+  ASSERT_FALSE(report.has_value());
+  EXPECT_EQ(report.error().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(report.error().message(), HasSubstr("0 of 2 jobs have"));
+}
+
+TEST(Simulation, RefusesWhatNoDeviceIs) {
+  for (const char* const bad :
+       {"devices=0", "devices=2000000", "duplex=2", "interference=-1", "bandwidth=0B",
+        "num_lanes=99", "policy=none", "colour=red", "each_iteration=3"}) {
+    const auto report = run_trace(bad, "submit_s,duration_s\n0,1\n", {});
+    ASSERT_FALSE(report.has_value()) << bad;
+    EXPECT_EQ(report.error().code(), StatusCode::kInvalidArgument) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace gpushare::sim
