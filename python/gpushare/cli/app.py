@@ -13,6 +13,7 @@ COMMANDS = (
     "limit",
     "coordinator",
     "verify",
+    "simulate",
     "demo",
     "doctor",
     "version",

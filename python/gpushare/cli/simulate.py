@@ -1,0 +1,166 @@
+"""``gpushare simulate``: a trace of jobs on virtual time, under several policies."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gpushare.cli.exit_code import ExitCode
+
+_DEFAULT_POLICIES = "fifo,rr,fair"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the subcommand."""
+    app.command(name="simulate")(simulate)
+
+
+def simulate(
+    trace: Annotated[
+        Path | None, typer.Argument(help="CSV file, a job a line; - for standard input.")
+    ] = None,
+    *,
+    policy: Annotated[
+        str, typer.Option(help="Names, separated by commas; all are compared to the first.")
+    ] = _DEFAULT_POLICIES,
+    devices: Annotated[int, typer.Option(min=1, help="How many, all alike.")] = 1,
+    capacity: Annotated[str, typer.Option(help="Of each device, for jobs.")] = "16GiB",
+    num_lanes: Annotated[
+        int | None, typer.Option(help="So many jobs run side by side, as far as they fit.")
+    ] = None,
+    min_quantum: Annotated[str | None, typer.Option(help="Shortest turn, as 60s.")] = None,
+    max_wait: Annotated[
+        str | None, typer.Option(help="The last of those who wait waits so long for a turn.")
+    ] = None,
+    host_budget: Annotated[str | None, typer.Option(help="RAM for spilled memory.")] = None,
+    host_file: Annotated[str | None, typer.Option(help="And file, once that is full.")] = None,
+    bandwidth: Annotated[
+        str | None, typer.Option(help="Between device and host, bytes a second.")
+    ] = None,
+    spill_bandwidth: Annotated[str | None, typer.Option(help="From the device alone.")] = None,
+    restore_bandwidth: Annotated[str | None, typer.Option(help="To the device alone.")] = None,
+    duplex: Annotated[
+        bool | None, typer.Option(help="Both directions at full speed at once.")
+    ] = None,
+    switch: Annotated[str | None, typer.Option(help="What opening a lease costs.")] = None,
+    context: Annotated[
+        str | None, typer.Option(help="Device memory of a process beside its tensors.")
+    ] = None,
+    interference: Annotated[
+        float | None, typer.Option(help="Side by side: 0, none; 1, nothing is gained.", min=0)
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="Stop at this time of the trace.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    rows: Annotated[bool, typer.Option(help="With --json: a row of each job, too.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Folder for plots (needs matplotlib).")] = None,
+    generate: Annotated[
+        str | None, typer.Option(help="Make a trace instead: salus, philly or alibaba.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="With --generate: how many.")] = 100,
+    seed: Annotated[int, typer.Option(help="With --generate.")] = 0,
+    load: Annotated[
+        float, typer.Option(help="With --generate: jobs' time over that of the devices.")
+    ] = 1.2,
+    output: Annotated[Path | None, typer.Option(help="With --generate: the CSV file.")] = None,
+) -> None:
+    """Replay a trace of jobs on virtual time, with the coordinator's own code, and compare."""
+    if generate is not None:
+        _generate(generate, output, jobs=jobs, seed=seed, devices=devices, load=load)
+        return
+    text = _read(trace)
+    asked = {
+        "devices": devices, "capacity": capacity, "num_lanes": num_lanes,
+        "min_quantum": min_quantum, "max_wait": max_wait, "host_budget": host_budget,
+        "host_file": host_file, "bandwidth": bandwidth, "spill_bandwidth": spill_bandwidth,
+        "restore_bandwidth": restore_bandwidth, "duplex": None if duplex is None else int(duplex),
+        "switch": switch, "context": context, "interference": interference, "until": until,
+    }  # fmt: skip
+    machine = {name: str(value) for name, value in asked.items() if value is not None}
+    policies = [name.strip() for name in policy.split(",") if name.strip()]
+    if not policies:
+        raise typer.BadParameter("names no policy", param_hint="--policy")
+    if plot is not None:
+        from gpushare.simulate import plots
+
+        plots.check()
+    from gpushare.simulate import runs
+
+    try:
+        reports = runs.run(
+            text, policies, machine, jobs=rows or plot is not None, leases=plot is not None
+        )
+    except ValueError as error:
+        print(f"gpushare: {trace}: {error}", file=sys.stderr)
+        raise typer.Exit(ExitCode.USAGE) from error
+    if plot is not None:
+        for path in plots.draw(reports, plot):
+            print(path, file=sys.stderr)
+    _show(reports, str(trace), machine, as_json=as_json, with_rows=rows)
+
+
+def _read(trace: Path | None) -> str:
+    if trace is None:
+        raise typer.BadParameter("give the trace's CSV file, or --generate", param_hint="TRACE")
+    try:
+        return sys.stdin.read() if str(trace) == "-" else trace.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"cannot read {trace}: {error}", param_hint="TRACE") from error
+
+
+def _generate(
+    cluster: str, output: Path | None, *, jobs: int, seed: int, devices: int, load: float
+) -> None:
+    from gpushare.simulate import generate
+    from gpushare.simulate.trace import to_csv
+
+    try:
+        made = generate.generate(cluster, jobs=jobs, seed=seed, devices=devices, load=load)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--generate") from error
+    source = generate.CLUSTERS[cluster].source
+    text = to_csv(made, f"{source}.\n{jobs} jobs, seed {seed}, load {load} on {devices} devices")
+    if output is None:
+        print(text, end="")
+        return
+    try:
+        output.write_text(text)
+    except OSError as error:
+        raise typer.BadParameter(
+            f"cannot write {output}: {error}", param_hint="--output"
+        ) from error
+
+
+def _show(
+    reports: list[dict[str, Any]],
+    trace: str,
+    machine: dict[str, str],
+    *,
+    as_json: bool,
+    with_rows: bool,
+) -> None:
+    from gpushare.simulate import runs
+
+    if not as_json:
+        from rich.console import Console
+
+        from gpushare.simulate.table import make_table
+
+        Console().print(make_table(reports))
+        return
+    left_out = {"leases"} if with_rows else {"leases", "jobs"}
+    kept = [
+        {name: value for name, value in report.items() if name not in left_out}
+        for report in reports
+    ]
+    whole = {
+        "schema_version": runs.SCHEMA_VERSION,
+        "trace": trace,
+        "machine": machine,
+        "policies": kept,
+        "first_over": runs.ratios(reports),
+    }
+    print(json.dumps(whole))

@@ -1,0 +1,39 @@
+"""A trace as rows, written in the form that the simulator reads (docs/simulator.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+HEADER = "name,user,submit_s,iterations,iteration_s,persistent_mib,peak_mib"
+
+
+class TraceJob(NamedTuple):
+    """One row."""
+
+    name: str
+    user: str
+    submit_seconds: float
+    iterations: int
+    iteration_seconds: float
+    persistent_mib: int
+    """Memory that outlives an iteration."""
+    peak_mib: int
+    """Most memory in an iteration, what outlives it included."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it runs alone."""
+        return self.iterations * self.iteration_seconds
+
+
+def to_csv(jobs: Iterable[TraceJob], comment: str = "") -> str:
+    """Returns the trace as text, each line of the comment above it."""
+    lines = [f"# {line}" for line in comment.splitlines()]
+    lines.append(HEADER)
+    lines += [
+        f"{job.name},{job.user},{job.submit_seconds:.3f},{job.iterations},"
+        f"{job.iteration_seconds:.6f},{job.persistent_mib},{job.peak_mib}"
+        for job in jobs
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,194 @@
+"""``gpushare simulate``: traces in, a table or JSON out, errors with the line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpushare.simulate import plots, runs
+from gpushare.simulate.table import format_time
+from tests.python.conftest import clean_environment
+
+HEAD = "name,submit_s,iterations,iteration_ms,persistent_mib,peak_mib\n"
+TWO_JOBS = HEAD + "long,0,1000,100,10,20\nshort,1,100,100,10,20\n"
+
+
+def _simulate(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gpushare", "simulate", *arguments],
+        env=clean_environment(),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def _trace(folder: Path, text: str = TWO_JOBS) -> str:
+    path = folder / "trace.csv"
+    path.write_text(text)
+    return str(path)
+
+
+def test_the_table_compares_policies_to_the_first(tmp_path: Path) -> None:
+    ended = _simulate(_trace(tmp_path), "--policy", "fifo,rr")
+    assert ended.returncode == 0, ended.stderr
+    assert "fifo over this, average" in ended.stdout
+    assert "2 of 2" in ended.stdout
+
+
+def test_json_has_a_report_of_each_policy(tmp_path: Path) -> None:
+    ended = _simulate(_trace(tmp_path), "--policy", "fifo,rr", "--json", "--rows", "--switch", "0s")
+    assert ended.returncode == 0, ended.stderr
+    whole = json.loads(ended.stdout)
+    assert whole["schema_version"] == 1
+    assert whole["machine"] == {"devices": "1", "capacity": "16GiB", "switch": "0s"}
+    fifo, turns = whole["policies"]
+    assert (fifo["policy"], turns["policy"]) == ("fifo", "rr")
+    assert fifo["completion_seconds"]["worst"] == pytest.approx(109)
+    assert fifo["jobs"][1]["finish_seconds"] == pytest.approx(110)
+    assert fifo["makespan_seconds"] == pytest.approx(110)
+    # The short job need not wait for the long one.
+    assert turns["jobs"][1]["finish_seconds"] < 30
+    ratio = whole["first_over"]["rr"]["average"]
+    assert ratio > 1.3
+    averages = [report["completion_seconds"]["average"] for report in whole["policies"]]
+    assert ratio == pytest.approx(averages[0] / averages[1])
+
+
+def test_rows_are_left_out_unless_asked_for(tmp_path: Path) -> None:
+    whole = json.loads(_simulate(_trace(tmp_path), "--policy", "fifo", "--json").stdout)
+    assert "jobs" not in whole["policies"][0]
+    assert "leases" not in whole["policies"][0]
+
+
+def test_more_devices_take_less_time() -> None:
+    def makespan(devices: int) -> float:
+        ended = _simulate(
+            "-", "--policy", "fifo", "--json", "--devices", str(devices), stdin=TWO_JOBS
+        )
+        return float(json.loads(ended.stdout)["policies"][0]["makespan_seconds"])
+
+    assert makespan(2) == pytest.approx(100, abs=0.01)
+    assert makespan(1) == pytest.approx(110, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        (HEAD + "a,0,1,1,1,1\na,0,x,1,1,1\n", (), "line 3: column 'iterations': 'x'"),
+        ("name,colour\n", (), "no column is called 'colour'"),
+        (TWO_JOBS, ("--policy", "none"), "no policy is called 'none'"),
+        (TWO_JOBS, ("--policy", ","), "names no policy"),
+        (TWO_JOBS, ("--capacity", "much"), "capacity=much is not a size"),
+        (TWO_JOBS, ("--num-lanes", "99"), "num_lanes is 17"),
+    ],
+)
+def test_what_is_wrong_is_said_once(
+    tmp_path: Path, text: str, options: tuple[str, ...], said: str
+) -> None:
+    ended = _simulate(_trace(tmp_path, text), *options)
+    assert ended.returncode == 2
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_trace_is_needed(tmp_path: Path) -> None:
+    assert "--generate" in _simulate().stderr
+    ended = _simulate(str(tmp_path / "missing.csv"))
+    assert ended.returncode == 2
+    assert "missing.csv" in ended.stderr
+
+
+def test_a_generated_trace_can_be_simulated(tmp_path: Path) -> None:
+    path = tmp_path / "made.csv"
+    made = _simulate("--generate", "salus", "--jobs", "20", "--seed", "7", "--output", str(path))
+    assert made.returncode == 0, made.stderr
+    assert path.read_text().startswith("# Salus")
+    whole = json.loads(_simulate(str(path), "--policy", "fifo", "--json").stdout)
+    assert whole["policies"][0]["num_finished"] == 20
+    again = _simulate("--generate", "salus", "--jobs", "20", "--seed", "7")
+    assert again.stdout == path.read_text()
+
+
+def test_an_unknown_trace_is_not_made() -> None:
+    ended = _simulate("--generate", "nobody")
+    assert ended.returncode == 2
+    assert all(name in ended.stderr for name in ("salus", "philly", "alibaba"))
+
+
+def test_ctrl_c_ends_a_simulation(tmp_path: Path) -> None:
+    # Two jobs of a year each, which look at each other's pages every millisecond: it does not end.
+    lines = HEAD + "a,0,300000000,100,10,20\nb,0,300000000,100,10,20\n"
+    code = (
+        "import sys\n"
+        "from gpushare.simulate import runs\n"
+        "runs.native()\n"
+        "print('ready', flush=True)\n"
+        "runs.run(sys.argv[1], ['rr'], {'gap_poll': '1ms'})\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, lines],
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(0.3)
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert "KeyboardInterrupt" in errors
+
+
+def test_plots_need_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    with pytest.raises(Exception, match=r"torch-gpushare\[simulate\]"):
+        plots.check()
+
+
+def test_plots_are_of_what_the_report_says(tmp_path: Path) -> None:
+    report: dict[str, Any] = {
+        "policy": "rr",
+        "jobs": [
+            {"outcome": "finished", "arrival_seconds": 1.0, "finish_seconds": 9.0},
+            {"outcome": "finished", "arrival_seconds": 0.0, "finish_seconds": 4.0},
+            {"outcome": "denied", "arrival_seconds": 0.0, "finish_seconds": 0.0},
+        ],
+        "leases": [[0, 0, 0.0, 2.0], [1, 1, 1.0, 3.0], [0, 1, 3.0, 4.0]],
+    }
+    assert plots.completion_times(report) == [4.0, 8.0]
+    # At 3 s one ends and another begins.
+    assert plots.use_over_time(report) == [(0.0, 1), (1.0, 2), (2.0, 1), (4.0, 0)]
+    pytest.importorskip("matplotlib")
+    paths = plots.draw([report], tmp_path / "plots")
+    assert {path.name for path in paths} == {
+        f"{name}.{form}"
+        for name in ("completion", "in_use", "leases_rr")
+        for form in ("svg", "png")
+    }
+    assert all(path.stat().st_size > 1000 for path in paths)
+
+
+def test_ratios_of_nothing_are_nothing() -> None:
+    spread = dict.fromkeys(runs.COMPARED, 2.0)
+    reports = [
+        {"policy": "fifo", "completion_seconds": spread},
+        {"policy": "rr", "completion_seconds": None},
+    ]
+    assert runs.ratios(reports)["rr"]["average"] is None
+    assert runs.ratios(reports)["fifo"]["worst"] == 1.0
+
+
+def test_times_have_units() -> None:
+    assert [format_time(seconds) for seconds in (1.25, 90, 7200)] == ["1.25 s", "1.5 min", "2.0 h"]
