@@ -149,6 +149,7 @@ void Runtime::Impl::on_close(const wire::Close& close) {
 void Runtime::Impl::on_changed(const wire::Changed& changed) {
   MutexLock lock(mu_);
   changes_.add(changed.changes);
+  if (changed.changes.is_paused.has_value()) paused_by_ = changed.by;
   note_share();
 }
 

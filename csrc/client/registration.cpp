@@ -74,6 +74,7 @@ wire::Register Runtime::Impl::make_register() {
                       .iterations_total = options_->iterations_total,
                       .iterations_done = counters_.iterations()};
   changes_.apply_to(wish);
+  if (changes_.is_paused.value_or(false)) wish.paused_by = paused_by_;
   return wish;
 }
 

@@ -289,7 +289,8 @@ class Runtime::Impl {
 
   std::optional<RegisterOptions> options_ GS_GUARDED_BY(mu_);  // registered, or about to be
   bool is_registered_ GS_GUARDED_BY(mu_) = false;
-  wire::Changes changes_ GS_GUARDED_BY(mu_);  // of options_, by the coordinator
+  wire::Changes changes_ GS_GUARDED_BY(mu_);        // of options_, by the coordinator
+  std::uint32_t paused_by_ GS_GUARDED_BY(mu_) = 0;  // the user, if changes_ say that it is
   std::string refusal_ GS_GUARDED_BY(mu_);
   UniqueFd bell_ GS_GUARDED_BY(mu_);  // the registration's eventfd: wakes the coordinator
   // The last is in use. Older ones stay mapped: the main thread may be looking at one.

@@ -37,7 +37,15 @@ void Conductor::feed(JobId from, const wire::JobMessage& message) {
 
 Status Conductor::set(JobId job, const wire::Changes& changes, const sched::Requester& by) {
   const Nanos now = monotonic_now();
-  Result<sched::Ready> ready = coordinator_->set(job, changes, by, now);
+  return carry_out_if_done(coordinator_->set(job, changes, by, now), now);
+}
+
+Status Conductor::set_policy(const std::string& name) {
+  const Nanos now = monotonic_now();
+  return carry_out_if_done(coordinator_->set_policy(name, now), now);
+}
+
+Status Conductor::carry_out_if_done(Result<sched::Ready> ready, Nanos now) {
   if (!ready.has_value()) return std::move(ready.error());
   carry_out(std::move(*ready), now);
   return {};

@@ -40,6 +40,8 @@ class Conductor {
   void expected_pid_gone(std::int32_t pid);
   // As Coordinator::set.
   Status set(JobId job, const wire::Changes& changes, const sched::Requester& by);
+  // As Coordinator::set_policy.
+  Status set_policy(const std::string& name);
   // Looks at the job's page and tells the coordinator what has happened on it.
   bool look(JobEntry& entry);
   // For texts about memory.
@@ -55,6 +57,7 @@ class Conductor {
 
  private:
   void carry_out(sched::Ready ready, Nanos now);
+  Status carry_out_if_done(Result<sched::Ready> ready, Nanos now);
   void deliver(const sched::Outbound& outbound);
   void deliver_lane(JobEntry& entry, const wire::CoordinatorMessage& message);
   void deliver_registered(JobEntry& entry, const wire::CoordinatorMessage& message);

@@ -23,6 +23,7 @@
 #include "csrc/daemon/status_report.h"
 #include "csrc/ipc/socket.h"
 #include "csrc/sched/coordinator.h"
+#include "csrc/sched/policy.h"
 #include "csrc/wire/device_name.h"
 
 namespace gpushare::daemon {
@@ -57,6 +58,14 @@ sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
   // Only memory of the CPU device is a file that jobs can share so far.
   result.lanes = options.lanes && !wire::is_cuda(options.device);
   return result;
+}
+
+// Of the coordinator before, which may have been of another version.
+std::string known_policy(const std::string& name) {
+  const std::vector<std::string> names = sched::policy_names();
+  if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return name;
+  log::warn("no policy is called '{}' any more", name);
+  return {};
 }
 
 }  // namespace
@@ -108,6 +117,7 @@ Status Server::Impl::begin() {
   epoch_ = fresh_epoch();
   if (state && *state) {
     epoch_ = (*state)->epoch + 1;
+    policy_ = known_policy((*state)->policy);
     for (const std::int32_t pid : living_pids((*state)->jobs)) {
       // One that cannot be watched is just gone.
       if (expect(pid).ok()) expected.push_back(pid);
@@ -123,8 +133,8 @@ Status Server::Impl::begin() {
   GS_RETURN_IF_ERROR(listen());
   if (options_.linger) linger_timer_.set_at(started_ + std::max(*options_.linger, kFirstLinger));
   log::info("serves {}: device {}, {} for jobs, policy {}, epoch {}", options_.socket,
-            options_.device, to_string(options_.capacity - options_.reserve), options_.policy,
-            epoch_);
+            options_.device, to_string(options_.capacity - options_.reserve),
+            policy_.empty() ? options_.policy : policy_, epoch_);
   return {};
 }
 
@@ -132,6 +142,7 @@ Status Server::Impl::begin_coordinator(std::uint64_t epoch,
                                        const std::vector<std::int32_t>& expected) {
   sched::CoordinatorOptions options = coordinator_options(options_);
   options.epoch = epoch;
+  if (!policy_.empty()) options.policy = policy_;
   options.expected_pids = expected;
   auto coordinator = sched::Coordinator::create(options, started_);
   if (!coordinator) return coordinator.error();
@@ -152,7 +163,7 @@ Status Server::Impl::listen() {
 }
 
 void Server::Impl::write_state() {
-  CoordinatorState state{epoch_, {}};
+  CoordinatorState state{.epoch = epoch_, .jobs = {}, .policy = policy_};
   for (const auto& [id, entry] : jobs_.entries()) {
     state.jobs.push_back({entry.pid, entry.start_ticks});
   }
@@ -218,7 +229,8 @@ std::string Server::Impl::report() {
     for (const sched::JobRow& row : device.jobs) {
       const JobId id = row.of.job;
       const JobEntry* entry = jobs_.find(id);
-      const bool is_waiting = row.waits_for_room || (entry != nullptr && entry->is_waiting());
+      const bool is_waiting = row.waits_for_room || row.paused_by.has_value() ||
+                              (entry != nullptr && entry->is_waiting());
       if (is_waiting) facts.explained[id] = conductor_->coordinator().explain(id, now);
     }
   }

@@ -56,6 +56,7 @@ class Server::Impl {
   void reply(Session& session, const wire::CoordinatorMessage& message);
   void handle_stop(Session& session, bool force);
   void handle_set(Session& session, const wire::Set& set);
+  void handle_policy(Session& session, const std::string& policy);
   static sched::Requester requester_of(const Session& session);
   void refuse(Session& session, const std::string& reason);
   void close(Session& session);
@@ -74,6 +75,7 @@ class Server::Impl {
   ipc::EventLoop& loop_;
   const Nanos started_;
   std::uint64_t epoch_ = 0;
+  std::string policy_;  // in place of that of options_, as somebody has said; else empty
   bool is_ended_ = false;
   UniqueFd claim_;  // of the device
   UniqueFd listener_;

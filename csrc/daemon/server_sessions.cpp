@@ -114,6 +114,10 @@ void Server::Impl::handle(Session& session, wire::JobMessage message) {
     handle_set(session, *set);
     return;
   }
+  if (const auto* set = std::get_if<wire::SetPolicy>(&message)) {
+    handle_policy(session, set->policy);
+    return;
+  }
   JobEntry* entry = jobs_.find(session.job());
   if (entry == nullptr) {
     refuse(session, "the first message of a job must be hello");
@@ -178,6 +182,22 @@ sched::Requester Server::Impl::requester_of(const Session& session) {
 void Server::Impl::handle_set(Session& session, const wire::Set& set) {
   const Status status = conductor_->set(set.job, set.changes, requester_of(session));
   if (!status.ok()) return refuse(session, status.message());
+  reply(session, wire::StatusReport{report()});
+}
+
+// It is everybody's, so it is up to those whose coordinator it is.
+void Server::Impl::handle_policy(Session& session, const std::string& policy) {
+  const sched::Requester by = requester_of(session);
+  if (!by.may_change_all) {
+    refuse(session, fmt::format("user {} may not change the policy of the coordinator of user {}",
+                                by.uid, ::geteuid()));
+    return;
+  }
+  const Status status = conductor_->set_policy(policy);
+  if (!status.ok()) return refuse(session, status.message());
+  log::info("pid {} sets the policy {}", session.peer().pid, policy);
+  policy_ = policy;
+  write_state();
   reply(session, wire::StatusReport{report()});
 }
 

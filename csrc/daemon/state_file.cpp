@@ -35,6 +35,15 @@ bool read_job(const std::string& line, KnownJob& job) {
   return words >> word >> job.pid >> job.start_ticks && word == "job" && job.pid > 0;
 }
 
+bool read_policy(const std::string& line, std::string& policy) {
+  std::istringstream words(line);
+  std::string word;
+  std::string name;
+  if (!(words >> word >> name) || word != "policy") return false;
+  policy = name;
+  return true;
+}
+
 Status write_all(int fd, const std::string& text, const std::string& path) {
   std::size_t done = 0;
   while (done < text.size()) {
@@ -61,6 +70,7 @@ Result<std::optional<CoordinatorState>> read_state_file(const std::string& path)
     return fail(StatusCode::kProtocol, path + ": not a file of jobs");
   }
   while (std::getline(file, line)) {
+    if (read_policy(line, state.policy)) continue;
     KnownJob job;
     if (!read_job(line, job)) return fail(StatusCode::kProtocol, path + ": bad line: " + line);
     state.jobs.push_back(job);
@@ -70,6 +80,7 @@ Result<std::optional<CoordinatorState>> read_state_file(const std::string& path)
 
 Status write_state_file(const std::string& path, const CoordinatorState& state) {
   std::string text = fmt::format("{}\nepoch {}\n", kFirstLine, state.epoch);
+  if (!state.policy.empty()) text += fmt::format("policy {}\n", state.policy);
   for (const KnownJob& job : state.jobs) {
     text += fmt::format("job {} {}\n", job.pid, job.start_ticks);
   }

@@ -3,7 +3,8 @@
 // Holders go on when a coordinator dies. The next one must not grant a lease before they have told
 // it what they hold, so it has to know whom to wait for. Text, one job a line with its start time,
 // since a pid alone may be somebody else's by then. Rewritten by rename: a reader sees one version
-// or the other. What it does not do: it holds no decision and no bytes; those come from the jobs.
+// or the other. Beside them the policy, if it was changed by hand. What it does not do: it holds no
+// decision and no bytes; those come from the jobs, and so does what was changed of them.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,7 @@ struct KnownJob {
 struct CoordinatorState {
   std::uint64_t epoch = 0;
   std::vector<KnownJob> jobs;
+  std::string policy = {};  // that somebody has set; empty: that of the settings
   bool operator==(const CoordinatorState&) const = default;
 };
 

@@ -13,6 +13,7 @@
 #include "csrc/daemon/options.h"
 #include "csrc/daemon/registration.h"
 #include "csrc/sched/admission.h"
+#include "csrc/sched/policy.h"
 #include "csrc/wire/codec.h"
 #include "csrc/wire/messages.h"
 
@@ -110,6 +111,7 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
                {"priority", wire::name_of(row.priority)},
                {"weight", row.weight},
                {"deadline_seconds", to_seconds(row.deadline)},
+               {"paused_by_uid", row.paused_by ? Json(*row.paused_by) : Json()},
                {"share", row.share},
                {"lane", row.in_lane.value},
                {"room_bytes", row.room.value()},
@@ -136,6 +138,7 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
 Json device_json(const sched::DeviceRow& device, const StatusFacts& facts) {
   Json json = {{"device", device.device},
                {"policy", device.policy},
+               {"policies", sched::policy_names()},
                {"capacity_bytes", device.capacity.value()},
                {"withheld_bytes", device.withheld.value()},
                {"free_bytes", device.free.value()},

@@ -95,6 +95,7 @@ std::string reason_to_ask(const Step& step,
                           const std::optional<HarvestEnd>& harvest,
                           const std::optional<Headroom>& urgent) {
   const Nanos now = step.now();
+  if (holder.is_paused()) return fmt::format("paused by user {}", *holder.paused_by);
   if (is_in_long_gap(step, device, lane, holder)) {
     return fmt::format("gap: {} for {}, allowed {}", holder.id.value,
                        to_string(time_in_gap(step, lane, holder)),
@@ -152,7 +153,7 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   const std::optional<HarvestEnd> harvest = harvest_end(step.table(), device, lane, step.now());
   const std::optional<Headroom> urgent = headroom(step.table(), device, lane);
   const bool is_wanted = !lane.waiting.empty() || !elsewhere.empty() || harvest.has_value() ||
-                         stuck_need(device, holder.id) != nullptr;
+                         stuck_need(device, holder.id) != nullptr || holder.is_paused();
   // One that has just come back has no page yet to be asked through.
   if (!is_wanted || !holder.is_connected || !holder.is_registered) {
     lane.is_watched = false;

@@ -32,8 +32,8 @@ std::string or_none(Amount amount) {
   return amount > Amount{} ? to_string(amount) : std::string("none");
 }
 
-// "weight 1 -> 2, memory_limit none -> 500.0 MiB"
-std::string text_of(const Job& job, const wire::Changes& changes) {
+// "weight 1 -> 2, memory_limit none -> 500.0 MiB by user 7"
+std::string text_of(const Job& job, const wire::Changes& changes, std::uint32_t by) {
   std::vector<std::string> texts;
   if (changes.priority) {
     texts.push_back(fmt::format("priority {} -> {}", wire::name_of(job.priority),
@@ -48,7 +48,8 @@ std::string text_of(const Job& job, const wire::Changes& changes) {
     texts.push_back(
         fmt::format("deadline {} -> {}", or_none(job.deadline), or_none(*changes.deadline)));
   }
-  return fmt::format("{}", fmt::join(texts, ", "));
+  if (changes.is_paused) texts.emplace_back(*changes.is_paused ? "paused" : "resumed");
+  return fmt::format("{} by user {}", fmt::join(texts, ", "), by);
 }
 
 // In the new class it is as far ahead, or behind, as it was in the old one (lane.h).
@@ -61,21 +62,36 @@ void change_class(Step& step, Job& job, wire::Priority priority) {
   job.virtual_time = present_virtual_time(step, lane, job, false) + ahead;
 }
 
-void apply(Step& step, Job& job, const wire::Changes& changes) {
+// What it wants meanwhile is remembered.
+void pause(Step& step, Job& job, std::uint32_t by) {
+  if (!job.is_paused()) job.paused_at = step.now();
+  job.paused_by = by;
+  if (!job.is_waiting) return;
+  leave_line(step, job);
+  job.waits_paused = true;
+}
+
+void resume(Step& step, Job& job) {
+  job.paused_by.reset();
+  if (job.waits_paused) join_line(step, job);
+}
+
+void apply(Step& step, Job& job, const wire::Changes& changes, std::uint32_t by) {
   if (changes.priority && *changes.priority != job.priority) {
     change_class(step, job, *changes.priority);
   }
   changes.apply_to(job);
   // What it holds beyond a new limit it may be able to give.
   if (changes.memory_limit) job.note_change();
+  if (changes.is_paused) *changes.is_paused ? pause(step, job, by) : resume(step, job);
   Device& device = step.table().device_of(job);
   if (job.is_waiting) Table::lane_of(device, job).waiting.update(device.policy->key(job));
 }
 
 // An older job reads nothing but the limit (messages.h).
-void tell(Step& step, const Job& job, wire::Changes changes) {
+void tell(Step& step, const Job& job, wire::Changes changes, std::uint32_t by) {
   changes.memory_limit = job.memory_limit;
-  step.send(job.id, wire::Changed{.of = job.of, .changes = changes});
+  step.send(job.id, wire::Changed{.of = job.of, .changes = changes, .by = by});
 }
 
 }  // namespace
@@ -109,17 +125,33 @@ Status change_job(Step& step, JobId id, const wire::Changes& changes, const Requ
   if (changes.is_empty()) return refuse(fmt::format("nothing to change of job {}", label(*job)));
   GS_RETURN_IF_ERROR(check_ranges(changes));
   GS_RETURN_IF_ERROR(check_limit(*job, changes.memory_limit.value_or(Bytes{})));
-  step.decide(step.table().device_of(*job), id, "set", text_of(*job, changes));
-  apply(step, *job, changes);
+  step.decide(step.table().device_of(*job), id, "set", text_of(*job, changes, by.uid));
+  apply(step, *job, changes, by.uid);
   job->changes.add(changes);
-  tell(step, *job, changes);
+  tell(step, *job, changes, by.uid);
   return {};
 }
 
 void apply_changes(Step& step, Job& job) {
   if (job.changes.is_empty()) return;
   job.changes.apply_to(job);
-  tell(step, job, job.changes);
+  tell(step, job, job.changes, job.paused_by.value_or(0));
+}
+
+Status change_policy(Step& step, const std::string& name) {
+  for (Device& device : step.table().devices) {
+    auto policy = make_policy(name);
+    if (!policy.has_value()) return policy.error();
+    step.decide(device, JobId{0}, "policy",
+                fmt::format("{} -> {}", device.policy->name(), (*policy)->name()));
+    device.policy = std::move(*policy);
+    for (Lane& lane : device.lanes) {
+      for (const JobId job : lane.waiting.order(lane.waiting.size()))
+        lane.waiting.update(device.policy->key(step.table().at(job)));
+    }
+  }
+  step.table().options.policy = name;
+  return {};
 }
 
 }  // namespace gpushare::sched

@@ -135,6 +135,13 @@ Result<Ready> Coordinator::set(JobId job,
   return impl_->finish(step);
 }
 
+Result<Ready> Coordinator::set_policy(const std::string& name, Nanos now) {
+  Step step(impl_->table(), now, false);
+  Status status = change_policy(step, name);
+  if (!status.ok()) return fail(std::move(status));
+  return impl_->finish(step);
+}
+
 void Coordinator::set_unmanaged(std::vector<UnmanagedProcess> processes) {
   impl_->table().unmanaged = std::move(processes);
 }

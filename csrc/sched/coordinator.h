@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,13 +67,14 @@ struct JobRow {
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
   bool is_registered = false;
-  std::string state;   // "starting" "idle" "waiting" "running" "closing" "lost"
+  std::string state;   // "starting" "idle" "waiting" "running" "closing" "paused" "lost"
   std::string reason;  // the last decision about it
   wire::Priority priority = wire::Priority::kNormal;
   double weight = 1;
-  Nanos deadline;    // of an iteration; 0: none
-  double share = 0;  // of the lane's time since it registered, 0 to 1
-  Bytes room;        // ledger
+  Nanos deadline;                          // of an iteration; 0: none
+  std::optional<std::uint32_t> paused_by;  // the user
+  double share = 0;                        // of the lane's time since it registered, 0 to 1
+  Bytes room;                              // ledger
   Bytes memory_limit;
   LaneId in_lane;
   Bytes lane;           // its lane chunks, whether or not the pool has a slot for each
@@ -156,6 +158,8 @@ class Coordinator {
   // words for who asked: no such job, another's, a number out of range, or a limit below what the
   // job needs. Nothing has changed then.
   Result<Ready> set(JobId job, const wire::Changes& changes, const Requester& by, Nanos now);
+  // Whom to serve next, from now on. errors: kInvalidArgument for a name that no policy has.
+  Result<Ready> set_policy(const std::string& name, Nanos now);
 
   // For texts about memory; decides nothing.
   void set_unmanaged(std::vector<UnmanagedProcess> processes);

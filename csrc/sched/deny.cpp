@@ -28,16 +28,17 @@ std::string figures_of(const Job& job) {
                      to_string(std::max(job.usage.need, job.usage.live) + job.lane));
 }
 
-// It waits for room, or for a lane that is not free before somebody else gets room.
+// It waits for room, for a lane that is not free before somebody else gets room, or for a person.
 bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos now) {
   if (job.held_until.has_value()) return false;  // whoever holds it works on, and ends that
   if (device.has_need(job.id)) return true;
-  if (!job.is_waiting) return false;
+  if (!job.is_waiting && !job.waits_paused) return false;
   const bool is_giving = job.revoke.has_value() && !table.is_overdue(job, now);
   if (is_giving) return false;
   const bool may_be_asked = !job.cannot_give && !job.revoke.has_value() &&
                             most_to_ask(device, job, host_free(table).total()) > Bytes{0};
   if (may_be_asked) return false;
+  if (job.waits_paused) return true;
   const Lane& lane = Table::lane_of(device, job);
   return lane.lease.has_value() ? device.has_need(lane.lease->job) : lane.is_stuck;
 }

@@ -66,6 +66,11 @@ std::string explain_line(const Table& table, const Device& device, const Job& jo
   return fmt::format("{} before it in line: {}", position(lane, job.id), lane.wait_reason);
 }
 
+std::string pause_text(const Job& job, Nanos now) {
+  return fmt::format("is paused by user {} since {}; to go on: gpushare resume {}", *job.paused_by,
+                     to_string(now - job.paused_at), job.id.value);
+}
+
 // "5 and 7 wait": for the lease, or for room that only a boundary gives.
 std::string who_waits(const Device& device, const Lane& lane, const Job& holder) {
   constexpr std::size_t kMostNamed = 8;
@@ -117,8 +122,11 @@ std::string explain(const Table& table, JobId id, Nanos now) {
   }
   if (job->is_waiting) return explain_line(table, device, *job, now);
   if (const Lane* lane = device.lane_held_by(id)) {
-    return fmt::format("has the lease since {}", to_string(now - lane->lease->granted_at));
+    return fmt::format("has the lease since {}{}", to_string(now - lane->lease->granted_at),
+                       job->is_paused() ? ", until its next boundary: it " + pause_text(*job, now)
+                                        : std::string());
   }
+  if (job->is_paused()) return pause_text(*job, now);
   return "does not wait";
 }
 

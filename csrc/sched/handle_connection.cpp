@@ -121,6 +121,11 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
   job.weight = wish.weight;
   job.memory_limit = wish.memory_limit;
   job.deadline = wish.deadline;
+  // What was said here meanwhile is newer.
+  if (!job.changes.is_paused.has_value()) {
+    job.paused_by = wish.paused_by;
+    job.paused_at = step.now();
+  }
   job.iterations_total = wish.iterations_total;
   if (!job.was_registered) {
     job.was_registered = true;
@@ -137,6 +142,7 @@ void on_unregister(Step& step, Job& job) {
   end_lease(step, job);
   job.is_registered = false;
   job.changes = {};  // they were of these iterations
+  job.paused_by.reset();
   rest_in_lane(step, job);
   // What it freed before is not on its page, which is gone: asked again, it may give that.
   job.note_change();

@@ -28,7 +28,19 @@ void observe(Step& step, Job& job, const wire::Usage& seen) {
 
 }  // namespace
 
+void join_line(Step& step, Job& job) {
+  Table& table = step.table();
+  lift_virtual_time(step, job);
+  job.is_waiting = true;
+  job.waits_paused = false;
+  job.waiting_since = step.now();
+  job.queued = ++table.num_queued;
+  Device& device = table.device_of(job);
+  Table::lane_of(device, job).waiting.insert(device.policy->key(job));
+}
+
 void leave_line(Step& step, Job& job) {
+  job.waits_paused = false;
   if (!job.is_waiting) return;
   take_out_of_line(Table::lane_of(step.table().device_of(job), job), job.id);
   job.is_waiting = false;
@@ -94,19 +106,17 @@ void lift_virtual_time(Step& step, Job& job) {
 }
 
 void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
-  Table& table = step.table();
   // A job that wants a lease has none: its page says so.
   end_lease(step, job);
   observe(step, job, wanted.usage);
   job.note_parked(step.now());
   job.note_change();
   if (job.is_waiting || !job.is_connected) return;
-  lift_virtual_time(step, job);
-  job.is_waiting = true;
-  job.waiting_since = step.now();
-  job.queued = ++table.num_queued;
-  Device& device = table.device_of(job);
-  Table::lane_of(device, job).waiting.insert(device.policy->key(job));
+  if (job.is_paused()) {
+    job.waits_paused = true;
+  } else {
+    join_line(step, job);
+  }
 }
 
 void on_gave_up(Step& step, Job& job) {

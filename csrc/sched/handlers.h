@@ -27,7 +27,9 @@ void on_closed(Step& step, Job& job, const wire::Closed& closed);
 void on_observed(Step& step, Job& job, const wire::Observed& observed);
 
 // Steps shared by them.
-// Out of the line, if it is in it.
+// pre: it wants a lease, and is not in the line.
+void join_line(Step& step, Job& job);
+// Out of the line, if it is in it; it wants no lease any more.
 void leave_line(Step& step, Job& job);
 // pre: it is in that lane's line.
 void take_out_of_line(Lane& lane, JobId job);

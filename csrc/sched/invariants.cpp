@@ -23,6 +23,11 @@ void check_job(const Device& device, const Job& job) {
     GS_CHECK(!is_there || other.id == lane.id, "job {} of lane {} is in {}", id, lane.id.value,
              other.id.value);
   }
+  GS_CHECK(!job.is_paused() || !job.is_waiting, "job {} waits and is paused", id);
+  if (job.waits_paused) {
+    GS_CHECK(job.is_paused() && job.is_connected && job.is_registered, "job {} waits", id);
+    GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);
+  }
   if (job.is_waiting) {
     GS_CHECK(job.is_connected && job.is_registered, "job {} waits", id);
     GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);

@@ -51,6 +51,8 @@ struct Job {
   Bytes memory_limit;     // 0: none
   Nanos deadline;         // of an iteration, since it wants a lease; 0: none
   wire::Changes changes;  // since it registered first: the job may not know all of them
+  std::optional<std::uint32_t> paused_by;  // the user: it gets no lease
+  Nanos paused_at;
   std::uint64_t iterations_total = 0;
   Nanos registered_at;
   bool was_registered = false;  // kept over a lost connection: the record goes on
@@ -60,6 +62,7 @@ struct Job {
   LaneId placed_in;            // where it is to be as soon as it may be moved (lane_moves.h)
   std::optional<Sizes> sizes;  // by which that is planned
   bool is_waiting = false;     // in its lane's table
+  bool waits_paused = false;   // wants a lease, and is not in the table since it is paused
   std::uint64_t arrival = 0;   // counts first registrations
   std::uint64_t queued = 0;    // counts entries into the table
   Nanos waiting_since;
@@ -106,6 +109,8 @@ struct Job {
   Nanos spared_until;  // it just got what it needs: asked at once, it would only ask again
 
   std::string reason;  // the last decision about it
+
+  [[nodiscard]] bool is_paused() const { return paused_by.has_value(); }
 
   // Its lease ended after `time`.
   void charge(Nanos time);

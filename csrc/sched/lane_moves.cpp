@@ -23,6 +23,7 @@ Nanos is_back_by(const Table& table, const Job& job) {
 
 bool takes_turns(Step& step, const Device& device, const Job& job) {
   if (job.is_waiting || device.lane_held_by(job.id) != nullptr) return true;
+  if (job.is_paused()) return false;
   const Nanos until = is_back_by(step.table(), job);
   const bool is_expected = step.now() < until;
   if (is_expected) step.due(until);

@@ -95,7 +95,11 @@ Givers find_givers(const Table& table, const Device& device, JobId claimant, Nan
       givers.blocked.emplace_back(next_use(device, job, now), &job);
     }
   }
-  const auto is_further = [](const Keyed& a, const Keyed& b) { return a.first > b.first; };
+  // One that is paused has no next use that is known.
+  const auto is_further = [](const Keyed& a, const Keyed& b) {
+    const bool is_paused = a.second->is_paused();
+    return is_paused != b.second->is_paused() ? is_paused : a.first > b.first;
+  };
   for (std::vector<Keyed>* const all : {&givers.parked, &givers.unparked, &givers.blocked})
     std::sort(all->begin(), all->end(), is_further);
   return givers;
@@ -112,7 +116,7 @@ bool may_come(const Job& job, Nanos now) {
 
 // A job that closed its lease a moment ago and is used later than all parked jobs; null: none.
 const Job* find_coming(const Givers& givers, Nanos now) {
-  if (givers.parked.empty()) return nullptr;
+  if (givers.parked.empty() || givers.parked.front().second->is_paused()) return nullptr;
   for (const auto& [key, job] : givers.unparked) {
     if (may_come(*job, now) && givers.parked.front().first < key) return job;
   }

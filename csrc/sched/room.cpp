@@ -61,7 +61,8 @@ RoomPool room_pool(const Table& table, const Device& device, Nanos now) {
 
 bool is_parked(const Device& device, const Job& job) {
   if (!job.is_connected) return false;
-  return job.is_waiting || (job.usage.is_parked && device.lane_held_by(job.id) == nullptr);
+  return job.is_waiting || job.waits_paused ||
+         (job.usage.is_parked && device.lane_held_by(job.id) == nullptr);
 }
 
 Bytes needed_room(const Job& job, Bytes capacity) {

@@ -19,6 +19,7 @@ std::string state_of(const Device& device, const Job& job) {
   if (const Lane* lane = device.lane_held_by(job.id)) {
     return lane->lease->is_asked ? "closing" : "running";
   }
+  if (job.is_paused()) return "paused";
   if (job.is_waiting) return "waiting";
   return job.was_registered ? "idle" : "starting";
 }
@@ -41,6 +42,7 @@ JobRow job_row(const Device& device, const Job& job, Nanos now) {
   row.priority = job.priority;
   row.weight = job.weight;
   row.deadline = job.deadline;
+  row.paused_by = job.paused_by;
   if (job.was_registered && age > Nanos{}) {
     row.share = std::clamp(to_seconds(served) / to_seconds(age), 0.0, 1.0);
   }

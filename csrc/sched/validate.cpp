@@ -229,7 +229,8 @@ Status validate(const Table& table, JobId from, const wire::JobMessage& message)
         if constexpr (std::is_same_v<M, wire::Hello>) {
           return check_hello(table, from, m);
         } else if constexpr (std::is_same_v<M, wire::StatusRequest> ||
-                             std::is_same_v<M, wire::Stop> || std::is_same_v<M, wire::Set>) {
+                             std::is_same_v<M, wire::Stop> || std::is_same_v<M, wire::Set> ||
+                             std::is_same_v<M, wire::SetPolicy>) {
           return refuse(fmt::format("{} is no message of a job", M::kType));
         } else {
           const Job* job = table.find(from);

@@ -9,10 +9,11 @@
 namespace gpushare::wire {
 
 struct Changes {
-  std::optional<Priority> priority;
-  std::optional<double> weight;
-  std::optional<Bytes> memory_limit;  // 0: none
-  std::optional<Nanos> deadline;      // 0: none
+  std::optional<Priority> priority = {};
+  std::optional<double> weight = {};
+  std::optional<Bytes> memory_limit = {};  // 0: none
+  std::optional<Nanos> deadline = {};      // 0: none
+  std::optional<bool> is_paused = {};      // it gets no lease
   bool operator==(const Changes&) const = default;
 
   [[nodiscard]] bool is_empty() const { return *this == Changes{}; }
@@ -23,9 +24,10 @@ struct Changes {
     if (more.weight) weight = more.weight;
     if (more.memory_limit) memory_limit = more.memory_limit;
     if (more.deadline) deadline = more.deadline;
+    if (more.is_paused) is_paused = more.is_paused;
   }
 
-  // To what has these fields, as a Register has.
+  // To what has these fields, as a Register has. Who paused it is not said here.
   template <typename Settings>
   void apply_to(Settings& settings) const {
     settings.priority = priority.value_or(settings.priority);

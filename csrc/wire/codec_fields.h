@@ -56,6 +56,7 @@ void list_fields(V& v, Ref<V, Register> m) {
   v.weight(m.weight);
   v.field("memory_limit_bytes", m.memory_limit);
   v.newer_field("deadline_ns", m.deadline);
+  v.field("paused_by_uid", m.paused_by);
   v.field("iterations_total", m.iterations_total);
   v.field("iterations_done", m.iterations_done);
 }
@@ -66,6 +67,7 @@ void list_fields(V& v, Ref<V, Changes> c) {
   v.weight(c.weight);
   v.field("memory_limit_bytes", c.memory_limit);
   v.field("deadline_ns", c.deadline);
+  v.field("is_paused", c.is_paused);
 }
 
 template <typename V>
@@ -126,6 +128,11 @@ template <typename V>
 void list_fields(V& v, Ref<V, Set> m) {
   v.field("job", m.job);
   list_fields(v, m.changes);
+}
+
+template <typename V>
+void list_fields(V& v, Ref<V, SetPolicy> m) {
+  v.field("policy", m.policy);
 }
 
 template <typename V>
@@ -193,6 +200,7 @@ template <typename V>
 void list_fields(V& v, Ref<V, Changed> m) {
   list_fields(v, m.of);
   list_fields(v, m.changes);
+  v.newer_field("by_uid", m.by);
 }
 
 template <typename V>

@@ -35,11 +35,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "csrc/base/units.h"
+#include "csrc/wire/address.h"
 #include "csrc/wire/changes.h"
 #include "csrc/wire/priority.h"
 #include "csrc/wire/usage.h"
@@ -65,17 +67,6 @@ inline constexpr Bytes kLaneSlotBytes = mib(2);
 inline constexpr Bytes kHostPieceBytes = mib(2);
 // No size or time of a message or page is larger, so that a few of them add up without overflow.
 inline constexpr std::int64_t kMaxAmount = std::int64_t{1} << 60;
-
-// Which job, where, and as which rank of which gang: in every message that concerns a lease or
-// room. A job of its own has an empty gang, rank 0 of 1.
-struct Address {
-  JobId job;
-  std::string device = "cpu";
-  std::string gang = {};
-  std::uint32_t rank = 0;
-  std::uint32_t ranks = 1;
-  bool operator==(const Address&) const = default;
-};
 
 // ---- job to coordinator
 // --------------------------------------------------------------------------
@@ -111,11 +102,12 @@ struct Register {
   std::string name;
   std::string group;
   Priority priority = Priority::kNormal;
-  double weight = 1.0;                 // share inside a priority; > 0
-  Bytes memory_limit;                  // 0: none
-  Nanos deadline = {};                 // for an iteration, since it wants a lease; 0: none
-  std::uint64_t iterations_total = 0;  // 0: unknown
-  std::uint64_t iterations_done = 0;   // after a coordinator's restart
+  double weight = 1.0;                          // share inside a priority; > 0
+  Bytes memory_limit;                           // 0: none
+  Nanos deadline = {};                          // for an iteration, since it wants a lease; 0: none
+  std::optional<std::uint32_t> paused_by = {};  // the user; it gets no lease
+  std::uint64_t iterations_total = 0;           // 0: unknown
+  std::uint64_t iterations_done = 0;            // after a coordinator's restart
   bool operator==(const Register&) const = default;
 };
 
@@ -209,6 +201,13 @@ struct Set {
   bool operator==(const Set&) const = default;
 };
 
+// From the command line: whom to serve next, from now on. Answered by StatusReport, or Refused.
+struct SetPolicy {
+  static constexpr const char* kType = "set_policy";
+  std::string policy;
+  bool operator==(const SetPolicy&) const = default;
+};
+
 // (page) The job's main thread waits in the gate.
 struct Wanted {
   static constexpr const char* kType = "wanted";
@@ -267,6 +266,7 @@ using JobMessage = std::variant<Hello,
                                 StatusRequest,
                                 Stop,
                                 Set,
+                                SetPolicy,
                                 Wanted,
                                 GaveUp,
                                 Closed,
@@ -354,6 +354,7 @@ struct Changed {
   static constexpr const char* kType = "limited";
   Address of;
   Changes changes;
+  std::uint32_t by = 0;  // the user
   bool operator==(const Changed&) const = default;
 };
 

@@ -17,8 +17,9 @@ from gpushare.version import __version__
 if TYPE_CHECKING:
     from gpushare import errors, stats
     from gpushare.job import Job, current, register
+    from gpushare.policy import set_policy
 
-__all__ = ["Job", "__version__", "current", "errors", "register", "stats"]
+__all__ = ["Job", "__version__", "current", "errors", "register", "set_policy", "stats"]
 
 _SUBMODULES = ("errors", "stats")
 
@@ -30,7 +31,8 @@ def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"gpushare.{name}")
     if name in __all__:
-        value = getattr(importlib.import_module("gpushare.job"), name)
+        module = "gpushare.policy" if name == "set_policy" else "gpushare.job"
+        value = getattr(importlib.import_module(module), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'gpushare' has no attribute {name!r}")

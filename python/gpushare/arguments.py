@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 NONE = "none"
 """Of a memory limit or a deadline: takes it away."""
 
+PAUSED = {"is_paused": True}
+RESUMED = {"is_paused": False}
+"""What a coordinator is asked for, as ``job_changes``."""
+
 _BY_FIELD = {setting.field: setting for setting in SETTINGS}
 
 

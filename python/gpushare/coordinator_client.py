@@ -72,6 +72,20 @@ class CoordinatorClient:
         """
         return self._request({"type": "set", "job": job, **changes})
 
+    def set_policy(self, name: str) -> dict[str, Any]:
+        """Changes whom the coordinator serves next.
+
+        Args:
+            name: One of those that its report lists.
+
+        Returns:
+            The coordinator's report after it.
+
+        Raises:
+            RefusedError: No policy is called so, or the coordinator is another user's.
+        """
+        return self._request({"type": "set_policy", "policy": name})
+
     def connect(self) -> tuple[socket.socket, str]:
         """Connects to the first socket that answers.
 

@@ -146,6 +146,25 @@ class Job:
         )
         self._client().set_job(self.number, changes)
 
+    def pause(self) -> None:
+        """Keeps this job from its next lease on out of the device, until somebody resumes it.
+
+        It runs to its boundary, then waits where an iteration begins; Ctrl-C works there. Another
+        thread calls ``resume``, or somebody ``gpushare resume``.
+
+        Raises:
+            GpushareError: The job is closed or unmanaged.
+        """
+        self._client().set_job(self.number, arguments.PAUSED)
+
+    def resume(self) -> None:
+        """Lets this job take turns again, whoever paused it. Not paused, it goes on as it is.
+
+        Raises:
+            GpushareError: The job is closed or unmanaged.
+        """
+        self._client().set_job(self.number, arguments.RESUMED)
+
     def set_memory_limit(self, size: str | int | None) -> None:
         """Changes what this job may hold, while it runs; the limit of ``register`` is the first.
 

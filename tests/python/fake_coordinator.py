@@ -24,6 +24,7 @@ def make_report(**changes: Any) -> dict[str, Any]:
             {
                 "device": "cpu",
                 "policy": "fair",
+                "policies": ["fifo", "rr", "fair"],
                 "capacity_bytes": 2 << 30,
                 "free_bytes": 1 << 29,
                 "switches": 17,

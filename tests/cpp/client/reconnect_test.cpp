@@ -1,4 +1,5 @@
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,7 +80,8 @@ TEST_F(Reconnect, WhatWasChangedMeanwhileIsSaidToTheNextCoordinator) {
   changed.changes.priority = wire::Priority::kGuaranteed;
   changed.changes.memory_limit = mib(32);
   coordinator_->send(changed);
-  changed.changes = {};
+  changed.changes = {.is_paused = true};
+  changed.by = 12;
   changed.changes.weight = 2.0;
   changed.changes.memory_limit = mib(64);
   changed.changes.deadline = millis(50);
@@ -92,6 +94,7 @@ TEST_F(Reconnect, WhatWasChangedMeanwhileIsSaidToTheNextCoordinator) {
   EXPECT_EQ(wish.weight, 2.0);
   EXPECT_EQ(wish.memory_limit, mib(64));
   EXPECT_EQ(wish.deadline, millis(50));
+  EXPECT_EQ(wish.paused_by, std::optional<std::uint32_t>(12));
 }
 
 TEST_F(Reconnect, AJobInTheGapIsInTheGapAgain) {

@@ -21,7 +21,8 @@ TEST(StateFile, ReadsWhatWasWritten) {
   const TempFolder folder;
   const std::string path = folder.path() + "/sock.jobs";
   for (const CoordinatorState& state :
-       {CoordinatorState{7, {}}, CoordinatorState{8, {{42, 1000}, {43, 2000}}}}) {
+       {CoordinatorState{7, {}}, CoordinatorState{8, {{42, 1000}, {43, 2000}}},
+        CoordinatorState{9, {{42, 1000}}, "rr"}, CoordinatorState{9, {}, "rr"}}) {
     ASSERT_TRUE(write_state_file(path, state).ok());
     const auto read = read_state_file(path);
     ASSERT_TRUE(read.has_value() && read->has_value());

@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "csrc/sched/coordinator.h"
+#include "csrc/sched/policy.h"
 
 namespace gpushare::sched {
 namespace {
@@ -27,6 +28,8 @@ constexpr int kNumJobs = 5;
 int any(int low, int high) {
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(low, high));
 }
+
+std::string any_policy() { return *rc::gen::elementOf(policy_names()); }
 
 Bytes any_bytes() { return mib(any(any(0, 20) == 0 ? -1 : 0, 60) * 10); }
 
@@ -59,7 +62,7 @@ class Fuzz {
     options.memory_wait = seconds(3);
     options.host_budget.ram = *rc::gen::element(gib(64), mib(200), Bytes{0});
     options.host_budget.file = *rc::gen::element(gib(64), mib(200), Bytes{0});
-    options.policy = *rc::gen::element<std::string>("fifo", "rr", "fair", "srtf", "priority", "deadline");
+    options.policy = any_policy();
     options.num_lanes = num_lanes_ = static_cast<std::uint32_t>(any(1, 4));
     is_with_needs_ = *rc::gen::arbitrary<bool>();
     coordinator_ = std::move(*Coordinator::create(options, now_));
@@ -67,8 +70,11 @@ class Fuzz {
 
   void step() {
     now_ += millis(*rc::gen::weightedElement<int>({{5, 0}, {5, 20}, {2, 300}, {1, 4000}}));
-    if (any(0, 5) == 0) {
+    const int what = any(0, 12);
+    if (what < 2) {
       follow(coordinator_->on_deadline(now_));
+    } else if (what == 2) {
+      change();
     } else {
       const JobId from{static_cast<std::uint64_t>(any(1, kNumJobs + 1))};
       feed(from, any_message(from));
@@ -122,6 +128,31 @@ class Fuzz {
       case 2: return wire::Gone{of};
       default: return wire::Explain{of};
     }
+  }
+
+  // What people do, right or wrong.
+  void change() {
+    if (any(0, 5) == 0) {
+      return follow(*coordinator_->set_policy(any_policy(), now_));
+    }
+    const JobId job{static_cast<std::uint64_t>(any(1, kNumJobs + 2))};
+    const wire::Changes changes = any_changes();
+    const Result<Ready> ready = coordinator_->set(job, changes, {.may_change_all = true}, now_);
+    if (ready.has_value()) {
+      if (changes.is_paused.value_or(false)) paused_.insert(job);
+      if (!changes.is_paused.value_or(true)) paused_.erase(job);
+      follow(*ready);
+    }
+  }
+
+  static wire::Changes any_changes() {
+    wire::Changes changes;
+    if (any(0, 3) == 0) changes.priority = static_cast<wire::Priority>(any(0, 5));
+    if (any(0, 3) == 0) changes.weight = any(0, 40) / 10.0;
+    if (any(0, 3) == 0) changes.memory_limit = any_bytes();
+    if (any(0, 3) == 0) changes.deadline = millis(any(-1, 100));
+    if (any(0, 2) == 0) changes.is_paused = *rc::gen::arbitrary<bool>();
+    return changes;
   }
 
   std::string state_of(JobId job) {
@@ -220,6 +251,9 @@ class Fuzz {
       forget_revoke(from, message);
       // Its record is gone: whoever comes under this number starts anew.
       if (std::holds_alternative<wire::Gone>(message)) terms_.erase(from);
+      const bool has_ended = std::holds_alternative<wire::Gone>(message) ||
+                             std::holds_alternative<wire::Unregister>(message);
+      if (has_ended) paused_.erase(from);
       if (std::holds_alternative<wire::Hello>(message)) heard_[from] = 0;
       if (std::holds_alternative<wire::LaneChanged>(message)) ++heard_[from];
     }
@@ -287,6 +321,7 @@ class Fuzz {
     std::set<JobId> granted;
     for (const PageAction& action : ready.page_actions) {
       if (action.kind != PageAction::Kind::kGrant) continue;
+      RC_ASSERT(!paused_.contains(action.job));
       RC_ASSERT(granted.insert(action.job).second);
       RC_ASSERT(granted.size() <= num_lanes_);
       RC_ASSERT(action.term > terms_[action.job]);
@@ -344,6 +379,7 @@ class Fuzz {
   bool is_with_needs_ = false;
   std::uint32_t num_lanes_ = 1;
   std::uint64_t num_needs_ = 0;
+  std::set<JobId> paused_;
   std::map<JobId, Term> terms_;
   std::map<JobId, wire::Revoke> revokes_;
   std::map<JobId, std::uint64_t> heard_;

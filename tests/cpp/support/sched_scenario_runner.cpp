@@ -74,6 +74,7 @@ JobMessage read_register(ScenarioFields& f, JobId job) {
   m.memory_limit = f.bytes("memory_limit");
   m.iterations_total = f.count("iterations_total");
   m.deadline = f.time("deadline");
+  if (f.has("paused_by")) m.paused_by = static_cast<std::uint32_t>(f.count("paused_by"));
   return m;
 }
 
@@ -172,7 +173,7 @@ class Runner {
       return std::string();
     }
     auto ready = step(fields);
-    if (!ready.has_value() && command == "set") {
+    if (!ready.has_value() && is_change(command)) {
       return fmt::format("  refused: {}\n", ready.error().message());
     }
     if (!ready.has_value()) return fail(ready.error());
@@ -193,7 +194,7 @@ class Runner {
       const auto pid = static_cast<std::int32_t>(fields.number("pid"));
       return coordinator_->on_expected_pid_gone(pid, now_);
     }
-    if (fields.command() == "set") return set(fields);
+    if (is_change(fields.command())) return change(fields);
     const auto reader = readers().find(fields.command());
     if (reader == readers().end()) {
       return fail(StatusCode::kInvalidArgument, "no such command: " + fields.command());
@@ -202,12 +203,18 @@ class Runner {
     return coordinator_->on_message(job, reader->second(fields, job), now_);
   }
 
-  Result<Ready> set(ScenarioFields& fields) {
+  static bool is_change(const std::string& command) {
+    return command == "set" || command == "pause" || command == "resume" || command == "policy";
+  }
+
+  Result<Ready> change(ScenarioFields& fields) {
+    if (fields.command() == "policy") return coordinator_->set_policy(fields.text("name"), now_);
     wire::Changes changes;
     if (fields.has("priority")) changes.priority = wire::parse_priority(fields.text("priority"));
     if (fields.has("weight")) changes.weight = fields.real("weight");
     if (fields.has("memory_limit")) changes.memory_limit = fields.bytes("memory_limit");
     if (fields.has("deadline")) changes.deadline = fields.time("deadline");
+    if (fields.command() != "set") changes.is_paused = fields.command() == "pause";
     return coordinator_->set(JobId{fields.count("job")}, changes, requester(fields), now_);
   }
 

@@ -93,7 +93,7 @@ TEST(CodecRoundTrip, AChangeIsForAnOlderJobOneOfItsLimit) {
   changed.changes.memory_limit = mib(3);
   EXPECT_EQ(encode(CoordinatorMessage(changed)),
             R"({"v":1,"type":"limited","job":0,"device":"cpu","gang":"","rank":0,"ranks":1,)"
-            R"("weight":2.0,"memory_limit_bytes":3145728})");
+            R"("weight":2.0,"memory_limit_bytes":3145728,"by_uid":0})");
 }
 
 }  // namespace

@@ -98,7 +98,8 @@ inline Changes draw_changes() {
   return {.priority = draw_perhaps(draw_priority()),
           .weight = draw_perhaps(draw_weight()),
           .memory_limit = draw_perhaps(draw_bytes()),
-          .deadline = draw_perhaps(draw_nanos())};
+          .deadline = draw_perhaps(draw_nanos()),
+          .is_paused = draw_perhaps(*rc::gen::arbitrary<bool>())};
 }
 
 inline Register draw_register() {
@@ -109,6 +110,7 @@ inline Register draw_register() {
           .weight = draw_weight(),
           .memory_limit = draw_bytes(),
           .deadline = draw_nanos(),
+          .paused_by = draw_perhaps(draw_up_to(std::numeric_limits<std::uint32_t>::max())),
           .iterations_total = draw_number(),
           .iterations_done = draw_number()};
 }
@@ -129,7 +131,7 @@ inline Released draw_released() {
 }
 
 // One of each alternative that a socket may carry: `kind` from 0 on.
-inline constexpr int kJobKinds = 11;
+inline constexpr int kJobKinds = 12;
 inline JobMessage draw_job_message(int kind) {
   switch (kind) {
     case 0: return draw_hello();
@@ -146,7 +148,8 @@ inline JobMessage draw_job_message(int kind) {
     case 7: return Explain{draw_address()};
     case 8: return StatusRequest{};
     case 9: return Stop{*rc::gen::arbitrary<bool>()};
-    default: return Set{JobId{draw_number()}, draw_changes()};
+    case 10: return Set{JobId{draw_number()}, draw_changes()};
+    default: return SetPolicy{draw_string()};
   }
 }
 
@@ -172,7 +175,9 @@ inline CoordinatorMessage draw_coordinator_message(int kind) {
     case 4: return Revoke{draw_address(), draw_number(), draw_bytes(), draw_bytes(), draw_bytes()};
     case 5: return Denied{draw_address(), draw_number(), draw_string(kMaxTextBytes)};
     case 6: return Close{draw_address(), draw_term()};
-    case 7: return Changed{draw_address(), draw_changes()};
+    case 7:
+      return Changed{draw_address(), draw_changes(),
+                     draw_up_to(std::numeric_limits<std::uint32_t>::max())};
     case 8: return Explained{draw_address(), draw_string(kMaxTextBytes)};
     case 9: return Refused{draw_string(kMaxTextBytes)};
     default: return StatusReport{draw_string(4 * kMaxTextBytes)};

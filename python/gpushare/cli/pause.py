@@ -1,0 +1,30 @@
+"""``gpushare pause``: a job gets no lease until it is resumed."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from gpushare.arguments import PAUSED
+from gpushare.cli.jobs import change_job, label
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the subcommand."""
+    app.command(name="pause")(pause)
+
+
+def pause(
+    job: Annotated[str, typer.Argument(help="The job's number, or its name.")],
+    device: Annotated[str, typer.Option(help="The job is on this device.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the job's row as JSON.")] = False,
+) -> None:
+    """Keep a running job off the device, from its next boundary on, until it is resumed."""
+    row = change_job(job, device, PAUSED)
+    if as_json:
+        print(json.dumps(row))
+        return
+    is_running = row["state"] in {"running", "closing"}
+    print(f"{label(row)}: paused{', from its next boundary on' if is_running else ''}")

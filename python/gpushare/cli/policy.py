@@ -1,0 +1,50 @@
+"""``gpushare policy``: whom coordinators serve next, shown or changed while jobs run."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpushare import config
+from gpushare.cli.coordinators import ask_each, find_sockets
+
+if TYPE_CHECKING:
+    from gpushare.coordinator_client import CoordinatorClient
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the subcommand."""
+    app.command(name="policy")(policy)
+
+
+def policy(
+    name: Annotated[str, typer.Argument(help="The one to use from now on.")] = "",
+    device: Annotated[str, typer.Option(help="Of all devices only this one's.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> None:
+    """Show the policy of each device's coordinator and which there are, or change it."""
+
+    def ask(client: CoordinatorClient) -> dict[str, Any]:
+        return client.set_policy(name) if name else client.status()
+
+    answers = ask_each(find_sockets(config.load(), device), ask)
+    rows = [_row(each) for answer in answers for each in answer.report["devices"]]
+    if as_json:
+        print(json.dumps({"schema_version": 1, "devices": rows}))
+        return
+    for row in rows:
+        others = ", ".join(each for each in row["policies"] if each != row["policy"])
+        print(
+            f"{row['device']}: {row['policy']}{f' (or: {others})' if others and not name else ''}"
+        )
+
+
+def _row(device: dict[str, Any]) -> dict[str, Any]:
+    # A coordinator of an earlier version does not say which there are.
+    return {
+        "device": device["device"],
+        "policy": device["policy"],
+        "policies": device.get("policies", [device["policy"]]),
+    }

@@ -1,0 +1,170 @@
+"""Jobs that are paused, resumed and changed, and a policy that is another, while they run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from benchmarks.processes import JobProcess
+from gpushare.coordinator_client import CoordinatorClient
+from tests.e2e.alone import arguments, peak_alone
+from tests.e2e.asking import status
+
+Coordinator = Callable[..., dict[str, str]]
+Alone = Callable[..., dict[str, Any]]
+
+PATIENCE_SECONDS = 60.0
+
+
+def _row(env: dict[str, str], job: JobProcess) -> dict[str, Any]:
+    rows = (row for device in status(env)["devices"] for row in device["jobs"])
+    return next(row for row in rows if row["pid"] == job.pid)
+
+
+def _wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def _set(env: dict[str, str], job: JobProcess, **changes: Any) -> None:
+    CoordinatorClient([env["GPUSHARE_SOCKET"]]).set_job(_row(env, job)["job"], changes)
+
+
+def _coordinator_of_few_bytes(coordinator: Coordinator) -> dict[str, str]:
+    """One job's memory leaves the device for the other's; none of it is shared."""
+    capacity = int(1.2 * peak_alone("mlp", "adam"))
+    return coordinator(
+        capacity=str(capacity), min_quantum="0", policy="rr", switch_loss="0.5", lanes="off"
+    )
+
+
+def test_one_is_paused_and_the_other_runs_on(coordinator: Coordinator, alone: Alone) -> None:
+    env = _coordinator_of_few_bytes(coordinator)
+    with ExitStack() as stack:
+        long, short = (
+            stack.enter_context(
+                JobProcess(
+                    *arguments("mlp", "adam", seed, steps), "--shared", "--progress", env=env
+                )
+            )
+            for seed, steps in ((1, 150), (2, 40))
+        )
+        for job in (long, short):
+            job.wait_ready().go()
+        long.say()
+        short.say()
+        _set(env, long, is_paused=True)
+        _wait_until(lambda: _row(env, long)["state"] == "paused")
+        before = _row(env, long)
+        other = short.result()
+        after = _row(env, long)
+        assert (after["state"], after["leases"]) == ("paused", before["leases"])
+        assert after["iterations"] == before["iterations"] < 150
+        # Its memory made room for the other, as that of any job that waits.
+        assert after["spilled_bytes"] > 0
+        assert f"gpushare resume {after['job']}" in after["explain"]
+        _set(env, long, is_paused=False)
+        result = long.result()
+    assert result["digest"] == alone("mlp", "adam", 1, 150)["digest"]
+    assert other["digest"] == alone("mlp", "adam", 2, 40)["digest"]
+
+
+def test_a_pause_outlives_the_coordinator(coordinator: Coordinator, alone: Alone) -> None:
+    env = coordinator(policy="rr")
+    with JobProcess(*arguments("mlp", "sgd", 3, 100), "--shared", "--progress", env=env) as job:
+        job.wait_ready().go()
+        job.say()
+        _set(env, job, is_paused=True, weight=3, priority="interactive")
+        _wait_until(lambda: _row(env, job)["state"] == "paused")
+        before = status(env)["coordinator"]
+        os.kill(before["pid"], signal.SIGKILL)
+        _wait_until(lambda: status(env)["coordinator"]["pid"] != before["pid"])
+        _wait_until(lambda: any(row["is_parked"] for row in status(env)["devices"][0]["jobs"]))
+        row = _row(env, job)
+        assert (row["state"], row["leases"]) == ("paused", 0)
+        assert (row["weight"], row["priority"]) == (3, "interactive")
+        _set(env, job, is_paused=False)
+        result = job.result()
+    assert result["digest"] == alone("mlp", "sgd", 3, 100)["digest"]
+
+
+def test_shares_follow_weights_that_are_changed(coordinator: Coordinator) -> None:
+    env = coordinator(capacity="256MiB", min_quantum="0.02", policy="fair", switch_loss="0.5")
+    flags = ("--rows", "1024", "--until-told", "--shared")
+    with ExitStack() as stack:
+        jobs = [
+            stack.enter_context(JobProcess(*flags, module="benchmarks.lane_job", env=env))
+            for _ in range(2)
+        ]
+        for job in jobs:
+            job.wait_ready().go()
+
+        def served_while(heavy: JobProcess, light: JobProcess) -> tuple[float, float]:
+            _set(env, heavy, weight=8)
+            _set(env, light, weight=1)
+            before = _row(env, heavy), _row(env, light)
+            _wait_until(lambda: _row(env, light)["leases"] >= before[1]["leases"] + 8)
+            after = _row(env, heavy), _row(env, light)
+            served = [
+                b["served_seconds"] - a["served_seconds"]
+                for a, b in zip(before, after, strict=True)
+            ]
+            return served[0], served[1]
+
+        # The second time the one that was served more has that behind it.
+        for heavy, light in (jobs, jobs[::-1]):
+            most, least = served_while(heavy, light)
+            assert most > 2 * least
+        for job in jobs:
+            job.go()
+            job.result()
+
+
+def test_the_policy_is_another_while_jobs_run(coordinator: Coordinator, alone: Alone) -> None:
+    env = _coordinator_of_few_bytes(coordinator)
+    client = CoordinatorClient([env["GPUSHARE_SOCKET"]])
+    with ExitStack() as stack:
+        jobs = [
+            stack.enter_context(
+                JobProcess(*arguments("mlp", "adam", seed, 40), "--shared", "--progress", env=env)
+            )
+            for seed in (1, 2)
+        ]
+        for job in jobs:
+            job.wait_ready().go()
+        for policy in ("fair", "fifo", "srtf", "rr"):
+            jobs[1].say()
+            assert client.set_policy(policy)["devices"][0]["policy"] == policy
+        results = [job.result() for job in jobs]
+    for seed, result in zip((1, 2), results, strict=True):
+        assert result["digest"] == alone("mlp", "adam", seed, 40)["digest"]
+
+
+WAITER = """
+import gpushare, torch
+job = gpushare.register(name="waiter")
+with job.iteration():
+    kept = torch.ones(1 << 20)
+job.pause()
+print("{}", flush=True)
+with job.iteration():
+    print("in", flush=True)
+"""
+
+
+def test_a_paused_job_says_so_and_ends_with_ctrl_c(coordinator: Coordinator) -> None:
+    env = coordinator()
+    with JobProcess(command=[sys.executable, "-c", WAITER], env=env) as job:
+        job.say()
+        _wait_until(lambda: "is paused by user" in job.errors())
+        assert "waiting for 5 s: is paused by user" in job.errors()
+        job.process.send_signal(signal.SIGINT)
+        assert job.process.wait(PATIENCE_SECONDS) == -signal.SIGINT
+        assert "KeyboardInterrupt" in job.errors()

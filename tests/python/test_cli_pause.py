@@ -1,0 +1,150 @@
+"""``gpushare pause``, ``resume`` and ``policy``, and the same in Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from benchmarks.processes import private_coordinator
+from tests.python.conftest import PACKAGE, clean_environment
+from tests.python.fake_coordinator import FakeCoordinator, make_job, make_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+needs_daemon = pytest.mark.skipif(
+    not os.access(PACKAGE / "bin" / "gpushared", os.X_OK), reason="gpushared is not built"
+)
+
+
+def _gpushare(*arguments: str, socket: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gpushare", *arguments],
+        env=clean_environment(socket=socket, config=os.devnull),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def _report(**job: Any) -> dict[str, Any]:
+    report = make_report()
+    report["devices"][0]["jobs"] = [make_job(4, "vit", **job)]
+    return report
+
+
+@pytest.mark.parametrize(
+    ("verb", "state", "is_paused", "said"),
+    [
+        ("pause", "paused", True, "job 4 (vit): paused\n"),
+        ("pause", "closing", True, "job 4 (vit): paused, from its next boundary on\n"),
+        ("resume", "waiting", False, "job 4 (vit): resumed, waiting\n"),
+    ],
+)
+def test_a_job_is_paused_and_resumed_by_its_name(
+    tmp_path: Path, verb: str, state: str, is_paused: bool, said: str
+) -> None:
+    with FakeCoordinator(tmp_path / "sock", _report(state=state)) as fake:
+        ended = _gpushare(verb, "vit", socket=fake.path)
+        assert fake.requests[-1] == {"v": 1, "type": "set", "job": 4, "is_paused": is_paused}
+        as_json = _gpushare(verb, "4", "--json", socket=fake.path)
+    assert (ended.returncode, ended.stdout) == (0, said)
+    assert json.loads(as_json.stdout) == make_job(4, "vit", state=state)
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume"])
+def test_what_is_wrong_is_said(tmp_path: Path, verb: str) -> None:
+    refusal = {"v": 1, "type": "refused", "reason": "user 7 may not change job 4 (vit) of user 8"}
+    with FakeCoordinator(tmp_path / "sock", _report(), refusal) as fake:
+        ended = _gpushare(verb, "vit", socket=fake.path)
+    assert (ended.returncode, ended.stderr) == (4, f"gpushare: {refusal['reason']}\n")
+    with FakeCoordinator(tmp_path / "other", _report()) as fake:
+        ended = _gpushare(verb, "bert", socket=fake.path)
+    assert ended.returncode == 2
+    assert "no job is named bert" in ended.stderr
+    ended = _gpushare(verb, "vit", socket=f"{tmp_path}/none")
+    assert ended.returncode == 3
+    assert ended.stderr.startswith("gpushare: no coordinator answers. Tried: ")
+
+
+def test_policies_are_shown_and_changed(tmp_path: Path) -> None:
+    with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
+        shown = _gpushare("policy", socket=fake.path)
+        assert fake.requests[-1] == {"v": 1, "type": "status_request"}
+        as_json = _gpushare("policy", "--json", socket=fake.path)
+        _gpushare("policy", "rr", socket=fake.path)
+        assert fake.requests[-1] == {"v": 1, "type": "set_policy", "policy": "rr"}
+    assert shown.stdout == "cpu: fair (or: fifo, rr)\n"
+    assert json.loads(as_json.stdout) == {
+        "schema_version": 1,
+        "devices": [{"device": "cpu", "policy": "fair", "policies": ["fifo", "rr", "fair"]}],
+    }
+
+
+def test_policy_without_a_coordinator_is_exit_3(tmp_path: Path) -> None:
+    ended = _gpushare("policy", "rr", socket=f"{tmp_path}/none")
+    assert ended.returncode == 3
+    assert ended.stderr.startswith("gpushare: no coordinator answers. Tried: ")
+
+
+JOB = """
+import gpushare, gpushare.errors, subprocess, sys, threading
+def tell(*options):
+    ended = subprocess.run(
+        [sys.executable, "-m", "gpushare", *options], capture_output=True, text=True, check=False)
+    print(ended.returncode, ended.stdout or ended.stderr, end="")
+job = gpushare.register(name="small")
+tell("policy", "rr")
+with job.iteration():
+    job.pause()
+tell("pause", "small")
+def resume():
+    tell("resume", "small")
+    job.resume()
+threading.Thread(target=resume).start()
+with job.iteration():
+    print("goes on")
+gpushare.set_policy("fair")
+tell("policy")
+tell("policy", "best")
+for name in ("best", "x" * 300):
+    try:
+        gpushare.set_policy(name)
+    except gpushare.errors.GpushareError as error:
+        print(str(error)[:40])
+job.close()
+try:
+    job.pause()
+except gpushare.errors.GpushareError as error:
+    print(error)
+"""
+
+
+@needs_daemon
+def test_a_running_job_is_paused_and_the_policy_changed() -> None:
+    with private_coordinator(capacity="512MiB") as env:
+        ended = subprocess.run(
+            [sys.executable, "-c", JOB],
+            env=clean_environment(report="0") | env,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    lines = ended.stdout.splitlines()
+    assert lines[:2] == ["0 cpu: rr", "0 job 1 (small): paused"], ended.stderr
+    # Two threads say these.
+    assert {line.split(",")[0] for line in lines[2:4]} == {"0 job 1 (small): resumed", "goes on"}
+    assert lines[4].startswith("0 cpu: fair (or: fifo, rr")
+    assert lines[5].startswith("4 gpushare: no policy is called 'best': use one of fifo rr fair")
+    assert lines[6:] == [
+        "no policy is called 'best': use one of f",
+        "set_policy: field policy has 300 B, must",
+        "job 'small' is closed; gpushare.register() makes a new one",
+    ]
