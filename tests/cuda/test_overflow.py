@@ -75,7 +75,7 @@ def test_a_job_beyond_its_limit_goes_on_and_moves_in_with_a_lease(
     assert said["used"] <= LIMIT_MIB * MIB
     (row,) = status(settings)["devices"][0]["jobs"]
     assert row["overflow_bytes"] == said["overflow"]
-    CoordinatorClient([settings["GPUSHARE_SOCKET"]]).set_limit(row["job"], 0)
+    CoordinatorClient([settings["GPUSHARE_SOCKET"]]).set_job(row["job"], {"memory_limit_bytes": 0})
     time.sleep(3)  # in which a job on a CPU would have asked for room again
     child.say("go on")
     result = child.result()

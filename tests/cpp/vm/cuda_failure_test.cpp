@@ -113,7 +113,12 @@ INSTANTIATE_TEST_SUITE_P(OfEachSize,
                                            PiecesAndMode{mib(16), false},
                                            PiecesAndMode{vm::kChunkBytes, true},
                                            PiecesAndMode{mib(4), true},
-                                           PiecesAndMode{mib(16), true}));
+                                           PiecesAndMode{mib(16), true}),
+                         [](const ::testing::TestParamInfo<PiecesAndMode>& one) {
+                           const std::int64_t size_mib = one.param.most_piece / mib(1);
+                           return std::to_string(size_mib) + "MiB" +
+                                  (one.param.is_reachable ? "Reachable" : "Unmapped");
+                         });
 
 TEST_P(CudaFailureInPieces, EachFailingCallIsReportedAndNothingIsLost) {
   int num_calls = 0;
