@@ -23,12 +23,14 @@ Cost cost_of(const DeviceLoad& device, const Sizes& job) {
 void DeviceLoad::add(const Sizes& job) {
   persistent_ += job.persistent;
   ephemeral_.insert(job.ephemeral);
+  largest_ = *ephemeral_.rbegin();
 }
 
 void DeviceLoad::remove(const Sizes& job) {
   const auto found = ephemeral_.find(job.ephemeral);
   GS_CHECK(found != ephemeral_.end(), "no job has {}", to_string(job.ephemeral));
   ephemeral_.erase(found);
+  largest_ = ephemeral_.empty() ? Bytes{0} : *ephemeral_.rbegin();
   persistent_ -= job.persistent;
 }
 
@@ -37,17 +39,21 @@ bool DeviceLoad::fits_alone(const Sizes& job) const {
 }
 
 Bytes DeviceLoad::excess_with(const Sizes& job) const {
-  const Bytes largest = ephemeral_.empty() ? Bytes{0} : *ephemeral_.rbegin();
   const auto num_contexts = static_cast<std::int64_t>(num_jobs() + 1);
-  return persistent_ + job.persistent + std::max(largest, job.ephemeral) + context_ * num_contexts -
-         capacity_;
+  return persistent_ + job.persistent + std::max(largest_, job.ephemeral) +
+         context_ * num_contexts - capacity_;
 }
 
 std::size_t choose_device(const std::vector<DeviceLoad>& devices, const Sizes& job) {
-  const auto best = std::min_element(
-      devices.begin(), devices.end(),
-      [&](const DeviceLoad& a, const DeviceLoad& b) { return cost_of(a, job) < cost_of(b, job); });
-  return static_cast<std::size_t>(best - devices.begin());
+  std::size_t best = 0;
+  Cost least = cost_of(devices.front(), job);
+  for (std::size_t i = 1; i < devices.size(); ++i) {
+    const Cost cost = cost_of(devices[i], job);
+    if (!(cost < least)) continue;
+    least = cost;
+    best = i;
+  }
+  return best;
 }
 
 }  // namespace gpushare::sched

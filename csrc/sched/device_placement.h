@@ -38,6 +38,7 @@ class DeviceLoad {
   Bytes capacity_;
   Bytes context_;
   Bytes persistent_;
+  Bytes largest_;  // Invariant: of ephemeral_; apart, since each arrival asks each device for it
   std::multiset<Bytes> ephemeral_;
 };
 

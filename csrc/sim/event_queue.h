@@ -1,9 +1,12 @@
 // Virtual time: what happens when, in order; at one time, in the order it was said.
+//
+// Each source (a kind of event of one job or device) has one event at most: setting it again moves
+// it. So the queue holds no more than there are sources, however often plans change.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <queue>
 #include <vector>
 
 #include "csrc/base/units.h"
@@ -11,53 +14,57 @@
 namespace gpushare::sim {
 
 enum class EventKind : std::uint8_t {
-  kArrival,   // of a job
-  kWake,      // a job has something to do
+  kWake,      // a job has something to do; the first time, it arrives
   kReleased,  // a job has given the memory that it was asked for
   kDeadline,  // of a device's coordinator
   kLook,      // at the pages of a device's holders
 };
 
 struct Event {
-  Nanos at;
-  std::uint64_t number = 0;  // in the order they were said
-  EventKind kind = EventKind::kArrival;
-  std::size_t of = 0;       // the job's or the device's index
-  std::uint64_t stamp = 0;  // old ones are nobody's any more
+  EventKind kind = EventKind::kWake;
+  std::size_t of = 0;  // the job's or the device's index
 };
 
 class EventQueue {
  public:
+  EventQueue(std::size_t num_jobs, std::size_t num_devices);
+
   [[nodiscard]] Nanos now() const { return now_; }
-  [[nodiscard]] bool empty() const { return events_.empty(); }
+  [[nodiscard]] bool empty() const { return heap_.empty(); }
   // When the first event happens. pre: !empty().
-  [[nodiscard]] Nanos next_at() const { return events_.top().at; }
+  [[nodiscard]] Nanos next_at() const { return heap_.front().at; }
 
   // pre: at >= now().
-  void push(Nanos at, EventKind kind, std::size_t of, std::uint64_t stamp = 0) {
-    events_.push({at, ++num_events_, kind, of, stamp});
-  }
-
+  void set(EventKind kind, std::size_t of, Nanos at);
   // pre: nothing happens before `at`.
   void advance(Nanos at) { now_ = at; }
   // Goes on to the first event. pre: !empty().
-  Event pop() {
-    const Event event = events_.top();
-    events_.pop();
-    now_ = event.at;
-    return event;
-  }
+  Event pop();
 
  private:
-  struct IsLater {
-    bool operator()(const Event& a, const Event& b) const {
-      return a.at != b.at ? a.at > b.at : a.number > b.number;
+  static constexpr std::size_t kNumKinds = 4;
+
+  struct Entry {
+    Nanos at;
+    std::uint64_t number = 0;  // in the order they were said
+    Event event;
+    [[nodiscard]] bool is_before(const Entry& other) const {
+      return at != other.at ? at < other.at : number < other.number;
     }
   };
 
+  [[nodiscard]] std::size_t& place_of(const Event& event) {
+    return places_[static_cast<std::size_t>(event.kind)][event.of];
+  }
+  void put(std::size_t place, const Entry& entry);
+  void rise(std::size_t place, const Entry& entry);
+  void sink(std::size_t place, const Entry& entry);
+
   Nanos now_;
-  std::uint64_t num_events_ = 0;
-  std::priority_queue<Event, std::vector<Event>, IsLater> events_;
+  std::uint64_t num_said_ = 0;
+  std::vector<Entry> heap_;  // each is before its kArity children
+  // Of each source: its place in the heap. Invariant: that of its entry, or kNone.
+  std::array<std::vector<std::size_t>, kNumKinds> places_;
 };
 
 }  // namespace gpushare::sim

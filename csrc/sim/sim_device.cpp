@@ -38,12 +38,11 @@ void SimDevice::tell(const SimJob& job, wire::JobMessage message) {
 }
 
 void SimDevice::wake_at(const SimJob& job, Nanos at) {
-  const std::size_t index = job.id().value - 1;
-  world_.events.push(at, EventKind::kWake, index, ++world_.wakes[index]);
+  world_.events.set(EventKind::kWake, job.id().value - 1, at);
 }
 
 void SimDevice::released_at(const SimJob& job, Nanos at) {
-  world_.events.push(at, EventKind::kReleased, job.id().value - 1);
+  world_.events.set(EventKind::kReleased, job.id().value - 1, at);
 }
 
 Bytes SimDevice::device_total() const {
@@ -134,23 +133,21 @@ void SimDevice::set_deadline(const sched::Ready& ready) {
   const Nanos at = std::max(*deadline_, now());
   if (deadline_event_.has_value() && *deadline_event_ <= at) return;
   deadline_event_ = at;
-  world_.events.push(at, EventKind::kDeadline, index_, ++deadline_stamp_);
+  world_.events.set(EventKind::kDeadline, index_, at);
 }
 
-void SimDevice::on_deadline(std::uint64_t stamp) {
-  if (stamp != deadline_stamp_) return;
+void SimDevice::on_deadline() {
   deadline_event_.reset();
   if (!deadline_.has_value()) return;
   if (*deadline_ > now()) {
     deadline_event_ = deadline_;
-    world_.events.push(*deadline_, EventKind::kDeadline, index_, ++deadline_stamp_);
+    world_.events.set(EventKind::kDeadline, index_, *deadline_);
     return;
   }
   observe_and_decide();
 }
 
-void SimDevice::on_look(std::uint64_t stamp) {
-  if (stamp != look_stamp_) return;
+void SimDevice::on_look() {
   look_event_.reset();
   if (!observe_.empty()) observe_and_decide();
 }
@@ -172,7 +169,7 @@ void SimDevice::plan_look() {
   }
   if (!first.has_value() || (look_event_.has_value() && *look_event_ <= *first)) return;
   look_event_ = std::max(*first, now());
-  world_.events.push(*look_event_, EventKind::kLook, index_, ++look_stamp_);
+  world_.events.set(EventKind::kLook, index_, *look_event_);
 }
 
 std::uint64_t SimDevice::num_switches() const {

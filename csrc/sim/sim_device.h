@@ -33,9 +33,7 @@ struct World {
 
   const Scenario& scenario;
   EventQueue& events;
-  std::vector<SimJob>& jobs;  // number n has index n - 1
-  // Of each job: its wake event that counts.
-  std::vector<std::uint64_t> wakes;
+  std::vector<SimJob>& jobs;                   // number n has index n - 1
   std::vector<LeaseRecord>* leases = nullptr;  // null: nobody wants them
   std::uint64_t num_steps = 0;                 // messages to coordinators, and deadlines
   std::uint64_t num_decisions = 0;  // messages of coordinators, and leases granted or asked for
@@ -50,8 +48,8 @@ class SimDevice final : public Machine {
   SimDevice(std::size_t index, std::unique_ptr<sched::Coordinator> coordinator, World& world);
 
   void arrive(SimJob& job);
-  void on_deadline(std::uint64_t stamp);
-  void on_look(std::uint64_t stamp);
+  void on_deadline();
+  void on_look();
   // Takes what the jobs said to the coordinator until nobody says more; after each event.
   void settle();
 
@@ -94,10 +92,8 @@ class SimDevice final : public Machine {
 
   std::optional<Nanos> deadline_;  // each Ready replaces it
   std::vector<JobId> observe_;
-  std::optional<Nanos> deadline_event_;  // the first event for one that is under way
-  std::uint64_t deadline_stamp_ = 0;
+  std::optional<Nanos> deadline_event_;  // no later than it
   std::optional<Nanos> look_event_;
-  std::uint64_t look_stamp_ = 0;
 
   std::size_t num_open_ = 0;  // leases
   Nanos open_since_;          // one at least

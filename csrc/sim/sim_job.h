@@ -79,6 +79,7 @@ class SimJob {
   [[nodiscard]] Bytes resident() const { return resident_; }
   [[nodiscard]] Bytes spilled() const { return spilled_; }
   [[nodiscard]] Bytes spilled_file() const { return spilled_file_; }
+  [[nodiscard]] bool has_arrived() const { return phase_ != Phase::kNew; }
   [[nodiscard]] bool has_lease() const { return has_lease_; }
 
   [[nodiscard]] Outcome outcome() const { return outcome_; }

@@ -17,14 +17,15 @@ sched::Sizes sizes_of(const JobSpec& job) { return {job.live, job.peak - job.liv
 }  // namespace
 
 Simulation::Simulation(const Scenario& scenario, bool with_leases)
-    : scenario_(scenario), world_(scenario_, events_, jobs_) {
+    : scenario_(scenario),
+      events_(scenario.jobs.size(), scenario.num_devices),
+      world_(scenario_, events_, jobs_) {
   if (with_leases) world_.leases = &leases_;
   jobs_.reserve(scenario_.jobs.size());
   for (const JobSpec& spec : scenario_.jobs) {
-    events_.push(spec.arrival, EventKind::kArrival, jobs_.size());
+    events_.set(EventKind::kWake, jobs_.size(), spec.arrival);
     jobs_.emplace_back(JobId{jobs_.size() + 1}, spec, scenario_.each_iteration);
   }
-  world_.wakes.resize(jobs_.size());
   placed_.resize(jobs_.size());
 }
 
@@ -65,20 +66,20 @@ void Simulation::happen(const Event& event) {
   if (event.kind == EventKind::kDeadline || event.kind == EventKind::kLook) {
     SimDevice& device = *devices_[event.of];
     if (event.kind == EventKind::kDeadline) {
-      device.on_deadline(event.stamp);
+      device.on_deadline();
     } else {
-      device.on_look(event.stamp);
+      device.on_look();
     }
     device.settle();
     return count_gone();
   }
   SimJob& job = jobs_[event.of];
-  if (event.kind == EventKind::kArrival) {
-    arrive(event.of);
-  } else if (event.kind == EventKind::kReleased) {
+  if (event.kind == EventKind::kReleased) {
     job.on_released();
-  } else if (event.stamp == world_.wakes[event.of]) {
+  } else if (job.has_arrived()) {
     job.on_wake();
+  } else {
+    arrive(event.of);
   }
   devices_[placed_[event.of]]->settle();
   count_gone();

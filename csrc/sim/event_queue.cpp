@@ -1,0 +1,78 @@
+#include "csrc/sim/event_queue.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace gpushare::sim {
+namespace {
+
+constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+// Children of an entry: with four the heap is half as deep, and they are side by side in memory.
+constexpr std::size_t kArity = 4;
+
+}  // namespace
+
+EventQueue::EventQueue(std::size_t num_jobs, std::size_t num_devices) {
+  for (const EventKind kind : {EventKind::kWake, EventKind::kReleased})
+    places_[static_cast<std::size_t>(kind)].resize(num_jobs, kNone);
+  for (const EventKind kind : {EventKind::kDeadline, EventKind::kLook})
+    places_[static_cast<std::size_t>(kind)].resize(num_devices, kNone);
+}
+
+void EventQueue::put(std::size_t place, const Entry& entry) {
+  heap_[place] = entry;
+  place_of(entry.event) = place;
+}
+
+// The entry's place is `place`, or above it.
+void EventQueue::rise(std::size_t place, const Entry& entry) {
+  while (place > 0) {
+    const std::size_t parent = (place - 1) / kArity;
+    if (!entry.is_before(heap_[parent])) break;
+    put(place, heap_[parent]);
+    place = parent;
+  }
+  put(place, entry);
+}
+
+// The entry's place is `place`, or below it.
+void EventQueue::sink(std::size_t place, const Entry& entry) {
+  for (;;) {
+    const std::size_t first = place * kArity + 1;
+    if (first >= heap_.size()) break;
+    const std::size_t end = std::min(first + kArity, heap_.size());
+    std::size_t least = first;
+    for (std::size_t child = first + 1; child < end; ++child) {
+      if (heap_[child].is_before(heap_[least])) least = child;
+    }
+    if (!heap_[least].is_before(entry)) break;
+    put(place, heap_[least]);
+    place = least;
+  }
+  put(place, entry);
+}
+
+void EventQueue::set(EventKind kind, std::size_t of, Nanos at) {
+  const Entry entry{at, ++num_said_, {kind, of}};
+  const std::size_t place = place_of(entry.event);
+  if (place == kNone) {
+    heap_.push_back(entry);
+    rise(heap_.size() - 1, entry);
+  } else if (entry.is_before(heap_[place])) {
+    rise(place, entry);
+  } else {
+    sink(place, entry);
+  }
+}
+
+Event EventQueue::pop() {
+  const Entry first = heap_.front();
+  const Entry last = heap_.back();
+  heap_.pop_back();
+  if (!heap_.empty()) sink(0, last);
+  place_of(first.event) = kNone;
+  now_ = first.at;
+  return first.event;
+}
+
+}  // namespace gpushare::sim
