@@ -28,6 +28,10 @@ NAMES = (
     "decision",
     "guaranteed",
     "fairness",
+    "trace_salus",
+    "trace_philly",
+    "trace_alibaba",
+    "simulator",
 )
 
 

@@ -24,9 +24,9 @@ const char* name_of(SimJob::Outcome outcome) {
 }
 
 bool is_late(const SimJob& job, Nanos now) {
-  if (!job.spec().deadline.has_value()) return false;
+  if (!job.spec().due.has_value()) return false;
   const bool has_finished = job.outcome() == SimJob::Outcome::kFinished;
-  return (has_finished ? job.ended_at() : now) - job.spec().arrival > *job.spec().deadline;
+  return (has_finished ? job.ended_at() : now) - job.spec().arrival > *job.spec().due;
 }
 
 // Names are plain (scenario.cpp), so that nothing needs escaping.

@@ -72,10 +72,11 @@ Status read_models(Fields& fields, Models& models) {
 }
 
 // Looks at pages that a decision may depend on come by themselves (Looks::kNews). What is left is a
-// holder that others overtake in the policy's order while its turn goes on: not under fifo.
+// holder that others overtake in the policy's order while its turn goes on: not under fifo. Under
+// priority short gaps count as well, so there the daemon's own looks are needed.
 void settle_looks(Fields& fields, Scenario& scenario) {
   sched::CoordinatorOptions& options = scenario.options;
-  if (fields.take("gap_poll", options.gap_poll)) {
+  if (fields.take("gap_poll", options.gap_poll) || options.policy == "priority") {
     scenario.looks = Looks::kGapPoll;
   } else {
     options.gap_poll =
@@ -127,8 +128,9 @@ Status read_job(Fields& fields, Scenario& scenario) {
   fields.take("priority", priority);
   fields.take("limit", job.limit);
   fields.take("user", job.user);
-  Nanos deadline;
-  if (fields.take("deadline", deadline)) job.deadline = deadline;
+  fields.take("deadline", job.deadline);
+  Nanos due;
+  if (fields.take("due", due)) job.due = due;
   GS_RETURN_IF_ERROR(fields.status());
   const auto parsed = wire::parse_priority(priority);
   if (!parsed.has_value()) return invalid(fmt::format("no priority '{}'", priority));

@@ -28,8 +28,9 @@ struct JobSpec {
   Bytes peak;
   double weight = 1;
   wire::Priority priority = wire::Priority::kNormal;
-  Bytes limit;                    // 0: none
-  std::optional<Nanos> deadline;  // after its arrival; only reported
+  Bytes limit;               // 0: none
+  Nanos deadline;            // of an iteration; 0: none
+  std::optional<Nanos> due;  // when it should be done, after its arrival; only reported
 };
 
 // When the simulated daemon looks at a holder's page while others wait.

@@ -131,6 +131,7 @@ void SimJob::receive(const wire::Grant& m) {
                                          .priority = spec_->priority,
                                          .weight = spec_->weight,
                                          .memory_limit = spec_->limit,
+                                         .deadline = spec_->deadline,
                                          .iterations_total = spec_->iterations});
   } else if (phase_ == Phase::kNeeding) {
     begin_iterations();

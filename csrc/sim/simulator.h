@@ -15,7 +15,8 @@
 //   four at once) or spill_bandwidth, restore_bandwidth, file_spill_bandwidth,
 //   file_restore_bandwidth; duplex, switch, context, interference.
 // job: name, user, at (arrival, default 0s), iteration, gap (default 0s), iterations, live (bytes
-//   at a boundary), peak (inside an iteration), weight, priority, limit (memory_limit), deadline.
+//   at a boundary), peak (inside an iteration), weight, priority, limit (memory_limit), deadline
+//   (of an iteration), due (when it should be done, after its arrival: only reported).
 //
 // The other form is a trace, a table of jobs (trace.h), with the fields of the device line apart.
 // Both are the same simulation. docs/simulator.md is for its users.
@@ -40,7 +41,7 @@ namespace gpushare::sim {
 // Runs a scenario to its end; the report is JSON text, an object: schema_version (1), policy,
 // devices, makespan_seconds (from the first arrival to the last end), serial_seconds (all
 // iterations one after the other), utilisation (share of the devices' time with an open lease),
-// switches, moved_bytes; num_jobs, num_finished, num_denied, num_late (past their deadlines);
+// switches, moved_bytes; num_jobs, num_finished, num_denied, num_late (past when they were due);
 // completion_seconds (from arrival to end) and wait_seconds (for leases) of those that finished, as
 // average, median, p95, worst, or null; num_steps (messages to coordinators, and deadlines),
 // num_decisions (their messages, and leases granted and asked for); jobs: a row each with name,

@@ -63,9 +63,9 @@ bool read_peak(const std::string& text, Row& row) {
 bool read_priority(const std::string& text, Row& row) {
   return put(wire::parse_priority(text), row.job.priority);
 }
-bool read_deadline(const std::string& text, Row& row) {
-  row.job.deadline = parse_time(text);
-  return row.job.deadline.has_value();
+bool read_due(const std::string& text, Row& row) {
+  row.job.due = parse_time(text);
+  return row.job.due.has_value();
 }
 bool read_name(const std::string& text, Row& row) {
   row.job.name = text;
@@ -102,7 +102,10 @@ constexpr std::array kColumns{
            read_priority},
     Column{"limit", Unit::kSize, kSizeForm,
            [](const std::string& text, Row& row) { return put(parse_size(text), row.job.limit); }},
-    Column{"deadline", Unit::kTime, kTimeForm, read_deadline},
+    Column{
+        "deadline", Unit::kTime, kTimeForm,
+        [](const std::string& text, Row& row) { return put(parse_time(text), row.job.deadline); }},
+    Column{"due", Unit::kTime, kTimeForm, read_due},
 };
 
 // A column of this trace.

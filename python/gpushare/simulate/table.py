@@ -37,7 +37,7 @@ def make_table(reports: Sequence[dict[str, Any]]) -> Table:
         "jobs that finished", *(f"{row['num_finished']} of {row['num_jobs']}" for row in reports)
     )
     if any(report["num_late"] for report in reports):
-        table.add_row("past their deadline", *(str(report["num_late"]) for report in reports))
+        table.add_row("late", *(str(report["num_late"]) for report in reports))
     return table
 
 

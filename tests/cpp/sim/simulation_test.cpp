@@ -54,7 +54,7 @@ std::string any_jobs(int num_jobs, int most_gap_ms) {
   return text;
 }
 
-std::string any_policy() { return *rc::gen::element<std::string>("fifo", "rr", "fair"); }
+std::string any_policy() { return *rc::gen::elementOf(policy_names()); }
 
 TEST(SimulationProperty, NothingIsLostAndNothingOverlaps) {
   EXPECT_TRUE(rc::check("every job ends, served what it needs, one at a time on a device", [] {
@@ -184,10 +184,10 @@ TEST(Simulation, ContextsLeaveLessForJobs) {
   EXPECT_EQ(with->simulation->jobs()[0].outcome(), SimJob::Outcome::kFinished);
 }
 
-TEST(Simulation, CountsJobsPastTheirDeadlines) {
+TEST(Simulation, CountsJobsThatAreLate) {
   const auto done = run("capacity=1GiB policy=fifo",
-                        "job iteration=1s iterations=10 peak=20MiB deadline=11s\n"
-                        "job iteration=1s iterations=10 peak=20MiB deadline=11s\n");
+                        "job iteration=1s iterations=10 peak=20MiB due=11s\n"
+                        "job iteration=1s iterations=10 peak=20MiB due=11s\n");
   EXPECT_THAT(make_report(*done->simulation, {}), HasSubstr(R"("num_late":1)"));
 }
 

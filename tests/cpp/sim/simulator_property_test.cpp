@@ -33,8 +33,8 @@ TEST(SimulatorProperty, EveryJobThatFitsAloneFinishes) {
     const int capacity_mib = *rc::gen::inRange(10, 1000);
     std::string text = fmt::format(
         "device capacity={}MiB policy={} num_lanes={} bandwidth={}MiB min_quantum={}ms\n",
-        capacity_mib, *rc::gen::elementOf(policy_names()),
-        *rc::gen::inRange(1, 4), *rc::gen::inRange(1000, 4000), *rc::gen::inRange(1, 500));
+        capacity_mib, *rc::gen::elementOf(policy_names()), *rc::gen::inRange(1, 4),
+        *rc::gen::inRange(1000, 4000), *rc::gen::inRange(1, 500));
     const int num_jobs = *rc::gen::inRange(1, 6);
     for (int i = 0; i < num_jobs; ++i)
       text += any_job(capacity_mib);
@@ -58,8 +58,8 @@ TEST(SimulatorProperty, JobsTogetherStayWithinTheHostBudget) {
     std::string text = fmt::format(
         "device capacity={}MiB policy={} num_lanes={} bandwidth={}MiB min_quantum={}ms "
         "host_budget={}MiB host_file={}MiB until=100s\n",
-        capacity_mib, *rc::gen::elementOf(policy_names()),
-        *rc::gen::inRange(1, 4), *rc::gen::inRange(1000, 4000), *rc::gen::inRange(1, 500),
+        capacity_mib, *rc::gen::elementOf(policy_names()), *rc::gen::inRange(1, 4),
+        *rc::gen::inRange(1000, 4000), *rc::gen::inRange(1, 500),
         *rc::gen::inRange(0, capacity_mib), *rc::gen::inRange(0, capacity_mib));
     const int num_jobs = *rc::gen::inRange(2, 6);
     for (int i = 0; i < num_jobs; ++i)

@@ -19,9 +19,10 @@ std::vector<JobSpec> parse(const std::string& text) {
 TEST(Trace, ReadsEveryColumn) {
   const auto jobs = parse(
       "# made by hand\n"
-      "priority,name,user,submit,iterations,iteration,gap,persistent,peak,weight,limit,deadline\n"
+      "priority,name,user,submit,iterations,iteration,gap,persistent,peak,weight,limit,deadline,"
+      "due\n"
       "\n"
-      "guaranteed, vgg.1 ,ann,1.5s,300,20ms,1ms,500MiB,2GiB,2.5,3GiB,10min\r\n");
+      "guaranteed, vgg.1 ,ann,1.5s,300,20ms,1ms,500MiB,2GiB,2.5,3GiB,50ms,10min\r\n");
   ASSERT_EQ(jobs.size(), 1U);
   const JobSpec& job = jobs.front();
   EXPECT_EQ(job.name, "vgg.1");
@@ -35,7 +36,8 @@ TEST(Trace, ReadsEveryColumn) {
   EXPECT_EQ(job.priority, wire::Priority::kGuaranteed);
   EXPECT_EQ(job.weight, 2.5);
   EXPECT_EQ(job.limit, gib(3));
-  EXPECT_EQ(job.deadline, seconds(600));
+  EXPECT_EQ(job.deadline, millis(50));
+  EXPECT_EQ(job.due, seconds(600));
 }
 
 TEST(Trace, TakesUnitsFromTheColumnsName) {

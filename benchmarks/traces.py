@@ -1,0 +1,76 @@
+"""Policies compared on generated traces: completion times under fifo over those under others.
+
+Virtual time, so no machine's speed is in the figures; one sample for each seed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from benchmarks.report import Report
+from gpushare.simulate import generate, runs
+from gpushare.simulate.trace import to_csv
+
+BASELINE = "fifo"
+POLICIES = ("srtf", "rr", "fair", "pack")
+
+
+class Setting(NamedTuple):
+    """One trace, and the devices that it runs on."""
+
+    cluster: str
+    jobs: int
+    devices: int
+    load: float
+    seeds: int
+    machine: dict[str, str]
+    paper: dict[str, float]
+    """Figures of the cluster's paper, by the name of ours."""
+
+
+def compare(setting: Setting, *, quick: bool) -> Report:
+    """Runs the trace once for each seed and policy."""
+    known = runs.native().policy_names()
+    policies = [policy for policy in POLICIES if policy in known]
+    report = Report(name=f"trace_{setting.cluster}")
+    samples: dict[str, list[float]] = {}
+    for seed in range(1 if quick else setting.seeds):
+        for name, value in _ratios(setting, policies, seed, quick=quick).items():
+            samples.setdefault(name, []).append(value)
+    for name, values in samples.items():
+        report.figures[name] = report.add_samples(name, values)
+    for name, value in setting.paper.items():
+        report.figures[f"paper_{name}"] = value
+    report.notes = [
+        f"{setting.jobs} jobs on {setting.devices} devices at load {setting.load}: "
+        f"{generate.CLUSTERS[setting.cluster].source}",
+        "average completion time (p95: 95th percentile) under fifo over that under the policy; "
+        "paper_: what the Salus paper says of its own trace, whose arrivals are not known",
+    ]
+    report.notes += [
+        f"{policy} is no policy of this version: left out"
+        for policy in POLICIES
+        if policy not in policies
+    ]
+    return report
+
+
+def _ratios(setting: Setting, policies: list[str], seed: int, *, quick: bool) -> dict[str, float]:
+    jobs = min(setting.jobs, 50) if quick else setting.jobs
+    devices = min(setting.devices, 5) if quick else setting.devices
+    made = generate.generate(
+        setting.cluster, jobs=jobs, seed=seed, devices=devices, load=setting.load
+    )
+    machine = {**setting.machine, "devices": str(devices)}
+    found = {}
+    for policy, ratio in runs.ratios(
+        runs.run(to_csv(made), [BASELINE, *policies], machine)
+    ).items():
+        if policy == BASELINE:
+            continue
+        for prefix, name in (("", "average"), ("p95_", "p95")):
+            value = ratio[name]
+            if value is None:
+                raise RuntimeError(f"no job has ended under {policy}, seed {seed}")
+            found[f"{prefix}{BASELINE}_over_{policy}"] = value
+    return found
