@@ -44,9 +44,10 @@ def compare(setting: Setting, *, quick: bool) -> Report:
     report.notes = [
         f"{setting.jobs} jobs on {setting.devices} devices at load {setting.load}: "
         f"{generate.CLUSTERS[setting.cluster].source}",
-        "average completion time (p95: 95th percentile) under fifo over that under the policy; "
-        "paper_: what the Salus paper says of its own trace, whose arrivals are not known",
+        "average completion time (p95: 95th percentile) under fifo over that under the policy",
     ]
+    if setting.paper:
+        report.notes.append("paper_: of the paper's own trace, whose durations are not known")
     report.notes += [
         f"{policy} is no policy of this version: left out"
         for policy in POLICIES
