@@ -1,6 +1,7 @@
 #include "csrc/sim/scenario.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstddef>
 #include <sstream>
@@ -71,12 +72,16 @@ Status read_models(Fields& fields, Models& models) {
   return {};
 }
 
-// Looks at pages that a decision may depend on come by themselves (Looks::kNews). What is left is a
-// holder that others overtake in the policy's order while its turn goes on: not under fifo. Under
-// priority short gaps count as well, so there the daemon's own looks are needed.
+// Policies under which a holder's page matters where it has news (Looks::kNews), and else only for
+// whether others have overtaken the holder in the policy's order: never under fifo.
+bool needs_only_news(const std::string& policy) {
+  constexpr std::array kPolicies{"fifo", "rr", "fair", "srtf"};
+  return std::find(kPolicies.begin(), kPolicies.end(), policy) != kPolicies.end();
+}
+
 void settle_looks(Fields& fields, Scenario& scenario) {
   sched::CoordinatorOptions& options = scenario.options;
-  if (fields.take("gap_poll", options.gap_poll) || options.policy == "priority") {
+  if (fields.take("gap_poll", options.gap_poll) || !needs_only_news(options.policy)) {
     scenario.looks = Looks::kGapPoll;
   } else {
     options.gap_poll =
