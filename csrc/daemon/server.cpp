@@ -210,7 +210,7 @@ void Server::Impl::look_around() {
   conductor_->set_unmanaged(std::move(processes));
 }
 
-std::string Server::Impl::report() {
+std::string Server::Impl::report(std::optional<JobId> why) {
   const Nanos now = monotonic_now();
   StatusFacts facts;
   facts.snapshot = conductor_->coordinator().snapshot(now);
@@ -234,6 +234,7 @@ std::string Server::Impl::report() {
       if (is_waiting) facts.explained[id] = conductor_->coordinator().explain(id, now);
     }
   }
+  if (why.has_value()) facts.why = conductor_->coordinator().why(*why, now);
   return bounded_status_text(std::move(facts));
 }
 

@@ -43,7 +43,8 @@ class Server::Impl {
   Status listen();
   void write_state();
   void end_if_unused();
-  std::string report();
+  // With why the job runs or waits, if one is named.
+  std::string report(std::optional<JobId> why = std::nullopt);
   void look_around();
 
   // server_sessions.cpp

@@ -102,8 +102,12 @@ void Server::Impl::handle(Session& session, wire::JobMessage message) {
     on_hello(session, std::move(*hello));
     return;
   }
-  if (std::holds_alternative<wire::StatusRequest>(message)) {
-    reply(session, wire::StatusReport{report()});
+  if (const auto* status = std::get_if<wire::StatusRequest>(&message)) {
+    if (status->why.has_value() && jobs_.find(*status->why) == nullptr) {
+      refuse(session, fmt::format("there is no job {}. See: gpushare status", status->why->value));
+      return;
+    }
+    reply(session, wire::StatusReport{report(status->why)});
     return;
   }
   if (const auto* stop = std::get_if<wire::Stop>(&message)) {

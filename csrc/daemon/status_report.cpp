@@ -168,6 +168,12 @@ Json device_json(const sched::DeviceRow& device, const StatusFacts& facts) {
   return json;
 }
 
+Json why_json(const sched::Why& why) {
+  return {{"job", why.job.value},   {"name", why.name},       {"state", why.state},
+          {"explain", why.explain}, {"reason", why.decision}, {"now", why.now},
+          {"order", why.order},     {"changes", why.changes}};
+}
+
 // The one whose unmanaged processes are looked for.
 std::string main_device(const StatusFacts& facts) {
   return facts.snapshot.devices.empty() ? "" : facts.snapshot.devices.front().device;
@@ -188,6 +194,7 @@ Json whole_json(const StatusFacts& facts) {
                {"unmanaged_unreadable", facts.neighbours.num_unreadable},
                {"warnings", Json::array()},
                {"decisions", Json::array()}};
+  if (facts.why.has_value()) json["why"] = why_json(*facts.why);
   for (const sched::DeviceRow& device : facts.snapshot.devices) {
     json["devices"].push_back(device_json(device, facts));
     for (const std::string& warning : device.warnings) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct StatusFacts {
   Neighbours neighbours;
   std::vector<std::string> warnings;  // of the process; the coordinator's are in the snapshot
   std::map<JobId, PageFacts> pages;
+  std::optional<sched::Why> why;           // of the job that was asked for
   std::map<JobId, std::string> explained;  // of those that wait, for a lease or for room
 };
 

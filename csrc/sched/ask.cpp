@@ -165,6 +165,7 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   if (!reason.empty()) {
     lane.lease->is_asked = true;
     lane.lease->asked_at = step.now();
+    lane.lease->asked_for = reason;
     lane.lease->is_asked_for_quantum = step.now() >= lane.quantum_ends;
     step.act({PageAction::Kind::kAsk, holder.id, holder.term, 0});
     step.decide(device, holder.id, "ask", reason);

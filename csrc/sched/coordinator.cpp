@@ -1,6 +1,7 @@
 #include "csrc/sched/coordinator.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -20,6 +21,7 @@
 #include "csrc/sched/table.h"
 #include "csrc/sched/transfer.h"
 #include "csrc/sched/validate.h"
+#include "csrc/sched/why.h"
 
 namespace gpushare::sched {
 
@@ -150,6 +152,12 @@ Snapshot Coordinator::snapshot(Nanos now) const { return make_snapshot(impl_->ta
 
 std::string Coordinator::explain(JobId job, Nanos now) const {
   return sched::explain(impl_->table(), job, now);
+}
+
+std::optional<Why> Coordinator::why(JobId job, Nanos now) const {
+  const Job* const found = impl_->table().find(job);
+  if (found == nullptr) return std::nullopt;
+  return sched::why(impl_->table(), *found, now);
 }
 
 std::vector<JobId> Coordinator::order(std::size_t n) const {

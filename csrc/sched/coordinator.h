@@ -127,6 +127,19 @@ struct Snapshot {
   std::vector<DeviceRow> devices;
 };
 
+// Why a job runs, waits or is idle, and what would change that; whole sentences, for people.
+struct Why {
+  JobId job;
+  std::string name;
+  std::string state;             // as in JobRow
+  std::string explain;           // as Coordinator::explain
+  std::string decision;          // the last one about it
+  std::vector<std::string> now;  // who holds its lane, since when, why, until when; room it lacks
+  // The policy's reasons: of a waiter, against those before it; of a holder, against the next.
+  std::vector<std::string> order;
+  std::vector<std::string> changes;  // what would change that
+};
+
 // A process that uses the device and asks nobody.
 struct UnmanagedProcess {
   std::int32_t pid = 0;
@@ -167,6 +180,8 @@ class Coordinator {
   [[nodiscard]] Snapshot snapshot(Nanos now) const;
   // "waits for 3's boundary, at most 0.9 s"; what `gpushare status` and the 5 s line say.
   [[nodiscard]] std::string explain(JobId job, Nanos now) const;
+  // Nothing: there is no such job.
+  [[nodiscard]] std::optional<Why> why(JobId job, Nanos now) const;
   // The next n jobs of a device's first lane in order of service, for plans about memory.
   [[nodiscard]] std::vector<JobId> order(std::size_t n) const;
   [[nodiscard]] std::size_t num_jobs() const;

@@ -31,18 +31,11 @@ std::string bound(const Job& holder, Nanos asked_at, Nanos now) {
 std::string explain_boundary(const Table& table, const Lane& lane, const Job& job, Nanos now) {
   const Job& holder = table.at(lane.lease->job);
   const std::size_t before = position(lane, job.id);
-  std::string text = fmt::format("waits for {}'s boundary", label(holder));
-  if (!holder.is_connected) {
-    text =
-        fmt::format("waits for {}, whose connection is lost, to come back or end", label(holder));
-  } else if (lane.lease->is_asked) {
-    text += fmt::format(", asked for it {} ago{}", to_string(now - lane.lease->asked_at),
-                        bound(holder, lane.lease->asked_at, now));
-  } else {
-    text += fmt::format(", its quantum ends in {}{}",
-                        to_string(std::max(lane.quantum_ends - now, Nanos{})),
-                        bound(holder, std::max(lane.quantum_ends, now), now));
-  }
+  std::string text =
+      holder.is_connected
+          ? fmt::format("waits for {}'s boundary, {}", label(holder), lease_end(table, lane, now))
+          : fmt::format("waits for {}, whose connection is lost, to come back or end",
+                        label(holder));
   if (before > 0) text += fmt::format("; {} before it in line", before);
   return text;
 }
@@ -94,6 +87,18 @@ std::string who_waits(const Device& device, const Lane& lane, const Job& holder)
 }
 
 }  // namespace
+
+std::string lease_end(const Table& table, const Lane& lane, Nanos now) {
+  const Lease& lease = *lane.lease;
+  const Job& holder = table.at(lease.job);
+  if (lease.is_asked) {
+    return fmt::format("asked for it {} ago{}", to_string(now - lease.asked_at),
+                       bound(holder, lease.asked_at, now));
+  }
+  return fmt::format("its quantum ends in {}{}",
+                     to_string(std::max(lane.quantum_ends - now, Nanos{})),
+                     bound(holder, std::max(lane.quantum_ends, now), now));
+}
 
 std::string warning_of(const Table& table, const Device& device, const Lane& lane, Nanos now) {
   if (!lane.lease.has_value() || !lane.lease->is_warned) return {};

@@ -10,6 +10,8 @@
 namespace gpushare::sched {
 
 std::string explain(const Table& table, JobId job, Nanos now);
+// "its quantum ends in 0.4 s, at most 0.9 s": of a lease that others wait for. pre: it is open.
+std::string lease_end(const Table& table, const Lane& lane, Nanos now);
 // Error text 4, while an iteration that was warned of goes on; else empty.
 std::string warning_of(const Table& table, const Device& device, const Lane& lane, Nanos now);
 

@@ -24,6 +24,8 @@ struct Lease {
 
   JobId job;
   Nanos granted_at;
+  std::string granted_for;  // as recorded; empty if another coordinator granted it
+  std::string asked_for;
   bool is_asked = false;  // asked back: once a lease
   Nanos asked_at;
   bool is_asked_for_quantum = false;  // so what it runs on is overrun

@@ -27,6 +27,17 @@ constexpr std::array kPolicies{
 
 }  // namespace
 
+std::string Policy::why(const Job& first, const Job& second) const {
+  if (first.priority != second.priority) {
+    return fmt::format("{} is {}, {} is {}", label(first), wire::name_of(first.priority),
+                       label(second), wire::name_of(second.priority));
+  }
+  if (key(first).number != key(second).number) {
+    return fmt::format("{}: {}", name(), compare(first, second));
+  }
+  return fmt::format("{}: even, and {} registered before {}", name(), label(first), label(second));
+}
+
 Result<std::unique_ptr<const Policy>> make_policy(const std::string& name) {
   for (const Entry& entry : kPolicies) {
     if (name == entry.name) return entry.make();

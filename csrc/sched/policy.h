@@ -37,6 +37,8 @@ class Policy {
   [[nodiscard]] virtual const char* name() const = 0;
   // post: key.priority == job.priority, key.id == job.id.
   [[nodiscard]] virtual OrderKey key(const Job& job) const = 0;
+  // Why `first` is before `second`, in numbers. pre: key(first) < key(second).
+  [[nodiscard]] std::string why(const Job& first, const Job& second) const;
   // Whether opportunistic jobs keep to the time that guaranteed ones are away (harvest.h).
   [[nodiscard]] virtual bool harvests() const { return false; }
   // Whether a deadline cuts the holder's quantum short (headroom.h).
@@ -44,6 +46,10 @@ class Policy {
 
  protected:
   Policy() = default;
+
+ private:
+  // The same in the policy's own terms. pre: they are of one class, and their numbers differ.
+  [[nodiscard]] virtual std::string compare(const Job& first, const Job& second) const = 0;
 };
 
 // errors: kInvalidArgument for a name that no policy has, with the names there are.

@@ -85,9 +85,9 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
   lane.is_watched = false;
   lane.wait_reason.clear();
   step.act({PageAction::Kind::kGrant, job.id, job.term, job.last_grant_n});
-  step.decide(device, job.id, "grant",
-              fmt::format("{}: {} is chosen of {}{}", device.policy->name(), job.id.value,
-                          num_waiting, remark));
+  lane.lease->granted_for = fmt::format("{}: {} is chosen of {}{}", device.policy->name(),
+                                        job.id.value, num_waiting, remark);
+  step.decide(device, job.id, "grant", lane.lease->granted_for);
 }
 
 // How many bytes must become free before the job's room can rise to what it needs; and the device

@@ -14,16 +14,6 @@
 namespace gpushare::sched {
 namespace {
 
-std::string state_of(const Device& device, const Job& job) {
-  if (!job.is_connected) return "lost";
-  if (const Lane* lane = device.lane_held_by(job.id)) {
-    return lane->lease->is_asked ? "closing" : "running";
-  }
-  if (job.is_paused()) return "paused";
-  if (job.is_waiting) return "waiting";
-  return job.was_registered ? "idle" : "starting";
-}
-
 JobRow job_row(const Device& device, const Job& job, Nanos now) {
   const Lane* held = device.lane_held_by(job.id);
   const Nanos running = held == nullptr ? Nanos{} : now - held->lease->granted_at;
@@ -117,6 +107,16 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
 }
 
 }  // namespace
+
+std::string state_of(const Device& device, const Job& job) {
+  if (!job.is_connected) return "lost";
+  if (const Lane* lane = device.lane_held_by(job.id)) {
+    return lane->lease->is_asked ? "closing" : "running";
+  }
+  if (job.is_paused()) return "paused";
+  if (job.is_waiting) return "waiting";
+  return job.was_registered ? "idle" : "starting";
+}
 
 Snapshot make_snapshot(const Table& table, Nanos now) {
   Snapshot snapshot;

@@ -122,7 +122,9 @@ void list_fields(V& v, Ref<V, Explain> m) {
 }
 
 template <typename V>
-void list_fields(V&, Ref<V, StatusRequest>) {}
+void list_fields(V& v, Ref<V, StatusRequest> m) {
+  v.field("why", m.why);
+}
 
 template <typename V>
 void list_fields(V& v, Ref<V, Set> m) {

@@ -178,9 +178,10 @@ struct Explain {
   bool operator==(const Explain&) const = default;
 };
 
-// From the command line. Answered by StatusReport.
+// From the command line. Answered by StatusReport, or Refused if there is no such job.
 struct StatusRequest {
   static constexpr const char* kType = "status_request";
+  std::optional<JobId> why;  // the report is to say why this job runs or waits
   bool operator==(const StatusRequest&) const = default;
 };
 

@@ -43,6 +43,17 @@ class CoordinatorClient:
         """Returns the coordinator's report, as ``gpushare status --json`` prints it."""
         return self._request({"type": "status_request"})
 
+    def why(self, job: int) -> dict[str, Any]:
+        """Returns the coordinator's report with ``why``: why a job runs or waits.
+
+        Args:
+            job: Its number.
+
+        Raises:
+            RefusedError: There is no such job.
+        """
+        return self._request({"type": "status_request", "why": job})
+
     def stop(self, *, force: bool) -> dict[str, Any]:
         """Asks the coordinator to end.
 

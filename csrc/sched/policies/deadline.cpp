@@ -1,4 +1,7 @@
 #include <memory>
+#include <string>
+
+#include <fmt/format.h>
 
 #include "csrc/sched/policies/policies.h"
 
@@ -9,6 +12,17 @@ namespace {
 // those without a deadline take turns among themselves.
 constexpr double kPatienceSeconds = 10;
 
+double allowed_seconds(const Job& job) {
+  return job.deadline > Nanos{} ? to_seconds(job.deadline) : kPatienceSeconds / job.weight;
+}
+
+double due_seconds(const Job& job) { return to_seconds(job.waiting_since) + allowed_seconds(job); }
+
+std::string allowed_text(const Job& job) {
+  if (job.deadline > Nanos{}) return fmt::format("a deadline of {}", to_string(job.deadline));
+  return fmt::format("none, which counts as {:g} s", allowed_seconds(job));
+}
+
 // Earliest deadline first: from when the job wanted its lease, its iteration is to be over within
 // its deadline. When the holder is asked for its lease is in headroom.h.
 // source: Liu and Layland, "Scheduling Algorithms for Multiprogramming in a Hard-Real-Time
@@ -17,11 +31,16 @@ class EarliestDeadline final : public Policy {
  public:
   [[nodiscard]] const char* name() const override { return "deadline"; }
   [[nodiscard]] OrderKey key(const Job& job) const override {
-    const double allowed =
-        job.deadline > Nanos{} ? to_seconds(job.deadline) : kPatienceSeconds / job.weight;
-    return {job.priority, to_seconds(job.waiting_since) + allowed, job.arrival, job.id};
+    return {job.priority, due_seconds(job), job.arrival, job.id};
   }
   [[nodiscard]] bool meets_deadlines() const override { return true; }
+
+ private:
+  [[nodiscard]] std::string compare(const Job& first, const Job& second) const override {
+    return fmt::format("{} is due {:.3f} s before {}: {}, against {}", label(first),
+                       due_seconds(second) - due_seconds(first), label(second), allowed_text(first),
+                       allowed_text(second));
+  }
 };
 
 }  // namespace

@@ -1,4 +1,7 @@
 #include <memory>
+#include <string>
+
+#include <fmt/format.h>
 
 #include "csrc/sched/policies/policies.h"
 
@@ -14,9 +17,20 @@ class Fair final : public Policy {
   [[nodiscard]] OrderKey key(const Job& job) const override {
     return {job.priority, job.virtual_time, job.arrival, job.id};
   }
+
+ private:
+  [[nodiscard]] std::string compare(const Job& first, const Job& second) const override {
+    return compare_served(first, second);
+  }
 };
 
 }  // namespace
+
+std::string compare_served(const Job& first, const Job& second) {
+  return fmt::format("served over weight, {} counts {:.3f} s (weight {}), {} {:.3f} s (weight {})",
+                     label(first), first.virtual_time, first.weight, label(second),
+                     second.virtual_time, second.weight);
+}
 
 std::unique_ptr<const Policy> make_fair() { return std::make_unique<Fair>(); }
 

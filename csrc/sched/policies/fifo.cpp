@@ -1,4 +1,7 @@
 #include <memory>
+#include <string>
+
+#include <fmt/format.h>
 
 #include "csrc/sched/policies/policies.h"
 
@@ -9,7 +12,13 @@ class Fifo final : public Policy {
  public:
   [[nodiscard]] const char* name() const override { return "fifo"; }
   [[nodiscard]] OrderKey key(const Job& job) const override {
-    return {job.priority, 0, job.arrival, job.id};
+    return {job.priority, static_cast<double>(job.arrival), job.arrival, job.id};
+  }
+
+ private:
+  [[nodiscard]] std::string compare(const Job& first, const Job& second) const override {
+    return fmt::format("{} registered {} before {}", label(first),
+                       to_string(second.registered_at - first.registered_at), label(second));
   }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "csrc/sched/policy.h"
 
@@ -13,6 +14,8 @@ std::unique_ptr<const Policy> make_fifo();
 std::unique_ptr<const Policy> make_rr();
 // By time served over weight.
 std::unique_ptr<const Policy> make_fair();
+// Of two jobs whose order is that of their virtual times, why.
+std::string compare_served(const Job& first, const Job& second);
 // Whoever is done soonest, by measured iteration times; without a number of iterations, whoever has
 // had least. A job that has waited long goes before a shorter one.
 std::unique_ptr<const Policy> make_srtf();

@@ -1,4 +1,5 @@
 #include <memory>
+#include <string>
 
 #include "csrc/sched/policies/policies.h"
 
@@ -14,6 +15,11 @@ class ByPriority final : public Policy {
     return {job.priority, job.virtual_time, job.arrival, job.id};
   }
   [[nodiscard]] bool harvests() const override { return true; }
+
+ private:
+  [[nodiscard]] std::string compare(const Job& first, const Job& second) const override {
+    return compare_served(first, second);
+  }
 };
 
 }  // namespace

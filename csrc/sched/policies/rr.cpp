@@ -1,4 +1,7 @@
 #include <memory>
+#include <string>
+
+#include <fmt/format.h>
 
 #include "csrc/sched/policies/policies.h"
 
@@ -11,6 +14,12 @@ class RoundRobin final : public Policy {
   // A holder that queued again would be last, so at the end of its quantum any waiter is before it.
   [[nodiscard]] OrderKey key(const Job& job) const override {
     return {job.priority, static_cast<double>(job.queued), job.arrival, job.id};
+  }
+
+ private:
+  [[nodiscard]] std::string compare(const Job& first, const Job& second) const override {
+    return fmt::format("{} waits {} longer than {}", label(first),
+                       to_string(second.waiting_since - first.waiting_since), label(second));
   }
 };
 

@@ -1,4 +1,7 @@
 #include <memory>
+#include <string>
+
+#include <fmt/format.h>
 
 #include "csrc/sched/policies/policies.h"
 
@@ -21,6 +24,15 @@ double remaining_seconds(const Job& job) {
   return static_cast<double>(to_go) * to_seconds(job.iteration);
 }
 
+std::string remaining_text(const Job& job) {
+  if (job.iterations_total == 0) {
+    return fmt::format("{} has had {:.3f} s, and does not say how long it is", label(job),
+                       remaining_seconds(job));
+  }
+  if (job.iteration == Nanos{}) return fmt::format("of {} no iteration was seen", label(job));
+  return fmt::format("{} has {:.3f} s to go", label(job), remaining_seconds(job));
+}
+
 // Shortest remaining time first, by iteration times that were measured, with aging.
 // source: Schrage, "A Proof of the Optimality of the Shortest Remaining Processing Time
 // Discipline" (Operations Research 16, 1968); least attained service: Nuijens and Wierman, "The
@@ -31,6 +43,15 @@ class Srtf final : public Policy {
   [[nodiscard]] OrderKey key(const Job& job) const override {
     const double number = remaining_seconds(job) + kAging * to_seconds(job.registered_at);
     return {job.priority, number, job.arrival, job.id};
+  }
+
+ private:
+  [[nodiscard]] std::string compare(const Job& first, const Job& second) const override {
+    std::string text = fmt::format("{}; {}", remaining_text(first), remaining_text(second));
+    if (remaining_seconds(first) < remaining_seconds(second)) return text;
+    const Nanos older = second.registered_at - first.registered_at;
+    return text + fmt::format("; having come {} before counts as {:.3f} s", to_string(older),
+                              kAging * to_seconds(older));
   }
 };
 

@@ -9,6 +9,7 @@ import typer
 COMMANDS = (
     "run",
     "status",
+    "why",
     "set",
     "pause",
     "resume",

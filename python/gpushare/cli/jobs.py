@@ -1,4 +1,4 @@
-"""The job that a command is about: found by its number or name, and changed."""
+"""The job that a command is about: found by its number or name."""
 
 from __future__ import annotations
 
@@ -10,6 +10,25 @@ from gpushare import config
 from gpushare.cli.coordinators import Answer, ask_each, find_sockets
 from gpushare.cli.status_table import printable
 from gpushare.coordinator_client import CoordinatorClient
+
+
+def find_job(job: str, device: str) -> tuple[int, CoordinatorClient]:
+    """Returns a job's number, and its coordinator's client.
+
+    Args:
+        job: Its number, or its name.
+        device: The device that it is on; "" for any.
+
+    Raises:
+        CoordinatorUnreachable: No coordinator answers.
+        typer.BadParameter: No job is meant, or several.
+    """
+    answers = ask_each(find_sockets(config.load(), device))
+    try:
+        number, paths = _find_job(answers, job)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    return number, CoordinatorClient(paths)
 
 
 def change_job(job: str, device: str, changes: dict[str, Any]) -> dict[str, Any]:
@@ -25,12 +44,8 @@ def change_job(job: str, device: str, changes: dict[str, Any]) -> dict[str, Any]
         RefusedError: The coordinator will not do it.
         typer.BadParameter: No job is meant, or several.
     """
-    answers = ask_each(find_sockets(config.load(), device))
-    try:
-        number, paths = _find_job(answers, job)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-    report = CoordinatorClient(paths).set_job(number, changes)
+    number, client = find_job(job, device)
+    report = client.set_job(number, changes)
     return next(row for row in _jobs(report) if row["job"] == number)
 
 

@@ -78,6 +78,23 @@ TEST_P(PolicyContract, AKeyNeedsNothingButTheRecord) {
   }));
 }
 
+TEST_P(PolicyContract, SaysWhyInWordsForBoth) {
+  EXPECT_TRUE(rc::check("the reason names both jobs", [&] {
+    Job a = any_job(1);
+    Job b = any_job(2);
+    a.name = "gpt";
+    b.name = "vit";
+    if (policy_->key(b) < policy_->key(a)) std::swap(a, b);
+    const std::string text = policy_->why(a, b);
+    RC_ASSERT(text.find(label(a)) != std::string::npos);
+    RC_ASSERT(text.find(label(b)) != std::string::npos);
+    const bool is_by_class = text.find(" is normal") != std::string::npos ||
+                             text.find(" is guaranteed") != std::string::npos ||
+                             text.find(" is interactive") != std::string::npos;
+    RC_ASSERT(is_by_class == (a.priority != b.priority));
+  }));
+}
+
 // A table orders by keys, so that no key may be unordered.
 TEST_P(PolicyContract, KeysAreOrderedWhateverTheRecord) {
   Job job = Job{};

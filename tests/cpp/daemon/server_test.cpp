@@ -6,7 +6,9 @@
 #include <string>
 #include <variant>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "csrc/wire/lease_page.h"
 #include "csrc/wire/messages.h"
@@ -251,6 +253,30 @@ TEST_F(Server, WhoWaitsForRoomIsExplained) {
       << row["explain"];
   first.kill();
   second.kill();
+}
+
+TEST_F(Server, SaysWhyAJobWaits) {
+  JobProcess holder([this](JobSide& side) {
+    side.attach(daemon_.socket(), "holder");
+    side.want();
+    side.tell("open");
+    side.wait_for("end");
+  });
+  holder.expect("open");
+  testing::StatusClient client(daemon_.socket());
+  const auto answer = client.ask(wire::StatusRequest{JobId{1}});
+  ASSERT_TRUE(std::holds_alternative<wire::StatusReport>(answer));
+  const auto why = nlohmann::json::parse(std::get<wire::StatusReport>(answer).report)["why"];
+  EXPECT_EQ(why["job"], 1);
+  EXPECT_EQ(why["state"], "running");
+  EXPECT_THAT(why["now"][0].get<std::string>(),
+              ::testing::AllOf(::testing::HasSubstr("1 (holder) has the lane since"),
+                               ::testing::HasSubstr("1 is chosen of 1")));
+  EXPECT_FALSE(testing::status_of(daemon_.socket()).contains("why"));
+  const auto refused = client.ask(wire::StatusRequest{JobId{9}});
+  ASSERT_TRUE(std::holds_alternative<wire::Refused>(refused));
+  EXPECT_EQ(std::get<wire::Refused>(refused).reason, "there is no job 9. See: gpushare status");
+  holder.kill();
 }
 
 // A warning of the coordinator is one in the log, and stands in the status while it holds.

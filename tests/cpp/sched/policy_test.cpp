@@ -134,6 +134,80 @@ TEST(Deadline, WhoHasNoneDoesNotWaitForEver) {
   EXPECT_TRUE(is_first("deadline", without, urgent.requeued(Nanos{0}, seconds(11))));
 }
 
+std::string why(const char* policy, const Job& first, const Job& second) {
+  const auto made = make_policy(policy);
+  EXPECT_LT((*made)->key(first), (*made)->key(second));
+  return (*made)->why(first, second);
+}
+
+TEST(PolicyWhy, AClassIsBeforeAllElse) {
+  Job first = job_of(3, 2, 9, 9.0);
+  first.name = "gpt";
+  first.priority = wire::Priority::kGuaranteed;
+  for (const std::string& policy : policy_names()) {
+    EXPECT_EQ(why(policy.c_str(), first, job_of(5, 1, 1, 0)), "3 (gpt) is guaranteed, 5 is normal");
+  }
+}
+
+TEST(PolicyWhy, EvenJobsAreInTheOrderOfTheirRegistration) {
+  EXPECT_EQ(why("fair", job_of(3, 1, 2, 4.0), job_of(5, 2, 1, 4.0)),
+            "fair: even, and 3 registered before 5");
+}
+
+TEST(PolicyWhy, FifoSaysHowMuchEarlierOneRegistered) {
+  Job second = job_of(5, 2, 1, 0);
+  second.registered_at = seconds(12);
+  EXPECT_EQ(why("fifo", job_of(3, 1, 2, 0), second), "fifo: 3 registered 12.0 s before 5");
+}
+
+TEST(PolicyWhy, RrSaysHowMuchLongerOneWaits) {
+  Job first = job_of(3, 2, 1, 0);
+  first.waiting_since = seconds(4);
+  Job second = job_of(5, 1, 2, 0);
+  second.waiting_since = millis(5500);
+  EXPECT_EQ(why("rr", first, second), "rr: 3 waits 1.5 s longer than 5");
+}
+
+TEST(PolicyWhy, FairAndPrioritySayWhatWasServedOverWeight) {
+  Job first = job_of(3, 2, 1, 9.5);
+  first.weight = 2;
+  const Job second = job_of(5, 1, 2, 12.0);
+  const std::string said = "served over weight, 3 counts 9.500 s (weight 2), 5 12.000 s (weight 1)";
+  EXPECT_EQ(why("fair", first, second), "fair: " + said);
+  EXPECT_EQ(why("priority", first, second), "priority: " + said);
+}
+
+TEST(PolicyWhy, SrtfSaysWhatEachHasToGo) {
+  EXPECT_EQ(why("srtf", job_of_length(3, 12), job_of_length(5, 40)),
+            "srtf: 3 has 12.000 s to go; 5 has 40.000 s to go");
+  Job unseen = job_of_length(5, 40);
+  unseen.iteration = Nanos{};
+  Job unknown = job_of(7, 1, 1, 0);
+  unknown.served = seconds(3);
+  EXPECT_EQ(why("srtf", unseen, unknown),
+            "srtf: of 5 no iteration was seen; 7 has had 3.000 s, and does not say how long it is");
+}
+
+TEST(PolicyWhy, SrtfSaysWhatAgeCounts) {
+  Job shorter = job_of_length(5, 1);
+  shorter.registered_at = seconds(60'000);
+  EXPECT_EQ(why("srtf", job_of_length(3, 1000), shorter),
+            "srtf: 3 has 1000.000 s to go; 5 has 1.000 s to go; having come 60000.0 s before "
+            "counts as 1200.000 s");
+}
+
+TEST(PolicyWhy, DeadlineSaysWhoIsDueFirst) {
+  Job first = job_of(3, 2, 1, 0);
+  first.waiting_since = seconds(2);
+  first.deadline = millis(50);
+  Job second = job_of(5, 1, 2, 0);
+  second.waiting_since = seconds(1);
+  second.weight = 2;
+  EXPECT_EQ(why("deadline", first, second),
+            "deadline: 3 is due 3.950 s before 5: a deadline of 50 ms, against none, which counts "
+            "as 5 s");
+}
+
 TEST(Policy, NamesThePoliciesThereAre) {
   const auto made = make_policy("lottery");
   ASSERT_FALSE(made.has_value());

@@ -130,6 +130,18 @@ std::string print(const Snapshot& snapshot) {
   return text;
 }
 
+std::string print(const Why& why) {
+  std::string text = fmt::format("  {} {} is {}: {}\n  decided: {}\n", why.job.value, why.name,
+                                 why.state, why.explain, why.decision);
+  for (const std::string& line : why.now)
+    text += fmt::format("  now: {}\n", line);
+  for (const std::string& line : why.order)
+    text += fmt::format("  order: {}\n", line);
+  for (const std::string& line : why.changes)
+    text += fmt::format("  would change it: {}\n", line);
+  return text;
+}
+
 std::string print_fit(const Snapshot& snapshot) {
   std::string text;
   for (const DeviceRow& device : snapshot.devices) {

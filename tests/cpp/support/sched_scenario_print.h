@@ -10,6 +10,7 @@ namespace gpushare::sched::testing {
 
 std::string print(const Ready& ready);
 std::string print(const Snapshot& snapshot);
+std::string print(const Why& why);
 // What jobs need and whether they fit.
 std::string print_fit(const Snapshot& snapshot);
 

@@ -163,6 +163,7 @@ class Runner {
       const JobId job{fields.count("job")};
       return fmt::format("  {}\n", coordinator_->explain(job, now_));
     }
+    if (command == "why") return why(fields);
     if (command == "order") return order(fields);
     if (command == "sharing") {
       return fmt::format("  {} share\n", coordinator_->num_sharing(JobId{fields.count("job")}));
@@ -179,6 +180,11 @@ class Runner {
     if (!ready.has_value()) return fail(ready.error());
     coordinator_->check_invariants();
     return print(*ready);
+  }
+
+  std::string why(ScenarioFields& fields) {
+    const auto why = coordinator_->why(JobId{fields.count("job")}, now_);
+    return why.has_value() ? print(*why) : "  no such job\n";
   }
 
   std::string order(ScenarioFields& fields) {

@@ -146,7 +146,7 @@ inline JobMessage draw_job_message(int kind) {
       return LaneChanged{draw_address(), draw_number(), draw_bytes(),
                          draw_number(),  draw_slots(),  draw_slots()};
     case 7: return Explain{draw_address()};
-    case 8: return StatusRequest{};
+    case 8: return StatusRequest{draw_perhaps(JobId{draw_number()})};
     case 9: return Stop{*rc::gen::arbitrary<bool>()};
     case 10: return Set{JobId{draw_number()}, draw_changes()};
     default: return SetPolicy{draw_string()};

@@ -1,0 +1,255 @@
+#include "csrc/sched/why.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/explain.h"
+#include "csrc/sched/host_tier.h"
+#include "csrc/sched/room.h"
+#include "csrc/sched/snapshot.h"
+
+namespace gpushare::sched {
+namespace {
+
+constexpr std::size_t kMostNamed = 4;
+
+Job requeued(const Lane& lane, const Job& holder, Nanos now) {
+  return holder.requeued(now - lane.lease->granted_at, now);
+}
+
+// The place in line that a job has, or would have: those of its lane that are before it. A holder
+// counts as if it queued again now.
+struct Line {
+  const Policy& policy;
+  Job job;
+  std::optional<Job> holder;  // unless it is the job itself
+  std::vector<Job> waiting;   // the others, in their order
+
+  [[nodiscard]] std::size_t num_before(const Job& as) const {
+    const OrderKey key = policy.key(as);
+    const auto is_before = [&](const Job& other) { return policy.key(other) < key; };
+    const auto num =
+        static_cast<std::size_t>(std::count_if(waiting.begin(), waiting.end(), is_before));
+    return num + (holder.has_value() && is_before(*holder) ? 1 : 0);
+  }
+};
+
+Line line_of(
+    const Table& table, const Device& device, const Lane& lane, const Job& job, Nanos now) {
+  Line line{*device.policy, job, {}, {}};
+  for (const OrderKey& key : lane.waiting) {
+    if (key.id != job.id) line.waiting.push_back(table.at(key.id));
+  }
+  if (!lane.lease.has_value()) return line;
+  const Job after = requeued(lane, table.at(lane.lease->job), now);
+  if (after.id == job.id) {
+    line.job = after;
+  } else {
+    line.holder = after;
+  }
+  return line;
+}
+
+std::string lane_name(const Device& device, const Lane& lane) {
+  return device.lanes.size() == 1 ? "the lane" : fmt::format("lane {}", lane.id.value);
+}
+
+std::string until(const Table& table, const Lane& lane, Nanos now) {
+  const Job& holder = table.at(lane.lease->job);
+  if (!holder.is_connected) return "its connection is lost: until it comes back or ends";
+  if (!lane.lease->is_asked && !lane.is_watched) return "nobody waits for it, so it goes on";
+  std::string text = lease_end(table, lane, now);
+  if (lane.lease->is_asked) text += fmt::format(" ({})", lane.lease->asked_for);
+  return text;
+}
+
+void say_lane(const Table& table, const Device& device, const Lane& lane, Why& why, Nanos now) {
+  if (!lane.lease.has_value()) {
+    why.now.push_back(fmt::format("{} is free{}", lane_name(device, lane),
+                                  lane.wait_reason.empty() ? "" : ": " + lane.wait_reason));
+    return;
+  }
+  const Lease& lease = *lane.lease;
+  why.now.push_back(
+      fmt::format("{} has {} since {}{}; {}", label(table.at(lease.job)), lane_name(device, lane),
+                  to_string(now - lease.granted_at),
+                  lease.granted_for.empty() ? "" : fmt::format(" ({})", lease.granted_for),
+                  until(table, lane, now)));
+}
+
+void say_idle(const Job& job, Why& why, Nanos now) {
+  if (!job.is_connected) {
+    why.now.emplace_back("its connection is lost; its room stays counted until its process ends");
+  } else if (!job.was_registered) {
+    why.now.emplace_back("it has not registered: it asks for turns with gpushare.register()");
+  } else if (!job.is_registered) {
+    why.now.emplace_back("it has no more iterations, and keeps what memory it has");
+  } else if (job.closed_at.has_value()) {
+    why.now.push_back(fmt::format("it wants no lease since {}, when its last one ended",
+                                  to_string(now - *job.closed_at)));
+  } else {
+    why.now.emplace_back("it has not come to an iteration yet");
+  }
+}
+
+// Of what a job waits for that is not the lease.
+void say_room(
+    const Table& table, const Device& device, const Lane& lane, const Job& job, Why& why) {
+  const bool is_short = device.has_need(job.id) || (lane.next == job.id && lane.short_since);
+  if (!is_short) return;
+  why.now.push_back(ledger_text(table, device, job.id));
+  if (is_host_tier_short(table, device, job.id)) {
+    why.changes.push_back(fmt::format("{}. {}", host_text(table), host_advice(table)));
+  }
+  why.changes.emplace_back("room that another job gives: it ends, or parks and may be spilled");
+}
+
+void say_order(const Line& line, Why& why) {
+  const OrderKey key = line.policy.key(line.job);
+  const auto say = [&](const Job& other) {
+    const bool is_before = line.policy.key(other) < key;
+    why.order.push_back(is_before ? line.policy.why(other, line.job)
+                                  : line.policy.why(line.job, other));
+  };
+  if (line.holder.has_value()) say(*line.holder);
+  std::size_t num_named = 0;
+  for (const Job& other : line.waiting) {
+    const bool is_before = line.policy.key(other) < key;
+    // Of a job without a rival before it, the next one is said.
+    if (num_named == kMostNamed || (!is_before && num_named > 0)) break;
+    say(other);
+    ++num_named;
+    if (!is_before) break;
+  }
+}
+
+std::string place_text(std::size_t num_before) {
+  return num_before == 0 ? "nobody before it" : fmt::format("{} before it", num_before);
+}
+
+// One way of changing the job: how it is said, and its record then.
+struct Option {
+  std::string text;
+  Job job;
+};
+
+// The smallest change of each kind comes first.
+std::vector<std::vector<Option>> options_of(const Job& job) {
+  std::vector<std::vector<Option>> kinds(3);
+  for (auto p = static_cast<int>(job.priority) - 1; p >= 0; --p) {
+    Job better = job;
+    better.priority = static_cast<wire::Priority>(p);
+    // Where it will stand in that class follows from who is in it: at worst at its end.
+    better.virtual_time = std::numeric_limits<double>::infinity();
+    kinds[0].push_back({fmt::format("--priority {} (now {})", wire::name_of(better.priority),
+                                    wire::name_of(job.priority)),
+                        better});
+  }
+  for (const double factor : {2.0, 4.0, 8.0}) {
+    Job better = job;
+    better.weight *= factor;
+    kinds[1].push_back(
+        {fmt::format("--weight {:g} (now {:g})", better.weight, job.weight), better});
+  }
+  for (const Nanos deadline : {seconds(5), seconds(1), millis(200), millis(50), millis(10)}) {
+    Job better = job;
+    better.deadline = deadline;
+    kinds[2].push_back({fmt::format("--deadline {} (now {})", to_string(deadline),
+                                    job.deadline > Nanos{} ? to_string(job.deadline) : "none"),
+                        better});
+  }
+  return kinds;
+}
+
+// Of each kind, what brings it furthest with the smallest change.
+void try_options(const Line& line, Why& why) {
+  const std::size_t now = line.num_before(line.job);
+  for (const std::vector<Option>& kind : options_of(line.job)) {
+    const auto best = std::min_element(kind.begin(), kind.end(), [&](const auto& a, const auto& b) {
+      return line.num_before(a.job) < line.num_before(b.job);
+    });
+    if (best == kind.end() || line.num_before(best->job) >= now) continue;
+    why.changes.push_back(fmt::format("gpushare set {} {}: {} instead of {}", line.job.id.value,
+                                      best->text, place_text(line.num_before(best->job)), now));
+  }
+}
+
+// Nobody lets an urgent job wait for the end of a longer quantum.
+void try_urgent(const Lane& lane, const Line& line, Why& why, Nanos now) {
+  if (!line.holder.has_value() || lane.lease->is_asked || !lane.is_watched) return;
+  Job urgent = line.job;
+  urgent.priority = wire::Priority::kInteractive;
+  urgent.virtual_time = std::numeric_limits<double>::infinity();
+  const Nanos ends = std::max(lane.lease->granted_at + kUrgentWait, now);
+  if (line.job.priority <= urgent.priority || ends >= lane.quantum_ends) return;
+  if (line.num_before(line.job) > 0 || line.num_before(urgent) > 0) return;
+  why.changes.push_back(fmt::format(
+      "gpushare set {} --priority interactive: the lease is asked for in {} instead of {}",
+      line.job.id.value, to_string(ends - now), to_string(lane.quantum_ends - now)));
+}
+
+// Under such a policy it gets what guaranteed jobs leave, whatever its place in line.
+void try_no_harvest(const Table& table, const Line& line, Why& why) {
+  if (!line.policy.harvests() || line.job.priority != wire::Priority::kOpportunistic) return;
+  const bool is_beside_guaranteed =
+      std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
+        const Job& other = entry.second;
+        return other.is_registered && other.priority == wire::Priority::kGuaranteed &&
+               other.of.device == line.job.of.device && other.in_lane == line.job.in_lane;
+      });
+  if (!is_beside_guaranteed) return;
+  why.changes.push_back(fmt::format(
+      "gpushare set {} --priority normal (now opportunistic): it is no longer kept to what "
+      "guaranteed jobs leave of the lane",
+      line.job.id.value));
+}
+
+// It counts for what is served from now on, so that it changes no place in line at once.
+void try_weight(const Line& line, Why& why) {
+  Job heavier = line.job;
+  heavier.weight *= 2;
+  const bool counts = line.policy.key(heavier.requeued(seconds(1), Nanos{})).number <
+                      line.policy.key(line.job.requeued(seconds(1), Nanos{})).number;
+  const bool is_at_once = line.policy.key(heavier) != line.policy.key(line.job);
+  const auto is_of_its_class = [&](const Job& other) {
+    return other.priority == line.job.priority;
+  };
+  const bool has_rival = std::any_of(line.waiting.begin(), line.waiting.end(), is_of_its_class) ||
+                         (line.holder.has_value() && is_of_its_class(*line.holder));
+  if (!counts || is_at_once || !has_rival) return;
+  why.changes.push_back(
+      fmt::format("gpushare set {} --weight {:g} (now {:g}): twice the time, against those of its "
+                  "class, from now on",
+                  line.job.id.value, heavier.weight, line.job.weight));
+}
+
+}  // namespace
+
+Why why(const Table& table, const Job& job, Nanos now) {
+  const Device& device = table.device_of(job);
+  const Lane& lane = Table::lane_of(device, job);
+  const bool is_holder = device.lane_held_by(job.id) != nullptr;
+  Why why{job.id, job.name, state_of(device, job), explain(table, job.id, now), job.reason, {},
+          {},     {}};
+  if (!job.is_waiting && !is_holder && !device.has_need(job.id)) say_idle(job, why, now);
+  say_lane(table, device, lane, why, now);
+  say_room(table, device, lane, job, why);
+  if (!job.is_waiting && !is_holder) return why;
+  const Line line = line_of(table, device, lane, job, now);
+  say_order(line, why);
+  try_options(line, why);
+  try_urgent(lane, line, why, now);
+  try_no_harvest(table, line, why);
+  try_weight(line, why);
+  return why;
+}
+
+}  // namespace gpushare::sched

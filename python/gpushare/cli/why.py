@@ -1,0 +1,51 @@
+"""``gpushare why``: why a job runs, waits or is idle now, and what would change that."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from gpushare.cli.jobs import find_job
+from gpushare.cli.status_table import printable
+from gpushare.errors import GpushareError
+
+_PARTS = (
+    ("now", "now"),
+    ("order", "in line, as if the lease ended now"),
+    ("changes", "what would change it"),
+)
+"""The lists of the coordinator's answer, and how each is called on the screen."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the subcommand."""
+    app.command(name="why")(why)
+
+
+def why(
+    job: Annotated[str, typer.Argument(help="The job's number, or its name.")],
+    device: Annotated[str, typer.Option(help="The job is on this device.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as one JSON object.")] = False,
+) -> None:
+    """Say why a job runs or waits, who is before it and why, and what would change that."""
+    number, client = find_job(job, device)
+    answer = client.why(number).get("why")
+    if answer is None:
+        raise GpushareError(
+            f"the coordinator of job {number} is of an earlier version and cannot say why. "
+            "The next one can: it starts with the first job after all have ended"
+        )
+    print(json.dumps(answer) if as_json else render_why(answer))
+
+
+def render_why(answer: dict[str, Any]) -> str:
+    """Returns a coordinator's ``why`` as people read it."""
+    name = f" ({answer['name']})" if answer["name"] else ""
+    lines = [f"job {answer['job']}{name} is {answer['state']}: {answer['explain']}"]
+    for key, title in _PARTS:
+        if answer[key]:
+            lines += [f"{title}:", *(f"  {line}" for line in answer[key])]
+    lines.append(f"last decision about it: {answer['reason']}")
+    return "\n".join(map(printable, lines))

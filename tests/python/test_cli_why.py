@@ -1,0 +1,130 @@
+"""``gpushare why``: what is asked, what is said, and for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from benchmarks.processes import private_coordinator
+from tests.python.conftest import PACKAGE, clean_environment
+from tests.python.fake_coordinator import FakeCoordinator, make_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+needs_daemon = pytest.mark.skipif(
+    not os.access(PACKAGE / "bin" / "gpushared", os.X_OK), reason="gpushared is not built"
+)
+
+ANSWER: dict[str, Any] = {
+    "job": 5,
+    "name": "vit\x1b",
+    "state": "waiting",
+    "explain": "waits for 3 (gpt)'s boundary, asked for it 0.1 s ago, at most 0.9 s",
+    "reason": "set: weight 1 -> 2",
+    "now": ["3 (gpt) has the lane since 4.1 s (fair: 3 is chosen of 2)"],
+    "order": ["fair: served over weight, 3 (gpt) counts 9.500 s (weight 1), 5 (vit) 12.000 s"],
+    "changes": [],
+}
+
+
+def _why(*arguments: str, socket: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gpushare", "why", *arguments],
+        env=clean_environment(socket=socket, config=os.devnull),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_it_is_asked_by_number_and_said_in_parts(tmp_path: Path) -> None:
+    with FakeCoordinator(tmp_path / "sock", make_report(why=ANSWER)) as fake:
+        ended = _why("vit", socket=fake.path)
+        asked = fake.requests[-1]
+    assert asked == {"v": 1, "type": "status_request", "why": 5}
+    assert ended.stdout.splitlines() == [
+        "job 5 (vit?) is waiting: waits for 3 (gpt)'s boundary, asked for it 0.1 s ago, "
+        "at most 0.9 s",
+        "now:",
+        "  3 (gpt) has the lane since 4.1 s (fair: 3 is chosen of 2)",
+        "in line, as if the lease ended now:",
+        "  fair: served over weight, 3 (gpt) counts 9.500 s (weight 1), 5 (vit) 12.000 s",
+        "last decision about it: set: weight 1 -> 2",
+    ], ended.stderr
+
+
+def test_as_json_it_is_the_coordinators_answer(tmp_path: Path) -> None:
+    with FakeCoordinator(tmp_path / "sock", make_report(why=ANSWER)) as fake:
+        ended = _why("5", "--json", socket=fake.path)
+    assert json.loads(ended.stdout) == ANSWER
+
+
+def test_no_such_job_is_exit_4_in_the_coordinators_words(tmp_path: Path) -> None:
+    refusal = {"v": 1, "type": "refused", "reason": "there is no job 9. See: gpushare status"}
+    with FakeCoordinator(tmp_path / "sock", make_report(), refusal) as fake:
+        ended = _why("9", socket=fake.path)
+    assert ended.returncode == 4
+    assert ended.stderr == "gpushare: there is no job 9. See: gpushare status\n"
+
+
+def test_no_such_name_is_a_usage_error(tmp_path: Path) -> None:
+    with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
+        ended = _why("bert", socket=fake.path)
+    assert ended.returncode == 2
+    assert "no job is named bert" in " ".join(ended.stderr.replace("│", "").split())
+
+
+def test_an_older_coordinator_is_named_as_such(tmp_path: Path) -> None:
+    with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
+        ended = _why("5", socket=fake.path)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("gpushare: the coordinator of job 5 is of an earlier version")
+
+
+def test_without_a_coordinator_is_exit_3(tmp_path: Path) -> None:
+    ended = _why("5", socket=f"{tmp_path}/none")
+    assert ended.returncode == 3
+    assert ended.stderr.startswith("gpushare: no coordinator answers. Tried: ")
+
+
+JOB = """
+import gpushare, subprocess, sys
+job = gpushare.register(name="small")
+def ask(name):
+    ended = subprocess.run(
+        [sys.executable, "-m", "gpushare", "why", name],
+        capture_output=True, text=True, check=False)
+    print(ended.stdout or ended.stderr, end="")
+ask("small")
+with job.iteration():
+    ask("small")
+ask("9")
+"""
+
+
+@needs_daemon
+def test_a_running_job_is_explained() -> None:
+    with private_coordinator(capacity="512MiB") as env:
+        ended = subprocess.run(
+            [sys.executable, "-c", JOB],
+            env=clean_environment(report="0") | env,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    lines = ended.stdout.splitlines()
+    assert lines[0] == "job 1 (small) is idle: does not wait", ended.stderr
+    running = next(line for line in lines if " is running: " in line)
+    assert running.startswith("job 1 (small) is running: has the lease since ")
+    holder = next(line for line in lines if line.startswith("  1 (small) has the lane since "))
+    assert "1 is chosen of 1" in holder
+    assert holder.endswith("; nobody waits for it, so it goes on")
+    assert lines[-1] == "gpushare: there is no job 9. See: gpushare status"
