@@ -28,6 +28,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--name", default="")
     parser.add_argument("--weight", type=float, default=1.0)
     parser.add_argument("--shared", action="store_true")
+    parser.add_argument("--known-length", action="store_true", help="register(iterations=...)")
     parser.add_argument("--allocator", action="store_true")
     parser.add_argument("--progress", action="store_true", help="say each step's number")
     parser.add_argument(
@@ -69,7 +70,11 @@ def main() -> None:
     job = None
     if arguments.shared:
         job = gpushare.register(
-            workload.model, workload.optimizer, name=arguments.name or None, weight=arguments.weight
+            workload.model,
+            workload.optimizer,
+            name=arguments.name or None,
+            weight=arguments.weight,
+            iterations=arguments.warm_up + arguments.steps if arguments.known_length else None,
         )
     # After gpushare's hook, so past its gate: an iteration's own time, without waiting for a turn.
     begins: list[float] = []

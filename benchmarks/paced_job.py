@@ -65,7 +65,7 @@ def main() -> None:
         name=arguments.name,
         priority=arguments.priority,
         weight=arguments.weight,
-        iterations=arguments.iterations or None,
+        iterations=(arguments.warm_up + arguments.iterations) if arguments.iterations else None,
     )
     x = torch.eye(SIZE)
     gaps = random.Random(arguments.seed)

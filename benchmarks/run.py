@@ -32,6 +32,7 @@ NAMES = (
     "trace_philly",
     "trace_alibaba",
     "simulator",
+    "mix",
 )
 
 

@@ -49,7 +49,7 @@ def test_a_job_beyond_its_limit_goes_on_and_comes_back(coordinator: Coordinator)
         assert job.say() == {"iteration": 1}
         stats = _row(env)
         assert stats["resident_bytes"] <= 64 * MIB
-        CoordinatorClient([env["GPUSHARE_SOCKET"]]).set_limit(stats["job"], 0)
+        CoordinatorClient([env["GPUSHARE_SOCKET"]]).set_job(stats["job"], {"memory_limit_bytes": 0})
         _wait_until_nothing_overflows(env)
         assert _row(env)["resident_bytes"] >= 96 * MIB
         assert job.go().say() == {"iteration": 2}
