@@ -28,7 +28,7 @@ void EventQueue::put(std::size_t place, const Entry& entry) {
 void EventQueue::rise(std::size_t place, const Entry& entry) {
   while (place > 0) {
     const std::size_t parent = (place - 1) / kArity;
-    if (!entry.is_before(heap_[parent])) break;
+    if (entry > heap_[parent]) break;
     put(place, heap_[parent]);
     place = parent;
   }
@@ -43,9 +43,9 @@ void EventQueue::sink(std::size_t place, const Entry& entry) {
     const std::size_t end = std::min(first + kArity, heap_.size());
     std::size_t least = first;
     for (std::size_t child = first + 1; child < end; ++child) {
-      if (heap_[child].is_before(heap_[least])) least = child;
+      if (heap_[child] < heap_[least]) least = child;
     }
-    if (!heap_[least].is_before(entry)) break;
+    if (heap_[least] > entry) break;
     put(place, heap_[least]);
     place = least;
   }
@@ -53,12 +53,12 @@ void EventQueue::sink(std::size_t place, const Entry& entry) {
 }
 
 void EventQueue::set(EventKind kind, std::size_t of, Nanos at) {
-  const Entry entry{at, ++num_said_, {kind, of}};
+  const Entry entry{at, {kind, of}};
   const std::size_t place = place_of(entry.event);
   if (place == kNone) {
     heap_.push_back(entry);
     rise(heap_.size() - 1, entry);
-  } else if (entry.is_before(heap_[place])) {
+  } else if (entry < heap_[place]) {
     rise(place, entry);
   } else {
     sink(place, entry);

@@ -1,10 +1,12 @@
-// Virtual time: what happens when, in order; at one time, in the order it was said.
+// Virtual time: what happens when, in order; at one time jobs come before coordinators, and of each
+// the lower index first. So the order does not depend on when a plan was made.
 //
 // Each source (a kind of event of one job or device) has one event at most: setting it again moves
 // it. So the queue holds no more than there are sources, however often plans change.
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -23,6 +25,7 @@ enum class EventKind : std::uint8_t {
 struct Event {
   EventKind kind = EventKind::kWake;
   std::size_t of = 0;  // the job's or the device's index
+  auto operator<=>(const Event&) const = default;
 };
 
 class EventQueue {
@@ -46,11 +49,8 @@ class EventQueue {
 
   struct Entry {
     Nanos at;
-    std::uint64_t number = 0;  // in the order they were said
     Event event;
-    [[nodiscard]] bool is_before(const Entry& other) const {
-      return at != other.at ? at < other.at : number < other.number;
-    }
+    auto operator<=>(const Entry&) const = default;
   };
 
   [[nodiscard]] std::size_t& place_of(const Event& event) {
@@ -61,7 +61,6 @@ class EventQueue {
   void sink(std::size_t place, const Entry& entry);
 
   Nanos now_;
-  std::uint64_t num_said_ = 0;
   std::vector<Entry> heap_;  // each is before its kArity children
   // Of each source: its place in the heap. Invariant: that of its entry, or kNone.
   std::array<std::vector<std::size_t>, kNumKinds> places_;

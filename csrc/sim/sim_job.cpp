@@ -26,7 +26,10 @@ wire::Address SimJob::address() const {
 
 void SimJob::settle() {
   if (phase_ != Phase::kRunning) return;
-  iterations_ += runs_.pass(machine_->now());
+  const std::uint64_t num_passed = runs_.pass(machine_->now());
+  iterations_ += num_passed;
+  GS_CHECK(num_passed == 0 || room_ >= spec_->peak, "job {} ran with {} of {}", id_.value,
+           to_string(room_), to_string(spec_->peak));
 }
 
 bool SimJob::is_in_gap() const {

@@ -187,8 +187,10 @@ TEST(Simulation, ContextsLeaveLessForJobs) {
 TEST(Simulation, CountsJobsThatAreLate) {
   const auto done = run("capacity=1GiB policy=fifo",
                         "job iteration=1s iterations=10 peak=20MiB due=11s\n"
-                        "job iteration=1s iterations=10 peak=20MiB due=11s\n");
-  EXPECT_THAT(make_report(*done->simulation, {}), HasSubstr(R"("num_late":1)"));
+                        "job iteration=1s iterations=10 peak=20MiB due=11s\n"
+                        "job iteration=1s iterations=10 peak=20MiB due=12s\n"
+                        "job iteration=1s iterations=10 peak=20MiB\n");
+  EXPECT_THAT(make_report(*done->simulation, {}), HasSubstr(R"("num_late":2)"));
 }
 
 TEST(Simulation, StopsWhenAsked) {
