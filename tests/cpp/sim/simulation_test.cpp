@@ -147,6 +147,14 @@ TEST(Simulation, SpreadsJobsOverDevices) {
   EXPECT_NEAR(to_seconds(done->simulation->now()), 20, 0.01);
 }
 
+TEST(Simulation, AJobThatEndedLeavesItsDeviceToOthers) {
+  const auto done = run("capacity=1GiB policy=fifo devices=2",
+                        "job at=0s iteration=100ms iterations=100 peak=20MiB\n"
+                        "job at=0s iteration=100ms iterations=10 peak=20MiB\n"
+                        "job at=2s iteration=100ms iterations=10 peak=20MiB\n");
+  EXPECT_EQ(done->simulation->placed(), (std::vector<std::size_t>{0, 1, 1}));
+}
+
 TEST(Simulation, FifoRunsOneJobAfterTheOther) {
   const auto done = run("capacity=1GiB policy=fifo switch=0s",
                         "job at=0s iteration=100ms iterations=100 peak=20MiB\n"
