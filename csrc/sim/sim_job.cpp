@@ -14,7 +14,7 @@ namespace gpushare::sim {
 namespace {
 
 // How often the daemon looks, unless it was told otherwise.
-constexpr Nanos kLookEvery = sched::CoordinatorOptions{}.gap_poll;
+const Nanos kLookEvery = sched::CoordinatorOptions{}.gap_poll;
 
 }  // namespace
 
