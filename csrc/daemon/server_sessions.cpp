@@ -103,7 +103,7 @@ void Server::Impl::handle(Session& session, wire::JobMessage message) {
     return;
   }
   if (const auto* status = std::get_if<wire::StatusRequest>(&message)) {
-    if (status->why.has_value() && jobs_.find(*status->why) == nullptr) {
+    if (status->why.has_value() && !conductor_->coordinator().why(*status->why, monotonic_now())) {
       refuse(session, fmt::format("there is no job {}. See: gpushare status", status->why->value));
       return;
     }

@@ -9,7 +9,7 @@
 
 namespace gpushare::sched {
 
-// "starting" "idle" "waiting" "running" "closing" "lost"
+// "starting" "idle" "waiting" "running" "closing" "paused" "lost"
 std::string state_of(const Device& device, const Job& job);
 Snapshot make_snapshot(const Table& table, Nanos now);
 

@@ -1,8 +1,8 @@
 #include "csrc/sched/why.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/change.h"
 #include "csrc/sched/explain.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/room.h"
@@ -30,7 +31,7 @@ Job requeued(const Lane& lane, const Job& holder, Nanos now) {
 struct Line {
   const Policy& policy;
   Job job;
-  std::optional<Job> holder;  // unless it is the job itself
+  std::optional<Job> holder;  // unless it is the job itself, or paused
   std::vector<Job> waiting;   // the others, in their order
 
   [[nodiscard]] std::size_t num_before(const Job& as) const {
@@ -52,7 +53,7 @@ Line line_of(
   const Job after = requeued(lane, table.at(lane.lease->job), now);
   if (after.id == job.id) {
     line.job = after;
-  } else {
+  } else if (!after.is_paused()) {
     line.holder = after;
   }
   return line;
@@ -92,12 +93,18 @@ void say_idle(const Job& job, Why& why, Nanos now) {
     why.now.emplace_back("it has not registered: it asks for turns with gpushare.register()");
   } else if (!job.is_registered) {
     why.now.emplace_back("it has no more iterations, and keeps what memory it has");
-  } else if (job.closed_at.has_value()) {
+  } else if (!job.is_paused() && job.closed_at.has_value()) {
     why.now.push_back(fmt::format("it wants no lease since {}, when its last one ended",
                                   to_string(now - *job.closed_at)));
-  } else {
+  } else if (!job.is_paused()) {
     why.now.emplace_back("it has not come to an iteration yet");
   }
+}
+
+void say_move(const Job& job, Why& why) {
+  if (job.placed_in == job.in_lane) return;
+  why.now.push_back(
+      fmt::format("it is to change to lane {} after its next boundary", job.placed_in.value));
 }
 
 // Of what a job waits for that is not the lease.
@@ -135,36 +142,41 @@ std::string place_text(std::size_t num_before) {
   return num_before == 0 ? "nobody before it" : fmt::format("{} before it", num_before);
 }
 
-// One way of changing the job: how it is said, and its record then.
+// One way of changing the job: as options of `gpushare set`, and its record then.
 struct Option {
   std::string text;
   Job job;
 };
 
-// The smallest change of each kind comes first.
+void add_option(std::vector<Option>& options,
+                const Job& job,
+                const wire::Changes& changes,
+                std::string text) {
+  if (!check_ranges(changes).ok()) return;
+  Job changed = job;
+  changes.apply_to(changed);
+  // Where it will stand in another class follows from who is in it: at worst at its end.
+  if (changes.priority) changed.virtual_time = std::numeric_limits<double>::infinity();
+  options.push_back({std::move(text), std::move(changed)});
+}
+
+// By kind; the smallest change of each comes first.
 std::vector<std::vector<Option>> options_of(const Job& job) {
   std::vector<std::vector<Option>> kinds(3);
   for (auto p = static_cast<int>(job.priority) - 1; p >= 0; --p) {
-    Job better = job;
-    better.priority = static_cast<wire::Priority>(p);
-    // Where it will stand in that class follows from who is in it: at worst at its end.
-    better.virtual_time = std::numeric_limits<double>::infinity();
-    kinds[0].push_back({fmt::format("--priority {} (now {})", wire::name_of(better.priority),
-                                    wire::name_of(job.priority)),
-                        better});
+    const auto priority = static_cast<wire::Priority>(p);
+    add_option(kinds[0], job, {.priority = priority},
+               fmt::format("--priority {} (now {})", wire::name_of(priority),
+                           wire::name_of(job.priority)));
   }
   for (const double factor : {2.0, 4.0, 8.0}) {
-    Job better = job;
-    better.weight *= factor;
-    kinds[1].push_back(
-        {fmt::format("--weight {:g} (now {:g})", better.weight, job.weight), better});
+    add_option(kinds[1], job, {.weight = job.weight * factor},
+               fmt::format("--weight {:g} (now {:g})", job.weight * factor, job.weight));
   }
-  for (const Nanos deadline : {seconds(5), seconds(1), millis(200), millis(50), millis(10)}) {
-    Job better = job;
-    better.deadline = deadline;
-    kinds[2].push_back({fmt::format("--deadline {} (now {})", to_string(deadline),
-                                    job.deadline > Nanos{} ? to_string(job.deadline) : "none"),
-                        better});
+  for (const std::int64_t ms : {5000, 1000, 200, 50, 10}) {
+    add_option(kinds[2], job, {.deadline = millis(ms)},
+               fmt::format("--deadline {}ms (now {})", ms,
+                           job.deadline > Nanos{} ? to_string(job.deadline) : "none"));
   }
   return kinds;
 }
@@ -224,7 +236,8 @@ void try_weight(const Line& line, Why& why) {
   };
   const bool has_rival = std::any_of(line.waiting.begin(), line.waiting.end(), is_of_its_class) ||
                          (line.holder.has_value() && is_of_its_class(*line.holder));
-  if (!counts || is_at_once || !has_rival) return;
+  const bool is_possible = check_ranges({.weight = heavier.weight}).ok();
+  if (!counts || is_at_once || !has_rival || !is_possible) return;
   why.changes.push_back(
       fmt::format("gpushare set {} --weight {:g} (now {:g}): twice the time, against those of its "
                   "class, from now on",
@@ -239,10 +252,13 @@ Why why(const Table& table, const Job& job, Nanos now) {
   const bool is_holder = device.lane_held_by(job.id) != nullptr;
   Why why{job.id, job.name, state_of(device, job), explain(table, job.id, now), job.reason, {},
           {},     {}};
+  const bool is_in_line = (job.is_waiting || is_holder) && !job.is_paused();
   if (!job.is_waiting && !is_holder && !device.has_need(job.id)) say_idle(job, why, now);
   say_lane(table, device, lane, why, now);
+  say_move(job, why);
   say_room(table, device, lane, job, why);
-  if (!job.is_waiting && !is_holder) return why;
+  if (job.is_paused()) why.changes.push_back(fmt::format("gpushare resume {}", job.id.value));
+  if (!is_in_line) return why;
   const Line line = line_of(table, device, lane, job, now);
   say_order(line, why);
   try_options(line, why);
