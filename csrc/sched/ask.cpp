@@ -102,10 +102,15 @@ std::string reason_to_ask(const Step& step,
                        to_string(gap_allowance(holder.stall)));
   }
   if (harvest.has_value() && now >= harvest->at) {
-    return fmt::format("{}: {} {}", device.policy->name(), harvest->guaranteed.value,
-                       lane.waiting.contains(harvest->guaranteed)
+    return fmt::format("{}: {} {}", device.policy->name(), harvest->job.value,
+                       lane.waiting.contains(harvest->job)
                            ? "waits"
                            : "is expected back before another iteration could end");
+  }
+  const std::optional<HarvestEnd> patience = patience_of_first(step.table(), device, lane);
+  if (patience.has_value() && now >= patience->at) {
+    return fmt::format("{}: {} has waited for {}", device.policy->name(), patience->job.value,
+                       to_string(step.table().options.max_wait));
   }
   if (urgent.has_value() && now >= urgent->ends) {
     return fmt::format("{}: {} would be late", device.policy->name(), urgent->job.value);
@@ -151,7 +156,7 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   const Job& holder = step.table().at(lane.lease->job);
   const std::vector<OrderKey> elsewhere = device.waiting_elsewhere(lane, holder);
   const std::optional<HarvestEnd> harvest = harvest_end(step.table(), device, lane, step.now());
-  const std::optional<Headroom> urgent = headroom(step.table(), device, lane);
+  const std::optional<Headroom> urgent = headroom(step.table(), device, lane, step.now());
   const bool is_wanted = !lane.waiting.empty() || !elsewhere.empty() || harvest.has_value() ||
                          stuck_need(device, holder.id) != nullptr || holder.is_paused();
   // One that has just come back has no page yet to be asked through.
@@ -177,6 +182,7 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   step.look_at(holder.id);
   if (lane.quantum_ends > step.now()) step.due(lane.quantum_ends);
   if (harvest.has_value()) step.due(harvest->at);
+  if (const auto patience = patience_of_first(step.table(), device, lane)) step.due(patience->at);
   if (urgent.has_value()) step.due(urgent->ends);
 }
 

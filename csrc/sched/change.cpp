@@ -76,7 +76,17 @@ void resume(Step& step, Job& job) {
   if (job.waits_paused) join_line(step, job);
 }
 
+// What it is ahead of the others was time over the old weight.
+void change_weight(Step& step, Job& job, double weight) {
+  Device& device = step.table().device_of(job);
+  Lane& lane = Table::lane_of(device, job);
+  const double present = present_virtual_time(step, lane, job, false);
+  const double ahead = job.virtual_time - present;
+  if (ahead > 0) job.virtual_time = present + ahead * job.weight / weight;
+}
+
 void apply(Step& step, Job& job, const wire::Changes& changes, std::uint32_t by) {
+  if (changes.weight) change_weight(step, job, *changes.weight);
   if (changes.priority && *changes.priority != job.priority) {
     change_class(step, job, *changes.priority);
   }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/quantum.h"
+#include "csrc/sched/room.h"
 
 namespace gpushare::sched {
 namespace {
@@ -18,6 +19,8 @@ constexpr Nanos kMargin = millis(1);
 constexpr Nanos kGapLook = millis(1);
 // Iterations are not looked for an end before this part of their time.
 constexpr double kSurelyBusy = 0.9;
+// But after this they are looked at: some iterations are much shorter than those before.
+constexpr Nanos kMostBlind = millis(100);
 
 constexpr double kLeastShare = 0.05;
 constexpr double kIncrease = 0.02;
@@ -69,12 +72,34 @@ std::optional<Return> next_return(const Table& table, const Lane& lane, Nanos no
 // An iteration, and the two changes of hands around it.
 Nanos time_to_run(const Job& job) { return job.iteration + job.stall + kMargin; }
 
+Nanos patience_end(const Table& table, const Job& job) {
+  return job.waiting_since + table.options.max_wait;
+}
+
+// No bytes have to move for it: while they do, the gap passes.
+bool has_room(const Device& device, const Job& job) {
+  const Bytes rise = needed_room(job, device.ledger.capacity()) - device.ledger.room(job.id);
+  return rise <= std::max(device.ledger.free(), Bytes{0});
+}
+
+// A guaranteed job is first as soon as it has given what it was asked for, which it does now.
+bool is_first_giving(Step& step, const Lane& lane) {
+  const Table& table = step.table();
+  const auto first = lane.waiting.first_of(wire::Priority::kGuaranteed);
+  if (!first.has_value()) return false;
+  const Job& job = table.at(first->id);
+  if (!job.revoke.has_value() || table.is_overdue(job, step.now())) return false;
+  step.due(table.answer_due(job));
+  return true;
+}
+
 }  // namespace
 
 JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next) {
   const Table& table = step.table();
   if (next == JobId{0} || !harvests(device) || !is_opportunistic(table.at(next))) return next;
   const Nanos now = step.now();
+  if (is_first_giving(step, lane)) return JobId{0};
   const auto back = next_return(table, lane, now);
   const Nanos open_from = back.has_value() ? now : lane.rest_until;
   if (!back.has_value() && now >= open_from) return next;
@@ -82,9 +107,10 @@ JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next)
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
     if (!is_opportunistic(job) || job.revoke.has_value()) continue;
-    const Nanos patience_ends = job.waiting_since + table.options.max_wait;
+    const Nanos patience_ends = patience_end(table, job);
     if (now >= patience_ends) return key.id;
-    if (back.has_value() && now + time_to_run(job) <= back->usable_until) return key.id;
+    const bool fits = back.has_value() && now + time_to_run(job) <= back->usable_until;
+    if (fits && has_room(device, job)) return key.id;
     step.due(patience_ends);
     if (++num_tried == kMostTried) break;
   }
@@ -118,6 +144,16 @@ std::optional<HarvestEnd> harvest_end(const Table& table,
                     back->job};
 }
 
+std::optional<HarvestEnd> patience_of_first(const Table& table,
+                                            const Device& device,
+                                            const Lane& lane) {
+  if (!harvests(device) || !is_guaranteed(table.at(lane.lease->job))) return std::nullopt;
+  const auto first = lane.waiting.first_of(wire::Priority::kOpportunistic);
+  // Others are before it, and wait for the holder themselves.
+  if (!first.has_value() || lane.waiting.first()->priority != first->priority) return std::nullopt;
+  return HarvestEnd{patience_end(table, table.at(first->id)), first->id};
+}
+
 std::optional<bool> is_worth_harvesting(
     const Table& table, const Device& device, const Lane& lane, const Job& holder, Nanos elapsed) {
   if (!harvests(device) || !is_guaranteed(holder) || holder.gaps.empty()) return std::nullopt;
@@ -140,17 +176,18 @@ std::optional<Nanos> look_for_gap(
   if (!harvests(device) || !is_guaranteed(holder)) return std::nullopt;
   if (lane.waiting.num_of(wire::Priority::kOpportunistic) == 0) return std::nullopt;
   const Nanos soon = now + std::min(kGapLook, table.options.gap_poll);
-  if (holder.usage.is_in_gap || holder.observed_at != now) return soon;
+  if (holder.usage.is_in_gap || holder.observed_at < lane.next_look) return soon;
   const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at);
-  return std::max(soon, since + scaled(holder.iteration, kSurelyBusy));
+  return std::clamp(since + scaled(holder.iteration, kSurelyBusy), soon, now + kMostBlind);
 }
 
 void note_return(
     const Device& device, const Lane& lane, Job& job, const Job* last_holder, Nanos now) {
-  if (!harvests(device) || !is_guaranteed(job) || lane.last_holder == job.id) return;
+  if (!harvests(device) || !is_guaranteed(job)) return;
   const Nanos waited = now - job.waiting_since;
   const Nanos period = (job.waiting_since - job.gap_since) + job.iteration;
-  const bool is_by_harvest = last_holder != nullptr && is_opportunistic(*last_holder);
+  const bool is_by_harvest =
+      lane.last_holder != job.id && last_holder != nullptr && is_opportunistic(*last_holder);
   if (is_by_harvest && waited > scaled(period, kAllowedHarm)) {
     job.harvest_share = std::max(job.harvest_share * kDecrease, kLeastShare);
   } else {

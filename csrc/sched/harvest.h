@@ -7,7 +7,8 @@
 // each return that had to wait for an opportunistic iteration by more than kAllowedHarm of what the
 // job does between two returns lowers its `share`, all others raise it (additive increase,
 // multiplicative decrease). Of a gap whose end is expected so much is used, counted from its
-// beginning; of time about which nothing is known, so much on the average.
+// beginning; where nothing is known the lane rests after an opportunistic lease that ended by
+// itself, so that it is used that much.
 //
 // An opportunistic job whose iterations fit into no gap gets one of them whenever it has waited for
 // max_wait.
@@ -33,12 +34,17 @@ JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next)
 // for that.
 struct HarvestEnd {
   Nanos at;
-  JobId guaranteed;
+  JobId job;  // whose
 };
 std::optional<HarvestEnd> harvest_end(const Table& table,
                                       const Device& device,
                                       const Lane& lane,
                                       Nanos now);
+// When a guaranteed holder is to be asked for its lease since an opportunistic job, the first that
+// waits, has waited for max_wait; the job is that one.
+std::optional<HarvestEnd> patience_of_first(const Table& table,
+                                            const Device& device,
+                                            const Lane& lane);
 
 // Whether opportunistic jobs may have the rest of the gap that the holder is in since `elapsed`.
 // Nothing: that cannot be said, as of a job that is not guaranteed.

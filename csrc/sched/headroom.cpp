@@ -1,11 +1,14 @@
 #include "csrc/sched/headroom.h"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace gpushare::sched {
 namespace {
 
 constexpr double kSafety = 1.5;
+// Those behind have later deadlines.
+constexpr std::size_t kMostLooked = 16;
 
 Nanos with_safety(Nanos time) {
   return Nanos{static_cast<std::int64_t>(static_cast<double>(time.value()) * kSafety)};
@@ -13,16 +16,25 @@ Nanos with_safety(Nanos time) {
 
 }  // namespace
 
-std::optional<Headroom> headroom(const Table& table, const Device& device, const Lane& lane) {
+std::optional<Headroom> headroom(const Table& table,
+                                 const Device& device,
+                                 const Lane& lane,
+                                 Nanos now) {
   if (!device.policy->meets_deadlines()) return std::nullopt;
-  const auto first = lane.waiting.first();
-  if (!first.has_value()) return std::nullopt;
-  const Job& job = table.at(first->id);
   const Job& holder = table.at(lane.lease->job);
-  if (job.deadline <= Nanos{} || holder.priority < job.priority) return std::nullopt;
-  // What the holder may still run of its iteration, the switch, and the job's own iteration.
-  const Nanos needed = with_safety(holder.iteration + job.iteration) + job.stall;
-  return Headroom{job.id, job.waiting_since + job.deadline - needed};
+  const OrderKey after = device.policy->key(holder.requeued(now - lane.lease->granted_at, now));
+  std::optional<Headroom> least;
+  std::size_t num_looked = 0;
+  for (const OrderKey& key : lane.waiting) {
+    if (!(key < after) || num_looked++ == kMostLooked) break;
+    const Job& job = table.at(key.id);
+    if (job.deadline <= Nanos{}) continue;
+    // What the holder may still run of its iteration, the switch, and the job's own iteration.
+    const Nanos needed = with_safety(holder.iteration + job.iteration) + job.stall;
+    const Nanos ends = job.waiting_since + job.deadline - needed;
+    if (!least.has_value() || ends < least->ends) least = Headroom{job.id, ends};
+  }
+  return least;
 }
 
 }  // namespace gpushare::sched

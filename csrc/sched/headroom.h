@@ -17,7 +17,11 @@ struct Headroom {
   Nanos ends;  // then the holder is to be asked; perhaps in the past
 };
 
-// Of the first in line, if it has a deadline. pre: the lane is held.
-std::optional<Headroom> headroom(const Table& table, const Device& device, const Lane& lane);
+// Of the first in line that have a deadline and go before the holder, the one whose ends first.
+// pre: the lane is held.
+std::optional<Headroom> headroom(const Table& table,
+                                 const Device& device,
+                                 const Lane& lane,
+                                 Nanos now);
 
 }  // namespace gpushare::sched

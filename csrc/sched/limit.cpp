@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,7 +22,7 @@ Status check_limit(const Job& job, Bytes limit) {
 
 void hold_to_limits(Step& step, Device& device) {
   for (const JobId id : JobRecords::Ids(step.table().jobs.kept().limited)) {
-    Job& job = step.table().at(id);
+    const Job& job = std::as_const(step.table()).at(id);
     if (job.of.device != device.name) continue;
     if (!job.is_connected || job.revoke.has_value() || job.cannot_give) continue;
     // Stopped in its iteration it would give what it needs there, and wait for that too.
@@ -29,7 +30,7 @@ void hold_to_limits(Step& step, Device& device) {
     const Bytes beyond = device.ledger.room(id) + job.lane - job.memory_limit;
     const Bytes bytes = std::min(beyond, most_to_ask(device, job, host_free(step.table()).total()));
     if (bytes <= Bytes{0}) continue;
-    step.revoke_room(device, job, bytes, Bytes{0},
+    step.revoke_room(device, step.table().at(id), bytes, Bytes{0},
                      fmt::format("beyond its limit of {}", to_string(job.memory_limit)));
   }
 }

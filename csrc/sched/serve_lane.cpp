@@ -287,7 +287,7 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   const JobId next = choose_harvester(step, device, lane, choose_next(step.table(), lane));
   if (next != lane.next) {
     lane.short_since.reset();
-    lane.wait_reason.clear();
+    if (next != JobId{0}) lane.wait_reason.clear();
   }
   lane.next = next;
   if (next == JobId{0}) return;

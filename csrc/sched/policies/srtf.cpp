@@ -13,15 +13,14 @@ namespace {
 // one, and the order of jobs of about the same age is that of their lengths.
 constexpr double kAging = 0.02;
 
-// How long the job is thought to use the device still, in seconds. Of one that does not say how
-// many iterations it has, as long as it has used it (least attained service): where lengths have a
-// heavy tail, what has run for long goes on for long. Of one that says so, nothing is known before
-// its first iterations: it is first until then.
+// How long the job is thought to use the device still, in seconds. Where that is not known, as long
+// as it has used it (least attained service): where lengths have a heavy tail, what has run for
+// long goes on for long. It is not known of a job that does not say how many iterations it has,
+// or has run more than it said, and of one whose iterations were not seen yet.
 double remaining_seconds(const Job& job) {
-  if (job.iterations_total == 0) return to_seconds(job.served);
   const std::uint64_t done = job.usage.iterations;
-  const std::uint64_t to_go = job.iterations_total > done ? job.iterations_total - done : 0;
-  return static_cast<double>(to_go) * to_seconds(job.iteration);
+  if (job.iterations_total <= done || job.iteration <= Nanos{}) return to_seconds(job.served);
+  return static_cast<double>(job.iterations_total - done) * to_seconds(job.iteration);
 }
 
 std::string remaining_text(const Job& job) {

@@ -100,10 +100,17 @@ TEST(Srtf, ANewJobIsFirstUntilItsIterationsWereSeen) {
   EXPECT_TRUE(is_first("srtf", unseen, job_of_length(1, 1)));
 }
 
-TEST(Srtf, AJobThatDoesMoreThanItSaidHasNothingToGo) {
+TEST(Srtf, OfAJobThatDoesMoreThanItSaidOrShowsNothingWhatItHadCounts) {
   Job over = job_of_length(1, 10);
   over.usage.iterations = 11;
-  EXPECT_TRUE(is_first("srtf", over, job_of_length(2, 1)));
+  over.served = seconds(20);
+  Job silent = job_of_length(3, 10);
+  silent.iteration = Nanos{};
+  silent.served = seconds(20);
+  for (const Job& job : {over, silent}) {
+    EXPECT_TRUE(is_first("srtf", job_of_length(2, 15), job));
+    EXPECT_TRUE(is_first("srtf", job, job_of_length(2, 25)));
+  }
 }
 
 TEST(Srtf, WhatHasWaitedLongGoesBeforeWhatIsShort) {
