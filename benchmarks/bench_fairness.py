@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 
-from benchmarks.paced_job import products_of
+from benchmarks.paced_job import overlap, products_of
 from benchmarks.processes import JobProcess, private_coordinator
 from benchmarks.report import Report
 
@@ -41,10 +41,7 @@ def _shares(seconds: float) -> dict[int, float]:
             job.go()
         end = begin + seconds
         used = {
-            weight: sum(
-                max(0.0, min(until, end) - max(since, begin))
-                for since, until in job.outcome()["iterations"]
-            )
+            weight: sum(overlap(each, (begin, end)) for each in job.outcome()["iterations"])
             for weight, job in jobs.items()
         }
     return {weight: time_used / sum(used.values()) for weight, time_used in used.items()}

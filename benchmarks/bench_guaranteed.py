@@ -12,7 +12,7 @@ import statistics
 from contextlib import ExitStack
 from typing import Any
 
-from benchmarks.paced_job import products_of
+from benchmarks.paced_job import overlap, products_of
 from benchmarks.processes import JobProcess, private_coordinator
 from benchmarks.report import Report
 
@@ -65,9 +65,8 @@ def _seconds(seen: Intervals) -> float:
 def idle_used(seen: Intervals, others: list[Intervals]) -> float:
     """Of the time between the first job's iterations, the part in the others' iterations."""
     gaps = [(before[1], after[0]) for before, after in itertools.pairwise(seen)]
-    used = 0.0
-    for begin, end in itertools.chain.from_iterable(others):
-        used += sum(max(0.0, min(end, until) - max(begin, since)) for since, until in gaps)
+    iterations = itertools.chain.from_iterable(others)
+    used = sum(overlap(each, gap) for each in iterations for gap in gaps)
     return used / sum(until - since for since, until in gaps)
 
 

@@ -65,7 +65,7 @@ def _run(jobs: list[MixJob], policy: str) -> list[float]:
         env = dict(ONE_THREAD)
         flags = ["--warm-up", str(WARM_UP), "--linger"]
         if policy:
-            settings = {"policy": policy, "capacity": "8GiB"}
+            settings = {"policy": policy, "capacity": "8GiB", "require": "1"}
             env |= stack.enter_context(private_coordinator(**settings))
             flags += ["--shared", "--known-length", "--park"]
         processes = [

@@ -17,7 +17,7 @@ SETTING = Setting(
     seeds=11,
     # What its scripts take to be usable of a 16 GB device.
     machine={"capacity": "14GB"},
-    # SRTF over FIFO, average completion time: the abstract (MLSys 2020).
+    # FIFO over SRTF, average completion time: the abstract (MLSys 2020).
     paper={"fifo_over_srtf": 3.19},
 )
 

@@ -13,9 +13,14 @@ import random
 import select
 import sys
 import time
+from collections.abc import Sequence
 
 SIZE = 96
 """Rows and columns of the matrices: a product takes some 10 microseconds."""
+WARM_UP = 5
+"""Iterations before it is ready."""
+SEED = 0
+"""Of gaps that are drawn."""
 
 
 def _arguments() -> argparse.Namespace:
@@ -27,9 +32,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--iterations", type=int, default=0, help="0: until another line comes")
     parser.add_argument("--priority", default="normal")
     parser.add_argument("--weight", type=float, default=1.0)
-    parser.add_argument("--warm-up", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--linger", action="store_true", help="end when stdin is closed")
     return parser.parse_args()
 
 
@@ -49,6 +51,11 @@ def products_of(seconds: float) -> int:
     return max(1, round(seconds * count / min(taken)))
 
 
+def overlap(first: Sequence[float], second: Sequence[float]) -> float:
+    """Seconds that two intervals, (begin, end) each, have in common."""
+    return max(0.0, min(first[1], second[1]) - max(first[0], second[0]))
+
+
 def _is_told() -> bool:
     return bool(select.select([sys.stdin], [], [], 0)[0])
 
@@ -65,10 +72,10 @@ def main() -> None:
         name=arguments.name,
         priority=arguments.priority,
         weight=arguments.weight,
-        iterations=(arguments.warm_up + arguments.iterations) if arguments.iterations else None,
+        iterations=(WARM_UP + arguments.iterations) if arguments.iterations else None,
     )
     x = torch.eye(SIZE)
-    gaps = random.Random(arguments.seed)
+    gaps = random.Random(SEED)
 
     def iterate() -> tuple[float, float]:
         with job.iteration():
@@ -77,7 +84,7 @@ def main() -> None:
                 torch.mm(x, x)
             return begin, time.monotonic()
 
-    for _ in range(arguments.warm_up):
+    for _ in range(WARM_UP):
         iterate()
     job.park()
     print(json.dumps({"ready": True}), flush=True)
@@ -89,8 +96,6 @@ def main() -> None:
             mean = arguments.gap
             time.sleep(gaps.expovariate(1 / mean) if arguments.bursty else mean)
     print(json.dumps({"done": True, "iterations": seen}), flush=True)
-    if arguments.linger:
-        sys.stdin.read()
     job.close()
 
 

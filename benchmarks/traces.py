@@ -12,7 +12,7 @@ from gpushare.simulate import generate, runs
 from gpushare.simulate.trace import to_csv
 
 BASELINE = "fifo"
-POLICIES = ("srtf", "rr", "fair", "pack")
+POLICIES = ("srtf", "rr", "fair")
 
 
 class Setting(NamedTuple):
@@ -30,12 +30,10 @@ class Setting(NamedTuple):
 
 def compare(setting: Setting, *, quick: bool) -> Report:
     """Runs the trace once for each seed and policy."""
-    known = runs.native().policy_names()
-    policies = [policy for policy in POLICIES if policy in known]
     report = Report(name=f"trace_{setting.cluster}")
     samples: dict[str, list[float]] = {}
     for seed in range(1 if quick else setting.seeds):
-        for name, value in _ratios(setting, policies, seed, quick=quick).items():
+        for name, value in _ratios(setting, seed, quick=quick).items():
             samples.setdefault(name, []).append(value)
     for name, values in samples.items():
         report.figures[name] = report.add_samples(name, values)
@@ -48,15 +46,10 @@ def compare(setting: Setting, *, quick: bool) -> Report:
     ]
     if setting.paper:
         report.notes.append("paper_: of the paper's own trace, whose durations are not known")
-    report.notes += [
-        f"{policy} is no policy of this version: left out"
-        for policy in POLICIES
-        if policy not in policies
-    ]
     return report
 
 
-def _ratios(setting: Setting, policies: list[str], seed: int, *, quick: bool) -> dict[str, float]:
+def _ratios(setting: Setting, seed: int, *, quick: bool) -> dict[str, float]:
     jobs = min(setting.jobs, 50) if quick else setting.jobs
     devices = min(setting.devices, 5) if quick else setting.devices
     made = generate.generate(
@@ -65,7 +58,7 @@ def _ratios(setting: Setting, policies: list[str], seed: int, *, quick: bool) ->
     machine = {**setting.machine, "devices": str(devices)}
     found = {}
     for policy, ratio in runs.ratios(
-        runs.run(to_csv(made), [BASELINE, *policies], machine)
+        runs.run(to_csv(made), [BASELINE, *POLICIES], machine)
     ).items():
         if policy == BASELINE:
             continue

@@ -258,6 +258,20 @@ Status LaneChunks::unmap(AllocatorCore& core, const Refs& mapped) {
 
 Status LaneChunks::leave() { return open(-1, {}); }
 
+Status LaneChunks::stay_out() {
+  {
+    AllocatorCore& core = allocator_.impl_->core;
+    MutexLock lock(core.mu);
+    for (const ChunkRef& ref : members_)
+      note_setback(ref.chunk());
+    static_cast<void>(core.private_chunks([](Chunk& chunk) {
+      chunk.num_free_closes = 0;
+      return false;
+    }));
+  }
+  return leave();
+}
+
 Status LaneChunks::on_disconnect(bool is_open) {
   donated_.clear();
   // Another file's slots have the same numbers.

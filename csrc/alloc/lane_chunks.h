@@ -65,6 +65,9 @@ class LaneChunks {
   // None is a lane chunk any more, and none is mapped. pre: as for open(). errors: kOutOfMemory,
   // kIo: mapped ones are left, which must not be used.
   Status leave();
+  // The same at a close, as after a setback: they have to be free for longer before they come back,
+  // and all others anew.
+  Status stay_out();
   // Their coordinator is gone, or thinks that this process is. With an open lease they stay, as
   // donated ones: nobody else uses them. Else as leave().
   Status on_disconnect(bool is_open);

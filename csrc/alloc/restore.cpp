@@ -104,6 +104,7 @@ void Restore::mark(const std::vector<ChunkRef>& found) {
 }
 
 Status Restore::back_and_copy() {
+  GS_RETURN_IF_ERROR(core_.vmm.settle_shown());
   for (std::size_t first = 0; first < items_.size();) {
     std::size_t last = first + 1;
     while (last < items_.size() && last - first < kBatchChunks && !items_[last].begins_run &&

@@ -148,6 +148,8 @@ void Runtime::Impl::on_close(const wire::Close& close) {
 
 void Runtime::Impl::on_changed(const wire::Changed& changed) {
   MutexLock lock(mu_);
+  // Of iterations that this process has ended meanwhile: what holds now comes after Registered.
+  if (!is_registered_) return;
   changes_.add(changed.changes);
   if (changed.changes.is_paused.has_value()) paused_by_ = changed.by;
   note_share();

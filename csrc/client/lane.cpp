@@ -29,16 +29,17 @@ bool is_same_file(int a, int b) {
 // looks at the page's count before it grants the next lease.
 void Runtime::Impl::close_lane() {
   const bool has_lane = link_ == Link::kAttached && is_registered_ && page() != nullptr;
-  // Of a job whose live memory leaves the device between its turns nothing is saved by sharing the
-  // rest, and what is shared cannot be used for all that private memory can.
-  const bool is_in_turns = note_spilled_in_gap();
+  // Shared memory cannot hold all that private memory can: with jobs that have to make room for
+  // each other between their turns, that would be the room they lack.
+  const bool is_in_turns = std::exchange(was_spilled_in_gap_, false);
+  spilled_at_close_ = residency_.totals().spilled;
   const bool may_promote = has_lane && !is_in_turns && page()->num_sharing.load(kRelaxed) > 1;
   alloc::LaneChange change = lane_chunks_.close(
       {.may_promote = may_promote, .scrub = config_.lane_scrub, .is_strict = config_.lane_strict});
   const Bytes more = slots_of(change.donated.size()) - change.given;
   room_ += more;
   counters_.shift_peaks(Bytes{} - change.given);
-  if (is_in_turns) leave_lane();
+  if (is_in_turns) stay_out_of_lane();
   if (lane_epoch_ != epoch_) drop_lane_files();
   // Without a connection, the next Hello says it all.
   if (!has_lane) return;
@@ -61,23 +62,17 @@ void Runtime::Impl::close_lane() {
                          .returned = std::move(change.returned)});
 }
 
-// Whether live memory was spilled since the last close.
-bool Runtime::Impl::note_spilled_in_gap() {
-  const Bytes spilled = residency_.totals().spilled;
-  return std::exchange(spilled_at_close_, spilled) < spilled;
-}
-
-// All its chunks become private ones.
-void Runtime::Impl::leave_lane() {
+// All its chunks become private ones, and private ones are counted anew.
+void Runtime::Impl::stay_out_of_lane() {
   const std::size_t before = lane_chunks_.size();
-  if (before == 0) return;
-  const Status status = lane_chunks_.leave();
+  const Status status = lane_chunks_.stay_out();
   need_as_room(before - lane_chunks_.size());
   if (!status.ok()) log::warn("job {}: {}", address_.job.value, status.to_string());
 }
 
 // pre: the lease is open, the route still kOutside. Does nothing where all slots are as they were.
 Status Runtime::Impl::open_lane() {
+  was_spilled_in_gap_ = residency_.totals().spilled > spilled_at_close_;
   const std::size_t before = lane_chunks_.size();
   if (before == 0) return {};
   const bool has_lane = page() != nullptr && !lane_files_.empty();

@@ -178,8 +178,7 @@ class Runtime::Impl {
   void ring() GS_REQUIRES(mu_);
 
   // lane.cpp
-  bool note_spilled_in_gap() GS_REQUIRES(mu_);
-  void leave_lane() GS_REQUIRES(mu_);
+  void stay_out_of_lane() GS_REQUIRES(mu_);
   void close_lane() GS_REQUIRES(mu_);
   Status open_lane() GS_REQUIRES(mu_);
   void on_lane_table(wire::LaneTable table, std::vector<UniqueFd> fds) GS_EXCLUDES(mu_);
@@ -284,7 +283,8 @@ class Runtime::Impl {
   // The last is in use. Older ones stay open while chunks are mapped from them.
   std::vector<UniqueFd> lane_files_ GS_GUARDED_BY(mu_);
   std::vector<std::uint32_t> lane_slots_ GS_GUARDED_BY(mu_);
-  Bytes spilled_at_close_ GS_GUARDED_BY(mu_);  // in all
+  Bytes spilled_at_close_ GS_GUARDED_BY(mu_);           // in all
+  bool was_spilled_in_gap_ GS_GUARDED_BY(mu_) = false;  // before the lease that is open
   std::size_t lane_chunks_told_ GS_GUARDED_BY(mu_) = 0;
   std::uint64_t num_lane_changes_ GS_GUARDED_BY(mu_) = 0;  // sent on this connection
   // What each has changed room by, of those that no Grant is known to include.

@@ -118,6 +118,10 @@ Status Server::Impl::begin() {
   if (state && *state) {
     epoch_ = (*state)->epoch + 1;
     policy_ = known_policy((*state)->policy);
+    if (!policy_.empty() && policy_ != options_.policy) {
+      log::info("policy {} was set by hand, in place of {} of the settings", policy_,
+                options_.policy);
+    }
     for (const std::int32_t pid : living_pids((*state)->jobs)) {
       // One that cannot be watched is just gone.
       if (expect(pid).ok()) expected.push_back(pid);
@@ -210,7 +214,7 @@ void Server::Impl::look_around() {
   conductor_->set_unmanaged(std::move(processes));
 }
 
-std::string Server::Impl::report(std::optional<JobId> why) {
+std::string Server::Impl::report(std::optional<sched::Why> why) {
   const Nanos now = monotonic_now();
   StatusFacts facts;
   facts.snapshot = conductor_->coordinator().snapshot(now);
@@ -234,7 +238,7 @@ std::string Server::Impl::report(std::optional<JobId> why) {
       if (is_waiting) facts.explained[id] = conductor_->coordinator().explain(id, now);
     }
   }
-  if (why.has_value()) facts.why = conductor_->coordinator().why(*why, now);
+  facts.why = std::move(why);
   return bounded_status_text(std::move(facts));
 }
 

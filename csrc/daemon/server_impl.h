@@ -19,6 +19,7 @@
 #include "csrc/daemon/server.h"
 #include "csrc/daemon/session.h"
 #include "csrc/ipc/event_loop.h"
+#include "csrc/sched/coordinator.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::daemon {
@@ -43,8 +44,8 @@ class Server::Impl {
   Status listen();
   void write_state();
   void end_if_unused();
-  // With why the job runs or waits, if one is named.
-  std::string report(std::optional<JobId> why = std::nullopt);
+  // With why a job runs or waits, if that was asked for.
+  std::string report(std::optional<sched::Why> why = std::nullopt);
   void look_around();
 
   // server_sessions.cpp

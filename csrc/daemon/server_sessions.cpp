@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -103,11 +104,13 @@ void Server::Impl::handle(Session& session, wire::JobMessage message) {
     return;
   }
   if (const auto* status = std::get_if<wire::StatusRequest>(&message)) {
-    if (status->why.has_value() && !conductor_->coordinator().why(*status->why, monotonic_now())) {
+    std::optional<sched::Why> why;
+    if (status->why.has_value()) why = conductor_->coordinator().why(*status->why, monotonic_now());
+    if (status->why.has_value() && !why.has_value()) {
       refuse(session, fmt::format("there is no job {}. See: gpushare status", status->why->value));
       return;
     }
-    reply(session, wire::StatusReport{report(status->why)});
+    reply(session, wire::StatusReport{report(std::move(why))});
     return;
   }
   if (const auto* stop = std::get_if<wire::Stop>(&message)) {

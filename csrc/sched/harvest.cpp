@@ -45,26 +45,21 @@ void for_each_away(const Table& table, const Lane& lane, const Visit& visit) {
   }
 }
 
-// Of the gap it is in, what may be used; nothing: its end is not known.
-std::optional<Nanos> usable_until(const Job& job, Nanos now) {
-  const auto gap = job.gaps.next_after(now - job.gap_since);
-  if (!gap.has_value()) return std::nullopt;
-  return job.gap_since + scaled(*gap, job.harvest_share);
-}
-
 struct Return {
   JobId job;
   Nanos usable_until;
   Nanos known_until;  // then the next gap's length is looked at
 };
 
+// The first that is expected.
 std::optional<Return> next_return(const Table& table, const Lane& lane, Nanos now) {
   std::optional<Return> next;
   for_each_away(table, lane, [&](const Job& job) {
-    const auto until = usable_until(job, now);
-    if (!until.has_value() || (next.has_value() && next->usable_until <= *until)) return;
-    const Nanos gap = *job.gaps.next_after(now - job.gap_since);
-    next = Return{job.id, *until, job.gap_since + gap};
+    const auto gap = job.gaps.next_after(now - job.gap_since);
+    if (!gap.has_value()) return;
+    const Nanos until = job.gap_since + scaled(*gap, job.harvest_share);
+    if (next.has_value() && next->usable_until <= until) return;
+    next = Return{job.id, until, job.gap_since + *gap};
   });
   return next;
 }

@@ -224,7 +224,8 @@ void try_no_harvest(const Table& table, const Line& line, Why& why) {
       line.job.id.value));
 }
 
-// It counts for what is served from now on, so that it changes no place in line at once.
+// What it is ahead of the others, and what is served from now on, counts less: a place in line that
+// changes at once by that is not foretold.
 void try_weight(const Line& line, Why& why) {
   Job heavier = line.job;
   heavier.weight *= 2;

@@ -4,12 +4,15 @@
 #include <array>
 #include <cctype>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include "csrc/sched/change.h"
 #include "csrc/sim/fields.h"
 
 namespace gpushare::sim {
@@ -18,13 +21,13 @@ namespace {
 Status invalid(std::string reason) { return {StatusCode::kInvalidArgument, std::move(reason)}; }
 
 constexpr std::uint64_t kMostDevices = 1'000'000;
+constexpr double kMostInterference = 10;
 // A scenario of hours of virtual time needs fewer.
 constexpr std::uint64_t kMostEvents = 20'000'000;
 // Later than any simulation ends.
 constexpr Nanos kNever = seconds(1'000'000'000);
 
 // As the coordinator has them.
-constexpr double kLeastWeight = 1e-6;
 constexpr Bytes kMostBytes = gib(1 << 20);
 
 void read_options(Fields& fields, sched::CoordinatorOptions& options) {
@@ -32,9 +35,8 @@ void read_options(Fields& fields, sched::CoordinatorOptions& options) {
   fields.take("policy", options.policy);
   std::uint64_t num_lanes = options.num_lanes;
   fields.take("num_lanes", num_lanes);
-  // One beyond is refused as such.
-  options.num_lanes =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(num_lanes, sched::kMaxLanes + 1));
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  options.num_lanes = static_cast<std::uint32_t>(std::min(num_lanes, kMost));
   fields.take("min_quantum", options.min_quantum);
   fields.take("max_wait", options.max_wait);
   fields.take("switch_loss", options.switch_loss);
@@ -68,7 +70,9 @@ Status read_models(Fields& fields, Models& models) {
   const Bytes least =
       std::min({models.spill, models.restore, models.file_spill, models.file_restore});
   if (least <= Bytes{0}) return invalid("bandwidth must be more than 0");
-  if (models.interference < 0) return invalid("interference must be 0 or more");
+  if (!(models.interference >= 0 && models.interference <= kMostInterference)) {
+    return invalid(fmt::format("interference must be 0 to {}", kMostInterference));
+  }
   return {};
 }
 
@@ -162,10 +166,11 @@ Status check(const JobSpec& job) {
   }
   if (job.iteration <= Nanos{0}) return invalid("iteration must be more than 0s");
   if (job.iterations == 0) return invalid("iterations must be 1 or more");
-  if (!(job.weight >= kLeastWeight && job.weight <= 1 / kLeastWeight)) {
-    return invalid(fmt::format("weight is {}, allowed are {} to {}", job.weight, kLeastWeight,
-                               1 / kLeastWeight));
-  }
+  GS_RETURN_IF_ERROR(sched::check_ranges({.priority = job.priority,
+                                          .weight = job.weight,
+                                          .memory_limit = job.limit,
+                                          .deadline = job.deadline,
+                                          .is_paused = {}}));
   if (std::max(job.peak, job.limit) > kMostBytes) {
     return invalid(
         fmt::format("{} is more than any device has", to_string(std::max(job.peak, job.limit))));
@@ -177,6 +182,28 @@ Status check(const JobSpec& job) {
     return invalid(
         fmt::format("it takes {:.3g} s, allowed are {:.0e} s", seconds_alone, to_seconds(kNever)));
   }
+  return {};
+}
+
+// One after the other on one device, as slow as can be: so no time or size overflows.
+Status check_sums(const Scenario& scenario) {
+  double last = 0;
+  double alone = 0;
+  double bytes = 0;
+  for (const JobSpec& job : scenario.jobs) {
+    last = std::max(last, to_seconds(job.arrival));
+    alone += static_cast<double>(job.iterations) * to_seconds(job.iteration + job.gap);
+    bytes += static_cast<double>(job.peak.value());
+  }
+  const double slowdown =
+      1 + scenario.models.interference * static_cast<double>(scenario.options.num_lanes - 1);
+  constexpr double kMostSeconds = 9e9;
+  if (last + alone * slowdown > kMostSeconds) {
+    return invalid(fmt::format("all jobs together take {:.3g} s, allowed are {:.0e} s",
+                               last + alone * slowdown, kMostSeconds));
+  }
+  constexpr double kMostSum = 4e18;
+  if (bytes > kMostSum) return invalid("all jobs together have more memory than can be counted");
   return {};
 }
 

@@ -57,5 +57,7 @@ Result<Scenario> parse_device(const std::string& fields);
 
 // What no job may have. errors: kInvalidArgument.
 Status check(const JobSpec& job);
+// What all jobs together may not. errors: kInvalidArgument.
+Status check_sums(const Scenario& scenario);
 
 }  // namespace gpushare::sim

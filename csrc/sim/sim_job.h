@@ -147,7 +147,6 @@ class SimJob {
   std::uint64_t iterations_seen_ = 0;     // when its page was last looked at
   std::optional<Nanos> watched_since_;    // in this lease
   Nanos stall_;
-  Nanos gap_ends_;
 
   Outcome outcome_ = Outcome::kRunning;
   Nanos ended_at_;

@@ -17,6 +17,7 @@ namespace {
 Result<std::string> run(const Scenario& scenario,
                         const Detail& detail,
                         const KeepsGoing& keeps_going) {
+  if (Status sums = check_sums(scenario); !sums.ok()) return fail(std::move(sums));
   auto simulation = Simulation::create(scenario, detail.leases);
   if (!simulation.has_value()) return fail(simulation.error());
   Status status = (*simulation)->run(keeps_going);

@@ -282,6 +282,11 @@ bool CudaChunks::has_whole(const std::byte* address, Bytes size) const {
   return at == end;
 }
 
+bool CudaChunks::is_empty() const {
+  MutexLock lock(mu_);
+  return pieces_.empty();
+}
+
 bool CudaChunks::has_any(const std::byte* address, Bytes size) const {
   MutexLock lock(mu_);
   const auto piece = first_above(pieces_, address);

@@ -61,6 +61,7 @@ class CudaChunks {
   [[nodiscard]] std::vector<cuda::MemoryHandle> handles(const Vmm::Piece& run) const;
   // Whether it is whole pieces.
   [[nodiscard]] bool has_whole(const std::byte* address, Bytes size) const;
+  [[nodiscard]] bool is_empty() const;
   [[nodiscard]] bool has_any(const std::byte* address, Bytes size) const;
   // What is of no use and could not be given back.
   [[nodiscard]] Bytes kept() const;

@@ -42,6 +42,7 @@ class CudaShown {
   // Mappings of no use that could not be taken away.
   [[nodiscard]] Bytes kept() const { return chunks_.kept(); }
 
+  [[nodiscard]] bool is_empty() const { return chunks_.is_empty(); }
   [[nodiscard]] bool has_all(const std::byte* address, Bytes size) const {
     return chunks_.has_whole(address, size);
   }

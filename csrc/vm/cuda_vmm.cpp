@@ -197,14 +197,18 @@ Status CudaVmm::hide(std::byte* address, Bytes size) {
   return shown_.hide(address, size, hidden);
 }
 
+Status CudaVmm::settle_shown() {
+  if (shown_.is_empty()) return {};
+  const CudaScope scope(device_);
+  GS_RETURN_IF_ERROR(scope.status());
+  GS_RETURN_IF_ERROR(device_.synchronize("wait for what is shown"));
+  return {};
+}
+
 Status CudaVmm::back_aside(std::byte* address, Bytes size) {
   check_whole_chunks(address, size);
   const CudaScope scope(device_);
   GS_RETURN_IF_ERROR(scope.status());
-  if (shown_.has_any(address, size)) {
-    // What was written there is copied next.
-    GS_RETURN_IF_ERROR(device_.synchronize(describe("restore", address, size)));
-  }
   return chunks_.put(aside(address), size);
 }
 

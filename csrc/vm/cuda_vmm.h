@@ -71,6 +71,7 @@ class CudaVmm final : public Vmm {
   Status show(std::byte* address, Bytes size, const HostPlace& place) override;
   [[nodiscard]] bool shows(const std::byte* address, Bytes size) const override;
   Status hide(std::byte* address, Bytes size) override;
+  Status settle_shown() override;
   Status back_aside(std::byte* address, Bytes size) override;
   [[nodiscard]] std::byte* aside(std::byte* address) override;
   Status bring_in(std::byte* address, Bytes size) override;

@@ -113,7 +113,10 @@ class Vmm {
   // addresses ends it too.) Takes ranges of unbacked and backed chunks.
   virtual Status hide(std::byte* address, Bytes size) = 0;
 
-  // Restoring. Physical memory for the range, populated now, but elsewhere: at aside(address),
+  // Restoring. First: what was launched before has written what it writes to addresses that show
+  // host bytes. For all addresses, and once, since it may wait for copies as well.
+  virtual Status settle_shown() { return {}; }
+  // Then physical memory for the range, populated now, but elsewhere: at aside(address),
   // where it is filled, until bring_in() puts it in place in one step. Writers to what the range
   // shows wait meanwhile. pre: unbacked; each of the three others takes a range as it was backed.
   virtual Status back_aside(std::byte* address, Bytes size) = 0;

@@ -41,7 +41,7 @@ class Config:
     socket: str = ""
     """The coordinator's socket, instead of looking for one; "none": use no coordinator."""
     policy: str = ""
-    """Whom a coordinator that this process starts serves next: fair, rr, fifo, srtf or priority."""
+    """Whom a coordinator that this process starts serves next: one of ``settings.POLICIES``."""
     max_wait_seconds: float | None = None
     """The ceiling on waiting for a turn."""
     switch_loss: float | None = None

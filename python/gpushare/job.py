@@ -6,10 +6,10 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from gpushare import _native, arguments
+from gpushare.blocks import Hold, Iteration
 from gpushare.boundaries import Boundaries
 from gpushare.config import load, socket_paths
 from gpushare.coordinator_client import CoordinatorClient
@@ -250,47 +250,6 @@ class Job:
             raise GpushareError(
                 f"job {self._name!r} is closed; gpushare.register() makes a new one"
             )
-
-
-class Hold:
-    """While it is entered no memory moves: a context manager, for any thread."""
-
-    def __init__(self, is_managed: bool) -> None:
-        """Use ``Job.hold``."""
-        self._is_managed = is_managed
-
-    def __enter__(self) -> None:
-        if self._is_managed:
-            _native.load().hold()
-
-    def __exit__(self, *_error: object) -> None:
-        if self._is_managed:
-            _native.load().let_go()
-
-
-class Iteration:
-    """One explicit iteration: a context manager."""
-
-    def __init__(self, watcher: Watcher | None) -> None:
-        """Use ``Job.iteration``."""
-        self._watcher = watcher
-
-    def __enter__(self) -> None:
-        if self._watcher is not None:
-            self._watcher.carry_out(self._watcher.boundaries.iteration_entered())
-
-    def __exit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._watcher is None:
-            return
-        if error_type is None:
-            self._watcher.carry_out(self._watcher.boundaries.iteration_left())
-        else:
-            self._watcher.fail()
 
 
 def register(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from gpushare import _native
-from gpushare.config import socket_paths
+from gpushare.config import load, socket_paths
 from gpushare.coordinator_client import CoordinatorClient
 
 
 def set_policy(name: str) -> None:
     """Changes whom the coordinator of this process's device serves next, from now on.
 
-    It is everybody's, so only the coordinator's user and root may. ``gpushare policy`` shows which
-    there are, and does the same.
+    That device is the CPU until torch has started CUDA. The policy is everybody's, so only the
+    coordinator's user and root may. ``gpushare policy`` shows which there are, and does the same.
 
     Args:
         name: "fair", say.
@@ -20,5 +20,5 @@ def set_policy(name: str) -> None:
         GpushareError: No policy is called so, or the coordinator is another user's.
         CoordinatorUnreachable: None answers.
     """
-    paths = socket_paths(_native.settings(), _native.device())
+    paths = socket_paths(load(), _native.device())
     CoordinatorClient(paths).set_policy(name)

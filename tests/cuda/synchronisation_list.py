@@ -95,7 +95,7 @@ ALL = (
         name="the device is waited for before shown memory is copied in",
         guards="what kernels of a stray thread have not written yet is lost",
         file=VMM,
-        line='    GS_RETURN_IF_ERROR(device_.synchronize(describe("restore", address, size)));\n',
+        line='  GS_RETURN_IF_ERROR(device_.synchronize("wait for what is shown"));\n',
         tests=(
             "gs_vm_tests CudaShown.KernelsOnWhatIsShownAreWaitedForBeforeItIsCopied",
             "gs_alloc_tests CudaSpill.WhatIsSpilledCanBeReadAndWritten",

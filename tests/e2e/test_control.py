@@ -127,7 +127,9 @@ def test_shares_follow_weights_that_are_changed(coordinator: Coordinator) -> Non
             job.result()
 
 
-def test_the_policy_is_another_while_jobs_run(coordinator: Coordinator, alone: Alone) -> None:
+def test_jobs_compute_the_same_while_the_policy_is_changed(
+    coordinator: Coordinator, alone: Alone
+) -> None:
     env = _coordinator_of_few_bytes(coordinator)
     client = CoordinatorClient([env["GPUSHARE_SOCKET"]])
     with ExitStack() as stack:

@@ -155,11 +155,9 @@ def test_graphed_callables_train_while_memory_moves(run: Run) -> None:
                 spill_what_moves()
             job.close()
             return losses
-        say(
-            losses=train(True),
-            expected=train(False),
-            spilled=_native.load().job_stats()["spilled_total_bytes"],
-        )
+        losses = train(True)
+        spilled = _native.load().job_stats()["spilled_total_bytes"]
+        say(losses=losses, expected=train(False), spilled=spilled)
         """
     )
     assert said["losses"] == pytest.approx(said["expected"], rel=1e-3)

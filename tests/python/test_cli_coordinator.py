@@ -9,15 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from gpushare.cli.coordinator import read_log
-from tests.python.conftest import PACKAGE, clean_environment
+from tests.python.command_line import needs_daemon
+from tests.python.conftest import clean_environment
 from tests.python.fake_coordinator import FakeCoordinator
-
-needs_daemon = pytest.mark.skipif(
-    not os.access(PACKAGE / "bin" / "gpushared", os.X_OK), reason="gpushared is not built"
-)
 
 
 def _gpushare(*arguments: str, socket: Path) -> subprocess.CompletedProcess[str]:

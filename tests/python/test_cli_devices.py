@@ -16,7 +16,8 @@ from gpushare import config
 from gpushare.cli.coordinators import find_sockets
 from gpushare.devices import label
 from gpushare.errors import ConfigError
-from tests.python.conftest import PACKAGE, clean_environment
+from tests.python.command_line import needs_daemon
+from tests.python.conftest import clean_environment
 from tests.python.fake_coordinator import FakeCoordinator, make_job, make_report
 
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 
 UUID = "GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
 GPU = f"cuda:{UUID}"
-
-needs_daemon = pytest.mark.skipif(
-    not os.access(PACKAGE / "bin" / "gpushared", os.X_OK), reason="gpushared is not built"
-)
 
 
 def _gpushare(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:

@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.processes import private_coordinator
-from tests.python.conftest import PACKAGE, clean_environment
+from tests.python.command_line import gpushare, needs_daemon, run_as_job
 from tests.python.fake_coordinator import FakeCoordinator, make_job, make_report
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-needs_daemon = pytest.mark.skipif(
-    not os.access(PACKAGE / "bin" / "gpushared", os.X_OK), reason="gpushared is not built"
-)
-
-
-def _limit(*arguments: str, socket: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpushare", "limit", *arguments],
-        env=clean_environment(socket=socket, config=os.devnull),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def _report(*names: str) -> dict[str, Any]:
@@ -42,7 +23,7 @@ def _report(*names: str) -> dict[str, Any]:
 
 def test_job_is_found_by_its_name(tmp_path: Path) -> None:
     with FakeCoordinator(tmp_path / "sock", _report("gpt", "vit")) as fake:
-        ended = _limit("vit", "1.5GiB", socket=fake.path)
+        ended = gpushare("limit", "vit", "1.5GiB", socket=fake.path)
         asked = fake.requests[-1]
     assert (ended.returncode, ended.stdout) == (
         0,
@@ -53,7 +34,7 @@ def test_job_is_found_by_its_name(tmp_path: Path) -> None:
 
 def test_none_takes_the_limit_away(tmp_path: Path) -> None:
     with FakeCoordinator(tmp_path / "sock", _report("gpt")) as fake:
-        ended = _limit("3", "none", socket=fake.path)
+        ended = gpushare("limit", "3", "none", socket=fake.path)
         assert fake.requests[-1]["memory_limit_bytes"] == 0
     assert "no limit" in ended.stdout
 
@@ -70,7 +51,7 @@ def test_what_cannot_be_meant_is_a_usage_error(
     tmp_path: Path, arguments: tuple[str, str], said: str
 ) -> None:
     with FakeCoordinator(tmp_path / "sock", _report("gpt", "gpt")) as fake:
-        ended = _limit(*arguments, socket=fake.path)
+        ended = gpushare("limit", *arguments, socket=fake.path)
     assert ended.returncode == 2
     assert said in " ".join(ended.stderr.replace("│", "").split())
 
@@ -78,7 +59,7 @@ def test_what_cannot_be_meant_is_a_usage_error(
 def test_refusal_is_exit_4_in_the_coordinators_words(tmp_path: Path) -> None:
     refusal = {"v": 1, "type": "refused", "reason": "job 3 (gpt) needs 1.2 GiB"}
     with FakeCoordinator(tmp_path / "sock", _report("gpt"), refusal) as fake:
-        ended = _limit("3", "1GiB", socket=fake.path)
+        ended = gpushare("limit", "3", "1GiB", socket=fake.path)
     assert (ended.returncode, ended.stderr) == (4, "gpushare: job 3 (gpt) needs 1.2 GiB\n")
 
 
@@ -114,13 +95,5 @@ print(sum(int(part.sum()) for part in kept) >> 18)
 
 @needs_daemon
 def test_limit_moves_while_the_job_runs() -> None:
-    with private_coordinator(capacity="512MiB") as env:
-        ended = subprocess.run(
-            [sys.executable, "-c", JOB],
-            env=clean_environment(report="0") | env,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+    ended = run_as_job(JOB)
     assert ended.stdout.split() == ["limit", "refused", "range", "132"], ended.stderr

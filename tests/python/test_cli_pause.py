@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.processes import private_coordinator
-from tests.python.conftest import PACKAGE, clean_environment
+from tests.python.command_line import gpushare, needs_daemon, run_as_job
 from tests.python.fake_coordinator import FakeCoordinator, make_job, make_report
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-needs_daemon = pytest.mark.skipif(
-    not os.access(PACKAGE / "bin" / "gpushared", os.X_OK), reason="gpushared is not built"
-)
-
-
-def _gpushare(*arguments: str, socket: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpushare", *arguments],
-        env=clean_environment(socket=socket, config=os.devnull),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def _report(**job: Any) -> dict[str, Any]:
@@ -51,34 +32,34 @@ def test_a_job_is_paused_and_resumed_by_its_name(
     tmp_path: Path, verb: str, state: str, is_paused: bool, said: str
 ) -> None:
     with FakeCoordinator(tmp_path / "sock", _report(state=state)) as fake:
-        ended = _gpushare(verb, "vit", socket=fake.path)
+        ended = gpushare(verb, "vit", socket=fake.path)
         assert fake.requests[-1] == {"v": 1, "type": "set", "job": 4, "is_paused": is_paused}
-        as_json = _gpushare(verb, "4", "--json", socket=fake.path)
+        as_json = gpushare(verb, "4", "--json", socket=fake.path)
     assert (ended.returncode, ended.stdout) == (0, said)
-    assert json.loads(as_json.stdout) == make_job(4, "vit", state=state)
+    assert json.loads(as_json.stdout) == {"schema_version": 1, **make_job(4, "vit", state=state)}
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume"])
 def test_what_is_wrong_is_said(tmp_path: Path, verb: str) -> None:
     refusal = {"v": 1, "type": "refused", "reason": "user 7 may not change job 4 (vit) of user 8"}
     with FakeCoordinator(tmp_path / "sock", _report(), refusal) as fake:
-        ended = _gpushare(verb, "vit", socket=fake.path)
+        ended = gpushare(verb, "vit", socket=fake.path)
     assert (ended.returncode, ended.stderr) == (4, f"gpushare: {refusal['reason']}\n")
     with FakeCoordinator(tmp_path / "other", _report()) as fake:
-        ended = _gpushare(verb, "bert", socket=fake.path)
+        ended = gpushare(verb, "bert", socket=fake.path)
     assert ended.returncode == 2
     assert "no job is named bert" in ended.stderr
-    ended = _gpushare(verb, "vit", socket=f"{tmp_path}/none")
+    ended = gpushare(verb, "vit", socket=f"{tmp_path}/none")
     assert ended.returncode == 3
     assert ended.stderr.startswith("gpushare: no coordinator answers. Tried: ")
 
 
 def test_policies_are_shown_and_changed(tmp_path: Path) -> None:
     with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
-        shown = _gpushare("policy", socket=fake.path)
+        shown = gpushare("policy", socket=fake.path)
         assert fake.requests[-1] == {"v": 1, "type": "status_request"}
-        as_json = _gpushare("policy", "--json", socket=fake.path)
-        _gpushare("policy", "rr", socket=fake.path)
+        as_json = gpushare("policy", "--json", socket=fake.path)
+        gpushare("policy", "rr", socket=fake.path)
         assert fake.requests[-1] == {"v": 1, "type": "set_policy", "policy": "rr"}
     assert shown.stdout == "cpu: fair (or: fifo, rr)\n"
     assert json.loads(as_json.stdout) == {
@@ -88,7 +69,7 @@ def test_policies_are_shown_and_changed(tmp_path: Path) -> None:
 
 
 def test_policy_without_a_coordinator_is_exit_3(tmp_path: Path) -> None:
-    ended = _gpushare("policy", "rr", socket=f"{tmp_path}/none")
+    ended = gpushare("policy", "rr", socket=f"{tmp_path}/none")
     assert ended.returncode == 3
     assert ended.stderr.startswith("gpushare: no coordinator answers. Tried: ")
 
@@ -128,15 +109,7 @@ except gpushare.errors.GpushareError as error:
 
 @needs_daemon
 def test_a_running_job_is_paused_and_the_policy_changed() -> None:
-    with private_coordinator(capacity="512MiB") as env:
-        ended = subprocess.run(
-            [sys.executable, "-c", JOB],
-            env=clean_environment(report="0") | env,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+    ended = run_as_job(JOB)
     lines = ended.stdout.splitlines()
     assert lines[:2] == ["0 cpu: rr", "0 job 1 (small): paused"], ended.stderr
     # Two threads say these.

@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.processes import private_coordinator
-from tests.python.conftest import PACKAGE, clean_environment
+from tests.python.command_line import gpushare, needs_daemon, run_as_job
 from tests.python.fake_coordinator import FakeCoordinator, make_job, make_report
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-needs_daemon = pytest.mark.skipif(
-    not os.access(PACKAGE / "bin" / "gpushared", os.X_OK), reason="gpushared is not built"
-)
-
-
-def _gpushare(*arguments: str, socket: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpushare", *arguments],
-        env=clean_environment(socket=socket, config=os.devnull),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def test_only_what_is_said_is_changed(tmp_path: Path) -> None:
     report = make_report()
     report["devices"][0]["jobs"] = [make_job(4, "vit", priority="guaranteed", weight=2.0)]
     with FakeCoordinator(tmp_path / "sock", report) as fake:
-        ended = _gpushare("set", "vit", "--priority", "guaranteed", socket=fake.path)
+        ended = gpushare("set", "vit", "--priority", "guaranteed", socket=fake.path)
         asked = fake.requests[-1]
     assert asked == {"v": 1, "type": "set", "job": 4, "priority": "guaranteed"}
     assert ended.stdout == (
@@ -51,7 +32,7 @@ def test_all_of_it_goes_in_one_request(tmp_path: Path) -> None:
     report["devices"][0]["jobs"] = [row]
     with FakeCoordinator(tmp_path / "sock", report) as fake:
         options = ("--weight", "0.5", "--memory-limit", "1.5GiB", "--deadline", "50ms", "--json")
-        ended = _gpushare("set", "4", *options, socket=fake.path)
+        ended = gpushare("set", "4", *options, socket=fake.path)
         asked = fake.requests[-1]
     assert asked == {
         "v": 1,
@@ -61,7 +42,7 @@ def test_all_of_it_goes_in_one_request(tmp_path: Path) -> None:
         "memory_limit_bytes": 3 << 29,
         "deadline_ns": 50_000_000,
     }
-    assert json.loads(ended.stdout) == row
+    assert json.loads(ended.stdout) == {"schema_version": 1, **row}
 
 
 @pytest.mark.parametrize(
@@ -77,14 +58,14 @@ def test_what_cannot_be_meant_is_a_usage_error(
     tmp_path: Path, options: tuple[str, ...], said: str
 ) -> None:
     with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
-        ended = _gpushare("set", "gpt", *options, socket=fake.path)
+        ended = gpushare("set", "gpt", *options, socket=fake.path)
         assert not fake.requests
     assert ended.returncode == 2
     assert said in " ".join(ended.stderr.replace("│", "").split())
 
 
 def test_without_a_coordinator_is_exit_3(tmp_path: Path) -> None:
-    ended = _gpushare("set", "gpt", "--weight", "2", socket=f"{tmp_path}/none")
+    ended = gpushare("set", "gpt", "--weight", "2", socket=f"{tmp_path}/none")
     assert ended.returncode == 3
     assert ended.stderr.startswith("gpushare: no coordinator answers. Tried: ")
 
@@ -110,15 +91,7 @@ tell("--memory-limit", "none", "--deadline", "none")
 
 @needs_daemon
 def test_a_running_job_is_changed() -> None:
-    with private_coordinator(capacity="512MiB") as env:
-        ended = subprocess.run(
-            [sys.executable, "-c", JOB],
-            env=clean_environment(report="0") | env,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+    ended = run_as_job(JOB)
     assert ended.stdout.splitlines() == [
         "job 1 (small): priority normal, weight 3, memory limit none, deadline 2.0 s",
         "job 1 (small): priority interactive, weight 4, memory limit 64.0 MiB, deadline 50 ms",

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from gpushare.settings import POLICIES
 from gpushare.simulate import plots, runs
 from gpushare.simulate.table import format_time
 from tests.python.conftest import clean_environment
@@ -90,7 +91,10 @@ def test_more_devices_take_less_time() -> None:
         (TWO_JOBS, ("--policy", "none"), "no policy is called 'none'"),
         (TWO_JOBS, ("--policy", ","), "names no policy"),
         (TWO_JOBS, ("--capacity", "much"), "capacity=much is not a size"),
-        (TWO_JOBS, ("--num-lanes", "99"), "num_lanes is 17"),
+        (TWO_JOBS, ("--num-lanes", "99"), "num_lanes is 99"),
+        (TWO_JOBS, ("--output", "x.csv"), "is for --generate"),
+        (TWO_JOBS, ("--rows",), "is for --json"),
+        (TWO_JOBS, ("--generate", "salus"), "without TRACE"),
     ],
 )
 def test_what_is_wrong_is_said_once(
@@ -98,7 +102,8 @@ def test_what_is_wrong_is_said_once(
 ) -> None:
     ended = _simulate(_trace(tmp_path, text), *options)
     assert ended.returncode == 2
-    assert said in ended.stderr
+    # Some are in a box, as wide as the terminal.
+    assert said in " ".join(ended.stderr.replace("│", "").split())
     assert "Traceback" not in ended.stderr
 
 
@@ -171,10 +176,11 @@ def test_plots_are_of_what_the_report_says(tmp_path: Path) -> None:
     # At 3 s one ends and another begins.
     assert plots.use_over_time(report) == [(0.0, 1), (1.0, 2), (2.0, 1), (4.0, 0)]
     pytest.importorskip("matplotlib")
-    paths = plots.draw([report], tmp_path / "plots")
+    idle = {"policy": "fifo", "jobs": [], "leases": []}
+    paths = plots.draw([report, idle], tmp_path / "plots")
     assert {path.name for path in paths} == {
         f"{name}.{form}"
-        for name in ("completion", "in_use", "leases_rr")
+        for name in ("completion", "in_use", "leases_rr", "leases_fifo")
         for form in ("svg", "png")
     }
     assert all(path.stat().st_size > 1000 for path in paths)
@@ -192,3 +198,7 @@ def test_ratios_of_nothing_are_nothing() -> None:
 
 def test_times_have_units() -> None:
     assert [format_time(seconds) for seconds in (1.25, 90, 7200)] == ["1.25 s", "1.5 min", "2.0 h"]
+
+
+def test_the_settings_know_the_policies_there_are() -> None:
+    assert set(POLICIES) == set(runs.native().policy_names())

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from benchmarks.processes import private_coordinator
-from tests.python.conftest import PACKAGE, clean_environment
+from tests.python.command_line import gpushare, needs_daemon, run_as_job
 from tests.python.fake_coordinator import FakeCoordinator, make_report
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-needs_daemon = pytest.mark.skipif(
-    not os.access(PACKAGE / "bin" / "gpushared", os.X_OK), reason="gpushared is not built"
-)
 
 ANSWER: dict[str, Any] = {
     "job": 5,
@@ -33,20 +23,9 @@ ANSWER: dict[str, Any] = {
 }
 
 
-def _why(*arguments: str, socket: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpushare", "why", *arguments],
-        env=clean_environment(socket=socket, config=os.devnull),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 def test_it_is_asked_by_number_and_said_in_parts(tmp_path: Path) -> None:
     with FakeCoordinator(tmp_path / "sock", make_report(why=ANSWER)) as fake:
-        ended = _why("vit", socket=fake.path)
+        ended = gpushare("why", "vit", socket=fake.path)
         asked = fake.requests[-1]
     assert asked == {"v": 1, "type": "status_request", "why": 5}
     assert ended.stdout.splitlines() == [
@@ -62,34 +41,34 @@ def test_it_is_asked_by_number_and_said_in_parts(tmp_path: Path) -> None:
 
 def test_as_json_it_is_the_coordinators_answer(tmp_path: Path) -> None:
     with FakeCoordinator(tmp_path / "sock", make_report(why=ANSWER)) as fake:
-        ended = _why("5", "--json", socket=fake.path)
-    assert json.loads(ended.stdout) == ANSWER
+        ended = gpushare("why", "5", "--json", socket=fake.path)
+    assert json.loads(ended.stdout) == {"schema_version": 1, **ANSWER}
 
 
 def test_no_such_job_is_exit_4_in_the_coordinators_words(tmp_path: Path) -> None:
     refusal = {"v": 1, "type": "refused", "reason": "there is no job 9. See: gpushare status"}
     with FakeCoordinator(tmp_path / "sock", make_report(), refusal) as fake:
-        ended = _why("9", socket=fake.path)
+        ended = gpushare("why", "9", socket=fake.path)
     assert ended.returncode == 4
     assert ended.stderr == "gpushare: there is no job 9. See: gpushare status\n"
 
 
 def test_no_such_name_is_a_usage_error(tmp_path: Path) -> None:
     with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
-        ended = _why("bert", socket=fake.path)
+        ended = gpushare("why", "bert", socket=fake.path)
     assert ended.returncode == 2
     assert "no job is named bert" in " ".join(ended.stderr.replace("│", "").split())
 
 
 def test_an_older_coordinator_is_named_as_such(tmp_path: Path) -> None:
     with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
-        ended = _why("5", socket=fake.path)
+        ended = gpushare("why", "5", socket=fake.path)
     assert ended.returncode == 1
     assert ended.stderr.startswith("gpushare: the coordinator of job 5 is of an earlier version")
 
 
 def test_without_a_coordinator_is_exit_3(tmp_path: Path) -> None:
-    ended = _why("5", socket=f"{tmp_path}/none")
+    ended = gpushare("why", "5", socket=f"{tmp_path}/none")
     assert ended.returncode == 3
     assert ended.stderr.startswith("gpushare: no coordinator answers. Tried: ")
 
@@ -111,15 +90,7 @@ ask("9")
 
 @needs_daemon
 def test_a_running_job_is_explained() -> None:
-    with private_coordinator(capacity="512MiB") as env:
-        ended = subprocess.run(
-            [sys.executable, "-c", JOB],
-            env=clean_environment(report="0") | env,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+    ended = run_as_job(JOB)
     lines = ended.stdout.splitlines()
     assert lines[0] == "job 1 (small) is idle: does not wait", ended.stderr
     running = next(line for line in lines if " is running: " in line)

@@ -17,19 +17,23 @@ constexpr double kAging = 0.02;
 // as it has used it (least attained service): where lengths have a heavy tail, what has run for
 // long goes on for long. It is not known of a job that does not say how many iterations it has,
 // or has run more than it said, and of one whose iterations were not seen yet.
+bool is_known(const Job& job) {
+  return job.iterations_total > job.usage.iterations && job.iteration > Nanos{};
+}
+
 double remaining_seconds(const Job& job) {
-  const std::uint64_t done = job.usage.iterations;
-  if (job.iterations_total <= done || job.iteration <= Nanos{}) return to_seconds(job.served);
-  return static_cast<double>(job.iterations_total - done) * to_seconds(job.iteration);
+  if (!is_known(job)) return to_seconds(job.served);
+  return static_cast<double>(job.iterations_total - job.usage.iterations) *
+         to_seconds(job.iteration);
 }
 
 std::string remaining_text(const Job& job) {
-  if (job.iterations_total == 0) {
-    return fmt::format("{} has had {:.3f} s, and does not say how long it is", label(job),
-                       remaining_seconds(job));
-  }
-  if (job.iteration == Nanos{}) return fmt::format("of {} no iteration was seen", label(job));
-  return fmt::format("{} has {:.3f} s to go", label(job), remaining_seconds(job));
+  if (is_known(job))
+    return fmt::format("{} has {:.3f} s to go", label(job), remaining_seconds(job));
+  const char* why = job.iterations_total == 0  ? "it does not say how long it is"
+                    : job.iteration <= Nanos{} ? "no iteration of it was seen"
+                                               : "it has run all iterations that it said";
+  return fmt::format("{} has had {:.3f} s, and {}", label(job), remaining_seconds(job), why);
 }
 
 // Shortest remaining time first, by iteration times that were measured, with aging.

@@ -19,6 +19,7 @@ from gpushare.cli.setting_options import to_environment
 from gpushare.coordinator_client import CoordinatorClient, RefusedError
 from gpushare.devices import AUTO, CPU, device_of_socket, shown_wish
 from gpushare.errors import CoordinatorUnreachable
+from gpushare.settings import POLICIES
 
 LOG_NAME = "coordinator.log"
 """Beside the socket, of the CPU; ``gpushared --daemonize`` writes it there."""
@@ -43,7 +44,7 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
         str | None, typer.Option(help="cpu, or cuda:UUID as nvidia-smi -L says.")
     ] = None,
     capacity: Annotated[str | None, typer.Option(help="Device memory for all jobs.")] = None,
-    policy: Annotated[str | None, typer.Option(help="fair, rr, fifo, srtf or priority.")] = None,
+    policy: Annotated[str | None, typer.Option(help=f"Of {', '.join(POLICIES)}.")] = None,
     min_quantum: Annotated[str | None, typer.Option(help="The shortest lease, as 250ms.")] = None,
     max_wait: Annotated[str | None, typer.Option(help="The ceiling on waiting.")] = None,
     memory_wait: Annotated[

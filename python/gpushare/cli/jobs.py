@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import typer
@@ -47,6 +48,11 @@ def change_job(job: str, device: str, changes: dict[str, Any]) -> dict[str, Any]
     number, client = find_job(job, device)
     report = client.set_job(number, changes)
     return next(row for row in _jobs(report) if row["job"] == number)
+
+
+def print_json(row: dict[str, Any]) -> None:
+    """Prints what is known of a job as one JSON object."""
+    print(json.dumps({"schema_version": 1, **row}))
 
 
 def label(row: dict[str, Any]) -> str:

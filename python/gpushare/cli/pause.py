@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from gpushare.arguments import PAUSED
-from gpushare.cli.jobs import change_job, label
+from gpushare.cli.jobs import change_job, label, print_json
 
 
 def add_to(app: typer.Typer) -> None:
@@ -24,7 +23,7 @@ def pause(
     """Keep a running job off the device, from its next boundary on, until it is resumed."""
     row = change_job(job, device, PAUSED)
     if as_json:
-        print(json.dumps(row))
+        print_json(row)
         return
     is_running = row["state"] in {"running", "closing"}
     print(f"{label(row)}: paused{', from its next boundary on' if is_running else ''}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from gpushare.arguments import RESUMED
-from gpushare.cli.jobs import change_job, label
+from gpushare.cli.jobs import change_job, label, print_json
 
 
 def add_to(app: typer.Typer) -> None:
@@ -24,6 +23,6 @@ def resume(
     """Let a paused job take turns again."""
     row = change_job(job, device, RESUMED)
     if as_json:
-        print(json.dumps(row))
+        print_json(row)
         return
     print(f"{label(row)}: resumed, {row['state']}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
 
 from gpushare.arguments import job_changes
-from gpushare.cli.jobs import change_job, label
+from gpushare.cli.jobs import change_job, label, print_json
 from gpushare.cli.units import format_bytes, format_seconds
 
 
@@ -38,7 +37,10 @@ def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     row = change_job(job, device, changes)
-    print(json.dumps(row) if as_json else f"{label(row)}: {settings_text(row)}")
+    if as_json:
+        print_json(row)
+        return
+    print(f"{label(row)}: {settings_text(row)}")
 
 
 def settings_text(row: dict[str, Any]) -> str:

@@ -68,6 +68,7 @@ def simulate(
     output: Annotated[Path | None, typer.Option(help="With --generate: the CSV file.")] = None,
 ) -> None:
     """Replay a trace of jobs on virtual time, with the coordinator's own code, and compare."""
+    _check_goes_together(generate, trace, output, plot, as_json=as_json, rows=rows)
     if generate is not None:
         _generate(generate, output, jobs=jobs, seed=seed, devices=devices, load=load)
         return
@@ -100,6 +101,26 @@ def simulate(
         for path in plots.draw(reports, plot):
             print(path, file=sys.stderr)
     _show(reports, str(trace), machine, as_json=as_json, with_rows=rows)
+
+
+def _check_goes_together(
+    generate: str | None,
+    trace: Path | None,
+    output: Path | None,
+    plot: Path | None,
+    *,
+    as_json: bool,
+    rows: bool,
+) -> None:
+    if generate is not None and (trace is not None or plot is not None or as_json):
+        raise typer.BadParameter(
+            "makes a trace, to be simulated next: without TRACE, --plot and --json",
+            param_hint="--generate",
+        )
+    if generate is None and output is not None:
+        raise typer.BadParameter("is for --generate", param_hint="--output")
+    if rows and not as_json:
+        raise typer.BadParameter("is for --json", param_hint="--rows")
 
 
 def _read(trace: Path | None) -> str:

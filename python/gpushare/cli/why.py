@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
 
-from gpushare.cli.jobs import find_job
+from gpushare.cli.jobs import find_job, print_json
 from gpushare.cli.status_table import printable
 from gpushare.errors import GpushareError
 
@@ -37,7 +36,10 @@ def why(
             f"the coordinator of job {number} is of an earlier version and cannot say why. "
             "The next one can: it starts with the first job after all have ended"
         )
-    print(json.dumps(answer) if as_json else render_why(answer))
+    if as_json:
+        print_json(answer)
+        return
+    print(render_why(answer))
 
 
 def render_why(answer: dict[str, Any]) -> str:

@@ -103,7 +103,8 @@ def _draw_use(reports: Sequence[dict[str, Any]]) -> Any:
     figure, axes = _figure("time, s", "open leases", "Devices in use")
     for report in reports:
         steps = use_over_time(report)
-        axes.step(*zip(*steps, strict=True), where="post", label=report["policy"], linewidth=0.8)
+        times, counts = [time for time, _ in steps], [count for _, count in steps]
+        axes.step(times, counts, where="post", label=report["policy"], linewidth=0.8)
     axes.legend()
     return figure
 

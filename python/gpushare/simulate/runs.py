@@ -18,11 +18,17 @@ def native() -> ModuleType:
     Raises:
         GpushareError: It cannot be loaded.
     """
-    # torch comes with it, and its allocator would be ours; read when torch is loaded.
-    os.environ.setdefault("GPUSHARE_DISABLE", "1")
     from gpushare import _native
 
-    return _native.load()
+    # torch comes with it, and its allocator would be ours; read when torch is loaded. Not for the
+    # processes that this one starts.
+    is_ours = "GPUSHARE_DISABLE" not in os.environ
+    os.environ.setdefault("GPUSHARE_DISABLE", "1")
+    try:
+        return _native.load()
+    finally:
+        if is_ours:
+            del os.environ["GPUSHARE_DISABLE"]
 
 
 def run(

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "csrc/daemon/machine_memory.h"
+#include "csrc/sched/policy.h"
 
 #include "tests/cpp/support/daemon_process.h"
 
@@ -166,6 +167,8 @@ TEST_F(Options, SocketNoneIsForJobsOnly) {
 TEST_F(Options, BadValuesNameOptionValueAndWhatIsAllowed) {
   EXPECT_EQ(error_of({"--policy", "best"}),
             "--policy: bad value \"best\"; allowed: fair, rr, fifo, srtf, priority or deadline");
+  for (const std::string& name : sched::policy_names())
+    EXPECT_THAT(error_of({"--policy", "best"}), HasSubstr(name));
   EXPECT_EQ(error_of({"--device", "cuda:0"}),
             "--device: bad value \"cuda:0\"; allowed: cpu, cuda:GPU-UUID or cuda:MIG-UUID, as "
             "nvidia-smi -L says");

@@ -191,8 +191,17 @@ TEST(PolicyWhy, SrtfSaysWhatEachHasToGo) {
   unseen.iteration = Nanos{};
   Job unknown = job_of(7, 1, 1, 0);
   unknown.served = seconds(3);
-  EXPECT_EQ(why("srtf", unseen, unknown),
-            "srtf: of 5 no iteration was seen; 7 has had 3.000 s, and does not say how long it is");
+  EXPECT_EQ(
+      why("srtf", unseen, unknown),
+      "srtf: 5 has had 0.000 s, and no iteration of it was seen; 7 has had 3.000 s, and it does "
+      "not say how long it is");
+  Job over = job_of_length(9, 5);
+  over.usage.iterations = 5;
+  over.served = seconds(4);
+  EXPECT_EQ(
+      why("srtf", unknown, over),
+      "srtf: 7 has had 3.000 s, and it does not say how long it is; 9 has had 4.000 s, and it "
+      "has run all iterations that it said");
 }
 
 TEST(PolicyWhy, SrtfSaysWhatAgeCounts) {

@@ -88,7 +88,7 @@ TEST(Trace, SaysWhatIsWrongAndWhere) {
       {"submit_s,iterations,iteration_s\n0,0,1\n", "line 2: iterations must be 1 or more"},
       {"submit_s,iterations,iteration\n0,1e15,1h\n", "line 2: it takes 3.6e+18 s"},
       {"submit_s,iterations,duration_s,iteration_s\n0,1,1,1\n", "two of them are enough"},
-      {"submit_s,iterations,iteration_s,weight\n0,1,1,-1\n", "line 2: weight is -1"},
+      {"submit_s,iterations,iteration_s,weight\n0,1,1,-1\n", "line 2: weight -1; allowed"},
       {"submit_s,iterations,iteration_s,priority\n0,1,1,high\n", "column 'priority': 'high' is"},
       {"submit_s,iterations,iteration_s,persistent,peak\n0,1,1,2MiB,1MiB\n", "peak must be"},
       {"submit_s,iterations,iteration_s,peak\n0,1,1,9000000GiB\n", "more than any device has"},

@@ -115,7 +115,7 @@ TEST_F(CudaShown, WhatIsBroughtInReplacesWhatWasShown) {
 TEST_F(CudaShown, KernelsOnWhatIsShownAreWaitedForBeforeItIsCopied) {
   spill(0, 2, 7);
   world_.fake.launch(at(0), Bytes{512}, std::byte{6});
-  ASSERT_TRUE(vmm_.back_aside(at(0), size_of(2)).ok());
+  ASSERT_TRUE(vmm_.settle_shown().ok());
   EXPECT_EQ(memory_.address_of(0)[0], std::byte{6});
 }
 
