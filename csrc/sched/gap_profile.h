@@ -1,14 +1,15 @@
 // How long a job stays away between two leases: what was seen last, and what follows from it for
 // the gap it is in.
 //
-// Gaps are of few kinds: after each batch, after each epoch, while it evaluates. So the next return
-// is expected at the shortest of the last gaps that is not over already: never much later than the
-// job comes, if it comes as one of the last times.
+// Gaps are of few kinds (after each batch, after each epoch, while it evaluates), or of any length.
+// So the next one is taken to be one of the last, each as likely as the others, of those that are
+// not over already; one is over only a sixteenth of its length later, as no two are quite equal.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "csrc/base/units.h"
 
@@ -17,14 +18,21 @@ namespace gpushare::sched {
 class GapProfile {
  public:
   // Of so many gaps it knows, the last.
-  static constexpr std::size_t kMostGaps = 16;
+  static constexpr std::size_t kMostGaps = 64;
 
   void add(Nanos gap);
   [[nodiscard]] bool empty() const { return num_ == 0; }
-  // The shortest that is longer than `elapsed`; nothing: it is away for longer than ever before.
-  [[nodiscard]] std::optional<Nanos> next_after(Nanos elapsed) const;
+  // The first time from `elapsed` on at which what begins, and takes `run`, is in the way of a
+  // return in more than `most_risk` (0 to 1) of the cases. Nothing: it is away for longer than ever
+  // before.
+  [[nodiscard]] std::optional<Nanos> risky_from(Nanos elapsed, Nanos run, double most_risk) const;
+  // When the next of the gaps that are not over after `elapsed` is.
+  [[nodiscard]] std::optional<Nanos> next_over(Nanos elapsed) const;
 
  private:
+  // Those that are not over, shortest first.
+  [[nodiscard]] std::vector<Nanos> left(Nanos elapsed) const;
+
   std::array<Nanos, kMostGaps> gaps_{};
   std::size_t num_ = 0;   // known
   std::size_t next_ = 0;  // to be written

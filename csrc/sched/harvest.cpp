@@ -15,13 +15,21 @@ namespace {
 constexpr std::size_t kMostTried = 16;
 // A lane changes hands in less.
 constexpr Nanos kMargin = millis(1);
-// How exactly the beginning of a gap is seen.
+// How exactly the beginning of a gap is seen where it is expected.
 constexpr Nanos kGapLook = millis(1);
-// Iterations are not looked for an end before this part of their time.
-constexpr double kSurelyBusy = 0.9;
-// But after this they are looked at: some iterations are much shorter than those before.
+// An iteration is expected to end from this part of its time on, and not before that one.
+constexpr double kMaybeOver = 0.9;
+constexpr double kSurelyBusy = 0.5;
+// Between them it is looked at so often in its time,
+constexpr double kEarlyLook = 0.05;
+// and before them after this: some iterations are much shorter than those before.
 constexpr Nanos kMostBlind = millis(100);
 
+// An iteration begins where it is in the way of no more than this part of the returns. An iteration
+// that is makes them wait half of its length: of the time that is used, 2 %.
+constexpr double kMostRisk = 0.04;
+
+constexpr double kHarmWeight = 0.125;  // of the last return in their moving average
 constexpr double kLeastShare = 0.05;
 constexpr double kIncrease = 0.02;
 constexpr double kDecrease = 0.8;
@@ -45,27 +53,31 @@ void for_each_away(const Table& table, const Lane& lane, const Visit& visit) {
   }
 }
 
+// An iteration, and the two changes of hands around it.
+Nanos time_to_run(const Job& job) { return job.iteration + job.stall + kMargin; }
+
+// As long as it is trusted to take beside a job that had to wait.
+Nanos trusted_run(Nanos run, const Job& away) { return scaled(run, 1 / away.harvest_share); }
+
 struct Return {
   JobId job;
-  Nanos usable_until;
-  Nanos known_until;  // then the next gap's length is looked at
+  Nanos at;     // what begins from then on, and takes so long, may be in its way
+  Nanos later;  // if it is not back by then, it is expected later
 };
 
-// The first that is expected.
-std::optional<Return> next_return(const Table& table, const Lane& lane, Nanos now) {
+// The first that what takes `run` may be in the way of; nothing: nothing is known of any.
+std::optional<Return> next_return(const Table& table, const Lane& lane, Nanos run, Nanos now) {
   std::optional<Return> next;
   for_each_away(table, lane, [&](const Job& job) {
-    const auto gap = job.gaps.next_after(now - job.gap_since);
-    if (!gap.has_value()) return;
-    const Nanos until = job.gap_since + scaled(*gap, job.harvest_share);
-    if (next.has_value() && next->usable_until <= until) return;
-    next = Return{job.id, until, job.gap_since + *gap};
+    const Nanos elapsed = now - job.gap_since;
+    const auto from = job.gaps.risky_from(elapsed, trusted_run(run, job), kMostRisk);
+    if (!from.has_value()) return;
+    const Nanos at = job.gap_since + *from;
+    if (next.has_value() && next->at <= at) return;
+    next = Return{job.id, at, job.gap_since + *job.gaps.next_over(elapsed)};
   });
   return next;
 }
-
-// An iteration, and the two changes of hands around it.
-Nanos time_to_run(const Job& job) { return job.iteration + job.stall + kMargin; }
 
 Nanos patience_end(const Table& table, const Job& job) {
   return job.waiting_since + table.options.max_wait;
@@ -95,7 +107,7 @@ JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next)
   if (next == JobId{0} || !harvests(device) || !is_opportunistic(table.at(next))) return next;
   const Nanos now = step.now();
   if (is_first_giving(step, lane)) return JobId{0};
-  const auto back = next_return(table, lane, now);
+  const auto back = next_return(table, lane, time_to_run(table.at(next)), now);
   const Nanos open_from = back.has_value() ? now : lane.rest_until;
   if (!back.has_value() && now >= open_from) return next;
   std::size_t num_tried = 0;
@@ -104,8 +116,8 @@ JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next)
     if (!is_opportunistic(job) || job.revoke.has_value()) continue;
     const Nanos patience_ends = patience_end(table, job);
     if (now >= patience_ends) return key.id;
-    const bool fits = back.has_value() && now + time_to_run(job) <= back->usable_until;
-    if (fits && has_room(device, job)) return key.id;
+    const auto in_way = next_return(table, lane, time_to_run(job), now);
+    if (in_way.has_value() && in_way->at > now && has_room(device, job)) return key.id;
     step.due(patience_ends);
     if (++num_tried == kMostTried) break;
   }
@@ -115,8 +127,7 @@ JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next)
     step.wait(device, next, lane.wait_reason, "the lane rests: guaranteed jobs had to wait for it");
     return JobId{0};
   }
-  // Not sooner: its gap is thought to last until then.
-  step.due(std::max(back->known_until, now + Nanos{1}));
+  step.due(std::max(back->later, now + Nanos{1}));
   step.wait(device, next, lane.wait_reason,
             fmt::format("the lane is kept for {}, which is expected back before an iteration could "
                         "end",
@@ -133,10 +144,9 @@ std::optional<HarvestEnd> harvest_end(const Table& table,
   if (const auto first = lane.waiting.first_of(wire::Priority::kGuaranteed)) {
     return HarvestEnd{now, first->id};
   }
-  const auto back = next_return(table, lane, now);
+  const auto back = next_return(table, lane, time_to_run(holder), now);
   if (!back.has_value()) return std::nullopt;
-  return HarvestEnd{std::max(back->usable_until - time_to_run(holder), lane.lease->granted_at),
-                    back->job};
+  return HarvestEnd{std::max(back->at, lane.lease->granted_at), back->job};
 }
 
 std::optional<HarvestEnd> patience_of_first(const Table& table,
@@ -152,15 +162,14 @@ std::optional<HarvestEnd> patience_of_first(const Table& table,
 std::optional<bool> is_worth_harvesting(
     const Table& table, const Device& device, const Lane& lane, const Job& holder, Nanos elapsed) {
   if (!harvests(device) || !is_guaranteed(holder) || holder.gaps.empty()) return std::nullopt;
-  const auto gap = holder.gaps.next_after(elapsed);
-  if (!gap.has_value()) return std::nullopt;
-  const Nanos rest = scaled(*gap, holder.harvest_share) - elapsed;
+  if (!holder.gaps.next_over(elapsed).has_value()) return std::nullopt;
   std::size_t num_tried = 0;
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
     // Others take turns with the holder in any case.
     if (!is_opportunistic(job)) return std::nullopt;
-    if (time_to_run(job) + holder.stall + kMargin <= rest) return true;
+    const Nanos run = trusted_run(time_to_run(job) + holder.stall + kMargin, holder);
+    if (holder.gaps.risky_from(elapsed, run, kMostRisk) > elapsed) return true;
     if (++num_tried == kMostTried) break;
   }
   return false;
@@ -173,7 +182,10 @@ std::optional<Nanos> look_for_gap(
   const Nanos soon = now + std::min(kGapLook, table.options.gap_poll);
   if (holder.usage.is_in_gap || holder.observed_at < lane.next_look) return soon;
   const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at);
-  return std::clamp(since + scaled(holder.iteration, kSurelyBusy), soon, now + kMostBlind);
+  const Nanos expected = since + scaled(holder.iteration, kMaybeOver);
+  const Nanos next = std::max(since + scaled(holder.iteration, kSurelyBusy),
+                              now + scaled(holder.iteration, kEarlyLook));
+  return std::clamp(std::min(next, expected), soon, now + kMostBlind);
 }
 
 void note_return(
@@ -183,8 +195,12 @@ void note_return(
   const Nanos period = (job.waiting_since - job.gap_since) + job.iteration;
   const bool is_by_harvest =
       lane.last_holder != job.id && last_holder != nullptr && is_opportunistic(*last_holder);
-  if (is_by_harvest && waited > scaled(period, kAllowedHarm)) {
+  const double harm =
+      is_by_harvest ? to_seconds(waited) / to_seconds(std::max(period, kMargin)) : 0;
+  job.harvest_harm += kHarmWeight * (harm - job.harvest_harm);
+  if (job.harvest_harm > kAllowedHarm) {
     job.harvest_share = std::max(job.harvest_share * kDecrease, kLeastShare);
+    job.harvest_harm = 0;  // measured anew
   } else {
     job.harvest_share = std::min(job.harvest_share + kIncrease, 1.0);
   }

@@ -1,14 +1,14 @@
 // What opportunistic jobs may use of a lane beside guaranteed ones (the two classes of AntMan):
 // under the policy `priority`, the time that those are away, and no more.
 //
-// An iteration of an opportunistic job begins only if it is thought to end before a guaranteed job
-// is back (gap_profile.h), and its lease is asked back in time for that. Where nothing is known of
-// the return, it runs until the guaranteed job wants the lane. How far both can be trusted shows:
-// each return that had to wait for an opportunistic iteration by more than kAllowedHarm of what the
-// job does between two returns lowers its `share`, all others raise it (additive increase,
-// multiplicative decrease). Of a gap whose end is expected so much is used, counted from its
-// beginning; where nothing is known the lane rests after an opportunistic lease that ended by
-// itself, so that it is used that much.
+// An iteration of an opportunistic job begins only if few of the returns that may come
+// (gap_profile.h) would have to wait for its end, and its lease is asked back in time for that.
+// Where nothing is known of the return, it runs until the guaranteed job wants the lane. How far
+// both can be trusted shows: where returns have to wait for opportunistic iterations by more than
+// kAllowedHarm of the time between two of them, on average, the job's `share` is lowered, else it
+// is raised (additive increase, multiplicative decrease). Iterations count as that much longer, and
+// where nothing is known the lane rests after an opportunistic lease that ended by itself, so that
+// it is used that much.
 //
 // An opportunistic job whose iterations fit into no gap gets one of them whenever it has waited for
 // max_wait.

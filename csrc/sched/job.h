@@ -80,6 +80,7 @@ struct Job {
   Nanos gap_since;                 // when the iteration before its last close ended
   GapProfile gaps;                 // how long it was away between two leases
   double harvest_share = 1;        // of a guaranteed job (harvest.h)
+  double harvest_harm = 0;         // what its returns waited, over the time between two of them
   Nanos park_delay;                // from the end of a lease until it wanted the next, last time
   std::optional<Nanos> closed_at;  // its last lease, unless it wants the next already
 

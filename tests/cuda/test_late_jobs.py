@@ -36,10 +36,12 @@ def _alone(seed: int) -> dict[str, Any]:
         return result
 
 
+@pytest.mark.parametrize("reachable", ["1", "0"])
 def test_a_job_that_moves_at_every_boundary_waits_for_all_that_is_pending(
-    device: Environment, coordinator: Environment
+    device: Environment, coordinator: Environment, reachable: str
 ) -> None:
-    env = device(512 * MIB, late=True) | coordinator(require="1", force_spill="1")
+    settings = coordinator(require="1", force_spill="1", reachable=reachable)
+    env = device(512 * MIB, late=True) | settings
     with JobProcess(*_flags(1), "--shared", env=env, module=MODULE) as job:
         result = job.wait_ready().go().result()
     assert result["violations"] == []

@@ -5,17 +5,53 @@
 namespace gpushare::sched::testing {
 namespace {
 
-TEST(GapProfile, ExpectsTheShortestThatIsNotOver) {
+GapProfile gaps_of(std::initializer_list<int> times) {
   GapProfile gaps;
-  EXPECT_TRUE(gaps.empty());
-  EXPECT_EQ(gaps.next_after(Nanos{0}), std::nullopt);
-  for (const int time : {300, 5, 200, 5})
+  for (const int time : times)
     gaps.add(millis(time));
-  EXPECT_EQ(gaps.next_after(Nanos{0}), millis(5));
-  EXPECT_EQ(gaps.next_after(millis(4)), millis(5));
-  EXPECT_EQ(gaps.next_after(millis(5)), millis(200));
-  EXPECT_EQ(gaps.next_after(millis(250)), millis(300));
-  EXPECT_EQ(gaps.next_after(millis(300)), std::nullopt);
+  return gaps;
+}
+
+TEST(GapProfile, WhatCouldHitTheShortestIsRisky) {
+  const GapProfile gaps = gaps_of({320, 32, 160, 32});
+  EXPECT_EQ(gaps.risky_from(Nanos{0}, millis(10), 0), millis(22));
+  EXPECT_EQ(gaps.risky_from(millis(25), millis(10), 0), millis(25));
+  EXPECT_EQ(gaps.next_over(millis(25)), millis(34));
+}
+
+TEST(GapProfile, OneThatIsHardlyOverMayStillCome) {
+  const GapProfile gaps = gaps_of({32, 160});
+  EXPECT_EQ(gaps.risky_from(millis(33), millis(10), 0), millis(33));
+  EXPECT_EQ(gaps.risky_from(millis(34), millis(10), 0), millis(150));
+}
+
+TEST(GapProfile, NothingIsSaidOfALongerGapThanEver) {
+  EXPECT_EQ(GapProfile{}.risky_from(Nanos{0}, millis(10), 0), std::nullopt);
+  EXPECT_EQ(GapProfile{}.next_over(Nanos{0}), std::nullopt);
+  const GapProfile gaps = gaps_of({32, 160});
+  EXPECT_EQ(gaps.risky_from(millis(170), millis(10), 0), std::nullopt);
+  EXPECT_EQ(gaps.next_over(millis(170)), std::nullopt);
+}
+
+TEST(GapProfile, FewCasesOfManyAreNoRisk) {
+  GapProfile gaps = gaps_of({32});
+  for (int i = 0; i < 24; ++i)
+    gaps.add(millis(160));
+  EXPECT_EQ(gaps.risky_from(Nanos{0}, millis(10), 0.04), millis(150));
+  // Two of 26 are.
+  gaps.add(millis(32));
+  EXPECT_EQ(gaps.risky_from(Nanos{0}, millis(10), 0.04), millis(22));
+}
+
+TEST(GapProfile, CasesCountThatFallIntoOneRun) {
+  GapProfile gaps;
+  for (int i = 0; i < 60; ++i)
+    gaps.add(millis(160));
+  for (const int time : {10, 20, 30, 40})
+    gaps.add(millis(time));
+  // 1.6 % of the returns end in each run of 5 ms, 4.7 % in one of 25 ms from 10 ms on.
+  EXPECT_EQ(gaps.risky_from(Nanos{0}, millis(5), 0.04), millis(155));
+  EXPECT_EQ(gaps.risky_from(Nanos{0}, millis(25), 0.04), millis(5));
 }
 
 TEST(GapProfile, ForgetsWhatWasLongAgo) {
@@ -23,15 +59,15 @@ TEST(GapProfile, ForgetsWhatWasLongAgo) {
   gaps.add(millis(5));
   for (std::size_t i = 0; i < GapProfile::kMostGaps - 1; ++i)
     gaps.add(millis(200));
-  EXPECT_EQ(gaps.next_after(Nanos{0}), millis(5));
+  EXPECT_EQ(gaps.risky_from(Nanos{0}, millis(1), 0), millis(4));
   gaps.add(millis(200));
-  EXPECT_EQ(gaps.next_after(Nanos{0}), millis(200));
+  EXPECT_EQ(gaps.risky_from(Nanos{0}, millis(1), 0), millis(199));
 }
 
 TEST(GapProfile, ATimeBeforeTheBeginningIsNone) {
   GapProfile gaps;
   gaps.add(Nanos{-5});
-  EXPECT_EQ(gaps.next_after(Nanos{-1}), Nanos{0});
+  EXPECT_EQ(gaps.risky_from(Nanos{-1}, Nanos{0}, 0), Nanos{0});
 }
 
 }  // namespace
