@@ -36,6 +36,14 @@ std::optional<Sizes> sizes_of(const wire::Usage& usage, Bytes lane) {
   return Sizes{persistent, std::max(usage.need + lane - persistent, Bytes{0})};
 }
 
+std::optional<Sizes> planned_sizes(const Job& job) {
+  const std::optional<Sizes> sizes = sizes_of(job.usage, job.lane);
+  if (sizes.has_value() || !job.remembered.has_value()) return sizes;
+  Sizes planned = job.remembered->sizes;
+  planned.persistent = std::max(planned.persistent, job.usage.live + job.usage.outside);
+  return planned;
+}
+
 bool is_learning(const Job& job) {
   return job.observed_at != Nanos{} && job.usage.iterations < kIterationsToLearn;
 }

@@ -62,6 +62,9 @@ inline constexpr std::uint64_t kIterationsToLearn = 3;
 // `lane`: its lane chunks, which are no part of what it needs as room. Nothing before it has run
 // kIterationsToLearn iterations.
 std::optional<Sizes> sizes_of(const wire::Usage& usage, Bytes lane);
+// The same for plans: until they are known, as remembered of a job with the same model, and no less
+// than it has already. Whether room is granted never follows from this.
+std::optional<Sizes> planned_sizes(const Job& job);
 // It was seen, in its first iterations.
 bool is_learning(const Job& job);
 

@@ -47,7 +47,8 @@ void settle_quantum(const Table& table,
                     const Job& holder,
                     const std::vector<OrderKey>& elsewhere) {
   // A job that starts is not made to wait for what others learn.
-  const bool may_learn = is_learning(holder) && stuck_need(device, holder.id) == nullptr;
+  const bool may_learn = is_learning(holder) && !holder.remembered.has_value() &&
+                         stuck_need(device, holder.id) == nullptr;
   // What the switch to this lease cost counts at once: the average of a new job's is far behind. An
   // odd one rules this lease alone.
   const QuantumInput input{.stall = std::max(holder.stall, holder.usage.stall + holder.handover),

@@ -144,6 +144,10 @@ Result<Ready> Coordinator::set_policy(const std::string& name, Nanos now) {
   return impl_->finish(step);
 }
 
+void Coordinator::set_profiles(Profiles profiles) { impl_->table().profiles = std::move(profiles); }
+
+const Profiles& Coordinator::profiles() const { return impl_->table().profiles; }
+
 void Coordinator::set_unmanaged(std::vector<UnmanagedProcess> processes) {
   impl_->table().unmanaged = std::move(processes);
 }

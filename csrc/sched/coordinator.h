@@ -26,6 +26,8 @@
 #include "csrc/base/host_bytes.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
+#include "csrc/sched/job.h"
+#include "csrc/sched/profiles.h"
 #include "csrc/sched/ready.h"
 #include "csrc/wire/messages.h"
 
@@ -87,6 +89,8 @@ struct JobRow {
   Nanos waiting_since;  // 0 if it does not wait for a lease
   bool waits_for_room = false;
   Term term;
+  Nanos iteration;  // how long one is thought to take; 0: unknown
+  Source iteration_source = Source::kUnknown;
 };
 
 struct LaneRow {
@@ -173,6 +177,10 @@ class Coordinator {
   Result<Ready> set(JobId job, const wire::Changes& changes, const Requester& by, Nanos now);
   // Whom to serve next, from now on. errors: kInvalidArgument for a name that no policy has.
   Result<Ready> set_policy(const std::string& name, Nanos now);
+
+  // What is remembered of jobs that have ended. Those that register from now on begin with it.
+  void set_profiles(Profiles profiles);
+  [[nodiscard]] const Profiles& profiles() const;
 
   // For texts about memory; decides nothing.
   void set_unmanaged(std::vector<UnmanagedProcess> processes);

@@ -12,9 +12,24 @@ Nanos over_at(Nanos gap) { return gap + gap / kSlackParts; }
 }  // namespace
 
 void GapProfile::add(Nanos gap) {
+  if (is_remembered_) *this = {};
   gaps_.at(next_) = std::max(gap, Nanos{});
   next_ = (next_ + 1) % kMostGaps;
   num_ = std::min(num_ + 1, kMostGaps);
+}
+
+void GapProfile::remember(Nanos gap) {
+  if (gap <= Nanos{0}) return;
+  add(gap);
+  is_remembered_ = true;
+}
+
+Nanos GapProfile::median() const {
+  if (is_remembered_ || empty()) return {};
+  std::array<Nanos, kMostGaps> sorted = gaps_;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(num_ / 2);
+  std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(num_));
+  return *middle;
 }
 
 std::vector<Nanos> GapProfile::left(Nanos elapsed) const {

@@ -21,6 +21,10 @@ class GapProfile {
   static constexpr std::size_t kMostGaps = 64;
 
   void add(Nanos gap);
+  // Of an earlier job; until the first gap of this one is known. 0: nothing is known. pre: empty().
+  void remember(Nanos gap);
+  // 0: no gap of this job is known.
+  [[nodiscard]] Nanos median() const;
   [[nodiscard]] bool empty() const { return num_ == 0; }
   // The first time from `elapsed` on at which what begins, and takes `run`, is in the way of a
   // return in more than `most_risk` (0 to 1) of the cases. Nothing: it is away for longer than ever
@@ -34,8 +38,9 @@ class GapProfile {
   [[nodiscard]] std::vector<Nanos> left(Nanos elapsed) const;
 
   std::array<Nanos, kMostGaps> gaps_{};
-  std::size_t num_ = 0;   // known
-  std::size_t next_ = 0;  // to be written
+  std::size_t num_ = 0;         // known
+  std::size_t next_ = 0;        // to be written
+  bool is_remembered_ = false;  // the one that is known
 };
 
 }  // namespace gpushare::sched

@@ -79,6 +79,18 @@ void drop_needs(Device& device, JobId job) {
   std::erase_if(device.needs, [&](const WaitingNeed& need) { return need.job == job; });
 }
 
+// A registration of the same model goes on with what was measured.
+void begin_model(const Table& table, Job& job, std::uint64_t fingerprint) {
+  if (job.fingerprint == fingerprint) return;
+  job.begin_model(fingerprint, table.profiles.find({job.uid, fingerprint}));
+}
+
+// Its iterations are over.
+void remember(Table& table, Job& job) {
+  table.profiles.note({job.uid, job.fingerprint}, job.profile());
+  job.measured_iterations = 0;
+}
+
 }  // namespace
 
 void on_hello(Step& step, JobId from, const wire::Hello& hello) {
@@ -127,6 +139,7 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
     job.paused_at = step.now();
   }
   job.iterations_total = wish.iterations_total;
+  begin_model(table, job, wish.fingerprint);
   if (!job.was_registered) {
     job.was_registered = true;
     job.registered_at = step.now();
@@ -140,6 +153,7 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
 void on_unregister(Step& step, Job& job) {
   leave_line(step, job);
   end_lease(step, job);
+  remember(step.table(), job);
   job.is_registered = false;
   job.changes = {};  // they were of these iterations
   job.paused_by.reset();
@@ -167,6 +181,7 @@ void on_gone(Step& step, Job& job) {
   const JobId id = job.id;
   leave_line(step, job);
   end_lease(step, job);
+  remember(table, job);
   drop_needs(device, id);
   for (Lane& lane : device.lanes) {
     if (lane.hold.has_value() && lane.hold->job == id) lane.hold.reset();

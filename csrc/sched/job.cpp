@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,9 +11,21 @@ namespace gpushare::sched {
 namespace {
 
 // New samples count for a quarter: a change shows after a few leases, one odd lease does not rule.
-Nanos moving_average(Nanos average, Nanos sample) {
-  return average == Nanos{} ? sample : average + (sample - average) / 4;
+Nanos moving_average(Nanos average, Nanos sample, std::int64_t part = 4) {
+  return average == Nanos{} ? sample : average + (sample - average) / part;
 }
+
+// What is remembered of switches is gone after so few: each counts for half.
+constexpr std::uint32_t kSwitchesToLearn = 4;
+
+Nanos mean(Nanos sum, std::uint64_t num) {
+  return sum / static_cast<std::int64_t>(
+                   std::min<std::uint64_t>(num, std::numeric_limits<std::int64_t>::max()));
+}
+
+// The first iteration is not like those after it: it allocates, compiles, tunes. Of a model that is
+// remembered it is set aside, unless so many were seen with it that it makes little difference.
+constexpr std::uint64_t kManyIterations = 16;
 
 // A thread that holds memory for one operation is done long before; one that writes a checkpoint is
 // asked often enough.
@@ -49,10 +62,7 @@ void Job::observe(const wire::Usage& seen, Nanos now) {
   raise_to_zero(next.late);
   raise_to_zero(next.device_free);
   if (next.iterations > usage.iterations && next.busy > usage.busy) {
-    const std::uint64_t num_new = next.iterations - usage.iterations;
-    const auto divisor = static_cast<std::int64_t>(
-        std::min<std::uint64_t>(num_new, std::numeric_limits<std::int64_t>::max()));
-    iteration = moving_average(iteration, (next.busy - usage.busy) / divisor);
+    note_iterations(next.iterations - usage.iterations, next.busy - usage.busy);
   }
   if (next.is_parked != usage.is_parked || next.live != usage.live ||
       next.resident != usage.resident) {
@@ -60,6 +70,56 @@ void Job::observe(const wire::Usage& seen, Nanos now) {
   }
   usage = next;
   observed_at = now;
+}
+
+void Job::note_iterations(std::uint64_t num, Nanos busy) {
+  const bool has_first = !std::exchange(has_iterated, true);
+  if (iteration_source() != Source::kRemembered) {
+    iteration = moving_average(iteration, mean(busy, num));
+    measured_iterations += num;
+    return;
+  }
+  if (has_first && num < kManyIterations) return;
+  measured_iterations += num;
+  measured_busy += busy;
+  if (measured_iterations >= kIterationsToLearn) {
+    iteration = mean(measured_busy, measured_iterations);
+  }
+}
+
+Source Job::iteration_source() const {
+  if (iteration <= Nanos{}) return Source::kUnknown;
+  const bool is_remembered = remembered.has_value() && measured_iterations < kIterationsToLearn;
+  return is_remembered ? Source::kRemembered : Source::kMeasured;
+}
+
+void Job::begin_model(std::uint64_t model, const Profile* known) {
+  fingerprint = model;
+  iteration = known == nullptr ? Nanos{} : known->iteration;
+  stall = known == nullptr ? Nanos{} : known->stall;
+  gaps = {};
+  remembered = known == nullptr ? std::nullopt : std::optional<Profile>(*known);
+  has_iterated = false;
+  measured_iterations = 0;
+  measured_busy = Nanos{};
+  measured_switches = 0;
+}
+
+Profile Job::profile() const {
+  return {.iteration = iteration,
+          .tail = {},
+          .gap = gaps.median(),
+          .stall = stall,
+          .sizes = sizes_of(usage, lane).value_or(Sizes{}),
+          .iterations = measured_iterations};
+}
+
+const char* name_of(Source source) {
+  switch (source) {
+    case Source::kUnknown: return "unknown";
+    case Source::kRemembered: return "remembered";
+    default: return "measured";
+  }
 }
 
 void Job::note_change() {
@@ -79,7 +139,10 @@ void Job::note_short(const PendingRevoke& asked, const wire::Released& released,
 }
 
 void Job::note_closed(Nanos now) {
-  stall = moving_average(stall, usage.stall + handover);
+  const bool is_stall_remembered = remembered.has_value() && measured_switches < kSwitchesToLearn;
+  stall = moving_average(stall, usage.stall + handover, is_stall_remembered ? 2 : 4);
+  ++measured_switches;
+  if (remembered.has_value() && gaps.empty()) gaps.remember(remembered->gap);
   closed_at = now;
   gap_since = usage.is_in_gap ? std::min(usage.changed_at, now) : now;
 }

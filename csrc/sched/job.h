@@ -15,6 +15,7 @@
 #include "csrc/base/units.h"
 #include "csrc/sched/admission.h"
 #include "csrc/sched/gap_profile.h"
+#include "csrc/sched/profiles.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
@@ -32,6 +33,15 @@ struct PendingRevoke {
   HostBytes may_spill{};
   Bytes late{};  // of what it has there, what it needs late
 };
+
+// Where what is thought of a job's iterations comes from.
+enum class Source : std::uint8_t {
+  kUnknown,     // none was seen
+  kRemembered,  // of a job with the same model (profiles.h)
+  kMeasured
+};
+// "unknown", "remembered", "measured".
+const char* name_of(Source source);
 
 struct Job {
   JobId id;
@@ -84,6 +94,14 @@ struct Job {
   Nanos park_delay;                // from the end of a lease until it wanted the next, last time
   std::optional<Nanos> closed_at;  // its last lease, unless it wants the next already
 
+  // Of its model: the averages above begin as remembered, and what is measured takes their place.
+  std::uint64_t fingerprint = 0;  // 0: none
+  std::optional<Profile> remembered;
+  bool has_iterated = false;
+  std::uint64_t measured_iterations = 0;
+  Nanos measured_busy;  // in them
+  std::uint32_t measured_switches = 0;
+
   wire::Usage usage;  // as last seen; claims
   // When its last lease was granted: with more iterations than that, all it had spilled is back.
   std::uint64_t iterations_granted = std::numeric_limits<std::uint64_t>::max();
@@ -112,11 +130,16 @@ struct Job {
   std::string reason;  // the last decision about it
 
   [[nodiscard]] bool is_paused() const { return paused_by.has_value(); }
+  [[nodiscard]] Source iteration_source() const;
 
   // Its lease ended after `time`.
   void charge(Nanos time);
   // Takes over what the job says of itself, with impossible numbers cut.
   void observe(const wire::Usage& seen, Nanos now);
+  // It registers anew, with another model: what was measured of the one before is not of this one.
+  void begin_model(std::uint64_t model, const Profile* known);
+  // What is to be remembered of it now.
+  [[nodiscard]] Profile profile() const;
   // What it could not give before, it may be able to give now.
   void note_change();
   // It gave less than `asked` said. A change since then makes that old news.
@@ -127,6 +150,10 @@ struct Job {
   void note_parked(Nanos now);
   // This record as it would be if its lease, open for `time`, ended and it queued again now.
   [[nodiscard]] Job requeued(Nanos time, Nanos now) const;
+
+ private:
+  // They took `busy` in all.
+  void note_iterations(std::uint64_t num, Nanos busy);
 };
 
 // "3 (gpt)", or "3" before it has a name.

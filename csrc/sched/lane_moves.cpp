@@ -39,7 +39,7 @@ bool may_be_moved(const Device& device, const Job& job) {
 // not say the same of its lane, one is old.
 void settle_sizes(Step& step, const Job& job) {
   if (job.usage.lane_changes != job.lane_heard) return;
-  const std::optional<Sizes> sizes = sizes_of(job.usage, job.lane);
+  const std::optional<Sizes> sizes = planned_sizes(job);
   if (sizes != job.sizes) step.table().at(job.id).sizes = sizes;
 }
 

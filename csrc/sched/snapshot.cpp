@@ -52,6 +52,8 @@ JobRow job_row(const Device& device, const Job& job, Nanos now) {
   }
   row.waits_for_room = device.has_need(job.id);
   row.term = job.term;
+  row.iteration = job.iteration;
+  row.iteration_source = job.iteration_source();
   return row;
 }
 

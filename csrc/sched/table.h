@@ -19,6 +19,7 @@
 #include "csrc/sched/lane.h"
 #include "csrc/sched/ledger.h"
 #include "csrc/sched/policy.h"
+#include "csrc/sched/profiles.h"
 #include "csrc/sched/quantum.h"
 
 namespace gpushare::sched {
@@ -75,6 +76,7 @@ struct Table {
   std::set<std::int32_t> expected;
   Nanos recovery_ends;
   std::vector<UnmanagedProcess> unmanaged;  // as last seen
+  Profiles profiles;                        // of jobs that have ended
 
   [[nodiscard]] const Job* find(JobId job) const;
   [[nodiscard]] Job* find(JobId job);

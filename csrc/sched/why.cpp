@@ -101,6 +101,15 @@ void say_idle(const Job& job, Why& why, Nanos now) {
   }
 }
 
+// What is measured needs no word.
+void say_remembered(const Job& job, Why& why) {
+  if (job.iteration_source() != Source::kRemembered) return;
+  why.now.push_back(
+      fmt::format("an iteration of it is taken to last {}, as remembered of its model until "
+                  "iterations of this job are measured",
+                  to_string(job.iteration)));
+}
+
 void say_move(const Job& job, Why& why) {
   if (job.placed_in == job.in_lane) return;
   why.now.push_back(
@@ -257,6 +266,7 @@ Why why(const Table& table, const Job& job, Nanos now) {
   if (!job.is_waiting && !is_holder && !device.has_need(job.id)) say_idle(job, why, now);
   say_lane(table, device, lane, why, now);
   say_move(job, why);
+  say_remembered(job, why);
   say_room(table, device, lane, job, why);
   if (job.is_paused()) why.changes.push_back(fmt::format("gpushare resume {}", job.id.value));
   if (!is_in_line) return why;

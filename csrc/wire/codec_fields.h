@@ -59,6 +59,7 @@ void list_fields(V& v, Ref<V, Register> m) {
   v.field("paused_by_uid", m.paused_by);
   v.field("iterations_total", m.iterations_total);
   v.field("iterations_done", m.iterations_done);
+  v.newer_field("fingerprint", m.fingerprint);
 }
 
 template <typename V>

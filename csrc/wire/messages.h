@@ -108,6 +108,7 @@ struct Register {
   std::optional<std::uint32_t> paused_by = {};  // the user; it gets no lease
   std::uint64_t iterations_total = 0;           // 0: unknown
   std::uint64_t iterations_done = 0;            // after a coordinator's restart
+  std::uint64_t fingerprint = 0;  // of its model: jobs with the same one are alike; 0: none
   bool operator==(const Register&) const = default;
 };
 

@@ -28,15 +28,19 @@ double remaining_seconds(const Job& job) {
 }
 
 std::string remaining_text(const Job& job) {
-  if (is_known(job))
-    return fmt::format("{} has {:.3f} s to go", label(job), remaining_seconds(job));
+  if (is_known(job)) {
+    const bool is_remembered = job.iteration_source() == Source::kRemembered;
+    return fmt::format("{} has {:.3f} s to go{}", label(job), remaining_seconds(job),
+                       is_remembered ? ", as remembered of its model" : "");
+  }
   const char* why = job.iterations_total == 0  ? "it does not say how long it is"
                     : job.iteration <= Nanos{} ? "no iteration of it was seen"
                                                : "it has run all iterations that it said";
   return fmt::format("{} has had {:.3f} s, and {}", label(job), remaining_seconds(job), why);
 }
 
-// Shortest remaining time first, by iteration times that were measured, with aging.
+// Shortest remaining time first, by iteration times that were measured, now or of the same model
+// before (profiles.h), with aging.
 // source: Schrage, "A Proof of the Optimality of the Shortest Remaining Processing Time
 // Discipline" (Operations Research 16, 1968); least attained service: Nuijens and Wierman, "The
 // Foreground-Background queue: A survey" (Performance Evaluation 65, 2008), section 2.

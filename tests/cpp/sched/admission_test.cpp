@@ -42,6 +42,20 @@ TEST(Admission, EphemeralIsWhatIsNotLiveAtABoundary) {
   EXPECT_EQ(sizes_of(usage(mib(50), mib(30)), Bytes{})->ephemeral, Bytes{}) << "an old figure";
 }
 
+TEST(Admission, PlansWithRememberedSizesUntilThoseOfTheJobAreKnown) {
+  Job job;
+  EXPECT_FALSE(planned_sizes(job).has_value());
+  Profile known;
+  known.sizes = {mib(30), mib(10)};
+  job.begin_model(5, &known);
+  EXPECT_EQ(*planned_sizes(job), known.sizes);
+  job.usage.live = mib(100);
+  job.usage.outside = mib(1);
+  EXPECT_EQ(planned_sizes(job)->persistent, mib(101)) << "what it has already it keeps";
+  job.usage = usage(mib(5), mib(7));
+  EXPECT_EQ(*planned_sizes(job), (Sizes{mib(5), mib(2)}));
+}
+
 TEST(Admission, FitsByTheSumOfPersistentAndTheLargestEphemeral) {
   const auto fit_in = [](Bytes capacity) {
     Admission sums(capacity);

@@ -64,6 +64,25 @@ TEST(GapProfile, ForgetsWhatWasLongAgo) {
   EXPECT_EQ(gaps.risky_from(Nanos{0}, millis(1), 0), millis(199));
 }
 
+TEST(GapProfile, WhatIsRememberedGoesWithTheFirstGapThatIsSeen) {
+  GapProfile gaps;
+  gaps.remember(Nanos{0});
+  EXPECT_TRUE(gaps.empty()) << "it is unknown";
+  gaps.remember(millis(70));
+  EXPECT_EQ(gaps.risky_from(Nanos{0}, Nanos{0}, 0), millis(70));
+  EXPECT_EQ(gaps.median(), Nanos{0}) << "none of its own was seen";
+  gaps.add(millis(900));
+  EXPECT_EQ(gaps.risky_from(Nanos{0}, Nanos{0}, 0), millis(900));
+}
+
+TEST(GapProfile, HasAMedian) {
+  GapProfile gaps;
+  EXPECT_EQ(gaps.median(), Nanos{0});
+  for (const int time : {300, 5, 200, 5, 6})
+    gaps.add(millis(time));
+  EXPECT_EQ(gaps.median(), millis(6));
+}
+
 TEST(GapProfile, ATimeBeforeTheBeginningIsNone) {
   GapProfile gaps;
   gaps.add(Nanos{-5});

@@ -35,6 +35,83 @@ TEST(Job, LearnsHowLongAnIterationTakes) {
   EXPECT_EQ(job.iteration, millis(200));
 }
 
+Job job_with(const Profile& known) {
+  Job job;
+  job.begin_model(5, &known);
+  return job;
+}
+
+const Profile kKnown{.iteration = millis(50),
+                     .tail = {},
+                     .gap = millis(400),
+                     .stall = millis(80),
+                     .sizes = {mib(30), mib(10)},
+                     .iterations = 100};
+
+TEST(Job, BeginsAsItsModelIsRemembered) {
+  EXPECT_EQ(Job{}.iteration_source(), Source::kUnknown);
+  const Job job = job_with(kKnown);
+  EXPECT_EQ(job.iteration, millis(50));
+  EXPECT_EQ(job.stall, millis(80));
+  EXPECT_EQ(job.iteration_source(), Source::kRemembered);
+}
+
+TEST(Job, WhatIsMeasuredReplacesWhatIsRememberedWithinAFewIterations) {
+  Job job = job_with(kKnown);
+  // The first allocates and compiles: it is no news of those after it.
+  job.observe(usage_of(1, seconds(30)), seconds(30));
+  EXPECT_EQ(job.iteration, millis(50));
+  job.observe(usage_of(3, seconds(30) + millis(600)), seconds(31));
+  EXPECT_EQ(job.iteration, millis(50)) << "two are too few";
+  EXPECT_EQ(job.iteration_source(), Source::kRemembered);
+  job.observe(usage_of(4, seconds(30) + millis(900)), seconds(32));
+  EXPECT_EQ(job.iteration, millis(300)) << "nothing is left of 50 ms";
+  EXPECT_EQ(job.iteration_source(), Source::kMeasured);
+  job.observe(usage_of(5, seconds(30) + millis(1600)), seconds(33));
+  EXPECT_EQ(job.iteration, millis(400)) << "a quarter of the way to 700 ms, as of any job";
+}
+
+TEST(Job, ManyIterationsSeenAtOnceCountWithTheFirst) {
+  Job few = job_with(kKnown);
+  few.observe(usage_of(15, seconds(15)), seconds(15));
+  EXPECT_EQ(few.iteration, millis(50));
+  Job many = job_with(kKnown);
+  many.observe(usage_of(100, seconds(10)), seconds(10));
+  EXPECT_EQ(many.iteration, millis(100));
+}
+
+TEST(Job, ARememberedSwitchCostIsGoneAfterAFewTurns) {
+  Profile wrong = kKnown;
+  wrong.stall = seconds(160);
+  Job job = job_with(wrong);
+  for (int i = 0; i < 4; ++i)
+    job.note_closed(seconds(1));
+  EXPECT_EQ(job.stall, seconds(10));
+  job.note_closed(seconds(1));
+  EXPECT_EQ(job.stall, millis(7500)) << "then as of any job";
+}
+
+TEST(Job, ARememberedGapLastsUntilTheFirstIsMeasured) {
+  Job job = job_with(kKnown);
+  job.note_closed(seconds(1));
+  EXPECT_EQ(job.gaps.risky_from(Nanos{}, Nanos{}, 0), millis(400));
+  job.note_parked(seconds(3));
+  job.note_closed(seconds(4));
+  EXPECT_EQ(job.gaps.risky_from(Nanos{}, Nanos{}, 0), seconds(2));
+  EXPECT_EQ(job.profile().gap, seconds(2));
+}
+
+TEST(Job, AnotherModelBeginsAnew) {
+  Job job = job_with(kKnown);
+  job.observe(usage_of(100, seconds(10)), seconds(10));
+  job.begin_model(6, nullptr);
+  EXPECT_EQ(job.iteration_source(), Source::kUnknown);
+  EXPECT_EQ(job.profile().iterations, 0U);
+  job.observe(usage_of(110, seconds(12)), seconds(13));
+  EXPECT_EQ(job.iteration, millis(200));
+  EXPECT_EQ(job.profile().iterations, 10U);
+}
+
 TEST(Job, CutsImpossibleClaims) {
   Job job;
   wire::Usage wild;

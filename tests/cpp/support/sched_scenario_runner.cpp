@@ -74,6 +74,7 @@ JobMessage read_register(ScenarioFields& f, JobId job) {
   m.memory_limit = f.bytes("memory_limit");
   m.iterations_total = f.count("iterations_total");
   m.deadline = f.time("deadline");
+  m.fingerprint = f.count("fingerprint");
   if (f.has("paused_by")) m.paused_by = static_cast<std::uint32_t>(f.count("paused_by"));
   return m;
 }
