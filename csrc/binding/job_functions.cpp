@@ -62,6 +62,7 @@ std::uint64_t register_job(const std::string& name,
                            std::int64_t memory_limit_bytes,
                            double deadline_seconds,
                            std::uint64_t iterations,
+                           std::uint64_t fingerprint,
                            const std::string& gang,
                            std::uint32_t rank,
                            std::uint32_t ranks) {
@@ -78,6 +79,7 @@ std::uint64_t register_job(const std::string& name,
                                         .memory_limit = Bytes{memory_limit_bytes},
                                         .deadline = to_nanos(deadline_seconds),
                                         .iterations_total = iterations,
+                                        .fingerprint = fingerprint,
                                         .gang = gang,
                                         .rank = rank,
                                         .ranks = ranks};
@@ -164,8 +166,8 @@ void define_job_functions(py::module_& module) {
   module.def("attach", &attach);
   module.def("register_job", &register_job, py::kw_only(), py::arg("name"), py::arg("group"),
              py::arg("priority"), py::arg("weight"), py::arg("memory_limit_bytes"),
-             py::arg("deadline_seconds"), py::arg("iterations"), py::arg("gang"), py::arg("rank"),
-             py::arg("ranks"));
+             py::arg("deadline_seconds"), py::arg("iterations"), py::arg("fingerprint"),
+             py::arg("gang"), py::arg("rank"), py::arg("ranks"));
   module.def("unregister_job", &unregister_job, py::kw_only(), py::arg("is_exiting") = false);
   module.def("begin_iteration", &begin_iteration, py::arg("timeout_seconds"));
   module.def("give_up", [] { installed().runtime().give_up(); });

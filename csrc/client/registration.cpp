@@ -72,7 +72,8 @@ wire::Register Runtime::Impl::make_register() {
                       .memory_limit = options_->memory_limit,
                       .deadline = options_->deadline,
                       .iterations_total = options_->iterations_total,
-                      .iterations_done = counters_.iterations()};
+                      .iterations_done = counters_.iterations(),
+                      .fingerprint = options_->fingerprint};
   changes_.apply_to(wish);
   if (changes_.is_paused.value_or(false)) wish.paused_by = paused_by_;
   return wish;

@@ -37,6 +37,7 @@ struct RegisterOptions {
   Bytes memory_limit = {};             // 0: none
   Nanos deadline = {};                 // of an iteration; 0: none
   std::uint64_t iterations_total = 0;  // 0: unknown
+  std::uint64_t fingerprint = 0;       // of its model; 0: none
   std::string gang = {};
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;

@@ -44,6 +44,8 @@ class Conductor {
   Status set_policy(const std::string& name);
   // Looks at the job's page and tells the coordinator what has happened on it.
   bool look(JobEntry& entry);
+  // As Coordinator::set_profiles.
+  void set_profiles(sched::Profiles profiles) { coordinator_->set_profiles(std::move(profiles)); }
   // For texts about memory.
   void set_unmanaged(std::vector<sched::UnmanagedProcess> processes) {
     coordinator_->set_unmanaged(std::move(processes));

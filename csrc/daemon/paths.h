@@ -1,8 +1,8 @@
 // Where things are: the socket and its neighbours, and the folder they stand in.
 //
 // Beside SOCKET stand SOCKET.lock (the kernel lock of the one coordinator; never deleted),
-// SOCKET.jobs (see state_file.h) and the log. The default folder is checked to be ours, because in
-// /tmp anybody could have made it first.
+// SOCKET.jobs (see state_file.h), SOCKET.profiles (see profile_file.h) and the log. The default
+// folder is checked to be ours, because in /tmp anybody could have made it first.
 #pragma once
 
 #include <string>

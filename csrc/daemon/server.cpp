@@ -85,6 +85,7 @@ Server::Impl::Impl(const DaemonOptions& options, ipc::EventLoop& loop)
     : options_(options),
       loop_(loop),
       started_(monotonic_now()),
+      profile_timer_(loop.make_timer([this] { save_profiles(); })),
       accept_timer_(loop.make_timer([this] {
         const Status status = listen();
         if (!status.ok()) log::error("accept again: {}", status.message());
@@ -130,6 +131,7 @@ Status Server::Impl::begin() {
               expected.size());
   }
   GS_RETURN_IF_ERROR(begin_coordinator(epoch_, expected));
+  load_profiles();
   write_state();
   auto listener = ipc::listen_at(options_.socket, options_.socket_mode);
   if (!listener) return listener.error();
@@ -186,6 +188,7 @@ void Server::Impl::end_if_unused() {
 void Server::Impl::shut_down(const char* reason) {
   if (std::exchange(is_ended_, true)) return;
   log::info("ends: {}", reason);
+  write_profiles();
   if (::unlink(options_.socket.c_str()) != 0) {
     log::warn("{}", errno_status("remove " + options_.socket).message());
   }

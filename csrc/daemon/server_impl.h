@@ -1,5 +1,5 @@
 // The inside of Server; its parts are server.cpp (life), server_sessions.cpp (connections and their
-// messages) and server_jobs.cpp (processes).
+// messages), server_jobs.cpp (processes) and server_profiles.cpp (what is remembered of jobs).
 #pragma once
 
 #include <cstdint>
@@ -48,6 +48,13 @@ class Server::Impl {
   std::string report(std::optional<sched::Why> why = std::nullopt);
   void look_around();
 
+  // server_profiles.cpp
+  // What coordinators before this one have left. Before any job registers.
+  void load_profiles();
+  // If they have changed; not at once where they were written just now.
+  void save_profiles();
+  void write_profiles();
+
   // server_sessions.cpp
   void on_connection();
   void admit(UniqueFd socket);
@@ -88,6 +95,10 @@ class Server::Impl {
   // As of the last look: it costs milliseconds.
   Neighbours neighbours_;
   std::optional<Nanos> looked_around_;
+  // As of the last write: Profiles::num_changes(), and when.
+  std::uint64_t saved_profiles_ = 0;
+  std::optional<Nanos> profiles_saved_at_;
+  ipc::EventLoop::Timer profile_timer_;
   ipc::EventLoop::Watch listener_watch_;
   ipc::EventLoop::Timer accept_timer_;  // after a failed accept
   ipc::EventLoop::Timer linger_timer_;

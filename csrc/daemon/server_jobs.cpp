@@ -137,10 +137,15 @@ void Server::Impl::on_gone(JobId id) {
   if (entry == nullptr) return;
   if (entry->session != nullptr) sessions_.erase(std::exchange(entry->session, nullptr)->socket());
   conductor_->forget_waiting(*entry);
+  if (entry->is_welcomed && entry->registration) {
+    // One that was killed in its lease: what it did since somebody looked last.
+    conductor_->feed(id, wire::Observed{entry->address, entry->registration->usage()});
+  }
   if (entry->is_welcomed) conductor_->feed(id, wire::Gone{entry->address});
   log::info("job {} (pid {}) is gone", id.value, entry->pid);
   jobs_.erase(id);
   write_state();
+  save_profiles();
   end_if_unused();
 }
 

@@ -154,6 +154,7 @@ void Server::Impl::handle(Session& session, wire::JobMessage message) {
   if (is_last) {
     conductor_->forget_waiting(*entry);
     entry->end_registration();
+    save_profiles();
   }
 }
 

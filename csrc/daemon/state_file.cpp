@@ -1,11 +1,9 @@
 #include "csrc/daemon/state_file.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -15,8 +13,8 @@
 #include <fmt/format.h>
 
 #include "csrc/base/status.h"
-#include "csrc/base/unique_fd.h"
 #include "csrc/daemon/process_info.h"
+#include "csrc/daemon/text_file.h"
 
 namespace gpushare::daemon {
 namespace {
@@ -42,17 +40,6 @@ bool read_policy(const std::string& line, std::string& policy) {
   if (!(words >> word >> name) || word != "policy") return false;
   policy = name;
   return true;
-}
-
-Status write_all(int fd, const std::string& text, const std::string& path) {
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno_status("write " + path);
-    done += static_cast<std::size_t>(written);
-  }
-  return {};
 }
 
 }  // namespace
@@ -84,16 +71,7 @@ Status write_state_file(const std::string& path, const CoordinatorState& state) 
   for (const KnownJob& job : state.jobs) {
     text += fmt::format("job {} {}\n", job.pid, job.start_ticks);
   }
-  // One writer (the kernel lock sees to it), so one name for the new version is enough.
-  const std::string fresh = path + ".new";
-  {
-    const UniqueFd fd(
-        ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!fd.is_valid()) return errno_status("open " + fresh);
-    GS_RETURN_IF_ERROR(write_all(fd.get(), text, fresh));
-  }
-  if (::rename(fresh.c_str(), path.c_str()) != 0) return errno_status("rename to " + path);
-  return {};
+  return write_text_file(path, text);
 }
 
 Status remove_state_file(const std::string& path) {

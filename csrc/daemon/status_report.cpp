@@ -118,6 +118,8 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
                {"memory_limit_bytes", row.memory_limit.value()},
                {"transfer_bytes_per_second", row.transfer_rate.value()},
                {"iterations_total", row.iterations_total},
+               {"iteration_seconds", to_seconds(row.iteration)},
+               {"iteration_source", sched::name_of(row.iteration_source)},
                {"leases", row.leases},
                {"waits_for_room", row.waits_for_room},
                {"term", row.term.value},

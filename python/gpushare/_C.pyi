@@ -110,6 +110,7 @@ def register_job(
     memory_limit_bytes: int,
     deadline_seconds: float,
     iterations: int,
+    fingerprint: int,
     gang: str,
     rank: int,
     ranks: int,

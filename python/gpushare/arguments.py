@@ -59,7 +59,9 @@ def check_device(device: Any) -> str:
 
 
 def job_options(config: Config, **given: Any) -> dict[str, Any]:
-    """Returns what ``_C.register_job`` takes; an argument that is None comes from the settings.
+    """Returns what ``_C.register_job`` takes, with ``profile`` in place of ``fingerprint``.
+
+    An argument that is None comes from the settings.
 
     Raises:
         ValueError: A value is not allowed.
@@ -76,6 +78,7 @@ def job_options(config: Config, **given: Any) -> dict[str, Any]:
             "deadline", given["deadline"], config.deadline_seconds, "deadline_seconds"
         ),
         "iterations": _check_iterations(given["iterations"]),
+        "profile": _choose("profile", given["profile"], config.profile),
         "gang": "",
         "rank": 0,
         "ranks": 1,

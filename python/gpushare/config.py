@@ -82,6 +82,8 @@ class Config:
     """Most device memory of this job. 0: no limit but the device."""
     deadline_seconds: float = 0.0
     """How long an iteration of this job may take, from when it wants a lease. 0: no deadline."""
+    profile: str = ""
+    """Under which name the coordinator remembers this job: "" for its model's, "off" for none."""
     device: str = AUTO
     """The device to share, as ``gpushare.devices.parse_wish`` has it."""
     idle_spill_seconds: float | None = None

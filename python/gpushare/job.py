@@ -15,6 +15,7 @@ from gpushare.config import load, socket_paths
 from gpushare.coordinator_client import CoordinatorClient
 from gpushare.devices import CPU
 from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
+from gpushare.fingerprint import fingerprint
 from gpushare.gate import Gate
 from gpushare.hooks import Watcher
 from gpushare.required import exit_if_uncaught
@@ -263,6 +264,7 @@ def register(
     memory_limit: str | int | None = None,
     iterations: int | None = None,
     deadline: str | float | None = None,
+    profile: str | None = None,
     device: str | None = None,
 ) -> Job:
     """Makes this process a job: it takes turns on the device with others, from now on.
@@ -281,6 +283,10 @@ def register(
         iterations: How many iterations there will be, where that is known.
         deadline: How long an iteration may take from when it wants a lease, in seconds or as text
             such as "50ms".
+        profile: Under which name the coordinator remembers how long this job's iterations take and
+            what memory they need, for the next job of that name. Unless given, jobs whose models
+            have parameters and buffers of the same names, shapes and types are alike; "off" for
+            none.
         device: The device to share: auto, cpu, cuda, cuda:1 or cuda:UUID; that of the settings
             unless given. It is chosen once a process: on the CPU where torch is imported, on CUDA
             where torch starts it. Asked for another one later, the job goes on unmanaged.
@@ -303,12 +309,13 @@ def register(
         memory_limit=memory_limit,
         iterations=iterations,
         deadline=deadline,
+        profile=profile,
     )
     wish = arguments.check_device(device)
     options["name"] = options["name"] or default_name()
     if _current is not None:
         _current.close()
-    number = 0 if config.disable else _register(options, wish)
+    number = 0 if config.disable else _register(options, wish, checked_model)
     watcher = None
     force_spill = os.environ.get("GPUSHARE_FORCE_SPILL") == "1"
     if number or (force_spill and _native.is_installed()):
@@ -338,13 +345,15 @@ def default_name() -> str:
     return stem if stem not in ("", "-c", "-m", "-") and stem.isprintable() else "python"
 
 
-def _register(options: dict[str, Any], wish: str) -> int:
+def _register(options: dict[str, Any], wish: str, model: torch.nn.Module | None) -> int:
     """Returns the job's number, or 0 after saying why there is none."""
     config = _native.settings()
     try:
         _native.install(wish)
         if not socket_paths(config):
             raise CoordinatorUnreachable("GPUSHARE_SOCKET=none: no coordinator is to be used")
+        name = options.pop("profile")
+        options["fingerprint"] = fingerprint(model, name, device=_native.device())
         number: int = _native.load().register_job(**options)
         _native.load().set_log_level(config.log_level or _native.DEFAULT_LOG_LEVEL)
     except GpushareError as error:

@@ -228,6 +228,8 @@ SETTINGS: tuple[Setting, ...] = (
             'a size like "2GiB", or 0 for none'),
     Setting("deadline_seconds", "job.deadline", "GPUSHARE_DEADLINE", _deadline,
             f"{_TIME}, up to {_MOST_DEADLINE_SECONDS} s, or 0 for none"),
+    Setting("profile", "job.profile", "GPUSHARE_PROFILE", parse_name,
+            f'{_NAME}, or "off" for none'),
     Setting("device", "job.device", "GPUSHARE_DEVICE", parse_wish, WISHES),
     Setting("idle_spill_seconds", "job.idle_spill", "GPUSHARE_IDLE_SPILL", _idle_spill,
             f'{_TIME}, above 0, or "never"'),

@@ -14,6 +14,7 @@ NOTHING = {
     "memory_limit": None,
     "iterations": None,
     "deadline": None,
+    "profile": None,
 }
 
 
@@ -31,6 +32,7 @@ def test_what_is_not_given_comes_from_the_settings():
         "memory_limit_bytes": 7,
         "deadline_seconds": 0.0,
         "iterations": 0,
+        "profile": "",
         "gang": "",
         "rank": 0,
         "ranks": 1,
@@ -64,6 +66,7 @@ def test_what_is_given_wins():
         ("name", "x" * 129, "printable text of at most 128 bytes"),
         ("name", 7, "printable text"),
         ("group", "a\tb", "printable text"),
+        ("profile", "a\nb", 'printable text of at most 128 bytes, or "off" for none'),
     ],
 )
 def test_a_bad_argument_is_named_with_its_value_and_what_is_allowed(name, value, allowed):

@@ -57,6 +57,8 @@ TEST(StatusReport, NamesEachNumberWithItsUnit) {
   facts.decisions.push_back({seconds(99), "cpu", LaneId{0}, JobId{2}, "wait", "needs 3 MiB"});
   facts.explained[JobId{2}] = "waits for 1's boundary";
   facts.snapshot.devices[0].jobs[1].in_lane = LaneId{1};
+  facts.snapshot.devices[0].jobs[1].iteration = millis(50);
+  facts.snapshot.devices[0].jobs[1].iteration_source = sched::Source::kRemembered;
   PageFacts page;
   page.usage.iterations = 50;
   page.usage.busy = seconds(10);
@@ -86,6 +88,9 @@ TEST(StatusReport, NamesEachNumberWithItsUnit) {
   EXPECT_EQ(first["explain"], "");
   const json& second = device["jobs"][1];
   EXPECT_EQ(second["job"], 2);
+  EXPECT_DOUBLE_EQ(second["iteration_seconds"], 0.05);
+  EXPECT_EQ(second["iteration_source"], "remembered");
+  EXPECT_EQ(first["iteration_source"], "unknown");
   EXPECT_EQ(second["lane_bytes"], mib(60).value());
   EXPECT_EQ(second["lane"], 1);
   EXPECT_EQ(second["donated_bytes"], mib(2).value());

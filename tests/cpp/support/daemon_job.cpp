@@ -68,10 +68,11 @@ wire::Welcome JobSide::hello(Bytes resident, Term held_term) {
   return welcome;
 }
 
-void JobSide::register_job(const std::string& name) {
+void JobSide::register_job(const std::string& name, std::uint64_t fingerprint) {
   wire::Register wish;
   wish.of = address_;
   wish.name = name;
+  wish.fingerprint = fingerprint;
   send(wish);
   const auto is_readable = ipc::wait_readable(socket_.get(), kLongest);
   if (!is_readable || !*is_readable) give_up("no answer to register");

@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <variant>
@@ -32,7 +33,7 @@ class JobSide {
   void connect(const std::string& socket);
   void disconnect() { socket_.reset(); }
   wire::Welcome hello(Bytes resident, Term held_term);
-  void register_job(const std::string& name);
+  void register_job(const std::string& name, std::uint64_t fingerprint = 0);
   // connect, hello with nothing, register.
   void attach(const std::string& socket, const std::string& name);
 
