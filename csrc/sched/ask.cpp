@@ -11,6 +11,7 @@
 #include "csrc/sched/harvest.h"
 #include "csrc/sched/headroom.h"
 #include "csrc/sched/serve.h"
+#include "csrc/sched/shares.h"
 
 namespace gpushare::sched {
 namespace {
@@ -128,7 +129,7 @@ std::string reason_to_ask(const Step& step,
   }
   const auto first = lane.waiting.first();
   const Job after = holder.requeued(now - lane.lease->granted_at, now);
-  if (!first.has_value() || !(*first < device.policy->key(after))) return {};
+  if (!first.has_value() || !(*first < order_key(device, after))) return {};
   return fmt::format("{}: quantum of {} is over, {} is first of {}", device.policy->name(),
                      to_string(lane.quantum), first->id.value, lane.waiting.size());
 }

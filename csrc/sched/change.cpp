@@ -10,6 +10,7 @@
 
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/limit.h"
+#include "csrc/sched/shares.h"
 #include "csrc/sched/validate.h"
 
 namespace gpushare::sched {
@@ -52,14 +53,11 @@ std::string text_of(const Job& job, const wire::Changes& changes, std::uint32_t 
   return fmt::format("{} by user {}", fmt::join(texts, ", "), by);
 }
 
-// In the new class it is as far ahead, or behind, as it was in the old one (lane.h).
+// In the new class it is as far ahead, or behind, as it was in the old one (shares.h).
 void change_class(Step& step, Job& job, wire::Priority priority) {
-  Device& device = step.table().device_of(job);
-  Lane& lane = Table::lane_of(device, job);
-  const bool is_there = job.is_waiting || device.lane_held_by(job.id) != nullptr;
-  const double ahead = job.virtual_time - present_virtual_time(step, lane, job, is_there);
+  const Ahead ahead = ahead_of(step, job);
   job.priority = priority;
-  job.virtual_time = present_virtual_time(step, lane, job, false) + ahead;
+  stay_ahead(step, job, ahead);
 }
 
 // What it wants meanwhile is remembered.
@@ -78,11 +76,8 @@ void resume(Step& step, Job& job) {
 
 // What it is ahead of the others was time over the old weight.
 void change_weight(Step& step, Job& job, double weight) {
-  Device& device = step.table().device_of(job);
-  Lane& lane = Table::lane_of(device, job);
-  const double present = present_virtual_time(step, lane, job, false);
-  const double ahead = job.virtual_time - present;
-  if (ahead > 0) job.virtual_time = present + ahead * job.weight / weight;
+  const double ahead = ahead_of(step, job).job;
+  if (ahead > 0) job.virtual_time += ahead * (job.weight / weight - 1);
 }
 
 void apply(Step& step, Job& job, const wire::Changes& changes, std::uint32_t by) {
@@ -95,7 +90,7 @@ void apply(Step& step, Job& job, const wire::Changes& changes, std::uint32_t by)
   if (changes.memory_limit) job.note_change();
   if (changes.is_paused) *changes.is_paused ? pause(step, job, by) : resume(step, job);
   Device& device = step.table().device_of(job);
-  if (job.is_waiting) Table::lane_of(device, job).waiting.update(device.policy->key(job));
+  if (job.is_waiting) Table::lane_of(device, job).waiting.update(order_key(device, job));
 }
 
 // An older job reads nothing but the limit (messages.h).
@@ -157,7 +152,7 @@ Status change_policy(Step& step, const std::string& name) {
     device.policy = std::move(*policy);
     for (Lane& lane : device.lanes) {
       for (const JobId job : lane.waiting.order(lane.waiting.size()))
-        lane.waiting.update(device.policy->key(step.table().at(job)));
+        lane.waiting.update(order_key(device, step.table().at(job)));
     }
   }
   step.table().options.policy = name;

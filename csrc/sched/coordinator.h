@@ -29,6 +29,7 @@
 #include "csrc/sched/job.h"
 #include "csrc/sched/profiles.h"
 #include "csrc/sched/ready.h"
+#include "csrc/sched/user_options.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
@@ -58,6 +59,7 @@ struct CoordinatorOptions {
   std::string spill_dir;        // empty: host tier in RAM
   // Of all jobs together: Revokes keep to it (host_tier.h). Whole pieces of the tier.
   HostBytes host_budget{gib(64), Bytes{0}};
+  Users users;
 };
 
 // One row of status: copies, in the order of job numbers.

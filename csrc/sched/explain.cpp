@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,12 +13,8 @@ namespace {
 
 // How many wait before it.
 std::size_t position(const Lane& lane, JobId job) {
-  std::size_t n = 0;
-  for (const OrderKey& key : lane.waiting) {
-    if (key.id == job) break;
-    ++n;
-  }
-  return n;
+  const std::vector<JobId> order = lane.waiting.order(lane.waiting.size());
+  return static_cast<std::size_t>(std::find(order.begin(), order.end(), job) - order.begin());
 }
 
 // A lease ends within an iteration after it was asked back; how long that is was measured.

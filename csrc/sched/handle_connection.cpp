@@ -10,6 +10,7 @@
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/lane_moves.h"
 #include "csrc/sched/lanes.h"
+#include "csrc/sched/shares.h"
 
 namespace gpushare::sched {
 namespace {
@@ -67,6 +68,7 @@ void adopt_lease(Step& step, Device& device, Job& job, Term term) {
   job.term = term;
   const Nanos granted_at = lane.lease.has_value() ? lane.lease->granted_at : step.now();
   lane.lease.emplace(job.id, granted_at);
+  lane.lease->charged_until = step.now();
   lane.busy.turn(true, step.now());
   // Whoever was chosen for the free lane waits for this lease now.
   lane.next = JobId{0};
@@ -147,7 +149,7 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
   }
   step.send(job.id, wire::Registered{.of = job.of});
   apply_changes(step, job);
-  lift_virtual_time(step, job);
+  lift(step, job);
 }
 
 void on_unregister(Step& step, Job& job) {

@@ -6,6 +6,7 @@
 #include "csrc/sched/device_memory.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/harvest.h"
+#include "csrc/sched/shares.h"
 
 namespace gpushare::sched {
 namespace {
@@ -22,7 +23,7 @@ void observe(Step& step, Job& job, const wire::Usage& seen) {
   const Bytes before = job.usage.device_free;
   job.observe(seen, step.now());
   Device& device = step.table().device_of(job);
-  if (job.is_waiting) Table::lane_of(device, job).waiting.update(device.policy->key(job));
+  if (job.is_waiting) Table::lane_of(device, job).waiting.update(order_key(device, job));
   if (job.usage.device_free != before) on_device_free(step, device, job, job.usage.device_free);
 }
 
@@ -30,13 +31,13 @@ void observe(Step& step, Job& job, const wire::Usage& seen) {
 
 void join_line(Step& step, Job& job) {
   Table& table = step.table();
-  lift_virtual_time(step, job);
+  lift(step, job);
   job.is_waiting = true;
   job.waits_paused = false;
   job.waiting_since = step.now();
   job.queued = ++table.num_queued;
   Device& device = table.device_of(job);
-  Table::lane_of(device, job).waiting.insert(device.policy->key(job));
+  Table::lane_of(device, job).waiting.insert(order_key(device, job));
 }
 
 void leave_line(Step& step, Job& job) {
@@ -62,6 +63,7 @@ void end_lease(Step& step, Job& job) {
   const Nanos now = step.now();
   note_harvest(step.table(), device, *lane, job, now);
   job.charge(now - lane->lease->granted_at);
+  note_charged(step, device, *lane, job);
   job.overrun = overrun_of(*lane, now);
   job.note_closed(now);
   job.note_change();
@@ -74,35 +76,6 @@ void end_lease(Step& step, Job& job) {
   lane->busy.turn(false, now);
   lane->is_watched = false;
   lane->closed_at = now;
-}
-
-double present_virtual_time(Step& step, Lane& lane, const Job& job, bool is_there) {
-  const Table& table = step.table();
-  double present = 0;
-  bool is_anybody_present = false;
-  const auto count = [&](double virtual_time) {
-    present = is_anybody_present ? std::min(present, virtual_time) : virtual_time;
-    is_anybody_present = true;
-  };
-  if (is_there) count(job.virtual_time);
-  if (const auto first = lane.waiting.first_of(job.priority)) {
-    count(table.at(first->id).virtual_time);
-  }
-  if (lane.lease.has_value()) {
-    const Job& holder = table.at(lane.lease->job);
-    if (holder.id != job.id && holder.priority == job.priority) {
-      count(holder.requeued(step.now() - lane.lease->granted_at, step.now()).virtual_time);
-    }
-  }
-  double& virtual_time = lane.virtual_time.at(static_cast<std::size_t>(job.priority));
-  if (is_anybody_present) virtual_time = std::max(virtual_time, present);
-  return virtual_time;
-}
-
-void lift_virtual_time(Step& step, Job& job) {
-  Lane& lane = Table::lane_of(step.table().device_of(job), job);
-  const double virtual_time = present_virtual_time(step, lane, job, false);
-  job.virtual_time = std::max(job.virtual_time, virtual_time);
 }
 
 void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {

@@ -35,10 +35,5 @@ void leave_line(Step& step, Job& job);
 void take_out_of_line(Lane& lane, JobId job);
 // The job's open lease is over, if it has one.
 void end_lease(Step& step, Job& job);
-// That of the jobs of `job`'s class that are present in the lane, other than it, and if it
-// `is_there` its own; it never falls.
-double present_virtual_time(Step& step, Lane& lane, const Job& job, bool is_there);
-// Raises the job's virtual time to that which is present in its lane without it.
-void lift_virtual_time(Step& step, Job& job);
 
 }  // namespace gpushare::sched

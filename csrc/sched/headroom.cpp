@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "csrc/sched/shares.h"
+
 namespace gpushare::sched {
 namespace {
 
@@ -22,7 +24,7 @@ std::optional<Headroom> headroom(const Table& table,
                                  Nanos now) {
   if (!device.policy->meets_deadlines()) return std::nullopt;
   const Job& holder = table.at(lane.lease->job);
-  const OrderKey after = device.policy->key(holder.requeued(now - lane.lease->granted_at, now));
+  const OrderKey after = order_key(device, holder.requeued(now - lane.lease->granted_at, now));
   std::optional<Headroom> least;
   std::size_t num_looked = 0;
   for (const OrderKey& key : lane.waiting) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/shares.h"
 #include "csrc/sched/table.h"
 
 namespace gpushare::sched {
@@ -32,7 +33,7 @@ void check_job(const Device& device, const Job& job) {
     GS_CHECK(job.is_connected && job.is_registered, "job {} waits", id);
     GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);
     // A key changes only with its record, and then the table is told.
-    GS_CHECK(lane.waiting.key_of(job.id) == device.policy->key(job), "job {} has an old key", id);
+    GS_CHECK(lane.waiting.key_of(job.id) == order_key(device, job), "job {} has an old key", id);
   }
   GS_CHECK(job.last_grant_n <= job.last_n, "job {}: {} of {}", id, job.last_grant_n, job.last_n);
   if (job.revoke.has_value()) {

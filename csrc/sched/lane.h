@@ -1,9 +1,5 @@
 // A lane of a device: the jobs that wait for it, and its one open lease. Lanes run side by side; in
 // which of them a job takes its turns is planned in placement.h.
-//
-// Virtual time is kept per priority class: it is that of the jobs present, and never falls. A job
-// that comes, or comes back, is lifted to it (start-time fair queueing): absence earns nothing. One
-// that changes the lane stays as far ahead of it, or behind, as it was.
 #pragma once
 
 #include <array>
@@ -16,14 +12,16 @@
 #include "csrc/sched/busy_meter.h"
 #include "csrc/sched/job_table.h"
 #include "csrc/sched/lane_pool.h"
+#include "csrc/sched/lane_times.h"
 
 namespace gpushare::sched {
 
 struct Lease {
-  Lease(JobId holder, Nanos now) : job(holder), granted_at(now) {}
+  Lease(JobId holder, Nanos now) : job(holder), granted_at(now), charged_until(now) {}
 
   JobId job;
   Nanos granted_at;
+  Nanos charged_until;      // its user was (shares.h)
   std::string granted_for;  // as recorded; empty if another coordinator granted it
   std::string asked_for;
   bool is_asked = false;  // asked back: once a lease
@@ -49,7 +47,7 @@ struct Lane {
   JobTable waiting;
   std::map<std::uint32_t, LanePool> pools;  // by user: nobody sees another's bytes
   std::optional<Lease> lease;
-  std::array<double, 4> virtual_time{};  // by priority
+  std::array<ClassTimes, 4> times{};  // by priority (shares.h)
 
   // The job chosen for the free lane whose room is being settled; 0: none.
   JobId next;

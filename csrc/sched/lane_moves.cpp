@@ -11,6 +11,7 @@
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/placement.h"
 #include "csrc/sched/room.h"
+#include "csrc/sched/shares.h"
 
 namespace gpushare::sched {
 namespace {
@@ -74,13 +75,13 @@ void change_lane(Step& step, Job& job, LaneId to) {
   Device& device = step.table().device_of(job);
   Lane& from = Table::lane_of(device, job);
   Lane& next = device.lanes.at(to.value);
-  const double ahead = job.virtual_time - present_virtual_time(step, from, job, true);
+  const Ahead ahead = ahead_of(step, job);
   const bool is_waiting = job.is_waiting;
   if (is_waiting) take_out_of_line(from, job.id);
   change_pool(step, job, next);
-  job.virtual_time = present_virtual_time(step, next, job, false) + ahead;
   job.in_lane = job.placed_in = to;
-  if (is_waiting) next.waiting.insert(device.policy->key(job));
+  stay_ahead(step, job, ahead);
+  if (is_waiting) next.waiting.insert(order_key(device, job));
   step.note_new_sharing();
 }
 

@@ -1,17 +1,29 @@
 #include "csrc/sched/memory_plan.h"
 
 #include <algorithm>
+#include <compare>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/quantum.h"
 #include "csrc/sched/room.h"
+#include "csrc/sched/shares.h"
 
 namespace gpushare::sched {
 namespace {
 
-using Keyed = std::pair<OrderKey, const Job*>;
+// When a job is thought to be used next: users of one class by turns, each with his next job.
+struct NextUse {
+  wire::Priority priority = wire::Priority::kNormal;
+  std::size_t turn = 0;  // of its user's
+  OrderKey key;
+  auto operator<=>(const NextUse&) const = default;
+};
+using Keyed = std::pair<NextUse, const Job*>;
 
 // Of two jobs that are each chosen for a free lane, and short of room, the one that is so for
 // longer gives nothing to the other: else they would take the same bytes from each other, by turns.
@@ -78,21 +90,40 @@ struct Givers {
 };
 
 // Its place in line, or the one it would get.
-OrderKey next_use(const Device& device, const Job& job, Nanos now) {
-  return device.policy->key(job.is_waiting ? job : job.requeued(Nanos{0}, now));
+OrderKey place_in_line(const Device& device, const Job& job, Nanos now) {
+  return order_key(device, job.is_waiting ? job : job.requeued(Nanos{0}, now));
+}
+
+// Of those who may be asked, the nearest next use first.
+std::vector<Keyed> next_uses(const Table& table, const Device& device, JobId claimant, Nanos now) {
+  std::vector<std::pair<OrderKey, const Job*>> in_line;
+  for (const auto& [id, room] : device.ledger.rooms()) {
+    const Job& job = table.at(id);
+    if (may_be_asked(device, job, claimant)) {
+      in_line.emplace_back(place_in_line(device, job, now), &job);
+    }
+  }
+  std::sort(in_line.begin(), in_line.end());
+  std::vector<Keyed> uses;
+  std::map<std::pair<wire::Priority, std::uint32_t>, std::size_t> num_turns;
+  for (const auto& [key, job] : in_line) {
+    const std::size_t turn = num_turns[{key.priority, key.user}]++;
+    uses.emplace_back(NextUse{key.priority, turn, key}, job);
+  }
+  std::sort(uses.begin(), uses.end());
+  return uses;
 }
 
 Givers find_givers(const Table& table, const Device& device, JobId claimant, Nanos now) {
   Givers givers;
-  for (const auto& [id, room] : device.ledger.rooms()) {
-    const Job& job = table.at(id);
-    if (!may_be_asked(device, job, claimant)) continue;
+  for (const Keyed& use : next_uses(table, device, claimant, now)) {
+    const Job& job = *use.second;
     if (is_parked(device, job)) {
-      givers.parked.emplace_back(next_use(device, job, now), &job);
+      givers.parked.push_back(use);
     } else if (gives_unparked(device, job, now)) {
-      givers.unparked.emplace_back(next_use(device, job, now), &job);
+      givers.unparked.push_back(use);
     } else if (gives_blocked(device, job, claimant)) {
-      givers.blocked.emplace_back(next_use(device, job, now), &job);
+      givers.blocked.push_back(use);
     }
   }
   // One that is paused has no next use that is known.

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <set>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "csrc/sched/change.h"
 #include "csrc/wire/device_name.h"
 
 namespace gpushare::sched {
@@ -21,6 +23,12 @@ Status check_time(const char* what, Nanos time, Nanos least) {
   return {StatusCode::kInvalidArgument,
           fmt::format("{} is {}, allowed are {} to {}", what, to_string(time), to_string(least),
                       to_string(kMaxTime))};
+}
+
+Status check_user(const std::string& who, const UserOptions& user) {
+  const Status status = check_ranges({.weight = user.weight});
+  if (status.ok()) return {};
+  return {status.code(), fmt::format("{}: {}", who, status.message())};
 }
 
 Status check(const CoordinatorOptions& options) {
@@ -55,6 +63,9 @@ Status check(const CoordinatorOptions& options) {
     return {StatusCode::kInvalidArgument,
             fmt::format("num_lanes is {}, allowed are 1 to {}", options.num_lanes, kMaxLanes)};
   }
+  for (const auto& [uid, user] : options.users.named)
+    GS_RETURN_IF_ERROR(check_user(options.users.label(uid), user));
+  GS_RETURN_IF_ERROR(check_user("users", options.users.others));
   GS_RETURN_IF_ERROR(check_time("min_quantum", options.min_quantum, Nanos{0}));
   GS_RETURN_IF_ERROR(check_time("max_wait", options.max_wait, millis(1)));
   GS_RETURN_IF_ERROR(check_time("memory_wait", options.memory_wait, Nanos{0}));

@@ -10,6 +10,7 @@
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/memory_plan.h"
 #include "csrc/sched/serve.h"
+#include "csrc/sched/shares.h"
 
 namespace gpushare::sched {
 namespace {
@@ -60,17 +61,12 @@ void note_switch(Lane& lane, Job& job, Nanos now) {
   if (is_switch) job.handover = lane.last_handover;
 }
 
-void note_virtual_time(Lane& lane, const Job& job) {
-  double& virtual_time = lane.virtual_time.at(static_cast<std::size_t>(job.priority));
-  virtual_time = std::max(virtual_time, job.virtual_time);
-}
-
 void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::string& remark) {
   const Nanos now = step.now();
   const std::size_t num_waiting = lane.waiting.size();
   note_return(device, lane, job, step.table().find(lane.last_holder), now);
   note_switch(lane, job, now);
-  note_virtual_time(lane, job);
+  note_granted(lane, job);
   lane.waiting.erase(job.id);
   job.is_waiting = false;
   job.waited += std::max(now - job.waiting_since, Nanos{});

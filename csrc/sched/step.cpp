@@ -10,8 +10,15 @@
 #include "csrc/base/check.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/room.h"
+#include "csrc/sched/shares.h"
 
 namespace gpushare::sched {
+
+Step::Step(Table& table, Nanos now, bool is_deadline)
+    : table_(table), now_(now), is_deadline_(is_deadline) {
+  table.jobs.begin_step();
+  charge_users(table, now);
+}
 
 void Step::send(JobId to, wire::CoordinatorMessage message) {
   ready_.messages.push_back({to, std::move(message)});

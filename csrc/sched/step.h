@@ -16,10 +16,7 @@ namespace gpushare::sched {
 class Step {
  public:
   // `table` must outlive it.
-  Step(Table& table, Nanos now, bool is_deadline)
-      : table_(table), now_(now), is_deadline_(is_deadline) {
-    table.jobs.begin_step();
-  }
+  Step(Table& table, Nanos now, bool is_deadline);
 
   [[nodiscard]] Table& table() { return table_; }
   [[nodiscard]] const Table& table() const { return table_; }

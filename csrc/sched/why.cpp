@@ -1,9 +1,11 @@
 #include "csrc/sched/why.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "csrc/sched/explain.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/room.h"
+#include "csrc/sched/shares.h"
 #include "csrc/sched/snapshot.h"
 
 namespace gpushare::sched {
@@ -29,23 +32,47 @@ Job requeued(const Lane& lane, const Job& holder, Nanos now) {
 // The place in line that a job has, or would have: those of its lane that are before it. A holder
 // counts as if it queued again now.
 struct Line {
-  const Policy& policy;
+  const Table& table;
+  const Device& device;
   Job job;
   std::optional<Job> holder;  // unless it is the job itself, or paused
   std::vector<Job> waiting;   // the others, in their order
 
+  [[nodiscard]] const Policy& policy() const { return *device.policy; }
+  // Where it will stand in another class follows from who is in it: at worst at its end.
+  [[nodiscard]] OrderKey key(const Job& other) const {
+    OrderKey key = order_key(device, other);
+    if (std::isinf(other.virtual_time)) key.user_time = other.virtual_time;
+    return key;
+  }
+  // As JobTable::order: users of one class have their turns by turns.
   [[nodiscard]] std::size_t num_before(const Job& as) const {
-    const OrderKey key = policy.key(as);
-    const auto is_before = [&](const Job& other) { return policy.key(other) < key; };
-    const auto num =
-        static_cast<std::size_t>(std::count_if(waiting.begin(), waiting.end(), is_before));
-    return num + (holder.has_value() && is_before(*holder) ? 1 : 0);
+    const OrderKey last = key(as);
+    std::size_t num = holder.has_value() && key(*holder) < last ? 1 : 0;
+    std::size_t turn = 0;
+    struct Rivals {
+      std::size_t num = 0;
+      bool is_first = false;
+    };
+    std::map<std::uint32_t, Rivals> others;
+    for (const Job& other : waiting) {
+      const OrderKey first = key(other);
+      if (first.priority == last.priority && first.user != last.user) {
+        ++others[first.user].num;
+        others[first.user].is_first = first < last;
+      } else if (first < last) {
+        ++(first.priority == last.priority ? turn : num);
+      }
+    }
+    for (const auto& [user, rivals] : others)
+      num += std::min(rivals.num, turn + (rivals.is_first ? 1 : 0));
+    return num + turn;
   }
 };
 
 Line line_of(
     const Table& table, const Device& device, const Lane& lane, const Job& job, Nanos now) {
-  Line line{*device.policy, job, {}, {}};
+  Line line{table, device, job, {}, {}};
   for (const OrderKey& key : lane.waiting) {
     if (key.id != job.id) line.waiting.push_back(table.at(key.id));
   }
@@ -128,17 +155,31 @@ void say_room(
   why.changes.emplace_back("room that another job gives: it ends, or parks and may be spilled");
 }
 
+// Why `first` is before `second`: of two users what they have had, else what the policy says.
+std::string compare(const Line& line, const Job& first, const Job& second) {
+  const OrderKey a = line.key(first);
+  const OrderKey b = line.key(second);
+  if (a.priority != b.priority || a.user == b.user) return line.policy().why(first, second);
+  const auto text = [&](const OrderKey& key, const Job& job) {
+    const Users& users = line.table.options.users;
+    return fmt::format("{} {:.3f} s (weight {:g}; job {})", users.label(job.uid), key.user_time,
+                       users.of(job.uid).weight, label(job));
+  };
+  return fmt::format("{}: served over weight, of users: {}, {}", line.policy().name(),
+                     text(a, first), text(b, second));
+}
+
 void say_order(const Line& line, Why& why) {
-  const OrderKey key = line.policy.key(line.job);
+  const OrderKey key = line.key(line.job);
   const auto say = [&](const Job& other) {
-    const bool is_before = line.policy.key(other) < key;
-    why.order.push_back(is_before ? line.policy.why(other, line.job)
-                                  : line.policy.why(line.job, other));
+    const bool is_before = line.key(other) < key;
+    why.order.push_back(is_before ? compare(line, other, line.job)
+                                  : compare(line, line.job, other));
   };
   if (line.holder.has_value()) say(*line.holder);
   std::size_t num_named = 0;
   for (const Job& other : line.waiting) {
-    const bool is_before = line.policy.key(other) < key;
+    const bool is_before = line.key(other) < key;
     // Of a job without a rival before it, the next one is said.
     if (num_named == kMostNamed || (!is_before && num_named > 0)) break;
     say(other);
@@ -164,7 +205,6 @@ void add_option(std::vector<Option>& options,
   if (!check_ranges(changes).ok()) return;
   Job changed = job;
   changes.apply_to(changed);
-  // Where it will stand in another class follows from who is in it: at worst at its end.
   if (changes.priority) changed.virtual_time = std::numeric_limits<double>::infinity();
   options.push_back({std::move(text), std::move(changed)});
 }
@@ -219,7 +259,7 @@ void try_urgent(const Lane& lane, const Line& line, Why& why, Nanos now) {
 
 // Under such a policy it gets what guaranteed jobs leave, whatever its place in line.
 void try_no_harvest(const Table& table, const Line& line, Why& why) {
-  if (!line.policy.harvests() || line.job.priority != wire::Priority::kOpportunistic) return;
+  if (!line.policy().harvests() || line.job.priority != wire::Priority::kOpportunistic) return;
   const bool is_beside_guaranteed =
       std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
         const Job& other = entry.second;
@@ -238,20 +278,26 @@ void try_no_harvest(const Table& table, const Line& line, Why& why) {
 void try_weight(const Line& line, Why& why) {
   Job heavier = line.job;
   heavier.weight *= 2;
-  const bool counts = line.policy.key(heavier.requeued(seconds(1), Nanos{})).number <
-                      line.policy.key(line.job.requeued(seconds(1), Nanos{})).number;
-  const bool is_at_once = line.policy.key(heavier) != line.policy.key(line.job);
+  const bool counts = line.policy().key(heavier.requeued(seconds(1), Nanos{})).number <
+                      line.policy().key(line.job.requeued(seconds(1), Nanos{})).number;
+  const bool is_at_once = line.key(heavier) != line.key(line.job);
   const auto is_of_its_class = [&](const Job& other) {
-    return other.priority == line.job.priority;
+    return other.priority == line.job.priority && line.key(other).user == line.key(line.job).user;
   };
   const bool has_rival = std::any_of(line.waiting.begin(), line.waiting.end(), is_of_its_class) ||
                          (line.holder.has_value() && is_of_its_class(*line.holder));
   const bool is_possible = check_ranges({.weight = heavier.weight}).ok();
   if (!counts || is_at_once || !has_rival || !is_possible) return;
+  const auto is_of_another_user = [&](const Job& other) { return other.uid != line.job.uid; };
+  const bool is_by_user =
+      line.policy().shares_by_user() &&
+      (std::any_of(line.waiting.begin(), line.waiting.end(), is_of_another_user) ||
+       (line.holder.has_value() && is_of_another_user(*line.holder)));
   why.changes.push_back(
       fmt::format("gpushare set {} --weight {:g} (now {:g}): twice the time, against those of its "
-                  "class, from now on",
-                  line.job.id.value, heavier.weight, line.job.weight));
+                  "class{}, from now on",
+                  line.job.id.value, heavier.weight, line.job.weight,
+                  is_by_user ? " that are of its user" : ""));
 }
 
 }  // namespace

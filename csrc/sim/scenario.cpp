@@ -149,15 +149,35 @@ Status read_job(Fields& fields, Scenario& scenario) {
   return {};
 }
 
+Status read_user(Fields& fields, Scenario& scenario) {
+  sched::UserOptions user;
+  fields.take("name", user.name);
+  fields.take("weight", user.weight);
+  GS_RETURN_IF_ERROR(fields.status());
+  if (!is_plain(user.name)) return invalid("name must be letters, digits and _-.");
+  scenario.users[user.name] = user;
+  return {};
+}
+
 Status read_line(const std::string& line, Scenario& scenario) {
   Fields fields(line.substr(0, line.find('#')));
   if (fields.word().empty()) return {};
   if (fields.word() == "device") return read_device(fields, scenario);
   if (fields.word() == "job") return read_job(fields, scenario);
-  return invalid(fmt::format("'{}' is neither device nor job", fields.word()));
+  if (fields.word() == "user") return read_user(fields, scenario);
+  return invalid(fmt::format("'{}' is neither device, user nor job", fields.word()));
 }
 
 }  // namespace
+
+std::map<std::string, std::uint32_t> uids_of(const Scenario& scenario) {
+  std::map<std::string, std::uint32_t> uids{{"", 0}};
+  for (const auto& [name, user] : scenario.users)
+    uids.emplace(name, uids.size());
+  for (const JobSpec& job : scenario.jobs)
+    uids.emplace(job.user, uids.size());
+  return uids;
+}
 
 Status check(const JobSpec& job) {
   if (!is_plain(job.name)) return invalid("name must be letters, digits and _-.");

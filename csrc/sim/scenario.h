@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,7 +49,11 @@ struct Scenario {
   std::optional<Nanos> until;     // stop then; else when all jobs have ended
   std::uint64_t most_events = 0;  // a simulation with more does not end; 0: no limit
   std::vector<JobSpec> jobs;
+  std::map<std::string, sched::UserOptions> users;  // by name; the others' are the default
 };
+
+// A number for each user whom jobs or the scenario name; 0 is who has no name.
+std::map<std::string, std::uint32_t> uids_of(const Scenario& scenario);
 
 // errors: kInvalidArgument, with the line's number.
 Result<Scenario> parse_scenario(std::string_view text);

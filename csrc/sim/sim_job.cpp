@@ -96,6 +96,7 @@ void SimJob::arrive(Machine& machine) {
   machine_->tell(*this, wire::Hello{.version = "simulated",
                                     .command = spec_->name,
                                     .pid = static_cast<std::int32_t>(id_.value),
+                                    .uid = uid_,
                                     .of = {},
                                     .resident = {},
                                     .spilled = {},

@@ -53,8 +53,8 @@ class SimJob {
   enum class Outcome : std::uint8_t { kRunning, kFinished, kDenied };
 
   // `spec` must outlive it.
-  SimJob(JobId id, const JobSpec& spec, bool each_iteration)
-      : id_(id), spec_(&spec), each_iteration_(each_iteration) {}
+  SimJob(JobId id, const JobSpec& spec, bool each_iteration, std::uint32_t uid = 0)
+      : id_(id), spec_(&spec), each_iteration_(each_iteration), uid_(uid) {}
 
   // `machine` must outlive the job.
   void arrive(Machine& machine);
@@ -129,6 +129,7 @@ class SimJob {
   const JobSpec* spec_;
   Machine* machine_ = nullptr;
   bool each_iteration_;
+  std::uint32_t uid_;
 
   Phase phase_ = Phase::kNew;
   Bytes room_;

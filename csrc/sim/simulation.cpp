@@ -1,7 +1,10 @@
 #include "csrc/sim/simulation.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,9 +25,10 @@ Simulation::Simulation(const Scenario& scenario, bool with_leases)
       world_(scenario_, events_, jobs_) {
   if (with_leases) world_.leases = &leases_;
   jobs_.reserve(scenario_.jobs.size());
+  const std::map<std::string, std::uint32_t> uids = uids_of(scenario_);
   for (const JobSpec& spec : scenario_.jobs) {
     events_.set(EventKind::kWake, jobs_.size(), spec.arrival);
-    jobs_.emplace_back(JobId{jobs_.size() + 1}, spec, scenario_.each_iteration);
+    jobs_.emplace_back(JobId{jobs_.size() + 1}, spec, scenario_.each_iteration, uids.at(spec.user));
   }
   placed_.resize(jobs_.size());
 }
@@ -37,8 +41,12 @@ Result<std::unique_ptr<Simulation>> Simulation::create(const Scenario& scenario,
 }
 
 Status Simulation::add_devices() {
+  sched::CoordinatorOptions options = scenario_.options;
+  const std::map<std::string, std::uint32_t> uids = uids_of(scenario_);
+  for (const auto& [name, user] : scenario_.users)
+    options.users.named.emplace(uids.at(name), user);
   for (std::size_t i = 0; i < scenario_.num_devices; ++i) {
-    auto coordinator = sched::Coordinator::create(scenario_.options, Nanos{0});
+    auto coordinator = sched::Coordinator::create(options, Nanos{0});
     if (!coordinator.has_value()) return coordinator.error();
     devices_.push_back(std::make_unique<SimDevice>(i, std::move(*coordinator), world_));
     loads_.emplace_back(scenario_.options.capacity, scenario_.models.context);

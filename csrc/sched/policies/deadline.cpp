@@ -31,7 +31,8 @@ class EarliestDeadline final : public Policy {
  public:
   [[nodiscard]] const char* name() const override { return "deadline"; }
   [[nodiscard]] OrderKey key(const Job& job) const override {
-    return {job.priority, due_seconds(job), job.arrival, job.id};
+    return {
+        .priority = job.priority, .number = due_seconds(job), .arrival = job.arrival, .id = job.id};
   }
   [[nodiscard]] bool meets_deadlines() const override { return true; }
 

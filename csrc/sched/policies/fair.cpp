@@ -8,15 +8,22 @@
 namespace gpushare::sched {
 namespace {
 
-// Start-time fair queueing: the least time served over weight is first. The lane lifts the virtual
-// time of a job that comes, or comes back, to that of the jobs present (lane.h).
-// source: Goyal, Vin, Cheng, "Start-time Fair Queueing" (SIGCOMM 1996), section 2.
+// Start-time fair queueing, of users and of each user's jobs: the least time served over weight is
+// first. The lane lifts the virtual time of who comes, or comes back, to that of those present
+// (shares.h).
+// source: Goyal, Vin, Cheng, "Start-time Fair Queueing" (SIGCOMM 1996), section 2; Goyal, Guo, Vin,
+// "A Hierarchical CPU Scheduler for Multimedia Operating Systems" (OSDI 1996), section 3.
 class Fair final : public Policy {
  public:
   [[nodiscard]] const char* name() const override { return "fair"; }
   [[nodiscard]] OrderKey key(const Job& job) const override {
-    return {job.priority, job.virtual_time, job.arrival, job.id};
+    return {.priority = job.priority,
+            .user = job.uid,
+            .number = job.virtual_time,
+            .arrival = job.arrival,
+            .id = job.id};
   }
+  [[nodiscard]] bool shares_by_user() const override { return true; }
 
  private:
   [[nodiscard]] std::string compare(const Job& first, const Job& second) const override {

@@ -12,7 +12,10 @@ class Fifo final : public Policy {
  public:
   [[nodiscard]] const char* name() const override { return "fifo"; }
   [[nodiscard]] OrderKey key(const Job& job) const override {
-    return {job.priority, static_cast<double>(job.arrival), job.arrival, job.id};
+    return {.priority = job.priority,
+            .number = static_cast<double>(job.arrival),
+            .arrival = job.arrival,
+            .id = job.id};
   }
 
  private:

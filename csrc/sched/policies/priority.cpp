@@ -12,8 +12,13 @@ class ByPriority final : public Policy {
  public:
   [[nodiscard]] const char* name() const override { return "priority"; }
   [[nodiscard]] OrderKey key(const Job& job) const override {
-    return {job.priority, job.virtual_time, job.arrival, job.id};
+    return {.priority = job.priority,
+            .user = job.uid,
+            .number = job.virtual_time,
+            .arrival = job.arrival,
+            .id = job.id};
   }
+  [[nodiscard]] bool shares_by_user() const override { return true; }
   [[nodiscard]] bool harvests() const override { return true; }
 
  private:

@@ -13,7 +13,10 @@ class RoundRobin final : public Policy {
   [[nodiscard]] const char* name() const override { return "rr"; }
   // A holder that queued again would be last, so at the end of its quantum any waiter is before it.
   [[nodiscard]] OrderKey key(const Job& job) const override {
-    return {job.priority, static_cast<double>(job.queued), job.arrival, job.id};
+    return {.priority = job.priority,
+            .number = static_cast<double>(job.queued),
+            .arrival = job.arrival,
+            .id = job.id};
   }
 
  private:

@@ -49,7 +49,7 @@ class Srtf final : public Policy {
   [[nodiscard]] const char* name() const override { return "srtf"; }
   [[nodiscard]] OrderKey key(const Job& job) const override {
     const double number = remaining_seconds(job) + kAging * to_seconds(job.registered_at);
-    return {job.priority, number, job.arrival, job.id};
+    return {.priority = job.priority, .number = number, .arrival = job.arrival, .id = job.id};
   }
 
  private:

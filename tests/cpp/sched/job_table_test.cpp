@@ -12,12 +12,23 @@ namespace gpushare::sched {
 namespace {
 
 OrderKey any_key(std::uint64_t id) {
-  return {static_cast<wire::Priority>(*rc::gen::inRange(0, 4)), *rc::gen::inRange(0, 5) / 2.0,
-          *rc::gen::inRange<std::uint64_t>(0, 5), JobId{id}};
+  return {.priority = static_cast<wire::Priority>(*rc::gen::inRange(0, 4)),
+          .user_time = *rc::gen::inRange(0, 3) / 2.0,
+          .user = *rc::gen::inRange<std::uint32_t>(0, 3),
+          .number = *rc::gen::inRange(0, 5) / 2.0,
+          .arrival = *rc::gen::inRange<std::uint64_t>(0, 5),
+          .id = JobId{id}};
 }
 
 std::vector<OrderKey>::iterator find(std::vector<OrderKey>& keys, JobId job) {
   return std::find_if(keys.begin(), keys.end(), [&](const OrderKey& key) { return key.id == job; });
+}
+
+// What a user has had is the same for all jobs of his in one class.
+void set_user_time(std::vector<OrderKey>& keys, const OrderKey& as) {
+  for (OrderKey& key : keys) {
+    if (key.priority == as.priority && key.user == as.user) key.user_time = as.user_time;
+  }
 }
 
 TEST(JobTable, AgreesWithASortedVector) {
@@ -31,9 +42,14 @@ TEST(JobTable, AgreesWithASortedVector) {
       if (found == model.end()) {
         table.insert(key);
         model.push_back(key);
+        set_user_time(model, key);
       } else if (*rc::gen::arbitrary<bool>()) {
         table.update(key);
         *found = key;
+        set_user_time(model, key);
+      } else if (*rc::gen::arbitrary<bool>()) {
+        table.set_user_time(key.priority, key.user, key.user_time);
+        set_user_time(model, key);
       } else {
         table.erase(key.id);
         model.erase(found);
@@ -70,6 +86,21 @@ TEST(JobTable, NamesTheNextN) {
   EXPECT_EQ(table.order(2), (std::vector<JobId>{JobId{1}, JobId{2}}));
   EXPECT_EQ(table.order(99).size(), 5U);
   EXPECT_FALSE(table.key_of(JobId{9}).has_value());
+}
+
+TEST(JobTable, NamesUsersByTurns) {
+  JobTable table;
+  for (std::uint64_t id = 1; id <= 6; ++id) {
+    table.insert({.user_time = id <= 4 ? 2.0 : 1.0,
+                  .user = id <= 4 ? 7U : 8U,
+                  .number = static_cast<double>(id),
+                  .id = JobId{id}});
+  }
+  table.insert(
+      {.priority = wire::Priority::kGuaranteed, .user_time = 9, .user = 7, .id = JobId{9}});
+  EXPECT_EQ(table.order(99), (std::vector<JobId>{JobId{9}, JobId{5}, JobId{1}, JobId{6}, JobId{2},
+                                                 JobId{3}, JobId{4}}));
+  EXPECT_EQ(table.order(3), (std::vector<JobId>{JobId{9}, JobId{5}, JobId{1}}));
 }
 
 TEST(JobTableDeathTest, RefusesAJobTwice) {

@@ -61,6 +61,7 @@ class Line {
     of.job = id;
     wire::Hello hello;
     hello.pid = static_cast<std::int32_t>(id.value);
+    hello.uid = static_cast<std::uint32_t>(any(0, 3));
     coordinator_->on_message(id, hello, now_);
     wire::Register wish;
     wish.of = of;

@@ -21,6 +21,24 @@ namespace {
 
 using wire::JobMessage;
 
+// "7:2,8:1": of each user, by number.
+std::map<std::uint32_t, std::string> by_user(const std::string& text) {
+  std::map<std::uint32_t, std::string> values;
+  std::istringstream entries(text);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    const auto colon = entry.find(':');
+    values[static_cast<std::uint32_t>(std::stoul(entry))] = entry.substr(colon + 1);
+  }
+  return values;
+}
+
+void read_users(ScenarioFields& f, Users& users) {
+  for (const auto& [uid, weight] : by_user(f.text("users")))
+    users.named[uid].weight = std::stod(weight);
+  for (const auto& [uid, name] : by_user(f.text("names")))
+    users.named[uid].name = name;
+}
+
 CoordinatorOptions read_options(ScenarioFields& f) {
   CoordinatorOptions options;
   options.device = f.text("device", options.device);
@@ -40,6 +58,7 @@ CoordinatorOptions read_options(ScenarioFields& f) {
   options.spill_dir = f.text("spill_dir");
   options.lanes = f.count("lanes", options.lanes ? 1 : 0) != 0;
   options.recovery = f.time("recovery", options.recovery);
+  read_users(f, options.users);
   std::istringstream pids(f.text("expected_pids"));
   for (std::string pid; std::getline(pids, pid, ',');)
     options.expected_pids.push_back(std::stoi(pid));

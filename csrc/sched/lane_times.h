@@ -1,0 +1,19 @@
+// The virtual times of one lane and priority class: what users have had, and their jobs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+namespace gpushare::sched {
+
+struct UserTimes {
+  double virtual_time = 0;  // seconds served over his weight, lifted after absence
+  double of_jobs = 0;       // that of his jobs present; never falls
+};
+
+struct ClassTimes {
+  double of_users = 0;                       // that of the users present; never falls
+  std::map<std::uint32_t, UserTimes> users;  // by uid
+};
+
+}  // namespace gpushare::sched

@@ -1,0 +1,41 @@
+// Who has had how much of a lane: users share its time by their weights, and the jobs of each user
+// what is his by theirs (hierarchical start-time fair queueing).
+//
+// Both levels are kept alike, per lane and priority class. A virtual time is seconds served over
+// weight. That of the users present never falls, and a user who comes, or comes back, is lifted to
+// it: absence earns nothing. The same holds for a user's jobs among themselves. A job that changes
+// its lane or class stays as far ahead of it, or behind, as it was.
+//
+// A user is charged while his job holds the lane, in each step, so that users compare as of now; a
+// job when its lease ends. Under policies that share by something else the times are kept too, so
+// that a change of policy finds them.
+#pragma once
+
+#include "csrc/sched/policy.h"
+#include "csrc/sched/step.h"
+
+namespace gpushare::sched {
+
+// Charges the users of all open leases until now. At the beginning of each step.
+void charge_users(Table& table, Nanos now);
+
+// The place in line of a job, or of a changed copy of its record, in its lane.
+OrderKey order_key(const Device& device, const Job& job);
+
+// It comes, or comes back, to its lane.
+void lift(Step& step, Job& job);
+// It is granted its lease.
+void note_granted(Lane& lane, const Job& job);
+// Its lease has ended, and it was charged.
+void note_charged(Step& step, const Device& device, Lane& lane, const Job& job);
+
+// How far a job, and its user, are ahead of those present.
+struct Ahead {
+  double user = 0;
+  double job = 0;
+};
+Ahead ahead_of(Step& step, const Job& job);
+// To be called when the job has come to its new lane or class, before it is in line there.
+void stay_ahead(Step& step, Job& job, const Ahead& ahead);
+
+}  // namespace gpushare::sched

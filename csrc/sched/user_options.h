@@ -1,0 +1,34 @@
+// What is set for a user: his share of the time, and what he may have.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "csrc/base/units.h"
+
+namespace gpushare::sched {
+
+struct UserOptions {
+  std::string name;   // for texts; empty: "user 1001"
+  double weight = 1;  // of his share of the time
+};
+
+struct Users {
+  std::map<std::uint32_t, UserOptions> named;
+  UserOptions others;  // everybody else
+
+  [[nodiscard]] const UserOptions& of(std::uint32_t uid) const {
+    const auto found = named.find(uid);
+    return found == named.end() ? others : found->second;
+  }
+  // "alice", or "user 1001".
+  [[nodiscard]] std::string label(std::uint32_t uid) const {
+    const std::string& name = of(uid).name;
+    return name.empty() ? fmt::format("user {}", uid) : name;
+  }
+};
+
+}  // namespace gpushare::sched

@@ -1,0 +1,159 @@
+// Time is shared by user, then by job: whatever the users, their weights, how many jobs each has
+// and how long their iterations are.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "csrc/base/check.h"
+#include "csrc/sim/scenario.h"
+#include "csrc/sim/simulation.h"
+
+namespace gpushare::sim {
+namespace {
+
+constexpr double kAllowedError = 0.03;
+
+// Seconds in leases, of those in [from, to].
+using Served = std::map<std::string, double>;
+
+struct Outcome {
+  Served of_users, of_jobs;
+};
+
+Outcome run(const std::string& text, double from, double to) {
+  const auto scenario = parse_scenario(text);
+  GS_CHECK(scenario.has_value(), "{}", text);
+  const auto simulation = Simulation::create(*scenario, true);
+  GS_CHECK(simulation.has_value(), "{}", simulation.error().message());
+  const Status status = (*simulation)->run({});
+  GS_CHECK(status.ok(), "{}", status.message());
+  Outcome outcome;
+  for (const LeaseRecord& lease : (*simulation)->leases()) {
+    const JobSpec& job = scenario->jobs.at(lease.job);
+    const double time = std::min(to_seconds(lease.to), to) - std::max(to_seconds(lease.from), from);
+    outcome.of_users[job.user] += std::max(time, 0.0);
+    outcome.of_jobs[job.name] += std::max(time, 0.0);
+  }
+  return outcome;
+}
+
+// A job that never ends by itself.
+std::string job_line(const std::string& name, const std::string& user, const std::string& rest) {
+  return fmt::format("job name={} user={} iterations=10000000 {}\n", name, user, rest);
+}
+
+constexpr auto kDevice = "device policy={} capacity=4GiB switch=0s until={}s min_quantum={}ms\n";
+
+struct AnyUser {
+  double weight = 1;
+  std::vector<double> jobs;  // their weights
+};
+
+// Enough turns for three percent cost seconds a case: a few cases, always the same.
+TEST(Shares, AreTheUsersWeightsWithinThreePercent) {
+  for (std::uint32_t seed = 1; seed <= 6; ++seed) {
+    std::mt19937 random(seed);
+    const auto any = [&](int from, int to) {
+      return from + static_cast<int>(random() % static_cast<std::uint32_t>(to - from));
+    };
+    std::string text =
+        fmt::format(kDevice, seed % 2 == 0 ? "fair" : "priority", 500, any(150, 400));
+    std::map<std::string, AnyUser> users;
+    double sum = 0;
+    const int num_users = any(2, 5);
+    for (int u = 0; u < num_users; ++u) {
+      const std::string name = fmt::format("u{}", u);
+      AnyUser& user = users[name];
+      user.weight = any(1, 4);
+      sum += user.weight;
+      text += fmt::format("user name={} weight={}\n", name, user.weight);
+      const int num_jobs = any(1, 6);
+      for (int j = 0; j < num_jobs; ++j) {
+        user.jobs.push_back(any(1, 4));
+        text += job_line(fmt::format("{}.{}", name, j), name,
+                         fmt::format("weight={} iteration={}ms gap={}ms", user.jobs.back(),
+                                     any(1, 200), any(0, 3)));
+      }
+    }
+    SCOPED_TRACE(text);
+    const Outcome outcome = run(text, 50, 500);
+    double all = 0;
+    for (const auto& [name, served] : outcome.of_users)
+      all += served;
+    EXPECT_GT(all, 450 * 0.9) << "the device is idle";
+    for (const auto& [name, user] : users) {
+      const double share = outcome.of_users.at(name) / all;
+      EXPECT_NEAR(share / (user.weight / sum), 1, kAllowedError) << name;
+    }
+  }
+}
+
+TEST(Shares, TenJobsOfAUserHaveNoMoreThanOneOfAnother) {
+  std::string text = fmt::format(kDevice, "fair", 600, 100);
+  for (int i = 0; i < 10; ++i)
+    text += job_line(fmt::format("sweep{}", i), "alice", "iteration=50ms");
+  text += job_line("one", "bob", "iteration=20ms");
+  const Outcome outcome = run(text, 0, 600);
+  EXPECT_NEAR(outcome.of_users.at("alice"), 300, 9);
+  EXPECT_NEAR(outcome.of_users.at("bob"), 300, 9);
+  for (int i = 0; i < 10; ++i)
+    EXPECT_NEAR(outcome.of_jobs.at(fmt::format("sweep{}", i)), 30, 2);
+}
+
+TEST(Shares, WithinAUserGoByTheJobsWeights) {
+  const std::string text = fmt::format(kDevice, "fair", 600, 100) +
+                           job_line("heavy", "alice", "iteration=50ms weight=9") +
+                           job_line("light", "alice", "iteration=50ms weight=1") +
+                           job_line("one", "bob", "iteration=20ms weight=1");
+  const Outcome outcome = run(text, 0, 600);
+  EXPECT_NEAR(outcome.of_users.at("alice"), 300, 9);
+  EXPECT_NEAR(outcome.of_jobs.at("heavy"), 270, 9);
+  EXPECT_NEAR(outcome.of_jobs.at("light"), 30, 3);
+}
+
+// Work conserving: what a user leaves idle goes to the others.
+TEST(Shares, WhatAUserLeavesGoesToTheOthers) {
+  const std::string text = fmt::format(kDevice, "fair", 600, 50) +
+                           job_line("busy", "alice", "iteration=10ms") +
+                           job_line("seldom", "bob", "iteration=100ms gap=900ms");
+  const Outcome outcome = run(text, 0, 600);
+  EXPECT_GT(outcome.of_users.at("alice"), 600 * 0.85);
+  EXPECT_GT(outcome.of_users.at("alice") + outcome.of_users.at("bob"), 600 * 0.97);
+}
+
+// Who was away begins with what the others have: neither owed the time nor in debt.
+TEST(Shares, AbsenceEarnsNothingAndLeavesNoDebt) {
+  const std::string text = fmt::format(kDevice, "fair", 600, 100) +
+                           job_line("a", "alice", "iteration=10ms") +
+                           job_line("b", "alice", "at=300s iteration=10ms") +
+                           job_line("c", "bob", "at=300s iteration=10ms");
+  const Outcome early = run(text, 300, 320);
+  EXPECT_NEAR(early.of_users.at("alice"), 10, 0.6);
+  EXPECT_NEAR(early.of_users.at("bob"), 10, 0.6);
+  EXPECT_NEAR(early.of_jobs.at("a"), 5, 0.6);
+  EXPECT_NEAR(early.of_jobs.at("b"), 5, 0.6);
+}
+
+// A user whose jobs come and go, a few iterations each, has no more by that: each job begins with
+// what his others have.
+TEST(Shares, ManyShortJobsHaveNoMoreThanALongOne) {
+  std::string text = fmt::format(kDevice, "fair", 75, 100) +
+                     job_line("long", "bob", "iteration=10ms") +
+                     job_line("root", "alice", "iteration=10ms");
+  for (int i = 0; i < 250; ++i) {
+    text +=
+        fmt::format("job name=s{} user=alice at={}ms iteration=50ms iterations=4\n", i, i * 300);
+  }
+  const Outcome outcome = run(text, 0, 75);
+  EXPECT_NEAR(outcome.of_users.at("alice"), 37.5, 1.2);
+  EXPECT_NEAR(outcome.of_users.at("bob"), 37.5, 1.2);
+}
+
+}  // namespace
+}  // namespace gpushare::sim
