@@ -25,11 +25,13 @@ void IterationCounters::enter(wire::LeasePage* page, Nanos now) {
 
 void IterationCounters::leave(wire::LeasePage* page, Nanos now, const Boundary& boundary) {
   in_iteration_.store(false, kRelaxed);
-  add(busy_ns_, now.value() - began_ns_.load(kRelaxed));
+  const Nanos time = now - Nanos{began_ns_.load(kRelaxed)};
+  add(busy_ns_, time.value());
   changed_ns_.store(now.value(), kRelaxed);
   boundary_kind_.store(static_cast<std::uint32_t>(boundary.kind), kRelaxed);
   if (boundary.is_iteration) {
     add(iterations_, std::uint64_t{1});
+    (boundary.kind == wire::BoundaryKind::kForward ? evaluation_ : training_).add(time);
     const std::size_t slot = next_peak_.load(kRelaxed);
     peaks_[slot].store(boundary.peak.value(), kRelaxed);
     next_peak_.store((slot + 1) % kNumPeaks, kRelaxed);
@@ -47,6 +49,12 @@ void IterationCounters::publish(wire::LeasePage& page) const {
   page.busy_ns.store(busy().value(), kRelaxed);
   page.changed_ns.store(changed_ns_.load(kRelaxed), kRelaxed);
   page.boundary_kind.store(boundary_kind_.load(kRelaxed), kRelaxed);
+  const wire::IterationTime training = training_.now();
+  const wire::IterationTime evaluation = evaluation_.now();
+  page.training_ns.store(training.usual.value(), kRelaxed);
+  page.training_tail_ns.store(training.tail.value(), kRelaxed);
+  page.evaluation_ns.store(evaluation.usual.value(), kRelaxed);
+  page.evaluation_tail_ns.store(evaluation.tail.value(), kRelaxed);
 }
 
 void IterationCounters::shift_peaks(Bytes by) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "csrc/base/units.h"
+#include "csrc/client/iteration_times.h"
 #include "csrc/wire/lease_page.h"
 
 namespace gpushare::client {
@@ -35,6 +36,11 @@ class IterationCounters {
   void leave(wire::LeasePage* page, Nanos now, const Boundary& boundary);
   // The iteration does not end here; it never was one (unregister, fork).
   void forget() { in_iteration_.store(false, std::memory_order_relaxed); }
+  // What follows is another model's.
+  void forget_times() {
+    training_.forget();
+    evaluation_.forget();
+  }
   // All figures into a page; for a new page.
   void publish(wire::LeasePage& page) const;
 
@@ -66,6 +72,8 @@ class IterationCounters {
   std::atomic<std::int64_t> changed_ns_{0};
   std::atomic<std::uint32_t> boundary_kind_{0};
   std::atomic<std::int64_t> highest_peak_{0};
+  IterationTimes training_;
+  IterationTimes evaluation_;
   std::array<std::atomic<std::int64_t>, kNumPeaks> peaks_{};  // a ring
   std::atomic<std::size_t> next_peak_{0};
 };

@@ -163,6 +163,7 @@ void Runtime::Impl::unregister_job() {
   options_.reset();
   is_registered_ = false;
   counters_.forget();
+  counters_.forget_times();
   // release; pairs with the acquire of the fast paths.
   page_.store(nullptr, std::memory_order_release);
   bell_.reset();

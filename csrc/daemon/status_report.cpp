@@ -119,6 +119,7 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
                {"transfer_bytes_per_second", row.transfer_rate.value()},
                {"iterations_total", row.iterations_total},
                {"iteration_seconds", to_seconds(row.iteration)},
+               {"long_iteration_seconds", to_seconds(row.long_iteration)},
                {"iteration_source", sched::name_of(row.iteration_source)},
                {"leases", row.leases},
                {"waits_for_room", row.waits_for_room},

@@ -91,7 +91,8 @@ struct JobRow {
   Nanos waiting_since;  // 0 if it does not wait for a lease
   bool waits_for_room = false;
   Term term;
-  Nanos iteration;  // how long one is thought to take; 0: unknown
+  Nanos iteration;       // how long one is thought to take; 0: unknown
+  Nanos long_iteration;  // one in twenty takes longer
   Source iteration_source = Source::kUnknown;
 };
 

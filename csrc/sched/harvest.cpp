@@ -53,8 +53,8 @@ void for_each_away(const Table& table, const Lane& lane, const Visit& visit) {
   }
 }
 
-// An iteration, and the two changes of hands around it.
-Nanos time_to_run(const Job& job) { return job.iteration + job.stall + kMargin; }
+// An iteration, a long one, and the two changes of hands around it.
+Nanos time_to_run(const Job& job) { return job.long_iteration() + job.stall + kMargin; }
 
 // As long as it is trusted to take beside a job that had to wait.
 Nanos trusted_run(Nanos run, const Job& away) { return scaled(run, 1 / away.harvest_share); }

@@ -33,6 +33,17 @@ constexpr Nanos kHoldPause = millis(20);
 
 // Anything above is a wild claim, and would overflow when multiplied.
 constexpr Nanos kMaxStall = seconds(3600);
+constexpr Nanos kMaxIteration = seconds(1'000'000);
+
+wire::IterationTime with_possible_times(const wire::IterationTime& time) {
+  return {std::clamp(time.usual, Nanos{}, kMaxIteration),
+          std::clamp(time.tail, Nanos{}, kMaxIteration)};
+}
+
+// Of its training, unless it does nothing but evaluate.
+const wire::IterationTime& main_phase(const wire::Usage& usage) {
+  return usage.training.usual > Nanos{} ? usage.training : usage.evaluation;
+}
 
 template <typename Unit>
 void raise_to_zero(Unit& value) {
@@ -61,8 +72,11 @@ void Job::observe(const wire::Usage& seen, Nanos now) {
   raise_to_zero(next.outside);
   raise_to_zero(next.late);
   raise_to_zero(next.device_free);
+  next.training = with_possible_times(next.training);
+  next.evaluation = with_possible_times(next.evaluation);
   if (next.iterations > usage.iterations && next.busy > usage.busy) {
-    note_iterations(next.iterations - usage.iterations, next.busy - usage.busy);
+    note_iterations(next.iterations - usage.iterations, next.busy - usage.busy,
+                    main_phase(next).usual);
   }
   if (next.is_parked != usage.is_parked || next.live != usage.live ||
       next.resident != usage.resident) {
@@ -72,25 +86,32 @@ void Job::observe(const wire::Usage& seen, Nanos now) {
   observed_at = now;
 }
 
-void Job::note_iterations(std::uint64_t num, Nanos busy) {
+void Job::note_iterations(std::uint64_t num, Nanos busy, Nanos usual) {
   const bool has_first = !std::exchange(has_iterated, true);
   if (iteration_source() != Source::kRemembered) {
-    iteration = moving_average(iteration, mean(busy, num));
+    iteration = moving_average(iteration, std::min(mean(busy, num), kMaxIteration));
     measured_iterations += num;
     return;
   }
-  if (has_first && num < kManyIterations) return;
+  // A job that knows its usual time has left the first one out.
+  if (has_first && num < kManyIterations && usual <= Nanos{}) return;
   measured_iterations += num;
   measured_busy += busy;
-  if (measured_iterations >= kIterationsToLearn) {
-    iteration = mean(measured_busy, measured_iterations);
-  }
+  if (measured_iterations < kIterationsToLearn) return;
+  iteration =
+      usual > Nanos{} ? usual : std::min(mean(measured_busy, measured_iterations), kMaxIteration);
 }
 
 Source Job::iteration_source() const {
   if (iteration <= Nanos{}) return Source::kUnknown;
   const bool is_remembered = remembered.has_value() && measured_iterations < kIterationsToLearn;
   return is_remembered ? Source::kRemembered : Source::kMeasured;
+}
+
+Nanos Job::long_iteration() const {
+  Nanos tail = (usage.is_evaluating ? usage.evaluation : usage.training).tail;
+  if (tail <= Nanos{} && iteration_source() == Source::kRemembered) tail = remembered->tail;
+  return std::max(iteration, tail);
 }
 
 void Job::begin_model(std::uint64_t model, const Profile* known) {
@@ -106,8 +127,9 @@ void Job::begin_model(std::uint64_t model, const Profile* known) {
 }
 
 Profile Job::profile() const {
-  return {.iteration = iteration,
-          .tail = {},
+  const wire::IterationTime& usual = main_phase(usage);
+  return {.iteration = usual.usual > Nanos{} ? usual.usual : iteration,
+          .tail = usual.tail,
           .gap = gaps.median(),
           .stall = stall,
           .sizes = sizes_of(usage, lane).value_or(Sizes{}),

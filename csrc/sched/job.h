@@ -131,6 +131,9 @@ struct Job {
 
   [[nodiscard]] bool is_paused() const { return paused_by.has_value(); }
   [[nodiscard]] Source iteration_source() const;
+  // What one in twenty iterations takes at least, in the phase that it is in: to be reckoned with
+  // where it must not be late. No less than `iteration`.
+  [[nodiscard]] Nanos long_iteration() const;
 
   // Its lease ended after `time`.
   void charge(Nanos time);
@@ -152,8 +155,8 @@ struct Job {
   [[nodiscard]] Job requeued(Nanos time, Nanos now) const;
 
  private:
-  // They took `busy` in all.
-  void note_iterations(std::uint64_t num, Nanos busy);
+  // They took `busy` in all; `usual`: the median that the job knows, or 0.
+  void note_iterations(std::uint64_t num, Nanos busy, Nanos usual);
 };
 
 // "3 (gpt)", or "3" before it has a name.

@@ -53,6 +53,7 @@ JobRow job_row(const Device& device, const Job& job, Nanos now) {
   row.waits_for_room = device.has_need(job.id);
   row.term = job.term;
   row.iteration = job.iteration;
+  row.long_iteration = job.long_iteration();
   row.iteration_source = job.iteration_source();
   return row;
 }

@@ -132,6 +132,11 @@ struct LeasePage {
   std::atomic<std::int64_t> late_bytes;         // of spilled_bytes
   std::atomic<std::uint32_t> is_held_back;      // has bytes to copy, and keeps to transfer_rate
   std::atomic<std::int64_t> device_free_bytes;  // of the device, for all; 0: unknown
+  // Of the last iterations (IterationTime), by phase; 0: none is known.
+  std::atomic<std::int64_t> training_ns;
+  std::atomic<std::int64_t> training_tail_ns;
+  std::atomic<std::int64_t> evaluation_ns;
+  std::atomic<std::int64_t> evaluation_tail_ns;
 };
 
 static_assert(sizeof(LeasePage) <= kPageBytes);

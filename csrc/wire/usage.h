@@ -7,6 +7,13 @@
 
 namespace gpushare::wire {
 
+// Of the last iterations of one phase.
+struct IterationTime {
+  Nanos usual;  // the median; 0: none is known
+  Nanos tail;   // what one in twenty exceeds
+  bool operator==(const IterationTime&) const = default;
+};
+
 struct Usage {
   std::uint64_t iterations = 0;
   std::uint64_t optimizer_steps = 0;
@@ -28,6 +35,9 @@ struct Usage {
   Bytes late = {};         // of `spilled`: its next iteration can begin without (optimizer state)
   Bytes device_free = {};  // of the whole device, as the driver says; of one moment with `resident`
                            // when it changes; 0: unknown
+  IterationTime training = {};
+  IterationTime evaluation = {};  // iterations that end with a forward
+  bool is_evaluating = false;     // the last one was of these
   bool operator==(const Usage&) const = default;
 };
 

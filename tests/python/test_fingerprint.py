@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
@@ -97,6 +99,8 @@ for _ in range(30):
 
 def test_a_job_that_comes_back_is_known_where_it_registers(run_python, coordinator):
     # Coordinators that end soon after their job: each learns of the one before from its file.
+    file = Path(f"{coordinator['socket']}.profiles")
+
     def begin(width: int = 200, **more: str) -> str:
         code = JOB.replace("WIDTH", str(width))
         source, seconds = run_python(code, **coordinator | more).stdout.split()
@@ -104,6 +108,11 @@ def test_a_job_that_comes_back_is_known_where_it_registers(run_python, coordinat
         return source
 
     assert begin() == "unknown"
+    [line] = [line for line in file.read_text().splitlines() if line.startswith("profile ")]
+    remembered = dict(zip(line.split()[1::2], line.split()[2::2], strict=True))
+    # Measured by the job: the mean would say nothing of a tail.
+    assert int(remembered["tail_ns"]) >= int(remembered["iteration_ns"]) > 0
+    assert int(remembered["iterations"]) == 30
     assert begin() == "remembered"
     assert begin(width=7) == "unknown"
     assert begin(profile="off") == "unknown"

@@ -81,6 +81,30 @@ TEST(IterationCounters, ShiftsWhatIsExpectedAndNotWhatWas) {
   EXPECT_EQ(counters.highest_peak(), mib(64));
 }
 
+TEST(IterationCounters, TellsTrainingFromEvaluation) {
+  IterationCounters counters;
+  wire::LeasePage page{};
+  Boundary forward = step(mib(2));
+  forward.kind = wire::BoundaryKind::kForward;
+  for (int i = 0; i < 3; ++i) {
+    counters.enter(&page, millis(100));
+    counters.leave(&page, millis(140), step(mib(2)));
+    counters.enter(&page, millis(200));
+    counters.leave(&page, millis(210), forward);
+  }
+  EXPECT_EQ(page.training_ns.load(), millis(40).value());
+  EXPECT_EQ(page.training_tail_ns.load(), millis(40).value());
+  EXPECT_EQ(page.evaluation_ns.load(), millis(10).value());
+  EXPECT_EQ(page.evaluation_tail_ns.load(), millis(10).value());
+  wire::LeasePage next{};
+  counters.publish(next);
+  EXPECT_EQ(next.training_ns.load(), millis(40).value());
+  counters.forget_times();
+  counters.publish(next);
+  EXPECT_EQ(next.training_ns.load(), 0);
+  EXPECT_EQ(next.evaluation_ns.load(), 0);
+}
+
 TEST(IterationCounters, FillsANewPage) {
   IterationCounters counters;
   for (int i = 0; i < 3; ++i) {

@@ -58,6 +58,7 @@ TEST(StatusReport, NamesEachNumberWithItsUnit) {
   facts.explained[JobId{2}] = "waits for 1's boundary";
   facts.snapshot.devices[0].jobs[1].in_lane = LaneId{1};
   facts.snapshot.devices[0].jobs[1].iteration = millis(50);
+  facts.snapshot.devices[0].jobs[1].long_iteration = millis(75);
   facts.snapshot.devices[0].jobs[1].iteration_source = sched::Source::kRemembered;
   PageFacts page;
   page.usage.iterations = 50;
@@ -89,6 +90,7 @@ TEST(StatusReport, NamesEachNumberWithItsUnit) {
   const json& second = device["jobs"][1];
   EXPECT_EQ(second["job"], 2);
   EXPECT_DOUBLE_EQ(second["iteration_seconds"], 0.05);
+  EXPECT_DOUBLE_EQ(second["long_iteration_seconds"], 0.075);
   EXPECT_EQ(second["iteration_source"], "remembered");
   EXPECT_EQ(first["iteration_source"], "unknown");
   EXPECT_EQ(second["lane_bytes"], mib(60).value());

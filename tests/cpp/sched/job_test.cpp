@@ -80,6 +80,41 @@ TEST(Job, ManyIterationsSeenAtOnceCountWithTheFirst) {
   EXPECT_EQ(many.iteration, millis(100));
 }
 
+TEST(Job, TheMedianThatAJobKnowsIsBetterThanAMean) {
+  Job job = job_with(kKnown);
+  wire::Usage usage = usage_of(4, seconds(31));
+  usage.training = {millis(200), millis(900)};
+  job.observe(usage, seconds(31));
+  EXPECT_EQ(job.iteration, millis(200)) << "the 30 s of the first are not in it";
+  EXPECT_EQ(job.iteration_source(), Source::kMeasured);
+  EXPECT_EQ(job.profile().iteration, millis(200));
+  EXPECT_EQ(job.profile().tail, millis(900));
+}
+
+TEST(Job, ALongIterationIsThatOfThePhaseItIsIn) {
+  Profile known = kKnown;
+  known.tail = millis(70);
+  Job job = job_with(known);
+  EXPECT_EQ(job.long_iteration(), millis(70)) << "as remembered";
+  wire::Usage usage = usage_of(20, seconds(1));
+  usage.training = {millis(50), millis(90)};
+  usage.evaluation = {millis(10), millis(300)};
+  job.observe(usage, seconds(31));
+  EXPECT_EQ(job.long_iteration(), millis(90));
+  usage.is_evaluating = true;
+  job.observe(usage, seconds(31));
+  EXPECT_EQ(job.long_iteration(), millis(300));
+  EXPECT_EQ(job.profile().iteration, millis(50)) << "training is what is remembered";
+  usage.evaluation = {};
+  job.observe(usage, seconds(31));
+  EXPECT_EQ(job.long_iteration(), job.iteration) << "no less than usual";
+  Job evaluates;
+  wire::Usage only = usage_of(20, seconds(1));
+  only.evaluation = {millis(10), millis(300)};
+  evaluates.observe(only, seconds(1));
+  EXPECT_EQ(evaluates.profile().iteration, millis(10));
+}
+
 TEST(Job, ARememberedSwitchCostIsGoneAfterAFewTurns) {
   Profile wrong = kKnown;
   wrong.stall = seconds(160);
@@ -119,7 +154,13 @@ TEST(Job, CutsImpossibleClaims) {
   wild.changed_at = Nanos{std::numeric_limits<std::int64_t>::max()};
   wild.live = Bytes{-7};
   wild.need = Bytes{-7};
+  wild.training = {Nanos{-1}, Nanos{std::numeric_limits<std::int64_t>::max()}};
+  wild.iterations = 1;
+  wild.busy = Nanos{wire::kMaxAmount};
   job.observe(wild, seconds(5));
+  EXPECT_LE(job.usage.training.tail, seconds(1'000'000));
+  EXPECT_EQ(job.usage.training.usual, Nanos{});
+  EXPECT_LE(job.iteration, seconds(1'000'000));
   EXPECT_LE(job.usage.stall, seconds(3600));
   EXPECT_EQ(job.usage.changed_at, seconds(5));
   EXPECT_EQ(job.usage.live, Bytes{0});

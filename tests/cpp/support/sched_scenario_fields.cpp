@@ -125,6 +125,7 @@ wire::Usage ScenarioFields::usage() {
   usage.device_free = bytes("device_free");
   usage.outside = bytes("outside");
   usage.lane_changes = count("lane_changes");
+  usage.training = {time("usual"), time("tail")};
   return usage;
 }
 

@@ -82,6 +82,11 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
   page.lane_bytes = 21;
   page.donated_bytes = 22;
   page.overflow_bytes = 23;
+  page.training_ns = 28;
+  page.training_tail_ns = 29;
+  page.evaluation_ns = 30;
+  page.evaluation_tail_ns = 31;
+  page.boundary_kind = static_cast<std::uint32_t>(BoundaryKind::kForward);
   const Usage expected{.iterations = 11,
                        .optimizer_steps = 12,
                        .busy = Nanos{13},
@@ -100,7 +105,10 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
                        .overflow = Bytes{23},
                        .host_file = Bytes{24},
                        .late = Bytes{26},
-                       .device_free = Bytes{27}};
+                       .device_free = Bytes{27},
+                       .training = {Nanos{28}, Nanos{29}},
+                       .evaluation = {Nanos{30}, Nanos{31}},
+                       .is_evaluating = true};
   EXPECT_EQ(read_usage(page), expected);
 }
 
@@ -117,7 +125,8 @@ TEST(LeasePageFields, NegativeCountersAreReadAsZero) {
        {&page.busy_ns, &page.stall_ns, &page.changed_ns, &page.live_bytes, &page.need_bytes,
         &page.resident_bytes, &page.spilled_bytes, &page.outside_bytes, &page.lane_bytes,
         &page.donated_bytes, &page.overflow_bytes, &page.host_file_bytes, &page.late_bytes,
-        &page.device_free_bytes}) {
+        &page.device_free_bytes, &page.training_ns, &page.training_tail_ns, &page.evaluation_ns,
+        &page.evaluation_tail_ns}) {
     *field = std::numeric_limits<std::int64_t>::min();
   }
   EXPECT_EQ(read_usage(page), Usage{});
@@ -134,7 +143,8 @@ TEST(LeasePageFields, ALyingPageCannotMakeSumsOverflow) {
        {usage.live, usage.need, usage.resident, usage.spilled, usage.host_file, usage.late}) {
     EXPECT_EQ(bytes.value(), kMaxAmount);
   }
-  for (const Nanos time : {usage.busy, usage.stall, usage.changed_at}) {
+  for (const Nanos time : {usage.busy, usage.stall, usage.changed_at, usage.training.usual,
+                           usage.training.tail, usage.evaluation.usual, usage.evaluation.tail}) {
     EXPECT_EQ(time.value(), kMaxAmount);
   }
 }

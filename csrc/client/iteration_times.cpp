@@ -1,0 +1,50 @@
+#include "csrc/client/iteration_times.h"
+
+#include <algorithm>
+
+namespace gpushare::client {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+// Until then with each, so that a short job is known; then once in so many.
+constexpr std::uint64_t kFew = 4;
+constexpr std::uint64_t kEvery = 16;
+constexpr std::size_t kTailPercent = 95;
+
+}  // namespace
+
+void IterationTimes::add(Nanos time) {
+  const std::uint64_t num_before = num_.load(kRelaxed);
+  num_.store(num_before + 1, kRelaxed);
+  if (num_before == 0) return;
+  times_.at((num_before - 1) % kNumKept).store(time.value(), kRelaxed);
+  if (num_before <= kFew || num_before % kEvery == 0) count_anew(num_before);
+}
+
+void IterationTimes::forget() {
+  num_.store(0, kRelaxed);
+  usual_.store(0, kRelaxed);
+  tail_.store(0, kRelaxed);
+}
+
+void IterationTimes::count_anew(std::uint64_t num_kept) {
+  std::array<std::int64_t, kNumKept> sorted{};
+  const std::size_t num = std::min<std::uint64_t>(num_kept, kNumKept);
+  for (std::size_t i = 0; i < num; ++i)
+    sorted.at(i) = times_.at(i).load(kRelaxed);
+  const auto at = [&](std::size_t place) {
+    return sorted.begin() + static_cast<std::ptrdiff_t>(place);
+  };
+  const auto middle = at(num / 2);
+  std::nth_element(sorted.begin(), middle, at(num));
+  usual_.store(*middle, kRelaxed);
+  const auto last = at((num * kTailPercent + 99) / 100 - 1);
+  std::nth_element(middle, last, at(num));
+  tail_.store(*last, kRelaxed);
+}
+
+wire::IterationTime IterationTimes::now() const {
+  return {Nanos{usual_.load(kRelaxed)}, Nanos{tail_.load(kRelaxed)}};
+}
+
+}  // namespace gpushare::client

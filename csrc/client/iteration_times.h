@@ -1,0 +1,41 @@
+// How long the last iterations of one phase took: what is usual, and what one in twenty exceeds.
+//
+// Which problem it solves: a policy asks whether an iteration fits into the time there is, and a
+// mean hides both the warm-up and the long ones. Only the job sees each iteration. A boundary costs
+// a store; the two figures are counted anew with each of the first few, then now and then.
+//
+// Written by the thread that iterates; its figures are read by any. All atomics are relaxed: each
+// figure stands alone.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "csrc/base/units.h"
+#include "csrc/wire/usage.h"
+
+namespace gpushare::client {
+
+class IterationTimes {
+ public:
+  static constexpr std::size_t kNumKept = 64;
+
+  // The first is not like those after it (it allocates, compiles, tunes), and does not count.
+  void add(Nanos time);
+  // Those that follow are of another model.
+  void forget();
+  // 0: none is known.
+  [[nodiscard]] wire::IterationTime now() const;
+
+ private:
+  void count_anew(std::uint64_t num_kept);
+
+  std::atomic<std::uint64_t> num_{0};                        // added, the first too
+  std::array<std::atomic<std::int64_t>, kNumKept> times_{};  // a ring
+  std::atomic<std::int64_t> usual_{0};
+  std::atomic<std::int64_t> tail_{0};
+};
+
+}  // namespace gpushare::client
