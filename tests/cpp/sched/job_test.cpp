@@ -136,6 +136,16 @@ TEST(Job, ARememberedGapLastsUntilTheFirstIsMeasured) {
   EXPECT_EQ(job.profile().gap, seconds(2));
 }
 
+TEST(Job, AProfileRestsOnWhatWasSeenSinceItRegistered) {
+  Job job = job_with(kKnown);
+  wire::Usage usage = usage_of(100, seconds(10));
+  usage.live = mib(20);
+  usage.need = mib(50);
+  job.observe(usage, seconds(10));
+  EXPECT_EQ(job.profile().iterations, 100U);
+  EXPECT_EQ(job.profile().sizes, (Sizes{mib(20), mib(30)}));
+}
+
 TEST(Job, AnotherModelBeginsAnew) {
   Job job = job_with(kKnown);
   job.observe(usage_of(100, seconds(10)), seconds(10));

@@ -113,10 +113,12 @@ TEST(Profiles, FullTheOldestGoes) {
 
 TEST(Profiles, AUserWithManyDoesNotPushOutThoseOfOthers) {
   Profiles profiles;
+  profiles.note(key_of(1, 6), profile_of(millis(50)));
   profiles.note(key_of(1, 8), profile_of(millis(50)));
   for (std::uint64_t i = 1; i <= 2 * Profiles::kMost; ++i)
     profiles.note(key_of(i, 7), profile_of(millis(50)));
   EXPECT_EQ(profiles.size(), Profiles::kMost);
+  EXPECT_NE(profiles.find(key_of(1, 6)), nullptr);
   EXPECT_NE(profiles.find(key_of(1, 8)), nullptr);
 }
 

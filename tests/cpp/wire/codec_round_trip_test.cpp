@@ -84,6 +84,7 @@ TEST(CodecRoundTrip, AnOlderJobsMessagesAreRead) {
       R"("iterations_done":0})");
   ASSERT_TRUE(wish.has_value()) << wish.error().to_string();
   EXPECT_EQ(std::get<Register>(*wish).deadline, Nanos{});
+  EXPECT_EQ(std::get<Register>(*wish).fingerprint, 0U);
 }
 
 // An older job reads nothing but its limit, which it cannot do without.

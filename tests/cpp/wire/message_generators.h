@@ -112,7 +112,8 @@ inline Register draw_register() {
           .deadline = draw_nanos(),
           .paused_by = draw_perhaps(draw_up_to(std::numeric_limits<std::uint32_t>::max())),
           .iterations_total = draw_number(),
-          .iterations_done = draw_number()};
+          .iterations_done = draw_number(),
+          .fingerprint = draw_number()};
 }
 
 inline Released draw_released() {
