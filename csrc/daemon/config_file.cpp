@@ -17,6 +17,7 @@
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/daemon/settings.h"
+#include "csrc/daemon/user_settings.h"
 
 namespace gpushare::daemon {
 namespace {
@@ -38,11 +39,38 @@ class Reader {
  public:
   Reader(const std::string& path, DaemonOptions& options) : path_(path), options_(options) {}
 
+  // Everybody else's first: what the others' tables do not say is as there.
+  Status read_users(const toml::table& file) {
+    const toml::table* const users = file["user"].as_table();
+    if (users == nullptr) return {};
+    if (const toml::table* const table = (*users)[kDefaultUser].as_table()) {
+      GS_RETURN_IF_ERROR(read_user(*table, kDefaultUser, options_.users.others));
+    }
+    for (const auto& [key, node] : *users) {
+      const std::string name(key.str());
+      const toml::table* const table = node.as_table();
+      if (table == nullptr || name == kDefaultUser) continue;
+      const auto uid = find_uid(name);
+      if (!uid.has_value()) {
+        options_.warnings.push_back(
+            fmt::format("{}:{}: [user.{}]: no user of this machine has that name", path_,
+                        node.source().begin.line, name));
+        continue;
+      }
+      sched::UserOptions& user =
+          options_.users.named.try_emplace(*uid, options_.users.others).first->second;
+      user.name = name;
+      GS_RETURN_IF_ERROR(read_user(*table, name, user));
+    }
+    return {};
+  }
+
   // `prefix` is the table's name.
   Status read(const toml::table& table, const std::string& prefix) {
     for (const auto& [key, node] : table) {
       const std::string name =
           prefix.empty() ? std::string(key.str()) : fmt::format("{}.{}", prefix, key.str());
+      if (name == "user") continue;  // read_users
       if (const auto* inner = node.as_table()) {
         GS_RETURN_IF_ERROR(read(*inner, name));
       } else {
@@ -53,6 +81,20 @@ class Reader {
   }
 
  private:
+  Status read_user(const toml::table& table, const std::string& name, sched::UserOptions& user) {
+    for (const auto& [key, node] : table) {
+      const std::string where =
+          fmt::format("{}:{}: user.{}", path_, node.source().begin.line, name);
+      const std::string setting(key.str());
+      if (is_user_setting(setting)) {
+        GS_RETURN_IF_ERROR(apply_user_setting(setting, text_of(node).value_or("?"), where, user));
+      } else {
+        options_.warnings.push_back(fmt::format("{}: unknown key {}", where, setting));
+      }
+    }
+    return {};
+  }
+
   Status read_value(const toml::node& node, const std::string& name, const std::string& prefix) {
     const Setting* setting = find_setting(name);
     if (setting == nullptr) {
@@ -94,7 +136,9 @@ Status read_config_text(const std::string& text, const std::string& path, Daemon
             fmt::format("{}:{}: {}", path, parsed.error().source().begin.line,
                         parsed.error().description())};
   }
-  return Reader(path, options).read(parsed.table(), "");
+  Reader reader(path, options);
+  GS_RETURN_IF_ERROR(reader.read_users(parsed.table()));
+  return reader.read(parsed.table(), "");
 }
 
 Status read_config_file(const std::string& path, bool must_exist, DaemonOptions& options) {

@@ -13,6 +13,7 @@
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
+#include "csrc/sched/user_options.h"
 
 namespace gpushare::daemon {
 
@@ -44,6 +45,7 @@ struct DaemonOptions {
   // Refuse a device that another coordinator has; nothing: if it is no cpu.
   std::optional<bool> exclusive;
   bool daemonize = false;
+  sched::Users users;                 // [user.NAME]
   std::vector<std::string> warnings;  // unknown keys: said once the log is open
 };
 

@@ -55,6 +55,7 @@ sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
   result.spill_dir = options.spill_dir;
   result.host_budget = host_budgets(options);
   result.num_lanes = options.num_lanes;
+  result.users = options.users;
   // Only memory of the CPU device is a file that jobs can share so far.
   result.lanes = options.lanes && !wire::is_cuda(options.device);
   return result;

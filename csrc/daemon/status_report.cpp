@@ -161,7 +161,15 @@ Json device_json(const sched::DeviceRow& device, const StatusFacts& facts) {
                {"switch_loss_allowed", device.switch_loss_allowed},
                {"admission", admission_json(device, facts)},
                {"lanes", Json::array()},
-               {"jobs", Json::array()}};
+               {"jobs", Json::array()},
+               {"users", Json::array()}};
+  for (const sched::UserRow& user : device.users) {
+    json["users"].push_back({{"uid", user.uid},
+                             {"name", user.name},
+                             {"weight", user.weight},
+                             {"memory_bytes", user.memory.value()},
+                             {"memory_limit_bytes", user.memory_limit.value()}});
+  }
   for (const sched::LaneRow& lane : device.lanes) {
     json["lanes"].push_back(lane_json(lane, device.device, facts.now));
   }

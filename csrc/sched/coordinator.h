@@ -107,6 +107,15 @@ struct LaneRow {
   Bytes pool = {};         // memory that its jobs share
 };
 
+// A user who has jobs here, all of them together.
+struct UserRow {
+  std::uint32_t uid = 0;
+  std::string name;  // as configured; else empty
+  double weight = 1;
+  Bytes memory;  // room, and the pools that they share
+  Bytes memory_limit;
+};
+
 struct DeviceRow {
   std::string device;
   std::string policy;
@@ -115,6 +124,7 @@ struct DeviceRow {
   Bytes free;           // capacity - sum of room and the lanes' pools; negative: beyond it
   std::vector<LaneRow> lanes;
   std::vector<JobRow> jobs;
+  std::vector<UserRow> users;  // by number
   std::uint64_t switches = 0;
   Nanos last_handover;         // from Closed until the next grant
   Bytes dropped, spilled;      // by revokes, in all

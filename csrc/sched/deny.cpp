@@ -74,11 +74,17 @@ void deny(Step& step, Device& device, const WaitingNeed& need, const std::string
 }
 
 void deny_for_limit(Step& step, Device& device, const WaitingNeed& need) {
-  const Bytes limit = step.table().at(need.job).memory_limit;
+  const Job& job = step.table().at(need.job);
+  const Bytes limit = job.most_memory();
+  const bool is_users = job.memory_limit == Bytes{0} || job.user_limit == limit;
+  const std::string whose =
+      is_users && job.user_limit > Bytes{0}
+          ? fmt::format("the memory_limit of {}'s jobs", step.table().options.users.label(job.uid))
+          : std::string("this job's memory_limit");
   std::string text = fmt::format(
-      "this job's memory_limit is {}: it holds {} and asked {} more. Try: a larger memory_limit, a "
-      "smaller batch, GPUSHARE_OVERFLOW=1 (slow)",
-      to_string(limit), to_string(device.ledger.room(need.job) + step.table().at(need.job).lane),
+      "{} is {}: it holds {} and asked {} more. Try: a larger memory_limit, a smaller batch, "
+      "GPUSHARE_OVERFLOW=1 (slow)",
+      whose, to_string(limit), to_string(device.ledger.room(need.job) + job.lane),
       to_string(need.bytes));
   send_denied(step, device, need, std::move(text),
               fmt::format("memory_limit {}", to_string(limit)));

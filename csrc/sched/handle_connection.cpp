@@ -23,6 +23,7 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
   job.of.job = from;
   job.pid = hello.pid;
   job.uid = hello.uid;
+  job.user_limit = table.options.users.of(hello.uid).memory_limit;
   job.command = hello.command;
   job.is_connected = true;
   job.is_registered = false;
@@ -101,6 +102,7 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
   Job& job = record_of(table, from, hello);
   Device& device = table.device_of(job);
   device.ledger.attach(from, Bytes{0});
+  device.ledger.belongs_to(from, job.uid);
   rejoin_lane(step, job, hello);
   device.ledger.attach(from, hello.resident);
   if (hello.held_term == Term{0}) {

@@ -76,7 +76,7 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
                       .wait_reason = {}};
   // What is on its way to the holder is for memory it knows of: this is for more.
   if (!need.only_free) note_owed(device, job, waiting);
-  if (job.memory_limit > Bytes{0} && room + job.lane + waiting.bytes > job.memory_limit) {
+  if (job.most_memory() > Bytes{0} && room + job.lane + waiting.bytes > job.most_memory()) {
     return deny_for_limit(step, device, waiting);
   }
   const Bytes alone = room + lane_in_use(device, job) + waiting.bytes;

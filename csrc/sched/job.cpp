@@ -52,6 +52,11 @@ void raise_to_zero(Unit& value) {
 
 }  // namespace
 
+Bytes Job::most_memory() const {
+  if (memory_limit == Bytes{0} || user_limit == Bytes{0}) return memory_limit + user_limit;
+  return std::min(memory_limit, user_limit);
+}
+
 void Job::charge(Nanos time) {
   const Nanos used = std::max(time, Nanos{});
   served += used;

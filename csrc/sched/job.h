@@ -59,6 +59,7 @@ struct Job {
   wire::Priority priority = wire::Priority::kNormal;
   double weight = 1;
   Bytes memory_limit;     // 0: none
+  Bytes user_limit;       // of all jobs of its user; 0: none (user_room.h)
   Nanos deadline;         // of an iteration, since it wants a lease; 0: none
   wire::Changes changes;  // since it registered first: the job may not know all of them
   std::optional<std::uint32_t> paused_by;  // the user: it gets no lease
@@ -129,6 +130,8 @@ struct Job {
 
   std::string reason;  // the last decision about it
 
+  // The most that it may hold by itself; 0: no limit.
+  [[nodiscard]] Bytes most_memory() const;
   [[nodiscard]] bool is_paused() const { return paused_by.has_value(); }
   [[nodiscard]] Source iteration_source() const;
   // What one in twenty iterations takes at least, in the phase that it is in: to be reckoned with

@@ -59,7 +59,7 @@ JobRecords::Part JobRecords::part_of(const Job& job) {
           .is_held = job.held_until.has_value(),
           .is_guaranteed = job.is_registered && job.is_connected && !job.is_paused() &&
                            job.priority == wire::Priority::kGuaranteed,
-          .is_limited = job.memory_limit > Bytes{0},
+          .is_limited = job.most_memory() > Bytes{0},
           .is_unheard = is_unheard(job) || job.lane_unheard_since.has_value(),
           .in_host_tier = host_bytes(job),
           .pid = job.pid};

@@ -28,7 +28,7 @@ class JobRecords {
     Ids giving;      // owe a Released
     Ids held;        // have memory held in place (Job::held_until)
     Ids guaranteed;  // take turns, and are of that class
-    Ids limited;     // have a memory_limit
+    Ids limited;     // have a memory_limit, or their user has
     Ids unheard;     // changed their lane on their page, and not yet by a message; or did so before
     HostBytes in_host_tier{};  // of all, or on the way there
     std::map<std::int32_t, JobId> by_pid;

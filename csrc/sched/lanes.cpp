@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/lane_pool.h"
+#include "csrc/sched/user_room.h"
 
 namespace gpushare::sched {
 namespace {
@@ -256,7 +257,8 @@ void tell_lane(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool)
   if (found == nullptr || found->num_chunks(job.id) == 0) return;
   LanePool::Member& member = found->member(job.id);
   if (member.num_chunks > found->slots().size() && pool.free > Bytes{}) {
-    const std::size_t most = LanePool::slots_in(pool.free);
+    const Bytes left = std::max(left_to_user(device, job), Bytes{0});
+    const std::size_t most = LanePool::slots_in(std::min(pool.free, left));
     const std::size_t by = std::min(member.num_chunks - found->slots().size(), most);
     pool.take(LanePool::bytes_of(grow(device, *found, by)));
   }

@@ -8,6 +8,7 @@
 // take some of the device (withhold).
 #pragma once
 
+#include <cstdint>
 #include <map>
 
 #include "csrc/base/units.h"
@@ -31,6 +32,11 @@ class Ledger {
   [[nodiscard]] Bytes room(JobId job) const;
   [[nodiscard]] const std::map<JobId, Bytes>& rooms() const { return rooms_; }
 
+  // All jobs of one user.
+  [[nodiscard]] Bytes of_user(std::uint32_t uid) const;
+
+  // Whose the job is. pre: attached, with 0 bytes.
+  void belongs_to(JobId job, std::uint32_t uid);
   // The job holds `resident` bytes, whatever was booked before. pre: resident >= 0.
   void attach(JobId job, Bytes resident);
   // pre: attached; 0, or 0 < by <= free().
@@ -51,11 +57,15 @@ class Ledger {
   void check_invariants() const;
 
  private:
+  void change(JobId job, Bytes& room, Bytes by);
+
   Bytes configured_;
   Bytes withheld_;  // Invariant: 0 <= withheld_ < configured_.
   Bytes total_;     // Invariant: the sum of rooms_.
   Bytes pools_;     // Invariant: >= 0.
   std::map<JobId, Bytes> rooms_;
+  std::map<JobId, std::uint32_t> users_;     // of the jobs
+  std::map<std::uint32_t, Bytes> of_users_;  // Invariant: the sums of their rooms.
 };
 
 }  // namespace gpushare::sched

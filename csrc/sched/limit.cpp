@@ -7,8 +7,23 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/user_room.h"
 
 namespace gpushare::sched {
+
+namespace {
+
+// Its own, or its user's, as far as others of his are not giving that already.
+Bytes beyond_limits(const Table& table, const Device& device, const Job& job, Nanos now) {
+  Bytes beyond;
+  if (job.memory_limit > Bytes{0})
+    beyond = device.ledger.room(job.id) + job.lane - job.memory_limit;
+  if (job.user_limit == Bytes{0}) return beyond;
+  const Bytes coming = coming_from_user(table, device, job.uid, now);
+  return std::max(beyond, Bytes{0} - left_to_user(device, job) - coming);
+}
+
+}  // namespace
 
 Status check_limit(const Job& job, Bytes limit) {
   // What overflows can stay where it is. Lane chunks are within the limit.
@@ -27,11 +42,13 @@ void hold_to_limits(Step& step, Device& device) {
     if (!job.is_connected || job.revoke.has_value() || job.cannot_give) continue;
     // Stopped in its iteration it would give what it needs there, and wait for that too.
     if (device.lane_held_by(id) != nullptr && device.has_need(id)) continue;
-    const Bytes beyond = device.ledger.room(id) + job.lane - job.memory_limit;
+    const Bytes beyond = beyond_limits(step.table(), device, job, step.now());
     const Bytes bytes = std::min(beyond, most_to_ask(device, job, host_free(step.table()).total()));
     if (bytes <= Bytes{0}) continue;
     step.revoke_room(device, step.table().at(id), bytes, Bytes{0},
-                     fmt::format("beyond its limit of {}", to_string(job.memory_limit)));
+                     job.memory_limit > Bytes{0}
+                         ? fmt::format("beyond its limit of {}", to_string(job.memory_limit))
+                         : fmt::format("beyond its user's limit of {}", to_string(job.user_limit)));
   }
 }
 

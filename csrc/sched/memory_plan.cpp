@@ -114,10 +114,15 @@ std::vector<Keyed> next_uses(const Table& table, const Device& device, JobId cla
   return uses;
 }
 
-Givers find_givers(const Table& table, const Device& device, JobId claimant, Nanos now) {
+Givers find_givers(const Table& table,
+                   const Device& device,
+                   JobId claimant,
+                   Nanos now,
+                   std::optional<std::uint32_t> of_user = {}) {
   Givers givers;
   for (const Keyed& use : next_uses(table, device, claimant, now)) {
     const Job& job = *use.second;
+    if (of_user.has_value() && job.uid != *of_user) continue;
     if (is_parked(device, job)) {
       givers.parked.push_back(use);
     } else if (gives_unparked(device, job, now)) {
@@ -197,9 +202,13 @@ void share_drops(Shares& shares, const Device& device, const Givers& givers, con
 
 }  // namespace
 
-std::vector<Giving> plan_revokes(
-    const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now) {
-  const Givers givers = find_givers(table, device, claimant, now);
+std::vector<Giving> plan_revokes(const Table& table,
+                                 const Device& device,
+                                 JobId claimant,
+                                 Bytes deficit,
+                                 Nanos now,
+                                 std::optional<std::uint32_t> of_user) {
+  const Givers givers = find_givers(table, device, claimant, now, of_user);
   const std::vector<Keyed> in_order = givers.in_order();
   Shares shares(deficit);
   share_drops(shares, device, givers, find_coming(givers, now));

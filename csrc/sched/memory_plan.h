@@ -19,6 +19,7 @@
 // the job's own choice.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -32,9 +33,14 @@ struct Giving {
   Bytes bytes;
 };
 
-// Who gives `deficit` bytes to `claimant`; less in sum if there is no more to ask for.
-std::vector<Giving> plan_revokes(
-    const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now);
+// Who gives `deficit` bytes to `claimant`; less in sum if there is no more to ask for. With a user,
+// of his jobs alone.
+std::vector<Giving> plan_revokes(const Table& table,
+                                 const Device& device,
+                                 JobId claimant,
+                                 Bytes deficit,
+                                 Nanos now,
+                                 std::optional<std::uint32_t> of_user = {});
 
 // Of `deficit`, what cannot be dropped by jobs that are parked, or about to be.
 Bytes beyond_drops(

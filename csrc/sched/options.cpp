@@ -26,7 +26,7 @@ Status check_time(const char* what, Nanos time, Nanos least) {
 }
 
 Status check_user(const std::string& who, const UserOptions& user) {
-  const Status status = check_ranges({.weight = user.weight});
+  const Status status = check_ranges({.weight = user.weight, .memory_limit = user.memory_limit});
   if (status.ok()) return {};
   return {status.code(), fmt::format("{}: {}", who, status.message())};
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/user_room.h"
 
 namespace gpushare::sched {
 namespace {
@@ -67,15 +68,17 @@ bool is_parked(const Device& device, const Job& job) {
 
 Bytes needed_room(const Job& job, Bytes capacity) {
   Bytes needed = std::min(std::max(job.usage.need, job.usage.live), capacity);
-  if (job.memory_limit > Bytes{0}) needed = std::min(needed, job.memory_limit - job.lane);
+  const Bytes most = job.most_memory();
+  if (most > Bytes{0}) needed = std::min(needed, most - job.lane);
   return needed;
 }
 
 Bytes most_more(const Device& device, const Job& job) {
   const Bytes room = device.ledger.room(job.id);
   Bytes most = device.ledger.capacity() - room;
-  if (job.memory_limit > Bytes{0}) most = std::min(most, job.memory_limit - room - job.lane);
-  return std::max(most, Bytes{0});
+  const Bytes limit = job.most_memory();
+  if (limit > Bytes{0}) most = std::min(most, limit - room - job.lane);
+  return std::max(std::min(most, left_to_user(device, job)), Bytes{0});
 }
 
 Bytes late_room(const Job& job) { return std::min(job.usage.late, job.usage.spilled); }

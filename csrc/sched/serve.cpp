@@ -119,10 +119,16 @@ Bytes cut_before_copies(
   return shrink_pools(step, device, claimant, to_copy, pool);
 }
 
-Bytes ask_for_room(Step& step, Device& device, JobId claimant, Bytes deficit, RoomPool& pool) {
+Bytes ask_for_room(Step& step,
+                   Device& device,
+                   JobId claimant,
+                   Bytes deficit,
+                   RoomPool& pool,
+                   std::optional<std::uint32_t> of_user) {
   Bytes asked;
   Table& table = step.table();
-  const std::vector<Giving> givings = plan_revokes(table, device, claimant, deficit, step.now());
+  const std::vector<Giving> givings =
+      plan_revokes(table, device, claimant, deficit, step.now(), of_user);
   const std::vector<Bytes> spills = spills_of(table, device, givings);
   Bytes host_kept = std::accumulate(spills.begin(), spills.end(), Bytes{0});
   for (std::size_t i = 0; i < givings.size(); ++i) {

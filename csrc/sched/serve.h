@@ -2,6 +2,9 @@
 // question to the holder for its lease, and when to look again.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "csrc/sched/room.h"
 #include "csrc/sched/step.h"
 
@@ -33,7 +36,12 @@ Bytes cut_before_copies(
     Step& step, Device& device, const Job& claimant, Bytes missing, RoomPool& pool);
 
 // Asks others for `deficit` bytes; how many of them may come. Also adds them to what `pool`
-// expects.
-Bytes ask_for_room(Step& step, Device& device, JobId claimant, Bytes deficit, RoomPool& pool);
+// expects. With a user, of his jobs alone.
+Bytes ask_for_room(Step& step,
+                   Device& device,
+                   JobId claimant,
+                   Bytes deficit,
+                   RoomPool& pool,
+                   std::optional<std::uint32_t> of_user = {});
 
 }  // namespace gpushare::sched

@@ -11,6 +11,7 @@
 #include "csrc/sched/memory_plan.h"
 #include "csrc/sched/serve.h"
 #include "csrc/sched/shares.h"
+#include "csrc/sched/user_room.h"
 
 namespace gpushare::sched {
 namespace {
@@ -35,19 +36,6 @@ bool is_held(Step& step, const Device& device, Lane& lane) {
   }
   lane.hold.reset();
   return false;
-}
-
-// The first in line that does not owe a Released. The one chosen before stays chosen, so that a
-// newcomer does not undo what was moved for it, unless the newcomer has a better priority.
-JobId choose_next(const Table& table, const Lane& lane) {
-  for (const OrderKey& key : lane.waiting) {
-    if (table.at(key.id).revoke.has_value()) continue;
-    const auto chosen = lane.waiting.key_of(lane.next);
-    const bool keeps_chosen = chosen.has_value() && chosen->priority <= key.priority &&
-                              !table.at(lane.next).revoke.has_value();
-    return keeps_chosen ? lane.next : key.id;
-  }
-  return JobId{0};
 }
 
 void note_switch(Lane& lane, Job& job, Nanos now) {
@@ -86,18 +74,49 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
   step.decide(device, job.id, "grant", lane.lease->granted_for);
 }
 
-// How many bytes must become free before the job's room can rise to what it needs; and the device
-// must not be beyond its capacity.
-Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const RoomPool& pool) {
+// By how much the job's room has to rise to what it needs, slots of its lane included.
+Bytes growth_of(const Device& device, const Lane& lane, const Job& job) {
   const Bytes room = device.ledger.room(job.id);
   const Bytes rise = std::max(needed_room(job, device.ledger.capacity()) - room, Bytes{0});
   const Bytes lack = lane_lack(lane, job);
   // With the slots it has, no more than the device.
   const Bytes most = device.ledger.capacity() - room - (job.lane - lack);
-  const Bytes growth = std::min(rise + lack, std::max(most, Bytes{0}));
+  return std::min(rise + lack, std::max(most, Bytes{0}));
+}
+
+// How many bytes must become free before that; and the device must not be beyond its capacity.
+Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const RoomPool& pool) {
+  const Bytes growth = growth_of(device, lane, job);
   // What others hold of the device holds up those who grow.
   if (growth == Bytes{0} && device.ledger.withheld() > Bytes{0}) return {};
   return growth - pool.free;
+}
+
+// Whether its user's limit has room for it; after memory_wait it gets what there is.
+bool may_grow(Step& step, Device& device, const Lane& lane, const Job& job, RoomPool& pool) {
+  if (job.user_limit == Bytes{0}) return true;
+  if (fits_its_user(step, device, job, growth_of(device, lane, job), pool)) return true;
+  const Nanos patience_ends = job.waiting_since + step.table().options.memory_wait;
+  if (step.now() < patience_ends) step.due(patience_ends);
+  return step.now() >= patience_ends;
+}
+
+// The first in line that does not owe a Released, and may have the room that it needs. The one
+// chosen before stays chosen, so that a newcomer does not undo what was moved for it, unless the
+// newcomer has a better priority.
+JobId choose_next(Step& step, Device& device, const Lane& lane, RoomPool& pool) {
+  const Table& table = step.table();
+  const auto may_be_next = [&](const Job& job) {
+    return !job.revoke.has_value() && may_grow(step, device, lane, job, pool);
+  };
+  for (const OrderKey& key : lane.waiting) {
+    if (!may_be_next(table.at(key.id))) continue;
+    const auto chosen = lane.waiting.key_of(lane.next);
+    const bool keeps_chosen =
+        chosen.has_value() && chosen->priority <= key.priority && may_be_next(table.at(lane.next));
+    return keeps_chosen ? lane.next : key.id;
+  }
+  return JobId{0};
 }
 
 void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {
@@ -105,9 +124,10 @@ void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool
   const Bytes needed = needed_room(job, device.ledger.capacity());
   // Where room may follow, slots of the lane, which are used from the beginning, come first.
   const Bytes slots = late_room(job) > Bytes{0} ? lane_lack(lane, job) : Bytes{0};
-  const Bytes rise =
-      std::min(std::max(needed - room, Bytes{0}), std::max(pool.free - slots, Bytes{0}));
-  const Bytes owed = std::min({needed - room - rise, late_room(job), pool.expected});
+  const Bytes left = left_to_user(device, job) - slots;
+  const Bytes rise = std::max(std::min({needed - room, pool.free - slots, left}), Bytes{0});
+  const Bytes owed = std::max(
+      std::min({needed - room - rise, late_room(job), pool.expected, left - rise}), Bytes{0});
   std::string remark;
   if (rise > Bytes{0}) {
     step.grant_room(device, job, rise, 0);
@@ -153,7 +173,10 @@ JobId fits_as_it_is(const Table& table,
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
     const bool may_run = key.id != lane.next && !job.revoke.has_value();
-    if (may_run && deficit_of(device, lane, job, pool) <= Bytes{0}) return key.id;
+    const Bytes growth = growth_of(device, lane, job);
+    const bool fits = deficit_of(device, lane, job, pool) <= Bytes{0} &&
+                      (growth <= Bytes{0} || growth <= left_to_user(device, job));
+    if (may_run && fits) return key.id;
   }
   return JobId{0};
 }
@@ -163,7 +186,7 @@ JobId fits_as_it_is(const Table& table,
 void grant_ahead(Step& step, Device& device, Job& job, RoomPool& pool) {
   const Bytes room = device.ledger.room(job.id);
   const Bytes rise = needed_room(job, device.ledger.capacity()) - room;
-  const Bytes bytes = std::min({rise, pool.free, job.usage.spilled});
+  const Bytes bytes = std::min({rise, pool.free, job.usage.spilled, left_to_user(device, job)});
   if (bytes < kWorthAMessage || job.revoke.has_value()) return;
   step.grant_room(device, job, bytes, 0);
   pool.take(bytes);
@@ -257,7 +280,7 @@ void serve_owed(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   if (missing > Bytes{0}) ask_for_room(step, device, job.id, missing, pool);
   // What nobody can give now it asks for itself, when it has use for it.
   lease.owed = std::min(lease.owed, pool.usable());
-  const Bytes bytes = std::min(lease.owed, pool.free);
+  const Bytes bytes = std::min({lease.owed, pool.free, left_to_user(device, job)});
   const bool is_worth_it = bytes >= kWorthAMessage || bytes == lease.owed;
   if (bytes > Bytes{0} && is_worth_it && !job.revoke.has_value()) {
     step.grant_room(device, job, bytes, 0);
@@ -280,7 +303,7 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   }
   if (!lane.waiting.empty() && is_lane_unsettled(step, device, lane)) return;
   if (!lane.waiting.empty() && is_held(step, device, lane)) return;
-  const JobId next = choose_harvester(step, device, lane, choose_next(step.table(), lane));
+  const JobId next = choose_harvester(step, device, lane, choose_next(step, device, lane, pool));
   if (next != lane.next) {
     lane.short_since.reset();
     if (next != JobId{0}) lane.wait_reason.clear();

@@ -12,6 +12,7 @@
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/serve.h"
+#include "csrc/sched/user_room.h"
 
 namespace gpushare::sched {
 namespace {
@@ -92,12 +93,23 @@ void keep_for_stuck(const Table& table, const Device& device, RoomPool& pool) {
   pool.take(pool.usable());
 }
 
+// Others of its user are to give what his limit lacks for it.
+void wait_for_user(Step& step, Device& device, const Job& job, WaitingNeed& need, RoomPool& pool) {
+  fits_its_user(step, device, job, need.bytes, pool);
+  const Bytes coming = coming_from_user(step.table(), device, job.uid, step.now());
+  need.is_stuck = coming < need.bytes - left_to_user(device, job);
+  step.wait(device, job.id, need.wait_reason,
+            fmt::format("need {} of {}: {}", need.n, to_string(need.bytes),
+                        user_room_text(step.table(), device, job)));
+}
+
 // True: it is answered.
 bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
   Job& job = step.table().at(need.job);
   need.is_stuck = false;
   // Its own Released comes first (PendingRevoke says why).
-  const bool fits = need.bytes <= std::max(pool.free, Bytes{0});
+  const bool fits_user = need.bytes <= left_to_user(device, job);
+  const bool fits = need.bytes <= std::max(pool.free, Bytes{0}) && fits_user;
   if (!job.revoke.has_value() && fits) {
     grant_need(step, device, job, need, pool);
     ask_ahead(step, device, job, need, pool);
@@ -105,10 +117,16 @@ bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
   }
   const Nanos waited = step.now() - need.since;
   if (waited >= step.table().options.memory_wait && !need.has_given) {
-    deny(step, device, need, fmt::format("waited {} for room", to_string(waited)));
+    deny(step, device, need,
+         fmt::format("waited {} for room{}", to_string(waited),
+                     fits_user ? "" : ": " + user_room_text(step.table(), device, job)));
     return true;
   }
   if (job.revoke.has_value()) return false;
+  if (!fits_user) {
+    wait_for_user(step, device, job, need, pool);
+    return false;
+  }
   Bytes missing = need.bytes - pool.free - pool.expected;
   missing -= cut_before_copies(step, device, job, missing, pool);
   if (missing > Bytes{0}) {
@@ -160,6 +178,8 @@ void serve_only_free(Step& step, Device& device, RoomPool& pool) {
   const Bytes free = unclaimed(device, pool);
   if (job.revoke.has_value()) {
     deny_only_free(step, device, need, "memory of this job is being given to others");
+  } else if (need.bytes > left_to_user(device, job)) {
+    deny_only_free(step, device, need, user_room_text(step.table(), device, job));
   } else if (need.bytes > free) {
     deny_only_free(
         step, device, need,

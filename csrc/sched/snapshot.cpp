@@ -1,6 +1,7 @@
 #include "csrc/sched/snapshot.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "csrc/sched/explain.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/transfer.h"
+#include "csrc/sched/user_room.h"
 
 namespace gpushare::sched {
 namespace {
@@ -76,6 +78,22 @@ LaneRow lane_row(const Lane& lane) {
   return row;
 }
 
+std::vector<UserRow> user_rows(const Table& table, const Device& device) {
+  std::set<std::uint32_t> uids;
+  for (const auto& [id, job] : table.jobs)
+    if (job.of.device == device.name) uids.insert(job.uid);
+  std::vector<UserRow> rows;
+  for (const std::uint32_t uid : uids) {
+    const UserOptions& options = table.options.users.of(uid);
+    rows.push_back({.uid = uid,
+                    .name = options.name,
+                    .weight = options.weight,
+                    .memory = held_by_user(device, uid),
+                    .memory_limit = options.memory_limit});
+  }
+  return rows;
+}
+
 DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
   DeviceRow row;
   row.device = device.name;
@@ -94,6 +112,7 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
   for (const auto& [id, job] : table.jobs) {
     if (job.of.device == device.name) row.jobs.push_back(job_row(device, job, now));
   }
+  row.users = user_rows(table, device);
   row.dropped = device.dropped;
   row.spilled = device.spilled;
   row.asked = device.asked;

@@ -12,8 +12,9 @@
 namespace gpushare::sched {
 
 struct UserOptions {
-  std::string name;   // for texts; empty: "user 1001"
-  double weight = 1;  // of his share of the time
+  std::string name;    // for texts; empty: "user 1001"
+  double weight = 1;   // of his share of the time
+  Bytes memory_limit;  // of all his jobs together, on a device; 0: none
 };
 
 struct Users {

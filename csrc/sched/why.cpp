@@ -19,6 +19,7 @@
 #include "csrc/sched/room.h"
 #include "csrc/sched/shares.h"
 #include "csrc/sched/snapshot.h"
+#include "csrc/sched/user_room.h"
 
 namespace gpushare::sched {
 namespace {
@@ -146,6 +147,9 @@ void say_move(const Job& job, Why& why) {
 // Of what a job waits for that is not the lease.
 void say_room(
     const Table& table, const Device& device, const Lane& lane, const Job& job, Why& why) {
+  if (job.user_limit > Bytes{0} && job.is_waiting) {
+    why.now.push_back(user_room_text(table, device, job));
+  }
   const bool is_short = device.has_need(job.id) || (lane.next == job.id && lane.short_since);
   if (!is_short) return;
   why.now.push_back(ledger_text(table, device, job.id));

@@ -103,16 +103,49 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"[host]\nspill_dir = \"x\"", "host.spill_dir: bad value \"x\"; allowed: an absolute"},
         Bad{"[log]\nlevel = \"loud\"",
             "log.level: bad value \"loud\"; allowed: debug, info, warn, error or off"},
+        Bad{"[user.0]\nweight = 0", "c.toml:2: user.0: weight: bad value \"0\"; allowed: a number"},
+        Bad{"[user.default]\nmemory_limit = \"much\"",
+            "c.toml:2: user.default: memory_limit: bad value \"much\"; allowed: a size"},
+        Bad{"[user.0]\nweight = [1]", "user.0: weight: bad value \"?\""},
         Bad{"[coordinator\n", "c.toml:1: "}));
 
 TEST(ConfigFile, WarnsOfUnknownKeysInOurTablesOnly) {
   DaemonOptions options;
   const Status status = read_config_text(
-      "[coordinator]\npolcy = \"rr\"\n[host]\npinned = 1\n[user.ann]\nweight = 2\n[job]\nname = "
+      "[coordinator]\npolcy = \"rr\"\n[host]\npinned = 1\n[job]\nname = "
       "\"x\"",
       "c.toml", options);
   ASSERT_TRUE(status.ok()) << status.to_string();
   EXPECT_THAT(options.warnings, ElementsAre("c.toml:2: unknown key coordinator.polcy"));
+}
+
+TEST(ConfigFile, ReadsWhatIsSetForUsers) {
+  DaemonOptions options;
+  const Status status = read_config_text(R"(
+[user.root]
+weight = 2.5
+[user.1234567]
+memory_limit = "3GiB"
+[user.default]
+memory_limit = "8GiB"
+[user.no-such-user-here]
+weight = 2
+[user.77]
+colour = 1
+)",
+                                         "c.toml", options);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(options.users.of(0).weight, 2.5);
+  EXPECT_EQ(options.users.of(0).memory_limit, gib(8)) << "as by default";
+  EXPECT_EQ(options.users.label(0), "root");
+  EXPECT_EQ(options.users.of(1234567).memory_limit, gib(3));
+  EXPECT_EQ(options.users.of(1234567).weight, 1);
+  EXPECT_EQ(options.users.of(4242).memory_limit, gib(8));
+  EXPECT_EQ(options.users.label(4242), "user 4242");
+  EXPECT_THAT(options.warnings,
+              ::testing::UnorderedElementsAre(
+                  "c.toml:8: [user.no-such-user-here]: no user of this machine has that name",
+                  "c.toml:11: user.77: unknown key colour"));
 }
 
 TEST(ConfigFile, AFileThatMustExistDoes) {

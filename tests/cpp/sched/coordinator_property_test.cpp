@@ -19,39 +19,12 @@
 #include "csrc/sched/coordinator.h"
 #include "csrc/sched/policy.h"
 
+#include "tests/cpp/support/sched_any.h"
+
 namespace gpushare::sched {
 namespace {
 
 constexpr int kNumJobs = 5;
-
-// All of [low, high) from the first case on: inRange alone grows with the number of the case.
-int any(int low, int high) {
-  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(low, high));
-}
-
-std::string any_policy() { return *rc::gen::elementOf(policy_names()); }
-
-Bytes any_bytes() { return mib(any(any(0, 20) == 0 ? -1 : 0, 60) * 10); }
-
-wire::Usage any_usage() {
-  wire::Usage usage;
-  usage.iterations = static_cast<std::uint64_t>(any(0, 50));
-  usage.busy = millis(any(0, 5000));
-  usage.stall = millis(any(0, 100));
-  usage.changed_at = millis(any(0, 5000));
-  usage.is_in_gap = *rc::gen::arbitrary<bool>();
-  usage.is_parked = *rc::gen::arbitrary<bool>();
-  usage.live = any_bytes();
-  usage.need = any_bytes();
-  usage.resident = any_bytes();
-  usage.spilled = any_bytes();
-  usage.host_file = any_bytes();
-  usage.late = any_bytes();
-  usage.outside = any_bytes();
-  if (any(0, 3) == 0) usage.device_free = mib(any(0, 1600));
-  if (any(0, 20) == 0) usage.lane_changes = static_cast<std::uint64_t>(any(0, 5));
-  return usage;
-}
 
 // Feeds a coordinator and follows from outside what it hands out.
 class Fuzz {
@@ -63,6 +36,9 @@ class Fuzz {
     options.host_budget.ram = *rc::gen::element(gib(64), mib(200), Bytes{0});
     options.host_budget.file = *rc::gen::element(gib(64), mib(200), Bytes{0});
     options.policy = any_policy();
+    options.users.named[1].memory_limit = mib(any(1, 60) * 10);
+    options.users.named[2].weight = any(1, 40) / 10.0;
+    options.users.others.memory_limit = mib(any(0, 2) * 300);
     options.num_lanes = num_lanes_ = static_cast<std::uint32_t>(any(1, 4));
     is_with_needs_ = *rc::gen::arbitrary<bool>();
     coordinator_ = std::move(*Coordinator::create(options, now_));
@@ -167,6 +143,7 @@ class Fuzz {
   wire::JobMessage any_hello(JobId job) {
     wire::Hello hello;
     hello.pid = static_cast<std::int32_t>(job.value);
+    hello.uid = static_cast<std::uint32_t>(job.value % 3);
     const auto device = coordinator_->snapshot(now_).devices.front();
     hello.resident = std::min(any_bytes(), std::max(device.free, Bytes{-1}));
     if (any(0, 2) == 0) hello.device_total = mib(1600);
@@ -185,14 +162,6 @@ class Fuzz {
     wish.weight = any(any(0, 10) == 0 ? 0 : 1, 40) / 10.0;
     wish.memory_limit = *rc::gen::arbitrary<bool>() ? Bytes{0} : any_bytes();
     return wish;
-  }
-
-  static std::vector<std::uint32_t> any_slots() {
-    std::vector<std::uint32_t> slots;
-    const int first = any(0, 30);
-    for (int i = 0; i < any(0, 4); ++i)
-      slots.push_back(static_cast<std::uint32_t>(first + i));
-    return slots;
   }
 
   // Mostly what the state allows: what it has, it may give; what was told, it may keep.
@@ -245,7 +214,10 @@ class Fuzz {
 
   void feed(JobId from, const wire::JobMessage& message) {
     // Waiting until a Revoke is answered ends with its answer, and with the job's connection.
+    const std::map<std::uint32_t, Bytes> held = held_by_users();
     const Ready ready = coordinator_->on_message(from, message, now_);
+    // A job may come with more than its user may have: then he gets nothing.
+    if (!std::holds_alternative<wire::Hello>(message)) check_user_limits(held);
     if (!was_refused(ready)) {
       check_answered_at_once(from, message, ready);
       forget_revoke(from, message);
@@ -258,6 +230,24 @@ class Fuzz {
       if (std::holds_alternative<wire::LaneChanged>(message)) ++heard_[from];
     }
     follow(ready);
+  }
+
+  std::map<std::uint32_t, Bytes> held_by_users() {
+    std::map<std::uint32_t, Bytes> held;
+    const DeviceRow device = coordinator_->snapshot(now_).devices.front();
+    for (const UserRow& user : device.users)
+      held[user.uid] = user.memory;
+    return held;
+  }
+
+  void check_user_limits(const std::map<std::uint32_t, Bytes>& before) {
+    const DeviceRow device = coordinator_->snapshot(now_).devices.front();
+    for (const UserRow& user : device.users) {
+      if (user.memory_limit == Bytes{0}) continue;
+      const auto held = before.find(user.uid);
+      const Bytes was = held == before.end() ? Bytes{0} : held->second;
+      RC_ASSERT(user.memory <= std::max(user.memory_limit, was));
+    }
   }
 
   static void check_answered_at_once(JobId from,
@@ -290,6 +280,10 @@ class Fuzz {
     const Bytes most = device.capacity - job.room - (job.lane - lack);
     const Bytes rise = std::max(needed - job.room, Bytes{0}) + lack;
     const Bytes growth = std::min(rise, std::max(most, Bytes{0}));
+    for (const UserRow& user : device.users) {
+      const bool is_his = user.uid == job.uid && user.memory_limit > Bytes{0};
+      if (is_his && growth > user.memory_limit - user.memory) return false;
+    }
     return growth <= device.free || (growth == Bytes{0} && device.withheld > Bytes{0});
   }
 

@@ -1,0 +1,74 @@
+#include "csrc/daemon/user_settings.h"
+
+#include <pwd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/units.h"
+#include "csrc/daemon/setting_values.h"
+
+namespace gpushare::daemon {
+namespace {
+
+constexpr double kMaxWeight = 1e6;
+
+struct UserSetting {
+  const char* key;
+  const char* allowed;
+  // false: not allowed.
+  bool (*apply)(sched::UserOptions& user, const std::string& text);
+};
+
+constexpr std::array kUserSettings{
+    UserSetting{"weight", "a number from 1e-06 to 1e+06",
+                [](sched::UserOptions& user, const std::string& text) {
+                  const auto weight = parse_number(text);
+                  if (!weight || *weight < 1 / kMaxWeight || *weight > kMaxWeight) return false;
+                  user.weight = *weight;
+                  return true;
+                }},
+    UserSetting{"memory_limit", "a size like \"8GiB\", or 0 for none",
+                [](sched::UserOptions& user, const std::string& text) {
+                  user.memory_limit = parse_bytes(text);
+                  return user.memory_limit >= Bytes{0};
+                }},
+};
+
+}  // namespace
+
+std::optional<std::uint32_t> find_uid(const std::string& name) {
+  std::uint32_t uid = 0;
+  const char* const end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data(), end, uid);
+  if (error == std::errc{} && stop == end) return uid;
+  passwd entry{};
+  passwd* found = nullptr;
+  std::vector<char> buffer(size_t{1} << 16);
+  if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0) return {};
+  if (found == nullptr) return {};
+  return found->pw_uid;
+}
+
+bool is_user_setting(const std::string& key) {
+  return std::any_of(kUserSettings.begin(), kUserSettings.end(),
+                     [&](const UserSetting& setting) { return key == setting.key; });
+}
+
+Status apply_user_setting(const std::string& key,
+                          const std::string& text,
+                          const std::string& where,
+                          sched::UserOptions& user) {
+  const auto setting = std::find_if(kUserSettings.begin(), kUserSettings.end(),
+                                    [&](const UserSetting& known) { return key == known.key; });
+  if (setting->apply(user, text)) return {};
+  return {StatusCode::kInvalidArgument,
+          fmt::format("{}: {}: bad value \"{}\"; allowed: {}", where, key, text, setting->allowed)};
+}
+
+}  // namespace gpushare::daemon

@@ -1,0 +1,49 @@
+#include "csrc/sched/user_room.h"
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/serve.h"
+
+namespace gpushare::sched {
+
+Bytes held_by_user(const Device& device, std::uint32_t uid) {
+  Bytes held = device.ledger.of_user(uid);
+  for (const Lane& lane : device.lanes) {
+    const auto pool = lane.pools.find(uid);
+    if (pool != lane.pools.end()) held += pool->second.bytes();
+  }
+  return held;
+}
+
+Bytes left_to_user(const Device& device, const Job& job) {
+  if (job.user_limit == Bytes{0}) return device.ledger.configured();
+  return job.user_limit - held_by_user(device, job.uid);
+}
+
+Bytes coming_from_user(const Table& table, const Device& device, std::uint32_t uid, Nanos now) {
+  Bytes coming;
+  for (const JobId id : table.jobs.kept().giving) {
+    const Job& job = table.at(id);
+    const bool is_his = job.of.device == device.name && job.uid == uid;
+    if (is_his && !table.is_overdue(job, now)) coming += job.revoke->bytes;
+  }
+  return coming;
+}
+
+bool fits_its_user(Step& step, Device& device, const Job& job, Bytes growth, RoomPool& pool) {
+  const Bytes lacking = growth - left_to_user(device, job);
+  if (growth <= Bytes{0} || lacking <= Bytes{0}) return true;
+  const Bytes missing = lacking - coming_from_user(step.table(), device, job.uid, step.now());
+  if (missing > Bytes{0}) ask_for_room(step, device, job.id, missing, pool, job.uid);
+  return false;
+}
+
+std::string user_room_text(const Table& table, const Device& device, const Job& job) {
+  return fmt::format("{}'s jobs hold {} of the {} that they may",
+                     table.options.users.label(job.uid), to_string(held_by_user(device, job.uid)),
+                     to_string(job.user_limit));
+}
+
+}  // namespace gpushare::sched

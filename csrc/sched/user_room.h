@@ -1,0 +1,29 @@
+// What all jobs of one user may hold of a device together (memory_limit of a user).
+//
+// A job that would have more than that is denied it, as for its own limit. One that needs what
+// others of its user hold gets it from them: they are asked to give as for anybody, and it is
+// passed over in line meanwhile. So the sum is never above the limit, free as the device may be,
+// but where jobs come with memory already backed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/room.h"
+#include "csrc/sched/step.h"
+
+namespace gpushare::sched {
+
+// By his jobs, and in the pools that they share.
+Bytes held_by_user(const Device& device, std::uint32_t uid);
+// What the job's user may have beyond that: all there is without a limit; negative beyond it.
+Bytes left_to_user(const Device& device, const Job& job);
+// Of what his jobs were asked for, what is on its way.
+Bytes coming_from_user(const Table& table, const Device& device, std::uint32_t uid, Nanos now);
+// Whether the job may grow by so much now. If not, others of its user are asked for the rest.
+bool fits_its_user(Step& step, Device& device, const Job& job, Bytes growth, RoomPool& pool);
+// "alice's jobs hold 3.0 GiB of the 4.0 GiB that they may". pre: he has a limit.
+std::string user_room_text(const Table& table, const Device& device, const Job& job);
+
+}  // namespace gpushare::sched
