@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "csrc/daemon/paths.h"
 #include "csrc/daemon/setting_values.h"
 #include "csrc/daemon/settings.h"
+#include "csrc/sched/coordinator.h"
 #include "csrc/wire/device_name.h"
 #include "csrc/wire/messages.h"
 
@@ -145,6 +147,11 @@ Status check_host_budgets(const DaemonOptions& options) {
 }
 
 }  // namespace
+
+std::uint32_t default_pack_lanes(const DaemonOptions& options) {
+  if (wire::is_cuda(options.device)) return sched::kFewLanes;
+  return std::clamp(std::thread::hardware_concurrency(), 2U, sched::kMaxLanes);
+}
 
 HostBytes host_budgets(const DaemonOptions& options) {
   const Bytes in_ram =

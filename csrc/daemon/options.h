@@ -34,7 +34,7 @@ struct DaemonOptions {
   Nanos gap_poll = millis(10);
   std::optional<Nanos> linger = seconds(10);  // nothing: never ends by itself
   Bytes transfer_budget;                      // bytes a second; 0: no limit
-  std::uint32_t num_lanes = 1;                // jobs that may run at the same time
+  std::uint32_t num_lanes = 0;                // jobs that may run at the same time; 0: see below
   std::string spill_dir;                      // empty: the host tier is RAM alone
   bool lanes = true;                          // jobs of one user share what is free at boundaries
   Bytes host_budget;  // RAM and file together; 0: half of this machine's memory
@@ -49,6 +49,9 @@ struct DaemonOptions {
   std::vector<std::string> warnings;  // unknown keys: said once the log is open
 };
 
+// Where num_lanes is 0: 1, and under `pack` so many, which tries what of that pays: a core each, or
+// on CUDA a few.
+std::uint32_t default_pack_lanes(const DaemonOptions& options);
 // Whole pieces of the host tier. pre: the sizes are filled in.
 HostBytes host_budgets(const DaemonOptions& options);
 

@@ -54,7 +54,8 @@ sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
   result.transfer_budget = options.transfer_budget;
   result.spill_dir = options.spill_dir;
   result.host_budget = host_budgets(options);
-  result.num_lanes = options.num_lanes;
+  result.num_lanes = std::max(options.num_lanes, 1U);
+  if (options.num_lanes == 0) result.pack_lanes = default_pack_lanes(options);
   result.users = options.users;
   // Only memory of the CPU device is a file that jobs can share so far.
   result.lanes = options.lanes && !wire::is_cuda(options.device);

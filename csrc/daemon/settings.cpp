@@ -133,7 +133,7 @@ constexpr std::array kSettings{
         [](Options& o, Text t, Nanos) { return set_size_of(false, o, o.reserve, t, Bytes{0}); }},
     Setting{"device.cuda.reserve", nullptr, kReserve, "", 0,
             [](Options& o, Text t, Nanos) { return set_size_of(true, o, o.reserve, t, Bytes{0}); }},
-    Setting{"coordinator.policy", "--policy", "fair, rr, fifo, srtf, priority or deadline",
+    Setting{"coordinator.policy", "--policy", "fair, rr, fifo, srtf, priority, deadline or pack",
             "whom to serve next", 0,
             [](Options& o, Text t, Nanos) {
               return sched::make_policy(t).has_value() && set_text(o.policy, t);
@@ -152,7 +152,9 @@ constexpr std::array kSettings{
             "how often a holder's gap is looked at while others wait", kMs,
             [](Options& o, Text t, Nanos u) { return set_time(o.gap_poll, t, u, Nanos{1}); }},
     Setting{"coordinator.num_lanes", "--num-lanes", "a whole number from 1 to 16",
-            "how many jobs may run at the same time, as far as they fit side by side (default: 1)",
+            "how many jobs may run at the same time, as far as they fit side by side (default: 1; "
+            "under "
+            "pack the number of cores, on CUDA 4)",
             0, [](Options& o, Text t, Nanos) { return set_num_lanes(o, t); }},
     Setting{"coordinator.lanes", "--lanes", "on or off",
             "whether jobs of one user share memory that is free between iterations (default: on)",

@@ -12,6 +12,7 @@
 #include "csrc/sched/headroom.h"
 #include "csrc/sched/serve.h"
 #include "csrc/sched/shares.h"
+#include "csrc/sched/side_by_side.h"
 
 namespace gpushare::sched {
 namespace {
@@ -48,8 +49,9 @@ void settle_quantum(const Table& table,
                     const Job& holder,
                     const std::vector<OrderKey>& elsewhere) {
   // A job that starts is not made to wait for what others learn.
-  const bool may_learn = is_learning(holder) && !holder.remembered.has_value() &&
-                         stuck_need(device, holder.id) == nullptr;
+  const bool is_unknown = (is_learning(holder) && !holder.remembered.has_value()) ||
+                          (device.packs() && !holder.alone.is_known());
+  const bool may_learn = is_unknown && stuck_need(device, holder.id) == nullptr;
   // What the switch to this lease cost counts at once: the average of a new job's is far behind. An
   // odd one rules this lease alone.
   const QuantumInput input{.stall = std::max(holder.stall, holder.usage.stall + holder.handover),
@@ -95,7 +97,8 @@ std::string reason_to_ask(const Step& step,
                           const Job& holder,
                           const std::vector<OrderKey>& elsewhere,
                           const std::optional<HarvestEnd>& harvest,
-                          const std::optional<Headroom>& urgent) {
+                          const std::optional<Headroom>& urgent,
+                          const std::optional<MakeWay>& way) {
   const Nanos now = step.now();
   if (holder.is_paused()) return fmt::format("paused by user {}", *holder.paused_by);
   if (is_in_long_gap(step, device, lane, holder)) {
@@ -117,6 +120,7 @@ std::string reason_to_ask(const Step& step,
   if (urgent.has_value() && now >= urgent->ends) {
     return fmt::format("{}: {} would be late", device.policy->name(), urgent->job.value);
   }
+  if (way.has_value() && now >= way->at) return way->reason;
   if (now < lane.quantum_ends) return {};
   if (const WaitingNeed* need = stuck_need(device, holder.id)) {
     return fmt::format("quantum of {} is over, need {} of {} waits for room",
@@ -159,8 +163,10 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   const std::vector<OrderKey> elsewhere = device.waiting_elsewhere(lane, holder);
   const std::optional<HarvestEnd> harvest = harvest_end(step.table(), device, lane, step.now());
   const std::optional<Headroom> urgent = headroom(step.table(), device, lane, step.now());
+  const std::optional<MakeWay> way = make_way(step.table(), device, lane, step.now());
   const bool is_wanted = !lane.waiting.empty() || !elsewhere.empty() || harvest.has_value() ||
-                         stuck_need(device, holder.id) != nullptr || holder.is_paused();
+                         way.has_value() || stuck_need(device, holder.id) != nullptr ||
+                         holder.is_paused();
   // One that has just come back has no page yet to be asked through.
   if (!is_wanted || !holder.is_connected || !holder.is_registered) {
     lane.is_watched = false;
@@ -168,7 +174,8 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   }
   if (lane.lease->is_asked) return warn_of_long_iteration(step, device, lane, holder);
   settle_quantum(step.table(), device, lane, holder, elsewhere);
-  const std::string reason = reason_to_ask(step, device, lane, holder, elsewhere, harvest, urgent);
+  const std::string reason =
+      reason_to_ask(step, device, lane, holder, elsewhere, harvest, urgent, way);
   if (!reason.empty()) {
     lane.lease->is_asked = true;
     lane.lease->asked_at = step.now();
@@ -186,6 +193,7 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   if (harvest.has_value()) step.due(harvest->at);
   if (const auto patience = patience_of_first(step.table(), device, lane)) step.due(patience->at);
   if (urgent.has_value()) step.due(urgent->ends);
+  if (way.has_value()) step.due(way->at);
 }
 
 }  // namespace gpushare::sched

@@ -10,6 +10,7 @@
 
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/limit.h"
+#include "csrc/sched/options.h"
 #include "csrc/sched/shares.h"
 #include "csrc/sched/validate.h"
 
@@ -99,6 +100,13 @@ void tell(Step& step, const Job& job, wire::Changes changes, std::uint32_t by) {
   step.send(job.id, wire::Changed{.of = job.of, .changes = changes, .by = by});
 }
 
+// Lanes come to have one virtual time, or go on from it with one each.
+void change_packing(Step& step, Device& device) {
+  open_lanes(step.table(), device, step.now());
+  device.side_by_side = {};
+  share_clock(step, device);
+}
+
 }  // namespace
 
 Status check_ranges(const wire::Changes& changes) {
@@ -149,7 +157,9 @@ Status change_policy(Step& step, const std::string& name) {
     if (!policy.has_value()) return policy.error();
     step.decide(device, JobId{0}, "policy",
                 fmt::format("{} -> {}", device.policy->name(), (*policy)->name()));
+    const bool has_packed = device.packs();
     device.policy = std::move(*policy);
+    if (device.packs() != has_packed) change_packing(step, device);
     for (Lane& lane : device.lanes) {
       for (const JobId job : lane.waiting.order(lane.waiting.size()))
         lane.waiting.update(order_key(device, step.table().at(job)));

@@ -36,6 +36,8 @@ namespace gpushare::sched {
 
 // More jobs at once than this are not of use on one device.
 inline constexpr std::uint32_t kMaxLanes = 16;
+// Under `pack`, where nobody says how many, and a device has no cores to count.
+inline constexpr std::uint32_t kFewLanes = 4;
 
 struct CoordinatorOptions {
   std::string device = "cpu";
@@ -54,9 +56,10 @@ struct CoordinatorOptions {
   std::vector<std::int32_t> expected_pids;
   Nanos recovery = seconds(3);
   Bytes transfer_budget;  // bytes a second that move while others compute (transfer.h); 0: no limit
-  std::uint32_t num_lanes = 1;  // so many jobs may run at the same time, as far as they fit
-  bool lanes = true;            // jobs of one user share memory that is free at boundaries
-  std::string spill_dir;        // empty: host tier in RAM
+  std::uint32_t num_lanes = 1;   // so many jobs may run at the same time, as far as they fit
+  std::uint32_t pack_lanes = 0;  // under `pack` so many, if that is more
+  bool lanes = true;             // jobs of one user share memory that is free at boundaries
+  std::string spill_dir;         // empty: host tier in RAM
   // Of all jobs together: Revokes keep to it (host_tier.h). Whole pieces of the tier.
   HostBytes host_budget{gib(64), Bytes{0}};
   Users users;

@@ -9,6 +9,7 @@
 #include "csrc/base/check.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/room.h"
+#include "csrc/sched/side_by_side.h"
 
 namespace gpushare::sched {
 namespace {
@@ -40,6 +41,10 @@ bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos 
   if (may_be_asked) return false;
   if (job.waits_paused) return true;
   const Lane& lane = Table::lane_of(device, job);
+  // It waits for holders, which are asked themselves.
+  const bool is_barred =
+      !lane.lease.has_value() && !reason_against(table, device, job, now).empty();
+  if (is_barred) return true;
   return lane.lease.has_value() ? device.has_need(lane.lease->job) : lane.is_stuck;
 }
 

@@ -11,6 +11,7 @@
 #include "csrc/sched/lane_moves.h"
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/shares.h"
+#include "csrc/sched/side_by_side.h"
 
 namespace gpushare::sched {
 namespace {
@@ -196,6 +197,7 @@ void on_gone(Step& step, Job& job) {
       fmt::format("pid {} is gone and frees {}", job.pid, to_string(device.ledger.room(id))));
   leave_lane(step, job);
   device.ledger.remove(id);
+  forget_pace(device, id);
   table.jobs.erase(id);
 }
 

@@ -6,6 +6,7 @@
 #include "csrc/sched/device_memory.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/harvest.h"
+#include "csrc/sched/iteration_timing.h"
 #include "csrc/sched/shares.h"
 
 namespace gpushare::sched {
@@ -102,11 +103,13 @@ void on_closed(Step& step, Job& job, const wire::Closed& closed) {
   Device& device = step.table().device_of(job);
   if (device.lane_held_by(job.id) == nullptr || closed.term != job.term) return;
   observe(step, job, closed.usage);
+  time_iterations(step, device, job, true);
   end_lease(step, job);
 }
 
 void on_observed(Step& step, Job& job, const wire::Observed& observed) {
   observe(step, job, observed.usage);
+  time_iterations(step, step.table().device_of(job), job, false);
   const bool is_holder = step.table().device_of(job).lane_held_by(job.id) != nullptr;
   // Its page still says what was spilled when the lease was granted.
   if (is_holder && job.usage.iterations > job.iterations_granted) job.usage.spilled = Bytes{0};

@@ -16,6 +16,17 @@
 
 namespace gpushare::sched {
 
+// What a holder's page said, from which on its iterations are timed beside the jobs that run now
+// (side_by_side.h).
+struct TimedFrom {
+  Nanos since;             // those run together
+  bool is_warming = true;  // the iteration under way began before
+  std::uint64_t iterations = 0;
+  Nanos busy;
+  Nanos changed_at;
+  bool is_in_gap = false;
+};
+
 struct Lease {
   Lease(JobId holder, Nanos now) : job(holder), granted_at(now), charged_until(now) {}
 
@@ -29,8 +40,11 @@ struct Lease {
   bool is_asked_for_quantum = false;  // so what it runs on is overrun
   bool is_warned = false;             // of an iteration that does not end
   Nanos warned_since;                 // when that iteration began
-  Bytes owed;                         // room that follows it, for memory needed late
-  Bytes under_way;                    // room that has followed it, and is not consumed yet
+  std::optional<TimedFrom> timed_from;
+  bool is_timed = false;  // an iteration of it was
+  Nanos busy_before;      // when it was granted, as TimedFrom has it
+  Bytes owed;             // room that follows it, for memory needed late
+  Bytes under_way;        // room that has followed it, and is not consumed yet
 };
 
 // The lane stays free for a moment, so that the job whose lease was asked back for a Need can park

@@ -88,7 +88,8 @@ void change_lane(Step& step, Job& job, LaneId to) {
 void place_jobs(Step& step, Device& device) {
   if (device.lanes.size() == 1) return;
   const Candidates found = find_candidates(step, device);
-  const Placement placement = place(found.jobs, device.lanes.size(), found.capacity);
+  const Placement placement =
+      place(found.jobs, device.lanes.size(), step.table().num_open_lanes(device), found.capacity);
   for (std::size_t i = 0; i < found.jobs.size(); ++i) {
     const JobId id = found.jobs[i].id;
     if (placement.lanes[i] == found.jobs[i].placed_in &&

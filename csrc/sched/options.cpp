@@ -66,6 +66,10 @@ Status check(const CoordinatorOptions& options) {
   for (const auto& [uid, user] : options.users.named)
     GS_RETURN_IF_ERROR(check_user(options.users.label(uid), user));
   GS_RETURN_IF_ERROR(check_user("users", options.users.others));
+  if (options.pack_lanes > kMaxLanes) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("pack_lanes is {}, allowed are 0 to {}", options.pack_lanes, kMaxLanes)};
+  }
   GS_RETURN_IF_ERROR(check_time("min_quantum", options.min_quantum, Nanos{0}));
   GS_RETURN_IF_ERROR(check_time("max_wait", options.max_wait, millis(1)));
   GS_RETURN_IF_ERROR(check_time("memory_wait", options.memory_wait, Nanos{0}));
@@ -75,6 +79,14 @@ Status check(const CoordinatorOptions& options) {
 }
 
 }  // namespace
+
+void open_lanes(const Table& table, Device& device, Nanos now) {
+  while (device.lanes.size() < table.num_open_lanes(device)) {
+    const LaneId id{static_cast<std::uint32_t>(device.lanes.size())};
+    device.lanes.emplace_back(now);
+    device.lanes.back().id = id;
+  }
+}
 
 Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
   const Status status = check(options);
@@ -101,11 +113,9 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .planned_spill = {},
                 .host_warning = {},
                 .is_place_lacking = false,
-                .transfer_rate = {}};
-  for (std::uint32_t i = 0; i < options.num_lanes; ++i) {
-    device.lanes.emplace_back(now);
-    device.lanes.back().id = LaneId{i};
-  }
+                .transfer_rate = {},
+                .side_by_side = {}};
+  open_lanes(table, device, now);
   table.devices.push_back(std::move(device));
   return table;
 }

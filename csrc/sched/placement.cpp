@@ -11,17 +11,26 @@ namespace {
 
 class Planner {
  public:
-  Planner(const std::vector<PlacedJob>& jobs, std::size_t num_lanes, Bytes capacity)
-      : jobs_(jobs), capacity_(capacity), num_known_(num_lanes, 0) {
+  Planner(const std::vector<PlacedJob>& jobs,
+          std::size_t num_lanes,
+          std::size_t num_open,
+          Bytes capacity)
+      : jobs_(jobs), capacity_(capacity), num_open_(num_open), num_known_(num_lanes, 0) {
     for (const PlacedJob& job : jobs_) {
       lanes_.push_back(job.placed_in.value);
       if (job.sizes.has_value()) ++num_known_[lanes_.back()];
     }
   }
 
+  [[nodiscard]] bool is_anybody_beyond() const {
+    return std::any_of(lanes_.begin(), lanes_.end(),
+                       [&](std::size_t lane) { return lane >= num_open_; });
+  }
+
   // All known ones to the lane that has most of them.
   void gather() {
-    const auto most = std::max_element(num_known_.begin(), num_known_.end());
+    const auto most = std::max_element(num_known_.begin(),
+                                       num_known_.begin() + static_cast<std::ptrdiff_t>(num_open_));
     const auto fullest = static_cast<std::size_t>(most - num_known_.begin());
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       if (is_known(i)) put(i, fullest);
@@ -36,7 +45,7 @@ class Planner {
     std::size_t best = 0;
     // The newest first, of those that cost the same.
     for (std::size_t i = jobs_.size(); i-- > 0;) {
-      for (std::size_t to = 0; to < num_known_.size(); ++to) {
+      for (std::size_t to = 0; to < num_open_; ++to) {
         if (!may_move(i, to)) continue;
         const Cost cost{num_known_[to], needed_with(i, to), to != jobs_[i].in_lane.value, to};
         if (std::get<1>(cost) > capacity_ || (least.has_value() && *least <= cost)) continue;
@@ -57,9 +66,10 @@ class Planner {
         std::any_of(num_known_.begin(), num_known_.end(), [](std::size_t num) { return num > 0; });
     const bool may_open = needed() + assumed_for(*first) <= capacity_;
     const auto is_open = [&](std::size_t lane) { return may_open || num_known_[lane] > 0; };
-    std::size_t chosen = first->in_lane.value;
-    const bool stays = !is_any_known || (first->is_holder && is_open(chosen));
-    for (std::size_t lane = 0; lane < num_known_.size() && !stays; ++lane) {
+    const bool is_beyond = first->in_lane.value >= num_open_;
+    std::size_t chosen = is_beyond ? 0 : first->in_lane.value;
+    const bool stays = !is_beyond && (!is_any_known || (first->is_holder && is_open(chosen)));
+    for (std::size_t lane = 0; lane < num_open_ && !stays; ++lane) {
       if (!is_open(lane)) continue;
       if (!is_open(chosen) || num_known_[lane] < num_known_[chosen]) chosen = lane;
     }
@@ -149,15 +159,19 @@ class Planner {
 
   const std::vector<PlacedJob>& jobs_;
   Bytes capacity_;
+  std::size_t num_open_;
   std::vector<std::size_t> lanes_;      // of each job
   std::vector<std::size_t> num_known_;  // by lane; Invariant: as lanes_ says
 };
 
 }  // namespace
 
-Placement place(const std::vector<PlacedJob>& jobs, std::size_t num_lanes, Bytes capacity) {
-  Planner planner(jobs, num_lanes, capacity);
-  if (planner.needed() > capacity) planner.gather();
+Placement place(const std::vector<PlacedJob>& jobs,
+                std::size_t num_lanes,
+                std::size_t num_open,
+                Bytes capacity) {
+  Planner planner(jobs, num_lanes, num_open, capacity);
+  if (planner.needed() > capacity || planner.is_anybody_beyond()) planner.gather();
   while (planner.spread()) {
   }
   planner.place_unknown();

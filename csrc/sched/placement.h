@@ -39,8 +39,11 @@ struct Placement {
   Bytes needed;               // by the jobs with known sizes
 };
 
-// Of the jobs that take turns. `capacity`: less what is persistent of others. pre: num_lanes > 0;
-// each lane is below it.
-Placement place(const std::vector<PlacedJob>& jobs, std::size_t num_lanes, Bytes capacity);
+// Of the jobs that take turns. `capacity`: less what is persistent of others. Lanes from `num_open`
+// on are left. pre: 0 < num_open <= num_lanes; each lane is below num_lanes.
+Placement place(const std::vector<PlacedJob>& jobs,
+                std::size_t num_lanes,
+                std::size_t num_open,
+                Bytes capacity);
 
 }  // namespace gpushare::sched

@@ -49,6 +49,9 @@ class Policy {
   [[nodiscard]] virtual bool harvests() const { return false; }
   // Whether a deadline cuts the holder's quantum short (headroom.h).
   [[nodiscard]] virtual bool meets_deadlines() const { return false; }
+  // Whether jobs run side by side only where that pays (side_by_side.h). Keys of jobs of different
+  // lanes are compared then.
+  [[nodiscard]] virtual bool packs() const { return false; }
 
  protected:
   Policy() = default;

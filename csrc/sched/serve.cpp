@@ -12,6 +12,7 @@
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/limit.h"
 #include "csrc/sched/memory_plan.h"
+#include "csrc/sched/side_by_side.h"
 #include "csrc/sched/transfer.h"
 
 namespace gpushare::sched {
@@ -58,14 +59,20 @@ std::vector<Bytes> spills_of(const Table& table,
 }
 
 // Free lanes first, of them the one whose next job is short of room for longest: what comes free is
-// for that. Held ones only give their waiters what is left.
+// for that; and where the policy compares jobs of different lanes, by its order. Held ones only
+// give their waiters what is left.
 std::vector<Lane*> by_claim(Device& device) {
   std::vector<Lane*> lanes;
   for (Lane& lane : device.lanes)
     lanes.push_back(&lane);
-  std::stable_sort(lanes.begin(), lanes.end(), [](const Lane* a, const Lane* b) {
+  const auto is_first = [&](const Lane& a, const Lane& b) {
+    return device.packs() && !a.waiting.empty() &&
+           (b.waiting.empty() || *a.waiting.first() < *b.waiting.first());
+  };
+  std::stable_sort(lanes.begin(), lanes.end(), [&](const Lane* a, const Lane* b) {
     if (a->lease.has_value() != b->lease.has_value()) return !a->lease.has_value();
-    return is_short_before(*a, *b);
+    if (is_short_before(*a, *b) || is_short_before(*b, *a)) return is_short_before(*a, *b);
+    return is_first(*a, *b);
   });
   return lanes;
 }
@@ -99,10 +106,12 @@ void serve(Step& step) {
     for (Lane& lane : device.lanes)
       serve_owed(step, device, lane, pool);
     serve_needs(step, device, pool);
+    settle_claim(step, device);
     for (Lane* const lane : by_claim(device))
       serve_lane(step, device, *lane, pool);
     serve_only_free(step, device, pool);
     break_deadlock(step, device);
+    judge_running(step, device);
     for (Lane& lane : device.lanes)
       ask_holder(step, device, lane);
     for (const WaitingNeed& need : device.needs)

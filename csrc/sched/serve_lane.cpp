@@ -11,6 +11,7 @@
 #include "csrc/sched/memory_plan.h"
 #include "csrc/sched/serve.h"
 #include "csrc/sched/shares.h"
+#include "csrc/sched/side_by_side.h"
 #include "csrc/sched/user_room.h"
 
 namespace gpushare::sched {
@@ -54,7 +55,7 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
   const std::size_t num_waiting = lane.waiting.size();
   note_return(device, lane, job, step.table().find(lane.last_holder), now);
   note_switch(lane, job, now);
-  note_granted(lane, job);
+  note_granted(device, lane, job);
   lane.waiting.erase(job.id);
   job.is_waiting = false;
   job.waited += std::max(now - job.waiting_since, Nanos{});
@@ -62,6 +63,7 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
   job.iterations_granted = job.usage.iterations;
   job.term = Term{job.term.value + 1};
   lane.lease.emplace(job.id, now);
+  lane.lease->busy_before = job.usage.busy;
   lane.busy.turn(true, now);
   lane.next = JobId{0};
   lane.short_since.reset();
@@ -165,14 +167,13 @@ bool may_begin(
 
 // While nobody can give since the host tier is full: a waiter that has its room already, so that
 // jobs run one after the other, whole. 0: none.
-JobId fits_as_it_is(const Table& table,
-                    const Device& device,
-                    const Lane& lane,
-                    const RoomPool& pool) {
+JobId fits_as_it_is(
+    const Table& table, const Device& device, const Lane& lane, const RoomPool& pool, Nanos now) {
   if (!is_host_tier_short(table, device, lane.next)) return JobId{0};
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
-    const bool may_run = key.id != lane.next && !job.revoke.has_value();
+    const bool may_run = key.id != lane.next && !job.revoke.has_value() &&
+                         reason_against(table, device, job, now).empty();
     const Bytes growth = growth_of(device, lane, job);
     const bool fits = deficit_of(device, lane, job, pool) <= Bytes{0} &&
                       (growth <= Bytes{0} || growth <= left_to_user(device, job));
@@ -303,7 +304,8 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   }
   if (!lane.waiting.empty() && is_lane_unsettled(step, device, lane)) return;
   if (!lane.waiting.empty() && is_held(step, device, lane)) return;
-  const JobId next = choose_harvester(step, device, lane, choose_next(step, device, lane, pool));
+  const JobId first = choose_beside(step, device, lane, choose_next(step, device, lane, pool));
+  const JobId next = choose_harvester(step, device, lane, first);
   if (next != lane.next) {
     lane.short_since.reset();
     if (next != JobId{0}) lane.wait_reason.clear();
@@ -313,7 +315,7 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   Job& job = step.table().at(next);
   const bool is_waiting = waits_for_room(step, device, lane, job, pool);
   if (lane.is_stuck) {
-    const JobId other = fits_as_it_is(step.table(), device, lane, pool);
+    const JobId other = fits_as_it_is(step.table(), device, lane, pool, step.now());
     if (other != JobId{0}) {
       say_host_full(step, device, job,
                     fmt::format("Job {} is not refused: jobs now run one after the other, whole",

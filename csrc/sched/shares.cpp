@@ -3,48 +3,76 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace gpushare::sched {
 namespace {
 
-ClassTimes& times_of(Lane& lane, const Job& job) {
-  return lane.times.at(static_cast<std::size_t>(job.priority));
+// The lane whose times count for the jobs of this one.
+Lane& clock_of(Device& device, Lane& lane) { return device.packs() ? device.lanes.front() : lane; }
+
+ClassTimes& times_of(Device& device, Lane& lane, wire::Priority priority) {
+  return clock_of(device, lane).times.at(static_cast<std::size_t>(priority));
 }
 
-bool is_of_its_class(const Job& other, const Job& job) {
-  return other.id != job.id && other.priority == job.priority;
+UserTimes& user_of(Device& device, Lane& lane, const Job& job) {
+  return times_of(device, lane, job.priority).users[job.uid];
 }
 
-// The lane's holder, if it is another job of the same class; null: it is not.
-const Job* rival_holder(const Table& table, const Lane& lane, const Job& job) {
-  if (!lane.lease.has_value()) return nullptr;
-  const Job& holder = table.at(lane.lease->job);
-  return is_of_its_class(holder, job) ? &holder : nullptr;
+// Whose jobs the lane's jobs share time with.
+bool is_peer(const Device& device, const Lane& lane, const Lane& other) {
+  return device.packs() || other.id == lane.id;
+}
+
+// Holders beside the job itself, of its user and class.
+std::vector<const Lane*> rival_lanes(const Table& table,
+                                     const Device& device,
+                                     const Lane& lane,
+                                     const Job& job) {
+  std::vector<const Lane*> lanes;
+  for (const Lane& other : device.lanes) {
+    if (!is_peer(device, lane, other) || !other.lease.has_value()) continue;
+    const Job& holder = table.at(other.lease->job);
+    const bool is_rival =
+        holder.id != job.id && holder.priority == job.priority && holder.uid == job.uid;
+    if (is_rival) lanes.push_back(&other);
+  }
+  return lanes;
 }
 
 // The first that waits of the job's user and class.
 std::optional<OrderKey> first_of_user(const Device& device, const Lane& lane, const Job& job) {
-  if (!device.policy->shares_by_user()) return std::nullopt;
-  return lane.waiting.first_of(job.priority, job.uid);
+  std::optional<OrderKey> first;
+  if (!device.policy->shares_by_user()) return first;
+  for (const Lane& other : device.lanes) {
+    if (!is_peer(device, lane, other)) continue;
+    const auto key = other.waiting.first_of(job.priority, job.uid);
+    if (key.has_value() && (!first.has_value() || *key < *first)) first = key;
+  }
+  return first;
 }
 
 // Without the job itself, which does not wait.
 bool is_user_present(const Table& table, const Device& device, const Lane& lane, const Job& job) {
-  const Job* const holder = rival_holder(table, lane, job);
   return first_of_user(device, lane, job).has_value() ||
-         (holder != nullptr && holder->uid == job.uid);
+         !rival_lanes(table, device, lane, job).empty();
 }
 
 // Raises that of the class to the least of the users who are present.
-void raise_to_users(const Table& table, const Device& device, Lane& lane, wire::Priority priority) {
-  ClassTimes& times = lane.times.at(static_cast<std::size_t>(priority));
+void raise_to_users(const Table& table, Device& device, Lane& lane, wire::Priority priority) {
+  ClassTimes& times = times_of(device, lane, priority);
   double least = std::numeric_limits<double>::infinity();
-  const auto first = lane.waiting.first_of(priority);
-  if (first.has_value() && device.policy->shares_by_user()) least = first->user_time;
-  if (lane.lease.has_value()) {
-    const Job& holder = table.at(lane.lease->job);
+  for (const Lane& other : device.lanes) {
+    if (!is_peer(device, lane, other)) continue;
+    const auto first = other.waiting.first_of(priority);
+    if (first.has_value() && device.policy->shares_by_user()) {
+      least = std::min(least, first->user_time);
+    }
+    if (!other.lease.has_value()) continue;
+    const Job& holder = table.at(other.lease->job);
     if (holder.priority == priority) {
       least = std::min(least, times.users[holder.uid].virtual_time);
     }
@@ -56,16 +84,20 @@ void raise_to_users(const Table& table, const Device& device, Lane& lane, wire::
 
 // Raises that of the user's jobs to the least of those present, while one of them has the lane.
 // Else all of them but those that have just closed their lease are behind it, and it stays.
-void raise_to_jobs(Step& step, const Device& device, Lane& lane, const Job& job) {
+void raise_to_jobs(Step& step, Device& device, Lane& lane, const Job& job) {
   const Table& table = step.table();
-  const Job* const holder = rival_holder(table, lane, job);
-  if (holder == nullptr || holder->uid != job.uid) return;
-  const Nanos time = step.now() - lane.lease->granted_at;
-  double least = holder->requeued(time, step.now()).virtual_time;
+  const std::vector<const Lane*> rivals = rival_lanes(table, device, lane, job);
+  if (rivals.empty()) return;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Lane* const rival : rivals) {
+    const Nanos time = step.now() - rival->lease->granted_at;
+    const Job& holder = table.at(rival->lease->job);
+    least = std::min(least, holder.requeued(time, step.now()).virtual_time);
+  }
   if (const auto first = first_of_user(device, lane, job)) {
     least = std::min(least, table.at(first->id).virtual_time);
   }
-  double& of_jobs = times_of(lane, job).users[job.uid].of_jobs;
+  double& of_jobs = user_of(device, lane, job).of_jobs;
   of_jobs = std::max(of_jobs, least);
 }
 
@@ -76,12 +108,15 @@ void charge_users(Table& table, Nanos now) {
     for (Lane& lane : device.lanes) {
       if (!lane.lease.has_value() || now <= lane.lease->charged_until) continue;
       const Job& holder = std::as_const(table).at(lane.lease->job);
-      double& time = times_of(lane, holder).users[holder.uid].virtual_time;
+      double& time = user_of(device, lane, holder).virtual_time;
       time +=
           to_seconds(now - lane.lease->charged_until) / table.options.users.of(holder.uid).weight;
       lane.lease->charged_until = now;
       if (!device.policy->shares_by_user()) continue;
-      lane.waiting.set_user_time(holder.priority, holder.uid, time);
+      for (Lane& other : device.lanes) {
+        if (!is_peer(device, lane, other)) continue;
+        other.waiting.set_user_time(holder.priority, holder.uid, time);
+      }
     }
   }
 }
@@ -89,8 +124,8 @@ void charge_users(Table& table, Nanos now) {
 OrderKey order_key(const Device& device, const Job& job) {
   OrderKey key = device.policy->key(job);
   if (!device.policy->shares_by_user()) return key;
-  const auto& users =
-      Table::lane_of(device, job).times.at(static_cast<std::size_t>(job.priority)).users;
+  const Lane& clock = device.packs() ? device.lanes.front() : Table::lane_of(device, job);
+  const auto& users = clock.times.at(static_cast<std::size_t>(job.priority)).users;
   const auto user = users.find(job.uid);
   key.user_time = user == users.end() ? 0 : user->second.virtual_time;
   return key;
@@ -99,29 +134,57 @@ OrderKey order_key(const Device& device, const Job& job) {
 void lift(Step& step, Job& job) {
   Device& device = step.table().device_of(job);
   Lane& lane = Table::lane_of(device, job);
-  UserTimes& user = times_of(lane, job).users[job.uid];
+  UserTimes& user = user_of(device, lane, job);
   if (!is_user_present(step.table(), device, lane, job)) {
     raise_to_users(step.table(), device, lane, job.priority);
-    user.virtual_time = std::max(user.virtual_time, times_of(lane, job).of_users);
+    user.virtual_time = std::max(user.virtual_time, times_of(device, lane, job.priority).of_users);
   }
   raise_to_jobs(step, device, lane, job);
   job.virtual_time = std::max(job.virtual_time, user.of_jobs);
 }
 
-void note_granted(Lane& lane, const Job& job) {
-  ClassTimes& times = times_of(lane, job);
+void note_granted(Device& device, Lane& lane, const Job& job) {
+  ClassTimes& times = times_of(device, lane, job.priority);
   UserTimes& user = times.users[job.uid];
   times.of_users = std::max(times.of_users, user.virtual_time);
   user.of_jobs = std::max(user.of_jobs, job.virtual_time);
 }
 
-void note_charged(Step& step, const Device& device, Lane& lane, const Job& job) {
+void note_charged(Step& step, Device& device, Lane& lane, const Job& job) {
   double least = job.virtual_time;
   if (const auto first = first_of_user(device, lane, job)) {
     least = std::min(least, std::as_const(step).table().at(first->id).virtual_time);
   }
-  double& of_jobs = times_of(lane, job).users[job.uid].of_jobs;
+  double& of_jobs = user_of(device, lane, job).of_jobs;
   of_jobs = std::max(of_jobs, least);
+}
+
+void share_clock(Step& step, Device& device) {
+  if (!device.packs()) {
+    const auto clock = device.lanes.front().times;
+    for (Lane& lane : device.lanes)
+      lane.times = clock;
+    return;
+  }
+  std::vector<JobId> ids;
+  for (const auto& [id, job] : std::as_const(step).table().jobs) {
+    if (job.of.device == device.name) ids.push_back(id);
+  }
+  for (Lane& lane : device.lanes) {
+    for (std::size_t p = 0; p < lane.times.size(); ++p) {
+      for (const auto& [uid, times] : std::map(lane.times.at(p).users)) {
+        const auto priority = static_cast<wire::Priority>(p);
+        const double time = times_of(device, lane, priority).users[uid].virtual_time;
+        lane.waiting.set_user_time(priority, uid, time);
+      }
+    }
+  }
+  for (const JobId id : ids) {
+    Job& job = step.table().at(id);
+    auto& users =
+        Table::lane_of(device, job).times.at(static_cast<std::size_t>(job.priority)).users;
+    job.virtual_time += user_of(device, device.lanes.front(), job).of_jobs - users[job.uid].of_jobs;
+  }
 }
 
 Ahead ahead_of(Step& step, const Job& job) {
@@ -129,15 +192,15 @@ Ahead ahead_of(Step& step, const Job& job) {
   Lane& lane = Table::lane_of(device, job);
   raise_to_users(step.table(), device, lane, job.priority);
   raise_to_jobs(step, device, lane, job);
-  const ClassTimes& times = times_of(lane, job);
-  const UserTimes& user = times_of(lane, job).users[job.uid];
+  const ClassTimes& times = times_of(device, lane, job.priority);
+  const UserTimes& user = user_of(device, lane, job);
   return {.user = user.virtual_time - times.of_users, .job = job.virtual_time - user.of_jobs};
 }
 
 void stay_ahead(Step& step, Job& job, const Ahead& ahead) {
   Device& device = step.table().device_of(job);
   Lane& lane = Table::lane_of(device, job);
-  ClassTimes& times = times_of(lane, job);
+  ClassTimes& times = times_of(device, lane, job.priority);
   UserTimes& user = times.users[job.uid];
   if (!is_user_present(step.table(), device, lane, job)) {
     raise_to_users(step.table(), device, lane, job.priority);

@@ -6,6 +6,9 @@
 // it: absence earns nothing. The same holds for a user's jobs among themselves. A job that changes
 // its lane or class stays as far ahead of it, or behind, as it was.
 //
+// Under `pack` the times are the device's, as if all its lanes were one: those of the first lane
+// count.
+//
 // A user is charged while his job holds the lane, in each step, so that users compare as of now; a
 // job when its lease ends. Under policies that share by something else the times are kept too, so
 // that a change of policy finds them.
@@ -25,9 +28,13 @@ OrderKey order_key(const Device& device, const Job& job);
 // It comes, or comes back, to its lane.
 void lift(Step& step, Job& job);
 // It is granted its lease.
-void note_granted(Lane& lane, const Job& job);
+void note_granted(Device& device, Lane& lane, const Job& job);
 // Its lease has ended, and it was charged.
-void note_charged(Step& step, const Device& device, Lane& lane, const Job& job);
+void note_charged(Step& step, Device& device, Lane& lane, const Job& job);
+
+// The policy packs from now on, or no more: lanes come to have one time, or go on from it with one
+// each.
+void share_clock(Step& step, Device& device);
 
 // How far a job, and its user, are ahead of those present.
 struct Ahead {

@@ -86,6 +86,10 @@ Device& Table::device_of(const Job& job) {
   return *device;
 }
 
+std::size_t Table::num_open_lanes(const Device& device) const {
+  return device.packs() ? std::max(options.num_lanes, options.pack_lanes) : options.num_lanes;
+}
+
 bool Table::is_recovering(Nanos now) const { return !expected.empty() && now < recovery_ends; }
 
 Nanos Table::answer_due(const Job& job) const {

@@ -18,6 +18,7 @@
 #include "csrc/sched/job_records.h"
 #include "csrc/sched/lane.h"
 #include "csrc/sched/ledger.h"
+#include "csrc/sched/packing.h"
 #include "csrc/sched/policy.h"
 #include "csrc/sched/profiles.h"
 #include "csrc/sched/quantum.h"
@@ -38,6 +39,23 @@ struct WaitingNeed {
   std::string wait_reason;
 };
 
+// Jobs side by side under `pack` (side_by_side.h).
+struct SideBySide {
+  // The first in line may not run beside those that do, and waits to run in their place.
+  struct Claim {
+    JobId job;
+    Nanos since;
+    Nanos due;                 // then they are asked for their leases, and nobody else begins
+    bool is_way_free = false;  // nobody is in its way any more
+  };
+
+  Packing packing;
+  JobSet running;  // holders, since then
+  Nanos since;
+  std::optional<Claim> claim;
+  Nanos next_look;  // at the holders' pages
+};
+
 struct Device {
   std::string name;
   std::unique_ptr<const Policy> policy;
@@ -53,7 +71,10 @@ struct Device {
   std::string host_warning;              // while the host tier is full: said once
   bool is_place_lacking = false;         // a job could not store what the ledger had a place for
   Bytes transfer_rate;                   // of a job without a lease; 0: no limit (transfer.h)
+  SideBySide side_by_side;
 
+  // Whether jobs run side by side only where that pays.
+  [[nodiscard]] bool packs() const { return policy->packs(); }
   [[nodiscard]] bool has_need(JobId job) const;
   // Whether somebody waits for room: in an allocation, for a free lane, or behind its lease.
   [[nodiscard]] bool is_anybody_short() const;
@@ -96,6 +117,8 @@ struct Table {
     return device.lanes.at(job.in_lane.value);
   }
 
+  // Lanes that jobs are to be in. There may be more, of the policy before.
+  [[nodiscard]] std::size_t num_open_lanes(const Device& device) const;
   [[nodiscard]] bool is_recovering(Nanos now) const;
   // When nobody counts on the answer to its Revoke any more. pre: it has one.
   [[nodiscard]] Nanos answer_due(const Job& job) const;

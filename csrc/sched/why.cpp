@@ -18,6 +18,7 @@
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/room.h"
 #include "csrc/sched/shares.h"
+#include "csrc/sched/side_by_side.h"
 #include "csrc/sched/snapshot.h"
 #include "csrc/sched/user_room.h"
 
@@ -142,6 +143,16 @@ void say_move(const Job& job, Why& why) {
   if (job.placed_in == job.in_lane) return;
   why.now.push_back(
       fmt::format("it is to change to lane {} after its next boundary", job.placed_in.value));
+}
+
+// Under `pack`: beside whom it runs, or may not.
+void say_beside(
+    const Table& table, const Device& device, const Job& job, Why& why, bool is_holder, Nanos now) {
+  std::string text =
+      is_holder ? beside_text(table, device, job) : reason_against(table, device, job, now);
+  if (text.empty() || (!is_holder && !job.is_waiting)) return;
+  why.now.push_back(is_holder ? std::move(text)
+                              : fmt::format("it may not run beside others now: {}", text));
 }
 
 // Of what a job waits for that is not the lease.
@@ -315,6 +326,7 @@ Why why(const Table& table, const Job& job, Nanos now) {
   const bool is_in_line = (job.is_waiting || is_holder) && !job.is_paused();
   if (!job.is_waiting && !is_holder && !device.has_need(job.id)) say_idle(job, why, now);
   say_lane(table, device, lane, why, now);
+  say_beside(table, device, job, why, is_holder, now);
   say_move(job, why);
   say_remembered(job, why);
   say_room(table, device, lane, job, why);

@@ -22,8 +22,8 @@ struct Models {
   // Device memory of a process beside its tensors (a CUDA context). 0 on the CPU; not measured yet
   // on a GPU.
   Bytes context = {};
-  // With n jobs side by side an iteration takes 1 + interference * (n - 1) times as long: 0: they
-  // do not disturb each other; 1: they share the device and gain nothing. source:
+  // How much slower jobs side by side become: sim_device.h says by what. 0: they do not disturb
+  // each other; 1: those that use all of the device share it and gain nothing. source:
   // 2026-11-21-colocation.json: two jobs side by side take one_thread_over_serial = 0.914 of the
   // time that they take one after the other, so each takes 1.83 times as long.
   double interference = 0.83;

@@ -34,9 +34,12 @@ void read_options(Fields& fields, sched::CoordinatorOptions& options) {
   fields.take("capacity", options.capacity);
   fields.take("policy", options.policy);
   std::uint64_t num_lanes = options.num_lanes;
-  fields.take("num_lanes", num_lanes);
+  const bool has_lanes = fields.take("num_lanes", num_lanes);
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
   options.num_lanes = static_cast<std::uint32_t>(std::min(num_lanes, kMost));
+  std::uint64_t pack_lanes = has_lanes ? 0 : sched::kFewLanes;
+  fields.take("pack_lanes", pack_lanes);
+  options.pack_lanes = static_cast<std::uint32_t>(std::min(pack_lanes, kMost));
   fields.take("min_quantum", options.min_quantum);
   fields.take("max_wait", options.max_wait);
   fields.take("switch_loss", options.switch_loss);
@@ -79,7 +82,7 @@ Status read_models(Fields& fields, Models& models) {
 // Policies under which a holder's page matters where it has news (Looks::kNews), and else only for
 // whether others have overtaken the holder in the policy's order: never under fifo.
 bool needs_only_news(const std::string& policy) {
-  constexpr std::array kPolicies{"fifo", "rr", "fair", "srtf"};
+  constexpr std::array kPolicies{"fifo", "rr", "fair", "srtf", "pack"};
   return std::find(kPolicies.begin(), kPolicies.end(), policy) != kPolicies.end();
 }
 
@@ -134,6 +137,7 @@ Status read_job(Fields& fields, Scenario& scenario) {
   job.peak = job.live;
   fields.take("peak", job.peak);
   fields.take("weight", job.weight);
+  fields.take("utilisation", job.utilisation);
   fields.take("priority", priority);
   fields.take("limit", job.limit);
   fields.take("user", job.user);
@@ -195,6 +199,9 @@ Status check(const JobSpec& job) {
     return invalid(
         fmt::format("{} is more than any device has", to_string(std::max(job.peak, job.limit))));
   }
+  if (!(job.utilisation > 0 && job.utilisation <= 1)) {
+    return invalid("utilisation must be above 0, and 1 at most");
+  }
   if (job.peak < job.live) return invalid("peak must be live or more");
   const double seconds_alone =
       static_cast<double>(job.iterations) * to_seconds(job.iteration + job.gap);
@@ -215,8 +222,8 @@ Status check_sums(const Scenario& scenario) {
     alone += static_cast<double>(job.iterations) * to_seconds(job.iteration + job.gap);
     bytes += static_cast<double>(job.peak.value());
   }
-  const double slowdown =
-      1 + scenario.models.interference * static_cast<double>(scenario.options.num_lanes - 1);
+  const std::uint32_t num_lanes = std::max(scenario.options.num_lanes, scenario.options.pack_lanes);
+  const double slowdown = 1 + scenario.models.interference * static_cast<double>(num_lanes - 1);
   constexpr double kMostSeconds = 9e9;
   if (last + alone * slowdown > kMostSeconds) {
     return invalid(fmt::format("all jobs together take {:.3g} s, allowed are {:.0e} s",

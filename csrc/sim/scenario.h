@@ -28,6 +28,7 @@ struct JobSpec {
   Bytes live;
   Bytes peak;
   double weight = 1;
+  double utilisation = 1;  // of the device, while it runs alone
   wire::Priority priority = wire::Priority::kNormal;
   Bytes limit;               // 0: none
   Nanos deadline;            // of an iteration; 0: none

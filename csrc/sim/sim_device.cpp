@@ -58,7 +58,8 @@ Bytes SimDevice::device_free() const {
 }
 
 void SimDevice::on_lease(const SimJob& job, bool is_open, Nanos since) {
-  is_share_new_ = models().interference > 0 && world_.scenario.options.num_lanes > 1;
+  const sched::CoordinatorOptions& options = world_.scenario.options;
+  is_share_new_ = models().interference > 0 && std::max(options.num_lanes, options.pack_lanes) > 1;
   if (is_open) {
     if (num_open_++ == 0) open_since_ = since;
     return;
@@ -89,10 +90,15 @@ void SimDevice::settle() {
 // Jobs with open leases slow each other.
 void SimDevice::share_device() {
   is_share_new_ = false;
-  const double others = num_open_ > 0 ? static_cast<double>(num_open_ - 1) : 0;
+  double sum = 0;
+  for (const SimJob* const job : present_) {
+    if (job->has_lease()) sum += job->spec().utilisation;
+  }
   const std::vector<SimJob*> present = present_;  // who ends now leaves it
   for (SimJob* const job : present) {
-    if (job->has_lease()) job->slow(1 + models().interference * others);
+    const double own = job->spec().utilisation;
+    const double harm = std::max(own * (sum - own), sum - 1);
+    if (job->has_lease()) job->slow(1 + models().interference * std::max(harm, 0.0));
   }
 }
 

@@ -1,5 +1,10 @@
 // One simulated device: its coordinator, its jobs, and the daemon's part between them: messages,
 // pages, deadlines.
+//
+// Jobs with open leases slow each other. Of a job that uses the part u of the device while it runs
+// alone, that part of an iteration is slowed by what the others use; and all together use no more
+// than the device has: an iteration takes 1 + interference * max(u * rest, u + rest - 1) times as
+// long, rest being the sum over the others. With u = 1 that is 1 + interference * (n - 1).
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,7 @@
 //     job name=a weight=2 iteration=100ms gap=5ms iterations=500 live=600MiB peak=900MiB
 //     job name=b at=3s    iteration=40ms  iterations=900 live=300MiB peak=1GiB priority=interactive
 //
-// device: capacity, policy, num_lanes, min_quantum, max_wait, switch_loss, memory_wait,
+// device: capacity, policy, num_lanes, pack_lanes, min_quantum, max_wait, switch_loss, memory_wait,
 //   host_budget, host_file as in CoordinatorOptions; devices (so many alike, default 1), until
 //   (stop then; default: when all jobs have ended), most_events; gap_poll (look at a holder's page
 //   so often, as the daemon does; without it, when the page has news: sim_job.h), each_iteration=1
@@ -16,7 +16,8 @@
 //   file_restore_bandwidth; duplex, switch, context, interference.
 // user: name, weight.
 // job: name, user, at (arrival, default 0s), iteration, gap (default 0s), iterations, live (bytes
-//   at a boundary), peak (inside an iteration), weight, priority, limit (memory_limit), deadline
+//   at a boundary), peak (inside an iteration), weight, utilisation (of
+//   the device, while it runs alone), priority, limit (memory_limit), deadline
 //   (of an iteration), due (when it should be done, after its arrival: only reported).
 //
 // The other form is a trace, a table of jobs (trace.h), with the fields of the device line apart.

@@ -98,6 +98,10 @@ constexpr std::array kColumns{
     Column{
         "weight", Unit::kNone, "a number",
         [](const std::string& text, Row& row) { return put(parse_number(text), row.job.weight); }},
+    Column{"utilisation", Unit::kNone, "a number above 0, and 1 at most",
+           [](const std::string& text, Row& row) {
+             return put(parse_number(text), row.job.utilisation);
+           }},
     Column{"priority", Unit::kNone, "guaranteed, interactive, normal or opportunistic",
            read_priority},
     Column{"limit", Unit::kSize, kSizeForm,

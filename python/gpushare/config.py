@@ -57,7 +57,8 @@ class Config:
     transfer_budget_bytes_per_second: int | None = None
     """What may move while another job computes, and nobody waits for; 0 for no limit."""
     num_lanes: int = 0
-    """How many jobs may run at the same time, as far as they fit. 0: the daemon's default, 1."""
+    """How many jobs may run at the same time, as far as they fit. 0: the daemon's default,
+    1; under ``pack`` the number of cores, and 4 on CUDA."""
     capacity_bytes: int = 0
     """The CPU's memory, for all jobs; of an unmanaged process, its own limit. 0: default."""
     cuda_capacity_bytes: int = 0

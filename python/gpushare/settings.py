@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from gpushare.devices import WISHES, parse_wish
 from gpushare.quantities import parse_bytes, parse_number, parse_seconds
 
-POLICIES = ("fair", "rr", "fifo", "srtf", "priority", "deadline")
+POLICIES = ("fair", "rr", "fifo", "srtf", "priority", "deadline", "pack")
 PRIORITIES = ("guaranteed", "interactive", "normal", "opportunistic")
 PASSTHROUGHS = ("auto", "on", "off")
 LOG_LEVELS = ("debug", "info", "warn", "error", "off")

@@ -24,6 +24,8 @@ std::unique_ptr<const Policy> make_srtf();
 std::unique_ptr<const Policy> make_priority();
 // Whose iteration must be over first.
 std::unique_ptr<const Policy> make_deadline();
+// By time served over weight, side by side where that pays.
+std::unique_ptr<const Policy> make_pack();
 // NEW_POLICY: one declaration here, and one file beside fair.cpp.
 
 }  // namespace gpushare::sched

@@ -73,7 +73,7 @@ TEST_F(Options, DefaultsFollowTheMachine) {
   EXPECT_EQ(options.log_level, log::Level::kInfo);
   EXPECT_EQ(options.spill_dir, "");
   EXPECT_TRUE(options.lanes);
-  EXPECT_EQ(options.num_lanes, 1U);
+  EXPECT_EQ(options.num_lanes, 0U);
   EXPECT_FALSE(options.daemonize);
 }
 
@@ -166,7 +166,7 @@ TEST_F(Options, SocketNoneIsForJobsOnly) {
 
 TEST_F(Options, BadValuesNameOptionValueAndWhatIsAllowed) {
   EXPECT_EQ(error_of({"--policy", "best"}),
-            "--policy: bad value \"best\"; allowed: fair, rr, fifo, srtf, priority or deadline");
+            "--policy: bad value \"best\"; allowed: fair, rr, fifo, srtf, priority, deadline or pack");
   for (const std::string& name : sched::policy_names())
     EXPECT_THAT(error_of({"--policy", "best"}), HasSubstr(name));
   EXPECT_EQ(error_of({"--device", "cuda:0"}),

@@ -106,8 +106,8 @@ TEST_F(Run, ABadValueIsOneLineAndExitCode2) {
   const auto ended = testing::run_gpushared({"--policy", "best"});
   EXPECT_EQ(ended.exit_code, 2);
   EXPECT_EQ(ended.error_text,
-            "gpushared: --policy: bad value \"best\"; allowed: fair, rr, fifo, srtf, priority or "
-            "deadline\n");
+            "gpushared: --policy: bad value \"best\"; allowed: fair, rr, fifo, srtf, priority, "
+            "deadline or pack\n");
 }
 
 TEST_F(Run, AFolderOfOthersIsRefused) {

@@ -43,12 +43,12 @@ Lanes lanes_of(const Placement& placement) {
 }
 
 Lanes placed(const std::vector<PlacedJob>& jobs, std::size_t num_lanes, Bytes capacity) {
-  return lanes_of(place(jobs, num_lanes, capacity));
+  return lanes_of(place(jobs, num_lanes, num_lanes, capacity));
 }
 
 TEST(Placement, TwoThatFitHaveALaneEach) {
   const std::vector<PlacedJob> jobs{job(mib(100), mib(300)), job(mib(100), mib(400))};
-  const Placement placement = place(jobs, 2, mib(900));
+  const Placement placement = place(jobs, 2, 2, mib(900));
   EXPECT_EQ(lanes_of(placement), (Lanes{0, 1}));
   EXPECT_EQ(placement.num_used, 2U);
   EXPECT_EQ(placement.needed, mib(900)) << "exactly the capacity fits";
@@ -145,7 +145,7 @@ TEST(Placement, WhateverTheJobsTheyFitOrShareALaneAndStayThere) {
     const auto num_lanes = static_cast<std::size_t>(*rc::gen::inRange(1, 5));
     const Bytes capacity = mib(*rc::gen::inRange(1, 300));
     std::vector<PlacedJob> jobs = any_jobs(num_lanes, true);
-    const Placement first = place(jobs, num_lanes, capacity);
+    const Placement first = place(jobs, num_lanes, num_lanes, capacity);
     RC_ASSERT(first.lanes.size() == jobs.size());
     RC_ASSERT(first.num_used <= num_lanes);
     RC_ASSERT(first.needed == needed_by(jobs, first.lanes));
@@ -157,7 +157,7 @@ TEST(Placement, WhateverTheJobsTheyFitOrShareALaneAndStayThere) {
       if (!jobs[i].is_holder) jobs[i].in_lane = first.lanes[i];
     }
     RC_ASSERT(of_unknown.size() <= 1U);
-    RC_ASSERT(place(jobs, num_lanes, capacity).lanes == first.lanes);
+    RC_ASSERT(place(jobs, num_lanes, num_lanes, capacity).lanes == first.lanes);
   }));
 }
 
@@ -184,7 +184,7 @@ TEST(Placement, FromOneLaneAsManyAreUsedAsFit) {
     const Bytes capacity = mib(*rc::gen::inRange(1, 300));
     const std::vector<PlacedJob> jobs = any_jobs(num_lanes, false);
     RC_PRE(!jobs.empty());
-    const Placement placement = place(jobs, num_lanes, capacity);
+    const Placement placement = place(jobs, num_lanes, num_lanes, capacity);
     RC_ASSERT(placement.num_used == most_that_fit(jobs, num_lanes, capacity));
   }));
 }

@@ -228,7 +228,8 @@ TEST(Policy, NamesThePoliciesThereAre) {
   const auto made = make_policy("lottery");
   ASSERT_FALSE(made.has_value());
   EXPECT_EQ(made.error().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(made.error().message(), ::testing::HasSubstr("fifo rr fair srtf priority deadline"));
+  EXPECT_THAT(made.error().message(),
+              ::testing::HasSubstr("fifo rr fair srtf priority deadline pack"));
 }
 
 }  // namespace

@@ -60,7 +60,8 @@ TEST(SimulationProperty, NothingIsLostAndNothingOverlaps) {
   EXPECT_TRUE(rc::check("every job ends, served what it needs, one at a time on a device", [] {
     const int num_devices = *rc::gen::inRange(1, 4);
     const auto done =
-        run(fmt::format("capacity=500MiB policy={} devices={} min_quantum={}ms bandwidth=2GiB",
+        run(fmt::format("capacity=500MiB policy={} num_lanes=1 devices={} min_quantum={}ms "
+                        "bandwidth=2GiB",
                         any_policy(), num_devices, *rc::gen::inRange(1, 400)),
             any_jobs(*rc::gen::inRange(1, 12), 80));
     const Simulation& simulation = *done->simulation;

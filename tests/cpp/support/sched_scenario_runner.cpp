@@ -48,6 +48,7 @@ CoordinatorOptions read_options(ScenarioFields& f) {
   options.reserve = f.bytes("reserve");
   options.policy = f.text("policy", options.policy);
   options.num_lanes = static_cast<std::uint32_t>(f.count("num_lanes", options.num_lanes));
+  options.pack_lanes = static_cast<std::uint32_t>(f.count("pack_lanes", options.pack_lanes));
   options.min_quantum = f.time("min_quantum", options.min_quantum);
   options.max_wait = f.time("max_wait", options.max_wait);
   options.switch_loss = f.real("switch_loss", options.switch_loss);

@@ -1,0 +1,22 @@
+#include "csrc/sched/iteration_times.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace gpushare::sched {
+
+void IterationTimes::add(Nanos time) {
+  times_.at(next_) = std::max(time, Nanos{});
+  next_ = (next_ + 1) % kMost;
+  num_ = std::min(num_ + 1, kMost);
+}
+
+Nanos IterationTimes::median() const {
+  if (num_ == 0) return {};
+  std::vector<Nanos> sorted(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(num_));
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((num_ - 1) / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
+}
+
+}  // namespace gpushare::sched

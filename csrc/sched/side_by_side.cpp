@@ -1,0 +1,240 @@
+#include "csrc/sched/side_by_side.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "csrc/sched/beside.h"
+#include "csrc/sched/packing.h"
+#include "csrc/sched/quantum.h"
+#include "csrc/sched/shares.h"
+
+namespace gpushare::sched {
+namespace {
+
+// Of waiters that may not begin, so many are passed over.
+constexpr std::size_t kMostTried = 16;
+// Known sets are looked at so often, to see when they pay no more.
+constexpr Nanos kKnownLook = seconds(1);
+
+std::string make_way_text(const Job& first) {
+  return fmt::format("all make way for {}, which is first", first.id.value);
+}
+
+// Those in its way have had more than it has.
+bool is_due(const Table& table, const Device& device, const OrderKey& key, Nanos now) {
+  const JobSet way = in_the_way(table, device, table.at(key.id), now);
+  return !way.empty() && std::all_of(way.begin(), way.end(), [&](JobId holder) {
+    return key < requeued_key(table, device, *device.lane_held_by(holder), now);
+  });
+}
+
+// As long as a lease lasts while all wait who do. Of one that is still to be timed, as long as
+// others may be made to wait.
+Nanos patience(const Table& table, const Device& device, const Job& job, const JobSet& way) {
+  std::size_t num_waiting = 0;
+  std::size_t num_urgent = 0;
+  for (const Lane& lane : device.lanes) {
+    num_waiting += lane.waiting.size();
+    num_urgent += lane.waiting.num_of(wire::Priority::kGuaranteed) +
+                  lane.waiting.num_of(wire::Priority::kInteractive);
+  }
+  const bool is_learning = std::any_of(
+      way.begin(), way.end(), [&](JobId other) { return !table.at(other).alone.is_known(); });
+  return full_quantum(table.quantum_limits(), {.stall = job.stall,
+                                               .iteration = job.iteration,
+                                               .overrun = {},
+                                               .num_waiting = num_waiting,
+                                               .num_urgent = num_urgent,
+                                               .is_learning = is_learning});
+}
+
+// Of the first jobs of all lanes, the first in order that may not run beside the holders of others.
+std::optional<OrderKey> first_barred(const Table& table, const Device& device, Nanos now) {
+  std::optional<OrderKey> first;
+  for (const Lane& lane : device.lanes) {
+    const auto key = lane.waiting.first();
+    if (!key.has_value() || (first.has_value() && *first < *key)) continue;
+    const Job& job = table.at(key->id);
+    if (!job.revoke.has_value() && bar_elsewhere(table, device, job, now)) first = key;
+  }
+  return first;
+}
+
+// Others are held up by it no longer than it needs to get its room.
+bool is_valid(const Table& table, const Device& device, const SideBySide::Claim& claim, Nanos now) {
+  const Job* const job = table.find(claim.job);
+  if (job == nullptr || !job->is_waiting || job->revoke.has_value()) return false;
+  if (bar_elsewhere(table, device, *job, now)) {
+    return is_due(table, device, order_key(device, *job), now);
+  }
+  // Its lane's own holder ends its quantum without a claim.
+  if (Table::lane_of(device, *job).lease.has_value()) return false;
+  return !claim.is_way_free || Table::lane_of(device, *job).next == claim.job;
+}
+
+// Who is to have a lease before anybody else; null: nobody.
+const Job* first_by_claim(const Table& table, const Device& device, Nanos now) {
+  const auto& claim = device.side_by_side.claim;
+  if (!claim.has_value() || now < claim->due) return nullptr;
+  const Job* const job = table.find(claim->job);
+  return job != nullptr && job->is_waiting ? job : nullptr;
+}
+
+std::vector<Pace> paces_of(const Table& table, const SideBySide& sides, Nanos now) {
+  std::vector<Pace> paces;
+  for (const JobId id : sides.running) {
+    const Job& job = table.at(id);
+    const Nanos pause = job.pauses.median();
+    Pace pace;
+    if (job.alone.is_known()) pace.iteration = job.alone.median();
+    // In a longer one it would not keep its lease.
+    if (pause <= gap_allowance(job.stall)) pace.gap = pause;
+    const bool has_begun = !job.usage.is_in_gap && job.usage.changed_at >= sides.since;
+    if (has_begun && job.observed_at == now) pace.in_iteration = now - job.usage.changed_at;
+    paces.push_back(pace);
+  }
+  return paces;
+}
+
+// Whether something is to be learned by looking at the pages of those who run.
+bool is_on_trial(const Table& table, const SideBySide& sides, Nanos now) {
+  if (sides.running.size() > 1) {
+    return sides.packing.verdict(sides.running, now) == Verdict::kTrial;
+  }
+  return std::any_of(sides.running.begin(), sides.running.end(),
+                     [&](JobId id) { return !table.at(id).alone.is_known(); });
+}
+
+void look_at_running(Step& step, SideBySide& sides) {
+  const Nanos now = step.now();
+  const bool is_trial = is_on_trial(step.table(), sides, now);
+  if (sides.running.empty() || (!is_trial && sides.running.size() < 2)) return;
+  const Nanos every = is_trial ? step.table().options.gap_poll
+                               : std::max(kKnownLook, step.table().options.gap_poll);
+  if (step.is_deadline() && now >= sides.next_look) sides.next_look = now + every;
+  sides.next_look = std::min(sides.next_look, now + every);
+  for (const JobId id : sides.running) {
+    const Job& job = step.table().at(id);
+    if (job.is_connected && job.is_registered) step.look_at(id);
+  }
+  step.due(std::max(sides.next_look, now));
+}
+
+}  // namespace
+
+void forget_pace(Device& device, JobId job) { device.side_by_side.packing.forget(job); }
+
+void settle_claim(Step& step, Device& device) {
+  if (!device.packs()) return;
+  const Table& table = step.table();
+  const Nanos now = step.now();
+  auto& claim = device.side_by_side.claim;
+  if (claim.has_value() && !is_valid(table, device, *claim, now)) claim.reset();
+  if (!claim.has_value()) {
+    const auto first = first_barred(table, device, now);
+    if (!first.has_value() || !is_due(table, device, *first, now)) return;
+    claim = {.job = first->id, .since = now, .due = {}};
+  }
+  const Job& job = table.at(claim->job);
+  const JobSet way = in_the_way(table, device, job, now);
+  claim->is_way_free = way.empty();
+  claim->due = claim->since + patience(table, device, job, way);
+  if (now < claim->due) step.due(claim->due);
+}
+
+JobId choose_beside(Step& step, Device& device, Lane& lane, JobId next) {
+  if (next == JobId{0} || !device.packs()) return next;
+  const Table& table = step.table();
+  const Nanos now = step.now();
+  const JobSet holders = holders_of(device);
+  const Job* const first = first_by_claim(table, device, now);
+  std::string reason;
+  const auto may_begin = [&](const Job& job) {
+    if (job.revoke.has_value()) return false;
+    if (first != nullptr && first->id != job.id) {
+      if (reason.empty()) reason = make_way_text(*first);
+      return false;
+    }
+    const Bar bar = bar_of(table, device, job, holders, now);
+    if (bar && reason.empty()) reason = text_of(device.side_by_side.packing, bar);
+    return !bar;
+  };
+  if (first != nullptr && lane.waiting.contains(first->id)) next = first->id;
+  if (may_begin(table.at(next))) return next;
+  std::size_t num_tried = 0;
+  for (const OrderKey& key : lane.waiting) {
+    if (num_tried++ == kMostTried) break;
+    if (key.id != next && may_begin(table.at(key.id))) return key.id;
+  }
+  lane.closed_at.reset();  // what follows is no cost of changing hands
+  step.wait(device, next, lane.wait_reason, fmt::format("pack: {}", reason));
+  return JobId{0};
+}
+
+void judge_running(Step& step, Device& device) {
+  if (!device.packs()) return;
+  SideBySide& sides = device.side_by_side;
+  const Nanos now = step.now();
+  JobSet running = holders_of(device);
+  if (running != sides.running) {
+    sides.running = std::move(running);
+    sides.since = sides.next_look = now;
+    sides.packing.begin(sides.running, now);
+  }
+  if (sides.packing.judge(sides.running, paces_of(step.table(), sides, now), now)) {
+    const bool pays = sides.packing.verdict(sides.running, now) == Verdict::kPays;
+    step.decide(device, last_in_order(step.table(), device, sides.running, now)->lease->job, "pack",
+                fmt::format("{} {}: {}", names_of(sides.running), pays ? "pay" : "do not pay",
+                            verdict_text(sides.packing, sides.running)));
+  }
+  look_at_running(step, sides);
+}
+
+std::string reason_against(const Table& table, const Device& device, const Job& job, Nanos now) {
+  if (!device.packs()) return {};
+  const Job* const first = first_by_claim(table, device, now);
+  if (first != nullptr && first->id != job.id) return make_way_text(*first);
+  return text_of(device.side_by_side.packing, bar_elsewhere(table, device, job, now));
+}
+
+std::string beside_text(const Table& table, const Device& device, const Job& holder) {
+  const SideBySide& sides = device.side_by_side;
+  if (!device.packs() || sides.running.size() < 2) return {};
+  if (!std::binary_search(sides.running.begin(), sides.running.end(), holder.id)) return {};
+  std::vector<std::string> others;
+  for (const JobId id : without(sides.running, holder.id))
+    others.push_back(label(table.at(id)));
+  const std::string text = fmt::format("it runs beside {}", fmt::join(others, " and "));
+  if (sides.packing.total(sides.running) <= 0) return text + ", on trial";
+  return text + ": " + verdict_text(sides.packing, sides.running);
+}
+
+std::optional<MakeWay> make_way(const Table& table,
+                                const Device& device,
+                                const Lane& lane,
+                                Nanos now) {
+  if (!device.packs()) return std::nullopt;
+  const SideBySide& sides = device.side_by_side;
+  const bool is_any_asked = std::any_of(
+      device.lanes.begin(), device.lanes.end(),
+      [](const Lane& other) { return other.lease.has_value() && other.lease->is_asked; });
+  const bool has_lost = sides.running.size() > 1 && !is_any_asked &&
+                        sides.packing.verdict(sides.running, now) == Verdict::kDoesNotPay;
+  if (has_lost && last_in_order(table, device, sides.running, now) == &lane) {
+    return MakeWay{now, fmt::format("pack: {} do not pay: {}", names_of(sides.running),
+                                    verdict_text(sides.packing, sides.running))};
+  }
+  if (!sides.claim.has_value()) return std::nullopt;
+  const Job& first = table.at(sides.claim->job);
+  if (!first.is_waiting) return std::nullopt;
+  const JobSet way = in_the_way(table, device, first, now);
+  if (!std::binary_search(way.begin(), way.end(), lane.lease->job)) return std::nullopt;
+  return MakeWay{sides.claim->due,
+                 fmt::format("pack: {} is first, and may not run beside it", first.id.value)};
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,36 @@
+#include "csrc/sched/iteration_times.h"
+
+#include <gtest/gtest.h>
+
+namespace gpushare::sched {
+namespace {
+
+TEST(IterationTimes, AreKnownFromThreeOn) {
+  IterationTimes times;
+  EXPECT_EQ(times.median(), Nanos{0});
+  times.add(millis(5));
+  times.add(millis(7));
+  EXPECT_FALSE(times.is_known());
+  times.add(millis(6));
+  EXPECT_TRUE(times.is_known());
+  EXPECT_EQ(times.median(), millis(6));
+}
+
+TEST(IterationTimes, OneOddTimeDoesNotCount) {
+  IterationTimes times;
+  for (const int ms : {10, 11, 900, 10, 11})
+    times.add(millis(ms));
+  EXPECT_EQ(times.median(), millis(11));
+}
+
+TEST(IterationTimes, OldOnesAreForgotten) {
+  IterationTimes times;
+  for (std::size_t i = 0; i < IterationTimes::kMost; ++i)
+    times.add(millis(10));
+  for (std::size_t i = 0; i <= IterationTimes::kMost / 2; ++i)
+    times.add(millis(20));
+  EXPECT_EQ(times.median(), millis(20));
+}
+
+}  // namespace
+}  // namespace gpushare::sched
