@@ -33,6 +33,7 @@ NAMES = (
     "trace_alibaba",
     "simulator",
     "mix",
+    "sweep",
 )
 
 

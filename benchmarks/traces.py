@@ -12,7 +12,7 @@ from gpushare.simulate import generate, runs
 from gpushare.simulate.trace import to_csv
 
 BASELINE = "fifo"
-POLICIES = ("srtf", "rr", "fair")
+POLICIES = ("srtf", "rr", "fair", "pack")
 
 
 class Setting(NamedTuple):
@@ -44,6 +44,10 @@ def compare(setting: Setting, *, quick: bool) -> Report:
         f"{generate.CLUSTERS[setting.cluster].source}",
         "average completion time (p95: 95th percentile) under fifo over that under the policy",
     ]
+    report.notes.append(
+        "pack: jobs side by side use what is left of the device, no more (interference 1); how "
+        "much each uses is assumed (gpushare.simulate.models)"
+    )
     if setting.paper:
         report.notes.append("paper_: of the paper's own trace, whose durations are not known")
     return report
@@ -55,7 +59,7 @@ def _ratios(setting: Setting, seed: int, *, quick: bool) -> dict[str, float]:
     made = generate.generate(
         setting.cluster, jobs=jobs, seed=seed, devices=devices, load=setting.load
     )
-    machine = {**setting.machine, "devices": str(devices)}
+    machine = {"interference": "1", **setting.machine, "devices": str(devices)}
     found = {}
     for policy, ratio in runs.ratios(
         runs.run(to_csv(made), [BASELINE, *POLICIES], machine)

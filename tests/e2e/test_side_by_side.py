@@ -34,6 +34,16 @@ def _run(
         return start_all([_job(stack, folder, env, seed, *more) for seed in seeds])
 
 
+def _run_alone(folder: Path, seed: int, rows: str, count: str) -> list[str]:
+    """The losses of one thread on stock torch."""
+    with JobProcess(
+        "--rows", rows, "--seed", str(seed), "--folder", str(folder), "--iterations", count,
+        env={"OMP_NUM_THREADS": "1"}, module="tests.e2e.beside_job",
+    ) as job:  # fmt: skip
+        losses: list[str] = job.wait_ready().go().result()["losses"]
+        return losses
+
+
 def _check(results: list[dict[str, Any]], folder: Path, *more: str) -> None:
     for seed, result in enumerate(results):
         assert result["losses"] == _run(folder, None, [seed], *more)[0]["losses"]
@@ -70,6 +80,30 @@ def test_of_two_that_grow_at_the_same_time_one_waits_for_the_other(
     # Both are inside, and 800 MiB of 448 are needed: one gives what it has in its iteration.
     assert sum(result["stats"]["spilled_total_bytes"] for result in results) > 0
     _check(results, tmp_path, "--iterations", "12")
+
+
+def test_under_pack_one_thread_jobs_come_to_run_side_by_side(
+    coordinator: Coordinator, tmp_path: Path
+) -> None:
+    settings = {"policy": "pack", "num_lanes": "2", "min_quantum": "0.05"}
+    env = coordinator(capacity="768MiB", **settings) | {"OMP_NUM_THREADS": "1"}
+    rows, count = "2048", "150"
+    with ExitStack() as stack:
+        jobs = [
+            stack.enter_context(
+                JobProcess(
+                    "--rows", rows, "--seed", str(seed), "--folder", str(tmp_path),
+                    "--iterations", count, "--shared", env=env, module="tests.e2e.beside_job",
+                )
+            )
+            for seed in (0, 1)
+        ]  # fmt: skip
+        results = start_all(jobs)
+    # Alone first, to be timed; then on trial at least, whatever this machine makes of it.
+    assert [result["num_together"] > 0 for result in results] == [True, True]
+    for seed, result in enumerate(results):
+        alone = _run_alone(tmp_path, seed, rows, count)
+        assert result["losses"] == alone
 
 
 def test_a_killed_holder_leaves_the_other_lane_alone(

@@ -68,6 +68,13 @@ def test_alibaba_has_its_median_and_90th_percentile() -> None:
 def test_what_a_model_keeps_is_less_than_its_peak() -> None:
     assert len(MODELS) == 33
     assert all(0 < model.persistent_mib < model.peak_mib for model in MODELS)
+
+
+def test_a_model_uses_all_of_the_device_with_its_most_images_a_second() -> None:
+    used = {model.name: model.utilisation for model in MODELS}
+    assert used["alexnet_100"] == used["resnet50_75"] == 1
+    assert used["alexnet_25"] == pytest.approx(25 * 2726 / (100 * 1332))
+    assert all(0.4 < value <= 1 for value in used.values())
     vgg = next(model for model in MODELS if model.name == "vgg16_25")
     assert vgg.persistent_mib == 1056
     assert vgg.peak_mib == 4117

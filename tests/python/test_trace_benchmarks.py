@@ -35,5 +35,7 @@ def test_figures_are_ratios_to_fifo_beside_the_papers() -> None:
         "p95_fifo_over_rr": 3.0,
         "fifo_over_fair": 4.0,
         "p95_fifo_over_fair": 4.0,
+        "fifo_over_pack": 5.0,
+        "p95_fifo_over_pack": 5.0,
         "paper_fifo_over_srtf": 3.19,
     }

@@ -125,4 +125,5 @@ def _job(rng: random.Random, cluster: Cluster, user: str) -> TraceJob:
         iteration_seconds=model.iteration_seconds,
         persistent_mib=model.persistent_mib,
         peak_mib=model.peak_mib,
+        utilisation=model.utilisation,
     )

@@ -6,7 +6,8 @@ the paper's 16 GB GPU (tests/workloads.csv of the SymbioticLab/Salus repository;
 Assumed: that such a job computes for 60 s, so an iteration takes 60 s over that number (its 60 to
 130 s of wall time include the start); and what it keeps between iterations, which the table does
 not say: 8 bytes a parameter (weight and momentum, each of 4), with the parameters that the models'
-papers give.
+papers give. And how much of the device it uses: all of it with the batch of most images a second,
+and with another as much as it gets fewer done. (So it says nothing of what even that batch leaves.)
 """
 
 from __future__ import annotations
@@ -47,15 +48,18 @@ class Model(NamedTuple):
     persistent_mib: int
     peak_mib: int
     iteration_seconds: float
+    utilisation: float
 
 
 def _model(name: str, batch: int, peak_mb: int, iterations: int) -> Model:
+    most_images = max(images * number for images, _, number in _TABLE[name])
     kept_bytes = _PARAMETERS_MILLION[name] * 1e6 * _BYTES_A_PARAMETER
     return Model(
         name=f"{name}_{batch}",
         persistent_mib=round(kept_bytes / _MIB),
         peak_mib=round(peak_mb * 1e6 / _MIB),
         iteration_seconds=SECONDS_OF_A_JOB / iterations,
+        utilisation=batch * iterations / most_images,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-HEADER = "name,user,submit_s,iterations,iteration_s,persistent_mib,peak_mib"
+HEADER = "name,user,submit_s,iterations,iteration_s,persistent_mib,peak_mib,utilisation"
 
 
 class TraceJob(NamedTuple):
@@ -20,6 +20,8 @@ class TraceJob(NamedTuple):
     """Memory that outlives an iteration."""
     peak_mib: int
     """Most memory in an iteration, what outlives it included."""
+    utilisation: float = 1.0
+    """The part of the device that it uses while it runs alone."""
 
     @property
     def seconds(self) -> float:
@@ -33,7 +35,8 @@ def to_csv(jobs: Iterable[TraceJob], comment: str = "") -> str:
     lines.append(HEADER)
     lines += [
         f"{job.name},{job.user},{job.submit_seconds:.3f},{job.iterations},"
-        f"{job.iteration_seconds:.6f},{job.persistent_mib},{job.peak_mib}"
+        f"{job.iteration_seconds:.6f},{job.persistent_mib},{job.peak_mib},"
+        f"{job.utilisation:.3f}"
         for job in jobs
     ]
     return "\n".join(lines) + "\n"

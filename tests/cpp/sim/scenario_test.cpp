@@ -24,6 +24,10 @@ TEST(Scenario, AJobIsRefusedWhereTheCoordinatorWouldRefuseIt) {
   EXPECT_THAT(error_of(std::string(kJob) + "deadline=1000001s"), HasSubstr("deadline of"));
   EXPECT_EQ(error_of(std::string(kJob) + "deadline=1000000s"), "");
   EXPECT_THAT(error_of(std::string(kJob) + "weight=0"), HasSubstr("weight 0; allowed"));
+  EXPECT_EQ(error_of(std::string(kJob) + "utilisation=1"), "");
+  for (const char* wrong : {"0", "1.01", "-1", "nan"}) {
+    EXPECT_THAT(error_of(std::string(kJob) + "utilisation=" + wrong), HasSubstr("utilisation"));
+  }
   EXPECT_THAT(error_of(std::string(kJob) + "live=2048TiB"), HasSubstr("more than any device has"));
 }
 

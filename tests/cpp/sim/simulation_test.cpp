@@ -182,6 +182,57 @@ TEST(Simulation, JobsSideBySideSlowEachOther) {
   EXPECT_GT(ends("1"), 19);
 }
 
+TEST(Simulation, HowMuchJobsSlowEachOtherFollowsFromWhatTheyUse) {
+  const auto ends = [](int num_jobs, double utilisation, double interference) {
+    std::string jobs;
+    for (int i = 0; i < num_jobs; ++i) {
+      jobs += fmt::format("job iteration=100ms iterations=100 peak=20MiB utilisation={}\n",
+                          utilisation);
+    }
+    const auto done = run(
+        fmt::format("capacity=1GiB num_lanes={} switch=0s interference={}", num_jobs, interference),
+        jobs);
+    return to_seconds(done->simulation->now());
+  };
+  // In turns until their sizes are known: three iterations each.
+  EXPECT_NEAR(ends(2, 0.4, 1), 10 * (1 + 0.4 * 0.4), 0.4);
+  EXPECT_NEAR(ends(2, 0.4, 0.5), 10 * (1 + 0.5 * 0.4 * 0.4), 0.4);
+  EXPECT_NEAR(ends(4, 0.5, 1), 20, 0.8) << "no more than there is of the device";
+}
+
+// With a trial of each set that can be, and what is learned of a job alone.
+TEST(Simulation, PackGainsWhatIsLeftOfTheDeviceAndLosesLittleWhereNothingIs) {
+  const auto makespan = [](const std::string& policy, double utilisation, double interference) {
+    std::string jobs;
+    for (int i = 0; i < 6; ++i) {
+      jobs +=
+          fmt::format("job iteration=50ms iterations=400 peak=20MiB utilisation={}\n", utilisation);
+    }
+    const auto done =
+        run(fmt::format("capacity=1GiB policy={} switch=1ms interference={}", policy, interference),
+            jobs);
+    for (const SimJob& job : done->simulation->jobs())
+      EXPECT_EQ(job.outcome(), SimJob::Outcome::kFinished);
+    return to_seconds(done->simulation->now());
+  };
+  EXPECT_NEAR(makespan("fair", 0.3, 1), 120, 2);
+  EXPECT_LT(makespan("pack", 0.3, 1), 60);
+  EXPECT_LT(makespan("pack", 1, 1), 126) << "nothing to gain";
+  EXPECT_LT(makespan("pack", 1, 2), 130) << "and much to lose";
+}
+
+// One that uses all of the device, beside many that share it: its part is what fair gives it.
+TEST(Simulation, UnderPackNobodyStarves) {
+  std::string jobs = "job name=large iteration=100ms iterations=100 peak=20MiB\n";
+  for (int i = 0; i < 7; ++i)
+    jobs += "job iteration=100ms iterations=100000 peak=20MiB utilisation=0.2\n";
+  const auto done = run("capacity=1GiB policy=pack interference=2 until=200s", jobs);
+  const SimJob& large = done->simulation->jobs().front();
+  EXPECT_EQ(large.outcome(), SimJob::Outcome::kFinished);
+  for (const SimJob& job : done->simulation->jobs())
+    EXPECT_GT(job.iterations(), 99U);
+}
+
 TEST(Simulation, ContextsLeaveLessForJobs) {
   const std::string jobs =
       "job iteration=100ms iterations=100 live=300MiB peak=300MiB\n"

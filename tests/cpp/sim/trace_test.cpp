@@ -19,10 +19,11 @@ std::vector<JobSpec> parse(const std::string& text) {
 TEST(Trace, ReadsEveryColumn) {
   const auto jobs = parse(
       "# made by hand\n"
-      "priority,name,user,submit,iterations,iteration,gap,persistent,peak,weight,limit,deadline,"
+      "utilisation,priority,name,user,submit,iterations,iteration,gap,persistent,peak,weight,limit,"
+      "deadline,"
       "due\n"
       "\n"
-      "guaranteed, vgg.1 ,ann,1.5s,300,20ms,1ms,500MiB,2GiB,2.5,3GiB,50ms,10min\r\n");
+      "0.75,guaranteed, vgg.1 ,ann,1.5s,300,20ms,1ms,500MiB,2GiB,2.5,3GiB,50ms,10min\r\n");
   ASSERT_EQ(jobs.size(), 1U);
   const JobSpec& job = jobs.front();
   EXPECT_EQ(job.name, "vgg.1");
@@ -34,6 +35,7 @@ TEST(Trace, ReadsEveryColumn) {
   EXPECT_EQ(job.live, mib(500));
   EXPECT_EQ(job.peak, gib(2));
   EXPECT_EQ(job.priority, wire::Priority::kGuaranteed);
+  EXPECT_EQ(job.utilisation, 0.75);
   EXPECT_EQ(job.weight, 2.5);
   EXPECT_EQ(job.limit, gib(3));
   EXPECT_EQ(job.deadline, millis(50));
