@@ -4,9 +4,15 @@
 #include <vector>
 
 namespace gpushare::sched {
+namespace {
+
+// Anything above is a wild claim, and sums of it would overflow.
+constexpr Nanos kLongest = seconds(1'000'000);
+
+}  // namespace
 
 void IterationTimes::add(Nanos time) {
-  times_.at(next_) = std::max(time, Nanos{});
+  times_.at(next_) = std::clamp(time, Nanos{}, kLongest);
   next_ = (next_ + 1) % kMost;
   num_ = std::min(num_ + 1, kMost);
 }

@@ -66,7 +66,8 @@ void time_iterations(Step& step, Device& device, Job& job, bool is_end) {
   if (seen.iterations > from.iterations && seen.iterations > kIterationsToLearn) {
     const auto num_new = static_cast<std::int64_t>(seen.iterations - from.iterations);
     const Nanos busy = (seen.busy - from.busy) / num_new;
-    if (!from.is_warming) {
+    // A page that counts backwards says nothing.
+    if (!from.is_warming && busy > Nanos{0}) {
       add_time(sides, job, busy, step.now());
       lease.is_timed = true;
       const Nanos whole = (seen.changed_at - from.changed_at) / num_new;

@@ -74,6 +74,8 @@ TEST_F(Options, DefaultsFollowTheMachine) {
   EXPECT_EQ(options.spill_dir, "");
   EXPECT_TRUE(options.lanes);
   EXPECT_EQ(options.num_lanes, 0U);
+  EXPECT_GE(default_pack_lanes(options), 2U);
+  EXPECT_LE(default_pack_lanes(options), sched::kMaxLanes);
   EXPECT_FALSE(options.daemonize);
 }
 
@@ -165,8 +167,9 @@ TEST_F(Options, SocketNoneIsForJobsOnly) {
 }
 
 TEST_F(Options, BadValuesNameOptionValueAndWhatIsAllowed) {
-  EXPECT_EQ(error_of({"--policy", "best"}),
-            "--policy: bad value \"best\"; allowed: fair, rr, fifo, srtf, priority, deadline or pack");
+  EXPECT_EQ(
+      error_of({"--policy", "best"}),
+      "--policy: bad value \"best\"; allowed: fair, rr, fifo, srtf, priority, deadline or pack");
   for (const std::string& name : sched::policy_names())
     EXPECT_THAT(error_of({"--policy", "best"}), HasSubstr(name));
   EXPECT_EQ(error_of({"--device", "cuda:0"}),

@@ -1,5 +1,8 @@
 #include "csrc/sched/iteration_times.h"
 
+#include <cstdint>
+#include <limits>
+
 #include <gtest/gtest.h>
 
 namespace gpushare::sched {
@@ -21,6 +24,14 @@ TEST(IterationTimes, OneOddTimeDoesNotCount) {
   for (const int ms : {10, 11, 900, 10, 11})
     times.add(millis(ms));
   EXPECT_EQ(times.median(), millis(11));
+}
+
+TEST(IterationTimes, WildClaimsCanBeAdded) {
+  IterationTimes times;
+  times.add(Nanos{std::numeric_limits<std::int64_t>::max()});
+  EXPECT_EQ(times.median(), seconds(1'000'000));
+  times.add(Nanos{-1});
+  EXPECT_EQ(times.median(), Nanos{0}) << "of an even number, the lower one";
 }
 
 TEST(IterationTimes, OldOnesAreForgotten) {
