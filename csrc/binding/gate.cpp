@@ -20,7 +20,28 @@ Result<client::GateResult> wait_without_gil(client::Runtime& runtime, Nanos time
   return runtime.begin_iteration(timeout);
 }
 
+client::GateResult stop_without_gil(client::Runtime& runtime) {
+  const py::gil_scoped_release release;
+  return runtime.safepoint(kSlice);
+}
+
+bool leave_without_gil(client::Runtime& runtime) {
+  const py::gil_scoped_release release;
+  return runtime.leave_safepoint();
+}
+
 }  // namespace
+
+void wait_at_safepoint(client::Runtime& runtime) {
+  while (stop_without_gil(runtime) != client::GateResult::kEntered) {
+    if (PyErr_CheckSignals() == 0) continue;
+    const py::error_already_set interrupt;
+    while (!leave_without_gil(runtime)) {
+      if (stop_without_gil(runtime) == client::GateResult::kEntered) break;
+    }
+    throw interrupt;
+  }
+}
 
 bool wait_in_gate(client::Runtime& runtime, Nanos timeout) {
   const Nanos deadline = monotonic_now() + timeout;

@@ -12,4 +12,9 @@ namespace gpushare::binding {
 // pre: GIL held.
 bool wait_in_gate(client::Runtime& runtime, Nanos timeout);
 
+// Stops here until there is a lease again, if this one is wanted back inside the iteration. As
+// above, but the place is given up only where no stream is captured; the exception comes then.
+// pre: GIL held.
+void wait_at_safepoint(client::Runtime& runtime);
+
 }  // namespace gpushare::binding

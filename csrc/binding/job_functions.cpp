@@ -123,6 +123,12 @@ bool begin_iteration(double timeout_seconds) {
   return wait_in_gate(installed().runtime(), to_nanos(timeout_seconds));
 }
 
+// Before each block: mostly nobody asks.
+void safepoint() {
+  client::Runtime& runtime = installed().runtime();
+  if (runtime.is_asked_inside()) wait_at_safepoint(runtime);
+}
+
 void end_iteration(std::string_view kind, bool is_optimizer_step) {
   installed().runtime().end_iteration(kind_of(kind), is_optimizer_step);
 }
@@ -171,6 +177,7 @@ void define_job_functions(py::module_& module) {
   module.def("unregister_job", &unregister_job, py::kw_only(), py::arg("is_exiting") = false);
   module.def("begin_iteration", &begin_iteration, py::arg("timeout_seconds"));
   module.def("give_up", [] { installed().runtime().give_up(); });
+  module.def("safepoint", &safepoint);
   module.def("end_iteration", &end_iteration, py::arg("kind"), py::arg("is_optimizer_step"));
   module.def("begin_step", &begin_step);
   module.def("mark_late", &mark_late, py::arg("addresses"));

@@ -81,6 +81,7 @@ py::dict to_dict(const client::JobStats& stats) {
   dict["optimizer_steps"] = stats.optimizer_steps;
   dict["leases"] = stats.leases;
   dict["reconnects"] = stats.reconnects;
+  dict["interruptions"] = stats.interruptions;
   dict["busy_seconds"] = to_seconds(stats.busy);
   dict["waited_seconds"] = to_seconds(stats.waited);
   dict["moving_seconds"] = to_seconds(stats.moving);

@@ -43,6 +43,12 @@ void IterationCounters::leave(wire::LeasePage* page, Nanos now, const Boundary& 
   publish(*page);
 }
 
+void IterationCounters::resume(wire::LeasePage* page, Nanos stood_still) {
+  add(began_ns_, stood_still.value());
+  changed_ns_.store(began_ns_.load(kRelaxed), kRelaxed);
+  if (page != nullptr) page->changed_ns.store(changed_ns_.load(kRelaxed), kRelaxed);
+}
+
 void IterationCounters::publish(wire::LeasePage& page) const {
   page.iterations.store(iterations(), kRelaxed);
   page.optimizer_steps.store(optimizer_steps(), kRelaxed);

@@ -34,6 +34,9 @@ class IterationCounters {
   void enter(wire::LeasePage* page, Nanos now);
   // pre: inside an iteration.
   void leave(wire::LeasePage* page, Nanos now, const Boundary& boundary);
+  // The iteration goes on after it stood still for so long (a safepoint): that is no time of it.
+  // pre: inside an iteration.
+  void resume(wire::LeasePage* page, Nanos stood_still);
   // The iteration does not end here; it never was one (unregister, fork).
   void forget() { in_iteration_.store(false, std::memory_order_relaxed); }
   // What follows is another model's.

@@ -137,6 +137,8 @@ Status Runtime::Impl::install_page(std::vector<UniqueFd> fds) {
   const bool may_move = is_parked_ || is_movable_in_gap();
   fresh->is_parked.store(may_move ? 1 : 0, std::memory_order_relaxed);
 
+  fresh->is_inside.store(inside_since_.has_value() ? 1 : 0, std::memory_order_relaxed);
+
   wire::LeasePage* const old = page();
   CarryOver carried = CarryOver::kNothing;
   if (old != nullptr) {

@@ -55,10 +55,11 @@ struct JobStats {
   Term term;
   std::uint64_t iterations = 0, optimizer_steps = 0, leases = 0;
   std::uint64_t reconnects = 0;
-  Nanos busy;    // inside iterations
-  Nanos waited;  // in the gate, for a lease
-  Nanos moving;  // in the gate, lease granted, memory coming back
-  Nanos held;    // total time a lease was open: active_seconds
+  std::uint64_t interruptions = 0;  // of iterations, at safepoints
+  Nanos busy;                       // inside iterations
+  Nanos waited;                     // in the gate, for a lease
+  Nanos moving;                     // in the gate, lease granted, memory coming back
+  Nanos held;                       // total time a lease was open: active_seconds
   Bytes room, resident, spilled, live, outside;
   Bytes lane;      // mapped from the lane's pool
   Bytes overflow;  // used in the host tier, since it was refused room
@@ -104,6 +105,15 @@ class Runtime : public alloc::RoomSource {
   Result<GateResult> begin_iteration(Nanos timeout);
   // The waiting thread will not wait on (Ctrl-C).
   void give_up();
+  // Whether the lease is wanted back inside this iteration. Cheap: two loads, mostly one.
+  [[nodiscard]] bool is_asked_inside() const;
+  // A safepoint. If is_asked_inside() and no memory is on its way: gives the lease up, with all
+  // memory in place, and waits up to `timeout` for the next. kTimedOut: it has none yet, call
+  // again. threads: the one that iterates, or one that works on its iteration while it waits.
+  GateResult safepoint(Nanos timeout);
+  // Nobody will wait on at the safepoint (Ctrl-C). false: not now, since a stream is captured; wait
+  // on.
+  [[nodiscard]] bool leave_safepoint();
   // A boundary. Closes the lease here if the coordinator asked for it. No-op outside an iteration.
   void end_iteration(wire::BoundaryKind kind, bool is_optimizer_step);
   [[nodiscard]] bool is_in_iteration() const;

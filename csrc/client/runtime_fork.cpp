@@ -45,6 +45,7 @@ void Runtime::Impl::after_fork_in_child() {
   options_.reset();
   is_registered_ = false;
   is_parked_ = false;
+  inside_since_.reset();
   moving_ = Moving::kNone;
   forget_late();
   gate_owner_ = std::thread::id();

@@ -1,7 +1,7 @@
 // The runtime's parts and its one lock. Its functions are spread by what they are about:
-// attach.cpp, reconnect.cpp, registration.cpp, lease_gate.cpp, lease_close.cpp, growing.cpp,
-// room.cpp, restoring.cpp, pacing.cpp, gap_memory.cpp, routing.cpp, lane.cpp, overflow.cpp,
-// client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
+// attach.cpp, reconnect.cpp, registration.cpp, lease_gate.cpp, lease_close.cpp, safepoint.cpp,
+// growing.cpp, room.cpp, restoring.cpp, pacing.cpp, gap_memory.cpp, routing.cpp, lane.cpp,
+// overflow.cpp, client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
 //
 // Lock order: mu_, then the router's and torch's, then the allocator's. Nothing is waited for under
 // mu_: a copy, a room request and the futex are waited for without it (`moving_` keeps two copies
@@ -61,6 +61,9 @@ class Runtime::Impl {
   void unregister_job() GS_EXCLUDES(mu_);
   Result<GateResult> begin_iteration(Nanos timeout) GS_EXCLUDES(mu_);
   void give_up() GS_EXCLUDES(mu_);
+  [[nodiscard]] bool is_asked_inside() const;
+  GateResult safepoint(Nanos timeout) GS_EXCLUDES(mu_);
+  bool leave_safepoint() GS_EXCLUDES(mu_);
   void end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) GS_EXCLUDES(mu_);
   [[nodiscard]] bool is_in_iteration() const { return counters_.is_in_iteration(); }
   [[nodiscard]] bool has_late() const { return has_late_.load(std::memory_order_relaxed); }
@@ -146,6 +149,12 @@ class Runtime::Impl {
   Result<GateStep> step_gate(Nanos deadline) GS_REQUIRES(mu_);
   Result<GateStep> open(Nanos deadline) GS_REQUIRES(mu_);
   void note_opened(Nanos granted) GS_REQUIRES(mu_);
+
+  // safepoint.cpp
+  [[nodiscard]] bool may_stop_inside() GS_REQUIRES(mu_);
+  [[nodiscard]] bool stop_inside() GS_REQUIRES(mu_);
+  void go_on_inside(Nanos since) GS_REQUIRES(mu_);
+  void say_inside(bool is_inside) GS_REQUIRES(mu_);
 
   // restoring.cpp
   Status restore_all() GS_REQUIRES(mu_);
@@ -326,6 +335,8 @@ class Runtime::Impl {
   bool is_many_threaded_ GS_GUARDED_BY(mu_) = false;  // two threads have waited at once
   bool is_away_ GS_GUARDED_BY(mu_) = false;           // memory was spilled while one of them waited
   Nanos parked_at_ GS_GUARDED_BY(mu_);
+  std::optional<Nanos> inside_since_ GS_GUARDED_BY(mu_);  // at a safepoint, without a lease
+  std::uint64_t num_interruptions_ GS_GUARDED_BY(mu_) = 0;
   Nanos closed_at_ GS_GUARDED_BY(mu_);
   // What lets memory move in the gap: the first for good, the others until the next lease.
   bool promises_iterations_ GS_GUARDED_BY(mu_) = false;

@@ -108,6 +108,7 @@ JobStats Runtime::Impl::stats() {
   stats.optimizer_steps = counters_.optimizer_steps();
   stats.leases = num_leases();
   stats.reconnects = num_reconnects_;
+  stats.interruptions = num_interruptions_;
   stats.busy = counters_.busy();
   stats.waited = waited_;
   stats.moving = moving_time_;

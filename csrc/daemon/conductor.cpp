@@ -118,7 +118,7 @@ void Conductor::act(const sched::PageAction& action, Nanos now) {
   if (action.kind == sched::PageAction::Kind::kGrant) {
     act_grant(*entry, action, now);
   } else {
-    act_ask(*entry, action.term);
+    act_ask(*entry, action);
   }
 }
 
@@ -131,8 +131,10 @@ void Conductor::act_grant(JobEntry& entry, const sched::PageAction& action, Nano
              is_granted ? "" : ": no longer wanted");
 }
 
-void Conductor::act_ask(JobEntry& entry, Term term) {
-  switch (entry.registration->ask(term)) {
+void Conductor::act_ask(JobEntry& entry, const sched::PageAction& action) {
+  const Term term = action.term;
+  const bool is_inside = action.kind == sched::PageAction::Kind::kAskInside;
+  switch (is_inside ? entry.registration->ask_inside(term) : entry.registration->ask(term)) {
     case wire::AskResult::kAsked: break;
     case wire::AskResult::kTakenInGap: send(entry, wire::Close{entry.address, term}, {}); break;
     case wire::AskResult::kStale: look_soon(entry.id); break;

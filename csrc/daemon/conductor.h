@@ -66,7 +66,7 @@ class Conductor {
   void send(JobEntry& entry, const wire::CoordinatorMessage& message, const std::vector<int>& fds);
   void act(const sched::PageAction& action, Nanos now);
   void act_grant(JobEntry& entry, const sched::PageAction& action, Nanos now);
-  void act_ask(JobEntry& entry, Term term);
+  void act_ask(JobEntry& entry, const sched::PageAction& action);
   void keep(std::vector<sched::Decision> decisions);
   void on_event(JobId id);
   void on_deadline();

@@ -77,6 +77,8 @@ bool Registration::grant(Term term, std::uint64_t grant_n, Nanos now) {
 
 wire::AskResult Registration::ask(Term term) { return wire::ask(page(), term); }
 
+wire::AskResult Registration::ask_inside(Term term) { return wire::ask_inside(page(), term); }
+
 void Registration::set_num_waiting(std::uint32_t count) {
   // relaxed: a hint for the job's report; nothing is ordered by it.
   page().num_waiting.store(count, std::memory_order_relaxed);

@@ -38,6 +38,7 @@ class Registration {
   // all the same, as the coordinator's is: the next look says that it is closed.
   bool grant(Term term, std::uint64_t grant_n, Nanos now);
   wire::AskResult ask(Term term);
+  wire::AskResult ask_inside(Term term);
   void set_num_waiting(std::uint32_t count);
   void set_num_sharing(std::uint32_t count);
   // Bytes a second; 0: no limit.

@@ -59,6 +59,7 @@ void add_usage(Json& json, const wire::Usage& usage) {
   json["last_stall_seconds"] = to_seconds(usage.stall);
   json["is_in_gap"] = usage.is_in_gap;
   json["is_parked"] = usage.is_parked;
+  json["is_inside"] = usage.is_inside;
   json["live_bytes"] = usage.live.value();
   json["need_bytes"] = usage.need.value();
   json["resident_bytes"] = usage.resident.value();

@@ -10,6 +10,7 @@
 #include "csrc/sched/explain.h"
 #include "csrc/sched/harvest.h"
 #include "csrc/sched/headroom.h"
+#include "csrc/sched/interrupt.h"
 #include "csrc/sched/serve.h"
 #include "csrc/sched/shares.h"
 #include "csrc/sched/side_by_side.h"
@@ -117,6 +118,12 @@ std::string reason_to_ask(const Step& step,
     return fmt::format("{}: {} has waited for {}", device.policy->name(), patience->job.value,
                        to_string(step.table().options.max_wait));
   }
+  const std::optional<Interruption> inside =
+      patience_of_interrupted(step.table(), device, lane, now);
+  if (inside.has_value() && now >= inside->at) {
+    return fmt::format("{} has waited for {} inside its iteration", inside->job.value,
+                       to_string(step.table().options.max_wait));
+  }
   if (urgent.has_value() && now >= urgent->ends) {
     return fmt::format("{}: {} would be late", device.policy->name(), urgent->job.value);
   }
@@ -155,6 +162,41 @@ void warn_of_long_iteration(Step& step, Device& device, Lane& lane, const Job& h
   step.decide(device, holder.id, "warn", warning_of(step.table(), device, lane, step.now()));
 }
 
+// Looks again when that is to be decided: how far the iteration is has to be known then.
+std::optional<Interruption> urgent_now(Step& step,
+                                       const Device& device,
+                                       const Lane& lane,
+                                       const Job& holder) {
+  if (lane.lease->is_asked_inside) return std::nullopt;
+  const auto urgent = interruption(step.table(), device, lane, step.now());
+  if (!urgent.has_value() || step.now() >= urgent->at) return urgent;
+  step.due(urgent->at);
+  const bool is_old = holder.observed_at < step.table().at(urgent->job).waiting_since;
+  if (is_old && !step.is_deadline()) step.due(step.now());
+  step.look_at(holder.id);
+  return std::nullopt;
+}
+
+void ask_at_boundary(
+    Step& step, const Device& device, Lane& lane, const Job& holder, const std::string& reason) {
+  lane.lease->is_asked = true;
+  lane.lease->asked_at = step.now();
+  lane.lease->asked_for = reason;
+  lane.lease->is_asked_for_quantum = step.now() >= lane.quantum_ends;
+  step.act({PageAction::Kind::kAsk, holder.id, holder.term, 0});
+  step.decide(device, holder.id, "ask", reason);
+}
+
+void ask_inside(
+    Step& step, const Device& device, Lane& lane, const Job& holder, const Interruption& urgent) {
+  const std::string reason = fmt::format("{}: {} is not to wait for the end of the iteration",
+                                         device.policy->name(), urgent.job.value);
+  if (!lane.lease->is_asked) ask_at_boundary(step, device, lane, holder, reason);
+  lane.lease->is_asked_inside = true;
+  step.act({PageAction::Kind::kAskInside, holder.id, holder.term, 0});
+  step.decide(device, holder.id, "ask_inside", reason);
+}
+
 }  // namespace
 
 void ask_holder(Step& step, Device& device, Lane& lane) {
@@ -172,19 +214,15 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
     lane.is_watched = false;
     return;
   }
-  if (lane.lease->is_asked) return warn_of_long_iteration(step, device, lane, holder);
-  settle_quantum(step.table(), device, lane, holder, elsewhere);
-  const std::string reason =
-      reason_to_ask(step, device, lane, holder, elsewhere, harvest, urgent, way);
-  if (!reason.empty()) {
-    lane.lease->is_asked = true;
-    lane.lease->asked_at = step.now();
-    lane.lease->asked_for = reason;
-    lane.lease->is_asked_for_quantum = step.now() >= lane.quantum_ends;
-    step.act({PageAction::Kind::kAsk, holder.id, holder.term, 0});
-    step.decide(device, holder.id, "ask", reason);
-    return warn_of_long_iteration(step, device, lane, holder);
+  if (!lane.lease->is_asked) {
+    settle_quantum(step.table(), device, lane, holder, elsewhere);
+    const std::string reason =
+        reason_to_ask(step, device, lane, holder, elsewhere, harvest, urgent, way);
+    if (!reason.empty()) ask_at_boundary(step, device, lane, holder, reason);
   }
+  const auto interrupting = urgent_now(step, device, lane, holder);
+  if (interrupting.has_value()) ask_inside(step, device, lane, holder, *interrupting);
+  if (lane.lease->is_asked) return warn_of_long_iteration(step, device, lane, holder);
   keep_looking(step, device, lane, holder);
   warn_of_long_iteration(step, device, lane, holder);
   step.due(lane.next_look);
@@ -192,6 +230,8 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   if (lane.quantum_ends > step.now()) step.due(lane.quantum_ends);
   if (harvest.has_value()) step.due(harvest->at);
   if (const auto patience = patience_of_first(step.table(), device, lane)) step.due(patience->at);
+  const auto inside = patience_of_interrupted(step.table(), device, lane, step.now());
+  if (inside.has_value()) step.due(inside->at);
   if (urgent.has_value()) step.due(urgent->ends);
   if (way.has_value()) step.due(way->at);
 }

@@ -36,7 +36,7 @@ bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos 
   if (!job.is_waiting && !job.waits_paused) return false;
   const bool is_giving = job.revoke.has_value() && !table.is_overdue(job, now);
   if (is_giving) return false;
-  const bool may_be_asked = !job.cannot_give && !job.revoke.has_value() &&
+  const bool may_be_asked = !job.is_inside && !job.cannot_give && !job.revoke.has_value() &&
                             most_to_ask(device, job, host_free(table).total()) > Bytes{0};
   if (may_be_asked) return false;
   if (job.waits_paused) return true;

@@ -8,6 +8,7 @@
 #include "csrc/sched/device_memory.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/interrupt.h"
 #include "csrc/sched/lane_moves.h"
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/shares.h"
@@ -104,6 +105,7 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
   Device& device = table.device_of(job);
   device.ledger.attach(from, Bytes{0});
   device.ledger.belongs_to(from, job.uid);
+  end_inside(step, job, false);  // its Wanted will say so again
   rejoin_lane(step, job, hello);
   device.ledger.attach(from, hello.resident);
   if (hello.held_term == Term{0}) {
@@ -156,6 +158,7 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
 }
 
 void on_unregister(Step& step, Job& job) {
+  end_inside(step, job, false);
   leave_line(step, job);
   end_lease(step, job);
   remember(step.table(), job);

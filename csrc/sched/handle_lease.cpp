@@ -6,6 +6,7 @@
 #include "csrc/sched/device_memory.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/harvest.h"
+#include "csrc/sched/interrupt.h"
 #include "csrc/sched/iteration_timing.h"
 #include "csrc/sched/shares.h"
 
@@ -81,7 +82,12 @@ void end_lease(Step& step, Job& job) {
 
 void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
   // A job that wants a lease has none: its page says so.
-  end_lease(step, job);
+  if (wanted.usage.is_inside) {
+    begin_inside(step, job);
+  } else {
+    end_inside(step, job, false);
+    end_lease(step, job);
+  }
   observe(step, job, wanted.usage);
   job.note_parked(step.now());
   job.note_change();
@@ -96,6 +102,7 @@ void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
 void on_gave_up(Step& step, Job& job) {
   // If it was granted a lease meanwhile, the word had changed before: the lease never began.
   end_lease(step, job);
+  end_inside(step, job, false);
   leave_line(step, job);
 }
 
@@ -104,6 +111,7 @@ void on_closed(Step& step, Job& job, const wire::Closed& closed) {
   if (device.lane_held_by(job.id) == nullptr || closed.term != job.term) return;
   observe(step, job, closed.usage);
   time_iterations(step, device, job, true);
+  if (closed.usage.is_inside) return begin_inside(step, job);
   end_lease(step, job);
 }
 

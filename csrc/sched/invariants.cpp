@@ -66,7 +66,7 @@ void check_pools(const Table& table, const Device& device) {
     for (const auto& [uid, pool] : lane.pools) {
       pool.check_invariants();
       sum += pool.bytes();
-      num_used[uid] += pool.slots().size();
+      num_used[uid] += pool.size();
       for (const auto& [id, member] : pool.members()) {
         const Job* const job = table.find(id);
         GS_CHECK(job != nullptr && job->uid == uid, "job {} is no job of user {}", id.value, uid);

@@ -74,9 +74,11 @@ struct Job {
   LaneId placed_in;            // where it is to be as soon as it may be moved (lane_moves.h)
   std::optional<Sizes> sizes;  // by which that is planned
   bool is_waiting = false;     // in its lane's table
-  bool waits_paused = false;   // wants a lease, and is not in the table since it is paused
-  std::uint64_t arrival = 0;   // counts first registrations
-  std::uint64_t queued = 0;    // counts entries into the table
+  // Without a lease inside an iteration, at a safepoint (interrupt.h): it needs all its memory.
+  bool is_inside = false;
+  bool waits_paused = false;  // wants a lease, and is not in the table since it is paused
+  std::uint64_t arrival = 0;  // counts first registrations
+  std::uint64_t queued = 0;   // counts entries into the table
   Nanos waiting_since;
 
   // What it has had.
@@ -84,6 +86,8 @@ struct Job {
   std::uint64_t leases = 0;
   Nanos served;                    // inside leases, stalls included
   Nanos waited;                    // for leases
+  Nanos waited_last;               // for its last lease; where that goes on inside an iteration,
+                                   // for the one before too
   double virtual_time = 0;         // seconds served over weight, lifted after absence (lane.h)
   Nanos overrun;                   // of its last turn, charged to the next one
   Nanos stall;                     // moving average: what a switch to it costs, idle lane and stall

@@ -32,7 +32,7 @@ bool takes_turns(Step& step, const Device& device, const Job& job) {
 }
 
 bool may_be_moved(const Device& device, const Job& job) {
-  if (device.lane_held_by(job.id) != nullptr || is_unheard(job)) return false;
+  if (device.lane_held_by(job.id) != nullptr || job.is_inside || is_unheard(job)) return false;
   return is_parked(device, job) || job.lane == Bytes{};
 }
 
@@ -55,7 +55,7 @@ Candidates find_candidates(Step& step, const Device& device) {
     if (job.of.device != device.name || !job.is_registered || !job.is_connected) continue;
     settle_sizes(step, job);
     if (takes_turns(step, device, job)) {
-      const bool is_holder = device.lane_held_by(id) != nullptr;
+      const bool is_holder = device.lane_held_by(id) != nullptr || job.is_inside;
       found.jobs.push_back({.id = id,
                             .sizes = job.sizes,
                             .in_lane = job.in_lane,

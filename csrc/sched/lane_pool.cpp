@@ -23,8 +23,21 @@ bool LanePool::has_donated(JobId job, std::uint32_t slot) const {
   return found != members_.end() && found->second.donated.contains(slot);
 }
 
-bool LanePool::has_slot(std::uint32_t slot) const {
-  return std::find(slots_.begin(), slots_.end(), slot) != slots_.end();
+bool LanePool::has_slot(JobId job, std::uint32_t slot) const {
+  const auto is_in = [slot](const std::vector<std::uint32_t>& slots) {
+    return std::find(slots.begin(), slots.end(), slot) != slots.end();
+  };
+  const auto found = members_.find(job);
+  return is_in(slots_) || (found != members_.end() && is_in(found->second.aside));
+}
+
+std::size_t LanePool::num_used(JobId job) const { return std::min(num_chunks(job), slots_.size()); }
+
+std::size_t LanePool::size() const {
+  std::size_t sum = slots_.size();
+  for (const auto& [job, member] : members_)
+    sum += member.aside.size();
+  return sum;
 }
 
 std::size_t LanePool::grow(std::size_t count) {
@@ -51,8 +64,10 @@ std::vector<std::uint32_t> LanePool::shrink_to(std::size_t count) {
 }
 
 void LanePool::donate(JobId job, std::uint32_t slot) {
-  GS_CHECK(std::erase(slots_, slot) == 1, "slot {} of job {}", slot, job.value);
-  members_[job].donated.insert(slot);
+  LanePool::Member& member = members_[job];
+  const std::size_t num_left = std::erase(slots_, slot) + std::erase(member.aside, slot);
+  GS_CHECK(num_left == 1, "slot {} of job {}", slot, job.value);
+  member.donated.insert(slot);
   ++version_;
   GS_EXPENSIVE_CHECK(check_invariants());
 }
@@ -64,6 +79,7 @@ void LanePool::take_back(JobId job, std::uint32_t slot) {
 }
 
 std::vector<std::uint32_t> LanePool::remove(JobId job) {
+  end_aside(job, false);
   const auto found = members_.find(job);
   if (found == members_.end()) return {};
   const std::vector<std::uint32_t> left(found->second.donated.begin(), found->second.donated.end());
@@ -72,6 +88,28 @@ std::vector<std::uint32_t> LanePool::remove(JobId job) {
   members_.erase(found);
   GS_EXPENSIVE_CHECK(check_invariants());
   return left;
+}
+
+void LanePool::set_aside(JobId job) {
+  const auto found = members_.find(job);
+  if (found == members_.end()) return;
+  GS_CHECK(found->second.aside.empty(), "job {} has slots aside", job.value);
+  const auto used = slots_.begin() + static_cast<std::ptrdiff_t>(num_used(job));
+  found->second.aside.assign(slots_.begin(), used);
+  slots_.erase(slots_.begin(), used);
+  ++version_;
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
+void LanePool::end_aside(JobId job, bool goes_on) {
+  const auto found = members_.find(job);
+  if (found == members_.end()) return;
+  std::vector<std::uint32_t>& aside = found->second.aside;
+  slots_.insert(goes_on ? slots_.begin() : slots_.end(), aside.begin(), aside.end());
+  if (!aside.empty()) ++version_;
+  aside.clear();
+  found->second.told = 0;
+  GS_EXPENSIVE_CHECK(check_invariants());
 }
 
 void LanePool::move_member(JobId job, LanePool& to) {
@@ -86,6 +124,8 @@ void LanePool::check_invariants() const {
   std::set<std::uint32_t> seen(slots_.begin(), slots_.end());
   GS_CHECK(seen.size() == slots_.size(), "a slot is twice in the pool");
   for (const auto& [job, member] : members_) {
+    for (const std::uint32_t slot : member.aside)
+      GS_CHECK(seen.insert(slot).second, "slot {} of job {} is used twice", slot, job.value);
     for (const std::uint32_t slot : member.donated)
       GS_CHECK(seen.insert(slot).second, "slot {} of job {} is not its alone", slot, job.value);
   }

@@ -31,13 +31,16 @@ class LanePool {
     std::size_t num_chunks = 0;  // slots it has use for
     std::uint64_t told = 0;      // the version it knows; 0: none
     std::set<std::uint32_t> donated = {};
+    std::vector<std::uint32_t> aside = {};  // that it uses, inside an iteration, without a lease
   };
 
   // `numbers` are its user's, and must outlive it.
   explicit LanePool(SlotNumbers& numbers) : numbers_(numbers) {}
 
+  // Without what is set aside.
   [[nodiscard]] const std::vector<std::uint32_t>& slots() const { return slots_; }
-  [[nodiscard]] Bytes bytes() const { return bytes_of(slots_.size()); }
+  [[nodiscard]] Bytes bytes() const { return bytes_of(size()); }
+  [[nodiscard]] std::size_t size() const;
   // Changes with the table.
   [[nodiscard]] std::uint64_t version() const { return version_; }
   [[nodiscard]] const std::map<JobId, Member>& members() const { return members_; }
@@ -46,7 +49,10 @@ class LanePool {
   // What the member with the most has use for.
   [[nodiscard]] std::size_t num_wanted() const;
   [[nodiscard]] bool has_donated(JobId job, std::uint32_t slot) const;
-  [[nodiscard]] bool has_slot(std::uint32_t slot) const;
+  // Whether the job may keep it: it is in the table, or the job's own that is set aside.
+  [[nodiscard]] bool has_slot(JobId job, std::uint32_t slot) const;
+  // Slots that the job would use: the first ones.
+  [[nodiscard]] std::size_t num_used(JobId job) const;
 
   // Made if it is none yet.
   Member& member(JobId job) { return members_[job]; }
@@ -55,12 +61,16 @@ class LanePool {
   std::size_t grow(std::size_t count);
   // The last slots leave; they are to be emptied.
   std::vector<std::uint32_t> shrink_to(std::size_t count);
-  // pre: has_slot(slot).
+  // pre: has_slot(job, slot).
   void donate(JobId job, std::uint32_t slot);
   // It is to be emptied. pre: has_donated(job, slot).
   void take_back(JobId job, std::uint32_t slot);
   // The job's process is gone: what it kept is to be emptied.
   std::vector<std::uint32_t> remove(JobId job);
+  // The slots that the job uses are no others' until end_aside.
+  void set_aside(JobId job);
+  // They are the first again if it goes on, else the last: another may use the first.
+  void end_aside(JobId job, bool goes_on);
   // Out of this pool, and into that of the lane it changes to, with what it keeps; there it knows
   // of no table yet. pre: it is a member of this one, and of no other.
   void move_member(JobId job, LanePool& to);

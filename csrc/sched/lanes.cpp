@@ -103,7 +103,7 @@ void keep_all_it_used(Step& step, Device& device, Job& job) {
   job.lane_heard = job.usage.lane_changes;
   LanePool* pool = find_pool(Table::lane_of(device, job), job.uid);
   if (pool == nullptr) return;
-  const std::size_t num_used = std::min(pool->num_chunks(job.id), pool->slots().size());
+  const std::size_t num_used = pool->num_used(job.id);
   const std::vector<std::uint32_t> used(
       pool->slots().begin(), pool->slots().begin() + static_cast<std::ptrdiff_t>(num_used));
   for (const std::uint32_t slot : used)
@@ -172,7 +172,7 @@ void rejoin_lane(Step& step, Job& job, const wire::Hello& hello) {
   }
   if (!empty.empty()) step.empty_slots(job.uid, std::move(empty));
   for (const std::uint32_t slot : kept) {
-    if (pool->has_slot(slot)) donate(device, *pool, job.id, slot);
+    if (pool->has_slot(job.id, slot)) donate(device, *pool, job.id, slot);
   }
   settle_size(step, device, job.uid, *pool);
 }
@@ -243,13 +243,31 @@ Bytes lane_lack(const Lane& lane, const Job& job) {
   return LanePool::bytes_of(std::max(found->second.num_chunks(job.id), size) - size);
 }
 
+Bytes lane_lack_beside(const Lane& lane, const Job& job, const Job& holder) {
+  const auto found = lane.pools.find(job.uid);
+  if (found == lane.pools.end()) return {};
+  const LanePool& pool = found->second;
+  const std::size_t left = pool.slots().size() - pool.num_used(holder.id);
+  return LanePool::bytes_of(std::max(pool.num_chunks(job.id), left) - left);
+}
+
+void set_slots_aside(Device& device, const Job& job) {
+  LanePool* const pool = find_pool(Table::lane_of(device, job), job.uid);
+  if (pool != nullptr) pool->set_aside(job.id);
+}
+
+void end_slots_aside(Device& device, const Job& job, bool goes_on) {
+  LanePool* const pool = find_pool(Table::lane_of(device, job), job.uid);
+  if (pool != nullptr) pool->end_aside(job.id, goes_on);
+}
+
 Bytes lane_in_use(const Device& device, const Job& job) {
   const Lane* const lane = device.lane_held_by(job.id);
   if (lane == nullptr) return {};
   const auto found = lane->pools.find(job.uid);
   if (found == lane->pools.end()) return {};
   const LanePool& pool = found->second;
-  return LanePool::bytes_of(std::min(pool.num_chunks(job.id), pool.slots().size()));
+  return LanePool::bytes_of(pool.num_used(job.id));
 }
 
 void tell_lane(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {

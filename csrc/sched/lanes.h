@@ -37,6 +37,12 @@ bool is_unheard(const Job& job);
 bool is_lane_unsettled(Step& step, Device& device, const Lane& lane);
 // Room that is lacking for the slots that the job has use for.
 Bytes lane_lack(const Lane& lane, const Job& job);
+// The same where the holder keeps the slots that it uses.
+Bytes lane_lack_beside(const Lane& lane, const Job& job, const Job& holder);
+// The slots that the job uses are its own while it is interrupted inside an iteration, until it
+// goes on there, or gives that up.
+void set_slots_aside(Device& device, const Job& job);
+void end_slots_aside(Device& device, const Job& job, bool goes_on);
 // Slots that the job uses until its lease ends.
 Bytes lane_in_use(const Device& device, const Job& job);
 // Before the job's lease: its slots, as far as there is room.

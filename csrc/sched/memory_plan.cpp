@@ -38,8 +38,8 @@ bool is_chosen_before(const Device& device, const Job& job, JobId claimant) {
 
 bool may_be_asked(const Device& device, const Job& job, JobId claimant) {
   if (is_chosen_before(device, job, claimant)) return false;
-  return job.id != claimant && job.is_connected && !job.cannot_give && !job.revoke.has_value() &&
-         device.ledger.room(job.id) > Bytes{0};
+  return job.id != claimant && job.is_connected && !job.is_inside && !job.cannot_give &&
+         !job.revoke.has_value() && device.ledger.room(job.id) > Bytes{0};
 }
 
 // Stopped in an allocation, it can be spilled until its Need is met (see WaitingNeed). It gives to

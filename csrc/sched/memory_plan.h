@@ -9,7 +9,8 @@
 // After the parked jobs come those that are not: they give free memory at most, and nothing for a
 // moment after a Need of theirs was met. Last, jobs that wait for room themselves. Nobody is asked
 // twice at a time, nor again after it gave less than asked, until something about it changed; and
-// nobody for more than the host tier has room for (host_tier.h).
+// nobody for more than the host tier has room for (host_tier.h). A job that was interrupted inside
+// an iteration (interrupt.h) is not asked at all.
 //
 // With several lanes the keys of all of them are compared, though each lane has a line of its own:
 // next uses are then an estimate. A holder, of whatever lane, is never asked for what others wait

@@ -22,8 +22,9 @@ struct Outbound {
 // nothing happens here, and the daemon's next look at the page tells the coordinator what did.
 struct PageAction {
   enum class Kind : std::uint8_t {
-    kGrant,  // wire::grant(page, term), after page.grant_n = grant_n; then wake the futex
-    kAsk,    // wire::ask(page, term); on kTakenInGap send Close(term) to the job
+    kGrant,      // wire::grant(page, term), after page.grant_n = grant_n; then wake the futex
+    kAsk,        // wire::ask(page, term); on kTakenInGap send Close(term) to the job
+    kAskInside,  // the same with wire::ask_inside
   };
   Kind kind = Kind::kGrant;
   JobId job;

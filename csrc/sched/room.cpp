@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/lanes.h"
 #include "csrc/sched/user_room.h"
 
 namespace gpushare::sched {
@@ -61,7 +62,7 @@ RoomPool room_pool(const Table& table, const Device& device, Nanos now) {
 }
 
 bool is_parked(const Device& device, const Job& job) {
-  if (!job.is_connected) return false;
+  if (!job.is_connected || job.is_inside) return false;
   return job.is_waiting || job.waits_paused ||
          (job.usage.is_parked && device.lane_held_by(job.id) == nullptr);
 }
@@ -79,6 +80,22 @@ Bytes most_more(const Device& device, const Job& job) {
   const Bytes limit = job.most_memory();
   if (limit > Bytes{0}) most = std::min(most, limit - room - job.lane);
   return std::max(std::min(most, left_to_user(device, job)), Bytes{0});
+}
+
+Bytes growth_of(const Device& device, const Lane& lane, const Job& job) {
+  const Bytes room = device.ledger.room(job.id);
+  const Bytes rise = std::max(needed_room(job, device.ledger.capacity()) - room, Bytes{0});
+  const Bytes lack = lane_lack(lane, job);
+  // With the slots it has, no more than the device.
+  const Bytes most = device.ledger.capacity() - room - (job.lane - lack);
+  return std::min(rise + lack, std::max(most, Bytes{0}));
+}
+
+Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const RoomPool& pool) {
+  const Bytes growth = growth_of(device, lane, job);
+  // What others hold of the device holds up those who grow.
+  if (growth == Bytes{0} && device.ledger.withheld() > Bytes{0}) return {};
+  return growth - pool.free;
 }
 
 Bytes late_room(const Job& job) { return std::min(job.usage.late, job.usage.spilled); }

@@ -24,13 +24,17 @@ struct RoomPool {
 };
 RoomPool room_pool(const Table& table, const Device& device, Nanos now);
 
-// Its main thread waits in the gate: all its memory may be moved.
+// Its main thread waits in the gate, not inside an iteration: all its memory may be moved.
 bool is_parked(const Device& device, const Job& job);
 // The room the job's next iteration needs, as far as it may have it.
 Bytes needed_room(const Job& job, Bytes capacity);
 
 // Room that it may have beyond what it has: within the device and its own limit.
 Bytes most_more(const Device& device, const Job& job);
+// By how much the job's room has to rise to what it needs, slots of its lane included.
+Bytes growth_of(const Device& device, const Lane& lane, const Job& job);
+// How many bytes must become free before that; and the device must not be beyond its capacity.
+Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const RoomPool& pool);
 // Of the needed room, what it can begin without and is used late in it (optimizer state).
 Bytes late_room(const Job& job);
 

@@ -7,6 +7,7 @@
 #include "csrc/sched/admission.h"
 #include "csrc/sched/harvest.h"
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/interrupt.h"
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/memory_plan.h"
 #include "csrc/sched/serve.h"
@@ -58,7 +59,10 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
   note_granted(device, lane, job);
   lane.waiting.erase(job.id);
   job.is_waiting = false;
-  job.waited += std::max(now - job.waiting_since, Nanos{});
+  const Nanos waited = std::max(now - job.waiting_since, Nanos{});
+  job.waited += waited;
+  job.waited_last = waited + (job.is_inside ? job.waited_last : Nanos{});
+  end_inside(step, job, true);
   ++job.leases;
   job.iterations_granted = job.usage.iterations;
   job.term = Term{job.term.value + 1};
@@ -74,24 +78,6 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
   lane.lease->granted_for = fmt::format("{}: {} is chosen of {}{}", device.policy->name(),
                                         job.id.value, num_waiting, remark);
   step.decide(device, job.id, "grant", lane.lease->granted_for);
-}
-
-// By how much the job's room has to rise to what it needs, slots of its lane included.
-Bytes growth_of(const Device& device, const Lane& lane, const Job& job) {
-  const Bytes room = device.ledger.room(job.id);
-  const Bytes rise = std::max(needed_room(job, device.ledger.capacity()) - room, Bytes{0});
-  const Bytes lack = lane_lack(lane, job);
-  // With the slots it has, no more than the device.
-  const Bytes most = device.ledger.capacity() - room - (job.lane - lack);
-  return std::min(rise + lack, std::max(most, Bytes{0}));
-}
-
-// How many bytes must become free before that; and the device must not be beyond its capacity.
-Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const RoomPool& pool) {
-  const Bytes growth = growth_of(device, lane, job);
-  // What others hold of the device holds up those who grow.
-  if (growth == Bytes{0} && device.ledger.withheld() > Bytes{0}) return {};
-  return growth - pool.free;
 }
 
 // Whether its user's limit has room for it; after memory_wait it gets what there is.
@@ -264,6 +250,18 @@ bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& 
   return true;
 }
 
+// A job was interrupted inside its iteration: it goes on, unless an urgent one comes before it and
+// has its room already.
+void serve_interrupted(Step& step, Device& device, Lane& lane, JobId inside, RoomPool& pool) {
+  lane.next = JobId{0};
+  lane.short_since.reset();
+  const Job& interrupted = step.table().at(inside);
+  const JobId first = first_urgent(step.table(), device, lane, interrupted, step.now(), pool);
+  if (first != JobId{0}) return grant_with(step, device, lane, step.table().at(first), pool);
+  if (interrupted.revoke.has_value()) return step.due(step.table().answer_due(interrupted));
+  grant_lease(step, device, lane, step.table().at(inside), ", inside its iteration");
+}
+
 }  // namespace
 
 void serve_owed(Step& step, Device& device, Lane& lane, RoomPool& pool) {
@@ -304,6 +302,8 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   }
   if (!lane.waiting.empty() && is_lane_unsettled(step, device, lane)) return;
   if (!lane.waiting.empty() && is_held(step, device, lane)) return;
+  const JobId inside = interrupted_in(step.table(), device, lane, step.now());
+  if (inside != JobId{0}) return serve_interrupted(step, device, lane, inside, pool);
   const JobId first = choose_beside(step, device, lane, choose_next(step, device, lane, pool));
   const JobId next = choose_harvester(step, device, lane, first);
   if (next != lane.next) {

@@ -179,7 +179,7 @@ Status check_lane_changed(const Table& table, const Job& job, const wire::LaneCh
   const auto found = pools.find(job.uid);
   const LanePool* const pool = found == pools.end() ? nullptr : &found->second;
   for (const std::uint32_t slot : changed.donated) {
-    if (pool == nullptr || !pool->has_slot(slot))
+    if (pool == nullptr || !pool->has_slot(job.id, slot))
       return refuse(fmt::format("slot {} is not in the pool", slot));
   }
   for (const std::uint32_t slot : changed.returned) {

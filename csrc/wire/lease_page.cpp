@@ -123,6 +123,19 @@ AskResult ask(LeasePage& page, Term term) {
   return AskResult::kStale;
 }
 
+AskResult ask_inside(LeasePage& page, Term term) {
+  // relaxed: it names the term, so whenever it is seen it is right or old.
+  page.urgent_term.store(term.value, std::memory_order_relaxed);
+  return ask(page, term);
+}
+
+bool is_asked_inside(const LeasePage& page) {
+  const std::uint64_t term = page.urgent_term.load(std::memory_order_relaxed);  // as above
+  if (term == 0) return false;
+  const LeaseWord word = load_word(page);
+  return word.state() == LeaseState::kOpenBusy && word.term().value == term;
+}
+
 LeaseWord load(const LeasePage& page) { return load_word(page); }
 
 }  // namespace gpushare::wire

@@ -12,6 +12,9 @@
 //   kClosing ---job: finish_close--> kIdle
 //   kWanted ----job: give_up-----> kIdle
 //
+// A job that is asked to (urgent_term) gives its lease up inside an iteration, at a safepoint: it
+// closes unasked and wants the next at once, with is_inside = 1: none of its memory may move.
+//
 // The word:  63............4 | 3      | 2..0
 //            term            | revoke | state      the futex is on the low 32 bits
 //
@@ -106,7 +109,9 @@ struct LeasePage {
   std::atomic<std::uint32_t> num_waiting;   // other jobs that wait for a lease
   std::atomic<std::uint32_t> num_sharing;   // jobs that may share this lane's pool, this one too
   std::atomic<std::int64_t> transfer_rate;  // bytes a second that the job may copy; 0: no limit
-  std::array<std::uint8_t, 32> reserved2;
+  // The term of a lease that is wanted back inside its iteration, at the next safepoint; 0: none.
+  std::atomic<std::uint64_t> urgent_term;
+  std::array<std::uint8_t, 24> reserved2;
 
   // Written by the job.
   alignas(64) std::atomic<std::uint64_t> iterations;
@@ -137,6 +142,7 @@ struct LeasePage {
   std::atomic<std::int64_t> training_tail_ns;
   std::atomic<std::int64_t> evaluation_ns;
   std::atomic<std::int64_t> evaluation_tail_ns;
+  std::atomic<std::uint32_t> is_inside;  // without a lease, at a safepoint
 };
 
 static_assert(sizeof(LeasePage) <= kPageBytes);
@@ -173,6 +179,10 @@ bool grant(LeasePage& page, Term term);
 // coordinator: wants the lease `term` back. kAsked: the revoke bit is set; kTakenInGap: now
 // kClosing; kStale: not open with that term.
 AskResult ask(LeasePage& page, Term term);
+// coordinator: as ask, and at the next safepoint if that comes before the boundary.
+AskResult ask_inside(LeasePage& page, Term term);
+// job: whether the lease that is open was asked for by ask_inside. Cheap.
+bool is_asked_inside(const LeasePage& page);
 
 // Either: the word now.
 LeaseWord load(const LeasePage& page);

@@ -41,6 +41,7 @@ Usage read_usage(const LeasePage& page) {
   usage.stall = Nanos{clamped(page.stall_ns)};
   usage.changed_at = Nanos{clamped(page.changed_ns)};
   usage.is_parked = read(page.is_parked) != 0;
+  usage.is_inside = read(page.is_inside) != 0;
   usage.live = Bytes{clamped(page.live_bytes)};
   usage.need = Bytes{clamped(page.need_bytes)};
   // acquire, twice; each pairs with the job's release of the other: the job says 0 before it

@@ -15,6 +15,7 @@ class JobStats(TypedDict):
     optimizer_steps: int
     leases: int
     reconnects: int
+    interruptions: int
     busy_seconds: float
     waited_seconds: float
     moving_seconds: float
@@ -124,6 +125,9 @@ def begin_iteration(timeout_seconds: float) -> bool:
     """The gate, without the GIL. True: entered. False: the timeout passed; call again or give_up()."""
 
 def give_up() -> None: ...
+def safepoint() -> None:
+    """Waits for the next lease, without the GIL, if this one is wanted back inside the iteration."""
+
 def end_iteration(kind: str, is_optimizer_step: bool) -> None:
     """A boundary. kind: explicit, optimizer, scaler, forward, next_forward."""
 

@@ -102,6 +102,8 @@ class Config:
     told to give it to a network card or to other GPUs for good."""
     reachable: bool = True
     """Whether CUDA memory in the host tier can be used there, where the device can do that."""
+    safepoints: bool = True
+    """Whether an iteration may stop between two blocks of the model, for a job that cannot wait."""
     require: bool = False
     """Whether going on unmanaged is an error."""
     report: bool = True

@@ -40,12 +40,15 @@ class _Handle(Protocol):
 class Watcher:
     """The hooks of one job; one at a time in a process."""
 
-    def __init__(self, boundaries: Boundaries, gate: Gate) -> None:
+    def __init__(
+        self, boundaries: Boundaries, gate: Gate, *, stop: Callable[[], None] | None = None
+    ) -> None:
         """Watches nothing yet.
 
         Args:
             boundaries: Decides.
             gate: Is entered and left.
+            stop: What to do between two blocks of the model (``safepoints.py``); None: nothing.
         """
         import torch
 
@@ -53,6 +56,7 @@ class Watcher:
         self._gate = gate
         self._try_enter = gate.try_enter
         self._leave = gate.leave
+        self._stop = stop
         self.step_began = OptimizerState(gate.begin_step, gate.mark_late).step_began
         self._handles: list[_Handle] = []
         self._model: weakref.ref[torch.nn.Module] | None = None
@@ -84,6 +88,11 @@ class Watcher:
             model.register_forward_hook(_forward_ended, always_call=True),
         ]
         self._undo.append(guard_call(model, _raised))
+        if self._stop is not None:
+            from gpushare import safepoints
+
+            self._handles += safepoints.attach(model, self._stop)
+            self._undo.append(safepoints.detach)
 
     def guard_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Has exceptions of this optimizer's step seen; later calls do nothing."""

@@ -321,7 +321,8 @@ def register(
     if number or (force_spill and _native.is_installed()):
         native = _native.load()
         boundaries = Boundaries(has_optimizer=bool(optimizers), live_bytes=native.live_bytes)
-        watcher = Watcher(boundaries, Gate(native, force_spill=force_spill))
+        stop = native.safepoint if number and config.safepoints else None
+        watcher = Watcher(boundaries, Gate(native, force_spill=force_spill), stop=stop)
         watcher.attach(checked_model, optimizers)
     _current = Job(options["name"], number, watcher)
     if number:

@@ -240,6 +240,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("passthrough", "job.passthrough", "GPUSHARE_PASSTHROUGH",
             parse_choice(*PASSTHROUGHS), ", ".join(PASSTHROUGHS)),
     Setting("reachable", "job.reachable", "GPUSHARE_REACHABLE", _flag, _FLAG),
+    Setting("safepoints", "job.safepoints", "GPUSHARE_SAFEPOINTS", _flag, _FLAG),
     Setting("require", "job.require", "GPUSHARE_REQUIRE", _flag, _FLAG),
     Setting("report", "job.report", "GPUSHARE_REPORT", _flag, _FLAG),
 )

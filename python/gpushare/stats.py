@@ -30,6 +30,8 @@ class JobStats:
     """Leases that were opened."""
     reconnects: int
     """Times that a lost coordinator was found again."""
+    interruptions: int
+    """Iterations that stopped at a safepoint, for a job that could not wait; each time counts."""
     busy_seconds: float
     """Time inside iterations."""
     waited_seconds: float

@@ -68,6 +68,7 @@ GOOD = [
     ("LANE_STRICT", "1", "lane_strict", True),
     ("PASSTHROUGH", "on", "passthrough", "on"),
     ("REACHABLE", "0", "reachable", False),
+    ("SAFEPOINTS", "0", "safepoints", False),
     ("REQUIRE", "0", "require", False),
     ("REPORT", "0", "report", False),
 ]

@@ -104,6 +104,11 @@ class Fuzz {
     }
   }
 
+  static bool is_inside(const wire::JobMessage& message) {
+    const auto* wanted = std::get_if<wire::Wanted>(&message);
+    return wanted != nullptr && wanted->usage.is_inside;
+  }
+
   static wire::JobMessage any_end(const wire::Address& of) {
     switch (any(0, 4)) {
       case 0: return wire::Lost{of};
@@ -228,6 +233,8 @@ class Fuzz {
     if (!was_refused(ready)) {
       check_answered_at_once(from, message, ready);
       forget_revoke(from, message);
+      inside_.erase(from);
+      if (is_inside(message)) inside_.insert(from);
       // Its record is gone: whoever comes under this number starts anew.
       if (std::holds_alternative<wire::Gone>(message)) terms_.erase(from);
       const bool has_ended = std::holds_alternative<wire::Gone>(message) ||
@@ -313,6 +320,7 @@ class Fuzz {
       }
       if (const auto* revoke = std::get_if<wire::Revoke>(&out.message)) {
         RC_ASSERT(revoke->bytes > Bytes{0});
+        RC_ASSERT(!inside_.contains(out.to));
         RC_ASSERT(revokes_.emplace(out.to, *revoke).second);
       }
       if (std::holds_alternative<wire::Grant>(out.message)) {
@@ -327,6 +335,7 @@ class Fuzz {
       RC_ASSERT(granted.size() <= most_lanes_);
       RC_ASSERT(action.term > terms_[action.job]);
       terms_[action.job] = action.term;
+      inside_.erase(action.job);
     }
     deadline_ = ready.next_deadline;
   }
@@ -385,7 +394,7 @@ class Fuzz {
   bool is_with_needs_ = false;
   std::uint32_t most_lanes_ = 1;  // under `pack`
   std::uint64_t num_needs_ = 0;
-  std::set<JobId> paused_;
+  std::set<JobId> paused_, inside_;
   std::map<JobId, Term> terms_;
   std::map<JobId, wire::Revoke> revokes_;
   std::map<JobId, std::uint64_t> heard_;

@@ -30,6 +30,7 @@ inline wire::Usage any_usage() {
   usage.changed_at = millis(any(0, 5000));
   usage.is_in_gap = *rc::gen::arbitrary<bool>();
   usage.is_parked = *rc::gen::arbitrary<bool>();
+  usage.is_inside = any(0, 3) == 0;
   usage.live = any_bytes();
   usage.need = any_bytes();
   usage.resident = any_bytes();

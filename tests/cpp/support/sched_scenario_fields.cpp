@@ -115,6 +115,7 @@ wire::Usage ScenarioFields::usage() {
   usage.changed_at = time("changed_at");
   usage.is_in_gap = count("gap") != 0;
   usage.is_parked = count("parked") != 0;
+  usage.is_inside = count("inside") != 0;
   usage.live = bytes("live");
   usage.need = bytes("need");
   usage.resident = bytes("resident");

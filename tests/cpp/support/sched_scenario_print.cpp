@@ -62,6 +62,9 @@ std::string text_of(const PageAction& action) {
   if (action.kind == PageAction::Kind::kAsk) {
     return fmt::format("page {} ask term={}", action.job.value, action.term.value);
   }
+  if (action.kind == PageAction::Kind::kAskInside) {
+    return fmt::format("page {} ask_inside term={}", action.job.value, action.term.value);
+  }
   return fmt::format("page {} grant term={} grant_n={}", action.job.value, action.term.value,
                      action.grant_n);
 }

@@ -1,0 +1,148 @@
+#include "csrc/sched/interrupt.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "csrc/sched/admission.h"
+#include "csrc/sched/handlers.h"
+#include "csrc/sched/lanes.h"
+
+namespace gpushare::sched {
+namespace {
+
+// Iterations vary: a job that is to be in time begins so many of its own before its deadline.
+constexpr double kSafety = 1.5;
+// Of those who wait; the others are less urgent.
+constexpr std::size_t kMostLooked = 16;
+
+bool may_interrupt(const Policy& policy, const Job& job, const Job& other, const OrderKey& others) {
+  if (job.revoke.has_value()) return false;
+  const bool is_by_class = job.priority == wire::Priority::kGuaranteed &&
+                           other.priority == wire::Priority::kOpportunistic;
+  const bool is_by_deadline =
+      policy.meets_deadlines() && job.deadline > Nanos{} && policy.key(job) < others;
+  return is_by_class || is_by_deadline;
+}
+
+// Then its iteration must begin.
+Nanos latest_begin(const Job& job) {
+  const auto own = static_cast<double>(job.iteration.value()) * kSafety;
+  return job.waiting_since + job.deadline - Nanos{static_cast<std::int64_t>(own)} - job.stall;
+}
+
+Nanos next_boundary(const Lane& lane, const Job& holder, Nanos now) {
+  // Seen under this lease, its iteration may have begun under the one before.
+  const bool is_fresh = holder.observed_at >= lane.lease->granted_at;
+  const Nanos since = is_fresh ? holder.usage.changed_at : lane.lease->granted_at;
+  return std::max(since + holder.iteration, now);
+}
+
+// A guaranteed job waits for nobody's iteration; a deadline only has to be met.
+Nanos begins_at(const Lane& lane, const Job& job, const Job& holder, Nanos now) {
+  if (job.priority == wire::Priority::kGuaranteed && holder.priority != job.priority) return now;
+  const Nanos latest = std::max(latest_begin(job), now);
+  return next_boundary(lane, holder, now) > latest ? now : latest;
+}
+
+// What it needs is free now, and the holder keeps all it uses. A job whose sizes are unknown may
+// grow beyond any room that there is.
+bool fits_beside(const Device& device, const Lane& lane, const Job& job, const Job& holder) {
+  if (is_learning(job) || !device.needs.empty()) return false;
+  const Bytes rise =
+      std::max(needed_room(job, device.ledger.capacity()) - device.ledger.room(job.id), Bytes{0});
+  return rise + lane_lack_beside(lane, job, holder) <= std::max(device.ledger.free(), Bytes{0});
+}
+
+// Of its iteration, or before it.
+Nanos waited_so_far(const Job& job, Nanos now) {
+  return job.waited_last + std::max(now - job.waiting_since, Nanos{});
+}
+
+}  // namespace
+
+std::optional<Interruption> interruption(const Table& table,
+                                         const Device& device,
+                                         const Lane& lane,
+                                         Nanos now) {
+  const Job& holder = table.at(lane.lease->job);
+  const bool may_be = holder.waited_last < table.options.max_wait && lane.lease->owed == Bytes{} &&
+                      lane.lease->under_way == Bytes{} &&
+                      interrupted_in(table, device, lane, now) == JobId{0};
+  if (!may_be) return std::nullopt;
+  const OrderKey after = device.policy->key(holder.requeued(now - lane.lease->granted_at, now));
+  std::optional<Interruption> first;
+  std::size_t num_looked = 0;
+  for (const OrderKey& key : lane.waiting) {
+    if (num_looked++ == kMostLooked) break;
+    const Job& job = table.at(key.id);
+    if (!may_interrupt(*device.policy, job, holder, after)) continue;
+    if (!fits_beside(device, lane, job, holder)) continue;
+    const Nanos at = begins_at(lane, job, holder, now);
+    if (!first.has_value() || at < first->at) first = Interruption{job.id, at};
+  }
+  return first;
+}
+
+JobId interrupted_in(const Table& table, const Device& device, const Lane& lane, Nanos now) {
+  for (const JobId id : table.jobs.kept().inside) {
+    const Job& job = table.at(id);
+    const bool is_here = job.of.device == device.name && job.in_lane == lane.id;
+    if (is_here && !(job.revoke.has_value() && table.is_overdue(job, now))) return id;
+  }
+  return JobId{0};
+}
+
+JobId first_urgent(const Table& table,
+                   const Device& device,
+                   const Lane& lane,
+                   const Job& interrupted,
+                   Nanos now,
+                   const RoomPool& pool) {
+  if (waited_so_far(interrupted, now) >= table.options.max_wait) return JobId{0};
+  const OrderKey own = device.policy->key(interrupted);
+  std::size_t num_looked = 0;
+  for (const OrderKey& key : lane.waiting) {
+    if (num_looked++ == kMostLooked) break;
+    const Job& job = table.at(key.id);
+    if (key.id == interrupted.id || is_learning(job)) continue;
+    if (!may_interrupt(*device.policy, job, interrupted, own)) continue;
+    if (deficit_of(device, lane, job, pool) <= Bytes{0}) return key.id;
+  }
+  return JobId{0};
+}
+
+std::optional<Interruption> patience_of_interrupted(const Table& table,
+                                                    const Device& device,
+                                                    const Lane& lane,
+                                                    Nanos now) {
+  const JobId id = interrupted_in(table, device, lane, now);
+  if (id == JobId{0}) return std::nullopt;
+  const Job& job = table.at(id);
+  return Interruption{id, job.waiting_since + table.options.max_wait - job.waited_last};
+}
+
+void begin_inside(Step& step, Job& job) {
+  if (job.is_inside) return;
+  job.is_inside = true;
+  job.note_change();
+  Device& device = step.table().device_of(job);
+  Lane* const lane = device.lane_held_by(job.id);
+  if (lane == nullptr) return;  // another coordinator's
+  job.charge(step.now() - lane->lease->granted_at);
+  job.overrun = Nanos{};
+  set_slots_aside(device, job);
+  lane->lease.reset();
+  lane->busy.turn(false, step.now());
+  lane->is_watched = false;
+  lane->closed_at = step.now();
+  step.decide(device, job.id, "interrupted", "inside its iteration, with all its memory in place");
+}
+
+void end_inside(Step& step, Job& job, bool goes_on) {
+  if (!job.is_inside) return;
+  job.is_inside = false;
+  job.note_change();
+  end_slots_aside(step.table().device_of(job), job, goes_on);
+}
+
+}  // namespace gpushare::sched

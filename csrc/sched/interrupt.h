@@ -1,0 +1,57 @@
+// Interruptions: a lease that is given back inside an iteration, at a safepoint between two blocks
+// of the model, for a job that cannot wait for the iteration's end.
+//
+// Who may interrupt: a guaranteed job an opportunistic one, under every policy; under `deadline` a
+// job that has one, goes before the holder, and would be late after the holder's boundary. The
+// interrupted job is not parked: its activations are live, so nothing of it is moved or asked for
+// (Job::is_inside), and the slots that it uses of its lane are its own meanwhile. So only a job
+// that fits beside it as it is may interrupt it; else the lease is asked for at the boundary.
+//
+// While a job of a lane is interrupted, only urgent jobs go before it, and nobody else is
+// interrupted there. It runs at least one block between two interruptions; once it has waited for
+// max_wait in its iteration, or before it, it is not interrupted until its boundary.
+//
+// The time of an interruption is in no lease, so it is charged to nobody, and the job does not
+// count it as a part of its iteration.
+#pragma once
+
+#include <optional>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/room.h"
+#include "csrc/sched/step.h"
+
+namespace gpushare::sched {
+
+// When the holder is to be asked for its lease inside its iteration, and for whom.
+struct Interruption {
+  JobId job;
+  Nanos at;  // perhaps in the future
+};
+// Nothing: not for those who wait now. pre: the lane is held.
+std::optional<Interruption> interruption(const Table& table,
+                                         const Device& device,
+                                         const Lane& lane,
+                                         Nanos now);
+
+// The job of the lane that waits inside an iteration; 0: none, or it owes an answer for too long.
+JobId interrupted_in(const Table& table, const Device& device, const Lane& lane, Nanos now);
+// Of those who wait for the free lane, who goes before the interrupted job now; 0: nobody.
+JobId first_urgent(const Table& table,
+                   const Device& device,
+                   const Lane& lane,
+                   const Job& interrupted,
+                   Nanos now,
+                   const RoomPool& pool);
+// When the holder is to be asked for its lease since an interrupted job has waited long enough.
+std::optional<Interruption> patience_of_interrupted(const Table& table,
+                                                    const Device& device,
+                                                    const Lane& lane,
+                                                    Nanos now);
+
+// The job has given its lease up inside an iteration. No-op if that is known.
+void begin_inside(Step& step, Job& job);
+// It is granted the next one, or its iteration is broken off. No-op for a job that is not inside.
+void end_inside(Step& step, Job& job, bool goes_on);
+
+}  // namespace gpushare::sched

@@ -1,0 +1,105 @@
+"""Safepoints: places between two top-level blocks of the model where an iteration may stop.
+
+Where a job waits that cannot wait for the end of the iteration, the lease is given up there, in
+the forward or the backward, with all memory in place (``csrc/client/safepoint.cpp``). Nothing else
+changes: the hooks look at no values, and return nothing.
+
+As in ``hooks.py`` they are plain functions. Traced code (torch.compile, torch.export) leaves them
+out: for it is_compiling() is a constant, and nothing of them is left. Imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from gpushare import captures
+
+_MOST_LEVELS = 3
+"""So deep a list of blocks is looked for: model.encoder.layers, say."""
+_LISTS = (torch.nn.Sequential, torch.nn.ModuleList)
+
+_stop: Callable[[], None] | None = None
+"""Waits, if the lease is wanted back; None while no job is watched."""
+
+
+def attach(model: torch.nn.Module, stop: Callable[[], None]) -> list[Any]:
+    """Hooks the model's blocks; returns the handles that remove the hooks."""
+    global _stop
+    _stop = stop
+    handles: list[Any] = []
+    for block in blocks_of(model):
+        handles.append(block.register_forward_pre_hook(_block_begins))
+        handles.append(block.register_forward_hook(_block_ended))
+    return handles
+
+
+def detach() -> None:
+    """Lets hooks that are left in a copy of the model, or in a graph, do nothing."""
+    global _stop
+    _stop = None
+
+
+def blocks_of(model: torch.nn.Module) -> list[torch.nn.Module]:
+    """Returns the model's blocks, in its order: none where it is a single one.
+
+    They are its children, and the elements of those that are lists (Sequential, ModuleList). A
+    child that contains a list of several counts as its own children do.
+    """
+    while len(children := list(model.children())) == 1:
+        model = children[0]
+    blocks = list(dict.fromkeys(_blocks(model, _MOST_LEVELS)))
+    # A script has no Python hooks.
+    blocks = [block for block in blocks if not isinstance(block, torch.jit.ScriptModule)]
+    return blocks if len(blocks) > 1 else []
+
+
+def _blocks(module: torch.nn.Module, levels: int) -> Iterator[torch.nn.Module]:
+    for child in module.children():
+        if isinstance(child, _LISTS):
+            yield from child.children()
+        elif levels and _has_list(child, levels):
+            yield from _blocks(child, levels - 1)
+        else:
+            yield child
+
+
+def _has_list(module: torch.nn.Module, levels: int) -> bool:
+    return any(
+        (isinstance(child, torch.nn.ModuleList) and len(child) > 1)
+        or (levels > 1 and _has_list(child, levels - 1))
+        for child in module.children()
+    )
+
+
+def _block_begins(_module: torch.nn.Module, _args: Any) -> None:
+    if torch.compiler.is_compiling():
+        return
+    if _stop is not None and not captures.is_any():
+        _stop()
+
+
+def _block_ended(_module: torch.nn.Module, _args: Any, result: Any) -> None:
+    """Has the backward stop where it comes to this block."""
+    if torch.compiler.is_compiling() or _stop is None:
+        return
+    if isinstance(result, tuple | list) and result:
+        result = result[0]
+    # Of the tensor itself a hook would be seen: by pickle, say.
+    node = getattr(result, "grad_fn", None)
+    if node is not None and not _is_transformed():
+        node.register_prehook(_gradient_comes)
+
+
+def _gradient_comes(_gradients: Any) -> None:
+    if torch.compiler.is_compiling():
+        return
+    if _stop is not None and not captures.is_any():
+        _stop()
+
+
+def _is_transformed() -> bool:
+    """Whether torch.func is at work, whose tensors stand for others."""
+    return torch._C._functorch.peek_interpreter_stack() is not None

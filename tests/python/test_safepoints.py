@@ -1,0 +1,280 @@
+"""Safepoints: a job that cannot wait is served inside an iteration of another job."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from gpushare import safepoints
+from tests.python.conftest import clean_environment
+
+JOB = Path(__file__).with_name("safepoint_job.py")
+ALONE = f"""
+import sys, torch
+sys.path.insert(0, {str(JOB.parent)!r})
+import safepoint_job
+torch.set_num_threads(1)
+print(safepoint_job.train(is_alone=True)["digest"])
+"""
+
+
+class Started:
+    """One process of safepoint_job.py."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def wait(self, line):
+        said = self.process.stdout.readline()
+        assert said == f"{line}\n", said + self.process.communicate()[1]
+
+    def tell(self, line=""):
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+
+    def finish(self):
+        out, err = self.process.communicate(timeout=100)
+        assert self.process.returncode == 0, err
+        return json.loads(out.splitlines()[-1])
+
+
+@pytest.fixture
+def start(coordinator):
+    """start(what, VARIABLE="value", setting="value") -> a job's process; it ends with the test."""
+    with contextlib.ExitStack() as processes:
+
+        def start_one(what, env=None, **settings):
+            whole = clean_environment(report="0", policy="priority", **coordinator | settings)
+            process = processes.enter_context(
+                subprocess.Popen(
+                    [sys.executable, str(JOB), what],
+                    env=whole | (env or {}),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            processes.callback(process.kill)
+            started = Started(process)
+            started.wait("ready")
+            return started
+
+        yield start_one
+
+
+@pytest.fixture
+def begin(start):
+    """Both jobs, the one that trains in the middle of an iteration."""
+
+    def begin_both(where="forward", then="", **settings):
+        serve = start("serve", **settings)
+        train = start("train", {"WHERE": where, "THEN": then}, **settings)
+        serve.tell()
+        serve.wait("warm")
+        train.tell()
+        train.wait("inside")
+        return serve, train
+
+    return begin_both
+
+
+@pytest.mark.usefixtures("module_is_built")
+@pytest.mark.parametrize("where", ["forward", "backward"])
+@pytest.mark.parametrize("lanes", ["on", "off"])
+def test_an_urgent_job_is_served_inside_an_iteration(begin, run_forked, where, lanes):
+    serve, train = begin(where, lanes=lanes)
+    serve.tell("go")
+    serve.wait("served")
+    serve.tell("end")
+    trained = train.finish()
+    assert trained["inside"] == 1
+    assert trained["iterations"] == 4  # of which the one that was interrupted is none yet
+    assert trained["stats"]["iterations"] == 6
+    assert trained["digest"] == run_forked(ALONE, disable="1").stdout.split()[-1]
+    assert trained["stats"]["spilled_total_bytes"] == 0
+    assert serve.finish()["stats"]["interruptions"] == 0
+
+
+@pytest.mark.usefixtures("module_is_built")
+def test_without_safepoints_it_waits_for_the_boundary(begin):
+    serve, train = begin(safepoints="0")
+    serve.tell("go")
+    serve.wait("served")
+    serve.tell("end")
+    trained = train.finish()
+    assert trained["inside"] == 0
+    assert trained["stats"]["interruptions"] == 0
+
+
+@pytest.mark.usefixtures("module_is_built")
+def test_ctrl_c_at_a_safepoint_ends_the_wait(begin):
+    serve, train = begin(then="interrupt")
+    serve.tell("stay")
+    serve.wait("staying")  # until told otherwise: nobody gives the other one its lease back
+    assert train.process.stdout.readable()
+    serve.tell()
+    serve.wait("served")
+    serve.tell("end")
+    serve.finish()
+    trained = train.finish()
+    assert trained["raised"] == "KeyboardInterrupt"
+    assert trained["state"] == "kIdle"
+    assert trained["stats"]["iterations"] == 5
+
+
+@pytest.mark.usefixtures("module_is_built")
+def test_an_exception_after_a_safepoint_ends_the_iteration(begin):
+    serve, train = begin(then="fail")
+    serve.tell("go")
+    serve.wait("served")
+    serve.tell("end")
+    serve.finish()
+    trained = train.finish()
+    assert trained["inside"] == 1
+    assert trained["raised"] == "RuntimeError"
+    assert trained["stats"]["iterations"] == 5
+
+
+@pytest.mark.usefixtures("module_is_built")
+def test_a_job_that_is_killed_where_it_stopped_leaves_the_device_to_the_others(begin):
+    serve, train = begin()
+    serve.tell("stay")
+    serve.wait("staying")
+    train.process.kill()
+    train.process.wait()
+    serve.tell()
+    serve.wait("served")
+    for _ in range(3):
+        serve.tell("go")
+        serve.wait("served")
+    serve.tell("end")
+    assert serve.finish()["stats"]["iterations"] == 8
+
+
+class Transformer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Linear(8, 8)
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(3))
+        self.norm = torch.nn.LayerNorm(8)
+
+    def forward(self, x):
+        x = self.embedding(x)
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        return self.norm(x)
+
+
+class Language(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.transformer = Transformer()
+        self.head = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.head(self.transformer(x))
+
+
+def test_blocks_are_children_and_elements_of_lists():
+    model = Language()
+    inner = model.transformer
+    whole = [inner.embedding, *inner.layers, inner.norm, model.head]
+    assert safepoints.blocks_of(model) == whole
+    assert safepoints.blocks_of(torch.nn.Sequential(model)) == whole
+    assert safepoints.blocks_of(torch.nn.Linear(8, 8)) == []
+    pair = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
+    assert safepoints.blocks_of(torch.nn.Sequential(pair, pair[0])) == list(pair)
+
+
+@pytest.fixture
+def watched():
+    """watched(model) -> a list that grows with each safepoint."""
+    stops = []
+    handles = []
+
+    def watch(model):
+        handles.extend(safepoints.attach(model, lambda: stops.append(1)))
+        return stops
+
+    yield watch
+    for handle in handles:
+        handle.remove()
+    safepoints.detach()
+
+
+def test_forward_and_backward_stop_at_each_block(watched):
+    model = Language()
+    stops = watched(model)
+    result = model(torch.randn(2, 8))
+    assert len(stops) == 6
+    result.sum().backward()
+    assert len(stops) == 12
+
+
+def test_copies_and_pickles_carry_nothing(watched):
+    model = Language()
+    stops = watched(model)
+    other = pickle.loads(pickle.dumps(copy.deepcopy(model)))
+    safepoints.detach()
+    other(torch.randn(2, 8)).sum().backward()
+    assert stops == []
+
+
+def test_compiled_code_has_no_safepoint_and_no_break(watched):
+    model = Language()
+    stops = watched(model)
+    graphs = []
+
+    def backend(graph, _inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    compiled = torch.compile(model, backend=backend, fullgraph=True)
+    x = torch.randn(2, 8)
+    for _ in range(3):
+        compiled(x).sum().backward()
+    assert len(graphs) == 1
+    assert stops == []
+    assert torch.equal(compiled(x), model(x))
+
+
+def test_transforms_of_functions_are_left_alone(watched):
+    model = Language()
+    watched(model)
+    x = torch.randn(2, 8)
+    parameters = dict(model.named_parameters())
+
+    def loss(parameters):
+        return torch.func.functional_call(model, parameters, (x,)).sum()
+
+    expected = torch.autograd.grad(loss(parameters), list(parameters.values()))
+    found = torch.func.grad(loss)(parameters)
+    assert all(map(torch.equal, found.values(), expected))
+
+
+def test_checkpointed_blocks_are_as_they_were(watched):
+    from torch.utils.checkpoint import checkpoint_sequential
+
+    model = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(4)))
+    x = torch.randn(2, 8)
+    model(x).sum().backward()
+    expected = [parameter.grad.clone() for parameter in model.parameters()]
+    model.zero_grad()
+    watched(model)
+    for reentrant in (False, True):
+        y = x.clone().requires_grad_()
+        checkpoint_sequential(model, 2, y, use_reentrant=reentrant).sum().backward()
+        assert all(
+            torch.equal(parameter.grad, before)
+            for parameter, before in zip(model.parameters(), expected, strict=True)
+        )
+        model.zero_grad()
