@@ -28,6 +28,7 @@ NAMES = (
     "decision",
     "guaranteed",
     "fairness",
+    "deadline",
     "trace_salus",
     "trace_philly",
     "trace_alibaba",

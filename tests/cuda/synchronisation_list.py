@@ -34,6 +34,8 @@ LATE = "tests/cuda/test_late_jobs.py"
 MOVES = f"{LATE}::test_a_job_that_moves_at_every_boundary_waits_for_all_that_is_pending"
 GAP = f"{LATE}::test_what_the_gap_left_pending_is_waited_for_before_memory_moves"
 CAPTURE = f"{LATE}::test_a_lease_that_closes_does_not_break_a_capture"
+SAFEPOINTS = "tests/cuda/test_safepoints.py"
+INTERRUPTED = f"{SAFEPOINTS}::test_an_interrupted_job_waits_for_what_is_pending_first"
 CLOSES = f"{LATE}::test_a_lease_closes_on_an_idle_device"
 
 ALL = (
@@ -294,5 +296,13 @@ ALL = (
         line=SHARED_COPY + SHARED_WAIT,
         instead=SHARED_COPY,
         tests=(SHARES,),
+    ),
+    Synchronisation(
+        name="the device is waited for before a lease is given up inside an iteration",
+        guards="what the job has queued runs beside the next holder",
+        file="csrc/client/safepoint.cpp",
+        line="would run beside the next holder.\n  drain();\n",
+        instead="would run beside the next holder.\n",
+        tests=(INTERRUPTED,),
     ),
 )

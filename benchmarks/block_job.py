@@ -1,0 +1,111 @@
+"""A job whose model has many blocks: it trains, or answers requests, on one core.
+
+The core is the device: with all jobs on it they share it as a GPU is shared, whoever plans that.
+Protocol as in `benchmarks.job`; the last line has each iteration's begin and end on
+CLOCK_MONOTONIC, and how often one was interrupted. A request begins when it comes, before the job
+has the device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import select
+import sys
+import time
+from typing import Any
+
+SIZE = 96
+"""Rows and columns of the matrices."""
+WARM_UP = 5
+"""Iterations before it is ready."""
+SEED = 0
+"""Of gaps that are drawn."""
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--name", default="blocks")
+    parser.add_argument("--blocks", type=int, required=True)
+    parser.add_argument("--products", type=int, help="of a block", required=True)
+    parser.add_argument("--train", action="store_true", help="else it answers requests")
+    parser.add_argument("--gap", type=float, default=0.0, help="seconds: 1/2 to 3/2 of it, drawn")
+    parser.add_argument("--iterations", type=int, default=0, help="0: until another line comes")
+    parser.add_argument("--deadline", type=float, default=0.0, help="seconds; 0: none")
+    return parser.parse_args()
+
+
+def share_a_core() -> None:
+    """Keeps this process on the first core that it may use."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def _make_model(blocks: int, products: int) -> Any:
+    import torch
+
+    class Block(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.eye(SIZE))
+
+        def forward(self, x: Any) -> Any:
+            for _ in range(products):
+                x = torch.mm(x, self.weight)
+            return x
+
+    return torch.nn.Sequential(*(Block() for _ in range(blocks)))
+
+
+def _is_told() -> bool:
+    return bool(select.select([sys.stdin], [], [], 0)[0])
+
+
+def main() -> None:
+    """Runs the job; see the module's text for the protocol."""
+    arguments = _arguments()
+    share_a_core()
+    import torch
+
+    import gpushare
+
+    torch.set_num_threads(1)
+    torch.manual_seed(SEED)
+    model = _make_model(arguments.blocks, arguments.products).train(arguments.train)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-9) if arguments.train else None
+    job = gpushare.register(
+        model, optimizer, name=arguments.name, deadline=arguments.deadline or None
+    )
+    x = torch.eye(SIZE)
+    gaps = random.Random(SEED)
+
+    def iterate() -> tuple[float, float]:
+        begin = time.monotonic()
+        if optimizer is None:
+            with torch.no_grad():
+                model(x)
+        else:
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+        return begin, time.monotonic()
+
+    for _ in range(WARM_UP):
+        iterate()
+    job.park()
+    print(json.dumps({"ready": True}), flush=True)
+    sys.stdin.readline()
+    seen = []
+    while not (len(seen) == arguments.iterations if arguments.iterations else _is_told()):
+        seen.append(iterate())
+        if arguments.gap:
+            time.sleep(arguments.gap * (0.5 + gaps.random()))
+    interruptions = job.stats().interruptions if job.is_managed else 0
+    last = {"done": True, "iterations": seen, "interruptions": interruptions}
+    print(json.dumps(last), flush=True)
+    job.close()
+
+
+if __name__ == "__main__":
+    main()
