@@ -19,6 +19,9 @@ import torch
 
 import gpushare
 
+WIDTH = 64
+ROWS = 16384
+"""4 MiB of activations a block, so that lanes have use for them."""
 STEPS = 6
 SLOW_STEP = 4
 """The iteration in which the other job comes: of both enough is known then."""
@@ -86,6 +89,13 @@ class Stay(torch.nn.Module):
         return x
 
 
+def give_back() -> None:
+    """A lane has the memory of a job that is free when its leases close."""
+    job = gpushare.current()
+    assert job is not None
+    job.park()
+
+
 def state() -> str:
     """What the coordinator says that this job does."""
     job = gpushare.current()
@@ -105,8 +115,8 @@ def make() -> tuple[torch.nn.Module, Middle]:
     """A model of many blocks."""
     torch.manual_seed(1)
     middle = Middle()
-    first = [torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()) for _ in range(4)]
-    last = [torch.nn.Linear(64, 64) for _ in range(4)]
+    first = [torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), torch.nn.Tanh()) for _ in range(4)]
+    last = [torch.nn.Linear(WIDTH, WIDTH) for _ in range(4)]
     return torch.nn.Sequential(*first, middle, *last, End(middle)), middle
 
 
@@ -115,7 +125,7 @@ def train(*, is_alone: bool) -> dict[str, Any]:
     model, middle = make()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     if not is_alone:
-        gpushare.register(model, optimizer, name="train", priority="opportunistic")
+        gpushare.register(model, optimizer, name="train")
         say("ready")
         sys.stdin.readline()
     digest = hashlib.sha256()
@@ -123,7 +133,7 @@ def train(*, is_alone: bool) -> dict[str, Any]:
     for middle.step in range(STEPS):
         optimizer.zero_grad()
         try:
-            loss = model(torch.randn(32, 64)).square().mean()
+            loss = model(torch.randn(ROWS, WIDTH)).square().mean()
             loss.backward()
         except (KeyboardInterrupt, RuntimeError) as error:
             outcome["raised"] = type(error).__name__
@@ -134,6 +144,8 @@ def train(*, is_alone: bool) -> dict[str, Any]:
                 outcome["inside"] = stats()["interruptions"]
                 outcome["iterations"] = stats()["iterations"]
         optimizer.step()
+        if not is_alone:
+            give_back()
         digest.update(loss.detach().numpy().tobytes())
     for parameter in model.parameters():
         digest.update(parameter.detach().numpy().tobytes())
@@ -143,17 +155,18 @@ def train(*, is_alone: bool) -> dict[str, Any]:
 def serve() -> dict[str, Any]:
     """Some iterations at first, so that its sizes are known; then one whenever the test says so."""
     stay = Stay()
-    model = torch.nn.Sequential(torch.nn.Linear(64, 64), stay).eval()
-    gpushare.register(model, name="serve", priority="guaranteed")
+    model = torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), stay).eval()
+    gpushare.register(model, name="serve")
     say("ready")
     sys.stdin.readline()
     with torch.no_grad():
         for _ in range(4):
-            model(torch.randn(8, 64))
+            model(torch.randn(ROWS, WIDTH))
+            give_back()
         say("warm")
         while (line := sys.stdin.readline()) != "end\n":
             stay.is_staying = line == "stay\n"
-            model(torch.randn(8, 64))
+            model(torch.randn(ROWS, WIDTH))
             say("served")
     return {"stats": stats()}
 

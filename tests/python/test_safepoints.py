@@ -26,6 +26,14 @@ print(safepoint_job.train(is_alone=True)["digest"])
 """
 
 
+GUARANTEED = {
+    "serve": {"priority": "guaranteed", "policy": "priority"},
+    "train": {"priority": "opportunistic"},
+}
+LATE = {"serve": {"deadline": "1ms", "policy": "deadline"}, "train": {}}
+"""It would be late after the boundary."""
+
+
 class Started:
     """One process of safepoint_job.py."""
 
@@ -52,7 +60,7 @@ def start(coordinator):
     with contextlib.ExitStack() as processes:
 
         def start_one(what, env=None, **settings):
-            whole = clean_environment(report="0", policy="priority", **coordinator | settings)
+            whole = clean_environment(report="0", **coordinator | settings)
             process = processes.enter_context(
                 subprocess.Popen(
                     [sys.executable, str(JOB), what],
@@ -75,9 +83,9 @@ def start(coordinator):
 def begin(start):
     """Both jobs, the one that trains in the middle of an iteration."""
 
-    def begin_both(where="forward", then="", **settings):
-        serve = start("serve", **settings)
-        train = start("train", {"WHERE": where, "THEN": then}, **settings)
+    def begin_both(where="forward", then="", urgent=GUARANTEED, **settings):
+        serve = start("serve", **settings | urgent["serve"])
+        train = start("train", {"WHERE": where, "THEN": then}, **settings | urgent["train"])
         serve.tell()
         serve.wait("warm")
         train.tell()
@@ -101,7 +109,20 @@ def test_an_urgent_job_is_served_inside_an_iteration(begin, run_forked, where, l
     assert trained["stats"]["iterations"] == 6
     assert trained["digest"] == run_forked(ALONE, disable="1").stdout.split()[-1]
     assert trained["stats"]["spilled_total_bytes"] == 0
-    assert serve.finish()["stats"]["interruptions"] == 0
+    served = serve.finish()
+    assert served["stats"]["interruptions"] == 0
+    for job in (trained, served):
+        assert (job["stats"]["lane_bytes"] > 0) == (lanes == "on")
+
+
+@pytest.mark.usefixtures("module_is_built")
+def test_a_job_that_would_be_late_is_served_inside_an_iteration(begin):
+    serve, train = begin(urgent=LATE)
+    serve.tell("go")
+    serve.wait("served")
+    serve.tell("end")
+    assert train.finish()["inside"] == 1
+    serve.finish()
 
 
 @pytest.mark.usefixtures("module_is_built")
