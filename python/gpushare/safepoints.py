@@ -31,7 +31,6 @@ def attach(model: torch.nn.Module, stop: Callable[[], None]) -> list[Any]:
     _stop = stop
     handles: list[Any] = []
     for block in blocks_of(model):
-        handles.append(block.register_forward_pre_hook(_block_begins))
         handles.append(block.register_forward_hook(_block_ended))
     return handles
 
@@ -74,15 +73,8 @@ def _has_list(module: torch.nn.Module, levels: int) -> bool:
     )
 
 
-def _block_begins(_module: torch.nn.Module, _args: Any) -> None:
-    if torch.compiler.is_compiling():
-        return
-    if _stop is not None and not captures.is_any():
-        _stop()
-
-
 def _block_ended(_module: torch.nn.Module, _args: Any, result: Any) -> None:
-    """Has the backward stop where it comes to this block."""
+    """A safepoint, which has the backward make one where it comes to this block."""
     if torch.compiler.is_compiling() or _stop is None:
         return
     if isinstance(result, tuple | list) and result:
@@ -91,6 +83,8 @@ def _block_ended(_module: torch.nn.Module, _args: Any, result: Any) -> None:
     node = getattr(result, "grad_fn", None)
     if node is not None and not _is_transformed():
         node.register_prehook(_gradient_comes)
+    if not captures.is_any():
+        _stop()
 
 
 def _gradient_comes(_gradients: Any) -> None:

@@ -84,6 +84,9 @@ TEST_F(HeldRegistration, BeginsWithTheLeaseOpen) {
   EXPECT_EQ(wire::load(page()), wire::LeaseWord(Term{8}, wire::LeaseState::kOpenBusy, false));
   EXPECT_EQ(look(), 0U);
   EXPECT_EQ(daemon_.ask(Term{8}), wire::AskResult::kAsked);
+  EXPECT_FALSE(wire::is_asked_inside(page()));
+  EXPECT_EQ(daemon_.ask_inside(Term{8}), wire::AskResult::kAsked);
+  EXPECT_TRUE(wire::is_asked_inside(page()));
   EXPECT_EQ(wire::try_end(page()), wire::EndResult::kMustClose);
   wire::finish_close(page());
   EXPECT_EQ(look(), 1U);

@@ -155,6 +155,22 @@ TEST(LeasePage, AskSetsTheRevokeBitInsideAnIteration) {
   EXPECT_EQ(ask(busy.page, kTerm), AskResult::kAsked);
 }
 
+TEST(LeasePage, AskInsideNamesTheTerm) {
+  PageInState busy(word_of(LeaseState::kOpenBusy));
+  EXPECT_EQ(ask(busy.page, kTerm), AskResult::kAsked);
+  EXPECT_FALSE(is_asked_inside(busy.page));
+  EXPECT_EQ(ask_inside(busy.page, kTerm), AskResult::kAsked);
+  EXPECT_EQ(load(busy.page), word_of(LeaseState::kOpenBusy, true));
+  EXPECT_TRUE(is_asked_inside(busy.page));
+  // The next lease was not asked for.
+  ASSERT_TRUE(start_close(busy.page));
+  EXPECT_FALSE(is_asked_inside(busy.page));
+  finish_close(busy.page);
+  ASSERT_TRUE(want(busy.page));
+  ASSERT_TRUE(grant(busy.page, Term{8}));
+  EXPECT_FALSE(is_asked_inside(busy.page));
+}
+
 TEST(LeasePage, AskTakesTheLeaseInTheGap) {
   PageInState gap(word_of(LeaseState::kOpenGap));
   EXPECT_EQ(ask(gap.page, kTerm), AskResult::kTakenInGap);
