@@ -24,11 +24,6 @@
 namespace gpushare::sched {
 namespace {
 
-using testing::any;
-using testing::any_bytes;
-using testing::any_policy;
-using testing::any_usage;
-
 constexpr int kNumJobs = 5;
 
 // Feeds a coordinator and follows from outside what it hands out.
