@@ -177,5 +177,6 @@ def test_kills_at_random_moments_harm_nobody_else(
         "sock",
         "sock.lock",
         "sock.jobs",
+        "sock.profiles",
         "coordinator.log",
     }
