@@ -24,6 +24,12 @@
 namespace gpushare::sched {
 namespace {
 
+using testing::any;
+using testing::any_bytes;
+using testing::any_policy;
+using testing::any_slots;
+using testing::any_usage;
+
 constexpr int kNumJobs = 5;
 
 // Feeds a coordinator and follows from outside what it hands out.

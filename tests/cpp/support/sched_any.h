@@ -11,7 +11,7 @@
 #include "csrc/sched/policy.h"
 #include "csrc/wire/messages.h"
 
-namespace gpushare::sched {
+namespace gpushare::sched::testing {
 
 // All of [low, high) from the first case on: inRange alone grows with the number of the case.
 inline int any(int low, int high) {
@@ -51,4 +51,4 @@ inline std::vector<std::uint32_t> any_slots() {
   return slots;
 }
 
-}  // namespace gpushare::sched
+}  // namespace gpushare::sched::testing
