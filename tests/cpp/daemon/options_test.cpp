@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "csrc/daemon/machine_memory.h"
+#include "csrc/sched/coordinator.h"
 #include "csrc/sched/policy.h"
 
 #include "tests/cpp/support/daemon_process.h"
