@@ -6,6 +6,7 @@
 #include "csrc/sched/admission.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/lanes.h"
+#include "csrc/sched/shares.h"
 
 namespace gpushare::sched {
 namespace {
@@ -129,6 +130,7 @@ void begin_inside(Step& step, Job& job) {
   Lane* const lane = device.lane_held_by(job.id);
   if (lane == nullptr) return;  // another coordinator's
   job.charge(step.now() - lane->lease->granted_at);
+  note_charged(step, device, *lane, job);
   job.overrun = Nanos{};
   set_slots_aside(device, job);
   lane->lease.reset();
