@@ -168,6 +168,8 @@ Json device_json(const sched::DeviceRow& device, const StatusFacts& facts) {
     json["users"].push_back({{"uid", user.uid},
                              {"name", user.name},
                              {"weight", user.weight},
+                             {"share_limit", user.share_limit},
+                             {"is_at_share_limit", user.is_at_share_limit},
                              {"memory_bytes", user.memory.value()},
                              {"memory_limit_bytes", user.memory_limit.value()}});
   }

@@ -33,6 +33,13 @@ constexpr std::array kUserSettings{
                   user.weight = *weight;
                   return true;
                 }},
+    UserSetting{"share_limit", "a number from 0.01 to 1, or 0 for none",
+                [](sched::UserOptions& user, const std::string& text) {
+                  const auto share = parse_number(text);
+                  if (!share || (*share != 0 && *share < 0.01) || *share > 1) return false;
+                  user.share_limit = *share;
+                  return true;
+                }},
     UserSetting{"memory_limit", "a size like \"8GiB\", or 0 for none",
                 [](sched::UserOptions& user, const std::string& text) {
                   user.memory_limit = parse_bytes(text);

@@ -12,6 +12,7 @@
 #include "csrc/sched/headroom.h"
 #include "csrc/sched/interrupt.h"
 #include "csrc/sched/serve.h"
+#include "csrc/sched/share_limit.h"
 #include "csrc/sched/shares.h"
 #include "csrc/sched/side_by_side.h"
 
@@ -42,6 +43,15 @@ std::optional<OrderKey> first_elsewhere(const std::vector<OrderKey>& elsewhere, 
   const auto first = std::min_element(elsewhere.begin(), elsewhere.end());
   if (first == elsewhere.end() || first->priority > holder.priority) return std::nullopt;
   return *first;
+}
+
+// The first in line whose user has not used up his share of the time.
+std::optional<OrderKey> first_with_time(const Table& table,
+                                        const Device& device,
+                                        const Lane& lane) {
+  for (const OrderKey& key : lane.waiting)
+    if (!is_used_up(device, table.at(key.id).uid)) return key;
+  return std::nullopt;
 }
 
 void settle_quantum(const Table& table,
@@ -102,6 +112,9 @@ std::string reason_to_ask(const Step& step,
                           const std::optional<MakeWay>& way) {
   const Nanos now = step.now();
   if (holder.is_paused()) return fmt::format("paused by user {}", *holder.paused_by);
+  if (is_used_up(device, holder.uid)) {
+    return share_limit_text(step.table(), device, holder.uid, now);
+  }
   if (is_in_long_gap(step, device, lane, holder)) {
     return fmt::format("gap: {} for {}, allowed {}", holder.id.value,
                        to_string(time_in_gap(step, lane, holder)),
@@ -138,7 +151,7 @@ std::string reason_to_ask(const Step& step,
     return fmt::format("quantum of {} is over, {} in lane {} waits for it", to_string(lane.quantum),
                        other->id.value, step.table().at(other->id).in_lane.value);
   }
-  const auto first = lane.waiting.first();
+  const auto first = first_with_time(step.table(), device, lane);
   const Job after = holder.requeued(now - lane.lease->granted_at, now);
   if (!first.has_value() || !(*first < order_key(device, after))) return {};
   return fmt::format("{}: quantum of {} is over, {} is first of {}", device.policy->name(),
@@ -208,11 +221,16 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   const std::optional<MakeWay> way = make_way(step.table(), device, lane, step.now());
   const bool is_wanted = !lane.waiting.empty() || !elsewhere.empty() || harvest.has_value() ||
                          way.has_value() || stuck_need(device, holder.id) != nullptr ||
-                         holder.is_paused();
+                         holder.is_paused() || is_used_up(device, holder.uid);
+  if (const auto end = used_up_at(step.table(), device, holder.uid, step.now())) step.due(*end);
   // One that has just come back has no page yet to be asked through.
   if (!is_wanted || !holder.is_connected || !holder.is_registered) {
     lane.is_watched = false;
     return;
+  }
+  const auto first = lane.waiting.first();
+  if (first.has_value() && is_used_up(device, step.table().at(first->id).uid)) {
+    step.due(earned_at(step.table(), device, step.table().at(first->id).uid));
   }
   if (!lane.lease->is_asked) {
     settle_quantum(step.table(), device, lane, holder, elsewhere);

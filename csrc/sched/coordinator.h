@@ -115,7 +115,9 @@ struct UserRow {
   std::uint32_t uid = 0;
   std::string name;  // as configured; else empty
   double weight = 1;
-  Bytes memory;  // room, and the pools that they share
+  double share_limit = 0;          // 0: none
+  bool is_at_share_limit = false;  // none of his jobs is granted a lease now
+  Bytes memory;                    // room, and the pools that they share
   Bytes memory_limit;
 };
 

@@ -7,6 +7,7 @@
 
 #include "csrc/sched/quantum.h"
 #include "csrc/sched/room.h"
+#include "csrc/sched/share_limit.h"
 
 namespace gpushare::sched {
 namespace {
@@ -113,7 +114,7 @@ JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next)
   std::size_t num_tried = 0;
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
-    if (!is_opportunistic(job) || job.revoke.has_value()) continue;
+    if (!is_opportunistic(job) || job.revoke.has_value() || is_used_up(device, job.uid)) continue;
     const Nanos patience_ends = patience_end(table, job);
     if (now >= patience_ends) return key.id;
     const auto in_way = next_return(table, lane, time_to_run(job), now);

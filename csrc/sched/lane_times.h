@@ -4,11 +4,20 @@
 #include <cstdint>
 #include <map>
 
+#include "csrc/base/units.h"
+
 namespace gpushare::sched {
 
 struct UserTimes {
   double virtual_time = 0;  // seconds served over his weight, lifted after absence
   double of_jobs = 0;       // that of his jobs present; never falls
+};
+
+// What a user may have of the time still (share_limit.h).
+struct Allowance {
+  double seconds = 0;
+  Nanos as_of;
+  bool is_used_up = false;
 };
 
 struct ClassTimes {

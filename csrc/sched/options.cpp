@@ -27,8 +27,10 @@ Status check_time(const char* what, Nanos time, Nanos least) {
 
 Status check_user(const std::string& who, const UserOptions& user) {
   const Status status = check_ranges({.weight = user.weight, .memory_limit = user.memory_limit});
-  if (status.ok()) return {};
-  return {status.code(), fmt::format("{}: {}", who, status.message())};
+  if (!status.ok()) return {status.code(), fmt::format("{}: {}", who, status.message())};
+  if (user.share_limit >= 0 && user.share_limit <= 1) return {};
+  return {StatusCode::kInvalidArgument,
+          fmt::format("{}: share_limit is {}, allowed are 0 to 1", who, user.share_limit)};
 }
 
 Status check(const CoordinatorOptions& options) {
@@ -105,6 +107,7 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .held_by_others = {},
                 .lanes = {},
                 .slot_numbers = {},
+                .allowances = {},
                 .needs = {},
                 .only_free = {},
                 .dropped = {},

@@ -11,6 +11,7 @@
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/memory_plan.h"
 #include "csrc/sched/serve.h"
+#include "csrc/sched/share_limit.h"
 #include "csrc/sched/shares.h"
 #include "csrc/sched/side_by_side.h"
 #include "csrc/sched/user_room.h"
@@ -89,13 +90,22 @@ bool may_grow(Step& step, Device& device, const Lane& lane, const Job& job, Room
   return step.now() >= patience_ends;
 }
 
+// Its user has used up his share of the time.
+bool waits_for_share(Step& step, const Device& device, Lane& lane, const Job& job) {
+  if (!is_used_up(device, job.uid)) return false;
+  step.due(earned_at(step.table(), device, job.uid));
+  lane.closed_at.reset();  // what follows is no cost of changing hands
+  return true;
+}
+
 // The first in line that does not owe a Released, and may have the room that it needs. The one
 // chosen before stays chosen, so that a newcomer does not undo what was moved for it, unless the
 // newcomer has a better priority.
-JobId choose_next(Step& step, Device& device, const Lane& lane, RoomPool& pool) {
+JobId choose_next(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   const Table& table = step.table();
   const auto may_be_next = [&](const Job& job) {
-    return !job.revoke.has_value() && may_grow(step, device, lane, job, pool);
+    return !waits_for_share(step, device, lane, job) && !job.revoke.has_value() &&
+           may_grow(step, device, lane, job, pool);
   };
   for (const OrderKey& key : lane.waiting) {
     if (!may_be_next(table.at(key.id))) continue;
@@ -159,6 +169,7 @@ JobId fits_as_it_is(
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
     const bool may_run = key.id != lane.next && !job.revoke.has_value() &&
+                         !is_used_up(device, job.uid) &&
                          reason_against(table, device, job, now).empty();
     const Bytes growth = growth_of(device, lane, job);
     const bool fits = deficit_of(device, lane, job, pool) <= Bytes{0} &&

@@ -10,6 +10,7 @@
 #include "csrc/sched/device_memory.h"
 #include "csrc/sched/explain.h"
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/share_limit.h"
 #include "csrc/sched/transfer.h"
 #include "csrc/sched/user_room.h"
 
@@ -88,6 +89,8 @@ std::vector<UserRow> user_rows(const Table& table, const Device& device) {
     rows.push_back({.uid = uid,
                     .name = options.name,
                     .weight = options.weight,
+                    .share_limit = options.share_limit,
+                    .is_at_share_limit = is_used_up(device, uid),
                     .memory = held_by_user(device, uid),
                     .memory_limit = options.memory_limit});
   }

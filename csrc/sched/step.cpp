@@ -10,6 +10,7 @@
 #include "csrc/base/check.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/room.h"
+#include "csrc/sched/share_limit.h"
 #include "csrc/sched/shares.h"
 
 namespace gpushare::sched {
@@ -17,6 +18,7 @@ namespace gpushare::sched {
 Step::Step(Table& table, Nanos now, bool is_deadline)
     : table_(table), now_(now), is_deadline_(is_deadline) {
   table.jobs.begin_step();
+  settle_allowances(table, now);
   charge_users(table, now);
 }
 

@@ -17,6 +17,7 @@
 #include "csrc/sched/explain.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/room.h"
+#include "csrc/sched/share_limit.h"
 #include "csrc/sched/shares.h"
 #include "csrc/sched/side_by_side.h"
 #include "csrc/sched/snapshot.h"
@@ -330,6 +331,9 @@ Why why(const Table& table, const Job& job, Nanos now) {
   say_move(job, why);
   say_remembered(job, why);
   say_room(table, device, lane, job, why);
+  if (is_used_up(device, job.uid)) {
+    why.now.push_back(share_limit_text(table, device, job.uid, now));
+  }
   if (job.is_paused()) why.changes.push_back(fmt::format("gpushare resume {}", job.id.value));
   if (!is_in_line) return why;
   const Line line = line_of(table, device, lane, job, now);

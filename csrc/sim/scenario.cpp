@@ -157,6 +157,8 @@ Status read_user(Fields& fields, Scenario& scenario) {
   sched::UserOptions user;
   fields.take("name", user.name);
   fields.take("weight", user.weight);
+  fields.take("share_limit", user.share_limit);
+  fields.take("memory_limit", user.memory_limit);
   GS_RETURN_IF_ERROR(fields.status());
   if (!is_plain(user.name)) return invalid("name must be letters, digits and _-.");
   scenario.users[user.name] = user;

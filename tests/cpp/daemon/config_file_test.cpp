@@ -106,6 +106,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"[user.0]\nweight = 0", "c.toml:2: user.0: weight: bad value \"0\"; allowed: a number"},
         Bad{"[user.default]\nmemory_limit = \"much\"",
             "c.toml:2: user.default: memory_limit: bad value \"much\"; allowed: a size"},
+        Bad{"[user.0]\nshare_limit = 1.5",
+            "user.0: share_limit: bad value \"1.5\"; allowed: a number from 0.01 to 1"},
         Bad{"[user.0]\nweight = [1]", "user.0: weight: bad value \"?\""},
         Bad{"[coordinator\n", "c.toml:1: "}));
 

@@ -43,6 +43,7 @@ class Fuzz {
     options.host_budget.file = *rc::gen::element(gib(64), mib(200), Bytes{0});
     options.policy = any_policy();
     options.users.named[1].memory_limit = mib(any(1, 60) * 10);
+    options.users.named[2].share_limit = any(0, 2) * any(1, 100) / 100.0;
     options.users.named[2].weight = any(1, 40) / 10.0;
     options.users.others.memory_limit = mib(any(0, 2) * 300);
     options.num_lanes = static_cast<std::uint32_t>(any(1, 4));
@@ -369,6 +370,9 @@ class Fuzz {
       if (job.state == "running" || job.state == "closing") ++num_running;
       if (job.state != "waiting") continue;
       // Who owes an answer to a Revoke is passed over until it gives it.
+      const auto user = std::find_if(device.users.begin(), device.users.end(),
+                                     [&](const UserRow& row) { return row.uid == job.uid; });
+      if (user->is_at_share_limit) continue;
       is_anybody_waiting = is_anybody_waiting || !revokes_.contains(job.of.job);
       does_everybody_fit = does_everybody_fit && fits(device, job);
     }

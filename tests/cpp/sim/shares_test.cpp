@@ -155,5 +155,36 @@ TEST(Shares, ManyShortJobsHaveNoMoreThanALongOne) {
   EXPECT_NEAR(outcome.of_users.at("bob"), 37.5, 1.2);
 }
 
+// Hard: no more, though the device be idle; and all of it.
+TEST(ShareLimit, IsKeptOnAnIdleDevice) {
+  const std::string text =
+      fmt::format(kDevice, "fair", 100, 100) + "user name=alice share_limit=0.3\n" +
+      job_line("a", "alice", "iteration=20ms") + job_line("b", "alice", "iteration=10ms");
+  const Outcome outcome = run(text, 0, 100);
+  EXPECT_LT(outcome.of_users.at("alice"), 30.5);
+  EXPECT_GT(outcome.of_users.at("alice"), 28.5);
+  EXPECT_LT(run(text, 40, 50).of_users.at("alice"), 3.3 + 0.02);
+}
+
+TEST(ShareLimit, LeavesTheRestToOthers) {
+  for (const char* policy : {"fair", "rr", "fifo", "priority", "deadline"}) {
+    const std::string text =
+        fmt::format(kDevice, policy, 60, 100) + "user name=alice share_limit=0.25\n" +
+        job_line("a", "alice", "iteration=20ms") + job_line("b", "bob", "at=1s iteration=10ms");
+    Served served = run(text, 5, 60).of_users;
+    EXPECT_LT(served["alice"], 55 * 0.25 + 0.3) << policy;
+    EXPECT_GT(served["alice"] + served["bob"], 55 * 0.97) << policy;
+  }
+}
+
+TEST(ShareLimit, AnIterationThatRunsOverIsPaidBack) {
+  const std::string text = fmt::format(kDevice, "fair", 200, 100) +
+                           "user name=alice share_limit=0.2\n" +
+                           job_line("a", "alice", "iteration=3s");
+  const Outcome outcome = run(text, 0, 200);
+  EXPECT_LT(outcome.of_users.at("alice"), 43.5);
+  EXPECT_GT(outcome.of_users.at("alice"), 37);
+}
+
 }  // namespace
 }  // namespace gpushare::sim

@@ -35,6 +35,8 @@ std::map<std::uint32_t, std::string> by_user(const std::string& text) {
 void read_users(ScenarioFields& f, Users& users) {
   for (const auto& [uid, weight] : by_user(f.text("users")))
     users.named[uid].weight = std::stod(weight);
+  for (const auto& [uid, share] : by_user(f.text("share_limits")))
+    users.named[uid].share_limit = std::stod(share);
   for (const auto& [uid, limit] : by_user(f.text("user_limits")))
     users.named[uid].memory_limit = parse_bytes(limit);
   for (const auto& [uid, name] : by_user(f.text("names")))
