@@ -202,6 +202,7 @@ void on_gone(Step& step, Job& job) {
   device.ledger.remove(id);
   forget_pace(device, id);
   table.jobs.erase(id);
+  forget_absent_users(table, device);
 }
 
 }  // namespace gpushare::sched

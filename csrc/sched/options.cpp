@@ -17,6 +17,8 @@ namespace {
 constexpr Nanos kMaxTime = seconds(1'000'000'000);
 constexpr double kMinSwitchLoss = 0.0001;
 constexpr double kMaxSwitchLoss = 0.5;
+// Of less a turn is earned in no time that anybody waits.
+constexpr double kMinShareLimit = 0.01;
 
 Status check_time(const char* what, Nanos time, Nanos least) {
   if (time >= least && time <= kMaxTime) return {};
@@ -28,9 +30,12 @@ Status check_time(const char* what, Nanos time, Nanos least) {
 Status check_user(const std::string& who, const UserOptions& user) {
   const Status status = check_ranges({.weight = user.weight, .memory_limit = user.memory_limit});
   if (!status.ok()) return {status.code(), fmt::format("{}: {}", who, status.message())};
-  if (user.share_limit >= 0 && user.share_limit <= 1) return {};
+  const bool is_allowed =
+      user.share_limit == 0 || (user.share_limit >= kMinShareLimit && user.share_limit <= 1);
+  if (is_allowed) return {};
   return {StatusCode::kInvalidArgument,
-          fmt::format("{}: share_limit is {}, allowed are 0 to 1", who, user.share_limit)};
+          fmt::format("{}: share_limit is {}, allowed are {} to 1, or 0 for none", who,
+                      user.share_limit, kMinShareLimit)};
 }
 
 Status check(const CoordinatorOptions& options) {

@@ -55,6 +55,11 @@ void settle_allowances(Table& table, Nanos now) {
       if (allowance.seconds <= 0) allowance.is_used_up = true;
       if (allowance.seconds >= most / 2) allowance.is_used_up = false;
     }
+    // A new one is full too.
+    std::erase_if(device.allowances, [&](const auto& entry) {
+      const auto& [uid, allowance] = entry;
+      return allowance.seconds >= most_saved(table.options.users.of(uid).share_limit);
+    });
   }
 }
 

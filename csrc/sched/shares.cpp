@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -157,6 +159,23 @@ void note_charged(Step& step, Device& device, Lane& lane, const Job& job) {
   }
   double& of_jobs = user_of(device, lane, job).of_jobs;
   of_jobs = std::max(of_jobs, least);
+  // Users outlive their jobs: who comes next begins where this one stands, not where he began.
+  raise_to_users(step.table(), device, lane, job.priority);
+}
+
+void forget_absent_users(const Table& table, Device& device) {
+  std::set<std::uint32_t> present;
+  for (const auto& [id, job] : table.jobs) {
+    if (job.of.device == device.name) present.insert(job.uid);
+  }
+  for (Lane& lane : device.lanes) {
+    for (ClassTimes& times : lane.times) {
+      std::erase_if(times.users, [&](const auto& entry) {
+        const auto& [uid, user] = entry;
+        return !present.contains(uid) && user.virtual_time <= times.of_users;
+      });
+    }
+  }
 }
 
 void share_clock(Step& step, Device& device) {

@@ -29,8 +29,11 @@ OrderKey order_key(const Device& device, const Job& job);
 void lift(Step& step, Job& job);
 // It is granted its lease.
 void note_granted(Device& device, Lane& lane, const Job& job);
-// Its lease has ended, and it was charged.
+// Its lease ends, and it was charged. pre: the lane still has the lease.
 void note_charged(Step& step, Device& device, Lane& lane, const Job& job);
+
+// A job is gone: of users without jobs only what they are ahead of the others is kept.
+void forget_absent_users(const Table& table, Device& device);
 
 // The policy packs from now on, or no more: lanes come to have one time, or go on from it with one
 // each.

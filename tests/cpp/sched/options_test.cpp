@@ -28,6 +28,9 @@ TEST(Options, RefusesWhatIsOutOfRange) {
       [](auto& o) { o.recovery = Nanos{-1}; },
       [](auto& o) { o.host_budget.ram = Bytes{-1}; },
       [](auto& o) { o.num_lanes = 0; },
+      [](auto& o) { o.users.others.share_limit = 1e-12; },
+      [](auto& o) { o.users.others.share_limit = 1.01; },
+      [](auto& o) { o.users.named[7].share_limit = -0.5; },
       [](auto& o) { o.num_lanes = kMaxLanes + 1; },
   };
   for (std::size_t i = 0; i < changes.size(); ++i) {
@@ -37,6 +40,18 @@ TEST(Options, RefusesWhatIsOutOfRange) {
     ASSERT_FALSE(table.has_value()) << "change " << i;
     EXPECT_EQ(table.error().code(), StatusCode::kInvalidArgument);
     EXPECT_FALSE(Coordinator::create(options, Nanos{0}).has_value());
+  }
+}
+
+TEST(Options, ARefusedShareLimitIsSaidWithWhatIsAllowed) {
+  CoordinatorOptions options;
+  options.users.named[7].name = "alice";
+  options.users.named[7].share_limit = 0.001;
+  EXPECT_EQ(make_table(options, Nanos{0}).error().message(),
+            "alice: share_limit is 0.001, allowed are 0.01 to 1, or 0 for none");
+  for (const double share_limit : {0.0, 0.01, 1.0}) {
+    options.users.named[7].share_limit = share_limit;
+    EXPECT_TRUE(make_table(options, Nanos{0}).has_value()) << share_limit;
   }
 }
 

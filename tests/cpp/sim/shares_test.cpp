@@ -140,6 +140,17 @@ TEST(Shares, AbsenceEarnsNothingAndLeavesNoDebt) {
   EXPECT_NEAR(early.of_jobs.at("b"), 5, 0.6);
 }
 
+// Nor does time that he had alone, with a job that has ended.
+TEST(Shares, AJobThatEndedAloneLeavesItsUserNoDebt) {
+  const std::string text = fmt::format(kDevice, "fair", 400, 100) +
+                           "job name=first user=alice iteration=10ms iterations=30000\n" +
+                           job_line("other", "bob", "at=301s iteration=10ms") +
+                           job_line("second", "alice", "at=302s iteration=10ms");
+  const Outcome late = run(text, 302, 322);
+  EXPECT_NEAR(late.of_jobs.at("second"), 10, 0.6);
+  EXPECT_NEAR(late.of_users.at("bob"), 10, 0.6);
+}
+
 // A user whose jobs come and go, a few iterations each, has no more by that: each job begins with
 // what his others have.
 TEST(Shares, ManyShortJobsHaveNoMoreThanALongOne) {

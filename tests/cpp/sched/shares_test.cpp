@@ -1,0 +1,48 @@
+#include "csrc/sched/shares.h"
+
+#include <cstdint>
+
+#include <gtest/gtest.h>
+
+#include "csrc/sched/options.h"
+#include "csrc/sched/share_limit.h"
+#include "csrc/sched/table.h"
+
+namespace gpushare::sched {
+namespace {
+
+constexpr std::uint32_t kAlice = 7;
+constexpr std::uint32_t kBob = 8;
+constexpr std::uint32_t kCarol = 9;
+
+TEST(Shares, OfAUserWithoutJobsOnlyWhatHeIsAheadIsKept) {
+  Table table = *make_table({}, Nanos{0});
+  Device& device = table.devices.front();
+  Job& job = table.jobs.make(JobId{1});
+  job.of.device = device.name;
+  job.uid = kAlice;
+  ClassTimes& times = device.lanes.front().times.at(2);
+  times.of_users = 10;
+  times.users[kAlice].virtual_time = 5;
+  times.users[kBob].virtual_time = 10;
+  times.users[kCarol].virtual_time = 10.5;
+  forget_absent_users(table, device);
+  EXPECT_TRUE(times.users.contains(kAlice)) << "she has a job";
+  EXPECT_FALSE(times.users.contains(kBob));
+  EXPECT_TRUE(times.users.contains(kCarol));
+}
+
+TEST(Shares, AnAllowanceThatIsFullIsNotKept) {
+  CoordinatorOptions options;
+  options.users.others.share_limit = 0.5;
+  Table table = *make_table(options, Nanos{0});
+  Device& device = table.devices.front();
+  device.allowances[kBob] = {.seconds = 0.3, .as_of = seconds(1), .is_used_up = false};
+  settle_allowances(table, seconds(1) + millis(300));
+  EXPECT_TRUE(device.allowances.contains(kBob));
+  settle_allowances(table, seconds(1) + millis(500));
+  EXPECT_FALSE(device.allowances.contains(kBob));
+}
+
+}  // namespace
+}  // namespace gpushare::sched
