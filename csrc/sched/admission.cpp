@@ -38,7 +38,8 @@ std::optional<Sizes> sizes_of(const wire::Usage& usage, Bytes lane) {
 
 std::optional<Sizes> planned_sizes(const Job& job) {
   const std::optional<Sizes> sizes = sizes_of(job.usage, job.lane);
-  if (sizes.has_value() || !job.remembered.has_value()) return sizes;
+  const bool is_remembered = job.remembered.has_value() && job.remembered->sizes != Sizes{};
+  if (sizes.has_value() || !is_remembered) return sizes;
   Sizes planned = job.remembered->sizes;
   planned.persistent = std::max(planned.persistent, job.usage.live + job.usage.outside);
   return planned;

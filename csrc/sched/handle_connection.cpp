@@ -19,6 +19,7 @@ namespace {
 
 // A new record, or the one that a job left when its connection was lost.
 Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
+  const bool is_back = table.find(from) != nullptr;
   Job& job = table.jobs.make(from);
   job.id = from;
   job.of = hello.of;
@@ -33,6 +34,9 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
   job.revoke.reset();
   job.note_change();
   job.usage = {};
+  // One that has memory, or a lease, was another coordinator's: it has counted there.
+  job.has_counted_before =
+      is_back || hello.held_term > Term{0} || hello.resident + hello.spilled > Bytes{0};
   job.observed_at = Nanos{};
   job.iterations_granted = std::numeric_limits<std::uint64_t>::max();
   job.usage.resident = hello.resident;
@@ -93,7 +97,7 @@ void begin_model(const Table& table, Job& job, std::uint64_t fingerprint) {
 // Its iterations are over.
 void remember(Table& table, Job& job) {
   table.profiles.note({job.uid, job.fingerprint}, job.profile());
-  job.measured_iterations = 0;
+  job.measure_anew();
 }
 
 }  // namespace

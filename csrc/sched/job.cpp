@@ -79,7 +79,8 @@ void Job::observe(const wire::Usage& seen, Nanos now) {
   raise_to_zero(next.device_free);
   next.training = with_possible_times(next.training);
   next.evaluation = with_possible_times(next.evaluation);
-  if (next.iterations > usage.iterations && next.busy > usage.busy) {
+  const bool is_baseline = std::exchange(has_counted_before, false);
+  if (!is_baseline && next.iterations > usage.iterations && next.busy > usage.busy) {
     note_iterations(next.iterations - usage.iterations, next.busy - usage.busy,
                     main_phase(next).usual);
   }
@@ -126,9 +127,13 @@ void Job::begin_model(std::uint64_t model, const Profile* known) {
   gaps = {};
   remembered = known == nullptr ? std::nullopt : std::optional<Profile>(*known);
   has_iterated = false;
+  measured_switches = 0;
+  measure_anew();
+}
+
+void Job::measure_anew() {
   measured_iterations = 0;
   measured_busy = Nanos{};
-  measured_switches = 0;
 }
 
 Profile Job::profile() const {

@@ -112,6 +112,8 @@ struct Job {
   std::uint32_t measured_switches = 0;
 
   wire::Usage usage;  // as last seen; claims
+  // Its page counts since its process began, and the next Usage says from where on it is seen.
+  bool has_counted_before = false;
   // When its last lease was granted: with more iterations than that, all it had spilled is back.
   std::uint64_t iterations_granted = std::numeric_limits<std::uint64_t>::max();
   Nanos observed_at;
@@ -154,6 +156,8 @@ struct Job {
   void begin_model(std::uint64_t model, const Profile* known);
   // What is to be remembered of it now.
   [[nodiscard]] Profile profile() const;
+  // That is remembered: what is measured from now on is of the next registration.
+  void measure_anew();
   // What it could not give before, it may be able to give now.
   void note_change();
   // It gave less than `asked` said. A change since then makes that old news.

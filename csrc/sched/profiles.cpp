@@ -39,7 +39,7 @@ Profile merged(const Profile& older, const Profile& newer) {
           .tail = mixed(older.tail, newer.tail, share),
           .gap = mixed(older.gap, newer.gap, share),
           .stall = mixed(older.stall, newer.stall, share),
-          .sizes = newer.sizes,
+          .sizes = newer.sizes == Sizes{} ? older.sizes : newer.sizes,
           .iterations = newer.iterations + num_old};
 }
 

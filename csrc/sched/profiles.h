@@ -33,7 +33,7 @@ struct Profile {
   Nanos tail;                    // one in twenty takes longer; 0: unknown
   Nanos gap;                     // how long it was away between two leases; 0: unknown
   Nanos stall;                   // what a switch to it costs
-  Sizes sizes;                   // what it keeps, and what an iteration needs beside that
+  Sizes sizes;                   // what it keeps, and needs in an iteration; Sizes{}: unknown
   std::uint64_t iterations = 0;  // that all this was seen in
   bool operator==(const Profile&) const = default;
 };

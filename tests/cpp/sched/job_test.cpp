@@ -146,6 +146,26 @@ TEST(Job, AProfileRestsOnWhatWasSeenSinceItRegistered) {
   EXPECT_EQ(job.profile().sizes, (Sizes{mib(20), mib(30)}));
 }
 
+TEST(Job, ASecondRegistrationOfAModelIsMeasuredByItself) {
+  Job job = job_with(kKnown);
+  job.observe(usage_of(4, seconds(40)), seconds(40));
+  job.measure_anew();
+  job.observe(usage_of(8, seconds(40) + millis(800)), seconds(41));
+  EXPECT_EQ(job.iteration, millis(200)) << "none of the 40 s before";
+  EXPECT_EQ(job.profile().iterations, 4U);
+}
+
+TEST(Job, WhatWasCountedBeforeItWasSeenIsNoSample) {
+  Job job = job_with(kKnown);
+  job.has_counted_before = true;
+  job.observe(usage_of(1000, seconds(1000)), seconds(1));
+  EXPECT_EQ(job.iteration, millis(50)) << "as remembered";
+  EXPECT_EQ(job.iteration_source(), Source::kRemembered);
+  job.observe(usage_of(1020, seconds(1004)), seconds(5));
+  EXPECT_EQ(job.iteration, millis(200));
+  EXPECT_EQ(job.profile().iterations, 20U);
+}
+
 TEST(Job, AnotherModelBeginsAnew) {
   Job job = job_with(kKnown);
   job.observe(usage_of(100, seconds(10)), seconds(10));

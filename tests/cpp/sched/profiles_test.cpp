@@ -79,6 +79,15 @@ TEST(Profiles, SizesAreThoseOfTheLastRun) {
   EXPECT_EQ(profiles.find(key_of(1))->sizes, larger.sizes);
 }
 
+TEST(Profiles, SizesThatAreUnknownLeaveThoseThatAreKnown) {
+  Profiles profiles;
+  profiles.note(key_of(1), profile_of(millis(100)));
+  Profile unknown = profile_of(millis(100));
+  unknown.sizes = {};
+  profiles.note(key_of(1), unknown);
+  EXPECT_EQ(profiles.find(key_of(1))->sizes, (Sizes{mib(30), mib(10)}));
+}
+
 TEST(Profiles, CutsNumbersThatCannotBe) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   Profiles profiles;

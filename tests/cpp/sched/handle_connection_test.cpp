@@ -1,0 +1,56 @@
+#include <gtest/gtest.h>
+
+#include "csrc/sched/handlers.h"
+#include "csrc/sched/options.h"
+#include "csrc/sched/step.h"
+#include "csrc/sched/table.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::sched {
+namespace {
+
+struct World {
+  World() : table(*make_table({}, Nanos{0})) {}
+
+  Job& hello(std::uint64_t id, Bytes resident = {}, Term held_term = {}) {
+    wire::Hello hello;
+    hello.of.device = table.devices.front().name;
+    hello.pid = static_cast<std::int32_t>(id) + 100;
+    hello.resident = resident;
+    hello.held_term = held_term;
+    Step step(table, seconds(1), false);
+    on_hello(step, JobId{id}, hello);
+    return table.at(JobId{id});
+  }
+
+  Table table;
+};
+
+TEST(HandleConnection, AJobThatWasHereBeforeHasCounted) {
+  World world;
+  EXPECT_FALSE(world.hello(1).has_counted_before) << "it is new";
+  EXPECT_TRUE(world.hello(1).has_counted_before);
+  EXPECT_TRUE(world.hello(2, mib(5)).has_counted_before) << "at another coordinator";
+  EXPECT_TRUE(world.hello(3, {}, Term{4}).has_counted_before);
+}
+
+TEST(HandleConnection, EachRegistrationIsMeasuredByItself) {
+  World world;
+  Job& job = world.hello(1);
+  Step step(world.table, seconds(1), false);
+  wire::Register wish;
+  wish.fingerprint = 5;
+  on_register(step, job, wish);
+  wire::Usage usage;
+  usage.iterations = 30;
+  usage.busy = seconds(3);
+  job.observe(usage, seconds(9));
+  on_unregister(step, job);
+  ASSERT_NE(world.table.profiles.find({job.uid, 5}), nullptr);
+  EXPECT_EQ(world.table.profiles.find({job.uid, 5})->iterations, 30U);
+  EXPECT_EQ(job.measured_iterations, 0U);
+  EXPECT_EQ(job.measured_busy, Nanos{});
+}
+
+}  // namespace
+}  // namespace gpushare::sched
