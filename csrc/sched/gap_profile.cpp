@@ -1,6 +1,7 @@
 #include "csrc/sched/gap_profile.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace gpushare::sched {
 namespace {
@@ -13,9 +14,19 @@ Nanos over_at(Nanos gap) { return gap + gap / kSlackParts; }
 
 void GapProfile::add(Nanos gap) {
   if (is_remembered_) *this = {};
-  gaps_.at(next_) = std::max(gap, Nanos{});
+  auto end = sorted_.begin() + static_cast<std::ptrdiff_t>(num_);
+  if (num_ == kMostGaps) {
+    const auto oldest = std::lower_bound(sorted_.begin(), end, gaps_.at(next_));
+    end = std::move(oldest + 1, end, oldest);
+    --num_;
+  }
+  const Nanos known = std::max(gap, Nanos{});
+  const auto place = std::upper_bound(sorted_.begin(), end, known);
+  std::move_backward(place, end, end + 1);
+  *place = known;
+  ++num_;
+  gaps_.at(next_) = known;
   next_ = (next_ + 1) % kMostGaps;
-  num_ = std::min(num_ + 1, kMostGaps);
 }
 
 void GapProfile::remember(Nanos gap) {
@@ -26,23 +37,18 @@ void GapProfile::remember(Nanos gap) {
 
 Nanos GapProfile::median() const {
   if (is_remembered_ || empty()) return {};
-  std::array<Nanos, kMostGaps> sorted = gaps_;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(num_ / 2);
-  std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(num_));
-  return *middle;
+  return sorted_.at(num_ / 2);
 }
 
-std::vector<Nanos> GapProfile::left(Nanos elapsed) const {
-  std::vector<Nanos> gaps;
-  for (std::size_t i = 0; i < num_; ++i) {
-    if (over_at(gaps_.at(i)) > elapsed) gaps.push_back(gaps_.at(i));
-  }
-  std::sort(gaps.begin(), gaps.end());
-  return gaps;
+std::span<const Nanos> GapProfile::left(Nanos elapsed) const {
+  const std::span<const Nanos> known(sorted_.data(), num_);
+  const auto first = std::partition_point(known.begin(), known.end(),
+                                          [&](Nanos gap) { return over_at(gap) <= elapsed; });
+  return known.subspan(static_cast<std::size_t>(first - known.begin()));
 }
 
 std::optional<Nanos> GapProfile::risky_from(Nanos elapsed, Nanos run, double most_risk) const {
-  const std::vector<Nanos> gaps = left(elapsed);
+  const std::span<const Nanos> gaps = left(elapsed);
   std::size_t num_over = 0;
   for (std::size_t i = 0; i < gaps.size(); ++i) {
     const Nanos begin = std::max(gaps[i] - run, elapsed);
@@ -57,7 +63,7 @@ std::optional<Nanos> GapProfile::risky_from(Nanos elapsed, Nanos run, double mos
 }
 
 std::optional<Nanos> GapProfile::next_over(Nanos elapsed) const {
-  const std::vector<Nanos> gaps = left(elapsed);
+  const std::span<const Nanos> gaps = left(elapsed);
   if (gaps.empty()) return std::nullopt;
   return over_at(gaps.front());
 }

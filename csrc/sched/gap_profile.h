@@ -9,7 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
-#include <vector>
+#include <span>
 
 #include "csrc/base/units.h"
 
@@ -35,12 +35,13 @@ class GapProfile {
 
  private:
   // Those that are not over, shortest first.
-  [[nodiscard]] std::vector<Nanos> left(Nanos elapsed) const;
+  [[nodiscard]] std::span<const Nanos> left(Nanos elapsed) const;
 
-  std::array<Nanos, kMostGaps> gaps_{};
-  std::size_t num_ = 0;         // known
-  std::size_t next_ = 0;        // to be written
-  bool is_remembered_ = false;  // the one that is known
+  std::array<Nanos, kMostGaps> gaps_{};    // in a ring, as they came
+  std::array<Nanos, kMostGaps> sorted_{};  // Invariant: the known ones, shortest first
+  std::size_t num_ = 0;                    // known
+  std::size_t next_ = 0;                   // to be written
+  bool is_remembered_ = false;             // the one that is known
 };
 
 }  // namespace gpushare::sched

@@ -111,14 +111,20 @@ JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next)
   const auto back = next_return(table, lane, time_to_run(table.at(next)), now);
   const Nanos open_from = back.has_value() ? now : lane.rest_until;
   if (!back.has_value() && now >= open_from) return next;
+  std::optional<Nanos> too_long;  // the shortest run of those that are in the way
   std::size_t num_tried = 0;
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
     if (!is_opportunistic(job) || job.revoke.has_value() || is_used_up(device, job.uid)) continue;
     const Nanos patience_ends = patience_end(table, job);
     if (now >= patience_ends) return key.id;
-    const auto in_way = next_return(table, lane, time_to_run(job), now);
-    if (in_way.has_value() && in_way->at > now && has_room(device, job)) return key.id;
+    const Nanos run = time_to_run(job);
+    if (!too_long.has_value() || run < *too_long) {
+      const auto in_way = next_return(table, lane, run, now);
+      const bool fits = in_way.has_value() && in_way->at > now;
+      if (fits && has_room(device, job)) return key.id;
+      if (!fits) too_long = run;
+    }
     step.due(patience_ends);
     if (++num_tried == kMostTried) break;
   }
@@ -164,13 +170,17 @@ std::optional<bool> is_worth_harvesting(
     const Table& table, const Device& device, const Lane& lane, const Job& holder, Nanos elapsed) {
   if (!harvests(device) || !is_guaranteed(holder) || holder.gaps.empty()) return std::nullopt;
   if (!holder.gaps.next_over(elapsed).has_value()) return std::nullopt;
+  std::optional<Nanos> too_long;
   std::size_t num_tried = 0;
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
     // Others take turns with the holder in any case.
     if (!is_opportunistic(job)) return std::nullopt;
     const Nanos run = trusted_run(time_to_run(job) + holder.stall + kMargin, holder);
-    if (holder.gaps.risky_from(elapsed, run, kMostRisk) > elapsed) return true;
+    if (!too_long.has_value() || run < *too_long) {
+      if (holder.gaps.risky_from(elapsed, run, kMostRisk) > elapsed) return true;
+      too_long = run;
+    }
     if (++num_tried == kMostTried) break;
   }
   return false;
@@ -202,7 +212,7 @@ void note_return(
   if (job.harvest_harm > kAllowedHarm) {
     job.harvest_share = std::max(job.harvest_share * kDecrease, kLeastShare);
     job.harvest_harm = 0;  // measured anew
-  } else {
+  } else if (harm <= kAllowedHarm) {
     job.harvest_share = std::min(job.harvest_share + kIncrease, 1.0);
   }
 }

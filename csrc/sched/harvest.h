@@ -5,10 +5,10 @@
 // (gap_profile.h) would have to wait for its end, and its lease is asked back in time for that.
 // Where nothing is known of the return, it runs until the guaranteed job wants the lane. How far
 // both can be trusted shows: where returns have to wait for opportunistic iterations by more than
-// kAllowedHarm of the time between two of them, on average, the job's `share` is lowered, else it
-// is raised (additive increase, multiplicative decrease). Iterations count as that much longer, and
-// where nothing is known the lane rests after an opportunistic lease that ended by itself, so that
-// it is used that much.
+// kAllowedHarm of the time between two of them, on average, the job's `share` is lowered, and each
+// that has not waited for more raises it (additive increase, multiplicative decrease). Iterations
+// count as that much longer, and where nothing is known the lane rests after an opportunistic lease
+// that ended by itself, so that it is used that much.
 //
 // An opportunistic job whose iterations fit into no gap gets one of them whenever it has waited for
 // max_wait.

@@ -1,5 +1,11 @@
 #include "csrc/sched/gap_profile.h"
 
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+
 #include <gtest/gtest.h>
 
 namespace gpushare::sched::testing {
@@ -81,6 +87,48 @@ TEST(GapProfile, HasAMedian) {
   for (const int time : {300, 5, 200, 5, 6})
     gaps.add(millis(time));
   EXPECT_EQ(gaps.median(), millis(6));
+}
+
+// By the definition: of the returns that may still come, those that fall into the run.
+std::optional<Nanos> first_risk(const std::deque<Nanos>& last,
+                                Nanos elapsed,
+                                Nanos run,
+                                double most) {
+  const auto over_at = [](Nanos gap) { return gap + gap / 16; };
+  std::optional<Nanos> first;
+  for (const Nanos gap : last) {
+    const Nanos begin = std::max(gap - run, elapsed);
+    if (over_at(gap) <= elapsed || (first.has_value() && begin >= *first)) continue;
+    double num = 0;
+    double num_hit = 0;
+    for (const Nanos other : last) {
+      if (over_at(other) <= std::max(begin, elapsed)) continue;
+      ++num;
+      if (other - run <= begin) ++num_hit;
+    }
+    if (num_hit > most * num) first = begin;
+  }
+  return first;
+}
+
+TEST(GapProfile, AgreesWithItsDefinition) {
+  EXPECT_TRUE(rc::check("risky_from, next_over and the median", [] {
+    GapProfile gaps;
+    std::deque<Nanos> last;
+    const int num = *rc::gen::inRange(1, 150);
+    for (int i = 0; i < num; ++i) {
+      last.push_back(millis(*rc::gen::inRange(0, 40) * 5));
+      gaps.add(last.back());
+      if (last.size() > GapProfile::kMostGaps) last.pop_front();
+    }
+    const Nanos elapsed = millis(*rc::gen::inRange(0, 250));
+    const Nanos run = millis(*rc::gen::inRange(0, 100));
+    const double most = *rc::gen::inRange(0, 10) / 100.0;
+    RC_ASSERT(gaps.risky_from(elapsed, run, most) == first_risk(last, elapsed, run, most));
+    RC_ASSERT(gaps.next_over(elapsed).has_value() == first_risk(last, elapsed, run, 0).has_value());
+    std::sort(last.begin(), last.end());
+    RC_ASSERT(gaps.median() == last.at(last.size() / 2));
+  }));
 }
 
 TEST(GapProfile, ATimeBeforeTheBeginningIsNone) {

@@ -1,0 +1,67 @@
+#include "csrc/sched/harvest.h"
+
+#include <gtest/gtest.h>
+
+#include "csrc/sched/options.h"
+#include "csrc/sched/table.h"
+
+namespace gpushare::sched {
+namespace {
+
+Table make_priority_table() {
+  CoordinatorOptions options;
+  options.policy = "priority";
+  return *make_table(options, Nanos{0});
+}
+
+struct World {
+  World() : table(make_priority_table()), device(table.devices.front()) {
+    serve.id = JobId{1};
+    serve.priority = wire::Priority::kGuaranteed;
+    train.id = JobId{2};
+    train.priority = wire::Priority::kOpportunistic;
+    device.lanes.front().last_holder = train.id;
+  }
+
+  // It was away for a second, and had to wait for the part `harm` of it.
+  void come_back(double harm) {
+    const Nanos waited{static_cast<std::int64_t>(harm * 1e9)};
+    serve.gap_since = now;
+    serve.waiting_since = now + seconds(1);
+    now = serve.waiting_since + waited;
+    note_return(device, device.lanes.front(), serve, &train, now);
+  }
+
+  Table table;
+  Device& device;
+  Job serve, train;
+  Nanos now;
+};
+
+TEST(Harvest, SteadyHarmAboveWhatIsAllowedLowersTheShare) {
+  World world;
+  for (int i = 0; i < 200; ++i)
+    world.come_back(0.0125);
+  EXPECT_LT(world.serve.harvest_share, 0.1);
+}
+
+TEST(Harvest, SteadyHarmBelowItDoesNot) {
+  World world;
+  for (int i = 0; i < 200; ++i)
+    world.come_back(0.0095);
+  EXPECT_EQ(world.serve.harvest_share, 1);
+}
+
+TEST(Harvest, TheShareComesBackWithReturnsThatDoNotWait) {
+  World world;
+  for (int i = 0; i < 200; ++i)
+    world.come_back(0.05);
+  const double lowered = world.serve.harvest_share;
+  for (int i = 0; i < 200; ++i)
+    world.come_back(0);
+  EXPECT_LT(lowered, 0.1);
+  EXPECT_EQ(world.serve.harvest_share, 1);
+}
+
+}  // namespace
+}  // namespace gpushare::sched
