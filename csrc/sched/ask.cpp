@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -27,14 +30,18 @@ const WaitingNeed* stuck_need(const Device& device, JobId holder) {
   return nullptr;
 }
 
-std::size_t num_urgent(const JobTable& waiting) {
-  return waiting.num_of(wire::Priority::kGuaranteed) + waiting.num_of(wire::Priority::kInteractive);
-}
-
-std::size_t num_urgent(const std::vector<OrderKey>& keys) {
-  return static_cast<std::size_t>(std::count_if(keys.begin(), keys.end(), [](const OrderKey& key) {
-    return key.priority <= wire::Priority::kInteractive;
-  }));
+// As JobTable::num_turns, of those who wait elsewhere too.
+std::size_t num_turns(const Lane& lane,
+                      const std::vector<OrderKey>& elsewhere,
+                      wire::Priority last,
+                      std::uint32_t user) {
+  std::set<std::pair<wire::Priority, std::uint32_t>> others;
+  std::size_t num = lane.waiting.num_turns(last, user);
+  for (const OrderKey& key : elsewhere) {
+    if (key.priority > last) continue;
+    if (key.user == user || others.emplace(key.priority, key.user).second) ++num;
+  }
+  return num;
 }
 
 // Of those who wait elsewhere, whom the holder does not go before: there, only priorities can be
@@ -63,13 +70,15 @@ void settle_quantum(const Table& table,
   const bool is_unknown = (is_learning(holder) && !holder.remembered.has_value()) ||
                           (device.packs() && !holder.alone.is_known());
   const bool may_learn = is_unknown && stuck_need(device, holder.id) == nullptr;
+  const std::uint32_t user = device.policy->key(holder).user;
+  const auto turns = [&](wire::Priority last) { return num_turns(lane, elsewhere, last, user); };
   // What the switch to this lease cost counts at once: the average of a new job's is far behind. An
   // odd one rules this lease alone.
   const QuantumInput input{.stall = std::max(holder.stall, holder.usage.stall + holder.handover),
                            .iteration = holder.iteration,
                            .overrun = holder.overrun,
-                           .num_waiting = lane.waiting.size() + elsewhere.size(),
-                           .num_urgent = num_urgent(lane.waiting) + num_urgent(elsewhere),
+                           .num_waiting = turns(wire::Priority::kOpportunistic),
+                           .num_urgent = turns(wire::Priority::kInteractive),
                            .is_learning = may_learn};
   lane.quantum = quantum(table.quantum_limits(), input);
   lane.switch_loss = switch_loss(table.quantum_limits(), input);

@@ -78,6 +78,15 @@ void JobTable::set_user_time(wire::Priority priority, std::uint32_t user, double
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
+std::size_t JobTable::num_turns(wire::Priority last, std::uint32_t user) const {
+  std::size_t num = 0;
+  for (const auto& [name, group] : groups_) {
+    if (name.first > last) break;
+    num += name.second == user ? group.jobs.size() : 1;
+  }
+  return num;
+}
+
 std::optional<OrderKey> JobTable::first() const {
   if (keys_.empty()) return std::nullopt;
   return *begin();

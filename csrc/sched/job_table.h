@@ -75,6 +75,9 @@ class JobTable {
   [[nodiscard]] std::size_t num_of(wire::Priority priority) const {
     return num_of_.at(static_cast<std::size_t>(priority));
   }
+  // Turns until all of classes up to `last` have had one, as a job of `user` counts them: one of
+  // each other user, and one of each job of its own.
+  [[nodiscard]] std::size_t num_turns(wire::Priority last, std::uint32_t user) const;
   [[nodiscard]] std::optional<OrderKey> first() const;
   // The first of one priority class.
   [[nodiscard]] std::optional<OrderKey> first_of(wire::Priority priority) const;

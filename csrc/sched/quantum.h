@@ -1,8 +1,9 @@
 // How long a lease lasts while others wait (design 5.3).
 //
 // Q >= stall (1 - f) / f, so that at most the part f of the device's time is lost to switching; at
-// least the floor (min_quantum, and one iteration); at most the ceiling, so that of n waiters the
-// last waits no longer than max_wait, and of the urgent ones (which come first) kUrgentWait. Where
+// least the floor (min_quantum, and one iteration); at most the ceiling, so that of n turns before
+// its next one the last is waited for no longer than max_wait, and of the urgent ones (which come
+// first) kUrgentWait. A turn is a job's, or where users share the time another user's. Where
 // the floor and the ceiling collide the ceiling wins; an iteration is never cut, since leases end
 // at boundaries. A job whose sizes are unknown runs up to the ceiling (admission.h). What the last
 // turn ran over its quantum is taken off the next one.
@@ -26,12 +27,12 @@ struct QuantumLimits {
 };
 
 struct QuantumInput {
-  Nanos stall;      // what a switch to this job costs
-  Nanos iteration;  // how long one of its iterations takes
-  Nanos overrun;    // of its last turn
-  std::size_t num_waiting = 0;
-  std::size_t num_urgent = 0;  // of them, interactive and guaranteed jobs
-  bool is_learning = false;    // its sizes are unknown
+  Nanos stall;                  // what a switch to this job costs
+  Nanos iteration;              // how long one of its iterations takes
+  Nanos overrun;                // of its last turn
+  std::size_t num_waiting = 0;  // for turns (JobTable::num_turns)
+  std::size_t num_urgent = 0;   // of them, interactive and guaranteed jobs
+  bool is_learning = false;     // its sizes are unknown
 };
 
 // Without regard to the last turn's overrun.

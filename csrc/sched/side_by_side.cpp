@@ -35,12 +35,12 @@ bool is_due(const Table& table, const Device& device, const OrderKey& key, Nanos
 // As long as a lease lasts while all wait who do. Of one that is still to be timed, as long as
 // others may be made to wait.
 Nanos patience(const Table& table, const Device& device, const Job& job, const JobSet& way) {
+  const std::uint32_t user = device.policy->key(job).user;
   std::size_t num_waiting = 0;
   std::size_t num_urgent = 0;
   for (const Lane& lane : device.lanes) {
-    num_waiting += lane.waiting.size();
-    num_urgent += lane.waiting.num_of(wire::Priority::kGuaranteed) +
-                  lane.waiting.num_of(wire::Priority::kInteractive);
+    num_waiting += lane.waiting.num_turns(wire::Priority::kOpportunistic, user);
+    num_urgent += lane.waiting.num_turns(wire::Priority::kInteractive, user);
   }
   const bool is_learning = std::any_of(
       way.begin(), way.end(), [&](JobId other) { return !table.at(other).alone.is_known(); });

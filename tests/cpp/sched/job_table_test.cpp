@@ -31,6 +31,23 @@ void set_user_time(std::vector<OrderKey>& keys, const OrderKey& as) {
   }
 }
 
+TEST(JobTable, CountsTheTurnsOfOtherUsersAndOfTheUsersOwnJobs) {
+  JobTable table;
+  std::uint64_t id = 0;
+  const auto insert = [&](wire::Priority priority, std::uint32_t user, int num) {
+    for (int i = 0; i < num; ++i)
+      table.insert({.priority = priority, .user = user, .id = JobId{++id}});
+  };
+  insert(wire::Priority::kInteractive, 7, 3);
+  insert(wire::Priority::kNormal, 7, 20);
+  insert(wire::Priority::kNormal, 8, 2);
+  EXPECT_EQ(table.num_turns(wire::Priority::kOpportunistic, 7), 24U);
+  EXPECT_EQ(table.num_turns(wire::Priority::kOpportunistic, 8), 4U);
+  EXPECT_EQ(table.num_turns(wire::Priority::kInteractive, 7), 3U);
+  EXPECT_EQ(table.num_turns(wire::Priority::kInteractive, 8), 1U);
+  EXPECT_EQ(JobTable{}.num_turns(wire::Priority::kOpportunistic, 7), 0U);
+}
+
 TEST(JobTable, AgreesWithASortedVector) {
   EXPECT_TRUE(rc::check("first and order as in a sorted vector", [] {
     JobTable table;
