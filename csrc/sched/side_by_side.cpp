@@ -32,9 +32,16 @@ bool is_due(const Table& table, const Device& device, const OrderKey& key, Nanos
   });
 }
 
+bool is_guaranteed(const Job& job) { return job.priority == wire::Priority::kGuaranteed; }
+
 // As long as a lease lasts while all wait who do. Of one that is still to be timed, as long as
-// others may be made to wait.
+// others may be made to wait. Only a guaranteed job is waited for by one.
 Nanos patience(const Table& table, const Device& device, const Job& job, const JobSet& way) {
+  const bool goes_first =
+      is_guaranteed(job) && std::none_of(way.begin(), way.end(), [&](JobId other) {
+        return is_guaranteed(table.at(other));
+      });
+  if (goes_first) return {};
   const std::uint32_t user = device.policy->key(job).user;
   std::size_t num_waiting = 0;
   std::size_t num_urgent = 0;
@@ -68,12 +75,19 @@ std::optional<OrderKey> first_barred(const Table& table, const Device& device, N
 bool is_valid(const Table& table, const Device& device, const SideBySide::Claim& claim, Nanos now) {
   const Job* const job = table.find(claim.job);
   if (job == nullptr || !job->is_waiting || job->revoke.has_value()) return false;
-  if (bar_elsewhere(table, device, *job, now)) {
+  // Its lane's own holder too: without the claim, others would begin beside that one meanwhile.
+  if (!in_the_way(table, device, *job, now).empty()) {
     return is_due(table, device, order_key(device, *job), now);
   }
-  // Its lane's own holder ends its quantum without a claim.
-  if (Table::lane_of(device, *job).lease.has_value()) return false;
   return !claim.is_way_free || Table::lane_of(device, *job).next == claim.job;
+}
+
+// When the last of them was granted its lease.
+Nanos last_grant(const Device& device, const JobSet& holders) {
+  Nanos last;
+  for (const JobId holder : holders)
+    last = std::max(last, device.lane_held_by(holder)->lease->granted_at);
+  return last;
 }
 
 // Who is to have a lease before anybody else; null: nobody.
@@ -136,8 +150,13 @@ void settle_claim(Step& step, Device& device) {
   if (claim.has_value() && !is_valid(table, device, *claim, now)) claim.reset();
   if (!claim.has_value()) {
     const auto first = first_barred(table, device, now);
-    if (!first.has_value() || !is_due(table, device, *first, now)) return;
-    claim = {.job = first->id, .since = now, .due = {}};
+    if (!first.has_value()) return;
+    if (!is_due(table, device, *first, now)) {
+      // Nothing else may happen while those in its way catch up with it.
+      return step.due(now + table.options.min_quantum);
+    }
+    const JobSet way = in_the_way(table, device, table.at(first->id), now);
+    claim = {.job = first->id, .since = last_grant(device, way), .due = {}};
   }
   const Job& job = table.at(claim->job);
   const JobSet way = in_the_way(table, device, job, now);

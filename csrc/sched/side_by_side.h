@@ -8,7 +8,8 @@
 //
 // Nobody starves: virtual time is that of the device, and when the first in its order may not run
 // beside the holders, it has a claim. Once they have had as long as a quantum, those in its way are
-// asked for their leases, and nobody else begins until it has one. A guaranteed job runs alone.
+// asked for their leases, and nobody else begins until it has one. A guaranteed job runs alone; for
+// it others are asked at once.
 //
 // How long iterations take is seen on pages (iteration_timing.h).
 #pragma once

@@ -44,7 +44,7 @@ struct SideBySide {
   // The first in line may not run beside those that do, and waits to run in their place.
   struct Claim {
     JobId job;
-    Nanos since;
+    Nanos since;               // all that were in its way when it came had leases
     Nanos due;                 // then they are asked for their leases, and nobody else begins
     bool is_way_free = false;  // nobody is in its way any more
   };
