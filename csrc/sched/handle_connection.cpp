@@ -166,6 +166,7 @@ void on_unregister(Step& step, Job& job) {
   leave_line(step, job);
   end_lease(step, job);
   remember(step.table(), job);
+  forget_pace(step.table().device_of(job), job);  // the next ones may be of another model
   job.is_registered = false;
   job.changes = {};  // they were of these iterations
   job.paused_by.reset();
@@ -204,7 +205,7 @@ void on_gone(Step& step, Job& job) {
       fmt::format("pid {} is gone and frees {}", job.pid, to_string(device.ledger.room(id))));
   leave_lane(step, job);
   device.ledger.remove(id);
-  forget_pace(device, id);
+  forget_pace(device, job);
   table.jobs.erase(id);
   forget_absent_users(table, device);
 }

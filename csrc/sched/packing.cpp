@@ -12,6 +12,8 @@ constexpr std::size_t kEnoughVerdicts = 4;
 // A trial that does not even come to this, however it goes on, is over: iterations that take twenty
 // times as long beside each other are not waited for.
 constexpr double kHopeless = 0.8;
+// Who does so much more beside others than alone has changed since it ran alone.
+constexpr double kFaster = 1.25;
 // More sets than that at once are not remembered.
 constexpr std::size_t kMostSets = 10'000;
 
@@ -79,6 +81,20 @@ bool Packing::judge(const JobSet& set, const std::vector<Pace>& paces, Nanos now
   if (pays && trial.verdict == Verdict::kPays) return false;
   decide(trial, set.size(), pays, now);
   return true;
+}
+
+JobSet Packing::outdated(const JobSet& set, const std::vector<Pace>& paces) const {
+  GS_CHECK(set.size() == paces.size(), "{} jobs, {} paces", set.size(), paces.size());
+  JobSet jobs;
+  const auto found = trials_.find(set);
+  if (found == trials_.end()) return jobs;
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    const auto beside = found->second.beside.find(set[i]);
+    if (paces[i].iteration <= Nanos{0} || beside == found->second.beside.end()) continue;
+    if (!beside->second.is_known()) continue;
+    if (normalised(paces[i], beside->second.median()) > kFaster) jobs.push_back(set[i]);
+  }
+  return jobs;
 }
 
 void Packing::decide(Trial& trial, std::size_t size, bool pays, Nanos now) {

@@ -5,6 +5,9 @@
 // turns add up to 1. A set of jobs pays if the sum over its jobs is larger than that of the best
 // set with one job less, by kMargin, and goes on to pay while it is not below.
 //
+// Nobody is faster beside others than alone: a job that is has changed since, and is to be timed
+// alone anew.
+//
 // A verdict that a set does not pay holds for a while, longer each time, or until one of its jobs
 // has changed; then it is tried again. Where sets of a size did not pay again and again, others of
 // that size are tried seldom, so that on a device that gains nothing trials cost next to nothing.
@@ -52,6 +55,9 @@ class Packing {
   void add(const JobSet& set, JobId job, Nanos iteration);
   // Judges the set that runs, by the paces of its jobs, in their order. True: the verdict is new.
   bool judge(const JobSet& set, const std::vector<Pace>& paces, Nanos now);
+
+  // Jobs of the set that runs which do more than alone: their times alone are of before.
+  [[nodiscard]] JobSet outdated(const JobSet& set, const std::vector<Pace>& paces) const;
 
   [[nodiscard]] Verdict verdict(const JobSet& set, Nanos now) const;
   // Whether sets of the size may be tried, by what came of the last ones.

@@ -114,6 +114,40 @@ std::vector<Pace> paces_of(const Table& table, const SideBySide& sides, Nanos no
   return paces;
 }
 
+// Jobs are timed alone again where what is known of that is old; sets with them end (make_way).
+// True: there are some.
+bool forget_outdated(Step& step, Device& device, const std::vector<Pace>& paces) {
+  const SideBySide& sides = device.side_by_side;
+  const JobSet jobs = sides.packing.outdated(sides.running, paces);
+  for (const JobId id : jobs) {
+    forget_pace(device, step.table().at(id));
+    step.decide(device, id, "pack",
+                fmt::format("{} is faster than it was alone, and is timed anew", id.value));
+  }
+  return !jobs.empty();
+}
+
+// Why those who run are not to run side by side; empty: they may.
+std::string reason_to_part(const Table& table, const SideBySide& sides, Nanos now) {
+  if (sides.running.size() < 2) return {};
+  // As after a restart, when several had leases.
+  for (const JobId id : sides.running) {
+    if (table.at(id).alone.is_known()) continue;
+    return text_of(sides.packing, {.kind = Bar::Kind::kNotTimed, .jobs = {id}});
+  }
+  if (sides.packing.verdict(sides.running, now) != Verdict::kDoesNotPay) return {};
+  return text_of(sides.packing, {.kind = Bar::Kind::kDoesNotPay, .jobs = sides.running});
+}
+
+// Of those who run, who can be asked for their leases.
+JobSet reachable(const Table& table, const JobSet& running) {
+  JobSet jobs = running;
+  std::erase_if(jobs, [&](JobId id) {
+    return !table.at(id).is_connected || !table.at(id).is_registered;
+  });
+  return jobs;
+}
+
 // Whether something is to be learned by looking at the pages of those who run.
 bool is_on_trial(const Table& table, const SideBySide& sides, Nanos now) {
   if (sides.running.size() > 1) {
@@ -140,7 +174,11 @@ void look_at_running(Step& step, SideBySide& sides) {
 
 }  // namespace
 
-void forget_pace(Device& device, JobId job) { device.side_by_side.packing.forget(job); }
+void forget_pace(Device& device, Job& job) {
+  device.side_by_side.packing.forget(job.id);
+  job.alone = job.pauses = {};
+  job.alone_noted = {};
+}
 
 void settle_claim(Step& step, Device& device) {
   if (!device.packs()) return;
@@ -204,7 +242,8 @@ void judge_running(Step& step, Device& device) {
     sides.since = sides.next_look = now;
     sides.packing.begin(sides.running, now);
   }
-  if (sides.packing.judge(sides.running, paces_of(step.table(), sides, now), now)) {
+  const std::vector<Pace> paces = paces_of(step.table(), sides, now);
+  if (!forget_outdated(step, device, paces) && sides.packing.judge(sides.running, paces, now)) {
     const bool pays = sides.packing.verdict(sides.running, now) == Verdict::kPays;
     step.decide(device, last_in_order(step.table(), device, sides.running, now)->lease->job, "pack",
                 fmt::format("{} {}: {}", names_of(sides.running), pays ? "pay" : "do not pay",
@@ -241,11 +280,10 @@ std::optional<MakeWay> make_way(const Table& table,
   const bool is_any_asked = std::any_of(
       device.lanes.begin(), device.lanes.end(),
       [](const Lane& other) { return other.lease.has_value() && other.lease->is_asked; });
-  const bool has_lost = sides.running.size() > 1 && !is_any_asked &&
-                        sides.packing.verdict(sides.running, now) == Verdict::kDoesNotPay;
-  if (has_lost && last_in_order(table, device, sides.running, now) == &lane) {
-    return MakeWay{now, fmt::format("pack: {} do not pay: {}", names_of(sides.running),
-                                    verdict_text(sides.packing, sides.running))};
+  const std::string reason = is_any_asked ? "" : reason_to_part(table, sides, now);
+  if (!reason.empty() &&
+      last_in_order(table, device, reachable(table, sides.running), now) == &lane) {
+    return MakeWay{now, fmt::format("pack: {}", reason)};
   }
   if (!sides.claim.has_value()) return std::nullopt;
   const Job& first = table.at(sides.claim->job);

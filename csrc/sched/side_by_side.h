@@ -3,8 +3,8 @@
 // Jobs are spread over lanes as far as they fit (placement.h), as under all policies; but a free
 // lane's next job begins only if it is not known to lose more beside those that run than is gained
 // (packing.h). First each job runs alone, until its iterations are timed. Then others join one at a
-// time: a set of jobs on trial is judged before it grows. When a set does not pay, the last of its
-// jobs in the policy's order is asked for its lease.
+// time: a set of jobs on trial is judged before it grows. When a set does not pay, or one of its
+// jobs is to be timed alone, the last of them in the policy's order is asked for its lease.
 //
 // Nobody starves: virtual time is that of the device, and when the first in its order may not run
 // beside the holders, it has a claim. Once they have had as long as a quantum, those in its way are
@@ -23,8 +23,8 @@
 
 namespace gpushare::sched {
 
-// The job is gone.
-void forget_pace(Device& device, JobId job);
+// The job's iterations are over, or take another time alone: it is timed anew.
+void forget_pace(Device& device, Job& job);
 
 // Who has a claim now. Before anybody is granted a lease.
 void settle_claim(Step& step, Device& device);

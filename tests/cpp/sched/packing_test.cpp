@@ -80,6 +80,17 @@ TEST(Packing, AJobThatLosesAllIsWorthWhatTheOtherGains) {
   EXPECT_EQ(packing.verdict(kPair, seconds(1)), Verdict::kPays);
 }
 
+TEST(Packing, AJobThatIsFasterThanAloneIsToBeTimedAnew) {
+  Packing packing;
+  const std::vector<Pace> paces(2, pace(millis(100)));
+  packing.begin(kPair, seconds(1));
+  EXPECT_EQ(packing.outdated(kPair, paces), JobSet{}) << "nothing was timed";
+  run(packing, kPair, {millis(79), millis(81)});
+  EXPECT_EQ(packing.outdated(kPair, paces), set_of({3}));
+  EXPECT_EQ(packing.outdated(kPair, {pace(Nanos{0}), pace(millis(100))}), JobSet{})
+      << "it is not timed already";
+}
+
 TEST(Packing, GapsInALeaseAreTimeInWhichNothingIsLost) {
   Packing packing;
   packing.begin(kPair, seconds(1));
