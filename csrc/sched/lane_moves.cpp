@@ -75,12 +75,13 @@ void change_lane(Step& step, Job& job, LaneId to) {
   Device& device = step.table().device_of(job);
   Lane& from = Table::lane_of(device, job);
   Lane& next = device.lanes.at(to.value);
-  const Ahead ahead = ahead_of(step, job);
+  std::optional<Ahead> ahead;  // under `pack` lanes have one time, so it keeps its own
+  if (!device.packs()) ahead = ahead_of(step, job);
   const bool is_waiting = job.is_waiting;
   if (is_waiting) take_out_of_line(from, job.id);
   change_pool(step, job, next);
   job.in_lane = job.placed_in = to;
-  stay_ahead(step, job, ahead);
+  if (ahead.has_value()) stay_ahead(step, job, *ahead);
   if (is_waiting) next.waiting.insert(order_key(device, job));
   step.note_new_sharing();
 }
