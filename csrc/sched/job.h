@@ -15,8 +15,8 @@
 #include "csrc/base/units.h"
 #include "csrc/sched/admission.h"
 #include "csrc/sched/gap_profile.h"
-#include "csrc/sched/iteration_times.h"
 #include "csrc/sched/profiles.h"
+#include "csrc/sched/recent_times.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
@@ -94,8 +94,8 @@ struct Job {
   Nanos handover;                  // before its last lease: for how long the lane was idle
   Nanos iteration;                 // moving average
   Nanos gap_since;                 // when the iteration before its last close ended
-  IterationTimes alone;            // of its iterations while no other job of its device ran
-  IterationTimes pauses;           // between two iterations of a lease
+  RecentTimes alone;               // of its iterations while no other job of its device ran
+  RecentTimes pauses;              // between two iterations of a lease
   Nanos alone_noted;               // what sets of jobs were judged by (packing.h)
   GapProfile gaps;                 // how long it was away between two leases
   double harvest_share = 1;        // of a guaranteed job (harvest.h)

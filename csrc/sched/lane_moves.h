@@ -2,9 +2,9 @@
 //
 // A job is moved while it waits or is parked, holds no lease, and all it changed in its lane was
 // heard. It keeps its place: it is as far ahead of its new lane's virtual time as it was of the old
-// one's, which under `pack` is the same. Its membership goes along, and the other lane's slots come with its next LaneTable. A
-// holder that is to be elsewhere stays until its lease ends, and is asked for it at its quantum's
-// end if somebody waits there (ask.cpp).
+// one's, which under `pack` is the same. Its membership goes along, and the other lane's slots come
+// with its next LaneTable. A holder that is to be elsewhere stays until its lease ends, and is
+// asked for it at its quantum's end if somebody waits there (ask.cpp).
 #pragma once
 
 #include "csrc/sched/step.h"

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "csrc/base/units.h"
-#include "csrc/sched/iteration_times.h"
+#include "csrc/sched/recent_times.h"
 
 namespace gpushare::sched {
 
@@ -76,7 +76,7 @@ class Packing {
  private:
   struct Trial {
     Verdict verdict = Verdict::kTrial;
-    std::map<JobId, IterationTimes> beside;
+    std::map<JobId, RecentTimes> beside;
     double total = 0;
     Nanos retry_at;
     Nanos retry_after = kFirstRetry;

@@ -37,10 +37,9 @@ bool is_guaranteed(const Job& job) { return job.priority == wire::Priority::kGua
 // As long as a lease lasts while all wait who do. Of one that is still to be timed, as long as
 // others may be made to wait. Only a guaranteed job is waited for by one.
 Nanos patience(const Table& table, const Device& device, const Job& job, const JobSet& way) {
-  const bool goes_first =
-      is_guaranteed(job) && std::none_of(way.begin(), way.end(), [&](JobId other) {
-        return is_guaranteed(table.at(other));
-      });
+  const bool goes_first = is_guaranteed(job) &&
+                          std::none_of(way.begin(), way.end(),
+                                       [&](JobId other) { return is_guaranteed(table.at(other)); });
   if (goes_first) return {};
   const std::uint32_t user = device.policy->key(job).user;
   std::size_t num_waiting = 0;
@@ -142,9 +141,8 @@ std::string reason_to_part(const Table& table, const SideBySide& sides, Nanos no
 // Of those who run, who can be asked for their leases.
 JobSet reachable(const Table& table, const JobSet& running) {
   JobSet jobs = running;
-  std::erase_if(jobs, [&](JobId id) {
-    return !table.at(id).is_connected || !table.at(id).is_registered;
-  });
+  std::erase_if(
+      jobs, [&](JobId id) { return !table.at(id).is_connected || !table.at(id).is_registered; });
   return jobs;
 }
 

@@ -23,7 +23,7 @@ Pace pace(Nanos alone, Nanos gap = {}, Nanos in_iteration = {}) {
 // Each job of the set takes so long beside the others.
 void run(Packing& packing, const JobSet& set, const std::vector<Nanos>& beside) {
   for (std::size_t i = 0; i < set.size(); ++i) {
-    for (std::size_t n = 0; n < IterationTimes::kMost; ++n)
+    for (std::size_t n = 0; n < RecentTimes::kMost; ++n)
       packing.add(set, set[i], beside[i]);
   }
 }

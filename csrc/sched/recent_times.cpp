@@ -1,4 +1,4 @@
-#include "csrc/sched/iteration_times.h"
+#include "csrc/sched/recent_times.h"
 
 #include <algorithm>
 #include <vector>
@@ -11,13 +11,13 @@ constexpr Nanos kLongest = seconds(1'000'000);
 
 }  // namespace
 
-void IterationTimes::add(Nanos time) {
+void RecentTimes::add(Nanos time) {
   times_.at(next_) = std::clamp(time, Nanos{}, kLongest);
   next_ = (next_ + 1) % kMost;
   num_ = std::min(num_ + 1, kMost);
 }
 
-Nanos IterationTimes::median() const {
+Nanos RecentTimes::median() const {
   if (num_ == 0) return {};
   std::vector<Nanos> sorted(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(num_));
   const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((num_ - 1) / 2);

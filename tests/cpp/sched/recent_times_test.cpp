@@ -1,4 +1,4 @@
-#include "csrc/sched/iteration_times.h"
+#include "csrc/sched/recent_times.h"
 
 #include <cstdint>
 #include <limits>
@@ -8,8 +8,8 @@
 namespace gpushare::sched {
 namespace {
 
-TEST(IterationTimes, AreKnownFromThreeOn) {
-  IterationTimes times;
+TEST(RecentTimes, AreKnownFromThreeOn) {
+  RecentTimes times;
   EXPECT_EQ(times.median(), Nanos{0});
   times.add(millis(5));
   times.add(millis(7));
@@ -19,26 +19,26 @@ TEST(IterationTimes, AreKnownFromThreeOn) {
   EXPECT_EQ(times.median(), millis(6));
 }
 
-TEST(IterationTimes, OneOddTimeDoesNotCount) {
-  IterationTimes times;
+TEST(RecentTimes, OneOddTimeDoesNotCount) {
+  RecentTimes times;
   for (const int ms : {10, 11, 900, 10, 11})
     times.add(millis(ms));
   EXPECT_EQ(times.median(), millis(11));
 }
 
-TEST(IterationTimes, WildClaimsCanBeAdded) {
-  IterationTimes times;
+TEST(RecentTimes, WildClaimsCanBeAdded) {
+  RecentTimes times;
   times.add(Nanos{std::numeric_limits<std::int64_t>::max()});
   EXPECT_EQ(times.median(), seconds(1'000'000));
   times.add(Nanos{-1});
   EXPECT_EQ(times.median(), Nanos{0}) << "of an even number, the lower one";
 }
 
-TEST(IterationTimes, OldOnesAreForgotten) {
-  IterationTimes times;
-  for (std::size_t i = 0; i < IterationTimes::kMost; ++i)
+TEST(RecentTimes, OldOnesAreForgotten) {
+  RecentTimes times;
+  for (std::size_t i = 0; i < RecentTimes::kMost; ++i)
     times.add(millis(10));
-  for (std::size_t i = 0; i <= IterationTimes::kMost / 2; ++i)
+  for (std::size_t i = 0; i <= RecentTimes::kMost / 2; ++i)
     times.add(millis(20));
   EXPECT_EQ(times.median(), millis(20));
 }

@@ -9,7 +9,7 @@
 
 namespace gpushare::sched {
 
-class IterationTimes {
+class RecentTimes {
  public:
   // So many samples are kept, the last.
   static constexpr std::size_t kMost = 7;
