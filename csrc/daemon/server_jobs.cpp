@@ -137,8 +137,11 @@ void Server::Impl::on_gone(JobId id) {
   if (entry == nullptr) return;
   if (entry->session != nullptr) sessions_.erase(std::exchange(entry->session, nullptr)->socket());
   conductor_->forget_waiting(*entry);
-  if (entry->is_welcomed && entry->registration) {
-    // One that was killed in its lease: what it did since somebody looked last.
+  const bool had_lease =
+      entry->registration && entry->registration->belief().lease == Belief::Lease::kOpen;
+  if (entry->is_welcomed && had_lease) {
+    // What it did since somebody looked last. Of others that was said, and one that waits could be
+    // granted a lease for it.
     conductor_->feed(id, wire::Observed{entry->address, entry->registration->usage()});
   }
   if (entry->is_welcomed) conductor_->feed(id, wire::Gone{entry->address});

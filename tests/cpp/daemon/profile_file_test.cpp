@@ -142,6 +142,36 @@ TEST(ServerProfiles, AJobBeginsWithWhatWasMeasuredOfTheOneBefore) {
   EXPECT_DOUBLE_EQ(row["iteration_seconds"], 0.05);
 }
 
+// What it did until it closed its lease was in that message; nothing after it is to be believed.
+TEST(ServerProfiles, AJobWithoutALeaseIsNotHeardOnceItIsGone) {
+  const TempFolder folder;
+  const DaemonProcess daemon(folder);
+  JobProcess job([&](JobSide& side) {
+    side.connect(daemon.socket());
+    side.hello(Bytes{}, {});
+    side.register_job("model", kModel);
+    side.want();
+    side.wait_granted();
+    side.tell("open");
+    side.wait_for("close");
+    side.close_lease();
+    side.wait_for("count");
+    side.page().iterations.store(100);
+    side.page().busy_ns.store(seconds(5).value());
+    side.tell("counted");
+    side.wait_for("end");
+  });
+  job.expect("open");
+  job.tell("close");
+  ASSERT_TRUE(testing::eventually(
+      [&] { return testing::job_row(daemon.socket(), 1)["state"] != "running"; }));
+  job.tell("count");
+  job.expect("counted");
+  job.kill();
+  ASSERT_TRUE(testing::eventually([&] { return testing::job_row(daemon.socket(), 1).is_null(); }));
+  EXPECT_EQ(next_row(daemon.socket(), 2)["iteration_source"], "unknown");
+}
+
 TEST(ServerProfiles, AreThereAfterTheCoordinatorWasKilled) {
   const TempFolder folder;
   {
