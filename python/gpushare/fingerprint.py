@@ -10,6 +10,9 @@ import hashlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from gpushare import _native
+from gpushare.errors import say_once
+
 if TYPE_CHECKING:
     import torch
 
@@ -21,6 +24,8 @@ OFF = "off"
 def fingerprint(model: torch.nn.Module | None, profile: str, *, device: str) -> int:
     """Returns the job's number, from 1 to 2**64 - 1; ``NONE``: it is like no other job.
 
+    A model that cannot be read has none; the log level debug says why.
+
     Args:
         model: Wrappers for compilation and for several devices or processes are looked through.
         profile: A name that takes the model's place; "" for the model's own, ``OFF`` for none.
@@ -31,8 +36,15 @@ def fingerprint(model: torch.nn.Module | None, profile: str, *, device: str) -> 
     kind = device.partition(":")[0]
     if profile:
         return _number([kind, "name", profile])
-    inner = _unwrapped(model)
-    return _number([kind, type(inner).__module__, type(inner).__qualname__, *_tensors(inner)])
+    try:
+        inner = _unwrapped(model)
+        words = [kind, type(inner).__module__, type(inner).__qualname__, *_tensors(inner)]
+    except Exception as error:  # this is a hint: whatever its model does, a job registers
+        if _native.settings().log_level == "debug":
+            name = type(model).__qualname__
+            say_once(f"{name} is not remembered: {type(error).__name__}: {error}")
+        return NONE
+    return _number(words)
 
 
 def _unwrapped(model: Any) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+from gpushare import _native
+from gpushare.config import Config
 from gpushare.fingerprint import NONE, OFF, fingerprint
 
 
@@ -65,6 +68,31 @@ def test_wrapped_models_are_what_is_inside():
 
 def test_a_model_without_shapes_yet_has_a_number():
     assert number(nn.LazyLinear(3)) != number(nn.LazyLinear(3, bias=False))
+
+
+class Sharded(nn.Linear):
+    """As wrappers are whose parameters are elsewhere until they are used."""
+
+    def named_modules(self, *args: object, **kwargs: object) -> Iterator[tuple[str, nn.Module]]:
+        raise RuntimeError("parameters are not materialized")
+
+
+def without_modules() -> nn.Module:
+    model = nn.Linear(2, 3)
+    del model.__dict__["_modules"]
+    return model
+
+
+@pytest.mark.parametrize(
+    ("model", "why"), [(Sharded(2, 3), "not materialized"), (without_modules(), "AttributeError")]
+)
+def test_a_model_that_cannot_be_read_is_like_no_other(model, why, monkeypatch, capsys):
+    assert number(model) == NONE
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(_native, "settings", lambda: Config(log_level="debug"))
+    assert number(model) == NONE
+    assert number(model) == NONE
+    assert capsys.readouterr().err.count(why) == 1
 
 
 def test_a_name_takes_the_models_place_and_off_is_none():
