@@ -148,10 +148,11 @@ TEST(Job, AProfileRestsOnWhatWasSeenSinceItRegistered) {
 
 TEST(Job, ASecondRegistrationOfAModelIsMeasuredByItself) {
   Job job = job_with(kKnown);
-  job.observe(usage_of(4, seconds(40)), seconds(40));
+  job.observe(usage_of(1, seconds(30)), seconds(30));
+  job.observe(usage_of(5, seconds(40)), seconds(40));
   job.measure_anew();
-  job.observe(usage_of(8, seconds(40) + millis(800)), seconds(41));
-  EXPECT_EQ(job.iteration, millis(200)) << "none of the 40 s before";
+  job.observe(usage_of(9, seconds(40) + millis(800)), seconds(41));
+  EXPECT_EQ(job.iteration, millis(200)) << "none of the 10 s before";
   EXPECT_EQ(job.profile().iterations, 4U);
 }
 
