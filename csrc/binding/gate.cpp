@@ -20,9 +20,9 @@ Result<client::GateResult> wait_without_gil(client::Runtime& runtime, Nanos time
   return runtime.begin_iteration(timeout);
 }
 
-client::GateResult stop_without_gil(client::Runtime& runtime) {
+client::GateResult stop_without_gil(client::Runtime& runtime, client::Safepoint where) {
   const py::gil_scoped_release release;
-  return runtime.safepoint(kSlice);
+  return runtime.safepoint(where, kSlice);
 }
 
 bool leave_without_gil(client::Runtime& runtime) {
@@ -32,12 +32,12 @@ bool leave_without_gil(client::Runtime& runtime) {
 
 }  // namespace
 
-void wait_at_safepoint(client::Runtime& runtime) {
-  while (stop_without_gil(runtime) != client::GateResult::kEntered) {
+void wait_at_safepoint(client::Runtime& runtime, client::Safepoint where) {
+  while (stop_without_gil(runtime, where) != client::GateResult::kEntered) {
     if (PyErr_CheckSignals() == 0) continue;
     const py::error_already_set interrupt;
     while (!leave_without_gil(runtime)) {
-      if (stop_without_gil(runtime) == client::GateResult::kEntered) break;
+      if (stop_without_gil(runtime, where) == client::GateResult::kEntered) break;
     }
     throw interrupt;
   }

@@ -15,6 +15,6 @@ bool wait_in_gate(client::Runtime& runtime, Nanos timeout);
 // Stops here until there is a lease again, if this one is wanted back inside the iteration. As
 // above, but the place is given up only where no stream is captured; the exception comes then.
 // pre: GIL held.
-void wait_at_safepoint(client::Runtime& runtime);
+void wait_at_safepoint(client::Runtime& runtime, client::Safepoint where);
 
 }  // namespace gpushare::binding

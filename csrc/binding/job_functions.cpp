@@ -123,10 +123,14 @@ bool begin_iteration(double timeout_seconds) {
   return wait_in_gate(installed().runtime(), to_nanos(timeout_seconds));
 }
 
-// Before each block: mostly nobody asks.
-void safepoint() {
+// At each block: mostly nobody asks.
+bool safepoint(bool is_in_backward) {
   client::Runtime& runtime = installed().runtime();
-  if (runtime.is_asked_inside()) wait_at_safepoint(runtime);
+  const client::Safepoint where =
+      is_in_backward ? client::Safepoint::kBackward : client::Safepoint::kForward;
+  if (!runtime.is_in_iteration_here(where)) return false;
+  if (runtime.is_asked_inside()) wait_at_safepoint(runtime, where);
+  return true;
 }
 
 void end_iteration(std::string_view kind, bool is_optimizer_step) {

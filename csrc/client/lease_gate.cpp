@@ -37,10 +37,14 @@ Status two_threads() {
 
 }  // namespace
 
+// Or did last.
+bool Runtime::Impl::is_iterating_thread() const {
+  return iterating_thread_.load(std::memory_order_relaxed) == this_thread();
+}
+
 bool Runtime::Impl::is_anothers_iteration() const {
-  if (!counters_.is_in_iteration()) return false;
+  if (!counters_.is_in_iteration() || is_iterating_thread()) return false;
   const pid_t thread = iterating_thread_.load(std::memory_order_relaxed);
-  if (thread == this_thread()) return false;
   // One that has ended left its iteration open. It may have been joined an instant ago.
   const std::string path = fmt::format("/proc/self/task/{}", thread);
   const Nanos deadline = monotonic_now() + kThreadEnd;
@@ -82,6 +86,8 @@ Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {
   gate_owner_ = self;
   // An iteration that did not end before the next gate ended when its lease was closed.
   counters_.forget();
+  // One of its threads may still wait at a safepoint. If this cannot close now, it waits on.
+  if (inside_since_.has_value()) break_off();
   Result<GateResult> result = pass_gate(deadline);
   // Timed out: this thread keeps the gate, and its place, until it calls again or gives up.
   const bool is_left = !result.has_value() || *result == GateResult::kEntered;

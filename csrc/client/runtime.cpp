@@ -84,7 +84,12 @@ Result<GateResult> Runtime::begin_iteration(Nanos timeout) {
 }
 void Runtime::give_up() { impl_->give_up(); }
 bool Runtime::is_asked_inside() const { return impl_->is_asked_inside(); }
-GateResult Runtime::safepoint(Nanos timeout) { return impl_->safepoint(timeout); }
+bool Runtime::is_in_iteration_here(Safepoint where) const {
+  return impl_->is_in_iteration_here(where);
+}
+GateResult Runtime::safepoint(Safepoint where, Nanos timeout) {
+  return impl_->safepoint(where, timeout);
+}
 bool Runtime::leave_safepoint() { return impl_->leave_safepoint(); }
 void Runtime::end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) {
   impl_->end_iteration(kind, is_optimizer_step);

@@ -44,6 +44,8 @@ struct RegisterOptions {
 };
 
 enum class GateResult : std::uint8_t { kEntered, kTimedOut };
+// Where in an iteration two blocks of the model meet.
+enum class Safepoint : std::uint8_t { kForward, kBackward };
 
 // Totals since attach; times as seen by this process.
 struct JobStats {
@@ -109,8 +111,12 @@ class Runtime : public alloc::RoomSource {
   [[nodiscard]] bool is_asked_inside() const;
   // A safepoint. If is_asked_inside() and no memory is on its way: gives the lease up, with all
   // memory in place, and waits up to `timeout` for the next. kTimedOut: it has none yet, call
-  // again. threads: the one that iterates, or one that works on its iteration while it waits.
-  GateResult safepoint(Nanos timeout);
+  // again. No-op for a thread that is not of the iteration. If that ends elsewhere while this one
+  // waits, the lease is closed. threads: any.
+  GateResult safepoint(Safepoint where, Nanos timeout);
+  // Whether this thread works on the iteration under way: it began it; or it is inside autograd's
+  // engine with a graph of it, as the caller says with kBackward. Cheap.
+  [[nodiscard]] bool is_in_iteration_here(Safepoint where) const;
   // Nobody will wait on at the safepoint (Ctrl-C). false: not now, since a stream is captured; wait
   // on.
   [[nodiscard]] bool leave_safepoint();

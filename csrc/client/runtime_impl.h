@@ -62,7 +62,8 @@ class Runtime::Impl {
   Result<GateResult> begin_iteration(Nanos timeout) GS_EXCLUDES(mu_);
   void give_up() GS_EXCLUDES(mu_);
   [[nodiscard]] bool is_asked_inside() const;
-  GateResult safepoint(Nanos timeout) GS_EXCLUDES(mu_);
+  [[nodiscard]] bool is_in_iteration_here(Safepoint where) const;
+  GateResult safepoint(Safepoint where, Nanos timeout) GS_EXCLUDES(mu_);
   bool leave_safepoint() GS_EXCLUDES(mu_);
   void end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) GS_EXCLUDES(mu_);
   [[nodiscard]] bool is_in_iteration() const { return counters_.is_in_iteration(); }
@@ -138,6 +139,7 @@ class Runtime::Impl {
   wire::LeasePage* page() GS_REQUIRES(mu_) { return page_.load(std::memory_order_relaxed); }
 
   // lease_gate.cpp: on the main thread
+  [[nodiscard]] bool is_iterating_thread() const;
   [[nodiscard]] bool is_anothers_iteration() const;
   void enter(wire::LeasePage* page);
   Result<GateResult> begin_slow(Nanos deadline) GS_EXCLUDES(mu_);
@@ -153,7 +155,10 @@ class Runtime::Impl {
   // safepoint.cpp
   [[nodiscard]] bool may_stop_inside() GS_REQUIRES(mu_);
   [[nodiscard]] bool stop_inside() GS_REQUIRES(mu_);
+  [[nodiscard]] bool is_worth_draining(Safepoint where) GS_EXCLUDES(mu_);
   void go_on_inside(Nanos since) GS_REQUIRES(mu_);
+  [[nodiscard]] bool is_left_inside() GS_REQUIRES(mu_);
+  bool break_off() GS_REQUIRES(mu_);
   void say_inside(bool is_inside) GS_REQUIRES(mu_);
 
   // restoring.cpp

@@ -5,7 +5,8 @@
 //
 // Not where memory is moving, or is held for another thread, or another thread waits for room: all
 // of that ends by itself, and the next safepoint is near. Not in gangs, whose ranks must stop
-// together.
+// together. And only in threads of the iteration: another one, which calls a copy of the model say,
+// has no lease to give.
 #include <algorithm>
 
 #include "csrc/base/clock.h"
@@ -20,15 +21,29 @@ bool Runtime::Impl::is_asked_inside() const {
   return page != nullptr && wire::is_asked_inside(*page);
 }
 
-GateResult Runtime::Impl::safepoint(Nanos timeout) {
+bool Runtime::Impl::is_in_iteration_here(Safepoint where) const {
+  return counters_.is_in_iteration() && (where == Safepoint::kBackward || is_iterating_thread());
+}
+
+// Without the device: most of what keeps a job from stopping lasts for many blocks.
+bool Runtime::Impl::is_worth_draining(Safepoint where) {
+  MutexLock lock(mu_);
+  if (!counters_.is_in_iteration()) return inside_since_.has_value();
+  if (!is_in_iteration_here(where)) return false;
+  // Another thread may have stopped already: this one waits with it.
+  return inside_since_.has_value() || (is_asked_inside() && may_stop_inside());
+}
+
+GateResult Runtime::Impl::safepoint(Safepoint where, Nanos timeout) {
+  if (!is_worth_draining(where)) return GateResult::kEntered;
   // Before the lease is given up: what this job has queued would run beside the next holder.
   drain();
   constexpr Nanos kLongest = seconds(1'000'000);  // a sum with the clock must not wrap
   const Nanos deadline = monotonic_now() + std::min(timeout, kLongest);
   MutexLock lock(mu_);
-  // Another thread may have stopped already: this one waits with it.
   if (!inside_since_.has_value() && !stop_inside()) return GateResult::kEntered;
   while (page() != nullptr) {
+    if (is_left_inside() && break_off()) return GateResult::kEntered;
     const wire::LeaseWord word = wire::load(*page());
     if (word.is_open() || !inside_since_.has_value()) break;
     if (word.state() == wire::LeaseState::kIdle && wire::want(*page())) ring();
@@ -68,12 +83,14 @@ bool Runtime::Impl::stop_inside() {
 
 void Runtime::Impl::go_on_inside(Nanos since) {
   const Nanos now = monotonic_now();
-  inside_since_.reset();
   waited_ += now - since;
   opened_at_ = now;
+  const bool is_left = is_left_inside();
+  inside_since_.reset();
   if (counters_.is_in_iteration()) counters_.resume(page(), now - since);
   if (page() == nullptr) return;
   say_inside(false);
+  if (is_left) return close_if_open(wire::BoundaryKind::kException);
   log::debug("job {} goes on inside its iteration, term {}", address_.job.value,
              wire::load(*page()).term().value);
 }
@@ -83,11 +100,22 @@ void Runtime::Impl::say_inside(bool is_inside) {
   page()->is_inside.store(is_inside ? 1 : 0, std::memory_order_relaxed);
 }
 
-// The user's code runs next, without a lease, as in any gap: so from here on its memory may move
-// once it is parked.
+// The iteration has ended, in another thread than waits here: nobody would give back what is
+// granted.
+bool Runtime::Impl::is_left_inside() {
+  return inside_since_.has_value() && !counters_.is_in_iteration() &&
+         gate_owner_ == std::thread::id();
+}
+
 bool Runtime::Impl::leave_safepoint() {
   drain();
   MutexLock lock(mu_);
+  return break_off();
+}
+
+// The user's code runs next, without a lease, as in any gap: so from here on its memory may move
+// once it is parked. false: not now.
+bool Runtime::Impl::break_off() {
   if (!inside_since_.has_value()) return true;
   if (!close_gate()) return false;
   const Nanos since = *inside_since_;

@@ -59,6 +59,8 @@ PageNews read_news(const Belief& belief,
     news.belief.lease = Lease::kWaiting;
   }
   if (state == LeaseState::kIdle && belief.lease == Lease::kWaiting) {
+    // First: what it changed before it gave up, of its lane say.
+    news.messages.emplace_back(wire::Observed{of, usage});
     news.messages.emplace_back(wire::GaveUp{of});
     news.belief.lease = Lease::kNone;
   }

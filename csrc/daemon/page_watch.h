@@ -25,7 +25,7 @@ struct Belief {
 const char* name_of(Belief::Lease lease);
 
 struct PageNews {
-  std::vector<wire::JobMessage> messages;  // Closed, Wanted, GaveUp; in this order of events
+  std::vector<wire::JobMessage> messages;  // Closed, Wanted, Observed and GaveUp; in this order
   Belief belief;                           // once they are told
   std::string breach;                      // not empty: an impossible word; then no messages
 };

@@ -191,9 +191,12 @@ std::optional<Interruption> urgent_now(Step& step,
                                        const Job& holder) {
   if (lane.lease->is_asked_inside) return std::nullopt;
   const auto urgent = interruption(step.table(), device, lane, step.now());
-  if (!urgent.has_value() || step.now() >= urgent->at) return urgent;
-  step.due(urgent->at);
+  if (!urgent.has_value()) return urgent;
   const bool is_old = holder.observed_at < step.table().at(urgent->job).waiting_since;
+  const bool has_waited = holder.waited_in_iteration() >= step.table().options.max_wait;
+  if (has_waited && (!is_old || step.is_deadline())) return std::nullopt;
+  if (!has_waited && step.now() >= urgent->at) return urgent;
+  step.due(urgent->at);
   if (is_old && !step.is_deadline()) step.due(step.now());
   step.look_at(holder.id);
   return std::nullopt;

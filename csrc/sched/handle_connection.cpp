@@ -30,6 +30,7 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
   job.command = hello.command;
   job.is_connected = true;
   job.is_registered = false;
+  job.may_come_inside = true;
   job.last_grant_n = 0;
   job.revoke.reset();
   job.note_change();

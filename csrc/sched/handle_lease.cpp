@@ -82,12 +82,13 @@ void end_lease(Step& step, Job& job) {
 
 void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
   // A job that wants a lease has none: its page says so.
-  if (wanted.usage.is_inside) {
+  if (wanted.usage.is_inside && may_be_inside(step.table().device_of(job), job)) {
     begin_inside(step, job);
   } else {
     end_inside(step, job, false);
     end_lease(step, job);
   }
+  job.may_come_inside = false;
   observe(step, job, wanted.usage);
   job.note_parked(step.now());
   job.note_change();
@@ -111,7 +112,7 @@ void on_closed(Step& step, Job& job, const wire::Closed& closed) {
   if (device.lane_held_by(job.id) == nullptr || closed.term != job.term) return;
   observe(step, job, closed.usage);
   time_iterations(step, device, job, true);
-  if (closed.usage.is_inside) return begin_inside(step, job);
+  if (closed.usage.is_inside && may_be_inside(device, job)) return begin_inside(step, job);
   end_lease(step, job);
 }
 

@@ -6,7 +6,9 @@
 #include "csrc/sched/admission.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/lanes.h"
+#include "csrc/sched/share_limit.h"
 #include "csrc/sched/shares.h"
+#include "csrc/sched/user_room.h"
 
 namespace gpushare::sched {
 namespace {
@@ -16,8 +18,9 @@ constexpr double kSafety = 1.5;
 // Of those who wait; the others are less urgent.
 constexpr std::size_t kMostLooked = 16;
 
-bool may_interrupt(const Policy& policy, const Job& job, const Job& other, const OrderKey& others) {
-  if (job.revoke.has_value()) return false;
+bool may_interrupt(const Device& device, const Job& job, const Job& other, const OrderKey& others) {
+  if (job.revoke.has_value() || is_used_up(device, job.uid)) return false;
+  const Policy& policy = *device.policy;
   const bool is_by_class = job.priority == wire::Priority::kGuaranteed &&
                            other.priority == wire::Priority::kOpportunistic;
   const bool is_by_deadline =
@@ -45,18 +48,25 @@ Nanos begins_at(const Lane& lane, const Job& job, const Job& holder, Nanos now) 
   return next_boundary(lane, holder, now) > latest ? now : latest;
 }
 
+// Of its user.
+bool is_within_limit(const Device& device, const Job& job, Bytes growth) {
+  return growth <= Bytes{0} || growth <= left_to_user(device, job);
+}
+
 // What it needs is free now, and the holder keeps all it uses. A job whose sizes are unknown may
 // grow beyond any room that there is.
 bool fits_beside(const Device& device, const Lane& lane, const Job& job, const Job& holder) {
-  if (is_learning(job) || !device.needs.empty()) return false;
+  const Bytes free = device.ledger.free();
+  if (is_learning(job) || !device.needs.empty() || free < Bytes{0}) return false;
   const Bytes rise =
       std::max(needed_room(job, device.ledger.capacity()) - device.ledger.room(job.id), Bytes{0});
-  return rise + lane_lack_beside(lane, job, holder) <= std::max(device.ledger.free(), Bytes{0});
+  const Bytes growth = rise + lane_lack_beside(lane, job, holder);
+  return growth <= free && is_within_limit(device, job, growth);
 }
 
 // Of its iteration, or before it.
 Nanos waited_so_far(const Job& job, Nanos now) {
-  return job.waited_last + std::max(now - job.waiting_since, Nanos{});
+  return job.waited_in_iteration() + std::max(now - job.waiting_since, Nanos{});
 }
 
 }  // namespace
@@ -66,8 +76,8 @@ std::optional<Interruption> interruption(const Table& table,
                                          const Lane& lane,
                                          Nanos now) {
   const Job& holder = table.at(lane.lease->job);
-  const bool may_be = holder.waited_last < table.options.max_wait && lane.lease->owed == Bytes{} &&
-                      lane.lease->under_way == Bytes{} &&
+  const bool may_be = !device.packs() && !lane.lease->is_for_boundary &&
+                      lane.lease->owed == Bytes{} && lane.lease->under_way == Bytes{} &&
                       interrupted_in(table, device, lane, now) == JobId{0};
   if (!may_be) return std::nullopt;
   const OrderKey after = device.policy->key(holder.requeued(now - lane.lease->granted_at, now));
@@ -76,7 +86,7 @@ std::optional<Interruption> interruption(const Table& table,
   for (const OrderKey& key : lane.waiting) {
     if (num_looked++ == kMostLooked) break;
     const Job& job = table.at(key.id);
-    if (!may_interrupt(*device.policy, job, holder, after)) continue;
+    if (!may_interrupt(device, job, holder, after)) continue;
     if (!fits_beside(device, lane, job, holder)) continue;
     const Nanos at = begins_at(lane, job, holder, now);
     if (!first.has_value() || at < first->at) first = Interruption{job.id, at};
@@ -106,8 +116,9 @@ JobId first_urgent(const Table& table,
     if (num_looked++ == kMostLooked) break;
     const Job& job = table.at(key.id);
     if (key.id == interrupted.id || is_learning(job)) continue;
-    if (!may_interrupt(*device.policy, job, interrupted, own)) continue;
-    if (deficit_of(device, lane, job, pool) <= Bytes{0}) return key.id;
+    if (!may_interrupt(device, job, interrupted, own)) continue;
+    if (deficit_of(device, lane, job, pool) > Bytes{0}) continue;
+    if (is_within_limit(device, job, growth_of(device, lane, job))) return key.id;
   }
   return JobId{0};
 }
@@ -119,7 +130,13 @@ std::optional<Interruption> patience_of_interrupted(const Table& table,
   const JobId id = interrupted_in(table, device, lane, now);
   if (id == JobId{0}) return std::nullopt;
   const Job& job = table.at(id);
-  return Interruption{id, job.waiting_since + table.options.max_wait - job.waited_last};
+  return Interruption{id, job.waiting_since + table.options.max_wait - job.waited_in_iteration()};
+}
+
+bool may_be_inside(const Device& device, const Job& job) {
+  if (job.is_inside || job.may_come_inside) return true;
+  const Lane* const lane = device.lane_held_by(job.id);
+  return lane != nullptr && lane->lease->is_asked_inside;
 }
 
 void begin_inside(Step& step, Job& job) {

@@ -9,7 +9,10 @@
 //
 // While a job of a lane is interrupted, only urgent jobs go before it, and nobody else is
 // interrupted there. It runs at least one block between two interruptions; once it has waited for
-// max_wait in its iteration, or before it, it is not interrupted until its boundary.
+// max_wait in its iteration, or before it, it is not interrupted until its boundary; nor once it
+// has stopped and nobody could have the lane after all.
+//
+// Not under `pack`: who runs beside whom is decided for iterations that end.
 //
 // The time of an interruption is in no lease, so it is charged to nobody, and the job does not
 // count it as a part of its iteration.
@@ -23,7 +26,8 @@
 
 namespace gpushare::sched {
 
-// When the holder is to be asked for its lease inside its iteration, and for whom.
+// When the holder is to be asked for its lease inside its iteration, and for whom; how long it has
+// waited in that is not looked at.
 struct Interruption {
   JobId job;
   Nanos at;  // perhaps in the future
@@ -49,6 +53,9 @@ std::optional<Interruption> patience_of_interrupted(const Table& table,
                                                     const Lane& lane,
                                                     Nanos now);
 
+// Whether its page is believed that says so: it was asked for its lease there, or may have been by
+// another coordinator.
+bool may_be_inside(const Device& device, const Job& job);
 // The job has given its lease up inside an iteration. No-op if that is known.
 void begin_inside(Step& step, Job& job);
 // It is granted the next one, or its iteration is broken off. No-op for a job that is not inside.

@@ -76,6 +76,8 @@ struct Job {
   bool is_waiting = false;     // in its lane's table
   // Without a lease inside an iteration, at a safepoint (interrupt.h): it needs all its memory.
   bool is_inside = false;
+  // Its connection is new: it may have stopped there before, and has not wanted a lease since.
+  bool may_come_inside = false;
   bool waits_paused = false;  // wants a lease, and is not in the table since it is paused
   std::uint64_t arrival = 0;  // counts first registrations
   std::uint64_t queued = 0;   // counts entries into the table
@@ -87,7 +89,7 @@ struct Job {
   Nanos served;                    // inside leases, stalls included
   Nanos waited;                    // for leases
   Nanos waited_last;               // for its last lease; where that goes on inside an iteration,
-                                   // for the one before too
+                                   // for the ones before too
   double virtual_time = 0;         // seconds served over weight, lifted after absence (lane.h)
   Nanos overrun;                   // of its last turn, charged to the next one
   Nanos stall;                     // moving average: what a switch to it costs, idle lane and stall
@@ -147,6 +149,10 @@ struct Job {
   // What one in twenty iterations takes at least, in the phase that it is in: to be reckoned with
   // where it must not be late. No less than `iteration`.
   [[nodiscard]] Nanos long_iteration() const;
+  // What it waited in the iteration that it was last seen in, and just before it.
+  [[nodiscard]] Nanos waited_in_iteration() const {
+    return usage.iterations == iterations_granted ? waited_last : Nanos{};
+  }
 
   // Its lease ended after `time`.
   void charge(Nanos time);

@@ -38,6 +38,7 @@ struct Lease {
   bool is_asked = false;  // asked back: once a lease
   Nanos asked_at;
   bool is_asked_inside = false;       // at its next safepoint
+  bool is_for_boundary = false;       // it stopped inside for nobody: not asked there again
   bool is_asked_for_quantum = false;  // so what it runs on is overrun
   bool is_warned = false;             // of an iteration that does not end
   Nanos warned_since;                 // when that iteration began

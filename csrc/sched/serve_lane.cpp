@@ -62,8 +62,9 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
   job.is_waiting = false;
   const Nanos waited = std::max(now - job.waiting_since, Nanos{});
   job.waited += waited;
-  job.waited_last = waited + (job.is_inside ? job.waited_last : Nanos{});
+  job.waited_last = waited + (job.is_inside ? job.waited_in_iteration() : Nanos{});
   end_inside(step, job, true);
+  job.may_come_inside = false;
   ++job.leases;
   job.iterations_granted = job.usage.iterations;
   job.term = Term{job.term.value + 1};
@@ -117,6 +118,14 @@ JobId choose_next(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   return JobId{0};
 }
 
+// It has all it had there. Where nobody had the lane meanwhile it stopped for nothing, and would
+// again at the next block.
+void grant_inside(Step& step, Device& device, Lane& lane, Job& job) {
+  const bool was_for_nobody = lane.last_holder == job.id;
+  grant_lease(step, device, lane, job, ", inside its iteration");
+  lane.lease->is_for_boundary = was_for_nobody;
+}
+
 void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {
   const Bytes room = device.ledger.room(job.id);
   const Bytes needed = needed_room(job, device.ledger.capacity());
@@ -168,7 +177,7 @@ JobId fits_as_it_is(
   if (!is_host_tier_short(table, device, lane.next)) return JobId{0};
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
-    const bool may_run = key.id != lane.next && !job.revoke.has_value() &&
+    const bool may_run = key.id != lane.next && !job.revoke.has_value() && !job.is_inside &&
                          !is_used_up(device, job.uid) &&
                          reason_against(table, device, job, now).empty();
     const Bytes growth = growth_of(device, lane, job);
@@ -262,7 +271,7 @@ bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& 
 }
 
 // A job was interrupted inside its iteration: it goes on, unless an urgent one comes before it and
-// has its room already.
+// has its room already. No limit of its user's holds it: its boundary is ahead.
 void serve_interrupted(Step& step, Device& device, Lane& lane, JobId inside, RoomPool& pool) {
   lane.next = JobId{0};
   lane.short_since.reset();
@@ -270,7 +279,7 @@ void serve_interrupted(Step& step, Device& device, Lane& lane, JobId inside, Roo
   const JobId first = first_urgent(step.table(), device, lane, interrupted, step.now(), pool);
   if (first != JobId{0}) return grant_with(step, device, lane, step.table().at(first), pool);
   if (interrupted.revoke.has_value()) return step.due(step.table().answer_due(interrupted));
-  grant_lease(step, device, lane, step.table().at(inside), ", inside its iteration");
+  grant_inside(step, device, lane, step.table().at(inside));
 }
 
 }  // namespace
@@ -314,7 +323,9 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   if (!lane.waiting.empty() && is_lane_unsettled(step, device, lane)) return;
   if (!lane.waiting.empty() && is_held(step, device, lane)) return;
   const JobId inside = interrupted_in(step.table(), device, lane, step.now());
-  if (inside != JobId{0}) return serve_interrupted(step, device, lane, inside, pool);
+  // Under `pack`, where it stopped under another policy: its turn comes as any other's.
+  if (inside != JobId{0} && !device.packs())
+    return serve_interrupted(step, device, lane, inside, pool);
   const JobId first = choose_beside(step, device, lane, choose_next(step, device, lane, pool));
   const JobId next = choose_harvester(step, device, lane, first);
   if (next != lane.next) {
@@ -324,6 +335,7 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   lane.next = next;
   if (next == JobId{0}) return;
   Job& job = step.table().at(next);
+  if (job.is_inside) return grant_inside(step, device, lane, job);
   const bool is_waiting = waits_for_room(step, device, lane, job, pool);
   if (lane.is_stuck) {
     const JobId other = fits_as_it_is(step.table(), device, lane, pool, step.now());

@@ -125,8 +125,11 @@ def begin_iteration(timeout_seconds: float) -> bool:
     """The gate, without the GIL. True: entered. False: the timeout passed; call again or give_up()."""
 
 def give_up() -> None: ...
-def safepoint() -> None:
-    """Waits for the next lease, without the GIL, if this one is wanted back inside the iteration."""
+def safepoint(is_in_backward: bool) -> bool:
+    """Waits for the next lease, without the GIL, if this one is wanted back inside the iteration.
+
+    Returns whether this thread works on an iteration: one inside autograd's engine is believed.
+    """
 
 def end_iteration(kind: str, is_optimizer_step: bool) -> None:
     """A boundary. kind: explicit, optimizer, scaler, forward, next_forward."""

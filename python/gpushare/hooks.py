@@ -41,7 +41,7 @@ class Watcher:
     """The hooks of one job; one at a time in a process."""
 
     def __init__(
-        self, boundaries: Boundaries, gate: Gate, *, stop: Callable[[], None] | None = None
+        self, boundaries: Boundaries, gate: Gate, *, stop: Callable[[bool], bool] | None = None
     ) -> None:
         """Watches nothing yet.
 

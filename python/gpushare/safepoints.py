@@ -2,7 +2,9 @@
 
 Where a job waits that cannot wait for the end of the iteration, the lease is given up there, in
 the forward or the backward, with all memory in place (``csrc/client/safepoint.cpp``). Nothing else
-changes: the hooks look at no values, and return nothing.
+changes: the hooks look at no values, and return nothing. They are those of copies of the model too,
+which other threads may call (an average of it, an actor): nothing of theirs is the iteration's, so
+they do nothing there.
 
 As in ``hooks.py`` they are plain functions. Traced code (torch.compile, torch.export) leaves them
 out: for it is_compiling() is a constant, and nothing of them is left. Imports torch.
@@ -21,11 +23,12 @@ _MOST_LEVELS = 3
 """So deep a list of blocks is looked for: model.encoder.layers, say."""
 _LISTS = (torch.nn.Sequential, torch.nn.ModuleList)
 
-_stop: Callable[[], None] | None = None
-"""Waits, if the lease is wanted back; None while no job is watched."""
+_stop: Callable[[bool], bool] | None = None
+"""stop(is_in_backward): waits, if the lease is wanted back. Returns whether this thread works on an
+iteration. None while no job is watched."""
 
 
-def attach(model: torch.nn.Module, stop: Callable[[], None]) -> list[Any]:
+def attach(model: torch.nn.Module, stop: Callable[[bool], bool]) -> list[Any]:
     """Hooks the model's blocks; returns the handles that remove the hooks."""
     global _stop
     _stop = stop
@@ -73,25 +76,33 @@ def _has_list(module: torch.nn.Module, levels: int) -> bool:
     )
 
 
-def _block_ended(_module: torch.nn.Module, _args: Any, result: Any) -> None:
+def _block_ended(_module: torch.nn.Module, args: Any, result: Any) -> None:
     """A safepoint, which has the backward make one where it comes to this block."""
-    if torch.compiler.is_compiling() or _stop is None:
+    if torch.compiler.is_compiling() or _stop is None or captures.is_any():
+        return
+    if not _stop(False):
         return
     if isinstance(result, tuple | list) and result:
         result = result[0]
+    # What torch.fx traces with has all attributes.
+    if not isinstance(result, torch.Tensor) or _is_transformed():
+        return
     # Of the tensor itself a hook would be seen: by pickle, say.
-    node = getattr(result, "grad_fn", None)
-    if node is not None and not _is_transformed():
+    node = result.grad_fn
+    if node is not None and not _is_of_inputs(node, args):
         node.register_prehook(_gradient_comes)
-    if not captures.is_any():
-        _stop()
 
 
 def _gradient_comes(_gradients: Any) -> None:
     if torch.compiler.is_compiling():
         return
     if _stop is not None and not captures.is_any():
-        _stop()
+        _stop(True)
+
+
+def _is_of_inputs(node: Any, args: Any) -> bool:
+    """Whether the block only passes a tensor on: what made it may last, and have a hook already."""
+    return any(isinstance(arg, torch.Tensor) and arg.grad_fn is node for arg in args)
 
 
 def _is_transformed() -> bool:

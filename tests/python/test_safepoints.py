@@ -8,6 +8,7 @@ import json
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -223,7 +224,15 @@ def watched():
     handles = []
 
     def watch(model):
-        handles.extend(safepoints.attach(model, lambda: stops.append(1)))
+        iterating = threading.get_ident()
+
+        def stop(is_in_backward):
+            if not is_in_backward and threading.get_ident() != iterating:
+                return False
+            stops.append(is_in_backward)
+            return True
+
+        handles.extend(safepoints.attach(model, stop))
         return stops
 
     yield watch
@@ -238,7 +247,40 @@ def test_forward_and_backward_stop_at_each_block(watched):
     result = model(torch.randn(2, 8))
     assert len(stops) == 6
     result.sum().backward()
-    assert len(stops) == 12
+    assert stops == [False] * 6 + [True] * 6
+
+
+def test_another_thread_that_calls_a_copy_is_left_alone(watched):
+    model = Language()
+    stops = watched(model)
+    other = copy.deepcopy(model)
+    thread = threading.Thread(target=lambda: other(torch.randn(2, 8)).sum().backward())
+    thread.start()
+    thread.join()
+    assert stops == []
+
+
+class Twice(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+
+
+def test_a_registered_model_can_be_traced(watched):
+    model = torch.nn.Sequential(Twice(), Twice())
+    watched(model)
+    x = torch.randn(2, 8)
+    assert torch.equal(torch.fx.symbolic_trace(model)(x), model(x))
+
+
+def test_a_tensor_that_blocks_pass_on_has_one_hook(watched):
+    model = torch.nn.Sequential(torch.nn.Identity(), torch.nn.Identity())
+    stops = watched(model)
+    x = torch.randn(2, 8, requires_grad=True) * 2
+    for _ in range(3):
+        result = model(x)
+    assert result.grad_fn is x.grad_fn
+    result.sum().backward()
+    assert stops == [False] * 6
 
 
 def test_copies_and_pickles_carry_nothing(watched):

@@ -89,6 +89,17 @@ TEST_F(Routing, TheDeviceDrainsWithoutTheLockBeforeABoundaryCloses) {
   EXPECT_THAT(router_.take_notes(), ElementsAre("drain", "close"));
 }
 
+TEST_F(Routing, TheDeviceDrainsAtASafepointOnlyWhereTheJobMayStop) {
+  ASSERT_TRUE(job_.runtime->hold().ok());
+  wire::ask_inside(coordinator_.page(), wire::load(coordinator_.page()).term());
+  const auto stop = [&] { return job_.runtime->safepoint(Safepoint::kBackward, millis(1)); };
+  EXPECT_EQ(stop(), GateResult::kEntered);
+  EXPECT_THAT(router_.take_notes(), ElementsAre());
+  job_.runtime->let_go();
+  EXPECT_EQ(stop(), GateResult::kTimedOut);
+  EXPECT_THAT(router_.take_notes(), ElementsAre("drain"));
+}
+
 TEST_F(Routing, TheDeviceDrainsBeforeALeaseThatIsGivenUpCloses) {
   job_.runtime->close_lease(wire::BoundaryKind::kException);
   EXPECT_THAT(router_.take_notes(), ElementsAre("drain", "close"));

@@ -1,6 +1,7 @@
 // Safepoints: the lease is given up inside an iteration, with all memory where it is.
 #include <future>
 #include <memory>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -12,9 +13,9 @@ namespace {
 
 using wire::LeaseState;
 
-class Safepoint : public ::testing::Test {
+class SafepointTest : public ::testing::Test {
  protected:
-  Safepoint() : coordinator_(folder_.file("sock")), job_(folder_) {
+  SafepointTest() : coordinator_(folder_.file("sock")), job_(folder_) {
     EXPECT_TRUE(job_.runtime->register_job({.name = "gpt"}).ok());
     coordinator_.wait_for<wire::Register>();
     auto entered = job_.begin_elsewhere();
@@ -25,7 +26,10 @@ class Safepoint : public ::testing::Test {
   }
 
   void ask_inside() { wire::ask_inside(coordinator_.page(), term_); }
-  GateResult stop(Nanos timeout = millis(1)) { return job_.runtime->safepoint(timeout); }
+  // As autograd's engine does: the thread that began the iteration is another one.
+  GateResult stop(Nanos timeout = millis(1)) {
+    return job_.runtime->safepoint(Safepoint::kBackward, timeout);
+  }
   LeaseState state() { return wire::load(coordinator_.page()).state(); }
 
   TestFolder folder_;
@@ -34,7 +38,7 @@ class Safepoint : public ::testing::Test {
   Term term_;
 };
 
-TEST_F(Safepoint, IsNothingWhileNobodyAsks) {
+TEST_F(SafepointTest, IsNothingWhileNobodyAsks) {
   EXPECT_FALSE(job_.runtime->is_asked_inside());
   EXPECT_EQ(stop(), GateResult::kEntered);
   EXPECT_EQ(coordinator_.ask(), wire::AskResult::kAsked);
@@ -44,7 +48,7 @@ TEST_F(Safepoint, IsNothingWhileNobodyAsks) {
   EXPECT_EQ(job_.runtime->stats().interruptions, 0U);
 }
 
-TEST_F(Safepoint, GivesTheLeaseUpAndKeepsItsMemory) {
+TEST_F(SafepointTest, GivesTheLeaseUpAndKeepsItsMemory) {
   ask_inside();
   EXPECT_TRUE(job_.runtime->is_asked_inside());
   EXPECT_EQ(stop(), GateResult::kTimedOut);
@@ -67,7 +71,7 @@ TEST_F(Safepoint, GivesTheLeaseUpAndKeepsItsMemory) {
   EXPECT_EQ(state(), LeaseState::kOpenGap);
 }
 
-TEST_F(Safepoint, GivesNothingAwayWhileItWaits) {
+TEST_F(SafepointTest, GivesNothingAwayWhileItWaits) {
   const Tensor tensor(*job_.allocator, mib(4), 1);
   ask_inside();
   EXPECT_EQ(stop(), GateResult::kTimedOut);
@@ -78,7 +82,7 @@ TEST_F(Safepoint, GivesNothingAwayWhileItWaits) {
   EXPECT_TRUE(tensor.is_intact());
 }
 
-TEST_F(Safepoint, IsNoTimeOfTheIteration) {
+TEST_F(SafepointTest, IsNoTimeOfTheIteration) {
   ask_inside();
   const Nanos before{coordinator_.page().changed_ns.load()};
   EXPECT_EQ(stop(millis(30)), GateResult::kTimedOut);
@@ -93,7 +97,7 @@ TEST_F(Safepoint, IsNoTimeOfTheIteration) {
   EXPECT_EQ(Nanos{coordinator_.page().busy_ns.load()}, ended - began);
 }
 
-TEST_F(Safepoint, IsPassedWhileMemoryIsHeld) {
+TEST_F(SafepointTest, IsPassedWhileMemoryIsHeld) {
   ASSERT_TRUE(job_.runtime->hold().ok());
   ask_inside();
   EXPECT_EQ(stop(), GateResult::kEntered);
@@ -103,7 +107,7 @@ TEST_F(Safepoint, IsPassedWhileMemoryIsHeld) {
   EXPECT_EQ(stop(seconds(20)), GateResult::kEntered);
 }
 
-TEST_F(Safepoint, IsPassedOutsideAnIteration) {
+TEST_F(SafepointTest, IsPassedOutsideAnIteration) {
   ask_inside();
   job_.end();
   EXPECT_FALSE(job_.runtime->is_asked_inside());
@@ -111,7 +115,7 @@ TEST_F(Safepoint, IsPassedOutsideAnIteration) {
   EXPECT_EQ(state(), LeaseState::kIdle);  // it closed at its boundary
 }
 
-TEST_F(Safepoint, BrokenOffIsClosedAsAtABoundary) {
+TEST_F(SafepointTest, BrokenOffIsClosedAsAtABoundary) {
   ask_inside();
   EXPECT_EQ(stop(), GateResult::kTimedOut);
   coordinator_.has_rung();
@@ -129,7 +133,7 @@ TEST_F(Safepoint, BrokenOffIsClosedAsAtABoundary) {
   EXPECT_EQ(*entered.get(), GateResult::kEntered);
 }
 
-TEST_F(Safepoint, TwoThreadsOfOneIterationGoOnTogether) {
+TEST_F(SafepointTest, TwoThreadsOfOneIterationGoOnTogether) {
   ask_inside();
   EXPECT_EQ(stop(), GateResult::kTimedOut);
   auto other = std::async(std::launch::async, [&] { return stop(seconds(20)); });
@@ -137,6 +141,61 @@ TEST_F(Safepoint, TwoThreadsOfOneIterationGoOnTogether) {
   EXPECT_EQ(stop(seconds(20)), GateResult::kEntered);
   EXPECT_EQ(other.get(), GateResult::kEntered);
   EXPECT_EQ(job_.runtime->stats().interruptions, 1U);
+}
+
+TEST_F(SafepointTest, IsPassedByAThreadThatDoesNotIterate) {
+  ask_inside();
+  EXPECT_FALSE(job_.runtime->is_in_iteration_here(Safepoint::kForward));
+  EXPECT_EQ(job_.runtime->safepoint(Safepoint::kForward, millis(1)), GateResult::kEntered);
+  EXPECT_EQ(state(), LeaseState::kOpenBusy);
+  EXPECT_EQ(job_.runtime->stats().interruptions, 0U);
+}
+
+TEST_F(SafepointTest, IsOfTheThreadThatIterates) {
+  job_.end();
+  job_.begin();
+  ask_inside();
+  EXPECT_TRUE(job_.runtime->is_in_iteration_here(Safepoint::kForward));
+  EXPECT_EQ(job_.runtime->safepoint(Safepoint::kForward, millis(1)), GateResult::kTimedOut);
+  EXPECT_EQ(state(), LeaseState::kWanted);
+  coordinator_.grant_lease();
+  EXPECT_EQ(job_.runtime->safepoint(Safepoint::kForward, seconds(20)), GateResult::kEntered);
+}
+
+// Nobody would come to its boundary.
+TEST_F(SafepointTest, IsGivenUpWhenTheIterationEndsElsewhere) {
+  ask_inside();
+  EXPECT_EQ(stop(), GateResult::kTimedOut);
+  job_.end();
+  EXPECT_EQ(stop(seconds(20)), GateResult::kEntered);
+  EXPECT_EQ(state(), LeaseState::kIdle);
+  EXPECT_EQ(coordinator_.page().is_inside.load(), 0U);
+  EXPECT_EQ(job_.allocator->route(), alloc::Route::kOutside);
+}
+
+TEST_F(SafepointTest, IsClosedIfItIsGrantedAfterTheIterationEnded) {
+  ask_inside();
+  EXPECT_EQ(stop(), GateResult::kTimedOut);
+  job_.end();
+  coordinator_.grant_lease();
+  EXPECT_EQ(stop(seconds(20)), GateResult::kEntered);
+  EXPECT_EQ(state(), LeaseState::kIdle);
+  EXPECT_EQ(coordinator_.page().is_inside.load(), 0U);
+}
+
+TEST_F(SafepointTest, IsGivenUpWhenTheNextIterationBegins) {
+  ask_inside();
+  EXPECT_EQ(stop(), GateResult::kTimedOut);
+  job_.end();
+  auto entered = job_.begin_elsewhere();
+  while (coordinator_.page().is_parked.load() == 0U)
+    std::this_thread::yield();
+  EXPECT_EQ(coordinator_.page().is_inside.load(), 0U);
+  EXPECT_EQ(stop(seconds(20)), GateResult::kEntered);
+  coordinator_.wait_state(LeaseState::kWanted);
+  coordinator_.grant_lease();
+  EXPECT_EQ(*entered.get(), GateResult::kEntered);
+  EXPECT_EQ(state(), LeaseState::kOpenBusy);
 }
 
 TEST(SafepointWithoutCoordinator, IsToldToTheNextOne) {
@@ -150,7 +209,7 @@ TEST(SafepointWithoutCoordinator, IsToldToTheNextOne) {
   const Term term = coordinator->grant_lease();
   ASSERT_TRUE(entered.get().has_value());
   wire::ask_inside(coordinator->page(), term);
-  ASSERT_EQ(job.runtime->safepoint(millis(1)), GateResult::kTimedOut);
+  ASSERT_EQ(job.runtime->safepoint(Safepoint::kBackward, millis(1)), GateResult::kTimedOut);
   coordinator.reset();
   coordinator = std::make_unique<FakeCoordinator>(folder.file("sock"), FakeSettings{.epoch = 2});
   EXPECT_EQ(coordinator->wait_for<wire::Hello>().held_term, Term{0});
@@ -159,7 +218,7 @@ TEST(SafepointWithoutCoordinator, IsToldToTheNextOne) {
   EXPECT_EQ(coordinator->page().is_inside.load(), 1U);
   EXPECT_EQ(coordinator->page().is_parked.load(), 0U);
   coordinator->grant_lease();
-  EXPECT_EQ(job.runtime->safepoint(seconds(20)), GateResult::kEntered);
+  EXPECT_EQ(job.runtime->safepoint(Safepoint::kBackward, seconds(20)), GateResult::kEntered);
   EXPECT_EQ(coordinator->page().is_inside.load(), 0U);
   EXPECT_TRUE(job.runtime->is_in_iteration());
 }
@@ -175,7 +234,7 @@ TEST(SafepointOfAGang, IsPassed) {
   const Term term = coordinator.grant_lease();
   ASSERT_TRUE(entered.get().has_value());
   wire::ask_inside(coordinator.page(), term);
-  EXPECT_EQ(job.runtime->safepoint(millis(1)), GateResult::kEntered);
+  EXPECT_EQ(job.runtime->safepoint(Safepoint::kBackward, millis(1)), GateResult::kEntered);
 }
 
 }  // namespace

@@ -32,6 +32,9 @@ std::string text_of(const wire::JobMessage& message) {
   }
   if (std::holds_alternative<wire::Wanted>(message)) return "wanted";
   if (std::holds_alternative<wire::GaveUp>(message)) return "gave_up";
+  if (const auto* observed = std::get_if<wire::Observed>(&message)) {
+    return "observed " + std::to_string(observed->usage.lane_changes);
+  }
   return "another message";
 }
 
@@ -51,6 +54,7 @@ TEST_P(PageWatchTable, TellsWhatMustHaveHappened) {
   of.job = JobId{7};
   wire::Usage usage;
   usage.iterations = 12;
+  usage.lane_changes = 3;
   const PageNews news = read_news(row.before, row.word, of, usage);
   EXPECT_EQ(news.breach, "");
   std::vector<std::string> told;
@@ -71,7 +75,11 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"Wants", kNone4, word(4, LeaseState::kWanted), {"wanted"}, Lease::kWaiting},
         Row{"FirstWant", {}, word(0, LeaseState::kWanted), {"wanted"}, Lease::kWaiting},
         Row{"StillWaits", kWaiting4, word(4, LeaseState::kWanted), {}, Lease::kWaiting},
-        Row{"GivesUp", kWaiting4, word(4, LeaseState::kIdle), {"gave_up"}, Lease::kNone},
+        Row{"GivesUp",
+            kWaiting4,
+            word(4, LeaseState::kIdle),
+            {"observed 3", "gave_up"},
+            Lease::kNone},
         Row{"Busy", kOpen5, word(5, LeaseState::kOpenBusy), {}, Lease::kOpen},
         Row{"BusyAndAsked", kOpen5, word(5, LeaseState::kOpenBusy, true), {}, Lease::kOpen},
         Row{"Gap", kOpen5, word(5, LeaseState::kOpenGap), {}, Lease::kOpen},

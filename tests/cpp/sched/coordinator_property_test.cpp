@@ -232,11 +232,11 @@ class Fuzz {
     const Ready ready = coordinator_->on_message(from, message, now_);
     // A job may come with more than its user may have: then he gets nothing.
     if (!std::holds_alternative<wire::Hello>(message)) check_user_limits(held);
+    check_interrupted(from, ready);
     if (!was_refused(ready)) {
       check_answered_at_once(from, message, ready);
       forget_revoke(from, message);
-      inside_.erase(from);
-      if (is_inside(message)) inside_.insert(from);
+      note_inside(from, message);
       // Its record is gone: whoever comes under this number starts anew.
       if (std::holds_alternative<wire::Gone>(message)) terms_.erase(from);
       const bool has_ended = std::holds_alternative<wire::Gone>(message) ||
@@ -303,6 +303,31 @@ class Fuzz {
     return growth <= device.free || (growth == Bytes{0} && device.withheld > Bytes{0});
   }
 
+  // It was asked there by this coordinator, or perhaps by the one before; any page may say so.
+  bool may_be_inside(JobId from) const {
+    return asked_inside_.contains(from) || new_.contains(from);
+  }
+
+  void check_interrupted(JobId from, const Ready& ready) {
+    for (const Decision& decision : ready.decisions)
+      RC_ASSERT(decision.what != "interrupted" || may_be_inside(from));
+  }
+
+  void note_inside(JobId from, const wire::JobMessage& message) {
+    const bool stays = inside_.erase(from) > 0 || may_be_inside(from);
+    if (is_inside(message) && stays) inside_.insert(from);
+    const auto* closed = std::get_if<wire::Closed>(&message);
+    const bool ends_lease = std::holds_alternative<wire::Wanted>(message) ||
+                            std::holds_alternative<wire::GaveUp>(message) ||
+                            std::holds_alternative<wire::Unregister>(message) ||
+                            std::holds_alternative<wire::Hello>(message) ||
+                            std::holds_alternative<wire::Gone>(message) ||
+                            (closed != nullptr && closed->term == terms_[from]);
+    if (ends_lease) asked_inside_.erase(from);
+    if (std::holds_alternative<wire::Wanted>(message)) new_.erase(from);
+    if (std::holds_alternative<wire::Hello>(message)) new_.insert(from);
+  }
+
   void forget_revoke(JobId from, const wire::JobMessage& message) {
     const auto revoke = revokes_.find(from);
     if (revoke == revokes_.end()) return;
@@ -331,6 +356,7 @@ class Fuzz {
     }
     std::set<JobId> granted;
     for (const PageAction& action : ready.page_actions) {
+      if (action.kind == PageAction::Kind::kAskInside) asked_inside_.insert(action.job);
       if (action.kind != PageAction::Kind::kGrant) continue;
       RC_ASSERT(!paused_.contains(action.job));
       RC_ASSERT(granted.insert(action.job).second);
@@ -338,6 +364,8 @@ class Fuzz {
       RC_ASSERT(action.term > terms_[action.job]);
       terms_[action.job] = action.term;
       inside_.erase(action.job);
+      asked_inside_.erase(action.job);
+      new_.erase(action.job);
     }
     deadline_ = ready.next_deadline;
   }
@@ -399,7 +427,8 @@ class Fuzz {
   bool is_with_needs_ = false;
   std::uint32_t most_lanes_ = 1;  // under `pack`
   std::uint64_t num_needs_ = 0;
-  std::set<JobId> paused_, inside_;
+  std::set<JobId> paused_, inside_, asked_inside_;
+  std::set<JobId> new_;  // said Hello, and neither wanted a lease nor was granted one since
   std::map<JobId, Term> terms_;
   std::map<JobId, wire::Revoke> revokes_;
   std::map<JobId, std::uint64_t> heard_;
