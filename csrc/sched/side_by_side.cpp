@@ -189,7 +189,7 @@ void settle_claim(Step& step, Device& device) {
     if (!first.has_value()) return;
     if (!is_due(table, device, *first, now)) {
       // Nothing else may happen while those in its way catch up with it.
-      return step.due(now + table.options.min_quantum);
+      return step.due(now + std::max(table.options.min_quantum, table.options.gap_poll));
     }
     const JobSet way = in_the_way(table, device, table.at(first->id), now);
     claim = {.job = first->id, .since = last_grant(device, way), .due = {}};
