@@ -24,7 +24,7 @@ struct Usage {
   bool is_parked = false;  // its main thread waits in the gate; all its memory may be moved
   // It waits for a lease inside an iteration, at a safepoint: nothing of it may be moved.
   bool is_inside = false;
-  Bytes live;              // live bytes, resident or spilled, at the last boundary
+  Bytes live;      // live bytes, resident or spilled, at the last boundary
   Bytes need;      // room it expects to need for its next iteration (backed bytes at the peak)
   Bytes resident;  // backed bytes now
   Bytes spilled;   // bytes in the host tier now

@@ -21,14 +21,8 @@
 
 #include "tests/cpp/support/sched_any.h"
 
-namespace gpushare::sched {
+namespace gpushare::sched::testing {
 namespace {
-
-using testing::any;
-using testing::any_bytes;
-using testing::any_policy;
-using testing::any_slots;
-using testing::any_usage;
 
 constexpr int kNumJobs = 5;
 
@@ -36,18 +30,7 @@ constexpr int kNumJobs = 5;
 class Fuzz {
  public:
   Fuzz() {
-    CoordinatorOptions options;
-    options.capacity = mib(1000);
-    options.memory_wait = seconds(3);
-    options.host_budget.ram = *rc::gen::element(gib(64), mib(200), Bytes{0});
-    options.host_budget.file = *rc::gen::element(gib(64), mib(200), Bytes{0});
-    options.policy = any_policy();
-    options.users.named[1].memory_limit = mib(any(1, 60) * 10);
-    options.users.named[2].share_limit = any(0, 2) * any(1, 100) / 100.0;
-    options.users.named[2].weight = any(1, 40) / 10.0;
-    options.users.others.memory_limit = mib(any(0, 2) * 300);
-    options.num_lanes = static_cast<std::uint32_t>(any(1, 4));
-    options.pack_lanes = static_cast<std::uint32_t>(any(0, 4));
+    const CoordinatorOptions options = any_options();
     most_lanes_ = std::max(options.num_lanes, options.pack_lanes);
     is_with_needs_ = *rc::gen::arbitrary<bool>();
     coordinator_ = std::move(*Coordinator::create(options, now_));
@@ -106,20 +89,6 @@ class Fuzz {
     }
   }
 
-  static bool is_inside(const wire::JobMessage& message) {
-    const auto* wanted = std::get_if<wire::Wanted>(&message);
-    return wanted != nullptr && wanted->usage.is_inside;
-  }
-
-  static wire::JobMessage any_end(const wire::Address& of) {
-    switch (any(0, 4)) {
-      case 0: return wire::Lost{of};
-      case 1: return wire::Unregister{of};
-      case 2: return wire::Gone{of};
-      default: return wire::Explain{of};
-    }
-  }
-
   // What people do, right or wrong.
   void change() {
     if (any(0, 5) == 0) {
@@ -133,16 +102,6 @@ class Fuzz {
       if (!changes.is_paused.value_or(true)) paused_.erase(job);
       follow(*ready);
     }
-  }
-
-  static wire::Changes any_changes() {
-    wire::Changes changes;
-    if (any(0, 3) == 0) changes.priority = static_cast<wire::Priority>(any(0, 5));
-    if (any(0, 3) == 0) changes.weight = any(0, 40) / 10.0;
-    if (any(0, 3) == 0) changes.memory_limit = any_bytes();
-    if (any(0, 3) == 0) changes.deadline = millis(any(-1, 100));
-    if (any(0, 2) == 0) changes.is_paused = *rc::gen::arbitrary<bool>();
-    return changes;
   }
 
   std::string state_of(JobId job) {
@@ -167,15 +126,6 @@ class Fuzz {
     hello.lane_slots = any_slots();
     hello.held_term = any(0, 2) == 0 ? Term{0} : terms_[job];
     return hello;
-  }
-
-  static wire::JobMessage any_register(const wire::Address& of) {
-    wire::Register wish;
-    wish.of = of;
-    wish.priority = static_cast<wire::Priority>(any(0, 4));
-    wish.weight = any(any(0, 10) == 0 ? 0 : 1, 40) / 10.0;
-    wish.memory_limit = *rc::gen::arbitrary<bool>() ? Bytes{0} : any_bytes();
-    return wish;
   }
 
   // Mostly what the state allows: what it has, it may give; what was told, it may keep.
@@ -277,14 +227,6 @@ class Fuzz {
                 return out.to == from && ((grant != nullptr && grant->need_n == need->n) ||
                                           (denied != nullptr && denied->n == need->n));
               }) == 1);
-  }
-
-  // Its message, that is: a job may be refused for what its page says, whatever was sent.
-  static bool was_refused(const Ready& ready) {
-    return std::any_of(ready.messages.begin(), ready.messages.end(), [](const Outbound& out) {
-      const auto* refused = std::get_if<wire::Refused>(&out.message);
-      return refused != nullptr && !refused->reason.starts_with("its page says");
-    });
   }
 
   // With the slots that the pool lacks for it.
@@ -446,4 +388,4 @@ TEST(CoordinatorProperty, HoldsWhateverIsSaid) {
 }
 
 }  // namespace
-}  // namespace gpushare::sched
+}  // namespace gpushare::sched::testing

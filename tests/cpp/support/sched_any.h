@@ -3,12 +3,16 @@
 
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "csrc/base/units.h"
+#include "csrc/sched/coordinator.h"
 #include "csrc/sched/policy.h"
+#include "csrc/sched/ready.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sched::testing {
@@ -49,6 +53,63 @@ inline std::vector<std::uint32_t> any_slots() {
   for (int i = 0; i < any(0, 4); ++i)
     slots.push_back(static_cast<std::uint32_t>(first + i));
   return slots;
+}
+
+inline CoordinatorOptions any_options() {
+  CoordinatorOptions options;
+  options.capacity = mib(1000);
+  options.memory_wait = seconds(3);
+  options.host_budget.ram = *rc::gen::element(gib(64), mib(200), Bytes{0});
+  options.host_budget.file = *rc::gen::element(gib(64), mib(200), Bytes{0});
+  options.policy = any_policy();
+  options.users.named[1].memory_limit = mib(any(1, 60) * 10);
+  options.users.named[2].share_limit = any(0, 2) * any(1, 100) / 100.0;
+  options.users.named[2].weight = any(1, 40) / 10.0;
+  options.users.others.memory_limit = mib(any(0, 2) * 300);
+  options.num_lanes = static_cast<std::uint32_t>(any(1, 4));
+  options.pack_lanes = static_cast<std::uint32_t>(any(0, 4));
+  return options;
+}
+
+inline wire::JobMessage any_register(const wire::Address& of) {
+  wire::Register wish;
+  wish.of = of;
+  wish.priority = static_cast<wire::Priority>(any(0, 4));
+  wish.weight = any(any(0, 10) == 0 ? 0 : 1, 40) / 10.0;
+  wish.memory_limit = *rc::gen::arbitrary<bool>() ? Bytes{0} : any_bytes();
+  return wish;
+}
+
+inline wire::Changes any_changes() {
+  wire::Changes changes;
+  if (any(0, 3) == 0) changes.priority = static_cast<wire::Priority>(any(0, 5));
+  if (any(0, 3) == 0) changes.weight = any(0, 40) / 10.0;
+  if (any(0, 3) == 0) changes.memory_limit = any_bytes();
+  if (any(0, 3) == 0) changes.deadline = millis(any(-1, 100));
+  if (any(0, 2) == 0) changes.is_paused = *rc::gen::arbitrary<bool>();
+  return changes;
+}
+
+inline wire::JobMessage any_end(const wire::Address& of) {
+  switch (any(0, 4)) {
+    case 0: return wire::Lost{of};
+    case 1: return wire::Unregister{of};
+    case 2: return wire::Gone{of};
+    default: return wire::Explain{of};
+  }
+}
+
+inline bool is_inside(const wire::JobMessage& message) {
+  const auto* wanted = std::get_if<wire::Wanted>(&message);
+  return wanted != nullptr && wanted->usage.is_inside;
+}
+
+// Its message, that is: a job may be refused for what its page says, whatever was sent.
+inline bool was_refused(const Ready& ready) {
+  return std::any_of(ready.messages.begin(), ready.messages.end(), [](const Outbound& out) {
+    const auto* refused = std::get_if<wire::Refused>(&out.message);
+    return refused != nullptr && !refused->reason.starts_with("its page says");
+  });
 }
 
 }  // namespace gpushare::sched::testing
