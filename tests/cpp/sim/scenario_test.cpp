@@ -34,7 +34,7 @@ TEST(Scenario, AJobIsRefusedWhereTheCoordinatorWouldRefuseIt) {
 TEST(Scenario, WhatAllJobsTogetherTakeMustBeCountable) {
   std::string text;
   for (int i = 0; i < 10; ++i)
-    text += "job iteration=900000000s iterations=1\n";
+    text += "job iteration=400000000s iterations=1\n";
   EXPECT_EQ(error_of(text), "");
   EXPECT_THAT(error_of(text + kJob), HasSubstr("all jobs together take"));
   EXPECT_THAT(error_of("device interference=0.5 num_lanes=2\n" + text),
