@@ -12,17 +12,11 @@ import argparse
 import json
 import os
 import random
-import select
 import sys
 import time
 from typing import Any
 
-SIZE = 96
-"""Rows and columns of the matrices."""
-WARM_UP = 5
-"""Iterations before it is ready."""
-SEED = 0
-"""Of gaps that are drawn."""
+from benchmarks.paced_job import SEED, SIZE, WARM_UP, is_told
 
 
 def _arguments() -> argparse.Namespace:
@@ -56,10 +50,6 @@ def _make_model(blocks: int, products: int) -> Any:
             return x
 
     return torch.nn.Sequential(*(Block() for _ in range(blocks)))
-
-
-def _is_told() -> bool:
-    return bool(select.select([sys.stdin], [], [], 0)[0])
 
 
 def main() -> None:
@@ -97,7 +87,7 @@ def main() -> None:
     print(json.dumps({"ready": True}), flush=True)
     sys.stdin.readline()
     seen = []
-    while not (len(seen) == arguments.iterations if arguments.iterations else _is_told()):
+    while not (len(seen) == arguments.iterations if arguments.iterations else is_told()):
         seen.append(iterate())
         if arguments.gap:
             time.sleep(arguments.gap * (0.5 + gaps.random()))

@@ -56,7 +56,8 @@ def overlap(first: Sequence[float], second: Sequence[float]) -> float:
     return max(0.0, min(first[1], second[1]) - max(first[0], second[0]))
 
 
-def _is_told() -> bool:
+def is_told() -> bool:
+    """Whether another line has come."""
     return bool(select.select([sys.stdin], [], [], 0)[0])
 
 
@@ -90,7 +91,7 @@ def main() -> None:
     print(json.dumps({"ready": True}), flush=True)
     sys.stdin.readline()
     seen = []
-    while not (len(seen) == arguments.iterations if arguments.iterations else _is_told()):
+    while not (len(seen) == arguments.iterations if arguments.iterations else is_told()):
         seen.append(iterate())
         if arguments.gap:
             mean = arguments.gap

@@ -193,6 +193,7 @@ void on_gone(Step& step, Job& job) {
   Table& table = step.table();
   Device& device = table.device_of(job);
   const JobId id = job.id;
+  end_inside(step, job, false);
   leave_line(step, job);
   end_lease(step, job);
   remember(table, job);

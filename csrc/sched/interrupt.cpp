@@ -76,6 +76,9 @@ std::optional<Interruption> interruption(const Table& table,
                                          const Lane& lane,
                                          Nanos now) {
   const Job& holder = table.at(lane.lease->job);
+  const bool is_by_class = holder.priority == wire::Priority::kOpportunistic &&
+                           lane.waiting.num_of(wire::Priority::kGuaranteed) > 0;
+  if (!is_by_class && !device.policy->meets_deadlines()) return std::nullopt;
   const bool may_be = !device.packs() && !lane.lease->is_for_boundary &&
                       lane.lease->owed == Bytes{} && lane.lease->under_way == Bytes{} &&
                       interrupted_in(table, device, lane, now) == JobId{0};
@@ -95,9 +98,9 @@ std::optional<Interruption> interruption(const Table& table,
 }
 
 JobId interrupted_in(const Table& table, const Device& device, const Lane& lane, Nanos now) {
-  for (const JobId id : table.jobs.kept().inside) {
+  for (const JobId id : device.inside) {
     const Job& job = table.at(id);
-    const bool is_here = job.of.device == device.name && job.in_lane == lane.id;
+    const bool is_here = job.is_waiting && job.in_lane == lane.id;
     if (is_here && !(job.revoke.has_value() && table.is_overdue(job, now))) return id;
   }
   return JobId{0};
@@ -144,6 +147,7 @@ void begin_inside(Step& step, Job& job) {
   job.is_inside = true;
   job.note_change();
   Device& device = step.table().device_of(job);
+  device.inside.insert(job.id);
   Lane* const lane = device.lane_held_by(job.id);
   if (lane == nullptr) return;  // another coordinator's
   job.charge(step.now() - lane->lease->granted_at);
@@ -161,7 +165,9 @@ void end_inside(Step& step, Job& job, bool goes_on) {
   if (!job.is_inside) return;
   job.is_inside = false;
   job.note_change();
-  end_slots_aside(step.table().device_of(job), job, goes_on);
+  Device& device = step.table().device_of(job);
+  device.inside.erase(job.id);
+  end_slots_aside(device, job, goes_on);
 }
 
 }  // namespace gpushare::sched

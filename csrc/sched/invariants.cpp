@@ -104,8 +104,15 @@ void Table::check_invariants() const {
       GS_CHECK(find(id) != nullptr, "job {} has {} and is gone", id.value, to_string(room));
   }
   jobs.check_invariants();
-  for (const auto& [id, job] : jobs)
+  std::size_t num_inside = 0;
+  for (const Device& device : devices)
+    num_inside += device.inside.size();
+  for (const auto& [id, job] : jobs) {
     check_job(device_of(job), job);
+    GS_CHECK(job.is_inside == device_of(job).inside.contains(id), "job {} inside", id.value);
+    if (job.is_inside) --num_inside;
+  }
+  GS_CHECK(num_inside == 0, "{} more jobs are inside", num_inside);
 }
 
 }  // namespace gpushare::sched

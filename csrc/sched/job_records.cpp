@@ -60,7 +60,6 @@ JobRecords::Part JobRecords::part_of(const Job& job) {
           .is_guaranteed = job.is_registered && job.is_connected && !job.is_paused() &&
                            job.priority == wire::Priority::kGuaranteed,
           .is_limited = job.most_memory() > Bytes{0},
-          .is_inside = job.is_inside && job.is_waiting,
           .is_unheard = is_unheard(job) || job.lane_unheard_since.has_value(),
           .in_host_tier = host_bytes(job),
           .pid = job.pid};
@@ -72,7 +71,6 @@ void JobRecords::count(JobId job, const Part& part) const {
   set_member(kept_.held, job, before.is_held, part.is_held);
   set_member(kept_.guaranteed, job, before.is_guaranteed, part.is_guaranteed);
   set_member(kept_.limited, job, before.is_limited, part.is_limited);
-  set_member(kept_.inside, job, before.is_inside, part.is_inside);
   set_member(kept_.unheard, job, before.is_unheard, part.is_unheard);
   kept_.in_host_tier += part.in_host_tier - before.in_host_tier;
   if (part.pid != before.pid) {

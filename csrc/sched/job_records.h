@@ -29,7 +29,6 @@ class JobRecords {
     Ids held;        // have memory held in place (Job::held_until)
     Ids guaranteed;  // take turns, and are of that class
     Ids limited;     // have a memory_limit, or their user has
-    Ids inside;      // wait for a lease inside an iteration
     Ids unheard;     // changed their lane on their page, and not yet by a message; or did so before
     HostBytes in_host_tier{};  // of all, or on the way there
     std::map<std::int32_t, JobId> by_pid;
@@ -63,7 +62,6 @@ class JobRecords {
     bool is_held = false;
     bool is_guaranteed = false;
     bool is_limited = false;
-    bool is_inside = false;
     bool is_unheard = false;
     HostBytes in_host_tier{};
     std::int32_t pid = 0;  // 0: none

@@ -113,6 +113,7 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .lanes = {},
                 .slot_numbers = {},
                 .allowances = {},
+                .inside = {},
                 .needs = {},
                 .only_free = {},
                 .dropped = {},

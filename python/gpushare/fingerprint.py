@@ -39,7 +39,7 @@ def fingerprint(model: torch.nn.Module | None, profile: str, *, device: str) -> 
     try:
         inner = _unwrapped(model)
         words = [kind, type(inner).__module__, type(inner).__qualname__, *_tensors(inner)]
-    except Exception as error:  # this is a hint: whatever its model does, a job registers
+    except (AttributeError, RuntimeError, TypeError) as error:  # as odd modules raise: it is a hint
         if _native.settings().log_level == "debug":
             name = type(model).__qualname__
             say_once(f"{name} is not remembered: {type(error).__name__}: {error}")

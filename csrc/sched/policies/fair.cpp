@@ -8,32 +8,27 @@
 namespace gpushare::sched {
 namespace {
 
+class Fair final : public LeastServed {
+ public:
+  [[nodiscard]] const char* name() const override { return "fair"; }
+};
+
+}  // namespace
+
 // Start-time fair queueing, of users and of each user's jobs: the least time served over weight is
 // first. The lane lifts the virtual time of who comes, or comes back, to that of those present
 // (shares.h).
 // source: Goyal, Vin, Cheng, "Start-time Fair Queueing" (SIGCOMM 1996), section 2; Goyal, Guo, Vin,
 // "A Hierarchical CPU Scheduler for Multimedia Operating Systems" (OSDI 1996), section 3.
-class Fair final : public Policy {
- public:
-  [[nodiscard]] const char* name() const override { return "fair"; }
-  [[nodiscard]] OrderKey key(const Job& job) const override {
-    return {.priority = job.priority,
-            .user = job.uid,
-            .number = job.virtual_time,
-            .arrival = job.arrival,
-            .id = job.id};
-  }
-  [[nodiscard]] bool shares_by_user() const override { return true; }
+OrderKey LeastServed::key(const Job& job) const {
+  return {.priority = job.priority,
+          .user = job.uid,
+          .number = job.virtual_time,
+          .arrival = job.arrival,
+          .id = job.id};
+}
 
- private:
-  [[nodiscard]] std::string compare(const Job& first, const Job& second) const override {
-    return compare_served(first, second);
-  }
-};
-
-}  // namespace
-
-std::string compare_served(const Job& first, const Job& second) {
+std::string LeastServed::compare(const Job& first, const Job& second) const {
   return fmt::format("served over weight, {} counts {:.3f} s (weight {}), {} {:.3f} s (weight {})",
                      label(first), first.virtual_time, first.weight, label(second),
                      second.virtual_time, second.weight);

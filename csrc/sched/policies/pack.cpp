@@ -1,5 +1,4 @@
 #include <memory>
-#include <string>
 
 #include "csrc/sched/policies/policies.h"
 
@@ -9,23 +8,10 @@ namespace {
 // The order is that of fair (fair.cpp), among the jobs of all lanes: by arrival a job that never
 // ends would keep out all that do not pay beside it. How many run at the same time is found by
 // trial (packing.h), and carried out in side_by_side.h.
-class Pack final : public Policy {
+class Pack final : public LeastServed {
  public:
   [[nodiscard]] const char* name() const override { return "pack"; }
-  [[nodiscard]] OrderKey key(const Job& job) const override {
-    return {.priority = job.priority,
-            .user = job.uid,
-            .number = job.virtual_time,
-            .arrival = job.arrival,
-            .id = job.id};
-  }
-  [[nodiscard]] bool shares_by_user() const override { return true; }
   [[nodiscard]] bool packs() const override { return true; }
-
- private:
-  [[nodiscard]] std::string compare(const Job& first, const Job& second) const override {
-    return compare_served(first, second);
-  }
 };
 
 }  // namespace

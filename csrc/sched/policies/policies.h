@@ -8,14 +8,22 @@
 
 namespace gpushare::sched {
 
+// The order of those who share time by user, then by job: least time served over weight first.
+class LeastServed : public Policy {
+ public:
+  [[nodiscard]] OrderKey key(const Job& job) const final;
+  [[nodiscard]] bool shares_by_user() const final { return true; }
+
+ private:
+  [[nodiscard]] std::string compare(const Job& first, const Job& second) const final;
+};
+
 // In order of first registration: a later job gets the lane while the earlier ones do not want it.
 std::unique_ptr<const Policy> make_fifo();
 // In turn: whoever queued first.
 std::unique_ptr<const Policy> make_rr();
 // By time served over weight.
 std::unique_ptr<const Policy> make_fair();
-// Of two jobs whose order is that of their virtual times, why.
-std::string compare_served(const Job& first, const Job& second);
 // Whoever is done soonest, by measured iteration times; without a number of iterations, whoever has
 // had least. A job that has waited long goes before a shorter one.
 std::unique_ptr<const Policy> make_srtf();
