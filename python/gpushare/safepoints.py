@@ -22,6 +22,9 @@ from gpushare import captures
 _MOST_LEVELS = 3
 """So deep a list of blocks is looked for: model.encoder.layers, say."""
 _LISTS = (torch.nn.Sequential, torch.nn.ModuleList)
+_UNHOOKED = (torch.nn.TransformerEncoderLayer, torch.jit.ScriptModule)
+"""With a hook on it, or in it, the first computes in another way in evaluation, to other bits. The
+second, a script, has no Python hooks."""
 
 _stop: Callable[[bool], bool] | None = None
 """stop(is_in_backward): waits, if the lease is wanted back. Returns whether this thread works on an
@@ -52,9 +55,10 @@ def blocks_of(model: torch.nn.Module) -> list[torch.nn.Module]:
     """
     while len(children := list(model.children())) == 1:
         model = children[0]
-    blocks = list(dict.fromkeys(_blocks(model, _MOST_LEVELS)))
-    # A script has no Python hooks.
-    blocks = [block for block in blocks if not isinstance(block, torch.jit.ScriptModule)]
+    if isinstance(model, _UNHOOKED):
+        return []
+    found = dict.fromkeys(_blocks(model, _MOST_LEVELS))
+    blocks = [block for block in found if not isinstance(block, _UNHOOKED)]
     return blocks if len(blocks) > 1 else []
 
 
@@ -70,10 +74,14 @@ def _blocks(module: torch.nn.Module, levels: int) -> Iterator[torch.nn.Module]:
 
 def _has_list(module: torch.nn.Module, levels: int) -> bool:
     return any(
-        (isinstance(child, torch.nn.ModuleList) and len(child) > 1)
+        (isinstance(child, torch.nn.ModuleList) and len(child) > 1 and not _is_unhooked(child))
         or (levels > 1 and _has_list(child, levels - 1))
         for child in module.children()
     )
+
+
+def _is_unhooked(elements: torch.nn.ModuleList) -> bool:
+    return all(isinstance(element, _UNHOOKED) for element in elements)
 
 
 def _block_ended(_module: torch.nn.Module, args: Any, result: Any) -> None:

@@ -260,6 +260,39 @@ def test_another_thread_that_calls_a_copy_is_left_alone(watched):
     assert stops == []
 
 
+class Encoded(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Linear(8, 8)
+        layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.encoder = torch.nn.TransformerEncoder(layer, 2)
+        self.head = torch.nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.encoder(self.embedding(x)))
+
+
+def test_an_encoder_layer_computes_as_it_does_without_hooks(watched, monkeypatch):
+    model = Encoded().eval()
+    calls = []
+    fast = torch._transformer_encoder_layer_fwd
+
+    def counted(*arguments):
+        calls.append(None)
+        return fast(*arguments)
+
+    monkeypatch.setattr(torch, "_transformer_encoder_layer_fwd", counted)
+    x = torch.randn(2, 3, 8)
+    with torch.no_grad():
+        alone = model(x)
+        assert len(calls) == 2, "torch takes no fast path here: this shows nothing"
+        stops = watched(model)
+        assert torch.equal(model(x), alone)
+    assert len(calls) == 4
+    assert stops == [False] * 3
+    assert safepoints.blocks_of(model.encoder.layers[0]) == []
+
+
 class Twice(torch.nn.Module):
     def forward(self, x):
         return x * 2
