@@ -70,6 +70,14 @@ class Restoring : public JobWithTensors {
     ASSERT_TRUE(job_->runtime->has_late());
     give_room_and_hold_copies(room_);
   }
+  // The copies are held: it stays so.
+  void wait_until_under_way() {
+    const auto deadline = std::chrono::steady_clock::now() + FakeCoordinator::kPatience;
+    while (resident() == Bytes{0}) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "nothing is brought back";
+      std::this_thread::yield();
+    }
+  }
   void give_room_and_hold_copies(Bytes room) {
     hold_copies();
     coordinator_->grant_room(room, 0);
@@ -251,6 +259,7 @@ TEST_F(Restoring, ALeaseThatClosesBeforeLateMemoryIsBackLeavesItForTheNext) {
 
 TEST_F(Restoring, NoRoomOfLateMemoryIsGivenAway) {
   begin_with_late_memory(mib(40));
+  wait_until_under_way();
   // Asked between two parts of what comes back.
   auto asked = std::async(std::launch::async, [&] { return coordinator_->revoke(room_); });
   EXPECT_EQ(asked.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
