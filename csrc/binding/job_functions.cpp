@@ -123,9 +123,10 @@ bool begin_iteration(double timeout_seconds) {
   return wait_in_gate(installed().runtime(), to_nanos(timeout_seconds));
 }
 
-// At each block: mostly nobody asks.
+// At each block: mostly nobody is there who could ask.
 bool safepoint(bool is_in_backward) {
   client::Runtime& runtime = installed().runtime();
+  if (!runtime.may_be_interrupted()) return false;
   const client::Safepoint where =
       is_in_backward ? client::Safepoint::kBackward : client::Safepoint::kForward;
   if (!runtime.is_in_iteration_here(where)) return false;

@@ -29,9 +29,11 @@ void IterationCounters::leave(wire::LeasePage* page, Nanos now, const Boundary& 
   add(busy_ns_, time.value());
   changed_ns_.store(now.value(), kRelaxed);
   boundary_kind_.store(static_cast<std::uint32_t>(boundary.kind), kRelaxed);
+  bool are_times_new = false;
   if (boundary.is_iteration) {
     add(iterations_, std::uint64_t{1});
-    (boundary.kind == wire::BoundaryKind::kForward ? evaluation_ : training_).add(time);
+    are_times_new =
+        (boundary.kind == wire::BoundaryKind::kForward ? evaluation_ : training_).add(time);
     const std::size_t slot = next_peak_.load(kRelaxed);
     peaks_[slot].store(boundary.peak.value(), kRelaxed);
     next_peak_.store((slot + 1) % kNumPeaks, kRelaxed);
@@ -40,7 +42,8 @@ void IterationCounters::leave(wire::LeasePage* page, Nanos now, const Boundary& 
   highest_peak_.store(std::max(highest_peak_.load(kRelaxed), boundary.peak.value()), kRelaxed);
   if (page == nullptr) return;
   page->resident_bytes.store(boundary.resident.value(), kRelaxed);
-  publish(*page);
+  publish_counts(*page);
+  if (are_times_new) publish_times(*page);
 }
 
 void IterationCounters::resume(wire::LeasePage* page, Nanos stood_still) {
@@ -50,11 +53,19 @@ void IterationCounters::resume(wire::LeasePage* page, Nanos stood_still) {
 }
 
 void IterationCounters::publish(wire::LeasePage& page) const {
+  publish_counts(page);
+  publish_times(page);
+}
+
+void IterationCounters::publish_counts(wire::LeasePage& page) const {
   page.iterations.store(iterations(), kRelaxed);
   page.optimizer_steps.store(optimizer_steps(), kRelaxed);
   page.busy_ns.store(busy().value(), kRelaxed);
   page.changed_ns.store(changed_ns_.load(kRelaxed), kRelaxed);
   page.boundary_kind.store(boundary_kind_.load(kRelaxed), kRelaxed);
+}
+
+void IterationCounters::publish_times(wire::LeasePage& page) const {
   const wire::IterationTime training = training_.now();
   const wire::IterationTime evaluation = evaluation_.now();
   page.training_ns.store(training.usual.value(), kRelaxed);

@@ -64,6 +64,8 @@ class IterationCounters {
   }
 
  private:
+  void publish_counts(wire::LeasePage& page) const;
+  void publish_times(wire::LeasePage& page) const;
   // Long enough that a validation pass between epochs does not hide what training needs.
   static constexpr std::size_t kNumPeaks = 8;
 

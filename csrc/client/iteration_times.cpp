@@ -1,24 +1,25 @@
 #include "csrc/client/iteration_times.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace gpushare::client {
 namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
-// Until then with each, so that a short job is known; then once in so many.
-constexpr std::uint64_t kFew = 4;
-constexpr std::uint64_t kEvery = 16;
 constexpr std::size_t kTailPercent = 95;
 
 }  // namespace
 
-void IterationTimes::add(Nanos time) {
+bool IterationTimes::add(Nanos time) {
   const std::uint64_t num_before = num_.load(kRelaxed);
   num_.store(num_before + 1, kRelaxed);
-  if (num_before == 0) return;
+  if (num_before == 0) return false;
   times_.at((num_before - 1) % kNumKept).store(time.value(), kRelaxed);
-  if (num_before <= kFew || num_before % kEvery == 0) count_anew(num_before);
+  // At first often, so that a short job is known.
+  if (!std::has_single_bit(num_before) && num_before % kNumKept != 0) return false;
+  count_anew(num_before);
+  return true;
 }
 
 void IterationTimes::forget() {

@@ -2,7 +2,7 @@
 //
 // Which problem it solves: a policy asks whether an iteration fits into the time there is, and a
 // mean hides both the warm-up and the long ones. Only the job sees each iteration. A boundary costs
-// a store; the two figures are counted anew with each of the first few, then now and then.
+// a store; the two figures are counted anew now and then, of the first few more often.
 //
 // Written by the thread that iterates; its figures are read by any. All atomics are relaxed: each
 // figure stands alone.
@@ -22,8 +22,9 @@ class IterationTimes {
  public:
   static constexpr std::size_t kNumKept = 64;
 
-  // The first is not like those after it (it allocates, compiles, tunes), and does not count.
-  void add(Nanos time);
+  // Whether now() is new. The first is not like those after it (it allocates, compiles, tunes), and
+  // does not count.
+  bool add(Nanos time);
   // Those that follow are of another model.
   void forget();
   // 0: none is known.

@@ -83,6 +83,7 @@ Result<GateResult> Runtime::begin_iteration(Nanos timeout) {
   return impl_->begin_iteration(timeout);
 }
 void Runtime::give_up() { impl_->give_up(); }
+bool Runtime::may_be_interrupted() const { return impl_->may_be_interrupted(); }
 bool Runtime::is_asked_inside() const { return impl_->is_asked_inside(); }
 bool Runtime::is_in_iteration_here(Safepoint where) const {
   return impl_->is_in_iteration_here(where);

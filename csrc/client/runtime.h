@@ -107,6 +107,8 @@ class Runtime : public alloc::RoomSource {
   Result<GateResult> begin_iteration(Nanos timeout);
   // The waiting thread will not wait on (Ctrl-C).
   void give_up();
+  // Whether anybody is there who may want the lease back inside an iteration. Cheap.
+  [[nodiscard]] bool may_be_interrupted() const;
   // Whether the lease is wanted back inside this iteration. Cheap: two loads, mostly one.
   [[nodiscard]] bool is_asked_inside() const;
   // A safepoint. If is_asked_inside() and no memory is on its way: gives the lease up, with all

@@ -61,6 +61,7 @@ class Runtime::Impl {
   void unregister_job() GS_EXCLUDES(mu_);
   Result<GateResult> begin_iteration(Nanos timeout) GS_EXCLUDES(mu_);
   void give_up() GS_EXCLUDES(mu_);
+  [[nodiscard]] bool may_be_interrupted() const;
   [[nodiscard]] bool is_asked_inside() const;
   [[nodiscard]] bool is_in_iteration_here(Safepoint where) const;
   GateResult safepoint(Safepoint where, Nanos timeout) GS_EXCLUDES(mu_);

@@ -15,6 +15,12 @@
 
 namespace gpushare::client {
 
+bool Runtime::Impl::may_be_interrupted() const {
+  // acquire; as in is_asked_inside(). relaxed: nothing is ordered by it.
+  const wire::LeasePage* const page = page_.load(std::memory_order_acquire);
+  return page != nullptr && page->may_be_interrupted.load(kRelaxed) != 0;
+}
+
 bool Runtime::Impl::is_asked_inside() const {
   // acquire; pairs with the release in install_page: the page is mapped and filled.
   const wire::LeasePage* const page = page_.load(std::memory_order_acquire);

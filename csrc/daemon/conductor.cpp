@@ -37,11 +37,13 @@ void Conductor::feed(JobId from, const wire::JobMessage& message) {
 
 Status Conductor::set(JobId job, const wire::Changes& changes, const sched::Requester& by) {
   const Nanos now = monotonic_now();
+  are_others_new_ = true;
   return carry_out_if_done(coordinator_->set(job, changes, by, now), now);
 }
 
 Status Conductor::set_policy(const std::string& name) {
   const Nanos now = monotonic_now();
+  are_others_new_ = true;
   return carry_out_if_done(coordinator_->set_policy(name, now), now);
 }
 
@@ -105,7 +107,7 @@ void Conductor::carry_out(sched::Ready ready, Nanos now) {
   observe_ = std::move(ready.observe);
   keep(std::move(ready.decisions));
   if (is_num_waiting_new_) publish_waiting();
-  if (is_num_sharing_new_ || ready.is_sharing_new) publish_sharing();
+  if (are_others_new_ || ready.is_sharing_new) publish_others();
   if (coordinator_->has_transfer_budget()) publish_transfer_rates();
 }
 

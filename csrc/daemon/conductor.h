@@ -73,7 +73,7 @@ class Conductor {
   void look_soon(JobId id);
   void note_waiting(bool was_waiting, const JobEntry& entry);
   void publish_waiting();
-  void publish_sharing();
+  void publish_others();
   void publish_transfer_rates();
   void mark_broken(JobEntry& entry, std::string reason);
 
@@ -88,7 +88,7 @@ class Conductor {
   std::uint32_t num_waiting_ = 0;  // Invariant: entries of jobs_ that are is_waiting().
   bool is_num_waiting_new_ = false;
   LaneFiles lane_files_;
-  bool is_num_sharing_new_ = false;
+  bool are_others_new_ = false;
 };
 
 }  // namespace gpushare::daemon

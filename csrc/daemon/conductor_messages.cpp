@@ -60,7 +60,7 @@ void Conductor::deliver_registered(JobEntry& entry, const wire::CoordinatorMessa
   entry.event_watch = std::move(*watch);
   entry.registered_at = monotonic_now();
   is_num_waiting_new_ = true;
-  is_num_sharing_new_ = true;
+  are_others_new_ = true;
   send(entry, message, {entry.registration->page_fd(), entry.registration->event_fd()});
 }
 
@@ -80,7 +80,7 @@ void Conductor::mark_broken(JobEntry& entry, std::string reason) {
 }
 
 void Conductor::forget_waiting(JobEntry& entry) {
-  is_num_sharing_new_ = true;  // it may have been the last to share with
+  are_others_new_ = true;  // it may have been the last to share with
   if (!entry.registration) return;
   const bool was_waiting = entry.is_waiting();
   entry.registration->forget_waiting();
@@ -93,12 +93,13 @@ void Conductor::note_waiting(bool was_waiting, const JobEntry& entry) {
   is_num_waiting_new_ = true;
 }
 
-void Conductor::publish_sharing() {
-  is_num_sharing_new_ = false;
+void Conductor::publish_others() {
+  are_others_new_ = false;
   for (auto& [id, entry] : jobs_.entries()) {
     if (!entry.registration) continue;
     const std::size_t num = coordinator_->num_sharing(id);
     entry.registration->set_num_sharing(static_cast<std::uint32_t>(num));
+    entry.registration->set_may_be_interrupted(coordinator_->has_interrupter(id));
   }
 }
 

@@ -89,6 +89,11 @@ void Registration::set_num_sharing(std::uint32_t count) {
   page().num_sharing.store(count, std::memory_order_relaxed);
 }
 
+void Registration::set_may_be_interrupted(bool may_be) {
+  // relaxed: whether safepoints are worth while; nothing is ordered by it.
+  page().may_be_interrupted.store(may_be ? 1 : 0, std::memory_order_relaxed);
+}
+
 void Registration::set_transfer_rate(Bytes rate) {
   // relaxed: the job looks again every few milliseconds; nothing is ordered by it.
   page().transfer_rate.store(rate.value(), std::memory_order_relaxed);

@@ -41,6 +41,7 @@ class Registration {
   wire::AskResult ask_inside(Term term);
   void set_num_waiting(std::uint32_t count);
   void set_num_sharing(std::uint32_t count);
+  void set_may_be_interrupted(bool may_be);
   // Bytes a second; 0: no limit.
   void set_transfer_rate(Bytes rate);
   // The coordinator no longer expects anything of this job (it was lost while it waited).

@@ -13,6 +13,7 @@
 #include "csrc/sched/change.h"
 #include "csrc/sched/explain.h"
 #include "csrc/sched/handlers.h"
+#include "csrc/sched/interrupt.h"
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/options.h"
 #include "csrc/sched/serve.h"
@@ -173,6 +174,11 @@ std::size_t Coordinator::num_jobs() const { return impl_->table().jobs.size(); }
 std::size_t Coordinator::num_sharing(JobId job) const {
   const Job* const found = impl_->table().find(job);
   return found == nullptr ? 0 : sched::num_sharing(impl_->table(), *found);
+}
+
+bool Coordinator::has_interrupter(JobId job) const {
+  const Job* const found = impl_->table().find(job);
+  return found != nullptr && sched::has_interrupter(impl_->table(), *found);
 }
 
 bool Coordinator::has_transfer_budget() const {

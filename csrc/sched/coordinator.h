@@ -213,6 +213,9 @@ class Coordinator {
   [[nodiscard]] std::size_t num_jobs() const;
   // Jobs of its lane that may share the pool with this one, itself included; 0: none may.
   [[nodiscard]] std::size_t num_sharing(JobId job) const;
+  // Whether there is anybody who may interrupt it (interrupt.h). It may change with who is there
+  // and with the policy.
+  [[nodiscard]] bool has_interrupter(JobId job) const;
   [[nodiscard]] bool has_transfer_budget() const;
   // Bytes a second that the job may copy now; 0: no limit.
   [[nodiscard]] Bytes transfer_rate(JobId job) const;

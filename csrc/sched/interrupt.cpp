@@ -18,14 +18,19 @@ constexpr double kSafety = 1.5;
 // Of those who wait; the others are less urgent.
 constexpr std::size_t kMostLooked = 16;
 
+bool interrupts_by_class(const Job& job, const Job& other) {
+  return job.priority == wire::Priority::kGuaranteed &&
+         other.priority == wire::Priority::kOpportunistic;
+}
+
+bool interrupts_by_deadline(const Device& device, const Job& job) {
+  return device.policy->meets_deadlines() && job.deadline > Nanos{};
+}
+
 bool may_interrupt(const Device& device, const Job& job, const Job& other, const OrderKey& others) {
   if (job.revoke.has_value() || is_used_up(device, job.uid)) return false;
-  const Policy& policy = *device.policy;
-  const bool is_by_class = job.priority == wire::Priority::kGuaranteed &&
-                           other.priority == wire::Priority::kOpportunistic;
-  const bool is_by_deadline =
-      policy.meets_deadlines() && job.deadline > Nanos{} && policy.key(job) < others;
-  return is_by_class || is_by_deadline;
+  return interrupts_by_class(job, other) ||
+         (interrupts_by_deadline(device, job) && device.policy->key(job) < others);
 }
 
 // Then its iteration must begin.
@@ -70,6 +75,16 @@ Nanos waited_so_far(const Job& job, Nanos now) {
 }
 
 }  // namespace
+
+bool has_interrupter(const Table& table, const Job& job) {
+  const Device& device = table.device_of(job);
+  if (device.packs()) return false;
+  return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
+    const Job& other = entry.second;
+    return other.is_registered && other.id != job.id && other.of.device == job.of.device &&
+           (interrupts_by_class(other, job) || interrupts_by_deadline(device, other));
+  });
+}
 
 std::optional<Interruption> interruption(const Table& table,
                                          const Device& device,

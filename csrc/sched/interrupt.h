@@ -26,6 +26,9 @@
 
 namespace gpushare::sched {
 
+// Whether a job of its device is of those who may interrupt it, waiting or not.
+bool has_interrupter(const Table& table, const Job& job);
+
 // When the holder is to be asked for its lease inside its iteration, and for whom; how long it has
 // waited in that is not looked at.
 struct Interruption {

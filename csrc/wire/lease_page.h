@@ -111,7 +111,8 @@ struct LeasePage {
   std::atomic<std::int64_t> transfer_rate;  // bytes a second that the job may copy; 0: no limit
   // The term of a lease that is wanted back inside its iteration, at the next safepoint; 0: none.
   std::atomic<std::uint64_t> urgent_term;
-  std::array<std::uint8_t, 24> reserved2;
+  std::atomic<std::uint32_t> may_be_interrupted;  // by a job that is here now
+  std::array<std::uint8_t, 20> reserved2;
 
   // Written by the job.
   alignas(64) std::atomic<std::uint64_t> iterations;

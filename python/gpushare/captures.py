@@ -13,15 +13,10 @@ from typing import Any
 
 from gpushare.gate import enter_outside_iteration
 
-_capturing: set[int] = set()
-"""id() of the graphs that are captured now."""
+under_way: set[int] = set()
+"""id() of the graphs that are captured now. Read at each boundary: a call would cost more."""
 _holding: set[int] = set()
 """Of these, which wait for their end to give the lease back."""
-
-
-def is_any() -> bool:
-    """Tells whether a stream is captured now."""
-    return bool(_capturing)
 
 
 def watch(native: ModuleType) -> None:
@@ -33,13 +28,13 @@ def watch(native: ModuleType) -> None:
     def begin(self: Any) -> None:
         if enter_outside_iteration(native):
             _holding.add(id(self))
-        _capturing.add(id(self))
+        under_way.add(id(self))
         native.note_capture(True)
 
     def end(self: Any) -> None:
-        if id(self) not in _capturing:
+        if id(self) not in under_way:
             return
-        _capturing.discard(id(self))
+        under_way.discard(id(self))
         native.note_capture(False)
         if id(self) in _holding:
             _holding.discard(id(self))

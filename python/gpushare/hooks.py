@@ -114,7 +114,7 @@ class Watcher:
 
     def carry_out(self, action: int) -> None:
         """Does what the state machine said; not while a stream is captured."""
-        if captures.is_any():
+        if captures.under_way:
             return
         if action & END:
             self._leave(self.boundaries.kind, self.boundaries.is_optimizer_step)

@@ -28,7 +28,7 @@ second, a script, has no Python hooks."""
 
 _stop: Callable[[bool], bool] | None = None
 """stop(is_in_backward): waits, if the lease is wanted back. Returns whether this thread works on an
-iteration. None while no job is watched."""
+iteration that somebody may interrupt. None while no job is watched."""
 
 
 def attach(model: torch.nn.Module, stop: Callable[[bool], bool]) -> list[Any]:
@@ -86,7 +86,7 @@ def _is_unhooked(elements: torch.nn.ModuleList) -> bool:
 
 def _block_ended(_module: torch.nn.Module, args: Any, result: Any) -> None:
     """A safepoint, which has the backward make one where it comes to this block."""
-    if torch.compiler.is_compiling() or _stop is None or captures.is_any():
+    if torch.compiler.is_compiling() or _stop is None or captures.under_way:
         return
     if not _stop(False):
         return
@@ -104,7 +104,7 @@ def _block_ended(_module: torch.nn.Module, args: Any, result: Any) -> None:
 def _gradient_comes(_gradients: Any) -> None:
     if torch.compiler.is_compiling():
         return
-    if _stop is not None and not captures.is_any():
+    if _stop is not None and not captures.under_way:
         _stop(True)
 
 

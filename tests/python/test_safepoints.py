@@ -182,6 +182,20 @@ def test_a_job_that_is_killed_where_it_stopped_leaves_the_device_to_the_others(b
     assert serve.finish()["stats"]["iterations"] == 8
 
 
+NOBODY = """
+import torch, gpushare
+job = gpushare.register(torch.nn.Linear(8, 8))
+import gpushare._C as native
+with job.iteration():
+    print(native.safepoint(False), native.safepoint(True))
+"""
+
+
+@pytest.mark.usefixtures("module_is_built")
+def test_where_nobody_may_interrupt_no_backward_is_hooked(run_forked, coordinator):
+    assert run_forked(NOBODY, **coordinator).stdout.split()[-2:] == ["False", "False"]
+
+
 class Transformer(torch.nn.Module):
     def __init__(self):
         super().__init__()

@@ -34,7 +34,7 @@ TEST(IterationTimes, WhatWasLongAgoIsForgotten) {
   IterationTimes times;
   for (int i = 0; i < 100; ++i)
     times.add(millis(80));
-  for (int i = 0; i < 80; ++i)
+  for (int i = 0; i < 128; ++i)
     times.add(millis(5));
   EXPECT_EQ(times.now(), (wire::IterationTime{millis(5), millis(5)}));
 }

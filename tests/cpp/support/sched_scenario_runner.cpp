@@ -193,6 +193,10 @@ class Runner {
     if (command == "sharing") {
       return fmt::format("  {} share\n", coordinator_->num_sharing(JobId{fields.count("job")}));
     }
+    if (command == "interruptible") {
+      const bool may_be = coordinator_->has_interrupter(JobId{fields.count("job")});
+      return fmt::format("  {}\n", may_be ? "may be interrupted" : "nobody may interrupt it");
+    }
     if (command == "unmanaged") {
       const auto pid = static_cast<std::int32_t>(fields.number("pid"));
       coordinator_->set_unmanaged({{pid, fields.bytes("resident")}});
