@@ -10,17 +10,14 @@
 namespace gpushare::sched {
 namespace {
 
-// Of its time alone: sets with a job that has changed by more are tried again.
-constexpr double kChanged = 0.25;
-
 // What the median of its iterations alone was taken for has changed: sets with it are tried again.
 void note_alone(SideBySide& sides, Job& job, Nanos now) {
   if (!job.alone.is_known()) return;
   const double before = to_seconds(job.alone_noted);
   const double change = std::abs(to_seconds(job.alone.median()) - before);
-  if (change <= kChanged * before) return;
-  if (before > 0) sides.packing.note_change(job.id, now);
+  if (change <= JobKinds::kTolerance * before) return;
   job.alone_noted = job.alone.median();
+  sides.packing.note_change(job.id, {job.uid, job.fingerprint, job.alone_noted}, now);
 }
 
 void add_time(SideBySide& sides, Job& job, Nanos iteration, Nanos now) {

@@ -1,6 +1,7 @@
 #include "csrc/sched/packing.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "csrc/base/check.h"
 
@@ -36,16 +37,32 @@ JobSet with(const JobSet& set, JobId job) {
   return more;
 }
 
+Packing::KindSet Packing::kinds_of(const JobSet& set) const {
+  KindSet kinds;
+  for (const JobId job : set)
+    kinds.push_back(kinds_.of(job));
+  std::sort(kinds.begin(), kinds.end());
+  return kinds;
+}
+
+const Packing::Trial* Packing::find(const JobSet& set) const {
+  const auto found = trials_.find(kinds_of(set));
+  return found == trials_.end() ? nullptr : &found->second;
+}
+
 Packing::Trial& Packing::trial_of(const JobSet& set) {
-  const auto found = trials_.find(set);
-  if (found != trials_.end()) return found->second;
-  if (trials_.size() >= kMostSets) trials_.clear();
-  return trials_[set];
+  KindSet kinds = kinds_of(set);
+  if (trials_.size() >= kMostSets && !trials_.contains(kinds)) trials_.clear();
+  return trials_[std::move(kinds)];
 }
 
 void Packing::begin(const JobSet& set, Nanos now) {
   if (set.size() < 2) return;
   Trial& trial = trial_of(set);
+  // Each job's time beside these others counts, not that of one like it.
+  std::erase_if(trial.beside, [&](const auto& entry) {
+    return !std::binary_search(set.begin(), set.end(), entry.first);
+  });
   if (trial.verdict == Verdict::kPays) return;
   sizes_[set.size()].tried_at = now;
   if (trial.verdict == Verdict::kTrial) return;
@@ -86,11 +103,11 @@ bool Packing::judge(const JobSet& set, const std::vector<Pace>& paces, Nanos now
 JobSet Packing::outdated(const JobSet& set, const std::vector<Pace>& paces) const {
   GS_CHECK(set.size() == paces.size(), "{} jobs, {} paces", set.size(), paces.size());
   JobSet jobs;
-  const auto found = trials_.find(set);
-  if (found == trials_.end()) return jobs;
+  const Trial* const trial = find(set);
+  if (trial == nullptr) return jobs;
   for (std::size_t i = 0; i < set.size(); ++i) {
-    const auto beside = found->second.beside.find(set[i]);
-    if (paces[i].iteration <= Nanos{0} || beside == found->second.beside.end()) continue;
+    const auto beside = trial->beside.find(set[i]);
+    if (paces[i].iteration <= Nanos{0} || beside == trial->beside.end()) continue;
     if (!beside->second.is_known()) continue;
     if (normalised(paces[i], beside->second.median()) > kFaster) jobs.push_back(set[i]);
   }
@@ -112,11 +129,10 @@ void Packing::decide(Trial& trial, std::size_t size, bool pays, Nanos now) {
 }
 
 Verdict Packing::verdict(const JobSet& set, Nanos now) const {
-  const auto found = trials_.find(set);
-  if (found == trials_.end()) return Verdict::kTrial;
-  const Trial& trial = found->second;
-  if (trial.verdict == Verdict::kDoesNotPay && now >= trial.retry_at) return Verdict::kTrial;
-  return trial.verdict;
+  const Trial* const trial = find(set);
+  if (trial == nullptr) return Verdict::kTrial;
+  if (trial->verdict == Verdict::kDoesNotPay && now >= trial->retry_at) return Verdict::kTrial;
+  return trial->verdict;
 }
 
 bool Packing::may_try(std::size_t size, Nanos now) const {
@@ -129,31 +145,41 @@ bool Packing::may_try(std::size_t size, Nanos now) const {
 }
 
 double Packing::total(const JobSet& set) const {
-  const auto found = trials_.find(set);
-  return found == trials_.end() ? 0 : found->second.total;
+  const Trial* const trial = find(set);
+  return trial == nullptr ? 0 : trial->total;
 }
 
 double Packing::total_before(const JobSet& set) const {
   double most = 1;
   if (set.size() <= 2) return most;
   for (const JobId job : set) {
-    const auto found = trials_.find(without(set, job));
-    if (found != trials_.end() && found->second.verdict == Verdict::kPays) {
-      most = std::max(most, found->second.total);
-    }
+    const Trial* const trial = find(without(set, job));
+    if (trial != nullptr && trial->verdict == Verdict::kPays) most = std::max(most, trial->total);
   }
   return most;
 }
 
 void Packing::forget(JobId job) {
+  const Kind kind = kinds_.of(job);
+  kinds_.forget(job);
+  if (!kinds_.has(kind)) forget_sets(kind);
+}
+
+void Packing::forget_sets(const Kind& kind) {
   std::erase_if(trials_, [&](const auto& entry) {
-    return std::binary_search(entry.first.begin(), entry.first.end(), job);
+    return std::binary_search(entry.first.begin(), entry.first.end(), kind);
   });
 }
 
-void Packing::note_change(JobId job, Nanos now) {
+void Packing::note_change(JobId job, const Likeness& likeness, Nanos now) {
+  const Kind before = kinds_.of(job);
+  kinds_.note(job, likeness);
+  if (kinds_.of(job) != before) {
+    if (!kinds_.has(before)) forget_sets(before);
+    return;
+  }
   for (auto& [set, trial] : trials_) {
-    if (!std::binary_search(set.begin(), set.end(), job)) continue;
+    if (!std::binary_search(set.begin(), set.end(), before)) continue;
     trial.retry_at = std::min(trial.retry_at, now);
     trial.retry_after = kFirstRetry;
   }

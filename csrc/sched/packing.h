@@ -5,6 +5,8 @@
 // turns add up to 1. A set of jobs pays if the sum over its jobs is larger than that of the best
 // set with one job less, by kMargin, and goes on to pay while it is not below.
 //
+// What is found out about a set holds for all sets of jobs of the same kinds (job_kinds.h).
+//
 // Nobody is faster beside others than alone: a job that is has changed since, and is to be timed
 // alone anew.
 //
@@ -23,6 +25,7 @@
 #include <vector>
 
 #include "csrc/base/units.h"
+#include "csrc/sched/job_kinds.h"
 #include "csrc/sched/recent_times.h"
 
 namespace gpushare::sched {
@@ -68,15 +71,17 @@ class Packing {
   // What it is judged against.
   [[nodiscard]] double total_before(const JobSet& set) const;
 
-  // The job has ended, or its iterations take another time alone: what was found out about sets
-  // with it is gone, or to be tried again.
+  // The job has ended: what was found out about sets with it is gone, if there is none like it.
   void forget(JobId job);
-  void note_change(JobId job, Nanos now);
+  // The job's iterations take another time alone. Sets with it are tried again, or are known from
+  // those that it is like now.
+  void note_change(JobId job, const Likeness& likeness, Nanos now);
 
  private:
+  using KindSet = std::vector<Kind>;  // sorted; as many as jobs
   struct Trial {
     Verdict verdict = Verdict::kTrial;
-    std::map<JobId, RecentTimes> beside;
+    std::map<JobId, RecentTimes> beside;  // of those who run now, or did last
     double total = 0;
     Nanos retry_at;
     Nanos retry_after = kFirstRetry;
@@ -90,9 +95,13 @@ class Packing {
   };
 
   void decide(Trial& trial, std::size_t size, bool pays, Nanos now);
+  [[nodiscard]] KindSet kinds_of(const JobSet& set) const;
+  [[nodiscard]] const Trial* find(const JobSet& set) const;
   Trial& trial_of(const JobSet& set);
+  void forget_sets(const Kind& kind);
 
-  std::map<JobSet, Trial> trials_;
+  JobKinds kinds_;
+  std::map<KindSet, Trial> trials_;
   std::map<std::size_t, OfSize> sizes_;
 };
 

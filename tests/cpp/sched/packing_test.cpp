@@ -40,6 +40,11 @@ void try_set(Packing& packing, const JobSet& set, Nanos beside, Nanos now) {
   ASSERT_TRUE(judge(packing, set, now));
 }
 
+Likeness like_no_other() { return {.uid = 7, .fingerprint = 0, .iteration = millis(100)}; }
+
+// Of the same user and model.
+Likeness alike(Nanos iteration) { return {.uid = 7, .fingerprint = 9, .iteration = iteration}; }
+
 TEST(Packing, ASetIsOnTrialUntilAllItsJobsAreTimed) {
   Packing packing;
   packing.begin(kPair, seconds(1));
@@ -139,9 +144,9 @@ TEST(Packing, AVerdictIsTriedAgainLaterEachTime) {
 TEST(Packing, AJobThatHasChangedIsTriedAgainAtOnce) {
   Packing packing;
   try_set(packing, kPair, millis(300), seconds(1));
-  packing.note_change(JobId{4}, seconds(2));
+  packing.note_change(JobId{4}, like_no_other(), seconds(2));
   EXPECT_EQ(packing.verdict(kPair, seconds(2)), Verdict::kDoesNotPay);
-  packing.note_change(JobId{5}, seconds(2));
+  packing.note_change(JobId{5}, like_no_other(), seconds(2));
   EXPECT_EQ(packing.verdict(kPair, seconds(2)), Verdict::kTrial);
 }
 
@@ -160,7 +165,7 @@ TEST(Packing, AThirdJobMustGainMoreThanTheBestTwo) {
   try_set(packing, three, millis(162), seconds(2));  // 1.85
   EXPECT_EQ(packing.verdict(three, seconds(2)), Verdict::kDoesNotPay);
   EXPECT_NEAR(packing.total_before(three), 2 / 1.1, 1e-9);
-  packing.note_change(JobId{3}, seconds(3));
+  packing.note_change(JobId{3}, like_no_other(), seconds(3));
   try_set(packing, three, millis(160), seconds(3));  // 1.875
   EXPECT_EQ(packing.verdict(three, seconds(3)), Verdict::kPays);
 }
@@ -178,6 +183,51 @@ TEST(Packing, SizesThatDidNotPayAreTriedSeldom) {
   EXPECT_FALSE(packing.may_try(2, seconds(3))) << "one of five";
   try_set(packing, set_of({1, 7}), millis(150), seconds(3));
   EXPECT_TRUE(packing.may_try(2, seconds(3)));
+}
+
+TEST(Packing, AVerdictHoldsForAllOfTheSameKinds) {
+  Packing packing;
+  for (const std::uint64_t id : {3UL, 5UL, 7UL})
+    packing.note_change(JobId{id}, alike(millis(100)), seconds(1));
+  packing.note_change(JobId{9}, alike(millis(126)), seconds(1));
+  try_set(packing, kPair, millis(150), seconds(1));
+  EXPECT_EQ(packing.verdict(set_of({5, 7}), seconds(1)), Verdict::kPays);
+  EXPECT_DOUBLE_EQ(packing.total(set_of({3, 7})), 2 / 1.5);
+  EXPECT_EQ(packing.verdict(set_of({3, 9}), seconds(1)), Verdict::kTrial) << "another batch size";
+  // It is judged on by the times of those who run.
+  packing.begin(set_of({3, 7}), seconds(2));
+  packing.add(set_of({3, 7}), JobId{3}, millis(900));
+  EXPECT_FALSE(judge(packing, set_of({3, 7}), seconds(2)));
+  run(packing, set_of({3, 7}), {millis(300), millis(300)});
+  EXPECT_TRUE(judge(packing, set_of({3, 7}), seconds(3)));
+  EXPECT_EQ(packing.verdict(kPair, seconds(3)), Verdict::kDoesNotPay);
+}
+
+TEST(Packing, WhatIsKnownOfAKindLastsAsLongAsAJobOfIt) {
+  Packing packing;
+  for (const std::uint64_t id : {3UL, 5UL})
+    packing.note_change(JobId{id}, alike(millis(100)), seconds(1));
+  try_set(packing, kPair, millis(150), seconds(1));
+  packing.forget(JobId{3});
+  packing.note_change(JobId{7}, alike(millis(110)), seconds(1));
+  EXPECT_EQ(packing.verdict(set_of({5, 7}), seconds(1)), Verdict::kPays);
+  packing.forget(JobId{5});
+  packing.forget(JobId{7});
+  for (const std::uint64_t id : {3UL, 5UL})
+    packing.note_change(JobId{id}, alike(millis(100)), seconds(2));
+  EXPECT_EQ(packing.verdict(kPair, seconds(2)), Verdict::kTrial);
+}
+
+TEST(Packing, AJobThatHasChangedLeavesItsKind) {
+  Packing packing;
+  for (const std::uint64_t id : {3UL, 5UL, 7UL})
+    packing.note_change(JobId{id}, alike(millis(100)), seconds(1));
+  try_set(packing, kPair, millis(150), seconds(1));
+  packing.note_change(JobId{5}, alike(millis(200)), seconds(2));
+  EXPECT_EQ(packing.verdict(kPair, seconds(2)), Verdict::kTrial);
+  EXPECT_EQ(packing.verdict(set_of({3, 7}), seconds(2)), Verdict::kPays);
+  packing.note_change(JobId{5}, alike(millis(100)), seconds(3));
+  EXPECT_EQ(packing.verdict(kPair, seconds(3)), Verdict::kPays) << "it is as it was";
 }
 
 }  // namespace
