@@ -65,6 +65,12 @@ def test_alibaba_has_its_median_and_90th_percentile() -> None:
     assert durations[int(0.9 * len(durations))] == pytest.approx(16_200, rel=0.06)
 
 
+def test_a_spread_is_that_of_alibaba_around_five_minutes() -> None:
+    durations = _durations("spread")
+    assert statistics.median(durations) == pytest.approx(300, rel=0.05)
+    assert durations[int(0.9 * len(durations))] / 300 == pytest.approx(16_200 / 1380, rel=0.06)
+
+
 def test_what_a_model_keeps_is_less_than_its_peak() -> None:
     assert len(MODELS) == 33
     assert all(0 < model.persistent_mib < model.peak_mib for model in MODELS)
@@ -86,7 +92,7 @@ def test_a_model_uses_all_of_the_device_with_its_most_images_a_second() -> None:
     [("nobody", {}), ("salus", {"jobs": 0}), ("salus", {"devices": 0}), ("salus", {"load": 0.0})],
 )
 def test_what_is_out_of_range_is_refused(cluster: str, wish: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=r"salus, philly, alibaba|above 0"):
+    with pytest.raises(ValueError, match=r"salus, spread, philly, alibaba|above 0"):
         generate.generate(cluster, **{"jobs": 10, **wish})
 
 

@@ -17,6 +17,7 @@ def faster(monkeypatch: pytest.MonkeyPatch) -> None:
             {
                 "policy": policy,
                 "completion_seconds": dict.fromkeys(runs.COMPARED, 10.0 / (1 + number)),
+                "wait_seconds": {"worst": 3600.0 * number},
             }
             for number, policy in enumerate(policies)
         ]
@@ -28,14 +29,11 @@ def faster(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_figures_are_ratios_to_fifo_beside_the_papers() -> None:
     report = bench_trace_salus.run(quick=True)
     assert report.name == "trace_salus"
-    assert report.figures == {
-        "fifo_over_srtf": 2.0,
-        "p95_fifo_over_srtf": 2.0,
-        "fifo_over_rr": 3.0,
-        "p95_fifo_over_rr": 3.0,
-        "fifo_over_fair": 4.0,
-        "p95_fifo_over_fair": 4.0,
-        "fifo_over_pack": 5.0,
-        "p95_fifo_over_pack": 5.0,
-        "paper_fifo_over_srtf": 3.19,
-    }
+    figures = {}
+    for prefix in ("", "spread_"):
+        for number, policy in enumerate(("fifo", "srtf", "rr", "fair", "pack")):
+            figures[f"{prefix}worst_wait_{policy}_hours"] = float(number)
+        for policy, ratio in (("srtf", 2.0), ("rr", 3.0), ("fair", 4.0), ("pack", 5.0)):
+            for figure in ("", "p95_"):
+                figures[f"{prefix}{figure}fifo_over_{policy}"] = ratio
+    assert report.figures == figures | {"paper_fifo_over_srtf": 3.19}

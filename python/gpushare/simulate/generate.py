@@ -39,6 +39,11 @@ def _salus_seconds(rng: random.Random) -> float:
     return SECONDS_OF_A_JOB * rng.choice((1, 5, 10))
 
 
+def _spread_seconds(rng: random.Random) -> float:
+    median = 5 * SECONDS_OF_A_JOB
+    return _log_normal(rng, median=median, sigma=ALIBABA_SIGMA, least=10, most=100 * median)
+
+
 # A log-normal distribution with this median and mean: mean = median * exp(sigma^2 / 2).
 PHILLY_MEDIAN_SECONDS = 780.0
 PHILLY_MEAN_SECONDS = 28_329.0
@@ -67,6 +72,11 @@ CLUSTERS = {
     "salus": Cluster(
         "Salus (MLSys 2020): 1-, 5- and 10-minute jobs of its models. Assumed: each equally often",
         _salus_seconds,
+    ),
+    "spread": Cluster(
+        "the models of Salus (MLSys 2020), with jobs that differ in length as those of Alibaba do. "
+        "Assumed: log-normal, a median of 5 minutes",
+        _spread_seconds,
     ),
     "philly": Cluster(
         "Microsoft's Philly cluster (Jeon et al., USENIX ATC 2019): median 13 min; mean 28,329 s "
