@@ -55,6 +55,17 @@ def _move(storage: Any, native: ModuleType) -> None:
 
 
 def _give_new_memory(storage: Any, native: ModuleType) -> None:
+    import torch
+
+    try:
+        _resize(storage, native)
+    except torch.OutOfMemoryError:
+        # Torch 2.9 does not do so itself for a pool that a filter chooses.
+        torch.cuda.empty_cache()
+        _resize(storage, native)
+
+
+def _resize(storage: Any, native: ModuleType) -> None:
     native.begin_sharing()
     try:
         storage.resize_(storage.nbytes())

@@ -20,6 +20,7 @@ from tests.cuda import fake
 fake.install_ops()
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(rank)
@@ -27,8 +28,10 @@ torch.manual_seed(1)
 dist.init_process_group("gloo")
 model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 256)).cuda()
 if sys.argv[1] == "fsdp2":
+    # Else FSDP of torch 2.9 makes a group of its own, of NCCL.
+    mesh = DeviceMesh.from_group(dist.group.WORLD, "cuda")
     for part in (model[0], model[2], model):
-        fully_shard(part)
+        fully_shard(part, mesh=mesh)
 else:
     model = FullyShardedDataParallel(model, device_id=rank)
 optimizer = torch.optim.Adam(model.parameters())
