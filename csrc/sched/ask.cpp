@@ -140,6 +140,8 @@ std::string reason_to_ask(const Step& step,
     return fmt::format("{}: {} has waited for {}", device.policy->name(), patience->job.value,
                        to_string(step.table().options.max_wait));
   }
+  const JobId next = goes_on_next(step.table(), device, lane, now);
+  if (next != JobId{0}) return fmt::format("{} goes on inside its iteration", next.value);
   const std::optional<Interruption> inside =
       patience_of_interrupted(step.table(), device, lane, now);
   if (inside.has_value() && now >= inside->at) {

@@ -141,6 +141,12 @@ JobId first_urgent(const Table& table,
   return JobId{0};
 }
 
+JobId goes_on_next(const Table& table, const Device& device, const Lane& lane, Nanos now) {
+  const JobId id = interrupted_in(table, device, lane, now);
+  if (id == JobId{0}) return id;
+  return interrupts_by_class(table.at(lane.lease->job), table.at(id)) ? JobId{0} : id;
+}
+
 std::optional<Interruption> patience_of_interrupted(const Table& table,
                                                     const Device& device,
                                                     const Lane& lane,

@@ -50,6 +50,9 @@ JobId first_urgent(const Table& table,
                    const Job& interrupted,
                    Nanos now,
                    const RoomPool& pool);
+// The interrupted job of the lane that goes on after one iteration of the holder, which had to meet
+// a deadline; 0: none. pre: the lane is held.
+JobId goes_on_next(const Table& table, const Device& device, const Lane& lane, Nanos now);
 // When the holder is to be asked for its lease since an interrupted job has waited long enough.
 std::optional<Interruption> patience_of_interrupted(const Table& table,
                                                     const Device& device,

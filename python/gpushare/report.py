@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import os
 import sys
 import time
@@ -14,8 +15,20 @@ from gpushare.stats import JobStats, job_stats
 if TYPE_CHECKING:
     from gpushare.job import Job
 
-_started: dict[str, float] = {}
-"""Name of the open job and when it was registered; at most one."""
+_COUNTED = (
+    "busy_seconds",
+    "waited_seconds",
+    "moving_seconds",
+    "iterations",
+    "leases",
+    "spilled_total_bytes",
+    "restored_total_bytes",
+    "dropped_total_bytes",
+)
+"""Figures that grow: an earlier registration's part of them is not this one's."""
+
+_started: dict[str, tuple[float, JobStats]] = {}
+"""Name of the open job, when it was registered, and the figures then; at most one."""
 _is_armed = False
 
 
@@ -23,7 +36,7 @@ def arm(job: Job) -> None:
     """Has the job's end reported, by ``close`` or at exit."""
     global _is_armed
     _started.clear()
-    _started[job.name] = time.monotonic()
+    _started[job.name] = (time.monotonic(), job_stats())
     if not _is_armed:
         _is_armed = True
         atexit.register(_close_at_exit, os.getpid())
@@ -39,9 +52,17 @@ def note_end(job: Job, persistent_bytes: int = 0) -> None:
     started = _started.pop(job.name, None)
     if started is None or not _native.settings().report:
         return
-    text = render(job.name, job_stats(), time.monotonic() - started, persistent_bytes)
+    began, before = started
+    stats = since(before, job_stats())
+    text = render(job.name, stats, time.monotonic() - began, persistent_bytes)
     sys.stderr.write(text)
     sys.stderr.flush()
+
+
+def since(before: JobStats, now: JobStats) -> JobStats:
+    """Returns the figures of now, those that grow without what they were before."""
+    grown = {name: getattr(now, name) - getattr(before, name) for name in _COUNTED}
+    return dataclasses.replace(now, **grown)
 
 
 def render(name: str, stats: JobStats, seconds: float, persistent_bytes: int = 0) -> str:

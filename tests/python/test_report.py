@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from gpushare import errors
-from gpushare.report import format_time, render
+from gpushare.report import format_time, render, since
 from gpushare.stats import JobStats
 
 FIELDS = {
@@ -48,6 +48,17 @@ def test_the_report_is_two_lines_with_the_jobs_own_figures():
     assert render("gpt", stats, 72.0, persistent_bytes=4 << 20).endswith(
         "peak 12.0 MiB = 4.0 MiB persistent + 8.0 MiB ephemeral\n"
     )
+
+
+def test_a_second_registration_reports_its_own_part():
+    before = JobStats(**FIELDS | {"busy_seconds": 40.0, "iterations": 100, "live_bytes": 5})
+    now = JobStats(
+        **FIELDS
+        | {"busy_seconds": 41.5, "iterations": 103, "live_bytes": 7, "peak_backed_bytes": 9}
+    )
+    stats = since(before, now)
+    assert (stats.busy_seconds, stats.iterations) == (1.5, 3)
+    assert (stats.live_bytes, stats.peak_backed_bytes) == (7, 9)
 
 
 def test_a_line_is_said_once(capsys):
