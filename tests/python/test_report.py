@@ -82,3 +82,21 @@ def test_every_figure_says_what_it_is():
         assert fields
         for index in fields:
             assert isinstance(body[index + 1], ast.Expr), ast.unparse(body[index])
+
+
+TWICE = """
+import torch, gpushare
+for number in (3, 2):
+    job = gpushare.register(torch.nn.Linear(8, 8), name="again")
+    for _ in range(number):
+        with job.iteration():
+            pass
+    job.close()
+"""
+
+
+@pytest.mark.usefixtures("module_is_built")
+def test_each_registration_is_reported_by_itself(run_forked, coordinator):
+    said = run_forked(TWICE, **coordinator | {"report": "1"}).stderr.splitlines()
+    ends = [line.split("; ")[-1] for line in said if " iterations, leases: " in line]
+    assert [end.split(",")[0] for end in ends] == ["3 iterations", "2 iterations"]

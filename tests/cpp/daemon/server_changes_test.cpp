@@ -74,6 +74,46 @@ TEST(ServerChanges, APausedHolderIsAskedAndWaitsUntilItIsResumed) {
   EXPECT_TRUE(testing::job_row(daemon.socket(), 1)["paused_by_uid"].is_null());
 }
 
+wire::Set set_priority(std::uint64_t job, wire::Priority priority) {
+  return {.job = JobId{job}, .changes = {.priority = priority}};
+}
+
+TEST(ServerChanges, AJobsPageSaysWhetherSomebodyMayInterruptIt) {
+  const TempFolder folder;
+  const DaemonProcess daemon(folder);
+  JobProcess train([&](JobSide& side) {
+    side.attach(daemon.socket(), "train");
+    side.tell("there");
+    for (const std::uint32_t expected : {1U, 0U, 1U, 0U}) {
+      side.wait_for("look");
+      if (!testing::eventually([&] { return side.page().may_be_interrupted == expected; }))
+        side.give_up("its page says otherwise");
+      side.tell("seen");
+    }
+  });
+  train.expect("there");
+  JobProcess serve([&](JobSide& side) {
+    side.attach(daemon.socket(), "serve");
+    side.tell("there");
+    side.wait_for("end");
+  });
+  serve.expect("there");
+  const auto look = [&] {
+    train.tell("look");
+    train.expect("seen");
+  };
+  StatusClient client(daemon.socket());
+  expect_done(client, set_priority(1, wire::Priority::kOpportunistic));
+  expect_done(client, set_priority(2, wire::Priority::kGuaranteed));
+  look();
+  expect_done(client, wire::SetPolicy{"pack"});
+  look();
+  expect_done(client, wire::SetPolicy{"fair"});
+  look();
+  serve.tell("end");
+  look();
+}
+
 TEST(ServerChanges, APolicyThatWasSetOutlivesACrash) {
   const TempFolder folder;
   auto first = std::make_unique<DaemonProcess>(folder);

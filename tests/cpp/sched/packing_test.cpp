@@ -203,6 +203,18 @@ TEST(Packing, AVerdictHoldsForAllOfTheSameKinds) {
   EXPECT_EQ(packing.verdict(kPair, seconds(3)), Verdict::kDoesNotPay);
 }
 
+TEST(Packing, TheTimesOfOneLikeItAreNotAJobsOwn) {
+  Packing packing;
+  for (const std::uint64_t id : {3UL, 5UL, 7UL})
+    packing.note_change(JobId{id}, alike(millis(100)), seconds(1));
+  try_set(packing, kPair, millis(150), seconds(1));
+  packing.begin(set_of({3, 7}), seconds(2));
+  packing.begin(kPair, seconds(3));
+  // What 5 took before 7 ran in its place is of then.
+  const std::vector<Pace> slower(2, pace(millis(200)));
+  EXPECT_EQ(packing.outdated(kPair, slower), set_of({3}));
+}
+
 TEST(Packing, WhatIsKnownOfAKindLastsAsLongAsAJobOfIt) {
   Packing packing;
   for (const std::uint64_t id : {3UL, 5UL})
