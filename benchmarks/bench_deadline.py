@@ -114,6 +114,7 @@ def run(*, quick: bool) -> Report:
     report.figures = {name: report.add_samples(name, values) for name, values in samples.items()}
     report.notes.append(
         "excess_blocks: how much longer than alone 99 of 100 requests take at most, in units of a "
-        "training iteration over its number of blocks; interruptions: for each request"
+        "training iteration over its number of blocks; interruptions: for each request. Python's "
+        "garbage collector is frozen in all jobs (`gc.freeze()`)"
     )
     return report

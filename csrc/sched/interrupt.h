@@ -2,10 +2,11 @@
 // of the model, for a job that cannot wait for the iteration's end.
 //
 // Who may interrupt: a guaranteed job an opportunistic one, under every policy; under `deadline` a
-// job that has one, goes before the holder, and would be late after the holder's boundary. The
-// interrupted job is not parked: its activations are live, so nothing of it is moved or asked for
-// (Job::is_inside), and the slots that it uses of its lane are its own meanwhile. So only a job
-// that fits beside it as it is may interrupt it; else the lease is asked for at the boundary.
+// job that has one and goes before the holder: if it would be late after the holder's boundary, or
+// has a deadline shorter than the holder's iterations. The interrupted job is not parked: its
+// activations are live, so nothing of it is moved or asked for (Job::is_inside), and the slots that
+// it uses of its lane are its own meanwhile. So only a job that fits beside it as it is may
+// interrupt it; else the lease is asked for at the boundary.
 //
 // While a job of a lane is interrupted, only urgent jobs go before it, and nobody else is
 // interrupted there. It runs at least one block between two interruptions; once it has waited for
