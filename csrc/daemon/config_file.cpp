@@ -27,11 +27,12 @@ constexpr std::array<std::string_view, 2> kOthersKeys{"host.per_user", "host.pin
 constexpr std::array<std::string_view, 5> kOurTables{"coordinator", "host", "log", "device.cpu",
                                                      "device.cuda"};
 
-// A scalar as a command line would spell it; nothing for arrays, tables, dates and booleans.
+// A scalar as a command line would spell it; nothing for arrays, tables and dates.
 std::optional<std::string> text_of(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return fmt::format("{}", number->get());
   if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
+  if (const auto* truth = node.as_boolean()) return truth->get() ? "true" : "false";
   return std::nullopt;
 }
 

@@ -170,6 +170,7 @@ Json device_json(const sched::DeviceRow& device, const StatusFacts& facts) {
                              {"weight", user.weight},
                              {"share_limit", user.share_limit},
                              {"is_at_share_limit", user.is_at_share_limit},
+                             {"is_elastic", user.is_elastic},
                              {"memory_bytes", user.memory.value()},
                              {"memory_limit_bytes", user.memory_limit.value()}});
   }

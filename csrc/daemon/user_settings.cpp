@@ -45,6 +45,12 @@ constexpr std::array kUserSettings{
                   user.memory_limit = parse_bytes(text);
                   return user.memory_limit >= Bytes{0};
                 }},
+    UserSetting{"elastic", "true or false",
+                [](sched::UserOptions& user, const std::string& text) {
+                  if (text != "true" && text != "false") return false;
+                  user.is_elastic = text == "true";
+                  return true;
+                }},
 };
 
 }  // namespace

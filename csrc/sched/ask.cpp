@@ -52,15 +52,6 @@ std::optional<OrderKey> first_elsewhere(const std::vector<OrderKey>& elsewhere, 
   return *first;
 }
 
-// The first in line whose user has not used up his share of the time.
-std::optional<OrderKey> first_with_time(const Table& table,
-                                        const Device& device,
-                                        const Lane& lane) {
-  for (const OrderKey& key : lane.waiting)
-    if (!is_used_up(device, table.at(key.id).uid)) return key;
-  return std::nullopt;
-}
-
 void settle_quantum(const Table& table,
                     const Device& device,
                     Lane& lane,
@@ -121,7 +112,9 @@ std::string reason_to_ask(const Step& step,
                           const std::optional<MakeWay>& way) {
   const Nanos now = step.now();
   if (holder.is_paused()) return fmt::format("paused by user {}", *holder.paused_by);
-  if (is_used_up(device, holder.uid)) {
+  const bool is_passed =
+      is_used_up(device, holder.uid) && first_with_time(step.table(), device, lane).has_value();
+  if (is_passed || is_barred(step.table(), device, holder.uid)) {
     return share_limit_text(step.table(), device, holder.uid, now);
   }
   if (is_in_long_gap(step, device, lane, holder)) {
@@ -235,7 +228,7 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   const std::optional<MakeWay> way = make_way(step.table(), device, lane, step.now());
   const bool is_wanted = !lane.waiting.empty() || !elsewhere.empty() || harvest.has_value() ||
                          way.has_value() || stuck_need(device, holder.id) != nullptr ||
-                         holder.is_paused() || is_used_up(device, holder.uid);
+                         holder.is_paused() || is_barred(step.table(), device, holder.uid);
   if (const auto end = used_up_at(step.table(), device, holder.uid, step.now())) step.due(*end);
   // One that has just come back has no page yet to be asked through.
   if (!is_wanted || !holder.is_connected || !holder.is_registered) {

@@ -117,6 +117,7 @@ struct UserRow {
   double weight = 1;
   double share_limit = 0;          // 0: none
   bool is_at_share_limit = false;  // none of his jobs is granted a lease now
+  bool is_elastic = false;         // unless nobody else waits
   Bytes memory;                    // room, and the pools that they share
   Bytes memory_limit;
 };

@@ -27,6 +27,7 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
   job.pid = hello.pid;
   job.uid = hello.uid;
   job.user_limit = table.options.users.of(hello.uid).memory_limit;
+  job.is_user_elastic = table.options.users.of(hello.uid).is_elastic;
   job.command = hello.command;
   job.is_connected = true;
   job.is_registered = false;

@@ -53,8 +53,9 @@ void raise_to_zero(Unit& value) {
 }  // namespace
 
 Bytes Job::most_memory() const {
-  if (memory_limit == Bytes{0} || user_limit == Bytes{0}) return memory_limit + user_limit;
-  return std::min(memory_limit, user_limit);
+  const Bytes of_user = is_user_elastic ? Bytes{0} : user_limit;
+  if (memory_limit == Bytes{0} || of_user == Bytes{0}) return memory_limit + of_user;
+  return std::min(memory_limit, of_user);
 }
 
 void Job::charge(Nanos time) {

@@ -59,8 +59,9 @@ struct Job {
   std::string group;
   wire::Priority priority = wire::Priority::kNormal;
   double weight = 1;
-  Bytes memory_limit;     // 0: none
-  Bytes user_limit;       // of all jobs of its user; 0: none (user_room.h)
+  Bytes memory_limit;  // 0: none
+  Bytes user_limit;    // of all jobs of its user; 0: none (user_room.h)
+  bool is_user_elastic = false;
   Nanos deadline;         // of an iteration, since it wants a lease; 0: none
   wire::Changes changes;  // since it registered first: the job may not know all of them
   std::optional<std::uint32_t> paused_by;  // the user: it gets no lease

@@ -12,6 +12,7 @@
 #include "csrc/sched/quantum.h"
 #include "csrc/sched/room.h"
 #include "csrc/sched/shares.h"
+#include "csrc/sched/user_room.h"
 
 namespace gpushare::sched {
 namespace {
@@ -159,38 +160,49 @@ const Job* find_coming(const Givers& givers, Nanos now) {
   return nullptr;
 }
 
-// Of what is asked for, what each job gives.
+// Of what is asked for, what each job gives, and what of the host tier that takes.
 class Shares {
  public:
-  explicit Shares(Bytes deficit) : missing_(deficit) {}
+  explicit Shares(Bytes deficit, Bytes host = {}) : missing_(deficit), host_(host) {}
 
   [[nodiscard]] Bytes missing() const { return missing_; }
   [[nodiscard]] Bytes of(const Job& job) const {
-    const auto giving = find(job);
-    return giving == givings_.end() ? Bytes{0} : giving->bytes;
+    const auto entry = entries_.find(job.id);
+    return entry == entries_.end() ? Bytes{0} : entry->second.bytes;
   }
-  // It gives up to `most` in all, if so much is missing.
+  // It gives up to `most` in all without a copy, if so much is missing.
   void raise(const Job& job, Bytes most) {
     const Bytes more = std::min(missing_, most - of(job));
     if (more <= Bytes{0}) return;
     missing_ -= more;
-    const auto giving = find(job);
-    if (giving == givings_.end()) {
-      givings_.push_back({job.id, more});
-    } else {
-      givings_[static_cast<std::size_t>(giving - givings_.begin())].bytes += more;
-    }
+    if (of(job) == Bytes{0}) order_.push_back(job.id);
+    entries_[job.id].bytes += more;
   }
-  [[nodiscard]] std::vector<Giving> take() { return std::move(givings_); }
+  // And with copies, as far as the host tier has room.
+  void raise_with_copies(const Device& device, const Job& job, Bytes most) {
+    Bytes& host = entries_[job.id].host;
+    host_ += host;
+    raise(job, std::min(most, most_to_ask(device, job, host_)));
+    host = spill_of(device, job, of(job), host_);
+    host_ -= host;
+  }
+  [[nodiscard]] std::vector<Giving> take() const {
+    std::vector<Giving> givings;
+    for (const JobId id : order_)
+      givings.push_back({id, entries_.at(id).bytes});
+    return givings;
+  }
 
  private:
-  [[nodiscard]] std::vector<Giving>::const_iterator find(const Job& job) const {
-    return std::find_if(givings_.begin(), givings_.end(),
-                        [&](const Giving& giving) { return giving.job == job.id; });
-  }
+  struct Entry {
+    Bytes bytes;
+    Bytes host;
+  };
 
   Bytes missing_;
-  std::vector<Giving> givings_;
+  Bytes host_;                      // free
+  std::map<JobId, Entry> entries_;  // of those in order_, and perhaps others that give nothing
+  std::vector<JobId> order_;
 };
 
 // What can be given without a copy.
@@ -198,6 +210,24 @@ void share_drops(Shares& shares, const Device& device, const Givers& givers, con
   if (coming != nullptr) shares.raise(*coming, droppable(device, *coming));
   for (const auto& [key, job] : givers.parked)
     shares.raise(*job, droppable(device, *job));
+}
+
+// What other users' parked jobs hold beyond an elastic limit.
+void share_beyond_elastic(Shares& shares,
+                          const Table& table,
+                          const Device& device,
+                          const Givers& givers,
+                          std::uint32_t claimant) {
+  std::map<std::uint32_t, Bytes> beyond;  // by user
+  for (const auto& [key, job] : givers.parked) {
+    if (job->uid == claimant) continue;
+    const auto [left, is_new] = beyond.try_emplace(job->uid);
+    if (is_new) left->second = beyond_elastic(table, device, job->uid);
+    if (left->second <= Bytes{0}) continue;
+    const Bytes before = shares.of(*job);
+    shares.raise_with_copies(device, *job, before + left->second);
+    left->second -= shares.of(*job) - before;
+  }
 }
 
 }  // namespace
@@ -210,13 +240,14 @@ std::vector<Giving> plan_revokes(const Table& table,
                                  std::optional<std::uint32_t> of_user) {
   const Givers givers = find_givers(table, device, claimant, now, of_user);
   const std::vector<Keyed> in_order = givers.in_order();
-  Shares shares(deficit);
+  Shares shares(deficit, host_to_use(table, device, in_order, deficit));
   share_drops(shares, device, givers, find_coming(givers, now));
-  Bytes host = host_to_use(table, device, in_order, deficit);
+  if (!of_user.has_value()) {
+    share_beyond_elastic(shares, table, device, givers, table.at(claimant).uid);
+  }
   for (const auto& [key, job] : in_order) {
     if (shares.missing() <= Bytes{0}) break;
-    shares.raise(*job, most_to_ask(device, *job, host));
-    host -= spill_of(device, *job, shares.of(*job), host);
+    shares.raise_with_copies(device, *job, device.ledger.room(job->id));
   }
   return shares.take();
 }

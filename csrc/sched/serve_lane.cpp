@@ -99,15 +99,10 @@ bool waits_for_share(Step& step, const Device& device, Lane& lane, const Job& jo
   return true;
 }
 
-// The first in line that does not owe a Released, and may have the room that it needs. The one
-// chosen before stays chosen, so that a newcomer does not undo what was moved for it, unless the
-// newcomer has a better priority.
-JobId choose_next(Step& step, Device& device, Lane& lane, RoomPool& pool) {
-  const Table& table = step.table();
-  const auto may_be_next = [&](const Job& job) {
-    return !waits_for_share(step, device, lane, job) && !job.revoke.has_value() &&
-           may_grow(step, device, lane, job, pool);
-  };
+// The first in line that may be: the one chosen before stays chosen, so that a newcomer does not
+// undo what was moved for it, unless the newcomer has a better priority. 0: none.
+template <typename MayBe>
+JobId first_in_line(const Table& table, const Lane& lane, const MayBe& may_be_next) {
   for (const OrderKey& key : lane.waiting) {
     if (!may_be_next(table.at(key.id))) continue;
     const auto chosen = lane.waiting.key_of(lane.next);
@@ -116,6 +111,22 @@ JobId choose_next(Step& step, Device& device, Lane& lane, RoomPool& pool) {
     return keeps_chosen ? lane.next : key.id;
   }
   return JobId{0};
+}
+
+// One that does not owe a Released, and may have the room that it needs; those at an elastic limit
+// of the time only if there is no other.
+JobId choose_next(Step& step, Device& device, Lane& lane, RoomPool& pool) {
+  const Table& table = step.table();
+  const auto can_be_next = [&](const Job& job) {
+    return !job.revoke.has_value() && may_grow(step, device, lane, job, pool);
+  };
+  const JobId next = first_in_line(table, lane, [&](const Job& job) {
+    return !waits_for_share(step, device, lane, job) && can_be_next(job);
+  });
+  if (next != JobId{0}) return next;
+  return first_in_line(table, lane, [&](const Job& job) {
+    return is_used_up(device, job.uid) && !is_barred(table, device, job.uid) && can_be_next(job);
+  });
 }
 
 // It has all it had there. Where nobody had the lane meanwhile it stopped for nothing, and would

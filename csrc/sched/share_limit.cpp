@@ -33,6 +33,19 @@ std::size_t num_leases(const Table& table, const Device& device, std::uint32_t u
       }));
 }
 
+// At his limit an elastic user goes on while nobody else in the lane wants the time: that neither
+// spends nor earns.
+void spend(const Table& table, const Device& device, const Lane& lane, Nanos now, Allowance& own) {
+  const UserOptions& user = table.options.users.of(table.at(lane.lease->job).uid);
+  const double left = own.seconds - to_seconds(std::max(now - lane.lease->charged_until, Nanos{}));
+  if (user.is_elastic && left < 0 && !first_with_time(table, device, lane).has_value()) {
+    own.seconds = std::min(own.seconds, 0.0);
+    own.as_of = now;
+  } else {
+    own.seconds = left;
+  }
+}
+
 }  // namespace
 
 void settle_allowances(Table& table, Nanos now) {
@@ -43,8 +56,8 @@ void settle_allowances(Table& table, Nanos now) {
       const std::uint32_t uid = known.at(lane.lease->job).uid;
       const double share_limit = table.options.users.of(uid).share_limit;
       if (share_limit <= 0) continue;
-      const Nanos time = std::max(now - lane.lease->charged_until, Nanos{});
-      allowance_of(device, uid, share_limit, now - time).seconds -= to_seconds(time);
+      const Nanos since = std::min(lane.lease->charged_until, now);
+      spend(known, device, lane, now, allowance_of(device, uid, share_limit, since));
     }
     for (auto& [uid, allowance] : device.allowances) {
       const double share_limit = table.options.users.of(uid).share_limit;
@@ -66,6 +79,18 @@ void settle_allowances(Table& table, Nanos now) {
 bool is_used_up(const Device& device, std::uint32_t uid) {
   const auto found = device.allowances.find(uid);
   return found != device.allowances.end() && found->second.is_used_up;
+}
+
+bool is_barred(const Table& table, const Device& device, std::uint32_t uid) {
+  return is_used_up(device, uid) && !table.options.users.of(uid).is_elastic;
+}
+
+std::optional<OrderKey> first_with_time(const Table& table,
+                                        const Device& device,
+                                        const Lane& lane) {
+  for (const OrderKey& key : lane.waiting)
+    if (!is_used_up(device, table.at(key.id).uid)) return key;
+  return std::nullopt;
 }
 
 Nanos earned_at(const Table& table, const Device& device, std::uint32_t uid) {
@@ -93,9 +118,10 @@ std::string share_limit_text(const Table& table,
                              std::uint32_t uid,
                              Nanos now) {
   const UserOptions& user = table.options.users.of(uid);
-  return fmt::format("{} is at the limit of {:g} % of the time, for {}",
+  return fmt::format("{} is at the limit of {:g} % of the time, for {}{}",
                      table.options.users.label(uid), user.share_limit * 100,
-                     to_string(std::max(earned_at(table, device, uid) - now, Nanos{})));
+                     to_string(std::max(earned_at(table, device, uid) - now, Nanos{})),
+                     user.is_elastic ? ": others go before" : "");
 }
 
 }  // namespace gpushare::sched

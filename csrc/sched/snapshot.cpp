@@ -91,6 +91,7 @@ std::vector<UserRow> user_rows(const Table& table, const Device& device) {
                     .weight = options.weight,
                     .share_limit = options.share_limit,
                     .is_at_share_limit = is_used_up(device, uid),
+                    .is_elastic = options.is_elastic,
                     .memory = held_by_user(device, uid),
                     .memory_limit = options.memory_limit});
   }

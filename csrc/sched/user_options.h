@@ -12,10 +12,11 @@
 namespace gpushare::sched {
 
 struct UserOptions {
-  std::string name;        // for texts; empty: "user 1001"
-  double weight = 1;       // of his share of the time
-  double share_limit = 0;  // the most of the device's time, 0.01 to 1 (share_limit.h); 0: none
-  Bytes memory_limit;      // of all his jobs together, on a device; 0: none
+  std::string name;         // for texts; empty: "user 1001"
+  double weight = 1;        // of his share of the time
+  double share_limit = 0;   // the most of the device's time, 0.01 to 1 (share_limit.h); 0: none
+  Bytes memory_limit;       // of all his jobs together, on a device; 0: none
+  bool is_elastic = false;  // his limits bind only while others want what is beyond them
 };
 
 struct Users {

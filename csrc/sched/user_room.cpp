@@ -1,5 +1,6 @@
 #include "csrc/sched/user_room.h"
 
+#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
@@ -18,8 +19,14 @@ Bytes held_by_user(const Device& device, std::uint32_t uid) {
 }
 
 Bytes left_to_user(const Device& device, const Job& job) {
-  if (job.user_limit == Bytes{0}) return device.ledger.configured();
+  if (job.user_limit == Bytes{0} || job.is_user_elastic) return device.ledger.configured();
   return job.user_limit - held_by_user(device, job.uid);
+}
+
+Bytes beyond_elastic(const Table& table, const Device& device, std::uint32_t uid) {
+  const UserOptions& user = table.options.users.of(uid);
+  if (!user.is_elastic || user.memory_limit == Bytes{0}) return Bytes{0};
+  return std::max(held_by_user(device, uid) - user.memory_limit, Bytes{0});
 }
 
 Bytes coming_from_user(const Table& table, const Device& device, std::uint32_t uid, Nanos now) {
@@ -41,9 +48,11 @@ bool fits_its_user(Step& step, Device& device, const Job& job, Bytes growth, Roo
 }
 
 std::string user_room_text(const Table& table, const Device& device, const Job& job) {
-  return fmt::format("{}'s jobs hold {} of the {} that they may",
-                     table.options.users.label(job.uid), to_string(held_by_user(device, job.uid)),
-                     to_string(job.user_limit));
+  const std::string held = fmt::format("{}'s jobs hold {}", table.options.users.label(job.uid),
+                                       to_string(held_by_user(device, job.uid)));
+  const std::string limit = to_string(job.user_limit);
+  if (!job.is_user_elastic) return fmt::format("{} of the {} that they may", held, limit);
+  return fmt::format("{}: what is beyond {} is given first", held, limit);
 }
 
 }  // namespace gpushare::sched

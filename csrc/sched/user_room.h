@@ -4,6 +4,9 @@
 // others of its user hold gets it from them: they are asked to give as for anybody, and it is
 // passed over in line meanwhile. So the sum is never above the limit, free as the device may be,
 // but where jobs come with memory already backed.
+//
+// Where the limit is elastic his jobs get what they need: but those of others who lack room get what
+// is beyond it before anybody else gives (memory_plan.h).
 #pragma once
 
 #include <cstdint>
@@ -17,8 +20,11 @@ namespace gpushare::sched {
 
 // By his jobs, and in the pools that they share.
 Bytes held_by_user(const Device& device, std::uint32_t uid);
-// What the job's user may have beyond that: all there is without a limit; negative beyond it.
+// What the job's user may have beyond that: all there is without a limit, or with an elastic one;
+// negative beyond it.
 Bytes left_to_user(const Device& device, const Job& job);
+// What his jobs hold beyond his elastic limit; 0 without one.
+Bytes beyond_elastic(const Table& table, const Device& device, std::uint32_t uid);
 // Of what his jobs were asked for, what is on its way.
 Bytes coming_from_user(const Table& table, const Device& device, std::uint32_t uid, Nanos now);
 // Whether the job may grow by so much now. If not, others of its user are asked for the rest.

@@ -159,7 +159,9 @@ Status read_user(Fields& fields, Scenario& scenario) {
   fields.take("weight", user.weight);
   fields.take("share_limit", user.share_limit);
   fields.take("memory_limit", user.memory_limit);
+  const bool is_switch = take_switch(fields, "elastic", user.is_elastic);
   GS_RETURN_IF_ERROR(fields.status());
+  if (!is_switch) return invalid("elastic must be 0 or 1");
   if (!is_plain(user.name)) return invalid("name must be letters, digits and _-.");
   scenario.users[user.name] = user;
   return {};

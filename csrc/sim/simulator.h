@@ -14,7 +14,7 @@
 //   (an event for each boundary: slow, for tests). What it costs, as in Models: bandwidth (all
 //   four at once) or spill_bandwidth, restore_bandwidth, file_spill_bandwidth,
 //   file_restore_bandwidth; duplex, switch, context, interference.
-// user: name, weight, share_limit, memory_limit.
+// user: name, weight, share_limit, memory_limit, elastic (0 or 1).
 // job: name, user, at (arrival, default 0s), iteration, gap (default 0s), iterations, live (bytes
 //   at a boundary), peak (inside an iteration), weight, utilisation (of
 //   the device, while it runs alone), priority, limit (memory_limit), deadline

@@ -87,7 +87,8 @@ INSTANTIATE_TEST_SUITE_P(
             "c.toml:2: coordinator.max_wait: bad value \"0\"; allowed: a time above 0"},
         Bad{"[coordinator]\nmax_wait = [1]",
             "c.toml:2: coordinator.max_wait: bad value [ 1 ]; allowed: a time above 0"},
-        Bad{"[coordinator]\nlinger = true", "coordinator.linger: bad value true; allowed: a time"},
+        Bad{"[coordinator]\nlinger = true",
+            "coordinator.linger: bad value \"true\"; allowed: a time"},
         Bad{"[coordinator]\nnum_lanes = 0",
             "coordinator.num_lanes: bad value \"0\"; allowed: a whole number from 1 to 16"},
         Bad{"[coordinator]\nnum_lanes = 1.5",
@@ -108,6 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
             "c.toml:2: user.default: memory_limit: bad value \"much\"; allowed: a size"},
         Bad{"[user.0]\nshare_limit = 1.5",
             "user.0: share_limit: bad value \"1.5\"; allowed: a number from 0.01 to 1"},
+        Bad{"[user.0]\nelastic = 1", "user.0: elastic: bad value \"1\"; allowed: true or false"},
         Bad{"[user.0]\nweight = [1]", "user.0: weight: bad value \"?\""},
         Bad{"[coordinator\n", "c.toml:1: "}));
 
@@ -126,6 +128,7 @@ TEST(ConfigFile, ReadsWhatIsSetForUsers) {
   const Status status = read_config_text(R"(
 [user.root]
 weight = 2.5
+elastic = true
 [user.1234567]
 memory_limit = "3GiB"
 [user.default]
@@ -139,6 +142,8 @@ colour = 1
   ASSERT_TRUE(status.ok()) << status.to_string();
   EXPECT_EQ(options.users.of(0).weight, 2.5);
   EXPECT_EQ(options.users.of(0).memory_limit, gib(8)) << "as by default";
+  EXPECT_TRUE(options.users.of(0).is_elastic);
+  EXPECT_FALSE(options.users.of(4242).is_elastic);
   EXPECT_EQ(options.users.label(0), "root");
   EXPECT_EQ(options.users.of(1234567).memory_limit, gib(3));
   EXPECT_EQ(options.users.of(1234567).weight, 1);
@@ -146,8 +151,8 @@ colour = 1
   EXPECT_EQ(options.users.label(4242), "user 4242");
   EXPECT_THAT(options.warnings,
               ::testing::UnorderedElementsAre(
-                  "c.toml:8: [user.no-such-user-here]: no user of this machine has that name",
-                  "c.toml:11: user.77: unknown key colour"));
+                  "c.toml:9: [user.no-such-user-here]: no user of this machine has that name",
+                  "c.toml:12: user.77: unknown key colour"));
 }
 
 TEST(ConfigFile, AFileThatMustExistDoes) {

@@ -209,7 +209,7 @@ class Fuzz {
   void check_user_limits(const std::map<std::uint32_t, Bytes>& before) {
     const DeviceRow device = coordinator_->snapshot(now_).devices.front();
     for (const UserRow& user : device.users) {
-      if (user.memory_limit == Bytes{0}) continue;
+      if (user.memory_limit == Bytes{0} || user.is_elastic) continue;
       const auto held = before.find(user.uid);
       const Bytes was = held == before.end() ? Bytes{0} : held->second;
       RC_ASSERT(user.memory <= std::max(user.memory_limit, was));
@@ -342,7 +342,7 @@ class Fuzz {
       // Who owes an answer to a Revoke is passed over until it gives it.
       const auto user = std::find_if(device.users.begin(), device.users.end(),
                                      [&](const UserRow& row) { return row.uid == job.uid; });
-      if (user->is_at_share_limit) continue;
+      if (user->is_at_share_limit && !user->is_elastic) continue;
       is_anybody_waiting = is_anybody_waiting || !revokes_.contains(job.of.job);
       does_everybody_fit = does_everybody_fit && fits(device, job);
     }

@@ -188,6 +188,41 @@ TEST(ShareLimit, LeavesTheRestToOthers) {
   }
 }
 
+// Elastic: all that nobody else wants, and no debt for it.
+TEST(ShareLimit, AnElasticOneBindsOnlyBesideOthers) {
+  for (const char* policy : {"fair", "rr", "fifo", "priority", "deadline"}) {
+    const std::string text =
+        fmt::format(kDevice, policy, 100, 100) + "user name=alice share_limit=0.25 elastic=1\n" +
+        job_line("a", "alice", "iteration=20ms") + job_line("b", "bob", "at=40s iteration=10ms");
+    EXPECT_GT(run(text, 0, 40).of_users.at("alice"), 39) << policy;
+    Served served = run(text, 40, 100).of_users;
+    EXPECT_LT(served["alice"], 60 * 0.25 + 0.5) << policy;
+    EXPECT_GT(served["alice"], 60 * 0.25 - 1) << policy;
+    EXPECT_GT(served["alice"] + served["bob"], 60 * 0.97) << policy;
+  }
+}
+
+TEST(ShareLimit, TwoElasticUsersShareWhatBothWant) {
+  const std::string text =
+      fmt::format(kDevice, "fair", 60, 100) + "user name=alice share_limit=0.1 elastic=1\n" +
+      "user name=bob share_limit=0.2 elastic=1\n" + job_line("a", "alice", "iteration=20ms") +
+      job_line("b", "bob", "iteration=10ms");
+  Served served = run(text, 0, 60).of_users;
+  EXPECT_GT(served["alice"] + served["bob"], 60 * 0.97);
+  EXPECT_GT(served["alice"], 60 * 0.1 - 1);
+  EXPECT_GT(served["bob"], 60 * 0.2 - 1);
+}
+
+// Where others want the time.
+TEST(ShareLimit, AnElasticOnePaysBackWhatRanOver) {
+  const std::string text =
+      fmt::format(kDevice, "rr", 200, 100) + "user name=alice share_limit=0.2 elastic=1\n" +
+      job_line("a", "alice", "iteration=3s") + job_line("b", "bob", "iteration=10ms");
+  const Outcome outcome = run(text, 0, 200);
+  EXPECT_LT(outcome.of_users.at("alice"), 46);
+  EXPECT_GT(outcome.of_users.at("alice"), 37);
+}
+
 TEST(ShareLimit, AnIterationThatRunsOverIsPaidBack) {
   const std::string text = fmt::format(kDevice, "fair", 200, 100) +
                            "user name=alice share_limit=0.2\n" +

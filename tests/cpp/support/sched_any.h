@@ -65,6 +65,8 @@ inline CoordinatorOptions any_options() {
   options.users.named[1].memory_limit = mib(any(1, 60) * 10);
   options.users.named[2].share_limit = any(0, 2) * any(1, 100) / 100.0;
   options.users.named[2].weight = any(1, 40) / 10.0;
+  for (const std::uint32_t uid : {1U, 2U})
+    options.users.named[uid].is_elastic = *rc::gen::arbitrary<bool>();
   options.users.others.memory_limit = mib(any(0, 2) * 300);
   options.num_lanes = static_cast<std::uint32_t>(any(1, 4));
   options.pack_lanes = static_cast<std::uint32_t>(any(0, 4));

@@ -39,6 +39,8 @@ void read_users(ScenarioFields& f, Users& users) {
     users.named[uid].share_limit = std::stod(share);
   for (const auto& [uid, limit] : by_user(f.text("user_limits")))
     users.named[uid].memory_limit = parse_bytes(limit);
+  for (const auto& [uid, is_elastic] : by_user(f.text("elastic")))
+    users.named[uid].is_elastic = is_elastic == "1";
   for (const auto& [uid, name] : by_user(f.text("names")))
     users.named[uid].name = name;
 }
