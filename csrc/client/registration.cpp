@@ -30,6 +30,9 @@ Status check_options(const RegisterOptions& options) {
   if (options.deadline < Nanos{0}) {
     return invalid(fmt::format("deadline {}, must be >= 0", to_string(options.deadline)));
   }
+  if (!(options.share_limit >= 0 && options.share_limit <= 1)) {
+    return invalid(fmt::format("share_limit {}, must be from 0 to 1", options.share_limit));
+  }
   if (options.ranks == 0 || options.rank >= options.ranks) {
     return invalid(fmt::format("rank {} of {}", options.rank, options.ranks));
   }
@@ -71,6 +74,7 @@ wire::Register Runtime::Impl::make_register() {
                       .weight = options_->weight,
                       .memory_limit = options_->memory_limit,
                       .deadline = options_->deadline,
+                      .share_limit = options_->share_limit,
                       .iterations_total = options_->iterations_total,
                       .iterations_done = counters_.iterations(),
                       .fingerprint = options_->fingerprint};

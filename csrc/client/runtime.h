@@ -36,6 +36,7 @@ struct RegisterOptions {
   double weight = 1.0;
   Bytes memory_limit = {};             // 0: none
   Nanos deadline = {};                 // of an iteration; 0: none
+  double share_limit = 0;              // the most of the device's time; 0: none
   std::uint64_t iterations_total = 0;  // 0: unknown
   std::uint64_t fingerprint = 0;       // of its model; 0: none
   std::string gang = {};

@@ -113,9 +113,9 @@ std::string reason_to_ask(const Step& step,
   const Nanos now = step.now();
   if (holder.is_paused()) return fmt::format("paused by user {}", *holder.paused_by);
   const bool is_passed =
-      is_used_up(device, holder.uid) && first_with_time(step.table(), device, lane).has_value();
-  if (is_passed || is_barred(step.table(), device, holder.uid)) {
-    return share_limit_text(step.table(), device, holder.uid, now);
+      is_used_up(device, holder) && first_with_time(step.table(), device, lane).has_value();
+  if (is_passed || is_barred(step.table(), device, holder)) {
+    return share_limit_text(step.table(), device, holder, now);
   }
   if (is_in_long_gap(step, device, lane, holder)) {
     return fmt::format("gap: {} for {}, allowed {}", holder.id.value,
@@ -228,16 +228,16 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   const std::optional<MakeWay> way = make_way(step.table(), device, lane, step.now());
   const bool is_wanted = !lane.waiting.empty() || !elsewhere.empty() || harvest.has_value() ||
                          way.has_value() || stuck_need(device, holder.id) != nullptr ||
-                         holder.is_paused() || is_barred(step.table(), device, holder.uid);
-  if (const auto end = used_up_at(step.table(), device, holder.uid, step.now())) step.due(*end);
+                         holder.is_paused() || is_barred(step.table(), device, holder);
+  if (const auto end = used_up_at(step.table(), device, holder, step.now())) step.due(*end);
   // One that has just come back has no page yet to be asked through.
   if (!is_wanted || !holder.is_connected || !holder.is_registered) {
     lane.is_watched = false;
     return;
   }
   const auto first = lane.waiting.first();
-  if (first.has_value() && is_used_up(device, step.table().at(first->id).uid)) {
-    step.due(earned_at(step.table(), device, step.table().at(first->id).uid));
+  if (first.has_value() && is_used_up(device, step.table().at(first->id))) {
+    step.due(earned_at(step.table(), device, step.table().at(first->id)));
   }
   if (!lane.lease->is_asked) {
     settle_quantum(step.table(), device, lane, holder, elsewhere);

@@ -19,6 +19,8 @@ namespace {
 
 constexpr double kMaxWeight = 1e6;
 constexpr double kMinWeight = 1.0 / kMaxWeight;
+// Of less a turn is earned in no time that anybody waits.
+constexpr double kMinShareLimit = 0.01;
 constexpr Nanos kMaxDeadline = seconds(1'000'000);
 
 Status refuse(std::string reason) { return {StatusCode::kInvalidArgument, std::move(reason)}; }
@@ -32,6 +34,10 @@ Status check_right(const Job& job, const Requester& by) {
 template <typename Amount>
 std::string or_none(Amount amount) {
   return amount > Amount{} ? to_string(amount) : std::string("none");
+}
+
+std::string share_or_none(double share) {
+  return share > 0 ? fmt::format("{:g} %", share * 100) : std::string("none");
 }
 
 // "weight 1 -> 2, memory_limit none -> 500.0 MiB by user 7"
@@ -49,6 +55,10 @@ std::string text_of(const Job& job, const wire::Changes& changes, std::uint32_t 
   if (changes.deadline) {
     texts.push_back(
         fmt::format("deadline {} -> {}", or_none(job.deadline), or_none(*changes.deadline)));
+  }
+  if (changes.share_limit) {
+    texts.push_back(fmt::format("share_limit {} -> {}", share_or_none(job.share_limit),
+                                share_or_none(*changes.share_limit)));
   }
   if (changes.is_paused) texts.emplace_back(*changes.is_paused ? "paused" : "resumed");
   return fmt::format("{} by user {}", fmt::join(texts, ", "), by);
@@ -125,6 +135,11 @@ Status check_ranges(const wire::Changes& changes) {
       deadline < Nanos{} || deadline > kMaxDeadline) {
     return refuse(fmt::format("deadline of {} ns; allowed: up to {}, or 0 for none",
                               deadline.value(), to_string(kMaxDeadline)));
+  }
+  if (const auto share = changes.share_limit.value_or(0);
+      share != 0 && !(share >= kMinShareLimit && share <= 1)) {
+    return refuse(
+        fmt::format("share_limit {:g}; allowed: {:g} to 1, or 0 for none", share, kMinShareLimit));
   }
   return {};
 }

@@ -47,7 +47,7 @@ std::string explain_need(const WaitingNeed& need, Nanos now) {
 
 std::string explain_line(const Table& table, const Device& device, const Job& job, Nanos now) {
   const Lane& lane = Table::lane_of(device, job);
-  if (is_used_up(device, job.uid)) return share_limit_text(table, device, job.uid, now);
+  if (is_used_up(device, job)) return share_limit_text(table, device, job, now);
   if (lane.lease.has_value()) return explain_boundary(table, lane, job, now);
   if (job.revoke.has_value()) {
     return fmt::format("gives {} to others first", to_string(job.revoke->bytes));

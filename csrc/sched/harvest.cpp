@@ -116,7 +116,7 @@ JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next)
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
     if (!is_opportunistic(job) || job.revoke.has_value()) continue;
-    if (job.id != next && is_used_up(device, job.uid)) continue;
+    if (job.id != next && is_used_up(device, job)) continue;
     const Nanos patience_ends = patience_end(table, job);
     if (now >= patience_ends) return key.id;
     const Nanos run = time_to_run(job);

@@ -28,7 +28,7 @@ bool interrupts_by_deadline(const Device& device, const Job& job) {
 }
 
 bool may_interrupt(const Device& device, const Job& job, const Job& other, const OrderKey& others) {
-  if (job.revoke.has_value() || is_used_up(device, job.uid)) return false;
+  if (job.revoke.has_value() || is_used_up(device, job)) return false;
   return interrupts_by_class(job, other) ||
          (interrupts_by_deadline(device, job) && device.policy->key(job) < others);
 }

@@ -62,8 +62,9 @@ struct Job {
   Bytes memory_limit;  // 0: none
   Bytes user_limit;    // of all jobs of its user; 0: none (user_room.h)
   bool is_user_elastic = false;
-  Nanos deadline;         // of an iteration, since it wants a lease; 0: none
-  wire::Changes changes;  // since it registered first: the job may not know all of them
+  Nanos deadline;          // of an iteration, since it wants a lease; 0: none
+  double share_limit = 0;  // the most of the device's time (share_limit.h); 0: none
+  wire::Changes changes;   // since it registered first: the job may not know all of them
   std::optional<std::uint32_t> paused_by;  // the user: it gets no lease
   Nanos paused_at;
   std::uint64_t iterations_total = 0;

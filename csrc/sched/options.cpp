@@ -17,9 +17,6 @@ namespace {
 constexpr Nanos kMaxTime = seconds(1'000'000'000);
 constexpr double kMinSwitchLoss = 0.0001;
 constexpr double kMaxSwitchLoss = 0.5;
-// Of less a turn is earned in no time that anybody waits.
-constexpr double kMinShareLimit = 0.01;
-
 Status check_time(const char* what, Nanos time, Nanos least) {
   if (time >= least && time <= kMaxTime) return {};
   return {StatusCode::kInvalidArgument,
@@ -28,14 +25,9 @@ Status check_time(const char* what, Nanos time, Nanos least) {
 }
 
 Status check_user(const std::string& who, const UserOptions& user) {
-  const Status status = check_ranges({.weight = user.weight, .memory_limit = user.memory_limit});
-  if (!status.ok()) return {status.code(), fmt::format("{}: {}", who, status.message())};
-  const bool is_allowed =
-      user.share_limit == 0 || (user.share_limit >= kMinShareLimit && user.share_limit <= 1);
-  if (is_allowed) return {};
-  return {StatusCode::kInvalidArgument,
-          fmt::format("{}: share_limit is {}, allowed are {} to 1, or 0 for none", who,
-                      user.share_limit, kMinShareLimit)};
+  const Status status = check_ranges(
+      {.weight = user.weight, .memory_limit = user.memory_limit, .share_limit = user.share_limit});
+  return status.ok() ? status : Status(status.code(), fmt::format("{}: {}", who, status.message()));
 }
 
 Status check(const CoordinatorOptions& options) {
@@ -113,6 +105,7 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .lanes = {},
                 .slot_numbers = {},
                 .allowances = {},
+                .job_allowances = {},
                 .inside = {},
                 .needs = {},
                 .only_free = {},

@@ -93,8 +93,8 @@ bool may_grow(Step& step, Device& device, const Lane& lane, const Job& job, Room
 
 // Its user has used up his share of the time.
 bool waits_for_share(Step& step, const Device& device, Lane& lane, const Job& job) {
-  if (!is_used_up(device, job.uid)) return false;
-  step.due(earned_at(step.table(), device, job.uid));
+  if (!is_used_up(device, job)) return false;
+  step.due(earned_at(step.table(), device, job));
   lane.closed_at.reset();  // what follows is no cost of changing hands
   return true;
 }
@@ -125,7 +125,7 @@ JobId choose_next(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   });
   if (next != JobId{0}) return next;
   return first_in_line(table, lane, [&](const Job& job) {
-    return is_used_up(device, job.uid) && !is_barred(table, device, job.uid) && can_be_next(job);
+    return is_used_up(device, job) && !is_barred(table, device, job) && can_be_next(job);
   });
 }
 
@@ -189,7 +189,7 @@ JobId fits_as_it_is(
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
     const bool may_run = key.id != lane.next && !job.revoke.has_value() && !job.is_inside &&
-                         !is_used_up(device, job.uid) &&
+                         !is_used_up(device, job) &&
                          reason_against(table, device, job, now).empty();
     const Bytes growth = growth_of(device, lane, job);
     const bool fits = deficit_of(device, lane, job, pool) <= Bytes{0} &&

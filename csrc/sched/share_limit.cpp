@@ -14,17 +14,6 @@ double most_saved(double share_limit) { return share_limit * kBurst; }
 
 Nanos from_seconds(double time) { return Nanos{static_cast<std::int64_t>(time * 1e9)}; }
 
-// A new one is full since `since`.
-Allowance& allowance_of(Device& device, std::uint32_t uid, double share_limit, Nanos since) {
-  const auto [found, is_new] = device.allowances.try_emplace(uid);
-  Allowance& allowance = found->second;
-  if (is_new) {
-    allowance.seconds = most_saved(share_limit);
-    allowance.as_of = since;
-  }
-  return allowance;
-}
-
 // Leases that his jobs have open.
 std::size_t num_leases(const Table& table, const Device& device, std::uint32_t uid) {
   return static_cast<std::size_t>(
@@ -33,12 +22,62 @@ std::size_t num_leases(const Table& table, const Device& device, std::uint32_t u
       }));
 }
 
-// At his limit an elastic user goes on while nobody else in the lane wants the time: that neither
-// spends nor earns.
-void spend(const Table& table, const Device& device, const Lane& lane, Nanos now, Allowance& own) {
-  const UserOptions& user = table.options.users.of(table.at(lane.lease->job).uid);
-  const double left = own.seconds - to_seconds(std::max(now - lane.lease->charged_until, Nanos{}));
-  if (user.is_elastic && left < 0 && !first_with_time(table, device, lane).has_value()) {
+template <typename Allowances, typename Key>
+const Allowance* find(const Allowances& allowances, const Key& key) {
+  const auto found = allowances.find(key);
+  return found == allowances.end() ? nullptr : &found->second;
+}
+
+// Each is an allowance with the share that it earns.
+struct Limit {
+  double share = 0;
+  const Allowance* allowance = nullptr;  // null: all is saved
+
+  [[nodiscard]] bool is_used_up() const { return allowance != nullptr && allowance->is_used_up; }
+  [[nodiscard]] Nanos earned_at() const {
+    const double missing = most_saved(share) / 2 - allowance->seconds;
+    return allowance->as_of + from_seconds(missing / share) + micros(1);
+  }
+  // With so many leases open.
+  [[nodiscard]] std::optional<Nanos> used_up_at(std::size_t num_leases, Nanos now) const {
+    const double spent = static_cast<double>(num_leases) - share;
+    if (share <= 0 || spent <= 0 || is_used_up()) return std::nullopt;
+    const double left = allowance == nullptr ? most_saved(share) : allowance->seconds;
+    return now + from_seconds(std::max(left, 0.0) / spent) + micros(1);
+  }
+};
+
+template <typename Allowances, typename Key>
+Limit make_limit(double share, const Allowances& allowances, const Key& key) {
+  return {share, share > 0 ? find(allowances, key) : nullptr};
+}
+
+Limit users_limit(const Table& table, const Device& device, const Job& job) {
+  return make_limit(table.options.users.of(job.uid).share_limit, device.allowances, job.uid);
+}
+
+Limit own_limit(const Device& device, const Job& job) {
+  return make_limit(job.share_limit, device.job_allowances, job.id);
+}
+
+// What the lane's lease used. An elastic one at its limit goes on while nobody else in the lane
+// wants the time: that neither spends nor earns.
+template <typename Allowances, typename Key>
+void spend(const Table& table,
+           const Device& device,
+           const Lane& lane,
+           Allowances& allowances,
+           const Key& key,
+           double share_limit,
+           bool is_elastic,
+           Nanos now) {
+  if (share_limit <= 0) return;
+  const Nanos since = std::min(lane.lease->charged_until, now);
+  const auto [found, is_new] = allowances.try_emplace(key);
+  Allowance& own = found->second;
+  if (is_new) own = {.seconds = most_saved(share_limit), .as_of = since};
+  const double left = own.seconds - to_seconds(now - since);
+  if (is_elastic && left < 0 && !first_with_time(table, device, lane).has_value()) {
     own.seconds = std::min(own.seconds, 0.0);
     own.as_of = now;
   } else {
@@ -46,82 +85,99 @@ void spend(const Table& table, const Device& device, const Lane& lane, Nanos now
   }
 }
 
+// share_of(key): 0 where there is no limit any more.
+template <typename Allowances, typename ShareOf>
+void earn(Allowances& allowances, const ShareOf& share_of, Nanos now) {
+  for (auto& [key, allowance] : allowances) {
+    const double share = share_of(key);
+    const double most = most_saved(share);
+    allowance.seconds += share * to_seconds(now - allowance.as_of);
+    allowance.seconds = std::min(allowance.seconds, most);
+    allowance.as_of = now;
+    if (allowance.seconds <= 0) allowance.is_used_up = true;
+    if (allowance.seconds >= most / 2) allowance.is_used_up = false;
+  }
+  // A new one is full too.
+  std::erase_if(allowances, [&](const auto& entry) {
+    const double share = share_of(entry.first);
+    return share <= 0 || entry.second.seconds >= most_saved(share);
+  });
+}
+
 }  // namespace
 
 void settle_allowances(Table& table, Nanos now) {
   const Table& known = table;
+  const Users& users = table.options.users;
   for (Device& device : table.devices) {
     for (const Lane& lane : device.lanes) {
       if (!lane.lease.has_value()) continue;
-      const std::uint32_t uid = known.at(lane.lease->job).uid;
-      const double share_limit = table.options.users.of(uid).share_limit;
-      if (share_limit <= 0) continue;
-      const Nanos since = std::min(lane.lease->charged_until, now);
-      spend(known, device, lane, now, allowance_of(device, uid, share_limit, since));
+      const Job& job = known.at(lane.lease->job);
+      const UserOptions& user = users.of(job.uid);
+      spend(known, device, lane, device.allowances, job.uid, user.share_limit, user.is_elastic,
+            now);
+      spend(known, device, lane, device.job_allowances, job.id, job.share_limit, false, now);
     }
-    for (auto& [uid, allowance] : device.allowances) {
-      const double share_limit = table.options.users.of(uid).share_limit;
-      const double most = most_saved(share_limit);
-      allowance.seconds += share_limit * to_seconds(now - allowance.as_of);
-      allowance.seconds = std::min(allowance.seconds, most);
-      allowance.as_of = now;
-      if (allowance.seconds <= 0) allowance.is_used_up = true;
-      if (allowance.seconds >= most / 2) allowance.is_used_up = false;
-    }
-    // A new one is full too.
-    std::erase_if(device.allowances, [&](const auto& entry) {
-      const auto& [uid, allowance] = entry;
-      return allowance.seconds >= most_saved(table.options.users.of(uid).share_limit);
-    });
+    earn(device.allowances, [&](std::uint32_t uid) { return users.of(uid).share_limit; }, now);
+    const auto share_of = [&](JobId id) {
+      const Job* const job = known.find(id);
+      return job == nullptr ? 0.0 : job->share_limit;
+    };
+    earn(device.job_allowances, share_of, now);
   }
 }
 
-bool is_used_up(const Device& device, std::uint32_t uid) {
-  const auto found = device.allowances.find(uid);
-  return found != device.allowances.end() && found->second.is_used_up;
+bool is_user_used_up(const Device& device, std::uint32_t uid) {
+  const Allowance* const allowance = find(device.allowances, uid);
+  return allowance != nullptr && allowance->is_used_up;
 }
 
-bool is_barred(const Table& table, const Device& device, std::uint32_t uid) {
-  return is_used_up(device, uid) && !table.options.users.of(uid).is_elastic;
+bool is_used_up(const Device& device, const Job& job) {
+  return is_user_used_up(device, job.uid) || own_limit(device, job).is_used_up();
+}
+
+bool is_barred(const Table& table, const Device& device, const Job& job) {
+  const bool is_elastic = table.options.users.of(job.uid).is_elastic;
+  return own_limit(device, job).is_used_up() || (is_user_used_up(device, job.uid) && !is_elastic);
 }
 
 std::optional<OrderKey> first_with_time(const Table& table,
                                         const Device& device,
                                         const Lane& lane) {
   for (const OrderKey& key : lane.waiting)
-    if (!is_used_up(device, table.at(key.id).uid)) return key;
+    if (!is_used_up(device, table.at(key.id))) return key;
   return std::nullopt;
 }
 
-Nanos earned_at(const Table& table, const Device& device, std::uint32_t uid) {
-  const Allowance& allowance = device.allowances.at(uid);
-  const double share_limit = table.options.users.of(uid).share_limit;
-  const double missing = most_saved(share_limit) / 2 - allowance.seconds;
-  return allowance.as_of + from_seconds(missing / share_limit) + micros(1);
+Nanos earned_at(const Table& table, const Device& device, const Job& job) {
+  Nanos at;
+  for (const Limit& limit : {users_limit(table, device, job), own_limit(device, job)})
+    if (limit.is_used_up()) at = std::max(at, limit.earned_at());
+  return at;
 }
 
 std::optional<Nanos> used_up_at(const Table& table,
                                 const Device& device,
-                                std::uint32_t uid,
+                                const Job& job,
                                 Nanos now) {
-  const double share_limit = table.options.users.of(uid).share_limit;
-  const double spent = static_cast<double>(num_leases(table, device, uid)) - share_limit;
-  if (share_limit <= 0 || spent <= 0 || is_used_up(device, uid)) return std::nullopt;
-  const auto found = device.allowances.find(uid);
-  const double left =
-      found == device.allowances.end() ? most_saved(share_limit) : found->second.seconds;
-  return now + from_seconds(std::max(left, 0.0) / spent) + micros(1);
+  const auto users =
+      users_limit(table, device, job).used_up_at(num_leases(table, device, job.uid), now);
+  const auto own = own_limit(device, job).used_up_at(1, now);
+  if (users.has_value() && own.has_value()) return std::min(*users, *own);
+  return users.has_value() ? users : own;
 }
 
-std::string share_limit_text(const Table& table,
-                             const Device& device,
-                             std::uint32_t uid,
-                             Nanos now) {
-  const UserOptions& user = table.options.users.of(uid);
+std::string share_limit_text(const Table& table, const Device& device, const Job& job, Nanos now) {
+  const Limit users = users_limit(table, device, job);
+  const Limit own = own_limit(device, job);
+  const bool is_own =
+      own.is_used_up() && !(users.is_used_up() && own.earned_at() < users.earned_at());
+  const Limit& limit = is_own ? own : users;
+  const bool is_elastic = !is_own && table.options.users.of(job.uid).is_elastic;
   return fmt::format("{} is at the limit of {:g} % of the time, for {}{}",
-                     table.options.users.label(uid), user.share_limit * 100,
-                     to_string(std::max(earned_at(table, device, uid) - now, Nanos{})),
-                     user.is_elastic ? ": others go before" : "");
+                     is_own ? "job " + label(job) : table.options.users.label(job.uid),
+                     limit.share * 100, to_string(std::max(limit.earned_at() - now, Nanos{})),
+                     is_elastic ? ": others go before" : "");
 }
 
 }  // namespace gpushare::sched

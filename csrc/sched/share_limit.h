@@ -1,10 +1,10 @@
-// A user's limit on device time (share_limit): above it none of his jobs is granted a lease, though
-// the device be idle; or, where it is elastic, none goes before a job of a user who is not above
-// his.
+// Limits on device time (share_limit), of a user and of a single job: above its own, or its user's,
+// no job is granted a lease, though the device be idle; where the user's is elastic, none goes
+// before a job that is not above a limit.
 //
-// He earns that part of the time, and saves up to what kBurst earns him; his jobs' leases spend it,
-// each for itself where lanes run side by side. Used up, it is asked back at the next boundary, and
-// he waits until half of the savings are there again, so that turns are worth their switches. So
+// Each earns that part of the time, and saves up to what kBurst earns; leases spend it, each for
+// itself where lanes run side by side. Used up, a lease is asked back at the next boundary, and the
+// job waits until half of the savings are there again, so that turns are worth their switches. So
 // within any 10 s it is no more than the share and a tenth of it, and what an iteration ran over.
 // That is a debt, paid before the next lease. What nobody else wanted is no debt of an elastic one.
 #pragma once
@@ -22,23 +22,22 @@ namespace gpushare::sched {
 // charged for them (shares.h).
 void settle_allowances(Table& table, Nanos now);
 
-// None of his jobs is granted a lease now; an elastic one's only if nobody else is.
-bool is_used_up(const Device& device, std::uint32_t uid);
-// And his limit is hard.
-bool is_barred(const Table& table, const Device& device, std::uint32_t uid);
-// The first in line whose user has not used up his; nothing: there is none.
+// No job of his is granted a lease now; with an elastic limit only if nobody else is.
+bool is_user_used_up(const Device& device, std::uint32_t uid);
+// Its user has used up his, or it its own.
+bool is_used_up(const Device& device, const Job& job);
+// And that limit is hard.
+bool is_barred(const Table& table, const Device& device, const Job& job);
+// The first in line that is not used up; nothing: there is none.
 std::optional<OrderKey> first_with_time(const Table& table, const Device& device, const Lane& lane);
-// When he may have one again, whoever else wants it. pre: is_used_up().
-Nanos earned_at(const Table& table, const Device& device, std::uint32_t uid);
-// When it is used up, if his leases go on; nothing: never.
+// When it may have a lease again, whoever else wants it. pre: is_used_up().
+Nanos earned_at(const Table& table, const Device& device, const Job& job);
+// When it is used up, if the leases go on; nothing: never. pre: it holds a lane.
 std::optional<Nanos> used_up_at(const Table& table,
                                 const Device& device,
-                                std::uint32_t uid,
+                                const Job& job,
                                 Nanos now);
 // "alice is at the limit of 50 % of the time, for 200 ms". pre: is_used_up().
-std::string share_limit_text(const Table& table,
-                             const Device& device,
-                             std::uint32_t uid,
-                             Nanos now);
+std::string share_limit_text(const Table& table, const Device& device, const Job& job, Nanos now);
 
 }  // namespace gpushare::sched

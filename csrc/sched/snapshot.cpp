@@ -17,7 +17,7 @@
 namespace gpushare::sched {
 namespace {
 
-JobRow job_row(const Device& device, const Job& job, Nanos now) {
+JobRow job_row(const Table& table, const Device& device, const Job& job, Nanos now) {
   const Lane* held = device.lane_held_by(job.id);
   const Nanos running = held == nullptr ? Nanos{} : now - held->lease->granted_at;
   const Nanos served = job.served + std::max(running, Nanos{});
@@ -35,6 +35,8 @@ JobRow job_row(const Device& device, const Job& job, Nanos now) {
   row.priority = job.priority;
   row.weight = job.weight;
   row.deadline = job.deadline;
+  row.share_limit = job.share_limit;
+  row.is_at_share_limit = is_barred(table, device, job);
   row.paused_by = job.paused_by;
   if (job.was_registered && age > Nanos{}) {
     row.share = std::clamp(to_seconds(served) / to_seconds(age), 0.0, 1.0);
@@ -90,7 +92,7 @@ std::vector<UserRow> user_rows(const Table& table, const Device& device) {
                     .name = options.name,
                     .weight = options.weight,
                     .share_limit = options.share_limit,
-                    .is_at_share_limit = is_used_up(device, uid),
+                    .is_at_share_limit = is_user_used_up(device, uid),
                     .is_elastic = options.is_elastic,
                     .memory = held_by_user(device, uid),
                     .memory_limit = options.memory_limit});
@@ -114,7 +116,7 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
     if (!text.empty()) row.warnings.push_back(std::move(text));
   }
   for (const auto& [id, job] : table.jobs) {
-    if (job.of.device == device.name) row.jobs.push_back(job_row(device, job, now));
+    if (job.of.device == device.name) row.jobs.push_back(job_row(table, device, job, now));
   }
   row.users = user_rows(table, device);
   row.dropped = device.dropped;

@@ -65,6 +65,7 @@ struct Device {
   std::vector<Lane> lanes;  // each at the place that its id says
   std::map<std::uint32_t, SlotNumbers> slot_numbers;  // by user, of its pools in all lanes
   std::map<std::uint32_t, Allowance> allowances;      // by user, of those with a share_limit
+  std::map<JobId, Allowance> job_allowances;          // of jobs with one of their own
   std::set<JobId> inside;                             // their Job::is_inside
   std::vector<WaitingNeed> needs;                     // oldest first
   std::optional<WaitingNeed> only_free;  // a Need that does not wait: answered in its step

@@ -108,7 +108,8 @@ Status check_register(const Job& job, const wire::Register& wish) {
   const Status ranges = check_ranges({.priority = wish.priority,
                                       .weight = wish.weight,
                                       .memory_limit = wish.memory_limit,
-                                      .deadline = wish.deadline});
+                                      .deadline = wish.deadline,
+                                      .share_limit = wish.share_limit});
   return ranges.ok() ? Status{} : refuse(ranges.message());
 }
 

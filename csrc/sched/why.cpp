@@ -331,8 +331,8 @@ Why why(const Table& table, const Job& job, Nanos now) {
   say_move(job, why);
   say_remembered(job, why);
   say_room(table, device, lane, job, why);
-  if (is_used_up(device, job.uid)) {
-    why.now.push_back(share_limit_text(table, device, job.uid, now));
+  if (is_used_up(device, job)) {
+    why.now.push_back(share_limit_text(table, device, job, now));
   }
   if (job.is_paused()) why.changes.push_back(fmt::format("gpushare resume {}", job.id.value));
   if (!is_in_line) return why;

@@ -142,6 +142,7 @@ Status read_job(Fields& fields, Scenario& scenario) {
   fields.take("limit", job.limit);
   fields.take("user", job.user);
   fields.take("deadline", job.deadline);
+  fields.take("share_limit", job.share_limit);
   Nanos due;
   if (fields.take("due", due)) job.due = due;
   GS_RETURN_IF_ERROR(fields.status());
@@ -198,6 +199,7 @@ Status check(const JobSpec& job) {
                                           .weight = job.weight,
                                           .memory_limit = job.limit,
                                           .deadline = job.deadline,
+                                          .share_limit = job.share_limit,
                                           .is_paused = {}}));
   if (std::max(job.peak, job.limit) > kMostBytes) {
     return invalid(

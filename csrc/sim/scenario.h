@@ -32,6 +32,7 @@ struct JobSpec {
   wire::Priority priority = wire::Priority::kNormal;
   Bytes limit;               // 0: none
   Nanos deadline;            // of an iteration; 0: none
+  double share_limit = 0;    // 0: none
   std::optional<Nanos> due;  // when it should be done, after its arrival; only reported
 };
 

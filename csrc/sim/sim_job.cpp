@@ -136,6 +136,7 @@ void SimJob::receive(const wire::Grant& m) {
                                          .weight = spec_->weight,
                                          .memory_limit = spec_->limit,
                                          .deadline = spec_->deadline,
+                                         .share_limit = spec_->share_limit,
                                          .iterations_total = spec_->iterations});
   } else if (phase_ == Phase::kNeeding) {
     begin_iterations();

@@ -109,6 +109,10 @@ constexpr std::array kColumns{
     Column{
         "deadline", Unit::kTime, kTimeForm,
         [](const std::string& text, Row& row) { return put(parse_time(text), row.job.deadline); }},
+    Column{"share_limit", Unit::kNone, "a number from 0.01 to 1, or 0 for none",
+           [](const std::string& text, Row& row) {
+             return put(parse_number(text), row.job.share_limit);
+           }},
     Column{"due", Unit::kTime, kTimeForm, read_due},
 };
 

@@ -13,6 +13,7 @@ struct Changes {
   std::optional<double> weight = {};
   std::optional<Bytes> memory_limit = {};  // 0: none
   std::optional<Nanos> deadline = {};      // 0: none
+  std::optional<double> share_limit = {};  // of the time; 0: none
   std::optional<bool> is_paused = {};      // it gets no lease
   bool operator==(const Changes&) const = default;
 
@@ -24,6 +25,7 @@ struct Changes {
     if (more.weight) weight = more.weight;
     if (more.memory_limit) memory_limit = more.memory_limit;
     if (more.deadline) deadline = more.deadline;
+    if (more.share_limit) share_limit = more.share_limit;
     if (more.is_paused) is_paused = more.is_paused;
   }
 
@@ -34,6 +36,7 @@ struct Changes {
     settings.weight = weight.value_or(settings.weight);
     settings.memory_limit = memory_limit.value_or(settings.memory_limit);
     settings.deadline = deadline.value_or(settings.deadline);
+    settings.share_limit = share_limit.value_or(settings.share_limit);
   }
 };
 

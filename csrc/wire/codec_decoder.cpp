@@ -140,6 +140,18 @@ void Decoder::weight(double& value) {
   }
 }
 
+void Decoder::newer_share(const char* name, double& value) {
+  if (!has(name)) return;
+  const nlohmann::json* found = find(name);
+  if (found == nullptr) return;
+  const double number = found->is_number() ? found->get<double>() : -1.0;
+  if (number >= 0.0 && number <= 1.0) {
+    value = number;
+  } else {
+    refuse(name, fmt::format("is {}, must be a number from 0 to 1", describe(*found)));
+  }
+}
+
 void Decoder::ranks(std::uint32_t& rank, std::uint32_t& ranks) {
   field("rank", rank);
   ranks = static_cast<std::uint32_t>(integer("ranks", kMaxRanks));

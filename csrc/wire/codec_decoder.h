@@ -50,6 +50,10 @@ class Decoder {
   void weight(std::optional<double>& value) {
     if (has("weight")) weight(value.emplace());
   }
+  void newer_share(const char* name, double& value);
+  void newer_share(const char* name, std::optional<double>& value) {
+    if (has(name)) newer_share(name, value.emplace());
+  }
   void ranks(std::uint32_t& rank, std::uint32_t& ranks);
 
   // What was wrong first; ok if nothing was.

@@ -55,6 +55,10 @@ class Encoder {
   void weight(const std::optional<double>& value) {
     if (value.has_value()) weight(*value);
   }
+  void newer_share(const char* name, double value) { object_[name] = value; }
+  void newer_share(const char* name, const std::optional<double>& value) {
+    if (value.has_value()) newer_share(name, *value);
+  }
   void ranks(std::uint32_t rank, std::uint32_t ranks) {
     field("rank", rank);
     field("ranks", ranks);

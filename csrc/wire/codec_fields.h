@@ -9,7 +9,8 @@
 // Term, Priority, and std::string, which is at most kMaxNameBytes long; a std::optional without a
 // value is absent. Beside it: newer_field() for one that an older peer does not send, text() for
 // prose of at most kMaxTextBytes, document() for a string that only the message's length bounds,
-// weight(), ranks(), whose two values belong together, and slots() for numbers of a lane's slots.
+// weight(), newer_share() for a part of 1, ranks(), whose two values belong together, and slots()
+// for numbers of a lane's slots.
 #pragma once
 
 #include "csrc/wire/messages.h"
@@ -56,6 +57,7 @@ void list_fields(V& v, Ref<V, Register> m) {
   v.weight(m.weight);
   v.field("memory_limit_bytes", m.memory_limit);
   v.newer_field("deadline_ns", m.deadline);
+  v.newer_share("share_limit", m.share_limit);
   v.field("paused_by_uid", m.paused_by);
   v.field("iterations_total", m.iterations_total);
   v.field("iterations_done", m.iterations_done);
@@ -68,6 +70,7 @@ void list_fields(V& v, Ref<V, Changes> c) {
   v.weight(c.weight);
   v.field("memory_limit_bytes", c.memory_limit);
   v.field("deadline_ns", c.deadline);
+  v.newer_share("share_limit", c.share_limit);
   v.field("is_paused", c.is_paused);
 }
 

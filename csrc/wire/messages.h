@@ -105,6 +105,7 @@ struct Register {
   double weight = 1.0;                          // share inside a priority; > 0
   Bytes memory_limit;                           // 0: none
   Nanos deadline = {};                          // for an iteration, since it wants a lease; 0: none
+  double share_limit = 0;                       // the most of the device's time; 0: none
   std::optional<std::uint32_t> paused_by = {};  // the user; it gets no lease
   std::uint64_t iterations_total = 0;           // 0: unknown
   std::uint64_t iterations_done = 0;            // after a coordinator's restart

@@ -110,6 +110,7 @@ def register_job(
     weight: float,
     memory_limit_bytes: int,
     deadline_seconds: float,
+    share_limit: float,
     iterations: int,
     fingerprint: int,
     gang: str,

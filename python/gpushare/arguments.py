@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gpushare.config import Config
 
 NONE = "none"
-"""Of a memory limit or a deadline: takes it away."""
+"""Of a limit or a deadline: takes it away."""
 
 PAUSED = {"is_paused": True}
 RESUMED = {"is_paused": False}
@@ -77,6 +77,7 @@ def job_options(config: Config, **given: Any) -> dict[str, Any]:
         "deadline_seconds": _choose(
             "deadline", given["deadline"], config.deadline_seconds, "deadline_seconds"
         ),
+        "share_limit": _choose("share_limit", given["share_limit"], config.share_limit),
         "iterations": _check_iterations(given["iterations"]),
         "profile": _choose("profile", given["profile"], config.profile),
         "gang": "",
@@ -91,6 +92,7 @@ def job_changes(
     weight: Any = None,
     memory_limit: Any = None,
     deadline: Any = None,
+    share_limit: Any = None,
 ) -> dict[str, Any]:
     """Returns what a coordinator is asked to change of a job: only what is not None.
 
@@ -106,10 +108,13 @@ def job_changes(
         "deadline_ns": _nanoseconds(
             _choose("deadline", _or_zero(deadline), None, "deadline_seconds")
         ),
+        "share_limit": _choose("share_limit", _or_zero(share_limit), None),
     }
     changes = {name: value for name, value in given.items() if value is not None}
     if not changes:
-        raise ValueError("nothing to change: say priority, weight, memory_limit or deadline")
+        raise ValueError(
+            "nothing to change: say priority, weight, memory_limit, deadline or share_limit"
+        )
     return changes
 
 

@@ -83,6 +83,8 @@ class Config:
     """Most device memory of this job. 0: no limit but the device."""
     deadline_seconds: float = 0.0
     """How long an iteration of this job may take, from when it wants a lease. 0: no deadline."""
+    share_limit: float = 0.0
+    """The most of the device's time that this job may have, 0.01 to 1. 0: no limit."""
     profile: str = ""
     """Under which name the coordinator remembers this job: "" for its model's, "off" for none."""
     device: str = AUTO

@@ -127,6 +127,7 @@ class Job:
         weight: float | None = None,
         memory_limit: str | int | None = None,
         deadline: str | float | None = None,
+        share_limit: str | float | None = None,
     ) -> None:
         """Changes this job while it runs: what is not None, from its next turn on.
 
@@ -137,13 +138,18 @@ class Job:
             weight: The share inside a priority, above 0.
             memory_limit: As "1.5GiB", or bytes; "none" or 0 for no limit.
             deadline: As "50ms", or seconds; "none" or 0 for none.
+            share_limit: Most of the device's time, 0.01 to 1; "none" or 0 for no limit.
 
         Raises:
             GpushareError: The job is closed or unmanaged, or needs more than that limit to run.
             ValueError: A value is not what it may be, or there is none.
         """
         changes = arguments.job_changes(
-            priority=priority, weight=weight, memory_limit=memory_limit, deadline=deadline
+            priority=priority,
+            weight=weight,
+            memory_limit=memory_limit,
+            deadline=deadline,
+            share_limit=share_limit,
         )
         self._client().set_job(self.number, changes)
 
@@ -264,6 +270,7 @@ def register(
     memory_limit: str | int | None = None,
     iterations: int | None = None,
     deadline: str | float | None = None,
+    share_limit: float | None = None,
     profile: str | None = None,
     device: str | None = None,
 ) -> Job:
@@ -283,6 +290,8 @@ def register(
         iterations: How many iterations there will be, where that is known.
         deadline: How long an iteration may take from when it wants a lease, in seconds or as text
             such as "50ms".
+        share_limit: The most of the device's time that this job may have, 0.01 to 1, idle as the
+            device may be.
         profile: Under which name the coordinator remembers how long this job's iterations take and
             what memory they need, for the next job of that name. Unless given, jobs whose models
             have parameters and buffers of the same names, shapes and types are alike; "off" for
@@ -309,6 +318,7 @@ def register(
         memory_limit=memory_limit,
         iterations=iterations,
         deadline=deadline,
+        share_limit=share_limit,
         profile=profile,
     )
     wish = arguments.check_device(device)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from gpushare.devices import WISHES, parse_wish
 from gpushare.quantities import parse_bytes, parse_number, parse_seconds
 
+LEAST_SHARE = 0.01
 POLICIES = ("fair", "rr", "fifo", "srtf", "priority", "deadline", "pack")
 PRIORITIES = ("guaranteed", "interactive", "normal", "opportunistic")
 PASSTHROUGHS = ("auto", "on", "off")
@@ -111,6 +112,13 @@ def _deadline(value: Any) -> float:
     if seconds > _MOST_DEADLINE_SECONDS:
         raise ValueError(value)
     return seconds
+
+
+def _share(value: Any) -> float:
+    share = _number(value)
+    if share and not LEAST_SHARE <= share <= 1:
+        raise ValueError(value)
+    return share
 
 
 def _idle_spill(value: Any) -> float:
@@ -228,6 +236,8 @@ SETTINGS: tuple[Setting, ...] = (
             'a size like "2GiB", or 0 for none'),
     Setting("deadline_seconds", "job.deadline", "GPUSHARE_DEADLINE", _deadline,
             f"{_TIME}, up to {_MOST_DEADLINE_SECONDS} s, or 0 for none"),
+    Setting("share_limit", "job.share_limit", "GPUSHARE_SHARE_LIMIT", _share,
+            f"a number from {LEAST_SHARE} to 1, or 0 for none"),
     Setting("profile", "job.profile", "GPUSHARE_PROFILE", parse_name,
             f'{_NAME}, or "off" for none'),
     Setting("device", "job.device", "GPUSHARE_DEVICE", parse_wish, WISHES),

@@ -79,6 +79,8 @@ def make_job(number: int, name: str, **changes: Any) -> dict[str, Any]:
         "weight": 1.0,
         "memory_limit_bytes": 0,
         "deadline_seconds": 0.0,
+        "share_limit": 0.0,
+        "is_at_share_limit": False,
         "share": 0.0,
         "iterations": 120,
         "last_stall_seconds": 0.072,

@@ -14,6 +14,7 @@ NOTHING = {
     "memory_limit": None,
     "iterations": None,
     "deadline": None,
+    "share_limit": None,
     "profile": None,
 }
 
@@ -31,6 +32,7 @@ def test_what_is_not_given_comes_from_the_settings():
         "weight": 2.0,
         "memory_limit_bytes": 7,
         "deadline_seconds": 0.0,
+        "share_limit": 0.0,
         "iterations": 0,
         "profile": "",
         "gang": "",
@@ -58,6 +60,9 @@ def test_what_is_given_wins():
         ("memory_limit", -1, 'a size like "2GiB"'),
         ("memory_limit", 1.5, 'a size like "2GiB"'),
         ("deadline", "soon", 'a time like "10"'),
+        ("share_limit", 1.5, "a number from 0.01 to 1, or 0 for none"),
+        ("share_limit", 0.001, "a number from 0.01 to 1, or 0 for none"),
+        ("share_limit", True, "a number from 0.01 to 1, or 0 for none"),
         ("deadline", -1, 'a time like "10"'),
         ("deadline", 2e6, 'a time like "10", "250ms" or "2 min", up to 1000000 s'),
         ("iterations", 0, "a whole number above 0"),
@@ -115,16 +120,18 @@ def test_changes_are_what_is_given_as_the_coordinator_takes_them():
         "memory_limit_bytes": 1 << 30,
         "deadline_ns": 50_000_000,
     }
-    assert job_changes(memory_limit="none", deadline=0) == {
+    assert job_changes(share_limit="0.25") == {"share_limit": 0.25}
+    assert job_changes(memory_limit="none", deadline=0, share_limit="none") == {
         "memory_limit_bytes": 0,
         "deadline_ns": 0,
+        "share_limit": 0,
     }
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "nothing to change: say priority, weight, memory_limit or deadline"),
+        ({}, "nothing to change: say priority, weight, memory_limit, deadline or share_limit"),
         ({"priority": "high", "weight": 1}, "priority: 'high'; allowed: guaranteed"),
         ({"memory_limit": "much"}, "memory_limit: 'much'; allowed"),
         ({"deadline": "soon"}, "deadline: 'soon'; allowed"),

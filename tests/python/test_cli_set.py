@@ -22,16 +22,18 @@ def test_only_what_is_said_is_changed(tmp_path: Path) -> None:
         asked = fake.requests[-1]
     assert asked == {"v": 1, "type": "set", "job": 4, "priority": "guaranteed"}
     assert ended.stdout == (
-        "job 4 (vit): priority guaranteed, weight 2, memory limit none, deadline none\n"
+        "job 4 (vit): priority guaranteed, weight 2, memory limit none, deadline none, "
+        "share limit none\n"
     )
 
 
 def test_all_of_it_goes_in_one_request(tmp_path: Path) -> None:
     report = make_report()
-    row = make_job(4, "vit", memory_limit_bytes=3 << 29, deadline_seconds=0.05)
+    row = make_job(4, "vit", memory_limit_bytes=3 << 29, deadline_seconds=0.05, share_limit=0.3)
     report["devices"][0]["jobs"] = [row]
     with FakeCoordinator(tmp_path / "sock", report) as fake:
-        options = ("--weight", "0.5", "--memory-limit", "1.5GiB", "--deadline", "50ms", "--json")
+        limits = ("--memory-limit", "1.5GiB", "--share-limit", "0.3")
+        options = ("--weight", "0.5", *limits, "--deadline", "50ms", "--json")
         ended = gpushare("set", "4", *options, socket=fake.path)
         asked = fake.requests[-1]
     assert asked == {
@@ -41,6 +43,7 @@ def test_all_of_it_goes_in_one_request(tmp_path: Path) -> None:
         "weight": 0.5,
         "memory_limit_bytes": 3 << 29,
         "deadline_ns": 50_000_000,
+        "share_limit": 0.3,
     }
     assert json.loads(ended.stdout) == {"schema_version": 1, **row}
 
@@ -52,6 +55,7 @@ def test_all_of_it_goes_in_one_request(tmp_path: Path) -> None:
         (("--priority", "high"), "priority: 'high'; allowed: guaranteed"),
         (("--weight", "0"), "weight: 0.0; allowed"),
         (("--deadline", "soon"), "deadline: 'soon'; allowed"),
+        (("--share-limit", "2"), "share_limit: '2'; allowed"),
     ],
 )
 def test_what_cannot_be_meant_is_a_usage_error(
@@ -72,7 +76,7 @@ def test_without_a_coordinator_is_exit_3(tmp_path: Path) -> None:
 
 JOB = """
 import gpushare, gpushare.errors, subprocess, sys
-job = gpushare.register(name="small", deadline="2s")
+job = gpushare.register(name="small", deadline="2s", share_limit=0.5)
 def tell(*options):
     ended = subprocess.run(
         [sys.executable, "-m", "gpushare", "set", "small", *options],
@@ -85,7 +89,7 @@ try:
     job.set(weight=1e9, priority="normal")
 except gpushare.errors.GpushareError as error:
     print(error)
-tell("--memory-limit", "none", "--deadline", "none")
+tell("--memory-limit", "none", "--deadline", "none", "--share-limit", "none")
 """
 
 
@@ -93,8 +97,11 @@ tell("--memory-limit", "none", "--deadline", "none")
 def test_a_running_job_is_changed() -> None:
     ended = run_as_job(JOB)
     assert ended.stdout.splitlines() == [
-        "job 1 (small): priority normal, weight 3, memory limit none, deadline 2.0 s",
-        "job 1 (small): priority interactive, weight 4, memory limit 64.0 MiB, deadline 50 ms",
+        "job 1 (small): priority normal, weight 3, memory limit none, deadline 2.0 s, "
+        "share limit 0.5",
+        "job 1 (small): priority interactive, weight 4, memory limit 64.0 MiB, deadline 50 ms, "
+        "share limit 0.5",
         "weight 1e+09; allowed: 1e-06 to 1e+06",
-        "job 1 (small): priority interactive, weight 4, memory limit none, deadline none",
+        "job 1 (small): priority interactive, weight 4, memory limit none, deadline none, "
+        "share limit none",
     ], ended.stderr

@@ -50,6 +50,7 @@ GOOD = [
     ("WEIGHT", "2.5", "weight", 2.5),
     ("MEMORY_LIMIT", "1 GiB", "memory_limit_bytes", 1 << 30),
     ("DEADLINE", "50ms", "deadline_seconds", 0.05),
+    ("SHARE_LIMIT", "0.5", "share_limit", 0.5),
     ("PROFILE", "mine", "profile", "mine"),
     ("DEVICE", "cpu", "device", "cpu"),
     ("DEVICE", "auto", "device", "auto"),

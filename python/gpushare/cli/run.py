@@ -43,6 +43,9 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     deadline: Annotated[
         str | None, typer.Option(help="How long an iteration may take, as in 50ms.")
     ] = None,
+    share_limit: Annotated[
+        str | None, typer.Option(help="Most of the device's time, 0.01 to 1.")
+    ] = None,
     device: Annotated[
         str | None, typer.Option(help="The device to share: cpu, cuda, cuda:1, cuda:UUID.")
     ] = None,
@@ -63,6 +66,7 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
         "weight": weight,
         "memory_limit_bytes": memory_limit,
         "deadline_seconds": deadline,
+        "share_limit": share_limit,
         "device": device,
         "capacity_bytes": capacity,
         "require": require,

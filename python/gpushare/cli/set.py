@@ -1,4 +1,4 @@
-"""``gpushare set``: a job's priority, weight, limit and deadline, changed while it runs."""
+"""``gpushare set``: a job's priority, weight, limits and deadline, changed while it runs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,20 @@ def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
     deadline: Annotated[
         str | None, typer.Option(help='How long an iteration may take, as 50ms, or "none".')
     ] = None,
+    share_limit: Annotated[
+        str | None, typer.Option(help='Most of the device\'s time, 0.01 to 1, or "none".')
+    ] = None,
     device: Annotated[str, typer.Option(help="The job is on this device.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the job's row as JSON.")] = False,
 ) -> None:
     """Change a running job, from its next turn on: all that is asked for, or nothing."""
     try:
         changes = job_changes(
-            priority=priority, weight=weight, memory_limit=memory_limit, deadline=deadline
+            priority=priority,
+            weight=weight,
+            memory_limit=memory_limit,
+            deadline=deadline,
+            share_limit=share_limit,
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
@@ -46,8 +53,10 @@ def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
 def settings_text(row: dict[str, Any]) -> str:
     """Returns what may be set of a job, as it is now."""
     limit, deadline = row["memory_limit_bytes"], row["deadline_seconds"]
+    share = row["share_limit"]
     return (
         f"priority {row['priority']}, weight {row['weight']:g}, "
         f"memory limit {format_bytes(limit) if limit else 'none'}, "
-        f"deadline {format_seconds(deadline) if deadline else 'none'}"
+        f"deadline {format_seconds(deadline) if deadline else 'none'}, "
+        f"share limit {f'{share:.3g}' if share else 'none'}"
     )

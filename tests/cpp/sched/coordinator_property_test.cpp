@@ -340,9 +340,7 @@ class Fuzz {
       if (job.state == "running" || job.state == "closing") ++num_running;
       if (job.state != "waiting") continue;
       // Who owes an answer to a Revoke is passed over until it gives it.
-      const auto user = std::find_if(device.users.begin(), device.users.end(),
-                                     [&](const UserRow& row) { return row.uid == job.uid; });
-      if (user->is_at_share_limit && !user->is_elastic) continue;
+      if (job.is_at_share_limit) continue;
       is_anybody_waiting = is_anybody_waiting || !revokes_.contains(job.of.job);
       does_everybody_fit = does_everybody_fit && fits(device, job);
     }

@@ -48,7 +48,7 @@ TEST(Options, ARefusedShareLimitIsSaidWithWhatIsAllowed) {
   options.users.named[7].name = "alice";
   options.users.named[7].share_limit = 0.001;
   EXPECT_EQ(make_table(options, Nanos{0}).error().message(),
-            "alice: share_limit is 0.001, allowed are 0.01 to 1, or 0 for none");
+            "alice: share_limit 0.001; allowed: 0.01 to 1, or 0 for none");
   for (const double share_limit : {0.0, 0.01, 1.0}) {
     options.users.named[7].share_limit = share_limit;
     EXPECT_TRUE(make_table(options, Nanos{0}).has_value()) << share_limit;

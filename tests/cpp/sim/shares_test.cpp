@@ -188,6 +188,26 @@ TEST(ShareLimit, LeavesTheRestToOthers) {
   }
 }
 
+// Of one job: what it leaves goes to the others of its user.
+TEST(ShareLimit, OfAJobIsKeptByItAlone) {
+  for (const char* policy : {"fair", "rr", "fifo", "priority", "deadline"}) {
+    const std::string text = fmt::format(kDevice, policy, 60, 100) +
+                             job_line("a", "alice", "iteration=20ms share_limit=0.25") +
+                             job_line("b", "alice", "iteration=10ms");
+    Served served = run(text, 5, 60).of_jobs;
+    EXPECT_LT(served["a"], 55 * 0.25 + 0.3) << policy;
+    EXPECT_GT(served["a"] + served["b"], 55 * 0.97) << policy;
+  }
+}
+
+TEST(ShareLimit, OfAJobIsKeptOnAnIdleDevice) {
+  const std::string text = fmt::format(kDevice, "fair", 100, 100) +
+                           "user name=alice share_limit=0.6\n" +
+                           job_line("a", "alice", "iteration=20ms share_limit=0.3");
+  EXPECT_LT(run(text, 0, 100).of_users.at("alice"), 30.5);
+  EXPECT_GT(run(text, 0, 100).of_users.at("alice"), 28.5);
+}
+
 // Elastic: all that nobody else wants, and no debt for it.
 TEST(ShareLimit, AnElasticOneBindsOnlyBesideOthers) {
   for (const char* policy : {"fair", "rr", "fifo", "priority", "deadline"}) {

@@ -100,6 +100,7 @@ JobMessage read_register(ScenarioFields& f, JobId job) {
   m.memory_limit = f.bytes("memory_limit");
   m.iterations_total = f.count("iterations_total");
   m.deadline = f.time("deadline");
+  m.share_limit = f.real("share_limit", 0);
   m.fingerprint = f.count("fingerprint");
   if (f.has("paused_by")) m.paused_by = static_cast<std::uint32_t>(f.count("paused_by"));
   return m;
@@ -251,6 +252,7 @@ class Runner {
     if (fields.has("weight")) changes.weight = fields.real("weight");
     if (fields.has("memory_limit")) changes.memory_limit = fields.bytes("memory_limit");
     if (fields.has("deadline")) changes.deadline = fields.time("deadline");
+    if (fields.has("share_limit")) changes.share_limit = fields.real("share_limit");
     if (fields.command() != "set") changes.is_paused = fields.command() == "pause";
     return coordinator_->set(JobId{fields.count("job")}, changes, requester(fields), now_);
   }

@@ -112,6 +112,14 @@ TEST(CodecRefusal, EachMissingFieldByItsName) {
   }
 }
 
+TEST(CodecRefusal, AShareThatIsNoPartOfAll) {
+  for (const char* value : {"-0.1", "1.1", "null", "true", "\"0.5\""}) {
+    EXPECT_THAT(error_of(with(register_text(), "share_limit", value)),
+                HasSubstr("must be a number from 0 to 1"))
+        << value;
+  }
+}
+
 TEST(CodecRefusal, SlotsThatNoLaneHas) {
   const std::string text = encode(JobMessage(LaneChanged{}));
   EXPECT_EQ(error_of(without(text, "returned")), "lane_changed: field returned is missing");

@@ -84,6 +84,7 @@ TEST(CodecRoundTrip, AnOlderJobsMessagesAreRead) {
       R"("iterations_done":0})");
   ASSERT_TRUE(wish.has_value()) << wish.error().to_string();
   EXPECT_EQ(std::get<Register>(*wish).deadline, Nanos{});
+  EXPECT_EQ(std::get<Register>(*wish).share_limit, 0);
   EXPECT_EQ(std::get<Register>(*wish).fingerprint, 0U);
 }
 

@@ -94,11 +94,14 @@ std::optional<T> draw_perhaps(T value) {
 
 inline Priority draw_priority() { return static_cast<Priority>(*rc::gen::inRange(0, 4)); }
 
+inline double draw_share() { return *rc::gen::inRange(0, 1001) / 1000.0; }
+
 inline Changes draw_changes() {
   return {.priority = draw_perhaps(draw_priority()),
           .weight = draw_perhaps(draw_weight()),
           .memory_limit = draw_perhaps(draw_bytes()),
           .deadline = draw_perhaps(draw_nanos()),
+          .share_limit = draw_perhaps(draw_share()),
           .is_paused = draw_perhaps(*rc::gen::arbitrary<bool>())};
 }
 
@@ -110,6 +113,7 @@ inline Register draw_register() {
           .weight = draw_weight(),
           .memory_limit = draw_bytes(),
           .deadline = draw_nanos(),
+          .share_limit = draw_share(),
           .paused_by = draw_perhaps(draw_up_to(std::numeric_limits<std::uint32_t>::max())),
           .iterations_total = draw_number(),
           .iterations_done = draw_number(),
