@@ -5,8 +5,8 @@
 // passed over in line meanwhile. So the sum is never above the limit, free as the device may be,
 // but where jobs come with memory already backed.
 //
-// Where the limit is elastic his jobs get what they need: but those of others who lack room get what
-// is beyond it before anybody else gives (memory_plan.h).
+// Where the limit is elastic his jobs get what they need: but those of others who lack room get
+// what is beyond it before anybody else gives (memory_plan.h).
 #pragma once
 
 #include <cstdint>
