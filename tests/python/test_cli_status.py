@@ -46,6 +46,22 @@ def test_says_how_many_of_several_lanes_are_held() -> None:
     assert "free 512.0 MiB   2 of 2 lanes held   busy" in render_report(report)
 
 
+def test_limits_are_said() -> None:
+    report = make_report()
+    device = report["devices"][0]
+    device["jobs"][1] |= {"share_limit": 0.25, "memory_limit_bytes": 3 << 29}
+    free = {"uid": 4000001, "name": "", "share_limit": 0.0, "memory_limit_bytes": 0}
+    bound = {"uid": 4000002, "name": "ann\x1b", "share_limit": 0.5, "memory_limit_bytes": 1 << 30}
+    held = {"memory_bytes": 1 << 29, "is_at_share_limit": True}
+    device["users"] = [free | held, bound | held | {"is_elastic": True}]
+    lines = render_report(report).splitlines()
+    assert lines[5:-1] == [
+        "ann? is limited to 0.5 of the time (used up) and 1.0 GiB (holds 512.0 MiB), "
+        "where others want more",
+        "5 (vit) is limited to 0.25 of the time and 1.5 GiB",
+    ]
+
+
 def test_more_granted_than_there_is_leaves_nothing_free() -> None:
     report = make_report()
     report["devices"][0]["free_bytes"] = -(98 << 20)

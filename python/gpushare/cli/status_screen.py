@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpushare.cli.status_limits import limit_lines
 from gpushare.cli.status_table import GAP, align, host_text, printable, shorten, user_name
 from gpushare.cli.units import format_bytes, format_seconds
 from gpushare.devices import label
@@ -31,6 +32,8 @@ def render_report(report: dict[str, Any]) -> str:
         lines += align(rows)
     else:
         lines.append("no jobs")
+    for device in report["devices"]:
+        lines += limit_lines(device)
     lines += _waiting_lines(report)
     lines += _loss_lines(report)
     lines += [printable(f"warning: {warning['text']}") for warning in report.get("warnings", [])]

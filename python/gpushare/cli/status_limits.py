@@ -1,0 +1,33 @@
+"""The limits that hold on a device, of users and of jobs, as lines of ``gpushare status``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpushare.cli.status_table import printable, shorten, user_name
+from gpushare.cli.units import format_bytes
+
+
+def limit_lines(device: dict[str, Any]) -> list[str]:
+    """Returns a line for each user of the device that has a limit, then for each such job."""
+    # A coordinator of an earlier version does not say all of it.
+    lines = [_user_line(user) for user in device.get("users", [])]
+    lines += [_line(f"{job['job']} ({shorten(job['name'])})", job) for job in device["jobs"]]
+    return [printable(line) for line in lines if line]
+
+
+def _user_line(user: dict[str, Any]) -> str:
+    held = f" (holds {format_bytes(user['memory_bytes'])})"
+    line = _line(user["name"] or user_name(user["uid"]), user, held)
+    return f"{line}, where others want more" if line and user.get("is_elastic") else line
+
+
+def _line(who: str, row: dict[str, Any], held: str = "") -> str:
+    share, memory = row.get("share_limit", 0.0), row["memory_limit_bytes"]
+    limits = []
+    if share:
+        used_up = " (used up)" if row.get("is_at_share_limit") else ""
+        limits.append(f"{share:.3g} of the time{used_up}")
+    if memory:
+        limits.append(format_bytes(memory) + held)
+    return f"{who} is limited to {' and '.join(limits)}" if limits else ""
