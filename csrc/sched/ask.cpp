@@ -112,8 +112,7 @@ std::string reason_to_ask(const Step& step,
                           const std::optional<MakeWay>& way) {
   const Nanos now = step.now();
   if (holder.is_paused()) return fmt::format("paused by user {}", *holder.paused_by);
-  const bool is_passed =
-      is_used_up(device, holder) && first_with_time(step.table(), device, lane).has_value();
+  const bool is_passed = is_used_up(device, holder) && is_time_wanted(step.table(), device, lane);
   if (is_passed || is_barred(step.table(), device, holder)) {
     return share_limit_text(step.table(), device, holder, now);
   }
@@ -155,7 +154,8 @@ std::string reason_to_ask(const Step& step,
     return fmt::format("quantum of {} is over, {} in lane {} waits for it", to_string(lane.quantum),
                        other->id.value, step.table().at(other->id).in_lane.value);
   }
-  const auto first = first_with_time(step.table(), device, lane);
+  const auto first = is_used_up(device, holder) ? first_allowed(step.table(), device, lane)
+                                                : first_with_time(step.table(), device, lane);
   const Job after = holder.requeued(now - lane.lease->granted_at, now);
   if (!first.has_value() || !(*first < order_key(device, after))) return {};
   return fmt::format("{}: quantum of {} is over, {} is first of {}", device.policy->name(),

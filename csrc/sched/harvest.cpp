@@ -91,9 +91,9 @@ bool has_room(const Device& device, const Job& job) {
 }
 
 // A guaranteed job is first as soon as it has given what it was asked for, which it does now.
-bool is_first_giving(Step& step, const Lane& lane) {
+bool is_first_giving(Step& step, const Device& device, const Lane& lane) {
   const Table& table = step.table();
-  const auto first = lane.waiting.first_of(wire::Priority::kGuaranteed);
+  const auto first = first_with_time(table, device, lane, wire::Priority::kGuaranteed);
   if (!first.has_value()) return false;
   const Job& job = table.at(first->id);
   if (!job.revoke.has_value() || table.is_overdue(job, step.now())) return false;
@@ -107,7 +107,7 @@ JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next)
   const Table& table = step.table();
   if (next == JobId{0} || !harvests(device) || !is_opportunistic(table.at(next))) return next;
   const Nanos now = step.now();
-  if (is_first_giving(step, lane)) return JobId{0};
+  if (is_first_giving(step, device, lane)) return JobId{0};
   const auto back = next_return(table, lane, time_to_run(table.at(next)), now);
   const Nanos open_from = back.has_value() ? now : lane.rest_until;
   if (!back.has_value() && now >= open_from) return next;
@@ -149,7 +149,7 @@ std::optional<HarvestEnd> harvest_end(const Table& table,
                                       Nanos now) {
   const Job& holder = table.at(lane.lease->job);
   if (!harvests(device) || !is_opportunistic(holder)) return std::nullopt;
-  if (const auto first = lane.waiting.first_of(wire::Priority::kGuaranteed)) {
+  if (const auto first = first_with_time(table, device, lane, wire::Priority::kGuaranteed)) {
     return HarvestEnd{now, first->id};
   }
   const auto back = next_return(table, lane, time_to_run(holder), now);
@@ -161,9 +161,9 @@ std::optional<HarvestEnd> patience_of_first(const Table& table,
                                             const Device& device,
                                             const Lane& lane) {
   if (!harvests(device) || !is_guaranteed(table.at(lane.lease->job))) return std::nullopt;
-  const auto first = lane.waiting.first_of(wire::Priority::kOpportunistic);
+  const auto first = first_with_time(table, device, lane);
   // Others are before it, and wait for the holder themselves.
-  if (!first.has_value() || lane.waiting.first()->priority != first->priority) return std::nullopt;
+  if (!first.has_value() || first->priority != wire::Priority::kOpportunistic) return std::nullopt;
   return HarvestEnd{patience_end(table, table.at(first->id)), first->id};
 }
 

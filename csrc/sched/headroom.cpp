@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "csrc/sched/share_limit.h"
 #include "csrc/sched/shares.h"
 
 namespace gpushare::sched {
@@ -30,7 +31,7 @@ std::optional<Headroom> headroom(const Table& table,
   for (const OrderKey& key : lane.waiting) {
     if (!(key < after) || num_looked++ == kMostLooked) break;
     const Job& job = table.at(key.id);
-    if (job.deadline <= Nanos{}) continue;
+    if (job.deadline <= Nanos{} || is_used_up(device, job)) continue;
     // What the holder may still run of its iteration, the switch, and the job's own iteration.
     const Nanos needed = with_safety(holder.iteration + job.iteration) + job.stall;
     const Nanos ends = job.waiting_since + job.deadline - needed;

@@ -217,12 +217,18 @@ void share_beyond_elastic(Shares& shares,
                           const Table& table,
                           const Device& device,
                           const Givers& givers,
-                          std::uint32_t claimant) {
-  std::map<std::uint32_t, Bytes> beyond;  // by user
+                          std::uint32_t claimant,
+                          Nanos now) {
+  std::map<std::uint32_t, Bytes> beyond;  // by user, what he gives not yet
   for (const auto& [key, job] : givers.parked) {
     if (job->uid == claimant) continue;
     const auto [left, is_new] = beyond.try_emplace(job->uid);
-    if (is_new) left->second = beyond_elastic(table, device, job->uid);
+    if (is_new) {
+      left->second =
+          beyond_elastic(table, device, job->uid) - coming_from_user(table, device, job->uid, now);
+      for (const auto& [other, his] : givers.parked)
+        if (his->uid == job->uid) left->second -= shares.of(*his);
+    }
     if (left->second <= Bytes{0}) continue;
     const Bytes before = shares.of(*job);
     shares.raise_with_copies(device, *job, before + left->second);
@@ -243,7 +249,7 @@ std::vector<Giving> plan_revokes(const Table& table,
   Shares shares(deficit, host_to_use(table, device, in_order, deficit));
   share_drops(shares, device, givers, find_coming(givers, now));
   if (!of_user.has_value()) {
-    share_beyond_elastic(shares, table, device, givers, table.at(claimant).uid);
+    share_beyond_elastic(shares, table, device, givers, table.at(claimant).uid, now);
   }
   for (const auto& [key, job] : in_order) {
     if (shares.missing() <= Bytes{0}) break;

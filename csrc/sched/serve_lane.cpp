@@ -92,10 +92,9 @@ bool may_grow(Step& step, Device& device, const Lane& lane, const Job& job, Room
 }
 
 // Its user has used up his share of the time.
-bool waits_for_share(Step& step, const Device& device, Lane& lane, const Job& job) {
+bool waits_for_share(Step& step, const Device& device, const Job& job) {
   if (!is_used_up(device, job)) return false;
   step.due(earned_at(step.table(), device, job));
-  lane.closed_at.reset();  // what follows is no cost of changing hands
   return true;
 }
 
@@ -120,13 +119,18 @@ JobId choose_next(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   const auto can_be_next = [&](const Job& job) {
     return !job.revoke.has_value() && may_grow(step, device, lane, job, pool);
   };
+  bool is_any_passed = false;
   const JobId next = first_in_line(table, lane, [&](const Job& job) {
-    return !waits_for_share(step, device, lane, job) && can_be_next(job);
+    if (!waits_for_share(step, device, job)) return can_be_next(job);
+    is_any_passed = true;
+    return false;
   });
-  if (next != JobId{0}) return next;
-  return first_in_line(table, lane, [&](const Job& job) {
+  if (next != JobId{0} || !is_any_passed) return next;
+  const JobId elastic = first_in_line(table, lane, [&](const Job& job) {
     return is_used_up(device, job) && !is_barred(table, device, job) && can_be_next(job);
   });
+  if (elastic == JobId{0}) lane.closed_at.reset();  // what follows is no cost of changing hands
+  return elastic;
 }
 
 // It has all it had there. Where nobody had the lane meanwhile it stopped for nothing, and would

@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/room.h"
+#include "csrc/sched/user_room.h"
+
 namespace gpushare::sched {
 namespace {
 
@@ -42,7 +45,8 @@ struct Limit {
   [[nodiscard]] std::optional<Nanos> used_up_at(std::size_t num_leases, Nanos now) const {
     const double spent = static_cast<double>(num_leases) - share;
     if (share <= 0 || spent <= 0 || is_used_up()) return std::nullopt;
-    const double left = allowance == nullptr ? most_saved(share) : allowance->seconds;
+    const double most = most_saved(share);
+    const double left = allowance == nullptr ? most : std::min(allowance->seconds, most);
     return now + from_seconds(std::max(left, 0.0) / spent) + micros(1);
   }
 };
@@ -60,8 +64,8 @@ Limit own_limit(const Device& device, const Job& job) {
   return make_limit(job.share_limit, device.job_allowances, job.id);
 }
 
-// What the lane's lease used. An elastic one at its limit goes on while nobody else in the lane
-// wants the time: that neither spends nor earns.
+// What the lane's lease used. An elastic one at its limit goes on while nobody else wants the
+// time: that neither spends nor earns.
 template <typename Allowances, typename Key>
 void spend(const Table& table,
            const Device& device,
@@ -76,13 +80,27 @@ void spend(const Table& table,
   const auto [found, is_new] = allowances.try_emplace(key);
   Allowance& own = found->second;
   if (is_new) own = {.seconds = most_saved(share_limit), .as_of = since};
-  const double left = own.seconds - to_seconds(now - since);
-  if (is_elastic && left < 0 && !first_with_time(table, device, lane).has_value()) {
+  // The limit may have been a higher one.
+  const double left = std::min(own.seconds, most_saved(share_limit)) - to_seconds(now - since);
+  if (is_elastic && left < 0 && !is_time_wanted(table, device, lane)) {
     own.seconds = std::min(own.seconds, 0.0);
     own.as_of = now;
   } else {
     own.seconds = left;
   }
+}
+
+bool could_begin(const Device& device, const Lane& lane, const Job& job) {
+  if (job.revoke.has_value() || is_used_up(device, job)) return false;
+  const bool has_limit = job.user_limit > Bytes{0} && !job.is_user_elastic;
+  return !has_limit ||
+         growth_of(device, lane, job) <= std::max(left_to_user(device, job), Bytes{0});
+}
+
+bool is_wanted_in(const Table& table, const Device& device, const Lane& lane) {
+  return std::any_of(lane.waiting.begin(), lane.waiting.end(), [&](const OrderKey& key) {
+    return could_begin(device, lane, table.at(key.id));
+  });
 }
 
 // share_of(key): 0 where there is no limit any more.
@@ -143,10 +161,26 @@ bool is_barred(const Table& table, const Device& device, const Job& job) {
 
 std::optional<OrderKey> first_with_time(const Table& table,
                                         const Device& device,
-                                        const Lane& lane) {
-  for (const OrderKey& key : lane.waiting)
+                                        const Lane& lane,
+                                        wire::Priority last) {
+  for (const OrderKey& key : lane.waiting) {
+    if (key.priority > last) break;
     if (!is_used_up(device, table.at(key.id))) return key;
+  }
   return std::nullopt;
+}
+
+std::optional<OrderKey> first_allowed(const Table& table, const Device& device, const Lane& lane) {
+  if (const auto first = first_with_time(table, device, lane)) return first;
+  for (const OrderKey& key : lane.waiting)
+    if (!is_barred(table, device, table.at(key.id))) return key;
+  return std::nullopt;
+}
+
+bool is_time_wanted(const Table& table, const Device& device, const Lane& lane) {
+  if (!device.packs()) return is_wanted_in(table, device, lane);
+  return std::any_of(device.lanes.begin(), device.lanes.end(),
+                     [&](const Lane& each) { return is_wanted_in(table, device, each); });
 }
 
 Nanos earned_at(const Table& table, const Device& device, const Job& job) {

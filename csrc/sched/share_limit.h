@@ -6,7 +6,8 @@
 // itself where lanes run side by side. Used up, a lease is asked back at the next boundary, and the
 // job waits until half of the savings are there again, so that turns are worth their switches. So
 // within any 10 s it is no more than the share and a tenth of it, and what an iteration ran over.
-// That is a debt, paid before the next lease. What nobody else wanted is no debt of an elastic one.
+// That is a debt, paid before the next lease. What nobody else in the lane wanted (under `pack`: on
+// the device) is no debt of an elastic one.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,16 @@ bool is_user_used_up(const Device& device, std::uint32_t uid);
 bool is_used_up(const Device& device, const Job& job);
 // And that limit is hard.
 bool is_barred(const Table& table, const Device& device, const Job& job);
-// The first in line that is not used up; nothing: there is none.
-std::optional<OrderKey> first_with_time(const Table& table, const Device& device, const Lane& lane);
+// The first in line that is not used up, of classes up to `last`; nothing: there is none.
+std::optional<OrderKey> first_with_time(const Table& table,
+                                        const Device& device,
+                                        const Lane& lane,
+                                        wire::Priority last = wire::Priority::kOpportunistic);
+// That one, or else the first that is used up and not barred.
+std::optional<OrderKey> first_allowed(const Table& table, const Device& device, const Lane& lane);
+// Whether somebody who is not used up wants the lane's time, and could have it: no limit of room is
+// in his way.
+bool is_time_wanted(const Table& table, const Device& device, const Lane& lane);
 // When it may have a lease again, whoever else wants it. pre: is_used_up().
 Nanos earned_at(const Table& table, const Device& device, const Job& job);
 // When it is used up, if the leases go on; nothing: never. pre: it holds a lane.

@@ -10,6 +10,7 @@
 #include "csrc/sched/beside.h"
 #include "csrc/sched/packing.h"
 #include "csrc/sched/quantum.h"
+#include "csrc/sched/share_limit.h"
 #include "csrc/sched/shares.h"
 
 namespace gpushare::sched {
@@ -62,7 +63,7 @@ Nanos patience(const Table& table, const Device& device, const Job& job, const J
 std::optional<OrderKey> first_barred(const Table& table, const Device& device, Nanos now) {
   std::optional<OrderKey> first;
   for (const Lane& lane : device.lanes) {
-    const auto key = lane.waiting.first();
+    const auto key = first_allowed(table, device, lane);
     if (!key.has_value() || (first.has_value() && *first < *key)) continue;
     const Job& job = table.at(key->id);
     if (!job.revoke.has_value() && bar_elsewhere(table, device, job, now)) first = key;
@@ -74,6 +75,7 @@ std::optional<OrderKey> first_barred(const Table& table, const Device& device, N
 bool is_valid(const Table& table, const Device& device, const SideBySide::Claim& claim, Nanos now) {
   const Job* const job = table.find(claim.job);
   if (job == nullptr || !job->is_waiting || job->revoke.has_value()) return false;
+  if (is_barred(table, device, *job)) return false;
   // Its lane's own holder too: without the claim, others would begin beside that one meanwhile.
   if (!in_the_way(table, device, *job, now).empty()) {
     return is_due(table, device, order_key(device, *job), now);
@@ -223,7 +225,8 @@ JobId choose_beside(Step& step, Device& device, Lane& lane, JobId next) {
   std::size_t num_tried = 0;
   for (const OrderKey& key : lane.waiting) {
     if (num_tried++ == kMostTried) break;
-    if (key.id != next && may_begin(table.at(key.id))) return key.id;
+    const Job& job = table.at(key.id);
+    if (key.id != next && !is_used_up(device, job) && may_begin(job)) return key.id;
   }
   lane.closed_at.reset();  // what follows is no cost of changing hands
   step.wait(device, next, lane.wait_reason, fmt::format("pack: {}", reason));

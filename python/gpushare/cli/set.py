@@ -53,7 +53,7 @@ def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
 def settings_text(row: dict[str, Any]) -> str:
     """Returns what may be set of a job, as it is now."""
     limit, deadline = row["memory_limit_bytes"], row["deadline_seconds"]
-    share = row["share_limit"]
+    share = row.get("share_limit", 0.0)  # a coordinator of an earlier version does not say
     return (
         f"priority {row['priority']}, weight {row['weight']:g}, "
         f"memory limit {format_bytes(limit) if limit else 'none'}, "

@@ -38,6 +38,7 @@ class Fuzz {
 
   void step() {
     now_ += millis(*rc::gen::weightedElement<int>({{5, 0}, {5, 20}, {2, 300}, {1, 4000}}));
+    begun_.clear();
     const int what = any(0, 12);
     if (what < 2) {
       follow(coordinator_->on_deadline(now_));
@@ -309,6 +310,10 @@ class Fuzz {
       asked_inside_.erase(action.job);
       new_.erase(action.job);
     }
+    for (const Decision& decision : ready.decisions) {
+      const bool goes_on = decision.reason.find("inside its iteration") != std::string::npos;
+      if (decision.what == "grant" && !goes_on) begun_.insert(decision.job);
+    }
     deadline_ = ready.next_deadline;
   }
 
@@ -317,8 +322,10 @@ class Fuzz {
     const DeviceRow device = coordinator_->snapshot(now_).devices.front();
     RC_ASSERT(device.lanes.size() <= most_lanes_);
     Bytes sum;
-    for (const JobRow& job : device.jobs)
+    for (const JobRow& job : device.jobs) {
       sum += job.room;
+      RC_ASSERT(!(job.is_at_share_limit && begun_.contains(job.of.job)));
+    }
     for (const LaneRow& lane : device.lanes)
       sum += lane.pool;
     RC_ASSERT(sum + device.free == device.capacity);
@@ -368,7 +375,8 @@ class Fuzz {
   std::uint32_t most_lanes_ = 1;  // under `pack`
   std::uint64_t num_needs_ = 0;
   std::set<JobId> paused_, inside_, asked_inside_;
-  std::set<JobId> new_;  // said Hello, and neither wanted a lease nor was granted one since
+  std::set<JobId> begun_;  // granted in the last step, and not inside an iteration
+  std::set<JobId> new_;    // said Hello, and neither wanted a lease nor was granted one since
   std::map<JobId, Term> terms_;
   std::map<JobId, wire::Revoke> revokes_;
   std::map<JobId, std::uint64_t> heard_;

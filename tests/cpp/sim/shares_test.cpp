@@ -233,6 +233,30 @@ TEST(ShareLimit, TwoElasticUsersShareWhatBothWant) {
   EXPECT_GT(served["bob"], 60 * 0.2 - 1);
 }
 
+TEST(ShareLimit, JobsOfOneElasticUserTakeTurns) {
+  for (const char* policy : {"fair", "rr"}) {
+    const std::string text =
+        fmt::format(kDevice, policy, 60, 100) + "user name=alice share_limit=0.1 elastic=1\n" +
+        job_line("a", "alice", "iteration=20ms") + job_line("b", "alice", "iteration=10ms");
+    Served served = run(text, 0, 60).of_jobs;
+    EXPECT_NEAR(served["a"], 30, 2) << policy;
+    EXPECT_NEAR(served["b"], 30, 2) << policy;
+  }
+}
+
+// Whoever runs beside them, and whether that pays or not.
+TEST(ShareLimit, IsKeptUnderPack) {
+  for (const char* utilisation : {"0.3", "1"}) {
+    const std::string rest = fmt::format("iteration=20ms utilisation={}", utilisation);
+    std::string text = fmt::format(kDevice, "pack", 60, 100) + "user name=alice share_limit=0.2\n" +
+                       job_line("a", "alice", rest);
+    EXPECT_LT(run(text, 0, 60).of_users.at("alice"), 60 * 0.2 + 0.3) << utilisation;
+    for (const char* name : {"b", "c", "d"})
+      text += job_line(name, name, rest);
+    EXPECT_LT(run(text, 0, 60).of_users.at("alice"), 60 * 0.2 + 0.3) << utilisation;
+  }
+}
+
 // Where others want the time.
 TEST(ShareLimit, AnElasticOnePaysBackWhatRanOver) {
   const std::string text =
