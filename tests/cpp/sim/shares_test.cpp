@@ -246,14 +246,20 @@ TEST(ShareLimit, JobsOfOneElasticUserTakeTurns) {
 
 // Whoever runs beside them, and whether that pays or not.
 TEST(ShareLimit, IsKeptUnderPack) {
-  for (const char* utilisation : {"0.3", "1"}) {
-    const std::string rest = fmt::format("iteration=20ms utilisation={}", utilisation);
-    std::string text = fmt::format(kDevice, "pack", 60, 100) + "user name=alice share_limit=0.2\n" +
-                       job_line("a", "alice", rest);
-    EXPECT_LT(run(text, 0, 60).of_users.at("alice"), 60 * 0.2 + 0.3) << utilisation;
-    for (const char* name : {"b", "c", "d"})
-      text += job_line(name, name, rest);
-    EXPECT_LT(run(text, 0, 60).of_users.at("alice"), 60 * 0.2 + 0.3) << utilisation;
+  for (const char* interference : {"0", "2"}) {
+    std::string text = fmt::format(
+        "device policy=pack capacity=4GiB switch=0s until=60s min_quantum=100ms interference={}\n"
+        "user name=alice share_limit=0.2\n",
+        interference);
+    for (const char* job : {"a1", "a2"})
+      text += job_line(job, "alice", "iteration=20ms utilisation=0.5");
+    EXPECT_LT(run(text, 0, 60).of_users.at("alice"), 60 * 0.2 + 0.3) << interference;
+    for (const char* user : {"b", "c"})
+      text += job_line(user, user, "iteration=20ms utilisation=0.5");
+    Served served = run(text, 0, 60).of_users;
+    EXPECT_LT(served["alice"], 60 * 0.2 + 0.3) << interference;
+    EXPECT_GT(served["alice"], 60 * 0.2 - 1) << interference;
+    EXPECT_GT(served["b"] + served["c"], 60 * 0.75) << interference;
   }
 }
 
