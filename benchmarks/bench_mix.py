@@ -120,17 +120,16 @@ def _run(jobs: list[MixJob], policy: str) -> list[float]:
             settings = {"policy": policy, "capacity": CAPACITY, "require": "1"}
             env |= stack.enter_context(private_coordinator(**settings))
             flags += ["--shared", "--known-length", "--park"]
+        # One after the other: `fifo` goes by when jobs registered, as they would when they arrive.
         processes = [
             stack.enter_context(
                 JobProcess(
                     "--workload", job.workload, "--steps", str(job.steps), "--seed", str(number),
                     "--name", f"job{number}", *flags, env=env,
                 )
-            )
+            ).wait_ready()
             for number, job in enumerate(jobs)
         ]  # fmt: skip
-        for process in processes:
-            process.wait_ready()
         begin = time.monotonic()
         for job, process in zip(jobs, processes, strict=True):
             time.sleep(max(0.0, begin + job.arrival - time.monotonic()))
