@@ -14,25 +14,25 @@ namespace {
 
 // Of a request that is not met by exactly one slot.
 Status refuse(const SlotRequest& request, std::size_t num_libraries, std::size_t num_slots) {
-  const auto& [library, symbol, function, is_optional] = request;
+  const auto& [importer, symbol, function, is_optional] = request;
   if (num_libraries == 0) {
     return {StatusCode::kFailedPrecondition,
-            fmt::format("{} is not loaded, so its {} cannot be replaced", library, symbol)};
+            fmt::format("{} is not loaded, so its {} cannot be replaced", importer, symbol)};
   }
   if (num_slots == 0) {
     return {StatusCode::kFailedPrecondition,
-            fmt::format("{} imports no {}: is it linked statically?", library, symbol)};
+            fmt::format("{} imports no {}: is it linked statically?", importer, symbol)};
   }
   return {StatusCode::kFailedPrecondition,
           fmt::format("{} imports {} through {} slots in {} loaded files, and 1 was expected",
-                      library, symbol, num_slots, num_libraries)};
+                      importer, symbol, num_slots, num_libraries)};
 }
 
 }  // namespace
 
 Status ImportSlots::find_slot(const SlotRequest& request) {
   std::vector<LoadedLibrary> found = LoadedLibrary::find_all(
-      [&](const std::string& path) { return path.ends_with(request.library); });
+      [&](const std::string& path) { return path.ends_with(request.importer); });
   std::vector<ImportSlot> slots;
   for (const LoadedLibrary& library : found)
     std::ranges::copy(library.slots_of(request.symbol), std::back_inserter(slots));
@@ -74,7 +74,7 @@ Status ImportSlots::restore() {
     } else if (now != old_value) {
       written = {StatusCode::kFailedPrecondition,
                  fmt::format("{} of {} was replaced by somebody else since", request.symbol,
-                             request.library)};
+                             request.importer)};
     }
     if (first_problem.ok()) first_problem = std::move(written);
   }

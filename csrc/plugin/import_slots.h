@@ -18,7 +18,7 @@
 namespace gpushare::plugin {
 
 struct SlotRequest {
-  std::string library;  // what its file name ends in: "libc10_cuda.so"
+  std::string importer;  // a library: what its file name ends in, "libc10_cuda.so"
   std::string symbol;
   void* function = nullptr;  // to be called from now on
   // Whether the library may be absent, and may do without the symbol.

@@ -66,14 +66,14 @@ TEST(LoadedLibrary, HasTheSlotsOfWhatItImportsAndOfNothingElse) {
 }
 
 struct Kind {
-  std::string library;
+  std::string importer;
   bool is_read_only;
 };
 class SlotKinds : public ::testing::TestWithParam<Kind> {};
 
 TEST_P(SlotKinds, AreWrittenAndAsTheyWereAfterwards) {
-  const PluginLibrary library(GetParam().library);
-  const std::vector<LoadedLibrary> found = find_named("lib" + GetParam().library + ".so");
+  const PluginLibrary library(GetParam().importer);
+  const std::vector<LoadedLibrary> found = find_named("lib" + GetParam().importer + ".so");
   ASSERT_EQ(found.size(), 1U);
   const std::vector<ImportSlot> slots = found[0].slots_of("cudaMalloc");
   ASSERT_EQ(slots.size(), 1U);
@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(LoadedLibrary,
                          ::testing::Values(Kind{"gs_importer_lazy", false},
                                            Kind{"gs_importer_now", true},
                                            Kind{"gs_importer_no_plt", true}),
-                         [](const auto& test) { return test.param.library; });
+                         [](const auto& test) { return test.param.importer; });
 
 }  // namespace
 }  // namespace gpushare::plugin
