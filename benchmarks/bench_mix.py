@@ -2,8 +2,8 @@
 
 Lengths are drawn from a log-normal distribution with the spread of those of Alibaba's cluster
 (`gpushare.simulate.generate`), cut off, with a fixed seed; the jobs train small models, one thread
-each. Start-up is kept out: all processes are
-ready before the first job arrives. A job's completion time counts from its arrival.
+each. Start-up is kept out: all processes are ready before the first job arrives. A job's completion
+time counts from its arrival.
 
 The simulator predicts the same, from the times of each model's step alone, measured before and
 after each round; the jobs fit together, so it is told nothing of memory.

@@ -112,8 +112,8 @@ std::string reason_to_ask(const Step& step,
                           const std::optional<MakeWay>& way) {
   const Nanos now = step.now();
   if (holder.is_paused()) return fmt::format("paused by user {}", *holder.paused_by);
-  const bool is_passed = is_used_up(device, holder) && is_time_wanted(step.table(), device, lane);
-  if (is_passed || is_barred(step.table(), device, holder)) {
+  if (is_at_hard_limit(step.table(), device, holder) ||
+      (is_used_up(device, holder) && is_time_wanted(step.table(), device, lane))) {
     return share_limit_text(step.table(), device, holder, now);
   }
   if (is_in_long_gap(step, device, lane, holder)) {
@@ -228,7 +228,7 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   const std::optional<MakeWay> way = make_way(step.table(), device, lane, step.now());
   const bool is_wanted = !lane.waiting.empty() || !elsewhere.empty() || harvest.has_value() ||
                          way.has_value() || stuck_need(device, holder.id) != nullptr ||
-                         holder.is_paused() || is_barred(step.table(), device, holder);
+                         holder.is_paused() || is_at_hard_limit(step.table(), device, holder);
   if (const auto end = used_up_at(step.table(), device, holder, step.now())) step.due(*end);
   // One that has just come back has no page yet to be asked through.
   if (!is_wanted || !holder.is_connected || !holder.is_registered) {

@@ -55,11 +55,6 @@ Nanos begins_at(const Lane& lane, const Job& job, const Job& holder, Nanos now) 
   return next_boundary(lane, holder, now) > latest ? now : latest;
 }
 
-// Of its user.
-bool is_within_limit(const Device& device, const Job& job, Bytes growth) {
-  return growth <= Bytes{0} || growth <= left_to_user(device, job);
-}
-
 // What it needs is free now, and the holder keeps all it uses. A job whose sizes are unknown may
 // grow beyond any room that there is.
 bool fits_beside(const Device& device, const Lane& lane, const Job& job, const Job& holder) {
@@ -68,7 +63,7 @@ bool fits_beside(const Device& device, const Lane& lane, const Job& job, const J
   const Bytes rise =
       std::max(needed_room(job, device.ledger.capacity()) - device.ledger.room(job.id), Bytes{0});
   const Bytes growth = rise + lane_lack_beside(lane, job, holder);
-  return growth <= free && is_within_limit(device, job, growth);
+  return growth <= free && is_within_user_limit(device, job, growth);
 }
 
 // Of its iteration, or before it.
@@ -138,7 +133,7 @@ JobId first_urgent(const Table& table,
     if (key.id == interrupted.id || is_learning(job)) continue;
     if (!may_interrupt(device, job, interrupted, own)) continue;
     if (deficit_of(device, lane, job, pool) > Bytes{0}) continue;
-    if (is_within_limit(device, job, growth_of(device, lane, job))) return key.id;
+    if (is_within_user_limit(device, job, growth_of(device, lane, job))) return key.id;
   }
   return JobId{0};
 }

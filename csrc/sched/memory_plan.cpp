@@ -219,17 +219,19 @@ void share_beyond_elastic(Shares& shares,
                           const Givers& givers,
                           std::uint32_t claimant,
                           Nanos now) {
-  std::map<std::uint32_t, Bytes> beyond;  // by user, what he gives not yet
+  std::map<std::uint32_t, Bytes> beyond;  // by user, what he does not give yet
   for (const auto& [key, job] : givers.parked) {
-    if (job->uid == claimant) continue;
+    if (!job->is_user_elastic || job->uid == claimant) continue;
     const auto [left, is_new] = beyond.try_emplace(job->uid);
     if (is_new) {
       left->second =
           beyond_elastic(table, device, job->uid) - coming_from_user(table, device, job->uid, now);
-      for (const auto& [other, his] : givers.parked)
-        if (his->uid == job->uid) left->second -= shares.of(*his);
     }
-    if (left->second <= Bytes{0}) continue;
+    left->second -= shares.of(*job);
+  }
+  for (const auto& [key, job] : givers.parked) {
+    const auto left = beyond.find(job->uid);
+    if (left == beyond.end() || left->second <= Bytes{0}) continue;
     const Bytes before = shares.of(*job);
     shares.raise_with_copies(device, *job, before + left->second);
     left->second -= shares.of(*job) - before;

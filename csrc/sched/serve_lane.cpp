@@ -91,7 +91,7 @@ bool may_grow(Step& step, Device& device, const Lane& lane, const Job& job, Room
   return step.now() >= patience_ends;
 }
 
-// Its user has used up his share of the time.
+// It, or its user, has used up its share of the time.
 bool waits_for_share(Step& step, const Device& device, const Job& job) {
   if (!is_used_up(device, job)) return false;
   step.due(earned_at(step.table(), device, job));
@@ -127,7 +127,7 @@ JobId choose_next(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   });
   if (next != JobId{0} || !is_any_passed) return next;
   const JobId elastic = first_in_line(table, lane, [&](const Job& job) {
-    return is_used_up(device, job) && !is_barred(table, device, job) && can_be_next(job);
+    return is_used_up(device, job) && !is_at_hard_limit(table, device, job) && can_be_next(job);
   });
   if (elastic == JobId{0}) lane.closed_at.reset();  // what follows is no cost of changing hands
   return elastic;
@@ -197,7 +197,7 @@ JobId fits_as_it_is(
                          reason_against(table, device, job, now).empty();
     const Bytes growth = growth_of(device, lane, job);
     const bool fits = deficit_of(device, lane, job, pool) <= Bytes{0} &&
-                      (growth <= Bytes{0} || growth <= left_to_user(device, job));
+                      is_within_user_limit(device, job, growth);
     if (may_run && fits) return key.id;
   }
   return JobId{0};

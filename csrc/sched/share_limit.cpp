@@ -64,43 +64,36 @@ Limit own_limit(const Device& device, const Job& job) {
   return make_limit(job.share_limit, device.job_allowances, job.id);
 }
 
-// What the lane's lease used. An elastic one at its limit goes on while nobody else wants the
-// time: that neither spends nor earns.
+// A new one is full since `since`. The limit may have been a higher one.
 template <typename Allowances, typename Key>
-void spend(const Table& table,
-           const Device& device,
-           const Lane& lane,
-           Allowances& allowances,
-           const Key& key,
-           double share_limit,
-           bool is_elastic,
-           Nanos now) {
-  if (share_limit <= 0) return;
-  const Nanos since = std::min(lane.lease->charged_until, now);
-  const auto [found, is_new] = allowances.try_emplace(key);
-  Allowance& own = found->second;
-  if (is_new) own = {.seconds = most_saved(share_limit), .as_of = since};
-  // The limit may have been a higher one.
-  const double left = std::min(own.seconds, most_saved(share_limit)) - to_seconds(now - since);
-  if (is_elastic && left < 0 && !is_time_wanted(table, device, lane)) {
-    own.seconds = std::min(own.seconds, 0.0);
-    own.as_of = now;
-  } else {
-    own.seconds = left;
-  }
+Allowance& allowance_of(Allowances& allowances, const Key& key, double share, Nanos since) {
+  const double most = most_saved(share);
+  Allowance& own =
+      allowances.try_emplace(key, Allowance{.seconds = most, .as_of = since}).first->second;
+  own.seconds = std::min(own.seconds, most);
+  return own;
 }
 
 bool could_begin(const Device& device, const Lane& lane, const Job& job) {
-  if (job.revoke.has_value() || is_used_up(device, job)) return false;
-  const bool has_limit = job.user_limit > Bytes{0} && !job.is_user_elastic;
-  return !has_limit ||
-         growth_of(device, lane, job) <= std::max(left_to_user(device, job), Bytes{0});
+  return !job.revoke.has_value() && !is_used_up(device, job) &&
+         is_within_user_limit(device, job, growth_of(device, lane, job));
 }
 
-bool is_wanted_in(const Table& table, const Device& device, const Lane& lane) {
-  return std::any_of(lane.waiting.begin(), lane.waiting.end(), [&](const OrderKey& key) {
-    return could_begin(device, lane, table.at(key.id));
-  });
+// At an elastic limit a lease goes on while nobody else wants the time: that neither spends nor
+// earns.
+void spend_of_user(const Table& table,
+                   const Device& device,
+                   const Lane& lane,
+                   double used,
+                   Nanos now,
+                   Allowance& own) {
+  const bool is_elastic = table.options.users.of(table.at(lane.lease->job).uid).is_elastic;
+  if (is_elastic && own.seconds < used && !is_time_wanted(table, device, lane)) {
+    own.seconds = std::min(own.seconds, 0.0);
+    own.as_of = now;
+  } else {
+    own.seconds -= used;
+  }
 }
 
 // share_of(key): 0 where there is no limit any more.
@@ -131,10 +124,16 @@ void settle_allowances(Table& table, Nanos now) {
     for (const Lane& lane : device.lanes) {
       if (!lane.lease.has_value()) continue;
       const Job& job = known.at(lane.lease->job);
-      const UserOptions& user = users.of(job.uid);
-      spend(known, device, lane, device.allowances, job.uid, user.share_limit, user.is_elastic,
-            now);
-      spend(known, device, lane, device.job_allowances, job.id, job.share_limit, false, now);
+      const Nanos since = std::min(lane.lease->charged_until, now);
+      const double used = to_seconds(now - since);
+      const double users_share = users.of(job.uid).share_limit;
+      if (users_share > 0) {
+        spend_of_user(known, device, lane, used, now,
+                      allowance_of(device.allowances, job.uid, users_share, since));
+      }
+      if (job.share_limit > 0) {
+        allowance_of(device.job_allowances, job.id, job.share_limit, since).seconds -= used;
+      }
     }
     earn(device.allowances, [&](std::uint32_t uid) { return users.of(uid).share_limit; }, now);
     const auto share_of = [&](JobId id) {
@@ -154,7 +153,7 @@ bool is_used_up(const Device& device, const Job& job) {
   return is_user_used_up(device, job.uid) || own_limit(device, job).is_used_up();
 }
 
-bool is_barred(const Table& table, const Device& device, const Job& job) {
+bool is_at_hard_limit(const Table& table, const Device& device, const Job& job) {
   const bool is_elastic = table.options.users.of(job.uid).is_elastic;
   return own_limit(device, job).is_used_up() || (is_user_used_up(device, job.uid) && !is_elastic);
 }
@@ -173,14 +172,14 @@ std::optional<OrderKey> first_with_time(const Table& table,
 std::optional<OrderKey> first_allowed(const Table& table, const Device& device, const Lane& lane) {
   if (const auto first = first_with_time(table, device, lane)) return first;
   for (const OrderKey& key : lane.waiting)
-    if (!is_barred(table, device, table.at(key.id))) return key;
+    if (!is_at_hard_limit(table, device, table.at(key.id))) return key;
   return std::nullopt;
 }
 
 bool is_time_wanted(const Table& table, const Device& device, const Lane& lane) {
-  if (!device.packs()) return is_wanted_in(table, device, lane);
-  return std::any_of(device.lanes.begin(), device.lanes.end(),
-                     [&](const Lane& each) { return is_wanted_in(table, device, each); });
+  return std::any_of(lane.waiting.begin(), lane.waiting.end(), [&](const OrderKey& key) {
+    return could_begin(device, lane, table.at(key.id));
+  });
 }
 
 Nanos earned_at(const Table& table, const Device& device, const Job& job) {

@@ -6,8 +6,8 @@
 // itself where lanes run side by side. Used up, a lease is asked back at the next boundary, and the
 // job waits until half of the savings are there again, so that turns are worth their switches. So
 // within any 10 s it is no more than the share and a tenth of it, and what an iteration ran over.
-// That is a debt, paid before the next lease. What nobody else in the lane wanted (under `pack`: on
-// the device) is no debt of an elastic one.
+// That is a debt, paid before the next lease. What nobody else in the lane wanted is no debt of an
+// elastic one.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ bool is_user_used_up(const Device& device, std::uint32_t uid);
 // Its user has used up his, or it its own.
 bool is_used_up(const Device& device, const Job& job);
 // And that limit is hard.
-bool is_barred(const Table& table, const Device& device, const Job& job);
+bool is_at_hard_limit(const Table& table, const Device& device, const Job& job);
 // The first in line that is not used up, of classes up to `last`; nothing: there is none.
 std::optional<OrderKey> first_with_time(const Table& table,
                                         const Device& device,

@@ -75,7 +75,7 @@ std::optional<OrderKey> first_barred(const Table& table, const Device& device, N
 bool is_valid(const Table& table, const Device& device, const SideBySide::Claim& claim, Nanos now) {
   const Job* const job = table.find(claim.job);
   if (job == nullptr || !job->is_waiting || job->revoke.has_value()) return false;
-  if (is_barred(table, device, *job)) return false;
+  if (is_at_hard_limit(table, device, *job)) return false;
   // Its lane's own holder too: without the claim, others would begin beside that one meanwhile.
   if (!in_the_way(table, device, *job, now).empty()) {
     return is_due(table, device, order_key(device, *job), now);

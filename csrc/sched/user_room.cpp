@@ -23,6 +23,10 @@ Bytes left_to_user(const Device& device, const Job& job) {
   return job.user_limit - held_by_user(device, job.uid);
 }
 
+bool is_within_user_limit(const Device& device, const Job& job, Bytes growth) {
+  return growth <= Bytes{0} || growth <= left_to_user(device, job);
+}
+
 Bytes beyond_elastic(const Table& table, const Device& device, std::uint32_t uid) {
   const UserOptions& user = table.options.users.of(uid);
   if (!user.is_elastic || user.memory_limit == Bytes{0}) return Bytes{0};

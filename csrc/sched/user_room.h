@@ -23,6 +23,8 @@ Bytes held_by_user(const Device& device, std::uint32_t uid);
 // What the job's user may have beyond that: all there is without a limit, or with an elastic one;
 // negative beyond it.
 Bytes left_to_user(const Device& device, const Job& job);
+// Whether the job may grow by so much, were it free: not to be less is no growth.
+bool is_within_user_limit(const Device& device, const Job& job, Bytes growth);
 // What his jobs hold beyond his elastic limit; 0 without one.
 Bytes beyond_elastic(const Table& table, const Device& device, std::uint32_t uid);
 // Of what his jobs were asked for, what is on its way.

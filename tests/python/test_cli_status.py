@@ -56,9 +56,9 @@ def test_limits_are_said() -> None:
     device["users"] = [free | held, bound | held | {"is_elastic": True}]
     lines = render_report(report).splitlines()
     assert lines[5:-1] == [
-        "ann? is limited to 0.5 of the time (used up) and 1.0 GiB (holds 512.0 MiB), "
+        "ann? is limited to 50% of the time (used up) and 1.0 GiB (holds 512.0 MiB), "
         "where others want more",
-        "5 (vit) is limited to 0.25 of the time and 1.5 GiB",
+        "5 (vit) is limited to 25% of the time and 1.5 GiB",
     ]
 
 

@@ -27,7 +27,7 @@ def _line(who: str, row: dict[str, Any], held: str = "") -> str:
     limits = []
     if share:
         used_up = " (used up)" if row.get("is_at_share_limit") else ""
-        limits.append(f"{share:.3g} of the time{used_up}")
+        limits.append(f"{share * 100:.3g}% of the time{used_up}")
     if memory:
         limits.append(format_bytes(memory) + held)
     return f"{who} is limited to {' and '.join(limits)}" if limits else ""

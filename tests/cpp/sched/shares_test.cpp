@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include "csrc/sched/coordinator.h"
 #include "csrc/sched/options.h"
 #include "csrc/sched/share_limit.h"
 #include "csrc/sched/table.h"
+#include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
 namespace {
@@ -30,6 +32,34 @@ TEST(Shares, OfAUserWithoutJobsOnlyWhatHeIsAheadIsKept) {
   EXPECT_TRUE(times.users.contains(kAlice)) << "she has a job";
   EXPECT_FALSE(times.users.contains(kBob));
   EXPECT_TRUE(times.users.contains(kCarol));
+}
+
+// Nobody takes a step for a job that is idle.
+TEST(Shares, WhoIsAtHisLimitIsSoOnlyUntilHeHasEarned) {
+  CoordinatorOptions options;
+  options.users.others.share_limit = 0.5;
+  const auto coordinator = *Coordinator::create(options, Nanos{0});
+  wire::Address of;
+  of.device = options.device;
+  const auto hear = [&](auto message, Nanos now) {
+    message.of = of;
+    coordinator->on_message(JobId{1}, message, now);
+  };
+  wire::Hello hello;
+  hello.protocol = wire::kProtocolVersion;
+  hello.pid = 11;
+  hear(hello, Nanos{0});
+  of.job = JobId{1};
+  hear(wire::Register{}, Nanos{0});
+  hear(wire::Wanted{}, Nanos{0});
+  wire::Closed closed;
+  closed.term = Term{1};
+  hear(closed, seconds(2));
+  const auto is_at_limit = [&](Nanos now) {
+    return coordinator->snapshot(now).devices.front().jobs.front().is_at_share_limit;
+  };
+  EXPECT_TRUE(is_at_limit(seconds(2)));
+  EXPECT_FALSE(is_at_limit(seconds(10)));
 }
 
 TEST(Shares, AnAllowanceThatIsFullIsNotKept) {

@@ -247,39 +247,42 @@ TEST(ShareLimit, JobsOfOneElasticUserTakeTurns) {
 // Whoever runs beside them, and whether that pays or not.
 TEST(ShareLimit, IsKeptUnderPack) {
   for (const char* interference : {"0", "2"}) {
+    const std::string rest = "iteration=20ms utilisation=0.5";
     std::string text = fmt::format(
         "device policy=pack capacity=4GiB switch=0s until=60s min_quantum=100ms interference={}\n"
-        "user name=alice share_limit=0.2\n",
-        interference);
-    for (const char* job : {"a1", "a2"})
-      text += job_line(job, "alice", "iteration=20ms utilisation=0.5");
+        "user name=alice share_limit=0.2\n{}{}",
+        interference, job_line("a1", "alice", rest), job_line("a2", "alice", rest));
     EXPECT_LT(run(text, 0, 60).of_users.at("alice"), 60 * 0.2 + 0.3) << interference;
-    for (const char* user : {"b", "c"})
-      text += job_line(user, user, "iteration=20ms utilisation=0.5");
+    text += job_line("b", "bob", rest) + job_line("c", "carol", rest);
     Served served = run(text, 0, 60).of_users;
     EXPECT_LT(served["alice"], 60 * 0.2 + 0.3) << interference;
     EXPECT_GT(served["alice"], 60 * 0.2 - 1) << interference;
-    EXPECT_GT(served["b"] + served["c"], 60 * 0.75) << interference;
+    EXPECT_GT(served["bob"] + served["carol"], 60 * 0.75) << interference;
   }
 }
 
-// Where others want the time.
-TEST(ShareLimit, AnElasticOnePaysBackWhatRanOver) {
-  const std::string text =
-      fmt::format(kDevice, "rr", 200, 100) + "user name=alice share_limit=0.2 elastic=1\n" +
-      job_line("a", "alice", "iteration=3s") + job_line("b", "bob", "iteration=10ms");
-  const Outcome outcome = run(text, 0, 200);
-  EXPECT_LT(outcome.of_users.at("alice"), 46);
-  EXPECT_GT(outcome.of_users.at("alice"), 37);
+// What a guaranteed job leaves, beyond the limit too.
+TEST(ShareLimit, AnElasticOneIsNoneForWhoHarvestsAlone) {
+  const std::string text = fmt::format(kDevice, "priority", 60, 100) +
+                           "user name=alice share_limit=0.1 elastic=1\n" +
+                           job_line("a", "alice", "iteration=10ms priority=opportunistic") +
+                           job_line("b", "bob", "iteration=20ms gap=200ms priority=guaranteed");
+  EXPECT_GT(run(text, 0, 60).of_users.at("alice"), 60 * 0.5);
 }
 
+// Of an elastic one too, where others want the time.
 TEST(ShareLimit, AnIterationThatRunsOverIsPaidBack) {
-  const std::string text = fmt::format(kDevice, "fair", 200, 100) +
-                           "user name=alice share_limit=0.2\n" +
-                           job_line("a", "alice", "iteration=3s");
-  const Outcome outcome = run(text, 0, 200);
-  EXPECT_LT(outcome.of_users.at("alice"), 43.5);
-  EXPECT_GT(outcome.of_users.at("alice"), 37);
+  const std::string other = job_line("b", "bob", "iteration=10ms");
+  const std::map<std::string, std::string> others_by_limit{{"share_limit=0.2", ""},
+                                                           {"share_limit=0.2 elastic=1", other}};
+  for (const auto& [limit, others] : others_by_limit) {
+    const std::string text = fmt::format(kDevice, "fair", 200, 100) +
+                             fmt::format("user name=alice {}\n", limit) +
+                             job_line("a", "alice", "iteration=3s") + others;
+    const Outcome outcome = run(text, 0, 200);
+    EXPECT_LT(outcome.of_users.at("alice"), 43.5) << limit;
+    EXPECT_GT(outcome.of_users.at("alice"), 37) << limit;
+  }
 }
 
 }  // namespace
