@@ -31,6 +31,8 @@ Status Process::install(std::unique_ptr<TorchDevice> device,
                         log::Level level) {
   if (g_process != nullptr) return {};
   config.is_in_parallel_region = [] { return at::in_parallel_region(); };
+  config.worker_threads = {.num = [] { return at::get_num_threads(); },
+                           .set_num = [](int num) { at::set_num_threads(num); }};
   config.is_interrupted = &is_interrupted;
   config.device_memory = [shared = device.get()] { return shared->memory(); };
   log::configure(level, "gpushare");

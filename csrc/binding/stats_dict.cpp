@@ -82,6 +82,7 @@ py::dict to_dict(const client::JobStats& stats) {
   dict["leases"] = stats.leases;
   dict["reconnects"] = stats.reconnects;
   dict["interruptions"] = stats.interruptions;
+  dict["num_cpus"] = stats.num_cpus;
   dict["busy_seconds"] = to_seconds(stats.busy);
   dict["waited_seconds"] = to_seconds(stats.waited);
   dict["moving_seconds"] = to_seconds(stats.moving);

@@ -10,6 +10,7 @@
 
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
+#include "csrc/client/cpu_share.h"
 
 namespace gpushare::client {
 
@@ -31,6 +32,8 @@ struct ClientConfig {
   // Whether the calling thread is one of several that work on one operation; null: never. Memory is
   // not moved while such a thread waits for room: its siblings are at work on it.
   bool (*is_in_parallel_region)() = nullptr;
+  // Those of torch. On a CPU, jobs that run side by side share its cores.
+  WorkerThreads worker_threads = {};
   // Asked now and then, without a lock, on a thread that waits for an answer outside the gate;
   // null: never. true: a signal's handler has raised, the wait is to end with kCancelled.
   bool (*is_interrupted)() = nullptr;

@@ -50,6 +50,7 @@ bool Runtime::Impl::close_gate() {
   closed_at_ = monotonic_now();
   if (opened_at_.has_value()) held_ += monotonic_now() - *opened_at_;
   opened_at_.reset();
+  release_cores();
   close_lane();
   return true;
 }

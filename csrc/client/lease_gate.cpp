@@ -70,10 +70,33 @@ Result<GateResult> Runtime::Impl::begin_iteration(Nanos timeout) {
       (page == nullptr || wire::try_begin(*page) == wire::BeginResult::kEntered);
   if (is_entered) {
     enter(page);
+    settle_cores(page);
     return GateResult::kEntered;
   }
   constexpr Nanos kLongest = seconds(1'000'000);  // a sum with the clock must not wrap
-  return begin_slow(monotonic_now() + std::min(timeout, kLongest));
+  const Result<GateResult> result = begin_slow(monotonic_now() + std::min(timeout, kLongest));
+  const bool is_open = result.has_value() && *result == GateResult::kEntered;
+  // acquire; pairs with the release in install_page: the page is mapped and filled.
+  if (is_open) settle_cores(page_.load(std::memory_order_acquire));
+  return result;
+}
+
+// Its iteration begins: with the cores that are its, and as many threads as fit there.
+void Runtime::Impl::settle_cores(const wire::LeasePage* page) {
+  // relaxed: a share that is seen late is that of the next iteration.
+  const std::uint32_t share = page == nullptr ? 0 : page->core_share.load(kRelaxed);
+  const bool is_same_thread = share == 0 || settled_thread_.load(kRelaxed) == this_thread();
+  if (share == core_share_.load(kRelaxed) && is_same_thread) return;
+  core_share_.store(share, kRelaxed);
+  settled_thread_.store(this_thread(), kRelaxed);
+  cpu_share_.settle(wire::core_share_of(share), has_elastic_threads_.load(kRelaxed));
+}
+
+// Without a lease its threads go where they like, and where others do not run.
+void Runtime::Impl::release_cores() {
+  if (core_share_.load(kRelaxed) == 0) return;
+  core_share_.store(kUnsettled, kRelaxed);
+  cpu_share_.release();
 }
 
 Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {

@@ -49,6 +49,7 @@ Status Runtime::Impl::register_job(const RegisterOptions& options) {
     return {StatusCode::kFailedPrecondition, "this process has registered a job already"};
   }
   options_ = options;
+  has_elastic_threads_.store(options.elastic_threads, kRelaxed);
   changes_ = {};
   note_share();
   refusal_.clear();

@@ -79,6 +79,7 @@ Status Runtime::register_job(const RegisterOptions& options) {
   return impl_->register_job(options);
 }
 void Runtime::unregister_job() { impl_->unregister_job(); }
+void Runtime::regain_cores() { impl_->regain_cores(); }
 Result<GateResult> Runtime::begin_iteration(Nanos timeout) {
   return impl_->begin_iteration(timeout);
 }

@@ -37,6 +37,7 @@ struct RegisterOptions {
   Bytes memory_limit = {};             // 0: none
   Nanos deadline = {};                 // of an iteration; 0: none
   double share_limit = 0;              // the most of the device's time; 0: none
+  bool elastic_threads = false;        // fewer threads work on an operation beside others
   std::uint64_t iterations_total = 0;  // 0: unknown
   std::uint64_t fingerprint = 0;       // of its model; 0: none
   std::string gang = {};
@@ -63,6 +64,7 @@ struct JobStats {
   Nanos waited;                     // in the gate, for a lease
   Nanos moving;                     // in the gate, lease granted, memory coming back
   Nanos held;                       // total time a lease was open: active_seconds
+  std::uint64_t num_cpus = 0;  // that its threads keep to, beside others; 0: all that it may use
   Bytes room, resident, spilled, live, outside;
   Bytes lane;      // mapped from the lane's pool
   Bytes overflow;  // used in the host tier, since it was refused room
@@ -99,6 +101,9 @@ class Runtime : public alloc::RoomSource {
   // Closes the lease and tells the coordinator that no iterations follow. Idempotent. Memory that
   // was spilled in the gap stays so; hold() before brings it back.
   void unregister_job();
+  // The process has all of the CPUs again, and its own number of threads. After unregister_job(),
+  // on the thread that iterated; not while the process ends.
+  void regain_cores();
 
   // The gate. Fast path: one compare-and-swap. Else waits up to `timeout` for a lease and for the
   // memory to be back (kTimedOut: call again; the place in the queue is kept; give_up() ends it).

@@ -13,6 +13,11 @@ namespace gpushare::client {
 
 void Runtime::Impl::before_fork() {
   mu_.lock();
+  bring_back_for_child();
+  cpu_share_.before_fork();
+}
+
+void Runtime::Impl::bring_back_for_child() {
   if (link_ == Link::kForked) return;  // nobody moves memory there
   if (router_ != nullptr) return;      // a child inherits no CUDA memory
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
@@ -29,7 +34,10 @@ void Runtime::Impl::before_fork() {
   lane_chunks_.make_live_private();
 }
 
-void Runtime::Impl::after_fork_in_parent() { mu_.unlock(); }
+void Runtime::Impl::after_fork_in_parent() {
+  cpu_share_.after_fork_in_parent();
+  mu_.unlock();
+}
 
 // Closing only takes the child's own descriptors away. No condition variable is touched: threads
 // that waited on it do not exist here.
@@ -42,6 +50,8 @@ void Runtime::Impl::after_fork_in_child() {
   pages_.clear();
   is_closed_.store(false, std::memory_order_relaxed);
   counters_.forget();
+  core_share_.store(0, kRelaxed);
+  cpu_share_.after_fork_in_child();
   options_.reset();
   is_registered_ = false;
   is_parked_ = false;

@@ -27,6 +27,7 @@
 #include "csrc/base/mutex.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/client/connection.h"
+#include "csrc/client/cpu_share.h"
 #include "csrc/client/idle_rule.h"
 #include "csrc/client/iteration_counters.h"
 #include "csrc/client/need_table.h"
@@ -59,6 +60,7 @@ class Runtime::Impl {
   bool is_managed() GS_EXCLUDES(mu_);
   Status register_job(const RegisterOptions& options) GS_EXCLUDES(mu_);
   void unregister_job() GS_EXCLUDES(mu_);
+  void regain_cores() { settle_cores(nullptr); }
   Result<GateResult> begin_iteration(Nanos timeout) GS_EXCLUDES(mu_);
   void give_up() GS_EXCLUDES(mu_);
   [[nodiscard]] bool may_be_interrupted() const;
@@ -90,6 +92,7 @@ class Runtime::Impl {
 
  private:
   static constexpr Nanos kSignalCheck = millis(50);
+  static constexpr std::uint32_t kUnsettled = UINT32_MAX;
   static constexpr auto kNoAnswer =
       "the coordinator does not answer. Is it stopped (SIGSTOP)? See: gpushare coordinator log";
 
@@ -143,6 +146,8 @@ class Runtime::Impl {
   [[nodiscard]] bool is_iterating_thread() const;
   [[nodiscard]] bool is_anothers_iteration() const;
   void enter(wire::LeasePage* page);
+  void settle_cores(const wire::LeasePage* page) GS_EXCLUDES(mu_);
+  void release_cores();
   Result<GateResult> begin_slow(Nanos deadline) GS_EXCLUDES(mu_);
   Result<GateResult> pass_gate(Nanos deadline) GS_REQUIRES(mu_);
   [[nodiscard]] bool park(wire::LeasePage& page) GS_REQUIRES(mu_);
@@ -261,6 +266,9 @@ class Runtime::Impl {
   std::optional<Term> find_idle() GS_EXCLUDES(mu_);
   void wake_client_thread();
 
+  // runtime_fork.cpp
+  void bring_back_for_child() GS_REQUIRES(mu_);
+
   // runtime_stats.cpp
   void publish_usage(wire::LeasePage& page) GS_REQUIRES(mu_);
   [[nodiscard]] std::optional<DeviceMemory> device_memory() const;
@@ -357,6 +365,13 @@ class Runtime::Impl {
   bool is_restore_stopped_ GS_GUARDED_BY(mu_) = false;
   bool is_giving_amid_restore_ GS_GUARDED_BY(mu_) = false;
   std::optional<Nanos> opened_at_ GS_GUARDED_BY(mu_);
+
+  CpuShare cpu_share_{config_.worker_threads};
+  // That is in force, as the page has it; kUnsettled: none was since a lease ended. relaxed: read
+  // by the thread that iterates, which finds at its next boundary what another one wrote.
+  std::atomic<std::uint32_t> core_share_{0};
+  std::atomic<pid_t> settled_thread_{0};  // relaxed; that iterated when it came to be in force
+  std::atomic<bool> has_elastic_threads_{false};  // relaxed; before the first iteration
 
   IterationCounters counters_;
   // The kernel's number of the thread that began the iteration; relaxed: only compared.

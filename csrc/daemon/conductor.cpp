@@ -117,10 +117,11 @@ void Conductor::act(const sched::PageAction& action, Nanos now) {
     log::error("job {} term {}: no page to act on", action.job.value, action.term.value);
     return;
   }
-  if (action.kind == sched::PageAction::Kind::kGrant) {
-    act_grant(*entry, action, now);
-  } else {
-    act_ask(*entry, action);
+  switch (action.kind) {
+    case sched::PageAction::Kind::kGrant: return act_grant(*entry, action, now);
+    case sched::PageAction::Kind::kShareCores:
+      return entry->registration->set_core_share(action.cores);
+    default: return act_ask(*entry, action);
   }
 }
 

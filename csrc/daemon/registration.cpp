@@ -94,6 +94,11 @@ void Registration::set_may_be_interrupted(bool may_be) {
   page().may_be_interrupted.store(may_be ? 1 : 0, std::memory_order_relaxed);
 }
 
+void Registration::set_core_share(wire::CoreShare share) {
+  // relaxed: the job looks at each iteration; nothing is ordered by it.
+  page().core_share.store(wire::to_bits(share), std::memory_order_relaxed);
+}
+
 void Registration::set_transfer_rate(Bytes rate) {
   // relaxed: the job looks again every few milliseconds; nothing is ordered by it.
   page().transfer_rate.store(rate.value(), std::memory_order_relaxed);

@@ -42,6 +42,8 @@ class Registration {
   void set_num_waiting(std::uint32_t count);
   void set_num_sharing(std::uint32_t count);
   void set_may_be_interrupted(bool may_be);
+  // On a CPU.
+  void set_core_share(wire::CoreShare share);
   // Bytes a second; 0: no limit.
   void set_transfer_rate(Bytes rate);
   // The coordinator no longer expects anything of this job (it was lost while it waited).

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/admission.h"
+#include "csrc/sched/beside.h"
+#include "csrc/sched/elsewhere.h"
 #include "csrc/sched/explain.h"
 #include "csrc/sched/harvest.h"
 #include "csrc/sched/headroom.h"
@@ -44,22 +46,38 @@ std::size_t num_turns(const Lane& lane,
   return num;
 }
 
-// Of those who wait elsewhere, whom the holder does not go before: there, only priorities can be
-// compared.
-std::optional<OrderKey> first_elsewhere(const std::vector<OrderKey>& elsewhere, const Job& holder) {
-  const auto first = std::min_element(elsewhere.begin(), elsewhere.end());
-  if (first == elsewhere.end() || first->priority > holder.priority) return std::nullopt;
-  return *first;
+// Of those who wait elsewhere, whom the holder does not go before: of different lanes, only
+// priorities can be compared, but under `pack`. There the first of them have the lanes that were
+// asked for already.
+std::optional<OrderKey> first_elsewhere(const Table& table,
+                                        const Device& device,
+                                        const Lane& lane,
+                                        const std::vector<OrderKey>& elsewhere,
+                                        Nanos now) {
+  if (!device.packs()) {
+    if (elsewhere.empty()) return std::nullopt;
+    const OrderKey first = elsewhere.front();
+    if (table.at(lane.lease->job).priority < first.priority) return std::nullopt;
+    return first;
+  }
+  const auto num_asked = static_cast<std::size_t>(std::count_if(
+      device.lanes.begin(), device.lanes.end(),
+      [](const Lane& other) { return other.lease.has_value() && other.lease->is_asked; }));
+  if (elsewhere.size() <= num_asked) return std::nullopt;
+  const OrderKey first = elsewhere[num_asked];
+  if (requeued_key(table, device, lane, now) < first) return std::nullopt;
+  return first;
 }
 
 void settle_quantum(const Table& table,
                     const Device& device,
                     Lane& lane,
                     const Job& holder,
-                    const std::vector<OrderKey>& elsewhere) {
+                    const std::vector<OrderKey>& elsewhere,
+                    Nanos now) {
   // A job that starts is not made to wait for what others learn.
   const bool is_unknown = (is_learning(holder) && !holder.remembered.has_value()) ||
-                          (device.packs() && !holder.alone.is_known());
+                          (device.packs() && is_on_trial(table, device, now));
   const bool may_learn = is_unknown && stuck_need(device, holder.id) == nullptr;
   const std::uint32_t user = device.policy->key(holder).user;
   const auto turns = [&](wire::Priority last) { return num_turns(lane, elsewhere, last, user); };
@@ -149,7 +167,7 @@ std::string reason_to_ask(const Step& step,
     return fmt::format("quantum of {} is over, need {} of {} waits for room",
                        to_string(lane.quantum), need->n, need->job.value);
   }
-  const auto other = first_elsewhere(elsewhere, holder);
+  const auto other = first_elsewhere(step.table(), device, lane, elsewhere, now);
   if (other.has_value()) {
     return fmt::format("quantum of {} is over, {} in lane {} waits for it", to_string(lane.quantum),
                        other->id.value, step.table().at(other->id).in_lane.value);
@@ -222,7 +240,7 @@ void ask_inside(
 void ask_holder(Step& step, Device& device, Lane& lane) {
   if (!lane.lease.has_value()) return;
   const Job& holder = step.table().at(lane.lease->job);
-  const std::vector<OrderKey> elsewhere = device.waiting_elsewhere(lane, holder);
+  const std::vector<OrderKey> elsewhere = waiting_elsewhere(step.table(), device, lane, step.now());
   const std::optional<HarvestEnd> harvest = harvest_end(step.table(), device, lane, step.now());
   const std::optional<Headroom> urgent = headroom(step.table(), device, lane, step.now());
   const std::optional<MakeWay> way = make_way(step.table(), device, lane, step.now());
@@ -240,7 +258,7 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
     step.due(earned_at(step.table(), device, step.table().at(first->id)));
   }
   if (!lane.lease->is_asked) {
-    settle_quantum(step.table(), device, lane, holder, elsewhere);
+    settle_quantum(step.table(), device, lane, holder, elsewhere, step.now());
     const std::string reason =
         reason_to_ask(step, device, lane, holder, elsewhere, harvest, urgent, way);
     if (!reason.empty()) ask_at_boundary(step, device, lane, holder, reason);

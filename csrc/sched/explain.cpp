@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/elsewhere.h"
 #include "csrc/sched/share_limit.h"
 
 namespace gpushare::sched {
@@ -65,15 +66,15 @@ std::string pause_text(const Job& job, Nanos now) {
 }
 
 // "5 and 7 wait": for the lease, or for room that only a boundary gives.
-std::string who_waits(const Device& device, const Lane& lane, const Job& holder) {
+std::string who_waits(const Table& table, const Device& device, const Lane& lane, Nanos now) {
   constexpr std::size_t kMostNamed = 8;
   std::set<JobId> ids;
   for (const OrderKey& key : lane.waiting)
     ids.insert(key.id);
-  for (const OrderKey& key : device.waiting_elsewhere(lane, holder))
+  for (const OrderKey& key : waiting_elsewhere(table, device, lane, now))
     ids.insert(key.id);
   for (const WaitingNeed& need : device.needs)
-    if (need.job != holder.id) ids.insert(need.job);
+    if (need.job != lane.lease->job) ids.insert(need.job);
   std::string names;
   std::size_t num_named = 0;
   for (const JobId id : ids) {
@@ -110,7 +111,7 @@ std::string warning_of(const Table& table, const Device& device, const Lane& lan
       "optimizer steps. Nothing is broken. Call job.step() once per batch, or \"with "
       "job.iteration():\"",
       holder.id.value, holder.uid, holder.name.empty() ? holder.command : holder.name,
-      to_string(now - since), who_waits(device, lane, holder), holder.usage.iterations,
+      to_string(now - since), who_waits(table, device, lane, now), holder.usage.iterations,
       holder.usage.optimizer_steps);
 }
 

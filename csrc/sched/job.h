@@ -17,6 +17,7 @@
 #include "csrc/sched/gap_profile.h"
 #include "csrc/sched/profiles.h"
 #include "csrc/sched/recent_times.h"
+#include "csrc/wire/core_share.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
@@ -86,7 +87,8 @@ struct Job {
   Nanos waiting_since;
 
   // What it has had.
-  Term term;  // of its last lease
+  Term term;                   // of its last lease
+  wire::CoreShare core_share;  // as its page says (core_shares.h)
   std::uint64_t leases = 0;
   Nanos served;                    // inside leases, stalls included
   Nanos waited;                    // for leases
@@ -106,6 +108,7 @@ struct Job {
   double harvest_harm = 0;         // what its returns waited, over the time between two of them
   Nanos park_delay;                // from the end of a lease until it wanted the next, last time
   std::optional<Nanos> closed_at;  // its last lease, unless it wants the next already
+  std::optional<Nanos> present_until;  // in line or with a lease, before now; none: never
 
   // Of its model: the averages above begin as remembered, and what is measured takes their place.
   std::uint64_t fingerprint = 0;  // 0: none

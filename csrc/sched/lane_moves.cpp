@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -31,11 +32,6 @@ bool takes_turns(Step& step, const Device& device, const Job& job) {
   return is_expected;
 }
 
-bool may_be_moved(const Device& device, const Job& job) {
-  if (device.lane_held_by(job.id) != nullptr || job.is_inside || is_unheard(job)) return false;
-  return is_parked(device, job) || job.lane == Bytes{};
-}
-
 // Its page says what it needs beside its lane chunks, its socket how many those are: of two that do
 // not say the same of its lane, one is old.
 void settle_sizes(Step& step, const Job& job) {
@@ -44,18 +40,14 @@ void settle_sizes(Step& step, const Job& job) {
   if (sizes != job.sizes) step.table().at(job.id).sizes = sizes;
 }
 
-struct Candidates {
-  std::vector<PlacedJob> jobs;
-  Bytes capacity;  // less what is persistent of those that take no turns
-};
-
-Candidates find_candidates(Step& step, const Device& device) {
-  Candidates found{{}, device.ledger.capacity()};
+PlacedJobs find_candidates(Step& step, const Device& device) {
+  PlacedJobs found{{}, device.ledger.capacity()};
   for (const auto& [id, job] : step.table().jobs) {
     if (job.of.device != device.name || !job.is_registered || !job.is_connected) continue;
     settle_sizes(step, job);
     if (takes_turns(step, device, job)) {
-      const bool is_holder = device.lane_held_by(id) != nullptr || job.is_inside;
+      const bool is_next = Table::lane_of(device, job).next == id;  // room is moved for it there
+      const bool is_holder = device.lane_held_by(id) != nullptr || job.is_inside || is_next;
       found.jobs.push_back({.id = id,
                             .sizes = job.sizes,
                             .in_lane = job.in_lane,
@@ -71,6 +63,11 @@ Candidates find_candidates(Step& step, const Device& device) {
 
 }  // namespace
 
+bool may_be_moved(const Device& device, const Job& job) {
+  if (device.lane_held_by(job.id) != nullptr || job.is_inside || is_unheard(job)) return false;
+  return is_parked(device, job) || job.lane == Bytes{};
+}
+
 void change_lane(Step& step, Job& job, LaneId to) {
   Device& device = step.table().device_of(job);
   Lane& from = Table::lane_of(device, job);
@@ -81,6 +78,9 @@ void change_lane(Step& step, Job& job, LaneId to) {
   if (is_waiting) take_out_of_line(from, job.id);
   change_pool(step, job, next);
   job.in_lane = job.placed_in = to;
+  for (PlacedJob& placed : device.placed.jobs) {
+    if (placed.id == job.id) placed.in_lane = placed.placed_in = to;
+  }
   if (ahead.has_value()) stay_ahead(step, job, *ahead);
   if (is_waiting) next.waiting.insert(order_key(device, job));
   step.note_new_sharing();
@@ -88,15 +88,14 @@ void change_lane(Step& step, Job& job, LaneId to) {
 
 void place_jobs(Step& step, Device& device) {
   if (device.lanes.size() == 1) return;
-  const Candidates found = find_candidates(step, device);
+  PlacedJobs& found = device.placed;
+  found = find_candidates(step, device);
   const Placement placement =
       place(found.jobs, device.lanes.size(), step.table().num_open_lanes(device), found.capacity);
   for (std::size_t i = 0; i < found.jobs.size(); ++i) {
     const JobId id = found.jobs[i].id;
-    if (placement.lanes[i] == found.jobs[i].placed_in &&
-        placement.lanes[i] == found.jobs[i].in_lane) {
-      continue;
-    }
+    const LaneId before = std::exchange(found.jobs[i].placed_in, placement.lanes[i]);
+    if (placement.lanes[i] == before && placement.lanes[i] == found.jobs[i].in_lane) continue;
     Job& job = step.table().at(id);
     job.placed_in = placement.lanes[i];
     if (job.placed_in == job.in_lane || !may_be_moved(device, job)) continue;

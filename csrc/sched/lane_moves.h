@@ -4,7 +4,7 @@
 // heard. It keeps its place: it is as far ahead of its new lane's virtual time as it was of the old
 // one's, which under `pack` is the same. Its membership goes along, and the other lane's slots come
 // with its next LaneTable. A holder that is to be elsewhere stays until its lease ends, and is
-// asked for it at its quantum's end if somebody waits there (ask.cpp).
+// asked for it at its quantum's end if somebody waits there (elsewhere.h).
 #pragma once
 
 #include "csrc/sched/step.h"
@@ -13,6 +13,8 @@ namespace gpushare::sched {
 
 // Plans anew, and moves who may be moved. Nothing on a device with one lane.
 void place_jobs(Step& step, Device& device);
+// It is where nothing of it has to be heard, or moved, first.
+bool may_be_moved(const Device& device, const Job& job);
 // With its place in line, if it waits, and its membership. pre: it holds no lease.
 void change_lane(Step& step, Job& job, LaneId to);
 

@@ -103,6 +103,7 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .total = {},
                 .held_by_others = {},
                 .lanes = {},
+                .placed = {},
                 .slot_numbers = {},
                 .allowances = {},
                 .job_allowances = {},

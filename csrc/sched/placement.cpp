@@ -178,4 +178,21 @@ Placement place(const std::vector<PlacedJob>& jobs,
   return planner.take();
 }
 
+bool fits_in(const PlacedJobs& placed, std::size_t num_lanes, JobId job, LaneId to) {
+  bool is_known = false;
+  Bytes needed;
+  std::vector<Bytes> largest(num_lanes);
+  for (const PlacedJob& other : placed.jobs) {
+    if (!other.sizes.has_value()) continue;
+    const bool is_moved = other.id == job;
+    is_known = is_known || is_moved;
+    Bytes& of_lane = largest.at((is_moved ? to : other.placed_in).value);
+    of_lane = std::max(of_lane, other.sizes->ephemeral);
+    needed += other.sizes->persistent;
+  }
+  for (const Bytes bytes : largest)
+    needed += bytes;
+  return is_known && needed <= placed.capacity;
+}
+
 }  // namespace gpushare::sched

@@ -39,11 +39,21 @@ struct Placement {
   Bytes needed;               // by the jobs with known sizes
 };
 
+// The jobs of a device that take turns, as they were placed last.
+struct PlacedJobs {
+  std::vector<PlacedJob> jobs;
+  Bytes capacity;  // less what is persistent of those that take no turns
+};
+
 // Of the jobs that take turns. `capacity`: less what is persistent of others. Lanes from `num_open`
 // on are left. pre: 0 < num_open <= num_lanes; each lane is below num_lanes.
 Placement place(const std::vector<PlacedJob>& jobs,
                 std::size_t num_lanes,
                 std::size_t num_open,
                 Bytes capacity);
+
+// Whether all would fit with that one of them in another lane. False for one whose sizes are
+// unknown. pre: as place().
+bool fits_in(const PlacedJobs& placed, std::size_t num_lanes, JobId job, LaneId to);
 
 }  // namespace gpushare::sched

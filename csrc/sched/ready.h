@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "csrc/base/units.h"
+#include "csrc/wire/core_share.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
@@ -25,11 +26,13 @@ struct PageAction {
     kGrant,      // wire::grant(page, term), after page.grant_n = grant_n; then wake the futex
     kAsk,        // wire::ask(page, term); on kTakenInGap send Close(term) to the job
     kAskInside,  // the same with wire::ask_inside
+    kShareCores  // page.core_share = cores
   };
   Kind kind = Kind::kGrant;
   JobId job;
   Term term;
   std::uint64_t grant_n = 0;
+  wire::CoreShare cores = {};
   bool operator==(const PageAction&) const = default;
 };
 

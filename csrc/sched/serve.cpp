@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/core_shares.h"
 #include "csrc/sched/deny.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/lane_moves.h"
@@ -112,6 +113,7 @@ void serve(Step& step) {
     serve_only_free(step, device, pool);
     break_deadlock(step, device);
     judge_running(step, device);
+    share_cores(step, device);
     for (Lane& lane : device.lanes)
       ask_holder(step, device, lane);
     for (const WaitingNeed& need : device.needs)

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/admission.h"
+#include "csrc/sched/elsewhere.h"
 #include "csrc/sched/harvest.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/interrupt.h"
@@ -335,6 +336,7 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
     grant_first_ahead(step, device, lane, pool);
     return;
   }
+  if (device.packs() && !is_held(step, device, lane)) draw_first(step, device, lane);
   if (!lane.waiting.empty() && is_lane_unsettled(step, device, lane)) return;
   if (!lane.waiting.empty() && is_held(step, device, lane)) return;
   const JobId inside = interrupted_in(step.table(), device, lane, step.now());

@@ -137,12 +137,19 @@ void lift(Step& step, Job& job) {
   Device& device = step.table().device_of(job);
   Lane& lane = Table::lane_of(device, job);
   UserTimes& user = user_of(device, lane, job);
+  const double away = job.present_until.has_value() ? to_seconds(step.now() - *job.present_until)
+                                                    : std::numeric_limits<double>::infinity();
+  // Others who went on meanwhile count, but no more than if it had had that time itself.
+  const auto lift_to = [away](double& time, double others, double weight) {
+    time = std::max(time, std::min(others, time + away / weight));
+  };
   if (!is_user_present(step.table(), device, lane, job)) {
     raise_to_users(step.table(), device, lane, job.priority);
-    user.virtual_time = std::max(user.virtual_time, times_of(device, lane, job.priority).of_users);
+    lift_to(user.virtual_time, times_of(device, lane, job.priority).of_users,
+            step.table().options.users.of(job.uid).weight);
   }
   raise_to_jobs(step, device, lane, job);
-  job.virtual_time = std::max(job.virtual_time, user.of_jobs);
+  lift_to(job.virtual_time, user.of_jobs, job.weight);
 }
 
 void note_granted(Device& device, Lane& lane, const Job& job) {

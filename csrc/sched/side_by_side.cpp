@@ -20,16 +20,28 @@ namespace {
 constexpr std::size_t kMostTried = 16;
 // Known sets are looked at so often, to see when they pay no more.
 constexpr Nanos kKnownLook = seconds(1);
+// As often all waiters are looked at, for one that was passed over for so many times max_wait.
+constexpr Nanos kPassedOverLook = seconds(1);
+constexpr int kMostWaits = 3;
 
 std::string make_way_text(const Job& first) {
   return fmt::format("all make way for {}, which is first", first.id.value);
 }
 
-// Those in its way have had more than it has.
+// It was passed over for so long that it runs next, whoever has had what: its user may have all
+// that is his by another job, which pays beside those that this one does not.
+bool is_passed_over(const Table& table, const Job& job, Nanos now) {
+  return now - job.waiting_since >= table.options.max_wait * kMostWaits;
+}
+
+// Those in its way have had more than it has, or are of no better class and it was passed over.
 bool is_due(const Table& table, const Device& device, const OrderKey& key, Nanos now) {
-  const JobSet way = in_the_way(table, device, table.at(key.id), now);
+  const Job& job = table.at(key.id);
+  const JobSet way = in_the_way(table, device, job, now);
+  const bool is_over = is_passed_over(table, job, now);
   return !way.empty() && std::all_of(way.begin(), way.end(), [&](JobId holder) {
-    return key < requeued_key(table, device, *device.lane_held_by(holder), now);
+    return (is_over && key.priority <= table.at(holder).priority) ||
+           key < requeued_key(table, device, *device.lane_held_by(holder), now);
   });
 }
 
@@ -57,6 +69,22 @@ Nanos patience(const Table& table, const Device& device, const Job& job, const J
                                                .num_waiting = num_waiting,
                                                .num_urgent = num_urgent,
                                                .is_learning = is_learning});
+}
+
+// Who has waited longest of those that were passed over, and may not run beside the holders of
+// other lanes.
+std::optional<OrderKey> first_passed_over(const Table& table, const Device& device, Nanos now) {
+  std::optional<OrderKey> longest;
+  for (const Lane& lane : device.lanes) {
+    for (const OrderKey& key : lane.waiting) {
+      const Job& job = table.at(key.id);
+      if (!is_passed_over(table, job, now) || job.revoke.has_value()) continue;
+      if (longest.has_value() && table.at(longest->id).waiting_since <= job.waiting_since) continue;
+      if (is_used_up(device, job) || !bar_elsewhere(table, device, job, now)) continue;
+      if (is_due(table, device, key, now)) longest = key;
+    }
+  }
+  return longest;
 }
 
 // Of the first jobs of all lanes, the first in order that may not run beside the holders of others.
@@ -89,14 +117,6 @@ Nanos last_grant(const Device& device, const JobSet& holders) {
   for (const JobId holder : holders)
     last = std::max(last, device.lane_held_by(holder)->lease->granted_at);
   return last;
-}
-
-// Who is to have a lease before anybody else; null: nobody.
-const Job* first_by_claim(const Table& table, const Device& device, Nanos now) {
-  const auto& claim = device.side_by_side.claim;
-  if (!claim.has_value() || now < claim->due) return nullptr;
-  const Job* const job = table.find(claim->job);
-  return job != nullptr && job->is_waiting ? job : nullptr;
 }
 
 std::vector<Pace> paces_of(const Table& table, const SideBySide& sides, Nanos now) {
@@ -148,18 +168,10 @@ JobSet reachable(const Table& table, const JobSet& running) {
   return jobs;
 }
 
-// Whether something is to be learned by looking at the pages of those who run.
-bool is_on_trial(const Table& table, const SideBySide& sides, Nanos now) {
-  if (sides.running.size() > 1) {
-    return sides.packing.verdict(sides.running, now) == Verdict::kTrial;
-  }
-  return std::any_of(sides.running.begin(), sides.running.end(),
-                     [&](JobId id) { return !table.at(id).alone.is_known(); });
-}
-
-void look_at_running(Step& step, SideBySide& sides) {
+void look_at_running(Step& step, Device& device) {
+  SideBySide& sides = device.side_by_side;
   const Nanos now = step.now();
-  const bool is_trial = is_on_trial(step.table(), sides, now);
+  const bool is_trial = is_on_trial(step.table(), device, now);
   if (sides.running.empty() || (!is_trial && sides.running.size() < 2)) return;
   const Nanos every = is_trial ? step.table().options.gap_poll
                                : std::max(kKnownLook, step.table().options.gap_poll);
@@ -174,10 +186,26 @@ void look_at_running(Step& step, SideBySide& sides) {
 
 }  // namespace
 
+bool is_on_trial(const Table& table, const Device& device, Nanos now) {
+  const SideBySide& sides = device.side_by_side;
+  if (sides.running.size() > 1) {
+    return sides.packing.verdict(sides.running, now) == Verdict::kTrial;
+  }
+  return std::any_of(sides.running.begin(), sides.running.end(),
+                     [&](JobId id) { return !table.at(id).alone.is_known(); });
+}
+
 void forget_pace(Device& device, Job& job) {
   device.side_by_side.packing.forget(job.id);
   job.alone = job.pauses = {};
   job.alone_noted = {};
+}
+
+const Job* first_by_claim(const Table& table, const Device& device, Nanos now) {
+  const auto& claim = device.side_by_side.claim;
+  if (!claim.has_value() || now < claim->due) return nullptr;
+  const Job* const job = table.find(claim->job);
+  return job != nullptr && job->is_waiting ? job : nullptr;
 }
 
 void settle_claim(Step& step, Device& device) {
@@ -187,7 +215,11 @@ void settle_claim(Step& step, Device& device) {
   auto& claim = device.side_by_side.claim;
   if (claim.has_value() && !is_valid(table, device, *claim, now)) claim.reset();
   if (!claim.has_value()) {
-    const auto first = first_barred(table, device, now);
+    auto first = first_barred(table, device, now);
+    if (now >= device.side_by_side.next_passed_over_look) {
+      device.side_by_side.next_passed_over_look = now + kPassedOverLook;
+      if (const auto over = first_passed_over(table, device, now)) first = over;
+    }
     if (!first.has_value()) return;
     if (!is_due(table, device, *first, now)) {
       // Nothing else may happen while those in its way catch up with it.
@@ -250,7 +282,7 @@ void judge_running(Step& step, Device& device) {
                 fmt::format("{} {}: {}", names_of(sides.running), pays ? "pay" : "do not pay",
                             verdict_text(sides.packing, sides.running)));
   }
-  look_at_running(step, sides);
+  look_at_running(step, device);
 }
 
 std::string reason_against(const Table& table, const Device& device, const Job& job, Nanos now) {

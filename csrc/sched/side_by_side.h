@@ -8,8 +8,9 @@
 //
 // Nobody starves: virtual time is that of the device, and when the first in its order may not run
 // beside the holders, it has a claim. Once they have had as long as a quantum, those in its way are
-// asked for their leases, and nobody else begins until it has one. A guaranteed job runs alone; for
-// it others are asked at once.
+// asked for their leases, and nobody else begins until it has one. So has whoever was passed over
+// for three times max_wait, since its user has what is his by jobs that pay beside others. A
+// guaranteed job runs alone; for it others are asked at once.
 //
 // How long iterations take is seen on pages (iteration_timing.h).
 #pragma once
@@ -26,6 +27,11 @@ namespace gpushare::sched {
 // The job's iterations are over, or take another time alone: it is timed anew.
 void forget_pace(Device& device, Job& job);
 
+// Whether something is to be learned from the iterations of those who run: leases then last longer,
+// since no lease's first iteration counts.
+bool is_on_trial(const Table& table, const Device& device, Nanos now);
+// Who is to have a lease before anybody else; null: nobody.
+const Job* first_by_claim(const Table& table, const Device& device, Nanos now);
 // Who has a claim now. Before anybody is granted a lease.
 void settle_claim(Step& step, Device& device);
 // The first waiter of the free lane who may begin now: `next`, or another who may. 0: nobody; the

@@ -31,7 +31,12 @@ void Step::refuse(JobId to, std::string reason) {
   send(to, wire::Refused{std::move(reason)});
 }
 
-void Step::act(PageAction action) { ready_.page_actions.push_back(action); }
+// A lease is opened with its share of the cores.
+void Step::act(PageAction action) {
+  auto& actions = ready_.page_actions;
+  const bool is_first = action.kind == PageAction::Kind::kShareCores;
+  actions.insert(is_first ? actions.begin() : actions.end(), action);
+}
 
 void Step::empty_slots(std::uint32_t uid, std::vector<std::uint32_t> slots) {
   ready_.lane_actions.push_back({.uid = uid, .empty = std::move(slots), .ends = false});

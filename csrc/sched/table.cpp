@@ -40,19 +40,6 @@ bool Device::is_anybody_short() const {
 const Lane* Device::lane_held_by(JobId job) const { return find_holder(lanes, job); }
 Lane* Device::lane_held_by(JobId job) { return find_holder(lanes, job); }
 
-std::vector<OrderKey> Device::waiting_elsewhere(const Lane& lane, const Job& holder) const {
-  std::vector<OrderKey> keys;
-  for (const Lane& other : lanes) {
-    if (other.id == lane.id) continue;
-    if (other.id == holder.placed_in) {
-      keys.insert(keys.end(), other.waiting.begin(), other.waiting.end());
-    } else if (const auto next = other.waiting.key_of(other.next); other.is_stuck && next) {
-      keys.push_back(*next);
-    }
-  }
-  return keys;
-}
-
 const Job* Table::find(JobId job) const { return jobs.find(job); }
 Job* Table::find(JobId job) { return jobs.find(job); }
 

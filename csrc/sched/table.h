@@ -19,6 +19,7 @@
 #include "csrc/sched/lane.h"
 #include "csrc/sched/ledger.h"
 #include "csrc/sched/packing.h"
+#include "csrc/sched/placement.h"
 #include "csrc/sched/policy.h"
 #include "csrc/sched/profiles.h"
 #include "csrc/sched/quantum.h"
@@ -53,7 +54,8 @@ struct SideBySide {
   JobSet running;  // holders, since then
   Nanos since;
   std::optional<Claim> claim;
-  Nanos next_look;  // at the holders' pages
+  Nanos next_look;              // at the holders' pages
+  Nanos next_passed_over_look;  // at all waiters
 };
 
 struct Device {
@@ -63,6 +65,7 @@ struct Device {
   Bytes total;              // as the driver says; 0: unknown (device_memory.h)
   Bytes held_by_others;     // of it, as far as is known
   std::vector<Lane> lanes;  // each at the place that its id says
+  PlacedJobs placed;        // where there are several lanes (lane_moves.h)
   std::map<std::uint32_t, SlotNumbers> slot_numbers;  // by user, of its pools in all lanes
   std::map<std::uint32_t, Allowance> allowances;      // by user, of those with a share_limit
   std::map<JobId, Allowance> job_allowances;          // of jobs with one of their own
@@ -84,10 +87,6 @@ struct Device {
   // The lane whose open lease the job holds; null: none.
   [[nodiscard]] const Lane* lane_held_by(JobId job) const;
   [[nodiscard]] Lane* lane_held_by(JobId job);
-  // Who waits for the lane's holder beyond its own line: the jobs that it is to take turns with
-  // from its next boundary on (lane_moves.h), and the first of a free lane that lacks room which is
-  // not on its way.
-  [[nodiscard]] std::vector<OrderKey> waiting_elsewhere(const Lane& lane, const Job& holder) const;
 };
 
 struct Table {

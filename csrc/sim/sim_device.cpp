@@ -113,10 +113,10 @@ void SimDevice::carry_out(const sched::Ready& ready) {
   for (const sched::Outbound& out : ready.messages)
     at(out.to).on_message(out.message);
   for (const sched::PageAction& action : ready.page_actions) {
-    if (action.kind == sched::PageAction::Kind::kGrant) {
-      at(action.job).on_grant(action.term);
-    } else {
-      at(action.job).on_ask(action.term);
+    switch (action.kind) {
+      case sched::PageAction::Kind::kGrant: at(action.job).on_grant(action.term); break;
+      case sched::PageAction::Kind::kShareCores: break;  // its `utilisation` says what it uses
+      default: at(action.job).on_ask(action.term);
     }
   }
   GS_EXPENSIVE_CHECK(check_host_budget());

@@ -30,6 +30,7 @@
 #include <type_traits>
 
 #include "csrc/base/units.h"
+#include "csrc/wire/core_share.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::wire {
@@ -112,7 +113,8 @@ struct LeasePage {
   // The term of a lease that is wanted back inside its iteration, at the next safepoint; 0: none.
   std::atomic<std::uint64_t> urgent_term;
   std::atomic<std::uint32_t> may_be_interrupted;  // by a job that is here now
-  std::array<std::uint8_t, 20> reserved2;
+  std::atomic<std::uint32_t> core_share;          // CoreShare, from its next iteration on
+  std::array<std::uint8_t, 16> reserved2;
 
   // Written by the job.
   alignas(64) std::atomic<std::uint64_t> iterations;

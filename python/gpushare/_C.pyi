@@ -16,6 +16,7 @@ class JobStats(TypedDict):
     leases: int
     reconnects: int
     interruptions: int
+    num_cpus: int
     busy_seconds: float
     waited_seconds: float
     moving_seconds: float
@@ -111,6 +112,7 @@ def register_job(
     memory_limit_bytes: int,
     deadline_seconds: float,
     share_limit: float,
+    elastic_threads: bool,
     iterations: int,
     fingerprint: int,
     gang: str,

@@ -124,6 +124,7 @@ def _install_wanted(config: Config) -> None:
     if not cuda.is_wanted(config):
         _install(config)
         return
+    cuda.limit_sms(config)
     cuda.start()  # installs, if that was not refused, or CUDA had been started before
     if not is_installed():
         _install_cuda()
@@ -214,6 +215,7 @@ def _install_at_import() -> None:
     with _errors_said():
         if cuda.is_wanted(settings()):
             load()  # says what is wrong with the build while that can still be heard
+            cuda.limit_sms(settings())
             _is_waiting = True
             cuda.when_started(_install_cuda_when_started)
         else:

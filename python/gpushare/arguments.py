@@ -78,6 +78,9 @@ def job_options(config: Config, **given: Any) -> dict[str, Any]:
             "deadline", given["deadline"], config.deadline_seconds, "deadline_seconds"
         ),
         "share_limit": _choose("share_limit", given["share_limit"], config.share_limit),
+        "elastic_threads": _choose(
+            "elastic_threads", given["elastic_threads"], config.elastic_threads
+        ),
         "iterations": _check_iterations(given["iterations"]),
         "profile": _choose("profile", given["profile"], config.profile),
         "gang": "",

@@ -85,6 +85,11 @@ class Config:
     """How long an iteration of this job may take, from when it wants a lease. 0: no deadline."""
     share_limit: float = 0.0
     """The most of the device's time that this job may have, 0.01 to 1. 0: no limit."""
+    elastic_threads: bool = False
+    """Whether fewer threads work on each operation while the job runs beside others on the CPU."""
+    sm_share: float = 0.0
+    """The part of a GPU's SMs that this process computes with under MPS, 0.01 to 1. 0: as MPS has
+    it."""
     profile: str = ""
     """Under which name the coordinator remembers this job: "" for its model's, "off" for none."""
     device: str = AUTO

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from gpushare import mps
 from gpushare.devices import AUTO, CPU, CUDA, shown_wish
 from gpushare.errors import GpushareError, say_once
 
@@ -90,6 +91,13 @@ def when_started(callback: Callable[[], None]) -> None:
     import torch
 
     torch.cuda._lazy_call(callback)  # type: ignore[no-untyped-call]
+
+
+def limit_sms(config: Config) -> None:
+    """Has CUDA give this process its part of the SMs, where there is one and CUDA can."""
+    import torch
+
+    mps.limit_sms(config.sm_share, is_started=torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
 def start() -> None:

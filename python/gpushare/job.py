@@ -271,6 +271,7 @@ def register(
     iterations: int | None = None,
     deadline: str | float | None = None,
     share_limit: float | None = None,
+    elastic_threads: bool | None = None,
     profile: str | None = None,
     device: str | None = None,
 ) -> Job:
@@ -292,6 +293,9 @@ def register(
             such as "50ms".
         share_limit: The most of the device's time that this job may have, 0.01 to 1, idle as the
             device may be.
+        elastic_threads: Whether fewer threads may work on each operation while this job runs beside
+            others on the CPU (the policy ``pack``): as many as its part of the cores has CPUs.
+            Sums may then differ in their last bits from those of a run alone.
         profile: Under which name the coordinator remembers how long this job's iterations take and
             what memory they need, for the next job of that name. Unless given, jobs whose models
             have parameters and buffers of the same names, shapes and types are alike; "off" for
@@ -319,6 +323,7 @@ def register(
         iterations=iterations,
         deadline=deadline,
         share_limit=share_limit,
+        elastic_threads=elastic_threads,
         profile=profile,
     )
     wish = arguments.check_device(device)

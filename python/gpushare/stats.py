@@ -32,6 +32,8 @@ class JobStats:
     """Times that a lost coordinator was found again."""
     interruptions: int
     """Iterations that stopped at a safepoint, for a job that could not wait; each time counts."""
+    num_cpus: int
+    """CPUs that its threads keep to now, beside other jobs on the CPU; 0 for all."""
     busy_seconds: float
     """Time inside iterations."""
     waited_seconds: float

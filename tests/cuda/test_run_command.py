@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -122,3 +123,27 @@ def test_each_rank_shares_its_own_device(
     assert len({rank["device"] for rank in ranks}) == 2
     assert [rank["is_managed"] for rank in ranks] == [True, True]
     assert ranks[0]["weight"] == ranks[1]["weight"], "their gradients were averaged"
+
+
+def test_a_part_of_the_sms_is_set_before_cuda_starts(
+    device: Callable[..., dict[str, str]], home: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(
+        "import os, torch\n"
+        "print(os.environ['CUDA_MPS_ACTIVE_THREAD_PERCENTAGE'], torch.cuda.is_initialized())\n"
+    )
+    os.mkfifo(tmp_path / "control")
+    env = device(256 << 20) | home | {"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path)}
+    command = gpushare_command("run", "--sm-share", "0.4", "--", sys.executable, "train.py")
+    assert run_to_end(command, env, tmp_path).stdout == "40 False\n"
+
+
+def test_a_part_of_the_sms_without_mps_is_no_part(
+    device: Callable[..., dict[str, str]], home: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    env = device(256 << 20) | home | {"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path)}
+    command = gpushare_command("run", "--sm-share", "0.4", "--", sys.executable, "train.py")
+    done = run_to_end(command, env, tmp_path)
+    (line,) = [line for line in said_by_gpushare(done) if "SM_SHARE" in line]
+    assert line.startswith("gpushare: GPUSHARE_SM_SHARE=0.4: no effect, unless MPS runs")

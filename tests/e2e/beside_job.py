@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -71,6 +72,13 @@ def grow(mib: int) -> None:
         assert high == number, "a piece has changed"
 
 
+def threads_and_cpus() -> tuple[int, int]:
+    """How many threads work on an operation, and on how many CPUs the thread that asks may run."""
+    import torch
+
+    return torch.get_num_threads(), len(os.sched_getaffinity(0))
+
+
 def main() -> None:
     """Runs the job; protocol as in `benchmarks.job`."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -95,10 +103,12 @@ def main() -> None:
     marks = Marks(arguments.folder, arguments.seed)
     trainer: Trainer | None = None
     losses: list[str] = []
+    cores: set[tuple[int, int]] = set()
     for number in range(arguments.iterations):
         with job.iteration() if job is not None else contextlib.nullcontext():
             marks.enter()
             trainer = trainer or Trainer(arguments)
+            cores.add(threads_and_cpus())
             losses.append(trainer.iterate(number))
             if number == arguments.meet_at:
                 marks.meet(arguments.jobs)
@@ -110,6 +120,7 @@ def main() -> None:
     if job is not None:
         job.close()
     said = {"losses": losses, "num_together": marks.num_together, "stats": stats}
+    said |= {"cores": sorted(cores), "cores_after": threads_and_cpus()}
     print(json.dumps({"done": True, **said}), flush=True)
 
 

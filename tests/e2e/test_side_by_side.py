@@ -9,11 +9,19 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks.processes import JobProcess, read_status
 from tests.e2e.conftest import start_all
 
 Coordinator = Callable[..., dict[str, str]]
 ROWS = 65536  # 16 MiB an activation, 120 MiB or more an iteration
+NUM_CPUS = len(os.sched_getaffinity(0))
+needs_two_cores = pytest.mark.skipif(
+    len({Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/core_cpus_list").read_text()
+         for cpu in os.sched_getaffinity(0)}) < 2,
+    reason="one core has no parts",
+)  # fmt: skip
 SETTINGS = {"num_lanes": "2", "policy": "rr", "min_quantum": "0", "switch_loss": "0.5"}
 
 
@@ -82,28 +90,54 @@ def test_of_two_that_grow_at_the_same_time_one_waits_for_the_other(
     _check(results, tmp_path, "--iterations", "12")
 
 
-def test_under_pack_one_thread_jobs_come_to_run_side_by_side(
-    coordinator: Coordinator, tmp_path: Path
-) -> None:
+def _run_packed(
+    coordinator: Coordinator, folder: Path, rows: str, count: str, **variables: str
+) -> list[dict[str, Any]]:
+    """The results of two jobs that fit, and may run side by side where that pays."""
     settings = {"policy": "pack", "num_lanes": "2", "min_quantum": "0.05"}
-    env = coordinator(capacity="768MiB", **settings) | {"OMP_NUM_THREADS": "1"}
-    rows, count = "2048", "150"
+    env = coordinator(capacity="768MiB", **settings) | variables
     with ExitStack() as stack:
         jobs = [
             stack.enter_context(
                 JobProcess(
-                    "--rows", rows, "--seed", str(seed), "--folder", str(tmp_path),
+                    "--rows", rows, "--seed", str(seed), "--folder", str(folder),
                     "--iterations", count, "--shared", env=env, module="tests.e2e.beside_job",
                 )
             )
             for seed in (0, 1)
         ]  # fmt: skip
-        results = start_all(jobs)
+        return start_all(jobs)
+
+
+@needs_two_cores
+def test_under_pack_one_thread_jobs_come_to_run_side_by_side(
+    coordinator: Coordinator, tmp_path: Path
+) -> None:
+    rows, count = "2048", "150"
+    results = _run_packed(coordinator, tmp_path, rows, count, OMP_NUM_THREADS="1")
     # Alone first, to be timed; then on trial at least, whatever this machine makes of it.
     assert [result["num_together"] > 0 for result in results] == [True, True]
     for seed, result in enumerate(results):
         alone = _run_alone(tmp_path, seed, rows, count)
         assert result["losses"] == alone
+        assert [1, NUM_CPUS] in result["cores"], "alone"
+        assert any(cpus < NUM_CPUS for _, cpus in result["cores"]), "a part of the cores"
+        assert result["cores_after"] == [1, NUM_CPUS]
+
+
+@needs_two_cores
+def test_under_pack_elastic_jobs_use_fewer_threads_beside_others(
+    coordinator: Coordinator, tmp_path: Path
+) -> None:
+    variables = {"OMP_NUM_THREADS": str(NUM_CPUS), "GPUSHARE_ELASTIC_THREADS": "1"}
+    results = _run_packed(coordinator, tmp_path, "2048", "150", **variables)
+    for result in results:
+        seen = {tuple(each) for each in result["cores"]}
+        assert (NUM_CPUS, NUM_CPUS) in seen, "alone"
+        fewer = seen - {(NUM_CPUS, NUM_CPUS)}
+        assert fewer, "beside the other"
+        assert all(threads <= cpus < NUM_CPUS for threads, cpus in fewer)
+        assert result["cores_after"] == [NUM_CPUS, NUM_CPUS]
 
 
 def test_a_killed_holder_leaves_the_other_lane_alone(

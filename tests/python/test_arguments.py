@@ -15,6 +15,7 @@ NOTHING = {
     "iterations": None,
     "deadline": None,
     "share_limit": None,
+    "elastic_threads": None,
     "profile": None,
 }
 
@@ -33,6 +34,7 @@ def test_what_is_not_given_comes_from_the_settings():
         "memory_limit_bytes": 7,
         "deadline_seconds": 0.0,
         "share_limit": 0.0,
+        "elastic_threads": False,
         "iterations": 0,
         "profile": "",
         "gang": "",
@@ -43,6 +45,7 @@ def test_what_is_not_given_comes_from_the_settings():
 
 def test_what_is_given_wins():
     given = {"name": "x", "group": "y", "priority": "opportunistic", "weight": 3, "iterations": 9}
+    given["elastic_threads"] = True
     chosen = options(Config(name="a", weight=2.0), memory_limit="2GiB", **given)
     assert chosen["memory_limit_bytes"] == 2 << 30
     assert {key: chosen[key] for key in given} == given
@@ -63,6 +66,7 @@ def test_what_is_given_wins():
         ("share_limit", 1.5, "a number from 0.01 to 1, or 0 for none"),
         ("share_limit", 0.001, "a number from 0.01 to 1, or 0 for none"),
         ("share_limit", True, "a number from 0.01 to 1, or 0 for none"),
+        ("elastic_threads", "yes", "0 or 1"),
         ("deadline", -1, 'a time like "10"'),
         ("deadline", 2e6, 'a time like "10", "250ms" or "2 min", up to 1000000 s'),
         ("iterations", 0, "a whole number above 0"),

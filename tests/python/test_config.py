@@ -70,6 +70,8 @@ GOOD = [
     ("PASSTHROUGH", "on", "passthrough", "on"),
     ("REACHABLE", "0", "reachable", False),
     ("SAFEPOINTS", "0", "safepoints", False),
+    ("ELASTIC_THREADS", "1", "elastic_threads", True),
+    ("SM_SHARE", "0.25", "sm_share", 0.25),
     ("REQUIRE", "0", "require", False),
     ("REPORT", "0", "report", False),
 ]

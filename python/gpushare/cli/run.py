@@ -46,6 +46,16 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     share_limit: Annotated[
         str | None, typer.Option(help="Most of the device's time, 0.01 to 1.")
     ] = None,
+    elastic_threads: Annotated[
+        bool | None,
+        typer.Option(
+            "--elastic-threads/--no-elastic-threads",
+            help="Fewer threads an operation beside others on the CPU; last bits may differ.",
+        ),
+    ] = None,
+    sm_share: Annotated[
+        str | None, typer.Option(help="Under MPS: the part of the GPU's SMs, 0.01 to 1.")
+    ] = None,
     device: Annotated[
         str | None, typer.Option(help="The device to share: cpu, cuda, cuda:1, cuda:UUID.")
     ] = None,
@@ -67,6 +77,8 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
         "memory_limit_bytes": memory_limit,
         "deadline_seconds": deadline,
         "share_limit": share_limit,
+        "elastic_threads": elastic_threads,
+        "sm_share": sm_share,
         "device": device,
         "capacity_bytes": capacity,
         "require": require,

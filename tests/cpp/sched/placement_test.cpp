@@ -140,6 +140,23 @@ Bytes needed_by(const std::vector<PlacedJob>& jobs, const std::vector<LaneId>& l
   return sum;
 }
 
+TEST(Placement, AJobFitsInAnotherLaneByWhatThatNeedsThen) {
+  PlacedJobs jobs{.jobs = {job(mib(100), mib(300), 0), job(mib(100), mib(200), 0),
+                           job(mib(100), mib(50), 1), unknown(1)},
+                  .capacity = mib(800)};
+  for (std::size_t i = 0; i < jobs.jobs.size(); ++i)
+    jobs.jobs[i].id = JobId{i + 1};
+  // 300 persistent, and 300 + 200 in the lanes; then 200 + 300.
+  EXPECT_TRUE(fits_in(jobs, 2, JobId{2}, LaneId{1}));
+  EXPECT_TRUE(fits_in(jobs, 2, JobId{1}, LaneId{1}));
+  jobs.capacity -= Bytes{1};
+  EXPECT_FALSE(fits_in(jobs, 2, JobId{2}, LaneId{1})) << "a byte less";
+  EXPECT_FALSE(fits_in(jobs, 2, JobId{1}, LaneId{1}));
+  EXPECT_TRUE(fits_in(jobs, 2, JobId{3}, LaneId{0})) << "it takes the lane's largest";
+  EXPECT_FALSE(fits_in(jobs, 2, JobId{4}, LaneId{0})) << "of unknown sizes";
+  EXPECT_FALSE(fits_in(jobs, 2, JobId{5}, LaneId{0})) << "takes no turns";
+}
+
 TEST(Placement, WhateverTheJobsTheyFitOrShareALaneAndStayThere) {
   EXPECT_TRUE(rc::check("several lanes are used only where that fits, and planning again", [] {
     const auto num_lanes = static_cast<std::size_t>(*rc::gen::inRange(1, 5));

@@ -244,6 +244,59 @@ TEST(ShareLimit, JobsOfOneElasticUserTakeTurns) {
   }
 }
 
+// Two at a time, whoever came to wait in which lane.
+TEST(Shares, UnderPackAreOfAllLanesTogether) {
+  for (const int num_lanes : {2, 3}) {
+    const std::string rest = "iteration=50ms utilisation=0.3";
+    const std::string text = fmt::format(
+        "device policy=pack capacity=4GiB switch=0s until=60s min_quantum=100ms interference=0 "
+        "num_lanes={}\n{}{}{}{}{}{}{}",
+        num_lanes, job_line("a1", "alice", rest), job_line("a2", "alice", rest),
+        job_line("b1", "bob", rest), job_line("b2", "bob", rest), job_line("b3", "bob", rest),
+        job_line("c1", "carol", rest), job_line("c2", "carol", rest));
+    Outcome outcome = run(text, 0, 60);
+    const double each = 60.0 * num_lanes / 3;
+    for (const auto& [user, served] : outcome.of_users)
+      EXPECT_NEAR(served, each, each * 0.1) << user << " in " << num_lanes;
+    for (const auto& [job, served] : outcome.of_jobs) {
+      const double share = each / (job[0] == 'b' ? 3 : 2);
+      EXPECT_NEAR(served, share, share * 0.2) << job << " in " << num_lanes;
+    }
+  }
+}
+
+// Nobody's time goes to the job that came to wait in a lane of its own.
+TEST(Shares, UnderPackTwoJobsOfAUserTakeTurnsInHis) {
+  const std::string rest = "iteration=50ms utilisation=0.3";
+  const std::string text =
+      "device policy=pack capacity=4GiB switch=0s until=60s min_quantum=100ms interference=0 "
+      "num_lanes=2\n" +
+      job_line("a1", "alice", rest) + job_line("a2", "alice", rest) + job_line("b", "bob", rest) +
+      job_line("c", "carol", rest);
+  Outcome outcome = run(text, 0, 60);
+  for (const auto& [user, served] : outcome.of_users)
+    EXPECT_NEAR(served, 40, 4) << user;
+  EXPECT_NEAR(outcome.of_jobs["a1"], outcome.of_jobs["a2"], 2);
+}
+
+// Its user has what is his by the other one, which runs beside everybody.
+TEST(Shares, UnderPackAJobThatPaysBesideNobodyHasTurns) {
+  // Without a cost of switching turns are as long as the heavy ones' iterations side by side.
+  for (const char* change : {"28us", "0s"}) {
+    const std::string heavy = "iteration=50ms utilisation=1";
+    const std::string text = fmt::format(
+        "device policy=pack capacity=4GiB switch={} until=120s min_quantum=100ms max_wait=2s "
+        "interference=1 num_lanes=2\n{}{}{}",
+        change, job_line("a1", "alice", "iteration=50ms utilisation=0.01"),
+        job_line("a2", "alice", heavy), job_line("b", "bob", heavy));
+    Served served = run(text, 0, 120).of_jobs;
+    // A turn each three times max_wait at least; else nobody waits for those two.
+    EXPECT_GT(served["a2"], 120.0 / 6 * 0.1) << change;
+    EXPECT_GT(served["a1"], 100) << change;
+    EXPECT_GT(served["b"], 100) << change;
+  }
+}
+
 // Whoever runs beside them, and whether that pays or not.
 TEST(ShareLimit, IsKeptUnderPack) {
   for (const char* interference : {"0", "2"}) {

@@ -66,6 +66,10 @@ std::string text_of(const PageAction& action) {
   if (action.kind == PageAction::Kind::kAskInside) {
     return fmt::format("page {} ask_inside term={}", action.job.value, action.term.value);
   }
+  if (action.kind == PageAction::Kind::kShareCores) {
+    return fmt::format("page {} cores {}/{}", action.job.value, action.cores.number,
+                       action.cores.of);
+  }
   return fmt::format("page {} grant term={} grant_n={}", action.job.value, action.term.value,
                      action.grant_n);
 }

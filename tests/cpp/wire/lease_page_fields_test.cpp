@@ -46,6 +46,18 @@ TEST(LeasePageFields, SaysWhichRankOfWhichGang) {
   EXPECT_FALSE(is_valid(other));
 }
 
+TEST(LeasePageFields, AShareOfTheCoresComesBackAsItWent) {
+  for (const CoreShare share :
+       {CoreShare{}, CoreShare{0, 2}, CoreShare{1, 2}, CoreShare{65533, 65535}})
+    EXPECT_EQ(core_share_of(to_bits(share)), share);
+  EXPECT_EQ(to_bits({}), 0U);
+}
+
+TEST(LeasePageFields, AShareThatIsNoneIsAllCores) {
+  for (const std::uint32_t bits : {1U, 2U << 16 | 2U, 7U << 16, 0xffffffffU})
+    EXPECT_TRUE(core_share_of(bits).is_all()) << bits;
+}
+
 TEST(LeasePageFields, PageOfAnotherLayoutIsNotValid) {
   LeasePage page{};
   initialise(page, 42, {.job = JobId{7}});

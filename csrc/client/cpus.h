@@ -1,0 +1,30 @@
+// The CPUs that this process may use, and parts of them.
+#pragma once
+
+#include <sched.h>
+
+#include <compare>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "csrc/wire/core_share.h"
+
+namespace gpushare::client {
+
+// As the kernel numbers them: CPUs of one core share its units. In the order of the members CPUs of
+// one core are next to each other, and cores of one package.
+struct Cpu {
+  int package = 0;
+  int core = 0;  // in its package
+  std::size_t number = 0;
+  auto operator<=>(const Cpu&) const = default;
+};
+
+// Those of the set, in order. `root`: where sys/ is.
+std::vector<Cpu> cpus_of(const cpu_set_t& set, const std::string& root = "/");
+// The numbers of those of its share, which are whole cores, of each package as few as possible;
+// parts differ by one core at most. Empty: there are fewer cores than parts. pre: in order.
+std::vector<std::size_t> part_of(const std::vector<Cpu>& cpus, wire::CoreShare share);
+
+}  // namespace gpushare::client
