@@ -1,7 +1,6 @@
 """A small job of a hyper-parameter sweep: an MLP, a learning rate, and a pause for each batch.
 
-The pause stands for reading a batch: nothing computes then. Protocol as in `benchmarks.job`. One
-thread.
+The pause stands for reading a batch: nothing computes then. Protocol as in `benchmarks.job`.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, required=True, help="learning rate")
     parser.add_argument("--pause", type=float, required=True, help="seconds, before each iteration")
     parser.add_argument("--iterations", type=int, required=True)
+    parser.add_argument("--threads", type=int, default=1, help="that work on an operation")
     parser.add_argument("--shared", action="store_true")
     parser.add_argument("--linger", action="store_true", help="end when stdin is closed")
     arguments = parser.parse_args()
@@ -32,7 +32,7 @@ def main() -> None:
     import torch
     from torch import nn
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
     model = nn.Sequential(
         nn.Linear(WIDTH, 4 * WIDTH), nn.ReLU(), nn.Linear(4 * WIDTH, WIDTH), nn.ReLU(),
