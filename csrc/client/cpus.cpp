@@ -9,7 +9,7 @@
 namespace gpushare::client {
 namespace {
 
-// 0 where the kernel does not say: each CPU is then a core of its own.
+// `otherwise` where the kernel does not say.
 int read_number(const std::string& path, int otherwise) {
   std::ifstream file(path);
   int number = 0;

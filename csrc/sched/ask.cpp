@@ -60,9 +60,14 @@ std::optional<OrderKey> first_elsewhere(const Table& table,
     if (table.at(lane.lease->job).priority < first.priority) return std::nullopt;
     return first;
   }
-  const auto num_asked = static_cast<std::size_t>(std::count_if(
-      device.lanes.begin(), device.lanes.end(),
-      [](const Lane& other) { return other.lease.has_value() && other.lease->is_asked; }));
+  // But for one that has not come to a boundary for long.
+  const auto is_coming = [&](const Lane& other) {
+    return other.lease.has_value() && other.lease->is_asked &&
+           now - other.lease->asked_at < table.options.max_wait &&
+           table.at(other.lease->job).is_connected;
+  };
+  const auto num_asked =
+      static_cast<std::size_t>(std::count_if(device.lanes.begin(), device.lanes.end(), is_coming));
   if (elsewhere.size() <= num_asked) return std::nullopt;
   const OrderKey first = elsewhere[num_asked];
   if (requeued_key(table, device, lane, now) < first) return std::nullopt;
@@ -80,7 +85,11 @@ void settle_quantum(const Table& table,
                           (device.packs() && is_on_trial(table, device, now));
   const bool may_learn = is_unknown && stuck_need(device, holder.id) == nullptr;
   const std::uint32_t user = device.policy->key(holder).user;
-  const auto turns = [&](wire::Priority last) { return num_turns(lane, elsewhere, last, user); };
+  // Under `pack` all lanes serve those who wait for this one.
+  const std::size_t at_a_time = device.packs() ? num_held(device) : 1;
+  const auto turns = [&](wire::Priority last) {
+    return (num_turns(lane, elsewhere, last, user) + at_a_time - 1) / at_a_time;
+  };
   // What the switch to this lease cost counts at once: the average of a new job's is far behind. An
   // odd one rules this lease alone.
   const QuantumInput input{.stall = std::max(holder.stall, holder.usage.stall + holder.handover),

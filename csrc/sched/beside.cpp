@@ -62,6 +62,12 @@ JobSet holders_of(const Device& device) {
   return set;
 }
 
+std::size_t num_held(const Device& device) {
+  const auto num = std::count_if(device.lanes.begin(), device.lanes.end(),
+                                 [](const Lane& lane) { return lane.lease.has_value(); });
+  return static_cast<std::size_t>(std::max<std::ptrdiff_t>(num, 1));
+}
+
 Bar bar_of(
     const Table& table, const Device& device, const Job& job, const JobSet& holders, Nanos now) {
   const Packing& packing = device.side_by_side.packing;

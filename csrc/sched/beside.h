@@ -1,6 +1,7 @@
 // Which jobs may run at the same time under `pack`, by what is known of them (packing.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ std::string names_of(const JobSet& set);
 std::string verdict_text(const Packing& packing, const JobSet& set);
 
 JobSet holders_of(const Device& device);
+// Lanes that are held, so many turns are had at a time; 1 if none is.
+std::size_t num_held(const Device& device);
 // Of the job beside all of those.
 Bar bar_of(
     const Table& table, const Device& device, const Job& job, const JobSet& holders, Nanos now);

@@ -1,25 +1,20 @@
 #include "csrc/sched/core_shares.h"
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 
+#include "csrc/sched/beside.h"
 #include "csrc/wire/device_name.h"
 
 namespace gpushare::sched {
 
 void share_cores(Step& step, Device& device) {
   if (wire::is_cuda(device.name)) return;
-  const auto num_held = static_cast<std::size_t>(
-      std::count_if(device.lanes.begin(), device.lanes.end(),
-                    [](const Lane& lane) { return lane.lease.has_value(); }));
+  const auto of = static_cast<std::uint16_t>(num_held(device));
   std::uint16_t number = 0;
   for (const Lane& lane : device.lanes) {
     if (!lane.lease.has_value()) continue;
-    wire::CoreShare share;
-    if (device.packs()) share = {.number = number++, .of = static_cast<std::uint16_t>(num_held)};
-    if (share.is_all()) share = {};
+    const wire::CoreShare share{.number = number++, .of = of};
     const Job& holder = std::as_const(step).table().at(lane.lease->job);
     const bool can_be_told = holder.is_connected && holder.is_registered;
     if (!can_be_told || holder.core_share == share) continue;

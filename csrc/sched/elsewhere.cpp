@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -17,42 +16,28 @@ namespace {
 // So many of a line are looked at.
 constexpr std::size_t kMostTried = 16;
 
-// Of those in the line of `from` that could have a lease of `to`, beside the holders of all lanes
-// but that one, the first `most`.
-void add_drawable(const Table& table,
-                  const Device& device,
-                  const Lane& from,
-                  const Lane& to,
-                  std::size_t most,
-                  Nanos now,
-                  std::vector<OrderKey>& keys) {
+// Of those in the line of `from`, the first `most` that could have a lease of `to`, beside the
+// holders of all lanes but that one.
+void add_able(const Table& table,
+              const Device& device,
+              const Lane& from,
+              const Lane& to,
+              std::size_t most,
+              Nanos now,
+              std::vector<OrderKey>& keys) {
   JobSet others = holders_of(device);
   if (to.lease.has_value()) others = without(others, to.lease->job);
   std::size_t num_tried = 0;
   const std::size_t enough = keys.size() + most;
   for (const OrderKey& key : from.waiting) {
-    if (num_tried++ == kMostTried || keys.size() == enough) return;
-    const Job& job = table.at(key.id);
-    if (job.revoke.has_value() || is_used_up(device, job) || !may_be_moved(device, job)) continue;
-    if (bar_of(table, device, job, others, now)) continue;
-    if (fits_in(device.placed, device.lanes.size(), job.id, to.id)) keys.push_back(key);
-  }
-}
-
-// The first in the lane's line that may begin now.
-std::optional<OrderKey> first_of_own(const Table& table,
-                                     const Device& device,
-                                     const Lane& lane,
-                                     Nanos now) {
-  const JobSet holders = holders_of(device);
-  std::size_t num_tried = 0;
-  for (const OrderKey& key : lane.waiting) {
-    if (num_tried++ == kMostTried) break;
+    if (num_tried++ == kMostTried || keys.size() >= enough) return;
     const Job& job = table.at(key.id);
     if (job.revoke.has_value() || is_used_up(device, job)) continue;
-    if (!bar_of(table, device, job, holders, now)) return key;
+    if (from.id != to.id && !may_be_moved(device, job)) continue;
+    if (bar_of(table, device, job, others, now)) continue;
+    if (from.id != to.id && !fits_in(device.placed, device.lanes.size(), job.id, to.id)) continue;
+    keys.push_back(key);
   }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -69,8 +54,8 @@ std::vector<OrderKey> waiting_elsewhere(const Table& table,
       keys.insert(keys.end(), other.waiting.begin(), other.waiting.end());
     } else if (const auto next = other.waiting.key_of(other.next); other.is_stuck && next) {
       keys.push_back(*next);
-    } else if (device.packs() && other.lease.has_value()) {
-      add_drawable(table, device, other, lane, kMostTried, now, keys);
+    } else if (device.packs() && other.lease.has_value() && !lane.lease->is_asked) {
+      add_able(table, device, other, lane, kMostTried, now, keys);
     }
   }
   std::sort(keys.begin(), keys.end());
@@ -84,17 +69,15 @@ void draw_first(Step& step, Device& device, Lane& lane) {
   const Nanos now = step.now();
   const Job* const claimant = first_by_claim(table, device, now);
   std::vector<OrderKey> keys;
-  for (const Lane& other : device.lanes) {
-    if (!other.lease.has_value()) continue;
-    add_drawable(table, device, other, lane, claimant == nullptr ? 1 : kMostTried, now, keys);
+  for (const Lane& from : device.lanes) {
+    if (!from.lease.has_value() && from.id != lane.id) continue;
+    add_able(table, device, from, lane, claimant == nullptr ? 1 : kMostTried, now, keys);
   }
   if (claimant != nullptr) {
     std::erase_if(keys, [&](const OrderKey& key) { return key.id != claimant->id; });
   }
   const auto first = std::min_element(keys.begin(), keys.end());
-  if (first == keys.end()) return;
-  const auto own = first_of_own(table, device, lane, now);
-  if (claimant == nullptr && own.has_value() && *own < *first) return;
+  if (first == keys.end() || lane.waiting.contains(first->id)) return;
   Job& job = step.table().at(first->id);
   const LaneId from = job.in_lane;
   change_lane(step, job, lane.id);

@@ -46,7 +46,8 @@ PlacedJobs find_candidates(Step& step, const Device& device) {
     if (job.of.device != device.name || !job.is_registered || !job.is_connected) continue;
     settle_sizes(step, job);
     if (takes_turns(step, device, job)) {
-      const bool is_next = Table::lane_of(device, job).next == id;  // room is moved for it there
+      // Room is moved for it there.
+      const bool is_next = device.packs() && Table::lane_of(device, job).next == id;
       const bool is_holder = device.lane_held_by(id) != nullptr || job.is_inside || is_next;
       found.jobs.push_back({.id = id,
                             .sizes = job.sizes,

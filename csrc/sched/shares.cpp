@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "csrc/sched/quantum.h"
+
 namespace gpushare::sched {
 namespace {
 
@@ -137,19 +139,16 @@ void lift(Step& step, Job& job) {
   Device& device = step.table().device_of(job);
   Lane& lane = Table::lane_of(device, job);
   UserTimes& user = user_of(device, lane, job);
-  const double away = job.present_until.has_value() ? to_seconds(step.now() - *job.present_until)
-                                                    : std::numeric_limits<double>::infinity();
-  // Others who went on meanwhile count, but no more than if it had had that time itself.
-  const auto lift_to = [away](double& time, double others, double weight) {
-    time = std::max(time, std::min(others, time + away / weight));
-  };
+  // Others who went on in that moment, as in other lanes, are no reason to come after them.
+  const bool is_back_at_once =
+      job.present_until.has_value() && step.now() - *job.present_until <= gap_allowance(job.stall);
+  if (is_back_at_once) return;
   if (!is_user_present(step.table(), device, lane, job)) {
     raise_to_users(step.table(), device, lane, job.priority);
-    lift_to(user.virtual_time, times_of(device, lane, job.priority).of_users,
-            step.table().options.users.of(job.uid).weight);
+    user.virtual_time = std::max(user.virtual_time, times_of(device, lane, job.priority).of_users);
   }
   raise_to_jobs(step, device, lane, job);
-  lift_to(job.virtual_time, user.of_jobs, job.weight);
+  job.virtual_time = std::max(job.virtual_time, user.of_jobs);
 }
 
 void note_granted(Device& device, Lane& lane, const Job& job) {
@@ -200,7 +199,9 @@ void share_clock(Step& step, Device& device) {
     for (std::size_t p = 0; p < lane.times.size(); ++p) {
       for (const auto& [uid, times] : std::map(lane.times.at(p).users)) {
         const auto priority = static_cast<wire::Priority>(p);
-        const double time = times_of(device, lane, priority).users[uid].virtual_time;
+        ClassTimes& clock = times_of(device, lane, priority);
+        double& time = clock.users[uid].virtual_time;
+        time = std::max(time, clock.of_users);  // he may not have been in its lane
         lane.waiting.set_user_time(priority, uid, time);
       }
     }

@@ -49,7 +49,8 @@ bool is_guaranteed(const Job& job) { return job.priority == wire::Priority::kGua
 
 // As long as a lease lasts while all wait who do. Of one that is still to be timed, as long as
 // others may be made to wait. Only a guaranteed job is waited for by one.
-Nanos patience(const Table& table, const Device& device, const Job& job, const JobSet& way) {
+Nanos patience(
+    const Table& table, const Device& device, const Job& job, const JobSet& way, Nanos now) {
   const bool goes_first = is_guaranteed(job) &&
                           std::none_of(way.begin(), way.end(),
                                        [&](JobId other) { return is_guaranteed(table.at(other)); });
@@ -61,22 +62,33 @@ Nanos patience(const Table& table, const Device& device, const Job& job, const J
     num_waiting += lane.waiting.num_turns(wire::Priority::kOpportunistic, user);
     num_urgent += lane.waiting.num_turns(wire::Priority::kInteractive, user);
   }
-  const bool is_learning = std::any_of(
-      way.begin(), way.end(), [&](JobId other) { return !table.at(other).alone.is_known(); });
+  const std::size_t at_a_time = num_held(device);
   return full_quantum(table.quantum_limits(), {.stall = job.stall,
                                                .iteration = job.iteration,
                                                .overrun = {},
-                                               .num_waiting = num_waiting,
-                                               .num_urgent = num_urgent,
-                                               .is_learning = is_learning});
+                                               .num_waiting = num_waiting / at_a_time,
+                                               .num_urgent = num_urgent / at_a_time,
+                                               .is_learning = is_on_trial(table, device, now)});
+}
+
+// The best class of those who wait.
+wire::Priority best_waiting(const Device& device) {
+  wire::Priority best = wire::Priority::kOpportunistic;
+  for (const Lane& lane : device.lanes) {
+    const auto first = lane.waiting.first();
+    if (first.has_value()) best = std::min(best, first->priority);
+  }
+  return best;
 }
 
 // Who has waited longest of those that were passed over, and may not run beside the holders of
-// other lanes.
+// other lanes. Nobody while one of a better class waits.
 std::optional<OrderKey> first_passed_over(const Table& table, const Device& device, Nanos now) {
   std::optional<OrderKey> longest;
+  const wire::Priority best = best_waiting(device);
   for (const Lane& lane : device.lanes) {
     for (const OrderKey& key : lane.waiting) {
+      if (key.priority != best) break;
       const Job& job = table.at(key.id);
       if (!is_passed_over(table, job, now) || job.revoke.has_value()) continue;
       if (longest.has_value() && table.at(longest->id).waiting_since <= job.waiting_since) continue;
@@ -103,7 +115,7 @@ std::optional<OrderKey> first_barred(const Table& table, const Device& device, N
 bool is_valid(const Table& table, const Device& device, const SideBySide::Claim& claim, Nanos now) {
   const Job* const job = table.find(claim.job);
   if (job == nullptr || !job->is_waiting || job->revoke.has_value()) return false;
-  if (is_at_hard_limit(table, device, *job)) return false;
+  if (is_at_hard_limit(table, device, *job) || best_waiting(device) < job->priority) return false;
   // Its lane's own holder too: without the claim, others would begin beside that one meanwhile.
   if (!in_the_way(table, device, *job, now).empty()) {
     return is_due(table, device, order_key(device, *job), now);
@@ -187,11 +199,11 @@ void look_at_running(Step& step, Device& device) {
 }  // namespace
 
 bool is_on_trial(const Table& table, const Device& device, Nanos now) {
-  const SideBySide& sides = device.side_by_side;
-  if (sides.running.size() > 1) {
-    return sides.packing.verdict(sides.running, now) == Verdict::kTrial;
+  const JobSet holders = holders_of(device);
+  if (holders.size() > 1) {
+    return device.side_by_side.packing.verdict(holders, now) == Verdict::kTrial;
   }
-  return std::any_of(sides.running.begin(), sides.running.end(),
+  return std::any_of(holders.begin(), holders.end(),
                      [&](JobId id) { return !table.at(id).alone.is_known(); });
 }
 
@@ -231,7 +243,7 @@ void settle_claim(Step& step, Device& device) {
   const Job& job = table.at(claim->job);
   const JobSet way = in_the_way(table, device, job, now);
   claim->is_way_free = way.empty();
-  claim->due = claim->since + patience(table, device, job, way);
+  claim->due = claim->since + patience(table, device, job, way, now);
   if (now < claim->due) step.due(claim->due);
 }
 

@@ -294,7 +294,7 @@ def register(
         share_limit: The most of the device's time that this job may have, 0.01 to 1, idle as the
             device may be.
         elastic_threads: Whether fewer threads may work on each operation while this job runs beside
-            others on the CPU (the policy ``pack``): as many as its part of the cores has CPUs.
+            others on the CPU (``pack``, or ``num_lanes``): as many as its part of the cores has.
             Sums may then differ in their last bits from those of a run alone.
         profile: Under which name the coordinator remembers how long this job's iterations take and
             what memory they need, for the next job of that name. Unless given, jobs whose models
