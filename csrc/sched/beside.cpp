@@ -63,9 +63,7 @@ JobSet holders_of(const Device& device) {
 }
 
 std::size_t num_held(const Device& device) {
-  const auto num = std::count_if(device.lanes.begin(), device.lanes.end(),
-                                 [](const Lane& lane) { return lane.lease.has_value(); });
-  return static_cast<std::size_t>(std::max<std::ptrdiff_t>(num, 1));
+  return std::max<std::size_t>(holders_of(device).size(), 1);
 }
 
 Bar bar_of(

@@ -28,6 +28,8 @@ std::string names_of(const JobSet& set);
 std::string verdict_text(const Packing& packing, const JobSet& set);
 
 JobSet holders_of(const Device& device);
+// Of a lane's line so many are looked at, to find one that may begin.
+inline constexpr std::size_t kMostTried = 16;
 // Lanes that are held, so many turns are had at a time; 1 if none is.
 std::size_t num_held(const Device& device);
 // Of the job beside all of those.

@@ -13,9 +13,6 @@
 namespace gpushare::sched {
 namespace {
 
-// So many of a line are looked at.
-constexpr std::size_t kMostTried = 16;
-
 // Of those in the line of `from`, the first `most` that could have a lease of `to`, beside the
 // holders of all lanes but that one.
 void add_able(const Table& table,

@@ -16,8 +16,6 @@
 namespace gpushare::sched {
 namespace {
 
-// Of waiters that may not begin, so many are passed over.
-constexpr std::size_t kMostTried = 16;
 // Known sets are looked at so often, to see when they pay no more.
 constexpr Nanos kKnownLook = seconds(1);
 // As often all waiters are looked at, for one that was passed over for so many times max_wait.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpushare.settings import SETTINGS
@@ -87,6 +89,14 @@ def job_options(config: Config, **given: Any) -> dict[str, Any]:
         "rank": 0,
         "ranks": 1,
     }
+
+
+def default_name() -> str:
+    """Returns the script's name without its ending: "train" of ``python train.py``."""
+    script = Path(sys.argv[0] if sys.argv else "")
+    # `python -m package` runs package/__main__.py; an interactive Python has no script.
+    stem = script.parent.name if script.stem == "__main__" else script.stem
+    return stem if stem not in ("", "-c", "-m", "-") and stem.isprintable() else "python"
 
 
 def job_changes(

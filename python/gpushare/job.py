@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpushare import _native, arguments
@@ -327,7 +325,7 @@ def register(
         profile=profile,
     )
     wish = arguments.check_device(device)
-    options["name"] = options["name"] or default_name()
+    options["name"] = options["name"] or arguments.default_name()
     if _current is not None:
         _current.close()
     number = 0 if config.disable else _register(options, wish, checked_model)
@@ -351,14 +349,6 @@ def register(
 def current() -> Job | None:
     """Returns this process's job; None before ``register`` and after ``close``."""
     return _current
-
-
-def default_name() -> str:
-    """Returns the script's name without its ending: "train" of ``python train.py``."""
-    script = Path(sys.argv[0] if sys.argv else "")
-    # `python -m package` runs package/__main__.py; an interactive Python has no script.
-    stem = script.parent.name if script.stem == "__main__" else script.stem
-    return stem if stem not in ("", "-c", "-m", "-") and stem.isprintable() else "python"
 
 
 def _register(options: dict[str, Any], wish: str, model: torch.nn.Module | None) -> int:
