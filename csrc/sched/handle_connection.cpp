@@ -162,9 +162,7 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
   }
   step.send(job.id, wire::Registered{.of = job.of});
   apply_changes(step, job);
-  job.present_until.reset();  // in its class, which may be another one now
-  // A lease that it had before is charged when that ends.
-  if (step.table().device_of(job).lane_held_by(job.id) == nullptr) lift(step, job);
+  lift(step, job);
 }
 
 void on_unregister(Step& step, Job& job) {

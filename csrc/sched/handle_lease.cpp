@@ -47,7 +47,6 @@ void leave_line(Step& step, Job& job) {
   if (!job.is_waiting) return;
   take_out_of_line(Table::lane_of(step.table().device_of(job), job), job.id);
   job.is_waiting = false;
-  job.present_until = step.now();
   job.waited += std::max(step.now() - job.waiting_since, Nanos{});
 }
 
@@ -69,7 +68,6 @@ void end_lease(Step& step, Job& job) {
   note_charged(step, device, *lane, job);
   job.overrun = overrun_of(*lane, now);
   job.note_closed(now);
-  job.present_until = now;
   job.note_change();
   const bool needs_wait = std::any_of(device.needs.begin(), device.needs.end(),
                                       [&](const WaitingNeed& need) { return need.job != job.id; });

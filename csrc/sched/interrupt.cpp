@@ -171,7 +171,6 @@ void begin_inside(Step& step, Job& job) {
   job.charge(step.now() - lane->lease->granted_at);
   note_charged(step, device, *lane, job);
   job.overrun = Nanos{};
-  job.present_until = step.now();
   set_slots_aside(device, job);
   lane->lease.reset();
   lane->busy.turn(false, step.now());

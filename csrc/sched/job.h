@@ -108,7 +108,6 @@ struct Job {
   double harvest_harm = 0;         // what its returns waited, over the time between two of them
   Nanos park_delay;                // from the end of a lease until it wanted the next, last time
   std::optional<Nanos> closed_at;  // its last lease, unless it wants the next already
-  std::optional<Nanos> present_until;  // when it last left the line, or its lease ended
 
   // Of its model: the averages above begin as remembered, and what is measured takes their place.
   std::uint64_t fingerprint = 0;  // 0: none

@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "csrc/sched/quantum.h"
-
 namespace gpushare::sched {
 namespace {
 
@@ -139,10 +137,6 @@ void lift(Step& step, Job& job) {
   Device& device = step.table().device_of(job);
   Lane& lane = Table::lane_of(device, job);
   UserTimes& user = user_of(device, lane, job);
-  // Others who went on in that moment, as in other lanes, are no reason to come after them.
-  const bool is_back_at_once =
-      job.present_until.has_value() && step.now() - *job.present_until <= gap_allowance(job.stall);
-  if (is_back_at_once) return;
   if (!is_user_present(step.table(), device, lane, job)) {
     raise_to_users(step.table(), device, lane, job.priority);
     user.virtual_time = std::max(user.virtual_time, times_of(device, lane, job.priority).of_users);
@@ -199,9 +193,7 @@ void share_clock(Step& step, Device& device) {
     for (std::size_t p = 0; p < lane.times.size(); ++p) {
       for (const auto& [uid, times] : std::map(lane.times.at(p).users)) {
         const auto priority = static_cast<wire::Priority>(p);
-        ClassTimes& clock = times_of(device, lane, priority);
-        double& time = clock.users[uid].virtual_time;
-        time = std::max(time, clock.of_users);  // he may not have been in its lane
+        const double time = times_of(device, lane, priority).users[uid].virtual_time;
         lane.waiting.set_user_time(priority, uid, time);
       }
     }

@@ -3,9 +3,8 @@
 //
 // Both levels are kept alike, per lane and priority class. A virtual time is seconds served over
 // weight. That of the users present never falls, and a user who comes, or comes back, is lifted to
-// it: absence earns nothing. Who is back at once was not away. The same holds for a user's jobs
-// among themselves. A job that changes its lane or class stays as far ahead of it, or behind, as it
-// was.
+// it: absence earns nothing. The same holds for a user's jobs among themselves. A job that changes
+// its lane or class stays as far ahead of it, or behind, as it was.
 //
 // Under `pack` the times are the device's, as if all its lanes were one: those of the first lane
 // count.
