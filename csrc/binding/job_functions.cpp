@@ -62,6 +62,7 @@ std::uint64_t register_job(const std::string& name,
                            std::int64_t memory_limit_bytes,
                            double deadline_seconds,
                            double share_limit,
+                           bool elastic_limits,
                            bool elastic_threads,
                            std::uint64_t iterations,
                            std::uint64_t fingerprint,
@@ -81,6 +82,7 @@ std::uint64_t register_job(const std::string& name,
                                         .memory_limit = Bytes{memory_limit_bytes},
                                         .deadline = to_nanos(deadline_seconds),
                                         .share_limit = share_limit,
+                                        .is_elastic = elastic_limits,
                                         .elastic_threads = elastic_threads,
                                         .iterations_total = iterations,
                                         .fingerprint = fingerprint,
@@ -182,9 +184,9 @@ void define_job_functions(py::module_& module) {
   module.def("attach", &attach);
   module.def("register_job", &register_job, py::kw_only(), py::arg("name"), py::arg("group"),
              py::arg("priority"), py::arg("weight"), py::arg("memory_limit_bytes"),
-             py::arg("deadline_seconds"), py::arg("share_limit"), py::arg("elastic_threads"),
-             py::arg("iterations"), py::arg("fingerprint"), py::arg("gang"), py::arg("rank"),
-             py::arg("ranks"));
+             py::arg("deadline_seconds"), py::arg("share_limit"), py::arg("elastic_limits"),
+             py::arg("elastic_threads"), py::arg("iterations"), py::arg("fingerprint"),
+             py::arg("gang"), py::arg("rank"), py::arg("ranks"));
   module.def("unregister_job", &unregister_job, py::kw_only(), py::arg("is_exiting") = false);
   module.def("begin_iteration", &begin_iteration, py::arg("timeout_seconds"));
   module.def("give_up", [] { installed().runtime().give_up(); });

@@ -76,6 +76,7 @@ wire::Register Runtime::Impl::make_register() {
                       .memory_limit = options_->memory_limit,
                       .deadline = options_->deadline,
                       .share_limit = options_->share_limit,
+                      .is_elastic = options_->is_elastic,
                       .iterations_total = options_->iterations_total,
                       .iterations_done = counters_.iterations(),
                       .fingerprint = options_->fingerprint};
@@ -84,8 +85,9 @@ wire::Register Runtime::Impl::make_register() {
   return wish;
 }
 
-// 0: none.
-Bytes Runtime::Impl::memory_limit() {
+// What it may not be above; 0: none.
+Bytes Runtime::Impl::hard_limit() {
+  if (changes_.is_elastic.value_or(options_.has_value() && options_->is_elastic)) return Bytes{};
   return changes_.memory_limit.value_or(options_.has_value() ? options_->memory_limit : Bytes{});
 }
 

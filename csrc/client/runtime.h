@@ -37,6 +37,7 @@ struct RegisterOptions {
   Bytes memory_limit = {};             // 0: none
   Nanos deadline = {};                 // of an iteration; 0: none
   double share_limit = 0;              // the most of the device's time; 0: none
+  bool is_elastic = false;             // both limits bind only while others want more
   bool elastic_threads = false;        // fewer threads work on an operation beside others
   std::uint64_t iterations_total = 0;  // 0: unknown
   std::uint64_t fingerprint = 0;       // of its model; 0: none

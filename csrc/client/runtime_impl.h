@@ -135,7 +135,7 @@ class Runtime::Impl {
 
   // registration.cpp
   wire::Register make_register() GS_REQUIRES(mu_);
-  [[nodiscard]] Bytes memory_limit() GS_REQUIRES(mu_);
+  [[nodiscard]] Bytes hard_limit() GS_REQUIRES(mu_);
   Status wait_registered() GS_REQUIRES(mu_);
   [[nodiscard]] bool is_interrupted_unlocked() GS_REQUIRES(mu_);
   void on_registered(std::vector<UniqueFd> fds) GS_EXCLUDES(mu_);

@@ -88,7 +88,7 @@ void Runtime::Impl::refresh_usage(wire::LeasePage& page, Nanos now) {
 // After a change of what it follows from.
 void Runtime::Impl::note_share() {
   Bytes share = link_ == Link::kAttached ? capacity_ : Bytes{};
-  const Bytes limit = memory_limit();
+  const Bytes limit = hard_limit();
   if (limit > Bytes{}) share = std::min(share, limit);
   share_bytes_.store(share.value(), kRelaxed);
 }

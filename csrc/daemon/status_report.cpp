@@ -114,6 +114,7 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
                {"deadline_seconds", to_seconds(row.deadline)},
                {"share_limit", row.share_limit},
                {"is_at_share_limit", row.is_at_share_limit},
+               {"is_elastic", row.is_elastic},
                {"paused_by_uid", row.paused_by ? Json(*row.paused_by) : Json()},
                {"share", row.share},
                {"lane", row.in_lane.value},

@@ -139,8 +139,9 @@ std::string reason_to_ask(const Step& step,
                           const std::optional<MakeWay>& way) {
   const Nanos now = step.now();
   if (holder.is_paused()) return fmt::format("paused by user {}", *holder.paused_by);
-  if (is_at_hard_limit(step.table(), device, holder) ||
-      (is_used_up(device, holder) && is_time_wanted(step.table(), device, lane))) {
+  const Setback back = setback(step.table(), device, holder);
+  if (back == Setback::kBarred ||
+      (back > Setback::kNone && is_time_wanted(step.table(), device, lane, back))) {
     return share_limit_text(step.table(), device, holder, now);
   }
   if (is_in_long_gap(step, device, lane, holder)) {
@@ -181,8 +182,7 @@ std::string reason_to_ask(const Step& step,
     return fmt::format("quantum of {} is over, {} in lane {} waits for it", to_string(lane.quantum),
                        other->id.value, step.table().at(other->id).in_lane.value);
   }
-  const auto first = is_used_up(device, holder) ? first_allowed(step.table(), device, lane)
-                                                : first_with_time(step.table(), device, lane);
+  const auto first = first_allowed(step.table(), device, lane, back);
   const Job after = holder.requeued(now - lane.lease->granted_at, now);
   if (!first.has_value() || !(*first < order_key(device, after))) return {};
   return fmt::format("{}: quantum of {} is over, {} is first of {}", device.policy->name(),
@@ -255,7 +255,8 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   const std::optional<MakeWay> way = make_way(step.table(), device, lane, step.now());
   const bool is_wanted = !lane.waiting.empty() || !elsewhere.empty() || harvest.has_value() ||
                          way.has_value() || stuck_need(device, holder.id) != nullptr ||
-                         holder.is_paused() || is_at_hard_limit(step.table(), device, holder);
+                         holder.is_paused() ||
+                         setback(step.table(), device, holder) == Setback::kBarred;
   if (const auto end = used_up_at(step.table(), device, holder, step.now())) step.due(*end);
   // One that has just come back has no page yet to be asked through.
   if (!is_wanted || !holder.is_connected || !holder.is_registered) {

@@ -60,6 +60,7 @@ std::string text_of(const Job& job, const wire::Changes& changes, std::uint32_t 
     texts.push_back(fmt::format("share_limit {} -> {}", share_or_none(job.share_limit),
                                 share_or_none(*changes.share_limit)));
   }
+  if (changes.is_elastic) texts.emplace_back(*changes.is_elastic ? "elastic" : "hard");
   if (changes.is_paused) texts.emplace_back(*changes.is_paused ? "paused" : "resumed");
   return fmt::format("{} by user {}", fmt::join(texts, ", "), by);
 }
@@ -91,6 +92,13 @@ void change_weight(Step& step, Job& job, double weight) {
   if (ahead > 0) job.virtual_time += ahead * (job.weight / weight - 1);
 }
 
+// 0: none, or it stays as it is.
+Bytes new_hard_limit(const Job& job, const wire::Changes& changes) {
+  const bool is_new = changes.memory_limit.has_value() || changes.is_elastic.has_value();
+  if (!is_new || changes.is_elastic.value_or(job.is_elastic)) return Bytes{0};
+  return changes.memory_limit.value_or(job.memory_limit);
+}
+
 void apply(Step& step, Job& job, const wire::Changes& changes, std::uint32_t by) {
   if (changes.weight) change_weight(step, job, *changes.weight);
   if (changes.priority && *changes.priority != job.priority) {
@@ -98,7 +106,7 @@ void apply(Step& step, Job& job, const wire::Changes& changes, std::uint32_t by)
   }
   changes.apply_to(job);
   // What it holds beyond a new limit it may be able to give.
-  if (changes.memory_limit) job.note_change();
+  if (changes.memory_limit || changes.is_elastic) job.note_change();
   if (changes.is_paused) *changes.is_paused ? pause(step, job, by) : resume(step, job);
   Device& device = step.table().device_of(job);
   if (job.is_waiting) Table::lane_of(device, job).waiting.update(order_key(device, job));
@@ -152,7 +160,7 @@ Status change_job(Step& step, JobId id, const wire::Changes& changes, const Requ
   GS_RETURN_IF_ERROR(check_right(*job, by));
   if (changes.is_empty()) return refuse(fmt::format("nothing to change of job {}", label(*job)));
   GS_RETURN_IF_ERROR(check_ranges(changes));
-  GS_RETURN_IF_ERROR(check_limit(*job, changes.memory_limit.value_or(Bytes{})));
+  GS_RETURN_IF_ERROR(check_limit(*job, new_hard_limit(*job, changes)));
   step.decide(step.table().device_of(*job), id, "set", text_of(*job, changes, by.uid));
   apply(step, *job, changes, by.uid);
   job->changes.add(changes);

@@ -80,6 +80,7 @@ struct JobRow {
   double weight = 1;
   Nanos deadline;                          // of an iteration; 0: none
   double share_limit = 0;                  // 0: none
+  bool is_elastic = false;                 // its limits
   bool is_at_share_limit = false;          // its own, or its user's: it is granted no lease now
   std::optional<std::uint32_t> paused_by;  // the user
   double share = 0;                        // of the lane's time since it registered, 0 to 1

@@ -81,11 +81,10 @@ void deny(Step& step, Device& device, const WaitingNeed& need, const std::string
 void deny_for_limit(Step& step, Device& device, const WaitingNeed& need) {
   const Job& job = step.table().at(need.job);
   const Bytes limit = job.most_memory();
-  const bool is_users = job.memory_limit == Bytes{0} || job.user_limit == limit;
-  const std::string whose =
-      is_users && job.user_limit > Bytes{0}
-          ? fmt::format("the memory_limit of {}'s jobs", step.table().options.users.label(job.uid))
-          : std::string("this job's memory_limit");
+  const bool is_users = job.hard_user_limit() == limit;
+  const std::string whose = is_users ? fmt::format("the memory_limit of {}'s jobs",
+                                                   step.table().options.users.label(job.uid))
+                                     : std::string("this job's memory_limit");
   std::string text = fmt::format(
       "{} is {}: it holds {} and asked {} more. Try: a larger memory_limit, a smaller batch, "
       "GPUSHARE_OVERFLOW=1 (slow)",

@@ -147,6 +147,7 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
   job.memory_limit = wish.memory_limit;
   job.deadline = wish.deadline;
   job.share_limit = wish.share_limit;
+  job.is_elastic = wish.is_elastic;
   job.core_share = {};  // the page is new
   // What was said here meanwhile is newer.
   if (!job.changes.is_paused.has_value()) {

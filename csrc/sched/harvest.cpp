@@ -44,13 +44,15 @@ Nanos scaled(Nanos time, double factor) {
   return Nanos{static_cast<std::int64_t>(static_cast<double>(time.value()) * factor)};
 }
 
-// Those that are away from the lane, and may come back to it.
+// Those that are away from the lane, and may come back to it. Not who has used up its share of the
+// time: it goes before nobody.
 template <typename Visit>
-void for_each_away(const Table& table, const Lane& lane, const Visit& visit) {
+void for_each_away(const Table& table, const Device& device, const Lane& lane, const Visit& visit) {
   for (const JobId id : table.jobs.kept().guaranteed) {
     const Job& job = table.at(id);
     const bool is_holder = lane.lease.has_value() && lane.lease->job == id;
-    if (job.in_lane == lane.id && !job.is_waiting && !is_holder) visit(job);
+    const bool is_away = job.in_lane == lane.id && !job.is_waiting && !is_holder;
+    if (is_away && !is_used_up(device, job)) visit(job);
   }
 }
 
@@ -67,9 +69,10 @@ struct Return {
 };
 
 // The first that what takes `run` may be in the way of; nothing: nothing is known of any.
-std::optional<Return> next_return(const Table& table, const Lane& lane, Nanos run, Nanos now) {
+std::optional<Return> next_return(
+    const Table& table, const Device& device, const Lane& lane, Nanos run, Nanos now) {
   std::optional<Return> next;
-  for_each_away(table, lane, [&](const Job& job) {
+  for_each_away(table, device, lane, [&](const Job& job) {
     const Nanos elapsed = now - job.gap_since;
     const auto from = job.gaps.risky_from(elapsed, trusted_run(run, job), kMostRisk);
     if (!from.has_value()) return;
@@ -108,7 +111,7 @@ JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next)
   if (next == JobId{0} || !harvests(device) || !is_opportunistic(table.at(next))) return next;
   const Nanos now = step.now();
   if (is_first_giving(step, device, lane)) return JobId{0};
-  const auto back = next_return(table, lane, time_to_run(table.at(next)), now);
+  const auto back = next_return(table, device, lane, time_to_run(table.at(next)), now);
   const Nanos open_from = back.has_value() ? now : lane.rest_until;
   if (!back.has_value() && now >= open_from) return next;
   std::optional<Nanos> too_long;  // the shortest run of those that are in the way
@@ -116,12 +119,12 @@ JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next)
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
     if (!is_opportunistic(job) || job.revoke.has_value()) continue;
-    if (job.id != next && is_used_up(device, job)) continue;
+    if (job.id != next && setback(table, device, job) == Setback::kBarred) continue;
     const Nanos patience_ends = patience_end(table, job);
     if (now >= patience_ends) return key.id;
     const Nanos run = time_to_run(job);
     if (!too_long.has_value() || run < *too_long) {
-      const auto in_way = next_return(table, lane, run, now);
+      const auto in_way = next_return(table, device, lane, run, now);
       const bool fits = in_way.has_value() && in_way->at > now;
       if (fits && has_room(device, job)) return key.id;
       if (!fits) too_long = run;
@@ -152,7 +155,7 @@ std::optional<HarvestEnd> harvest_end(const Table& table,
   if (const auto first = first_with_time(table, device, lane, wire::Priority::kGuaranteed)) {
     return HarvestEnd{now, first->id};
   }
-  const auto back = next_return(table, lane, time_to_run(holder), now);
+  const auto back = next_return(table, device, lane, time_to_run(holder), now);
   if (!back.has_value()) return std::nullopt;
   return HarvestEnd{std::max(back->at, lane.lease->granted_at), back->job};
 }
@@ -200,11 +203,13 @@ std::optional<Nanos> look_for_gap(
   return std::clamp(std::min(next, expected), soon, now + kMostBlind);
 }
 
-void note_return(
-    const Device& device, const Lane& lane, Job& job, const Job* last_holder, Nanos now) {
+void note_return(const Table& table, const Device& device, const Lane& lane, Job& job, Nanos now) {
   if (!harvests(device) || !is_guaranteed(job)) return;
-  const Nanos waited = now - job.waiting_since;
+  // While its share of the time was used up it waited for that.
+  const Nanos since = std::max(job.waiting_since, within_limits_since(table, device, job, now));
+  const Nanos waited = now - since;
   const Nanos period = (job.waiting_since - job.gap_since) + job.iteration;
+  const Job* const last_holder = table.find(lane.last_holder);
   const bool is_by_harvest =
       lane.last_holder != job.id && last_holder != nullptr && is_opportunistic(*last_holder);
   const double harm =
@@ -222,7 +227,8 @@ void note_harvest(
     const Table& table, const Device& device, Lane& lane, const Job& holder, Nanos now) {
   if (!harvests(device) || !is_opportunistic(holder)) return;
   double share = 1;
-  for_each_away(table, lane, [&](const Job& job) { share = std::min(share, job.harvest_share); });
+  for_each_away(table, device, lane,
+                [&](const Job& job) { share = std::min(share, job.harvest_share); });
   const Nanos used = now - lane.lease->granted_at;
   lane.rest_until = now + std::min(scaled(used, 1 / share - 1), kMostRest);
 }

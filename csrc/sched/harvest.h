@@ -56,8 +56,7 @@ std::optional<Nanos> look_for_gap(
     const Table& table, const Device& device, const Lane& lane, const Job& holder, Nanos now);
 
 // A guaranteed job is granted its lease: what its return had to wait. Before its wait is forgotten.
-void note_return(
-    const Device& device, const Lane& lane, Job& job, const Job* last_holder, Nanos now);
+void note_return(const Table& table, const Device& device, const Lane& lane, Job& job, Nanos now);
 // The holder's lease ends: how long the lane is not for opportunistic jobs.
 void note_harvest(
     const Table& table, const Device& device, Lane& lane, const Job& holder, Nanos now);

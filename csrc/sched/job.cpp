@@ -53,9 +53,9 @@ void raise_to_zero(Unit& value) {
 }  // namespace
 
 Bytes Job::most_memory() const {
-  const Bytes of_user = is_user_elastic ? Bytes{0} : user_limit;
-  if (memory_limit == Bytes{0} || of_user == Bytes{0}) return memory_limit + of_user;
-  return std::min(memory_limit, of_user);
+  const Bytes own = hard_limit();
+  const Bytes of_user = hard_user_limit();
+  return own == Bytes{0} || of_user == Bytes{0} ? own + of_user : std::min(own, of_user);
 }
 
 void Job::charge(Nanos time) {

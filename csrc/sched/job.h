@@ -60,12 +60,13 @@ struct Job {
   std::string group;
   wire::Priority priority = wire::Priority::kNormal;
   double weight = 1;
-  Bytes memory_limit;  // 0: none
-  Bytes user_limit;    // of all jobs of its user; 0: none (user_room.h)
+  Bytes memory_limit;       // 0: none
+  double share_limit = 0;   // the most of the device's time (share_limit.h); 0: none
+  bool is_elastic = false;  // both bind only while others want what is beyond them
+  Bytes user_limit;         // of all jobs of its user; 0: none (user_room.h)
   bool is_user_elastic = false;
-  Nanos deadline;          // of an iteration, since it wants a lease; 0: none
-  double share_limit = 0;  // the most of the device's time (share_limit.h); 0: none
-  wire::Changes changes;   // since it registered first: the job may not know all of them
+  Nanos deadline;         // of an iteration, since it wants a lease; 0: none
+  wire::Changes changes;  // since it registered first: the job may not know all of them
   std::optional<std::uint32_t> paused_by;  // the user: it gets no lease
   Nanos paused_at;
   std::uint64_t iterations_total = 0;
@@ -146,6 +147,9 @@ struct Job {
 
   std::string reason;  // the last decision about it
 
+  // What it may not be above, free as the device may be; 0: no limit.
+  [[nodiscard]] Bytes hard_limit() const { return is_elastic ? Bytes{0} : memory_limit; }
+  [[nodiscard]] Bytes hard_user_limit() const { return is_user_elastic ? Bytes{0} : user_limit; }
   // The most that it may hold by itself; 0: no limit.
   [[nodiscard]] Bytes most_memory() const;
   [[nodiscard]] bool is_paused() const { return paused_by.has_value(); }

@@ -69,6 +69,8 @@ struct Lane {
   JobId next;
   std::optional<Nanos> short_since;  // when it was first found short
   bool is_stuck = false;             // `next` is short, and nothing is on its way
+  // The first that lacks room within its user's limit: his jobs in other lanes are to make way.
+  JobId kept_out;
   std::optional<Hold> hold;
   Nanos rest_until;  // not for opportunistic jobs until then, where a guaranteed one may come
   std::string wait_reason;  // as last recorded

@@ -18,6 +18,7 @@ struct Allowance {
   double seconds = 0;
   Nanos as_of;
   bool is_used_up = false;
+  Nanos gives_since{};  // after it was used up
 };
 
 struct ClassTimes {

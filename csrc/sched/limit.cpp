@@ -16,14 +16,18 @@ namespace {
 // Its own, or its user's, as far as others of his are not giving that already.
 Bytes beyond_limits(const Table& table, const Device& device, const Job& job, Nanos now) {
   Bytes beyond;
-  if (job.memory_limit > Bytes{0})
-    beyond = device.ledger.room(job.id) + job.lane - job.memory_limit;
-  if (job.user_limit == Bytes{0}) return beyond;
+  if (job.hard_limit() > Bytes{0}) beyond = beyond_own_limit(device, job);
+  if (job.hard_user_limit() == Bytes{0}) return beyond;
   const Bytes coming = coming_from_user(table, device, job.uid, now);
   return std::max(beyond, Bytes{0} - left_to_user(device, job) - coming);
 }
 
 }  // namespace
+
+Bytes beyond_own_limit(const Device& device, const Job& job) {
+  if (job.memory_limit == Bytes{0}) return Bytes{0};
+  return std::max(device.ledger.room(job.id) + job.lane - job.memory_limit, Bytes{0});
+}
 
 Status check_limit(const Job& job, Bytes limit) {
   // What overflows can stay where it is. Lane chunks are within the limit.
@@ -46,7 +50,7 @@ void hold_to_limits(Step& step, Device& device) {
     const Bytes bytes = std::min(beyond, most_to_ask(device, job, host_free(step.table()).total()));
     if (bytes <= Bytes{0}) continue;
     step.revoke_room(device, step.table().at(id), bytes, Bytes{0},
-                     job.memory_limit > Bytes{0}
+                     job.hard_limit() > Bytes{0}
                          ? fmt::format("beyond its limit of {}", to_string(job.memory_limit))
                          : fmt::format("beyond its user's limit of {}", to_string(job.user_limit)));
   }

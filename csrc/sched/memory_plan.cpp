@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/limit.h"
 #include "csrc/sched/quantum.h"
 #include "csrc/sched/room.h"
 #include "csrc/sched/shares.h"
@@ -212,13 +213,19 @@ void share_drops(Shares& shares, const Device& device, const Givers& givers, con
     shares.raise(*job, droppable(device, *job));
 }
 
+// What parked jobs hold beyond elastic limits of their own.
+void share_beyond_own(Shares& shares, const Device& device, const Givers& givers) {
+  for (const auto& [key, job] : givers.parked)
+    if (job->is_elastic) shares.raise_with_copies(device, *job, beyond_own_limit(device, *job));
+}
+
 // What other users' parked jobs hold beyond an elastic limit.
-void share_beyond_elastic(Shares& shares,
-                          const Table& table,
-                          const Device& device,
-                          const Givers& givers,
-                          std::uint32_t claimant,
-                          Nanos now) {
+void share_beyond_users(Shares& shares,
+                        const Table& table,
+                        const Device& device,
+                        const Givers& givers,
+                        std::uint32_t claimant,
+                        Nanos now) {
   std::map<std::uint32_t, Bytes> beyond;  // by user, what he does not give yet
   for (const auto& [key, job] : givers.parked) {
     if (!job->is_user_elastic || job->uid == claimant) continue;
@@ -250,8 +257,9 @@ std::vector<Giving> plan_revokes(const Table& table,
   const std::vector<Keyed> in_order = givers.in_order();
   Shares shares(deficit, host_to_use(table, device, in_order, deficit));
   share_drops(shares, device, givers, find_coming(givers, now));
+  share_beyond_own(shares, device, givers);
   if (!of_user.has_value()) {
-    share_beyond_elastic(shares, table, device, givers, table.at(claimant).uid, now);
+    share_beyond_users(shares, table, device, givers, table.at(claimant).uid, now);
   }
   for (const auto& [key, job] : in_order) {
     if (shares.missing() <= Bytes{0}) break;

@@ -59,10 +59,13 @@ std::vector<Bytes> spills_of(const Table& table,
   return spills;
 }
 
-// Free lanes first, of them the one whose next job is short of room for longest: what comes free is
-// for that; and where the policy compares jobs of different lanes, by its order. Held ones only
-// give their waiters what is left.
-std::vector<Lane*> by_claim(Device& device) {
+bool is_kept_out(const Lane& lane) { return lane.waiting.contains(lane.kept_out); }
+
+// Free lanes first, of them those from which another lane's job kept somebody of its user, who is
+// to get its room now, the longest waiting first, then the one whose next job is short of room for
+// longest: what comes free is for that; and where the policy compares jobs of different lanes, by
+// its order. Held ones only give their waiters what is left.
+std::vector<Lane*> by_claim(const Table& table, Device& device) {
   std::vector<Lane*> lanes;
   for (Lane& lane : device.lanes)
     lanes.push_back(&lane);
@@ -72,8 +75,14 @@ std::vector<Lane*> by_claim(Device& device) {
   };
   std::stable_sort(lanes.begin(), lanes.end(), [&](const Lane* a, const Lane* b) {
     if (a->lease.has_value() != b->lease.has_value()) return !a->lease.has_value();
+    if (is_kept_out(*a) != is_kept_out(*b)) return is_kept_out(*a);
+    if (is_kept_out(*a)) {
+      return table.at(a->kept_out).waiting_since < table.at(b->kept_out).waiting_since;
+    }
     if (is_short_before(*a, *b) || is_short_before(*b, *a)) return is_short_before(*a, *b);
-    return is_first(*a, *b);
+    // As in memory_plan.cpp, by the lane's number: else they would take the same bytes from each
+    // other.
+    return !a->short_since.has_value() && is_first(*a, *b);
   });
   return lanes;
 }
@@ -108,7 +117,7 @@ void serve(Step& step) {
       serve_owed(step, device, lane, pool);
     serve_needs(step, device, pool);
     settle_claim(step, device);
-    for (Lane* const lane : by_claim(device))
+    for (Lane* const lane : by_claim(table, device))
       serve_lane(step, device, *lane, pool);
     serve_only_free(step, device, pool);
     break_deadlock(step, device);

@@ -56,7 +56,7 @@ void note_switch(Lane& lane, Job& job, Nanos now) {
 void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::string& remark) {
   const Nanos now = step.now();
   const std::size_t num_waiting = lane.waiting.size();
-  note_return(device, lane, job, step.table().find(lane.last_holder), now);
+  note_return(step.table(), device, lane, job, now);
   note_switch(lane, job, now);
   note_granted(device, lane, job);
   lane.waiting.erase(job.id);
@@ -84,19 +84,14 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
 }
 
 // Whether its user's limit has room for it; after memory_wait it gets what there is.
-bool may_grow(Step& step, Device& device, const Lane& lane, const Job& job, RoomPool& pool) {
-  if (job.user_limit == Bytes{0}) return true;
+bool may_grow(Step& step, Device& device, Lane& lane, const Job& job, RoomPool& pool) {
+  if (job.hard_user_limit() == Bytes{0}) return true;
   if (fits_its_user(step, device, job, growth_of(device, lane, job), pool)) return true;
   const Nanos patience_ends = job.waiting_since + step.table().options.memory_wait;
-  if (step.now() < patience_ends) step.due(patience_ends);
-  return step.now() >= patience_ends;
-}
-
-// It, or its user, has used up its share of the time.
-bool waits_for_share(Step& step, const Device& device, const Job& job) {
-  if (!is_used_up(device, job)) return false;
-  step.due(earned_at(step.table(), device, job));
-  return true;
+  if (step.now() >= patience_ends) return true;
+  step.due(patience_ends);
+  if (lane.kept_out == JobId{0}) lane.kept_out = job.id;
+  return false;
 }
 
 // The first in line that may be: the one chosen before stays chosen, so that a newcomer does not
@@ -113,25 +108,28 @@ JobId first_in_line(const Table& table, const Lane& lane, const MayBe& may_be_ne
   return JobId{0};
 }
 
-// One that does not owe a Released, and may have the room that it needs; those at an elastic limit
-// of the time only if there is no other.
+// One that does not owe a Released, and may have the room that it needs: of those that their limits
+// of the time set back least.
 JobId choose_next(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   const Table& table = step.table();
   const auto can_be_next = [&](const Job& job) {
     return !job.revoke.has_value() && may_grow(step, device, lane, job, pool);
   };
-  bool is_any_passed = false;
-  const JobId next = first_in_line(table, lane, [&](const Job& job) {
-    if (!waits_for_share(step, device, job)) return can_be_next(job);
-    is_any_passed = true;
-    return false;
-  });
-  if (next != JobId{0} || !is_any_passed) return next;
-  const JobId elastic = first_in_line(table, lane, [&](const Job& job) {
-    return is_used_up(device, job) && !is_at_hard_limit(table, device, job) && can_be_next(job);
-  });
-  if (elastic == JobId{0}) lane.closed_at.reset();  // what follows is no cost of changing hands
-  return elastic;
+  lane.kept_out = JobId{0};
+  for (const Setback most : {Setback::kNone, Setback::kByUser, Setback::kByOwn}) {
+    bool is_any_passed = false;
+    const JobId next = first_in_line(table, lane, [&](const Job& job) {
+      const Setback own = setback(table, device, job);
+      if (own > most) {
+        is_any_passed = true;
+        step.due(earned_at(table, device, job));
+      }
+      return own == most && can_be_next(job);
+    });
+    if (next != JobId{0} || (most == Setback::kNone && !is_any_passed)) return next;
+  }
+  lane.closed_at.reset();  // what follows is no cost of changing hands
+  return JobId{0};
 }
 
 // It has all it had there. Where nobody had the lane meanwhile it stopped for nothing, and would
@@ -191,25 +189,24 @@ bool may_begin(
 JobId fits_as_it_is(
     const Table& table, const Device& device, const Lane& lane, const RoomPool& pool, Nanos now) {
   if (!is_host_tier_short(table, device, lane.next)) return JobId{0};
-  for (const OrderKey& key : lane.waiting) {
-    const Job& job = table.at(key.id);
-    const bool may_run = key.id != lane.next && !job.revoke.has_value() && !job.is_inside &&
-                         !is_used_up(device, job) &&
-                         reason_against(table, device, job, now).empty();
-    const Bytes growth = growth_of(device, lane, job);
-    const bool fits = deficit_of(device, lane, job, pool) <= Bytes{0} &&
-                      is_within_user_limit(device, job, growth);
-    if (may_run && fits) return key.id;
-  }
-  return JobId{0};
+  const auto fits = [&](const Job& job) {
+    if (job.id == lane.next || job.revoke.has_value() || job.is_inside) return false;
+    return reason_against(table, device, job, now).empty() &&
+           deficit_of(device, lane, job, pool) <= Bytes{0} &&
+           is_within_user_limit(device, job, growth_of(device, lane, job));
+  };
+  const auto first = first_set_back_least(table, device, lane, fits);
+  return first.has_value() ? first->id : JobId{0};
 }
 
 // What is free already the job gets at once, so that its memory comes back while the rest of its
-// room is still being given, or the holder runs. It is parked: it can be asked for it again.
+// room is still being given, or the holder runs. It is parked: it can be asked for it again. Not
+// where its user has a limit: of his jobs it would be asked at once, and be given it again.
 void grant_ahead(Step& step, Device& device, Job& job, RoomPool& pool) {
+  if (job.hard_user_limit() > Bytes{0}) return;
   const Bytes room = device.ledger.room(job.id);
   const Bytes rise = needed_room(job, device.ledger.capacity()) - room;
-  const Bytes bytes = std::min({rise, pool.free, job.usage.spilled, left_to_user(device, job)});
+  const Bytes bytes = std::min({rise, pool.free, job.usage.spilled});
   if (bytes < kWorthAMessage || job.revoke.has_value()) return;
   step.grant_room(device, job, bytes, 0);
   pool.take(bytes);

@@ -1,6 +1,7 @@
 #include "csrc/sched/share_limit.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include <fmt/format.h>
@@ -34,6 +35,7 @@ const Allowance* find(const Allowances& allowances, const Key& key) {
 // Each is an allowance with the share that it earns.
 struct Limit {
   double share = 0;
+  bool is_elastic = false;
   const Allowance* allowance = nullptr;  // null: all is saved
 
   [[nodiscard]] bool is_used_up() const { return allowance != nullptr && allowance->is_used_up; }
@@ -52,16 +54,17 @@ struct Limit {
 };
 
 template <typename Allowances, typename Key>
-Limit make_limit(double share, const Allowances& allowances, const Key& key) {
-  return {share, share > 0 ? find(allowances, key) : nullptr};
+Limit make_limit(double share, bool is_elastic, const Allowances& allowances, const Key& key) {
+  return {share, is_elastic, share > 0 ? find(allowances, key) : nullptr};
 }
 
 Limit users_limit(const Table& table, const Device& device, const Job& job) {
-  return make_limit(table.options.users.of(job.uid).share_limit, device.allowances, job.uid);
+  const UserOptions& user = table.options.users.of(job.uid);
+  return make_limit(user.share_limit, user.is_elastic, device.allowances, job.uid);
 }
 
 Limit own_limit(const Device& device, const Job& job) {
-  return make_limit(job.share_limit, device.job_allowances, job.id);
+  return make_limit(job.share_limit, job.is_elastic, device.job_allowances, job.id);
 }
 
 // A new one is full since `since`. The limit may have been a higher one.
@@ -74,27 +77,42 @@ Allowance& allowance_of(Allowances& allowances, const Key& key, double share, Na
   return own;
 }
 
-bool could_begin(const Device& device, const Lane& lane, const Job& job) {
-  return !job.revoke.has_value() && !is_used_up(device, job) &&
-         is_within_user_limit(device, job, growth_of(device, lane, job));
+std::array<Limit, 2> limits_of(const Table& table, const Device& device, const Job& job) {
+  return {users_limit(table, device, job), own_limit(device, job)};
+}
+
+// What keeps a job from the device is said before what lets others go before it. pre: one of them
+// is used up.
+bool is_said_before(const Limit& limit, const Limit& other) {
+  if (!limit.is_used_up() || !other.is_used_up()) return limit.is_used_up();
+  if (limit.is_elastic != other.is_elastic) return other.is_elastic;
+  return limit.earned_at() >= other.earned_at();
+}
+
+bool could_begin(const Table& table, const Device& device, const Job& job) {
+  const Bytes growth = growth_of(device, Table::lane_of(device, job), job);
+  return !job.revoke.has_value() && may_come_to_fit(table, device, job, growth);
 }
 
 // At an elastic limit a lease goes on while nobody else wants the time: that neither spends nor
 // earns.
-void spend_of_user(const Table& table,
-                   const Device& device,
-                   const Lane& lane,
-                   double used,
-                   Nanos now,
-                   Allowance& own) {
-  const bool is_elastic = table.options.users.of(table.at(lane.lease->job).uid).is_elastic;
-  if (is_elastic && own.seconds < used && !is_time_wanted(table, device, lane)) {
-    own.seconds = std::min(own.seconds, 0.0);
-    own.as_of = now;
-  } else {
-    own.seconds -= used;
+struct Spending {
+  const Table& table;
+  const Device& device;
+  const Lane& lane;
+  double used = 0;
+  Nanos now;
+
+  // `than`: how far it sets back who has used it up.
+  void take_from(Allowance& allowance, bool is_elastic, Setback than) const {
+    if (is_elastic && allowance.seconds < used && !is_time_wanted(table, device, lane, than)) {
+      allowance.seconds = std::min(allowance.seconds, 0.0);
+      allowance.as_of = now;
+    } else {
+      allowance.seconds -= used;
+    }
   }
-}
+};
 
 // share_of(key): 0 where there is no limit any more.
 template <typename Allowances, typename ShareOf>
@@ -106,7 +124,9 @@ void earn(Allowances& allowances, const ShareOf& share_of, Nanos now) {
     allowance.seconds = std::min(allowance.seconds, most);
     allowance.as_of = now;
     if (allowance.seconds <= 0) allowance.is_used_up = true;
-    if (allowance.seconds >= most / 2) allowance.is_used_up = false;
+    if (allowance.seconds < most / 2 || !allowance.is_used_up) continue;
+    allowance.is_used_up = false;
+    allowance.gives_since = now;
   }
   // A new one is full too.
   std::erase_if(allowances, [&](const auto& entry) {
@@ -126,13 +146,14 @@ void settle_allowances(Table& table, Nanos now) {
       const Job& job = known.at(lane.lease->job);
       const Nanos since = std::min(lane.lease->charged_until, now);
       const double used = to_seconds(now - since);
-      const double users_share = users.of(job.uid).share_limit;
-      if (users_share > 0) {
-        spend_of_user(known, device, lane, used, now,
-                      allowance_of(device.allowances, job.uid, users_share, since));
+      const Spending spending{known, device, lane, used, now};
+      if (const UserOptions& user = users.of(job.uid); user.share_limit > 0) {
+        spending.take_from(allowance_of(device.allowances, job.uid, user.share_limit, since),
+                           user.is_elastic, Setback::kByUser);
       }
       if (job.share_limit > 0) {
-        allowance_of(device.job_allowances, job.id, job.share_limit, since).seconds -= used;
+        spending.take_from(allowance_of(device.job_allowances, job.id, job.share_limit, since),
+                           job.is_elastic, Setback::kByOwn);
       }
     }
     earn(device.allowances, [&](std::uint32_t uid) { return users.of(uid).share_limit; }, now);
@@ -153,9 +174,14 @@ bool is_used_up(const Device& device, const Job& job) {
   return is_user_used_up(device, job.uid) || own_limit(device, job).is_used_up();
 }
 
-bool is_at_hard_limit(const Table& table, const Device& device, const Job& job) {
-  const bool is_elastic = table.options.users.of(job.uid).is_elastic;
-  return own_limit(device, job).is_used_up() || (is_user_used_up(device, job.uid) && !is_elastic);
+Setback setback(const Table& table, const Device& device, const Job& job) {
+  const Limit users = users_limit(table, device, job);
+  const Limit own = own_limit(device, job);
+  const bool is_barred =
+      (users.is_used_up() && !users.is_elastic) || (own.is_used_up() && !own.is_elastic);
+  if (is_barred) return Setback::kBarred;
+  if (own.is_used_up()) return Setback::kByOwn;
+  return users.is_used_up() ? Setback::kByUser : Setback::kNone;
 }
 
 std::optional<OrderKey> first_with_time(const Table& table,
@@ -169,24 +195,44 @@ std::optional<OrderKey> first_with_time(const Table& table,
   return std::nullopt;
 }
 
-std::optional<OrderKey> first_allowed(const Table& table, const Device& device, const Lane& lane) {
-  if (const auto first = first_with_time(table, device, lane)) return first;
-  for (const OrderKey& key : lane.waiting)
-    if (!is_at_hard_limit(table, device, table.at(key.id))) return key;
-  return std::nullopt;
+std::optional<OrderKey> first_allowed(const Table& table,
+                                      const Device& device,
+                                      const Lane& lane,
+                                      Setback most) {
+  return first_set_back_least(table, device, lane, [](const Job&) { return true; }, most);
 }
 
-bool is_time_wanted(const Table& table, const Device& device, const Lane& lane) {
-  return std::any_of(lane.waiting.begin(), lane.waiting.end(), [&](const OrderKey& key) {
-    return could_begin(device, lane, table.at(key.id));
+bool is_time_wanted(const Table& table, const Device& device, const Lane& lane, Setback than) {
+  const auto is_wanted_in = [&](const Lane& line) {
+    return std::any_of(line.waiting.begin(), line.waiting.end(), [&](const OrderKey& key) {
+      const Job& job = table.at(key.id);
+      return setback(table, device, job) < than && could_begin(table, device, job);
+    });
+  };
+  if (!device.packs()) return is_wanted_in(lane);
+  return std::any_of(device.lanes.begin(), device.lanes.end(), is_wanted_in);
+}
+
+bool is_at_hard_limit(const Table& table, const Device& device, const Job& job, Nanos now) {
+  const auto limits = limits_of(table, device, job);
+  return std::any_of(limits.begin(), limits.end(), [now](const Limit& limit) {
+    return limit.is_used_up() && !limit.is_elastic && now < limit.earned_at();
   });
 }
 
 Nanos earned_at(const Table& table, const Device& device, const Job& job) {
-  Nanos at;
-  for (const Limit& limit : {users_limit(table, device, job), own_limit(device, job)})
-    if (limit.is_used_up()) at = std::max(at, limit.earned_at());
-  return at;
+  const Limit users = users_limit(table, device, job);
+  const Limit own = own_limit(device, job);
+  if (!users.is_used_up()) return own.earned_at();
+  return own.is_used_up() ? std::min(users.earned_at(), own.earned_at()) : users.earned_at();
+}
+
+Nanos within_limits_since(const Table& table, const Device& device, const Job& job, Nanos now) {
+  if (is_used_up(device, job)) return now;
+  Nanos since;
+  for (const Limit& limit : limits_of(table, device, job))
+    if (limit.allowance != nullptr) since = std::max(since, limit.allowance->gives_since);
+  return since;
 }
 
 std::optional<Nanos> used_up_at(const Table& table,
@@ -203,14 +249,12 @@ std::optional<Nanos> used_up_at(const Table& table,
 std::string share_limit_text(const Table& table, const Device& device, const Job& job, Nanos now) {
   const Limit users = users_limit(table, device, job);
   const Limit own = own_limit(device, job);
-  const bool is_own =
-      own.is_used_up() && !(users.is_used_up() && own.earned_at() < users.earned_at());
+  const bool is_own = is_said_before(own, users);
   const Limit& limit = is_own ? own : users;
-  const bool is_elastic = !is_own && table.options.users.of(job.uid).is_elastic;
   return fmt::format("{} is at the limit of {:g} % of the time, for {}{}",
                      is_own ? "job " + label(job) : table.options.users.label(job.uid),
                      limit.share * 100, to_string(std::max(limit.earned_at() - now, Nanos{})),
-                     is_elastic ? ": others go before" : "");
+                     limit.is_elastic ? ": others go before" : "");
 }
 
 }  // namespace gpushare::sched

@@ -1,6 +1,6 @@
 // Limits on device time (share_limit), of a user and of a single job: above its own, or its user's,
-// no job is granted a lease, though the device be idle; where the user's is elastic, none goes
-// before a job that is not above a limit.
+// no job is granted a lease, though the device be idle; where that limit is elastic, none goes
+// before a job that is not above one.
 //
 // Each earns that part of the time, and saves up to what kBurst earns; leases spend it, each for
 // itself where lanes run side by side. Used up, a lease is asked back at the next boundary, and the
@@ -10,7 +10,9 @@
 // elastic one.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -27,20 +29,56 @@ void settle_allowances(Table& table, Nanos now);
 bool is_user_used_up(const Device& device, std::uint32_t uid);
 // Its user has used up his, or it its own.
 bool is_used_up(const Device& device, const Job& job);
-// And that limit is hard.
-bool is_at_hard_limit(const Table& table, const Device& device, const Job& job);
+// How far that sets it back: who is set back less goes first, of whatever class.
+enum class Setback : std::uint8_t {
+  kNone,
+  kByUser,  // by its user's elastic limit
+  kByOwn,   // by an elastic limit of its own, and perhaps its user's
+  kBarred   // by a hard limit: it gets no lease
+};
+Setback setback(const Table& table, const Device& device, const Job& job);
+// A hard limit bars it, also now between two steps: it may have earned since.
+bool is_at_hard_limit(const Table& table, const Device& device, const Job& job, Nanos now);
 // The first in line that is not used up, of classes up to `last`; nothing: there is none.
 std::optional<OrderKey> first_with_time(const Table& table,
                                         const Device& device,
                                         const Lane& lane,
                                         wire::Priority last = wire::Priority::kOpportunistic);
-// That one, or else the first that is used up and not barred.
-std::optional<OrderKey> first_allowed(const Table& table, const Device& device, const Lane& lane);
-// Whether somebody who is not used up wants the lane's time, and could have it: no limit of room is
-// in his way.
-bool is_time_wanted(const Table& table, const Device& device, const Lane& lane);
-// When it may have a lease again, whoever else wants it. pre: is_used_up().
+// Of the first `most_tried` in line that may_be() takes, the first of those that are set back
+// least, and no more than `most`.
+template <typename MayBe>
+std::optional<OrderKey> first_set_back_least(
+    const Table& table,
+    const Device& device,
+    const Lane& lane,
+    const MayBe& may_be,
+    Setback most = Setback::kByOwn,
+    std::size_t most_tried = std::numeric_limits<std::size_t>::max()) {
+  std::optional<OrderKey> first;
+  Setback least = Setback::kBarred;
+  for (const OrderKey& key : lane.waiting) {
+    if (least == Setback::kNone || most_tried-- == 0) break;
+    const Job& job = table.at(key.id);
+    const Setback own = setback(table, device, job);
+    if (own > most || own >= least || !may_be(job)) continue;
+    first = key;
+    least = own;
+  }
+  return first;
+}
+// The same of all of them.
+std::optional<OrderKey> first_allowed(const Table& table,
+                                      const Device& device,
+                                      const Lane& lane,
+                                      Setback most = Setback::kByOwn);
+// Whether somebody who is set back less than so wants the lane's time, and could have it: no limit
+// of room is in his way that others of his user could not clear. Under `pack` the lines of all
+// lanes are one.
+bool is_time_wanted(const Table& table, const Device& device, const Lane& lane, Setback than);
+// When a limit that is used up gives again: the first of them, if both are. pre: is_used_up().
 Nanos earned_at(const Table& table, const Device& device, const Job& job);
+// Since when no limit has set it back; now: one does.
+Nanos within_limits_since(const Table& table, const Device& device, const Job& job, Nanos now);
 // When it is used up, if the leases go on; nothing: never. pre: it holds a lane.
 std::optional<Nanos> used_up_at(const Table& table,
                                 const Device& device,

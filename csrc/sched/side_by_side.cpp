@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -32,13 +33,18 @@ bool is_passed_over(const Table& table, const Job& job, Nanos now) {
   return now - job.waiting_since >= table.options.max_wait * kMostWaits;
 }
 
-// Those in its way have had more than it has, or are of no better class and it was passed over.
+// Those in its way are set back further by their limits of the time; or they are so as far, and
+// have had more than it has, or are of no better class and it was passed over.
 bool is_due(const Table& table, const Device& device, const OrderKey& key, Nanos now) {
   const Job& job = table.at(key.id);
   const JobSet way = in_the_way(table, device, job, now);
+  const Setback own = setback(table, device, job);
   const bool is_over = is_passed_over(table, job, now);
   return !way.empty() && std::all_of(way.begin(), way.end(), [&](JobId holder) {
-    return (is_over && key.priority <= table.at(holder).priority) ||
+    const Job& other = table.at(holder);
+    const Setback others = setback(table, device, other);
+    if (own != others) return own < others;
+    return (is_over && key.priority <= other.priority) ||
            key < requeued_key(table, device, *device.lane_held_by(holder), now);
   });
 }
@@ -69,28 +75,36 @@ Nanos patience(
                                                .is_learning = is_on_trial(table, device, now)});
 }
 
-// The best class of those who wait.
-wire::Priority best_waiting(const Device& device) {
-  wire::Priority best = wire::Priority::kOpportunistic;
+// Who goes first, before all that a policy says.
+using Rank = std::pair<Setback, wire::Priority>;
+Rank rank_of(const Table& table, const Device& device, const Job& job) {
+  return {setback(table, device, job), job.priority};
+}
+
+// The best of those who wait, and are not barred.
+Rank best_waiting(const Table& table, const Device& device) {
+  Rank best{Setback::kBarred, wire::Priority::kOpportunistic};
   for (const Lane& lane : device.lanes) {
-    const auto first = lane.waiting.first();
-    if (first.has_value()) best = std::min(best, first->priority);
+    const auto first = first_allowed(table, device, lane);
+    if (first.has_value()) best = std::min(best, rank_of(table, device, table.at(first->id)));
   }
   return best;
 }
 
 // Who has waited longest of those that were passed over, and may not run beside the holders of
-// other lanes. Nobody while one of a better class waits.
+// other lanes. Nobody while a better one waits.
 std::optional<OrderKey> first_passed_over(const Table& table, const Device& device, Nanos now) {
   std::optional<OrderKey> longest;
-  const wire::Priority best = best_waiting(device);
+  const Rank best = best_waiting(table, device);
+  if (best.first == Setback::kBarred) return longest;
   for (const Lane& lane : device.lanes) {
     for (const OrderKey& key : lane.waiting) {
-      if (key.priority != best) break;
+      if (key.priority > best.second) break;
       const Job& job = table.at(key.id);
+      if (rank_of(table, device, job) != best) continue;
       if (!is_passed_over(table, job, now) || job.revoke.has_value()) continue;
       if (longest.has_value() && table.at(longest->id).waiting_since <= job.waiting_since) continue;
-      if (is_used_up(device, job) || !bar_elsewhere(table, device, job, now)) continue;
+      if (!bar_elsewhere(table, device, job, now)) continue;
       if (is_due(table, device, key, now)) longest = key;
     }
   }
@@ -99,21 +113,24 @@ std::optional<OrderKey> first_passed_over(const Table& table, const Device& devi
 
 // Of the first jobs of all lanes, the first in order that may not run beside the holders of others.
 std::optional<OrderKey> first_barred(const Table& table, const Device& device, Nanos now) {
-  std::optional<OrderKey> first;
+  std::optional<std::pair<Setback, OrderKey>> first;
   for (const Lane& lane : device.lanes) {
     const auto key = first_allowed(table, device, lane);
-    if (!key.has_value() || (first.has_value() && *first < *key)) continue;
+    if (!key.has_value()) continue;
     const Job& job = table.at(key->id);
-    if (!job.revoke.has_value() && bar_elsewhere(table, device, job, now)) first = key;
+    const std::pair candidate{setback(table, device, job), *key};
+    if (first.has_value() && *first < candidate) continue;
+    if (!job.revoke.has_value() && bar_elsewhere(table, device, job, now)) first = candidate;
   }
-  return first;
+  return first.has_value() ? std::optional(first->second) : std::nullopt;
 }
 
 // Others are held up by it no longer than it needs to get its room.
 bool is_valid(const Table& table, const Device& device, const SideBySide::Claim& claim, Nanos now) {
   const Job* const job = table.find(claim.job);
   if (job == nullptr || !job->is_waiting || job->revoke.has_value()) return false;
-  if (is_at_hard_limit(table, device, *job) || best_waiting(device) < job->priority) return false;
+  const Rank rank = rank_of(table, device, *job);
+  if (rank.first == Setback::kBarred || best_waiting(table, device) < rank) return false;
   // Its lane's own holder too: without the claim, others would begin beside that one meanwhile.
   if (!in_the_way(table, device, *job, now).empty()) {
     return is_due(table, device, order_key(device, *job), now);
@@ -264,12 +281,10 @@ JobId choose_beside(Step& step, Device& device, Lane& lane, JobId next) {
   };
   if (first != nullptr && lane.waiting.contains(first->id)) next = first->id;
   if (may_begin(table.at(next))) return next;
-  std::size_t num_tried = 0;
-  for (const OrderKey& key : lane.waiting) {
-    if (num_tried++ == kMostTried) break;
-    const Job& job = table.at(key.id);
-    if (key.id != next && !is_used_up(device, job) && may_begin(job)) return key.id;
-  }
+  const auto may_go_first = [&](const Job& job) { return job.id != next && may_begin(job); };
+  const auto beside =
+      first_set_back_least(table, device, lane, may_go_first, Setback::kByOwn, kMostTried);
+  if (beside.has_value()) return beside->id;
   lane.closed_at.reset();  // what follows is no cost of changing hands
   step.wait(device, next, lane.wait_reason, fmt::format("pack: {}", reason));
   return JobId{0};

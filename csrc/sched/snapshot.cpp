@@ -36,8 +36,8 @@ JobRow job_row(const Table& table, const Device& device, const Job& job, Nanos n
   row.weight = job.weight;
   row.deadline = job.deadline;
   row.share_limit = job.share_limit;
-  row.is_at_share_limit =
-      is_at_hard_limit(table, device, job) && now < earned_at(table, device, job);
+  row.is_elastic = job.is_elastic;
+  row.is_at_share_limit = is_at_hard_limit(table, device, job, now);
   row.paused_by = job.paused_by;
   if (job.was_registered && age > Nanos{}) {
     row.share = std::clamp(to_seconds(served) / to_seconds(age), 0.0, 1.0);

@@ -19,12 +19,24 @@ Bytes held_by_user(const Device& device, std::uint32_t uid) {
 }
 
 Bytes left_to_user(const Device& device, const Job& job) {
-  if (job.user_limit == Bytes{0} || job.is_user_elastic) return device.ledger.configured();
-  return job.user_limit - held_by_user(device, job.uid);
+  const Bytes limit = job.hard_user_limit();
+  if (limit == Bytes{0}) return device.ledger.configured();
+  return limit - held_by_user(device, job.uid);
 }
 
 bool is_within_user_limit(const Device& device, const Job& job, Bytes growth) {
   return growth <= Bytes{0} || growth <= left_to_user(device, job);
+}
+
+bool may_come_to_fit(const Table& table, const Device& device, const Job& job, Bytes growth) {
+  if (is_within_user_limit(device, job, growth)) return true;
+  Bytes left = left_to_user(device, job);
+  for (const auto& [id, room] : device.ledger.rooms()) {
+    const Job& other = table.at(id);
+    if (id == job.id || other.uid != job.uid || other.cannot_give) continue;
+    if (is_parked(device, other) || device.lane_held_by(id) != nullptr) left += room;
+  }
+  return growth <= left;
 }
 
 Bytes beyond_elastic(const Table& table, const Device& device, std::uint32_t uid) {

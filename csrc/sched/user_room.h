@@ -25,6 +25,9 @@ Bytes held_by_user(const Device& device, std::uint32_t uid);
 Bytes left_to_user(const Device& device, const Job& job);
 // Whether the job may grow by so much, were it free: not to be less is no growth.
 bool is_within_user_limit(const Device& device, const Job& job, Bytes growth);
+// The same with what others of its user could give it: those that are parked, or come to be when
+// their leases end.
+bool may_come_to_fit(const Table& table, const Device& device, const Job& job, Bytes growth);
 // What his jobs hold beyond his elastic limit; 0 without one.
 Bytes beyond_elastic(const Table& table, const Device& device, std::uint32_t uid);
 // Of what his jobs were asked for, what is on its way.

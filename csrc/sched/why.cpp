@@ -16,6 +16,7 @@
 #include "csrc/sched/change.h"
 #include "csrc/sched/explain.h"
 #include "csrc/sched/host_tier.h"
+#include "csrc/sched/limit.h"
 #include "csrc/sched/room.h"
 #include "csrc/sched/share_limit.h"
 #include "csrc/sched/shares.h"
@@ -161,6 +162,11 @@ void say_room(
     const Table& table, const Device& device, const Lane& lane, const Job& job, Why& why) {
   if (job.user_limit > Bytes{0} && job.is_waiting) {
     why.now.push_back(user_room_text(table, device, job));
+  }
+  if (job.is_elastic && beyond_own_limit(device, job) > Bytes{0}) {
+    why.now.push_back(fmt::format("it holds {}: what is beyond {} is given first",
+                                  to_string(device.ledger.room(job.id) + job.lane),
+                                  to_string(job.memory_limit)));
   }
   const bool is_short = device.has_need(job.id) || (lane.next == job.id && lane.short_since);
   if (!is_short) return;

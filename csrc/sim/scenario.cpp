@@ -124,6 +124,8 @@ bool is_plain(const std::string& name) {
          });
 }
 
+constexpr const char* kBadElastic = "elastic must be 0 or 1";
+
 Status read_job(Fields& fields, Scenario& scenario) {
   JobSpec job;
   job.name = fmt::format("job{}", scenario.jobs.size() + 1);
@@ -143,9 +145,11 @@ Status read_job(Fields& fields, Scenario& scenario) {
   fields.take("user", job.user);
   fields.take("deadline", job.deadline);
   fields.take("share_limit", job.share_limit);
+  const bool is_switch = take_switch(fields, "elastic", job.is_elastic);
   Nanos due;
   if (fields.take("due", due)) job.due = due;
   GS_RETURN_IF_ERROR(fields.status());
+  if (!is_switch) return invalid(kBadElastic);
   const auto parsed = wire::parse_priority(priority);
   if (!parsed.has_value()) return invalid(fmt::format("no priority '{}'", priority));
   job.priority = *parsed;
@@ -162,7 +166,7 @@ Status read_user(Fields& fields, Scenario& scenario) {
   fields.take("memory_limit", user.memory_limit);
   const bool is_switch = take_switch(fields, "elastic", user.is_elastic);
   GS_RETURN_IF_ERROR(fields.status());
-  if (!is_switch) return invalid("elastic must be 0 or 1");
+  if (!is_switch) return invalid(kBadElastic);
   if (!is_plain(user.name)) return invalid("name must be letters, digits and _-.");
   scenario.users[user.name] = user;
   return {};

@@ -33,6 +33,7 @@ struct JobSpec {
   Bytes limit;               // 0: none
   Nanos deadline;            // of an iteration; 0: none
   double share_limit = 0;    // 0: none
+  bool is_elastic = false;   // both limits
   std::optional<Nanos> due;  // when it should be done, after its arrival; only reported
 };
 

@@ -137,6 +137,7 @@ void SimJob::receive(const wire::Grant& m) {
                                          .memory_limit = spec_->limit,
                                          .deadline = spec_->deadline,
                                          .share_limit = spec_->share_limit,
+                                         .is_elastic = spec_->is_elastic,
                                          .iterations_total = spec_->iterations});
   } else if (phase_ == Phase::kNeeding) {
     begin_iterations();

@@ -17,8 +17,9 @@
 // user: name, weight, share_limit, memory_limit, elastic (0 or 1).
 // job: name, user, at (arrival, default 0s), iteration, gap (default 0s), iterations, live (bytes
 //   at a boundary), peak (inside an iteration), weight, utilisation (of
-//   the device, while it runs alone), priority, limit (memory_limit), deadline
-//   (of an iteration), due (when it should be done, after its arrival: only reported).
+//   the device, while it runs alone), priority, limit (memory_limit), share_limit, elastic (0 or 1,
+//   of both limits), deadline (of an iteration), due (when it should be done, after its arrival:
+//   only reported).
 //
 // The other form is a trace, a table of jobs (trace.h), with the fields of the device line apart.
 // Both are the same simulation. docs/simulator.md is for its users.

@@ -67,6 +67,10 @@ bool read_due(const std::string& text, Row& row) {
   row.job.due = parse_time(text);
   return row.job.due.has_value();
 }
+bool read_elastic(const std::string& text, Row& row) {
+  row.job.is_elastic = text == "1";
+  return text == "0" || text == "1";
+}
 bool read_name(const std::string& text, Row& row) {
   row.job.name = text;
   return true;
@@ -113,6 +117,7 @@ constexpr std::array kColumns{
            [](const std::string& text, Row& row) {
              return put(parse_number(text), row.job.share_limit);
            }},
+    Column{"elastic", Unit::kNone, "0 or 1", read_elastic},
     Column{"due", Unit::kTime, kTimeForm, read_due},
 };
 

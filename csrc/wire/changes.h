@@ -14,6 +14,7 @@ struct Changes {
   std::optional<Bytes> memory_limit = {};  // 0: none
   std::optional<Nanos> deadline = {};      // 0: none
   std::optional<double> share_limit = {};  // of the time; 0: none
+  std::optional<bool> is_elastic = {};     // its limits, as of a Register
   std::optional<bool> is_paused = {};      // it gets no lease
   bool operator==(const Changes&) const = default;
 
@@ -26,6 +27,7 @@ struct Changes {
     if (more.memory_limit) memory_limit = more.memory_limit;
     if (more.deadline) deadline = more.deadline;
     if (more.share_limit) share_limit = more.share_limit;
+    if (more.is_elastic) is_elastic = more.is_elastic;
     if (more.is_paused) is_paused = more.is_paused;
   }
 
@@ -37,6 +39,7 @@ struct Changes {
     settings.memory_limit = memory_limit.value_or(settings.memory_limit);
     settings.deadline = deadline.value_or(settings.deadline);
     settings.share_limit = share_limit.value_or(settings.share_limit);
+    settings.is_elastic = is_elastic.value_or(settings.is_elastic);
   }
 };
 

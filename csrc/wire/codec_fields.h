@@ -58,6 +58,7 @@ void list_fields(V& v, Ref<V, Register> m) {
   v.field("memory_limit_bytes", m.memory_limit);
   v.newer_field("deadline_ns", m.deadline);
   v.newer_share("share_limit", m.share_limit);
+  v.newer_field("is_elastic", m.is_elastic);
   v.field("paused_by_uid", m.paused_by);
   v.field("iterations_total", m.iterations_total);
   v.field("iterations_done", m.iterations_done);
@@ -71,6 +72,7 @@ void list_fields(V& v, Ref<V, Changes> c) {
   v.field("memory_limit_bytes", c.memory_limit);
   v.field("deadline_ns", c.deadline);
   v.newer_share("share_limit", c.share_limit);
+  v.field("is_elastic", c.is_elastic);
   v.field("is_paused", c.is_paused);
 }
 

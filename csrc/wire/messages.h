@@ -102,10 +102,11 @@ struct Register {
   std::string name;
   std::string group;
   Priority priority = Priority::kNormal;
-  double weight = 1.0;                          // share inside a priority; > 0
-  Bytes memory_limit;                           // 0: none
-  Nanos deadline = {};                          // for an iteration, since it wants a lease; 0: none
-  double share_limit = 0;                       // the most of the device's time; 0: none
+  double weight = 1.0;      // share inside a priority; > 0
+  Bytes memory_limit;       // 0: none
+  Nanos deadline = {};      // for an iteration, since it wants a lease; 0: none
+  double share_limit = 0;   // the most of the device's time; 0: none
+  bool is_elastic = false;  // both limits bind only while others want what is beyond them
   std::optional<std::uint32_t> paused_by = {};  // the user; it gets no lease
   std::uint64_t iterations_total = 0;           // 0: unknown
   std::uint64_t iterations_done = 0;            // after a coordinator's restart

@@ -112,6 +112,7 @@ def register_job(
     memory_limit_bytes: int,
     deadline_seconds: float,
     share_limit: float,
+    elastic_limits: bool,
     elastic_threads: bool,
     iterations: int,
     fingerprint: int,

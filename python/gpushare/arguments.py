@@ -80,6 +80,7 @@ def job_options(config: Config, **given: Any) -> dict[str, Any]:
             "deadline", given["deadline"], config.deadline_seconds, "deadline_seconds"
         ),
         "share_limit": _choose("share_limit", given["share_limit"], config.share_limit),
+        "elastic_limits": _choose("elastic_limits", given["elastic_limits"], config.elastic_limits),
         "elastic_threads": _choose(
             "elastic_threads", given["elastic_threads"], config.elastic_threads
         ),
@@ -106,6 +107,7 @@ def job_changes(
     memory_limit: Any = None,
     deadline: Any = None,
     share_limit: Any = None,
+    elastic_limits: Any = None,
 ) -> dict[str, Any]:
     """Returns what a coordinator is asked to change of a job: only what is not None.
 
@@ -122,11 +124,13 @@ def job_changes(
             _choose("deadline", _or_zero(deadline), None, "deadline_seconds")
         ),
         "share_limit": _choose("share_limit", _or_zero(share_limit), None),
+        "is_elastic": _choose("elastic_limits", elastic_limits, None),
     }
     changes = {name: value for name, value in given.items() if value is not None}
     if not changes:
         raise ValueError(
-            "nothing to change: say priority, weight, memory_limit, deadline or share_limit"
+            "nothing to change: say priority, weight, memory_limit, deadline, share_limit or "
+            "elastic_limits"
         )
     return changes
 

@@ -126,6 +126,7 @@ class Job:
         memory_limit: str | int | None = None,
         deadline: str | float | None = None,
         share_limit: str | float | None = None,
+        elastic_limits: bool | None = None,
     ) -> None:
         """Changes this job while it runs: what is not None, from its next turn on.
 
@@ -137,6 +138,7 @@ class Job:
             memory_limit: As "1.5GiB", or bytes; "none" or 0 for no limit.
             deadline: As "50ms", or seconds; "none" or 0 for none.
             share_limit: Most of the device's time, 0.01 to 1; "none" or 0 for no limit.
+            elastic_limits: Whether both limits bind only while others want what is beyond them.
 
         Raises:
             GpushareError: The job is closed or unmanaged, or needs more than that limit to run.
@@ -148,6 +150,7 @@ class Job:
             memory_limit=memory_limit,
             deadline=deadline,
             share_limit=share_limit,
+            elastic_limits=elastic_limits,
         )
         self._client().set_job(self.number, changes)
 
@@ -269,6 +272,7 @@ def register(
     iterations: int | None = None,
     deadline: str | float | None = None,
     share_limit: float | None = None,
+    elastic_limits: bool | None = None,
     elastic_threads: bool | None = None,
     profile: str | None = None,
     device: str | None = None,
@@ -287,10 +291,10 @@ def register(
         weight: The share inside a priority, above 0.
         memory_limit: Most device memory of this job, in bytes or as text such as "2GiB".
         iterations: How many iterations there will be, where that is known.
-        deadline: How long an iteration may take from when it wants a lease, in seconds or as text
-            such as "50ms".
-        share_limit: The most of the device's time that this job may have, 0.01 to 1, idle as the
-            device may be.
+        deadline: How long an iteration may take once it wants a lease, in seconds, or "50ms".
+        share_limit: The most of the device's time that this job may have, 0.01 to 1.
+        elastic_limits: Whether both limits bind only while others want what is beyond them:
+            idle time is this job's then, and memory that it needs, which it gives first.
         elastic_threads: Whether fewer threads may work on each operation while this job runs beside
             others on the CPU (``pack``, or ``num_lanes``): as many as its part of the cores has.
             Sums may then differ in their last bits from those of a run alone.
@@ -321,6 +325,7 @@ def register(
         iterations=iterations,
         deadline=deadline,
         share_limit=share_limit,
+        elastic_limits=elastic_limits,
         elastic_threads=elastic_threads,
         profile=profile,
     )

@@ -238,6 +238,7 @@ SETTINGS: tuple[Setting, ...] = (
             f"{_TIME}, up to {_MOST_DEADLINE_SECONDS} s, or 0 for none"),
     Setting("share_limit", "job.share_limit", "GPUSHARE_SHARE_LIMIT", _share,
             f"a number from {LEAST_SHARE} to 1, or 0 for none"),
+    Setting("elastic_limits", "job.elastic_limits", "GPUSHARE_ELASTIC_LIMITS", _flag, _FLAG),
     Setting("elastic_threads", "job.elastic_threads", "GPUSHARE_ELASTIC_THREADS", _flag, _FLAG),
     Setting("sm_share", "job.sm_share", "GPUSHARE_SM_SHARE", _share,
             f"a number from {LEAST_SHARE} to 1, or 0 for as it is"),

@@ -81,6 +81,7 @@ def make_job(number: int, name: str, **changes: Any) -> dict[str, Any]:
         "deadline_seconds": 0.0,
         "share_limit": 0.0,
         "is_at_share_limit": False,
+        "is_elastic": False,
         "share": 0.0,
         "iterations": 120,
         "last_stall_seconds": 0.072,

@@ -15,6 +15,7 @@ NOTHING = {
     "iterations": None,
     "deadline": None,
     "share_limit": None,
+    "elastic_limits": None,
     "elastic_threads": None,
     "profile": None,
 }
@@ -34,6 +35,7 @@ def test_what_is_not_given_comes_from_the_settings():
         "memory_limit_bytes": 7,
         "deadline_seconds": 0.0,
         "share_limit": 0.0,
+        "elastic_limits": False,
         "elastic_threads": False,
         "iterations": 0,
         "profile": "",
@@ -65,6 +67,7 @@ def test_what_is_given_wins():
         ("deadline", "soon", 'a time like "10"'),
         ("share_limit", 1.5, "a number from 0.01 to 1, or 0 for none"),
         ("share_limit", 0.001, "a number from 0.01 to 1, or 0 for none"),
+        ("elastic_limits", "perhaps", "0 or 1"),
         ("share_limit", True, "a number from 0.01 to 1, or 0 for none"),
         ("elastic_threads", "yes", "0 or 1"),
         ("deadline", -1, 'a time like "10"'),
@@ -125,6 +128,7 @@ def test_changes_are_what_is_given_as_the_coordinator_takes_them():
         "deadline_ns": 50_000_000,
     }
     assert job_changes(share_limit="0.25") == {"share_limit": 0.25}
+    assert job_changes(elastic_limits=False) == {"is_elastic": False}
     assert job_changes(memory_limit="none", deadline=0, share_limit="none") == {
         "memory_limit_bytes": 0,
         "deadline_ns": 0,
@@ -135,7 +139,7 @@ def test_changes_are_what_is_given_as_the_coordinator_takes_them():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "nothing to change: say priority, weight, memory_limit, deadline or share_limit"),
+        ({}, "nothing to change: say priority, weight, memory_limit, deadline, share_limit or"),
         ({"priority": "high", "weight": 1}, "priority: 'high'; allowed: guaranteed"),
         ({"memory_limit": "much"}, "memory_limit: 'much'; allowed"),
         ({"deadline": "soon"}, "deadline: 'soon'; allowed"),

@@ -89,6 +89,13 @@ try:
     job.set_memory_fraction(1.5)
 except ValueError as error:
     print("range" if "1.5" in str(error) else error)
+job.set(memory_limit="8MiB", elastic_limits=True)
+with job.iteration():
+    kept.append(torch.ones(100 << 18))
+try:
+    job.set(elastic_limits=False)
+except gpushare.errors.GpushareError as error:
+    print("refused" if "with a limit of 8.0 MiB it could not" in str(error) else error)
 print(sum(int(part.sum()) for part in kept) >> 18)
 """
 
@@ -96,4 +103,4 @@ print(sum(int(part.sum()) for part in kept) >> 18)
 @needs_daemon
 def test_limit_moves_while_the_job_runs() -> None:
     ended = run_as_job(JOB)
-    assert ended.stdout.split() == ["limit", "refused", "range", "132"], ended.stderr
+    assert ended.stdout.split() == ["limit", "refused", "range", "refused", "232"], ended.stderr

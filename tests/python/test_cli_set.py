@@ -33,7 +33,7 @@ def test_all_of_it_goes_in_one_request(tmp_path: Path) -> None:
     report["devices"][0]["jobs"] = [row]
     with FakeCoordinator(tmp_path / "sock", report) as fake:
         limits = ("--memory-limit", "1.5GiB", "--share-limit", "0.3")
-        options = ("--weight", "0.5", *limits, "--deadline", "50ms", "--json")
+        options = ("--weight", "0.5", *limits, "--elastic-limits", "--deadline", "50ms", "--json")
         ended = gpushare("set", "4", *options, socket=fake.path)
         asked = fake.requests[-1]
     assert asked == {
@@ -44,6 +44,7 @@ def test_all_of_it_goes_in_one_request(tmp_path: Path) -> None:
         "memory_limit_bytes": 3 << 29,
         "deadline_ns": 50_000_000,
         "share_limit": 0.3,
+        "is_elastic": True,
     }
     assert json.loads(ended.stdout) == {"schema_version": 1, **row}
 
@@ -68,6 +69,20 @@ def test_what_cannot_be_meant_is_a_usage_error(
     assert said in " ".join(ended.stderr.replace("│", "").split())
 
 
+def test_a_policy_is_said_alone(tmp_path: Path) -> None:
+    report = make_report()
+    report["devices"][0]["jobs"] = [make_job(4, "vit", device="cpu")]
+    with FakeCoordinator(tmp_path / "sock", report) as fake:
+        both = gpushare("set", "vit", "--policy", "srtf", "--weight", "2", socket=fake.path)
+        assert [each["type"] for each in fake.requests] == []
+        ended = gpushare("set", "vit", "--policy", "srtf", socket=fake.path)
+        asked = fake.requests[-1]
+    assert both.returncode == 2
+    assert "say it alone" in " ".join(both.stderr.replace("│", "").split())
+    assert asked == {"v": 1, "type": "set_policy", "policy": "srtf"}
+    assert ended.stdout == "job 4 (vit): policy srtf, for all jobs of cpu\n"
+
+
 def test_without_a_coordinator_is_exit_3(tmp_path: Path) -> None:
     ended = gpushare("set", "gpt", "--weight", "2", socket=f"{tmp_path}/none")
     assert ended.returncode == 3
@@ -76,7 +91,7 @@ def test_without_a_coordinator_is_exit_3(tmp_path: Path) -> None:
 
 JOB = """
 import gpushare, gpushare.errors, subprocess, sys
-job = gpushare.register(name="small", deadline="2s", share_limit=0.5)
+job = gpushare.register(name="small", deadline="2s", share_limit=0.5, elastic_limits=True)
 def tell(*options):
     ended = subprocess.run(
         [sys.executable, "-m", "gpushare", "set", "small", *options],
@@ -84,12 +99,14 @@ def tell(*options):
     print(ended.stdout or ended.stderr, end="")
 tell("--weight", "3")
 job.set(priority="interactive", memory_limit="64MiB", deadline="50ms")
-tell("--weight", "4")
+tell("--weight", "4", "--hard-limits")
 try:
     job.set(weight=1e9, priority="normal")
 except gpushare.errors.GpushareError as error:
     print(error)
 tell("--memory-limit", "none", "--deadline", "none", "--share-limit", "none")
+tell("--policy", "srtf")
+tell("--policy", "soon")
 """
 
 
@@ -98,10 +115,12 @@ def test_a_running_job_is_changed() -> None:
     ended = run_as_job(JOB)
     assert ended.stdout.splitlines() == [
         "job 1 (small): priority normal, weight 3, memory limit none, deadline 2.0 s, "
-        "share limit 0.5",
+        "share limit 0.5, limits elastic",
         "job 1 (small): priority interactive, weight 4, memory limit 64.0 MiB, deadline 50 ms, "
         "share limit 0.5",
         "weight 1e+09; allowed: 1e-06 to 1e+06",
         "job 1 (small): priority interactive, weight 4, memory limit none, deadline none, "
         "share limit none",
+        "job 1 (small): policy srtf, for all jobs of cpu",
+        "gpushare: no policy is called 'soon': use one of fifo rr fair srtf priority deadline pack",
     ], ended.stderr

@@ -60,6 +60,9 @@ def test_limits_are_said() -> None:
         "where others want more",
         "5 (vit) is limited to 25% of the time and 1.5 GiB",
     ]
+    device["jobs"][1]["is_elastic"] = True
+    said = "5 (vit) is limited to 25% of the time and 1.5 GiB, where others want more"
+    assert render_report(report).splitlines()[-2] == said
 
 
 def test_more_granted_than_there_is_leaves_nothing_free() -> None:

@@ -51,6 +51,7 @@ GOOD = [
     ("MEMORY_LIMIT", "1 GiB", "memory_limit_bytes", 1 << 30),
     ("DEADLINE", "50ms", "deadline_seconds", 0.05),
     ("SHARE_LIMIT", "0.5", "share_limit", 0.5),
+    ("ELASTIC_LIMITS", "1", "elastic_limits", True),
     ("PROFILE", "mine", "profile", "mine"),
     ("DEVICE", "cpu", "device", "cpu"),
     ("DEVICE", "auto", "device", "auto"),

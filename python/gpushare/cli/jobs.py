@@ -46,8 +46,24 @@ def change_job(job: str, device: str, changes: dict[str, Any]) -> dict[str, Any]
         typer.BadParameter: No job is meant, or several.
     """
     number, client = find_job(job, device)
-    report = client.set_job(number, changes)
-    return next(row for row in _jobs(report) if row["job"] == number)
+    return _row_of(client.set_job(number, changes), number)
+
+
+def change_policy(job: str, device: str, name: str) -> dict[str, Any]:
+    """Changes whom the coordinator of a job serves next, and returns the job's row after it.
+
+    Args:
+        job: Its number, or its name.
+        device: The device that it is on; "" for any.
+        name: The policy's.
+
+    Raises:
+        CoordinatorUnreachable: No coordinator answers.
+        RefusedError: No policy is called so, or the coordinator is another user's.
+        typer.BadParameter: No job is meant, or several.
+    """
+    number, client = find_job(job, device)
+    return _row_of(client.set_policy(name), number)
 
 
 def print_json(row: dict[str, Any]) -> None:
@@ -59,6 +75,13 @@ def label(row: dict[str, Any]) -> str:
     """Returns "job 4 (vit)"."""
     name = f" ({printable(row['name'])})" if row["name"] else ""
     return f"job {row['job']}{name}"
+
+
+def _row_of(report: dict[str, Any], number: int) -> dict[str, Any]:
+    found = next((row for row in _jobs(report) if row["job"] == number), None)
+    if found is None:
+        raise typer.BadParameter(f"there is no job {number}. See: gpushare status")
+    return found
 
 
 def _find_job(answers: list[Answer], job: str) -> tuple[int, list[str]]:

@@ -46,6 +46,13 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     share_limit: Annotated[
         str | None, typer.Option(help="Most of the device's time, 0.01 to 1.")
     ] = None,
+    elastic_limits: Annotated[
+        bool | None,
+        typer.Option(
+            "--elastic-limits/--hard-limits",
+            help="Whether the limits bind only while others want what is beyond them.",
+        ),
+    ] = None,
     elastic_threads: Annotated[
         bool | None,
         typer.Option(
@@ -77,6 +84,7 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
         "memory_limit_bytes": memory_limit,
         "deadline_seconds": deadline,
         "share_limit": share_limit,
+        "elastic_limits": elastic_limits,
         "elastic_threads": elastic_threads,
         "sm_share": sm_share,
         "device": device,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gpushare.arguments import job_changes
-from gpushare.cli.jobs import change_job, label, print_json
+from gpushare.cli.jobs import change_job, change_policy, label, print_json
 from gpushare.cli.units import format_bytes, format_seconds
 
 
@@ -29,18 +29,40 @@ def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
     share_limit: Annotated[
         str | None, typer.Option(help='Most of the device\'s time, 0.01 to 1, or "none".')
     ] = None,
+    elastic_limits: Annotated[
+        bool | None,
+        typer.Option(
+            "--elastic-limits/--hard-limits",
+            help="Whether the limits bind only while others want what is beyond them.",
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(help="Said alone: whom its device serves next, of all jobs there."),
+    ] = None,
     device: Annotated[str, typer.Option(help="The job is on this device.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the job's row as JSON.")] = False,
 ) -> None:
     """Change a running job, from its next turn on: all that is asked for, or nothing."""
+    given = {
+        "priority": priority,
+        "weight": weight,
+        "memory_limit": memory_limit,
+        "deadline": deadline,
+        "share_limit": share_limit,
+        "elastic_limits": elastic_limits,
+    }
+    if policy is not None:
+        if any(value is not None for value in given.values()):
+            raise typer.BadParameter("--policy is for all jobs of the device: say it alone")
+        row = change_policy(job, device, policy)
+        if as_json:
+            print_json(row)
+        else:
+            print(f"{label(row)}: policy {policy}, for all jobs of {row['device']}")
+        return
     try:
-        changes = job_changes(
-            priority=priority,
-            weight=weight,
-            memory_limit=memory_limit,
-            deadline=deadline,
-            share_limit=share_limit,
-        )
+        changes = job_changes(**given)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     row = change_job(job, device, changes)
@@ -59,4 +81,5 @@ def settings_text(row: dict[str, Any]) -> str:
         f"memory limit {format_bytes(limit) if limit else 'none'}, "
         f"deadline {format_seconds(deadline) if deadline else 'none'}, "
         f"share limit {f'{share:.3g}' if share else 'none'}"
+        f"{', limits elastic' if row.get('is_elastic') else ''}"
     )

@@ -18,8 +18,7 @@ def limit_lines(device: dict[str, Any]) -> list[str]:
 
 def _user_line(user: dict[str, Any]) -> str:
     held = f" (holds {format_bytes(user['memory_bytes'])})"
-    line = _line(user["name"] or user_name(user["uid"]), user, held)
-    return f"{line}, where others want more" if line and user.get("is_elastic") else line
+    return _line(user["name"] or user_name(user["uid"]), user, held)
 
 
 def _line(who: str, row: dict[str, Any], held: str = "") -> str:
@@ -30,4 +29,7 @@ def _line(who: str, row: dict[str, Any], held: str = "") -> str:
         limits.append(f"{share * 100:.3g}% of the time{used_up}")
     if memory:
         limits.append(format_bytes(memory) + held)
-    return f"{who} is limited to {' and '.join(limits)}" if limits else ""
+    if not limits:
+        return ""
+    elastic = ", where others want more" if row.get("is_elastic") else ""
+    return f"{who} is limited to {' and '.join(limits)}{elastic}"

@@ -85,6 +85,7 @@ TEST_F(Reconnect, WhatWasChangedMeanwhileIsSaidToTheNextCoordinator) {
   changed.changes.weight = 2.0;
   changed.changes.memory_limit = mib(64);
   changed.changes.deadline = millis(50);
+  changed.changes.is_elastic = true;
   coordinator_->send(changed);
   EXPECT_EQ(job_->runtime->explain(seconds(20)), "job 9 holds the device");  // it was read
   kill();
@@ -94,7 +95,21 @@ TEST_F(Reconnect, WhatWasChangedMeanwhileIsSaidToTheNextCoordinator) {
   EXPECT_EQ(wish.weight, 2.0);
   EXPECT_EQ(wish.memory_limit, mib(64));
   EXPECT_EQ(wish.deadline, millis(50));
+  EXPECT_TRUE(wish.is_elastic);
   EXPECT_EQ(wish.paused_by, std::optional<std::uint32_t>(12));
+}
+
+TEST_F(Reconnect, OnlyAHardLimitIsItsShareOfTheDevice) {
+  const Bytes all = job_->runtime->share();
+  ASSERT_GT(all, mib(32));
+  const auto share_with = [&](const wire::Changes& changes) {
+    coordinator_->send(wire::Changed{.of = {.job = JobId{7}}, .changes = changes});
+    EXPECT_EQ(job_->runtime->explain(seconds(20)), "job 9 holds the device");  // it was read
+    return job_->runtime->share();
+  };
+  EXPECT_EQ(share_with({.memory_limit = mib(32)}), mib(32));
+  EXPECT_EQ(share_with({.is_elastic = true}), all);
+  EXPECT_EQ(share_with({.is_elastic = false}), mib(32));
 }
 
 TEST_F(Reconnect, AJobInTheGapIsInTheGapAgain) {

@@ -233,7 +233,9 @@ class Fuzz {
   // With the slots that the pool lacks for it.
   static bool fits(const DeviceRow& device, const JobRow& job) {
     Bytes needed = std::min(std::max(job.usage.need, job.usage.live), device.capacity);
-    if (job.memory_limit > Bytes{0}) needed = std::min(needed, job.memory_limit - job.lane);
+    if (job.memory_limit > Bytes{0} && !job.is_elastic) {
+      needed = std::min(needed, job.memory_limit - job.lane);
+    }
     const Bytes pool = device.lanes.at(job.in_lane.value).pool;
     const Bytes lack = std::max(job.lane - pool, Bytes{0});
     const Bytes most = device.capacity - job.room - (job.lane - lack);

@@ -18,6 +18,7 @@ struct World {
   World() : table(make_priority_table()), device(table.devices.front()) {
     serve.id = JobId{1};
     serve.priority = wire::Priority::kGuaranteed;
+    Job& train = table.jobs.make(JobId{2});
     train.id = JobId{2};
     train.priority = wire::Priority::kOpportunistic;
     device.lanes.front().last_holder = train.id;
@@ -29,12 +30,12 @@ struct World {
     serve.gap_since = now;
     serve.waiting_since = now + seconds(1);
     now = serve.waiting_since + waited;
-    note_return(device, device.lanes.front(), serve, &train, now);
+    note_return(table, device, device.lanes.front(), serve, now);
   }
 
   Table table;
   Device& device;
-  Job serve, train;
+  Job serve;
   Nanos now;
 };
 

@@ -24,6 +24,7 @@ TEST(Scenario, AJobIsRefusedWhereTheCoordinatorWouldRefuseIt) {
   EXPECT_THAT(error_of(std::string(kJob) + "deadline=1000001s"), HasSubstr("deadline of"));
   EXPECT_EQ(error_of(std::string(kJob) + "deadline=1000000s"), "");
   EXPECT_THAT(error_of(std::string(kJob) + "share_limit=0.001"), HasSubstr("0.01 to 1"));
+  EXPECT_THAT(error_of(std::string(kJob) + "elastic=2"), HasSubstr("elastic must be 0 or 1"));
   EXPECT_THAT(error_of(std::string(kJob) + "weight=0"), HasSubstr("weight 0; allowed"));
   EXPECT_EQ(error_of(std::string(kJob) + "utilisation=1"), "");
   for (const char* wrong : {"0", "1.01", "-1", "nan"}) {

@@ -1,6 +1,5 @@
 // Time is shared by user, then by job: whatever the users, their weights, how many jobs each has
 // and how long their iterations are.
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <random>
@@ -10,45 +9,18 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "csrc/base/check.h"
-#include "csrc/sim/scenario.h"
-#include "csrc/sim/simulation.h"
+#include "tests/cpp/support/sim_shares.h"
 
 namespace gpushare::sim {
 namespace {
 
+using testing::job_line;
+using testing::kDevice;
+using testing::Outcome;
+using testing::run;
+using testing::Served;
+
 constexpr double kAllowedError = 0.03;
-
-// Seconds in leases, of those in [from, to].
-using Served = std::map<std::string, double>;
-
-struct Outcome {
-  Served of_users, of_jobs;
-};
-
-Outcome run(const std::string& text, double from, double to) {
-  const auto scenario = parse_scenario(text);
-  GS_CHECK(scenario.has_value(), "{}", text);
-  const auto simulation = Simulation::create(*scenario, true);
-  GS_CHECK(simulation.has_value(), "{}", simulation.error().message());
-  const Status status = (*simulation)->run({});
-  GS_CHECK(status.ok(), "{}", status.message());
-  Outcome outcome;
-  for (const LeaseRecord& lease : (*simulation)->leases()) {
-    const JobSpec& job = scenario->jobs.at(lease.job);
-    const double time = std::min(to_seconds(lease.to), to) - std::max(to_seconds(lease.from), from);
-    outcome.of_users[job.user] += std::max(time, 0.0);
-    outcome.of_jobs[job.name] += std::max(time, 0.0);
-  }
-  return outcome;
-}
-
-// A job that never ends by itself.
-std::string job_line(const std::string& name, const std::string& user, const std::string& rest) {
-  return fmt::format("job name={} user={} iterations=10000000 {}\n", name, user, rest);
-}
-
-constexpr auto kDevice = "device policy={} capacity=4GiB switch=0s until={}s min_quantum={}ms\n";
 
 struct AnyUser {
   double weight = 1;
@@ -166,81 +138,20 @@ TEST(Shares, ManyShortJobsHaveNoMoreThanALongOne) {
   EXPECT_NEAR(outcome.of_users.at("bob"), 37.5, 1.2);
 }
 
-// Hard: no more, though the device be idle; and all of it.
-TEST(ShareLimit, IsKeptOnAnIdleDevice) {
-  const std::string text =
-      fmt::format(kDevice, "fair", 100, 100) + "user name=alice share_limit=0.3\n" +
-      job_line("a", "alice", "iteration=20ms") + job_line("b", "alice", "iteration=10ms");
-  const Outcome outcome = run(text, 0, 100);
-  EXPECT_LT(outcome.of_users.at("alice"), 30.5);
-  EXPECT_GT(outcome.of_users.at("alice"), 28.5);
-  EXPECT_LT(run(text, 40, 50).of_users.at("alice"), 3.3 + 0.02);
-}
-
-TEST(ShareLimit, LeavesTheRestToOthers) {
-  for (const char* policy : {"fair", "rr", "fifo", "priority", "deadline"}) {
+// Of one user, whose memory_limit has room for no two: those in another lane make way.
+TEST(Shares, OfJobsThatTheirUsersMemoryKeepsApart) {
+  for (const char* policy : {"fair", "rr", "pack"}) {
     const std::string text =
-        fmt::format(kDevice, policy, 60, 100) + "user name=alice share_limit=0.25\n" +
-        job_line("a", "alice", "iteration=20ms") + job_line("b", "bob", "at=1s iteration=10ms");
-    Served served = run(text, 5, 60).of_users;
-    EXPECT_LT(served["alice"], 55 * 0.25 + 0.3) << policy;
-    EXPECT_GT(served["alice"] + served["bob"], 55 * 0.97) << policy;
-  }
-}
-
-// Of one job: what it leaves goes to the others of its user.
-TEST(ShareLimit, OfAJobIsKeptByItAlone) {
-  for (const char* policy : {"fair", "rr", "fifo", "priority", "deadline"}) {
-    const std::string text = fmt::format(kDevice, policy, 60, 100) +
-                             job_line("a", "alice", "iteration=20ms share_limit=0.25") +
-                             job_line("b", "alice", "iteration=10ms");
-    Served served = run(text, 5, 60).of_jobs;
-    EXPECT_LT(served["a"], 55 * 0.25 + 0.3) << policy;
-    EXPECT_GT(served["a"] + served["b"], 55 * 0.97) << policy;
-  }
-}
-
-TEST(ShareLimit, OfAJobIsKeptOnAnIdleDevice) {
-  const std::string text = fmt::format(kDevice, "fair", 100, 100) +
-                           "user name=alice share_limit=0.6\n" +
-                           job_line("a", "alice", "iteration=20ms share_limit=0.3");
-  EXPECT_LT(run(text, 0, 100).of_users.at("alice"), 30.5);
-  EXPECT_GT(run(text, 0, 100).of_users.at("alice"), 28.5);
-}
-
-// Elastic: all that nobody else wants, and no debt for it.
-TEST(ShareLimit, AnElasticOneBindsOnlyBesideOthers) {
-  for (const char* policy : {"fair", "rr", "fifo", "priority", "deadline"}) {
-    const std::string text =
-        fmt::format(kDevice, policy, 100, 100) + "user name=alice share_limit=0.25 elastic=1\n" +
-        job_line("a", "alice", "iteration=20ms") + job_line("b", "bob", "at=40s iteration=10ms");
-    EXPECT_GT(run(text, 0, 40).of_users.at("alice"), 39) << policy;
-    Served served = run(text, 40, 100).of_users;
-    EXPECT_LT(served["alice"], 60 * 0.25 + 0.5) << policy;
-    EXPECT_GT(served["alice"], 60 * 0.25 - 1) << policy;
-    EXPECT_GT(served["alice"] + served["bob"], 60 * 0.97) << policy;
-  }
-}
-
-TEST(ShareLimit, TwoElasticUsersShareWhatBothWant) {
-  const std::string text =
-      fmt::format(kDevice, "fair", 60, 100) + "user name=alice share_limit=0.1 elastic=1\n" +
-      "user name=bob share_limit=0.2 elastic=1\n" + job_line("a", "alice", "iteration=20ms") +
-      job_line("b", "bob", "iteration=10ms");
-  Served served = run(text, 0, 60).of_users;
-  EXPECT_GT(served["alice"] + served["bob"], 60 * 0.97);
-  EXPECT_GT(served["alice"], 60 * 0.1 - 1);
-  EXPECT_GT(served["bob"], 60 * 0.2 - 1);
-}
-
-TEST(ShareLimit, JobsOfOneElasticUserTakeTurns) {
-  for (const char* policy : {"fair", "rr"}) {
-    const std::string text =
-        fmt::format(kDevice, policy, 60, 100) + "user name=alice share_limit=0.1 elastic=1\n" +
-        job_line("a", "alice", "iteration=20ms") + job_line("b", "alice", "iteration=10ms");
-    Served served = run(text, 0, 60).of_jobs;
-    EXPECT_NEAR(served["a"], 30, 2) << policy;
-    EXPECT_NEAR(served["b"], 30, 2) << policy;
+        fmt::format(
+            "device policy={} capacity=4GiB switch=0s until=60s min_quantum=100ms "
+            "num_lanes=2 bandwidth=8GiB\nuser name=alice memory_limit=600MiB\n",
+            policy) +
+        job_line("a", "alice", "iteration=5ms live=207MiB peak=226MiB") +
+        job_line("b", "alice", "iteration=100ms live=380MiB peak=532MiB") +
+        job_line("c", "alice", "iteration=20ms live=346MiB peak=449MiB");
+    const Outcome outcome = run(text, 0, 60);
+    for (const char* job : {"a", "b", "c"})
+      EXPECT_GT(outcome.of_jobs.at(job), 13) << policy << " " << job;
   }
 }
 
@@ -294,47 +205,6 @@ TEST(Shares, UnderPackAJobThatPaysBesideNobodyHasTurns) {
     EXPECT_GT(served["a2"], 120.0 / 6 * 0.1) << change;
     EXPECT_GT(served["a1"], 100) << change;
     EXPECT_GT(served["b"], 100) << change;
-  }
-}
-
-// Whoever runs beside them, and whether that pays or not.
-TEST(ShareLimit, IsKeptUnderPack) {
-  for (const char* interference : {"0", "2"}) {
-    const std::string rest = "iteration=20ms utilisation=0.5";
-    std::string text = fmt::format(
-        "device policy=pack capacity=4GiB switch=0s until=60s min_quantum=100ms interference={}\n"
-        "user name=alice share_limit=0.2\n{}{}",
-        interference, job_line("a1", "alice", rest), job_line("a2", "alice", rest));
-    EXPECT_LT(run(text, 0, 60).of_users.at("alice"), 60 * 0.2 + 0.3) << interference;
-    text += job_line("b", "bob", rest) + job_line("c", "carol", rest);
-    Served served = run(text, 0, 60).of_users;
-    EXPECT_LT(served["alice"], 60 * 0.2 + 0.3) << interference;
-    EXPECT_GT(served["alice"], 60 * 0.2 - 1) << interference;
-    EXPECT_GT(served["bob"] + served["carol"], 60 * 0.75) << interference;
-  }
-}
-
-// What a guaranteed job leaves, beyond the limit too.
-TEST(ShareLimit, AnElasticOneIsNoneForWhoHarvestsAlone) {
-  const std::string text = fmt::format(kDevice, "priority", 60, 100) +
-                           "user name=alice share_limit=0.1 elastic=1\n" +
-                           job_line("a", "alice", "iteration=10ms priority=opportunistic") +
-                           job_line("b", "bob", "iteration=20ms gap=200ms priority=guaranteed");
-  EXPECT_GT(run(text, 0, 60).of_users.at("alice"), 60 * 0.5);
-}
-
-// Of an elastic one too, where others want the time.
-TEST(ShareLimit, AnIterationThatRunsOverIsPaidBack) {
-  const std::string other = job_line("b", "bob", "iteration=10ms");
-  const std::map<std::string, std::string> others_by_limit{{"share_limit=0.2", ""},
-                                                           {"share_limit=0.2 elastic=1", other}};
-  for (const auto& [limit, others] : others_by_limit) {
-    const std::string text = fmt::format(kDevice, "fair", 200, 100) +
-                             fmt::format("user name=alice {}\n", limit) +
-                             job_line("a", "alice", "iteration=3s") + others;
-    const Outcome outcome = run(text, 0, 200);
-    EXPECT_LT(outcome.of_users.at("alice"), 43.5) << limit;
-    EXPECT_GT(outcome.of_users.at("alice"), 37) << limit;
   }
 }
 

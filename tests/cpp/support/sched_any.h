@@ -80,6 +80,7 @@ inline wire::JobMessage any_register(const wire::Address& of) {
   wish.weight = any(any(0, 10) == 0 ? 0 : 1, 40) / 10.0;
   wish.memory_limit = *rc::gen::arbitrary<bool>() ? Bytes{0} : any_bytes();
   if (any(0, 4) == 0) wish.share_limit = any(0, 110) / 100.0;
+  wish.is_elastic = any(0, 2) == 0;
   return wish;
 }
 
@@ -90,6 +91,7 @@ inline wire::Changes any_changes() {
   if (any(0, 3) == 0) changes.memory_limit = any_bytes();
   if (any(0, 3) == 0) changes.deadline = millis(any(-1, 100));
   if (any(0, 3) == 0) changes.share_limit = any(-1, 110) / 100.0;
+  if (any(0, 3) == 0) changes.is_elastic = *rc::gen::arbitrary<bool>();
   if (any(0, 2) == 0) changes.is_paused = *rc::gen::arbitrary<bool>();
   return changes;
 }

@@ -51,6 +51,7 @@ std::string text_of(const wire::Changed& m) {
     text += fmt::format(" memory_limit={}", to_string(*changes.memory_limit));
   }
   if (changes.deadline) text += fmt::format(" deadline={}", to_string(*changes.deadline));
+  if (changes.is_elastic) text += fmt::format(" elastic={}", *changes.is_elastic ? 1 : 0);
   if (changes.share_limit) text += fmt::format(" share_limit={}", *changes.share_limit);
   if (changes.is_paused) text += fmt::format(" paused={} by={}", *changes.is_paused, m.by);
   return text;

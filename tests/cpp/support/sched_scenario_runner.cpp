@@ -101,6 +101,7 @@ JobMessage read_register(ScenarioFields& f, JobId job) {
   m.iterations_total = f.count("iterations_total");
   m.deadline = f.time("deadline");
   m.share_limit = f.real("share_limit", 0);
+  m.is_elastic = f.count("elastic", 0) != 0;
   m.fingerprint = f.count("fingerprint");
   if (f.has("paused_by")) m.paused_by = static_cast<std::uint32_t>(f.count("paused_by"));
   return m;
@@ -252,6 +253,7 @@ class Runner {
     if (fields.has("weight")) changes.weight = fields.real("weight");
     if (fields.has("memory_limit")) changes.memory_limit = fields.bytes("memory_limit");
     if (fields.has("deadline")) changes.deadline = fields.time("deadline");
+    if (fields.has("elastic")) changes.is_elastic = fields.count("elastic") != 0;
     if (fields.has("share_limit")) changes.share_limit = fields.real("share_limit");
     if (fields.command() != "set") changes.is_paused = fields.command() == "pause";
     return coordinator_->set(JobId{fields.count("job")}, changes, requester(fields), now_);

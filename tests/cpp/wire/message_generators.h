@@ -102,6 +102,7 @@ inline Changes draw_changes() {
           .memory_limit = draw_perhaps(draw_bytes()),
           .deadline = draw_perhaps(draw_nanos()),
           .share_limit = draw_perhaps(draw_share()),
+          .is_elastic = draw_perhaps(*rc::gen::arbitrary<bool>()),
           .is_paused = draw_perhaps(*rc::gen::arbitrary<bool>())};
 }
 
@@ -114,6 +115,7 @@ inline Register draw_register() {
           .memory_limit = draw_bytes(),
           .deadline = draw_nanos(),
           .share_limit = draw_share(),
+          .is_elastic = *rc::gen::arbitrary<bool>(),
           .paused_by = draw_perhaps(draw_up_to(std::numeric_limits<std::uint32_t>::max())),
           .iterations_total = draw_number(),
           .iterations_done = draw_number(),
