@@ -45,6 +45,17 @@ void Runtime::Impl::park_in_gap() {
 Status Runtime::Impl::hold() {
   MutexLock lock(mu_);
   if (link_ == Link::kForked) return {};
+  Status status = restore_and_hold();
+  if (!status.ok()) {
+    add_hold(-1);
+    say_movable();
+  }
+  return status;
+}
+
+// It holds whether or not all came back. Said before the first byte moves: else the coordinator
+// would take what it has just granted for that, without end.
+Status Runtime::Impl::restore_and_hold() {
   add_hold(1);
   ++num_holds_starting_;
   say_movable();
@@ -53,10 +64,6 @@ Status Runtime::Impl::hold() {
   Status status = restore_all();
   --num_holds_starting_;
   stop_moving();
-  if (!status.ok()) {
-    add_hold(-1);
-    say_movable();
-  }
   return status;
 }
 

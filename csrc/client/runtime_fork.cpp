@@ -20,9 +20,7 @@ void Runtime::Impl::before_fork() {
 void Runtime::Impl::bring_back_for_child() {
   if (link_ == Link::kForked) return;  // nobody moves memory there
   if (router_ != nullptr) return;      // a child inherits no CUDA memory
-  constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
-  start_moving(Moving::kRestoring, monotonic_now() + kAsLongAsItTakes);
-  if (const Status status = restore_all(); !status.ok()) {
+  if (const Status status = restore_and_hold(); !status.ok()) {
     log::warn("job {}: a forked child cannot use {} of memory: {}", address_.job.value,
               to_string(residency_.to_restore()), status.message());
   }
@@ -30,12 +28,13 @@ void Runtime::Impl::bring_back_for_child() {
     log::warn("job {}: a forked child cannot use the {} of memory that overflow",
               address_.job.value, to_string(overflow));
   }
-  stop_moving();  // and nobody starts anew: mu_ is held
+  add_hold(-1);  // mu_ is held, so nobody moves it before the fork
   lane_chunks_.make_live_private();
 }
 
 void Runtime::Impl::after_fork_in_parent() {
   cpu_share_.after_fork_in_parent();
+  say_movable();
   mu_.unlock();
 }
 

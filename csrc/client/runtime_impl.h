@@ -217,6 +217,7 @@ class Runtime::Impl {
   [[nodiscard]] bool may_move_in_gap() GS_REQUIRES(mu_);
   [[nodiscard]] bool is_movable_in_gap() GS_REQUIRES(mu_);
   void say_movable() GS_REQUIRES(mu_);
+  Status restore_and_hold() GS_REQUIRES(mu_);
   void add_hold(int change) GS_REQUIRES(mu_);
   [[nodiscard]] bool is_held_at_work() GS_REQUIRES(mu_);
   void watch_idle_gap() GS_EXCLUDES(mu_);

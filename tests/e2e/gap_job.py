@@ -1,7 +1,7 @@
 """A job whose threads, and whose code between iterations, go on with its tensors.
 
 One thread reads a tensor that never changes, another allocates, fills and checks. At the end it
-says how often something was wrong, and how many of its looks found memory away.
+says what was wrong, and how many of its looks found memory away.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Threads:
 
     def __init__(self, constant: torch.Tensor, value: float) -> None:
         """Starts them."""
-        self.num_wrong = 0
+        self.wrong: Counter[str] = Counter()
         self.num_done = 0
         self._constant = constant
         self._value = value
@@ -43,7 +44,7 @@ class Threads:
 
     def _read(self) -> None:
         while not self._must_stop.is_set():
-            self.num_wrong += not is_all(self._constant, self._value)
+            self.wrong["read by a thread"] += not is_all(self._constant, self._value)
             self.num_done += 1
             time.sleep(0.001)
 
@@ -54,7 +55,7 @@ class Threads:
         while not self._must_stop.is_set():
             number += 1
             floats = torch.full((1000 * (number % 500 + 1),), float(number))
-            self.num_wrong += not is_all(floats, float(number))
+            self.wrong["allocated by a thread"] += not is_all(floats, float(number))
             time.sleep(0.001)
 
 
@@ -64,13 +65,13 @@ def is_all(tensor: torch.Tensor, value: float) -> bool:
     return bool(low == value and high == value)
 
 
-def is_right_in_child(tensor: torch.Tensor, value: float) -> bool:
-    """The same, as a forked child sees it while its parent's memory may move."""
+def status_of_child(tensor: torch.Tensor, value: float) -> int:
+    """0 if a forked child sees the same while its parent's memory may move; as waitpid says it."""
     child = os.fork()
     if child == 0:
         time.sleep(2 * GAP_SECONDS)
         os._exit(0 if is_all(tensor, value) else 1)
-    return os.waitpid(child, 0)[1] == 0
+    return os.waitpid(child, 0)[1]
 
 
 def main() -> None:
@@ -88,7 +89,8 @@ def main() -> None:
     job = gpushare.register(name=f"gap-{arguments.value}")
     print(json.dumps({"ready": True}), flush=True)
     sys.stdin.readline()
-    num_wrong = num_away = 0
+    wrong: Counter[str] = Counter()
+    num_away = 0
     counting = loss = threads = None
     for number in range(arguments.iterations):
         with job.iteration():
@@ -100,18 +102,18 @@ def main() -> None:
             loss = counting[:1000].mean()
         time.sleep(GAP_SECONDS)
         num_away += job.stats().spilled_bytes > 0
-        num_wrong += loss.item() != number + 1
-        num_wrong += not is_all(counting, number + 1)
-        if number % 4 == 1:
-            num_wrong += not is_right_in_child(counting, number + 1)
+        wrong["loss"] += loss.item() != number + 1
+        wrong["read in the gap"] += not is_all(counting, number + 1)
+        if number % 4 == 1 and (status := status_of_child(counting, number + 1)) != 0:
+            wrong[f"child ended with {status}"] += 1
         if number % 4 == 3:
             with job.hold():
-                num_wrong += job.stats().spilled_bytes != 0
+                wrong["away within hold"] += job.stats().spilled_bytes != 0
     threads.stop()
-    num_wrong += threads.num_wrong
+    wrong += threads.wrong
     stats: dict[str, Any] = vars(job.stats())
     job.close()
-    said = {"num_wrong": num_wrong, "num_away": num_away, "num_reads": threads.num_done}
+    said = {"wrong": wrong, "num_away": num_away, "num_reads": threads.num_done}
     print(json.dumps({"done": True, **said, "stats": stats}), flush=True)
 
 

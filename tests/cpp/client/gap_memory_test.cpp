@@ -210,6 +210,25 @@ TEST_F(GapMemory, GivesAgainWhatIsInPlaceWhileItsRestoreWaitsForRoom) {
   expect_refused();
 }
 
+// It was granted room for its child, and asked for it again at once, some thousand times.
+TEST_F(GapMemory, DoesNotMoveWhileItComesBackForAForkedChild) {
+  start_without_room();
+  job_->runtime->promise_iterations();
+  lose_lease_in_gap();
+  spill_all();
+  EXPECT_TRUE(is_movable());
+  auto forking = std::async(std::launch::async, [this] {
+    job_->runtime->before_fork();
+    job_->runtime->after_fork_in_parent();
+  });
+  const auto need = coordinator_->wait_for<wire::Need>();
+  EXPECT_FALSE(is_movable());
+  coordinator_->grant_room(need.bytes, need.n);
+  forking.get();
+  EXPECT_EQ(job_->runtime->stats().spilled, Bytes{0});
+  EXPECT_TRUE(is_movable());
+}
+
 TEST_F(GapMemory, WhatAParkedJobGaveComesBackWithItsLease) {
   start();
   job_->runtime->promise_iterations();
