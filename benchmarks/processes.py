@@ -113,10 +113,12 @@ class JobProcess:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Ends what has not ended by itself."""
+        """Ends what has not ended by itself; what it wrote to stderr is shown with an error."""
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(WAIT_SECONDS)
+        if error is not None and self.errors():
+            print(f"stderr of job {self.pid}:\n{self.errors()[-4000:]}", file=sys.stderr)
         for stream in (self.process.stdin, self.process.stdout, self._errors):
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):

@@ -14,6 +14,9 @@ esac
 # ccache: a fresh clone beside an old one finds the old one's objects, wherever they lie.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
 
+# A test that hangs fails after so many seconds, with the stacks of all threads (pytest-timeout).
+export PYTEST_TIMEOUT=${PYTEST_TIMEOUT:-300}
+
 say() {
   if [ -t 2 ]; then printf '\033[1m==> %s\033[0m\n' "$*" >&2; else printf '==> %s\n' "$*" >&2; fi
 }

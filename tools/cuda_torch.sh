@@ -5,6 +5,7 @@
 # The folder of environments; each is named after its torch.
 cuda_venvs=${CUDA_VENVS:-${XDG_CACHE_HOME:-$HOME/.cache}/gpushare}
 needed_gb=12
+test_packages=('pytest>=8' 'pytest-timeout>=2.3' 'hypothesis>=6.100' numpy 'typer>=0.12' 'rich>=13')
 # Why a function below returned 1.
 why=
 
@@ -25,8 +26,7 @@ make_cuda_venv() {
   # shellcheck disable=SC2153  # common.sh's
   [ -x "$venv/bin/python" ] || "$PYTHON" -m venv "$venv"
   # ===: a build for CPUs, version+cpu, would be equal too.
-  if ! said=$("$venv/bin/python" -m pip install --quiet "torch===$version" 'pytest>=8' \
-    'hypothesis>=6.100' numpy 'typer>=0.12' 'rich>=13' 2>&1); then
+  if ! said=$("$venv/bin/python" -m pip install --quiet "torch===$version" "${test_packages[@]}" 2>&1); then
     printf '%s\n' "$said" >&2
     why="torch==$version cannot be installed: $(grep -m 1 ERROR <<<"$said" || tail -n 1 <<<"$said")"
     return 1

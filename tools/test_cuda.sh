@@ -26,6 +26,8 @@ if ! has_cuda_torch "$python"; then
   python=$cuda_venv/bin/python
   has_cuda_torch "$python" || make_cuda_venv "$cuda_venv" "$cuda_torch" || skip "$why"
 fi
+# An environment made by an older checkout may lack some.
+"$python" -c 'import pytest_timeout' 2>/dev/null || "$python" -m pip install --quiet "${test_packages[@]}"
 have_cuda_headers "$python" || skip "$why"
 build_for_cuda_torch "$python" "$build" gs_fakecuda_tests gs_vm_tests
 

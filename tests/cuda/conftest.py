@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from benchmarks.processes import JobProcess, gpushare_command, job_environment
-from tests.coordinators import coordinator
+from tests.coordinators import coordinator, pytest_runtest_makereport
 from tests.cuda import fake
 from tests.e2e.alone import arguments
 
@@ -23,7 +23,7 @@ from tests.e2e.alone import arguments
 # the one that their jobs have, if there is no other.
 sys.path.append(str(fake.package()))
 
-__all__ = ["coordinator"]  # a fixture
+__all__ = ["coordinator", "pytest_runtest_makereport"]  # a fixture, a hook
 
 MODULE = "tests.cuda.job"
 

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.coordinators import coordinator
+from tests.coordinators import coordinator, pytest_runtest_makereport
 from tests.e2e.alone import result_alone
 
 if TYPE_CHECKING:
     from benchmarks.processes import JobProcess
 
-__all__ = ["coordinator"]  # a fixture
+__all__ = ["coordinator", "pytest_runtest_makereport"]  # a fixture, a hook
+
+# A background job of a shell ignores Ctrl-C, and so would what a test starts and interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Two threads that spin for each other stand still on a busy machine; that is not tested here.
 os.environ["OMP_NUM_THREADS"] = "1"

@@ -27,24 +27,28 @@ except KeyboardInterrupt:
 """
 
 
-def _start(script: str, env: dict[str, str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", script],
-        env=job_environment(env),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+def _start(stack: ExitStack, script: str, env: dict[str, str]) -> subprocess.Popen[str]:
+    process = stack.enter_context(
+        subprocess.Popen(
+            [sys.executable, "-c", script],
+            env=job_environment(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
     )
+    stack.callback(process.kill)
+    return process
 
 
 def test_a_wait_for_room_says_so_and_is_interrupted(coordinator: Coordinator) -> None:
     env = coordinator(capacity="64MiB")
     with ExitStack() as stack:
-        holder = stack.enter_context(_start(HOLDER, env))
+        holder = _start(stack, HOLDER, env)
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        waiter = stack.enter_context(_start(WAITER, env))
+        waiter = _start(stack, WAITER, env)
         assert waiter.stderr is not None
         line = waiter.stderr.readline()
         while line and "waiting for" not in line:

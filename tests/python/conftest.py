@@ -51,12 +51,16 @@ class Zygote:
     """A process that has imported torch, and forks one for each script (see zygote.py)."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("zygote.py"))],
             env=clean_environment(disable="1"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
 
     def run(self, script: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -65,7 +69,13 @@ class Zygote:
         request = {"script": str(script), "out": str(script), "env": env}
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        status = int(self._process.stdout.readline())
+        try:
+            status = int(self._process.stdout.readline())
+        except BaseException:  # the test's time is over: the next one must not wait for its script
+            with self._process:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process = self._start()
+            raise
         texts = [script.with_name(f"{script.name}.{name}").read_text() for name in STREAMS]
         return subprocess.CompletedProcess([], os.waitstatus_to_exitcode(status), *texts)
 

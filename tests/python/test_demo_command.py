@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -19,14 +20,20 @@ from tests.python.conftest import clean_environment
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.usefixtures("module_is_built")]
 
 
-def _start(folder: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextlib.contextmanager
+def _demo(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """The demo, which ends, with its jobs, at the latest with the test."""
+    with subprocess.Popen(
         [sys.executable, "-m", "gpushare", "demo", "--quick", "--json"],
         env=clean_environment() | {"TMPDIR": str(folder)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
 
 
 def _processes_that_mention(text: str) -> list[str]:
@@ -54,8 +61,8 @@ def short_folder() -> Iterator[Path]:
 
 
 def test_quick_demo_proves_its_claims_and_leaves_nothing(short_folder: Path) -> None:
-    process = _start(short_folder)
-    out, err = process.communicate(timeout=1200)
+    with _demo(short_folder) as process:
+        out, err = process.communicate(timeout=280)
     report = json.loads(out)
     failed = [proof for proof in report["proofs"] if not proof["holds"]]
     assert (process.returncode, failed) == (0, []), err
@@ -71,12 +78,12 @@ def test_quick_demo_proves_its_claims_and_leaves_nothing(short_folder: Path) -> 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_demo_leaves_nothing(short_folder: Path, number: signal.Signals) -> None:
-    process = _start(short_folder)
-    deadline = time.monotonic() + 60
-    while len(_processes_that_mention(str(short_folder))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    os.kill(process.pid, number)
-    _, err = process.communicate(timeout=60)
+    with _demo(short_folder) as process:
+        deadline = time.monotonic() + 60
+        while len(_processes_that_mention(str(short_folder))) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(process.pid, number)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "demo interrupted" in err
     assert "Traceback" not in err
