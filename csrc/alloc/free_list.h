@@ -55,6 +55,8 @@ class FreeList {
   static constexpr std::size_t kNumWords = kNumBins / 64;
   static_assert(kNumWords <= 64, "one summary word");
 
+  // Checks the blocks of one bin; returns how many there are.
+  [[nodiscard]] std::size_t check_bin(std::size_t bin) const;
   [[nodiscard]] std::size_t bin_for(Bytes size) const { return bin_of(size.to_size() >> shift_); }
   // The first bin from `bin` on that holds a block, or kNumBins.
   [[nodiscard]] std::size_t next_used_bin(std::size_t bin) const {

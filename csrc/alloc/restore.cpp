@@ -8,7 +8,7 @@
 
 namespace gpushare::alloc {
 namespace {
-constexpr std::size_t kBatchChunks = 8;
+constexpr std::size_t kMostRestoredAtOnce = 8;
 constexpr int kMaxAsks = 10'000;  // grants that others used up before us
 }  // namespace
 
@@ -107,7 +107,7 @@ Status Restore::back_and_copy() {
   GS_RETURN_IF_ERROR(core_.vmm.settle_shown());
   for (std::size_t first = 0; first < items_.size();) {
     std::size_t last = first + 1;
-    while (last < items_.size() && last - first < kBatchChunks && !items_[last].begins_run &&
+    while (last < items_.size() && last - first < kMostRestoredAtOnce && !items_[last].begins_run &&
            items_[last].at.address() == items_[last - 1].at.address() + kChunkSize) {
       ++last;
     }

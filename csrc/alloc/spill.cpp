@@ -12,7 +12,7 @@
 namespace gpushare::alloc {
 namespace {
 
-constexpr std::size_t kBatchChunks = 8;  // 16 MiB: a few milliseconds of copying
+constexpr std::size_t kMostSpilledAtOnce = 8;  // 16 MiB: a few milliseconds of copying
 
 bool may_leave(const Chunk& chunk) {
   return chunk.state == ChunkState::kResident && chunk.backing != Backing::kLane &&
@@ -75,7 +75,7 @@ void Spill::leave_lane(std::vector<ChunkRef>& found) {
 
 Spill::Batch Spill::take_batch() {
   Batch batch;
-  for (std::size_t count = 0; !chosen_.empty() && count < kBatchChunks;) {
+  for (std::size_t count = 0; !chosen_.empty() && count < kMostSpilledAtOnce;) {
     const ChunkRef& next = chosen_.front().at;
     const std::size_t piece = piece_around(core_.vmm, *next.segment, next.index).size();
     if (!take_piece(piece, batch)) break;

@@ -5,8 +5,6 @@
 namespace gpushare::client {
 namespace {
 
-constexpr auto kRelaxed = std::memory_order_relaxed;
-
 // One writer: a load and a store, not a locked instruction.
 template <typename T>
 void add(std::atomic<T>& counter, T amount) {

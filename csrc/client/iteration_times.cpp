@@ -6,7 +6,6 @@
 namespace gpushare::client {
 namespace {
 
-constexpr auto kRelaxed = std::memory_order_relaxed;
 constexpr std::size_t kTailPercent = 95;
 
 }  // namespace

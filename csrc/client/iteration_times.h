@@ -4,8 +4,7 @@
 // mean hides both the warm-up and the long ones. Only the job sees each iteration. A boundary costs
 // a store; the two figures are counted anew now and then, of the first few more often.
 //
-// Written by the thread that iterates; its figures are read by any. All atomics are relaxed: each
-// figure stands alone.
+// Written by the thread that iterates; its figures are read by any. All atomics are relaxed.
 #pragma once
 
 #include <array>
@@ -17,6 +16,9 @@
 #include "csrc/wire/usage.h"
 
 namespace gpushare::client {
+
+// For an atomic figure that stands alone: whoever reads it takes no other value to go with it.
+inline constexpr auto kRelaxed = std::memory_order_relaxed;
 
 class IterationTimes {
  public:

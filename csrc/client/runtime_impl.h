@@ -38,8 +38,6 @@
 
 namespace gpushare::client {
 
-inline constexpr auto kRelaxed = std::memory_order_relaxed;
-
 class Runtime::Impl {
  public:
   using HostTier = std::function<void(const std::string& folder, const HostBytes& budgets)>;

@@ -9,12 +9,8 @@
 namespace gpushare::sched {
 namespace {
 
-constexpr double kSafety = 1.5;
-// Those behind have later deadlines.
-constexpr std::size_t kMostLooked = 16;
-
 Nanos with_safety(Nanos time) {
-  return Nanos{static_cast<std::int64_t>(static_cast<double>(time.value()) * kSafety)};
+  return Nanos{static_cast<std::int64_t>(static_cast<double>(time.value()) * kDeadlineSafety)};
 }
 
 }  // namespace

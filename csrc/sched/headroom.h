@@ -2,15 +2,22 @@
 // lease.
 //
 // Not sooner: whoever is in time anyhow does not cut a quantum short, which costs a switch. What an
-// iteration of the two takes is what it took so far, and kSafety times that.
+// iteration of the two takes is what it took so far, and kDeadlineSafety times that.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 
 #include "csrc/base/units.h"
 #include "csrc/sched/table.h"
 
 namespace gpushare::sched {
+
+// Iterations vary: a job that is to be in time begins so many of its usual iterations before its
+// deadline.
+inline constexpr double kDeadlineSafety = 1.5;
+// How many of the waiting jobs are looked at: those behind them in the line have later deadlines.
+inline constexpr std::size_t kMostLooked = 16;
 
 struct Headroom {
   JobId job;

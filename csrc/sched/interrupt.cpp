@@ -5,6 +5,7 @@
 
 #include "csrc/sched/admission.h"
 #include "csrc/sched/handlers.h"
+#include "csrc/sched/headroom.h"
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/share_limit.h"
 #include "csrc/sched/shares.h"
@@ -12,11 +13,6 @@
 
 namespace gpushare::sched {
 namespace {
-
-// Iterations vary: a job that is to be in time begins so many of its own before its deadline.
-constexpr double kSafety = 1.5;
-// Of those who wait; the others are less urgent.
-constexpr std::size_t kMostLooked = 16;
 
 bool interrupts_by_class(const Job& job, const Job& other) {
   return job.priority == wire::Priority::kGuaranteed &&
@@ -35,7 +31,7 @@ bool may_interrupt(const Device& device, const Job& job, const Job& other, const
 
 // Then its iteration must begin.
 Nanos latest_begin(const Job& job) {
-  const auto own = static_cast<double>(job.iteration.value()) * kSafety;
+  const auto own = static_cast<double>(job.iteration.value()) * kDeadlineSafety;
   return job.waiting_since + job.deadline - Nanos{static_cast<std::int64_t>(own)} - job.stall;
 }
 

@@ -14,10 +14,6 @@
 namespace gpushare::vm {
 namespace {
 
-cuda::DevicePointer number_of(const std::byte* address) {
-  return reinterpret_cast<std::uintptr_t>(address);
-}
-
 // Whether the two overlap, the second being one of those in a map.
 template <typename Entry>
 bool overlaps(const std::byte* address, Bytes size, const Entry& entry) {
@@ -136,7 +132,7 @@ Status CudaChunks::map(const std::byte* address,
   for (; num_mapped < made.size(); ++num_mapped) {
     const Allocation& piece = made[num_mapped];
     const cuda::Code code =
-        device_.calls().map(number_of(address), piece.size.to_size(), 0, piece.handle, 0);
+        device_.calls().map(cuda::number_of(address), piece.size.to_size(), 0, piece.handle, 0);
     if (code != cuda::kSuccess) {
       return device_.driver().to_status(code, describe("map", address, piece.size));
     }
@@ -148,14 +144,14 @@ Status CudaChunks::map(const std::byte* address,
 Status CudaChunks::allow_access(const std::byte* address, Bytes size) const {
   const cuda::AccessDesc access{prop_.location, cuda::kReadWrite};
   const cuda::Code code =
-      device_.calls().set_access(number_of(address), size.to_size(), &access, 1);
+      device_.calls().set_access(cuda::number_of(address), size.to_size(), &access, 1);
   return device_.driver().to_status(code, "allow access");
 }
 
 void CudaChunks::undo(const std::byte* address, const Allocations& made, std::size_t num_mapped) {
   if (num_mapped > 0) {
     const Bytes mapped = sum_of(made, num_mapped);
-    const cuda::Code code = device_.calls().unmap(number_of(address), mapped.to_size());
+    const cuda::Code code = device_.calls().unmap(cuda::number_of(address), mapped.to_size());
     if (code != cuda::kSuccess) {
       const std::string what = describe("undo: unmap", address, mapped);
       log::error("{}; tried again later", device_.driver().to_status(code, what).message());
@@ -174,7 +170,7 @@ Status CudaChunks::take(const std::byte* address, Bytes size) {
   GS_CHECK(has_whole(address, size), "{} is not backed, or not in whole pieces",
            describe("range of", address, size));
   retry();
-  const cuda::Code code = device_.calls().unmap(number_of(address), size.to_size());
+  const cuda::Code code = device_.calls().unmap(cuda::number_of(address), size.to_size());
   if (code != cuda::kSuccess) {
     return device_.driver().to_status(code, describe("unmap", address, size));
   }
@@ -223,7 +219,7 @@ void CudaChunks::retry() {
   }
   for (auto piece = mapped.begin(); piece != mapped.end();) {
     const cuda::Code code =
-        device_.calls().unmap(number_of(piece->first), piece->second.size.to_size());
+        device_.calls().unmap(cuda::number_of(piece->first), piece->second.size.to_size());
     if (code == cuda::kSuccess) held.push_back(piece->second);
     piece = code == cuda::kSuccess ? mapped.erase(piece) : std::next(piece);
   }

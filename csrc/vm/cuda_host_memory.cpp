@@ -16,10 +16,6 @@ namespace {
 
 constexpr Bytes kExtentBytes = kChunkBytes * std::int64_t{HostMemory::kExtentChunks};
 
-cuda::DevicePointer number_of(const std::byte* address) {
-  return reinterpret_cast<std::uintptr_t>(address);
-}
-
 }  // namespace
 
 CudaHostMemory::~CudaHostMemory() {
@@ -38,12 +34,12 @@ CudaHostMemory::~CudaHostMemory() {
   for (std::uint32_t first = 0; first < num_mapped_; first += kExtentChunks) {
     const std::uint32_t count = std::min(num_mapped_ - first, kExtentChunks);
     const Bytes mapped = kChunkBytes * std::int64_t{count};
-    check(calls.unmap(number_of(locate(first)), mapped.to_size()), "unmap the host tier");
+    check(calls.unmap(cuda::number_of(locate(first)), mapped.to_size()), "unmap the host tier");
   }
   for (const cuda::MemoryHandle handle : handles_)
     check(calls.release(handle), "release a chunk of the host tier");
   for (const std::byte* extent : extents_) {
-    check(calls.free_address(number_of(extent), kExtentBytes.to_size()),
+    check(calls.free_address(cuda::number_of(extent), kExtentBytes.to_size()),
           "free address space of the host tier");
   }
 }
@@ -86,7 +82,7 @@ Status CudaHostMemory::create() {
 Status CudaHostMemory::map(std::uint32_t chunk) {
   std::byte* const address = locate(chunk);
   const cuda::Code code =
-      device_.calls().map(number_of(address), kChunkBytes.to_size(), 0, handles_[chunk], 0);
+      device_.calls().map(cuda::number_of(address), kChunkBytes.to_size(), 0, handles_[chunk], 0);
   if (code != cuda::kSuccess) {
     return device_.driver().to_status(code, describe("map host memory", address, kChunkBytes));
   }
@@ -99,8 +95,8 @@ Status CudaHostMemory::allow_access(std::uint32_t chunk) {
       cuda::AccessDesc{device_.host_prop().location, cuda::kReadWrite},
       cuda::AccessDesc{device_.chunk_prop().location, cuda::kReadWrite}};
   std::byte* const address = locate(chunk);
-  const cuda::Code code = device_.calls().set_access(number_of(address), kChunkBytes.to_size(),
-                                                     access.data(), access.size());
+  const cuda::Code code = device_.calls().set_access(
+      cuda::number_of(address), kChunkBytes.to_size(), access.data(), access.size());
   return device_.driver().to_status(code,
                                     describe("allow access to host memory", address, kChunkBytes));
 }

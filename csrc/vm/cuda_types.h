@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace gpushare::vm::cuda {
 
@@ -21,6 +22,9 @@ inline constexpr Code kUnknown = 999;
 using Device = int;
 // An address of device memory: a number to the driver, the same number as a pointer of ours.
 using DevicePointer = unsigned long long;
+inline DevicePointer number_of(const std::byte* address) {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
 // A piece of physical memory, whether mapped or not.
 using MemoryHandle = unsigned long long;
 using Context = struct ContextTag*;

@@ -21,7 +21,7 @@
 namespace gpushare::testing {
 namespace {
 
-constexpr Bytes kRoom = mib(60);
+constexpr Bytes kDeviceRoom = mib(60);
 
 // A job with live blocks, parked.
 class Job {
@@ -43,9 +43,9 @@ class Job {
     live_.pop_back();
   }
   void park() { allocator_->set_route(alloc::Route::kOutside); }
-  alloc::ReleaseOutcome give_all() { return residency_.release(kRoom, true); }
+  alloc::ReleaseOutcome give_all() { return residency_.release(kDeviceRoom, true); }
   Status bring_back() {
-    if (const Bytes lacking = kRoom - allocator_->room(); lacking > Bytes{}) {
+    if (const Bytes lacking = kDeviceRoom - allocator_->room(); lacking > Bytes{}) {
       allocator_->raise_room(lacking);
     }
     return residency_.restore();
@@ -76,7 +76,7 @@ class Job {
       std::move(*vm::make_host_slab("", {gib(1), {}}, &pinner_));
   vm::Mover mover_;
   const std::unique_ptr<alloc::CachingAllocator> allocator_ =
-      std::move(*alloc::CachingAllocator::create(cuda_.vmm, {mib(256), kRoom}));
+      std::move(*alloc::CachingAllocator::create(cuda_.vmm, {mib(256), kDeviceRoom}));
   alloc::Residency residency_{*allocator_, *slab_, mover_};
   std::vector<Live> live_;
 };
@@ -192,7 +192,7 @@ TEST(CudaSpill, NothingComesLateWhereWritersDoNotWait) {
   EXPECT_EQ(outcome.spilled, mib(4));
   EXPECT_EQ(outcome.spilled_late, Bytes{});
   EXPECT_EQ(job.residency().to_restore_late(), Bytes{});
-  job.allocator().raise_room(kRoom);
+  job.allocator().raise_room(kDeviceRoom);
   ASSERT_TRUE(job.residency().restore_early().ok());
   EXPECT_EQ(fake.used(), mib(4));
   job.expect_intact();
@@ -204,16 +204,16 @@ TEST(CudaSpill, WhatIsRefusedRoomIsUsedInHostMemoryAndMovesIn) {
   job.residency().allow_overflow();
   job.take(mib(40));
   std::byte* const second = job.take(mib(40));
-  EXPECT_EQ(fake.used(), kRoom);
+  EXPECT_EQ(fake.used(), kDeviceRoom);
   EXPECT_EQ(job.allocator().overflow(), mib(20));
   job.expect_bytes();
   fake.launch(second + mib(30).to_size() + 100, Bytes{16}, std::byte{9});
-  job.allocator().set_room(kRoom + mib(12));
+  job.allocator().set_room(kDeviceRoom + mib(12));
   const Result<Bytes> moved = job.residency().move_overflow_in(mib(64));
   ASSERT_TRUE(moved.has_value()) << moved.error().message();
   EXPECT_EQ(*moved, mib(12));
   EXPECT_EQ(fake.used(), mib(72));
-  job.allocator().set_room(kRoom + mib(24));
+  job.allocator().set_room(kDeviceRoom + mib(24));
   ASSERT_EQ(*job.residency().move_overflow_in(mib(64)), mib(8));
   EXPECT_EQ(second[mib(30).to_size() + 100], std::byte{9});
   job.expect_intact();

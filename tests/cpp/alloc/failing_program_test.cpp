@@ -21,7 +21,7 @@ using alloc::ReleaseOutcome;
 using alloc::Route;
 
 // Every block of a program fits, wherever it lies: so a second try has no excuse.
-constexpr Bytes kRoom = mib(64);
+constexpr Bytes kFailingRoom = mib(64);
 // Where there is overflow, some has no room.
 constexpr Bytes kLittleRoom = mib(8);
 
@@ -109,7 +109,7 @@ class Machine {
     switch (operation.kind) {
       case Kind::kAllocate:
         if (world_.live.size() >= 8) return true;
-        if (!overflows_) world_.allocator->raise_room(kRoom);
+        if (!overflows_) world_.allocator->raise_room(kFailingRoom);
         return world_.take(kib(operation.number));
       case Kind::kFree:
         if (!world_.live.empty()) world_.give(index);
@@ -118,7 +118,7 @@ class Machine {
       case Kind::kDrop: world_.allocator->empty_cache(); return true;
       case Kind::kGive: return release(share_of_backed(operation.number));
       case Kind::kPark: return park(operation.number);
-      case Kind::kSetRoom: world_.allocator->set_room(kRoom + mib(2)); return true;
+      case Kind::kSetRoom: world_.allocator->set_room(kFailingRoom + mib(2)); return true;
       case Kind::kMoveIn: return world_.residency.move_overflow_in(mib(64)).has_value();
       case Kind::kOpen: return is_parked_ ? open() : unpark();
       case Kind::kMarkLate:
@@ -162,7 +162,7 @@ class Machine {
     return release(share_of_backed(number));
   }
   bool unpark() {
-    world_.allocator->raise_room(kRoom);
+    world_.allocator->raise_room(kFailingRoom);
     if (!world_.residency.restore().ok()) return false;
     is_parked_ = is_late_away_ = false;
     world_.allocator->set_route(Route::kPrivate);
@@ -170,7 +170,7 @@ class Machine {
   }
   // An iteration begins, what is late stays away.
   bool open() {
-    world_.allocator->raise_room(kRoom);
+    world_.allocator->raise_room(kFailingRoom);
     if (!world_.residency.restore_early().ok()) return false;
     is_parked_ = false;
     is_late_away_ = true;
@@ -193,7 +193,7 @@ class Machine {
   }
 
   const bool overflows_;
-  World world_{overflows_ ? kLittleRoom : kRoom};
+  World world_{overflows_ ? kLittleRoom : kFailingRoom};
   bool is_parked_ = false;
   bool is_late_away_ = false;
 };

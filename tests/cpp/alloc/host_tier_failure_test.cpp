@@ -31,7 +31,7 @@ using ::testing::HasSubstr;
 
 constexpr Bytes kBlock = mib(4);
 constexpr int kNumBlocks = 12;
-constexpr Bytes kRoom = mib(48);
+constexpr Bytes kTierRoom = mib(48);
 
 class HostTierFailure : public ::testing::Test {
  protected:
@@ -46,7 +46,7 @@ class HostTierFailure : public ::testing::Test {
     allocator_->set_route(alloc::Route::kOutside);
   }
   void expect_all_back() {
-    allocator_->raise_room(kRoom);
+    allocator_->raise_room(kTierRoom);
     const Status restored = residency_->restore();
     ASSERT_TRUE(restored.ok()) << restored.to_string();
     for (std::size_t i = 0; i < blocks_.size(); ++i)
@@ -69,22 +69,22 @@ class HostTierFailure : public ::testing::Test {
   std::unique_ptr<vm::HostSlab> slab_;
   vm::Mover mover_;
   std::unique_ptr<alloc::CachingAllocator> allocator_ =
-      std::move(*alloc::CachingAllocator::create(vmm_, {.initial_room = kRoom}));
+      std::move(*alloc::CachingAllocator::create(vmm_, {.initial_room = kTierRoom}));
   std::unique_ptr<alloc::Residency> residency_;
   std::vector<std::byte*> blocks_;
 };
 
 TEST_F(HostTierFailure, ARestoreFromAFileCutShortSaysSoAndLeavesTheBooksTrue) {
   populate();
-  EXPECT_EQ(residency_->release(kRoom, true).spilled, kRoom);
+  EXPECT_EQ(residency_->release(kTierRoom, true).spilled, kTierRoom);
   const std::string path = path_of_file();
   ASSERT_EQ(::truncate(path.c_str(), mib(9).value()), 0) << path << ", errno " << errno;
-  allocator_->raise_room(kRoom);
+  allocator_->raise_room(kTierRoom);
   for (int i = 0; i < 2; ++i) {  // the second try finds the same
     const Status restored = residency_->restore();
     EXPECT_EQ(restored.code(), StatusCode::kIo);
     EXPECT_THAT(restored.message(), HasSubstr("the file in " + folder_.path() + " was cut short"));
-    EXPECT_EQ(residency_->to_restore(), kRoom);
+    EXPECT_EQ(residency_->to_restore(), kTierRoom);
     EXPECT_EQ(allocator_->backed(), Bytes{});
     allocator_->check_invariants();
   }
@@ -119,13 +119,13 @@ TEST_F(HostTierFailure, AFullDiskEndsTheSpillWithItsReasonAndLosesNothing) {
   const SmallDisk disk(folder_.path(), "84m");  // 64 MiB of it are left to others
   if (!disk.is_mounted()) GTEST_SKIP() << "cannot mount a small disk: " << disk.why_not();
   populate();
-  const alloc::ReleaseOutcome outcome = residency_->release(kRoom, true);
+  const alloc::ReleaseOutcome outcome = residency_->release(kTierRoom, true);
   EXPECT_GE(outcome.spilled, mib(16));
   EXPECT_LE(outcome.spilled, mib(20));
   EXPECT_EQ(outcome.released, outcome.spilled);
   EXPECT_THAT(outcome.reason, HasSubstr("kHostTierFull"));
   EXPECT_THAT(outcome.reason, HasSubstr("free on its disk"));
-  EXPECT_EQ(allocator_->backed(), kRoom - outcome.spilled);
+  EXPECT_EQ(allocator_->backed(), kTierRoom - outcome.spilled);
   allocator_->check_invariants();
   expect_all_back();
   slab_.reset();  // its file is on the disk
@@ -135,15 +135,15 @@ TEST_F(HostTierFailure, WithRamFullAndThenTheDiskTheSpillEndsAndNothingIsLost) {
   const SmallDisk disk(folder_.path(), "84m");  // 64 MiB of it are left to others
   if (!disk.is_mounted()) GTEST_SKIP() << "cannot mount a small disk: " << disk.why_not();
   populate(mib(12));
-  const alloc::ReleaseOutcome outcome = residency_->release(kRoom, true);
+  const alloc::ReleaseOutcome outcome = residency_->release(kTierRoom, true);
   EXPECT_EQ(slab_->used_by_tier().ram, mib(12));
   EXPECT_EQ(slab_->used_by_tier().file, outcome.spilled_file);
   EXPECT_GE(outcome.spilled_file, mib(16));
   EXPECT_EQ(outcome.spilled, mib(12) + outcome.spilled_file);
-  EXPECT_EQ(outcome.unplaced, kRoom - outcome.spilled);
+  EXPECT_EQ(outcome.unplaced, kTierRoom - outcome.spilled);
   EXPECT_THAT(outcome.reason, HasSubstr("in RAM: 12.0 MiB used of 12.0 MiB"));
   EXPECT_THAT(outcome.reason, HasSubstr("free on its disk"));
-  EXPECT_EQ(allocator_->backed(), kRoom - outcome.spilled);
+  EXPECT_EQ(allocator_->backed(), kTierRoom - outcome.spilled);
   allocator_->check_invariants();
   expect_all_back();
   slab_.reset();  // its file is on the disk

@@ -21,8 +21,8 @@ namespace {
 
 using alloc::Route;
 
-constexpr Bytes kTensor = mib(2);
-constexpr Bytes kRoom = gib(1);
+constexpr Bytes kLaneTensor = mib(2);
+constexpr Bytes kLaneRoom = gib(1);
 
 enum class Kind : std::uint8_t {
   kTake,
@@ -67,7 +67,7 @@ class Machine {
     for (int round = 0; round < 4; ++round) {
       for (const auto& job : jobs_) {
         RC_ASSERT(lane_.open(*job).ok());
-        RC_ASSERT(job->world.take(kTensor) && job->world.take(kTensor));
+        RC_ASSERT(job->world.take(kLaneTensor) && job->world.take(kLaneTensor));
         give_all(*job);
         lane_.close(*job);
       }
@@ -109,7 +109,7 @@ class Machine {
       case Kind::kGiveAll: give_all(holder()); return true;
       case Kind::kShrink: shrinks_ = true; return true;
       case Kind::kFork: holder().lane.make_live_private(); return true;
-      case Kind::kSpill: waiter().world.residency.release(kRoom, true); return true;
+      case Kind::kSpill: waiter().world.residency.release(kLaneRoom, true); return true;
       case Kind::kLeave: return waiter().lane.leave().ok();
       default: return hand_over(operation.is_strict);
     }
@@ -122,7 +122,7 @@ class Machine {
       holder_ = 1 - holder_;
       is_between_ = true;
     }
-    holder().world.allocator->set_room(kRoom);  // as granted
+    holder().world.allocator->set_room(kLaneRoom);  // as granted
     if (!holder().world.residency.restore().ok() || !lane_.open(holder()).ok()) return false;
     is_between_ = false;
     return true;
@@ -145,8 +145,8 @@ class Machine {
   }
 
   Lane lane_;
-  std::array<std::unique_ptr<LaneJob>, 2> jobs_{std::make_unique<LaneJob>(kRoom),
-                                                std::make_unique<LaneJob>(kRoom)};
+  std::array<std::unique_ptr<LaneJob>, 2> jobs_{std::make_unique<LaneJob>(kLaneRoom),
+                                                std::make_unique<LaneJob>(kLaneRoom)};
   std::size_t holder_ = 0;
   bool is_between_ = false;  // leases
   bool shrinks_ = false;     // at the next hand-over

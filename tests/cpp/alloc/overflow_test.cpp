@@ -11,7 +11,7 @@ namespace {
 using alloc::Route;
 using ::testing::HasSubstr;
 
-constexpr Bytes kRoom = mib(8);
+constexpr Bytes kOverflowRoom = mib(8);
 
 class Overflow : public ::testing::Test {
  protected:
@@ -26,18 +26,18 @@ class Overflow : public ::testing::Test {
     EXPECT_EQ(world_.vmm.shown(), Bytes{});
   }
 
-  World world_{kRoom, mib(16)};
+  World world_{kOverflowRoom, mib(16)};
 };
 
 TEST(WithoutOverflow, WhatIsRefusedRoomIsOutOfMemory) {
-  World world(kRoom);
+  World world(kOverflowRoom);
   EXPECT_FALSE(world.take(mib(12)));
   EXPECT_EQ(world.slab.used(), Bytes{});
 }
 
 TEST_F(Overflow, HoldsWhatIsBeyondTheRoomAndNoMore) {
   ASSERT_TRUE(world_.take(mib(12)));
-  EXPECT_EQ(world_.allocator->backed(), kRoom);
+  EXPECT_EQ(world_.allocator->backed(), kOverflowRoom);
   EXPECT_EQ(world_.allocator->overflow(), mib(4));
   EXPECT_EQ(world_.allocator->stats().overflow_bytes, mib(4));
   EXPECT_EQ(world_.slab.used(), mib(4));
@@ -48,11 +48,11 @@ TEST_F(Overflow, HoldsWhatIsBeyondTheRoomAndNoMore) {
 
 TEST_F(Overflow, MovesInAsFarAsThereIsRoom) {
   ASSERT_TRUE(world_.take(mib(14)));
-  world_.allocator->set_room(kRoom + mib(4));
+  world_.allocator->set_room(kOverflowRoom + mib(4));
   EXPECT_EQ(*world_.residency.move_overflow_in(mib(100)), mib(4));
   EXPECT_EQ(world_.allocator->overflow(), mib(2));
   EXPECT_TRUE(world_.is_intact());
-  world_.allocator->set_room(kRoom + mib(100));
+  world_.allocator->set_room(kOverflowRoom + mib(100));
   EXPECT_EQ(*world_.residency.move_overflow_in(mib(100)), mib(2));
   EXPECT_EQ(world_.slab.used(), Bytes{});
   EXPECT_EQ(world_.allocator->backed(), mib(14));
@@ -61,7 +61,7 @@ TEST_F(Overflow, MovesInAsFarAsThereIsRoom) {
 }
 
 TEST_F(Overflow, SmallBlocksShareAChunkThere) {
-  ASSERT_TRUE(world_.take(kRoom));
+  ASSERT_TRUE(world_.take(kOverflowRoom));
   for (int i = 0; i < 100; ++i)
     ASSERT_TRUE(world_.take(kib(10)));
   EXPECT_EQ(world_.allocator->overflow(), mib(2));
@@ -82,9 +82,9 @@ TEST_F(Overflow, GoesOnInTheOutsideArena) {
 TEST_F(Overflow, StaysWhereItIsWhileOtherMemoryIsSpilledAndRestored) {
   ASSERT_TRUE(world_.take(mib(10)));
   world_.allocator->set_route(Route::kOutside);
-  EXPECT_EQ(world_.residency.release(kRoom, true).spilled, kRoom);
-  EXPECT_EQ(world_.residency.to_restore(), kRoom);
-  world_.allocator->set_room(kRoom);
+  EXPECT_EQ(world_.residency.release(kOverflowRoom, true).spilled, kOverflowRoom);
+  EXPECT_EQ(world_.residency.to_restore(), kOverflowRoom);
+  world_.allocator->set_room(kOverflowRoom);
   ASSERT_TRUE(world_.residency.restore().ok()) << "what overflows asks for no room";
   EXPECT_EQ(world_.allocator->overflow(), mib(2));
   EXPECT_TRUE(world_.is_intact());
@@ -116,13 +116,13 @@ TEST_F(Overflow, IsNotForAForkedChild) {
 TEST_F(Overflow, EachCallOfTheDeviceMayFail) {
   int num_failed = 0;
   for (int nth = 1; nth <= 12; ++nth) {
-    World world(kRoom, mib(16));
+    World world(kOverflowRoom, mib(16));
     world.residency.allow_overflow();
     world.vmm.fail_at(nth);
     const bool is_taken = world.take(mib(12));
     world.allocator->check_invariants();
     EXPECT_EQ(world.vmm.backed(), world.allocator->backed());
-    world.allocator->set_room(kRoom + mib(2));
+    world.allocator->set_room(kOverflowRoom + mib(2));
     const bool is_moved = world.residency.move_overflow_in(mib(8)).has_value();
     num_failed += is_taken && is_moved ? 0 : 1;
     world.allocator->check_invariants();

@@ -20,7 +20,7 @@ namespace {
 
 using alloc::Route;
 
-constexpr Bytes kRoom = mib(40);
+constexpr Bytes kProgramRoom = mib(40);
 
 rc::Gen<std::int64_t> request_sizes() {
   return rc::gen::oneOf(rc::gen::inRange<std::int64_t>(1, 3000),
@@ -157,7 +157,7 @@ class Program {
   // What is in place and what is to come back: what overflowed may have been given room since.
   Bytes needed_room() { return world_.allocator->backed() + world_.residency.to_restore(); }
   void unpark() {
-    world_.allocator->set_room(std::max(kRoom + mib(40), needed_room()));
+    world_.allocator->set_room(std::max(kProgramRoom + mib(40), needed_room()));
     RC_ASSERT(world_.residency.restore().ok());
     is_parked_ = is_late_away_ = false;
     world_.allocator->set_route(Route::kPrivate);
@@ -171,7 +171,7 @@ class Program {
       RC_ASSERT(world_.is_intact());
     }
     if (!is_parked_) return;
-    world_.allocator->raise_room(std::max(kRoom, needed_room()));
+    world_.allocator->raise_room(std::max(kProgramRoom, needed_room()));
     RC_ASSERT(world_.residency.restore_early().ok());
     is_parked_ = false;
     is_late_away_ = true;
@@ -207,7 +207,7 @@ class Program {
   }
 
   const bool overflows_;
-  World world_{kRoom};
+  World world_{kProgramRoom};
   Worker worker_;
   std::vector<Bytes> sizes_;
   bool is_parked_ = false;

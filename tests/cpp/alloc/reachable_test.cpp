@@ -25,7 +25,7 @@ namespace {
 
 using alloc::Route;
 
-constexpr Bytes kRoom = mib(64);
+constexpr Bytes kReachableRoom = mib(64);
 constexpr int kRounds = 60;
 
 struct Where {
@@ -45,10 +45,10 @@ class Reachable : public ::testing::TestWithParam<Where> {
   template <typename Body>
   void spill_and_restore(Body when_away) {
     allocator_->set_route(Route::kOutside);
-    const Bytes spilled = residency_.release(kRoom, true).spilled;
+    const Bytes spilled = residency_.release(kReachableRoom, true).spilled;
     EXPECT_GT(spilled, Bytes{});
     when_away();
-    allocator_->raise_room(kRoom);
+    allocator_->raise_room(kReachableRoom);
     const Status restored = residency_.restore();
     EXPECT_TRUE(restored.ok()) << restored.to_string();
     allocator_->set_route(Route::kPrivate);
@@ -59,7 +59,7 @@ class Reachable : public ::testing::TestWithParam<Where> {
       std::move(*vm::make_host_slab(GetParam().folder, GetParam().budgets));
   vm::Mover mover_;
   std::unique_ptr<alloc::CachingAllocator> allocator_ =
-      std::move(*alloc::CachingAllocator::create(vmm_, {.initial_room = kRoom}));
+      std::move(*alloc::CachingAllocator::create(vmm_, {.initial_room = kReachableRoom}));
   alloc::Residency residency_{*allocator_, *slab_, mover_};
 };
 
@@ -121,7 +121,7 @@ TEST_P(Reachable, AThreadThatAllocatesInTheGapSeesNoForeignByteNorTheHolderIts) 
   const std::byte* const kept = take(mib(20), 1);
   alloc::Residency& residency = residency_;
   const auto holder_allocator =
-      std::move(*alloc::CachingAllocator::create(vmm_, {.initial_room = kRoom}));
+      std::move(*alloc::CachingAllocator::create(vmm_, {.initial_room = kReachableRoom}));
   std::atomic<bool> is_gap{false};
   std::atomic<bool> must_stop{false};
   std::atomic<int> num_wrong{0};
@@ -141,7 +141,7 @@ TEST_P(Reachable, AThreadThatAllocatesInTheGapSeesNoForeignByteNorTheHolderIts) 
   for (int round = 0; round < kRounds / 4; ++round) {
     allocator_->set_route(Route::kOutside);
     is_gap = true;
-    EXPECT_GT(residency.release(kRoom, true).spilled, Bytes{});
+    EXPECT_GT(residency.release(kReachableRoom, true).spilled, Bytes{});
     allocator_->raise_room(mib(16));
     auto* const theirs = static_cast<std::byte*>(holder_allocator->allocate(mib(40)).value());
     fill(theirs, mib(40), 7);
@@ -153,7 +153,7 @@ TEST_P(Reachable, AThreadThatAllocatesInTheGapSeesNoForeignByteNorTheHolderIts) 
     holder_allocator->free(theirs);
     holder_allocator->empty_cache();
     is_gap = false;
-    allocator_->raise_room(kRoom);
+    allocator_->raise_room(kReachableRoom);
     EXPECT_TRUE(residency.restore().ok());
     allocator_->set_route(Route::kPrivate);
   }

@@ -16,7 +16,7 @@ namespace {
 using alloc::ReleaseOutcome;
 using alloc::Route;
 
-constexpr Bytes kRoom = mib(48);
+constexpr Bytes kResidencyRoom = mib(48);
 
 // Live blocks with free ones between them, and something outside.
 void populate(World& world) {
@@ -47,7 +47,7 @@ void expect_true_books(World& world) {
 void expect_all_back(World& world) {
   world.vmm.fail_never();
   world.slab.fail_never();
-  world.allocator->raise_room(kRoom);
+  world.allocator->raise_room(kResidencyRoom);
   const Status restored = world.residency.restore();
   ASSERT_TRUE(restored.ok()) << restored.to_string();
   EXPECT_TRUE(world.is_intact());
@@ -58,12 +58,12 @@ void expect_all_back(World& world) {
 // Runs a release with the nth call failing. Returns whether it got so far.
 template <typename Arm, typename Calls>
 bool release_with_failure(Arm arm, Calls num_calls, int nth) {
-  World world(kRoom);
+  World world(kResidencyRoom);
   populate(world);
   const int before = num_calls(world);
   arm(world, nth);
   const Bytes room = world.allocator->room();
-  const ReleaseOutcome outcome = world.residency.release(kRoom, true);
+  const ReleaseOutcome outcome = world.residency.release(kResidencyRoom, true);
   EXPECT_EQ(world.allocator->room(), room - outcome.released);
   EXPECT_FALSE(outcome.reason.empty()) << "the outside block cannot go";
   EXPECT_TRUE(is_readable(world));
@@ -75,10 +75,10 @@ bool release_with_failure(Arm arm, Calls num_calls, int nth) {
 
 template <typename Arm, typename Calls>
 bool restore_with_failure(Arm arm, Calls num_calls, int nth) {
-  World world(kRoom);
+  World world(kResidencyRoom);
   populate(world);
-  world.residency.release(kRoom, true);
-  world.allocator->raise_room(kRoom);
+  world.residency.release(kResidencyRoom, true);
+  world.allocator->raise_room(kResidencyRoom);
   const Bytes away = world.residency.to_restore();
   EXPECT_GT(away, Bytes{});
   const int before = num_calls(world);

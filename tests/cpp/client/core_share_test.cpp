@@ -11,12 +11,12 @@ namespace {
 
 using wire::LeaseState;
 
-int g_num_threads = 0;
+int g_runtime_threads = 0;
 
 ClientConfig with_fake_threads() {
   ClientConfig config;
-  config.worker_threads = {.num = [] { return g_num_threads; },
-                           .set_num = [](int num) { g_num_threads = num; }};
+  config.worker_threads = {.num = [] { return g_runtime_threads; },
+                           .set_num = [](int num) { g_runtime_threads = num; }};
   return config;
 }
 
@@ -27,7 +27,7 @@ class CoreShare : public ::testing::Test {
     EXPECT_EQ(::sched_getaffinity(0, sizeof(own), &own), 0);
     all_ = CPU_COUNT(&own);
     half_ = part_of(cpus_of(own), {1, 2}).size();
-    g_num_threads = all_;
+    g_runtime_threads = all_;
   }
   void SetUp() override {
     if (half_ == 0) GTEST_SKIP() << "one core has no halves";
@@ -62,7 +62,7 @@ TEST_F(CoreShare, IsInForceFromTheNextIterationUntilTheLeaseEnds) {
   register_job(true);
   const Term term = iterate_with({1, 2});
   EXPECT_EQ(num_cpus(), half_);
-  EXPECT_EQ(g_num_threads, static_cast<int>(half_));
+  EXPECT_EQ(g_runtime_threads, static_cast<int>(half_));
   EXPECT_EQ(wire::ask(coordinator_.page(), term), wire::AskResult::kAsked);
   job_.end();
   EXPECT_EQ(num_cpus(), 0U) << "what runs now needs no lease";
@@ -72,7 +72,7 @@ TEST_F(CoreShare, IsInForceFromTheNextIterationUntilTheLeaseEnds) {
   job_.end();
   job_.begin();
   EXPECT_EQ(num_cpus(), 0U);
-  EXPECT_EQ(g_num_threads, all_) << "alone";
+  EXPECT_EQ(g_runtime_threads, all_) << "alone";
 }
 
 TEST_F(CoreShare, EndsWithALeaseThatIsTakenInTheGap) {
@@ -93,13 +93,13 @@ TEST_F(CoreShare, AllIsRegainedWhenNoIterationsFollow) {
   job_.runtime->unregister_job();
   job_.runtime->regain_cores();
   EXPECT_EQ(num_cpus(), 0U);
-  EXPECT_EQ(g_num_threads, all_);
+  EXPECT_EQ(g_runtime_threads, all_);
 }
 
 TEST_F(CoreShare, WithoutLeaveTheNumberOfThreadsIsTheJobsOwn) {
   register_job(false);
   iterate_with({1, 2});
-  EXPECT_EQ(g_num_threads, all_);
+  EXPECT_EQ(g_runtime_threads, all_);
   EXPECT_EQ(num_cpus(), 0U) << "they do not fit";
 }
 

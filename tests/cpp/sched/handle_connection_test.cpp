@@ -9,8 +9,8 @@
 namespace gpushare::sched {
 namespace {
 
-struct World {
-  World() : table(*make_table({}, Nanos{0})) {}
+struct ConnectionWorld {
+  ConnectionWorld() : table(*make_table({}, Nanos{0})) {}
 
   Job& hello(std::uint64_t id, Bytes resident = {}, Term held_term = {}) {
     wire::Hello hello;
@@ -27,7 +27,7 @@ struct World {
 };
 
 TEST(HandleConnection, AJobThatWasHereBeforeHasCounted) {
-  World world;
+  ConnectionWorld world;
   EXPECT_FALSE(world.hello(1).has_counted_before) << "it is new";
   EXPECT_TRUE(world.hello(1).has_counted_before);
   EXPECT_TRUE(world.hello(2, mib(5)).has_counted_before) << "at another coordinator";
@@ -35,7 +35,7 @@ TEST(HandleConnection, AJobThatWasHereBeforeHasCounted) {
 }
 
 TEST(HandleConnection, EachRegistrationIsMeasuredByItself) {
-  World world;
+  ConnectionWorld world;
   Profile known;
   known.iteration = millis(50);
   known.iterations = 100;

@@ -14,8 +14,8 @@ Table make_priority_table() {
   return *make_table(options, Nanos{0});
 }
 
-struct World {
-  World() : table(make_priority_table()), device(table.devices.front()) {
+struct HarvestWorld {
+  HarvestWorld() : table(make_priority_table()), device(table.devices.front()) {
     serve.id = JobId{1};
     serve.priority = wire::Priority::kGuaranteed;
     Job& train = table.jobs.make(JobId{2});
@@ -40,21 +40,21 @@ struct World {
 };
 
 TEST(Harvest, SteadyHarmAboveWhatIsAllowedLowersTheShare) {
-  World world;
+  HarvestWorld world;
   for (int i = 0; i < 200; ++i)
     world.come_back(0.0125);
   EXPECT_LT(world.serve.harvest_share, 0.1);
 }
 
 TEST(Harvest, SteadyHarmBelowItDoesNot) {
-  World world;
+  HarvestWorld world;
   for (int i = 0; i < 200; ++i)
     world.come_back(0.0095);
   EXPECT_EQ(world.serve.harvest_share, 1);
 }
 
 TEST(Harvest, TheShareComesBackWithReturnsThatDoNotWait) {
-  World world;
+  HarvestWorld world;
   for (int i = 0; i < 200; ++i)
     world.come_back(0.05);
   const double lowered = world.serve.harvest_share;

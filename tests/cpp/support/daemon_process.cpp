@@ -25,7 +25,7 @@
 namespace gpushare::testing {
 namespace {
 
-constexpr Nanos kLongest = seconds(20);
+constexpr Nanos kLongestStart = seconds(20);
 
 int exit_code_of(pid_t pid) {
   int status = 0;
@@ -59,7 +59,7 @@ TempFolder::~TempFolder() {
 }
 
 bool eventually(const std::function<bool()>& is_true) {
-  const Nanos deadline = monotonic_now() + kLongest;
+  const Nanos deadline = monotonic_now() + kLongestStart;
   while (!is_true()) {
     if (monotonic_now() > deadline) return false;
     ::poll(nullptr, 0, 2);
@@ -137,7 +137,7 @@ wire::CoordinatorMessage StatusClient::ask_bytes(const std::string& bytes) {
 }
 
 wire::CoordinatorMessage StatusClient::receive() {
-  const auto is_readable = ipc::wait_readable(socket_.get(), kLongest);
+  const auto is_readable = ipc::wait_readable(socket_.get(), kLongestStart);
   EXPECT_TRUE(is_readable.has_value() && *is_readable);
   const auto packet = ipc::receive_packet(socket_.get(), wire::kMaxMessageBytes);
   EXPECT_TRUE(packet.has_value());
@@ -148,7 +148,7 @@ wire::CoordinatorMessage StatusClient::receive() {
 }
 
 bool StatusClient::is_at_end() {
-  const auto is_readable = ipc::wait_readable(socket_.get(), kLongest);
+  const auto is_readable = ipc::wait_readable(socket_.get(), kLongestStart);
   if (!is_readable || !*is_readable) return false;
   const auto packet = ipc::receive_packet(socket_.get(), wire::kMaxMessageBytes);
   return packet.has_value() && packet->is_end;

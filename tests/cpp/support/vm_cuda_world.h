@@ -13,6 +13,9 @@
 
 namespace gpushare::testing {
 
+// Each chunk is a piece of its own, so that each can leave alone.
+inline constexpr vm::CudaVmmOptions kByChunks{.most_piece = vm::kChunkBytes};
+
 inline std::unique_ptr<vm::CudaDevice> open_device(const vm::CudaDriver& driver) {
   Result<std::unique_ptr<vm::CudaDevice>> device = vm::CudaDevice::open(driver, 0);
   GS_CHECK(device.has_value(), "{}", device.error().to_string());

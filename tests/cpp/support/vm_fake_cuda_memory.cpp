@@ -11,12 +11,11 @@
 
 #include "csrc/base/check.h"
 
+#include "tests/cpp/support/vm_chunk.h"
 #include "tests/cpp/support/vm_fake_vmm.h"
 
 namespace gpushare::testing {
 namespace {
-
-constexpr std::size_t kChunk = vm::kChunkBytes.to_size();
 
 UniqueFd make_file(Bytes size) {
   UniqueFd fd(::memfd_create("fake-cuda", MFD_CLOEXEC));

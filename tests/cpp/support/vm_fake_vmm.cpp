@@ -11,10 +11,10 @@
 
 #include "csrc/base/check.h"
 
+#include "tests/cpp/support/vm_chunk.h"
+
 namespace gpushare::testing {
 namespace {
-
-constexpr std::size_t kChunkSize = vm::kChunkBytes.to_size();
 
 Bytes bytes_of(std::size_t num_chunks) {
   return vm::kChunkBytes * static_cast<std::int64_t>(num_chunks);
@@ -22,13 +22,13 @@ Bytes bytes_of(std::size_t num_chunks) {
 
 template <typename Body>
 void for_each_chunk(std::byte* address, Bytes size, Body body) {
-  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize)
+  for (std::size_t at = 0; at < size.to_size(); at += kChunk)
     body(address + at);
 }
 
 const std::byte* chunk_of(const void* address) {
-  return reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(address) / kChunkSize *
-                                            kChunkSize);
+  return reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(address) / kChunk *
+                                            kChunk);
 }
 
 }  // namespace
@@ -41,14 +41,13 @@ FakeVmm::~FakeVmm() {
 Result<vm::AddressRange> FakeVmm::reserve(Bytes size) {
   MutexLock lock(mu_);
   if (must_fail()) return fail(StatusCode::kOutOfMemory, "reserve: told to fail");
-  const std::size_t length = 2 * size.to_size() + kChunkSize;
+  const std::size_t length = 2 * size.to_size() + kChunk;
   void* const mapped = ::mmap(nullptr, length, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return fail(StatusCode::kOutOfMemory, "reserve: mmap failed");
   // The bytes cut off before and after stay mapped: a fake may waste address space.
   const auto start = reinterpret_cast<std::uintptr_t>(mapped);
-  auto* const base =
-      reinterpret_cast<std::byte*>((start + kChunkSize - 1) / kChunkSize * kChunkSize);
+  auto* const base = reinterpret_cast<std::byte*>((start + kChunk - 1) / kChunk * kChunk);
   reserved_.emplace(base, size);
   return vm::AddressRange(this, base, size);
 }
@@ -146,7 +145,7 @@ Status FakeVmm::show(std::byte* address, Bytes size, const vm::HostPlace& place)
 
 bool FakeVmm::shows(const std::byte* address, Bytes size) const {
   MutexLock lock(mu_);
-  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize) {
+  for (std::size_t at = 0; at < size.to_size(); at += kChunk) {
     if (!shown_.contains(address + at)) return false;
   }
   return true;
@@ -171,10 +170,10 @@ Status FakeVmm::hide(std::byte* address, Bytes size) {
 void FakeVmm::stop_showing(std::byte* address, Bytes size) {
   for_each_chunk(address, size, [this](std::byte* chunk) GS_NO_THREAD_SAFETY_ANALYSIS {
     if (shown_.erase(chunk) == 0) return;
-    const void* const mapped = ::mmap(chunk, kChunkSize, PROT_READ | PROT_WRITE,
+    const void* const mapped = ::mmap(chunk, kChunk, PROT_READ | PROT_WRITE,
                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     GS_CHECK(mapped == chunk, "errno {}", errno);
-    std::memset(chunk, std::to_integer<int>(kPoison), kChunkSize);
+    std::memset(chunk, std::to_integer<int>(kPoison), kChunk);
   });
 }
 
@@ -282,10 +281,10 @@ bool FakeVmm::must_fail() {
 
 void FakeVmm::check_backed(const std::byte* address, Bytes size, bool expected) const {
   GS_CHECK(size > Bytes{});
-  GS_CHECK(reinterpret_cast<std::uintptr_t>(address) % kChunkSize == 0);
-  GS_CHECK(size.to_size() % kChunkSize == 0);
-  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize) {
-    GS_CHECK(chunks_.contains(address + at) == expected, "chunk {} of the range", at / kChunkSize);
+  GS_CHECK(reinterpret_cast<std::uintptr_t>(address) % kChunk == 0);
+  GS_CHECK(size.to_size() % kChunk == 0);
+  for (std::size_t at = 0; at < size.to_size(); at += kChunk) {
+    GS_CHECK(chunks_.contains(address + at) == expected, "chunk {} of the range", at / kChunk);
   }
 }
 
@@ -327,7 +326,7 @@ Bytes FakeVmm::shown() const {
 template <typename Holds>
 bool FakeVmm::all_chunks(const void* address, Bytes size, Holds holds) {
   const auto* const end = static_cast<const std::byte*>(address) + size.to_size();
-  for (const std::byte* chunk = chunk_of(address); chunk < end; chunk += kChunkSize) {
+  for (const std::byte* chunk = chunk_of(address); chunk < end; chunk += kChunk) {
     if (!holds(chunk)) return false;
   }
   return true;

@@ -10,15 +10,10 @@
 
 #include "csrc/base/check.h"
 
+#include "tests/cpp/support/vm_chunk.h"
 #include "tests/cpp/support/vm_fake_vmm.h"
 
 namespace gpushare::testing {
-namespace {
-
-constexpr std::size_t kChunkSize = vm::kChunkBytes.to_size();
-
-}  // namespace
-
 Status FakeVmm::map_shared(std::byte* address, Bytes size, int file, Bytes offset) {
   MutexLock lock(mu_);
   check_backed(address, size, false);
@@ -26,7 +21,7 @@ Status FakeVmm::map_shared(std::byte* address, Bytes size, int file, Bytes offse
   void* const mapped = ::mmap(address, size.to_size(), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_FIXED | MAP_POPULATE, file, offset.value());
   GS_CHECK(mapped != MAP_FAILED, "errno {}", errno);
-  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize) {
+  for (std::size_t at = 0; at < size.to_size(); at += kChunk) {
     chunks_.insert(address + at);
     shared_[address + at] = {file, offset + Bytes{static_cast<std::int64_t>(at)}};
   }
@@ -38,7 +33,7 @@ Status FakeVmm::unmap_shared(std::byte* address, Bytes size) {
   check_backed(address, size, true);
   check_shared(address, size, true);
   if (must_fail()) return {StatusCode::kIo, "unmap_shared: told to fail"};
-  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize)
+  for (std::size_t at = 0; at < size.to_size(); at += kChunk)
     chunks_.erase(address + at);
   cover(address, size);
   return {};
@@ -71,7 +66,7 @@ Status FakeVmm::set_access(std::byte* address, Bytes size, bool is_allowed) {
   if (must_fail()) return {StatusCode::kOutOfMemory, "access: told to fail"};
   const int protection = is_allowed ? PROT_READ | PROT_WRITE : PROT_NONE;
   GS_CHECK(::mprotect(address, size.to_size(), protection) == 0, "errno {}", errno);
-  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize) {
+  for (std::size_t at = 0; at < size.to_size(); at += kChunk) {
     if (is_allowed) {
       forbidden_.erase(address + at);
     } else {
@@ -92,7 +87,7 @@ void FakeVmm::cover(std::byte* address, Bytes size) {
 }
 
 void FakeVmm::release_files(const std::byte* address, Bytes size) {
-  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize) {
+  for (std::size_t at = 0; at < size.to_size(); at += kChunk) {
     const Shared& part = shared_.at(address + at);
     GS_CHECK(::fallocate(part.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, part.offset.value(),
                          vm::kChunkBytes.value()) == 0);
@@ -100,8 +95,8 @@ void FakeVmm::release_files(const std::byte* address, Bytes size) {
 }
 
 void FakeVmm::check_shared(const std::byte* address, Bytes size, bool expected) const {
-  for (std::size_t at = 0; at < size.to_size(); at += kChunkSize) {
-    GS_CHECK(shared_.contains(address + at) == expected, "chunk {} of the range", at / kChunkSize);
+  for (std::size_t at = 0; at < size.to_size(); at += kChunk) {
+    GS_CHECK(shared_.contains(address + at) == expected, "chunk {} of the range", at / kChunk);
   }
 }
 

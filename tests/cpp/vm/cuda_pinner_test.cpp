@@ -12,13 +12,12 @@
 
 #include "csrc/vm/host_slab.h"
 
+#include "tests/cpp/support/vm_chunk.h"
 #include "tests/cpp/support/vm_cuda_world.h"
 #include "tests/cpp/support/vm_temp_folder.h"
 
 namespace gpushare::testing {
 namespace {
-
-constexpr std::size_t kChunk = vm::kChunkBytes.to_size();
 
 class CudaPinner : public ::testing::Test {
  protected:

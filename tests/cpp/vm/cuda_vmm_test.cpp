@@ -12,15 +12,11 @@
 
 #include "tests/cpp/contract/vmm_contract.h"
 #include "tests/cpp/support/readable.h"
+#include "tests/cpp/support/vm_chunk.h"
 #include "tests/cpp/support/vm_cuda_world.h"
 
 namespace gpushare::testing {
 namespace {
-
-constexpr std::size_t kChunk = vm::kChunkBytes.to_size();
-
-// Each chunk a piece, so that each can leave alone.
-constexpr vm::CudaVmmOptions kByChunks{.most_piece = vm::kChunkBytes};
 
 struct FakeCudaMaker {
   static constexpr bool kZeroes = false;

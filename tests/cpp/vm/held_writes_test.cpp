@@ -16,13 +16,12 @@
 #include "csrc/vm/host_vmm.h"
 
 #include "tests/cpp/support/sanitizers.h"
+#include "tests/cpp/support/vm_chunk.h"
 
 namespace gpushare::testing {
 namespace {
 
 using vm::kChunkBytes;
-
-constexpr std::size_t kChunk = kChunkBytes.to_size();
 
 // One backed chunk of two.
 class HeldWrites : public ::testing::Test {

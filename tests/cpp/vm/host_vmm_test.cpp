@@ -20,12 +20,11 @@
 #include "csrc/base/unique_fd.h"
 
 #include "tests/cpp/contract/host_vmm_contract.h"
+#include "tests/cpp/support/vm_chunk.h"
 #include "tests/cpp/support/vm_smaps.h"
 
 namespace gpushare::testing {
 namespace {
-
-constexpr std::size_t kChunk = vm::kChunkBytes.to_size();
 
 struct HostVmmMaker {
   static constexpr bool kZeroes = true;

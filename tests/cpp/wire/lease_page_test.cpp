@@ -11,13 +11,9 @@ namespace gpushare::wire {
 namespace {
 
 using testing::kAllStates;
+using testing::kTerm;
 using testing::PageInState;
-
-constexpr Term kTerm{7};
-
-LeaseWord word_of(LeaseState state, bool is_asked = false) {
-  return LeaseWord(kTerm, state, is_asked);
-}
+using testing::word_of;
 
 TEST(LeaseWord, KeepsTermStateAndRevokeBitApart) {
   const LeaseWord word(Term{(std::uint64_t{1} << 60) - 1}, LeaseState::kClosing, true);

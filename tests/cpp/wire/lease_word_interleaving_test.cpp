@@ -24,9 +24,10 @@
 namespace gpushare::wire {
 namespace {
 
+using testing::kTerm;
 using testing::PageInState;
+using testing::word_of;
 
-constexpr Term kTerm{7};
 constexpr long long kTrapFlag = 0x100;
 
 // What the handler does: it has no argument for it.
@@ -96,10 +97,6 @@ void try_all(LeaseWord start,
           << static_cast<int>(of_coordinator) << ", word " << name_of(load(state.page).state());
     }
   }
-}
-
-LeaseWord word_of(LeaseState state, bool is_asked = false) {
-  return LeaseWord(kTerm, state, is_asked);
 }
 
 AskResult ask_for_it(LeasePage& page) { return ask(page, kTerm); }

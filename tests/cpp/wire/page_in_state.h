@@ -12,6 +12,12 @@ inline constexpr std::array kAllStates{LeaseState::kIdle, LeaseState::kWanted,
                                        LeaseState::kOpenBusy, LeaseState::kOpenGap,
                                        LeaseState::kClosing};
 
+inline constexpr Term kTerm{7};
+
+inline LeaseWord word_of(LeaseState state, bool is_asked = false) {
+  return LeaseWord(kTerm, state, is_asked);
+}
+
 struct PageInState {
   explicit PageInState(LeaseWord word) {
     initialise(page, 1, {.job = JobId{1}});
