@@ -5,7 +5,7 @@
 # The folder of environments; each is named after its torch.
 cuda_venvs=${CUDA_VENVS:-${XDG_CACHE_HOME:-$HOME/.cache}/gpushare}
 needed_gb=12
-test_packages=('pytest>=8' 'pytest-timeout>=2.3' 'hypothesis>=6.100' numpy 'typer>=0.12' 'rich>=13')
+test_packages=('pytest>=8' 'pytest-timeout>=2.3' 'pytest-xdist>=3.6' 'hypothesis>=6.100' numpy 'typer>=0.12' 'rich>=13')
 # Why a function below returned 1.
 why=
 
@@ -65,7 +65,10 @@ build_for_cuda_torch() {
   local python=$1 build=$2
   shift 2
   say "building gpushare for $("$python" -c 'import torch; print("torch", torch.__version__)') and the fake CUDA device"
-  configure "$build" -DGS_BUILD_MODULE=ON -DGS_BUILD_TESTS=ON -DGS_BUILD_FAKE_CUDA=ON \
+  # The layers' objects are those of `make build`, which the compiler's cache has.
+  local unity=none
+  [ "${GS_UNITY:-none}" = none ] || unity=tests
+  configure "$build" -DGS_BUILD_MODULE=ON "-DGS_UNITY=$unity" -DGS_BUILD_TESTS=ON -DGS_BUILD_FAKE_CUDA=ON \
     -DCMAKE_BUILD_TYPE=Release "-DPython_EXECUTABLE=$python" \
     ${GS_CUDA_INCLUDE:+"-DGS_CUDA_INCLUDE=$GS_CUDA_INCLUDE"}
   cmake --build "$build" -j "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" \

@@ -10,7 +10,7 @@ names=()
 for source in tests/fuzz/*_fuzz.cpp; do
   names+=("$(basename "$source" _fuzz.cpp)")
 done
-configure $build -DCMAKE_CXX_COMPILER="$(find_clang)" -DGS_BUILD_FUZZERS=ON \
+configure $build "-DGS_UNITY=${GS_UNITY:-none}" -DCMAKE_CXX_COMPILER="$(find_clang)" -DGS_BUILD_FUZZERS=ON \
   -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -gline-tables-only"
 cmake --build $build -j "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" --target "${names[@]/%/_fuzz}"
 
