@@ -6,7 +6,6 @@ are not seen twice.
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Sequence
@@ -41,13 +40,18 @@ class KernelBooks(threading.Thread):
         return self.sums
 
     def _sample(self) -> int:
-        running = [job for job in self._jobs if job.process.poll() is None]
-        for job in running:
-            os.kill(job.pid, signal.SIGSTOP)
+        for job in self._jobs:
+            job.process.send_signal(signal.SIGSTOP)
         try:
-            return sum(
-                resident_bytes_in(job.pid, *job.ready["range"], shared="part") for job in running
-            )
+            return sum(self._bytes_of(job) for job in self._jobs)
         finally:
-            for job in running:
-                os.kill(job.pid, signal.SIGCONT)
+            for job in self._jobs:
+                job.process.send_signal(signal.SIGCONT)
+
+    @staticmethod
+    def _bytes_of(job: JobProcess) -> int:
+        """Nothing, if it has ended."""
+        try:
+            return resident_bytes_in(job.pid, *job.ready["range"], shared="part")
+        except (FileNotFoundError, ProcessLookupError):
+            return 0

@@ -14,10 +14,13 @@ import select
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpushare.coordinator_client import CoordinatorClient
 
 ROOT = Path(__file__).resolve().parent.parent
 WAIT_SECONDS = 300.0
@@ -35,21 +38,28 @@ class JobProcess:
     ) -> None:
         """Starts it. `command` replaces "python -m <module>"; `env` is laid over this process's."""
         self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115  # closed in __exit__
-        self.process = subprocess.Popen(
-            [*(command or [sys.executable, "-m", module]), *arguments],
+        words = [*(command or [sys.executable, "-m", module]), *arguments]
+        self.process = self._start(words, job_environment(env), self._errors)
+        self.ready: dict[str, Any] = {}
+
+    @staticmethod
+    def _start(command: list[str], env: dict[str, str], errors: IO[str]) -> Any:
+        """The process: a `subprocess.Popen`, or what has the same methods."""
+        return subprocess.Popen(
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._errors,
+            stderr=errors,
             text=True,
-            env=job_environment(env),
+            env=env,
             cwd=ROOT,
         )
-        self.ready: dict[str, Any] = {}
 
     @property
     def pid(self) -> int:
         """The process's number."""
-        return self.process.pid
+        pid: int = self.process.pid
+        return pid
 
     def errors(self) -> str:
         """What it wrote to stderr so far."""
@@ -148,10 +158,13 @@ def job_environment(env: dict[str, str] | None) -> dict[str, str]:
     GPUSHARE_PACKAGE names another folder that holds the package, built for another torch.
     """
     environment = {**os.environ, "GPUSHARE_REPORT": "0", **(env or {})}
-    package = environment.get("GPUSHARE_PACKAGE") or str(ROOT / "python")
-    path = [str(ROOT), package, environment.get("PYTHONPATH", "")]
+    path = [str(ROOT), _package_folder(environment), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(p for p in path if p)
     return environment
+
+
+def _package_folder(environment: Mapping[str, str] = os.environ) -> str:
+    return environment.get("GPUSHARE_PACKAGE") or str(ROOT / "python")
 
 
 @contextlib.contextmanager
@@ -174,24 +187,36 @@ def gpushare_command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "gpushare", *arguments]
 
 
+def _client(env: dict[str, str]) -> CoordinatorClient:
+    """For the coordinator whose socket the environment names."""
+    # The package may be in the folder of a build. It is not imported at the top, since a
+    # benchmark's own process must not become a job.
+    if _package_folder() not in sys.path:
+        sys.path.append(_package_folder())
+    from gpushare.coordinator_client import CoordinatorClient
+
+    return CoordinatorClient([env["GPUSHARE_SOCKET"]], WAIT_SECONDS)
+
+
 def read_status(env: dict[str, str]) -> dict[str, Any]:
-    """What ``gpushare status --json`` says; empty while there is no coordinator."""
-    done = subprocess.run(
-        gpushare_command("status", "--json"),
-        env=job_environment(env),
-        capture_output=True,
-        check=False,
-        timeout=WAIT_SECONDS,
-    )
-    return dict(json.loads(done.stdout)) if done.returncode == 0 else {}
+    """What the coordinator says of itself and its jobs; empty while there is none."""
+    client = _client(env)
+    from gpushare.errors import CoordinatorUnreachable
+
+    try:
+        return client.status()
+    except CoordinatorUnreachable:
+        return {}
 
 
 def stop_coordinator(env: dict[str, str]) -> None:
-    """Stops the coordinator at env's socket, if there is one."""
-    subprocess.run(
-        gpushare_command("coordinator", "stop", "--force"),
-        env=job_environment(env),
-        capture_output=True,
-        check=False,  # there may be none
-        timeout=WAIT_SECONDS,
-    )
+    """Stops the coordinator, if there is one, and waits until its process is gone."""
+    if not (report := read_status(env)):
+        return
+    with contextlib.suppress(ProcessLookupError):  # it ends by itself
+        process = os.pidfd_open(report["coordinator"]["pid"])
+        try:
+            _client(env).stop(force=True)
+            select.select([process], [], [], WAIT_SECONDS)
+        finally:
+            os.close(process)

@@ -28,6 +28,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.cuda import fake
+from tests.support import forked
 
 _RESULT = "result"
 _MESSAGE = "message"
@@ -55,16 +56,9 @@ class Parent:
 class Child:
     """The test's side of one process."""
 
-    def __init__(self, command: list[str], env: dict[str, str]) -> None:
-        self._process = subprocess.Popen(
-            command,
-            env=env,
-            cwd=fake.ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def __init__(self, words: list[str], env: dict[str, str]) -> None:
+        pipe = subprocess.PIPE
+        self._process = forked.start(words, env, stdin=pipe, stdout=pipe, stderr=pipe)
         self.pid = self._process.pid
 
     def say(self, value: Any) -> None:
@@ -103,9 +97,8 @@ class Child:
 
 def start(function: Callable[..., Any], *arguments: Any, **environment: Any) -> Child:
     """Calls `function(parent, *arguments)` in a process with `fake.environment(**environment)`."""
-    command = [sys.executable, "-W", "ignore::UserWarning", "-m", "tests.cuda.child"]
-    command += [function.__module__, function.__name__, json.dumps(arguments)]
-    return Child(command, fake.environment(**environment))
+    words = ["-m", "tests.cuda.child", function.__module__, function.__name__]
+    return Child([*words, json.dumps(arguments)], fake.environment(**environment))
 
 
 def run(function: Callable[..., Any], *arguments: Any, **environment: Any) -> Any:

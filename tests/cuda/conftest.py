@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.processes import JobProcess, gpushare_command, job_environment
-from tests.coordinators import coordinator, pytest_runtest_makereport
+from benchmarks.processes import gpushare_command, job_environment
 from tests.cuda import fake
 from tests.e2e.alone import arguments
+from tests.support import forked
+from tests.support.coordinators import coordinator, pytest_runtest_makereport
+from tests.support.job_process import JobProcess
 
 # What the tests ask of a coordinator is Python alone, so any gpushare does that this Python has;
 # the one that their jobs have, if there is no other.
@@ -68,14 +70,8 @@ def digest_alone(workload: str, optimizer: str, seed: int, steps: int, device: s
 
 def run_module(module: str, env: dict[str, str]) -> dict[str, Any]:
     """What a module says in its last line, a JSON object, and its stderr."""
-    done = subprocess.run(
-        [sys.executable, "-m", module],
-        env=job_environment(env),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        done = forked.run(["-m", module], job_environment(env), Path(folder))
     assert done.returncode == 0, f"ended with {done.returncode}: {done.stderr[-4000:]}"
     return json.loads(done.stdout.splitlines()[-1]) | {"stderr": done.stderr}
 

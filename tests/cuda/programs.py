@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cuda import fake
+from tests.support import forked
 
 TIMEOUT_SECONDS = 120
 
@@ -35,10 +36,16 @@ def said_by_gpushare(finished: subprocess.CompletedProcess[str]) -> list[str]:
 def run_to_end(
     command: list[str], env: dict[str, str], folder: Path
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command in a folder; `env` is all of its environment. It must end well."""
-    done = subprocess.run(
-        command, env=env, cwd=folder, capture_output=True, text=True, timeout=180, check=False
-    )
+    """Runs a command in a folder; `env` is all of its environment. It must end well.
+
+    A script of its own, which is stock torch, is forked; `gpushare run` starts anew what it runs.
+    """
+    if command[0] == sys.executable and command[1].endswith(".py"):
+        done = forked.run(command[1:], env, folder, cwd=folder)
+    else:
+        done = subprocess.run(
+            command, env=env, cwd=folder, capture_output=True, text=True, timeout=180, check=False
+        )
     assert done.returncode == 0, done.stderr
     return done
 

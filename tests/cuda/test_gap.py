@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.processes import JobProcess
 from tests.cuda import fake
 from tests.cuda.child import Parent, start
 from tests.e2e.conftest import start_all
+from tests.support.job_process import JobProcess
 
 MIB = 1 << 20
 MODULE = "tests.cuda.gap_job"

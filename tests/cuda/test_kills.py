@@ -15,10 +15,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from benchmarks.processes import JobProcess, job_environment
+from benchmarks.processes import job_environment
 from tests.cuda.conftest import MODULE, digest_alone
 from tests.e2e.alone import arguments
 from tests.e2e.asking import status
+from tests.support.job_process import JobProcess
 
 MIB = 1 << 20
 STEPS = 8

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.processes import JobProcess, private_coordinator
+from benchmarks.processes import private_coordinator
 from tests.cuda import fake
 from tests.cuda.conftest import run_module
 from tests.e2e.conftest import start_all
+from tests.support.job_process import JobProcess
 
 MODULE = "tests.cuda.late_job"
 STEPS = 5

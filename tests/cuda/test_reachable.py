@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.processes import JobProcess
 from tests.cuda import fake
 from tests.cuda.child import Parent, start
+from tests.support.job_process import JobProcess
 
 MIB = 1 << 20
 # Less than the two jobs need at once.

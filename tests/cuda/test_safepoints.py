@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from benchmarks.processes import JobProcess
 from tests.cuda import fake
+from tests.support.job_process import JobProcess
 
 MODULE = "tests.cuda.safepoint_job"
 MIB = 1 << 20

@@ -9,10 +9,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.processes import JobProcess
 from tests.cuda import fake
 from tests.cuda.child import Parent, start
 from tests.cuda.programs import run
+from tests.support.job_process import JobProcess
 
 MIB = 1 << 20
 

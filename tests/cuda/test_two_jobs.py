@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.processes import JobProcess
 from tests.cuda.conftest import MODULE, digest_alone
 from tests.e2e.alone import arguments
 from tests.e2e.conftest import start_all
+from tests.support.job_process import JobProcess
 
 MIB = 1 << 20
-STEPS = {"mlp": 8, "transformer": 6, "cnn": 8}
+STEPS = {"mlp": 8, "transformer": 4, "cnn": 4}
 
 
 def _run_two(workload: str, optimizer: str, env: dict[str, str]) -> list[dict[str, Any]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from benchmarks.processes import JobProcess, private_coordinator
+from benchmarks.processes import private_coordinator
+from tests.support.job_process import JobProcess
 
 
 def arguments(workload: str, optimizer: str, seed: int, steps: int) -> list[str]:

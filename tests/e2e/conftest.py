@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.coordinators import coordinator, pytest_runtest_makereport
 from tests.e2e.alone import result_alone
+from tests.support import forked
+from tests.support.coordinators import coordinator, pytest_runtest_makereport
 
 if TYPE_CHECKING:
-    from benchmarks.processes import JobProcess
+    from tests.support.job_process import JobProcess
 
 __all__ = ["coordinator", "pytest_runtest_makereport"]  # a fixture, a hook
 
@@ -49,10 +50,14 @@ def no_process_left() -> Iterator[None]:
 
 
 def _children() -> list[int]:
-    tasks = list(Path("/proc/self/task").iterdir())
+    """Processes that this one started, or had forked for it."""
+    zygote = forked.zygote_pid()
+    parents = [os.getpid()] if zygote is None else [os.getpid(), zygote]
+    tasks = [task for pid in parents for task in Path(f"/proc/{pid}/task").iterdir()]
     children = [child for task in tasks for child in _read(task / "children").split()]
     # A zombie has no command line; its parent reaps it.
-    return [int(child) for child in children if _read(Path(f"/proc/{child.decode()}/cmdline"))]
+    pids = {int(child) for child in children if _read(Path(f"/proc/{child.decode()}/cmdline"))}
+    return list(pids.difference([zygote]))
 
 
 def _read(path: Path) -> bytes:

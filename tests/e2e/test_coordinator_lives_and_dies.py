@@ -12,10 +12,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.processes import ROOT, JobProcess
+from benchmarks.processes import ROOT
 from tests.e2e.alone import arguments
 from tests.e2e.asking import status
 from tests.e2e.conftest import start_all
+from tests.support.job_process import JobProcess
 
 Coordinator = Callable[..., dict[str, str]]
 Alone = Callable[..., dict[str, Any]]
@@ -44,7 +45,7 @@ def test_ten_jobs_starting_at_once_meet_at_one_coordinator(coordinator: Coordina
             job.go().result()
 
 
-STEPS = 100
+STEPS = 60
 
 
 def train_two_while(

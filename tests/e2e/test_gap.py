@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.processes import JobProcess
 from tests.e2e.conftest import start_all
+from tests.support.job_process import JobProcess
 
 Coordinator = Callable[..., dict[str, str]]
 

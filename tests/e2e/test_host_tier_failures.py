@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.processes import JobProcess
 from gpushare.demo.kernel_memory import PAGE_BYTES
 from tests.e2e.asking import status
+from tests.support.job_process import JobProcess
 
 Coordinator = Callable[..., dict[str, str]]
 

@@ -14,13 +14,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.processes import JobProcess
 from tests.e2e.alone import arguments, peak_alone
 from tests.e2e.asking import status
+from tests.support.job_process import JobProcess
 
 KILLS = int(os.environ.get("GPUSHARE_TEST_KILLS", "4"))
 POOL = 6
-STEPS = 80
+STEPS = 40
 NUM_SEEDS = 4
 KINDS = ("holder", "waiter", "spilled", "coordinator")
 IDLE_SECONDS = 5.0

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from benchmarks.kernel_books import KernelBooks
-from benchmarks.processes import JobProcess, read_status
+from benchmarks.processes import read_status
+from tests.support.job_process import JobProcess
 
 Coordinator = Callable[..., dict[str, str]]
 MIB = 1 << 20

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from benchmarks.processes import JobProcess
 from tests.e2e.conftest import start_all
+from tests.support.job_process import JobProcess
 
 Coordinator = Callable[..., dict[str, str]]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.processes import JobProcess
 from tests.e2e import zoo
 from tests.e2e.conftest import start_all
+from tests.support.job_process import JobProcess
 
 Coordinator = Callable[..., dict[str, str]]
 

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.processes import JobProcess
 from gpushare.coordinator_client import CoordinatorClient
 from tests.e2e.asking import status
+from tests.support.job_process import JobProcess
 
 Coordinator = Callable[..., dict[str, str]]
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.processes import JobProcess, read_status
+from benchmarks.processes import read_status
 from tests.e2e.conftest import start_all
+from tests.support.job_process import JobProcess
 
 Coordinator = Callable[..., dict[str, str]]
-ROWS = 65536  # 16 MiB an activation, 120 MiB or more an iteration
+ROWS = 16384  # 4 MiB an activation, 30 MiB or more an iteration
 NUM_CPUS = len(os.sched_getaffinity(0))
 NUM_CORES = len(
     {Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/core_cpus_list").read_text()
@@ -59,7 +60,7 @@ def _check(results: list[dict[str, Any]], folder: Path, *more: str) -> None:
 def test_jobs_that_fit_are_in_their_iterations_at_the_same_time(
     coordinator: Coordinator, tmp_path: Path
 ) -> None:
-    env = coordinator(capacity="768MiB", **SETTINGS)
+    env = coordinator(capacity="192MiB", **SETTINGS)
     # Past the iterations from which their sizes are learned. With one lane they wait for ever.
     results = _run(tmp_path, env, [0, 1], "--iterations", "16", "--meet-at", "8", "--jobs", "2")
     assert [result["num_together"] > 0 for result in results] == [True, True]
@@ -70,7 +71,7 @@ def test_jobs_that_fit_are_in_their_iterations_at_the_same_time(
 def test_jobs_that_do_not_fit_side_by_side_take_turns(
     coordinator: Coordinator, tmp_path: Path
 ) -> None:
-    env = coordinator(capacity="224MiB", **SETTINGS, max_wait="0.2")
+    env = coordinator(capacity="56MiB", **SETTINGS, max_wait="0.2")
     results = _run(tmp_path, env, [0, 1], "--iterations", "24")
     assert [result["num_together"] for result in results] == [0, 0]
     assert min(result["stats"]["leases"] for result in results) >= 3
@@ -81,10 +82,10 @@ def test_of_two_that_grow_at_the_same_time_one_waits_for_the_other(
     coordinator: Coordinator, tmp_path: Path
 ) -> None:
     # What an open lease uses of a pool cannot be given.
-    env = coordinator(capacity="448MiB", **SETTINGS, max_wait="0.2", lanes="off")
-    growing = ("--meet-at", "8", "--jobs", "2", "--grow-mib", "400")
+    env = coordinator(capacity="112MiB", **SETTINGS, max_wait="0.2", lanes="off")
+    growing = ("--meet-at", "8", "--jobs", "2", "--grow-mib", "100")
     results = _run(tmp_path, env, [0, 1], "--iterations", "12", *growing)
-    # Both are inside, and 800 MiB of 448 are needed: one gives what it has in its iteration.
+    # Both are inside, and 200 MiB of 112 are needed: one gives what it has in its iteration.
     assert sum(result["stats"]["spilled_total_bytes"] for result in results) > 0
     _check(results, tmp_path, "--iterations", "12")
 
@@ -142,7 +143,7 @@ def test_under_pack_elastic_jobs_use_fewer_threads_beside_others(
 def test_a_killed_holder_leaves_the_other_lane_alone(
     coordinator: Coordinator, tmp_path: Path
 ) -> None:
-    env = coordinator(capacity="768MiB", **SETTINGS, linger="60")
+    env = coordinator(capacity="192MiB", **SETTINGS, linger="60")
     meeting = ("--meet-at", "8", "--jobs", "2")
     with ExitStack() as stack:
         job = _job(stack, tmp_path, env, 0, "--iterations", "40", *meeting).wait_ready()
@@ -170,7 +171,7 @@ def test_a_killed_holder_leaves_the_other_lane_alone(
 def test_two_holders_go_on_with_the_next_coordinator(
     coordinator: Coordinator, tmp_path: Path
 ) -> None:
-    env = coordinator(capacity="768MiB", **SETTINGS)
+    env = coordinator(capacity="192MiB", **SETTINGS)
     more = ("--iterations", "16", "--meet-at", "8", "--jobs", "2", "--stay")
     with ExitStack() as stack:
         jobs = [_job(stack, tmp_path, env, seed, *more) for seed in (0, 1)]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.processes import JobProcess
 from tests.e2e.asking import status
+from tests.support.job_process import JobProcess
 
 Coordinator = Callable[..., dict[str, str]]
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from benchmarks.kernel_books import KernelBooks
-from benchmarks.processes import JobProcess
 from tests.e2e.alone import arguments, peak_alone
 from tests.e2e.conftest import start_all
+from tests.support.job_process import JobProcess
 
 Coordinator = Callable[..., dict[str, str]]
 Alone = Callable[..., dict[str, Any]]
@@ -45,7 +45,7 @@ def test_results_equal_alone_while_memory_moves(
 def test_three_jobs_in_half_their_peaks_stay_within_the_budget(
     coordinator: Coordinator, alone: Alone
 ) -> None:
-    steps, seeds = 80, (3, 4, 5)
+    steps, seeds = 40, (3, 4, 5)
     capacity = int(1.5 * peak_alone("mlp", "adam"))
     env = coordinator(capacity=str(capacity), min_quantum="0.05", policy="rr", switch_loss="0.5")
     with ExitStack() as stack:

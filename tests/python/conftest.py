@@ -4,7 +4,6 @@ allocator or a coordinator runs in a process of its own.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -18,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import forked
+
 # A background job of a shell ignores Ctrl-C, and so would what a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -25,7 +26,6 @@ os.environ["GPUSHARE_DISABLE"] = "1"  # before anything imports gpushare
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "gpushare"
-STREAMS = ("stdout", "stderr")
 DEFAULTS = {"socket": "none", "report": "0"}
 
 Completed = subprocess.CompletedProcess[str]
@@ -45,50 +45,6 @@ def module_is_built() -> None:
     """Skips where the compiled module is missing."""
     if not list(PACKAGE.glob("_C*.so")):
         pytest.skip("the compiled module is not built")
-
-
-class Zygote:
-    """A process that has imported torch, and forks one for each script (see zygote.py)."""
-
-    def __init__(self) -> None:
-        self._process = self._start()
-
-    def _start(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("zygote.py"))],
-            env=clean_environment(disable="1"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def run(self, script: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        request = {"script": str(script), "out": str(script), "env": env}
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        try:
-            status = int(self._process.stdout.readline())
-        except BaseException:  # the test's time is over: the next one must not wait for its script
-            with self._process:
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process = self._start()
-            raise
-        texts = [script.with_name(f"{script.name}.{name}").read_text() for name in STREAMS]
-        return subprocess.CompletedProcess([], os.waitstatus_to_exitcode(status), *texts)
-
-    def close(self) -> None:
-        self._process.communicate()
-
-
-@pytest.fixture(scope="session")
-def zygote() -> Iterator[Zygote]:
-    """The one of this session."""
-    process = Zygote()
-    yield process
-    process.close()
 
 
 def _write(folder: Path, code: str) -> Path:
@@ -124,12 +80,13 @@ def run_python(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def run_forked(tmp_path: Path, zygote: Zygote) -> Run:
+def run_forked(tmp_path: Path) -> Run:
     """As ``run_python``, in a hundredth of the time, for scripts that do not mind torch loaded."""
 
     def run(code: str, *, fails: bool = False, **settings: str) -> Completed:
-        script = _write(tmp_path, code)
-        return _check(zygote.run(script, clean_environment(**DEFAULTS | settings)), fails=fails)
+        words = [str(_write(tmp_path, code))]
+        ended = forked.run(words, clean_environment(**DEFAULTS | settings), tmp_path)
+        return _check(ended, fails=fails)
 
     return run
 

@@ -125,13 +125,13 @@ for _ in range(30):
 """
 
 
-def test_a_job_that_comes_back_is_known_where_it_registers(run_python, coordinator):
+def test_a_job_that_comes_back_is_known_where_it_registers(run_forked, coordinator):
     # Coordinators that end soon after their job: each learns of the one before from its file.
     file = Path(f"{coordinator['socket']}.profiles")
 
     def begin(width: int = 200, **more: str) -> str:
         code = JOB.replace("WIDTH", str(width))
-        source, seconds = run_python(code, **coordinator | more).stdout.split()
+        source, seconds = run_forked(code, **coordinator | more).stdout.split()
         assert (float(seconds) > 0) == (source != "unknown")
         return source
 

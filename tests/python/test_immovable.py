@@ -37,18 +37,18 @@ MODEL = (
 )
 
 
-def test_memory_older_than_the_import_is_named_once(run_forked, coordinator):
+def test_memory_older_than_the_import_is_named_once(run_python, coordinator):
     code = SCRIPT.format(first="import torch", second=MODEL, third="import gpushare")
-    said = run_forked(code, **coordinator, report="0").stderr
+    said = run_python(code, **coordinator, report="0").stderr
     assert said == (
         'gpushare: 3.0 MiB of this job\'s memory is older than "import gpushare" (script.py:4), or '
         "not made by torch, and cannot move. Import it first, or use gpushare run\n"
     )
 
 
-def test_nothing_is_said_where_all_memory_is_ours(run_forked, coordinator):
+def test_nothing_is_said_where_all_memory_is_ours(run_python, coordinator):
     code = SCRIPT.format(first="import gpushare", second="import torch", third=MODEL)
-    assert not run_forked(code, **coordinator, report="0").stderr
+    assert not run_python(code, **coordinator, report="0").stderr
 
 
 @pytest.mark.parametrize("is_large", [True, False])

@@ -7,7 +7,6 @@ import copy
 import json
 import pickle
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import torch
 
 from gpushare import safepoints
 from tests.python.conftest import clean_environment
+from tests.support import forked
 
 JOB = Path(__file__).with_name("safepoint_job.py")
 ALONE = f"""
@@ -63,13 +63,12 @@ def start(coordinator):
         def start_one(what, env=None, **settings):
             whole = clean_environment(report="0", **coordinator | settings)
             process = processes.enter_context(
-                subprocess.Popen(
-                    [sys.executable, str(JOB), what],
-                    env=whole | (env or {}),
+                forked.start(
+                    [str(JOB), what],
+                    whole | (env or {}),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    text=True,
                 )
             )
             processes.callback(process.kill)

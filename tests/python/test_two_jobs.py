@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.python.conftest import clean_environment
+from tests.support import forked
 
 JOB = Path(__file__).with_name("sharing_job.py")
 ALONE = f"""
@@ -30,13 +30,12 @@ def start():
 
         def start_one(*arguments, **settings):
             process = processes.enter_context(
-                subprocess.Popen(
-                    [sys.executable, str(JOB), *arguments],
-                    env=clean_environment(report="0", **settings),
+                forked.start(
+                    [str(JOB), *arguments],
+                    clean_environment(report="0", **settings),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    text=True,
                 )
             )
             processes.callback(process.kill)
