@@ -28,13 +28,17 @@ test: setup-test ## set everything up, then all tests
 build: ## all set-up and no tests: the package, installed in .venv
 	@tools/setup_system.sh build && tools/setup_venv.sh && tools/build.sh
 
-.PHONY: setup-test setup-lint
+.PHONY: setup-cpp setup-test setup-lint setup-all
+setup-cpp:
+	@tools/setup_system.sh test
 setup-test:
 	@tools/setup_system.sh test && tools/setup_venv.sh test && tools/build.sh
+setup-all:
+	@tools/setup_system.sh test && tools/setup_venv.sh test lint && tools/build.sh
 setup-lint:
 	@tools/setup_system.sh test && tools/setup_venv.sh lint && tools/build.sh
 
-test-cpp: setup-test ## the C++ tests, with expensive checks (LAYER="vm alloc" for some)
+test-cpp: setup-cpp ## the C++ tests, with expensive checks (LAYER="vm alloc" for some)
 	@tools/test_cpp.sh debug $(LAYER)
 
 test-python: setup-test ## the Python tests in this process, and the lint tests
@@ -49,14 +53,14 @@ test-cuda: setup-test ## the tests with PyTorch's CUDA build on a fake device (5
 torch-versions: setup-test ## the same with torch 2.9 to 2.14, into docs/torch_versions.md (ARGS="--quick --drop 2.11.0")
 	@PYTHON=$(python) scripts/torch_versions $(ARGS)
 
-test-sanitizers: setup-test ## the C++ tests under ASan+UBSan, and under TSan where there are threads
+test-sanitizers: setup-cpp ## the C++ tests under ASan+UBSan, and under TSan where there are threads
 	@tools/test_cpp.sh asan
 	@tools/test_cpp.sh tsan base wire ipc client daemon vm alloc
 
-fuzz: setup-test ## each fuzzer for FUZZ_SECONDS (30)
+fuzz: setup-cpp ## each fuzzer for FUZZ_SECONDS (30)
 	@tools/fuzz.sh
 
-spin: setup-test ## the model of the lease word, checked
+spin: setup-cpp ## the model of the lease word, checked
 	@tools/spin.sh
 
 lint: setup-lint ## formats, types, layers, terms: everything that reads the source

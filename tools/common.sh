@@ -20,6 +20,14 @@ export PYTEST_TIMEOUT=${PYTEST_TIMEOUT:-300}
 say() {
   if [ -t 2 ]; then printf '\033[1m==> %s\033[0m\n' "$*" >&2; else printf '==> %s\n' "$*" >&2; fi
 }
+# timed NAME COMMAND...: notes how long the command took, for the table at the end of .ci/run.
+timed() {
+  local name=$1 start=$SECONDS status=0
+  shift
+  "$@" || status=$?
+  printf '%s\t%d\n' "$name" $((SECONDS - start)) >>"${GS_STAGE_TIMES:-/dev/null}"
+  return "$status"
+}
 die() {
   printf 'error: %s\n' "$*" >&2
   exit 1

@@ -65,8 +65,17 @@ need_cmake() {
 fingerprint() { cat pyproject.toml setup.py python/gpushare/version.py tools/setup_venv.sh | sha256sum; }
 
 extras=$(IFS=, && echo "$*")
-stamp=$VENV/.gpushare-installed-${extras:-plain}
-if ! wants_other_torch && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$PWD $(fingerprint)" ]; then exit 0; fi
+# A stamp for each extra, since one run may install several.
+stamps=("${@/#/$VENV/.gpushare-installed-}")
+[ $# -gt 0 ] || stamps=("$VENV/.gpushare-installed-plain")
+state="$PWD $(fingerprint)"
+is_installed() {
+  local stamp
+  for stamp in "${stamps[@]}"; do
+    [ "$(cat "$stamp" 2>/dev/null)" = "$state" ] || return 1
+  done
+}
+if ! wants_other_torch && is_installed; then exit 0; fi
 
 [ -x "$python" ] || make_venv
 if wants_other_torch || ! has_torch; then install_torch; fi
@@ -76,4 +85,4 @@ say "building gpushare (the first time takes a minute or two)"
 tools/build.sh
 say "installing gpushare${extras:+[$extras]} into $VENV"
 "$python" -m pip install --quiet --no-build-isolation -e ".${extras:+[$extras]}"
-printf '%s' "$PWD $(fingerprint)" >"$stamp"
+for stamp in "${stamps[@]}"; do printf '%s' "$state" >"$stamp"; done

@@ -9,17 +9,21 @@ what=${1:?usage: test.sh all|python|e2e [pytest arguments]}
 shift
 failed=()
 
-cpp() { tools/test_cpp.sh debug || failed+=("C++ tests"); }
+cpp() { timed "C++ tests" tools/test_cpp.sh debug || failed+=("C++ tests"); }
 
 # pytest_in NAME FOLDER...: one run of pytest.
 pytest_in() {
   local name=$1
   shift
   say "$name tests"
-  "$VENV/bin/python" -m pytest "$@" "${arguments[@]}" || failed+=("$name tests")
+  timed "$name tests" "$VENV/bin/python" -m pytest "${two_at_a_time[@]}" "$@" "${arguments[@]}" ||
+    failed+=("$name tests")
 }
 
 arguments=("$@")
+# Files of tests, not tests: what one file's tests have in common is made once. Few tests start sooner alone.
+two_at_a_time=()
+[ $# -gt 0 ] || two_at_a_time=(-n 2 --dist loadfile)
 case $what in
   all)
     cpp

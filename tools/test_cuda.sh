@@ -27,10 +27,12 @@ if ! has_cuda_torch "$python"; then
   has_cuda_torch "$python" || make_cuda_venv "$cuda_venv" "$cuda_torch" || skip "$why"
 fi
 # An environment made by an older checkout may lack some.
-"$python" -c 'import pytest_timeout' 2>/dev/null || "$python" -m pip install --quiet "${test_packages[@]}"
+"$python" -c 'import pytest_timeout, xdist' 2>/dev/null || "$python" -m pip install --quiet "${test_packages[@]}"
 have_cuda_headers "$python" || skip "$why"
 build_for_cuda_torch "$python" "$build" gs_fakecuda_tests gs_vm_tests
 
+two_at_a_time=()
+[ $# -gt 0 ] || two_at_a_time=(-n 2 --dist loadfile)
 failed=()
 say "tests of the fake CUDA device"
 "$build/tests/fakecuda/gs_fakecuda_tests" --gtest_brief=1 2>"$build/gs_fakecuda_tests.log" || {
@@ -41,5 +43,5 @@ say "tests of the C++ core on it"
 ctest --test-dir "$build" --output-on-failure --no-tests=error -R '^CudaOnFakeCuda$' ||
   failed+=("CudaOnFakeCuda")
 say "tests with PyTorch on it"
-"$python" -m pytest tests/cuda "$@" || failed+=("tests/cuda")
+"$python" -m pytest "${two_at_a_time[@]}" tests/cuda "$@" || failed+=("tests/cuda")
 [ ${#failed[@]} -eq 0 ] || die "failed: $(printf '%s, ' "${failed[@]}" | sed 's/, $//')"

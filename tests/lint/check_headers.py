@@ -1,7 +1,9 @@
-"""Compiles each header of csrc/ alone, so that a file needs no other one included before it.
+"""Compiles headers of csrc/ alone, so that a file needs no other one included before it.
 
-A header is compiled again only if it, or one of ours that it includes, has changed: what passed is
-kept in build/. Headers of `binding` see torch and Python, if this Python has a torch.
+A header that is the first include of its own .cpp is compiled alone by every build that is not in
+batches. The others are compiled here. One is compiled again only if it, or one of ours that it
+includes, has changed: what passed is kept in build/. Headers of
+`binding` see torch and Python, if this Python has a torch.
 """
 
 from __future__ import annotations
@@ -30,6 +32,14 @@ _FLAGS = [
     "-DASIO_NO_DEPRECATED",
     "-DGS_EXPENSIVE_CHECKS=1",
 ]
+
+
+def _begins_its_source(root: Path, header: Path) -> bool:
+    source = header.with_suffix(".cpp")
+    if not source.exists():
+        return False
+    first = re.search(r"^#include (.*)$", source.read_text(), re.MULTILINE)
+    return first is not None and first[1] == f'"{header.relative_to(root).as_posix()}"'
 
 
 def _binding_flags() -> list[str]:
@@ -80,6 +90,8 @@ def find_problems(root: Path) -> list[str]:
     todo: dict[str, list[str]] = {}
     for path in cpp_files(root, "csrc"):
         name = path.relative_to(root).as_posix()
+        if _begins_its_source(root, path):
+            continue
         if path.suffix == ".h" and (binding or not name.startswith("csrc/binding/")):
             extra = binding if name.startswith("csrc/binding/") else []
             todo[name] = [compiler, *_FLAGS, *extra]

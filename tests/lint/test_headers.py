@@ -23,3 +23,13 @@ def test_a_change_below_a_header_has_it_compiled_again(small_tree, write):
     write("csrc/base/below.h", "#pragma once\n")
     (problem,) = check_headers.find_problems(small_tree)
     assert problem.startswith("csrc/vm/above.h")
+
+
+def test_only_what_no_source_begins_with_is_compiled(small_tree, write):
+    bad = "#pragma once\nstd::string name();\n"
+    write("csrc/base/first.h", bad)
+    write("csrc/base/first.cpp", '#include "csrc/base/first.h"\n')
+    write("csrc/base/second.h", bad)
+    write("csrc/base/second.cpp", '#include <string>\n\n#include "csrc/base/second.h"\n')
+    (problem,) = check_headers.find_problems(small_tree)
+    assert problem.startswith("csrc/base/second.h")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -57,15 +58,46 @@ echo "made $1"
 """
 
 
-def test_ci_says_at_the_end_what_was_skipped(tmp_path: Path) -> None:
+@pytest.fixture
+def run_ci(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """run_ci(NAME="value") -> how .ci/run ends where `make` only says what it was to make."""
     _program(tmp_path, "make", MAKE)
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
-    ended = _run(".ci/run", PATH=path, FAILING="")
-    *_, made, seconds, empty, skipped, passed = ended.stdout.splitlines()
-    assert (ended.returncode, made, empty) == (0, "made spin", "")
-    assert seconds.startswith("##### make spin: ")
+
+    def run(**variables: str) -> subprocess.CompletedProcess[str]:
+        return _run(".ci/run", PATH=path, XDG_CACHE_HOME=str(tmp_path), **variables)
+
+    return run
+
+
+def test_ci_says_at_the_end_how_long_it_took_and_what_was_skipped(
+    run_ci: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    ended = run_ci(FAILING="")
+    assert ended.returncode == 0, ended.stderr
+    *_, model, all_stages, skipped, passed = ended.stdout.splitlines()
+    assert model.split()[:3] == ["fuzzers", "and", "model"]
+    assert all_stages.split()[0] == "all"
     assert skipped == "SKIPPED: the tests on it"
     assert passed.startswith("CI: all stages passed")
-    failed = _run(".ci/run", PATH=path, FAILING="test")
-    assert failed.returncode != 0
-    assert "made test-cuda" not in failed.stdout
+
+
+@pytest.mark.parametrize("failing", ["test", "fuzz", "spin"])
+def test_ci_fails_with_a_stage(
+    failing: str, run_ci: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    for _ in range(2):  # what has failed is not left out the next time
+        failed = run_ci(FAILING=failing)
+        assert failed.returncode != 0
+        assert ("made test-cuda" in failed.stdout) == (failing != "test")
+        assert "all stages passed" not in failed.stdout
+
+
+def test_ci_checks_the_same_cpp_once(
+    run_ci: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    first, second, third = run_ci(FAILING=""), run_ci(FAILING=""), run_ci(FAILING="", CI_ALL="1")
+    assert "made test-sanitizers" in first.stdout
+    assert "made test-sanitizers" not in second.stdout
+    assert "passed before with the same C++" in second.stdout
+    assert "made test-sanitizers" in third.stdout
