@@ -14,7 +14,7 @@ from tests.e2e.conftest import start_all
 from tests.support.job_process import JobProcess
 
 MIB = 1 << 20
-STEPS = {"mlp": 8, "transformer": 4, "cnn": 4}
+STEPS = {"mlp": 8, "transformer": 6, "cnn": 8}
 
 
 def _run_two(workload: str, optimizer: str, env: dict[str, str]) -> list[dict[str, Any]]:

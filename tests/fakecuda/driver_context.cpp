@@ -2,11 +2,10 @@
 #include "tests/fakecuda/world.h"
 
 using fakecuda::current;
+using fakecuda::is_device;
 using fakecuda::world;
 
 namespace {
-
-bool is_device(int device) { return device >= 0 && device < world().settings.num_devices; }
 
 CUresult make_current(CUcontext context) {
   if (context == nullptr) {

@@ -5,11 +5,10 @@
 #include "tests/fakecuda/errors.h"
 #include "tests/fakecuda/world.h"
 
+using fakecuda::is_device;
 using fakecuda::world;
 
 namespace {
-
-bool is_device(int device) { return device >= 0 && device < world().settings.num_devices; }
 
 // CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, which older headers lack.
 constexpr int kHostNumaMemoryManagement = 141;

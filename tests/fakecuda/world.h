@@ -36,6 +36,9 @@ struct World {
 
 World& world();
 
+// Whether there is a device of this number.
+inline bool is_device(int device) { return device >= 0 && device < world().settings.num_devices; }
+
 // The one lock of the process. Recursive: host functions given to a stream are called under it.
 std::recursive_mutex& world_mutex();
 
