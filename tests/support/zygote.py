@@ -1,10 +1,12 @@
 """Forks processes that run Python programs, from one that has imported torch.
 
-Importing torch costs two seconds of processor time, a fork a hundredth of it. A program sees stock
-torch, loaded, as after `import torch`, and gets an ordinary end. `forked.py` is the other side: it
-starts this file with a socket's descriptor, and sends a request for each process: a JSON object
-{"words", "env", "cwd"} with four descriptors, of stdin, stdout, stderr and of a pipe. Into the pipe
-goes the process's number, and after its end its status as waitpid gives it, a line each.
+Importing torch costs about two seconds of processor time, which a forked process saves. A program
+sees stock torch, loaded, as after `import torch`, and gets an ordinary end.
+
+`forked.py` is the other side. It starts this file with a socket's descriptor, and sends a request
+for each process: a JSON object {"words", "env", "cwd"} with four descriptors, of stdin, stdout,
+stderr and of a pipe. The pipe gets two lines: the process's number, and after its end its status
+as waitpid gives it.
 """
 
 from __future__ import annotations
