@@ -22,6 +22,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--workload", default="mlp")
     parser.add_argument("--optimizer", default="adam")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--batch-size", type=int, help="samples (default: the workload's own)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warm-up", type=int, default=2)
@@ -66,6 +67,7 @@ def main() -> None:
         seed=arguments.seed,
         optimizer=arguments.optimizer,
         device=arguments.device,
+        batch_size=arguments.batch_size,
     )
     job = None
     if arguments.shared:

@@ -70,33 +70,35 @@ def _cnn() -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))
 
 
-def _image_batch(generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-    return (
-        torch.randn(64, 3, 32, 32, generator=generator),
-        torch.randint(10, (64,), generator=generator),
-    )
-
-
-def _row_batch(generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-    return (
-        torch.randn(256, 784, generator=generator),
-        torch.randint(10, (256,), generator=generator),
-    )
-
-
-def _text_batch(
-    generator: torch.Generator, batch: int, tokens: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    text = torch.randint(64, (batch, tokens + 1), generator=generator)
+def _batch(name: str, size: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """`size` samples: inputs, and what the model is to say of them."""
+    if name in ("mlp", "cnn"):
+        shape = (784,) if name == "mlp" else (3, 32, 32)
+        return (
+            torch.randn(size, *shape, generator=generator),
+            torch.randint(10, (size,), generator=generator),
+        )
+    text = torch.randint(64, (size, TOKENS[name] + 1), generator=generator)
     return text[:, :-1], text[:, 1:]
 
 
-NAMES = ("mlp", "cnn", "transformer", "lstm")
+BATCH_SIZES = {"mlp": 256, "cnn": 64, "transformer": 8, "lstm": 16}
+TOKENS = {"transformer": 128, "lstm": 64}
+NAMES = tuple(BATCH_SIZES)
 OPTIMIZERS = ("adam", "sgd")
 
 
-def build(name: str, *, seed: int = 0, optimizer: str = "adam", device: str = "cpu") -> Workload:
+def build(
+    name: str,
+    *,
+    seed: int = 0,
+    optimizer: str = "adam",
+    device: str = "cpu",
+    batch_size: int | None = None,
+) -> Workload:
     """The workload `name` on `device`, with parameters and data from `seed`.
+
+    A batch has `batch_size` samples; the workload's own number of them (BATCH_SIZES) if None.
 
     Raises:
         ValueError: for a name outside NAMES or an optimizer outside OPTIMIZERS.
@@ -114,7 +116,7 @@ def build(name: str, *, seed: int = 0, optimizer: str = "adam", device: str = "c
     elif name == "cnn":
         model = _cnn()
     elif name == "transformer":
-        model = SmallTransformer(symbols=64, width=256, layers=4, tokens=128)
+        model = SmallTransformer(symbols=64, width=256, layers=4, tokens=TOKENS[name])
     else:
         model = SmallLstm(symbols=64, width=256)
     model.to(device)
@@ -125,20 +127,11 @@ def build(name: str, *, seed: int = 0, optimizer: str = "adam", device: str = "c
         else torch.optim.SGD(parameters, lr=1e-2, momentum=0.9)
     )
 
-    def batch_of(number: int) -> tuple[torch.Tensor, torch.Tensor]:
-        generator = torch.Generator().manual_seed(1_000_003 * seed + number)
-        if name == "cnn":
-            return _image_batch(generator)
-        if name == "mlp":
-            return _row_batch(generator)
-        return (
-            _text_batch(generator, 8, 128)
-            if name == "transformer"
-            else _text_batch(generator, 16, 64)
-        )
+    size = batch_size or BATCH_SIZES[name]
 
     def step(number: int) -> torch.Tensor:
-        x, y = (part.to(device) for part in batch_of(number))
+        generator = torch.Generator().manual_seed(1_000_003 * seed + number)
+        x, y = (part.to(device) for part in _batch(name, size, generator))
         made.zero_grad(set_to_none=True)
         logits = model(x)
         loss = nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), y.reshape(-1))

@@ -70,8 +70,7 @@ def digest_alone(workload: str, optimizer: str, seed: int, steps: int, device: s
 
 def run_module(module: str, env: dict[str, str]) -> dict[str, Any]:
     """What a module says in its last line, a JSON object, and its stderr."""
-    with tempfile.TemporaryDirectory() as folder:
-        done = forked.run(["-m", module], job_environment(env), Path(folder))
+    done = forked.run(["-m", module], job_environment(env))
     assert done.returncode == 0, f"ended with {done.returncode}: {done.stderr[-4000:]}"
     return json.loads(done.stdout.splitlines()[-1]) | {"stderr": done.stderr}
 

@@ -41,7 +41,7 @@ def run_to_end(
     A script of its own, which is stock torch, is forked; `gpushare run` starts anew what it runs.
     """
     if command[0] == sys.executable and command[1].endswith(".py"):
-        done = forked.run(command[1:], env, folder, cwd=folder)
+        done = forked.run(command[1:], env, cwd=folder)
     else:
         done = subprocess.run(
             command, env=env, cwd=folder, capture_output=True, text=True, timeout=180, check=False
@@ -52,7 +52,12 @@ def run_to_end(
 
 def lines_in(finished: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     """The JSON objects that it wrote to stdout, a line each."""
-    return [json.loads(line) for line in finished.stdout.splitlines() if line.startswith("{")]
+    return lines_in_text(finished.stdout)
+
+
+def lines_in_text(text: str) -> list[dict[str, Any]]:
+    """The JSON objects of a text, a line each."""
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
 def lines_of(command: list[str], env: dict[str, str], folder: Path) -> list[dict[str, Any]]:

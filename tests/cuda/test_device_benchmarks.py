@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks import processes
 from benchmarks.device import goals, run
-from benchmarks.processes import ROOT
+from tests.support.job_process import JobProcess
 
 # On a device without clocks a difference may be anything.
 ANY_SIGN = {("inference", "added_ms"), ("inference", "added_p95_ms")}
@@ -23,18 +22,13 @@ TOO_LONG = {"two_jobs"}
 
 
 @pytest.mark.parametrize("name", [name for name in run.NAMES if name not in TOO_LONG])
-def test_it_measures(name: str, tmp_path: Path) -> None:
+def test_it_measures(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "figures.json"
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.device.run", name, "--quick", "--json", str(path)],
-        env=os.environ | {"DEVICE_SUITE_FAKE": "1"},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
+    words = ["benchmarks.device.run", name, "--quick", "--json", str(path)]
+    monkeypatch.setattr(sys, "argv", words)
+    monkeypatch.setenv("DEVICE_SUITE_FAKE", "1")
+    monkeypatch.setattr(processes.JobProcess, "_start", staticmethod(JobProcess._start))
+    run.main()
     (report,) = json.loads(path.read_text())["reports"]
     assert report["name"] == name
     assert report["figures"]

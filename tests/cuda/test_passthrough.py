@@ -60,7 +60,7 @@ def test_its_memory_is_the_runtimes_own(
     command = [sys.executable, "train.py"]
     done = run_to_end(gpushare_command("run", "--", *command), env, tmp_path)
     (shared,) = lines_in(done)
-    (alone,) = lines_in(run_to_end(command, env, tmp_path))
+    (alone,) = lines_in(run_to_end(command, device(256 << 20), tmp_path))
     assert said_by_gpushare(done) == ([f"gpushare: {reason}: {MOVES_NOT}"] if reason else [])
     assert shared["weight"] == alone["weight"]
     assert shared["is_managed"] is True

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
 
 from benchmarks.processes import gpushare_command
-from tests.cuda.programs import lines_of
+from tests.cuda.programs import lines_in_text, lines_of
+from tests.support import forked
 
 STEPS = 4
 SCRIPT = f"""
@@ -61,15 +65,29 @@ def test_ranks_train_as_alone(
     (tmp_path / "train.py").write_text(SCRIPT)
     env = device(256 << 20, num_devices=2) | home
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    command = [*torchrun, "train.py", kind]
-    shared = lines_of(gpushare_command("run", "--", *command), env, tmp_path)
-    alone = lines_of(command, env, tmp_path)
+    command = gpushare_command("run", "--", *torchrun, "train.py", kind)
+    shared = lines_of(command, env, tmp_path)
+    alone = _ranks_alone(kind, env, tmp_path)
     assert _losses(shared) == _losses(alone)
     assert len({tuple(losses) for losses in _losses(alone).values()}) == 2, "each has its batches"
     jobs = [rank["job"] for rank in shared]
     assert [job["managed"] for job in jobs] == [True, True]
     assert [job["steps"] for job in jobs] == [STEPS, STEPS]
     assert len({job["device"] for job in jobs}) == 2
+
+
+def _ranks_alone(kind: str, env: dict[str, str], folder: Path) -> list[dict[str, Any]]:
+    """What the two ranks say on stock torch, started as torchrun starts them."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
+    with ExitStack() as stack:
+        ranks = []
+        for rank in ("0", "1"):
+            own = env | meeting | {"RANK": rank, "LOCAL_RANK": rank}
+            started = forked.start(["train.py", kind], own, cwd=folder, stdout=PIPE)
+            ranks.append(stack.enter_context(started))
+        return [line for rank in ranks for line in lines_in_text(rank.communicate()[0])]
 
 
 def _losses(ranks: list[dict[str, Any]]) -> dict[int, list[float]]:

@@ -8,6 +8,9 @@ from typing import Any
 from benchmarks.processes import private_coordinator
 from tests.support.job_process import JobProcess
 
+# Few samples a batch: what the models compute takes most of a test's time.
+BATCH_SIZES = {"mlp": 64, "cnn": 8, "transformer": 2, "lstm": 4}
+
 
 def arguments(workload: str, optimizer: str, seed: int, steps: int) -> list[str]:
     """The command line of `benchmarks.job` for this training run.
@@ -17,6 +20,7 @@ def arguments(workload: str, optimizer: str, seed: int, steps: int) -> list[str]
     flags = {
         "--workload": workload,
         "--optimizer": optimizer,
+        "--batch-size": BATCH_SIZES[workload],
         "--seed": seed,
         "--steps": steps,
         "--warm-up": 0,

@@ -129,7 +129,12 @@ def test_under_pack_one_thread_jobs_come_to_run_side_by_side(
 def test_under_pack_elastic_jobs_use_fewer_threads_beside_others(
     coordinator: Coordinator, tmp_path: Path
 ) -> None:
-    variables = {"OMP_NUM_THREADS": str(NUM_CPUS), "GPUSHARE_ELASTIC_THREADS": "1"}
+    variables = {
+        "OMP_NUM_THREADS": str(NUM_CPUS),
+        # Threads that wait do not spin: other tests may run beside this one.
+        "OMP_WAIT_POLICY": "passive",
+        "GPUSHARE_ELASTIC_THREADS": "1",
+    }
     results = _run_packed(coordinator, tmp_path, "2048", "150", **variables)
     for result in results:
         seen = {tuple(each) for each in result["cores"]}

@@ -25,7 +25,7 @@ def test_results_equal_alone_while_memory_moves(
     capacity = int(1.2 * peak_alone(workload, optimizer))
     env = coordinator(capacity=str(capacity), min_quantum="0", policy="rr", switch_loss="0.5")
     # Long enough for what is shared to settle.
-    steps = 60 if workload == "mlp" else 8
+    steps = 40 if workload == "mlp" else 8
     with ExitStack() as stack:
         jobs = [
             stack.enter_context(

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.processes import private_coordinator
 from tests.python.conftest import PACKAGE, Completed, clean_environment
+from tests.support import forked
 
 needs_daemon = pytest.mark.skipif(
     not os.access(PACKAGE / "bin" / "gpushared", os.X_OK), reason="gpushared is not built"
@@ -31,11 +32,4 @@ def gpushare(*arguments: str, socket: str) -> Completed:
 def run_as_job(script: str) -> Completed:
     """Runs a script with a coordinator of its own, of 512 MiB."""
     with private_coordinator(capacity="512MiB") as env:
-        return subprocess.run(
-            [sys.executable, "-c", script],
-            env=clean_environment(report="0") | env,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        return forked.run(["-c", script], clean_environment(report="0") | env, timeout=120)

@@ -85,7 +85,7 @@ def run_forked(tmp_path: Path) -> Run:
 
     def run(code: str, *, fails: bool = False, **settings: str) -> Completed:
         words = [str(_write(tmp_path, code))]
-        ended = forked.run(words, clean_environment(**DEFAULTS | settings), tmp_path)
+        ended = forked.run(words, clean_environment(**DEFAULTS | settings))
         return _check(ended, fails=fails)
 
     return run

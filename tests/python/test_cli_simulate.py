@@ -17,21 +17,15 @@ from gpushare.settings import POLICIES
 from gpushare.simulate import plots, runs
 from gpushare.simulate.table import format_time
 from tests.python.conftest import clean_environment
+from tests.support import forked
 
 HEAD = "name,submit_s,iterations,iteration_ms,persistent_mib,peak_mib\n"
 TWO_JOBS = HEAD + "long,0,1000,100,10,20\nshort,1,100,100,10,20\n"
 
 
-def _simulate(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpushare", "simulate", *arguments],
-        env=clean_environment(),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+def _simulate(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    words = ["-m", "gpushare", "simulate", *arguments]
+    return forked.run(words, clean_environment(), text=stdin, timeout=100)
 
 
 def _trace(folder: Path, text: str = TWO_JOBS) -> str:

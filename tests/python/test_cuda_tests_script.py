@@ -26,7 +26,7 @@ def _program(folder: Path, name: str, text: str) -> None:
 
 
 def _run(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    env = {key: value for key, value in os.environ.items() if not key.startswith("GS_")}
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("GS_", "CI_"))}
     return subprocess.run(
         command, env=env | variables, cwd=ROOT, capture_output=True, text=True, check=False
     )

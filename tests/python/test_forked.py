@@ -28,14 +28,12 @@ def test_a_program_has_its_words_environment_and_folder(
     (tmp_path / "program.py").write_text(f"{SAYS}; print(os.getcwd(), __name__)")
     code = f"{SAYS}; print(os.getcwd(), __name__)"
     words = {"-c": ["-c", code], "-m": ["-m", "program"], "file": ["program.py"]}[kind]
-    ended = forked.run([*words, "one", "two"], env, tmp_path, cwd=tmp_path)
+    ended = forked.run([*words, "one", "two"], env, cwd=tmp_path)
     assert ended.stderr == ""
     assert ended.stdout == f"one two mine True\n{tmp_path} __main__\n"
 
 
-def test_the_same_is_heard_of_an_end_as_from_a_new_process(
-    env: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_same_is_heard_of_an_end_as_from_a_new_process(env: dict[str, str]) -> None:
     ends = {
         "pass": 0,
         "raise SystemExit(7)": 7,
@@ -44,7 +42,7 @@ def test_the_same_is_heard_of_an_end_as_from_a_new_process(
         "import os; os.abort()": -signal.SIGABRT,
     }
     for code, status in ends.items():
-        ended = forked.run(["-c", code], env, tmp_path)
+        ended = forked.run(["-c", code], env)
         assert ended.returncode == status, code
         assert ("at exit" in ended.stdout) == ("at exit" in code)
 

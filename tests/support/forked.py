@@ -15,9 +15,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import PIPE
 from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # a process that is to have others is started as usual.
 _FIXED = ("LD_", "OMP_", "GOMP_", "KMP_", "MKL_", "ATEN_", "TORCH", "PYTORCH_", "CUDA_", "MALLOC_")
 _FIXED_NAMES = ("PYTHONHASHSEED", "PYTHONWARNINGS", "FAKECUDA_LIBRARIES")
+# Set by torch where it compiles, and read at each use.
+_FREE_NAMES = ("TORCHINDUCTOR_CACHE_DIR",)
 
 
 class ForkedProcess:
@@ -35,6 +39,7 @@ class ForkedProcess:
         """`status`: the pipe's end that the zygote answers to."""
         self.stdin, self.stdout, self.stderr = streams
         self.returncode: int | None = None
+        self._lock = threading.Lock()
         self._status = os.fdopen(status)
         line = self._status.readline()
         if not line:
@@ -54,12 +59,17 @@ class ForkedProcess:
             subprocess.TimeoutExpired: It runs on.
         """
         if self.returncode is None:
-            if not select.select([self._status], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
-            with self._status:
-                line = self._status.readline()
-            assert line, f"the zygote of process {self.pid} is gone"
-            self.returncode = os.waitstatus_to_exitcode(int(line))
+            with contextlib.suppress(
+                ValueError
+            ):  # another thread has heard of the end, and closed it
+                if not select.select([self._status], [], [], timeout)[0]:
+                    raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
+            with self._lock:
+                if self.returncode is None:
+                    line = self._status.readline()
+                    assert line, f"the zygote of process {self.pid} is gone"
+                    self.returncode = os.waitstatus_to_exitcode(int(line))
+                    self._status.close()
         return self.returncode
 
     def send_signal(self, number: int) -> None:
@@ -131,7 +141,7 @@ def _fixed_in(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        if name.startswith(_FIXED) or name in _FIXED_NAMES
+        if (name.startswith(_FIXED) or name in _FIXED_NAMES) and name not in _FREE_NAMES
     }
 
 
@@ -194,7 +204,7 @@ def start(
         fds: list[int] = []
         streams: list[IO[str] | None] = []
         for number, stream in enumerate((stdin, stdout, stderr)):
-            ends = os.pipe() if stream == subprocess.PIPE else None
+            ends = os.pipe() if stream == PIPE else None
             if ends is not None:
                 own = os.fdopen(ends[1 - min(number, 1)], "r" if number else "w")
                 streams.append(ours.enter_context(own))
@@ -220,14 +230,21 @@ def _descriptor_of(stream: int | IO[Any] | None, number: int, stack: contextlib.
 
 
 def run(
-    words: Sequence[str], env: Mapping[str, str], folder: Path, cwd: Path = ROOT
+    words: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    cwd: Path = ROOT,
+    text: str = "",
+    timeout: float | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs `python WORD...` to its end; what it writes is kept in files of `folder` meanwhile."""
-    paths = [folder / f"forked.{name}" for name in ("stdout", "stderr")]
-    with paths[0].open("w") as out, paths[1].open("w") as errors:
-        process = start(words, env, cwd=cwd, stdout=out, stderr=errors)
+    """Runs `python WORD...` to its end, with that text for stdin; what it wrote, and its exit code.
+
+    Raises:
+        subprocess.TimeoutExpired: After `timeout` seconds it is killed.
+    """
+    process = start(words, env, cwd=cwd, stdin=PIPE, stdout=PIPE, stderr=PIPE)
     try:
-        code = process.wait()
+        out, errors = process.communicate(text, timeout)
     finally:  # also when the test's time is over
         process.kill()
-    return subprocess.CompletedProcess(list(words), code, *(path.read_text() for path in paths))
+    return subprocess.CompletedProcess(list(words), process.returncode, out, errors)
