@@ -66,6 +66,7 @@ def test_quick_demo_proves_its_claims_and_leaves_nothing(short_folder: Path) -> 
     # Its jobs compute for seconds; importing torch in each of the 26 takes a minute.
     with _demo(short_folder, "tests.python.forked_demo") as process:
         out, err = process.communicate(timeout=280)
+    assert out, err
     report = json.loads(out)
     failed = [proof for proof in report["proofs"] if not proof["holds"]]
     assert (process.returncode, failed) == (0, []), err

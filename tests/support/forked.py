@@ -46,6 +46,10 @@ class ForkedProcess:
             raise RuntimeError("the zygote of the tests is gone: what it wrote is above")
         self.pid = int(line)
 
+    def __del__(self) -> None:
+        """Closes the pipe; not before, since another thread may wait there."""
+        self._status.close()
+
     def poll(self) -> int | None:
         """Its exit code, or None while it runs."""
         if self.returncode is None and select.select([self._status], [], [], 0)[0]:
@@ -59,17 +63,13 @@ class ForkedProcess:
             subprocess.TimeoutExpired: It runs on.
         """
         if self.returncode is None:
-            with contextlib.suppress(
-                ValueError
-            ):  # another thread has heard of the end, and closed it
-                if not select.select([self._status], [], [], timeout)[0]:
-                    raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
-            with self._lock:
+            if not select.select([self._status], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
+            with self._lock:  # several threads may wait
                 if self.returncode is None:
                     line = self._status.readline()
                     assert line, f"the zygote of process {self.pid} is gone"
                     self.returncode = os.waitstatus_to_exitcode(int(line))
-                    self._status.close()
         return self.returncode
 
     def send_signal(self, number: int) -> None:
