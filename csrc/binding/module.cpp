@@ -11,6 +11,7 @@
 #include "csrc/binding/errors.h"
 #include "csrc/binding/installed.h"
 #include "csrc/binding/job_functions.h"
+#include "csrc/binding/module_calls.h"
 #include "csrc/binding/process.h"
 #include "csrc/binding/simulation.h"
 #include "csrc/binding/stats_dict.h"
@@ -135,6 +136,7 @@ PYBIND11_MODULE(_C, module) {
   define_job_functions(module);
   define_memory_functions(module);
   define_simulation_functions(module);
+  define_module_calls(module);
 }
 
 }  // namespace gpushare::binding

@@ -1,6 +1,9 @@
 """The compiled module. This file is its only description; sizes are bytes, times seconds."""
 
-from typing import TypedDict
+from collections.abc import Callable
+from typing import Any, TypedDict
+
+import torch
 
 class JobStats(TypedDict):
     """What this process has done and holds, since it attached."""
@@ -188,3 +191,19 @@ def simulate_trace(device: str, trace: str, *, jobs: bool = False, leases: bool 
 
 def policy_names() -> list[str]:
     """Of the policies there are, in the order of the documentation."""
+
+class ModuleCalls:
+    """As ``torch.nn.Module._compiled_call_impl``: how the calls of each module are made.
+
+    An attribute that Module.compile sets keeps its place in the module's __dict__. What torch.compile
+    makes of a module is watched with the module.
+    """
+
+    def watch(self, module: torch.nn.Module, function: Callable[..., Any]) -> None:
+        """Its calls are function(module, ...) until ``forget``, before which it must not be freed."""
+
+    def forget(self, identity: int) -> None:
+        """The module with this id() is called as without us."""
+
+    def own_call(self, module: torch.nn.Module) -> Callable[..., Any] | None:
+        """What the attribute would be without us."""

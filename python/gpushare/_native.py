@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from gpushare import captures, cuda, immovable, ipc
+from gpushare import captures, compiled, cuda, immovable, ipc, optimizer_steps
 from gpushare.config import Config, daemon_args, daemon_path, socket_paths
 from gpushare.config import load as load_config
 from gpushare.devices import AUTO, CPU, CUDA, CUDA_PREFIX
@@ -212,6 +212,8 @@ def _install_at_import() -> None:
     if settings().disable or is_installed() or is_forked_child() or _is_multiprocessing_child():
         return
     global _is_waiting
+    compiled.watch_compile()
+    optimizer_steps.watch_steps()
     with _errors_said():
         if cuda.is_wanted(settings()):
             load()  # says what is wrong with the build while that can still be heard

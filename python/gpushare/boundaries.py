@@ -231,14 +231,6 @@ class Boundaries:
         """Bytes that were live at the last boundary; 0 where that is not known."""
         return self._baseline_bytes
 
-    def forget_steps(self) -> None:
-        """No step is under way: one was left by an exception that nobody saw."""
-        self.stepping.clear()
-
-    def forget_forwards(self) -> None:
-        """No forward is under way: one was left by an exception that no hook saw."""
-        self.depth = 0
-
     def _begin(self) -> int:
         self.is_active = True
         self._forwards = self._evaluations = self._steps = 0

@@ -1,22 +1,20 @@
-"""Automatic boundaries: wires torch's hooks to the state machine of ``boundaries.py``.
+"""Automatic boundaries: wires torch to the state machine of ``boundaries.py``.
 
-The hooks are plain functions of this module that ask for the registered module, and not bound
-methods: so a copy or a pickle of a hooked model carries no state of ours, and its hooks do nothing.
-torch is imported when a job is watched, never before.
+Calls of the model and steps of optimizers go through the functions below; torch's own hooks would
+be pickled with the model, and seen by what compiles it. torch is imported when a job is watched,
+never before.
 """
 
 from __future__ import annotations
 
-import functools
 import sys
 import weakref
 from collections.abc import Callable, Sequence
-from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from gpushare import captures, dynamo
+from gpushare import captures, compiled, dynamo, module_calls, optimizer_steps
 from gpushare.boundaries import BEGIN, END
-from gpushare.guards import guard_backward, guard_call, guard_step, is_step_guarded
+from gpushare.guards import guard_backward
 from gpushare.optimizer_state import OptimizerState
 
 if TYPE_CHECKING:
@@ -29,16 +27,12 @@ _OUTSIDE_BACKWARD = -1
 """What torch calls the graph task where no backward runs."""
 
 _watcher: Watcher | None = None
-_root: int = 0
-"""id() of the registered module, while it lives."""
-
-
-class _Handle(Protocol):
-    def remove(self) -> None: ...
+_is_compiling: Callable[[], bool] = bool
+"""torch.compiler.is_compiling, once a job is watched: a constant for traced code."""
 
 
 class Watcher:
-    """The hooks of one job; one at a time in a process."""
+    """Watches for one job; one at a time in a process."""
 
     def __init__(
         self, boundaries: Boundaries, gate: Gate, *, stop: Callable[[bool], bool] | None = None
@@ -58,8 +52,8 @@ class Watcher:
         self._leave = gate.leave
         self._stop = stop
         self.step_began = OptimizerState(gate.begin_step, gate.mark_late).step_began
-        self._handles: list[_Handle] = []
-        self._model: weakref.ref[torch.nn.Module] | None = None
+        self._unwatch_model: list[Callable[[], None]] = []
+        self._named: list[weakref.ref[torch.optim.Optimizer]] = []
         self.graph_task: Callable[[], int] = torch._C._current_graph_task_id
         self.is_grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         self._undo: list[Callable[[], None]] = []
@@ -67,50 +61,54 @@ class Watcher:
     def attach(
         self, model: torch.nn.Module | None, optimizers: Sequence[torch.optim.Optimizer]
     ) -> None:
-        """Hooks the model, the optimizers (all of the process if none is named) and GradScaler."""
-        global _watcher
+        """Watches the model, GradScaler, and the optimizers: all there are if none is named."""
+        global _watcher, _is_compiling
+        import torch
+
+        _is_compiling = torch.compiler.is_compiling
         dynamo.hide((_forward_began, _forward_ended, _step_began, _step_ended))
+        dynamo.hide((_forward_failed, _step_failed, _raised, Watcher.counts))
+        dynamo.hide((module_calls.stock_call, _is_call_of_model, _compiled_ended))
         _watcher = self
         if model is not None:
             self.attach_model(model)
-        self._handles += _hook_optimizers(optimizers)
-        for optimizer in optimizers:
-            self.guard_optimizer(optimizer)
-        self._undo += [guard_backward(_raised), _wrap_scaler(), _wrap_excepthook()]
+        self._named = [weakref.ref(optimizer) for optimizer in optimizers]
+        self._undo += [guard_backward(_raised), _wrap_scaler()]
+        self._undo.append(_wrap_excepthook())
+        optimizer_steps.watch_steps()
+        dynamo.step_over(_call_compiled)
+        dynamo.step_over(_step)
+        compiled.around = _call_compiled
+        optimizer_steps.around = _step
 
     def attach_model(self, model: torch.nn.Module) -> None:
-        """Takes this module's forwards as the job's."""
-        global _root
-        _root = id(model)
-        self._model = weakref.ref(model, _forget_root)
-        self._handles += [
-            model.register_forward_pre_hook(_forward_began, prepend=True),
-            model.register_forward_hook(_forward_ended, always_call=True),
-        ]
-        self._undo.append(guard_call(model, _raised))
+        """Takes this module's forwards as the job's, instead of another's."""
+        self._detach_model()
+        self._unwatch_model.append(module_calls.watch(model, _call))
         if self._stop is not None:
             from gpushare import safepoints
 
-            self._handles += safepoints.attach(model, self._stop)
-            self._undo.append(safepoints.detach)
+            self._unwatch_model.append(safepoints.attach(model, self._stop))
 
-    def guard_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
-        """Has exceptions of this optimizer's step seen; later calls do nothing."""
-        if not is_step_guarded(optimizer):
-            self._undo.append(guard_step(optimizer, _raised))
+    def _detach_model(self) -> None:
+        while self._unwatch_model:
+            self._unwatch_model.pop()()
 
     def detach(self) -> None:
-        """Removes every hook."""
-        global _watcher, _root
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        """Watches nothing any more."""
+        global _watcher
+        self._detach_model()
         for undo in reversed(self._undo):
             undo()
         self._undo.clear()
         if _watcher is self:
-            _watcher = None
-            _root = 0
+            _watcher = compiled.around = optimizer_steps.around = None
+
+    def counts(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether this step is the job's: not that of a class inside the step of a derived one."""
+        if id(optimizer) in self.boundaries.stepping:
+            return False
+        return not self._named or any(each() is optimizer for each in self._named)
 
     def carry_out(self, action: int) -> None:
         """Does what the state machine said; not while a stream is captured."""
@@ -143,82 +141,134 @@ class Watcher:
         return self.graph_task() != _OUTSIDE_BACKWARD
 
 
-# These four run in every iteration, with cold caches: each call inside them costs a microsecond.
+# These run in every iteration, with cold caches: each call inside them costs a microsecond.
 
 
-def _forward_began(module: torch.nn.Module, _args: Any) -> None:
-    if id(module) != _root or _watcher is None:
+def _call(module: Any, *args: Any, **kwargs: Any) -> Any:
+    """A call of the registered module."""
+    if _is_compiling():
+        return module._call_impl(*args, **kwargs)
+    call = module_calls.stock_call(module)
+    try:
+        _forward_began()
+        result = call(*args, **kwargs)
+    except BaseException:
+        _forward_failed()
+        raise
+    _forward_ended(module, args, result)
+    return result
+
+
+def _call_compiled(
+    of: compiled.Compiled, function: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    """A call of a compiled function, which may contain the model."""
+    if not _is_call_of_model():
+        return function(*args, **kwargs)
+    try:
+        _forward_began()
+        result = function(*args, **kwargs)
+    except BaseException:
+        _forward_failed()
+        raise
+    _compiled_ended(of)
+    return result
+
+
+def _step(
+    step: Callable[..., Any], optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any
+) -> Any:
+    """A step of any optimizer."""
+    if _watcher is None or not _watcher.counts(optimizer):
+        return step(optimizer, *args, **kwargs)
+    try:
+        _step_began(optimizer)
+        result = step(optimizer, *args, **kwargs)
+    except BaseException:
+        _step_failed(optimizer)
+        raise
+    _step_ended(optimizer)
+    return result
+
+
+def _forward_began() -> None:
+    if _watcher is None:
         return
-    boundaries = _watcher.boundaries
-    if boundaries.depth and not _is_nested(module):
-        boundaries.forget_forwards()
-    if boundaries.stepping and not _is_in_step():
-        boundaries.forget_steps()
-    action = boundaries.forward_began(_watcher.graph_task() != _OUTSIDE_BACKWARD)
+    action = _watcher.boundaries.forward_began(_watcher.is_in_backward())
     if action:
         _watcher.carry_out(action)
 
 
-def _forward_ended(module: torch.nn.Module, _args: Any, result: Any) -> None:
-    if id(module) != _root or _watcher is None:
+def _forward_ended(module: torch.nn.Module, args: Any, result: Any) -> None:
+    # In a backward it is recomputation.
+    if _watcher is None or _watcher.is_in_backward():
         return
-    if _watcher.graph_task() != _OUTSIDE_BACKWARD:
-        return  # recomputation, which ends with an exception when it has what it needs
-    if result is None and sys.exc_info()[0] is not None:
-        if not _watcher.boundaries.is_only_explicit:
-            _watcher.fail()
-        return
-    is_evaluation = not _watcher.is_grad_enabled() or (
-        not module.training and not _may_be_differentiated(result)
-    )
+    if not _watcher.is_grad_enabled():
+        # A reentrant checkpoint runs a forward without gradients, and again in the backward.
+        is_evaluation = not _may_be_differentiated(args)
+    else:
+        is_evaluation = not module.training and not _may_be_differentiated(result)
     action = _watcher.boundaries.forward_ended(is_evaluation, False)
     if action:
         _watcher.carry_out(action)
 
 
-def _step_began(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+def _forward_failed() -> None:
+    # Recomputation in a backward ends with an exception when it has what it needs.
+    if _watcher is None or _watcher.is_in_backward():
+        return
+    if not _watcher.boundaries.is_only_explicit:
+        _watcher.fail()
+
+
+def _is_call_of_model() -> bool:
+    """Whether a compiled function that is called now may be what stands for the model's forward."""
+    if _watcher is None or _watcher.is_in_backward():
+        return False
+    boundaries = _watcher.boundaries
+    # Inside a call of the model, or a step, it is part of that. Without gradients, in an iteration,
+    # it is no training; at any other time it may use the model's memory.
+    if boundaries.depth or boundaries.stepping:
+        return False
+    return not boundaries.is_active or _watcher.is_grad_enabled()
+
+
+def _compiled_ended(of: compiled.Compiled) -> None:
     if _watcher is None:
         return
-    if not is_step_guarded(optimizer):
-        _watcher.guard_optimizer(optimizer)  # from its next step on: nobody named it
-    is_in_backward = _watcher.graph_task() != _OUTSIDE_BACKWARD
-    _watcher.boundaries.step_began(id(optimizer), is_in_backward)
+    boundaries = _watcher.boundaries
+    action = boundaries.forward_ended(not _watcher.is_grad_enabled(), False)
+    if of.has_step:
+        boundaries.step_began(id(of), False)
+        action |= boundaries.step_ended(id(of), False)
+    if action:
+        _watcher.carry_out(action)
+
+
+def _step_began(optimizer: torch.optim.Optimizer) -> None:
+    if _watcher is None:
+        return
+    _watcher.boundaries.step_began(id(optimizer), _watcher.is_in_backward())
     _watcher.step_began(optimizer)
 
 
-def _step_ended(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+def _step_ended(optimizer: torch.optim.Optimizer) -> None:
     if _watcher is None:
         return
-    is_in_backward = _watcher.graph_task() != _OUTSIDE_BACKWARD
-    action = _watcher.boundaries.step_ended(id(optimizer), is_in_backward)
+    action = _watcher.boundaries.step_ended(id(optimizer), _watcher.is_in_backward())
     if action:
         _watcher.carry_out(action)
+
+
+def _step_failed(optimizer: torch.optim.Optimizer) -> None:
+    if _watcher is not None:
+        _watcher.raised()
+        _watcher.boundaries.stepping.discard(id(optimizer))
 
 
 def _raised() -> None:
     if _watcher is not None:
         _watcher.raised()
-
-
-def _forget_root(reference: weakref.ref[torch.nn.Module]) -> None:
-    global _root
-    if _watcher is not None and _watcher._model is reference:
-        _root = 0
-
-
-def _hook_optimizers(optimizers: Sequence[torch.optim.Optimizer]) -> list[_Handle]:
-    from torch.optim import optimizer as torch_optimizer
-
-    if not optimizers:
-        return [
-            torch_optimizer.register_optimizer_step_pre_hook(_step_began),
-            torch_optimizer.register_optimizer_step_post_hook(_step_ended),
-        ]
-    handles: list[_Handle] = []
-    for optimizer in optimizers:
-        handles.append(optimizer.register_step_pre_hook(_step_began))
-        handles.append(optimizer.register_step_post_hook(_step_ended))
-    return handles
 
 
 def _wrap_scaler() -> Callable[[], None]:
@@ -265,7 +315,7 @@ def _wrap_excepthook() -> Callable[[], None]:
 
 
 def _may_be_differentiated(result: Any) -> bool:
-    """Whether a backward may follow: some tensor near the top of the result asks for gradients."""
+    """Whether a backward may follow: some tensor near the top of it asks for gradients."""
     if getattr(result, "requires_grad", False):
         return True
     if isinstance(result, dict):
@@ -273,32 +323,3 @@ def _may_be_differentiated(result: Any) -> bool:
     elif not isinstance(result, tuple | list):
         return False
     return any(getattr(part, "requires_grad", False) for part in result)
-
-
-def _is_nested(module: torch.nn.Module) -> bool:
-    """Whether this call of ``module`` is inside another one of it."""
-    num_calls = 0
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        if frame.f_code.co_name == "_call_impl" and frame.f_locals.get("self") is module:
-            num_calls += 1
-        frame = frame.f_back
-    return num_calls > 1
-
-
-def _is_in_step() -> bool:
-    """Whether some optimizer's step is under way: what torch wraps around each is on the stack."""
-    code = _step_wrapper_code()
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        if frame.f_code is code:
-            return True
-        frame = frame.f_back
-    return False
-
-
-@functools.cache
-def _step_wrapper_code() -> Any:
-    from torch.optim import Optimizer
-
-    return Optimizer.profile_hook_step(lambda: None).__code__

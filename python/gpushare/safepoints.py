@@ -2,12 +2,9 @@
 
 Where a job waits that cannot wait for the end of the iteration, the lease is given up there, in
 the forward or the backward, with all memory in place (``csrc/client/safepoint.cpp``). Nothing else
-changes: the hooks look at no values, and return nothing. They are those of copies of the model too,
-which other threads may call (an average of it, an actor): nothing of theirs is the iteration's, so
-they do nothing there.
-
-As in ``hooks.py`` they are plain functions. Traced code (torch.compile, torch.export) leaves them
-out: for it is_compiling() is a constant, and nothing of them is left. Imports torch.
+changes: no values are looked at. Other threads may call a block too (of a teacher, an actor):
+nothing of theirs is the iteration's, so nothing is done there. Compiled code has no safepoints.
+Imports torch.
 """
 
 from __future__ import annotations
@@ -17,34 +14,30 @@ from typing import Any
 
 import torch
 
-from gpushare import captures
+from gpushare import captures, dynamo, module_calls
 
 _MOST_LEVELS = 3
 """So deep a list of blocks is looked for: model.encoder.layers, say."""
 _LISTS = (torch.nn.Sequential, torch.nn.ModuleList)
-_UNHOOKED = (torch.nn.TransformerEncoderLayer, torch.jit.ScriptModule)
-"""With a hook on it, or in it, the first computes in another way in evaluation, to other bits. The
-second, a script, has no Python hooks."""
-
 _stop: Callable[[bool], bool] | None = None
 """stop(is_in_backward): waits, if the lease is wanted back. Returns whether this thread works on an
 iteration that somebody may interrupt. None while no job is watched."""
 
 
-def attach(model: torch.nn.Module, stop: Callable[[bool], bool]) -> list[Any]:
-    """Hooks the model's blocks; returns the handles that remove the hooks."""
+def attach(model: torch.nn.Module, stop: Callable[[bool], bool]) -> Callable[[], None]:
+    """Watches the model's blocks; returns what ends that."""
     global _stop
     _stop = stop
-    handles: list[Any] = []
-    for block in blocks_of(model):
-        handles.append(block.register_forward_hook(_block_ended))
-    return handles
+    dynamo.hide([_block_ended, _gradient_comes])
+    undo = [module_calls.watch(block, _call) for block in blocks_of(model)]
 
+    def detach() -> None:
+        global _stop
+        _stop = None
+        for each in undo:
+            each()
 
-def detach() -> None:
-    """Lets hooks that are left in a copy of the model, or in a graph, do nothing."""
-    global _stop
-    _stop = None
+    return detach
 
 
 def blocks_of(model: torch.nn.Module) -> list[torch.nn.Module]:
@@ -55,10 +48,7 @@ def blocks_of(model: torch.nn.Module) -> list[torch.nn.Module]:
     """
     while len(children := list(model.children())) == 1:
         model = children[0]
-    if isinstance(model, _UNHOOKED):
-        return []
-    found = dict.fromkeys(_blocks(model, _MOST_LEVELS))
-    blocks = [block for block in found if not isinstance(block, _UNHOOKED)]
+    blocks = list(dict.fromkeys(_blocks(model, _MOST_LEVELS)))
     return blocks if len(blocks) > 1 else []
 
 
@@ -74,19 +64,24 @@ def _blocks(module: torch.nn.Module, levels: int) -> Iterator[torch.nn.Module]:
 
 def _has_list(module: torch.nn.Module, levels: int) -> bool:
     return any(
-        (isinstance(child, torch.nn.ModuleList) and len(child) > 1 and not _is_unhooked(child))
+        (isinstance(child, torch.nn.ModuleList) and len(child) > 1)
         or (levels > 1 and _has_list(child, levels - 1))
         for child in module.children()
     )
 
 
-def _is_unhooked(elements: torch.nn.ModuleList) -> bool:
-    return all(isinstance(element, _UNHOOKED) for element in elements)
+def _call(block: Any, *args: Any, **kwargs: Any) -> Any:
+    """A call of a block."""
+    if torch.compiler.is_compiling():
+        return block._call_impl(*args, **kwargs)
+    result = module_calls.stock_call(block)(*args, **kwargs)
+    _block_ended(args, result)
+    return result
 
 
-def _block_ended(_module: torch.nn.Module, args: Any, result: Any) -> None:
+def _block_ended(args: Any, result: Any) -> None:
     """A safepoint, which has the backward make one where it comes to this block."""
-    if torch.compiler.is_compiling() or _stop is None or captures.under_way:
+    if _stop is None or captures.under_way:
         return
     if not _stop(False):
         return
@@ -95,7 +90,7 @@ def _block_ended(_module: torch.nn.Module, args: Any, result: Any) -> None:
     # What torch.fx traces with has all attributes.
     if not isinstance(result, torch.Tensor) or _is_transformed():
         return
-    # Of the tensor itself a hook would be seen: by pickle, say.
+    # A hook of the tensor itself would be seen: by pickle, say.
     node = result.grad_fn
     if node is not None and not _is_of_inputs(node, args):
         node.register_prehook(_gradient_comes)

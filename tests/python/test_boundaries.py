@@ -182,13 +182,6 @@ def test_explicit_iterations_do_not_nest():
         machine.iteration_entered()
 
 
-def test_a_forward_left_by_an_unseen_exception_can_be_forgotten():
-    machine = Boundaries()
-    machine.forward_began(False)
-    machine.forget_forwards()
-    assert boundaries_in(machine, "FS FS") == "-ebe"
-
-
 class Live:
     def __init__(self):
         self.bytes = 0

@@ -68,14 +68,30 @@ def test_steps_inside_backward_end_no_iteration(watch):
     assert seen.log == ["next_forward"] * 3
 
 
-def test_checkpointed_forwards_inside_backward_are_ignored(watch):
+@pytest.mark.parametrize("is_reentrant", [True, False])
+def test_a_checkpointed_forward_is_inside_one_iteration(watch, is_reentrant):
     model = make_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     seen = watch(model)
     for _ in range(2):
         out = torch.utils.checkpoint.checkpoint(
-            model, batch().requires_grad_(), use_reentrant=False
+            model, batch().requires_grad_(), use_reentrant=is_reentrant
         )
+        assert seen.gate.is_inside
+        out.sum().backward()
+        assert seen.gate.is_inside
+        optimizer.step()
+    assert seen.log == ["optimizer*"] * 2
+
+
+def test_a_checkpointed_sequence_is_inside_one_iteration(watch):
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    seen = watch(model[0])  # what is called first, which `gpushare run` takes for the model
+    for _ in range(2):
+        x = batch().requires_grad_()
+        out = torch.utils.checkpoint.checkpoint_sequential(model, 2, x, use_reentrant=True)
+        assert seen.gate.is_inside
         out.sum().backward()
         optimizer.step()
     assert seen.log == ["optimizer*"] * 2

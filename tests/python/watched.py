@@ -7,6 +7,9 @@ from torch import nn
 
 from gpushare.boundaries import Boundaries
 from gpushare.hooks import Watcher
+from gpushare.optimizer_steps import watch_steps
+
+watch_steps()  # as importing gpushare does
 
 
 class RecordingGate:

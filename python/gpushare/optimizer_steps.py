@@ -1,0 +1,71 @@
+"""Sends the steps of all torch optimizers through a function of ours; none of them shows it.
+
+torch wraps the ``step`` of each optimizer's class once, where the first instance is made, and marks
+it as hooked. We wrap what is marked, in the class: so instances, and what is pickled of them, are
+as without us. Compiled code has torch's own step.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from gpushare import compiled, dynamo
+
+if TYPE_CHECKING:
+    import torch
+
+Around = Callable[..., Any]
+
+around: Around | None = None
+"""around(step, optimizer, ...), while a job is watched: calls ``step(optimizer, ...)``."""
+
+_MARK = "_gpushare_step"
+
+
+def watch_steps() -> None:
+    """Wraps the steps of all optimizers, once. Costs next to nothing where no job is watched.
+
+    Learning rate schedulers keep the step that they find: this comes before they are made.
+    """
+    import torch
+
+    optimizer_class: Any = torch.optim.Optimizer
+    profile_hook_step = optimizer_class.profile_hook_step
+    if hasattr(profile_hook_step, _MARK):
+        return
+
+    def hook_and_wrap(step: Callable[..., Any]) -> Callable[..., Any]:
+        return _wrapped(profile_hook_step(step))
+
+    setattr(hook_and_wrap, _MARK, True)
+    for each in _classes(optimizer_class):
+        if getattr(vars(each).get("step"), "hooked", False):
+            each.step = _wrapped(each.step)
+    optimizer_class.profile_hook_step = staticmethod(hook_and_wrap)
+
+
+def _classes(top: Any) -> Iterator[Any]:
+    """Yields all classes of optimizers, without Optimizer itself."""
+    for each in top.__subclasses__():
+        yield each
+        yield from _classes(each)
+
+
+def _wrapped(stock: Callable[..., Any]) -> Callable[..., Any]:
+    import torch
+
+    is_compiling = torch.compiler.is_compiling
+
+    @functools.wraps(stock)
+    def step(optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> Any:
+        if is_compiling():
+            compiled.note_step()
+            return stock(optimizer, *args, **kwargs)
+        if around is None:
+            return stock(optimizer, *args, **kwargs)
+        return around(stock, optimizer, *args, **kwargs)
+
+    dynamo.step_over(step)
+    return step
