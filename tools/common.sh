@@ -13,6 +13,8 @@ esac
 
 # ccache: a fresh clone beside an old one finds the old one's objects, wherever they lie.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
+# What it needs to cache files that use a precompiled header.
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
 
 # A test that hangs fails after so many seconds, with the stacks of all threads (pytest-timeout).
 export PYTEST_TIMEOUT=${PYTEST_TIMEOUT:-300}
