@@ -1,7 +1,7 @@
 """Compiled models train on the fake device as without gpushare, with their memory moved each step.
 
 Inductor's kernels need a GPU: the device suite has them (tests/gpu/test_graphs.py). What is traced
-and cut into graphs, and where our hooks are called, is the same with the backends used here.
+and cut into graphs, and what is seen of it, is the same with the backends used here.
 """
 
 from __future__ import annotations

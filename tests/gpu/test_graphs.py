@@ -138,7 +138,7 @@ def test_graphed_callables_train_while_memory_moves(run: Run) -> None:
                 torch.nn.Linear(512, 512), torch.nn.GELU(), torch.nn.Linear(512, 16)
             ).to("cuda")
             called = model
-            if is_graphed:  # before register: torch takes no module that has hooks
+            if is_graphed:  # before register: the other way round has not been tried
                 sample = torch.randn(64, 512, device="cuda")
                 called = torch.cuda.make_graphed_callables(model, (sample,))
             optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
