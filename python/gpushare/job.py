@@ -15,9 +15,9 @@ from gpushare.devices import CPU
 from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
 from gpushare.fingerprint import fingerprint
 from gpushare.gate import Gate
-from gpushare.hooks import Watcher
 from gpushare.required import exit_if_uncaught
 from gpushare.stats import JobStats, job_stats
+from gpushare.watcher import Watcher
 
 if TYPE_CHECKING:
     import torch

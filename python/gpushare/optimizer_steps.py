@@ -8,6 +8,8 @@ as without us. Compiled code has torch's own step.
 from __future__ import annotations
 
 import functools
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +29,8 @@ _MARK = "_gpushare_step"
 def watch_steps() -> None:
     """Wraps the steps of all optimizers, once. Costs next to nothing where no job is watched.
 
-    Learning rate schedulers keep the step that they find: this comes before they are made.
+    A learning rate scheduler puts a wrapper of the step that it finds into its optimizer. Where one
+    was made before, that step is wrapped too.
     """
     import torch
 
@@ -40,10 +43,35 @@ def watch_steps() -> None:
         return _wrapped(profile_hook_step(step))
 
     setattr(hook_and_wrap, _MARK, True)
-    for each in _classes(optimizer_class):
-        if getattr(vars(each).get("step"), "hooked", False):
-            each.step = _wrapped(each.step)
+    hooked = [
+        each
+        for each in _classes(optimizer_class)
+        if getattr(vars(each).get("step"), "hooked", False)
+    ]
+    for each in hooked:
+        each.step = _wrapped(each.step)
+    if hooked:  # there may be instances, as in a notebook whose later cell imports gpushare
+        _wrap_instances(optimizer_class)
     optimizer_class.profile_hook_step = staticmethod(hook_and_wrap)
+
+
+def _wrap_instances(optimizer_class: Any) -> None:
+    """Wraps what schedulers have put into optimizers: functions that know their optimizer."""
+    for each in gc.get_objects():
+        if issubclass(type(each), optimizer_class) and "step" in vars(each):
+            vars(each)["step"] = _wrapped_of(each, vars(each)["step"])
+
+
+def _wrapped_of(optimizer: torch.optim.Optimizer, step: Callable[..., Any]) -> Callable[..., Any]:
+    reference = weakref.ref(optimizer)
+    wrapped = _wrapped(functools.wraps(step)(lambda _, *args, **kwargs: step(*args, **kwargs)))
+
+    @functools.wraps(step)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return wrapped(reference(), *args, **kwargs)
+
+    dynamo.step_over(call)
+    return call
 
 
 def _classes(top: Any) -> Iterator[Any]:

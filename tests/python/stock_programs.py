@@ -137,6 +137,25 @@ def compiled(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Any]:
 
 def compiled_step(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Any]:
     """A training step in one compiled function."""
+    return _train_compiled(model, optimizer)
+
+
+class Signs(torch.optim.Optimizer):
+    """One of a user's own, which dynamo traces, unlike torch's."""
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        """Moves by the gradients' signs."""
+        for parameter in self.param_groups[0]["params"]:
+            parameter.add_(parameter.grad.sign(), alpha=-0.01)
+
+
+def compiled_own_step(model: nn.Module, _optimizer: torch.optim.Optimizer) -> list[Any]:
+    """The same with an optimizer whose step becomes part of the graph."""
+    return _train_compiled(model, Signs(model.parameters(), {}))
+
+
+def _train_compiled(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Any]:
     graphs: list[str] = []
 
     @torch.compile(backend=_backend(graphs))
@@ -151,9 +170,84 @@ def compiled_step(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[An
     return [losses, len(graphs), hashlib.sha256("".join(graphs).encode()).hexdigest()]
 
 
-PROGRAMS = {each.__name__: each for each in (files, attributes, scripted, compiled, compiled_step)}
+def transformed(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Any]:
+    """Other ways to take a model apart or to wrap it."""
+    x = batch(0)
+    losses = train(model, optimizer)
+    exported = torch.export.export(model, (x,))
+    average = torch.optim.swa_utils.AveragedModel(model)
+    average.update_parameters(model)
+    parameters = dict(model.named_parameters())
 
-ITERATIONS = {"attributes": 3, "compiled_step": 5}
+    def loss_of(values: dict[str, torch.Tensor], sample: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(model, values, (sample,)).square().mean()
+
+    gradients = torch.func.vmap(torch.func.grad(loss_of), in_dims=(None, 0))(parameters, x)
+    torch.nn.utils.parametrizations.weight_norm(model.embedding)
+    losses += train(model, torch.optim.SGD(model.parameters(), 0.1))
+    return [
+        losses,
+        str(exported.graph),
+        str(torch.fx.symbolic_trace(Net()).graph),
+        hashlib.sha256(gradients["head.weight"].detach().numpy().tobytes()).hexdigest(),
+        _saved(average.state_dict()),
+    ]
+
+
+class Outer(torch.optim.SGD):
+    """A step around the step of its base."""
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """SGD's, twice."""
+        super().step(closure)
+        return super().step()
+
+
+def odd(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Any]:
+    """Compiled functions in compiled functions, and those that raise; derived optimizers."""
+    graphs: list[str] = []
+    backend = _backend(graphs)
+
+    @torch.compile(backend=backend)
+    def loss_of(x: torch.Tensor) -> torch.Tensor:
+        return model(x).square().mean()
+
+    @torch.compile(backend=backend)
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        return 2 * loss_of(x)
+
+    losses = []
+    outer = Outer(model.parameters(), 0.01)
+    for number in range(3):
+        for call, each in ((loss_of, optimizer), (scaled, outer)):
+            loss = call(batch(number))
+            loss.backward()
+            each.step()
+            each.zero_grad()
+            losses.append(loss.item().hex())
+        try:
+            scaled(torch.ones(2, 3))
+        except Exception as error:
+            losses.append(type(error).__name__)
+    return [losses, len(graphs), hashlib.sha256("".join(graphs).encode()).hexdigest()]
+
+
+PROGRAMS = {
+    each.__name__: each
+    for each in (
+        files,
+        attributes,
+        scripted,
+        compiled,
+        compiled_step,
+        compiled_own_step,
+        transformed,
+        odd,
+    )
+}
+
+ITERATIONS = {"attributes": 3, "compiled_step": 5, "compiled_own_step": 5}
 
 
 def main() -> None:

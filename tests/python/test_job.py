@@ -218,6 +218,25 @@ assert isinstance(_C.explain(1.0), str)
     assert second.startswith("gpushare: moved ")
 
 
+def test_an_optimizer_with_a_scheduler_from_before_the_import_is_seen(run_forked, coordinator):
+    run_forked(
+        """
+import torch
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+import gpushare
+job = gpushare.register(model, optimizer)
+for _ in range(4):
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    scheduler.step()
+assert (job.stats().iterations, job.stats().optimizer_steps) == (4, 4), job.stats()
+""",
+        **coordinator,
+    )
+
+
 def test_a_second_registration_replaces_the_first(run_forked, coordinator):
     run_forked(
         BEGIN

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from gpushare.boundaries import Boundaries
-from gpushare.hooks import Watcher
 from gpushare.optimizer_steps import watch_steps
+from gpushare.watcher import Watcher
 
 watch_steps()  # as importing gpushare does
 

@@ -209,7 +209,7 @@ def test_an_uncaught_exception_closes_the_lease_and_is_still_reported(watch, mon
     assert reported == [ValueError]
 
 
-def test_detached_hooks_leave_nothing_behind():
+def test_a_detached_watcher_leaves_nothing_in_use():
     from torch.optim import optimizer as torch_optimizer
 
     model = make_model()
@@ -226,7 +226,7 @@ def test_detached_hooks_leave_nothing_behind():
     assert (sys.excepthook, torch.amp.GradScaler.update) == (excepthook, update)
 
 
-def test_hooks_do_not_keep_the_model_alive(watch):
+def test_the_model_is_not_kept_alive(watch):
     import gc
     import weakref
 

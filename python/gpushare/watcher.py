@@ -7,14 +7,12 @@ never before.
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpushare import captures, compiled, dynamo, module_calls, optimizer_steps
+from gpushare import captures, compiled, dynamo, guards, module_calls, optimizer_steps
 from gpushare.boundaries import BEGIN, END
-from gpushare.guards import guard_backward
 from gpushare.optimizer_state import OptimizerState
 
 if TYPE_CHECKING:
@@ -56,6 +54,8 @@ class Watcher:
         self._named: list[weakref.ref[torch.optim.Optimizer]] = []
         self.graph_task: Callable[[], int] = torch._C._current_graph_task_id
         self.is_grad_enabled: Callable[[], bool] = torch.is_grad_enabled
+        self.num_steps = 0
+        """Steps of optimizers that were seen to end."""
         self._undo: list[Callable[[], None]] = []
 
     def attach(
@@ -68,13 +68,16 @@ class Watcher:
         _is_compiling = torch.compiler.is_compiling
         dynamo.hide((_forward_began, _forward_ended, _step_began, _step_ended))
         dynamo.hide((_forward_failed, _step_failed, _raised, Watcher.counts))
-        dynamo.hide((module_calls.stock_call, _is_call_of_model, _compiled_ended))
+        dynamo.hide((module_calls.stock_call, _is_call_of_model, _compiled_ended, _num_steps))
         _watcher = self
         if model is not None:
             self.attach_model(model)
         self._named = [weakref.ref(optimizer) for optimizer in optimizers]
-        self._undo += [guard_backward(_raised), _wrap_scaler()]
-        self._undo.append(_wrap_excepthook())
+        self._undo = [
+            guards.guard_backward(_raised),
+            guards.watch_scaler(_scaler_updated),
+            guards.watch_excepthook(_is_uncaught),
+        ]
         optimizer_steps.watch_steps()
         dynamo.step_over(_call_compiled)
         dynamo.step_over(_step)
@@ -165,13 +168,14 @@ def _call_compiled(
     """A call of a compiled function, which may contain the model."""
     if not _is_call_of_model():
         return function(*args, **kwargs)
+    num_steps = _num_steps()
     try:
         _forward_began()
         result = function(*args, **kwargs)
     except BaseException:
         _forward_failed()
         raise
-    _compiled_ended(of)
+    _compiled_ended(of.has_step and _num_steps() == num_steps)
     return result
 
 
@@ -233,14 +237,22 @@ def _is_call_of_model() -> bool:
     return not boundaries.is_active or _watcher.is_grad_enabled()
 
 
-def _compiled_ended(of: compiled.Compiled) -> None:
+def _num_steps() -> int:
+    return _watcher.num_steps if _watcher is not None else 0
+
+
+def _compiled_ended(has_stepped: bool) -> None:
+    """``has_stepped``: an optimizer stepped in the function's own code, so nobody saw it.
+
+    Dynamo traces no step of torch's own optimizers: they are called, and seen.
+    """
     if _watcher is None:
         return
     boundaries = _watcher.boundaries
     action = boundaries.forward_ended(not _watcher.is_grad_enabled(), False)
-    if of.has_step:
-        boundaries.step_began(id(of), False)
-        action |= boundaries.step_ended(id(of), False)
+    if has_stepped:
+        boundaries.step_began(0, False)
+        action |= boundaries.step_ended(0, False)
     if action:
         _watcher.carry_out(action)
 
@@ -255,6 +267,7 @@ def _step_began(optimizer: torch.optim.Optimizer) -> None:
 def _step_ended(optimizer: torch.optim.Optimizer) -> None:
     if _watcher is None:
         return
+    _watcher.num_steps += 1
     action = _watcher.boundaries.step_ended(id(optimizer), _watcher.is_in_backward())
     if action:
         _watcher.carry_out(action)
@@ -271,47 +284,16 @@ def _raised() -> None:
         _watcher.raised()
 
 
-def _wrap_scaler() -> Callable[[], None]:
-    """Has GradScaler.update tell us; returns what undoes it."""
-    from torch.amp.grad_scaler import GradScaler
-
-    update = GradScaler.update
-
-    def update_and_tell(scaler: GradScaler, *args: Any, **kwargs: Any) -> None:
-        update(scaler, *args, **kwargs)
-        if _watcher is not None:
-            action = _watcher.boundaries.scaler_updated(_watcher.is_in_backward())
-            if action:
-                _watcher.carry_out(action)
-
-    update_and_tell.__doc__ = update.__doc__
-    GradScaler.update = update_and_tell  # type: ignore[method-assign, assignment]
-
-    def restore() -> None:
-        # Somebody may have wrapped it after us; then ours stays below, and does nothing.
-        if GradScaler.update is update_and_tell:
-            GradScaler.update = update  # type: ignore[method-assign]
-
-    return restore
+def _scaler_updated() -> None:
+    if _watcher is not None:
+        action = _watcher.boundaries.scaler_updated(_watcher.is_in_backward())
+        if action:
+            _watcher.carry_out(action)
 
 
-def _wrap_excepthook() -> Callable[[], None]:
-    """Has an uncaught exception close the lease; returns what undoes it."""
-    report = sys.excepthook
-
-    def close_and_report(*error: Any) -> None:
-        # First: the traceback may be long in coming, and others need not wait for it.
-        if _watcher is not None:
-            _watcher.fail()
-        report(*error)
-
-    sys.excepthook = close_and_report
-
-    def restore() -> None:
-        if sys.excepthook is close_and_report:
-            sys.excepthook = report
-
-    return restore
+def _is_uncaught() -> None:
+    if _watcher is not None:
+        _watcher.fail()
 
 
 def _may_be_differentiated(result: Any) -> bool:
