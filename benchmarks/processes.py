@@ -213,10 +213,14 @@ def stop_coordinator(env: dict[str, str]) -> None:
     """Stops the coordinator, if there is one, and waits until its process is gone."""
     if not (report := read_status(env)):
         return
+    from gpushare.errors import CoordinatorUnreachable
+
     with contextlib.suppress(ProcessLookupError):  # it ends by itself
         process = os.pidfd_open(report["coordinator"]["pid"])
         try:
-            _client(env).stop(force=True)
-            select.select([process], [], [], WAIT_SECONDS)
+            with contextlib.suppress(CoordinatorUnreachable):  # likewise, a moment later
+                _client(env).stop(force=True)
+            if not select.select([process], [], [], WAIT_SECONDS)[0]:
+                raise TimeoutError(f"{report['coordinator']} has not ended")
         finally:
             os.close(process)
