@@ -2,7 +2,7 @@
 
 All jobs are on one core, which is the device: so uncoordinated jobs share it too, as the kernel
 has it. Latencies are counted from when a request comes. Alone, beside the other under the policy
-`deadline`, and beside it without gpushare, by turns in one run.
+`deadline` and under the default one, and beside it without gpushare, by turns in one run.
 """
 
 from __future__ import annotations
@@ -97,8 +97,11 @@ def run(*, quick: bool) -> Report:
             )
         with private_coordinator(policy="deadline") as env:
             shared = _beside(env, answer, block, requests)
+        with private_coordinator() as env:
+            by_default = _beside(env, answer, block, requests)
         for kind, (served, trained) in {
             "": shared,
+            "_default_policy": by_default,
             "_uncoordinated": _beside(UNCOORDINATED, answer, block, requests),
         }.items():
             late = p99(_lengths(served))

@@ -35,6 +35,8 @@ NAMES = (
     "simulator",
     "mix",
     "sweep",
+    "thrash",
+    "gaps",
 )
 
 

@@ -52,11 +52,19 @@ Status AllocatorCore::back_under(SizePool& pool, Block* block, ChunkRange range)
     }
     if (!status.ok()) break;
     note_shown_no_more(segment.address_of(at), chunks(end - at));
-    for (; at < end; ++at)
+    for (; at < end; ++at) {
+      segment.chunk(at).must_stay = stays(pool);
       books.move(segment, segment.chunk(at), ChunkState::kResident);
+    }
   }
   pool.recount(block);
   return status;
+}
+
+// Whoever made it while the lease is closed uses it without one. So it can move only where its
+// users would not notice.
+bool AllocatorCore::stays(const SizePool& pool) const {
+  return pool.arena() == Route::kOutside && !vmm.traps_writers();
 }
 
 // Backed anew, the chunks may be spilled again, and then show other copies than the unneeded ones.
@@ -126,6 +134,11 @@ DropOutcome AllocatorCore::drop_from(SizePool& pool, Block* block, const DropReq
   if (outcome.dropped > Bytes{}) pool.recount(block);
   if (request.lowers_room) outcome.lowered = books.lower_room(outcome.dropped);
   return outcome;
+}
+
+void AllocatorCore::recount_all() {
+  for (Arena& each : arenas_)
+    each.recount_all();
 }
 
 void AllocatorCore::check_index() const {

@@ -13,7 +13,7 @@ namespace gpushare::alloc {
 // that arena is kept while there are such chunks.
 std::optional<Route> AllocatorCore::cached_arena() const {
   if (is_forked_child) return std::nullopt;
-  if (route_ == Route::kPrivate && books.has_chunks_away()) return std::nullopt;
+  if (books.has_chunks_away(route_)) return std::nullopt;
   return route_;
 }
 

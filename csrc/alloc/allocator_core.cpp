@@ -198,9 +198,13 @@ tl::unexpected<Status> AllocatorCore::out_of_memory(Bytes size, const Status& re
   empty_caches();
   remove_unused_segment();
   const Bytes live = books.live(Route::kPrivate) + books.live(Route::kOutside);
+  const MemoryStats stats = books.stats();
+  const Bytes away = stats.spilled_bytes + stats.overflow_bytes;
+  const std::string in_host =
+      away > Bytes{} ? fmt::format(", {} in host memory", to_string(away)) : std::string();
   return fail(reason.code(),
-              fmt::format("allocate {}: {} backed, of these {} in use: {}", to_string(size),
-                          to_string(books.backed()), to_string(live), reason.message()));
+              fmt::format("allocate {}: {} in use, {} backed{}: {}", to_string(size),
+                          to_string(live), to_string(books.backed()), in_host, reason.message()));
 }
 
 }  // namespace gpushare::alloc

@@ -72,6 +72,11 @@ class AllocatorCore final : private ThreadCaches::Home {
   std::vector<ChunkRef> private_chunks(Wanted wanted) GS_REQUIRES(mu) {
     return chunks_of(Route::kPrivate, wanted);
   }
+  // Of both arenas, the private one's first.
+  template <typename Wanted>
+  std::vector<ChunkRef> all_chunks(Wanted wanted) GS_REQUIRES(mu);
+  // Chunks' states under free blocks have changed: counts anew.
+  void recount_all() GS_REQUIRES(mu);
   // Whether a live block begins where the chunk does.
   [[nodiscard]] bool begins_block(const ChunkRef& at) const GS_REQUIRES(mu);
   // Asks the room source. errors: kOutOfMemory, also where there is nobody to ask.
@@ -145,6 +150,8 @@ class AllocatorCore final : private ThreadCaches::Home {
   Status place_in_overflow(Segment& segment, std::size_t index) GS_REQUIRES(mu);
   Bytes make_room(Bytes more, const Segment& segment, ChunkRange kept) GS_REQUIRES(mu);
   Status back_under(SizePool& pool, Block* block, ChunkRange range) GS_REQUIRES(mu);
+  // Whether chunks that are backed now may not move before the next lease.
+  [[nodiscard]] bool stays(const SizePool& pool) const GS_REQUIRES(mu);
   void note_shown_no_more(const std::byte* address, Bytes size) GS_REQUIRES(mu);
   // pre: settle_mine().
   void* carve(SizePool& pool, Block* block, Bytes size) GS_REQUIRES(mu);
@@ -196,6 +203,14 @@ std::vector<ChunkRef> AllocatorCore::chunks_of(Route kind, Wanted wanted) {
       }
     }
   }
+  return found;
+}
+
+template <typename Wanted>
+std::vector<ChunkRef> AllocatorCore::all_chunks(Wanted wanted) {
+  std::vector<ChunkRef> found = chunks_of(Route::kPrivate, wanted);
+  const std::vector<ChunkRef> outside = chunks_of(Route::kOutside, wanted);
+  found.insert(found.end(), outside.begin(), outside.end());
   return found;
 }
 

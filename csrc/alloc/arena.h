@@ -1,7 +1,7 @@
 // An arena: all segments of one lifetime and treatment, small and large ones apart.
 //
-// `private` memory may be dropped, spilled and restored while the job is parked; `outside` memory
-// is only ever dropped. Which arena an allocation goes to is the route's choice, not the arena's.
+// `private` memory is made while the lease is open, `outside` memory while it is closed. Which
+// arena an allocation goes to is the route's choice, not the arena's.
 #pragma once
 
 #include <array>

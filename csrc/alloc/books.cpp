@@ -70,19 +70,20 @@ void Books::change(PooledStat& stat, SizeClass size_class, std::int64_t differen
 void Books::move(Segment& segment, Chunk& chunk, ChunkState to) {
   GS_CHECK(is_legal(chunk.state, to), "{} -> {}", name_of(chunk.state), name_of(to));
   const SizeClass size_class = segment.pool()->size_class();
+  const std::size_t arena = index_of(segment.pool()->arena());
   const bool was_booked = chunk.is_booked();
   const bool was_held = chunk.state != ChunkState::kUnbacked;
   const bool was_spilled = chunk.is_spilled();
   const bool was_away = chunk.is_away();
   const bool was_overflow = chunk.state == ChunkState::kOverflow;
-  if (chunk.state == ChunkState::kSpilled) to_restore_ -= chunks(1);
-  if (to == ChunkState::kSpilled) to_restore_ += chunks(1);
+  if (chunk.state == ChunkState::kSpilled) to_restore_[arena] -= chunks(1);
+  if (to == ChunkState::kSpilled) to_restore_[arena] += chunks(1);
   chunk.state = to;
 
   const int booked = int{chunk.is_booked()} - int{was_booked};
   const int held = int{to != ChunkState::kUnbacked} - int{was_held};
   const int spilled = int{chunk.is_spilled()} - int{was_spilled};
-  num_away_ += int{chunk.is_away()} - int{was_away};
+  num_away_[arena] += int{chunk.is_away()} - int{was_away};
   if (held != 0) change(stats_.inactive_split_bytes, size_class, chunks(1).value() * held);
   if (spilled != 0) {
     spilled_ += chunks(1) * spilled;
@@ -102,7 +103,7 @@ void Books::book(Segment& segment, int difference) {
   if (had_backing != (segment.num_booked > 0)) change(stats_.segment, size_class, difference);
   change(stats_.reserved_bytes, size_class, chunks(1).value() * difference);
   backed_[index_of(arena)] += chunks(1) * difference;
-  peak_private_ = std::max(peak_private_, needed_private());
+  peak_private_ = std::max(peak_private_, needed(Route::kPrivate));
 }
 
 void Books::donate(Segment& segment, Chunk& chunk) {
@@ -128,7 +129,7 @@ MemoryStats Books::stats() const {
   stats.active = stats.allocation;
   stats.active_bytes = stats.allocated_bytes;
   stats.room = room_;
-  stats.outside_bytes = backed(Route::kOutside);
+  stats.outside_bytes = needed(Route::kOutside);
   stats.spilled_bytes = spilled_;
   stats.overflow_bytes = overflow_;
   stats.lane_bytes = lane_;
@@ -147,6 +148,6 @@ void Books::reset_accumulated_stats() {
   stats_.num_alloc_retries = 0;
 }
 
-Bytes Books::take_peak_backed() { return std::exchange(peak_private_, needed_private()); }
+Bytes Books::take_peak_backed() { return std::exchange(peak_private_, needed(Route::kPrivate)); }
 
 }  // namespace gpushare::alloc

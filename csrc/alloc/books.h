@@ -68,9 +68,9 @@ class Books {
     change(stats_.inactive_split, size_class, difference);
   }
   // What must be backed anew to bring all spilled memory back.
-  [[nodiscard]] Bytes to_restore() const { return to_restore_; }
-  // Whether a chunk of the private arena is spilled or moving.
-  [[nodiscard]] bool has_chunks_away() const { return num_away_ > 0; }
+  [[nodiscard]] Bytes to_restore() const { return to_restore_[0] + to_restore_[1]; }
+  // Whether a chunk of the arena is spilled or moving.
+  [[nodiscard]] bool has_chunks_away(Route arena) const { return num_away_[index_of(arena)] > 0; }
   void on_out_of_memory() { ++stats_.num_ooms; }
   void on_retry() { ++stats_.num_alloc_retries; }
 
@@ -117,7 +117,10 @@ class Books {
  private:
   static std::size_t index_of(Route arena) { return static_cast<std::size_t>(arena); }
   static void change(PooledStat& stat, SizeClass size_class, std::int64_t difference);
-  [[nodiscard]] Bytes needed_private() const { return backed(Route::kPrivate) + to_restore_; }
+  // What the arena takes up with all its memory in place.
+  [[nodiscard]] Bytes needed(Route arena) const {
+    return backed(arena) + to_restore_[index_of(arena)];
+  }
   // The chunk counts in backed bytes from now on (1), or no more (-1).
   void book(Segment& segment, int difference);
 
@@ -134,10 +137,11 @@ class Books {
 
   Bytes room_, coming_;
   std::array<Bytes, 2> backed_, live_;  // by Route
-  Bytes spilled_, to_restore_;          // the second without what is kRestoring, which is backed
+  Bytes spilled_;
+  std::array<Bytes, 2> to_restore_;  // without what is kRestoring, which is backed
   Bytes lane_, donated_, overflow_;
   std::vector<std::uint32_t> returned_slots_;
-  std::int64_t num_away_ = 0;  // chunks
+  std::array<std::int64_t, 2> num_away_{};  // chunks
   // Of what is backed and what must be again: memory that is late to come back is needed too.
   Bytes peak_private_;
   // `active` is not kept: a block in use is one handed out. It is filled in by stats().

@@ -114,9 +114,8 @@ void CachingAllocator::note_use(const MemoryUse& use) {
 Bytes CachingAllocator::staying() const {
   AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);
-  if (!core.has_noted_use) return {};
   const auto stays = [](const Chunk& chunk) { return chunk.is_booked() && chunk.must_stay; };
-  return chunks(core.private_chunks(stays).size());
+  return chunks(core.all_chunks(stays).size());
 }
 
 Route CachingAllocator::route() const {

@@ -5,9 +5,10 @@
 // memory of a job lies in one reserved range whose chunks can be taken away and brought back
 // without a tensor's address changing.
 //
-// Two arenas: `private`, whose memory may be moved while the job is parked, and `outside`, never
-// moved. The route word chooses between them; close and open flip it (design 4.4). While the route
-// is kOutside no block of the private arena is handed out, whichever thread asks.
+// Two arenas: `private` for what is made while the lease is open, and `outside` for what is made
+// while it is closed. The route word chooses between them; close and open flip it (design 4.4).
+// While the route is kOutside no block of the private arena is handed out, whichever thread asks.
+// While the job is parked the memory of both may move; what was made outside leaves last.
 //
 // Room: backed bytes never exceed room(). An allocation that would exceed it first drops free
 // chunks, then asks the RoomSource, without holding the lock, and fails with kOutOfMemory if that
@@ -83,8 +84,8 @@ class CachingAllocator {
   void set_route(Route route);
   [[nodiscard]] Route route() const;
 
-  // What another allocator has put into live blocks of the private arena, until the route is
-  // kPrivate again. pre: the route is kOutside, and nothing new comes into those blocks.
+  // What another allocator has put into live blocks, until the route is kPrivate again. pre: the
+  // route is kOutside, and nothing new comes into those of its blocks that may move.
   void note_use(const MemoryUse& use);
   // Backed bytes that may not move, as noted.
   [[nodiscard]] Bytes staying() const;

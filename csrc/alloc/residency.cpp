@@ -117,7 +117,7 @@ ReleaseOutcome Residency::release(Bytes bytes,
   } else if (outcome.reason.empty() && !not_given_up.ok()) {
     outcome.reason = not_given_up.to_string();
   } else if (outcome.reason.empty()) {
-    outcome.reason = may_spill ? "no more private memory is resident"
+    outcome.reason = may_spill ? "no more memory that may move is resident"
                                : "not parked: live memory cannot be spilled";
   }
   give_back_unneeded();
@@ -138,7 +138,7 @@ Bytes Residency::to_restore_late() const {
   const auto follows = [](const Chunk& chunk) {
     return chunk.state == ChunkState::kSpilled && chunk.may_follow();
   };
-  return chunks(core.private_chunks(follows).size());
+  return chunks(core.all_chunks(follows).size());
 }
 
 Status Residency::restore() {

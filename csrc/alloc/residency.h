@@ -1,4 +1,4 @@
-// Residency: which chunks of the private arena are on the device, and how they leave and come back.
+// Residency: which chunks are on the device, and how they leave and come back.
 //
 //   kResident --spill--> kSpilling --copied--> kSpilled        kResident --drop--> kUnbacked
 //   kSpilled --restore--> kRestoring --copied--> kResident     kUnbacked --back--> kResident
@@ -54,11 +54,11 @@ class Residency {
   Residency(CachingAllocator& allocator, vm::HostSlab& slab, vm::Mover& mover);
 
   // Lowers room by at least `bytes` if it can, more where the last piece is larger: unused room
-  // first, then free chunks of both arenas, then, if `may_spill`, live chunks of the private arena.
+  // first, then free chunks, then, if `may_spill`, live chunks that may move.
   // Memory is really free when it returns. Backed bytes beyond the room (see set_room) go first and
   // are released to nobody. While it spills, `on_part` hears of each kPartBytes that are free; the
   // outcome is of all of them. No more than `most_spilled` is spilled into each part of the host
-  // tier. pre: may_spill only while the route is kOutside. Other threads may read private memory,
+  // tier. pre: may_spill only while the route is kOutside. Other threads may read that memory,
   // and where spilled memory is shown at its addresses also write it, slowly.
   static constexpr Bytes kPartBytes = mib(64);
   ReleaseOutcome release(Bytes bytes,
@@ -67,7 +67,7 @@ class Residency {
                          const HostBytes& most_spilled = kNoHostLimit);
   // What this process has in the host tier.
   [[nodiscard]] HostBytes in_host_tier() const { return slab_.used_by_tier(); }
-  // Bytes that must be backed anew before the private arena may be used.
+  // Bytes that must be backed anew before private memory may be used.
   [[nodiscard]] Bytes to_restore() const;
   // Of them, what restore_early() leaves where it is.
   [[nodiscard]] Bytes to_restore_late() const;

@@ -99,7 +99,7 @@ void Restore::mark(const std::vector<ChunkRef>& found) {
   }
   if (found.empty()) return;
   core_.empty_caches();  // so that they keep no block over those
-  core_.arena(Route::kPrivate).recount_all();
+  core_.recount_all();
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 
@@ -170,7 +170,7 @@ void Restore::conclude() {
     const ChunkRef& at = items_[i].at;
     core_.books.move(*at.segment, at.chunk(), ChunkState::kResident);
   }
-  core_.arena(Route::kPrivate).recount_all();
+  core_.recount_all();
   core_.empty_caches();  // from now on they may keep private blocks
   restored_ = chunks(num_in_place_);
   GS_EXPENSIVE_CHECK(core_.check_invariants());
@@ -191,7 +191,7 @@ void Restore::roll_back() {
     }
     core_.books.move(*at.segment, at.chunk(), is_needed ? items_[i].from : ChunkState::kUnbacked);
   }
-  core_.arena(Route::kPrivate).recount_all();
+  core_.recount_all();
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "csrc/alloc/pieces.h"
+#include "csrc/alloc/size_pool.h"
 #include "csrc/alloc/use_order.h"
 #include "csrc/base/check.h"
 #include "csrc/base/log.h"
@@ -57,7 +58,7 @@ void Spill::choose(std::size_t count) {
     core_.books.move(*ref.segment, ref.chunk(), ChunkState::kSpilling);
   }
   core_.empty_caches();  // so that they keep no block over those
-  core_.arena(Route::kPrivate).recount_all();
+  core_.recount_all();
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 
@@ -204,6 +205,7 @@ void Spill::leave(const Run& run) {
 // where that can be had.
 Status Spill::unback(const Run& run) {
   const std::vector<ChunkRange> parts = parts_with_bytes(run);
+  GS_RETURN_IF_ERROR(check_usable(run));
   const bool is_one = parts.size() == 1 && parts.front().size() == run.items.size();
   if (is_one) {
     const std::optional<vm::HostPlace> place = slab_.place_of(run.items.front().slot);
@@ -220,13 +222,25 @@ Status Spill::unback(const Run& run) {
   return {};
 }
 
+// What was made while the lease is closed may be in use without one.
+Status Spill::check_usable(const Run& run) {
+  if (!core_.vmm.traps_writers()) return {};
+  for (const Item& item : run.items) {
+    const bool is_outside = item.at.segment->pool()->arena() == Route::kOutside;
+    if (!is_outside || !item.has_slot() || slab_.place_of(item.slot).has_value()) continue;
+    return {StatusCode::kFailedPrecondition,
+            "memory made between iterations stays: this host tier cannot be used in place"};
+  }
+  return {};
+}
+
 void Spill::roll_back(const std::vector<ChunkRef>& stayed) {
   if (stayed.empty()) return;
   MutexLock lock(core_.mu);
   for (const ChunkRef& ref : stayed) {
     core_.books.move(*ref.segment, ref.chunk(), ChunkState::kResident);
   }
-  core_.arena(Route::kPrivate).recount_all();
+  core_.recount_all();
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 

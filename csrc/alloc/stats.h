@@ -46,7 +46,7 @@ struct MemoryStats {
   std::int64_t num_alloc_retries = 0;  // allocations that had to drop free chunks or ask for room
   // Ours, no torch.cuda counterpart.
   Bytes room;
-  Bytes outside_bytes;              // backed in the outside arena
+  Bytes outside_bytes;              // of the outside arena: backed, or spilled
   Bytes spilled_bytes;              // in the host tier now
   Bytes overflow_bytes;             // used in the host tier: not reserved bytes
   Bytes lane_bytes;                 // mapped from the lane's pool: not reserved bytes

@@ -62,17 +62,21 @@ void note_use(AllocatorCore& core, const MemoryUse& use) {
   core.has_noted_use = true;
   const Spans movable(use.movable);
   const Spans used(use.used);
-  const auto live = core.private_chunks([](const Chunk& chunk) { return chunk.num_live > 0; });
-  for (const ChunkRef& ref : live) {
-    Chunk& chunk = ref.chunk();
-    chunk.must_stay = !movable.cover(ref.address());
-    chunk.is_unused = !chunk.must_stay && !used.touch(ref.address());
-  }
+  const auto mark = [&](const std::vector<ChunkRef>& found) {
+    for (const ChunkRef& ref : found) {
+      Chunk& chunk = ref.chunk();
+      chunk.must_stay = !movable.cover(ref.address());
+      chunk.is_unused = !chunk.must_stay && !used.touch(ref.address());
+    }
+  };
+  mark(core.private_chunks([](const Chunk& chunk) { return chunk.num_live > 0; }));
+  // New blocks may come to lie over the free ones before the next lease.
+  mark(core.chunks_of(Route::kOutside, [](const Chunk& chunk) { return chunk.has_backing(); }));
 }
 
 void forget_use(AllocatorCore& core) {
   core.has_noted_use = false;
-  static_cast<void>(core.private_chunks([](Chunk& chunk) {
+  static_cast<void>(core.all_chunks([](Chunk& chunk) {
     chunk.must_stay = chunk.is_unused = false;
     return false;
   }));
@@ -81,7 +85,7 @@ void forget_use(AllocatorCore& core) {
 DropOutcome give_up_unused(AllocatorCore& core, Bytes target) {
   DropOutcome outcome;
   std::vector<ChunkRef> unused =
-      whole_pieces(core.vmm, core.private_chunks(is_unused), num_chunks(target), is_unused);
+      whole_pieces(core.vmm, core.all_chunks(is_unused), num_chunks(target), is_unused);
   if (unused.empty()) return outcome;
   std::sort(unused.begin(), unused.end(),
             [](const ChunkRef& a, const ChunkRef& b) { return a.address() < b.address(); });
@@ -100,7 +104,7 @@ DropOutcome give_up_unused(AllocatorCore& core, Bytes target) {
     log::warn("unused memory could not be given up: {}", outcome.failure.to_string());
   }
   outcome.lowered = core.books.lower_room(outcome.dropped);
-  core.arena(Route::kPrivate).recount_all();
+  core.recount_all();
   GS_EXPENSIVE_CHECK(core.check_invariants());
   return outcome;
 }

@@ -13,8 +13,16 @@ void add(std::atomic<T>& counter, T amount) {
 
 }  // namespace
 
+void IterationCounters::come(wire::LeasePage* page, Nanos now) {
+  if (!is_gap_open_.load(kRelaxed)) return;
+  is_gap_open_.store(false, kRelaxed);
+  const bool is_new = gaps_.add(now - Nanos{changed_ns_.load(kRelaxed)});
+  if (is_new && page != nullptr) publish_times(*page);
+}
+
 void IterationCounters::enter(wire::LeasePage* page, Nanos now) {
   if (is_in_iteration()) return;
+  come(page, now);
   began_ns_.store(now.value(), kRelaxed);
   changed_ns_.store(now.value(), kRelaxed);
   in_iteration_.store(true, kRelaxed);
@@ -23,6 +31,7 @@ void IterationCounters::enter(wire::LeasePage* page, Nanos now) {
 
 void IterationCounters::leave(wire::LeasePage* page, Nanos now, const Boundary& boundary) {
   in_iteration_.store(false, kRelaxed);
+  is_gap_open_.store(true, kRelaxed);
   const Nanos time = now - Nanos{began_ns_.load(kRelaxed)};
   add(busy_ns_, time.value());
   changed_ns_.store(now.value(), kRelaxed);
@@ -70,6 +79,8 @@ void IterationCounters::publish_times(wire::LeasePage& page) const {
   page.training_tail_ns.store(training.tail.value(), kRelaxed);
   page.evaluation_ns.store(evaluation.usual.value(), kRelaxed);
   page.evaluation_tail_ns.store(evaluation.tail.value(), kRelaxed);
+  page.gap_ns.store(gaps_.now().usual.value(), kRelaxed);
+  page.mean_gap_ns.store(gaps_.mean().value(), kRelaxed);
 }
 
 void IterationCounters::shift_peaks(Bytes by) {

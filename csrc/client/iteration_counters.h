@@ -30,6 +30,9 @@ class IterationCounters {
   [[nodiscard]] bool is_in_iteration() const {
     return in_iteration_.load(std::memory_order_relaxed);
   }
+  // The thread comes for its next iteration; it may have to wait. Ends the gap, which counts if it
+  // began at a boundary. `page` may be null.
+  void come(wire::LeasePage* page, Nanos now);
   // `page` may be null: a job without a coordinator counts too. No-op inside an iteration.
   void enter(wire::LeasePage* page, Nanos now);
   // pre: inside an iteration.
@@ -43,6 +46,7 @@ class IterationCounters {
   void forget_times() {
     training_.forget();
     evaluation_.forget();
+    gaps_.forget();
   }
   // All figures into a page; for a new page.
   void publish(wire::LeasePage& page) const;
@@ -79,6 +83,8 @@ class IterationCounters {
   std::atomic<std::int64_t> highest_peak_{0};
   IterationTimes training_;
   IterationTimes evaluation_;
+  IterationTimes gaps_;
+  std::atomic<bool> is_gap_open_{false};                      // since changed_ns_
   std::array<std::atomic<std::int64_t>, kNumPeaks> peaks_{};  // a ring
   std::atomic<std::size_t> next_peak_{0};
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 namespace gpushare::client {
 namespace {
@@ -25,6 +26,7 @@ void IterationTimes::forget() {
   num_.store(0, kRelaxed);
   usual_.store(0, kRelaxed);
   tail_.store(0, kRelaxed);
+  mean_.store(0, kRelaxed);
 }
 
 void IterationTimes::count_anew(std::uint64_t num_kept) {
@@ -32,6 +34,8 @@ void IterationTimes::count_anew(std::uint64_t num_kept) {
   const std::size_t num = std::min<std::uint64_t>(num_kept, kNumKept);
   for (std::size_t i = 0; i < num; ++i)
     sorted.at(i) = times_.at(i).load(kRelaxed);
+  const std::int64_t sum = std::accumulate(sorted.begin(), sorted.end(), std::int64_t{0});
+  mean_.store(sum / static_cast<std::int64_t>(num), kRelaxed);
   const auto at = [&](std::size_t place) {
     return sorted.begin() + static_cast<std::ptrdiff_t>(place);
   };
@@ -46,5 +50,7 @@ void IterationTimes::count_anew(std::uint64_t num_kept) {
 wire::IterationTime IterationTimes::now() const {
   return {Nanos{usual_.load(kRelaxed)}, Nanos{tail_.load(kRelaxed)}};
 }
+
+Nanos IterationTimes::mean() const { return Nanos{mean_.load(kRelaxed)}; }
 
 }  // namespace gpushare::client

@@ -1,4 +1,5 @@
-// How long the last iterations of one phase took: what is usual, and what one in twenty exceeds.
+// How long the last iterations of one phase took, or the gaps between them: what is usual, what one
+// in twenty exceeds, and the mean.
 //
 // Which problem it solves: a policy asks whether an iteration fits into the time there is, and a
 // mean hides both the warm-up and the long ones. Only the job sees each iteration. A boundary costs
@@ -31,6 +32,7 @@ class IterationTimes {
   void forget();
   // 0: none is known.
   [[nodiscard]] wire::IterationTime now() const;
+  [[nodiscard]] Nanos mean() const;
 
  private:
   void count_anew(std::uint64_t num_kept);
@@ -39,6 +41,7 @@ class IterationTimes {
   std::array<std::atomic<std::int64_t>, kNumKept> times_{};  // a ring
   std::atomic<std::int64_t> usual_{0};
   std::atomic<std::int64_t> tail_{0};
+  std::atomic<std::int64_t> mean_{0};
 };
 
 }  // namespace gpushare::client

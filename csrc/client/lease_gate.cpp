@@ -73,6 +73,7 @@ Result<GateResult> Runtime::Impl::begin_iteration(Nanos timeout) {
     settle_cores(page);
     return GateResult::kEntered;
   }
+  counters_.come(page, monotonic_now());
   constexpr Nanos kLongest = seconds(1'000'000);  // a sum with the clock must not wrap
   const Result<GateResult> result = begin_slow(monotonic_now() + std::min(timeout, kLongest));
   const bool is_open = result.has_value() && *result == GateResult::kEntered;

@@ -228,8 +228,7 @@ Status Runtime::Impl::spill_and_restore() {
   if (is_open) route_private();
   expect_late();
   stop_moving();
-  const Bytes outside = allocator_.stats().outside_bytes;
-  if (outcome.dropped + outcome.spilled + outside + staying >= backed) return {};
+  if (outcome.dropped + outcome.spilled + staying >= backed) return {};
   return {StatusCode::kHostTierFull,
           fmt::format("spilled {} and dropped {} of {}: {}", to_string(outcome.spilled),
                       to_string(outcome.dropped), to_string(backed), outcome.reason)};

@@ -126,7 +126,8 @@ JobStats Runtime::Impl::stats() {
   stats.dropped_total = moved_.dropped;
   stats.spilled_total = moved_.spilled;
   stats.restored_total = moved_.restored;
-  stats.peak_backed = counters_.highest_peak();
+  const Bytes most_reserved{memory.reserved_bytes.all.peak};
+  stats.peak_backed = std::max(counters_.highest_peak(), most_reserved);
   return stats;
 }
 

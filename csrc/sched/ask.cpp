@@ -13,6 +13,7 @@
 #include "csrc/sched/beside.h"
 #include "csrc/sched/elsewhere.h"
 #include "csrc/sched/explain.h"
+#include "csrc/sched/gap_chance.h"
 #include "csrc/sched/harvest.h"
 #include "csrc/sched/headroom.h"
 #include "csrc/sched/interrupt.h"
@@ -74,6 +75,16 @@ std::optional<OrderKey> first_elsewhere(const Table& table,
   return first;
 }
 
+// From the grant until its memory is back; expected, while that is not over. What is allowed to be
+// lost is no reason to go on for longer.
+Nanos opening_time(const Table& table, const Lane& lane, const Job& holder) {
+  const bool is_open = holder.observed_at > lane.lease->granted_at &&
+                       holder.usage.changed_at > lane.lease->granted_at;
+  const Nanos opening = is_open ? holder.usage.stall : holder.stall;
+  const double allowed = to_seconds(lane.quantum) * table.options.switch_loss;
+  return to_seconds(opening) > allowed ? opening : Nanos{};
+}
+
 void settle_quantum(const Table& table,
                     const Device& device,
                     Lane& lane,
@@ -92,7 +103,10 @@ void settle_quantum(const Table& table,
   };
   // What the switch to this lease cost counts at once: the average of a new job's is far behind. An
   // odd one rules this lease alone.
-  const QuantumInput input{.stall = std::max(holder.stall, holder.usage.stall + holder.handover),
+  const Nanos stall = std::max(holder.stall, holder.usage.stall + holder.handover);
+  const bool is_usual_known = holder.stall > Nanos{};
+  const QuantumInput input{.stall = stall,
+                           .usual_stall = is_usual_known ? holder.stall : stall,
                            .iteration = holder.iteration,
                            .overrun = holder.overrun,
                            .num_waiting = turns(wire::Priority::kOpportunistic),
@@ -100,7 +114,7 @@ void settle_quantum(const Table& table,
                            .is_learning = may_learn};
   lane.quantum = quantum(table.quantum_limits(), input);
   lane.switch_loss = switch_loss(table.quantum_limits(), input);
-  lane.quantum_ends = lane.lease->granted_at + lane.quantum;
+  lane.quantum_ends = lane.lease->granted_at + opening_time(table, lane, holder) + lane.quantum;
 }
 
 // Only what was seen in this step counts: an older gap may be over.
@@ -125,7 +139,7 @@ bool is_in_long_gap(const Step& step, const Device& device, const Lane& lane, co
   const Nanos elapsed = time_in_gap(step, lane, holder);
   if (elapsed <= Nanos{0}) return false;
   return is_worth_harvesting(step.table(), device, lane, holder, elapsed)
-      .value_or(elapsed > gap_allowance(holder.stall));
+      .value_or(elapsed > usual_gap_ends(device, holder));
 }
 
 // Why the lease is asked back now; empty: it is not.
@@ -147,7 +161,11 @@ std::string reason_to_ask(const Step& step,
   if (is_in_long_gap(step, device, lane, holder)) {
     return fmt::format("gap: {} for {}, allowed {}", holder.id.value,
                        to_string(time_in_gap(step, lane, holder)),
-                       to_string(gap_allowance(holder.stall)));
+                       to_string(usual_gap_ends(device, holder)));
+  }
+  const auto lender = lender_back(step.table(), device, lane, now);
+  if (lender.has_value() && now >= lender->at) {
+    return fmt::format("{} is back, which has lent its gap", lender->job.value);
   }
   if (harvest.has_value() && now >= harvest->at) {
     return fmt::format("{}: {} {}", device.policy->name(), harvest->job.value,
@@ -187,6 +205,15 @@ std::string reason_to_ask(const Step& step,
   if (!first.has_value() || !(*first < order_key(device, after))) return {};
   return fmt::format("{}: quantum of {} is over, {} is first of {}", device.policy->name(),
                      to_string(lane.quantum), first->id.value, lane.waiting.size());
+}
+
+// Why the gap at the holder's next boundary is lent; empty: it is not.
+std::string reason_to_lend(const Step& step, const Device& device, Lane& lane) {
+  const auto chance = gap_chance(step.table(), device, lane, step.now());
+  if (!chance.has_value()) return {};
+  lane.lease->is_asked_for_gap = true;
+  return fmt::format("its gap of {} is lent to {}: changing hands twice takes {}",
+                     to_string(chance->gap), chance->next.value, to_string(chance->cost));
 }
 
 // Says once a lease that an iteration does not end. Before on_deadline the page was looked at; what
@@ -269,8 +296,8 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   }
   if (!lane.lease->is_asked) {
     settle_quantum(step.table(), device, lane, holder, elsewhere, step.now());
-    const std::string reason =
-        reason_to_ask(step, device, lane, holder, elsewhere, harvest, urgent, way);
+    std::string reason = reason_to_ask(step, device, lane, holder, elsewhere, harvest, urgent, way);
+    if (reason.empty()) reason = reason_to_lend(step, device, lane);
     if (!reason.empty()) ask_at_boundary(step, device, lane, holder, reason);
   }
   const auto interrupting = urgent_now(step, device, lane, holder);
@@ -282,6 +309,8 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   step.look_at(holder.id);
   if (lane.quantum_ends > step.now()) step.due(lane.quantum_ends);
   if (harvest.has_value()) step.due(harvest->at);
+  const auto lender = lender_back(step.table(), device, lane, step.now());
+  if (lender.has_value()) step.due(lender->at);
   if (const auto patience = patience_of_first(step.table(), device, lane)) step.due(patience->at);
   const auto inside = patience_of_interrupted(step.table(), device, lane, step.now());
   if (inside.has_value()) step.due(inside->at);

@@ -204,6 +204,7 @@ void on_gone(Step& step, Job& job) {
   drop_needs(device, id);
   for (Lane& lane : device.lanes) {
     if (lane.hold.has_value() && lane.hold->job == id) lane.hold.reset();
+    lane.lenders.erase(id);
   }
   table.expected.erase(job.pid);
   step.decide(

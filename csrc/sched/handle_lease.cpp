@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/device_memory.h"
+#include "csrc/sched/gap_chance.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/harvest.h"
 #include "csrc/sched/interrupt.h"
@@ -64,6 +65,7 @@ void end_lease(Step& step, Job& job) {
   if (lane == nullptr) return;
   const Nanos now = step.now();
   note_harvest(step.table(), device, *lane, job, now);
+  note_lent(*lane);
   job.charge(now - lane->lease->granted_at);
   note_charged(step, device, *lane, job);
   job.overrun = overrun_of(*lane, now);

@@ -132,7 +132,6 @@ JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next)
     step.due(patience_ends);
     if (++num_tried == kMostTried) break;
   }
-  lane.closed_at.reset();  // what follows is no cost of changing hands
   if (!back.has_value()) {
     step.due(open_from);
     step.wait(device, next, lane.wait_reason, "the lane rests: guaranteed jobs had to wait for it");

@@ -88,7 +88,8 @@ HostBytes host_free(const Table& table) {
 Bytes droppable(const Device& device, const Job& job) {
   if (!is_usage_known(device, job)) return Bytes{0};
   const Bytes room = device.ledger.room(job.id);
-  const Bytes live = std::max(job.usage.live - job.usage.spilled - job.usage.overflow, Bytes{0});
+  const Bytes held = job.usage.live + job.usage.outside;
+  const Bytes live = std::max(held - job.usage.spilled - job.usage.overflow, Bytes{0});
   return std::clamp(room - live - job.undroppable, Bytes{0}, room);
 }
 

@@ -26,7 +26,7 @@ bool interrupts_by_deadline(const Device& device, const Job& job) {
 bool may_interrupt(const Device& device, const Job& job, const Job& other, const OrderKey& others) {
   if (job.revoke.has_value() || is_used_up(device, job)) return false;
   return interrupts_by_class(job, other) ||
-         (interrupts_by_deadline(device, job) && device.policy->key(job) < others);
+         (interrupts_by_deadline(device, job) && order_key(device, job) < others);
 }
 
 // Then its iteration must begin.
@@ -91,7 +91,10 @@ std::optional<Interruption> interruption(const Table& table,
                       lane.lease->owed == Bytes{} && lane.lease->under_way == Bytes{} &&
                       interrupted_in(table, device, lane, now) == JobId{0};
   if (!may_be) return std::nullopt;
-  const OrderKey after = device.policy->key(holder.requeued(now - lane.lease->granted_at, now));
+  // As it is at its boundary: who comes now has what it has had so far, by an order that shares
+  // time.
+  const Nanos held = now - lane.lease->granted_at + holder.iteration;
+  const OrderKey after = order_key(device, holder.requeued(held, now));
   std::optional<Interruption> first;
   std::size_t num_looked = 0;
   for (const OrderKey& key : lane.waiting) {
@@ -121,7 +124,7 @@ JobId first_urgent(const Table& table,
                    Nanos now,
                    const RoomPool& pool) {
   if (waited_so_far(interrupted, now) >= table.options.max_wait) return JobId{0};
-  const OrderKey own = device.policy->key(interrupted);
+  const OrderKey own = order_key(device, interrupted);
   std::size_t num_looked = 0;
   for (const OrderKey& key : lane.waiting) {
     if (num_looked++ == kMostLooked) break;

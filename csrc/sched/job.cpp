@@ -78,6 +78,8 @@ void Job::observe(const wire::Usage& seen, Nanos now) {
   raise_to_zero(next.outside);
   raise_to_zero(next.late);
   raise_to_zero(next.device_free);
+  next.gap = std::clamp(next.gap, Nanos{}, kMaxIteration);
+  next.mean_gap = std::clamp(next.mean_gap, Nanos{}, kMaxIteration);
   next.training = with_possible_times(next.training);
   next.evaluation = with_possible_times(next.evaluation);
   const bool is_baseline = std::exchange(has_counted_before, false);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "csrc/base/units.h"
@@ -40,6 +41,7 @@ struct Lease {
   bool is_asked_inside = false;       // at its next safepoint
   bool is_for_boundary = false;       // it stopped inside for nobody: not asked there again
   bool is_asked_for_quantum = false;  // so what it runs on is overrun
+  bool is_asked_for_gap = false;      // which is lent (gap_chance.h)
   bool is_warned = false;             // of an iteration that does not end
   Nanos warned_since;                 // when that iteration began
   std::optional<TimedFrom> timed_from;
@@ -72,6 +74,7 @@ struct Lane {
   // The first that lacks room within its user's limit: his jobs in other lanes are to make way.
   JobId kept_out;
   std::optional<Hold> hold;
+  std::set<JobId> lenders;  // that have lent it in their gaps, and have not had it since
   Nanos rest_until;  // not for opportunistic jobs until then, where a guaranteed one may come
   std::string wait_reason;  // as last recorded
 

@@ -78,6 +78,7 @@ void change_lane(Step& step, Job& job, LaneId to) {
   const bool is_waiting = job.is_waiting;
   if (is_waiting) take_out_of_line(from, job.id);
   change_pool(step, job, next);
+  from.lenders.erase(job.id);
   job.in_lane = job.placed_in = to;
   for (PlacedJob& placed : device.placed.jobs) {
     if (placed.id == job.id) placed.in_lane = placed.placed_in = to;

@@ -144,12 +144,12 @@ Givers find_givers(const Table& table,
 }
 
 // When a job that has closed its lease is waited for no longer.
-Nanos comes_until(const Job& job) { return *job.closed_at + gap_allowance(job.stall); }
+Nanos comes_until(const Job& job) { return *job.closed_at + park_allowance(job.stall); }
 
 // pre: it gives unparked.
 bool may_come(const Job& job, Nanos now) {
   return job.closed_at.has_value() && job.is_registered && now < comes_until(job) &&
-         job.park_delay <= gap_allowance(job.stall);
+         job.park_delay <= park_allowance(job.stall);
 }
 
 // A job that closed its lease a moment ago and is used later than all parked jobs; null: none.

@@ -1,12 +1,17 @@
 // How long a lease lasts while others wait (design 5.3).
 //
-// Q >= stall (1 - f) / f, so that at most the part f of the device's time is lost to switching; at
-// least the floor (min_quantum, and one iteration); at most the ceiling, so that of n turns before
-// its next one the last is waited for no longer than max_wait, and of the urgent ones (which come
-// first) kUrgentWait. A turn is a job's, or where users share the time another user's. Where
-// the floor and the ceiling collide the ceiling wins; an iteration is never cut, since leases end
-// at boundaries. A job whose sizes are unknown runs up to the ceiling (admission.h). What the last
-// turn ran over its quantum is taken off the next one.
+// It counts from when the holder's memory is back. Q >= stall (1 - f) / f, so that at most the part
+// f of the device's time is lost to switching; at least the floor (min_quantum, and one iteration);
+// at most the ceiling, so that of n turns before its next one the last is waited for no longer than
+// max_wait. Where the floor and the ceiling collide the ceiling wins; an iteration is never cut,
+// since leases end at boundaries. But loss is bounded before waits are: whatever the ceiling says,
+// no more than kMostLoss is lost to usual switches, and the waits that follow are said (why.cpp).
+// Only those who asked for short waits, interactive and guaranteed jobs, may cost more: the last of
+// them waits no longer than kUrgentWait.
+//
+// A turn is a job's, or where users share the time another user's. A job whose sizes are unknown
+// runs up to the ceiling (admission.h). What the last turn ran over its quantum is taken off the
+// next one.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +22,8 @@ namespace gpushare::sched {
 
 // Ceiling on waiting for interactive and guaranteed jobs.
 inline constexpr Nanos kUrgentWait = seconds(1);
-// A switch is taken to cost no less: shorter gaps are never worth one.
-inline constexpr Nanos kMinSwitchCost = millis(20);
+// Of the device's time, lost to switching at most.
+inline constexpr double kMostLoss = 0.025;
 
 struct QuantumLimits {
   Nanos min_quantum;
@@ -27,7 +32,8 @@ struct QuantumLimits {
 };
 
 struct QuantumInput {
-  Nanos stall;                  // what a switch to this job costs
+  Nanos stall;                  // what a switch to this job costs, or did this time
+  Nanos usual_stall;            // what it costs on average: an odd one makes nobody wait for long
   Nanos iteration;              // how long one of its iterations takes
   Nanos overrun;                // of its last turn
   std::size_t num_waiting = 0;  // for turns (JobTable::num_turns)
@@ -39,11 +45,16 @@ struct QuantumInput {
 Nanos full_quantum(const QuantumLimits& limits, const QuantumInput& input);
 Nanos quantum(const QuantumLimits& limits, const QuantumInput& input);
 
+// For how long a job that cost `stall` to bring in has to run, so that no more than `part` of the
+// time is lost.
+Nanos time_for_loss(Nanos stall, double part);
+
 // The part of the device's time that switching costs with that quantum: more than switch_loss where
 // the ceiling wins.
 double switch_loss(const QuantumLimits& limits, const QuantumInput& input);
 
-// A holder's gap longer than this ends its quantum if somebody waits: twice the cost of a switch.
-Nanos gap_allowance(Nanos stall);
+// How long a job whose lease has ended is expected to take to want the next, so that it is worth
+// waiting for.
+Nanos park_allowance(Nanos stall);
 
 }  // namespace gpushare::sched

@@ -6,6 +6,7 @@
 
 #include "csrc/sched/admission.h"
 #include "csrc/sched/elsewhere.h"
+#include "csrc/sched/gap_chance.h"
 #include "csrc/sched/harvest.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/interrupt.h"
@@ -59,6 +60,7 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
   note_return(step.table(), device, lane, job, now);
   note_switch(lane, job, now);
   note_granted(device, lane, job);
+  note_taken_back(lane, job.id);
   lane.waiting.erase(job.id);
   job.is_waiting = false;
   const Nanos waited = std::max(now - job.waiting_since, Nanos{});
@@ -128,7 +130,6 @@ JobId choose_next(Step& step, Device& device, Lane& lane, RoomPool& pool) {
     });
     if (next != JobId{0} || (most == Setback::kNone && !is_any_passed)) return next;
   }
-  lane.closed_at.reset();  // what follows is no cost of changing hands
   return JobId{0};
 }
 
@@ -276,6 +277,8 @@ bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& 
     return step.now() < patience_ends;
   }
   lane.is_stuck = true;
+  // Until now nothing moved: that was others' time, not what changing hands costs.
+  if (lane.closed_at.has_value()) lane.closed_at = step.now();
   const JobId giver = later_giver(step.table(), device, job.id);
   if (giver == JobId{0} || step.now() >= patience_ends) return false;
   step.due(patience_ends);
@@ -347,7 +350,10 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
     if (next != JobId{0}) lane.wait_reason.clear();
   }
   lane.next = next;
-  if (next == JobId{0}) return;
+  if (next == JobId{0}) {
+    lane.closed_at.reset();  // what follows is no cost of changing hands
+    return;
+  }
   Job& job = step.table().at(next);
   if (job.is_inside) return grant_inside(step, device, lane, job);
   const bool is_waiting = waits_for_room(step, device, lane, job, pool);

@@ -68,6 +68,7 @@ Nanos patience(
   }
   const std::size_t at_a_time = num_held(device);
   return full_quantum(table.quantum_limits(), {.stall = job.stall,
+                                               .usual_stall = job.stall,
                                                .iteration = job.iteration,
                                                .overrun = {},
                                                .num_waiting = num_waiting / at_a_time,
@@ -154,7 +155,7 @@ std::vector<Pace> paces_of(const Table& table, const SideBySide& sides, Nanos no
     Pace pace;
     if (job.alone.is_known()) pace.iteration = job.alone.median();
     // In a longer one it would not keep its lease.
-    if (pause <= gap_allowance(job.stall)) pace.gap = pause;
+    if (pause <= park_allowance(job.stall)) pace.gap = pause;
     const bool has_begun = !job.usage.is_in_gap && job.usage.changed_at >= sides.since;
     if (has_begun && job.observed_at == now) pace.in_iteration = now - job.usage.changed_at;
     paces.push_back(pace);

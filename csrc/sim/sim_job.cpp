@@ -50,6 +50,7 @@ wire::Usage SimJob::usage() {
   usage.stall = stall_;
   usage.changed_at = runs_.changed_at(machine_->now());
   usage.is_in_gap = is_in_gap();
+  if (iterations_ > 1) usage.gap = usage.mean_gap = spec_->gap;
   usage.is_parked = phase_ == Phase::kWaiting;
   usage.live = spec_->live;
   usage.need = spec_->peak;
@@ -78,11 +79,11 @@ std::optional<Nanos> SimJob::next_news() {
     const bool is_known = iterations_ >= sched::kIterationsToLearn;
     news = is_known ? now : runs_.boundary(sched::kIterationsToLearn - iterations_);
   }
-  const Nanos allowed = sched::gap_allowance(Nanos{0});
-  if (spec_->gap > allowed) {
-    const Nanos from = is_in_gap() ? runs_.changed_at(now) : runs_.boundary(1);
-    const Nanos in_gap = std::max(from + allowed, now + Nanos{1});
-    news = std::min(news.value_or(in_gap), in_gap);
+  // Whether its next gap is lent may look different then.
+  if (spec_->gap > Nanos{0}) {
+    const Nanos change = is_in_gap() ? runs_.begun_at() : runs_.boundary(1);
+    const Nanos next = std::max(change, now + Nanos{1});
+    news = std::min(news.value_or(next), next);
   }
   if (!news.has_value()) return std::nullopt;
   // At one of the times at which the daemon looks.

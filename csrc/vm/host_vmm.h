@@ -48,6 +48,8 @@ class HostVmm final : public Vmm {
   void thaw(std::byte* address, Bytes size) override;
   Status unback_showing(std::byte* address, Bytes size, const HostPlace& place) override;
   Status show(std::byte* address, Bytes size, const HostPlace& place) override;
+  // Where pages cannot be moved under their users, spilled memory cannot be used either.
+  [[nodiscard]] bool traps_writers() const override { return moves_pages_; }
   [[nodiscard]] bool shows(const std::byte* address, Bytes size) const override;
   Status hide(std::byte* address, Bytes size) override;
   Status back_aside(std::byte* address, Bytes size) override;

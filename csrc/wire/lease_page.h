@@ -131,7 +131,7 @@ struct LeasePage {
   std::atomic<std::int64_t> dropped_total_bytes;  // moved so far, by cause
   std::atomic<std::int64_t> spilled_total_bytes;
   std::atomic<std::int64_t> restored_total_bytes;
-  std::atomic<std::int64_t> outside_bytes;      // backed in the outside arena
+  std::atomic<std::int64_t> outside_bytes;      // of the outside arena: backed, or spilled
   std::atomic<std::uint64_t> lane_changes;      // LaneChanged sent on this connection
   std::atomic<std::int64_t> lane_bytes;         // mapped from the lane's pool
   std::atomic<std::int64_t> donated_bytes;      // of resident_bytes
@@ -146,6 +146,9 @@ struct LeasePage {
   std::atomic<std::int64_t> evaluation_ns;
   std::atomic<std::int64_t> evaluation_tail_ns;
   std::atomic<std::uint32_t> is_inside;  // without a lease, at a safepoint
+  // Between two of the last iterations, likewise.
+  std::atomic<std::int64_t> gap_ns;
+  std::atomic<std::int64_t> mean_gap_ns;
 };
 
 static_assert(sizeof(LeasePage) <= kPageBytes);

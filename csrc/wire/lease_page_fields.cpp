@@ -60,6 +60,8 @@ Usage read_usage(const LeasePage& page) {
   usage.overflow = Bytes{clamped(page.overflow_bytes)};
   usage.host_file = Bytes{clamped(page.host_file_bytes)};
   usage.late = Bytes{clamped(page.late_bytes)};
+  usage.gap = Nanos{clamped(page.gap_ns)};
+  usage.mean_gap = Nanos{clamped(page.mean_gap_ns)};
   usage.training = {Nanos{clamped(page.training_ns)}, Nanos{clamped(page.training_tail_ns)}};
   usage.evaluation = {Nanos{clamped(page.evaluation_ns)}, Nanos{clamped(page.evaluation_tail_ns)}};
   usage.is_evaluating =

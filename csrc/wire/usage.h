@@ -28,7 +28,7 @@ struct Usage {
   Bytes need;      // room it expects to need for its next iteration (backed bytes at the peak)
   Bytes resident;  // backed bytes now
   Bytes spilled;   // bytes in the host tier now
-  Bytes outside;   // of `resident`: in the outside arena, which no boundary frees
+  Bytes outside;   // of `resident` and `spilled`: in the outside arena, which no boundary frees
   std::uint64_t lane_changes = 0;  // LaneChanged it has sent on this connection
   Bytes lane;                      // mapped from the lane's pool
   Bytes donated;                   // of `resident`: slots it keeps
@@ -37,6 +37,8 @@ struct Usage {
   Bytes late = {};         // of `spilled`: its next iteration can begin without (optimizer state)
   Bytes device_free = {};  // of the whole device, as the driver says; of one moment with `resident`
                            // when it changes; 0: unknown
+  Nanos gap = {};          // between two iterations: the median of the last ones; 0: none is known
+  Nanos mean_gap = {};     // their mean
   IterationTime training = {};
   IterationTime evaluation = {};  // iterations that end with a forward
   bool is_evaluating = false;     // the last one was of these

@@ -79,7 +79,7 @@ def test_an_error_of_torchs_is_followed_by_who_has_the_device(coordinator: Coord
     assert ended.returncode == 0, ended.stderr
     lines = said_by_gpushare(ended)
     # Two errors for want of memory; the third is for a limit of torch's own.
-    assert [line.partition(": 64.0 MiB backed")[0] for line in lines] == [
+    assert [line.partition(": 64.0 MiB in use")[0] for line in lines] == [
         "gpushare: out of memory: allocate 256.0 MiB",
         "gpushare: out of memory: allocate 224.0 MiB",
     ]

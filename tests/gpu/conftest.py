@@ -35,7 +35,7 @@ def spill_what_moves():
     try:
         spill()
     except gpushare.errors.GpushareError as error:
-        assert "no more private memory is resident" in str(error)
+        assert "no more memory that may move is resident" in str(error)
 def say(**what):
     print(json.dumps(what), flush=True)
 """

@@ -57,7 +57,7 @@ def finish(process, text=None):
 @pytest.mark.usefixtures("module_is_built")
 def test_two_jobs_take_turns_and_their_results_are_as_alone(start, run_forked, coordinator):
     # Turns shorter than what a switch costs would allow, so that there are some.
-    settings = coordinator | {"capacity": "80MiB", "max_wait": "50ms"}
+    settings = coordinator | {"capacity": "80MiB", "max_wait": "50ms", "switch_loss": "0.5"}
     jobs = [start("train", str(seed), **settings) for seed in (1, 2)]
     for job in jobs:
         wait_ready(job)

@@ -11,6 +11,7 @@ namespace {
 class Fair final : public LeastServed {
  public:
   [[nodiscard]] const char* name() const override { return "fair"; }
+  [[nodiscard]] bool meets_deadlines() const override { return true; }
 };
 
 }  // namespace

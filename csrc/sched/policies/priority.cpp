@@ -11,6 +11,7 @@ class ByPriority final : public LeastServed {
  public:
   [[nodiscard]] const char* name() const override { return "priority"; }
   [[nodiscard]] bool harvests() const override { return true; }
+  [[nodiscard]] bool meets_deadlines() const override { return true; }
 };
 
 }  // namespace

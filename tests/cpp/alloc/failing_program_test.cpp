@@ -129,7 +129,7 @@ class Machine {
   }
 
   [[nodiscard]] bool may_be_away(const LiveBlock& block) const {
-    return (is_parked_ || is_late_away_) && block.route == Route::kPrivate;
+    return is_parked_ || (is_late_away_ && block.route == Route::kPrivate);
   }
   void write(std::size_t index) {
     if (world_.live.empty()) return;  // away or not: what is spilled is shown
@@ -143,7 +143,7 @@ class Machine {
     RC_ASSERT(world_.allocator->room() == room - outcome.released);
     RC_ASSERT(outcome.reason.empty() == (outcome.released >= wanted));
     RC_ASSERT(outcome.released < wanted + vm::kChunkBytes);
-    // What cannot go: live memory outside, and all that is live unless it is parked.
+    // What cannot go: all that is live, unless it is parked.
     Bytes stays;
     for (const LiveBlock& block : world_.live)
       stays += is_parked_ && may_be_away(block) ? Bytes{} : block.size + vm::kChunkBytes * 2;

@@ -157,16 +157,6 @@ TEST(Residency, WhatIsBackedBeyondTheRoomIsReleasedToNobody) {
   EXPECT_EQ(world.vmm.backed(), mib(8));
 }
 
-TEST(Residency, NeverMovesTheOutsideArena) {
-  World world(mib(20));
-  world.allocator->set_route(Route::kOutside);
-  world.take(mib(10));
-  const ReleaseOutcome outcome = world.residency.release(mib(20), true);
-  EXPECT_EQ(outcome.released, mib(10));
-  EXPECT_THAT(outcome.reason, HasSubstr("no more private memory"));
-  EXPECT_TRUE(world.is_intact());
-}
-
 TEST(Residency, DoesNotSpillAJobThatIsNotParked) {
   World world(mib(10));
   world.take(mib(10));

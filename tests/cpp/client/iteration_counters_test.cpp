@@ -105,6 +105,26 @@ TEST(IterationCounters, TellsTrainingFromEvaluation) {
   EXPECT_EQ(next.evaluation_ns.load(), 0);
 }
 
+TEST(IterationCounters, AGapEndsWhenItsThreadComesNotWhenItMayGoOn) {
+  IterationCounters counters;
+  wire::LeasePage page{};
+  for (const int gap : {50, 4, 4, 4, 20}) {  // the first does not count
+    counters.enter(&page, millis(100));
+    counters.leave(&page, millis(200), step(mib(2)));
+    counters.come(&page, millis(200 + gap));
+    counters.come(&page, millis(300));  // it tries the gate again
+  }
+  EXPECT_EQ(page.gap_ns.load(), millis(4).value());
+  EXPECT_EQ(page.mean_gap_ns.load(), millis(8).value());
+  counters.enter(&page, millis(400));
+  counters.forget();  // closed inside the iteration: what follows is no gap
+  counters.come(&page, seconds(9));
+  counters.forget_times();
+  counters.publish(page);
+  EXPECT_EQ(page.gap_ns.load(), 0);
+  EXPECT_EQ(page.mean_gap_ns.load(), 0);
+}
+
 TEST(IterationCounters, FillsANewPage) {
   IterationCounters counters;
   for (int i = 0; i < 3; ++i) {

@@ -2,6 +2,7 @@
 
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@ constexpr QuantumLimits kLimits{
 
 QuantumInput input(Nanos stall, Nanos iteration, std::size_t num_waiting) {
   return {.stall = stall,
+          .usual_stall = stall,
           .iteration = iteration,
           .overrun = {},
           .num_waiting = num_waiting,
@@ -27,8 +29,8 @@ TEST(Quantum, IsTheFloorWhenSwitchesCostNothing) {
 
 TEST(Quantum, SaysWhatTheCeilingCosts) {
   EXPECT_DOUBLE_EQ(switch_loss(kLimits, input(millis(100), {}, 1)), 0.02);
-  // The ceiling of 10 s / 4 where 49 s are wanted.
-  EXPECT_DOUBLE_EQ(switch_loss(kLimits, input(seconds(1), {}, 4)), 1.0 / 3.5);
+  // The ceiling of 10 s / 2 where 5.4 s are wanted.
+  EXPECT_DOUBLE_EQ(switch_loss(kLimits, input(millis(110), {}, 2)), 0.11 / 5.11);
   EXPECT_EQ(switch_loss(kLimits, input({}, {}, 1)), 0.0);
 }
 
@@ -38,10 +40,26 @@ TEST(Quantum, LosesTheAllowedPartToSwitches) {
 }
 
 TEST(Quantum, CeilingIsSharedByTheWaitersAndWins) {
-  EXPECT_EQ(quantum(kLimits, input(seconds(5), {}, 1)), seconds(10));
-  EXPECT_EQ(quantum(kLimits, input(seconds(5), {}, 4)), millis(2500));
+  EXPECT_EQ(quantum(kLimits, input(millis(220), {}, 1)), seconds(10));
+  EXPECT_EQ(quantum(kLimits, input(millis(55), {}, 4)), millis(2500));
   EXPECT_EQ(quantum(kLimits, input({}, seconds(60), 1)), seconds(10));
   EXPECT_EQ(quantum(kLimits, input({}, {}, 100)), millis(100)) << "below the floor";
+}
+
+TEST(Quantum, LossIsBoundedBeforeWaitsAre) {
+  // 1 s / (39 s + 1 s) = 2.5 %.
+  EXPECT_EQ(quantum(kLimits, input(seconds(1), {}, 4)), seconds(39));
+  EXPECT_EQ(quantum(kLimits, input(seconds(1), {}, 100)), seconds(39));
+  EXPECT_DOUBLE_EQ(switch_loss(kLimits, input(seconds(1), {}, 100)), kMostLoss);
+  QuantumInput late = input(seconds(1), {}, 4);
+  late.overrun = seconds(9);
+  EXPECT_EQ(quantum(kLimits, late), seconds(39)) << "nor does an overrun cost more";
+  QuantumInput odd = input(seconds(1), {}, 4);
+  odd.usual_stall = millis(50);
+  EXPECT_EQ(quantum(kLimits, odd), millis(2500)) << "one odd switch makes nobody wait";
+  QuantumLimits lax = kLimits;
+  lax.switch_loss = 0.2;
+  EXPECT_EQ(quantum(lax, input(seconds(1), {}, 100)), seconds(4)) << "where more is allowed";
 }
 
 TEST(Quantum, UrgentWaitersWaitASecond) {
@@ -70,7 +88,7 @@ TEST(Quantum, LastsAsLongAsOthersMayWaitWhileItsJobLearns) {
 }
 
 TEST(Quantum, KeepsItsBoundsWhateverIsClaimed) {
-  EXPECT_TRUE(rc::check("0 <= quantum <= ceiling", [] {
+  EXPECT_TRUE(rc::check("0 <= quantum <= ceiling, or what bounds the loss", [] {
     const auto any_time =
         rc::gen::inRange<std::int64_t>(0, std::numeric_limits<std::int64_t>::max());
     const QuantumLimits limits{.min_quantum = millis(*rc::gen::inRange(0, 5000)),
@@ -81,16 +99,15 @@ TEST(Quantum, KeepsItsBoundsWhateverIsClaimed) {
     any.is_learning = *rc::gen::arbitrary<bool>();
     const Nanos result = quantum(limits, any);
     RC_ASSERT(result >= Nanos{0});
-    RC_ASSERT(result <= limits.max_wait);
-    if (any.num_waiting > 0) {
-      RC_ASSERT(result * static_cast<std::int64_t>(any.num_waiting) <= limits.max_wait);
-    }
+    const auto num = static_cast<std::int64_t>(std::max<std::size_t>(any.num_waiting, 1));
+    const Nanos least = time_for_loss(any.usual_stall, std::max(limits.switch_loss, kMostLoss));
+    RC_ASSERT(result <= std::max(limits.max_wait / num, least));
   }));
 }
 
-TEST(Quantum, AGapMayCostTwoSwitches) {
-  EXPECT_EQ(gap_allowance(millis(100)), millis(200));
-  EXPECT_EQ(gap_allowance(Nanos{0}), kMinSwitchCost * 2);
+TEST(Quantum, AJobIsExpectedToParkWithinTwoSwitches) {
+  EXPECT_EQ(park_allowance(millis(100)), millis(200));
+  EXPECT_EQ(park_allowance(Nanos{0}), millis(40));
 }
 
 }  // namespace

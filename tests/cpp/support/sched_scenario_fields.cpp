@@ -126,6 +126,7 @@ wire::Usage ScenarioFields::usage() {
   usage.device_free = bytes("device_free");
   usage.outside = bytes("outside");
   usage.lane_changes = count("lane_changes");
+  usage.gap = usage.mean_gap = time("usual_gap");
   usage.training = {time("usual"), time("tail")};
   return usage;
 }

@@ -94,6 +94,8 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
   page.lane_bytes = 21;
   page.donated_bytes = 22;
   page.overflow_bytes = 23;
+  page.gap_ns = 33;
+  page.mean_gap_ns = 34;
   page.training_ns = 28;
   page.training_tail_ns = 29;
   page.evaluation_ns = 30;
@@ -118,6 +120,8 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
                        .host_file = Bytes{24},
                        .late = Bytes{26},
                        .device_free = Bytes{27},
+                       .gap = Nanos{33},
+                       .mean_gap = Nanos{34},
                        .training = {Nanos{28}, Nanos{29}},
                        .evaluation = {Nanos{30}, Nanos{31}},
                        .is_evaluating = true};
@@ -133,12 +137,13 @@ TEST(LeasePageFields, OnlyTheGapIsTheGap) {
 
 TEST(LeasePageFields, NegativeCountersAreReadAsZero) {
   LeasePage page{};
-  for (auto* field :
-       {&page.busy_ns, &page.stall_ns, &page.changed_ns, &page.live_bytes, &page.need_bytes,
-        &page.resident_bytes, &page.spilled_bytes, &page.outside_bytes, &page.lane_bytes,
-        &page.donated_bytes, &page.overflow_bytes, &page.host_file_bytes, &page.late_bytes,
-        &page.device_free_bytes, &page.training_ns, &page.training_tail_ns, &page.evaluation_ns,
-        &page.evaluation_tail_ns}) {
+  for (auto* field : {&page.busy_ns,       &page.stall_ns,          &page.changed_ns,
+                      &page.live_bytes,    &page.need_bytes,        &page.resident_bytes,
+                      &page.spilled_bytes, &page.outside_bytes,     &page.lane_bytes,
+                      &page.donated_bytes, &page.overflow_bytes,    &page.host_file_bytes,
+                      &page.late_bytes,    &page.device_free_bytes, &page.gap_ns,
+                      &page.mean_gap_ns,   &page.training_ns,       &page.training_tail_ns,
+                      &page.evaluation_ns, &page.evaluation_tail_ns}) {
     *field = std::numeric_limits<std::int64_t>::min();
   }
   EXPECT_EQ(read_usage(page), Usage{});
@@ -155,8 +160,9 @@ TEST(LeasePageFields, ALyingPageCannotMakeSumsOverflow) {
        {usage.live, usage.need, usage.resident, usage.spilled, usage.host_file, usage.late}) {
     EXPECT_EQ(bytes.value(), kMaxAmount);
   }
-  for (const Nanos time : {usage.busy, usage.stall, usage.changed_at, usage.training.usual,
-                           usage.training.tail, usage.evaluation.usual, usage.evaluation.tail}) {
+  for (const Nanos time :
+       {usage.busy, usage.stall, usage.changed_at, usage.gap, usage.mean_gap, usage.training.usual,
+        usage.training.tail, usage.evaluation.usual, usage.evaluation.tail}) {
     EXPECT_EQ(time.value(), kMaxAmount);
   }
 }
