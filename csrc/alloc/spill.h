@@ -78,7 +78,7 @@ class Spill {
   // Unbacks what is copied, and books it.
   void leave(const Run& run);
   [[nodiscard]] Status check_usable(const Run& run);
-  Status unback(const Run& run);
+  [[nodiscard]] Status unback(const Run& run);
   void roll_back(const std::vector<ChunkRef>& stayed);
   void note(Status failure);
 

@@ -77,13 +77,12 @@ std::optional<LenderBack> lender_back(const Table& table,
                                       const Device& device,
                                       const Lane& lane,
                                       Nanos now) {
-  if (lane.lenders.empty()) return {};
   const Job& holder = table.at(lane.lease->job);
   const Nanos opened = lane.lease->granted_at + holder.stall;
   const Nanos at = opened + time_for_loss(holder.stall, table.options.switch_loss);
-  for (const OrderKey& key : lane.waiting) {
-    if (!lane.lenders.contains(key.id)) continue;
-    const Job& job = table.at(key.id);
+  for (const JobId id : lane.lenders) {
+    if (!lane.waiting.contains(id)) continue;
+    const Job& job = table.at(id);
     if (setback(table, device, job) > setback(table, device, holder)) continue;
     if (is_turn_of(device, lane, holder, job, std::max(now, at))) return LenderBack{job.id, at};
   }

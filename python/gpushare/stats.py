@@ -51,7 +51,7 @@ class JobStats:
     live_bytes: int
     """Bytes of live tensors, resident or spilled."""
     outside_bytes: int
-    """Backed bytes of the outside arena, for tensors made while no lease was open."""
+    """Of tensors made while no lease was open: backed, or spilled."""
     lane_bytes: int
     """Bytes shared with other jobs of the lane, which use them while their leases are open."""
     donated_bytes: int
