@@ -19,7 +19,7 @@ help: ## this list
 	@printf '  GPUSHARE_TORCH="torch==2.12.1", TORCH_INDEX=url (which torch), GPUSHARE_SKIP_SYSTEM=1,\n'
 	@printf '  ARGS="..." (more arguments for the demo, the tests or the benchmarks)\n'
 
-demo: build ## set everything up, then three training jobs share one small device, in about two minutes
+demo: build ## set everything up, then three training jobs share one small device, in a few minutes
 	@$(gpushare) demo $(ARGS)
 
 test: setup-test ## set everything up, then all tests

@@ -51,7 +51,8 @@ struct Chunk {
   std::uint8_t num_setbacks = 0;      // donated, or its lane had no slot for it
   bool was_used = false;              // a block was handed out of it; lane_chunks.h takes it back
   bool can_be_used = false;           // while it is spilled: where its addresses are, slowly
-  bool must_stay = false;             // where it is (memory_use.h), while the route is closed
+  bool must_stay = false;             // where it is, while the route is closed: memory_use.h, or
+                                      // AllocatorCore::stays()
   bool is_unused = false;             // its live blocks hold nothing there, likewise
   std::uint16_t num_free_closes = 0;  // in a row: without a live block, and of kLane without use
   std::uint32_t lane_slot = kNoLaneSlot;  // of kLane, while mapped, and kDonated

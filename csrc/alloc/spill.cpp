@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "csrc/alloc/pieces.h"
-#include "csrc/alloc/size_pool.h"
 #include "csrc/alloc/use_order.h"
 #include "csrc/base/check.h"
 #include "csrc/base/log.h"
@@ -205,7 +204,6 @@ void Spill::leave(const Run& run) {
 // where that can be had.
 Status Spill::unback(const Run& run) {
   const std::vector<ChunkRange> parts = parts_with_bytes(run);
-  GS_RETURN_IF_ERROR(check_usable(run));
   const bool is_one = parts.size() == 1 && parts.front().size() == run.items.size();
   if (is_one) {
     const std::optional<vm::HostPlace> place = slab_.place_of(run.items.front().slot);
@@ -218,18 +216,6 @@ Status Spill::unback(const Run& run) {
     if (!place.has_value()) continue;
     const Status shown = core_.vmm.show(first.at.address(), chunks(part.size()), *place);
     if (!shown.ok()) log::debug("{}", shown.message());
-  }
-  return {};
-}
-
-// What was made while the lease is closed may be in use without one.
-Status Spill::check_usable(const Run& run) {
-  if (!core_.vmm.traps_writers()) return {};
-  for (const Item& item : run.items) {
-    const bool is_outside = item.at.segment->pool()->arena() == Route::kOutside;
-    if (!is_outside || !item.has_slot() || slab_.place_of(item.slot).has_value()) continue;
-    return {StatusCode::kFailedPrecondition,
-            "memory made between iterations stays: this host tier cannot be used in place"};
   }
   return {};
 }

@@ -77,7 +77,6 @@ class Spill {
   void keep(const Run& run, Status failure);
   // Unbacks what is copied, and books it.
   void leave(const Run& run);
-  [[nodiscard]] Status check_usable(const Run& run);
   [[nodiscard]] Status unback(const Run& run);
   void roll_back(const std::vector<ChunkRef>& stayed);
   void note(Status failure);

@@ -75,14 +75,11 @@ std::optional<OrderKey> first_elsewhere(const Table& table,
   return first;
 }
 
-// From the grant until its memory is back; expected, while that is not over. What is allowed to be
-// lost is no reason to go on for longer.
+// From the grant until the holder's memory is back: as it was the last time, until it is this time.
+// Less than what may be lost to a switch anyway makes no quantum longer.
 Nanos opening_time(const Table& table, const Lane& lane, const Job& holder) {
-  const bool is_open = holder.observed_at > lane.lease->granted_at &&
-                       holder.usage.changed_at > lane.lease->granted_at;
-  const Nanos opening = is_open ? holder.usage.stall : holder.stall;
   const double allowed = to_seconds(lane.quantum) * table.options.switch_loss;
-  return to_seconds(opening) > allowed ? opening : Nanos{};
+  return to_seconds(holder.usage.stall) > allowed ? holder.usage.stall : Nanos{};
 }
 
 void settle_quantum(const Table& table,
@@ -117,12 +114,6 @@ void settle_quantum(const Table& table,
   lane.quantum_ends = lane.lease->granted_at + opening_time(table, lane, holder) + lane.quantum;
 }
 
-// Only what was seen in this step counts: an older gap may be over.
-Nanos time_in_gap(const Step& step, const Lane& lane, const Job& holder) {
-  if (!holder.usage.is_in_gap || holder.observed_at != step.now()) return {};
-  return step.now() - std::max(holder.usage.changed_at, lane.lease->granted_at);
-}
-
 // Looks at the holder's page at once when the first waiter comes, then every gap_poll.
 void keep_looking(Step& step, const Device& device, Lane& lane, const Job& holder) {
   const Nanos now = step.now();
@@ -136,7 +127,7 @@ void keep_looking(Step& step, const Device& device, Lane& lane, const Job& holde
 }
 
 bool is_in_long_gap(const Step& step, const Device& device, const Lane& lane, const Job& holder) {
-  const Nanos elapsed = time_in_gap(step, lane, holder);
+  const Nanos elapsed = time_in_gap(lane, holder, step.now()).value_or(Nanos{});
   if (elapsed <= Nanos{0}) return false;
   return is_worth_harvesting(step.table(), device, lane, holder, elapsed)
       .value_or(elapsed > usual_gap_ends(device, holder));
@@ -160,7 +151,7 @@ std::string reason_to_ask(const Step& step,
   }
   if (is_in_long_gap(step, device, lane, holder)) {
     return fmt::format("gap: {} for {}, allowed {}", holder.id.value,
-                       to_string(time_in_gap(step, lane, holder)),
+                       to_string(*time_in_gap(lane, holder, now)),
                        to_string(usual_gap_ends(device, holder)));
   }
   const auto lender = lender_back(step.table(), device, lane, now);

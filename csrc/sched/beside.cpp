@@ -91,11 +91,6 @@ Bar bar_elsewhere(const Table& table, const Device& device, const Job& job, Nano
   return bar_of(table, device, job, holders, now);
 }
 
-OrderKey requeued_key(const Table& table, const Device& device, const Lane& lane, Nanos now) {
-  const Job& holder = table.at(lane.lease->job);
-  return order_key(device, holder.requeued(now - lane.lease->granted_at, now));
-}
-
 const Lane* last_in_order(const Table& table,
                           const Device& device,
                           const JobSet& holders,

@@ -38,8 +38,6 @@ Bar bar_of(
 // Of the job beside the holders of other lanes than its own.
 Bar bar_elsewhere(const Table& table, const Device& device, const Job& job, Nanos now);
 
-// The holder's key as if it queued again now. pre: the lane is held.
-OrderKey requeued_key(const Table& table, const Device& device, const Lane& lane, Nanos now);
 // Of those holders the last in order, as if all queued again now; null: there is none.
 const Lane* last_in_order(const Table& table,
                           const Device& device,

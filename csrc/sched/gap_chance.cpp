@@ -18,27 +18,19 @@ Nanos scaled(Nanos time, double factor) {
   return Nanos{static_cast<std::int64_t>(static_cast<double>(time.value()) * factor)};
 }
 
-// How long the holder is in its gap already; 0: it computes; nothing: what is known is old.
+bool is_decided_by_harvest(const Device& device, const Job& holder, const Job& next) {
+  return device.policy->harvests() && holder.priority == wire::Priority::kGuaranteed &&
+         next.priority == wire::Priority::kOpportunistic;
+}
+
+}  // namespace
+
 std::optional<Nanos> time_in_gap(const Lane& lane, const Job& holder, Nanos now) {
   if (lane.lease->granted_at == now) return Nanos{};
   if (holder.observed_at != now) return std::nullopt;
   if (!holder.usage.is_in_gap) return Nanos{};
   return now - std::max(holder.usage.changed_at, lane.lease->granted_at);
 }
-
-bool is_decided_by_harvest(const Device& device, const Job& holder, const Job& next) {
-  return device.policy->harvests() && holder.priority == wire::Priority::kGuaranteed &&
-         next.priority == wire::Priority::kOpportunistic;
-}
-
-// The holder, after its iteration, is behind the next job in the policy's order.
-bool is_turn_of(
-    const Device& device, const Lane& lane, const Job& holder, const Job& next, Nanos now) {
-  const Nanos held = now - lane.lease->granted_at + holder.iteration;
-  return order_key(device, next) < order_key(device, holder.requeued(held, now));
-}
-
-}  // namespace
 
 std::optional<GapChance> gap_chance(const Table& table,
                                     const Device& device,
@@ -50,14 +42,15 @@ std::optional<GapChance> gap_chance(const Table& table,
   const auto first = first_allowed(table, device, lane, setback(table, device, holder));
   if (!elapsed.has_value() || !first.has_value()) return {};
   const Job& next = table.at(first->id);
-  if (is_learning(next) || is_decided_by_harvest(device, holder, next)) return {};
+  if (is_decided_by_harvest(device, holder, next)) return {};
 
   const Nanos cost = holder.stall + next.stall;
   const Nanos usual = holder.usage.gap - *elapsed;
-  const bool fits = next.iteration > Nanos{} && next.long_iteration() + cost <= usual;
+  const Nanos slack = scaled(holder.iteration + holder.usage.gap, table.options.switch_loss);
+  const bool fits = !is_learning(next) && next.long_iteration() + cost <= usual + slack;
   const bool is_short =
       device.policy->shares_by_user() || next.iteration <= holder.usage.mean_gap + holder.iteration;
-  const bool is_its_turn = is_short && is_turn_of(device, lane, holder, next, now);
+  const bool is_its_turn = is_short && *first < boundary_key(table, device, lane, now);
   if (!fits && !is_its_turn) return {};
   const Nanos gap = fits ? usual : holder.usage.mean_gap - *elapsed;
   const Nanos least = scaled(holder.iteration, table.options.switch_loss);
@@ -80,11 +73,12 @@ std::optional<LenderBack> lender_back(const Table& table,
   const Job& holder = table.at(lane.lease->job);
   const Nanos opened = lane.lease->granted_at + holder.stall;
   const Nanos at = opened + time_for_loss(holder.stall, table.options.switch_loss);
+  const OrderKey after = boundary_key(table, device, lane, std::max(now, at));
   for (const JobId id : lane.lenders) {
     if (!lane.waiting.contains(id)) continue;
     const Job& job = table.at(id);
     if (setback(table, device, job) > setback(table, device, holder)) continue;
-    if (is_turn_of(device, lane, holder, job, std::max(now, at))) return LenderBack{job.id, at};
+    if (order_key(device, job) < after) return LenderBack{id, at};
   }
   return {};
 }

@@ -5,11 +5,12 @@
 // gap is worth more, the lease is asked for at once, so that it passes on at the boundary itself,
 // without a poll.
 //
-// Who lends loses nothing by it. Either the next job's iteration fits into the usual gap; or it is
-// the next job's turn at that boundary, by the policy's order, and its iteration is not much longer
-// where that order does not count time. And who has lent has the lane again at the borrower's next
-// boundary, if it goes before it then: the borrower's quantum ends, as soon as what its own switch
-// cost has paid off.
+// A gap is lent in two cases: the next job's iteration fits into it, so that the lender is late by
+// no more than `switch_loss` of its time; or it is the next job's turn at that boundary by the
+// policy's order. (Where that order counts no time, only if the next job's iteration is no longer
+// than the lender's iteration and gap together.) When the lender comes back, the borrower is asked
+// for the lease if the lender goes before it, as soon as the time that the borrower's own switch
+// took has paid off.
 //
 // Not under `pack`, where jobs run side by side instead; nor for a guaranteed job before
 // opportunistic ones (harvest.h).
@@ -38,19 +39,25 @@ std::optional<GapChance> gap_chance(const Table& table,
 // A gap that is longer than this is none of the usual ones: its rest is anybody's.
 Nanos usual_gap_ends(const Device& device, const Job& holder);
 
-// Of those who have lent the lane and are back, who goes before the holder at its next boundary.
+// How long the holder is in its gap already; 0: it computes; nothing: what is known is old. pre:
+// the lane is held.
+std::optional<Nanos> time_in_gap(const Lane& lane, const Job& holder, Nanos now);
+
+// A job that has lent the lane, waits for it again, and goes before the holder at its next
+// boundary.
 struct LenderBack {
   JobId job;
   Nanos at;  // when the holder is to be asked
 };
+// pre: the lane is held.
 std::optional<LenderBack> lender_back(const Table& table,
                                       const Device& device,
                                       const Lane& lane,
                                       Nanos now);
 
-// The holder was asked for its gap, and its lease has ended.
+// The lease of the lane ends: if the holder was asked for its gap, it is a lender from now on.
 void note_lent(Lane& lane);
-// Its lease begins: what it has lent is back.
+// A lease of the job begins, so it is no lender any more.
 void note_taken_back(Lane& lane, JobId job);
 
 }  // namespace gpushare::sched

@@ -21,8 +21,7 @@ std::optional<Headroom> headroom(const Table& table,
                                  Nanos now) {
   if (!device.policy->meets_deadlines()) return std::nullopt;
   const Job& holder = table.at(lane.lease->job);
-  const Nanos held = now - lane.lease->granted_at + holder.iteration;  // at its boundary
-  const OrderKey after = order_key(device, holder.requeued(held, now));
+  const OrderKey after = boundary_key(table, device, lane, now);
   std::optional<Headroom> least;
   std::size_t num_looked = 0;
   for (const OrderKey& key : lane.waiting) {

@@ -91,10 +91,7 @@ std::optional<Interruption> interruption(const Table& table,
                       lane.lease->owed == Bytes{} && lane.lease->under_way == Bytes{} &&
                       interrupted_in(table, device, lane, now) == JobId{0};
   if (!may_be) return std::nullopt;
-  // As it is at its boundary: who comes now has what it has had so far, by an order that shares
-  // time.
-  const Nanos held = now - lane.lease->granted_at + holder.iteration;
-  const OrderKey after = order_key(device, holder.requeued(held, now));
+  const OrderKey after = boundary_key(table, device, lane, now);
   std::optional<Interruption> first;
   std::size_t num_looked = 0;
   for (const OrderKey& key : lane.waiting) {

@@ -74,7 +74,7 @@ struct Lane {
   // The first that lacks room within its user's limit: his jobs in other lanes are to make way.
   JobId kept_out;
   std::optional<Hold> hold;
-  std::set<JobId> lenders;  // that have lent it in their gaps, and have not had it since
+  std::set<JobId> lenders;  // jobs that lent the lane in a gap, and have not had it since
   Nanos rest_until;  // not for opportunistic jobs until then, where a guaranteed one may come
   std::string wait_reason;  // as last recorded
 

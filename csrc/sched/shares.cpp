@@ -133,6 +133,17 @@ OrderKey order_key(const Device& device, const Job& job) {
   return key;
 }
 
+OrderKey requeued_key(const Table& table, const Device& device, const Lane& lane, Nanos now) {
+  const Job& holder = table.at(lane.lease->job);
+  return order_key(device, holder.requeued(now - lane.lease->granted_at, now));
+}
+
+OrderKey boundary_key(const Table& table, const Device& device, const Lane& lane, Nanos now) {
+  const Job& holder = table.at(lane.lease->job);
+  const Nanos held = now - lane.lease->granted_at + holder.iteration;
+  return order_key(device, holder.requeued(held, now));
+}
+
 void lift(Step& step, Job& job) {
   Device& device = step.table().device_of(job);
   Lane& lane = Table::lane_of(device, job);

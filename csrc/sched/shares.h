@@ -24,6 +24,10 @@ void charge_users(Table& table, Nanos now);
 
 // The place in line of a job, or of a changed copy of its record, in its lane.
 OrderKey order_key(const Device& device, const Job& job);
+// The holder's, as if its lease ended now and it queued again; and as if it ran one iteration more
+// before that, to its boundary. pre: the lane is held.
+OrderKey requeued_key(const Table& table, const Device& device, const Lane& lane, Nanos now);
+OrderKey boundary_key(const Table& table, const Device& device, const Lane& lane, Nanos now);
 
 // It comes, or comes back, to its lane.
 void lift(Step& step, Job& job);

@@ -24,7 +24,7 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller jobs, for a first look.")] = False,
 ) -> None:
-    """Show, in about two minutes, what sharing does: time, memory, and equal bits.
+    """Show, in a few minutes, what sharing does: time, memory, and equal bits.
 
     The exit code is about proofs, not about speed: 1 if results differ, memory exceeded the budget
     or nothing was spilled.

@@ -62,5 +62,22 @@ TEST(OutsideMemory, IsGivenUpWhereItIsFreedWhileAway) {
   EXPECT_TRUE(world.is_intact());
 }
 
+// Its users have no lease, and would not be waited for.
+TEST(OutsideMemory, StaysWhereMemoryMayNotMoveInUse) {
+  World world(mib(20));
+  world.vmm.trap_no_writers();
+  world.take(mib(8));
+  world.allocator->set_route(Route::kOutside);
+  world.take(mib(8));
+  const alloc::ReleaseOutcome outcome = world.residency.release(mib(20), true);
+  EXPECT_EQ(outcome.released, mib(12)) << "unused room, and what was made under the lease";
+  EXPECT_EQ(outcome.reason, "no more memory that may move is resident");
+  EXPECT_TRUE(world.is_backed(1));
+  EXPECT_EQ(world.allocator->staying(), mib(8));
+  world.allocator->raise_room(mib(20));
+  ASSERT_TRUE(world.residency.restore().ok());
+  EXPECT_TRUE(world.is_intact());
+}
+
 }  // namespace
 }  // namespace gpushare::testing

@@ -65,6 +65,7 @@ bool release_with_failure(Arm arm, Calls num_calls, int nth) {
   const Bytes room = world.allocator->room();
   const ReleaseOutcome outcome = world.residency.release(kResidencyRoom, true);
   EXPECT_EQ(world.allocator->room(), room - outcome.released);
+  EXPECT_EQ(outcome.reason.empty(), outcome.released >= kResidencyRoom) << outcome.reason;
   EXPECT_TRUE(is_readable(world));
   expect_true_books(world);
   const bool has_failed = num_calls(world) - before >= nth;

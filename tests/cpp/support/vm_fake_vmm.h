@@ -40,6 +40,7 @@ class FakeVmm final : public vm::Vmm {
   void thaw(std::byte* address, Bytes size) override;
   Status unback_showing(std::byte* address, Bytes size, const vm::HostPlace& place) override;
   Status show(std::byte* address, Bytes size, const vm::HostPlace& place) override;
+  [[nodiscard]] bool traps_writers() const override { return traps_writers_; }
   [[nodiscard]] bool shows(const std::byte* address, Bytes size) const override;
   Status hide(std::byte* address, Bytes size) override;
   Status back_aside(std::byte* address, Bytes size) override;
@@ -55,6 +56,8 @@ class FakeVmm final : public vm::Vmm {
   void fail_never();
   // Called by each copy before it begins, on the copying thread: something happens meanwhile.
   void set_before_copy(std::function<void()> hook);
+  // From now on memory may not move while it is used, as on a GPU.
+  void trap_no_writers() { traps_writers_ = false; }
   // Backing beyond it fails, as on a device that others fill too.
   void set_device_size(Bytes size);
 
@@ -85,6 +88,8 @@ class FakeVmm final : public vm::Vmm {
   void stop_showing(std::byte* address, Bytes size) GS_REQUIRES(mu_);
   [[nodiscard]] std::byte* locate_aside(std::byte* address) const GS_REQUIRES(mu_);
   void check_backed(const std::byte* address, Bytes size, bool expected) const GS_REQUIRES(mu_);
+
+  bool traps_writers_ = true;
 
   struct Shared {
     int file = -1;
