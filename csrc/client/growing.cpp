@@ -38,8 +38,12 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
   MutexLock lock(mu_);
   if (link_ != Link::kUnmanaged && link_ != Link::kForked) {
     const Bytes wish = round_up(std::max({bytes, like, kLeastLike}), vm::kChunkBytes);
-    GS_RETURN_IF_ERROR(may_wait ? wait_for_room(bytes, wish, is_unmovable)
-                                : ask_for_free_room(bytes, wish));
+    const Status answer =
+        may_wait ? wait_for_room(bytes, wish, is_unmovable) : ask_for_free_room(bytes, wish);
+    if (answer.code() == StatusCode::kCancelled) return answer;
+    // Another thread, which asked at the same time, may have been given enough for both.
+    const bool is_there = allocator_.room() - allocator_.backed() >= bytes;
+    if (!answer.ok() && !is_there) return answer;
     if (link_ != Link::kUnmanaged) return {};
   }
   // Unmanaged, the room is what it is; becoming unmanaged may have raised it just now.

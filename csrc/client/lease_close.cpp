@@ -135,6 +135,7 @@ void Runtime::Impl::give_up_parked() {
   waited_ += monotonic_now() - parked_at_;
   unpark();
   gate_owner_ = std::thread::id();
+  changed_.notify_all();
   // It may have been granted at the very moment; or carried over to a new page as wanted.
   if (page() != nullptr && wire::give_up(*page())) ring();
   close_if_open(wire::BoundaryKind::kNone);

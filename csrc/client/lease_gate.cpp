@@ -29,6 +29,7 @@ pid_t this_thread() {
   return number;
 }
 
+// Where memory cannot move while it is used.
 Status two_threads() {
   return {StatusCode::kFailedPrecondition,
           "two threads iterate at once (Optuna n_jobs?): one process can hold one lease. "
@@ -64,7 +65,9 @@ void Runtime::Impl::enter(wire::LeasePage* page) {
 Result<GateResult> Runtime::Impl::begin_iteration(Nanos timeout) {
   // acquire; pairs with the release in install_page: the page is mapped and filled.
   wire::LeasePage* const page = page_.load(std::memory_order_acquire);
-  if (page != nullptr && is_anothers_iteration()) return fail(two_threads());
+  // Threads share a lease, and what a boundary of one takes from another is only slower to use.
+  const bool may_share = allocator_.can_move_in_use();
+  if (page != nullptr && !may_share && is_anothers_iteration()) return fail(two_threads());
   const bool is_entered =
       !is_closed_.load(std::memory_order_relaxed) &&
       (page == nullptr || wire::try_begin(*page) == wire::BeginResult::kEntered);
@@ -104,18 +107,25 @@ Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {
   drain();
   MutexLock lock(mu_);
   const std::thread::id self = std::this_thread::get_id();
-  if (gate_owner_ != std::thread::id() && gate_owner_ != self) {
-    return fail(two_threads());
+  while (gate_owner_ != std::thread::id() && gate_owner_ != self) {
+    if (!allocator_.can_move_in_use()) return fail(two_threads());
+    const Nanos left = deadline - monotonic_now();
+    if (left <= Nanos{0}) return GateResult::kTimedOut;
+    changed_.wait_for(mu_, std::min(left, kSlice));
   }
   gate_owner_ = self;
-  // An iteration that did not end before the next gate ended when its lease was closed.
-  counters_.forget();
+  // An iteration that did not end before the next gate ended when its lease was closed. In one that
+  // is open it is another thread's.
+  if (page() == nullptr || !wire::load(*page()).is_open()) counters_.forget();
   // One of its threads may still wait at a safepoint. If this cannot close now, it waits on.
   if (inside_since_.has_value()) break_off();
   Result<GateResult> result = pass_gate(deadline);
   // Timed out: this thread keeps the gate, and its place, until it calls again or gives up.
   const bool is_left = !result.has_value() || *result == GateResult::kEntered;
-  if (is_left) gate_owner_ = std::thread::id();
+  if (is_left) {
+    gate_owner_ = std::thread::id();
+    changed_.notify_all();
+  }
   return result;
 }
 

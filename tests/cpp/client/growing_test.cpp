@@ -51,6 +51,24 @@ TEST_F(Growing, RoomThatIsNotFreeFailsInTheCoordinatorsWords) {
   EXPECT_EQ(status.message(), "12.0 MiB of 100.0 MiB are free");
 }
 
+// Two of a program's threads allocate at the same moment: the coordinator has heard of no room in
+// use yet, and what it denies the second is in what it gave the first.
+TEST_F(Growing, WhatOneThreadIsDeniedAnotherMayHaveGot) {
+  start_in_room(mib(64), mib(4));
+  auto first = grow(mib(100), alloc::Patience::kWaits);
+  const auto first_need = coordinator_->wait_for<wire::Need>();
+  auto second = grow(mib(100), alloc::Patience::kWaits);
+  const auto second_need = coordinator_->wait_for<wire::Need>();
+  coordinator_->grant_room(mib(250), first_need.n);
+  deny(second_need, "alone it needs more than the device has");
+  EXPECT_TRUE(first.get().ok());
+  EXPECT_TRUE(second.get().ok());
+  // Not if it is too little for that.
+  auto third = grow(mib(400), alloc::Patience::kWaits);
+  deny(coordinator_->wait_for<wire::Need>(), "no");
+  EXPECT_EQ(third.get().code(), StatusCode::kOutOfMemory);
+}
+
 TEST_F(Growing, AJobThatAsksForFreeRoomIsNotStopped) {
   start_in_room(mib(64), mib(4));
   auto grown = grow(mib(100), alloc::Patience::kOnlyFree);
