@@ -37,6 +37,7 @@ NAMES = (
     "sweep",
     "thrash",
     "gaps",
+    "ranks",
 )
 
 

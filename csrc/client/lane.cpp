@@ -31,15 +31,16 @@ void Runtime::Impl::close_lane() {
   const bool has_lane = link_ == Link::kAttached && is_registered_ && page() != nullptr;
   // Shared memory cannot hold all that private memory can: with jobs that have to make room for
   // each other between their turns, that would be the room they lack.
-  const bool is_in_turns = std::exchange(was_spilled_in_gap_, false);
+  // And ranks of a gang run at the same time, so they cannot use the same slots.
+  const bool stays_out = std::exchange(was_spilled_in_gap_, false) || !address_.gang.empty();
   spilled_at_close_ = residency_.totals().spilled;
-  const bool may_promote = has_lane && !is_in_turns && page()->num_sharing.load(kRelaxed) > 1;
+  const bool may_promote = has_lane && !stays_out && page()->num_sharing.load(kRelaxed) > 1;
   alloc::LaneChange change = lane_chunks_.close(
       {.may_promote = may_promote, .scrub = config_.lane_scrub, .is_strict = config_.lane_strict});
   const Bytes more = slots_of(change.donated.size()) - change.given;
   room_ += more;
   counters_.shift_peaks(Bytes{} - change.given);
-  if (is_in_turns) stay_out_of_lane();
+  if (stays_out) stay_out_of_lane();
   if (lane_epoch_ != epoch_) drop_lane_files();
   // Without a connection, the next Hello says it all.
   if (!has_lane) return;
@@ -75,7 +76,7 @@ Status Runtime::Impl::open_lane() {
   was_spilled_in_gap_ = residency_.totals().spilled > spilled_at_close_;
   const std::size_t before = lane_chunks_.size();
   if (before == 0) return {};
-  const bool has_lane = page() != nullptr && !lane_files_.empty();
+  const bool has_lane = page() != nullptr && !lane_files_.empty() && address_.gang.empty();
   Status status =
       has_lane ? lane_chunks_.open(lane_files_.back().get(), lane_slots_) : lane_chunks_.leave();
   need_as_room(before - lane_chunks_.size());

@@ -13,6 +13,7 @@
 #include "csrc/sched/beside.h"
 #include "csrc/sched/elsewhere.h"
 #include "csrc/sched/explain.h"
+#include "csrc/sched/gang.h"
 #include "csrc/sched/gap_chance.h"
 #include "csrc/sched/harvest.h"
 #include "csrc/sched/headroom.h"
@@ -26,9 +27,9 @@ namespace gpushare::sched {
 namespace {
 
 // Somebody else's Need that only a boundary can meet.
-const WaitingNeed* stuck_need(const Device& device, JobId holder) {
+const WaitingNeed* stuck_need(const Device& device, const Lane& lane) {
   for (const WaitingNeed& need : device.needs) {
-    if (need.is_stuck && need.job != holder) return &need;
+    if (need.is_stuck && !lane.lease->is_held_by(need.job)) return &need;
   }
   return nullptr;
 }
@@ -91,7 +92,7 @@ void settle_quantum(const Table& table,
   // A job that starts is not made to wait for what others learn.
   const bool is_unknown = (is_learning(holder) && !holder.remembered.has_value()) ||
                           (device.packs() && is_on_trial(table, device, now));
-  const bool may_learn = is_unknown && stuck_need(device, holder.id) == nullptr;
+  const bool may_learn = is_unknown && stuck_need(device, lane) == nullptr;
   const std::uint32_t user = device.policy->key(holder).user;
   // Under `pack` all lanes serve those who wait for this one.
   const std::size_t at_a_time = device.packs() ? num_held(device) : 1;
@@ -182,7 +183,7 @@ std::string reason_to_ask(const Step& step,
   }
   if (way.has_value() && now >= way->at) return way->reason;
   if (now < lane.quantum_ends) return {};
-  if (const WaitingNeed* need = stuck_need(device, holder.id)) {
+  if (const WaitingNeed* need = stuck_need(device, lane)) {
     return fmt::format("quantum of {} is over, need {} of {} waits for room",
                        to_string(lane.quantum), need->n, need->job.value);
   }
@@ -249,6 +250,7 @@ void ask_at_boundary(
   lane.lease->asked_for = reason;
   lane.lease->is_asked_for_quantum = step.now() >= lane.quantum_ends;
   step.act({PageAction::Kind::kAsk, holder.id, holder.term, 0});
+  ask_along(step, lane);
   step.decide(device, holder.id, "ask", reason);
 }
 
@@ -272,7 +274,7 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   const std::optional<Headroom> urgent = headroom(step.table(), device, lane, step.now());
   const std::optional<MakeWay> way = make_way(step.table(), device, lane, step.now());
   const bool is_wanted = !lane.waiting.empty() || !elsewhere.empty() || harvest.has_value() ||
-                         way.has_value() || stuck_need(device, holder.id) != nullptr ||
+                         way.has_value() || stuck_need(device, lane) != nullptr ||
                          holder.is_paused() ||
                          setback(step.table(), device, holder) == Setback::kBarred;
   if (const auto end = used_up_at(step.table(), device, holder, step.now())) step.due(*end);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "csrc/sched/gang.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/limit.h"
 #include "csrc/sched/options.h"
@@ -162,9 +163,14 @@ Status change_job(Step& step, JobId id, const wire::Changes& changes, const Requ
   GS_RETURN_IF_ERROR(check_ranges(changes));
   GS_RETURN_IF_ERROR(check_limit(*job, new_hard_limit(*job, changes)));
   step.decide(step.table().device_of(*job), id, "set", text_of(*job, changes, by.uid));
-  apply(step, *job, changes, by.uid);
-  job->changes.add(changes);
-  tell(step, *job, changes, by.uid);
+  JobSet all = gang_of(step.table().device_of(*job), *job);
+  if (all.empty()) all = {id};
+  for (const JobId each : all) {
+    Job& member = step.table().at(each);
+    apply(step, member, changes, by.uid);
+    member.changes.add(changes);
+    tell(step, member, changes, by.uid);
+  }
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/gang.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/room.h"
 #include "csrc/sched/side_by_side.h"
@@ -33,7 +34,12 @@ std::string figures_of(const Job& job) {
 bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos now) {
   if (job.held_until.has_value()) return false;  // whoever holds it works on, and ends that
   if (device.has_need(job.id)) return true;
-  if (!job.is_waiting && !job.waits_paused) return false;
+  // Nothing of a gang that has the lease is given before all of it have closed.
+  if (is_gang_running(table, device, job)) {
+    const JobSet gang = gang_of(device, job);
+    return std::any_of(gang.begin(), gang.end(), [&](JobId id) { return device.has_need(id); });
+  }
+  if (!job.is_waiting && !job.waits_paused && !job.waits_in_gang) return false;
   const bool is_giving = job.revoke.has_value() && !table.is_overdue(job, now);
   if (is_giving) return false;
   const bool may_be_asked = !job.is_inside && !job.cannot_give && !job.revoke.has_value() &&

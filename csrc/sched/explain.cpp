@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/elsewhere.h"
+#include "csrc/sched/gang.h"
 #include "csrc/sched/share_limit.h"
 
 namespace gpushare::sched {
@@ -127,6 +128,7 @@ std::string explain(const Table& table, JobId id, Nanos now) {
     if (need.job == id) return explain_need(need, now);
   }
   if (job->is_waiting) return explain_line(table, device, *job, now);
+  if (job->waits_in_gang) return gang_text(table, device, *job);
   if (const Lane* lane = device.lane_held_by(id)) {
     return fmt::format("has the lease since {}{}", to_string(now - lane->lease->granted_at),
                        job->is_paused() ? ", until its next boundary: it " + pause_text(*job, now)

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "csrc/sched/change.h"
 #include "csrc/sched/device_memory.h"
+#include "csrc/sched/gang.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/interrupt.h"
@@ -53,7 +55,7 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
 // once, each has a lane again.
 void find_free_lane(Step& step, Device& device, Job& job) {
   const auto is_its_own = [&](const Lane& lane) {
-    return lane.lease.has_value() && lane.lease->job == job.id;
+    return lane.lease.has_value() && lane.lease->is_held_by(job.id);
   };
   if (!Table::lane_of(device, job).lease.has_value()) return;
   for (const Lane& lane : device.lanes) {
@@ -66,6 +68,7 @@ void find_free_lane(Step& step, Device& device, Job& job) {
 
 // The job says that it holds an open lease.
 void adopt_lease(Step& step, Device& device, Job& job, Term term) {
+  if (adopt_along(step, device, job, term)) return;
   find_free_lane(step, device, job);
   Lane& lane = Table::lane_of(device, job);
   if (lane.lease.has_value() && lane.lease->job != job.id) {
@@ -106,7 +109,9 @@ void remember(Table& table, Job& job) {
 
 void on_hello(Step& step, JobId from, const wire::Hello& hello) {
   Table& table = step.table();
-  const bool is_back = table.find(from) != nullptr;
+  const Job* const before = std::as_const(table).find(from);
+  const bool is_back = before != nullptr;
+  const bool is_same_gang = !is_back || before->of.gang == hello.of.gang;
   Job& job = record_of(table, from, hello);
   Device& device = table.device_of(job);
   device.ledger.attach(from, Bytes{0});
@@ -114,9 +119,8 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
   end_inside(step, job, false);  // its Wanted will say so again
   rejoin_lane(step, job, hello);
   device.ledger.attach(from, hello.resident);
-  if (hello.held_term == Term{0}) {
-    end_lease(step, job);
-  } else {
+  if (hello.held_term == Term{0} || !is_same_gang) end_lease(step, job);
+  if (hello.held_term > Term{0}) {
     adopt_lease(step, device, job, hello.held_term);
   }
   table.expected.erase(hello.pid);
@@ -140,6 +144,10 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
 void on_register(Step& step, Job& job, const wire::Register& wish) {
   Table& table = step.table();
   job.is_registered = true;
+  job.of.gang = wish.of.gang;
+  job.of.rank = wish.of.rank;
+  job.of.ranks = wish.of.ranks;
+  join_gang(table.device_of(job), job);
   job.name = wish.name;
   job.group = wish.group;
   job.priority = wish.priority;
@@ -170,6 +178,7 @@ void on_unregister(Step& step, Job& job) {
   end_inside(step, job, false);
   leave_line(step, job);
   end_lease(step, job);
+  leave_gang(step.table().device_of(job), job);
   remember(step.table(), job);
   forget_pace(step.table().device_of(job), job);  // the next ones may be of another model
   job.is_registered = false;
@@ -184,6 +193,7 @@ void on_lost(Step& step, Job& job) {
   if (!job.is_connected) return;
   Device& device = step.table().device_of(job);
   leave_line(step, job);
+  leave_gang(device, job);
   drop_needs(device, job.id);
   // It may still do what it was asked for.
   note_stored(job, host_bytes(job));
@@ -200,6 +210,7 @@ void on_gone(Step& step, Job& job) {
   end_inside(step, job, false);
   leave_line(step, job);
   end_lease(step, job);
+  leave_gang(device, job);
   remember(table, job);
   drop_needs(device, id);
   for (Lane& lane : device.lanes) {

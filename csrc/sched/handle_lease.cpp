@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/device_memory.h"
+#include "csrc/sched/gang.h"
 #include "csrc/sched/gap_chance.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/harvest.h"
@@ -33,11 +34,20 @@ void observe(Step& step, Job& job, const wire::Usage& seen) {
 }  // namespace
 
 void join_line(Step& step, Job& job) {
-  Table& table = step.table();
-  lift(step, job);
-  job.is_waiting = true;
   job.waits_paused = false;
   job.waiting_since = step.now();
+  if (is_in_gang(job)) {
+    job.waits_in_gang = true;
+  } else {
+    stand_in_line(step, job);
+  }
+}
+
+void stand_in_line(Step& step, Job& job) {
+  Table& table = step.table();
+  lift(step, job);
+  job.waits_in_gang = false;
+  job.is_waiting = true;
   job.queued = ++table.num_queued;
   Device& device = table.device_of(job);
   Table::lane_of(device, job).waiting.insert(order_key(device, job));
@@ -45,9 +55,9 @@ void join_line(Step& step, Job& job) {
 
 void leave_line(Step& step, Job& job) {
   job.waits_paused = false;
-  if (!job.is_waiting) return;
-  take_out_of_line(Table::lane_of(step.table().device_of(job), job), job.id);
-  job.is_waiting = false;
+  if (!job.is_waiting && !job.waits_in_gang) return;
+  if (job.is_waiting) take_out_of_line(Table::lane_of(step.table().device_of(job), job), job.id);
+  job.is_waiting = job.waits_in_gang = false;
   job.waited += std::max(step.now() - job.waiting_since, Nanos{});
 }
 
@@ -63,6 +73,7 @@ void end_lease(Step& step, Job& job) {
   Device& device = step.table().device_of(job);
   Lane* lane = device.lane_held_by(job.id);
   if (lane == nullptr) return;
+  if (leave_to_others(step, device, *lane, job)) return;
   const Nanos now = step.now();
   note_harvest(step.table(), device, *lane, job, now);
   note_lent(*lane);
@@ -94,8 +105,9 @@ void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
   observe(step, job, wanted.usage);
   job.note_parked(step.now());
   job.note_change();
-  if (job.is_waiting || !job.is_connected) return;
-  if (job.is_paused()) {
+  if (job.is_waiting || job.waits_in_gang || !job.is_connected) return;
+  // Of a gang it may have to end what the others are in.
+  if (job.is_paused() && !is_in_gang(job)) {
     job.waits_paused = true;
   } else {
     join_line(step, job);

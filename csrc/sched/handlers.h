@@ -27,8 +27,9 @@ void on_closed(Step& step, Job& job, const wire::Closed& closed);
 void on_observed(Step& step, Job& job, const wire::Observed& observed);
 
 // Steps shared by them.
-// pre: it wants a lease, and is not in the line.
+// pre: it wants a lease, and is not in the line. One of a gang waits until it is to stand there.
 void join_line(Step& step, Job& job);
+void stand_in_line(Step& step, Job& job);
 // Out of the line, if it is in it; it wants no lease any more.
 void leave_line(Step& step, Job& job);
 // pre: it is in that lane's line.

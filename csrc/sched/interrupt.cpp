@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "csrc/sched/admission.h"
+#include "csrc/sched/gang.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/headroom.h"
 #include "csrc/sched/lanes.h"
@@ -71,7 +72,7 @@ Nanos waited_so_far(const Job& job, Nanos now) {
 
 bool has_interrupter(const Table& table, const Job& job) {
   const Device& device = table.device_of(job);
-  if (device.packs()) return false;
+  if (device.packs() || is_in_gang(job)) return false;
   return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
     const Job& other = entry.second;
     return other.is_registered && other.id != job.id && other.of.device == job.of.device &&
@@ -87,7 +88,7 @@ std::optional<Interruption> interruption(const Table& table,
   const bool is_by_class = holder.priority == wire::Priority::kOpportunistic &&
                            lane.waiting.num_of(wire::Priority::kGuaranteed) > 0;
   if (!is_by_class && !device.policy->meets_deadlines()) return std::nullopt;
-  const bool may_be = !device.packs() && !lane.lease->is_for_boundary &&
+  const bool may_be = !device.packs() && !is_in_gang(holder) && !lane.lease->is_for_boundary &&
                       lane.lease->owed == Bytes{} && lane.lease->under_way == Bytes{} &&
                       interrupted_in(table, device, lane, now) == JobId{0};
   if (!may_be) return std::nullopt;
@@ -151,6 +152,7 @@ std::optional<Interruption> patience_of_interrupted(const Table& table,
 }
 
 bool may_be_inside(const Device& device, const Job& job) {
+  if (is_in_gang(job)) return false;
   if (job.is_inside || job.may_come_inside) return true;
   const Lane* const lane = device.lane_held_by(job.id);
   return lane != nullptr && lane->lease->is_asked_inside;

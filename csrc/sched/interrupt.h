@@ -13,7 +13,8 @@
 // max_wait in its iteration, or before it, it is not interrupted until its boundary; nor once it
 // has stopped and nobody could have the lane after all.
 //
-// Not under `pack`: who runs beside whom is decided for iterations that end.
+// Not under `pack`: who runs beside whom is decided for iterations that end. Nor in gangs, whose
+// jobs wait for each other inside them.
 //
 // The time of an interruption is in no lease, so it is charged to nobody, and the job does not
 // count it as a part of its iteration.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -5,13 +6,14 @@
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/gang.h"
 #include "csrc/sched/shares.h"
 #include "csrc/sched/table.h"
 
 namespace gpushare::sched {
 namespace {
 
-void check_job(const Device& device, const Job& job) {
+void check_job(const Table& table, const Device& device, const Job& job) {
   const Lane& lane = Table::lane_of(device, job);
   const auto id = job.id.value;
   GS_CHECK(job.of.job == job.id, "job {} has address {}", id, job.of.job.value);
@@ -29,6 +31,15 @@ void check_job(const Device& device, const Job& job) {
     GS_CHECK(job.is_paused() && job.is_connected && job.is_registered, "job {} waits", id);
     GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);
   }
+  if (job.waits_in_gang) {
+    GS_CHECK(job.is_connected && job.is_registered && !job.is_waiting, "job {} waits", id);
+    const bool may_wait = !job.is_paused() || is_gang_running(table, device, job);
+    GS_CHECK(may_wait && device.lane_held_by(job.id) == nullptr, "job {} waits", id);
+  }
+  const JobSet gang = gang_of(device, job);
+  const bool is_there = std::find(gang.begin(), gang.end(), job.id) != gang.end();
+  const bool is_member = is_in_gang(job) && job.is_registered && job.is_connected;
+  GS_CHECK(is_there == is_member, "job {} in gang {}", id, job.of.gang);
   if (job.is_waiting) {
     GS_CHECK(job.is_connected && job.is_registered, "job {} waits", id);
     GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);
@@ -51,6 +62,11 @@ void check_lane(const Table& table, const Lane& lane) {
   if (lane.lease.has_value()) {
     const Job* holder = table.find(lane.lease->job);
     GS_CHECK(holder != nullptr, "job {} holds and is gone", lane.lease->job.value);
+    for (const JobId along : lane.lease->along) {
+      const Job* const other = table.find(along);
+      GS_CHECK(other != nullptr && are_together(*holder, *other), "job {} holds along with {}",
+               along.value, holder->id.value);
+    }
     GS_CHECK(holder->term > Term{0}, "job {} holds term 0", holder->id.value);
     GS_CHECK(lane.next == JobId{0}, "job {} is next", lane.next.value);
   }
@@ -108,7 +124,7 @@ void Table::check_invariants() const {
   for (const Device& device : devices)
     num_inside += device.inside.size();
   for (const auto& [id, job] : jobs) {
-    check_job(device_of(job), job);
+    check_job(*this, device_of(job), job);
     GS_CHECK(job.is_inside == device_of(job).inside.contains(id), "job {} inside", id.value);
     if (job.is_inside) --num_inside;
   }

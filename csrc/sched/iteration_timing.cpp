@@ -51,7 +51,7 @@ void time_whole_lease(SideBySide& sides, const Lease& lease, Job& job, Nanos now
 
 void time_iterations(Step& step, Device& device, Job& job, bool is_end) {
   Lane* const lane = device.lane_held_by(job.id);
-  if (!device.packs() || lane == nullptr) return;
+  if (!device.packs() || lane == nullptr || lane->lease->job != job.id) return;
   SideBySide& sides = device.side_by_side;
   Lease& lease = *lane->lease;
   if (!std::binary_search(sides.running.begin(), sides.running.end(), job.id)) return;

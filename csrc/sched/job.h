@@ -83,6 +83,9 @@ struct Job {
   // Its connection is new: it may have stopped there before, and has not wanted a lease since.
   bool may_come_inside = false;
   bool waits_paused = false;  // wants a lease, and is not in the table since it is paused
+  // Wants a lease, and is not in the table: another of its gang is, or has one, or they are to come
+  // together first (gang.h).
+  bool waits_in_gang = false;
   std::uint64_t arrival = 0;  // counts first registrations
   std::uint64_t queued = 0;   // counts entries into the table
   Nanos waiting_since;

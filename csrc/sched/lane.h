@@ -2,12 +2,14 @@
 // which of them a job takes its turns is planned in placement.h.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "csrc/base/units.h"
 #include "csrc/sched/busy_meter.h"
@@ -31,7 +33,16 @@ struct TimedFrom {
 struct Lease {
   Lease(JobId holder, Nanos now) : job(holder), granted_at(now), charged_until(now) {}
 
+  [[nodiscard]] bool is_held_by(JobId id) const {
+    return job == id || std::find(along.begin(), along.end(), id) != along.end();
+  }
+
   JobId job;
+  // Of a gang (gang.h): others whose leases are open too; how many iterations each had when it got
+  // its first one here, where that is known; and who was let in since it was asked back.
+  std::vector<JobId> along;
+  std::map<JobId, std::uint64_t> iterations_before;
+  std::set<JobId> let_in;
   Nanos granted_at;
   Nanos charged_until;      // its user was (shares.h)
   std::string granted_for;  // as recorded; empty if another coordinator granted it

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "csrc/sched/gang.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/limit.h"
 #include "csrc/sched/quantum.h"
@@ -38,8 +39,9 @@ bool is_chosen_before(const Device& device, const Job& job, JobId claimant) {
   return lane.short_since.has_value() && !is_short_before(*claims, lane) && lane.id < claims->id;
 }
 
-bool may_be_asked(const Device& device, const Job& job, JobId claimant) {
-  if (is_chosen_before(device, job, claimant)) return false;
+bool may_be_asked(const Table& table, const Device& device, const Job& job, JobId claimant) {
+  if (is_chosen_before(device, job, claimant) || is_gang_running(table, device, job)) return false;
+  if (is_in_gang(job) && are_together(job, table.at(claimant))) return false;
   return job.id != claimant && job.is_connected && !job.is_inside && !job.cannot_give &&
          !job.revoke.has_value() && device.ledger.room(job.id) > Bytes{0};
 }
@@ -101,7 +103,7 @@ std::vector<Keyed> next_uses(const Table& table, const Device& device, JobId cla
   std::vector<std::pair<OrderKey, const Job*>> in_line;
   for (const auto& [id, room] : device.ledger.rooms()) {
     const Job& job = table.at(id);
-    if (may_be_asked(device, job, claimant)) {
+    if (may_be_asked(table, device, job, claimant)) {
       in_line.emplace_back(place_in_line(device, job, now), &job);
     }
   }

@@ -108,6 +108,7 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .allowances = {},
                 .job_allowances = {},
                 .inside = {},
+                .gangs = {},
                 .needs = {},
                 .only_free = {},
                 .dropped = {},

@@ -8,6 +8,7 @@
 
 #include "csrc/sched/core_shares.h"
 #include "csrc/sched/deny.h"
+#include "csrc/sched/gang.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/lane_moves.h"
 #include "csrc/sched/lanes.h"
@@ -112,6 +113,7 @@ void serve(Step& step) {
     ask_holding_again(step, device);
     place_jobs(step, device);
     hold_to_limits(step, device);
+    settle_gangs(step, device);
     RoomPool pool = room_pool(table, device, step.now());
     for (Lane& lane : device.lanes)
       serve_owed(step, device, lane, pool);

@@ -6,6 +6,7 @@
 
 #include "csrc/sched/admission.h"
 #include "csrc/sched/elsewhere.h"
+#include "csrc/sched/gang.h"
 #include "csrc/sched/gap_chance.h"
 #include "csrc/sched/harvest.h"
 #include "csrc/sched/host_tier.h"
@@ -73,6 +74,7 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
   job.term = Term{job.term.value + 1};
   lane.lease.emplace(job.id, now);
   lane.lease->busy_before = job.usage.busy;
+  note_begun(*lane.lease, job);
   lane.busy.turn(true, now);
   lane.next = JobId{0};
   lane.short_since.reset();
@@ -165,6 +167,7 @@ void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool
   grant_lease(step, device, lane, job, remark);
   lane.lease->owed = std::clamp(owed, Bytes{0}, pool.usable());
   pool.take(lane.lease->owed);
+  grant_along(step, device, lane, pool);
 }
 
 // What parked jobs were asked for; others give free memory at most, which may be none.
@@ -333,6 +336,7 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   lane.is_stuck = false;
   if (lane.lease.has_value()) {
     lane.hold.reset();
+    grant_along(step, device, lane, pool);
     grant_first_ahead(step, device, lane, pool);
     return;
   }

@@ -52,7 +52,7 @@ JobRow job_row(const Table& table, const Device& device, const Job& job, Nanos n
   row.leases = job.leases;
   row.served = served;
   row.waited = job.waited;
-  if (job.is_waiting) {
+  if (job.is_waiting || job.waits_in_gang) {
     row.waited += std::max(now - job.waiting_since, Nanos{});
     row.waiting_since = job.waiting_since;
   }
@@ -143,7 +143,7 @@ std::string state_of(const Device& device, const Job& job) {
     return lane->lease->is_asked ? "closing" : "running";
   }
   if (job.is_paused()) return "paused";
-  if (job.is_waiting) return "waiting";
+  if (job.is_waiting || job.waits_in_gang) return "waiting";
   return job.was_registered ? "idle" : "starting";
 }
 

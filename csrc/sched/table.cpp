@@ -19,7 +19,7 @@ auto* find_by_name(Devices& devices, const std::string& name) {
 template <typename Lanes>
 auto* find_holder(Lanes& lanes, JobId job) {
   const auto found = std::find_if(lanes.begin(), lanes.end(), [&](const Lane& lane) {
-    return lane.lease.has_value() && lane.lease->job == job;
+    return lane.lease.has_value() && lane.lease->is_held_by(job);
   });
   return found == lanes.end() ? nullptr : &*found;
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "csrc/base/units.h"
@@ -58,6 +59,9 @@ struct SideBySide {
   Nanos next_passed_over_look;  // at all waiters
 };
 
+// A user's gang of that name (gang.h).
+using GangId = std::pair<std::uint32_t, std::string>;
+
 struct Device {
   std::string name;
   std::unique_ptr<const Policy> policy;
@@ -70,6 +74,7 @@ struct Device {
   std::map<std::uint32_t, Allowance> allowances;      // by user, of those with a share_limit
   std::map<JobId, Allowance> job_allowances;          // of jobs with one of their own
   std::set<JobId> inside;                             // their Job::is_inside
+  std::map<GangId, JobSet> gangs;                     // of those who take turns
   std::vector<WaitingNeed> needs;                     // oldest first
   std::optional<WaitingNeed> only_free;  // a Need that does not wait: answered in its step
   Bytes dropped, spilled;                // by revokes, in all
@@ -84,7 +89,7 @@ struct Device {
   [[nodiscard]] bool has_need(JobId job) const;
   // Whether somebody waits for room: in an allocation, for a free lane, or behind its lease.
   [[nodiscard]] bool is_anybody_short() const;
-  // The lane whose open lease the job holds; null: none.
+  // The lane whose open lease the job holds, perhaps along with others (gang.h); null: none.
   [[nodiscard]] const Lane* lane_held_by(JobId job) const;
   [[nodiscard]] Lane* lane_held_by(JobId job);
 };

@@ -101,8 +101,13 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
   return {};
 }
 
-Status check_register(const Job& job, const wire::Register& wish) {
+Status check_register(const Table& table, const Job& job, const wire::Register& wish) {
   if (job.is_registered) return refuse(fmt::format("job {} is registered", job.id.value));
+  const bool is_holder = table.device_of(job).lane_held_by(job.id) != nullptr;
+  if (is_holder && wish.of.gang != job.of.gang) {
+    return refuse(
+        fmt::format("gang '{}', and it holds a lease as one of '{}'", wish.of.gang, job.of.gang));
+  }
   GS_RETURN_IF_ERROR(check_name("name", wish.name));
   GS_RETURN_IF_ERROR(check_name("group", wish.group));
   const Status ranges = check_ranges({.priority = wish.priority,
@@ -199,7 +204,7 @@ template <typename Message>
 Status check_state(const Table& table, const Job& job, const Message& message) {
   using M = std::decay_t<Message>;
   if constexpr (std::is_same_v<M, wire::Register>) {
-    return check_register(job, message);
+    return check_register(table, job, message);
   } else if constexpr (std::is_same_v<M, wire::Need>) {
     return check_need(table, job, message);
   } else if constexpr (std::is_same_v<M, wire::Released>) {

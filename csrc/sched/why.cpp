@@ -331,7 +331,9 @@ Why why(const Table& table, const Job& job, Nanos now) {
   Why why{job.id, job.name, state_of(device, job), explain(table, job.id, now), job.reason, {},
           {},     {}};
   const bool is_in_line = (job.is_waiting || is_holder) && !job.is_paused();
-  if (!job.is_waiting && !is_holder && !device.has_need(job.id)) say_idle(job, why, now);
+  const bool is_idle =
+      !job.is_waiting && !job.waits_in_gang && !is_holder && !device.has_need(job.id);
+  if (is_idle) say_idle(job, why, now);
   say_lane(table, device, lane, why, now);
   say_beside(table, device, job, why, is_holder, now);
   say_move(job, why);

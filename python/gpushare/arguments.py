@@ -86,9 +86,7 @@ def job_options(config: Config, **given: Any) -> dict[str, Any]:
         ),
         "iterations": _check_iterations(given["iterations"]),
         "profile": _choose("profile", given["profile"], config.profile),
-        "gang": "",
-        "rank": 0,
-        "ranks": 1,
+        "gang": _check_gang(given["gang"]),
     }
 
 
@@ -163,6 +161,14 @@ def _check_iterations(iterations: Any) -> int:
     if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
         raise ValueError(f"iterations: {iterations!r}; allowed: a whole number above 0, or None")
     return iterations
+
+
+def _check_gang(gang: Any) -> str:
+    if gang is None:
+        return ""
+    if not isinstance(gang, str) or not gang or not gang.isprintable():
+        raise ValueError(f"gang: {gang!r}; allowed: a printable name, or None")
+    return gang
 
 
 def _choose(name: str, value: Any, configured: Any, field: str = "") -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from gpushare import _native, arguments
+from gpushare import _native, arguments, gangs
 from gpushare.blocks import Hold, Iteration
 from gpushare.boundaries import Boundaries
 from gpushare.config import load, socket_paths
@@ -266,6 +267,7 @@ def register(
     *,
     name: str | None = None,
     group: str | None = None,
+    gang: str | None = None,
     priority: str | None = None,
     weight: float | None = None,
     memory_limit: str | int | None = None,
@@ -287,6 +289,8 @@ def register(
         optimizer: Its step ends an iteration; several are allowed. None: any torch optimizer's.
         name: Shown by status; the script's name unless given.
         group: Jobs that belong together.
+        gang: Jobs of one gang wait for each other inside iterations, so they have their turns at
+            the same time and count as one job. Ranks of torch.distributed are one by themselves.
         priority: guaranteed, interactive, normal or opportunistic.
         weight: The share inside a priority, above 0.
         memory_limit: Most device memory of this job, in bytes or as text such as "2GiB".
@@ -319,6 +323,7 @@ def register(
         config,
         name=name,
         group=group,
+        gang=gang,
         priority=priority,
         weight=weight,
         memory_limit=memory_limit,
@@ -342,6 +347,8 @@ def register(
         stop = native.safepoint if number and config.safepoints else None
         watcher = Watcher(boundaries, Gate(native, force_spill=force_spill), stop=stop)
         watcher.attach(checked_model, optimizers)
+        if number and not options["gang"]:
+            watcher.join_gang = functools.partial(_join_gang, options)
     _current = Job(options["name"], number, watcher)
     if number:
         from gpushare import immovable, report
@@ -365,6 +372,7 @@ def _register(options: dict[str, Any], wish: str, model: torch.nn.Module | None)
             raise CoordinatorUnreachable("GPUSHARE_SOCKET=none: no coordinator is to be used")
         name = options.pop("profile")
         options["fingerprint"] = fingerprint(model, name, device=_native.device())
+        options |= gangs.options(options["gang"], _native.device())
         number: int = _native.load().register_job(**options)
         _native.load().set_log_level(config.log_level or _native.DEFAULT_LOG_LEVEL)
     except GpushareError as error:
@@ -374,6 +382,21 @@ def _register(options: dict[str, Any], wish: str, model: torch.nn.Module | None)
         _say_unmanaged(error)
         return 0
     return number
+
+
+def _join_gang(options: dict[str, Any]) -> None:
+    """Registers anew, since torch.distributed was started after ``register``."""
+    native = _native.load()
+    native.unregister_job()
+    try:
+        native.register_job(**options | gangs.options("", _native.device()))
+    except GpushareError as error:
+        if _current is not None:
+            _current._number = 0
+        if _native.settings().require:
+            exit_if_uncaught(error)
+            raise
+        _say_unmanaged(error)
 
 
 def _say_unmanaged(error: GpushareError) -> None:

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpushare import captures, compiled, dynamo, guards, module_calls, optimizer_steps
+from gpushare import captures, compiled, dynamo, gangs, guards, module_calls, optimizer_steps
 from gpushare.boundaries import BEGIN, END
 from gpushare.optimizer_state import OptimizerState
 
@@ -54,6 +54,8 @@ class Watcher:
         self._named: list[weakref.ref[torch.optim.Optimizer]] = []
         self.graph_task: Callable[[], int] = torch._C._current_graph_task_id
         self.is_grad_enabled: Callable[[], bool] = torch.is_grad_enabled
+        self.join_gang: Callable[[], None] | None = None
+        """To be called when this process turns out to be one of several ranks."""
         self.num_steps = 0
         """Steps of optimizers that were seen to end."""
         self._undo: list[Callable[[], None]] = []
@@ -121,6 +123,9 @@ class Watcher:
             self._leave(self.boundaries.kind, self.boundaries.is_optimizer_step)
         if action & BEGIN:
             try:
+                if self.join_gang is not None and gangs.is_distributed():
+                    join, self.join_gang = self.join_gang, None
+                    join()
                 if not self._try_enter():
                     self._gate.wait_on()
             except BaseException:

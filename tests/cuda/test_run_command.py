@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.processes import gpushare_command
-from tests.cuda.programs import lines_of, run_to_end, said_by_gpushare
+from tests.cuda.programs import lines_in, lines_of, run_to_end, said_by_gpushare
 
 # The fake device's operators are all that a script on a real one would not have. The pause at its
 # end is for a thread of torch's: see child.py.
@@ -113,16 +113,19 @@ def test_a_model_that_is_tried_on_the_cpu_first_is_a_job_all_the_same(
     assert said_by_gpushare(done) == [NO_JOB]
 
 
-def test_each_rank_shares_its_own_device(
+def test_ranks_on_several_devices_are_told_that_they_get_no_turns(
     device: Callable[..., dict[str, str]], home: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
-    env = device(256 << 20, num_devices=2) | home
+    env = device(256 << 20, num_devices=2) | home | {"GPUSHARE_REQUIRE": "0"}
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    ranks = lines_of(gpushare_command("run", "--", *torchrun, "train.py"), env, tmp_path)
-    assert len({rank["device"] for rank in ranks}) == 2
-    assert [rank["is_managed"] for rank in ranks] == [True, True]
+    done = run_to_end(gpushare_command("run", "--", *torchrun, "train.py"), env, tmp_path)
+    ranks = lines_in(done)
     assert ranks[0]["weight"] == ranks[1]["weight"], "their gradients were averaged"
+    said = sorted(line for line in said_by_gpushare(done) if "rank" in line)
+    for rank, line in enumerate(said):
+        assert line.startswith(f"gpushare: this is rank {rank} of 2 of a program on several dev")
+    assert len(said) == 2
 
 
 def test_a_part_of_the_sms_is_set_before_cuda_starts(

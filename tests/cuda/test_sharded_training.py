@@ -1,4 +1,4 @@
-"""FSDP 1 and 2 under ``gpushare run``: two ranks, a device each, as without gpushare."""
+"""FSDP 1 and 2 under ``gpushare run``: two ranks on one device, as without gpushare."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 rank = int(os.environ["LOCAL_RANK"])
-torch.cuda.set_device(rank)
+torch.cuda.set_device(0)
 torch.manual_seed(1)
 dist.init_process_group("gloo")
 model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 256)).cuda()
@@ -37,7 +37,7 @@ if sys.argv[1] == "fsdp2":
     for part in (model[0], model[2], model):
         fully_shard(part, mesh=mesh)
 else:
-    model = FullyShardedDataParallel(model, device_id=rank)
+    model = FullyShardedDataParallel(model, device_id=0)
 optimizer = torch.optim.Adam(model.parameters())
 losses = []
 for step in range({STEPS}):
@@ -63,7 +63,7 @@ def test_ranks_train_as_alone(
     kind: str, device: Callable[..., dict[str, str]], home: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
-    env = device(256 << 20, num_devices=2) | home
+    env = device(256 << 20) | home
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     command = gpushare_command("run", "--", *torchrun, "train.py", kind)
     shared = lines_of(command, env, tmp_path)
@@ -73,7 +73,7 @@ def test_ranks_train_as_alone(
     jobs = [rank["job"] for rank in shared]
     assert [job["managed"] for job in jobs] == [True, True]
     assert [job["steps"] for job in jobs] == [STEPS, STEPS]
-    assert len({job["device"] for job in jobs}) == 2
+    assert len({job["device"] for job in jobs}) == 1
 
 
 def _ranks_alone(kind: str, env: dict[str, str], folder: Path) -> list[dict[str, Any]]:

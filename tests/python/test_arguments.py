@@ -9,6 +9,7 @@ from gpushare.config import Config
 NOTHING = {
     "name": None,
     "group": None,
+    "gang": None,
     "priority": None,
     "weight": None,
     "memory_limit": None,
@@ -40,14 +41,12 @@ def test_what_is_not_given_comes_from_the_settings():
         "iterations": 0,
         "profile": "",
         "gang": "",
-        "rank": 0,
-        "ranks": 1,
     }
 
 
 def test_what_is_given_wins():
     given = {"name": "x", "group": "y", "priority": "opportunistic", "weight": 3, "iterations": 9}
-    given["elastic_threads"] = True
+    given |= {"elastic_threads": True, "gang": "z"}
     chosen = options(Config(name="a", weight=2.0), memory_limit="2GiB", **given)
     assert chosen["memory_limit_bytes"] == 2 << 30
     assert {key: chosen[key] for key in given} == given
@@ -75,6 +74,9 @@ def test_what_is_given_wins():
         ("iterations", 0, "a whole number above 0"),
         ("iterations", 2.5, "a whole number above 0"),
         ("iterations", True, "a whole number above 0"),
+        ("gang", "", "a printable name"),
+        ("gang", 7, "a printable name"),
+        ("gang", "a\x1b", "a printable name"),
         ("name", "x" * 129, "printable text of at most 128 bytes"),
         ("name", 7, "printable text"),
         ("group", "a\tb", "printable text"),

@@ -20,6 +20,7 @@
 #include "csrc/sched/policy.h"
 
 #include "tests/cpp/support/sched_any.h"
+#include "tests/cpp/support/sched_rows.h"
 
 namespace gpushare::sched::testing {
 namespace {
@@ -62,7 +63,7 @@ class Fuzz {
   wire::JobMessage any_message(JobId job) {
     const wire::Address of = address(job);
     if (any(0, 5) != 0) {
-      const std::string state = state_of(job);
+      const std::string state = state_of(rows(), job);
       if (state.empty() || state == "lost") return any_hello(job);
       if (state == "starting") return any_register(of);
     }
@@ -99,26 +100,22 @@ class Fuzz {
     const wire::Changes changes = any_changes();
     const Result<Ready> ready = coordinator_->set(job, changes, {.may_change_all = true}, now_);
     if (ready.has_value()) {
-      if (changes.is_paused.value_or(false)) paused_.insert(job);
-      if (!changes.is_paused.value_or(true)) paused_.erase(job);
+      for (const JobId each : together_with(rows(), job)) {
+        if (changes.is_paused.value_or(false)) paused_.insert(each);
+        if (!changes.is_paused.value_or(true)) paused_.erase(each);
+      }
       follow(*ready);
     }
   }
 
-  std::string state_of(JobId job) {
-    const DeviceRow device = coordinator_->snapshot(now_).devices.front();
-    for (const JobRow& row : device.jobs) {
-      if (row.of.job == job) return row.state;
-    }
-    return "";
-  }
+  DeviceRow rows() const { return coordinator_->snapshot(now_).devices.front(); }
 
   // No more than is free, so that the sum of room stays within the capacity.
   wire::JobMessage any_hello(JobId job) {
     wire::Hello hello;
     hello.pid = static_cast<std::int32_t>(job.value);
     hello.uid = static_cast<std::uint32_t>(job.value % 3);
-    const auto device = coordinator_->snapshot(now_).devices.front();
+    const auto device = rows();
     hello.resident = std::min(any_bytes(), std::max(device.free, Bytes{-1}));
     if (any(0, 2) == 0) hello.device_total = mib(1600);
     if (any(0, 2) == 0) hello.device_piece = mib(16);
@@ -126,6 +123,7 @@ class Fuzz {
     hello.lane_epoch = static_cast<std::uint64_t>(any(0, 2));
     hello.lane_slots = any_slots();
     hello.held_term = any(0, 2) == 0 ? Term{0} : terms_[job];
+    hello.of.gang = any_gang();
     return hello;
   }
 
@@ -201,14 +199,14 @@ class Fuzz {
 
   std::map<std::uint32_t, Bytes> held_by_users() {
     std::map<std::uint32_t, Bytes> held;
-    const DeviceRow device = coordinator_->snapshot(now_).devices.front();
+    const DeviceRow device = rows();
     for (const UserRow& user : device.users)
       held[user.uid] = user.memory;
     return held;
   }
 
   void check_user_limits(const std::map<std::uint32_t, Bytes>& before) {
-    const DeviceRow device = coordinator_->snapshot(now_).devices.front();
+    const DeviceRow device = rows();
     for (const UserRow& user : device.users) {
       if (user.memory_limit == Bytes{0} || user.is_elastic) continue;
       const auto held = before.find(user.uid);
@@ -230,24 +228,6 @@ class Fuzz {
               }) == 1);
   }
 
-  // With the slots that the pool lacks for it.
-  static bool fits(const DeviceRow& device, const JobRow& job) {
-    Bytes needed = std::min(std::max(job.usage.need, job.usage.live), device.capacity);
-    if (job.memory_limit > Bytes{0} && !job.is_elastic) {
-      needed = std::min(needed, job.memory_limit - job.lane);
-    }
-    const Bytes pool = device.lanes.at(job.in_lane.value).pool;
-    const Bytes lack = std::max(job.lane - pool, Bytes{0});
-    const Bytes most = device.capacity - job.room - (job.lane - lack);
-    const Bytes rise = std::max(needed - job.room, Bytes{0}) + lack;
-    const Bytes growth = std::min(rise, std::max(most, Bytes{0}));
-    for (const UserRow& user : device.users) {
-      const bool is_his = user.uid == job.uid && user.memory_limit > Bytes{0};
-      if (is_his && growth > user.memory_limit - user.memory) return false;
-    }
-    return growth <= device.free || (growth == Bytes{0} && device.withheld > Bytes{0});
-  }
-
   // It was asked there by this coordinator, or perhaps by the one before; any page may say so.
   bool may_be_inside(JobId from) const {
     return asked_inside_.contains(from) || new_.contains(from);
@@ -260,7 +240,8 @@ class Fuzz {
 
   void note_inside(JobId from, const wire::JobMessage& message) {
     const bool stays = inside_.erase(from) > 0 || may_be_inside(from);
-    if (is_inside(message) && stays) inside_.insert(from);
+    // Ranks stop at boundaries alone.
+    if (is_inside(message) && stays && gang_of(rows(), from).empty()) inside_.insert(from);
     const auto* closed = std::get_if<wire::Closed>(&message);
     const bool ends_lease = std::holds_alternative<wire::Wanted>(message) ||
                             std::holds_alternative<wire::GaveUp>(message) ||
@@ -299,13 +280,17 @@ class Fuzz {
         RC_ASSERT(!revokes_.contains(out.to));
       }
     }
+    const DeviceRow device = rows();
     std::set<JobId> granted;
+    std::set<std::string> units;
     for (const PageAction& action : ready.page_actions) {
       if (action.kind == PageAction::Kind::kAskInside) asked_inside_.insert(action.job);
       if (action.kind != PageAction::Kind::kGrant) continue;
-      RC_ASSERT(!paused_.contains(action.job));
+      // A rank may have to end an iteration with the others.
+      RC_ASSERT(!paused_.contains(action.job) || !gang_of(device, action.job).empty());
       RC_ASSERT(granted.insert(action.job).second);
-      RC_ASSERT(granted.size() <= most_lanes_);
+      units.insert(unit_of(device, action.job));
+      RC_ASSERT(units.size() <= most_lanes_);
       RC_ASSERT(action.term > terms_[action.job]);
       terms_[action.job] = action.term;
       inside_.erase(action.job);
@@ -313,7 +298,8 @@ class Fuzz {
       new_.erase(action.job);
     }
     for (const Decision& decision : ready.decisions) {
-      const bool goes_on = decision.reason.find("inside its iteration") != std::string::npos;
+      const bool goes_on = decision.reason.find("inside its iteration") != std::string::npos ||
+                           decision.reason.starts_with("along with");
       if (decision.what == "grant" && !goes_on) begun_.insert(decision.job);
     }
     deadline_ = ready.next_deadline;
@@ -321,7 +307,7 @@ class Fuzz {
 
   void check() {
     coordinator_->check_invariants();
-    const DeviceRow device = coordinator_->snapshot(now_).devices.front();
+    const DeviceRow device = rows();
     RC_ASSERT(device.lanes.size() <= most_lanes_);
     Bytes sum;
     for (const JobRow& job : device.jobs) {
@@ -336,8 +322,16 @@ class Fuzz {
       check_lane(device, lane);
   }
 
+  // Nobody of its gang owes an answer, or has used up its time.
+  bool may_run(const DeviceRow& device, const JobRow& job) const {
+    return std::none_of(device.jobs.begin(), device.jobs.end(), [&](const JobRow& other) {
+      const bool is_kept = other.is_at_share_limit || revokes_.contains(other.of.job);
+      return is_kept && unit_of(other) == unit_of(job);
+    });
+  }
+
   void check_lane(const DeviceRow& device, const LaneRow& lane) {
-    std::size_t num_running = 0;
+    std::set<std::string> running;  // a gang counts once
     bool is_anybody_waiting = false;
     bool does_everybody_fit = true;
     bool is_unsettled = false;
@@ -346,14 +340,20 @@ class Fuzz {
       const bool counts = job.in_lane == lane.lane || device.policy == "pack";
       is_unsettled = is_unsettled || (counts && job.usage.lane_changes > heard_[job.of.job]);
       if (job.in_lane != lane.lane) continue;
-      if (job.state == "running" || job.state == "closing") ++num_running;
+      const bool is_in_gang = !job.of.gang.empty();
+      if (job.state == "running" || job.state == "closing") running.insert(unit_of(job));
       if (job.state != "waiting") continue;
+      // It runs, or is to, with others of its gang, in whatever lane they are.
+      if (is_in_gang && !is_any_held(device) && may_run(device, job)) {
+        RC_ASSERT(deadline_.has_value());
+      }
+      if (is_in_gang) continue;
       // Who owes an answer to a Revoke is passed over until it gives it.
       if (job.is_at_share_limit) continue;
       is_anybody_waiting = is_anybody_waiting || !revokes_.contains(job.of.job);
       does_everybody_fit = does_everybody_fit && fits(device, job);
     }
-    RC_ASSERT(num_running <= 1U);
+    RC_ASSERT(running.size() <= 1U);
     // Who waits for a free lane is granted it, or somebody was asked to give, or there is a time at
     // which waiting ends.
     if (lane.holder != JobId{0} || !is_anybody_waiting) return;
@@ -363,9 +363,7 @@ class Fuzz {
         device.lanes.begin(), device.lanes.end(),
         [&](const LaneRow& other) { return other.next == JobId{0} || other.lane == lane.lane; });
     // Under `pack` those who wait may be kept from those who run, not from a device without any.
-    const bool is_kept = device.policy == "pack" &&
-                         std::any_of(device.lanes.begin(), device.lanes.end(),
-                                     [](const LaneRow& other) { return other.holder != JobId{0}; });
+    const bool is_kept = device.policy == "pack" && is_any_held(device);
     if (!is_with_needs_ && !is_unsettled && !is_kept && revokes_.empty() && is_alone_short) {
       RC_ASSERT(!does_everybody_fit);
     }

@@ -73,9 +73,13 @@ inline CoordinatorOptions any_options() {
   return options;
 }
 
+// Of two, or none.
+inline std::string any_gang() { return *rc::gen::element<std::string>("", "", "blue", "red"); }
+
 inline wire::JobMessage any_register(const wire::Address& of) {
   wire::Register wish;
   wish.of = of;
+  wish.of.gang = any_gang();
   wish.priority = static_cast<wire::Priority>(any(0, 4));
   wish.weight = any(any(0, 10) == 0 ? 0 : 1, 40) / 10.0;
   wish.memory_limit = *rc::gen::arbitrary<bool>() ? Bytes{0} : any_bytes();

@@ -1,0 +1,60 @@
+// Gangs: jobs that compute together, as the ranks of a distributed program. Those on one device
+// hold one lease together and count as one job.
+//
+// Which problem it solves: inside an iteration a rank waits for the others (all-reduce). If one of
+// them had the lease and another had to wait for it, neither could go on.
+//
+// How: of those that want a lease one, the first in number, stands in line for all, and is granted
+// the lane's lease. The others are granted theirs along with it (Lease::along), as they come and
+// their room is settled. It ends when the last of them has closed; asked back, each of them closes
+// at its next boundary. Where one had begun an iteration by then that another has not, the other is
+// let in for one more, once: the first cannot end its own without it. Not all ranks do the same, so
+// numbers of iterations may mislead (one of them evaluates, alone): who has waited for longer than
+// iterations last, while another is inside one, is let in too.
+//
+// A gang stands in line when all its jobs want a lease, or one of them has waited for a moment, or
+// nobody else waits for the lane. None of its jobs gives room to another, nor, while one of them
+// has a lease, to anybody. What is changed of one of them is changed of all (change.h).
+//
+// What it does not do: ranks on several devices. Each device knows only its own.
+#pragma once
+
+#include <string>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/packing.h"
+#include "csrc/sched/room.h"
+#include "csrc/sched/step.h"
+
+namespace gpushare::sched {
+
+inline bool is_in_gang(const Job& job) { return !job.of.gang.empty(); }
+// Of one gang of one user, on one device. False of a job and itself where it has none.
+bool are_together(const Job& job, const Job& other);
+// All of its gang that take turns, the job too; empty if it is of none, or takes no turns.
+JobSet gang_of(const Device& device, const Job& job);
+// Whether a job of its gang has a lease, or is about to be let in.
+bool is_gang_running(const Table& table, const Device& device, const Job& job);
+
+// It takes turns from now on; no more. No-op without a gang.
+void join_gang(Device& device, const Job& job);
+void leave_gang(Device& device, const Job& job);
+
+// Who is to stand in line for the others does.
+void settle_gangs(Step& step, Device& device);
+// It was just granted a lease there.
+void note_begun(Lease& lease, const Job& job);
+// Grants leases along with the lane's to those who wait for that. pre: the lane is held.
+void grant_along(Step& step, Device& device, Lane& lane, RoomPool& pool);
+// The lane is asked back: the others too.
+void ask_along(Step& step, const Lane& lane);
+// One of those who hold the lane has closed, and others have not: they keep it. False: it is the
+// last, or the only one.
+bool leave_to_others(Step& step, Device& device, Lane& lane, Job& job);
+// A job of the gang said that it holds a lease, as another one does. False: none does.
+bool adopt_along(Step& step, Device& device, Job& job, Term term);
+
+// For whom it waits. pre: Job::waits_in_gang.
+std::string gang_text(const Table& table, const Device& device, const Job& job);
+
+}  // namespace gpushare::sched

@@ -1,0 +1,10 @@
+"""The distributed program of the benchmarks, as `gpushare run` starts it, in a forked process."""
+
+from __future__ import annotations
+
+from benchmarks.ranks_program import main
+from gpushare import auto
+
+if __name__ == "__main__":
+    auto.enable()
+    main()

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+import torch.distributed as dist
+
+from gpushare import gangs
+from gpushare.devices import CPU
+from gpushare.errors import GpushareError
+
+ALONE = {"gang": "", "rank": 0, "ranks": 1}
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch):
+    """What two ranks have in common; the test says which of them it is."""
+    store = dist.HashStore()
+    monkeypatch.setattr(dist.distributed_c10d, "_get_default_store", lambda: store)
+    monkeypatch.setattr(dist, "is_initialized", lambda: True)
+    monkeypatch.setattr(dist, "get_world_size", lambda: 2)
+    monkeypatch.setattr(dist, "get_rank", lambda: 1)
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    return store
+
+
+def test_a_process_of_its_own_is_in_no_gang():
+    assert not gangs.is_distributed()
+    assert gangs.options("", CPU) == ALONE
+    assert gangs.options("blue", CPU) == ALONE | {"gang": "blue"}
+
+
+def test_ranks_find_the_same_name(store, monkeypatch):
+    first = gangs.options("", CPU)
+    assert (first["rank"], first["ranks"]) == (1, 2)
+    monkeypatch.setattr(dist, "get_rank", lambda: 0)
+    assert gangs.options("", CPU) == first | {"rank": 0}
+    assert first["gang"].startswith("ranks-")
+    # Of another program, with a store of its own, it is another one.
+    monkeypatch.setattr(dist.distributed_c10d, "_get_default_store", dist.HashStore)
+    assert gangs.options("", CPU)["gang"] != first["gang"]
+
+
+def test_a_name_that_is_given_wins(store):
+    assert gangs.options("blue", CPU) == {"gang": "blue", "rank": 1, "ranks": 2}
+
+
+def test_one_rank_is_no_gang(store, monkeypatch):
+    monkeypatch.setattr(dist, "get_world_size", lambda: 1)
+    assert gangs.options("", CPU) == ALONE
+
+
+def test_ranks_on_several_hosts_get_no_turns(store, monkeypatch):
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
+    with pytest.raises(GpushareError, match="rank 1 of 2 of a program on several devices or hosts"):
+        gangs.options("", CPU)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert gangs.options("", CPU)["ranks"] == 2
