@@ -9,7 +9,7 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 gpushare := $(VENV)/bin/gpushare
 python := $(VENV)/bin/python
 
-.PHONY: help demo test build test-cpp test-python test-e2e test-cuda torch-versions test-sanitizers fuzz spin \
+.PHONY: help demo test build test-cpp test-python test-e2e gallery test-cuda torch-versions test-sanitizers fuzz spin \
         lint format tidy bench clean distclean
 
 help: ## this list
@@ -46,6 +46,9 @@ test-python: setup-test ## the Python tests in this process, and the lint tests
 
 test-e2e: setup-test ## the tests with real processes
 	@tools/test.sh e2e $(ARGS)
+
+gallery: setup-test ## ordinary programs, each alone, beside another, spilled and stopped, against stock torch
+	@tools/test.sh gallery $(ARGS)
 
 test-cuda: setup-test ## the tests with PyTorch's CUDA build on a fake device (5.5 GB once, if you have no such torch)
 	@tools/test_cuda.sh $(ARGS)

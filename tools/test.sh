@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs the tests of a set-up tree: `test.sh all|python|e2e [pytest arguments]`. All runners run, even
+# Runs the tests of a set-up tree: `test.sh all|python|e2e|gallery [pytest arguments]`. All runners run, even
 # after one failed; the exit status is 1 if any did.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "$0")/common.sh"
 
-what=${1:?usage: test.sh all|python|e2e [pytest arguments]}
+what=${1:?usage: test.sh all|python|e2e|gallery [pytest arguments]}
 shift
 failed=()
 
@@ -29,7 +29,9 @@ case $what in
     cpp
     pytest_in Python tests/python tests/lint
     pytest_in end-to-end tests/e2e
+    pytest_in gallery --dist load tests/gallery
     ;;
+  gallery) GALLERY=${GALLERY:-all} pytest_in gallery --dist load tests/gallery ;;
   python) pytest_in Python tests/python tests/lint ;;
   e2e) pytest_in end-to-end tests/e2e ;;
   *) die "no such tests: $what" ;;

@@ -52,6 +52,9 @@ class Finder:
 
     def start(self) -> None:
         """Begins to watch, where this process is to be a job."""
+        if _native.is_waiting_for_module():
+            _native.when_module_is_made(self.start)
+            return
         if not (_native.is_installed() or _native.is_waiting_for_cuda()):
             return
         self._watch_optimizers()

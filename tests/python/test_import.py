@@ -74,15 +74,18 @@ def test_disabled_it_does_nothing_at_all(run_forked):
 
 @pytest.mark.usefixtures("module_is_built")
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_children_of_multiprocessing_are_left_alone(run_python, method):
+def test_children_of_multiprocessing_are_left_alone_until_they_make_a_module(run_python, method):
     run_python(
         f"""
         import multiprocessing
         import gpushare, torch
+        model = torch.nn.Linear(2, 2)  # in the child too, when it imports this
 
         def child(queue):
             from gpushare import _native
             torch.ones(100)
+            queue.put(_native.is_installed())
+            torch.nn.Linear(2, 2)
             queue.put(_native.is_installed())
 
         if __name__ == "__main__":
@@ -91,6 +94,7 @@ def test_children_of_multiprocessing_are_left_alone(run_python, method):
             process = context.Process(target=child, args=(queue,))
             process.start()
             assert queue.get() is False
+            assert queue.get() is True
             process.join()
         """,
     )

@@ -1,0 +1,107 @@
+"""What a program does: what it prints, the files it leaves, and how it ends."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.processes import ROOT, job_environment
+from tests.support import forked
+
+PROGRAMS = ROOT / "tests" / "gallery" / "programs"
+WAIT_SECONDS = 120
+"""A program takes some seconds; one that waits for ever fails."""
+INJECT = str(ROOT / "python" / "gpushare" / "_inject")
+SMALL_BYTES = 64 << 20
+CHUNK_BYTES = 2 << 20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run of a program."""
+
+    printed: str
+    files: dict[str, str]
+    """Name -> digest."""
+    exit_code: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """A program that runs, in a folder of its own."""
+
+    process: Any
+    folder: tempfile.TemporaryDirectory[str]
+
+    def end(self) -> tuple[Outcome, str]:
+        """Waits for its end; also returns what it wrote to stderr."""
+        with self.folder as name:
+            printed, errors = self.process.communicate(timeout=WAIT_SECONDS)
+            files = {
+                str(path.relative_to(name)): hashlib.sha256(path.read_bytes()).hexdigest()
+                for path in sorted(Path(name).rglob("*"))
+                if path.is_file()
+            }
+        return Outcome(printed, files, self.process.returncode), errors
+
+    def stop_for(self, seconds: float) -> None:
+        """Ctrl-Z, and `fg` after a while."""
+        self.process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self.process.send_signal(signal.SIGCONT)
+
+
+def names() -> list[str]:
+    """Returns all programs, as `loops/plain`."""
+    return sorted(
+        str(path.relative_to(PROGRAMS).with_suffix("")) for path in PROGRAMS.rglob("*.py")
+    )
+
+
+def start(name: str, env: dict[str, str]) -> Run:
+    """Starts a program; its children too are under gpushare if it is."""
+    folder = tempfile.TemporaryDirectory(prefix="gallery-")
+    is_managed = "GPUSHARE_SOCKET" in env
+    settings = {"GPUSHARE_RUN": "1", "GPUSHARE_REQUIRE": "1"} if is_managed else {}
+    base = job_environment({"GPUSHARE_DISABLE": "" if is_managed else "1"} | env | settings)
+    if is_managed:
+        base["PYTHONPATH"] = f"{INJECT}:{base['PYTHONPATH']}"
+    program = str(PROGRAMS / f"{name}.py")
+    process = forked.start(
+        ["-m", "tests.gallery.job", program],
+        base,
+        cwd=Path(folder.name),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    return Run(process, folder)
+
+
+@functools.cache
+def stock(name: str) -> Outcome:
+    """What it does on stock torch."""
+    return start(name, {}).end()[0]
+
+
+def tight_capacity(errors: str) -> int:
+    """Returns what two at once must do with, in bytes: less than both need, enough for either.
+
+    Args:
+        errors: What one wrote to stderr: the reports of its processes say their peaks.
+    """
+    units = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+    found = re.findall(r"; peak ([0-9.]+) (B|KiB|MiB|GiB)", errors)
+    assert found, f"no report says its peak: {errors[-2000:]}"
+    peak = sum(float(number) * units[unit] for number, unit in found)
+    part = 0.8 if peak < SMALL_BYTES else 0.6
+    # What is made between iterations is in chunks of its own.
+    least = peak + 2 * len(found) * CHUNK_BYTES
+    return round(max(2 * peak * part, least))
