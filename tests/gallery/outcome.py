@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ WAIT_SECONDS = 120
 INJECT = str(ROOT / "python" / "gpushare" / "_inject")
 SMALL_BYTES = 64 << 20
 CHUNK_BYTES = 2 << 20
+SILENT_BYTES = 8 << 20
+"""What two processes without a report must do with."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,19 @@ class Run:
 
 
 def names() -> list[str]:
-    """Returns all programs, as `loops/plain`."""
+    """Returns all programs whose packages are here, as `loops/plain`."""
     return sorted(
-        str(path.relative_to(PROGRAMS).with_suffix("")) for path in PROGRAMS.rglob("*.py")
+        str(path.relative_to(PROGRAMS).with_suffix(""))
+        for path in PROGRAMS.rglob("*.py")
+        if not missing(path)
     )
+
+
+def missing(path: Path) -> list[str]:
+    """Returns the packages that a program's first line says it needs, and that are not here."""
+    needs = re.search(r"Needs: ([a-z, ]+)", path.read_text().partition("\n")[0])
+    packages = needs[1].split(", ") if needs else []
+    return [package for package in packages if find_spec(package) is None]
 
 
 def start(name: str, env: dict[str, str]) -> Run:
@@ -99,8 +111,9 @@ def tight_capacity(errors: str) -> int:
     """
     units = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
     found = re.findall(r"; peak ([0-9.]+) (B|KiB|MiB|GiB)", errors)
-    assert found, f"no report says its peak: {errors[-2000:]}"
     peak = sum(float(number) * units[unit] for number, unit in found)
+    if not found:  # a notebook's kernel is killed, and says nothing
+        return SILENT_BYTES
     part = 0.8 if peak < SMALL_BYTES else 0.6
     # What is made between iterations is in chunks of its own.
     least = peak + 2 * len(found) * CHUNK_BYTES
