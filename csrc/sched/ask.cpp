@@ -193,7 +193,7 @@ std::string reason_to_ask(const Step& step,
                        other->id.value, step.table().at(other->id).in_lane.value);
   }
   const auto first = first_allowed(step.table(), device, lane, back);
-  const Job after = holder.requeued(now - lane.lease->granted_at, now);
+  const Job after = holder.requeued(now - lane.lease->since, now);
   if (!first.has_value() || !(*first < order_key(device, after))) return {};
   return fmt::format("{}: quantum of {} is over, {} is first of {}", device.policy->name(),
                      to_string(lane.quantum), first->id.value, lane.waiting.size());

@@ -161,10 +161,13 @@ Status change_job(Step& step, JobId id, const wire::Changes& changes, const Requ
   GS_RETURN_IF_ERROR(check_right(*job, by));
   if (changes.is_empty()) return refuse(fmt::format("nothing to change of job {}", label(*job)));
   GS_RETURN_IF_ERROR(check_ranges(changes));
-  GS_RETURN_IF_ERROR(check_limit(*job, new_hard_limit(*job, changes)));
-  step.decide(step.table().device_of(*job), id, "set", text_of(*job, changes, by.uid));
   JobSet all = gang_of(step.table().device_of(*job), *job);
   if (all.empty()) all = {id};
+  for (const JobId each : all) {
+    const Job& member = std::as_const(step).table().at(each);
+    GS_RETURN_IF_ERROR(check_limit(member, new_hard_limit(member, changes)));
+  }
+  step.decide(step.table().device_of(*job), id, "set", text_of(*job, changes, by.uid));
   for (const JobId each : all) {
     Job& member = step.table().at(each);
     apply(step, member, changes, by.uid);

@@ -51,7 +51,9 @@ bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos 
   const bool is_barred =
       !lane.lease.has_value() && !reason_against(table, device, job, now).empty();
   if (is_barred) return true;
-  return lane.lease.has_value() ? device.has_need(lane.lease->job) : lane.is_stuck;
+  if (!lane.lease.has_value()) return lane.is_stuck;
+  return std::any_of(device.needs.begin(), device.needs.end(),
+                     [&](const WaitingNeed& need) { return lane.lease->is_held_by(need.job); });
 }
 
 bool is_deadlocked(const Table& table, const Device& device, Nanos now) {

@@ -26,12 +26,6 @@ constexpr Nanos kLeastInStep = millis(50);
 
 GangId id_of(const Job& job) { return {job.uid, job.of.gang}; }
 
-JobSet holders_of_lane(const Lane& lane) {
-  JobSet holders = lane.lease->along;
-  holders.push_back(lane.lease->job);
-  return holders;
-}
-
 // Iterations in this lease; 0 if it had none, or that is not known.
 std::uint64_t num_ended(const Lease& lease, const Job& job) {
   const auto before = lease.iterations_before.find(job.id);
@@ -68,37 +62,24 @@ bool is_needed(Step& step, const Lane& lane, const Job& job) {
   return is_any_inside && step.now() >= due;
 }
 
-// Some job outside the gang that may give room later.
-bool may_room_come(const Table& table, const Device& device, const Job& job) {
-  return std::any_of(device.ledger.rooms().begin(), device.ledger.rooms().end(),
-                     [&](const auto& entry) {
-                       const Job& other = table.at(entry.first);
-                       return entry.second > Bytes{0} && !are_together(other, job) &&
-                              other.id != job.id && !is_parked(device, other);
-                     });
-}
-
 // True: it waits for room that others give.
 bool waits_for_room(Step& step, Device& device, const Lane& lane, const Job& job, RoomPool& pool) {
-  const Bytes deficit = deficit_of(device, lane, job, pool);
+  const Table& table = std::as_const(step).table();
   if (job.revoke.has_value()) {
-    step.due(step.table().answer_due(job));
+    if (!table.is_overdue(job, step.now())) step.due(table.answer_due(job));
     return true;
   }
+  const Bytes deficit = deficit_of(device, lane, job, pool);
   if (deficit <= Bytes{0}) return false;
   Bytes missing = deficit - pool.expected;
   missing -= cut_before_copies(step, device, job, missing, pool);
   if (missing > Bytes{0}) missing -= ask_for_room(step, device, job.id, missing, pool);
-  const Nanos patience_ends =
-      std::max(job.waiting_since, lane.lease->granted_at) + step.table().options.memory_wait;
-  step.due(patience_ends);
-  const Bytes lacking = deficit_of(device, lane, job, pool) + pool.free;
-  const bool is_coming = pool.expected > Bytes{0} || may_room_come(step.table(), device, job);
-  if (lacking > pool.free && is_coming && step.now() < patience_ends) {
-    pool.take(std::clamp(lacking, Bytes{0}, pool.usable()));
-    return true;
-  }
-  return false;
+  const Bytes lacking = deficit_of(device, lane, job, pool);
+  // What nobody is about to give it asks for itself, as any holder does.
+  if (lacking <= Bytes{0} || pool.expected <= Bytes{0}) return false;
+  device.is_gang_short = true;
+  pool.take(std::clamp(lacking + pool.free, Bytes{0}, pool.usable()));
+  return true;
 }
 
 void give_room(Step& step, Device& device, Job& job, RoomPool& pool) {
@@ -120,7 +101,7 @@ void grant(Step& step, const Device& device, Lane& lane, Job& job) {
   ++job.leases;
   job.iterations_granted = job.usage.iterations;
   job.term = Term{job.term.value + 1};
-  lease.along.push_back(job.id);
+  lease.along.push_back({job.id, step.now()});
   if (lease.is_asked) lease.let_in.insert(job.id);
   note_begun(lease, job);
   step.act({PageAction::Kind::kGrant, job.id, job.term, job.last_grant_n});
@@ -131,6 +112,13 @@ void grant(Step& step, const Device& device, Lane& lane, Job& job) {
 }
 
 }  // namespace
+
+JobSet holders_of_lane(const Lane& lane) {
+  JobSet holders{lane.lease->job};
+  for (const Lease::Along& each : lane.lease->along)
+    holders.push_back(each.job);
+  return holders;
+}
 
 bool are_together(const Job& job, const Job& other) {
   return is_in_gang(job) && job.of.gang == other.of.gang && job.uid == other.uid &&
@@ -166,19 +154,21 @@ void leave_gang(Device& device, const Job& job) {
 
 void settle_gangs(Step& step, Device& device) {
   const Table& table = std::as_const(step).table();
+  device.is_gang_short = false;
   for (const auto& [id, gang] : device.gangs) {
     JobSet waiting;
     Nanos first = step.now();
     bool is_settled = false;
     for (const JobId member : gang) {
       const Job& job = table.at(member);
-      is_settled = is_settled || job.is_waiting || is_gang_running(table, device, job);
-      if (!job.waits_in_gang) continue;
-      if (job.is_paused() && !is_gang_running(table, device, job)) {
-        step.table().at(member).waits_in_gang = false;
-        step.table().at(member).waits_paused = true;
-        continue;
+      const bool is_running = is_gang_running(table, device, job);
+      is_settled = is_settled || job.is_waiting || is_running;
+      // While the others run it may have to end with them what they are in.
+      if (job.is_paused() && (job.waits_in_gang || job.waits_paused)) {
+        step.table().at(member).waits_in_gang = is_running;
+        step.table().at(member).waits_paused = !is_running;
       }
+      if (!job.waits_in_gang) continue;
       waiting.push_back(member);
       first = std::min(first, job.waiting_since);
     }
@@ -213,22 +203,53 @@ void grant_along(Step& step, Device& device, Lane& lane, RoomPool& pool) {
 }
 
 void ask_along(Step& step, const Lane& lane) {
-  for (const JobId id : lane.lease->along)
-    step.act({PageAction::Kind::kAsk, id, std::as_const(step).table().at(id).term, 0});
+  for (const Lease::Along& each : lane.lease->along) {
+    const Job& job = std::as_const(step).table().at(each.job);
+    // Who has no page yet is asked when it has (follow_gang).
+    if (!job.is_connected || !job.is_registered) continue;
+    step.act({PageAction::Kind::kAsk, job.id, job.term, 0});
+  }
+}
+
+void wait_along(Step& step, Device& device, const Job& holder) {
+  const auto found = device.gangs.find(id_of(holder));
+  if (found == device.gangs.end()) return;
+  for (const JobId id : found->second) {
+    if (!std::as_const(step).table().at(id).is_waiting) continue;
+    Job& job = step.table().at(id);
+    take_out_of_line(Table::lane_of(device, job), id);
+    job.is_waiting = false;
+    job.waits_in_gang = true;
+  }
+}
+
+void follow_gang(Step& step, const Device& device, Job& job) {
+  for (const JobId id : gang_of(device, job)) {
+    const Job& other = std::as_const(step).table().at(id);
+    if (!other.is_paused() || job.is_paused()) continue;
+    job.paused_by = other.paused_by;
+    job.paused_at = other.paused_at;
+    job.changes.is_paused = true;
+  }
+  const Lane* const lane = device.lane_held_by(job.id);
+  if (lane == nullptr || !lane->lease->is_asked) return;
+  step.act({PageAction::Kind::kAsk, job.id, job.term, 0});
 }
 
 bool leave_to_others(Step& step, Device& device, Lane& lane, Job& job) {
   Lease& lease = *lane.lease;
   if (lease.along.empty()) return false;
-  job.charge(step.now() - lease.granted_at);
+  const Lease::Along* const along = lease.find_along(job.id);
+  job.charge(step.now() - (along == nullptr ? lease.since : along->since));
   note_charged(step, device, lane, job);
   job.note_closed(step.now());
   job.note_change();
-  if (lease.job != job.id) {
-    std::erase(lease.along, job.id);
+  if (along != nullptr) {
+    std::erase_if(lease.along, [&](const Lease::Along& each) { return each.job == job.id; });
     return true;
   }
-  lease.job = lease.along.front();
+  lease.job = lease.along.front().job;
+  lease.since = lease.along.front().since;
   lease.along.erase(lease.along.begin());
   lease.timed_from.reset();
   lease.owed = lease.under_way = Bytes{};
@@ -243,7 +264,7 @@ bool adopt_along(Step& step, Device& device, Job& job, Term term) {
     if (!are_together(std::as_const(step).table().at(holders.front()), job)) continue;
     if (std::find(holders.begin(), holders.end(), job.id) == holders.end()) {
       if (job.in_lane != lane.id) change_lane(step, job, lane.id);
-      lane.lease->along.push_back(job.id);
+      lane.lease->along.push_back({job.id, step.now()});
     }
     job.term = term;
     return true;

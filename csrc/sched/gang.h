@@ -31,6 +31,8 @@ namespace gpushare::sched {
 inline bool is_in_gang(const Job& job) { return !job.of.gang.empty(); }
 // Of one gang of one user, on one device. False of a job and itself where it has none.
 bool are_together(const Job& job, const Job& other);
+// Who holds the lane; the first is Lease::job. pre: it is held.
+JobSet holders_of_lane(const Lane& lane);
 // All of its gang that take turns, the job too; empty if it is of none, or takes no turns.
 JobSet gang_of(const Device& device, const Job& job);
 // Whether a job of its gang has a lease, or is about to be let in.
@@ -48,6 +50,10 @@ void note_begun(Lease& lease, const Job& job);
 void grant_along(Step& step, Device& device, Lane& lane, RoomPool& pool);
 // The lane is asked back: the others too.
 void ask_along(Step& step, const Lane& lane);
+// A job that has said Hello holds the lane: others of its gang wait along with it.
+void wait_along(Step& step, Device& device, const Job& holder);
+// It takes turns from now on, as its gang does: paused with it, asked for its lease with it.
+void follow_gang(Step& step, const Device& device, Job& job);
 // One of those who hold the lane has closed, and others have not: they keep it. False: it is the
 // last, or the only one.
 bool leave_to_others(Step& step, Device& device, Lane& lane, Job& job);

@@ -79,8 +79,16 @@ void adopt_lease(Step& step, Device& device, Job& job, Term term) {
   }
   job.term = term;
   const Nanos granted_at = lane.lease.has_value() ? lane.lease->granted_at : step.now();
-  lane.lease.emplace(job.id, granted_at);
-  lane.lease->charged_until = step.now();
+  Lease lease(job.id, granted_at);
+  lease.charged_until = step.now();
+  if (lane.lease.has_value()) {
+    // It is back, and others of its gang held the lane all the time.
+    lease.along = std::move(lane.lease->along);
+    lease.iterations_before = std::move(lane.lease->iterations_before);
+    lease.let_in = std::move(lane.lease->let_in);
+  }
+  lane.lease = std::move(lease);
+  wait_along(step, device, job);
   lane.busy.turn(true, step.now());
   // Whoever was chosen for the free lane waits for this lease now.
   lane.next = JobId{0};
@@ -170,6 +178,7 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
     job.arrival = ++table.num_arrivals;
   }
   step.send(job.id, wire::Registered{.of = job.of});
+  follow_gang(step, table.device_of(job), job);
   apply_changes(step, job);
   lift(step, job);
 }

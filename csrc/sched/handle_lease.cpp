@@ -77,7 +77,7 @@ void end_lease(Step& step, Job& job) {
   const Nanos now = step.now();
   note_harvest(step.table(), device, *lane, job, now);
   note_lent(*lane);
-  job.charge(now - lane->lease->granted_at);
+  job.charge(now - lane->lease->since);
   note_charged(step, device, *lane, job);
   job.overrun = overrun_of(*lane, now);
   job.note_closed(now);

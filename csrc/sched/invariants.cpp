@@ -62,10 +62,10 @@ void check_lane(const Table& table, const Lane& lane) {
   if (lane.lease.has_value()) {
     const Job* holder = table.find(lane.lease->job);
     GS_CHECK(holder != nullptr, "job {} holds and is gone", lane.lease->job.value);
-    for (const JobId along : lane.lease->along) {
-      const Job* const other = table.find(along);
+    for (const Lease::Along& along : lane.lease->along) {
+      const Job* const other = table.find(along.job);
       GS_CHECK(other != nullptr && are_together(*holder, *other), "job {} holds along with {}",
-               along.value, holder->id.value);
+               along.job.value, holder->id.value);
     }
     GS_CHECK(holder->term > Term{0}, "job {} holds term 0", holder->id.value);
     GS_CHECK(lane.next == JobId{0}, "job {} is next", lane.next.value);

@@ -31,16 +31,27 @@ struct TimedFrom {
 };
 
 struct Lease {
-  Lease(JobId holder, Nanos now) : job(holder), granted_at(now), charged_until(now) {}
+  // Another of a gang (gang.h) that holds the lane too.
+  struct Along {
+    JobId job;
+    Nanos since;
+  };
 
-  [[nodiscard]] bool is_held_by(JobId id) const {
-    return job == id || std::find(along.begin(), along.end(), id) != along.end();
+  Lease(JobId holder, Nanos now) : job(holder), since(now), granted_at(now), charged_until(now) {}
+
+  [[nodiscard]] bool is_held_by(JobId id) const { return job == id || find_along(id) != nullptr; }
+  // Null: it does not.
+  [[nodiscard]] const Along* find_along(JobId id) const {
+    const auto found =
+        std::find_if(along.begin(), along.end(), [&](const Along& each) { return each.job == id; });
+    return found == along.end() ? nullptr : &*found;
   }
 
   JobId job;
-  // Of a gang (gang.h): others whose leases are open too; how many iterations each had when it got
-  // its first one here, where that is known; and who was let in since it was asked back.
-  std::vector<JobId> along;
+  Nanos since;  // it holds the lane: the grant, unless it held it along at first
+  std::vector<Along> along;
+  // How many iterations each of the gang had when it got its first lease here, where that is known;
+  // and who was let in since it was asked back.
   std::map<JobId, std::uint64_t> iterations_before;
   std::set<JobId> let_in;
   Nanos granted_at;

@@ -50,8 +50,10 @@ bool may_be_asked(const Table& table, const Device& device, const Job& job, JobI
 // a holder, whose boundary everybody waits for, and else to a job that came before it, as one of
 // two holders does: so of jobs that wait for each other one goes on, and always the same one. By
 // the age of their Needs they would take turns, and spill each other for every tensor they make.
-bool gives_blocked(const Device& device, const Job& job, JobId claimant) {
+bool gives_blocked(const Table& table, const Device& device, const Job& job, JobId claimant) {
   if (!device.has_need(job.id) || !device.has_need(claimant)) return false;
+  // That one cannot give in turn (may_be_asked).
+  if (is_gang_running(table, device, table.at(claimant))) return true;
   const bool is_held = device.lane_held_by(job.id) != nullptr;
   const bool is_claimant_held = device.lane_held_by(claimant) != nullptr;
   return is_held == is_claimant_held ? claimant < job.id : is_claimant_held;
@@ -131,7 +133,7 @@ Givers find_givers(const Table& table,
       givers.parked.push_back(use);
     } else if (gives_unparked(device, job, now)) {
       givers.unparked.push_back(use);
-    } else if (gives_blocked(device, job, claimant)) {
+    } else if (gives_blocked(table, device, job, claimant)) {
       givers.blocked.push_back(use);
     }
   }

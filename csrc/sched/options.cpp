@@ -116,6 +116,7 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .asked = {},
                 .planned_spill = {},
                 .host_warning = {},
+                .is_gang_short = false,
                 .is_place_lacking = false,
                 .transfer_rate = {},
                 .side_by_side = {}};

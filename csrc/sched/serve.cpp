@@ -101,8 +101,10 @@ void serve(Step& step) {
   Table& table = step.table();
   if (table.is_recovering(step.now())) {
     step.due(table.recovery_ends);
-    for (Device& device : table.devices)
+    for (Device& device : table.devices) {
+      settle_gangs(step, device);
       deny_only_free_unseen(step, device);
+    }
     return;
   }
   table.expected.clear();

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/gang.h"
 #include "csrc/sched/room.h"
 #include "csrc/sched/user_room.h"
 
@@ -151,9 +152,11 @@ void settle_allowances(Table& table, Nanos now) {
         spending.take_from(allowance_of(device.allowances, job.uid, user.share_limit, since),
                            user.is_elastic, Setback::kByUser);
       }
-      if (job.share_limit > 0) {
-        spending.take_from(allowance_of(device.job_allowances, job.id, job.share_limit, since),
-                           job.is_elastic, Setback::kByOwn);
+      for (const JobId id : holders_of_lane(lane)) {
+        const Job& holder = known.at(id);
+        if (holder.share_limit <= 0) continue;
+        spending.take_from(allowance_of(device.job_allowances, id, holder.share_limit, since),
+                           holder.is_elastic, Setback::kByOwn);
       }
     }
     earn(device.allowances, [&](std::uint32_t uid) { return users.of(uid).share_limit; }, now);

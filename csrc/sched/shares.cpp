@@ -135,12 +135,12 @@ OrderKey order_key(const Device& device, const Job& job) {
 
 OrderKey requeued_key(const Table& table, const Device& device, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job);
-  return order_key(device, holder.requeued(now - lane.lease->granted_at, now));
+  return order_key(device, holder.requeued(now - lane.lease->since, now));
 }
 
 OrderKey boundary_key(const Table& table, const Device& device, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job);
-  const Nanos held = now - lane.lease->granted_at + holder.iteration;
+  const Nanos held = now - lane.lease->since + holder.iteration;
   return order_key(device, holder.requeued(held, now));
 }
 

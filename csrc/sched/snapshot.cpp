@@ -19,7 +19,9 @@ namespace {
 
 JobRow job_row(const Table& table, const Device& device, const Job& job, Nanos now) {
   const Lane* held = device.lane_held_by(job.id);
-  const Nanos running = held == nullptr ? Nanos{} : now - held->lease->granted_at;
+  const Lease::Along* const along = held == nullptr ? nullptr : held->lease->find_along(job.id);
+  const Nanos running =
+      held == nullptr ? Nanos{} : now - (along == nullptr ? held->lease->since : along->since);
   const Nanos served = job.served + std::max(running, Nanos{});
   const Nanos age = now - job.registered_at;
   JobRow row;

@@ -32,9 +32,10 @@ bool Device::has_need(JobId job) const {
 }
 
 bool Device::is_anybody_short() const {
-  return !needs.empty() || std::any_of(lanes.begin(), lanes.end(), [](const Lane& lane) {
-    return lane.lease.has_value() ? lane.lease->owed > Bytes{0} : !lane.waiting.empty();
-  });
+  return !needs.empty() || is_gang_short ||
+         std::any_of(lanes.begin(), lanes.end(), [](const Lane& lane) {
+           return lane.lease.has_value() ? lane.lease->owed > Bytes{0} : !lane.waiting.empty();
+         });
 }
 
 const Lane* Device::lane_held_by(JobId job) const { return find_holder(lanes, job); }

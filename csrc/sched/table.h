@@ -80,6 +80,7 @@ struct Device {
   Bytes dropped, spilled;                // by revokes, in all
   Bytes asked, planned_spill;            // of revokes in all, and what was to be spilled for them
   std::string host_warning;              // while the host tier is full: said once
+  bool is_gang_short = false;            // one of a gang waits for room that is on its way
   bool is_place_lacking = false;         // a job could not store what the ledger had a place for
   Bytes transfer_rate;                   // of a job without a lease; 0: no limit (transfer.h)
   SideBySide side_by_side;

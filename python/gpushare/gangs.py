@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import sys
 from typing import Any
 
 from gpushare.devices import CPU
 from gpushare.errors import GpushareError
-
-_KEY = "gpushare/gang"
 
 
 def is_distributed() -> bool:
@@ -44,31 +43,39 @@ def options(name: str, device: str) -> dict[str, Any]:
     import torch.distributed as dist
 
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    if _is_spread(ranks, device):
+    try:
+        place = f"{socket.gethostname()} {device}"
+        is_spread = _has_several_devices(device) or _agree("place", place) != place
+        gang = _agree("gang", name or f"ranks-{secrets.token_hex(4)}")
+    except Exception as error:  # a store of whatever kind, of a group that may be gone
+        raise GpushareError(
+            f"this is rank {rank} of {ranks} of a program, and cannot ask the others whether they "
+            f"are on this device ({type(error).__name__}: {error}), so it gets no turns"
+        ) from error
+    if is_spread:
         raise GpushareError(
             f"this is rank {rank} of {ranks} of a program on several devices or hosts, whose "
             "ranks wait for each other: gpushare gives no turns to those yet"
         )
-    return {"gang": name or _common_name(), "rank": rank, "ranks": ranks}
+    return {"gang": gang, "rank": rank, "ranks": ranks}
 
 
-def _common_name() -> str:
+def _agree(key: str, proposed: str) -> str:
+    """Returns what the first of the ranks proposed."""
     from torch.distributed import distributed_c10d
 
     # torch has no public way to a group's store; a group of MPI's has none.
     store = distributed_c10d._get_default_store()
-    proposed = f"ranks-{secrets.token_hex(4)}"
-    # Set where there is none yet, and what there is then.
-    return str(store.compare_set(_KEY, "", proposed).decode())
+    return str(store.compare_set(f"gpushare/{key}", "", proposed).decode())
 
 
-def _is_spread(ranks: int, device: str) -> bool:
-    on_this_host = int(os.environ.get("LOCAL_WORLD_SIZE") or ranks)
-    if on_this_host < ranks:
+def _has_several_devices(device: str) -> bool:
+    """Whether each rank has its own, as all launchers have it; the first knows of no other yet."""
+    on_this_host = os.environ.get("LOCAL_WORLD_SIZE", "")
+    if on_this_host and on_this_host != os.environ.get("WORLD_SIZE", on_this_host):
         return True
     if device == CPU:
         return False
     import torch
 
-    # Each rank has its own, as all launchers have it; where only one is to be seen they share it.
     return torch.cuda.device_count() > 1

@@ -19,6 +19,7 @@ def store(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(dist, "get_world_size", lambda: 2)
     monkeypatch.setattr(dist, "get_rank", lambda: 1)
     monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
     return store
 
 
@@ -48,7 +49,21 @@ def test_one_rank_is_no_gang(store, monkeypatch):
     assert gangs.options("", CPU) == ALONE
 
 
+def test_ranks_that_are_elsewhere_get_no_turns(store, monkeypatch):
+    assert gangs.options("", CPU)["ranks"] == 2
+    monkeypatch.setattr("socket.gethostname", lambda: "another")
+    with pytest.raises(GpushareError, match="rank 1 of 2 of a program on several devices or hosts"):
+        gangs.options("", CPU)
+
+
+def test_ranks_without_a_store_get_no_turns(store, monkeypatch):
+    monkeypatch.setattr(dist.distributed_c10d, "_get_default_store", lambda: None)
+    with pytest.raises(GpushareError, match="cannot ask the others whether they are on this dev"):
+        gangs.options("", CPU)
+
+
 def test_ranks_on_several_hosts_get_no_turns(store, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
     with pytest.raises(GpushareError, match="rank 1 of 2 of a program on several devices or hosts"):
         gangs.options("", CPU)
