@@ -42,8 +42,9 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
         may_wait ? wait_for_room(bytes, wish, is_unmovable) : ask_for_free_room(bytes, wish);
     if (answer.code() == StatusCode::kCancelled) return answer;
     // Another thread, which asked at the same time, may have been given enough for both.
-    const bool is_there = allocator_.room() - allocator_.backed() >= bytes;
-    if (!answer.ok() && !is_there) return answer;
+    const Bytes room = allocator_.room();
+    const bool is_given = room > before && room - allocator_.backed() >= bytes;
+    if (!answer.ok() && !is_given) return answer;
     if (link_ != Link::kUnmanaged) return {};
   }
   // Unmanaged, the room is what it is; becoming unmanaged may have raised it just now.
