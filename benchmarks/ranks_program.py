@@ -1,8 +1,8 @@
 """An ordinary distributed program: ranks that train one model together, without a word of gpushare.
 
-Started by torchrun, or anything that sets RANK and WORLD_SIZE. Rank 0 prints one line: when its
-training began and ended (the clock's seconds since the machine was started), and a digest of what
-was computed.
+Started by torchrun, or anything that sets RANK and WORLD_SIZE. Rank 0 speaks as a `JobProcess`
+(processes.py): at the end it says when its training began and ended (the clock's seconds since the
+machine was started), and a digest of what was computed.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def wait_for_line() -> None:
     dist.barrier()
 
 
-def train(mode: str, width: int, steps: int, *, waits: bool) -> dict[str, float | str]:
-    """Returns what rank 0 prints."""
+def train(mode: str, width: int, steps: int, *, waits: bool) -> dict[str, bool | float | str]:
+    """Returns what rank 0 prints at the end."""
     model = MODES[mode](make_model(width))
     optimizer = torch.optim.Adam(model.parameters())
     started = 0.0
@@ -107,7 +107,7 @@ def train(mode: str, width: int, steps: int, *, waits: bool) -> dict[str, float 
         optimizer.zero_grad()
         model(batch_of(step, mode)).square().mean().backward()
         optimizer.step()
-    return {"since": started, "until": time.monotonic(), "digest": digest(model)}
+    return {"done": True, "since": started, "until": time.monotonic(), "digest": digest(model)}
 
 
 def main() -> None:

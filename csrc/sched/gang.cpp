@@ -92,15 +92,8 @@ void give_room(Step& step, Device& device, Job& job, RoomPool& pool) {
 
 void grant(Step& step, const Device& device, Lane& lane, Job& job) {
   Lease& lease = *lane.lease;
-  const Nanos waited = std::max(step.now() - job.waiting_since, Nanos{});
-  job.waits_in_gang = false;
-  job.waited += waited;
-  job.waited_last = waited;
+  job.note_granted(step.now());
   job.handover = Nanos{};
-  job.may_come_inside = false;
-  ++job.leases;
-  job.iterations_granted = job.usage.iterations;
-  job.term = Term{job.term.value + 1};
   lease.along.push_back({job.id, step.now()});
   if (lease.is_asked) lease.let_in.insert(job.id);
   note_begun(lease, job);
@@ -205,7 +198,7 @@ void grant_along(Step& step, Device& device, Lane& lane, RoomPool& pool) {
 void ask_along(Step& step, const Lane& lane) {
   for (const Lease::Along& each : lane.lease->along) {
     const Job& job = std::as_const(step).table().at(each.job);
-    // Who has no page yet is asked when it has (follow_gang).
+    // A job that has no page yet is asked when it gets one (follow_gang).
     if (!job.is_connected || !job.is_registered) continue;
     step.act({PageAction::Kind::kAsk, job.id, job.term, 0});
   }
@@ -236,17 +229,11 @@ void follow_gang(Step& step, const Device& device, Job& job) {
   step.act({PageAction::Kind::kAsk, job.id, job.term, 0});
 }
 
-bool leave_to_others(Step& step, Device& device, Lane& lane, Job& job) {
+void leave_to_others(Lane& lane, const Job& job) {
   Lease& lease = *lane.lease;
-  if (lease.along.empty()) return false;
-  const Lease::Along* const along = lease.find_along(job.id);
-  job.charge(step.now() - (along == nullptr ? lease.since : along->since));
-  note_charged(step, device, lane, job);
-  job.note_closed(step.now());
-  job.note_change();
-  if (along != nullptr) {
+  if (lease.job != job.id) {
     std::erase_if(lease.along, [&](const Lease::Along& each) { return each.job == job.id; });
-    return true;
+    return;
   }
   lease.job = lease.along.front().job;
   lease.since = lease.along.front().since;
@@ -254,7 +241,6 @@ bool leave_to_others(Step& step, Device& device, Lane& lane, Job& job) {
   lease.timed_from.reset();
   lease.owed = lease.under_way = Bytes{};
   lane.last_holder = lease.job;
-  return true;
 }
 
 bool adopt_along(Step& step, Device& device, Job& job, Term term) {

@@ -4,13 +4,14 @@
 // Which problem it solves: inside an iteration a rank waits for the others (all-reduce). If one of
 // them had the lease and another had to wait for it, neither could go on.
 //
-// How: of those that want a lease one, the first in number, stands in line for all, and is granted
-// the lane's lease. The others are granted theirs along with it (Lease::along), as they come and
-// their room is settled. It ends when the last of them has closed; asked back, each of them closes
-// at its next boundary. Where one had begun an iteration by then that another has not, the other is
-// let in for one more, once: the first cannot end its own without it. Not all ranks do the same, so
-// numbers of iterations may mislead (one of them evaluates, alone): who has waited for longer than
-// iterations last, while another is inside one, is let in too.
+// How: of those that want a lease the one with the lowest number stands in line for all, and is
+// granted the lane's lease. The others are granted theirs along with it (Lease::along), as they
+// come and their room is settled. The lane's lease ends when the last of them has closed. Asked
+// back, each of them closes at its next boundary. Some may have begun an iteration by then that
+// another one has not begun: that one is let in for one more, once, since the others cannot end
+// theirs without it. Numbers of iterations mislead where ranks do different things (one of them
+// evaluates, alone). So a rank is let in too when it has waited for longer than iterations last,
+// while another is inside one.
 //
 // A gang stands in line when all its jobs want a lease, or one of them has waited for a moment, or
 // nobody else waits for the lane. None of its jobs gives room to another, nor, while one of them
@@ -31,7 +32,7 @@ namespace gpushare::sched {
 inline bool is_in_gang(const Job& job) { return !job.of.gang.empty(); }
 // Of one gang of one user, on one device. False of a job and itself where it has none.
 bool are_together(const Job& job, const Job& other);
-// Who holds the lane; the first is Lease::job. pre: it is held.
+// All jobs that hold the lane; the first is Lease::job. pre: it is held.
 JobSet holders_of_lane(const Lane& lane);
 // All of its gang that take turns, the job too; empty if it is of none, or takes no turns.
 JobSet gang_of(const Device& device, const Job& job);
@@ -42,9 +43,9 @@ bool is_gang_running(const Table& table, const Device& device, const Job& job);
 void join_gang(Device& device, const Job& job);
 void leave_gang(Device& device, const Job& job);
 
-// Who is to stand in line for the others does.
+// Puts a job of each gang in line for the others, where it is time for that.
 void settle_gangs(Step& step, Device& device);
-// It was just granted a lease there.
+// Remembers how far the job was when it was granted its first lease there.
 void note_begun(Lease& lease, const Job& job);
 // Grants leases along with the lane's to those who wait for that. pre: the lane is held.
 void grant_along(Step& step, Device& device, Lane& lane, RoomPool& pool);
@@ -54,9 +55,8 @@ void ask_along(Step& step, const Lane& lane);
 void wait_along(Step& step, Device& device, const Job& holder);
 // It takes turns from now on, as its gang does: paused with it, asked for its lease with it.
 void follow_gang(Step& step, const Device& device, Job& job);
-// One of those who hold the lane has closed, and others have not: they keep it. False: it is the
-// last, or the only one.
-bool leave_to_others(Step& step, Device& device, Lane& lane, Job& job);
+// The job, which holds the lane, has closed: the others keep it. pre: others hold it too.
+void leave_to_others(Lane& lane, const Job& job);
 // A job of the gang said that it holds a lease, as another one does. False: none does.
 bool adopt_along(Step& step, Device& device, Job& job, Term term);
 

@@ -73,15 +73,18 @@ void end_lease(Step& step, Job& job) {
   Device& device = step.table().device_of(job);
   Lane* lane = device.lane_held_by(job.id);
   if (lane == nullptr) return;
-  if (leave_to_others(step, device, *lane, job)) return;
   const Nanos now = step.now();
-  note_harvest(step.table(), device, *lane, job, now);
-  note_lent(*lane);
-  job.charge(now - lane->lease->since);
+  const bool is_last = lane->lease->along.empty();
+  if (is_last) {
+    note_harvest(step.table(), device, *lane, job, now);
+    note_lent(*lane);
+  }
+  job.charge(now - lane->lease->since_of(job.id));
   note_charged(step, device, *lane, job);
   job.overrun = overrun_of(*lane, now);
   job.note_closed(now);
   job.note_change();
+  if (!is_last) return leave_to_others(*lane, job);
   const bool needs_wait = std::any_of(device.needs.begin(), device.needs.end(),
                                       [&](const WaitingNeed& need) { return need.job != job.id; });
   if (lane->lease->is_asked && needs_wait) {

@@ -64,6 +64,16 @@ void Job::charge(Nanos time) {
   virtual_time += to_seconds(used) / weight;
 }
 
+void Job::note_granted(Nanos now) {
+  const Nanos time = std::max(now - waiting_since, Nanos{});
+  waited += time;
+  waited_last = time + (is_inside ? waited_in_iteration() : Nanos{});
+  is_waiting = waits_in_gang = may_come_inside = false;
+  ++leases;
+  iterations_granted = usage.iterations;
+  term = Term{term.value + 1};
+}
+
 void Job::observe(const wire::Usage& seen, Nanos now) {
   wire::Usage next = seen;
   raise_to_zero(next.busy);

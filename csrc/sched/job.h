@@ -179,6 +179,8 @@ struct Job {
   void note_change();
   // It gave less than `asked` said. A change since then makes that old news.
   void note_short(const PendingRevoke& asked, const wire::Released& released, Nanos now);
+  // It is granted its next lease. pre: it waits for one.
+  void note_granted(Nanos now);
   // Its lease ends: takes over what the switch to it cost.
   void note_closed(Nanos now);
   // It wants a lease again.

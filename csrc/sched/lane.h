@@ -40,15 +40,18 @@ struct Lease {
   Lease(JobId holder, Nanos now) : job(holder), since(now), granted_at(now), charged_until(now) {}
 
   [[nodiscard]] bool is_held_by(JobId id) const { return job == id || find_along(id) != nullptr; }
-  // Null: it does not.
+  // Null: it holds the lane alone, or not at all.
   [[nodiscard]] const Along* find_along(JobId id) const {
     const auto found =
         std::find_if(along.begin(), along.end(), [&](const Along& each) { return each.job == id; });
     return found == along.end() ? nullptr : &*found;
   }
 
+  // Since when it holds the lane. pre: it does.
+  [[nodiscard]] Nanos since_of(JobId id) const { return job == id ? since : find_along(id)->since; }
+
   JobId job;
-  Nanos since;  // it holds the lane: the grant, unless it held it along at first
+  Nanos since;  // the time of its grant, which may have been along with another one's
   std::vector<Along> along;
   // How many iterations each of the gang had when it got its first lease here, where that is known;
   // and who was let in since it was asked back.

@@ -63,15 +63,8 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
   note_granted(device, lane, job);
   note_taken_back(lane, job.id);
   lane.waiting.erase(job.id);
-  job.is_waiting = false;
-  const Nanos waited = std::max(now - job.waiting_since, Nanos{});
-  job.waited += waited;
-  job.waited_last = waited + (job.is_inside ? job.waited_in_iteration() : Nanos{});
+  job.note_granted(now);
   end_inside(step, job, true);
-  job.may_come_inside = false;
-  ++job.leases;
-  job.iterations_granted = job.usage.iterations;
-  job.term = Term{job.term.value + 1};
   lane.lease.emplace(job.id, now);
   lane.lease->busy_before = job.usage.busy;
   note_begun(*lane.lease, job);

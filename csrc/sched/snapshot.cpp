@@ -19,9 +19,7 @@ namespace {
 
 JobRow job_row(const Table& table, const Device& device, const Job& job, Nanos now) {
   const Lane* held = device.lane_held_by(job.id);
-  const Lease::Along* const along = held == nullptr ? nullptr : held->lease->find_along(job.id);
-  const Nanos running =
-      held == nullptr ? Nanos{} : now - (along == nullptr ? held->lease->since : along->since);
+  const Nanos running = held == nullptr ? Nanos{} : now - held->lease->since_of(job.id);
   const Nanos served = job.served + std::max(running, Nanos{});
   const Nanos age = now - job.registered_at;
   JobRow row;

@@ -7,25 +7,20 @@ talk to the coordinator: that happens when the allocator backs its first memory.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
-from gpushare import captures, compiled, cuda, immovable, ipc, optimizer_steps
+from gpushare import captures, children, compiled, cuda, immovable, ipc, optimizer_steps
 from gpushare.config import Config, daemon_args, daemon_path, socket_paths
 from gpushare.config import load as load_config
 from gpushare.devices import AUTO, CPU, CUDA, CUDA_PREFIX
 from gpushare.errors import GpushareError, say_once
 from gpushare.required import exit_if_uncaught
 from gpushare.version import __version__
-
-if TYPE_CHECKING:
-    import torch
 
 _MAX_COMMAND_BYTES = 128
 _CONNECT_TIMEOUT_SECONDS = 5.0
@@ -39,7 +34,6 @@ _device = CPU
 _cuda_index = -1
 _is_waiting = False
 """Torch has CUDA, which is to be shared, and has not started it yet."""
-_when_module_is_made: list[Callable[[], None]] = []
 _owner_pid = 0
 """The process that installed; a forked child inherits the allocator and is no job."""
 
@@ -217,38 +211,10 @@ def _install_at_import() -> None:
     """What happens when torch has been loaded: install, unless this process is only a worker."""
     if settings().disable or is_installed() or is_forked_child():
         return
-    if _is_multiprocessing_child():
-        when_module_is_made(_install_now)
+    if children.is_child():
+        children.when_module_is_made(_install_now)
     else:
         _install_now()
-
-
-def when_module_is_made(callback: Callable[[], None]) -> None:
-    """Calls back when this child of multiprocessing makes a module: a rank, say, of ``mp.spawn``.
-
-    A DataLoader's worker makes none, but for those that its parent's script makes when imported.
-    """
-    _when_module_is_made.append(callback)
-    if len(_when_module_is_made) > 1:
-        return
-    import torch
-
-    original = torch.nn.Module.__init__
-
-    @functools.wraps(original)
-    def first_init(module: torch.nn.Module, *args: Any, **kwargs: Any) -> None:
-        if not _is_importing_parent():
-            torch.nn.Module.__init__ = original  # type: ignore[method-assign]
-            while _when_module_is_made:
-                _when_module_is_made.pop(0)()
-        original(module, *args, **kwargs)
-
-    torch.nn.Module.__init__ = first_init  # type: ignore[method-assign, assignment]
-
-
-def is_waiting_for_module() -> bool:
-    """Tells whether this is a child of multiprocessing that has made no module."""
-    return bool(_when_module_is_made)
 
 
 def _install_now() -> None:
@@ -284,21 +250,6 @@ def _errors_said() -> Iterator[None]:
             raise
         # As register() says it, so once.
         say_once(f"{error}. Training goes on unmanaged. GPUSHARE_REQUIRE=1 makes this fatal")
-
-
-def _is_multiprocessing_child() -> bool:
-    """Whether multiprocessing started this process: a DataLoader's worker, most likely."""
-    process = sys.modules.get("multiprocessing.process")
-    if process is None:
-        return False
-    # The second while a spawned child imports its parent's script, before it knows its parent.
-    return process.parent_process() is not None or _is_importing_parent()
-
-
-def _is_importing_parent() -> bool:
-    """Whether this is a spawned child that imports its parent's script."""
-    process = sys.modules["multiprocessing.process"].current_process()
-    return bool(getattr(process, "_inheriting", False))
 
 
 def _check_torch() -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from gpushare import _native
+from gpushare import _native, children
 from gpushare.devices import CPU
 from gpushare.errors import say_once
 from gpushare.torch_import import when_torch_is_loaded
@@ -52,8 +52,8 @@ class Finder:
 
     def start(self) -> None:
         """Begins to watch, where this process is to be a job."""
-        if _native.is_waiting_for_module():
-            _native.when_module_is_made(self.start)
+        if children.is_waiting_for_module():
+            children.when_module_is_made(self.start)
             return
         if not (_native.is_installed() or _native.is_waiting_for_cuda()):
             return

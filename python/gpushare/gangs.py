@@ -32,27 +32,29 @@ def options(name: str, device: str) -> dict[str, Any]:
     """Returns gang, rank and ranks, as ``_C.register_job`` takes them.
 
     Args:
-        name: The gang that was asked for; "": that of torch.distributed, if there is one.
+        name: The gang that was asked for, which is believed; "": that of torch.distributed's ranks.
         device: That this process shares.
 
     Raises:
-        GpushareError: Its ranks are on several devices, or hosts.
+        GpushareError: The ranks are on several devices or hosts, or cannot be asked.
     """
     if not is_distributed():
         return {"gang": name, "rank": 0, "ranks": 1}
     import torch.distributed as dist
 
     rank, ranks = dist.get_rank(), dist.get_world_size()
+    place = f"{socket.gethostname()} {device}"
     try:
-        place = f"{socket.gethostname()} {device}"
-        is_spread = _has_several_devices(device) or _agree("place", place) != place
-        gang = _agree("gang", name or f"ranks-{secrets.token_hex(4)}")
-    except Exception as error:  # a store of whatever kind, of a group that may be gone
+        is_here = bool(name) or (not _has_own_device(device) and _agree("place", place) == place)
+        gang = name or _agree("gang", f"ranks-{secrets.token_hex(4)}")
+    # Each backend and store of torch's has errors of its own; all of them mean the same here.
+    except Exception as error:
         raise GpushareError(
             f"this is rank {rank} of {ranks} of a program, and cannot ask the others whether they "
-            f"are on this device ({type(error).__name__}: {error}), so it gets no turns"
+            f"are on this device ({type(error).__name__}: {error}), so it gets no turns. If they "
+            'are, register(gang="NAME") says so'
         ) from error
-    if is_spread:
+    if not is_here:
         raise GpushareError(
             f"this is rank {rank} of {ranks} of a program on several devices or hosts, whose "
             "ranks wait for each other: gpushare gives no turns to those yet"
@@ -69,8 +71,8 @@ def _agree(key: str, proposed: str) -> str:
     return str(store.compare_set(f"gpushare/{key}", "", proposed).decode())
 
 
-def _has_several_devices(device: str) -> bool:
-    """Whether each rank has its own, as all launchers have it; the first knows of no other yet."""
+def _has_own_device(device: str) -> bool:
+    """Whether the ranks have a device each: the first one that asks knows of no other's place."""
     on_this_host = os.environ.get("LOCAL_WORLD_SIZE", "")
     if on_this_host and on_this_host != os.environ.get("WORLD_SIZE", on_this_host):
         return True
@@ -78,4 +80,5 @@ def _has_several_devices(device: str) -> bool:
         return False
     import torch
 
+    # Launchers give each rank its own; ranks that see only one share it.
     return torch.cuda.device_count() > 1

@@ -7,16 +7,14 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from gpushare import _native, arguments, gangs
+from gpushare import _native, arguments, registration
 from gpushare.blocks import Hold, Iteration
 from gpushare.boundaries import Boundaries
 from gpushare.config import load, socket_paths
 from gpushare.coordinator_client import CoordinatorClient
 from gpushare.devices import CPU
-from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
-from gpushare.fingerprint import fingerprint
+from gpushare.errors import GpushareError
 from gpushare.gate import Gate
-from gpushare.required import exit_if_uncaught
 from gpushare.stats import JobStats, job_stats
 from gpushare.watcher import Watcher
 
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     import torch
 
 _current: Job | None = None
-_LEVELS_THAT_WARN = ("", "debug", "info", "warn")
 
 
 class Job:
@@ -289,8 +286,9 @@ def register(
         optimizer: Its step ends an iteration; several are allowed. None: any torch optimizer's.
         name: Shown by status; the script's name unless given.
         group: Jobs that belong together.
-        gang: Jobs of one gang wait for each other inside iterations, so they have their turns at
-            the same time and count as one job. Ranks of torch.distributed are one by themselves.
+        gang: A name that several processes of a user give, which wait for each other inside
+            iterations. They have their turns at the same time and count as one job. All of them
+            must be on this device. Ranks of torch.distributed need no name.
         priority: guaranteed, interactive, normal or opportunistic.
         weight: The share inside a priority, above 0.
         memory_limit: Most device memory of this job, in bytes or as text such as "2GiB".
@@ -338,7 +336,7 @@ def register(
     options["name"] = options["name"] or arguments.default_name()
     if _current is not None:
         _current.close()
-    number = 0 if config.disable else _register(options, wish, checked_model)
+    number = 0 if config.disable else registration.register(options, wish, checked_model)
     watcher = None
     force_spill = os.environ.get("GPUSHARE_FORCE_SPILL") == "1"
     if number or (force_spill and _native.is_installed()):
@@ -363,50 +361,11 @@ def current() -> Job | None:
     return _current
 
 
-def _register(options: dict[str, Any], wish: str, model: torch.nn.Module | None) -> int:
-    """Returns the job's number, or 0 after saying why there is none."""
-    config = _native.settings()
-    try:
-        _native.install(wish)
-        if not socket_paths(config):
-            raise CoordinatorUnreachable("GPUSHARE_SOCKET=none: no coordinator is to be used")
-        name = options.pop("profile")
-        options["fingerprint"] = fingerprint(model, name, device=_native.device())
-        options |= gangs.options(options["gang"], _native.device())
-        number: int = _native.load().register_job(**options)
-        _native.load().set_log_level(config.log_level or _native.DEFAULT_LOG_LEVEL)
-    except GpushareError as error:
-        if config.require:
-            exit_if_uncaught(error)
-            raise
-        _say_unmanaged(error)
-        return 0
-    return number
-
-
 def _join_gang(options: dict[str, Any]) -> None:
-    """Registers anew, since torch.distributed was started after ``register``."""
-    native = _native.load()
-    native.unregister_job()
-    try:
-        native.register_job(**options | gangs.options("", _native.device()))
-    except GpushareError as error:
-        if _current is not None:
-            _current._number = 0
-        if _native.settings().require:
-            exit_if_uncaught(error)
-            raise
-        _say_unmanaged(error)
-
-
-def _say_unmanaged(error: GpushareError) -> None:
-    """Says once why there is no coordinator, where nobody else did and nobody asked for that."""
-    config = _native.settings()
-    what_now = "Training goes on unmanaged. GPUSHARE_REQUIRE=1 makes this fatal"
-    # The compiled module has said the reason when it looked for a coordinator, if it may.
-    is_said = isinstance(error, CoordinatorUnreachable) and config.log_level in _LEVELS_THAT_WARN
-    if socket_paths(config):
-        say_once(what_now if is_said else f"{error}. {what_now}")
+    """Called when torch.distributed was started after ``register``."""
+    number = registration.join_gang(options)
+    if _current is not None:
+        _current._number = number
 
 
 def _forget_in_child() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+import os
 import re
 import signal
 import subprocess
@@ -23,8 +25,6 @@ WAIT_SECONDS = 120
 INJECT = str(ROOT / "python" / "gpushare" / "_inject")
 SMALL_BYTES = 64 << 20
 CHUNK_BYTES = 2 << 20
-SILENT_BYTES = 8 << 20
-"""What two processes without a report must do with."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,22 @@ class Run:
         return Outcome(printed, files, self.process.returncode), errors
 
     def stop_for(self, seconds: float) -> None:
-        """Ctrl-Z, and `fg` after a while."""
-        self.process.send_signal(signal.SIGSTOP)
-        time.sleep(seconds)
-        self.process.send_signal(signal.SIGCONT)
+        """Ctrl-Z, and `fg` after a while: for it and its children."""
+        pids = [self.process.pid, *_descendants(self.process.pid)]
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):  # it has ended
+                    os.kill(pid, number)
+            time.sleep(seconds)
+
+
+def _descendants(pid: int) -> list[int]:
+    children = [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").glob("*/children")
+        for child in task.read_text().split()
+    ]
+    return [*children, *(each for child in children for each in _descendants(child))]
 
 
 def names() -> list[str]:
@@ -103,18 +115,24 @@ def stock(name: str) -> Outcome:
     return start(name, {}).end()[0]
 
 
-def tight_capacity(errors: str) -> int:
-    """Returns what two at once must do with, in bytes: less than both need, enough for either.
+def peaks(errors: str) -> list[float]:
+    """Returns what the reports of its processes say, in bytes.
 
     Args:
-        errors: What one wrote to stderr: the reports of its processes say their peaks.
+        errors: What it wrote to stderr.
     """
     units = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
     found = re.findall(r"; peak ([0-9.]+) (B|KiB|MiB|GiB)", errors)
-    peak = sum(float(number) * units[unit] for number, unit in found)
-    if not found:  # a notebook's kernel is killed, and says nothing
-        return SILENT_BYTES
-    part = 0.8 if peak < SMALL_BYTES else 0.6
-    # What is made between iterations is in chunks of its own.
-    least = peak + 2 * len(found) * CHUNK_BYTES
-    return round(max(2 * peak * part, least))
+    return [float(number) * units[unit] for number, unit in found]
+
+
+def tight_capacity(peaks: list[float]) -> int:
+    """Returns what two at once must do with, in bytes: less than both need, enough for either.
+
+    Args:
+        peaks: Of the processes of one of them, in bytes.
+    """
+    part = 0.8 if sum(peaks) < SMALL_BYTES else 0.6
+    # Tensors that are made between iterations are in chunks of their own.
+    least = sum(peaks) + 2 * len(peaks) * CHUNK_BYTES
+    return round(max(2 * sum(peaks) * part, least))

@@ -41,6 +41,7 @@ def test_ranks_find_the_same_name(store, monkeypatch):
 
 
 def test_a_name_that_is_given_wins(store):
+    gangs.options("", CPU)
     assert gangs.options("blue", CPU) == {"gang": "blue", "rank": 1, "ranks": 2}
 
 
@@ -60,6 +61,7 @@ def test_ranks_without_a_store_get_no_turns(store, monkeypatch):
     monkeypatch.setattr(dist.distributed_c10d, "_get_default_store", lambda: None)
     with pytest.raises(GpushareError, match="cannot ask the others whether they are on this dev"):
         gangs.options("", CPU)
+    assert gangs.options("blue", CPU)["gang"] == "blue"
 
 
 def test_ranks_on_several_hosts_get_no_turns(store, monkeypatch):

@@ -101,6 +101,31 @@ def test_children_of_multiprocessing_are_left_alone_until_they_make_a_module(run
 
 
 @pytest.mark.usefixtures("module_is_built")
+def test_a_loaders_workers_are_left_alone(run_python):
+    run_python(
+        """
+        import sys
+        import torch
+        import gpushare
+        from torch.utils.data import DataLoader
+
+        class Numbers:
+            def __len__(self):
+                return 4
+
+            def __getitem__(self, index):
+                torch.ones(100)
+                from gpushare import _native
+                return index + 10 * _native.is_installed()
+
+        if __name__ == "__main__":
+            loader = DataLoader(Numbers(), num_workers=1, multiprocessing_context="spawn")
+            assert sorted(each.item() for each in loader) == [0, 1, 2, 3]
+        """,
+    )
+
+
+@pytest.mark.usefixtures("module_is_built")
 def test_a_module_for_another_torch_is_refused(run_forked):
     code = """
         import gpushare, torch

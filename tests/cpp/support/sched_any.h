@@ -73,7 +73,7 @@ inline CoordinatorOptions any_options() {
   return options;
 }
 
-// Of two, or none.
+// One of two gangs, or none.
 inline std::string any_gang() { return *rc::gen::element<std::string>("", "", "blue", "red"); }
 
 inline wire::JobMessage any_register(const wire::Address& of) {

@@ -63,7 +63,7 @@ inline std::string unit_of(const DeviceRow& device, JobId job) {
   return row == nullptr ? fmt::format("job {}", job.value) : unit_of(*row);
 }
 
-// What is changed of one of a gang is changed of all that take turns.
+// The jobs that a change of this one concerns: of a gang, all that take turns.
 inline std::set<JobId> together_with(const DeviceRow& device, JobId job) {
   std::set<JobId> jobs{job};
   const auto takes_turns = [](const JobRow& row) {

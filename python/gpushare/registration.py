@@ -1,0 +1,73 @@
+"""Registers this process at its coordinator, or says once why it goes on unmanaged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gpushare import _native, gangs
+from gpushare.config import socket_paths
+from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
+from gpushare.fingerprint import fingerprint
+from gpushare.required import exit_if_uncaught
+
+if TYPE_CHECKING:
+    import torch
+
+_LEVELS_THAT_WARN = ("", "debug", "info", "warn")
+
+
+def register(options: dict[str, Any], wish: str, model: torch.nn.Module | None) -> int:
+    """Returns the job's number, or 0 after saying why there is none.
+
+    Args:
+        options: Of ``arguments.job_options``; become what ``_C.register_job`` takes.
+        wish: The device that is asked for; "": that of the settings.
+        model: Its fingerprint is the profile's, unless a profile is named.
+
+    Raises:
+        GpushareError: There is none, and GPUSHARE_REQUIRE=1.
+    """
+    try:
+        _native.install(wish)
+        if not socket_paths(_native.settings()):
+            raise CoordinatorUnreachable("GPUSHARE_SOCKET=none: no coordinator is to be used")
+        name = options.pop("profile")
+        options["fingerprint"] = fingerprint(model, name, device=_native.device())
+        options |= gangs.options(options["gang"], _native.device())
+        return _register(options)
+    except GpushareError as error:
+        return _go_unmanaged(error)
+
+
+def join_gang(options: dict[str, Any]) -> int:
+    """Registers anew as one of several ranks; returns as ``register``, and raises as that.
+
+    Args:
+        options: Of the registration before, which had no gang.
+    """
+    _native.load().unregister_job()
+    try:
+        return _register(options | gangs.options("", _native.device()))
+    except GpushareError as error:
+        return _go_unmanaged(error)
+
+
+def _register(options: dict[str, Any]) -> int:
+    native = _native.load()
+    number: int = native.register_job(**options)
+    native.set_log_level(_native.settings().log_level or _native.DEFAULT_LOG_LEVEL)
+    return number
+
+
+def _go_unmanaged(error: GpushareError) -> int:
+    """Says once why, where nobody else did and nobody asked for that; 0, as a job's number."""
+    config = _native.settings()
+    if config.require:
+        exit_if_uncaught(error)
+        raise error
+    what_now = "Training goes on unmanaged. GPUSHARE_REQUIRE=1 makes this fatal"
+    # The compiled module has said the reason when it looked for a coordinator, if it may.
+    is_said = isinstance(error, CoordinatorUnreachable) and config.log_level in _LEVELS_THAT_WARN
+    if socket_paths(config):
+        say_once(what_now if is_said else f"{error}. {what_now}")
+    return 0
