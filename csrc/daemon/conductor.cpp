@@ -35,6 +35,11 @@ void Conductor::feed(JobId from, const wire::JobMessage& message) {
   carry_out(coordinator_->on_message(from, message, now), now);
 }
 
+void Conductor::set_suspended(JobId job, bool is_suspended) {
+  const Nanos now = monotonic_now();
+  carry_out(coordinator_->set_suspended(job, is_suspended, now), now);
+}
+
 Status Conductor::set(JobId job, const wire::Changes& changes, const sched::Requester& by) {
   const Nanos now = monotonic_now();
   are_others_new_ = true;
@@ -167,7 +172,8 @@ void Conductor::on_deadline() {
 
 void Conductor::keep(std::vector<sched::Decision> decisions) {
   for (sched::Decision& decision : decisions) {
-    const bool is_warning = decision.what == "warn" || decision.what == "host_full";
+    const bool is_warning =
+        decision.what == "warn" || decision.what == "host_full" || decision.what == "suspended";
     if (is_warning) {
       log::warn("{}", decision.reason);
     } else {

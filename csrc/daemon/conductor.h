@@ -38,6 +38,8 @@ class Conductor {
   void feed(JobId from, const wire::JobMessage& message);
   // A job of the coordinator before has ended without a Hello here.
   void expected_pid_gone(std::int32_t pid);
+  // As Coordinator::set_suspended.
+  void set_suspended(JobId job, bool is_suspended);
   // As Coordinator::set.
   Status set(JobId job, const wire::Changes& changes, const sched::Requester& by);
   // As Coordinator::set_policy.

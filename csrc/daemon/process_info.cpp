@@ -40,8 +40,10 @@ std::optional<ProcessStat> read_process_stat(std::int32_t pid, const std::string
   std::istringstream words(line.substr(bracket + 1));
   constexpr int kWordsBetween = 17;  // from field 4 (parent) to field 22 (start), proc(5)
   ProcessStat stat;
+  std::string state;
+  words >> state >> stat.parent;
+  stat.is_suspended = state == "T" || state == "t";
   std::string skipped;
-  words >> skipped >> stat.parent;
   for (int i = 0; i < kWordsBetween; ++i) {
     words >> skipped;
   }

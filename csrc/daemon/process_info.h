@@ -12,6 +12,8 @@ namespace gpushare::daemon {
 
 struct ProcessStat {
   std::int32_t parent = 0;
+  // By Ctrl-Z, SIGSTOP or a debugger.
+  bool is_suspended = false;
   // When it started, in clock ticks since boot. With the pid it names one process for good.
   std::uint64_t start_ticks = 0;
 };

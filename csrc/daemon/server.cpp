@@ -94,7 +94,8 @@ Server::Impl::Impl(const DaemonOptions& options, ipc::EventLoop& loop)
       })),
       linger_timer_(loop.make_timer([this] {
         if (jobs_.empty()) shut_down("no job for long enough");
-      })) {}
+      })),
+      suspended_timer_(loop.make_timer([this] { look_for_suspended(); })) {}
 
 // Before others are looked for: of two that start at once, at least one sees the other.
 Status Server::Impl::claim() {
@@ -239,7 +240,7 @@ std::string Server::Impl::report(std::optional<sched::Why> why) {
       const JobId id = row.of.job;
       const JobEntry* entry = jobs_.find(id);
       const bool is_waiting = row.waits_for_room || row.paused_by.has_value() ||
-                              (entry != nullptr && entry->is_waiting());
+                              row.state == "suspended" || (entry != nullptr && entry->is_waiting());
       if (is_waiting) facts.explained[id] = conductor_->coordinator().explain(id, now);
     }
   }

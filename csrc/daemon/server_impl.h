@@ -77,6 +77,8 @@ class Server::Impl {
   Result<JobEntry*> add_process(std::int32_t pid);
   void on_session_closed(JobId id);
   void on_gone(JobId id);
+  // Whether processes of jobs are suspended; again soon, while there are several.
+  void look_for_suspended();
   Status expect(std::int32_t pid);
   void on_expected_gone(std::int32_t pid);
 
@@ -102,6 +104,9 @@ class Server::Impl {
   ipc::EventLoop::Watch listener_watch_;
   ipc::EventLoop::Timer accept_timer_;  // after a failed accept
   ipc::EventLoop::Timer linger_timer_;
+  ipc::EventLoop::Timer suspended_timer_;
+  bool is_looking_for_suspended_ = false;  // the timer is set
+  JobId looked_last_;
 };
 
 }  // namespace gpushare::daemon

@@ -2,11 +2,14 @@
 #include <poll.h>
 
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "csrc/base/clock.h"
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
@@ -116,6 +119,31 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
   log::info("{} says hello: uid {}, version {}, {}", session.name(), hello.uid, hello.version,
             hello.command);
   conductor_->feed(entry->id, hello);
+  if (!is_looking_for_suspended_) look_for_suspended();
+}
+
+// Two looks, since a tracer stops a process for a moment, again and again. A job alone harms
+// nobody.
+void Server::Impl::look_for_suspended() {
+  constexpr Nanos kPause = millis(500);
+  constexpr int kMostLooked = 64;  // of 20 us each
+  is_looking_for_suspended_ = jobs_.size() > 1;
+  if (is_looking_for_suspended_) suspended_timer_.set_at(monotonic_now() + kPause);
+  std::vector<JobEntry*> found;
+  auto entry = jobs_.entries().upper_bound(looked_last_);
+  for (int i = 0; i < kMostLooked && entry != jobs_.entries().end(); ++i, ++entry) {
+    const auto stat = read_process_stat(entry->second.pid);
+    const bool is_suspended = stat && stat->is_suspended;
+    const bool was = std::exchange(entry->second.looked_suspended, is_suspended);
+    const bool is_known = entry->second.is_suspended;
+    if (entry->second.is_welcomed && (is_known || (is_suspended && was))) {
+      entry->second.is_suspended = is_suspended;
+      found.push_back(&entry->second);
+    }
+  }
+  looked_last_ = entry == jobs_.entries().end() ? JobId{0} : std::prev(entry)->first;
+  for (const JobEntry* const job : found)
+    conductor_->set_suspended(job->id, job->is_suspended);
 }
 
 void Server::Impl::on_session_closed(JobId id) {

@@ -18,6 +18,7 @@
 #include "csrc/sched/harvest.h"
 #include "csrc/sched/headroom.h"
 #include "csrc/sched/interrupt.h"
+#include "csrc/sched/lane_moves.h"
 #include "csrc/sched/serve.h"
 #include "csrc/sched/share_limit.h"
 #include "csrc/sched/shares.h"
@@ -183,6 +184,9 @@ std::string reason_to_ask(const Step& step,
   }
   if (way.has_value() && now >= way->at) return way->reason;
   if (now < lane.quantum_ends) return {};
+  if (is_lane_closed(step.table(), device, lane)) {
+    return fmt::format("lane {} is used no more", lane.id.value);
+  }
   if (const WaitingNeed* need = stuck_need(device, lane)) {
     return fmt::format("quantum of {} is over, need {} of {} waits for room",
                        to_string(lane.quantum), need->n, need->job.value);
@@ -268,6 +272,10 @@ void ask_inside(
 
 void ask_holder(Step& step, Device& device, Lane& lane) {
   if (!lane.lease.has_value()) return;
+  if (is_lane_suspended(lane)) {
+    lane.is_watched = false;
+    return;
+  }
   const Job& holder = step.table().at(lane.lease->job);
   const std::vector<OrderKey> elsewhere = waiting_elsewhere(step.table(), device, lane, step.now());
   const std::optional<HarvestEnd> harvest = harvest_end(step.table(), device, lane, step.now());
@@ -275,7 +283,7 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   const std::optional<MakeWay> way = make_way(step.table(), device, lane, step.now());
   const bool is_wanted = !lane.waiting.empty() || !elsewhere.empty() || harvest.has_value() ||
                          way.has_value() || stuck_need(device, lane) != nullptr ||
-                         holder.is_paused() ||
+                         holder.is_paused() || is_lane_closed(step.table(), device, lane) ||
                          setback(step.table(), device, holder) == Setback::kBarred;
   if (const auto end = used_up_at(step.table(), device, holder, step.now())) step.due(*end);
   // One that has just come back has no page yet to be asked through.

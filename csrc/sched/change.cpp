@@ -79,12 +79,12 @@ void pause(Step& step, Job& job, std::uint32_t by) {
   job.paused_by = by;
   if (!job.is_waiting) return;
   leave_line(step, job);
-  job.waits_paused = true;
+  job.waits_aside = true;
 }
 
 void resume(Step& step, Job& job) {
   job.paused_by.reset();
-  if (job.waits_paused) join_line(step, job);
+  if (job.waits_aside && job.may_queue()) join_line(step, job);
 }
 
 // What it is ahead of the others was time over the old weight.

@@ -19,6 +19,7 @@
 #include "csrc/sched/serve.h"
 #include "csrc/sched/snapshot.h"
 #include "csrc/sched/step.h"
+#include "csrc/sched/suspended.h"
 #include "csrc/sched/table.h"
 #include "csrc/sched/transfer.h"
 #include "csrc/sched/validate.h"
@@ -38,6 +39,7 @@ class Coordinator::Impl {
     Step step(table_, now, false);
     const Status status = validate(table_, from, message);
     if (status.ok()) {
+      if (is_of_a_running_process(message)) note_running(step, from);
       std::visit([&](const auto& m) { handle(step, from, m); }, message);
     } else if (!is_of_an_unknown_end(from, message)) {
       step.refuse(from, status.message());
@@ -52,6 +54,17 @@ class Coordinator::Impl {
   }
 
  private:
+  // The daemon looks at pages, and sees ends, by itself.
+  static bool is_of_a_running_process(const wire::JobMessage& message) {
+    return !std::holds_alternative<wire::Observed>(message) &&
+           !std::holds_alternative<wire::Lost>(message) &&
+           !std::holds_alternative<wire::Gone>(message);
+  }
+  void note_running(Step& step, JobId from) {
+    const Job* const job = std::as_const(table_).find(from);
+    if (job != nullptr && job->is_suspended()) sched::set_suspended(step, table_.at(from), false);
+  }
+
   // A connection that ended before its Hello: there is nobody to refuse.
   [[nodiscard]] bool is_of_an_unknown_end(JobId from, const wire::JobMessage& message) const {
     const bool is_end =
@@ -125,6 +138,13 @@ Ready Coordinator::on_deadline(Nanos now) {
 Ready Coordinator::on_expected_pid_gone(std::int32_t pid, Nanos now) {
   impl_->table().expected.erase(pid);
   Step step(impl_->table(), now, false);
+  return impl_->finish(step);
+}
+
+Ready Coordinator::set_suspended(JobId job, bool is_suspended, Nanos now) {
+  Step step(impl_->table(), now, false);
+  Job* const found = impl_->table().find(job);
+  if (found != nullptr) sched::set_suspended(step, *found, is_suspended);
   return impl_->finish(step);
 }
 

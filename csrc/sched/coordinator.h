@@ -74,7 +74,7 @@ struct JobRow {
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
   bool is_registered = false;
-  std::string state;   // "starting" "idle" "waiting" "running" "closing" "paused" "lost"
+  std::string state;  // "starting" "idle" "waiting" "running" "closing" "paused" "suspended" "lost"
   std::string reason;  // the last decision about it
   wire::Priority priority = wire::Priority::kNormal;
   double weight = 1;
@@ -193,6 +193,9 @@ class Coordinator {
   Ready on_deadline(Nanos now);
   // The process of one of expected_pids ended before it said Hello: nobody waits for it any more.
   Ready on_expected_pid_gone(std::int32_t pid, Nanos now);
+  // The job's process is suspended now (Ctrl-Z, SIGSTOP), or goes on (suspended.h). Nothing for a
+  // job that is gone.
+  Ready set_suspended(JobId job, bool is_suspended, Nanos now);
   // From now on. What the job holds beyond a new limit is asked back. errors: kInvalidArgument, in
   // words for who asked: no such job, another's, a number out of range, or a limit below what the
   // job needs. Nothing has changed then.

@@ -13,7 +13,7 @@ void share_cores(Step& step, Device& device) {
   const auto of = static_cast<std::uint16_t>(num_held(device));
   std::uint16_t number = 0;
   for (const Lane& lane : device.lanes) {
-    if (!lane.lease.has_value()) continue;
+    if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
     const wire::CoreShare share{.number = number++, .of = of};
     const Job& holder = std::as_const(step).table().at(lane.lease->job);
     const bool can_be_told = holder.is_connected && holder.is_registered;

@@ -11,6 +11,7 @@
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/room.h"
 #include "csrc/sched/side_by_side.h"
+#include "csrc/sched/suspended.h"
 
 namespace gpushare::sched {
 namespace {
@@ -32,20 +33,21 @@ std::string figures_of(const Job& job) {
 
 // It waits for room, for a lane that is not free before somebody else gets room, or for a person.
 bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos now) {
-  if (job.held_until.has_value()) return false;  // whoever holds it works on, and ends that
+  // Whoever holds its memory works on, and ends that; one that is suspended is waited for.
+  if (job.held_until.has_value() || is_suspended(table, device, job)) return false;
   if (device.has_need(job.id)) return true;
   // Nothing of a gang that has the lease is given before all of it have closed.
   if (is_gang_running(table, device, job)) {
     const JobSet gang = gang_of(device, job);
     return std::any_of(gang.begin(), gang.end(), [&](JobId id) { return device.has_need(id); });
   }
-  if (!job.is_waiting && !job.waits_paused && !job.waits_in_gang) return false;
+  if (!job.is_waiting && !job.waits_aside && !job.waits_in_gang) return false;
   const bool is_giving = job.revoke.has_value() && !table.is_overdue(job, now);
   if (is_giving) return false;
   const bool may_be_asked = !job.is_inside && !job.cannot_give && !job.revoke.has_value() &&
                             most_to_ask(device, job, host_free(table).total()) > Bytes{0};
   if (may_be_asked) return false;
-  if (job.waits_paused) return true;
+  if (job.waits_aside) return true;
   const Lane& lane = Table::lane_of(device, job);
   // It waits for holders, which are asked themselves.
   const bool is_barred =

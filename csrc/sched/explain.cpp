@@ -11,6 +11,7 @@
 #include "csrc/sched/elsewhere.h"
 #include "csrc/sched/gang.h"
 #include "csrc/sched/share_limit.h"
+#include "csrc/sched/suspended.h"
 
 namespace gpushare::sched {
 namespace {
@@ -124,10 +125,16 @@ std::string explain(const Table& table, JobId id, Nanos now) {
     return fmt::format("waits until {} known processes have said Hello, at most {}",
                        table.expected.size(), to_string(table.recovery_ends - now));
   }
+  if (job->is_suspended()) return suspended_text(table, device, *job, now);
   for (const WaitingNeed& need : device.needs) {
     if (need.job == id) return explain_need(need, now);
   }
   if (job->is_waiting) return explain_line(table, device, *job, now);
+  for (const JobId other : gang_of(device, *job)) {
+    const Job& rank = table.at(other);
+    if (rank.is_suspended())
+      return "waits for its gang: " + suspended_text(table, device, rank, now);
+  }
   if (job->waits_in_gang) return gang_text(table, device, *job);
   if (const Lane* lane = device.lane_held_by(id)) {
     return fmt::format("has the lease since {}{}", to_string(now - lane->lease->granted_at),

@@ -13,6 +13,7 @@
 #include "csrc/sched/memory_plan.h"
 #include "csrc/sched/serve.h"
 #include "csrc/sched/shares.h"
+#include "csrc/sched/suspended.h"
 #include "csrc/sched/user_room.h"
 
 namespace gpushare::sched {
@@ -157,13 +158,17 @@ void settle_gangs(Step& step, Device& device) {
       const bool is_running = is_gang_running(table, device, job);
       is_settled = is_settled || job.is_waiting || is_running;
       // While the others run it may have to end with them what they are in.
-      if (job.is_paused() && (job.waits_in_gang || job.waits_paused)) {
+      if (!job.may_queue() && (job.waits_in_gang || job.waits_aside)) {
         step.table().at(member).waits_in_gang = is_running;
-        step.table().at(member).waits_paused = !is_running;
+        step.table().at(member).waits_aside = !is_running;
       }
       if (!job.waits_in_gang) continue;
       waiting.push_back(member);
       first = std::min(first, job.waiting_since);
+    }
+    if (is_suspended(table, device, table.at(gang.front()))) {
+      wait_along(step, device, table.at(gang.front()));
+      continue;
     }
     if (is_settled || waiting.empty()) continue;
     const Lane& lane = Table::lane_of(device, table.at(waiting.front()));
@@ -184,7 +189,7 @@ void note_begun(Lease& lease, const Job& job) {
 void grant_along(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   for (const JobId id : gang_of(device, step.table().at(lane.lease->job))) {
     Job& job = step.table().at(id);
-    if (!job.waits_in_gang) continue;
+    if (!job.waits_in_gang || job.is_suspended()) continue;
     if (lane.lease->is_asked && !is_needed(step, lane, job)) continue;
     const bool is_elsewhere = job.in_lane != lane.id;
     if (is_elsewhere && !may_be_moved(device, job)) continue;

@@ -11,6 +11,7 @@
 #include "csrc/sched/interrupt.h"
 #include "csrc/sched/iteration_timing.h"
 #include "csrc/sched/shares.h"
+#include "csrc/sched/suspended.h"
 
 namespace gpushare::sched {
 namespace {
@@ -34,7 +35,7 @@ void observe(Step& step, Job& job, const wire::Usage& seen) {
 }  // namespace
 
 void join_line(Step& step, Job& job) {
-  job.waits_paused = false;
+  job.waits_aside = false;
   job.waiting_since = step.now();
   if (is_in_gang(job)) {
     job.waits_in_gang = true;
@@ -54,7 +55,7 @@ void stand_in_line(Step& step, Job& job) {
 }
 
 void leave_line(Step& step, Job& job) {
-  job.waits_paused = false;
+  job.waits_aside = false;
   if (!job.is_waiting && !job.waits_in_gang) return;
   if (job.is_waiting) take_out_of_line(Table::lane_of(step.table().device_of(job), job), job.id);
   job.is_waiting = job.waits_in_gang = false;
@@ -74,6 +75,7 @@ void end_lease(Step& step, Job& job) {
   Lane* lane = device.lane_held_by(job.id);
   if (lane == nullptr) return;
   const Nanos now = step.now();
+  end_suspension(*lane, now);
   const bool is_last = lane->lease->along.empty();
   if (is_last) {
     note_harvest(step.table(), device, *lane, job, now);
@@ -110,8 +112,8 @@ void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
   job.note_change();
   if (job.is_waiting || job.waits_in_gang || !job.is_connected) return;
   // Of a gang it may have to end what the others are in.
-  if (job.is_paused() && !is_in_gang(job)) {
-    job.waits_paused = true;
+  if (!job.may_queue() && !is_in_gang(job)) {
+    job.waits_aside = true;
   } else {
     join_line(step, job);
   }

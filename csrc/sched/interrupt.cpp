@@ -10,6 +10,7 @@
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/share_limit.h"
 #include "csrc/sched/shares.h"
+#include "csrc/sched/suspended.h"
 #include "csrc/sched/user_room.h"
 
 namespace gpushare::sched {
@@ -166,6 +167,7 @@ void begin_inside(Step& step, Job& job) {
   device.inside.insert(job.id);
   Lane* const lane = device.lane_held_by(job.id);
   if (lane == nullptr) return;  // another coordinator's
+  end_suspension(*lane, step.now());
   job.charge(step.now() - lane->lease->granted_at);
   note_charged(step, device, *lane, job);
   job.overrun = Nanos{};

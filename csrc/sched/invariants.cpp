@@ -26,9 +26,9 @@ void check_job(const Table& table, const Device& device, const Job& job) {
     GS_CHECK(!is_there || other.id == lane.id, "job {} of lane {} is in {}", id, lane.id.value,
              other.id.value);
   }
-  GS_CHECK(!job.is_paused() || !job.is_waiting, "job {} waits and is paused", id);
-  if (job.waits_paused) {
-    GS_CHECK(job.is_paused() && job.is_connected && job.is_registered, "job {} waits", id);
+  GS_CHECK(job.may_queue() || !job.is_waiting, "job {} waits, paused {}", id, job.is_paused());
+  if (job.waits_aside) {
+    GS_CHECK(!job.may_queue() && job.is_connected && job.is_registered, "job {} waits", id);
     GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);
   }
   if (job.waits_in_gang) {

@@ -69,6 +69,7 @@ struct Job {
   wire::Changes changes;  // since it registered first: the job may not know all of them
   std::optional<std::uint32_t> paused_by;  // the user: it gets no lease
   Nanos paused_at;
+  std::optional<Nanos> suspended_since;  // its process is (suspended.h)
   std::uint64_t iterations_total = 0;
   Nanos registered_at;
   bool was_registered = false;  // kept over a lost connection: the record goes on
@@ -82,7 +83,8 @@ struct Job {
   bool is_inside = false;
   // Its connection is new: it may have stopped there before, and has not wanted a lease since.
   bool may_come_inside = false;
-  bool waits_paused = false;  // wants a lease, and is not in the table since it is paused
+  // Wants a lease, and is not in the table since it is paused, or its process suspended.
+  bool waits_aside = false;
   // Wants a lease, and is not in the table: another of its gang is, or has one, or they are to come
   // together first (gang.h).
   bool waits_in_gang = false;
@@ -156,6 +158,9 @@ struct Job {
   // The most that it may hold by itself; 0: no limit.
   [[nodiscard]] Bytes most_memory() const;
   [[nodiscard]] bool is_paused() const { return paused_by.has_value(); }
+  [[nodiscard]] bool is_suspended() const { return suspended_since.has_value(); }
+  // Whether it may stand in line.
+  [[nodiscard]] bool may_queue() const { return !is_paused() && !is_suspended(); }
   [[nodiscard]] Source iteration_source() const;
   // What one in twenty iterations takes at least, in the phase that it is in: to be reckoned with
   // where it must not be late. No less than `iteration`.

@@ -27,6 +27,7 @@ class JobRecords {
   struct Kept {
     Ids giving;      // owe a Released
     Ids held;        // have memory held in place (Job::held_until)
+    Ids suspended;   // their Job::is_suspended()
     Ids guaranteed;  // take turns, and are of that class
     Ids limited;     // have a memory_limit, or their user has
     Ids unheard;     // changed their lane on their page, and not yet by a message; or did so before
@@ -60,6 +61,7 @@ class JobRecords {
   struct Part {
     bool is_giving = false;
     bool is_held = false;
+    bool is_suspended = false;
     bool is_guaranteed = false;
     bool is_limited = false;
     bool is_unheard = false;

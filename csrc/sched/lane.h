@@ -58,8 +58,9 @@ struct Lease {
   std::map<JobId, std::uint64_t> iterations_before;
   std::set<JobId> let_in;
   Nanos granted_at;
-  Nanos charged_until;      // its user was (shares.h)
-  std::string granted_for;  // as recorded; empty if another coordinator granted it
+  Nanos charged_until;                   // its user was (shares.h)
+  std::optional<Nanos> suspended_since;  // all who hold it stand still (suspended.h)
+  std::string granted_for;               // as recorded; empty if another coordinator granted it
   std::string asked_for;
   bool is_asked = false;  // asked back: once a lease
   Nanos asked_at;
@@ -118,6 +119,11 @@ struct Lane {
   std::optional<Nanos> closed_at;
   Nanos last_handover;
 };
+
+// Its holder stands still, so nobody else is to have turns there (suspended.h).
+inline bool is_lane_suspended(const Lane& lane) {
+  return lane.lease.has_value() && lane.lease->suspended_since.has_value();
+}
 
 // Which of two lanes' next jobs has been short of room for longer; of equal ones neither.
 inline bool is_short_before(const Lane& a, const Lane& b) {

@@ -10,9 +10,11 @@
 
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/lanes.h"
+#include "csrc/sched/options.h"
 #include "csrc/sched/placement.h"
 #include "csrc/sched/room.h"
 #include "csrc/sched/shares.h"
+#include "csrc/sched/suspended.h"
 
 namespace gpushare::sched {
 namespace {
@@ -24,6 +26,7 @@ Nanos is_back_by(const Table& table, const Job& job) {
 }
 
 bool takes_turns(Step& step, const Device& device, const Job& job) {
+  if (is_suspended(step.table(), device, job)) return false;
   if (job.is_waiting || device.lane_held_by(job.id) != nullptr) return true;
   if (job.is_paused()) return false;
   const Nanos until = is_back_by(step.table(), job);
@@ -55,6 +58,8 @@ PlacedJobs find_candidates(Step& step, const Device& device) {
                             .placed_in = job.placed_in,
                             .is_holder = is_holder,
                             .held = device.ledger.room(id) + job.usage.spilled});
+    } else if (job.is_suspended()) {
+      found.capacity -= device.ledger.room(id) + job.lane;
     } else if (job.sizes.has_value()) {
       found.capacity -= job.sizes->persistent;
     }
@@ -62,7 +67,59 @@ PlacedJobs find_candidates(Step& step, const Device& device) {
   return found;
 }
 
+// Those that may be used come first.
+std::vector<LaneId> in_order_of_use(const Device& device) {
+  std::vector<LaneId> ids;
+  for (const Lane& lane : device.lanes)
+    if (!is_lane_suspended(lane)) ids.push_back(lane.id);
+  for (const Lane& lane : device.lanes)
+    if (is_lane_suspended(lane)) ids.push_back(lane.id);
+  return ids;
+}
+
+// As place(), which knows lanes by their place in that order.
+Placement place_in_order(const Table& table, const Device& device, const PlacedJobs& found) {
+  const std::vector<LaneId> order = in_order_of_use(device);
+  const auto place_of = [&](LaneId lane) {
+    return LaneId{
+        static_cast<std::uint32_t>(std::find(order.begin(), order.end(), lane) - order.begin())};
+  };
+  std::vector<PlacedJob> jobs = found.jobs;
+  for (PlacedJob& job : jobs) {
+    job.in_lane = place_of(job.in_lane);
+    job.placed_in = place_of(job.placed_in);
+  }
+  Placement placement =
+      place(jobs, device.lanes.size(), table.num_open_lanes(device), found.capacity);
+  for (LaneId& lane : placement.lanes)
+    lane = order.at(lane.value);
+  return placement;
+}
+
+bool is_used(const Table& table, const Lane& lane) {
+  if (lane.lease.has_value() || !lane.waiting.empty() || !lane.pools.empty()) return true;
+  return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
+    return entry.second.in_lane == lane.id || entry.second.placed_in == lane.id;
+  });
+}
+
+// The last ones, as far as they are left.
+void close_lanes(const Table& table, Device& device) {
+  while (device.lanes.size() > 1 && is_lane_closed(table, device, device.lanes.back()) &&
+         !is_used(table, device.lanes.back())) {
+    device.lanes.pop_back();
+  }
+}
+
 }  // namespace
+
+bool is_lane_closed(const Table& table, const Device& device, const Lane& lane) {
+  if (is_lane_suspended(lane)) return false;
+  const auto own = device.lanes.begin() + lane.id.value;
+  const auto num_before = std::count_if(
+      device.lanes.begin(), own, [](const Lane& other) { return !is_lane_suspended(other); });
+  return static_cast<std::size_t>(num_before) >= table.num_open_lanes(device);
+}
 
 bool may_be_moved(const Device& device, const Job& job) {
   if (device.lane_held_by(job.id) != nullptr || job.is_inside || is_unheard(job)) return false;
@@ -89,11 +146,11 @@ void change_lane(Step& step, Job& job, LaneId to) {
 }
 
 void place_jobs(Step& step, Device& device) {
+  open_lanes(step.table(), device, step.now());
   if (device.lanes.size() == 1) return;
   PlacedJobs& found = device.placed;
   found = find_candidates(step, device);
-  const Placement placement =
-      place(found.jobs, device.lanes.size(), step.table().num_open_lanes(device), found.capacity);
+  const Placement placement = place_in_order(step.table(), device, found);
   for (std::size_t i = 0; i < found.jobs.size(); ++i) {
     const JobId id = found.jobs[i].id;
     const LaneId before = std::exchange(found.jobs[i].placed_in, placement.lanes[i]);
@@ -108,6 +165,7 @@ void place_jobs(Step& step, Device& device) {
         fmt::format("lane {} -> {}: {} in use, which need {} of {}", from.value, job.in_lane.value,
                     placement.num_used, to_string(placement.needed), to_string(found.capacity)));
   }
+  close_lanes(step.table(), device);
 }
 
 }  // namespace gpushare::sched

@@ -44,6 +44,7 @@ void hold_to_limits(Step& step, Device& device) {
     const Job& job = std::as_const(step.table()).at(id);
     if (job.of.device != device.name) continue;
     if (!job.is_connected || job.is_inside || job.revoke.has_value() || job.cannot_give) continue;
+    if (job.is_suspended()) continue;
     // Stopped in its iteration it would give what it needs there, and wait for that too.
     if (device.lane_held_by(id) != nullptr && device.has_need(id)) continue;
     const Bytes beyond = beyond_limits(step.table(), device, job, step.now());

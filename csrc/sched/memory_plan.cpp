@@ -42,8 +42,8 @@ bool is_chosen_before(const Device& device, const Job& job, JobId claimant) {
 bool may_be_asked(const Table& table, const Device& device, const Job& job, JobId claimant) {
   if (is_chosen_before(device, job, claimant) || is_gang_running(table, device, job)) return false;
   if (is_in_gang(job) && are_together(job, table.at(claimant))) return false;
-  return job.id != claimant && job.is_connected && !job.is_inside && !job.cannot_give &&
-         !job.revoke.has_value() && device.ledger.room(job.id) > Bytes{0};
+  return job.id != claimant && job.is_connected && !job.is_suspended() && !job.is_inside &&
+         !job.cannot_give && !job.revoke.has_value() && device.ledger.room(job.id) > Bytes{0};
 }
 
 // Stopped in an allocation, it can be spilled until its Need is met (see WaitingNeed). It gives to
@@ -297,7 +297,7 @@ JobId later_giver(const Table& table, const Device& device, JobId claimant) {
   for (const auto& [id, room] : device.ledger.rooms()) {
     if (id == claimant || room == Bytes{0}) continue;
     const Job& job = table.at(id);
-    if (!is_parked(device, job) || job.revoke.has_value()) return id;
+    if (!is_parked(device, job) || job.revoke.has_value() || job.is_suspended()) return id;
   }
   return JobId{0};
 }

@@ -1,5 +1,7 @@
 #include "csrc/sched/options.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -80,7 +82,9 @@ Status check(const CoordinatorOptions& options) {
 }  // namespace
 
 void open_lanes(const Table& table, Device& device, Nanos now) {
-  while (device.lanes.size() < table.num_open_lanes(device)) {
+  const auto num_suspended = static_cast<std::size_t>(
+      std::count_if(device.lanes.begin(), device.lanes.end(), is_lane_suspended));
+  while (device.lanes.size() < table.num_open_lanes(device) + num_suspended) {
     const LaneId id{static_cast<std::uint32_t>(device.lanes.size())};
     device.lanes.emplace_back(now);
     device.lanes.back().id = id;
@@ -108,6 +112,7 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .allowances = {},
                 .job_allowances = {},
                 .inside = {},
+                .held_up_until = {},
                 .gangs = {},
                 .needs = {},
                 .only_free = {},

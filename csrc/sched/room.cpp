@@ -63,7 +63,7 @@ RoomPool room_pool(const Table& table, const Device& device, Nanos now) {
 
 bool is_parked(const Device& device, const Job& job) {
   if (!job.is_connected || job.is_inside) return false;
-  return job.is_waiting || job.waits_paused ||
+  return job.is_waiting || job.waits_aside ||
          (job.usage.is_parked && device.lane_held_by(job.id) == nullptr);
 }
 
@@ -99,6 +99,10 @@ Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const R
 }
 
 Bytes late_room(const Job& job) { return std::min(job.usage.late, job.usage.spilled); }
+
+Nanos patience_ends(const Table& table, const Device& device, Nanos since) {
+  return std::max(since, device.held_up_until) + table.options.memory_wait;
+}
 
 std::string ledger_text(const Table& table, const Device& device, JobId except) {
   constexpr std::size_t kMaxNamed = 8;

@@ -15,6 +15,7 @@
 #include "csrc/sched/limit.h"
 #include "csrc/sched/memory_plan.h"
 #include "csrc/sched/side_by_side.h"
+#include "csrc/sched/suspended.h"
 #include "csrc/sched/transfer.h"
 
 namespace gpushare::sched {
@@ -113,6 +114,7 @@ void serve(Step& step) {
     if (!is_half_used && !device.is_place_lacking) device.host_warning.clear();
     settle_transfer_rate(step, device);
     ask_holding_again(step, device);
+    settle_suspended(step, device);
     place_jobs(step, device);
     hold_to_limits(step, device);
     settle_gangs(step, device);
@@ -130,7 +132,7 @@ void serve(Step& step) {
     for (Lane& lane : device.lanes)
       ask_holder(step, device, lane);
     for (const WaitingNeed& need : device.needs)
-      if (!need.has_given) step.due(need.since + table.options.memory_wait);
+      if (!need.has_given) step.due(patience_ends(table, device, need.since));
     settle_transfer_rate(step, device);
     watch_givers(step, device);
   }

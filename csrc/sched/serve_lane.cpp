@@ -17,6 +17,7 @@
 #include "csrc/sched/share_limit.h"
 #include "csrc/sched/shares.h"
 #include "csrc/sched/side_by_side.h"
+#include "csrc/sched/suspended.h"
 #include "csrc/sched/user_room.h"
 
 namespace gpushare::sched {
@@ -84,9 +85,9 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
 bool may_grow(Step& step, Device& device, Lane& lane, const Job& job, RoomPool& pool) {
   if (job.hard_user_limit() == Bytes{0}) return true;
   if (fits_its_user(step, device, job, growth_of(device, lane, job), pool)) return true;
-  const Nanos patience_ends = job.waiting_since + step.table().options.memory_wait;
-  if (step.now() >= patience_ends) return true;
-  step.due(patience_ends);
+  const Nanos until = patience_ends(step.table(), device, job.waiting_since);
+  if (step.now() >= until) return true;
+  step.due(until);
   if (lane.kept_out == JobId{0}) lane.kept_out = job.id;
   return false;
 }
@@ -255,29 +256,30 @@ bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& 
   }
   if (may_begin(step, device, job, deficit, pool)) return false;
   if (!lane.short_since.has_value()) lane.short_since = step.now();
-  const Nanos patience_ends = *lane.short_since + step.table().options.memory_wait;
+  const Nanos until = patience_ends(step.table(), device, *lane.short_since);
   const auto say = [&](const std::string& what) {
     step.wait(device, job.id, lane.wait_reason,
-              fmt::format("{} is next, {} short: {}", job.id.value, to_string(deficit), what));
+              fmt::format("{} is next, {} short: {}{}", job.id.value, to_string(deficit), what,
+                          held_by_suspended_text(step.table(), device)));
   };
   if (coming.has_value()) {
-    step.due(std::min(coming->until, patience_ends));
+    step.due(std::min(coming->until, until));
     say(fmt::format("waits until {} parks, which is used last", coming->job.value));
-    return step.now() < patience_ends;
+    return step.now() < until;
   }
   // Not while somebody else is short: who may be asked for it would be, at once.
   if (pool.expected >= deficit && device.needs.empty()) grant_ahead(step, device, job, pool);
   if (pool.expected > Bytes{0}) {
-    step.due(patience_ends);
+    step.due(until);
     say("asked others to give room");
-    return step.now() < patience_ends;
+    return step.now() < until;
   }
   lane.is_stuck = true;
   // Until now nothing moved: that was others' time, not what changing hands costs.
   if (lane.closed_at.has_value()) lane.closed_at = step.now();
   const JobId giver = later_giver(step.table(), device, job.id);
-  if (giver == JobId{0} || step.now() >= patience_ends) return false;
-  step.due(patience_ends);
+  if (giver == JobId{0} || step.now() >= until) return false;
+  step.due(until);
   say(fmt::format("waits until {} parks, gives or leaves", giver.value));
   return true;
 }
@@ -298,6 +300,7 @@ void serve_interrupted(Step& step, Device& device, Lane& lane, JobId inside, Roo
 
 void serve_owed(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   if (!lane.lease.has_value() || lane.lease->owed <= Bytes{0}) return;
+  if (is_lane_suspended(lane)) return;
   Lease& lease = *lane.lease;
   Job& job = step.table().at(lease.job);
   // One that comes back says what it has, and asks for the rest.

@@ -12,6 +12,7 @@
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/serve.h"
+#include "csrc/sched/suspended.h"
 #include "csrc/sched/user_room.h"
 
 namespace gpushare::sched {
@@ -116,7 +117,7 @@ bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
     return true;
   }
   const Nanos waited = step.now() - need.since;
-  if (waited >= step.table().options.memory_wait && !need.has_given) {
+  if (step.now() >= patience_ends(step.table(), device, need.since) && !need.has_given) {
     deny(step, device, need,
          fmt::format("waited {} for room{}", to_string(waited),
                      fits_user ? "" : ": " + user_room_text(step.table(), device, job)));
@@ -146,9 +147,10 @@ bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
     say_host_full(step, device, job,
                   fmt::format("Job {} waits for a job to end, or fails", job.id.value));
   }
-  step.wait(device, job.id, need.wait_reason,
-            fmt::format("need {} of {}: {} short, waits for boundaries", need.n,
-                        to_string(need.bytes), to_string(missing)));
+  step.wait(
+      device, job.id, need.wait_reason,
+      fmt::format("need {} of {}: {} short, waits for boundaries{}", need.n, to_string(need.bytes),
+                  to_string(missing), held_by_suspended_text(step.table(), device)));
   return false;
 }
 

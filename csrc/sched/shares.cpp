@@ -108,7 +108,8 @@ void raise_to_jobs(Step& step, Device& device, Lane& lane, const Job& job) {
 void charge_users(Table& table, Nanos now) {
   for (Device& device : table.devices) {
     for (Lane& lane : device.lanes) {
-      if (!lane.lease.has_value() || now <= lane.lease->charged_until) continue;
+      if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
+      if (now <= lane.lease->charged_until) continue;
       const Job& holder = std::as_const(table).at(lane.lease->job);
       double& time = user_of(device, lane, holder).virtual_time;
       time +=

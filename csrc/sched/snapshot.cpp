@@ -11,6 +11,7 @@
 #include "csrc/sched/explain.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/share_limit.h"
+#include "csrc/sched/suspended.h"
 #include "csrc/sched/transfer.h"
 #include "csrc/sched/user_room.h"
 
@@ -19,7 +20,9 @@ namespace {
 
 JobRow job_row(const Table& table, const Device& device, const Job& job, Nanos now) {
   const Lane* held = device.lane_held_by(job.id);
-  const Nanos running = held == nullptr ? Nanos{} : now - held->lease->since_of(job.id);
+  const Nanos running =
+      held == nullptr ? Nanos{}
+                      : held->lease->suspended_since.value_or(now) - held->lease->since_of(job.id);
   const Nanos served = job.served + std::max(running, Nanos{});
   const Nanos age = now - job.registered_at;
   JobRow row;
@@ -119,6 +122,11 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
   for (const auto& [id, job] : table.jobs) {
     if (job.of.device == device.name) row.jobs.push_back(job_row(table, device, job, now));
   }
+  for (const JobId id : table.jobs.kept().suspended) {
+    const Job& job = table.at(id);
+    if (job.of.device == device.name)
+      row.warnings.push_back(suspended_text(table, device, job, now));
+  }
   row.users = user_rows(table, device);
   row.dropped = device.dropped;
   row.spilled = device.spilled;
@@ -139,6 +147,7 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
 
 std::string state_of(const Device& device, const Job& job) {
   if (!job.is_connected) return "lost";
+  if (job.is_suspended()) return "suspended";
   if (const Lane* lane = device.lane_held_by(job.id)) {
     return lane->lease->is_asked ? "closing" : "running";
   }

@@ -87,7 +87,7 @@ Nanos Table::answer_due(const Job& job) const {
 }
 
 bool Table::is_overdue(const Job& job, Nanos now) const {
-  return job.revoke.has_value() && now >= answer_due(job);
+  return job.revoke.has_value() && (job.is_suspended() || now >= answer_due(job));
 }
 
 QuantumLimits Table::quantum_limits() const {

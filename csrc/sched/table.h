@@ -74,8 +74,9 @@ struct Device {
   std::map<std::uint32_t, Allowance> allowances;      // by user, of those with a share_limit
   std::map<JobId, Allowance> job_allowances;          // of jobs with one of their own
   std::set<JobId> inside;                             // their Job::is_inside
-  std::map<GangId, JobSet> gangs;                     // of those who take turns
-  std::vector<WaitingNeed> needs;                     // oldest first
+  Nanos held_up_until;             // when a suspended job was last seen to hold room (suspended.h)
+  std::map<GangId, JobSet> gangs;  // of those who take turns
+  std::vector<WaitingNeed> needs;  // oldest first
   std::optional<WaitingNeed> only_free;  // a Need that does not wait: answered in its step
   Bytes dropped, spilled;                // by revokes, in all
   Bytes asked, planned_spill;            // of revokes in all, and what was to be spilled for them

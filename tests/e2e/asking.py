@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpushare.coordinator_client import CoordinatorClient
 from gpushare.errors import CoordinatorUnreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.support.job_process import JobProcess
+
+PATIENCE_SECONDS = 60.0
 
 
 def status(env: dict[str, str], patience_seconds: float = 10.0) -> dict[str, Any]:
@@ -23,4 +30,22 @@ def status(env: dict[str, str], patience_seconds: float = 10.0) -> dict[str, Any
         except CoordinatorUnreachable:
             if time.monotonic() > end:
                 raise
+        time.sleep(0.02)
+
+
+def row_of(env: dict[str, str], job: JobProcess) -> dict[str, Any]:
+    """What it says of the job."""
+    rows = (row for device in status(env)["devices"] for row in device["jobs"])
+    return next(row for row in rows if row["pid"] == job.pid)
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Looks again and again.
+
+    Raises:
+        AssertionError: if it is not so for `PATIENCE_SECONDS`.
+    """
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < end
         time.sleep(0.02)

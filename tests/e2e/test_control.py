@@ -5,36 +5,21 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
 from gpushare.coordinator_client import CoordinatorClient
 from tests.e2e.alone import arguments, peak_alone
-from tests.e2e.asking import status
+from tests.e2e.asking import PATIENCE_SECONDS, row_of, status, wait_until
 from tests.support.job_process import JobProcess
 
 Coordinator = Callable[..., dict[str, str]]
 Alone = Callable[..., dict[str, Any]]
 
-PATIENCE_SECONDS = 60.0
-
-
-def _row(env: dict[str, str], job: JobProcess) -> dict[str, Any]:
-    rows = (row for device in status(env)["devices"] for row in device["jobs"])
-    return next(row for row in rows if row["pid"] == job.pid)
-
-
-def _wait_until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
 
 def _set(env: dict[str, str], job: JobProcess, **changes: Any) -> None:
-    CoordinatorClient([env["GPUSHARE_SOCKET"]]).set_job(_row(env, job)["job"], changes)
+    CoordinatorClient([env["GPUSHARE_SOCKET"]]).set_job(row_of(env, job)["job"], changes)
 
 
 def _coordinator_of_few_bytes(coordinator: Coordinator) -> dict[str, str]:
@@ -61,10 +46,10 @@ def test_one_is_paused_and_the_other_runs_on(coordinator: Coordinator, alone: Al
         long.say()
         short.say()
         _set(env, long, is_paused=True)
-        _wait_until(lambda: _row(env, long)["state"] == "paused")
-        before = _row(env, long)
+        wait_until(lambda: row_of(env, long)["state"] == "paused")
+        before = row_of(env, long)
         other = short.result()
-        after = _row(env, long)
+        after = row_of(env, long)
         assert (after["state"], after["leases"]) == ("paused", before["leases"])
         assert after["iterations"] == before["iterations"] < 80
         # Its memory made room for the other, as that of any job that waits.
@@ -82,12 +67,12 @@ def test_a_pause_outlives_the_coordinator(coordinator: Coordinator, alone: Alone
         job.wait_ready().go()
         job.say()
         _set(env, job, is_paused=True, weight=3, priority="interactive")
-        _wait_until(lambda: _row(env, job)["state"] == "paused")
+        wait_until(lambda: row_of(env, job)["state"] == "paused")
         before = status(env)["coordinator"]
         os.kill(before["pid"], signal.SIGKILL)
-        _wait_until(lambda: status(env)["coordinator"]["pid"] != before["pid"])
-        _wait_until(lambda: any(row["is_parked"] for row in status(env)["devices"][0]["jobs"]))
-        row = _row(env, job)
+        wait_until(lambda: status(env)["coordinator"]["pid"] != before["pid"])
+        wait_until(lambda: any(row["is_parked"] for row in status(env)["devices"][0]["jobs"]))
+        row = row_of(env, job)
         assert (row["state"], row["leases"]) == ("paused", 0)
         assert (row["weight"], row["priority"]) == (3, "interactive")
         _set(env, job, is_paused=False)
@@ -109,9 +94,9 @@ def test_shares_follow_weights_that_are_changed(coordinator: Coordinator) -> Non
         def served_while(heavy: JobProcess, light: JobProcess) -> tuple[float, float]:
             _set(env, heavy, weight=8)
             _set(env, light, weight=1)
-            before = _row(env, heavy), _row(env, light)
-            _wait_until(lambda: _row(env, light)["leases"] >= before[1]["leases"] + 8)
-            after = _row(env, heavy), _row(env, light)
+            before = row_of(env, heavy), row_of(env, light)
+            wait_until(lambda: row_of(env, light)["leases"] >= before[1]["leases"] + 8)
+            after = row_of(env, heavy), row_of(env, light)
             served = [
                 b["served_seconds"] - a["served_seconds"]
                 for a, b in zip(before, after, strict=True)
@@ -165,7 +150,7 @@ def test_a_paused_job_says_so_and_ends_with_ctrl_c(coordinator: Coordinator) -> 
     env = coordinator()
     with JobProcess(command=[sys.executable, "-c", WAITER], env=env) as job:
         job.say()
-        _wait_until(lambda: "is paused by user" in job.errors())
+        wait_until(lambda: "is paused by user" in job.errors())
         assert "waiting for 5 s: is paused by user" in job.errors()
         job.process.send_signal(signal.SIGINT)
         assert job.process.wait(PATIENCE_SECONDS) == -signal.SIGINT

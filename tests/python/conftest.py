@@ -100,10 +100,11 @@ def coordinator(module_is_built: None) -> Iterator[dict[str, str]]:
     folder = Path(tempfile.mkdtemp(prefix="gpushare-"))
     socket = folder / "sock"
     yield {"socket": str(socket), "capacity": "256MiB", "linger": "0.2", "min_quantum": "20ms"}
+    its_files = (socket, folder / "sock.jobs")
     deadline = time.monotonic() + 30
-    while socket.exists() and time.monotonic() < deadline:
+    while any(file.exists() for file in its_files) and time.monotonic() < deadline:
         time.sleep(0.01)  # the coordinator lingers, and then takes its files away itself
-    assert not socket.exists(), "the coordinator outlives its jobs"
+    assert not any(file.exists() for file in its_files), "the coordinator outlives its jobs"
     shutil.rmtree(folder)
 
 

@@ -36,6 +36,17 @@ TEST(ProcessInfo, ANameMayHoldBracketsAndSpaces) {
   ASSERT_TRUE(stat.has_value());
   EXPECT_EQ(stat->parent, 4);
   EXPECT_EQ(stat->start_ticks, 77U);
+  EXPECT_FALSE(stat->is_suspended);
+}
+
+TEST(ProcessInfo, SaysWhetherAProcessIsSuspended) {
+  const TempFolder root;
+  for (const auto& [state, is_suspended] : {std::pair{'T', true}, {'t', true}, {'D', false}}) {
+    add_process(root.path(), {.pid = 5, .name = "a) T (b", .state = state});
+    const auto stat = read_process_stat(5, root.path());
+    ASSERT_TRUE(stat.has_value());
+    EXPECT_EQ(stat->is_suspended, is_suspended) << state;
+  }
 }
 
 TEST(ProcessInfo, WhatIsNotThereIsNothing) {

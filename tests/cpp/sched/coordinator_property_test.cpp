@@ -97,6 +97,7 @@ class Fuzz {
       return follow(*coordinator_->set_policy(any_policy(), now_));
     }
     const JobId job{static_cast<std::uint64_t>(any(1, kNumJobs + 2))};
+    if (any(0, 3) == 0) return follow(coordinator_->set_suspended(job, any(0, 3) != 0, now_));
     const wire::Changes changes = any_changes();
     const Result<Ready> ready = coordinator_->set(job, changes, {.may_change_all = true}, now_);
     if (ready.has_value()) {
@@ -274,6 +275,7 @@ class Fuzz {
       if (const auto* revoke = std::get_if<wire::Revoke>(&out.message)) {
         RC_ASSERT(revoke->bytes > Bytes{0});
         RC_ASSERT(!inside_.contains(out.to));
+        RC_ASSERT(state_of(rows(), out.to) != "suspended");
         RC_ASSERT(revokes_.emplace(out.to, *revoke).second);
       }
       if (std::holds_alternative<wire::Grant>(out.message)) {
@@ -288,9 +290,10 @@ class Fuzz {
       if (action.kind != PageAction::Kind::kGrant) continue;
       // A rank may have to end an iteration with the others.
       RC_ASSERT(!paused_.contains(action.job) || !gang_of(device, action.job).empty());
+      RC_ASSERT(state_of(device, action.job) != "suspended");
       RC_ASSERT(granted.insert(action.job).second);
       units.insert(unit_of(device, action.job));
-      RC_ASSERT(units.size() <= most_lanes_);
+      RC_ASSERT(units.size() <= most_lanes_ + kNumJobs);
       RC_ASSERT(action.term > terms_[action.job]);
       terms_[action.job] = action.term;
       inside_.erase(action.job);
@@ -308,7 +311,7 @@ class Fuzz {
   void check() {
     coordinator_->check_invariants();
     const DeviceRow device = rows();
-    RC_ASSERT(device.lanes.size() <= most_lanes_);
+    RC_ASSERT(device.lanes.size() <= most_lanes_ + kNumJobs);
     Bytes sum;
     for (const JobRow& job : device.jobs) {
       sum += job.room;
@@ -322,10 +325,11 @@ class Fuzz {
       check_lane(device, lane);
   }
 
-  // Nobody of its gang owes an answer, or has used up its time.
+  // Nobody of its gang owes an answer, has used up its time, or is suspended.
   bool may_run(const DeviceRow& device, const JobRow& job) const {
     return std::none_of(device.jobs.begin(), device.jobs.end(), [&](const JobRow& other) {
-      const bool is_kept = other.is_at_share_limit || revokes_.contains(other.of.job);
+      const bool is_kept =
+          other.is_at_share_limit || revokes_.contains(other.of.job) || other.state == "suspended";
       return is_kept && unit_of(other) == unit_of(job);
     });
   }
@@ -347,11 +351,10 @@ class Fuzz {
       if (is_in_gang && !is_any_held(device) && may_run(device, job)) {
         RC_ASSERT(deadline_.has_value());
       }
-      if (is_in_gang) continue;
-      // Who owes an answer to a Revoke is passed over until it gives it.
-      if (job.is_at_share_limit) continue;
-      is_anybody_waiting = is_anybody_waiting || !revokes_.contains(job.of.job);
+      if (!is_in_gang && job.is_at_share_limit) continue;
       does_everybody_fit = does_everybody_fit && fits(device, job);
+      // Who owes an answer to a Revoke is passed over until it gives it.
+      is_anybody_waiting = is_anybody_waiting || (!is_in_gang && !revokes_.contains(job.of.job));
     }
     RC_ASSERT(running.size() <= 1U);
     // Who waits for a free lane is granted it, or somebody was asked to give, or there is a time at

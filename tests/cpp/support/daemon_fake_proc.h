@@ -17,6 +17,7 @@ struct FakeProcess {
   std::string name = "python";
   std::string_view command = "python";  // arguments end in \0 each
   std::string maps = "";
+  char state = 'S';
 };
 
 inline void write_file(const std::filesystem::path& path, std::string_view text) {
@@ -27,8 +28,8 @@ inline void write_file(const std::filesystem::path& path, std::string_view text)
 inline void add_process(const std::string& root, const FakeProcess& process) {
   const std::filesystem::path folder =
       std::filesystem::path(root) / "proc" / std::to_string(process.pid);
-  write_file(folder / "stat", std::to_string(process.pid) + " (" + process.name + ") S " +
-                                  std::to_string(process.parent) +
+  write_file(folder / "stat", std::to_string(process.pid) + " (" + process.name + ") " +
+                                  process.state + " " + std::to_string(process.parent) +
                                   " 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 " +
                                   std::to_string(process.start_ticks) + " 9 10\n");
   write_file(folder / "statm",

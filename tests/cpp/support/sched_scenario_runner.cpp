@@ -234,6 +234,10 @@ class Runner {
       return coordinator_->on_expected_pid_gone(pid, now_);
     }
     if (is_change(fields.command())) return change(fields);
+    if (fields.command() == "suspend" || fields.command() == "go_on") {
+      const bool is_suspended = fields.command() == "suspend";
+      return coordinator_->set_suspended(JobId{fields.count("job")}, is_suspended, now_);
+    }
     const auto reader = readers().find(fields.command());
     if (reader == readers().end()) {
       return fail(StatusCode::kInvalidArgument, "no such command: " + fields.command());
