@@ -14,6 +14,7 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
+#include "csrc/client/process_activity.h"
 #include "csrc/client/runtime_impl.h"
 
 namespace gpushare::client {
@@ -188,7 +189,8 @@ void Runtime::Impl::watch_idle() {
   close_if_open(wire::BoundaryKind::kIdleRule);
 }
 
-// The term of a lease that is asked for and not used.
+// The term of a lease that others want, and that is not used. Also one that nobody asks for, since
+// those who wait are of a lower class.
 std::optional<Term> Runtime::Impl::find_idle() {
   MutexLock lock(mu_);
   IdleObservation seen;
@@ -196,12 +198,15 @@ std::optional<Term> Runtime::Impl::find_idle() {
   seen.is_waiting = is_parked_ || moving_ != Moving::kNone || needs_.has_waiting();
   if (page() != nullptr) {
     const wire::LeaseWord word = wire::load(*page());
-    seen.is_asked = word.state() == wire::LeaseState::kOpenBusy && word.is_asked();
+    const bool is_wanted =
+        word.is_asked() || page()->num_waiting.load(std::memory_order_relaxed) > 0;
+    seen.is_wanted = word.state() == wire::LeaseState::kOpenBusy && is_wanted;
     seen.term = word.term();
   }
-  if (seen.is_asked) {
+  if (seen.is_wanted) {
     seen.num_operations = allocator_.stats().num_operations;
-    seen.cpu = process_cpu_now();
+    seen.cpu = cpu_of_process_tree();
+    seen.awaits_input = awaits_input(iterating_thread_.load(std::memory_order_relaxed));
   }
   return idle_rule_.observe(seen) ? std::optional(seen.term) : std::nullopt;
 }

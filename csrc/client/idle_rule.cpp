@@ -3,7 +3,7 @@
 namespace gpushare::client {
 
 bool IdleRule::observe(const IdleObservation& seen) {
-  if (!seen.is_asked || seen.is_waiting) {
+  if (!seen.is_wanted || seen.is_waiting) {
     is_watching_ = false;
     return false;
   }
@@ -13,7 +13,7 @@ bool IdleRule::observe(const IdleObservation& seen) {
     return false;
   }
   const Nanos span = seen.now - start_.now;
-  if (span < limit_) return false;
+  if (span < (seen.awaits_input ? limit_ : limit_ * kOtherWaits)) return false;
   // Judged over the whole span, so that the interpreter's own housekeeping does not count.
   const bool is_at_work = (seen.cpu - start_.cpu) * 100 >= span * kBusyPercent;
   if (is_at_work) {

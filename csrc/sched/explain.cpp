@@ -98,6 +98,10 @@ std::string lease_end(const Table& table, const Lane& lane, Nanos now) {
     return fmt::format("asked for it {} ago{}", to_string(now - lease.asked_at),
                        bound(holder, lease.asked_at, now));
   }
+  // Then it would have been asked, if anybody went before it.
+  if (lane.is_watched && now > lane.quantum_ends) {
+    return "its quantum is over; it goes on, since nobody who waits is before it in order";
+  }
   return fmt::format("its quantum ends in {}{}",
                      to_string(std::max(lane.quantum_ends - now, Nanos{})),
                      bound(holder, std::max(lane.quantum_ends, now), now));

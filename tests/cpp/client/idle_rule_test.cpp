@@ -8,10 +8,11 @@
 namespace gpushare::client {
 namespace {
 
-IdleObservation asked_at(std::int64_t ms) {
+IdleObservation wanted_at(std::int64_t ms) {
   IdleObservation seen;
   seen.now = millis(ms);
-  seen.is_asked = true;
+  seen.is_wanted = true;
+  seen.awaits_input = true;
   seen.term = Term{4};
   return seen;
 }
@@ -38,8 +39,12 @@ IdleObservation with_term(IdleObservation seen, std::uint64_t term) {
   seen.term = Term{term};
   return seen;
 }
-IdleObservation not_asked(IdleObservation seen) {
-  seen.is_asked = false;
+IdleObservation blocked(IdleObservation seen) {
+  seen.awaits_input = false;
+  return seen;
+}
+IdleObservation not_wanted(IdleObservation seen) {
+  seen.is_wanted = false;
   return seen;
 }
 IdleObservation waiting(IdleObservation seen) {
@@ -50,41 +55,46 @@ IdleObservation waiting(IdleObservation seen) {
 std::vector<Case> cases() {
   return {
       {"ClosesAfterTheLimit",
-       {{asked_at(0), false}, {asked_at(1999), false}, {asked_at(2000), true}}},
+       {{wanted_at(0), false}, {wanted_at(1999), false}, {wanted_at(2000), true}}},
       {"ClosesOnceASpan",
-       {{asked_at(0), false},
-        {asked_at(2000), true},
-        {asked_at(2250), false},
-        {asked_at(4250), true}}},
-      {"NeverUnasked", {{not_asked(asked_at(0)), false}, {not_asked(asked_at(9000)), false}}},
-      {"StartsAnewWhenAskedAgain",
-       {{asked_at(0), false},
-        {not_asked(asked_at(1000)), false},
-        {asked_at(1500), false},
-        {asked_at(2500), false},
-        {asked_at(3500), true}}},
+       {{wanted_at(0), false},
+        {wanted_at(2000), true},
+        {wanted_at(2250), false},
+        {wanted_at(4250), true}}},
+      {"NeverUnwanted", {{not_wanted(wanted_at(0)), false}, {not_wanted(wanted_at(9000)), false}}},
+      {"StartsAnewWhenWantedAgain",
+       {{wanted_at(0), false},
+        {not_wanted(wanted_at(1000)), false},
+        {wanted_at(1500), false},
+        {wanted_at(2500), false},
+        {wanted_at(3500), true}}},
       {"AnAllocationIsWork",
-       {{asked_at(0), false},
-        {with_operations(asked_at(1000), 1), false},
-        {with_operations(asked_at(2500), 1), false},
-        {with_operations(asked_at(3000), 1), true}}},
+       {{wanted_at(0), false},
+        {with_operations(wanted_at(1000), 1), false},
+        {with_operations(wanted_at(2500), 1), false},
+        {with_operations(wanted_at(3000), 1), true}}},
       {"AnotherLeaseIsAnotherSpan",
-       {{asked_at(0), false},
-        {with_term(asked_at(1000), 5), false},
-        {with_term(asked_at(2500), 5), false},
-        {with_term(asked_at(3000), 5), true}}},
+       {{wanted_at(0), false},
+        {with_term(wanted_at(1000), 5), false},
+        {with_term(wanted_at(2500), 5), false},
+        {with_term(wanted_at(3000), 5), true}}},
       {"FivePercentOfAProcessorIsWork",
-       {{asked_at(0), false},
-        {with_cpu(asked_at(2000), millis(100)), false},
-        {with_cpu(asked_at(3999), millis(100)), false},
-        {with_cpu(asked_at(4000), millis(100)), true}}},
-      {"LessIsHousekeeping", {{asked_at(0), false}, {with_cpu(asked_at(2000), millis(99)), true}}},
+       {{wanted_at(0), false},
+        {with_cpu(wanted_at(2000), millis(100)), false},
+        {with_cpu(wanted_at(3999), millis(100)), false},
+        {with_cpu(wanted_at(4000), millis(100)), true}}},
+      {"LessIsHousekeeping",
+       {{wanted_at(0), false}, {with_cpu(wanted_at(2000), millis(99)), true}}},
+      {"AWaitThatEndsByItselfCountsWhenItIsLong",
+       {{blocked(wanted_at(0)), false},
+        {blocked(wanted_at(29'999)), false},
+        {blocked(wanted_at(30'000)), true}}},
       {"WaitingForOthersIsNotIdle",
-       {{asked_at(0), false},
-        {waiting(asked_at(1000)), false},
-        {waiting(asked_at(9000)), false},
-        {asked_at(9250), false},
-        {asked_at(11250), true}}},
+       {{wanted_at(0), false},
+        {waiting(wanted_at(1000)), false},
+        {waiting(wanted_at(9000)), false},
+        {wanted_at(9250), false},
+        {wanted_at(11250), true}}},
   };
 }
 

@@ -1,0 +1,105 @@
+#include "csrc/client/process_activity.h"
+
+#include <dirent.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/clock.h"
+
+namespace gpushare::client {
+namespace {
+
+Nanos of(const timeval& time) { return seconds(time.tv_sec) + micros(time.tv_usec); }
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// Its own, and that of its children that have ended.
+Nanos cpu_of(pid_t process) {
+  const std::string line = first_line(fmt::format("/proc/{}/stat", process));
+  const std::size_t bracket = line.rfind(')');
+  if (bracket == std::string::npos) return {};
+  std::istringstream words(line.substr(bracket + 1));
+  constexpr int kWordsBefore = 11;  // from field 3 (state) to 13
+  std::string skipped;
+  for (int i = 0; i < kWordsBefore; ++i)
+    words >> skipped;
+  std::int64_t sum = 0;
+  constexpr int kTimes = 4;  // utime, stime, cutime, cstime
+  for (int i = 0; i < kTimes; ++i) {
+    std::int64_t ticks = 0;
+    words >> ticks;
+    sum += ticks;
+  }
+  return words ? seconds(1) * sum / ::sysconf(_SC_CLK_TCK) : Nanos{};
+}
+
+void add_children(pid_t process, std::vector<pid_t>& all) {
+  const std::string folder = fmt::format("/proc/{}/task", process);
+  const std::unique_ptr<DIR, int (*)(DIR*)> threads(::opendir(folder.c_str()), &::closedir);
+  if (!threads) return;
+  while (const dirent* thread = ::readdir(threads.get())) {
+    std::istringstream pids(first_line(fmt::format("{}/{}/children", folder, thread->d_name)));
+    for (pid_t pid = 0; pids >> pid;)
+      all.push_back(pid);
+  }
+}
+
+}  // namespace
+
+Nanos cpu_of_process_tree() {
+  constexpr std::size_t kMost = 256;  // a fork bomb is no reason to look for long
+  std::vector<pid_t> descendants;
+  add_children(::getpid(), descendants);
+  for (std::size_t i = 0; i < descendants.size() && descendants.size() < kMost; ++i)
+    add_children(descendants[i], descendants);
+  rusage ended{};
+  ::getrusage(RUSAGE_CHILDREN, &ended);
+  Nanos sum = process_cpu_now() + of(ended.ru_utime) + of(ended.ru_stime);
+  for (const pid_t process : descendants)
+    sum += cpu_of(process);
+  return sum;
+}
+
+bool awaits_input(pid_t thread) {
+  return is_wait_for_input(first_line(fmt::format("/proc/self/task/{}/syscall", thread)));
+}
+
+bool is_wait_for_input(const std::string& line) {
+  std::istringstream words(line);  // "running", or the call's number and its arguments
+  std::int64_t call = -1;
+  std::string first;
+  if (!(words >> call >> first)) return false;
+  switch (call) {
+#ifdef SYS_epoll_wait
+    case SYS_epoll_wait:
+#endif
+    case SYS_epoll_pwait:
+#ifdef SYS_epoll_pwait2
+    case SYS_epoll_pwait2:
+#endif
+      return true;
+    case SYS_read: return first == "0x0";  // the descriptor
+#ifdef SYS_select
+    case SYS_select:
+#endif
+    case SYS_pselect6: return first == "0x1";  // standard input alone, as readline does
+    default: return false;
+  }
+}
+
+}  // namespace gpushare::client

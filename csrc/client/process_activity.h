@@ -1,0 +1,24 @@
+// What this process and its children are at, as /proc says: to tell an iteration that is held up
+// from one that nobody will end (idle_rule.h).
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "csrc/base/units.h"
+
+namespace gpushare::client {
+
+// Processor time of this process, its living descendants, and those that have ended, so far. What
+// /proc does not show counts as none.
+Nanos cpu_of_process_tree();
+
+// Whether the thread of this process is blocked until a person or an event comes: in epoll, as a
+// notebook's kernel and an interactive shell are, or reading standard input. False where that
+// cannot be told. Other waits (locks, peers, disks, child processes, sleep) end by themselves.
+bool awaits_input(pid_t thread);
+// The same of a line of /proc/PID/task/TID/syscall, see proc(5).
+bool is_wait_for_input(const std::string& line);
+
+}  // namespace gpushare::client

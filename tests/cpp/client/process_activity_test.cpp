@@ -1,0 +1,74 @@
+#include "csrc/client/process_activity.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "csrc/base/clock.h"
+
+namespace gpushare::client {
+namespace {
+
+TEST(ProcessActivity, ChildrenCountWhileTheyLiveAndAfterwards) {
+  constexpr Nanos kWork = millis(60);
+  const Nanos before = cpu_of_process_tree();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    while (process_cpu_now() < kWork * 2) {
+    }
+    ::pause();
+  }
+  ASSERT_GT(child, 0);
+  while (cpu_of_process_tree() - before < kWork) {
+    ::usleep(5000);
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_GE(cpu_of_process_tree() - before, kWork);
+}
+
+TEST(ProcessActivity, OnlyWaitsForAPersonOrAnEventAreWaitsForInput) {
+  const auto line = [](long call, const char* first) {
+    return fmt::format("{} {} 0x7f0 0x80 0x0 0x0 0x0 0x7ffc 0x7f12", call, first);
+  };
+  EXPECT_TRUE(is_wait_for_input(line(SYS_epoll_pwait, "0x5")));
+  EXPECT_TRUE(is_wait_for_input(line(SYS_read, "0x0")));
+  EXPECT_TRUE(is_wait_for_input(line(SYS_pselect6, "0x1")));
+  EXPECT_FALSE(is_wait_for_input(line(SYS_read, "0x3")));
+  EXPECT_FALSE(is_wait_for_input(line(SYS_pselect6, "0x9")));
+  EXPECT_FALSE(is_wait_for_input(line(SYS_futex, "0x0")));
+  EXPECT_FALSE(is_wait_for_input(line(SYS_wait4, "0xffffffff")));
+  for (const char* text : {"running", "", "-1 0x7ffc 0x7f12"})
+    EXPECT_FALSE(is_wait_for_input(text));
+}
+
+TEST(ProcessActivity, SeesWhatAThreadWaitsFor) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe(ends), 0);
+  std::atomic<pid_t> id{0};
+  std::thread thread([&] {
+    id = ::gettid();
+    char byte = 0;
+    EXPECT_EQ(::read(ends[0], &byte, 1), 1);
+  });
+  while (id == 0) {
+  }
+  // A pipe is a peer, or a child process.
+  EXPECT_FALSE(awaits_input(id));
+  EXPECT_EQ(::write(ends[1], "x", 1), 1);
+  thread.join();
+  EXPECT_FALSE(awaits_input(id)) << "it is gone";
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+}  // namespace
+}  // namespace gpushare::client

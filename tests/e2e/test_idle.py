@@ -1,0 +1,41 @@
+"""A lease inside an iteration that nobody will end, as when a notebook's cell has ended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from tests.e2e.alone import arguments
+from tests.e2e.asking import row_of
+from tests.support.job_process import JobProcess
+
+Coordinator = Callable[..., dict[str, str]]
+Alone = Callable[..., dict[str, Any]]
+
+CELL = """
+import sys
+import gpushare, torch
+model = torch.nn.Linear(64, 64)
+gpushare.register(model, priority="interactive")
+first = model(torch.ones(8, 64))
+print("{}", flush=True)
+sys.stdin.readline()
+second = model(torch.ones(8, 64))
+print('{"done": true, "is_equal": %s}' % str(torch.equal(first, second)).lower(), flush=True)
+"""
+
+
+def test_a_job_of_a_better_class_holds_up_the_others_no_longer_than_any(
+    coordinator: Coordinator, alone: Alone
+) -> None:
+    env = coordinator(capacity="256MiB", min_quantum="20ms")
+    with ExitStack() as stack:
+        cell = stack.enter_context(JobProcess(command=[sys.executable, "-c", CELL], env=env))
+        cell.say()
+        assert row_of(env, cell)["state"] == "running"
+        job = stack.enter_context(JobProcess(*arguments("mlp", "adam", 1, 20), "--shared", env=env))
+        assert job.wait_ready().go().result()["digest"] == alone("mlp", "adam", 1, 20)["digest"]
+        assert row_of(env, cell)["state"] == "idle"
+        assert cell.go().result()["is_equal"]
