@@ -2,8 +2,8 @@
 
 The core is the device: with all jobs on it they share it as a GPU is shared, whoever plans that.
 Protocol as in `benchmarks.job`; the last line has each iteration's begin and end on
-CLOCK_MONOTONIC, and how often one was interrupted. A request begins when it comes, before the job
-has the device.
+CLOCK_MONOTONIC, how often one was interrupted, and for how long it held leases. A request begins
+when it comes, before the job has the device.
 """
 
 from __future__ import annotations
@@ -89,13 +89,19 @@ def main() -> None:
     gc.freeze()  # or a full collection, 0.1 s with torch, comes within a block
     print(json.dumps({"ready": True}), flush=True)
     sys.stdin.readline()
+    held_before = job.active_seconds
     seen = []
     while not (len(seen) == arguments.iterations if arguments.iterations else is_told()):
         seen.append(iterate())
         if arguments.gap:
             time.sleep(arguments.gap * (0.5 + gaps.random()))
     interruptions = job.stats().interruptions if job.is_managed else 0
-    last = {"done": True, "iterations": seen, "interruptions": interruptions}
+    last = {
+        "done": True,
+        "iterations": seen,
+        "interruptions": interruptions,
+        "held_seconds": job.active_seconds - held_before,
+    }
     print(json.dumps(last), flush=True)
     job.close()
 

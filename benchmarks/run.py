@@ -29,6 +29,7 @@ NAMES = (
     "guaranteed",
     "fairness",
     "deadline",
+    "server",
     "trace_salus",
     "trace_philly",
     "trace_alibaba",

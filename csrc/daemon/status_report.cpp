@@ -112,6 +112,7 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
                {"priority", wire::name_of(row.priority)},
                {"weight", row.weight},
                {"deadline_seconds", to_seconds(row.deadline)},
+               {"deadline_note", row.deadline_note},
                {"share_limit", row.share_limit},
                {"is_at_share_limit", row.is_at_share_limit},
                {"is_elastic", row.is_elastic},

@@ -79,6 +79,7 @@ struct JobRow {
   wire::Priority priority = wire::Priority::kNormal;
   double weight = 1;
   Nanos deadline;                          // of an iteration; 0: none
+  std::string deadline_note;               // that it has no effect; else empty
   double share_limit = 0;                  // 0: none
   bool is_elastic = false;                 // its limits
   bool is_at_share_limit = false;          // its own, or its user's: it is granted no lease now

@@ -2,7 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "csrc/sched/policy.h"
 #include "csrc/sched/share_limit.h"
 #include "csrc/sched/shares.h"
 
@@ -34,6 +40,17 @@ std::optional<Headroom> headroom(const Table& table,
     if (!least.has_value() || ends < least->ends) least = Headroom{job.id, ends};
   }
   return least;
+}
+
+std::string deadline_note(const Device& device, const Job& job) {
+  if (job.deadline <= Nanos{} || device.policy->meets_deadlines()) return {};
+  std::vector<std::string> others;
+  for (const std::string& name : policy_names()) {
+    const auto policy = make_policy(name);
+    if (policy.has_value() && (*policy)->meets_deadlines()) others.push_back(name);
+  }
+  return fmt::format("its deadline of {} has no effect under the policy {}; it has under {}",
+                     to_string(job.deadline), device.policy->name(), fmt::join(others, ", "));
 }
 
 }  // namespace gpushare::sched

@@ -1,5 +1,5 @@
-// Under the policy `deadline`, how long a holder may go on before somebody's deadline needs its
-// lease.
+// Under policies that meet deadlines, how long a holder may go on before somebody's deadline needs
+// its lease.
 //
 // Not sooner: whoever is in time anyhow does not cut a quantum short, which costs a switch. What an
 // iteration of the two takes is what it took so far, and kDeadlineSafety times that.
@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 
 #include "csrc/base/units.h"
 #include "csrc/sched/table.h"
@@ -30,5 +31,8 @@ std::optional<Headroom> headroom(const Table& table,
                                  const Device& device,
                                  const Lane& lane,
                                  Nanos now);
+
+// That the policy keeps to no deadlines, and which do; "" if it does, or the job has none.
+std::string deadline_note(const Device& device, const Job& job);
 
 }  // namespace gpushare::sched

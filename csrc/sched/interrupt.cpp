@@ -64,9 +64,40 @@ bool fits_beside(const Device& device, const Lane& lane, const Job& job, const J
   return growth <= free && is_within_user_limit(device, job, growth);
 }
 
+// Its place in line at its next boundary, if it has the lane until then.
+OrderKey key_at_boundary(const Device& device, const Job& job, Nanos now) {
+  return order_key(device, job.requeued(job.iteration, now));
+}
+
+// It said that it stopped inside, and not yet that it wants to go on.
+bool is_coming_back(const Lane& lane, const Job& job, Nanos now) {
+  return job.is_connected && job.may_queue() && lane.last_holder == job.id &&
+         lane.closed_at.has_value() && now < *lane.closed_at + kComesBack;
+}
+
+// Of those who wait and could begin at once.
+template <typename IsUrgent>
+JobId first_that(const Table& table,
+                 const Device& device,
+                 const Lane& lane,
+                 JobId but,
+                 const RoomPool& pool,
+                 const IsUrgent& is_urgent) {
+  std::size_t num_looked = 0;
+  for (const OrderKey& key : lane.waiting) {
+    if (num_looked++ == kMostLooked) break;
+    const Job& job = table.at(key.id);
+    if (key.id == but || is_learning(job) || !is_urgent(job)) continue;
+    if (deficit_of(device, lane, job, pool) > Bytes{0}) continue;
+    if (is_within_user_limit(device, job, growth_of(device, lane, job))) return key.id;
+  }
+  return JobId{0};
+}
+
 // Of its iteration, or before it.
 Nanos waited_so_far(const Job& job, Nanos now) {
-  return job.waited_in_iteration() + std::max(now - job.waiting_since, Nanos{});
+  const Nanos now_too = job.is_waiting ? std::max(now - job.waiting_since, Nanos{}) : Nanos{};
+  return job.waited_in_iteration() + now_too;
 }
 
 }  // namespace
@@ -110,7 +141,8 @@ std::optional<Interruption> interruption(const Table& table,
 JobId interrupted_in(const Table& table, const Device& device, const Lane& lane, Nanos now) {
   for (const JobId id : device.inside) {
     const Job& job = table.at(id);
-    const bool is_here = job.is_waiting && job.in_lane == lane.id;
+    const bool is_here =
+        job.in_lane == lane.id && (job.is_waiting || is_coming_back(lane, job, now));
     if (is_here && !(job.revoke.has_value() && table.is_overdue(job, now))) return id;
   }
   return JobId{0};
@@ -123,17 +155,24 @@ JobId first_urgent(const Table& table,
                    Nanos now,
                    const RoomPool& pool) {
   if (waited_so_far(interrupted, now) >= table.options.max_wait) return JobId{0};
-  const OrderKey own = order_key(device, interrupted);
-  std::size_t num_looked = 0;
-  for (const OrderKey& key : lane.waiting) {
-    if (num_looked++ == kMostLooked) break;
-    const Job& job = table.at(key.id);
-    if (key.id == interrupted.id || is_learning(job)) continue;
-    if (!may_interrupt(device, job, interrupted, own)) continue;
-    if (deficit_of(device, lane, job, pool) > Bytes{0}) continue;
-    if (is_within_user_limit(device, job, growth_of(device, lane, job))) return key.id;
-  }
-  return JobId{0};
+  const OrderKey own = key_at_boundary(device, interrupted, now);
+  return first_that(table, device, lane, interrupted.id, pool,
+                    [&](const Job& job) { return may_interrupt(device, job, interrupted, own); });
+}
+
+JobId urgent_before(const Table& table,
+                    const Device& device,
+                    const Lane& lane,
+                    const Job& first,
+                    Nanos now,
+                    const RoomPool& pool) {
+  if (!device.policy->meets_deadlines() || device.packs()) return JobId{0};
+  const OrderKey own = key_at_boundary(device, first, now);
+  return first_that(table, device, lane, first.id, pool, [&](const Job& job) {
+    if (!interrupts_by_deadline(device, job) || !may_interrupt(device, job, first, own))
+      return false;
+    return job.deadline <= first.iteration || latest_begin(job) < now + first.iteration;
+  });
 }
 
 JobId goes_on_next(const Table& table, const Device& device, const Lane& lane, Nanos now) {

@@ -1,12 +1,13 @@
 // Interruptions: a lease that is given back inside an iteration, at a safepoint between two blocks
 // of the model, for a job that cannot wait for the iteration's end.
 //
-// Who may interrupt: a guaranteed job an opportunistic one, under every policy; under `deadline` a
-// job that has one and goes before the holder: if it would be late after the holder's boundary, or
-// has a deadline shorter than the holder's iterations. The interrupted job is not parked: its
-// activations are live, so nothing of it is moved or asked for (Job::is_inside), and the slots that
-// it uses of its lane are its own meanwhile. So only a job that fits beside it as it is may
-// interrupt it; else the lease is asked for at the boundary.
+// Who may interrupt: a guaranteed job an opportunistic one, under every policy; under those that
+// meet deadlines a job that has one and goes before the holder at its boundary: if it would be late
+// after that, or has a deadline shorter than the holder's iterations. Such a job is also granted a
+// free lane before the first in line, whom it would interrupt at once. The interrupted job is not
+// parked: its activations are live, so nothing of it is moved or asked for (Job::is_inside), and
+// the slots that it uses of its lane are its own meanwhile. So only a job that fits beside it as it
+// is may interrupt it; else the lease is asked for at the boundary.
 //
 // While a job of a lane is interrupted, only urgent jobs go before it, and nobody else is
 // interrupted there. It runs at least one block between two interruptions; once it has waited for
@@ -43,7 +44,8 @@ std::optional<Interruption> interruption(const Table& table,
                                          const Lane& lane,
                                          Nanos now);
 
-// The job of the lane that waits inside an iteration; 0: none, or it owes an answer for too long.
+// The job of the lane that waits inside an iteration, or is about to since its lease has just ended
+// there; 0: none, or it owes an answer for too long.
 JobId interrupted_in(const Table& table, const Device& device, const Lane& lane, Nanos now);
 // Of those who wait for the free lane, who goes before the interrupted job now; 0: nobody.
 JobId first_urgent(const Table& table,
@@ -52,6 +54,16 @@ JobId first_urgent(const Table& table,
                    const Job& interrupted,
                    Nanos now,
                    const RoomPool& pool);
+// Who would interrupt the first in line at once, and has its room; 0: nobody.
+JobId urgent_before(const Table& table,
+                    const Device& device,
+                    const Lane& lane,
+                    const Job& first,
+                    Nanos now,
+                    const RoomPool& pool);
+// How long an interrupted job whose lease has just ended is waited for: it has no more to do than
+// to say so.
+inline constexpr Nanos kComesBack = millis(10);
 // The interrupted job of the lane that goes on after one iteration of the holder, which had to meet
 // a deadline; 0: none. pre: the lane is held.
 JobId goes_on_next(const Table& table, const Device& device, const Lane& lane, Nanos now);

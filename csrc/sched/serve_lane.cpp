@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -293,7 +294,17 @@ void serve_interrupted(Step& step, Device& device, Lane& lane, JobId inside, Roo
   const JobId first = first_urgent(step.table(), device, lane, interrupted, step.now(), pool);
   if (first != JobId{0}) return grant_with(step, device, lane, step.table().at(first), pool);
   if (interrupted.revoke.has_value()) return step.due(step.table().answer_due(interrupted));
+  if (!interrupted.is_waiting) return step.due(*lane.closed_at + kComesBack);
   grant_inside(step, device, lane, step.table().at(inside));
+}
+
+// Who cannot wait for an iteration of the one chosen goes first.
+JobId choose_urgent(
+    Step& step, const Device& device, const Lane& lane, JobId chosen, const RoomPool& pool) {
+  if (chosen == JobId{0}) return chosen;
+  const Table& table = std::as_const(step).table();
+  const JobId urgent = urgent_before(table, device, lane, table.at(chosen), step.now(), pool);
+  return urgent == JobId{0} ? chosen : urgent;
 }
 
 }  // namespace
@@ -344,7 +355,8 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   if (inside != JobId{0} && !device.packs())
     return serve_interrupted(step, device, lane, inside, pool);
   const JobId first = choose_beside(step, device, lane, choose_next(step, device, lane, pool));
-  const JobId next = choose_harvester(step, device, lane, first);
+  const JobId next =
+      choose_urgent(step, device, lane, choose_harvester(step, device, lane, first), pool);
   if (next != lane.next) {
     lane.short_since.reset();
     if (next != JobId{0}) lane.wait_reason.clear();

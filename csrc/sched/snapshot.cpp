@@ -9,6 +9,7 @@
 
 #include "csrc/sched/device_memory.h"
 #include "csrc/sched/explain.h"
+#include "csrc/sched/headroom.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/share_limit.h"
 #include "csrc/sched/suspended.h"
@@ -38,6 +39,7 @@ JobRow job_row(const Table& table, const Device& device, const Job& job, Nanos n
   row.priority = job.priority;
   row.weight = job.weight;
   row.deadline = job.deadline;
+  row.deadline_note = deadline_note(device, job);
   row.share_limit = job.share_limit;
   row.is_elastic = job.is_elastic;
   row.is_at_share_limit = is_at_hard_limit(table, device, job, now);

@@ -15,6 +15,7 @@
 
 #include "csrc/sched/change.h"
 #include "csrc/sched/explain.h"
+#include "csrc/sched/headroom.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/limit.h"
 #include "csrc/sched/room.h"
@@ -338,6 +339,7 @@ Why why(const Table& table, const Job& job, Nanos now) {
   say_beside(table, device, job, why, is_holder, now);
   say_move(job, why);
   say_remembered(job, why);
+  if (std::string note = deadline_note(device, job); !note.empty()) why.now.push_back(note);
   say_room(table, device, lane, job, why);
   if (is_used_up(device, job)) {
     why.now.push_back(share_limit_text(table, device, job, now));

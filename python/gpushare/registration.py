@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpushare import _native, gangs
 from gpushare.config import socket_paths
+from gpushare.coordinator_client import CoordinatorClient
 from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
 from gpushare.fingerprint import fingerprint
 from gpushare.required import exit_if_uncaught
@@ -34,7 +35,10 @@ def register(options: dict[str, Any], wish: str, model: torch.nn.Module | None) 
         name = options.pop("profile")
         options["fingerprint"] = fingerprint(model, name, device=_native.device())
         options |= gangs.options(options["gang"], _native.device())
-        return _register(options)
+        number = _register(options)
+        if options["deadline_seconds"]:
+            _say_deadline_note(number)
+        return number
     except GpushareError as error:
         return _go_unmanaged(error)
 
@@ -57,6 +61,19 @@ def _register(options: dict[str, Any]) -> int:
     number: int = native.register_job(**options)
     native.set_log_level(_native.settings().log_level or _native.DEFAULT_LOG_LEVEL)
     return number
+
+
+def _say_deadline_note(number: int) -> None:
+    """Says once that the device's policy keeps to no deadlines, where that is so."""
+    client = CoordinatorClient(socket_paths(_native.settings(), _native.device()))
+    try:
+        devices = client.status()["devices"]
+    except CoordinatorUnreachable:  # it has ended since: the job finds another one
+        return
+    for device in devices:
+        for row in device["jobs"]:
+            if row["job"] == number and row.get("deadline_note"):
+                say_once(row["deadline_note"])
 
 
 def _go_unmanaged(error: GpushareError) -> int:

@@ -291,3 +291,9 @@ raise KeyError("lost")
     )
     assert ended.stdout == "False kIdle\n"
     assert "KeyError: 'lost'" in ended.stderr
+
+
+def test_a_deadline_without_effect_is_said_in_one_line(run_forked, coordinator):
+    script = BEGIN + "gpushare.register(model, deadline='50ms').close()"
+    (line,) = run_forked(script, policy="rr", **coordinator).stderr.splitlines()
+    assert "its deadline of 50 ms has no effect under the policy rr" in line

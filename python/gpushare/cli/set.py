@@ -70,6 +70,8 @@ def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
         print_json(row)
         return
     print(f"{label(row)}: {settings_text(row)}")
+    if row.get("deadline_note"):
+        print(f"{label(row)}: {row['deadline_note']}")
 
 
 def settings_text(row: dict[str, Any]) -> str:
