@@ -26,7 +26,7 @@ double seconds_until(Nanos now, Nanos then) {
   return then.value() == 0 ? 0.0 : std::max(0.0, to_seconds(then - now));
 }
 
-// Iterations per second of work: what the job would do alone.
+// Iterations per second of work.
 double busy_rate(const wire::Usage& usage) {
   if (usage.busy <= Nanos{0}) return 0;
   return static_cast<double>(usage.iterations) / to_seconds(usage.busy);
@@ -43,8 +43,16 @@ Json lane_json(const sched::LaneRow& lane, const std::string& device, Nanos now)
           {"switch_loss", lane.switch_loss}};
 }
 
-void add_page(Json& json, const PageFacts& page) {
+// What the job would do alone: it waited for leases in that part of the time.
+double rate_alone(const sched::JobRow& row, const PageFacts& page) {
+  const Nanos own = row.age - row.waited;
+  if (own <= Nanos{0}) return page.iterations_per_second;
+  return page.iterations_per_second * to_seconds(row.age) / to_seconds(own);
+}
+
+void add_page(Json& json, const sched::JobRow& row, const PageFacts& page) {
   json["iterations_per_second"] = page.iterations_per_second;
+  json["iterations_per_second_alone"] = rate_alone(row, page);
   json["iterations_per_busy_second"] = busy_rate(page.usage);
   json["dropped_total_bytes"] = page.totals.dropped.value();
   json["spilled_total_bytes"] = page.totals.spilled.value();
@@ -137,7 +145,7 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
   const bool has_page = page != facts.pages.end();
   add_usage(json, usage_of(row, facts));
   add_sizes(json, sched::sizes_of(usage_of(row, facts), row.lane));
-  add_page(json, has_page ? page->second : PageFacts{row.usage, {}, 0, false});
+  add_page(json, row, has_page ? page->second : PageFacts{row.usage, {}, 0, false});
   const auto text = facts.explained.find(row.of.job);
   json["explain"] = text == facts.explained.end() ? "" : text->second;
   return json;

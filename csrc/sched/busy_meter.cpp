@@ -26,6 +26,11 @@ void BusyMeter::turn(bool is_busy, Nanos now) {
   is_busy_ = is_busy;
 }
 
+void BusyMeter::add(Nanos from, Nanos until) {
+  turn(true, from);
+  turn(false, until);
+}
+
 double BusyMeter::share(Nanos now) const {
   const double whole = weight_of(seconds_between(began_, now));
   return whole > 0 ? std::clamp(busy_until(now) / whole, 0.0, 1.0) : 0.0;

@@ -1,5 +1,6 @@
-// How much of the recent time a lane had an open lease: an average in which time counts less the
-// older it is, by e for each minute. Exact in the times of the turns; no samples are kept.
+// How much of the recent time a lane had an open lease, or a job one of its own: an average in
+// which time counts less the older it is, by e for each minute. Exact in the times of the turns; no
+// samples are kept.
 #pragma once
 
 #include "csrc/base/units.h"
@@ -12,6 +13,9 @@ class BusyMeter {
 
   // From `now` on a lease is open, or none is.
   void turn(bool is_busy, Nanos now);
+  // A turn of that time is over, which was not told when it began.
+  void add(Nanos from, Nanos until);
+  [[nodiscard]] Nanos began() const { return began_; }
   // 0 to 1; 0 before any time has passed.
   [[nodiscard]] double share(Nanos now) const;
 

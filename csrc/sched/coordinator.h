@@ -84,8 +84,10 @@ struct JobRow {
   bool is_elastic = false;                 // its limits
   bool is_at_share_limit = false;          // its own, or its user's: it is granted no lease now
   std::optional<std::uint32_t> paused_by;  // the user
-  double share = 0;                        // of the lane's time since it registered, 0 to 1
-  Bytes room;                              // ledger
+  double share =
+      0;       // of its lane's recent time (busy_meter.h): of those in a lane they add up to 1
+  Nanos age;   // since it registered; 0 if it has not
+  Bytes room;  // ledger
   Bytes memory_limit;
   LaneId in_lane;
   Bytes lane;           // its lane chunks, whether or not the pool has a slot for each

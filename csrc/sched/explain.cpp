@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,6 +31,15 @@ std::string bound(const Job& holder, Nanos asked_at, Nanos now) {
   return fmt::format(", longer than its iterations of {}", to_string(holder.iteration));
 }
 
+// A short wait is over before anybody has read of it.
+constexpr Nanos kWorthSaying = seconds(2);
+
+// If those before it take turns as long as this one. 0: nobody can tell.
+Nanos until_turn(const Lane& lane, std::size_t num_before, Nanos now) {
+  if (!lane.is_watched || lane.lease->is_asked || now > lane.quantum_ends) return {};
+  return lane.quantum_ends - now + lane.quantum * static_cast<std::int64_t>(num_before);
+}
+
 std::string explain_boundary(const Table& table, const Lane& lane, const Job& job, Nanos now) {
   const Job& holder = table.at(lane.lease->job);
   const std::size_t before = position(lane, job.id);
@@ -39,6 +49,8 @@ std::string explain_boundary(const Table& table, const Lane& lane, const Job& jo
           : fmt::format("waits for {}, whose connection is lost, to come back or end",
                         label(holder));
   if (before > 0) text += fmt::format("; {} before it in line", before);
+  const Nanos turn = until_turn(lane, before, now);
+  if (turn >= kWorthSaying) text += fmt::format("; its turn in about {}", to_string(turn));
   return text;
 }
 

@@ -175,6 +175,7 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
   if (!job.was_registered) {
     job.was_registered = true;
     job.registered_at = step.now();
+    job.recent = BusyMeter(table.device_of(job).lanes.front().busy.began());
     job.arrival = ++table.num_arrivals;
   }
   step.send(job.id, wire::Registered{.of = job.of});

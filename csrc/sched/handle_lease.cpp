@@ -81,7 +81,7 @@ void end_lease(Step& step, Job& job) {
     note_harvest(step.table(), device, *lane, job, now);
     note_lent(*lane);
   }
-  job.charge(now - lane->lease->since_of(job.id));
+  job.charge_lease(lane->lease->since_of(job.id), now);
   note_charged(step, device, *lane, job);
   job.overrun = overrun_of(*lane, now);
   job.note_closed(now);

@@ -207,7 +207,7 @@ void begin_inside(Step& step, Job& job) {
   Lane* const lane = device.lane_held_by(job.id);
   if (lane == nullptr) return;  // another coordinator's
   end_suspension(*lane, step.now());
-  job.charge(step.now() - lane->lease->granted_at);
+  job.charge_lease(lane->lease->granted_at, step.now());
   note_charged(step, device, *lane, job);
   job.overrun = Nanos{};
   set_slots_aside(device, job);

@@ -64,6 +64,11 @@ void Job::charge(Nanos time) {
   virtual_time += to_seconds(used) / weight;
 }
 
+void Job::charge_lease(Nanos since, Nanos now) {
+  charge(now - since);
+  recent.add(since, now);
+}
+
 void Job::note_granted(Nanos now) {
   const Nanos time = std::max(now - waiting_since, Nanos{});
   waited += time;

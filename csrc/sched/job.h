@@ -14,6 +14,7 @@
 #include "csrc/base/host_bytes.h"
 #include "csrc/base/units.h"
 #include "csrc/sched/admission.h"
+#include "csrc/sched/busy_meter.h"
 #include "csrc/sched/gap_profile.h"
 #include "csrc/sched/profiles.h"
 #include "csrc/sched/recent_times.h"
@@ -96,23 +97,24 @@ struct Job {
   Term term;                   // of its last lease
   wire::CoreShare core_share;  // as its page says (core_shares.h)
   std::uint64_t leases = 0;
-  Nanos served;                    // inside leases, stalls included
-  Nanos waited;                    // for leases
-  Nanos waited_last;               // for its last lease; where that goes on inside an iteration,
-                                   // for the ones before too
-  double virtual_time = 0;         // seconds served over weight, lifted after absence (lane.h)
-  Nanos overrun;                   // of its last turn, charged to the next one
-  Nanos stall;                     // moving average: what a switch to it costs, idle lane and stall
-  Nanos handover;                  // before its last lease: for how long the lane was idle
-  Nanos iteration;                 // moving average
-  Nanos gap_since;                 // when the iteration before its last close ended
-  RecentTimes alone;               // of its iterations while no other job of its device ran
-  RecentTimes pauses;              // between two iterations of a lease
-  Nanos alone_noted;               // what sets of jobs were judged by (packing.h)
-  GapProfile gaps;                 // how long it was away between two leases
-  double harvest_share = 1;        // of a guaranteed job (harvest.h)
-  double harvest_harm = 0;         // what its returns waited, over the time between two of them
-  Nanos park_delay;                // from the end of a lease until it wanted the next, last time
+  Nanos served;               // inside leases, stalls included
+  BusyMeter recent{Nanos{}};  // the same, of the recent time; counts from when its device's does
+  Nanos waited;               // for leases
+  Nanos waited_last;          // for its last lease; where that goes on inside an iteration,
+                              // for the ones before too
+  double virtual_time = 0;    // seconds served over weight, lifted after absence (lane.h)
+  Nanos overrun;              // of its last turn, charged to the next one
+  Nanos stall;                // moving average: what a switch to it costs, idle lane and stall
+  Nanos handover;             // before its last lease: for how long the lane was idle
+  Nanos iteration;            // moving average
+  Nanos gap_since;            // when the iteration before its last close ended
+  RecentTimes alone;          // of its iterations while no other job of its device ran
+  RecentTimes pauses;         // between two iterations of a lease
+  Nanos alone_noted;          // what sets of jobs were judged by (packing.h)
+  GapProfile gaps;            // how long it was away between two leases
+  double harvest_share = 1;   // of a guaranteed job (harvest.h)
+  double harvest_harm = 0;    // what its returns waited, over the time between two of them
+  Nanos park_delay;           // from the end of a lease until it wanted the next, last time
   std::optional<Nanos> closed_at;  // its last lease, unless it wants the next already
 
   // Of its model: the averages above begin as remembered, and what is measured takes their place.
@@ -172,6 +174,7 @@ struct Job {
 
   // Its lease ended after `time`.
   void charge(Nanos time);
+  void charge_lease(Nanos since, Nanos now);
   // Takes over what the job says of itself, with impossible numbers cut.
   void observe(const wire::Usage& seen, Nanos now);
   // It registers anew, with another model: what was measured of the one before is not of this one.

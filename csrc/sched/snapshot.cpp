@@ -21,9 +21,8 @@ namespace {
 
 JobRow job_row(const Table& table, const Device& device, const Job& job, Nanos now) {
   const Lane* held = device.lane_held_by(job.id);
-  const Nanos running =
-      held == nullptr ? Nanos{}
-                      : held->lease->suspended_since.value_or(now) - held->lease->since_of(job.id);
+  const Nanos until = held == nullptr ? now : held->lease->suspended_since.value_or(now);
+  const Nanos running = held == nullptr ? Nanos{} : until - held->lease->since_of(job.id);
   const Nanos served = job.served + std::max(running, Nanos{});
   const Nanos age = now - job.registered_at;
   JobRow row;
@@ -44,9 +43,10 @@ JobRow job_row(const Table& table, const Device& device, const Job& job, Nanos n
   row.is_elastic = job.is_elastic;
   row.is_at_share_limit = is_at_hard_limit(table, device, job, now);
   row.paused_by = job.paused_by;
-  if (job.was_registered && age > Nanos{}) {
-    row.share = std::clamp(to_seconds(served) / to_seconds(age), 0.0, 1.0);
-  }
+  BusyMeter recent = job.recent;
+  if (held != nullptr) recent.add(held->lease->since_of(job.id), until);
+  row.share = recent.share(now);
+  row.age = job.was_registered ? age : Nanos{};
   row.room = device.ledger.room(job.id);
   row.memory_limit = job.memory_limit;
   row.in_lane = job.in_lane;

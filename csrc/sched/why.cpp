@@ -158,6 +158,21 @@ void say_beside(
                               : fmt::format("it may not run beside others now: {}", text));
 }
 
+// That turns are long since changing hands takes long, and what would make them shorter.
+void say_turns(const Table& table, const Lane& lane, Why& why) {
+  if (!lane.lease.has_value() || !lane.is_watched) return;
+  const Job& holder = table.at(lane.lease->job);
+  const Nanos stall = std::max(holder.stall, holder.usage.stall);
+  if (stall < table.options.min_quantum / 10 || lane.quantum <= table.options.min_quantum) return;
+  why.now.push_back(fmt::format(
+      "a turn lasts for {} here: memory moves for {} when the lane changes hands, and {:.1f} % of "
+      "the time is lost to that",
+      to_string(lane.quantum), to_string(stall), lane.switch_loss * 100));
+  why.changes.emplace_back(
+      "shorter turns: a larger capacity, or jobs that need less, so that less has to move; or a "
+      "larger switch_loss");
+}
+
 // Of what a job waits for that is not the lease.
 void say_room(
     const Table& table, const Device& device, const Lane& lane, const Job& job, Why& why) {
@@ -340,6 +355,7 @@ Why why(const Table& table, const Job& job, Nanos now) {
   say_move(job, why);
   say_remembered(job, why);
   if (std::string note = deadline_note(device, job); !note.empty()) why.now.push_back(note);
+  if (is_in_line) say_turns(table, lane, why);
   say_room(table, device, lane, job, why);
   if (is_used_up(device, job)) {
     why.now.push_back(share_limit_text(table, device, job, now));

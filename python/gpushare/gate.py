@@ -22,6 +22,7 @@ class Gate:
 
     __slots__ = (
         "_native",
+        "_said_at",
         "_spill_and_restore",
         "begin_step",
         "leave",
@@ -51,6 +52,7 @@ class Gate:
             force_spill: Move all memory out and back at each boundary (``gpushare verify``).
         """
         self._native = native
+        self._said_at = float("-inf")
         self.try_enter = functools.partial(native.begin_iteration, FIRST_LINE_AFTER_SECONDS)
         self._spill_and_restore: Callable[[], None] = native.spill_and_restore
         self.begin_step = native.begin_step
@@ -66,7 +68,7 @@ class Gate:
         self._spill_and_restore()
 
     def wait_on(self) -> None:
-        """Waits for the lease as long as it takes, and says from time to time who holds it.
+        """Waits for the lease as long as it takes, and says once a minute at most who holds it.
 
         Raises:
             As ``try_enter``.
@@ -74,16 +76,22 @@ class Gate:
         started = time.monotonic() - FIRST_LINE_AFTER_SECONDS
         while True:
             try:
-                who = self._native.explain(_EXPLAIN_TIMEOUT_SECONDS)
-                waited = time.monotonic() - started
-                sys.stderr.write(f"gpushare: waiting for {waited:.0f} s: {who}\n")
-                sys.stderr.flush()
-                is_entered = self._native.begin_iteration(NEXT_LINE_AFTER_SECONDS)
+                silent = self._said_at + NEXT_LINE_AFTER_SECONDS - time.monotonic()
+                if silent <= 0:
+                    self._say_who_holds_it(started)
+                    silent = NEXT_LINE_AFTER_SECONDS
+                is_entered = self._native.begin_iteration(silent)
             except BaseException:
                 self._native.give_up()
                 raise
             if is_entered:
                 return
+
+    def _say_who_holds_it(self, started: float) -> None:
+        who = self._native.explain(_EXPLAIN_TIMEOUT_SECONDS)
+        self._said_at = time.monotonic()
+        sys.stderr.write(f"gpushare: waiting for {self._said_at - started:.0f} s: {who}\n")
+        sys.stderr.flush()
 
 
 def enter_outside_iteration(native: ModuleType) -> bool:

@@ -77,7 +77,8 @@ def render(name: str, stats: JobStats, seconds: float, persistent_bytes: int = 0
     from gpushare.cli.units import format_bytes
 
     moving = stats.moving_seconds
-    share = 100 * moving / seconds if seconds > 0 else 0.0
+    # A part of less than a second says nothing.
+    share = f" ({100 * moving / seconds:.1f} %)" if 1 <= moving <= seconds else ""
     # Neither waiting nor switching would have been; what is left took its time in any case.
     alone = max(0.0, seconds - stats.waited_seconds - moving)
     persistent = persistent_bytes or stats.live_bytes
@@ -85,7 +86,7 @@ def render(name: str, stats: JobStats, seconds: float, persistent_bytes: int = 0
     return (
         f"gpushare: {name}: {format_time(seconds)} (alone about {format_time(alone)}): "
         f"running {format_time(stats.busy_seconds)}, waiting {format_time(stats.waited_seconds)}, "
-        f"switching {format_time(moving)} ({share:.1f} %); "
+        f"switching {format_time(moving)}{share}; "
         f"{stats.iterations} iterations, leases: {stats.leases}\n"
         f"gpushare: moved {format_bytes(stats.spilled_total_bytes)} out and "
         f"{format_bytes(stats.restored_total_bytes)} back, dropped "

@@ -16,7 +16,7 @@ from tests.python.conftest import clean_environment
 from tests.python.fake_coordinator import FakeCoordinator, make_job, make_report
 
 SCREEN = """\
-CPU 2.0 GiB   free 512.0 MiB   busy 97%   host 300.0 MiB/4.0 GiB   switch 84 ms   policy fair
+CPU 2.0 GiB   free 512.0 MiB   leased 97%   host 300.0 MiB/4.0 GiB   switch 84 ms   policy fair
 JOB  USER     NAME      STATE      PRIORITY  GOT  IT/S (ALONE)  RESIDENT  SPILLED
 3    4000001  gpt       running    normal    34%  2.9 (8.7)     1.2 GiB   0 B
 5    4000001  vit       waiting    normal    33%  2.9 (8.7)     0 B       300.0 MiB
@@ -33,7 +33,7 @@ def test_what_jobs_share_is_counted_once_and_shown_with_each() -> None:
     report["devices"][0]["lanes"][0]["pool_bytes"] = 600 << 20
     report["devices"][0]["jobs"][0]["lane_bytes"] = 512 << 20
     lines = render_report(report).splitlines()
-    assert lines[0].startswith("CPU 2.0 GiB   free 512.0 MiB   shared 600.0 MiB   busy 97%")
+    assert lines[0].startswith("CPU 2.0 GiB   free 512.0 MiB   shared 600.0 MiB   leased 97%")
     assert "   1.2 GiB +512.0 MiB  0 B" in lines[2]
 
 
@@ -41,9 +41,9 @@ def test_says_how_many_of_several_lanes_are_held() -> None:
     report = make_report()
     lanes = report["devices"][0]["lanes"]
     lanes.append({"lane": 1, "device": "cpu", "holder": 0, "next": 0, "switch_loss": 0.0})
-    assert "free 512.0 MiB   1 of 2 lanes held   busy" in render_report(report)
+    assert "free 512.0 MiB   1 of 2 lanes held   leased" in render_report(report)
     lanes[1]["holder"] = 5
-    assert "free 512.0 MiB   2 of 2 lanes held   busy" in render_report(report)
+    assert "free 512.0 MiB   2 of 2 lanes held   leased" in render_report(report)
 
 
 def test_limits_are_said() -> None:
@@ -68,7 +68,7 @@ def test_limits_are_said() -> None:
 def test_more_granted_than_there_is_leaves_nothing_free() -> None:
     report = make_report()
     report["devices"][0]["free_bytes"] = -(98 << 20)
-    assert "CPU 2.0 GiB   free 0 B   busy" in render_report(report)
+    assert "CPU 2.0 GiB   free 0 B   leased" in render_report(report)
 
 
 def test_nobody_at_home() -> None:
@@ -76,7 +76,7 @@ def test_nobody_at_home() -> None:
     report["devices"][0]["jobs"] = []
     report["devices"][0]["switches"] = 0
     assert render_report(report).splitlines() == [
-        "CPU 2.0 GiB   free 512.0 MiB   busy 97%   host 300.0 MiB/4.0 GiB   policy fair",
+        "CPU 2.0 GiB   free 512.0 MiB   leased 97%   host 300.0 MiB/4.0 GiB   policy fair",
         "no jobs",
     ]
 

@@ -8,13 +8,16 @@ from gpushare.gate import Gate
 
 
 class SlowNative:
-    """A compiled module whose gate opens at the third call."""
+    """A compiled module whose gate opens at the third call; its time passes in the gate alone."""
 
-    def __init__(self):
+    def __init__(self, takes_seconds=None):
         self.calls = []
+        self.takes_seconds = takes_seconds
+        self.now = 1000.0
 
     def begin_iteration(self, timeout_seconds):
         self.calls.append(timeout_seconds)
+        self.now += self.takes_seconds or timeout_seconds
         return len(self.calls) == 3
 
     def explain(self, _timeout_seconds):
@@ -39,8 +42,9 @@ class SlowNative:
         self.calls.append(kind)
 
 
-def test_a_long_wait_says_who_holds_the_device(capsys):
+def test_a_long_wait_says_who_holds_the_device(capsys, monkeypatch):
     native = SlowNative()
+    monkeypatch.setattr("gpushare.gate.time.monotonic", lambda: native.now)
     gate = Gate(native)
     assert not gate.try_enter()
     gate.wait_on()
@@ -49,6 +53,18 @@ def test_a_long_wait_says_who_holds_the_device(capsys):
     assert len(said) == 2
     assert all(line.startswith("gpushare: waiting for ") for line in said)
     assert all(line.endswith("job 3 (u1001/gpt) holds the device") for line in said)
+
+
+def test_of_many_long_waits_one_a_minute_says_so(capsys, monkeypatch):
+    native = SlowNative(takes_seconds=10)
+    monkeypatch.setattr("gpushare.gate.time.monotonic", lambda: native.now)
+    gate = Gate(native)
+    for wait in range(4):
+        native.calls = [wait]
+        assert not gate.try_enter()
+        native.calls = [wait, wait]
+        gate.wait_on()
+    assert len(capsys.readouterr().err.splitlines()) == 2
 
 
 def test_an_interrupted_long_wait_gives_its_place_up(monkeypatch):

@@ -40,10 +40,12 @@ def test_the_report_is_two_lines_with_the_jobs_own_figures():
     )
     assert render("gpt", stats, 72.0).splitlines() == [
         "gpushare: gpt: 72 s (alone about 40 s): running 40 s, waiting 31 s, "
-        "switching 0.8 s (1.1 %); 100 iterations, leases: 12",
+        "switching 0.8 s; 100 iterations, leases: 12",
         "gpushare: moved 3.0 GiB out and 2.0 GiB back, dropped 5.0 MiB; peak 12.0 MiB = "
         "3.0 MiB persistent + 9.0 MiB ephemeral",
     ]
+    moved = dataclasses.replace(stats, moving_seconds=3.6)
+    assert "switching 3.6 s (5.0 %)" in render("gpt", moved, 72.0)
     # What was live at the last boundary counts, where the model is gone by the end.
     assert render("gpt", stats, 72.0, persistent_bytes=4 << 20).endswith(
         "peak 12.0 MiB = 4.0 MiB persistent + 8.0 MiB ephemeral\n"

@@ -56,7 +56,7 @@ def _device_line(device: dict[str, Any]) -> str:
     if pool:
         parts.append(f"shared {format_bytes(pool)}")
     if "busy" in device:  # a coordinator of an earlier version does not say
-        parts += [f"busy {device['busy']:.0%}", host_text(device)]
+        parts += [f"leased {device['busy']:.0%}", host_text(device)]
     if device["switches"]:
         parts.append(f"switch {format_seconds(_switch_seconds(device))}")
     return (GAP + " ").join([*parts, f"policy {device['policy']}"])
@@ -71,7 +71,9 @@ def _switch_seconds(device: dict[str, Any]) -> float:
 
 def _job_row(job: dict[str, Any]) -> tuple[str, ...]:
     has_run = job["iterations"] > 0
-    rate = f"{job['iterations_per_second']:.1f} ({job['iterations_per_busy_second']:.1f})"
+    # A coordinator of an earlier version says only what it does in a second of work.
+    alone = job.get("iterations_per_second_alone", job["iterations_per_busy_second"])
+    rate = f"{job['iterations_per_second']:.1f} ({alone:.1f})"
     return (
         str(job["job"]),
         user_name(job["uid"]),

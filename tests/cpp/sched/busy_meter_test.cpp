@@ -23,5 +23,25 @@ TEST(BusyMeter, ForgetsWhatIsLongAgo) {
   EXPECT_GT(meter.share(seconds(1600)), 0.99);
 }
 
+// What status calls GOT.
+TEST(BusyMeter, SharesOfOneLaneAddUp) {
+  BusyMeter lane(Nanos{});
+  BusyMeter first(lane.began());
+  BusyMeter second(lane.began());
+  for (int turn = 0; turn < 30; ++turn) {
+    const Nanos from = seconds(10 * turn);
+    first.add(from, from + seconds(6));
+    second.add(from + seconds(6), from + seconds(9));
+    lane.add(from, from + seconds(9));
+  }
+  const Nanos now = seconds(300);
+  EXPECT_NEAR(first.share(now) + second.share(now), lane.share(now), 1e-9);
+  EXPECT_NEAR(first.share(now), 0.6, 0.03);
+  // One that has just come has had its part of that time, not of its own.
+  BusyMeter third(lane.began());
+  third.add(now, now + seconds(1));
+  EXPECT_LT(third.share(now + seconds(1)), 0.02);
+}
+
 }  // namespace
 }  // namespace gpushare::sched
