@@ -192,6 +192,16 @@ void Runtime::Impl::watch_idle() {
 // The term of a lease that others want, and that is not used. Also one that nobody asks for, since
 // those who wait are of a lower class.
 std::optional<Term> Runtime::Impl::find_idle() {
+  IdleObservation seen = look_at_lease();
+  if (seen.is_wanted) {
+    // Not under the lock: it reads many files.
+    seen.cpu = cpu_of_process_tree();
+    seen.awaits_input = awaits_input(iterating_thread_.load(std::memory_order_relaxed));
+  }
+  return idle_rule_.observe(seen) ? std::optional(seen.term) : std::nullopt;
+}
+
+IdleObservation Runtime::Impl::look_at_lease() {
   MutexLock lock(mu_);
   IdleObservation seen;
   seen.now = monotonic_now();
@@ -203,12 +213,8 @@ std::optional<Term> Runtime::Impl::find_idle() {
     seen.is_wanted = word.state() == wire::LeaseState::kOpenBusy && is_wanted;
     seen.term = word.term();
   }
-  if (seen.is_wanted) {
-    seen.num_operations = allocator_.stats().num_operations;
-    seen.cpu = cpu_of_process_tree();
-    seen.awaits_input = awaits_input(iterating_thread_.load(std::memory_order_relaxed));
-  }
-  return idle_rule_.observe(seen) ? std::optional(seen.term) : std::nullopt;
+  if (seen.is_wanted) seen.num_operations = allocator_.stats().num_operations;
+  return seen;
 }
 
 }  // namespace gpushare::client

@@ -1,9 +1,12 @@
 #include "csrc/client/idle_rule.h"
 
+#include <utility>
+
 namespace gpushare::client {
 
 bool IdleRule::observe(const IdleObservation& seen) {
-  if (!seen.is_wanted || seen.is_waiting) {
+  const Nanos since_last = seen.now - std::exchange(last_, seen.now);
+  if (!seen.is_wanted || seen.is_waiting || since_last > kLongestBetween) {
     is_watching_ = false;
     return false;
   }

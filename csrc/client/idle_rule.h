@@ -39,9 +39,12 @@ class IdleRule {
   static constexpr std::int64_t kBusyPercent = 5;
   // Other waits last for so many times the limit: with 2 s, half a minute.
   static constexpr std::int64_t kOtherWaits = 15;
+  // Nobody observed for longer: the process itself was stopped.
+  static constexpr Nanos kLongestBetween = seconds(5);
 
   Nanos limit_;
   bool is_watching_ = false;
+  Nanos last_;
   IdleObservation start_;  // of the span
 };
 

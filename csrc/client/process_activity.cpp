@@ -48,11 +48,16 @@ Nanos cpu_of(pid_t process) {
   return words ? seconds(1) * sum / ::sysconf(_SC_CLK_TCK) : Nanos{};
 }
 
-void add_children(pid_t process, std::vector<pid_t>& all) {
+// At most so many threads are looked at for children, of all processes.
+constexpr int kMostThreads = 512;
+
+void add_children(pid_t process, std::vector<pid_t>& all, int& num_threads) {
   const std::string folder = fmt::format("/proc/{}/task", process);
   const std::unique_ptr<DIR, int (*)(DIR*)> threads(::opendir(folder.c_str()), &::closedir);
   if (!threads) return;
-  while (const dirent* thread = ::readdir(threads.get())) {
+  const dirent* thread = nullptr;
+  while ((thread = ::readdir(threads.get())) != nullptr && num_threads < kMostThreads) {
+    ++num_threads;
     std::istringstream pids(first_line(fmt::format("{}/{}/children", folder, thread->d_name)));
     for (pid_t pid = 0; pids >> pid;)
       all.push_back(pid);
@@ -62,11 +67,11 @@ void add_children(pid_t process, std::vector<pid_t>& all) {
 }  // namespace
 
 Nanos cpu_of_process_tree() {
-  constexpr std::size_t kMost = 256;  // a fork bomb is no reason to look for long
   std::vector<pid_t> descendants;
-  add_children(::getpid(), descendants);
-  for (std::size_t i = 0; i < descendants.size() && descendants.size() < kMost; ++i)
-    add_children(descendants[i], descendants);
+  int num_threads = 0;
+  add_children(::getpid(), descendants, num_threads);
+  for (std::size_t i = 0; i < descendants.size(); ++i)
+    add_children(descendants[i], descendants, num_threads);
   rusage ended{};
   ::getrusage(RUSAGE_CHILDREN, &ended);
   Nanos sum = process_cpu_now() + of(ended.ru_utime) + of(ended.ru_stime);

@@ -11,7 +11,7 @@
 namespace gpushare::client {
 
 // Processor time of this process, its living descendants, and those that have ended, so far. What
-// /proc does not show counts as none.
+// /proc does not show counts as none, and of very many only the first are found.
 Nanos cpu_of_process_tree();
 
 // Whether the thread of this process is blocked until a person or an event comes: in epoll, as a

@@ -263,6 +263,7 @@ class Runtime::Impl {
   void on_refused(const wire::Refused& refused) GS_EXCLUDES(mu_);
   void watch_idle() GS_EXCLUDES(mu_);
   std::optional<Term> find_idle() GS_EXCLUDES(mu_);
+  IdleObservation look_at_lease() GS_EXCLUDES(mu_);
   void wake_client_thread();
 
   // runtime_fork.cpp

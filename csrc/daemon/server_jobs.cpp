@@ -1,6 +1,7 @@
 // Processes: from Hello until the pidfd says that they are gone.
 #include <poll.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -127,7 +128,10 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
 void Server::Impl::look_for_suspended() {
   constexpr Nanos kPause = millis(500);
   constexpr int kMostLooked = 64;  // of 20 us each
-  is_looking_for_suspended_ = jobs_.size() > 1;
+  const auto& entries = jobs_.entries();
+  is_looking_for_suspended_ =
+      jobs_.size() > 1 || std::any_of(entries.begin(), entries.end(),
+                                      [](const auto& entry) { return entry.second.is_suspended; });
   if (is_looking_for_suspended_) suspended_timer_.set_at(monotonic_now() + kPause);
   std::vector<JobEntry*> found;
   auto entry = jobs_.entries().upper_bound(looked_last_);

@@ -65,7 +65,7 @@ std::optional<OrderKey> first_elsewhere(const Table& table,
   }
   // But for one that has not come to a boundary for long.
   const auto is_coming = [&](const Lane& other) {
-    return other.lease.has_value() && other.lease->is_asked &&
+    return other.lease.has_value() && other.lease->is_asked && !is_lane_suspended(other) &&
            now - other.lease->asked_at < table.options.max_wait &&
            table.at(other.lease->job).is_connected;
   };

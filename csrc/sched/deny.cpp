@@ -11,7 +11,6 @@
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/room.h"
 #include "csrc/sched/side_by_side.h"
-#include "csrc/sched/suspended.h"
 
 namespace gpushare::sched {
 namespace {
@@ -33,8 +32,8 @@ std::string figures_of(const Job& job) {
 
 // It waits for room, for a lane that is not free before somebody else gets room, or for a person.
 bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos now) {
-  // Whoever holds its memory works on, and ends that; one that is suspended is waited for.
-  if (job.held_until.has_value() || is_suspended(table, device, job)) return false;
+  if (job.held_until.has_value()) return false;  // whoever holds it works on, and ends that
+  if (job.is_suspended()) return true;
   if (device.has_need(job.id)) return true;
   // Nothing of a gang that has the lease is given before all of it have closed.
   if (is_gang_running(table, device, job)) {
@@ -59,10 +58,15 @@ bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos 
 }
 
 bool is_deadlocked(const Table& table, const Device& device, Nanos now) {
-  if (device.needs.empty()) return false;
-  const bool are_all_stuck = std::all_of(device.needs.begin(), device.needs.end(),
-                                         [](const WaitingNeed& need) { return need.is_stuck; });
-  if (!are_all_stuck) return false;
+  bool is_any_stuck = false;
+  for (const WaitingNeed& need : device.needs) {
+    if (table.at(need.job).is_suspended()) continue;
+    if (!need.is_stuck) return false;
+    is_any_stuck = true;
+    // A suspended job is waited for, where that helps.
+    if (device.held_up_until == now && lacking_for(device, need) <= device.held_up) return false;
+  }
+  if (!is_any_stuck) return false;
   return std::all_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
     const Job& job = entry.second;
     const bool is_here = job.of.device == device.name;
@@ -109,9 +113,12 @@ void deny_only_free(Step& step, Device& device, const WaitingNeed& need, const s
 }
 
 void break_deadlock(Step& step, Device& device) {
-  if (!is_deadlocked(step.table(), device, step.now())) return;
-  const auto newest = std::find_if(device.needs.rbegin(), device.needs.rend(),
-                                   [](const WaitingNeed& need) { return !need.has_given; });
+  const Table& table = std::as_const(step).table();
+  if (!is_deadlocked(table, device, step.now())) return;
+  const auto newest =
+      std::find_if(device.needs.rbegin(), device.needs.rend(), [&](const WaitingNeed& need) {
+        return !need.has_given && !table.at(need.job).is_suspended();
+      });
   if (newest == device.needs.rend()) return;
   const WaitingNeed denied = *newest;
   device.needs.erase(std::next(newest).base());

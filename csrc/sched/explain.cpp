@@ -11,6 +11,7 @@
 
 #include "csrc/sched/elsewhere.h"
 #include "csrc/sched/gang.h"
+#include "csrc/sched/room.h"
 #include "csrc/sched/share_limit.h"
 #include "csrc/sched/suspended.h"
 
@@ -64,6 +65,12 @@ std::string explain_line(const Table& table, const Device& device, const Job& jo
   const Lane& lane = Table::lane_of(device, job);
   if (is_used_up(device, job)) return share_limit_text(table, device, job, now);
   if (lane.lease.has_value()) return explain_boundary(table, lane, job, now);
+  if (!fits_beside_suspended(device, job, device.held_up_until) &&
+      !table.jobs.kept().suspended.empty()) {
+    return fmt::format("waits for {} of room{}",
+                       to_string(needed_room(job, device.ledger.capacity())),
+                       held_by_suspended_text(table, device));
+  }
   if (job.revoke.has_value()) {
     return fmt::format("gives {} to others first", to_string(job.revoke->bytes));
   }

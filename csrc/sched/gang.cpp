@@ -187,6 +187,7 @@ void note_begun(Lease& lease, const Job& job) {
 }
 
 void grant_along(Step& step, Device& device, Lane& lane, RoomPool& pool) {
+  if (is_lane_suspended(lane)) return;
   for (const JobId id : gang_of(device, step.table().at(lane.lease->job))) {
     Job& job = step.table().at(id);
     if (!job.waits_in_gang || job.is_suspended()) continue;

@@ -114,8 +114,8 @@ bool is_host_tier_short(const Table& table, const Device& device, JobId claimant
   bool is_short = false;
   for (const auto& [id, room] : device.ledger.rooms()) {
     const Job& job = table.at(id);
-    if (job.revoke.has_value()) return false;
-    if (id == claimant || !job.is_connected) continue;
+    if (job.revoke.has_value() && !job.is_suspended()) return false;
+    if (id == claimant || !job.is_connected || job.is_suspended()) continue;
     is_short = is_short ||
                (job.cannot_give ? job.unplaced > Bytes{0} : most_to_ask(device, job, free) < room);
   }

@@ -64,9 +64,11 @@ bool fits_beside(const Device& device, const Lane& lane, const Job& job, const J
   return growth <= free && is_within_user_limit(device, job, growth);
 }
 
-// Its place in line at its next boundary, if it has the lane until then.
-OrderKey key_at_boundary(const Device& device, const Job& job, Nanos now) {
-  return order_key(device, job.requeued(job.iteration, now));
+// Its place in line at its next boundary, if it has the lane until then: nobody goes before it now
+// who would not then. One that has a deadline itself keeps its place.
+OrderKey key_at_boundary(const Table& table, const Device& device, const Job& job, Nanos now) {
+  if (job.deadline > Nanos{}) return order_key(device, job);
+  return key_after(table, device, job, job.iteration, now);
 }
 
 // It said that it stopped inside, and not yet that it wants to go on.
@@ -155,7 +157,7 @@ JobId first_urgent(const Table& table,
                    Nanos now,
                    const RoomPool& pool) {
   if (waited_so_far(interrupted, now) >= table.options.max_wait) return JobId{0};
-  const OrderKey own = key_at_boundary(device, interrupted, now);
+  const OrderKey own = key_at_boundary(table, device, interrupted, now);
   return first_that(table, device, lane, interrupted.id, pool,
                     [&](const Job& job) { return may_interrupt(device, job, interrupted, own); });
 }
@@ -167,7 +169,7 @@ JobId urgent_before(const Table& table,
                     Nanos now,
                     const RoomPool& pool) {
   if (!device.policy->meets_deadlines() || device.packs()) return JobId{0};
-  const OrderKey own = key_at_boundary(device, first, now);
+  const OrderKey own = key_at_boundary(table, device, first, now);
   return first_that(table, device, lane, first.id, pool, [&](const Job& job) {
     if (!interrupts_by_deadline(device, job) || !may_interrupt(device, job, first, own))
       return false;
@@ -207,7 +209,7 @@ void begin_inside(Step& step, Job& job) {
   Lane* const lane = device.lane_held_by(job.id);
   if (lane == nullptr) return;  // another coordinator's
   end_suspension(*lane, step.now());
-  job.charge_lease(lane->lease->granted_at, step.now());
+  job.charge_lease(lane->lease->since, step.now());
   note_charged(step, device, *lane, job);
   job.overrun = Nanos{};
   set_slots_aside(device, job);

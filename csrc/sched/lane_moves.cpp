@@ -122,7 +122,9 @@ bool is_lane_closed(const Table& table, const Device& device, const Lane& lane) 
 }
 
 bool may_be_moved(const Device& device, const Job& job) {
-  if (device.lane_held_by(job.id) != nullptr || job.is_inside || is_unheard(job)) return false;
+  if (device.lane_held_by(job.id) != nullptr || is_unheard(job)) return false;
+  // Who interrupted it may be suspended.
+  if (job.is_inside) return job.lane == Bytes{} && is_lane_suspended(Table::lane_of(device, job));
   return is_parked(device, job) || job.lane == Bytes{};
 }
 

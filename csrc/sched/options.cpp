@@ -113,6 +113,7 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
                 .job_allowances = {},
                 .inside = {},
                 .held_up_until = {},
+                .held_up = {},
                 .gangs = {},
                 .needs = {},
                 .only_free = {},

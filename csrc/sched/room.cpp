@@ -100,8 +100,13 @@ Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const R
 
 Bytes late_room(const Job& job) { return std::min(job.usage.late, job.usage.spilled); }
 
-Nanos patience_ends(const Table& table, const Device& device, Nanos since) {
-  return std::max(since, device.held_up_until) + table.options.memory_wait;
+Nanos patience_ends(const Table& table, const Device& device, Nanos since, Bytes lacking) {
+  const bool could_help = lacking <= device.held_up;
+  return (could_help ? std::max(since, device.held_up_until) : since) + table.options.memory_wait;
+}
+
+Bytes lacking_for(const Device& device, const WaitingNeed& need) {
+  return need.bytes - std::max(device.ledger.free(), Bytes{0});
 }
 
 std::string ledger_text(const Table& table, const Device& device, JobId except) {

@@ -38,9 +38,11 @@ Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const R
 // Of the needed room, what it can begin without and is used late in it (optimizer state).
 Bytes late_room(const Job& job);
 
-// Until when who lacks room since then waits for it: memory_wait, but for the time in which
-// suspended jobs hold some.
-Nanos patience_ends(const Table& table, const Device& device, Nanos since);
+// Until when who lacks so much room since then waits for it: memory_wait, but for the time in which
+// suspended jobs hold as much.
+Nanos patience_ends(const Table& table, const Device& device, Nanos since, Bytes lacking);
+// Of that request, what is not free.
+Bytes lacking_for(const Device& device, const WaitingNeed& need);
 
 // "device cpu (2.0 GiB): job 3 u1001/gpt 1.1 GiB, pid 42 0.5 GiB (unmanaged), free 0.1 GiB": for
 // texts about memory. Without `except`.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -132,7 +133,8 @@ void serve(Step& step) {
     for (Lane& lane : device.lanes)
       ask_holder(step, device, lane);
     for (const WaitingNeed& need : device.needs)
-      if (!need.has_given) step.due(patience_ends(table, device, need.since));
+      if (!need.has_given && !std::as_const(table).at(need.job).is_suspended())
+        step.due(patience_ends(table, device, need.since, lacking_for(device, need)));
     settle_transfer_rate(step, device);
     watch_givers(step, device);
   }

@@ -12,6 +12,7 @@
 #include "csrc/sched/harvest.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/interrupt.h"
+#include "csrc/sched/lane_moves.h"
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/memory_plan.h"
 #include "csrc/sched/serve.h"
@@ -86,7 +87,7 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
 bool may_grow(Step& step, Device& device, Lane& lane, const Job& job, RoomPool& pool) {
   if (job.hard_user_limit() == Bytes{0}) return true;
   if (fits_its_user(step, device, job, growth_of(device, lane, job), pool)) return true;
-  const Nanos until = patience_ends(step.table(), device, job.waiting_since);
+  const Nanos until = job.waiting_since + step.table().options.memory_wait;
   if (step.now() >= until) return true;
   step.due(until);
   if (lane.kept_out == JobId{0}) lane.kept_out = job.id;
@@ -112,6 +113,10 @@ JobId first_in_line(const Table& table, const Lane& lane, const MayBe& may_be_ne
 JobId choose_next(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   const Table& table = step.table();
   const auto can_be_next = [&](const Job& job) {
+    if (!fits_beside_suspended(device, job, step.now())) {
+      step.due(step.now() + table.options.memory_wait);
+      return false;
+    }
     return !job.revoke.has_value() && may_grow(step, device, lane, job, pool);
   };
   lane.kept_out = JobId{0};
@@ -217,7 +222,7 @@ void grant_ahead(Step& step, Device& device, Job& job, RoomPool& pool) {
 // It learns, or has less room than it needs.
 bool does_a_holder_grow(const Table& table, const Device& device) {
   return std::any_of(device.lanes.begin(), device.lanes.end(), [&](const Lane& lane) {
-    if (!lane.lease.has_value()) return false;
+    if (!lane.lease.has_value() || is_lane_suspended(lane)) return false;
     const Job& holder = table.at(lane.lease->job);
     return is_learning(holder) ||
            device.ledger.room(holder.id) < needed_room(holder, device.ledger.capacity());
@@ -257,7 +262,7 @@ bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& 
   }
   if (may_begin(step, device, job, deficit, pool)) return false;
   if (!lane.short_since.has_value()) lane.short_since = step.now();
-  const Nanos until = patience_ends(step.table(), device, *lane.short_since);
+  const Nanos until = patience_ends(step.table(), device, *lane.short_since, deficit);
   const auto say = [&](const std::string& what) {
     step.wait(device, job.id, lane.wait_reason,
               fmt::format("{} is next, {} short: {}{}", job.id.value, to_string(deficit), what,
@@ -347,7 +352,8 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
     grant_first_ahead(step, device, lane, pool);
     return;
   }
-  if (device.packs() && !is_held(step, device, lane)) draw_first(step, device, lane);
+  const bool may_draw = device.packs() && !is_lane_closed(step.table(), device, lane);
+  if (may_draw && !is_held(step, device, lane)) draw_first(step, device, lane);
   if (!lane.waiting.empty() && is_lane_unsettled(step, device, lane)) return;
   if (!lane.waiting.empty() && is_held(step, device, lane)) return;
   const JobId inside = interrupted_in(step.table(), device, lane, step.now());

@@ -108,6 +108,7 @@ void wait_for_user(Step& step, Device& device, const Job& job, WaitingNeed& need
 bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
   Job& job = step.table().at(need.job);
   need.is_stuck = false;
+  if (job.is_suspended()) return false;  // it could not go on with it
   // Its own Released comes first (PendingRevoke says why).
   const bool fits_user = need.bytes <= left_to_user(device, job);
   const bool fits = need.bytes <= std::max(pool.free, Bytes{0}) && fits_user;
@@ -117,7 +118,8 @@ bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
     return true;
   }
   const Nanos waited = step.now() - need.since;
-  if (step.now() >= patience_ends(step.table(), device, need.since) && !need.has_given) {
+  const Nanos until = patience_ends(step.table(), device, need.since, lacking_for(device, need));
+  if (step.now() >= until && !need.has_given) {
     deny(step, device, need,
          fmt::format("waited {} for room{}", to_string(waited),
                      fits_user ? "" : ": " + user_room_text(step.table(), device, job)));

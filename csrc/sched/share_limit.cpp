@@ -23,7 +23,8 @@ Nanos from_seconds(double time) { return Nanos{static_cast<std::int64_t>(time * 
 std::size_t num_leases(const Table& table, const Device& device, std::uint32_t uid) {
   return static_cast<std::size_t>(
       std::count_if(device.lanes.begin(), device.lanes.end(), [&](const Lane& lane) {
-        return lane.lease.has_value() && table.at(lane.lease->job).uid == uid;
+        return lane.lease.has_value() && !is_lane_suspended(lane) &&
+               table.at(lane.lease->job).uid == uid;
       }));
 }
 
@@ -143,7 +144,7 @@ void settle_allowances(Table& table, Nanos now) {
   const Users& users = table.options.users;
   for (Device& device : table.devices) {
     for (const Lane& lane : device.lanes) {
-      if (!lane.lease.has_value()) continue;
+      if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
       const Job& job = known.at(lane.lease->job);
       const Nanos since = std::min(lane.lease->charged_until, now);
       const double used = to_seconds(now - since);

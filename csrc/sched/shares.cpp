@@ -92,7 +92,7 @@ void raise_to_jobs(Step& step, Device& device, Lane& lane, const Job& job) {
   if (rivals.empty()) return;
   double least = std::numeric_limits<double>::infinity();
   for (const Lane* const rival : rivals) {
-    const Nanos time = step.now() - rival->lease->granted_at;
+    const Nanos time = step.now() - rival->lease->since;
     const Job& holder = table.at(rival->lease->job);
     least = std::min(least, holder.requeued(time, step.now()).virtual_time);
   }
@@ -101,6 +101,12 @@ void raise_to_jobs(Step& step, Device& device, Lane& lane, const Job& job) {
   }
   double& of_jobs = user_of(device, lane, job).of_jobs;
   of_jobs = std::max(of_jobs, least);
+}
+
+void add_user_time(
+    const Table& table, const Device& device, const Job& job, Nanos time, OrderKey& key) {
+  if (!device.policy->shares_by_user()) return;
+  key.user_time += to_seconds(time) / table.options.users.of(job.uid).weight;
 }
 
 }  // namespace
@@ -142,7 +148,16 @@ OrderKey requeued_key(const Table& table, const Device& device, const Lane& lane
 OrderKey boundary_key(const Table& table, const Device& device, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job);
   const Nanos held = now - lane.lease->since + holder.iteration;
-  return order_key(device, holder.requeued(held, now));
+  OrderKey key = order_key(device, holder.requeued(held, now));
+  add_user_time(table, device, holder, holder.iteration, key);  // until now he is charged already
+  return key;
+}
+
+OrderKey key_after(
+    const Table& table, const Device& device, const Job& job, Nanos time, Nanos now) {
+  OrderKey key = order_key(device, job.requeued(time, now));
+  add_user_time(table, device, job, time, key);
+  return key;
 }
 
 void lift(Step& step, Job& job) {

@@ -29,6 +29,9 @@ OrderKey order_key(const Device& device, const Job& job);
 OrderKey requeued_key(const Table& table, const Device& device, const Lane& lane, Nanos now);
 OrderKey boundary_key(const Table& table, const Device& device, const Lane& lane, Nanos now);
 
+// That of a job that waits, as if it had the lane for `time` from now on, and queued again.
+OrderKey key_after(const Table& table, const Device& device, const Job& job, Nanos time, Nanos now);
+
 // It comes, or comes back, to its lane.
 void lift(Step& step, Job& job);
 // It is granted its lease.

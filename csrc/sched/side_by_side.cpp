@@ -336,9 +336,10 @@ std::optional<MakeWay> make_way(const Table& table,
                                 Nanos now) {
   if (!device.packs()) return std::nullopt;
   const SideBySide& sides = device.side_by_side;
-  const bool is_any_asked = std::any_of(
-      device.lanes.begin(), device.lanes.end(),
-      [](const Lane& other) { return other.lease.has_value() && other.lease->is_asked; });
+  const bool is_any_asked =
+      std::any_of(device.lanes.begin(), device.lanes.end(), [](const Lane& other) {
+        return other.lease.has_value() && other.lease->is_asked && !is_lane_suspended(other);
+      });
   const std::string reason = is_any_asked ? "" : reason_to_part(table, sides, now);
   if (!reason.empty() &&
       last_in_order(table, device, reachable(table, sides.running), now) == &lane) {

@@ -8,6 +8,7 @@
 
 #include "csrc/sched/gang.h"
 #include "csrc/sched/handlers.h"
+#include "csrc/sched/room.h"
 
 namespace gpushare::sched {
 namespace {
@@ -29,15 +30,25 @@ void go_on(Step& step, Job& job) {
   step.decide(step.table().device_of(job), job.id, "goes_on", "its process is suspended no more");
 }
 
-// Its user, and all who hold the lane, were charged until now.
-void begin_suspension(Lane& lane, Nanos now) {
-  lane.lease->suspended_since = now;
-  lane.busy.turn(false, now);
+// Its user, and all who hold the lane, were charged until now. They are asked for the lease:
+// whoever of them runs nevertheless ends it at his boundary.
+void begin_suspension(Step& step, const Device& device, Lane& lane) {
+  Lease& lease = *lane.lease;
+  lease.suspended_since = step.now();
+  lane.busy.turn(false, step.now());
+  const Job& holder = std::as_const(step).table().at(lease.job);
+  if (lease.is_asked || !holder.is_connected || !holder.is_registered) return;
+  lease.is_asked = true;
+  lease.asked_at = step.now();
+  lease.asked_for = "a process that holds it is suspended";
+  step.act({PageAction::Kind::kAsk, holder.id, holder.term, 0});
+  ask_along(step, lane);
+  step.decide(device, holder.id, "ask", lease.asked_for);
 }
 
-// It has room that nobody can have.
-bool holds_room(const Device& device, const Job& job) {
-  return job.of.device == device.name && device.ledger.room(job.id) + job.lane > Bytes{0};
+// Room of it that nobody can have.
+Bytes held_room(const Device& device, const Job& job) {
+  return job.of.device == device.name ? device.ledger.room(job.id) + job.lane : Bytes{0};
 }
 
 }  // namespace
@@ -57,15 +68,18 @@ bool is_suspended(const Table& table, const Device& device, const Job& job) {
 void settle_suspended(Step& step, Device& device) {
   const Table& table = std::as_const(step).table();
   const JobRecords::Ids& suspended = table.jobs.kept().suspended;
-  if (std::any_of(suspended.begin(), suspended.end(),
-                  [&](JobId id) { return holds_room(device, table.at(id)); })) {
+  Bytes held_up;
+  for (const JobId id : suspended)
+    held_up += held_room(device, table.at(id));
+  if (held_up > Bytes{0}) {
     device.held_up_until = step.now();
+    device.held_up = held_up;
   }
   for (Lane& lane : device.lanes) {
     if (!lane.lease.has_value()) continue;
     const bool is_now = is_suspended(table, device, table.at(lane.lease->job));
     if (is_now == lane.lease->suspended_since.has_value()) continue;
-    is_now ? begin_suspension(lane, step.now()) : end_suspension(lane, step.now());
+    is_now ? begin_suspension(step, device, lane) : end_suspension(lane, step.now());
   }
 }
 
@@ -74,11 +88,18 @@ void end_suspension(Lane& lane, Nanos now) {
   if (!lease.suspended_since.has_value()) return;
   const Nanos time = now - *lease.suspended_since;
   lease.since += time;
+  lease.granted_at += time;
   for (Lease::Along& each : lease.along)
     each.since = std::min(each.since + time, now);
   lease.charged_until = now;
   lease.suspended_since.reset();
   lane.busy.turn(true, now);
+}
+
+bool fits_beside_suspended(const Device& device, const Job& job, Nanos now) {
+  if (device.held_up_until != now) return true;
+  const Bytes capacity = device.ledger.capacity();
+  return needed_room(job, capacity) <= capacity - device.held_up;
 }
 
 std::string suspended_text(const Table& table, const Device& device, const Job& job, Nanos now) {
@@ -99,9 +120,10 @@ std::string held_by_suspended_text(const Table& table, const Device& device) {
   std::string text;
   for (const JobId id : table.jobs.kept().suspended) {
     const Job& job = table.at(id);
-    if (!holds_room(device, job)) continue;
+    const Bytes held = held_room(device, job);
+    if (held == Bytes{0}) continue;
     text += fmt::format("{} {} {}", text.empty() ? "; held by suspended jobs:" : ",", label(job),
-                        to_string(device.ledger.room(id) + job.lane));
+                        to_string(held));
   }
   return text;
 }

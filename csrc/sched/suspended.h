@@ -26,6 +26,9 @@ void settle_suspended(Step& step, Device& device);
 // That time is over. To be called before a lease is charged for.
 void end_suspension(Lane& lane, Nanos now);
 
+// Whether there is room for it beside what suspended jobs hold, if all others gave theirs.
+bool fits_beside_suspended(const Device& device, const Job& job, Nanos now);
+
 // What it means for others, and how it ends: "job 3 (gpt) is suspended ...".
 std::string suspended_text(const Table& table, const Device& device, const Job& job, Nanos now);
 // "; held by suspended jobs: 3 (gpt) 1.2 GiB", for who lacks room; "" if there are none.

@@ -34,7 +34,8 @@ bool Device::has_need(JobId job) const {
 bool Device::is_anybody_short() const {
   return !needs.empty() || is_gang_short ||
          std::any_of(lanes.begin(), lanes.end(), [](const Lane& lane) {
-           return lane.lease.has_value() ? lane.lease->owed > Bytes{0} : !lane.waiting.empty();
+           if (!lane.lease.has_value()) return !lane.waiting.empty();
+           return lane.lease->owed > Bytes{0} && !is_lane_suspended(lane);
          });
 }
 

@@ -74,9 +74,11 @@ struct Device {
   std::map<std::uint32_t, Allowance> allowances;      // by user, of those with a share_limit
   std::map<JobId, Allowance> job_allowances;          // of jobs with one of their own
   std::set<JobId> inside;                             // their Job::is_inside
-  Nanos held_up_until;             // when a suspended job was last seen to hold room (suspended.h)
-  std::map<GangId, JobSet> gangs;  // of those who take turns
-  std::vector<WaitingNeed> needs;  // oldest first
+  // When suspended jobs were last seen to hold room, and how much (suspended.h).
+  Nanos held_up_until;
+  Bytes held_up;
+  std::map<GangId, JobSet> gangs;        // of those who take turns
+  std::vector<WaitingNeed> needs;        // oldest first
   std::optional<WaitingNeed> only_free;  // a Need that does not wait: answered in its step
   Bytes dropped, spilled;                // by revokes, in all
   Bytes asked, planned_spill;            // of revokes in all, and what was to be spilled for them
@@ -126,7 +128,8 @@ struct Table {
     return device.lanes.at(job.in_lane.value);
   }
 
-  // Lanes that jobs are to be in. There may be more, of the policy before.
+  // Lanes that jobs are to be in. There may be more, of the policy before, or while holders are
+  // suspended.
   [[nodiscard]] std::size_t num_open_lanes(const Device& device) const;
   [[nodiscard]] bool is_recovering(Nanos now) const;
   // When nobody counts on the answer to its Revoke any more. pre: it has one.

@@ -68,7 +68,7 @@ def _say_deadline_note(number: int) -> None:
     client = CoordinatorClient(socket_paths(_native.settings(), _native.device()))
     try:
         devices = client.status()["devices"]
-    except CoordinatorUnreachable:  # it has ended since: the job finds another one
+    except GpushareError:  # it has ended since, and the job finds another one
         return
     for device in devices:
         for row in device["jobs"]:

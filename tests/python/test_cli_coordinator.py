@@ -42,7 +42,7 @@ def test_start_status_log_stop(tmp_path: Path) -> None:
         # Other processes of this machine that use torch may be listed below.
         screen = _gpushare("status", socket=socket).stdout.splitlines()
         # The host tier's default size is that of this machine.
-        line = r"CPU 64\.0 MiB   free 64\.0 MiB   busy 0%   host 0 B/[\d.]+ \wiB   policy rr"
+        line = r"CPU 64\.0 MiB   free 64\.0 MiB   leased 0%   host 0 B/[\d.]+ \wiB   policy rr"
         assert re.fullmatch(line, screen[0])
         again = _gpushare("coordinator", "start", socket=socket)
         assert again.returncode == 4
