@@ -103,9 +103,9 @@ std::vector<Case> cases() {
       {"WaitingForOthersIsNotIdle",
        {{wanted_at(0), false},
         {waiting(wanted_at(1000)), false},
-        {waiting(wanted_at(9000)), false},
-        {wanted_at(9250), false},
-        {wanted_at(11250), true}}},
+        {waiting(wanted_at(4000)), false},
+        {wanted_at(4250), false},
+        {wanted_at(6250), true}}},
   };
 }
 
