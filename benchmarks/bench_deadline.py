@@ -11,6 +11,7 @@ import statistics
 from contextlib import ExitStack
 from typing import Any
 
+from benchmarks.block_job import start
 from benchmarks.paced_job import products_of
 from benchmarks.processes import JobProcess, private_coordinator
 from benchmarks.report import Report
@@ -31,24 +32,16 @@ Intervals = list[list[float]]
 
 
 def _serve(stack: ExitStack, env: dict[str, str], products: int, requests: int) -> JobProcess:
-    return stack.enter_context(
-        JobProcess(
-            "--name", "serve", "--blocks", "2", "--products", str(products // 2),
-            "--gap", str(GAP_SECONDS), "--iterations", str(requests),
-            "--deadline", str(DEADLINE_SECONDS),
-            env=env, module="benchmarks.block_job",
-        )
+    return start(
+        stack, env, "serve", blocks=2, products=products // 2, iterations=requests,
+        gap=GAP_SECONDS, deadline=DEADLINE_SECONDS,
     )  # fmt: skip
 
 
 def _train(stack: ExitStack, env: dict[str, str], products: int, iterations: int) -> JobProcess:
-    return stack.enter_context(
-        JobProcess(
-            "--name", "train", "--train", "--blocks", str(BLOCKS), "--products", str(products),
-            "--iterations", str(iterations),
-            env=env, module="benchmarks.block_job",
-        )
-    )  # fmt: skip
+    return start(
+        stack, env, "train", blocks=BLOCKS, products=products, iterations=iterations, trains=True
+    )
 
 
 def _beside(

@@ -10,6 +10,7 @@ import statistics
 from contextlib import ExitStack
 
 from benchmarks.bench_deadline import p99
+from benchmarks.block_job import start
 from benchmarks.paced_job import products_of
 from benchmarks.processes import JobProcess, private_coordinator
 from benchmarks.report import Report
@@ -27,25 +28,18 @@ UNCOORDINATED = {"GPUSHARE_DISABLE": "1"}
 
 
 def _serve(stack: ExitStack, env: dict[str, str], requests: int) -> JobProcess:
-    return stack.enter_context(
-        JobProcess(
-            "--name", "serve", "--blocks", "2",
-            "--products", str(max(1, products_of(ANSWER_SECONDS) // 2)),
-            "--gap", str(GAP_SECONDS), "--iterations", str(requests),
-            "--deadline", str(DEADLINE_SECONDS),
-            env=env, module="benchmarks.block_job",
-        )
+    products = max(1, products_of(ANSWER_SECONDS) // 2)
+    return start(
+        stack, env, "serve", blocks=2, products=products, iterations=requests,
+        gap=GAP_SECONDS, deadline=DEADLINE_SECONDS,
     )  # fmt: skip
 
 
 def _train(stack: ExitStack, env: dict[str, str], name: str, iterations: int) -> JobProcess:
-    return stack.enter_context(
-        JobProcess(
-            "--name", name, "--train", "--blocks", str(BLOCKS),
-            "--products", str(products_of(BLOCK_SECONDS / 3)), "--iterations", str(iterations),
-            env=env, module="benchmarks.block_job",
-        )
-    )  # fmt: skip
+    products = products_of(BLOCK_SECONDS / 3)
+    return start(
+        stack, env, name, blocks=BLOCKS, products=products, iterations=iterations, trains=True
+    )
 
 
 def _lengths(job: JobProcess) -> list[float]:

@@ -15,9 +15,11 @@ import os
 import random
 import sys
 import time
+from contextlib import ExitStack
 from typing import Any
 
 from benchmarks.paced_job import SEED, SIZE, WARM_UP, is_told
+from benchmarks.processes import JobProcess
 
 
 def _arguments() -> argparse.Namespace:
@@ -30,6 +32,25 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--iterations", type=int, default=0, help="0: until another line comes")
     parser.add_argument("--deadline", type=float, default=0.0, help="seconds; 0: none")
     return parser.parse_args()
+
+
+def start(
+    stack: ExitStack,
+    env: dict[str, str],
+    name: str,
+    *,
+    blocks: int,
+    products: int,
+    iterations: int,
+    gap: float = 0.0,
+    deadline: float = 0.0,
+    trains: bool = False,
+) -> JobProcess:
+    """Starts one in a process of its own; the arguments are those of the program."""
+    flags = ["--name", name, "--blocks", str(blocks), "--products", str(products)]
+    flags += ["--iterations", str(iterations), "--gap", str(gap), "--deadline", str(deadline)]
+    flags += ["--train"] if trains else []
+    return stack.enter_context(JobProcess(*flags, env=env, module="benchmarks.block_job"))
 
 
 def share_a_core() -> None:

@@ -39,7 +39,7 @@ class IdleRule {
   static constexpr std::int64_t kBusyPercent = 5;
   // Other waits last for so many times the limit: with 2 s, half a minute.
   static constexpr std::int64_t kOtherWaits = 15;
-  // Nobody observed for longer: the process itself was stopped.
+  // If no observation came for longer, the process itself was stopped.
   static constexpr Nanos kLongestBetween = seconds(5);
 
   Nanos limit_;

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "csrc/base/clock.h"
+#include "csrc/base/process_stat.h"
 
 namespace gpushare::client {
 namespace {
@@ -26,26 +27,6 @@ std::string first_line(const std::string& path) {
   std::string line;
   std::getline(file, line);
   return line;
-}
-
-// Its own, and that of its children that have ended.
-Nanos cpu_of(pid_t process) {
-  const std::string line = first_line(fmt::format("/proc/{}/stat", process));
-  const std::size_t bracket = line.rfind(')');
-  if (bracket == std::string::npos) return {};
-  std::istringstream words(line.substr(bracket + 1));
-  constexpr int kWordsBefore = 11;  // from field 3 (state) to 13
-  std::string skipped;
-  for (int i = 0; i < kWordsBefore; ++i)
-    words >> skipped;
-  std::int64_t sum = 0;
-  constexpr int kTimes = 4;  // utime, stime, cutime, cstime
-  for (int i = 0; i < kTimes; ++i) {
-    std::int64_t ticks = 0;
-    words >> ticks;
-    sum += ticks;
-  }
-  return words ? seconds(1) * sum / ::sysconf(_SC_CLK_TCK) : Nanos{};
 }
 
 // At most so many threads are looked at for children, of all processes.
@@ -76,7 +57,7 @@ Nanos cpu_of_process_tree() {
   ::getrusage(RUSAGE_CHILDREN, &ended);
   Nanos sum = process_cpu_now() + of(ended.ru_utime) + of(ended.ru_stime);
   for (const pid_t process : descendants)
-    sum += cpu_of(process);
+    sum += read_process_stat(process).value_or(ProcessStat{}).cpu;
   return sum;
 }
 

@@ -8,8 +8,6 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
-#include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -29,28 +27,6 @@ std::ifstream open_file(std::int32_t pid, const char* name, const std::string& r
 }
 
 }  // namespace
-
-std::optional<ProcessStat> read_process_stat(std::int32_t pid, const std::string& root) {
-  std::ifstream file = open_file(pid, "stat", root);
-  std::string line;
-  if (!std::getline(file, line, '\0')) return std::nullopt;
-  // "7 (any ) text) S 1 ...": the name may hold anything, so count from its last bracket.
-  const std::size_t bracket = line.rfind(')');
-  if (bracket == std::string::npos) return std::nullopt;
-  std::istringstream words(line.substr(bracket + 1));
-  constexpr int kWordsBetween = 17;  // from field 4 (parent) to field 22 (start), proc(5)
-  ProcessStat stat;
-  std::string state;
-  words >> state >> stat.parent;
-  stat.is_suspended = state == "T" || state == "t";
-  std::string skipped;
-  for (int i = 0; i < kWordsBetween; ++i) {
-    words >> skipped;
-  }
-  words >> stat.start_ticks;
-  if (!words) return std::nullopt;
-  return stat;
-}
 
 Bytes read_resident(std::int32_t pid, const std::string& root) {
   std::ifstream file = open_file(pid, "statm", root);

@@ -1,25 +1,16 @@
-// What /proc says about one process. `root` stands before /proc; empty but in tests.
+// What /proc says about one process beside its stat (base/process_stat.h). `root` stands before
+// /proc; empty but in tests.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "csrc/base/process_stat.h"
 #include "csrc/base/units.h"
 
 namespace gpushare::daemon {
 
-struct ProcessStat {
-  std::int32_t parent = 0;
-  // By Ctrl-Z, SIGSTOP or a debugger.
-  bool is_suspended = false;
-  // When it started, in clock ticks since boot. With the pid it names one process for good.
-  std::uint64_t start_ticks = 0;
-};
-
-// Nothing if there is no such process (or no such line).
-std::optional<ProcessStat> read_process_stat(std::int32_t pid, const std::string& root = "");
 // Resident bytes; 0 if they cannot be read.
 Bytes read_resident(std::int32_t pid, const std::string& root = "");
 // The arguments with single spaces between, at most 200 bytes; "" if they cannot be read.

@@ -123,8 +123,8 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
   if (!is_looking_for_suspended_) look_for_suspended();
 }
 
-// Two looks, since a tracer stops a process for a moment, again and again. A job alone harms
-// nobody.
+// A process counts as suspended if two looks, one after the other, found it so: a tracer stops a
+// process for a moment, again and again. While a job is alone it keeps nobody waiting.
 void Server::Impl::look_for_suspended() {
   constexpr Nanos kPause = millis(500);
   constexpr int kMostLooked = 64;  // of 20 us each

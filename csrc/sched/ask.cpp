@@ -247,17 +247,6 @@ std::optional<Interruption> urgent_now(Step& step,
   return std::nullopt;
 }
 
-void ask_at_boundary(
-    Step& step, const Device& device, Lane& lane, const Job& holder, const std::string& reason) {
-  lane.lease->is_asked = true;
-  lane.lease->asked_at = step.now();
-  lane.lease->asked_for = reason;
-  lane.lease->is_asked_for_quantum = step.now() >= lane.quantum_ends;
-  step.act({PageAction::Kind::kAsk, holder.id, holder.term, 0});
-  ask_along(step, lane);
-  step.decide(device, holder.id, "ask", reason);
-}
-
 void ask_inside(
     Step& step, const Device& device, Lane& lane, const Job& holder, const Interruption& urgent) {
   const std::string reason = fmt::format("{}: {} is not to wait for the end of the iteration",
@@ -269,6 +258,17 @@ void ask_inside(
 }
 
 }  // namespace
+
+void ask_at_boundary(
+    Step& step, const Device& device, Lane& lane, const Job& holder, const std::string& reason) {
+  lane.lease->is_asked = true;
+  lane.lease->asked_at = step.now();
+  lane.lease->asked_for = reason;
+  lane.lease->is_asked_for_quantum = step.now() >= lane.quantum_ends;
+  step.act({PageAction::Kind::kAsk, holder.id, holder.term, 0});
+  ask_along(step, lane);
+  step.decide(device, holder.id, "ask", reason);
+}
 
 void ask_holder(Step& step, Device& device, Lane& lane) {
   if (!lane.lease.has_value()) return;

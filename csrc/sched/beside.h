@@ -27,7 +27,7 @@ std::string names_of(const JobSet& set);
 // What the set does together, and what it takes to pay.
 std::string verdict_text(const Packing& packing, const JobSet& set);
 
-// Who run: not those whose process is suspended.
+// The jobs that hold leases and run: not those whose process is suspended.
 JobSet holders_of(const Device& device);
 // Of a lane's line so many are looked at, to find one that may begin.
 inline constexpr std::size_t kMostTried = 16;

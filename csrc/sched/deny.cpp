@@ -11,6 +11,7 @@
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/room.h"
 #include "csrc/sched/side_by_side.h"
+#include "csrc/sched/suspended.h"
 
 namespace gpushare::sched {
 namespace {
@@ -64,7 +65,8 @@ bool is_deadlocked(const Table& table, const Device& device, Nanos now) {
     if (!need.is_stuck) return false;
     is_any_stuck = true;
     // A suspended job is waited for, where that helps.
-    if (device.held_up_until == now && lacking_for(device, need) <= device.held_up) return false;
+    const Bytes lacking = lacking_for(device, need);
+    if (lacking <= held_by_suspended(table, device)) return false;
   }
   if (!is_any_stuck) return false;
   return std::all_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {

@@ -65,8 +65,7 @@ std::string explain_line(const Table& table, const Device& device, const Job& jo
   const Lane& lane = Table::lane_of(device, job);
   if (is_used_up(device, job)) return share_limit_text(table, device, job, now);
   if (lane.lease.has_value()) return explain_boundary(table, lane, job, now);
-  if (!fits_beside_suspended(device, job, device.held_up_until) &&
-      !table.jobs.kept().suspended.empty()) {
+  if (!fits_beside_suspended(table, device, job)) {
     return fmt::format("waits for {} of room{}",
                        to_string(needed_room(job, device.ledger.capacity())),
                        held_by_suspended_text(table, device));

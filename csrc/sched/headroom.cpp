@@ -25,7 +25,7 @@ std::optional<Headroom> headroom(const Table& table,
                                  const Device& device,
                                  const Lane& lane,
                                  Nanos now) {
-  if (!device.policy->meets_deadlines()) return std::nullopt;
+  if (!has_deadlines(table, device)) return std::nullopt;
   const Job& holder = table.at(lane.lease->job);
   const OrderKey after = boundary_key(table, device, lane, now);
   std::optional<Headroom> least;
@@ -40,6 +40,10 @@ std::optional<Headroom> headroom(const Table& table,
     if (!least.has_value() || ends < least->ends) least = Headroom{job.id, ends};
   }
   return least;
+}
+
+bool has_deadlines(const Table& table, const Device& device) {
+  return device.policy->meets_deadlines() && !table.jobs.kept().hurried.empty();
 }
 
 std::string deadline_note(const Device& device, const Job& job) {

@@ -32,6 +32,9 @@ std::optional<Headroom> headroom(const Table& table,
                                  const Lane& lane,
                                  Nanos now);
 
+// Whether there are deadlines that the device's policy keeps to.
+bool has_deadlines(const Table& table, const Device& device);
+
 // That the policy keeps to no deadlines, and which do; "" if it does, or the job has none.
 std::string deadline_note(const Device& device, const Job& job);
 

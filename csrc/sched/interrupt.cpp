@@ -64,20 +64,20 @@ bool fits_beside(const Device& device, const Lane& lane, const Job& job, const J
   return growth <= free && is_within_user_limit(device, job, growth);
 }
 
-// Its place in line at its next boundary, if it has the lane until then: nobody goes before it now
-// who would not then. One that has a deadline itself keeps its place.
+// The job's place in line at its next boundary, if it has the lane until then: another job goes
+// before it now only if it would then. A job that has a deadline itself keeps its present place.
 OrderKey key_at_boundary(const Table& table, const Device& device, const Job& job, Nanos now) {
   if (job.deadline > Nanos{}) return order_key(device, job);
   return key_after(table, device, job, job.iteration, now);
 }
 
-// It said that it stopped inside, and not yet that it wants to go on.
+// Whether the job has said that it stopped inside, and not yet that it wants to go on.
 bool is_coming_back(const Lane& lane, const Job& job, Nanos now) {
   return job.is_connected && job.may_queue() && lane.last_holder == job.id &&
          lane.closed_at.has_value() && now < *lane.closed_at + kComesBack;
 }
 
-// Of those who wait and could begin at once.
+// The first in line, but for one job, that is urgent and could begin at once. 0: there is none.
 template <typename IsUrgent>
 JobId first_that(const Table& table,
                  const Device& device,
@@ -121,7 +121,7 @@ std::optional<Interruption> interruption(const Table& table,
   const Job& holder = table.at(lane.lease->job);
   const bool is_by_class = holder.priority == wire::Priority::kOpportunistic &&
                            lane.waiting.num_of(wire::Priority::kGuaranteed) > 0;
-  if (!is_by_class && !device.policy->meets_deadlines()) return std::nullopt;
+  if (!is_by_class && !has_deadlines(table, device)) return std::nullopt;
   const bool may_be = !device.packs() && !is_in_gang(holder) && !lane.lease->is_for_boundary &&
                       lane.lease->owed == Bytes{} && lane.lease->under_way == Bytes{} &&
                       interrupted_in(table, device, lane, now) == JobId{0};
@@ -168,7 +168,7 @@ JobId urgent_before(const Table& table,
                     const Job& first,
                     Nanos now,
                     const RoomPool& pool) {
-  if (!device.policy->meets_deadlines() || device.packs()) return JobId{0};
+  if (!has_deadlines(table, device) || device.packs()) return JobId{0};
   const OrderKey own = key_at_boundary(table, device, first, now);
   return first_that(table, device, lane, first.id, pool, [&](const Job& job) {
     if (!interrupts_by_deadline(device, job) || !may_interrupt(device, job, first, own))

@@ -54,7 +54,8 @@ JobId first_urgent(const Table& table,
                    const Job& interrupted,
                    Nanos now,
                    const RoomPool& pool);
-// Who would interrupt the first in line at once, and has its room; 0: nobody.
+// A waiting job that has its room, and would interrupt the first in line as soon as that had the
+// lane; 0: there is none.
 JobId urgent_before(const Table& table,
                     const Device& device,
                     const Lane& lane,

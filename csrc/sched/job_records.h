@@ -28,6 +28,7 @@ class JobRecords {
     Ids giving;      // owe a Released
     Ids held;        // have memory held in place (Job::held_until)
     Ids suspended;   // their Job::is_suspended()
+    Ids hurried;     // have a deadline
     Ids guaranteed;  // take turns, and are of that class
     Ids limited;     // have a memory_limit, or their user has
     Ids unheard;     // changed their lane on their page, and not yet by a message; or did so before
@@ -62,6 +63,7 @@ class JobRecords {
     bool is_giving = false;
     bool is_held = false;
     bool is_suspended = false;
+    bool is_hurried = false;
     bool is_guaranteed = false;
     bool is_limited = false;
     bool is_unheard = false;

@@ -67,7 +67,7 @@ PlacedJobs find_candidates(Step& step, const Device& device) {
   return found;
 }
 
-// Those that may be used come first.
+// The numbers of all lanes, first of those that may be used.
 std::vector<LaneId> in_order_of_use(const Device& device) {
   std::vector<LaneId> ids;
   for (const Lane& lane : device.lanes)
@@ -103,10 +103,17 @@ bool is_used(const Table& table, const Lane& lane) {
   });
 }
 
-// The last ones, as far as they are left.
-void close_lanes(const Table& table, Device& device) {
+// Takes away closed lanes at the end that nobody uses any more.
+void close_lanes(const Table& table, Device& device, Nanos now) {
   while (device.lanes.size() > 1 && is_lane_closed(table, device, device.lanes.back()) &&
          !is_used(table, device.lanes.back())) {
+    // What the device was leased stays known.
+    Lane& first = device.lanes.front();
+    const BusyMeter& last = device.lanes.back().busy;
+    if (last.share(now) > first.busy.share(now)) {
+      first.busy = last;
+      first.busy.turn(first.lease.has_value() && !is_lane_suspended(first), now);
+    }
     device.lanes.pop_back();
   }
 }
@@ -123,7 +130,7 @@ bool is_lane_closed(const Table& table, const Device& device, const Lane& lane) 
 
 bool may_be_moved(const Device& device, const Job& job) {
   if (device.lane_held_by(job.id) != nullptr || is_unheard(job)) return false;
-  // Who interrupted it may be suspended.
+  // The job that interrupted it may be suspended, and keeps its lane then.
   if (job.is_inside) return job.lane == Bytes{} && is_lane_suspended(Table::lane_of(device, job));
   return is_parked(device, job) || job.lane == Bytes{};
 }
@@ -167,7 +174,7 @@ void place_jobs(Step& step, Device& device) {
         fmt::format("lane {} -> {}: {} in use, which need {} of {}", from.value, job.in_lane.value,
                     placement.num_used, to_string(placement.needed), to_string(found.capacity)));
   }
-  close_lanes(step.table(), device);
+  close_lanes(step.table(), device, step.now());
 }
 
 }  // namespace gpushare::sched

@@ -19,7 +19,7 @@ namespace gpushare::sched {
 void place_jobs(Step& step, Device& device);
 // It is where nothing of it has to be heard, or moved, first.
 bool may_be_moved(const Device& device, const Job& job);
-// Jobs are to be in it no more: another policy has fewer lanes, or it was opened while the holder
+// Whether jobs are to leave the lane: the policy now has fewer, or it was opened while the holder
 // of another one was suspended.
 bool is_lane_closed(const Table& table, const Device& device, const Lane& lane);
 // With its place in line, if it waits, and its membership. pre: it holds no lease.

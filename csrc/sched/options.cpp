@@ -88,6 +88,10 @@ void open_lanes(const Table& table, Device& device, Nanos now) {
     const LaneId id{static_cast<std::uint32_t>(device.lanes.size())};
     device.lanes.emplace_back(now);
     device.lanes.back().id = id;
+    if (id == LaneId{0}) continue;
+    // Its recent time is the device's: it may be opened in the place of another one.
+    device.lanes.back().busy = device.lanes.front().busy;
+    device.lanes.back().busy.turn(false, now);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "csrc/sched/room.h"
 #include "csrc/sched/step.h"
@@ -29,6 +30,10 @@ void deny_only_free_unseen(Step& step, Device& device);
 void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool);
 // ask.cpp: asks the holder for its lease, if somebody waits and it has had its turn.
 void ask_holder(Step& step, Device& device, Lane& lane);
+
+// ask.cpp: asks all who hold the lane for their lease at their next boundary. pre: nobody has.
+void ask_at_boundary(
+    Step& step, const Device& device, Lane& lane, const Job& holder, const std::string& reason);
 
 // Pools hold no bytes that anybody needs: before a live byte is copied to make `missing` bytes
 // free, what of them nobody uses goes. Returns how much.

@@ -113,7 +113,7 @@ JobId first_in_line(const Table& table, const Lane& lane, const MayBe& may_be_ne
 JobId choose_next(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   const Table& table = step.table();
   const auto can_be_next = [&](const Job& job) {
-    if (!fits_beside_suspended(device, job, step.now())) {
+    if (!fits_beside_suspended(table, device, job)) {
       step.due(step.now() + table.options.memory_wait);
       return false;
     }
@@ -303,7 +303,7 @@ void serve_interrupted(Step& step, Device& device, Lane& lane, JobId inside, Roo
   grant_inside(step, device, lane, step.table().at(inside));
 }
 
-// Who cannot wait for an iteration of the one chosen goes first.
+// The chosen job, or one that cannot wait for an iteration of it.
 JobId choose_urgent(
     Step& step, const Device& device, const Lane& lane, JobId chosen, const RoomPool& pool) {
   if (chosen == JobId{0}) return chosen;

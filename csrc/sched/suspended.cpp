@@ -9,6 +9,7 @@
 #include "csrc/sched/gang.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/room.h"
+#include "csrc/sched/serve.h"
 
 namespace gpushare::sched {
 namespace {
@@ -30,23 +31,18 @@ void go_on(Step& step, Job& job) {
   step.decide(step.table().device_of(job), job.id, "goes_on", "its process is suspended no more");
 }
 
-// Its user, and all who hold the lane, were charged until now. They are asked for the lease:
-// whoever of them runs nevertheless ends it at his boundary.
+// The holders and their user were charged until now. The lease is asked for, so that a holder that
+// runs nevertheless gives it back at its next boundary.
 void begin_suspension(Step& step, const Device& device, Lane& lane) {
   Lease& lease = *lane.lease;
   lease.suspended_since = step.now();
   lane.busy.turn(false, step.now());
   const Job& holder = std::as_const(step).table().at(lease.job);
   if (lease.is_asked || !holder.is_connected || !holder.is_registered) return;
-  lease.is_asked = true;
-  lease.asked_at = step.now();
-  lease.asked_for = "a process that holds it is suspended";
-  step.act({PageAction::Kind::kAsk, holder.id, holder.term, 0});
-  ask_along(step, lane);
-  step.decide(device, holder.id, "ask", lease.asked_for);
+  ask_at_boundary(step, device, lane, holder, "a process that holds it is suspended");
 }
 
-// Room of it that nobody can have.
+// Room of the job that nobody else can have while it is suspended.
 Bytes held_room(const Device& device, const Job& job) {
   return job.of.device == device.name ? device.ledger.room(job.id) + job.lane : Bytes{0};
 }
@@ -67,10 +63,7 @@ bool is_suspended(const Table& table, const Device& device, const Job& job) {
 
 void settle_suspended(Step& step, Device& device) {
   const Table& table = std::as_const(step).table();
-  const JobRecords::Ids& suspended = table.jobs.kept().suspended;
-  Bytes held_up;
-  for (const JobId id : suspended)
-    held_up += held_room(device, table.at(id));
+  const Bytes held_up = held_by_suspended(table, device);
   if (held_up > Bytes{0}) {
     device.held_up_until = step.now();
     device.held_up = held_up;
@@ -89,6 +82,7 @@ void end_suspension(Lane& lane, Nanos now) {
   const Nanos time = now - *lease.suspended_since;
   lease.since += time;
   lease.granted_at += time;
+  lease.asked_at += time;
   for (Lease::Along& each : lease.along)
     each.since = std::min(each.since + time, now);
   lease.charged_until = now;
@@ -96,10 +90,16 @@ void end_suspension(Lane& lane, Nanos now) {
   lane.busy.turn(true, now);
 }
 
-bool fits_beside_suspended(const Device& device, const Job& job, Nanos now) {
-  if (device.held_up_until != now) return true;
+Bytes held_by_suspended(const Table& table, const Device& device) {
+  Bytes sum;
+  for (const JobId id : table.jobs.kept().suspended)
+    sum += held_room(device, table.at(id));
+  return sum;
+}
+
+bool fits_beside_suspended(const Table& table, const Device& device, const Job& job) {
   const Bytes capacity = device.ledger.capacity();
-  return needed_room(job, capacity) <= capacity - device.held_up;
+  return needed_room(job, capacity) <= capacity - held_by_suspended(table, device);
 }
 
 std::string suspended_text(const Table& table, const Device& device, const Job& job, Nanos now) {

@@ -6,8 +6,9 @@
 // it stands aside, as one that is paused does. A gang of which one is suspended is so as a whole,
 // since the others wait for that one.
 //
-// What others lack because of it they wait for, however long that takes: nobody is refused memory
-// while a suspended job holds some (patience_ends in room.h).
+// Others wait for memory that they lack because of it, however long that takes: nobody is refused
+// as much as suspended jobs hold (patience_ends in room.h). A job that needs more than what
+// suspended jobs leave of the device is passed over in line.
 #pragma once
 
 #include <string>
@@ -19,17 +20,19 @@ namespace gpushare::sched {
 
 // The job's process is suspended now, or goes on.
 void set_suspended(Step& step, Job& job, bool is_suspended);
-// It, or another of its gang.
+// Whether the job's process is suspended, or that of another job of its gang.
 bool is_suspended(const Table& table, const Device& device, const Job& job);
 // Brings the leases up to date: the time in which their holders are suspended is not charged.
 void settle_suspended(Step& step, Device& device);
-// That time is over. To be called before a lease is charged for.
+// The time of a suspension is over; nothing where there is none. Call it before a lease is charged.
 void end_suspension(Lane& lane, Nanos now);
 
-// Whether there is room for it beside what suspended jobs hold, if all others gave theirs.
-bool fits_beside_suspended(const Device& device, const Job& job, Nanos now);
+// The room that suspended jobs hold.
+Bytes held_by_suspended(const Table& table, const Device& device);
+// Whether the job would have its room if all but suspended jobs gave theirs.
+bool fits_beside_suspended(const Table& table, const Device& device, const Job& job);
 
-// What it means for others, and how it ends: "job 3 (gpt) is suspended ...".
+// For people, what the job's suspension means and how it ends: "job 3 (gpt) is suspended ...".
 std::string suspended_text(const Table& table, const Device& device, const Job& job, Nanos now);
 // "; held by suspended jobs: 3 (gpt) 1.2 GiB", for who lacks room; "" if there are none.
 std::string held_by_suspended_text(const Table& table, const Device& device);

@@ -16,13 +16,15 @@ FIRST_LINE_AFTER_SECONDS = 5.0
 NEXT_LINE_AFTER_SECONDS = 60.0
 _EXPLAIN_TIMEOUT_SECONDS = 1.0
 
+_said_at = float("-inf")
+"""When this process last said that it waits, on the monotonic clock."""
+
 
 class Gate:
     """The gate of this process's job."""
 
     __slots__ = (
         "_native",
-        "_said_at",
         "_spill_and_restore",
         "begin_step",
         "leave",
@@ -52,7 +54,6 @@ class Gate:
             force_spill: Move all memory out and back at each boundary (``gpushare verify``).
         """
         self._native = native
-        self._said_at = float("-inf")
         self.try_enter = functools.partial(native.begin_iteration, FIRST_LINE_AFTER_SECONDS)
         self._spill_and_restore: Callable[[], None] = native.spill_and_restore
         self.begin_step = native.begin_step
@@ -76,7 +77,7 @@ class Gate:
         started = time.monotonic() - FIRST_LINE_AFTER_SECONDS
         while True:
             try:
-                silent = self._said_at + NEXT_LINE_AFTER_SECONDS - time.monotonic()
+                silent = _said_at + NEXT_LINE_AFTER_SECONDS - time.monotonic()
                 if silent <= 0:
                     self._say_who_holds_it(started)
                     silent = NEXT_LINE_AFTER_SECONDS
@@ -88,9 +89,10 @@ class Gate:
                 return
 
     def _say_who_holds_it(self, started: float) -> None:
+        global _said_at
         who = self._native.explain(_EXPLAIN_TIMEOUT_SECONDS)
-        self._said_at = time.monotonic()
-        sys.stderr.write(f"gpushare: waiting for {self._said_at - started:.0f} s: {who}\n")
+        _said_at = time.monotonic()
+        sys.stderr.write(f"gpushare: waiting for {_said_at - started:.0f} s: {who}\n")
         sys.stderr.flush()
 
 

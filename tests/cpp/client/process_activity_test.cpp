@@ -1,11 +1,15 @@
 #include "csrc/client/process_activity.h"
 
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -48,6 +52,27 @@ TEST(ProcessActivity, OnlyWaitsForAPersonOrAnEventAreWaitsForInput) {
   EXPECT_FALSE(is_wait_for_input(line(SYS_wait4, "0xffffffff")));
   for (const char* text : {"running", "", "-1 0x7ffc 0x7f12"})
     EXPECT_FALSE(is_wait_for_input(text));
+}
+
+TEST(ProcessActivity, SeesAThreadThatWaitsForEvents) {
+  if (!std::ifstream("/proc/self/syscall").good()) GTEST_SKIP() << "no /proc/self/syscall here";
+  const int loop = ::epoll_create1(0);
+  const int bell = ::eventfd(0, 0);
+  epoll_event event{.events = EPOLLIN, .data = {.fd = bell}};
+  ASSERT_EQ(::epoll_ctl(loop, EPOLL_CTL_ADD, bell, &event), 0);
+  std::atomic<pid_t> id{0};
+  std::thread thread([&] {
+    id = ::gettid();
+    epoll_event seen{};
+    EXPECT_EQ(::epoll_wait(loop, &seen, 1, -1), 1);
+  });
+  while (id == 0 || !awaits_input(id)) {
+  }
+  const std::uint64_t one = 1;
+  EXPECT_EQ(::write(bell, &one, sizeof(one)), static_cast<ssize_t>(sizeof(one)));
+  thread.join();
+  ::close(bell);
+  ::close(loop);
 }
 
 TEST(ProcessActivity, SeesWhatAThreadWaitsFor) {

@@ -37,7 +37,7 @@ TEST(BusyMeter, SharesOfOneLaneAddUp) {
   const Nanos now = seconds(300);
   EXPECT_NEAR(first.share(now) + second.share(now), lane.share(now), 1e-9);
   EXPECT_NEAR(first.share(now), 0.6, 0.03);
-  // One that has just come has had its part of that time, not of its own.
+  // A job that has just come has had its part of the same time, not of its own short one.
   BusyMeter third(lane.began());
   third.add(now, now + seconds(1));
   EXPECT_LT(third.share(now + seconds(1)), 0.02);

@@ -353,7 +353,7 @@ class Fuzz {
       }
       if (!is_in_gang && job.is_at_share_limit) continue;
       does_everybody_fit = does_everybody_fit && fits(device, job);
-      // Who owes an answer to a Revoke is passed over until it gives it.
+      // A job that owes an answer to a Revoke is passed over until it gives it.
       is_anybody_waiting = is_anybody_waiting || (!is_in_gang && !revokes_.contains(job.of.job));
     }
     RC_ASSERT(running.size() <= 1U);

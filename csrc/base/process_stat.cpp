@@ -1,0 +1,51 @@
+#include "csrc/base/process_stat.h"
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace gpushare {
+namespace {
+
+void skip(std::istringstream& words, int count) {
+  std::string skipped;
+  for (int i = 0; i < count; ++i)
+    words >> skipped;
+}
+
+}  // namespace
+
+std::optional<ProcessStat> read_process_stat(std::int32_t pid, const std::string& root) {
+  std::ifstream file(fmt::format("{}/proc/{}/stat", root, pid), std::ios::binary);
+  std::string line;
+  if (!std::getline(file, line, '\0')) return std::nullopt;
+  // "7 (any ) text) S 1 ...": the name may hold anything, so count from its last bracket.
+  const std::size_t bracket = line.rfind(')');
+  if (bracket == std::string::npos) return std::nullopt;
+  std::istringstream words(line.substr(bracket + 1));
+  ProcessStat stat;
+  std::string state;
+  words >> state >> stat.parent;
+  stat.is_suspended = state == "T" || state == "t";
+  skip(words, 9);  // from field 4 (parent) to field 14
+  std::int64_t sum = 0;
+  constexpr int kNumTimes = 4;  // utime, stime, cutime, cstime
+  for (int i = 0; i < kNumTimes; ++i) {
+    std::int64_t ticks = 0;
+    words >> ticks;
+    sum += ticks;
+  }
+  stat.cpu = seconds(1) * sum / ::sysconf(_SC_CLK_TCK);
+  skip(words, 4);  // from field 17 to field 22 (start)
+  words >> stat.start_ticks;
+  if (!words) return std::nullopt;
+  return stat;
+}
+
+}  // namespace gpushare
