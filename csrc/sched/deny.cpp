@@ -59,6 +59,11 @@ bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos 
 }
 
 bool is_deadlocked(const Table& table, const Device& device, Nanos now) {
+  if (device.needs.empty()) return false;
+  for (const Lane& lane : device.lanes)
+    if (lane.lease.has_value() && !is_blocked(table, device, table.at(lane.lease->job), now)) {
+      return false;
+    }
   bool is_any_stuck = false;
   for (const WaitingNeed& need : device.needs) {
     if (table.at(need.job).is_suspended()) continue;
@@ -117,13 +122,14 @@ void deny_only_free(Step& step, Device& device, const WaitingNeed& need, const s
 void break_deadlock(Step& step, Device& device) {
   const Table& table = std::as_const(step).table();
   if (!is_deadlocked(table, device, step.now())) return;
-  const auto newest =
-      std::find_if(device.needs.rbegin(), device.needs.rend(), [&](const WaitingNeed& need) {
-        return !need.has_given && !table.at(need.job).is_suspended();
-      });
-  if (newest == device.needs.rend()) return;
+  auto newest = device.needs.end();
+  for (auto need = device.needs.begin(); need != device.needs.end(); ++need) {
+    if (need->has_given || table.at(need->job).is_suspended()) continue;
+    if (newest == device.needs.end() || need->since >= newest->since) newest = need;
+  }
+  if (newest == device.needs.end()) return;
   const WaitingNeed denied = *newest;
-  device.needs.erase(std::next(newest).base());
+  device.needs.erase(newest);
   deny(step, device, denied, "every job that holds room waits for more of it, or for this job");
 }
 

@@ -71,8 +71,6 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
                       .bytes = need.bytes,
                       .like = std::max(need.like, need.bytes),
                       .since = step.now(),
-                      .has_given = false,
-                      .is_stuck = false,
                       .wait_reason = {}};
   // What is on its way to the holder is for memory it knows of: this is for more.
   if (!need.only_free) note_owed(device, job, waiting);
@@ -90,7 +88,7 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
     device.only_free = waiting;
     return;
   }
-  device.needs.push_back(waiting);
+  device.add_need(waiting);
   job.note_change();  // stopped in an allocation, it may give what it could not give before
 }
 

@@ -116,6 +116,8 @@ void Table::check_invariants() const {
       const Job* job = find(need.job);
       GS_CHECK(job != nullptr && job->is_connected, "job {} has need {}", need.job.value, need.n);
     }
+    GS_CHECK(std::ranges::is_sorted(device.needs, {}, &WaitingNeed::job), "{} needs, unsorted",
+             device.needs.size());
     for (const auto& [id, room] : device.ledger.rooms())
       GS_CHECK(find(id) != nullptr, "job {} has {} and is gone", id.value, to_string(room));
   }

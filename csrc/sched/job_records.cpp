@@ -57,6 +57,7 @@ const JobRecords::Kept& JobRecords::kept() const {
 JobRecords::Part JobRecords::part_of(const Job& job) {
   return {.is_giving = job.revoke.has_value(),
           .is_held = job.held_until.has_value(),
+          .is_spared = job.spared_until > Nanos{},
           .is_suspended = job.is_suspended(),
           .is_hurried = job.deadline > Nanos{},
           .is_guaranteed = job.is_registered && job.is_connected && job.may_queue() &&
@@ -71,6 +72,7 @@ void JobRecords::count(JobId job, const Part& part) const {
   Part& before = parts_[job];
   set_member(kept_.giving, job, before.is_giving, part.is_giving);
   set_member(kept_.held, job, before.is_held, part.is_held);
+  set_member(kept_.spared, job, before.is_spared, part.is_spared);
   set_member(kept_.suspended, job, before.is_suspended, part.is_suspended);
   set_member(kept_.hurried, job, before.is_hurried, part.is_hurried);
   set_member(kept_.guaranteed, job, before.is_guaranteed, part.is_guaranteed);

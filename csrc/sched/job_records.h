@@ -27,6 +27,7 @@ class JobRecords {
   struct Kept {
     Ids giving;      // owe a Released
     Ids held;        // have memory held in place (Job::held_until)
+    Ids spared;      // their Job::spared_until is not forgotten
     Ids suspended;   // their Job::is_suspended()
     Ids hurried;     // have a deadline
     Ids guaranteed;  // take turns, and are of that class
@@ -62,6 +63,7 @@ class JobRecords {
   struct Part {
     bool is_giving = false;
     bool is_held = false;
+    bool is_spared = false;
     bool is_suspended = false;
     bool is_hurried = false;
     bool is_guaranteed = false;

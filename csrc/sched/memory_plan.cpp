@@ -1,7 +1,6 @@
 #include "csrc/sched/memory_plan.h"
 
 #include <algorithm>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -19,44 +18,34 @@
 namespace gpushare::sched {
 namespace {
 
-// When a job is thought to be used next: users of one class by turns, each with his next job.
-struct NextUse {
-  wire::Priority priority = wire::Priority::kNormal;
-  std::size_t turn = 0;  // of its user's
-  OrderKey key;
-  auto operator<=>(const NextUse&) const = default;
-};
-using Keyed = std::pair<NextUse, const Job*>;
-
 // Of two jobs that are each chosen for a free lane, and short of room, the one that is so for
 // longer gives nothing to the other: else they would take the same bytes from each other, by turns.
-bool is_chosen_before(const Device& device, const Job& job, JobId claimant) {
+bool is_chosen_before(const Device& device, const Job& job, const Lane& claims) {
   const Lane& lane = Table::lane_of(device, job);
-  const auto claims = std::find_if(device.lanes.begin(), device.lanes.end(),
-                                   [&](const Lane& other) { return other.next == claimant; });
-  if (lane.next != job.id || claims == device.lanes.end()) return false;
-  if (is_short_before(lane, *claims)) return true;
-  return lane.short_since.has_value() && !is_short_before(*claims, lane) && lane.id < claims->id;
+  if (lane.next != job.id) return false;
+  if (is_short_before(lane, claims)) return true;
+  return lane.short_since.has_value() && !is_short_before(claims, lane) && lane.id < claims.id;
 }
 
-bool may_be_asked(const Table& table, const Device& device, const Job& job, JobId claimant) {
-  if (is_chosen_before(device, job, claimant) || is_gang_running(table, device, job)) return false;
-  if (is_in_gang(job) && are_together(job, table.at(claimant))) return false;
-  return job.id != claimant && job.is_connected && !job.is_suspended() && !job.is_inside &&
-         !job.cannot_give && !job.revoke.has_value() && device.ledger.room(job.id) > Bytes{0};
+// pre: it has room.
+bool may_be_asked(const Table& table, const Device& device, const Job& job, const Job& claimant) {
+  const bool can_be = job.is_connected && !job.is_suspended() && !job.is_inside &&
+                      !job.cannot_give && !job.revoke.has_value();
+  if (!can_be || job.id == claimant.id || is_gang_running(table, device, job)) return false;
+  return !is_in_gang(job) || !are_together(job, claimant);
 }
 
 // Stopped in an allocation, it can be spilled until its Need is met (see WaitingNeed). It gives to
 // a holder, whose boundary everybody waits for, and else to a job that came before it, as one of
 // two holders does: so of jobs that wait for each other one goes on, and always the same one. By
 // the age of their Needs they would take turns, and spill each other for every tensor they make.
-bool gives_blocked(const Table& table, const Device& device, const Job& job, JobId claimant) {
-  if (!device.has_need(job.id) || !device.has_need(claimant)) return false;
+bool gives_blocked(const Table& table, const Device& device, const Job& job, const Job& claimant) {
+  if (!device.has_need(job.id) || !device.has_need(claimant.id)) return false;
   // That one cannot give in turn (may_be_asked).
-  if (is_gang_running(table, device, table.at(claimant))) return true;
+  if (is_gang_running(table, device, claimant)) return true;
   const bool is_held = device.lane_held_by(job.id) != nullptr;
-  const bool is_claimant_held = device.lane_held_by(claimant) != nullptr;
-  return is_held == is_claimant_held ? claimant < job.id : is_claimant_held;
+  const bool is_claimant_held = device.lane_held_by(claimant.id) != nullptr;
+  return is_held == is_claimant_held ? claimant.id < job.id : is_claimant_held;
 }
 
 // A holder that is not stopped needs its memory until its boundary.
@@ -65,86 +54,9 @@ bool gives_unparked(const Device& device, const Job& job, Nanos now) {
          now >= job.spared_until;
 }
 
-// What of the host tier is worth using for `deficit`: nothing where even all of it would not do, so
-// that nobody's bytes are copied for a lease that cannot be granted.
-Bytes host_to_use(const Table& table,
-                  const Device& device,
-                  const std::vector<Keyed>& givers,
-                  Bytes deficit) {
-  const Bytes free = host_free(table).total();
-  Bytes to_drop;
-  Bytes to_spill;
-  for (const auto& [key, job] : givers) {
-    to_drop += droppable(device, *job);
-    to_spill += device.ledger.room(job->id) - droppable(device, *job);
-  }
-  return to_spill > free && to_drop + free < deficit ? Bytes{0} : free;
-}
-
-// Those who may be asked, by how willingly, and in each class the furthest next use first.
-struct Givers {
-  std::vector<Keyed> parked;
-  std::vector<Keyed> unparked;
-  std::vector<Keyed> blocked;
-
-  [[nodiscard]] std::vector<Keyed> in_order() const {
-    std::vector<Keyed> all = parked;
-    all.insert(all.end(), unparked.begin(), unparked.end());
-    all.insert(all.end(), blocked.begin(), blocked.end());
-    return all;
-  }
-};
-
 // Its place in line, or the one it would get.
 OrderKey place_in_line(const Device& device, const Job& job, Nanos now) {
-  return order_key(device, job.is_waiting ? job : job.requeued(Nanos{0}, now));
-}
-
-// Of those who may be asked, the nearest next use first.
-std::vector<Keyed> next_uses(const Table& table, const Device& device, JobId claimant, Nanos now) {
-  std::vector<std::pair<OrderKey, const Job*>> in_line;
-  for (const auto& [id, room] : device.ledger.rooms()) {
-    const Job& job = table.at(id);
-    if (may_be_asked(table, device, job, claimant)) {
-      in_line.emplace_back(place_in_line(device, job, now), &job);
-    }
-  }
-  std::sort(in_line.begin(), in_line.end());
-  std::vector<Keyed> uses;
-  std::map<std::pair<wire::Priority, std::uint32_t>, std::size_t> num_turns;
-  for (const auto& [key, job] : in_line) {
-    const std::size_t turn = num_turns[{key.priority, key.user}]++;
-    uses.emplace_back(NextUse{key.priority, turn, key}, job);
-  }
-  std::sort(uses.begin(), uses.end());
-  return uses;
-}
-
-Givers find_givers(const Table& table,
-                   const Device& device,
-                   JobId claimant,
-                   Nanos now,
-                   std::optional<std::uint32_t> of_user = {}) {
-  Givers givers;
-  for (const Keyed& use : next_uses(table, device, claimant, now)) {
-    const Job& job = *use.second;
-    if (of_user.has_value() && job.uid != *of_user) continue;
-    if (is_parked(device, job)) {
-      givers.parked.push_back(use);
-    } else if (gives_unparked(device, job, now)) {
-      givers.unparked.push_back(use);
-    } else if (gives_blocked(table, device, job, claimant)) {
-      givers.blocked.push_back(use);
-    }
-  }
-  // One that is paused has no next use that is known.
-  const auto is_further = [](const Keyed& a, const Keyed& b) {
-    const bool is_paused = a.second->is_paused();
-    return is_paused != b.second->is_paused() ? is_paused : a.first > b.first;
-  };
-  for (std::vector<Keyed>* const all : {&givers.parked, &givers.unparked, &givers.blocked})
-    std::sort(all->begin(), all->end(), is_further);
-  return givers;
+  return job.is_waiting ? order_key(device, job) : order_key(device, job.requeued(Nanos{0}, now));
 }
 
 // When a job that has closed its lease is waited for no longer.
@@ -154,15 +66,6 @@ Nanos comes_until(const Job& job) { return *job.closed_at + park_allowance(job.s
 bool may_come(const Job& job, Nanos now) {
   return job.closed_at.has_value() && job.is_registered && now < comes_until(job) &&
          job.park_delay <= park_allowance(job.stall);
-}
-
-// A job that closed its lease a moment ago and is used later than all parked jobs; null: none.
-const Job* find_coming(const Givers& givers, Nanos now) {
-  if (givers.parked.empty() || givers.parked.front().second->is_paused()) return nullptr;
-  for (const auto& [key, job] : givers.unparked) {
-    if (may_come(*job, now) && givers.parked.front().first < key) return job;
-  }
-  return nullptr;
 }
 
 // Of what is asked for, what each job gives, and what of the host tier that takes.
@@ -211,84 +114,130 @@ class Shares {
 };
 
 // What can be given without a copy.
-void share_drops(Shares& shares, const Device& device, const Givers& givers, const Job* coming) {
+void share_drops(Shares& shares, const Device& device, GiverLine& parked, const Job* coming) {
   if (coming != nullptr) shares.raise(*coming, droppable(device, *coming));
-  for (const auto& [key, job] : givers.parked)
-    shares.raise(*job, droppable(device, *job));
+  Bytes left = parked.droppable();
+  for (std::size_t i = 0; shares.missing() > Bytes{0} && left > Bytes{0}; ++i) {
+    const Giver& giver = *parked.at(i);
+    shares.raise(*giver.job, giver.droppable);
+    left -= giver.droppable;
+  }
 }
 
 // What parked jobs hold beyond elastic limits of their own.
-void share_beyond_own(Shares& shares, const Device& device, const Givers& givers) {
-  for (const auto& [key, job] : givers.parked)
-    if (job->is_elastic) shares.raise_with_copies(device, *job, beyond_own_limit(device, *job));
+void share_beyond_own(Shares& shares, const Device& device, GiverLine& parked) {
+  if (!parked.is_any_elastic()) return;
+  for (std::size_t i = 0; const Giver* const giver = parked.at(i); ++i) {
+    const Job& job = *giver->job;
+    if (job.is_elastic) shares.raise_with_copies(device, job, beyond_own_limit(device, job));
+  }
 }
 
 // What other users' parked jobs hold beyond an elastic limit.
 void share_beyond_users(Shares& shares,
                         const Table& table,
                         const Device& device,
-                        const Givers& givers,
+                        GiverLine& parked,
                         std::uint32_t claimant,
                         Nanos now) {
+  if (!parked.is_any_elastic()) return;
   std::map<std::uint32_t, Bytes> beyond;  // by user, what he does not give yet
-  for (const auto& [key, job] : givers.parked) {
-    if (!job->is_user_elastic || job->uid == claimant) continue;
-    const auto [left, is_new] = beyond.try_emplace(job->uid);
+  const auto is_meant = [&](const Job& job) { return job.is_user_elastic && job.uid != claimant; };
+  for (std::size_t i = 0; const Giver* const giver = parked.at(i); ++i) {
+    const Job& job = *giver->job;
+    if (!is_meant(job)) continue;
+    const auto [left, is_new] = beyond.try_emplace(job.uid);
     if (is_new) {
       left->second =
-          beyond_elastic(table, device, job->uid) - coming_from_user(table, device, job->uid, now);
+          beyond_elastic(table, device, job.uid) - coming_from_user(table, device, job.uid, now);
     }
-    left->second -= shares.of(*job);
+    left->second -= shares.of(job);
   }
-  for (const auto& [key, job] : givers.parked) {
-    const auto left = beyond.find(job->uid);
-    if (left == beyond.end() || left->second <= Bytes{0}) continue;
-    const Bytes before = shares.of(*job);
-    shares.raise_with_copies(device, *job, before + left->second);
-    left->second -= shares.of(*job) - before;
+  for (std::size_t i = 0; const Giver* const giver = parked.at(i); ++i) {
+    const Job& job = *giver->job;
+    const auto left = beyond.find(job.uid);
+    if (!is_meant(job) || left == beyond.end() || left->second <= Bytes{0}) continue;
+    const Bytes before = shares.of(job);
+    shares.raise_with_copies(device, job, before + left->second);
+    left->second -= shares.of(job) - before;
   }
 }
 
 }  // namespace
 
-std::vector<Giving> plan_revokes(const Table& table,
-                                 const Device& device,
-                                 JobId claimant,
-                                 Bytes deficit,
-                                 Nanos now,
-                                 std::optional<std::uint32_t> of_user) {
-  const Givers givers = find_givers(table, device, claimant, now, of_user);
-  const std::vector<Keyed> in_order = givers.in_order();
-  Shares shares(deficit, host_to_use(table, device, in_order, deficit));
-  share_drops(shares, device, givers, find_coming(givers, now));
-  share_beyond_own(shares, device, givers);
-  if (!of_user.has_value()) {
-    share_beyond_users(shares, table, device, givers, table.at(claimant).uid, now);
+MemoryPlan::MemoryPlan(const Table& table,
+                       const Device& device,
+                       JobId claimant,
+                       Nanos now,
+                       std::optional<std::uint32_t> of_user)
+    : table_(table), device_(device), claimant_(table.at(claimant)), now_(now), of_user_(of_user) {
+  const auto claims = std::ranges::find(device.lanes, claimant, &Lane::next);
+  for (const auto& [id, room] : device.ledger.rooms()) {
+    if (room <= Bytes{0}) continue;
+    const Job& job = table.at(id);
+    if (of_user.has_value() && job.uid != *of_user) continue;
+    if (!may_be_asked(table, device, job, claimant_)) continue;
+    if (claims != device.lanes.end() && is_chosen_before(device, job, *claims)) continue;
+    GiverLine* const line = is_parked(device, job)                         ? &parked_
+                            : gives_unparked(device, job, now)             ? &unparked_
+                            : gives_blocked(table, device, job, claimant_) ? &blocked_
+                                                                           : nullptr;
+    if (line == nullptr) continue;
+    const Bytes without_copy = droppable(device, job);
+    to_spill_ += room - without_copy;
+    line->add({&job, place_in_line(device, job, now), without_copy});
   }
-  for (const auto& [key, job] : in_order) {
-    if (shares.missing() <= Bytes{0}) break;
-    shares.raise_with_copies(device, *job, device.ledger.room(job->id));
+}
+
+// What of the host tier is worth using for `deficit`: nothing where even all of it would not do, so
+// that nobody's bytes are copied for a lease that cannot be granted.
+Bytes MemoryPlan::host_to_use(Bytes deficit) const {
+  const Bytes free = host_free(table_).total();
+  const Bytes to_drop = parked_.droppable() + unparked_.droppable() + blocked_.droppable();
+  return to_spill_ > free && to_drop + free < deficit ? Bytes{0} : free;
+}
+
+// A job that closed its lease a moment ago and is used later than all parked jobs; null: none.
+const Job* MemoryPlan::find_coming() {
+  if (parked_.empty()) return nullptr;
+  const Giver* last = nullptr;
+  for (const Giver& giver : unparked_) {
+    const bool is_later = last == nullptr || last->key < giver.key;
+    if (is_later && may_come(*giver.job, now_) && parked_.is_before(giver)) last = &giver;
+  }
+  return last == nullptr ? nullptr : last->job;
+}
+
+std::vector<Giving> MemoryPlan::revokes(Bytes deficit) {
+  Shares shares(deficit, host_to_use(deficit));
+  share_drops(shares, device_, parked_, find_coming());
+  share_beyond_own(shares, device_, parked_);
+  if (!of_user_.has_value()) {
+    share_beyond_users(shares, table_, device_, parked_, claimant_.uid, now_);
+  }
+  for (GiverLine* const line : {&parked_, &unparked_, &blocked_}) {
+    for (std::size_t i = 0; shares.missing() > Bytes{0}; ++i) {
+      const Giver* const giver = line->at(i);
+      if (giver == nullptr) break;
+      shares.raise_with_copies(device_, *giver->job, device_.ledger.room(giver->job->id));
+    }
   }
   return shares.take();
 }
 
-Bytes beyond_drops(
-    const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now) {
-  const Givers givers = find_givers(table, device, claimant, now);
+Bytes MemoryPlan::beyond_drops(Bytes deficit) {
   Shares shares(deficit);
-  share_drops(shares, device, givers, find_coming(givers, now));
+  share_drops(shares, device_, parked_, find_coming());
   return shares.missing();
 }
 
-std::optional<ComingGiver> coming_giver(
-    const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now) {
-  const Givers givers = find_givers(table, device, claimant, now);
-  const Job* const coming = find_coming(givers, now);
+std::optional<ComingGiver> MemoryPlan::coming(Bytes deficit) {
+  const Job* const coming = find_coming();
   if (coming == nullptr) return std::nullopt;
   Shares shares(deficit);
-  share_drops(shares, device, givers, coming);
-  const Bytes host = host_free(table).total();
-  const bool can_spill = most_to_ask(device, *coming, host) > droppable(device, *coming);
+  share_drops(shares, device_, parked_, coming);
+  const Bytes host = host_free(table_).total();
+  const bool can_spill = most_to_ask(device_, *coming, host) > droppable(device_, *coming);
   if (shares.missing() <= Bytes{0} || !can_spill) return std::nullopt;
   return ComingGiver{coming->id, comes_until(*coming)};
 }

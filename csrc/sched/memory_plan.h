@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "csrc/base/units.h"
+#include "csrc/sched/giver_line.h"
 #include "csrc/sched/table.h"
 
 namespace gpushare::sched {
@@ -35,19 +36,6 @@ struct Giving {
   Bytes bytes;
 };
 
-// Who gives `deficit` bytes to `claimant`; less in sum if there is no more to ask for. With a user,
-// of his jobs alone.
-std::vector<Giving> plan_revokes(const Table& table,
-                                 const Device& device,
-                                 JobId claimant,
-                                 Bytes deficit,
-                                 Nanos now,
-                                 std::optional<std::uint32_t> of_user = {});
-
-// Of `deficit`, what cannot be dropped by jobs that are parked, or about to be.
-Bytes beyond_drops(
-    const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now);
-
 // A job that closed its lease a moment ago and is used later than all parked jobs: it would give
 // first if it were parked. It is worth waiting for, no longer than its switch costs, and only if it
 // came in that time before.
@@ -55,8 +43,39 @@ struct ComingGiver {
   JobId job;
   Nanos until;
 };
-std::optional<ComingGiver> coming_giver(
-    const Table& table, const Device& device, JobId claimant, Bytes deficit, Nanos now);
+
+// Who gives what to one job: of one moment, while nothing changes.
+class MemoryPlan {
+ public:
+  // With a user, of his jobs alone. Table and device outlive it.
+  MemoryPlan(const Table& table,
+             const Device& device,
+             JobId claimant,
+             Nanos now,
+             std::optional<std::uint32_t> of_user = {});
+
+  [[nodiscard]] JobId claimant() const { return claimant_.id; }
+  // Who gives so many bytes; less in sum if there is no more to ask for.
+  [[nodiscard]] std::vector<Giving> revokes(Bytes deficit);
+  // Of `deficit`, what cannot be dropped by jobs that are parked, or about to be.
+  [[nodiscard]] Bytes beyond_drops(Bytes deficit);
+  [[nodiscard]] std::optional<ComingGiver> coming(Bytes deficit);
+
+ private:
+  [[nodiscard]] Bytes host_to_use(Bytes deficit) const;
+  [[nodiscard]] const Job* find_coming();
+
+  const Table& table_;
+  const Device& device_;
+  const Job& claimant_;
+  Nanos now_;
+  std::optional<std::uint32_t> of_user_;
+  // By how willingly they give: jobs that wait for room themselves come last.
+  GiverLine parked_;
+  GiverLine unparked_;
+  GiverLine blocked_;
+  Bytes to_spill_;  // of all of them
+};
 
 // A job that holds room and may give it later, by parking, leaving, or answering at last; 0: none.
 JobId later_giver(const Table& table, const Device& device, JobId claimant);

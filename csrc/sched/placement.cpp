@@ -9,6 +9,18 @@
 namespace gpushare::sched {
 namespace {
 
+// Of a lane's jobs.
+struct LargestEphemeral {
+  Bytes first;
+  Bytes second;
+
+  void add(Bytes bytes) {
+    second = std::max(second, std::min(first, bytes));
+    first = std::max(first, bytes);
+  }
+  [[nodiscard]] Bytes without(Bytes bytes) const { return bytes == first ? second : first; }
+};
+
 class Planner {
  public:
   Planner(const std::vector<PlacedJob>& jobs,
@@ -18,8 +30,11 @@ class Planner {
       : jobs_(jobs), capacity_(capacity), num_open_(num_open), num_known_(num_lanes, 0) {
     for (const PlacedJob& job : jobs_) {
       lanes_.push_back(job.placed_in.value);
-      if (job.sizes.has_value()) ++num_known_[lanes_.back()];
+      if (!job.sizes.has_value()) continue;
+      ++num_known_[lanes_.back()];
+      persistent_ += job.sizes->persistent;
     }
+    find_largest();
   }
 
   [[nodiscard]] bool is_anybody_beyond() const {
@@ -35,6 +50,7 @@ class Planner {
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       if (is_known(i)) put(i, fullest);
     }
+    find_largest();
   }
 
   // Moves one known job to a lane that has two less; false: none can be.
@@ -55,6 +71,7 @@ class Planner {
     }
     if (!least.has_value()) return false;
     put(best, std::get<3>(*least));
+    find_largest();
     return true;
   }
 
@@ -79,11 +96,9 @@ class Planner {
   }
 
   [[nodiscard]] Bytes needed() const {
-    Bytes sum;
-    for (const PlacedJob& job : jobs_)
-      sum += job.sizes.has_value() ? job.sizes->persistent : Bytes{0};
-    for (std::size_t lane = 0; lane < num_known_.size(); ++lane)
-      sum += largest_in(lane);
+    Bytes sum = persistent_;
+    for (const LargestEphemeral& largest : largest_)
+      sum += largest.first;
     return sum;
   }
 
@@ -102,25 +117,23 @@ class Planner {
  private:
   [[nodiscard]] bool is_known(std::size_t i) const { return jobs_[i].sizes.has_value(); }
 
-  // pre: its sizes are known.
+  // pre: its sizes are known. What is largest is to be found anew.
   void put(std::size_t i, std::size_t lane) {
     --num_known_[lanes_[i]];
     ++num_known_[lane];
     lanes_[i] = lane;
   }
 
-  [[nodiscard]] Bytes largest_in(std::size_t lane) const {
-    Bytes largest;
-    for (std::size_t i = 0; i < jobs_.size(); ++i) {
-      if (is_known(i) && lanes_[i] == lane) largest = std::max(largest, jobs_[i].sizes->ephemeral);
-    }
-    return largest;
+  void find_largest() {
+    largest_.assign(num_known_.size(), {});
+    for (std::size_t i = 0; i < jobs_.size(); ++i)
+      if (is_known(i)) largest_[lanes_[i]].add(jobs_[i].sizes->ephemeral);
   }
 
   [[nodiscard]] Bytes largest_of_all() const {
     Bytes largest;
-    for (std::size_t lane = 0; lane < num_known_.size(); ++lane)
-      largest = std::max(largest, largest_in(lane));
+    for (const LargestEphemeral& of_lane : largest_)
+      largest = std::max(largest, of_lane.first);
     return largest;
   }
 
@@ -139,12 +152,12 @@ class Planner {
     return !jobs_[i].is_holder || to == jobs_[i].in_lane.value;
   }
 
-  [[nodiscard]] Bytes needed_with(std::size_t i, std::size_t to) {
-    const std::size_t from = lanes_[i];
-    put(i, to);
-    const Bytes bytes = needed();
-    put(i, from);
-    return bytes;
+  // pre: it is in another lane.
+  [[nodiscard]] Bytes needed_with(std::size_t i, std::size_t to) const {
+    const Bytes ephemeral = jobs_[i].sizes->ephemeral;
+    const LargestEphemeral& from = largest_[lanes_[i]];
+    const Bytes more = std::max(ephemeral - largest_[to].first, Bytes{0});
+    return needed() - from.first + from.without(ephemeral) + more;
   }
 
   // A holder, if one is.
@@ -160,8 +173,10 @@ class Planner {
   const std::vector<PlacedJob>& jobs_;
   Bytes capacity_;
   std::size_t num_open_;
-  std::vector<std::size_t> lanes_;      // of each job
-  std::vector<std::size_t> num_known_;  // by lane; Invariant: as lanes_ says
+  std::vector<std::size_t> lanes_;         // of each job
+  std::vector<std::size_t> num_known_;     // by lane; Invariant: as lanes_ says
+  std::vector<LargestEphemeral> largest_;  // by lane
+  Bytes persistent_;                       // of the known ones
 };
 
 }  // namespace

@@ -14,7 +14,6 @@
 #include "csrc/sched/lane_moves.h"
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/limit.h"
-#include "csrc/sched/memory_plan.h"
 #include "csrc/sched/side_by_side.h"
 #include "csrc/sched/suspended.h"
 #include "csrc/sched/transfer.h"
@@ -25,13 +24,20 @@ namespace {
 // While somebody waits for room: when a Revoke is counted on no more, and when a job may be asked.
 void watch_givers(Step& step, const Device& device) {
   if (!device.is_anybody_short()) return;
-  const Table& table = step.table();
-  for (const auto& [id, room] : device.ledger.rooms()) {
+  const Table& table = std::as_const(step).table();
+  for (const JobId id : table.jobs.kept().giving) {
     const Job& job = table.at(id);
-    if (job.revoke.has_value() && !table.is_overdue(job, step.now())) {
+    if (job.of.device == device.name && !table.is_overdue(job, step.now())) {
       step.due(table.answer_due(job));
     }
-    if (room > Bytes{0} && job.spared_until > step.now()) step.due(job.spared_until);
+  }
+  for (const JobId id : JobRecords::Ids(table.jobs.kept().spared)) {
+    const Job& job = table.at(id);
+    if (job.spared_until <= step.now()) {
+      step.table().at(id).spared_until = Nanos{};
+    } else if (job.of.device == device.name && device.ledger.room(id) > Bytes{0}) {
+      step.due(job.spared_until);
+    }
   }
 }
 
@@ -132,9 +138,6 @@ void serve(Step& step) {
     share_cores(step, device);
     for (Lane& lane : device.lanes)
       ask_holder(step, device, lane);
-    for (const WaitingNeed& need : device.needs)
-      if (!need.has_given && !std::as_const(table).at(need.job).is_suspended())
-        step.due(patience_ends(table, device, need.since, lacking_for(device, need)));
     settle_transfer_rate(step, device);
     watch_givers(step, device);
   }
@@ -143,7 +146,8 @@ void serve(Step& step) {
 Bytes cut_before_copies(
     Step& step, Device& device, const Job& claimant, Bytes missing, RoomPool& pool) {
   if (missing <= Bytes{0} || device.ledger.pools() == Bytes{0}) return {};
-  const Bytes to_copy = beyond_drops(step.table(), device, claimant.id, missing, step.now());
+  const Bytes to_copy =
+      MemoryPlan(step.table(), device, claimant.id, step.now()).beyond_drops(missing);
   return shrink_pools(step, device, claimant, to_copy, pool);
 }
 
@@ -153,17 +157,21 @@ Bytes ask_for_room(Step& step,
                    Bytes deficit,
                    RoomPool& pool,
                    std::optional<std::uint32_t> of_user) {
+  MemoryPlan plan(step.table(), device, claimant, step.now(), of_user);
+  return ask_as_planned(step, device, plan, deficit, pool);
+}
+
+Bytes ask_as_planned(Step& step, Device& device, MemoryPlan& plan, Bytes deficit, RoomPool& pool) {
   Bytes asked;
   Table& table = step.table();
-  const std::vector<Giving> givings =
-      plan_revokes(table, device, claimant, deficit, step.now(), of_user);
+  const std::vector<Giving> givings = plan.revokes(deficit);
   const std::vector<Bytes> spills = spills_of(table, device, givings);
   Bytes host_kept = std::accumulate(spills.begin(), spills.end(), Bytes{0});
   for (std::size_t i = 0; i < givings.size(); ++i) {
     host_kept -= spills[i];
     step.revoke_room(
         device, table.at(givings[i].job), givings[i].bytes, host_kept,
-        fmt::format("for {}, which is short of {}", claimant.value, to_string(deficit)));
+        fmt::format("for {}, which is short of {}", plan.claimant().value, to_string(deficit)));
     asked += givings[i].bytes;
   }
   pool.expected += asked;

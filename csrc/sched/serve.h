@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "csrc/sched/memory_plan.h"
 #include "csrc/sched/room.h"
 #include "csrc/sched/step.h"
 
@@ -40,8 +41,10 @@ void ask_at_boundary(
 Bytes cut_before_copies(
     Step& step, Device& device, const Job& claimant, Bytes missing, RoomPool& pool);
 
-// Asks others for `deficit` bytes; how many of them may come. Also adds them to what `pool`
-// expects. With a user, of his jobs alone.
+// Asks others for `deficit` bytes, as the plan says; how many of them may come. Also adds them to
+// what `pool` expects.
+Bytes ask_as_planned(Step& step, Device& device, MemoryPlan& plan, Bytes deficit, RoomPool& pool);
+// With a plan of this moment. With a user, of his jobs alone.
 Bytes ask_for_room(Step& step,
                    Device& device,
                    JobId claimant,

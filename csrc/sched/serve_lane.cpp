@@ -252,13 +252,15 @@ bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& 
   deficit -= cut;
   missing -= cut;
   if (deficit <= Bytes{0}) return false;
-  const auto coming = missing > Bytes{0}
-                          ? coming_giver(step.table(), device, job.id, missing, step.now())
-                          : std::nullopt;
-  if (missing > Bytes{0} && !coming.has_value()) {
-    missing -= ask_for_room(step, device, job.id, missing, pool);
-    deficit -= shrink_pools(step, device, job, missing, pool);
-    if (deficit <= Bytes{0}) return false;
+  std::optional<ComingGiver> coming;
+  if (missing > Bytes{0}) {
+    MemoryPlan plan(step.table(), device, job.id, step.now());
+    coming = plan.coming(missing);
+    if (!coming.has_value()) {
+      missing -= ask_as_planned(step, device, plan, missing, pool);
+      deficit -= shrink_pools(step, device, job, missing, pool);
+      if (deficit <= Bytes{0}) return false;
+    }
   }
   if (may_begin(step, device, job, deficit, pool)) return false;
   if (!lane.short_since.has_value()) lane.short_since = step.now();

@@ -9,6 +9,7 @@
 
 #include "csrc/sched/admission.h"
 #include "csrc/sched/deny.h"
+#include "csrc/sched/gang.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/lanes.h"
 #include "csrc/sched/serve.h"
@@ -21,15 +22,19 @@ namespace {
 // Time to use what was granted: shorter, and two jobs in need take the same room from each other.
 constexpr Nanos kLeastSparing = millis(50);
 
-// A holder's Needs first: others wait for its boundary, which it cannot reach. Then those of the
-// job that came first (gives_blocked in room.cpp says why), a job's oldest first.
-void order_needs(Device& device, std::vector<WaitingNeed>& needs) {
-  std::stable_sort(needs.begin(), needs.end(), [&](const WaitingNeed& a, const WaitingNeed& b) {
-    const bool is_a_held = device.lane_held_by(a.job) != nullptr;
-    const bool is_b_held = device.lane_held_by(b.job) != nullptr;
-    return is_a_held != is_b_held ? is_a_held : a.job < b.job;
-  });
-}
+// What jobs without a lease were short of in this step, and nobody gave. It is not asked for again
+// in the same step: of jobs that wait for room only later ones give (gives_blocked in
+// memory_plan.cpp), so a later one finds nobody either.
+class Unmet {
+ public:
+  void add(Bytes missing) { least_ = std::min(least_.value_or(missing), missing); }
+  [[nodiscard]] bool covers(Bytes missing) const {
+    return least_.has_value() && missing >= *least_;
+  }
+
+ private:
+  std::optional<Bytes> least_;
+};
 
 bool is_scarce(const Device& device) {
   return device.needs.size() > 1 ||
@@ -104,74 +109,109 @@ void wait_for_user(Step& step, Device& device, const Job& job, WaitingNeed& need
                         user_room_text(step.table(), device, job)));
 }
 
+// Of what is missing, what others are not asked for, or pools do not give.
+Bytes still_missing(Step& step,
+                    Device& device,
+                    const Job& job,
+                    const WaitingNeed& need,
+                    Unmet& unmet,
+                    RoomPool& pool) {
+  Bytes missing = need.bytes - pool.free - pool.expected;
+  missing -= cut_before_copies(step, device, job, missing, pool);
+  const bool is_plain = device.lane_held_by(job.id) == nullptr && !is_in_gang(job);
+  if (missing <= Bytes{0} || (is_plain && unmet.covers(missing))) return missing;
+  missing -= ask_for_room(step, device, job.id, missing + headroom(device, job, need), pool);
+  missing -= shrink_pools(step, device, job, missing, pool);
+  if (is_plain && missing > Bytes{0}) unmet.add(missing);
+  return missing;
+}
+
+void say_stuck(Step& step, Device& device, WaitingNeed& need, Bytes missing) {
+  const Table& table = std::as_const(step).table();
+  const bool is_said = need.missing == missing && !need.wait_reason.empty();
+  if (is_said && table.jobs.kept().suspended.empty()) return;
+  need.missing = missing;
+  step.wait(
+      device, need.job, need.wait_reason,
+      fmt::format("need {} of {}: {} short, waits for boundaries{}", need.n, to_string(need.bytes),
+                  to_string(missing), held_by_suspended_text(table, device)));
+}
+
+// True: what it needs is free now. Else others give it, or it is stuck.
+bool finds_room(
+    Step& step, Device& device, const Job& job, WaitingNeed& need, Unmet& unmet, RoomPool& pool) {
+  const Bytes missing = still_missing(step, device, job, need, unmet, pool);
+  if (need.bytes <= pool.free) return true;
+  need.is_stuck = missing > Bytes{0};
+  need.is_stuck ? say_stuck(step, device, need, missing) : pool.take(need.bytes);
+  return false;
+}
+
 // True: it is answered.
-bool serve_need(Step& step, Device& device, WaitingNeed& need, RoomPool& pool) {
-  Job& job = step.table().at(need.job);
+bool serve_need(Step& step, Device& device, WaitingNeed& need, Unmet& unmet, RoomPool& pool) {
+  const Job& job = std::as_const(step).table().at(need.job);
   need.is_stuck = false;
   if (job.is_suspended()) return false;  // it could not go on with it
+  const auto grant = [&] {
+    grant_need(step, device, step.table().at(need.job), need, pool);
+    return true;
+  };
   // Its own Released comes first (PendingRevoke says why).
   const bool fits_user = need.bytes <= left_to_user(device, job);
   const bool fits = need.bytes <= std::max(pool.free, Bytes{0}) && fits_user;
   if (!job.revoke.has_value() && fits) {
-    grant_need(step, device, job, need, pool);
+    grant();
     ask_ahead(step, device, job, need, pool);
     return true;
   }
-  const Nanos waited = step.now() - need.since;
   const Nanos until = patience_ends(step.table(), device, need.since, lacking_for(device, need));
   if (step.now() >= until && !need.has_given) {
     deny(step, device, need,
-         fmt::format("waited {} for room{}", to_string(waited),
+         fmt::format("waited {} for room{}", to_string(step.now() - need.since),
                      fits_user ? "" : ": " + user_room_text(step.table(), device, job)));
     return true;
   }
-  if (job.revoke.has_value()) return false;
-  if (!fits_user) {
+  if (!job.revoke.has_value() && !fits_user) {
     wait_for_user(step, device, job, need, pool);
-    return false;
+  } else if (!job.revoke.has_value() && finds_room(step, device, job, need, unmet, pool)) {
+    return grant();
   }
-  Bytes missing = need.bytes - pool.free - pool.expected;
-  missing -= cut_before_copies(step, device, job, missing, pool);
-  if (missing > Bytes{0}) {
-    missing -= ask_for_room(step, device, job.id, missing + headroom(device, job, need), pool);
-    missing -= shrink_pools(step, device, job, missing, pool);
-  }
-  if (need.bytes <= pool.free) {
-    grant_need(step, device, job, need, pool);
-    return true;
-  }
-  if (missing <= Bytes{0}) {
-    pool.take(need.bytes);
-    return false;
-  }
-  need.is_stuck = true;
-  if (pool.expected <= Bytes{0} && is_host_tier_short(step.table(), device, job.id)) {
-    say_host_full(step, device, job,
-                  fmt::format("Job {} waits for a job to end, or fails", job.id.value));
-  }
-  step.wait(
-      device, job.id, need.wait_reason,
-      fmt::format("need {} of {}: {} short, waits for boundaries{}", need.n, to_string(need.bytes),
-                  to_string(missing), held_by_suspended_text(step.table(), device)));
+  if (!need.has_given) step.due(until);
   return false;
+}
+
+// Where nobody could give for want of a place. Two of those that wait stand for all: what one of
+// them has itself, and cannot give, keeps up the other.
+void warn_if_host_full(Step& step, Device& device, const RoomPool& pool) {
+  if (pool.expected > Bytes{0}) return;
+  int num_seen = 0;
+  for (const WaitingNeed& need : device.needs) {
+    if (!need.is_stuck) continue;
+    if (!device.host_warning.empty() || ++num_seen > 2) return;
+    if (!is_host_tier_short(step.table(), device, need.job)) continue;
+    say_host_full(step, device, std::as_const(step).table().at(need.job),
+                  fmt::format("Job {} waits for a job to end, or fails", need.job.value));
+  }
 }
 
 }  // namespace
 
+// A holder's Needs first: others wait for its boundary, which it cannot reach. Then those of the
+// job that came first.
 void serve_needs(Step& step, Device& device, RoomPool& pool) {
-  std::vector<WaitingNeed> in_order = device.needs;
-  order_needs(device, in_order);
-  for (WaitingNeed& need : in_order) {
-    const bool is_answered = serve_need(step, device, need, pool);
-    const auto entry = std::find_if(
-        device.needs.begin(), device.needs.end(),
-        [&](const WaitingNeed& other) { return other.job == need.job && other.n == need.n; });
-    if (is_answered) {
-      device.needs.erase(entry);
-    } else {
-      *entry = need;
+  Unmet unmet;
+  std::vector<WaitingNeed>& needs = device.needs;
+  for (const bool is_held : {true, false}) {
+    for (std::size_t i = 0; i < needs.size();) {
+      const bool is_now = (device.lane_held_by(needs[i].job) != nullptr) == is_held;
+      if (is_now && serve_need(step, device, needs[i], unmet, pool)) {
+        needs.erase(needs.begin() + static_cast<std::ptrdiff_t>(i));
+      } else {
+        ++i;
+      }
     }
   }
+  warn_if_host_full(step, device, pool);
   keep_for_stuck(step.table(), device, pool);
 }
 

@@ -99,7 +99,8 @@ Bytes held_by_suspended(const Table& table, const Device& device) {
 
 bool fits_beside_suspended(const Table& table, const Device& device, const Job& job) {
   const Bytes capacity = device.ledger.capacity();
-  return needed_room(job, capacity) <= capacity - held_by_suspended(table, device);
+  const Bytes left = capacity - held_by_suspended(table, device);
+  return needed_room(job, capacity) <= std::max(left, device.ledger.room(job.id));
 }
 
 std::string suspended_text(const Table& table, const Device& device, const Job& job, Nanos now) {

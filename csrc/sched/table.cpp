@@ -27,8 +27,12 @@ auto* find_holder(Lanes& lanes, JobId job) {
 }  // namespace
 
 bool Device::has_need(JobId job) const {
-  return std::any_of(needs.begin(), needs.end(),
-                     [&](const WaitingNeed& need) { return need.job == job; });
+  return std::ranges::binary_search(needs, job, {}, &WaitingNeed::job);
+}
+
+void Device::add_need(WaitingNeed need) {
+  const auto at = std::ranges::upper_bound(needs, need.job, {}, &WaitingNeed::job);
+  needs.insert(at, std::move(need));
 }
 
 bool Device::is_anybody_short() const {

@@ -38,6 +38,7 @@ struct WaitingNeed {
   Nanos since;
   bool has_given = false;  // memory of its job is away: it cannot fail, only wait
   bool is_stuck = false;   // nothing that is on its way will meet it
+  Bytes missing = {};      // what was said to be, last time
   std::string wait_reason;
 };
 
@@ -78,7 +79,7 @@ struct Device {
   Nanos held_up_until;
   Bytes held_up;
   std::map<GangId, JobSet> gangs;        // of those who take turns
-  std::vector<WaitingNeed> needs;        // oldest first
+  std::vector<WaitingNeed> needs;        // by job, and a job's oldest first
   std::optional<WaitingNeed> only_free;  // a Need that does not wait: answered in its step
   Bytes dropped, spilled;                // by revokes, in all
   Bytes asked, planned_spill;            // of revokes in all, and what was to be spilled for them
@@ -91,6 +92,7 @@ struct Device {
   // Whether jobs run side by side only where that pays.
   [[nodiscard]] bool packs() const { return policy->packs(); }
   [[nodiscard]] bool has_need(JobId job) const;
+  void add_need(WaitingNeed need);
   // Whether somebody waits for room: in an allocation, for a free lane, or behind its lease.
   [[nodiscard]] bool is_anybody_short() const;
   // The lane whose open lease the job holds, perhaps along with others (gang.h); null: none.

@@ -336,13 +336,12 @@ class Fuzz {
 
   void check_lane(const DeviceRow& device, const LaneRow& lane) {
     std::set<std::string> running;  // a gang counts once
-    bool is_anybody_waiting = false;
-    bool does_everybody_fit = true;
-    bool is_unsettled = false;
+    bool is_anybody_waiting = false, does_everybody_fit = true, is_unsettled = false;
     for (const JobRow& job : device.jobs) {
-      // Until all it changed was heard, nobody is granted the lane, or goes before its next one.
-      const bool counts = job.in_lane == lane.lane || device.policy == "pack";
-      is_unsettled = is_unsettled || (counts && job.usage.lane_changes > heard_[job.of.job]);
+      // Nobody is granted a lane before all it changed was heard, nor past one inside an iteration.
+      if (job.in_lane == lane.lane || device.policy == "pack")
+        is_unsettled |= job.usage.lane_changes > heard_[job.of.job];
+      is_unsettled |= inside_.contains(job.of.job);
       if (job.in_lane != lane.lane) continue;
       const bool is_in_gang = !job.of.gang.empty();
       if (job.state == "running" || job.state == "closing") running.insert(unit_of(job));
@@ -352,7 +351,7 @@ class Fuzz {
         RC_ASSERT(deadline_.has_value());
       }
       if (!is_in_gang && job.is_at_share_limit) continue;
-      does_everybody_fit = does_everybody_fit && fits(device, job);
+      does_everybody_fit &= fits(device, job);
       // A job that owes an answer to a Revoke is passed over until it gives it.
       is_anybody_waiting = is_anybody_waiting || (!is_in_gang && !revokes_.contains(job.of.job));
     }

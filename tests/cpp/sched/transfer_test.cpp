@@ -46,7 +46,7 @@ class Transfer : public ::testing::Test {
   void need() {
     WaitingNeed need;
     need.job = JobId{3};
-    device().needs.push_back(need);
+    device().add_need(need);
   }
 
   Table table_ = make();

@@ -25,7 +25,9 @@ inline bool fits(const DeviceRow& device, const JobRow& job) {
   const Bytes growth = std::min(rise, std::max(most, Bytes{0}));
   for (const UserRow& user : device.users) {
     const bool is_his = user.uid == job.uid && user.memory_limit > Bytes{0};
-    if (is_his && growth > user.memory_limit - user.memory) return false;
+    // The pool may be another user's.
+    const Bytes more = growth + job.lane - lack;
+    if (is_his && more > Bytes{0} && more > user.memory_limit - user.memory) return false;
   }
   return growth <= device.free || (growth == Bytes{0} && device.withheld > Bytes{0});
 }

@@ -1,0 +1,61 @@
+// Jobs that may be asked for room, the furthest next use first.
+//
+// Users of one class are thought to have their turns one after the other, each with his next job:
+// so the furthest is the last job of the user who has the most of them. One that is paused has no
+// next use that is known, and comes first. They are put in order only as far as somebody looks: of
+// hundreds, a few give what is asked for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/job.h"
+#include "csrc/sched/policy.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::sched {
+
+struct Giver {
+  const Job* job = nullptr;
+  OrderKey key;     // its place in line
+  Bytes droppable;  // what it gives without a copy
+};
+
+class GiverLine {
+ public:
+  // pre: at() was not called yet.
+  void add(const Giver& giver);
+
+  [[nodiscard]] bool empty() const { return givers_.empty(); }
+  // The one in that place; null: there are fewer.
+  [[nodiscard]] const Giver* at(std::size_t place);
+  // Of all of them.
+  [[nodiscard]] Bytes droppable() const { return droppable_; }
+  // Whether a limit of one of them, or of its user, is elastic.
+  [[nodiscard]] bool is_any_elastic() const { return is_any_elastic_; }
+  // Whether the next use of each of them comes before that of the other, which is not of them.
+  [[nodiscard]] bool is_before(const Giver& other);
+
+  // As they were added.
+  [[nodiscard]] auto begin() const { return givers_.begin(); }
+  [[nodiscard]] auto end() const { return givers_.end(); }
+
+ private:
+  // Those of one user and class: a heap, the last in line on top.
+  using Group = std::vector<const Giver*>;
+  using GroupName = std::tuple<bool, wire::Priority, std::uint32_t>;  // paused ones are apart
+
+  void make_groups();
+
+  std::vector<Giver> givers_;
+  std::map<GroupName, Group> groups_;  // not in ordered_ yet; made when the first is asked for
+  std::vector<const Giver*> ordered_;
+  Bytes droppable_;
+  bool is_any_elastic_ = false;
+};
+
+}  // namespace gpushare::sched
