@@ -188,8 +188,8 @@ std::string reason_to_ask(const Step& step,
     return fmt::format("lane {} is used no more", lane.id.value);
   }
   if (const WaitingNeed* need = stuck_need(device, lane)) {
-    return fmt::format("quantum of {} is over, need {} of {} waits for room",
-                       to_string(lane.quantum), need->n, need->job.value);
+    return fmt::format("quantum of {} is over, and {} waits for {} more room",
+                       to_string(lane.quantum), need->job.value, to_string(need->bytes));
   }
   const auto other = first_elsewhere(step.table(), device, lane, elsewhere, now);
   if (other.has_value()) {

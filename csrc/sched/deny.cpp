@@ -21,7 +21,7 @@ void send_denied(
   const Job& job = step.table().at(need.job);
   step.send(need.job, wire::Denied{.of = job.of, .n = need.n, .reason = std::move(text)});
   step.decide(device, need.job, "deny",
-              fmt::format("need {} of {}: {}", need.n, to_string(need.bytes), why));
+              fmt::format("asked for {} more: {}", to_string(need.bytes), why));
 }
 
 // What it needs at its boundaries and inside its iterations, once it had some.

@@ -39,8 +39,8 @@ bool is_held(Step& step, const Device& device, Lane& lane) {
   if (may_still_park && need != device.needs.end() && step.now() < hold.until) {
     step.due(hold.until);
     step.wait(device, hold.job, lane.wait_reason,
-              fmt::format("the lane stays free until {} parks, for need {} of {}", hold.job.value,
-                          need->n, need->job.value));
+              fmt::format("the lane stays free until {} parks, since {} waits for room",
+                          hold.job.value, need->job.value));
     return true;
   }
   lane.hold.reset();
@@ -78,8 +78,9 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
   lane.is_watched = false;
   lane.wait_reason.clear();
   step.act({PageAction::Kind::kGrant, job.id, job.term, job.last_grant_n});
-  lane.lease->granted_for = fmt::format("{}: {} is chosen of {}{}", device.policy->name(),
-                                        job.id.value, num_waiting, remark);
+  const std::string others =
+      num_waiting > 1 ? fmt::format("first of {} in line", num_waiting) : "alone in line";
+  lane.lease->granted_for = fmt::format("{}, by {}{}", others, device.policy->name(), remark);
   step.decide(device, job.id, "grant", lane.lease->granted_for);
 }
 
@@ -156,7 +157,7 @@ void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool
   if (rise > Bytes{0}) {
     step.grant_room(device, job, rise, 0);
     pool.take(rise);
-    remark = fmt::format(", room {} -> {}", to_string(room), to_string(room + rise));
+    remark = fmt::format("; its room grows from {} to {}", to_string(room), to_string(room + rise));
   }
   if (owed > Bytes{0}) {
     remark += fmt::format(", {} follow for what it uses late", to_string(owed));
@@ -214,9 +215,9 @@ void grant_ahead(Step& step, Device& device, Job& job, RoomPool& pool) {
   if (bytes < kWorthAMessage || job.revoke.has_value()) return;
   step.grant_room(device, job, bytes, 0);
   pool.take(bytes);
-  step.decide(
-      device, job.id, "room",
-      fmt::format("ahead of its lease: {} -> {}", to_string(room), to_string(room + bytes)));
+  step.decide(device, job.id, "room",
+              fmt::format("grows ahead of its lease, from {} to {}", to_string(room),
+                          to_string(room + bytes)));
 }
 
 // It learns, or has less room than it needs.
@@ -339,9 +340,9 @@ void serve_owed(Step& step, Device& device, Lane& lane, RoomPool& pool) {
     pool.take(bytes);
     lease.owed -= bytes;
     lease.under_way += bytes;
-    step.decide(
-        device, job.id, "room",
-        fmt::format("follows its lease: {} -> {}", to_string(room), to_string(room + bytes)));
+    step.decide(device, job.id, "room",
+                fmt::format("grows after its lease, from {} to {}", to_string(room),
+                            to_string(room + bytes)));
   }
   pool.take(lease.owed);
 }

@@ -62,7 +62,7 @@ void grant_free_room(
   step.grant_room(device, job, bytes, need.n);
   pool.take(bytes);
   step.decide(device, job.id, "room",
-              fmt::format("need {} of {}: {} of {} free", need.n, to_string(need.bytes),
+              fmt::format("asked for {} more: gets {} of {} that are free", to_string(need.bytes),
                           to_string(bytes), to_string(free)));
 }
 
@@ -105,7 +105,7 @@ void wait_for_user(Step& step, Device& device, const Job& job, WaitingNeed& need
   const Bytes coming = coming_from_user(step.table(), device, job.uid, step.now());
   need.is_stuck = coming < need.bytes - left_to_user(device, job);
   step.wait(device, job.id, need.wait_reason,
-            fmt::format("need {} of {}: {}", need.n, to_string(need.bytes),
+            fmt::format("asked for {} more: {}", to_string(need.bytes),
                         user_room_text(step.table(), device, job)));
 }
 
@@ -131,10 +131,10 @@ void say_stuck(Step& step, Device& device, WaitingNeed& need, Bytes missing) {
   const bool is_said = need.missing == missing && !need.wait_reason.empty();
   if (is_said && table.jobs.kept().suspended.empty()) return;
   need.missing = missing;
-  step.wait(
-      device, need.job, need.wait_reason,
-      fmt::format("need {} of {}: {} short, waits for boundaries{}", need.n, to_string(need.bytes),
-                  to_string(missing), held_by_suspended_text(table, device)));
+  step.wait(device, need.job, need.wait_reason,
+            fmt::format("of {} that it asked for, {} are lacking: waits for boundaries{}",
+                        to_string(need.bytes), to_string(missing),
+                        held_by_suspended_text(table, device)));
 }
 
 // True: what it needs is free now. Else others give it, or it is stuck.

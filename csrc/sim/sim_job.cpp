@@ -271,6 +271,14 @@ void SimJob::slow(double slowdown) {
   run_on();
 }
 
+void SimJob::stop() {
+  settle();
+  if (phase_ == Phase::kWaiting) waited_ += machine_->now() - since_;
+  if (!std::exchange(has_lease_, false)) return;
+  served_ += machine_->now() - since_;
+  machine_->on_lease(*this, false, since_);
+}
+
 void SimJob::close() {
   const Nanos now = machine_->now();
   wire::Usage last = usage();

@@ -92,6 +92,8 @@ class SimJob {
   [[nodiscard]] Bytes moved() const { return moved_; }
   // Takes note of the boundaries until now.
   void settle();
+  // Nothing happens any more: what is under way counts until now.
+  void stop();
 
  private:
   enum class Phase : std::uint8_t {

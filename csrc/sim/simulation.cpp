@@ -117,7 +117,7 @@ Status Simulation::run(const KeepsGoing& keeps_going) {
     happen(events_.pop());
   }
   for (SimJob& job : jobs_)
-    job.settle();
+    job.stop();
   return {};
 }
 

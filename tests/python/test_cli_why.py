@@ -17,7 +17,7 @@ ANSWER: dict[str, Any] = {
     "state": "waiting",
     "explain": "waits for 3 (gpt)'s boundary, asked for it 0.1 s ago, at most 0.9 s",
     "reason": "set: weight 1 -> 2",
-    "now": ["3 (gpt) has the lane since 4.1 s (fair: 3 is chosen of 2)"],
+    "now": ["3 (gpt) has the lane since 4.1 s (first of 2 in line, by fair)"],
     "order": ["fair: served over weight, 3 (gpt) counts 9.500 s (weight 1), 5 (vit) 12.000 s"],
     "changes": [],
 }
@@ -32,7 +32,7 @@ def test_it_is_asked_by_number_and_said_in_parts(tmp_path: Path) -> None:
         "job 5 (vit?) is waiting: waits for 3 (gpt)'s boundary, asked for it 0.1 s ago, "
         "at most 0.9 s",
         "now:",
-        "  3 (gpt) has the lane since 4.1 s (fair: 3 is chosen of 2)",
+        "  3 (gpt) has the lane since 4.1 s (first of 2 in line, by fair)",
         "in line, as if the lease ended now:",
         "  fair: served over weight, 3 (gpt) counts 9.500 s (weight 1), 5 (vit) 12.000 s",
         "last decision about it: set: weight 1 -> 2",
@@ -96,6 +96,6 @@ def test_a_running_job_is_explained() -> None:
     running = next(line for line in lines if " is running: " in line)
     assert running.startswith("job 1 (small) is running: has the lease since ")
     holder = next(line for line in lines if line.startswith("  1 (small) has the lane since "))
-    assert "1 is chosen of 1" in holder
+    assert "alone in line, by fair" in holder
     assert holder.endswith("; nobody waits for it, so it goes on")
     assert lines[-1] == "gpushare: there is no job 9. See: gpushare status"

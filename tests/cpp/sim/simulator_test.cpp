@@ -41,6 +41,16 @@ TEST(Simulator, GivesTwoEqualJobsEqualShares) {
   }
 }
 
+TEST(Simulator, CountsWhatIsUnderWayAtTheEnd) {
+  const std::string report =
+      run("device capacity=2GiB policy=fifo until=10s\n"
+          "job name=a iteration=50ms iterations=100000 live=200MiB peak=600MiB\n"
+          "job name=b iteration=50ms iterations=100000 live=200MiB peak=600MiB\n");
+  EXPECT_NEAR(figure(report, "", "utilisation"), 1, 0.01) << report;
+  EXPECT_NEAR(figure(report, "a", "served_seconds"), 10, 0.1) << report;
+  EXPECT_NEAR(figure(report, "b", "waited_seconds"), 10, 0.1) << report;
+}
+
 TEST(Simulator, IsNearSerialWhenAllFits) {
   const std::string report =
       run("device capacity=2GiB policy=fair\n"
