@@ -1,7 +1,7 @@
 // Jobs that may be asked for room, the furthest next use first.
 //
 // Users of one class are thought to have their turns one after the other, each with his next job:
-// so the furthest is the last job of the user who has the most of them. One that is paused has no
+// so the furthest is the last job of the user who has the most of them. A job that is paused has no
 // next use that is known, and comes first. They are put in order only as far as somebody looks: of
 // hundreds, a few give what is asked for.
 #pragma once

@@ -117,7 +117,7 @@ class Planner {
  private:
   [[nodiscard]] bool is_known(std::size_t i) const { return jobs_[i].sizes.has_value(); }
 
-  // pre: its sizes are known. What is largest is to be found anew.
+  // pre: its sizes are known. The caller calls find_largest() then.
   void put(std::size_t i, std::size_t lane) {
     --num_known_[lanes_[i]];
     ++num_known_[lane];

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,9 +23,9 @@ namespace {
 // Time to use what was granted: shorter, and two jobs in need take the same room from each other.
 constexpr Nanos kLeastSparing = millis(50);
 
-// What jobs without a lease were short of in this step, and nobody gave. It is not asked for again
-// in the same step: of jobs that wait for room only later ones give (gives_blocked in
-// memory_plan.cpp), so a later one finds nobody either.
+// What jobs were short of in this step that nobody gave: a later one that is short of as much does
+// not ask again. Only of jobs that nobody can ask themselves but earlier ones (gives_blocked in
+// memory_plan.cpp): not of holders, gangs, or jobs that are parked.
 class Unmet {
  public:
   void add(Bytes missing) { least_ = std::min(least_.value_or(missing), missing); }
@@ -102,6 +103,7 @@ void keep_for_stuck(const Table& table, const Device& device, RoomPool& pool) {
 // Others of its user are to give what his limit lacks for it.
 void wait_for_user(Step& step, Device& device, const Job& job, WaitingNeed& need, RoomPool& pool) {
   fits_its_user(step, device, job, need.bytes, pool);
+  need.said.reset();
   const Bytes coming = coming_from_user(step.table(), device, job.uid, step.now());
   need.is_stuck = coming < need.bytes - left_to_user(device, job);
   step.wait(device, job.id, need.wait_reason,
@@ -109,7 +111,7 @@ void wait_for_user(Step& step, Device& device, const Job& job, WaitingNeed& need
                         user_room_text(step.table(), device, job)));
 }
 
-// Of what is missing, what others are not asked for, or pools do not give.
+// What is missing still, after others were asked and pools were cut.
 Bytes still_missing(Step& step,
                     Device& device,
                     const Job& job,
@@ -118,7 +120,8 @@ Bytes still_missing(Step& step,
                     RoomPool& pool) {
   Bytes missing = need.bytes - pool.free - pool.expected;
   missing -= cut_before_copies(step, device, job, missing, pool);
-  const bool is_plain = device.lane_held_by(job.id) == nullptr && !is_in_gang(job);
+  const bool is_plain =
+      device.lane_held_by(job.id) == nullptr && !is_in_gang(job) && !is_parked(device, job);
   if (missing <= Bytes{0} || (is_plain && unmet.covers(missing))) return missing;
   missing -= ask_for_room(step, device, job.id, missing + headroom(device, job, need), pool);
   missing -= shrink_pools(step, device, job, missing, pool);
@@ -128,9 +131,10 @@ Bytes still_missing(Step& step,
 
 void say_stuck(Step& step, Device& device, WaitingNeed& need, Bytes missing) {
   const Table& table = std::as_const(step).table();
-  const bool is_said = need.missing == missing && !need.wait_reason.empty();
-  if (is_said && table.jobs.kept().suspended.empty()) return;
-  need.missing = missing;
+  // Hundreds may wait: the text is made where it may be another.
+  const auto said = std::tuple(need.bytes, missing, held_by_suspended(table, device));
+  if (need.said == said) return;
+  need.said = said;
   step.wait(device, need.job, need.wait_reason,
             fmt::format("of {} that it asked for, {} are lacking: waits for boundaries{}",
                         to_string(need.bytes), to_string(missing),
@@ -176,7 +180,9 @@ bool serve_need(Step& step, Device& device, WaitingNeed& need, Unmet& unmet, Roo
   } else if (!job.revoke.has_value() && finds_room(step, device, job, need, unmet, pool)) {
     return grant();
   }
-  if (!need.has_given) step.due(until);
+  // What suspended jobs hold may be of no help any more by then.
+  const Nanos soon = need.since + step.table().options.memory_wait;
+  if (!need.has_given) step.due(soon > step.now() ? soon : until);
   return false;
 }
 
@@ -184,10 +190,12 @@ bool serve_need(Step& step, Device& device, WaitingNeed& need, Unmet& unmet, Roo
 // them has itself, and cannot give, keeps up the other.
 void warn_if_host_full(Step& step, Device& device, const RoomPool& pool) {
   if (pool.expected > Bytes{0}) return;
-  int num_seen = 0;
+  int num_jobs = 0;
+  JobId last;
   for (const WaitingNeed& need : device.needs) {
-    if (!need.is_stuck) continue;
-    if (!device.host_warning.empty() || ++num_seen > 2) return;
+    if (!need.is_stuck || !need.said.has_value() || need.job == last) continue;
+    last = need.job;
+    if (!device.host_warning.empty() || ++num_jobs > 2) return;
     if (!is_host_tier_short(step.table(), device, need.job)) continue;
     say_host_full(step, device, std::as_const(step).table().at(need.job),
                   fmt::format("Job {} waits for a job to end, or fails", need.job.value));

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -38,8 +39,10 @@ struct WaitingNeed {
   Nanos since;
   bool has_given = false;  // memory of its job is away: it cannot fail, only wait
   bool is_stuck = false;   // nothing that is on its way will meet it
-  Bytes missing = {};      // what was said to be, last time
   std::string wait_reason;
+  // What wait_reason says while it is stuck for want of room: how much it asked for, how much of it
+  // is missing, and what suspended jobs hold.
+  std::optional<std::tuple<Bytes, Bytes, Bytes>> said = {};
 };
 
 // Jobs side by side under `pack` (side_by_side.h).
