@@ -32,7 +32,7 @@ constexpr int kNumWarmUp = 200;
 const Bytes kLive = mib(100);
 const Bytes kPeak = mib(300);
 
-// Microseconds, by what was told.
+// The microseconds that each message took.
 struct Samples {
   std::vector<double> closes, wants, released;
 };
@@ -69,7 +69,7 @@ class Turns {
     state.iterations += 3;
     state.resident = kLive;
     state.spilled = Bytes{0};
-    add(samples_.closes,
+    samples_.closes.push_back(
         tell(job, wire::Closed{.of = address(job), .term = state.term, .usage = usage(job)}));
     want(job);
   }
@@ -88,7 +88,6 @@ class Turns {
     of.job = job;
     return of;
   }
-  static void add(std::vector<double>& samples, double us) { samples.push_back(us); }
 
   void join(JobId job) {
     wire::Hello hello;
@@ -105,10 +104,10 @@ class Turns {
 
   void want(JobId job) {
     now_ += micros(10);
-    add(samples_.wants, tell(job, wire::Wanted{.of = address(job), .usage = usage(job)}));
+    samples_.wants.push_back(tell(job, wire::Wanted{.of = address(job), .usage = usage(job)}));
   }
 
-  // What is unused first, then live memory by a copy.
+  // A job gives unused room first, then live memory by a copy.
   void give(JobId job, const wire::Revoke& revoke) {
     State& state = jobs_[job.value];
     const Bytes unused = std::min(revoke.bytes, state.room - state.resident);
@@ -117,12 +116,12 @@ class Turns {
     state.spilled += spilled;
     state.room -= unused + spilled;
     now_ += micros(100);
-    add(samples_.released, tell(job, wire::Released{.of = address(job),
-                                                    .n = revoke.n,
-                                                    .bytes = unused + spilled,
-                                                    .dropped = {},
-                                                    .spilled = spilled,
-                                                    .reason = ""}));
+    samples_.released.push_back(tell(job, wire::Released{.of = address(job),
+                                                         .n = revoke.n,
+                                                         .bytes = unused + spilled,
+                                                         .dropped = {},
+                                                         .spilled = spilled,
+                                                         .reason = ""}));
   }
 
   [[nodiscard]] wire::Usage usage(JobId job) const {

@@ -60,6 +60,7 @@ bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos 
 
 bool is_deadlocked(const Table& table, const Device& device, Nanos now) {
   if (device.needs.empty()) return false;
+  // A holder that goes on ends it at its boundary.
   for (const Lane& lane : device.lanes)
     if (lane.lease.has_value() && !is_blocked(table, device, table.at(lane.lease->job), now)) {
       return false;

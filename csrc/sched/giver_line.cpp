@@ -52,7 +52,7 @@ bool GiverLine::is_before(const Giver& other) {
   if (givers_.empty()) return true;
   const Giver& last = *at(0);
   if (last.job->is_paused()) return false;
-  // How many turns its user has before that one's.
+  // The number of turns that the user of a job has before it.
   const auto turn = [this](const Giver& of) {
     return std::ranges::count_if(givers_, [&](const Giver& giver) {
       const bool is_his = giver.key.priority == of.key.priority && giver.key.user == of.key.user;

@@ -2,7 +2,7 @@
 //
 // Users of one class are thought to have their turns one after the other, each with his next job:
 // so the furthest is the last job of the user who has the most of them. A job that is paused has no
-// next use that is known, and comes first. They are put in order only as far as somebody looks: of
+// next use that is known, and comes first. Jobs are put in order only as far as somebody looks: of
 // hundreds, a few give what is asked for.
 #pragma once
 
@@ -31,28 +31,29 @@ class GiverLine {
   void add(const Giver& giver);
 
   [[nodiscard]] bool empty() const { return givers_.empty(); }
-  // The one in that place; null: there are fewer.
+  // The giver in that place, 0 being the furthest; null: there are fewer.
   [[nodiscard]] const Giver* at(std::size_t place);
-  // Of all of them.
+  // What all givers together give without a copy.
   [[nodiscard]] Bytes droppable() const { return droppable_; }
-  // Whether a limit of one of them, or of its user, is elastic.
+  // Whether one of the givers, or its user, has an elastic limit.
   [[nodiscard]] bool is_any_elastic() const { return is_any_elastic_; }
-  // Whether the next use of each of them comes before that of the other, which is not of them.
+  // Whether all givers are used before the other job, which is none of them.
   [[nodiscard]] bool is_before(const Giver& other);
 
-  // As they were added.
+  // The givers as they were added, in no order of use.
   [[nodiscard]] auto begin() const { return givers_.begin(); }
   [[nodiscard]] auto end() const { return givers_.end(); }
 
  private:
-  // Those of one user and class: a heap, the last in line on top.
+  // The givers of one user and class, as a heap: the last in line is on top.
   using Group = std::vector<const Giver*>;
-  using GroupName = std::tuple<bool, wire::Priority, std::uint32_t>;  // paused ones are apart
+  // Whether its jobs are paused, their class, their user.
+  using GroupName = std::tuple<bool, wire::Priority, std::uint32_t>;
 
   void make_groups();
 
   std::vector<Giver> givers_;
-  std::map<GroupName, Group> groups_;  // not in ordered_ yet; made when the first is asked for
+  std::map<GroupName, Group> groups_;  // of givers that are not in ordered_ yet
   std::vector<const Giver*> ordered_;
   Bytes droppable_;
   bool is_any_elastic_ = false;

@@ -27,7 +27,7 @@ class JobRecords {
   struct Kept {
     Ids giving;      // owe a Released
     Ids held;        // have memory held in place (Job::held_until)
-    Ids spared;      // their Job::spared_until is not forgotten
+    Ids spared;      // have a spared_until, perhaps one that has passed
     Ids suspended;   // their Job::is_suspended()
     Ids hurried;     // have a deadline
     Ids guaranteed;  // take turns, and are of that class

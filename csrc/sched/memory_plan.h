@@ -44,10 +44,11 @@ struct ComingGiver {
   Nanos until;
 };
 
-// Who gives what to one job: of one moment, while nothing changes.
+// A plan of who gives room to one job, the claimant. It holds for the moment in which it is made: a
+// change of any job or lane makes it void.
 class MemoryPlan {
  public:
-  // With a user, of his jobs alone. Table and device outlive it.
+  // With a user, only his jobs are asked. Table and device outlive the plan.
   MemoryPlan(const Table& table,
              const Device& device,
              JobId claimant,
@@ -55,10 +56,11 @@ class MemoryPlan {
              std::optional<std::uint32_t> of_user = {});
 
   [[nodiscard]] JobId claimant() const { return claimant_.id; }
-  // Who gives so many bytes; less in sum if there is no more to ask for.
+  // The jobs to ask, and for how much; less than `deficit` in sum if there is no more to ask for.
   [[nodiscard]] std::vector<Giving> revokes(Bytes deficit);
-  // Of `deficit`, what cannot be dropped by jobs that are parked, or about to be.
+  // The part of `deficit` that jobs which are parked, or about to be, cannot give without a copy.
   [[nodiscard]] Bytes beyond_drops(Bytes deficit);
+  // The job that is worth waiting for before anybody is asked; nothing: none is.
   [[nodiscard]] std::optional<ComingGiver> coming(Bytes deficit);
 
  private:
@@ -74,7 +76,7 @@ class MemoryPlan {
   GiverLine parked_;
   GiverLine unparked_;
   GiverLine blocked_;
-  Bytes to_spill_;  // of all of them
+  Bytes to_spill_;  // what all givers give by copies
 };
 
 // A job that holds room and may give it later, by parking, leaving, or answering at last; 0: none.

@@ -9,7 +9,7 @@
 namespace gpushare::sched {
 namespace {
 
-// Of a lane's jobs.
+// The two largest sizes of ephemeral memory among a lane's jobs.
 struct LargestEphemeral {
   Bytes first;
   Bytes second;

@@ -23,9 +23,10 @@ namespace {
 // Time to use what was granted: shorter, and two jobs in need take the same room from each other.
 constexpr Nanos kLeastSparing = millis(50);
 
-// What jobs were short of in this step that nobody gave: a later one that is short of as much does
-// not ask again. Only of jobs that nobody can ask themselves but earlier ones (gives_blocked in
-// memory_plan.cpp): not of holders, gangs, or jobs that are parked.
+// The least that a job was short of in this step, after all who can give were asked. A later job
+// that is short of as much need not ask: everybody has been asked, and of jobs that wait in an
+// allocation only later ones give to it (gives_blocked in memory_plan.cpp). That holds for neither
+// holders, gangs nor parked jobs, which give by other rules.
 class Unmet {
  public:
   void add(Bytes missing) { least_ = std::min(least_.value_or(missing), missing); }
@@ -111,7 +112,7 @@ void wait_for_user(Step& step, Device& device, const Job& job, WaitingNeed& need
                         user_room_text(step.table(), device, job)));
 }
 
-// What is missing still, after others were asked and pools were cut.
+// Asks others to give, cuts pools, and returns what the request lacks even then.
 Bytes still_missing(Step& step,
                     Device& device,
                     const Job& job,
@@ -131,7 +132,7 @@ Bytes still_missing(Step& step,
 
 void say_stuck(Step& step, Device& device, WaitingNeed& need, Bytes missing) {
   const Table& table = std::as_const(step).table();
-  // Hundreds may wait: the text is made where it may be another.
+  // Where hundreds of requests wait, making all their texts in each step would take most of it.
   const auto said = std::tuple(need.bytes, missing, held_by_suspended(table, device));
   if (need.said == said) return;
   need.said = said;
@@ -147,7 +148,13 @@ bool finds_room(
   const Bytes missing = still_missing(step, device, job, need, unmet, pool);
   if (need.bytes <= pool.free) return true;
   need.is_stuck = missing > Bytes{0};
-  need.is_stuck ? say_stuck(step, device, need, missing) : pool.take(need.bytes);
+  if (need.is_stuck) {
+    say_stuck(step, device, need, missing);
+  } else {
+    need.said.reset();
+    need.wait_reason.clear();
+    pool.take(need.bytes);
+  }
   return false;
 }
 
@@ -180,25 +187,27 @@ bool serve_need(Step& step, Device& device, WaitingNeed& need, Unmet& unmet, Roo
   } else if (!job.revoke.has_value() && finds_room(step, device, job, need, unmet, pool)) {
     return grant();
   }
-  // What suspended jobs hold may be of no help any more by then.
+  // If suspended jobs come to hold less meanwhile, patience ends as early as without them.
   const Nanos soon = need.since + step.table().options.memory_wait;
   if (!need.has_given) step.due(soon > step.now() ? soon : until);
   return false;
 }
 
-// Where nobody could give for want of a place. Two of those that wait stand for all: what one of
-// them has itself, and cannot give, keeps up the other.
+// Says so if requests wait because the host tier has no place for what others would give. It is
+// enough to look at two of the jobs: what one has itself, and cannot give, is in the other's way.
 void warn_if_host_full(Step& step, Device& device, const RoomPool& pool) {
   if (pool.expected > Bytes{0}) return;
   int num_jobs = 0;
   JobId last;
   for (const WaitingNeed& need : device.needs) {
-    if (!need.is_stuck || !need.said.has_value() || need.job == last) continue;
-    last = need.job;
+    const Job& job = std::as_const(step).table().at(need.job);
+    const bool is_for_limit = need.bytes > left_to_user(device, job);
+    if (!need.is_stuck || is_for_limit || job.id == last) continue;
+    last = job.id;
     if (!device.host_warning.empty() || ++num_jobs > 2) return;
-    if (!is_host_tier_short(step.table(), device, need.job)) continue;
-    say_host_full(step, device, std::as_const(step).table().at(need.job),
-                  fmt::format("Job {} waits for a job to end, or fails", need.job.value));
+    if (!is_host_tier_short(step.table(), device, job.id)) continue;
+    say_host_full(step, device, job,
+                  fmt::format("Job {} waits for a job to end, or fails", job.id.value));
   }
 }
 

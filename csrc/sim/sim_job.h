@@ -92,7 +92,7 @@ class SimJob {
   [[nodiscard]] Bytes moved() const { return moved_; }
   // Takes note of the boundaries until now.
   void settle();
-  // Nothing happens any more: what is under way counts until now.
+  // The simulation ends: an open lease, or a wait for one, counts until now.
   void stop();
 
  private:

@@ -338,11 +338,11 @@ class Fuzz {
     std::set<std::string> running;  // a gang counts once
     bool is_anybody_waiting = false, does_everybody_fit = true, is_unsettled = false;
     for (const JobRow& job : device.jobs) {
-      // Nobody is granted a lane before all it changed was heard, nor past one inside an iteration.
+      // Until all it changed was heard, or an interrupted job is back, nobody is granted the lane.
       if (job.in_lane == lane.lane || device.policy == "pack")
         is_unsettled |= job.usage.lane_changes > heard_[job.of.job];
-      is_unsettled |= inside_.contains(job.of.job);
       if (job.in_lane != lane.lane) continue;
+      is_unsettled |= job.state == "idle" && job.reason.starts_with("interrupted: ");
       const bool is_in_gang = !job.of.gang.empty();
       if (job.state == "running" || job.state == "closing") running.insert(unit_of(job));
       if (job.state != "waiting") continue;
@@ -366,6 +366,7 @@ class Fuzz {
         [&](const LaneRow& other) { return other.next == JobId{0} || other.lane == lane.lane; });
     // Under `pack` those who wait may be kept from those who run, not from a device without any.
     const bool is_kept = device.policy == "pack" && is_any_held(device);
+    is_unsettled |= *deadline_ < now_;  // the coordinator was to be called then, and was not
     if (!is_with_needs_ && !is_unsettled && !is_kept && revokes_.empty() && is_alone_short) {
       RC_ASSERT(!does_everybody_fit);
     }

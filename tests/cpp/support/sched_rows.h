@@ -12,22 +12,30 @@
 
 namespace gpushare::sched::testing {
 
+inline Bytes room_of(const DeviceRow& device, std::uint32_t uid) {
+  Bytes sum;
+  for (const JobRow& job : device.jobs)
+    if (job.uid == uid) sum += job.room;
+  return sum;
+}
+
 // With the slots that the pool lacks for it.
 inline bool fits(const DeviceRow& device, const JobRow& job) {
   Bytes needed = std::min(std::max(job.usage.need, job.usage.live), device.capacity);
   if (job.memory_limit > Bytes{0} && !job.is_elastic) {
     needed = std::min(needed, job.memory_limit - job.lane);
   }
-  const Bytes pool = device.lanes.at(job.in_lane.value).pool;
+  // The lane's pools are of all users: his is what his jobs do not hold as room.
+  Bytes pool = device.lanes.at(job.in_lane.value).pool;
+  for (const UserRow& user : device.users)
+    if (user.uid == job.uid) pool = std::min(pool, user.memory - room_of(device, user.uid));
   const Bytes lack = std::max(job.lane - pool, Bytes{0});
   const Bytes most = device.capacity - job.room - (job.lane - lack);
   const Bytes rise = std::max(needed - job.room, Bytes{0}) + lack;
   const Bytes growth = std::min(rise, std::max(most, Bytes{0}));
   for (const UserRow& user : device.users) {
     const bool is_his = user.uid == job.uid && user.memory_limit > Bytes{0};
-    // The pool may be another user's.
-    const Bytes more = growth + job.lane - lack;
-    if (is_his && more > Bytes{0} && more > user.memory_limit - user.memory) return false;
+    if (is_his && growth > Bytes{0} && growth > user.memory_limit - user.memory) return false;
   }
   return growth <= device.free || (growth == Bytes{0} && device.withheld > Bytes{0});
 }
