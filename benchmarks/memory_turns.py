@@ -95,7 +95,7 @@ def measure(report: Report, *, quick: bool) -> None:
         name = f"{count}_{over_capacity:g}"
         capacity_mib = 256 if quick else 768
         layers = round(capacity_mib * over_capacity / count / LAYER_MIB)
-        seconds = 2.0 + 0.3 * count if quick else 8.0 + 0.5 * count
+        seconds = 2.0 + 0.5 * count if quick else 4.0 + 3.0 * count
         results = _run_jobs(count, layers * LAYER_MIB, capacity_mib, seconds)
         seen = _steady(results, capacity_mib)
         per_round = count / len(seen.turns.order)

@@ -39,6 +39,7 @@ NAMES = (
     "thrash",
     "gaps",
     "ranks",
+    "floods",
 )
 
 

@@ -175,7 +175,8 @@ Status AllocatorCore::add_segment(SizePool& pool, Bytes block_size) {
   const Bytes needed = round_up(block_size, vm::kChunkBytes);
   if (needed > left) {
     return {StatusCode::kOutOfMemory,
-            fmt::format("{} of {} of reserved address space are in use",
+            fmt::format("{} of {} of reserved address space are in use. It is an eighth of what "
+                        "ulimit -v allows, if that is limited",
                         to_string(used_address_space_), to_string(range_.size()))};
   }
   const Bytes size = std::max(needed, std::min({usual, share, left}));

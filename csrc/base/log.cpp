@@ -3,13 +3,22 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
-#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/printable.h"
+#include "csrc/base/token_bucket.h"
 
 namespace gpushare::log {
 namespace {
@@ -22,6 +31,45 @@ constexpr std::array<spdlog::level::level_enum, 5> kSpdlogLevels{
 // relaxed: a line more or less around a change of level harms nobody.
 std::atomic<Level> g_level{Level::kWarn};
 
+// The folder of a socket is RAM, as a rule.
+constexpr std::size_t kMostFileBytes = std::size_t{8} << 20;
+// So many lines a file gets. What peers do makes lines, and they may do it without end.
+constexpr double kLinesASecond = 100;
+constexpr double kLinesAtOnce = 2000;
+
+// How many lines a file gets. Who asks for debug gets all of them.
+class LineLimit {
+ public:
+  void begin(bool is_file) {
+    const std::lock_guard lock(mu_);
+    is_file_ = is_file;
+    lines_ = TokenBucket(kLinesASecond, kLinesAtOnce);
+  }
+  // How many were left out before this one; nothing: it is left out, too.
+  std::optional<std::uint64_t> take() {
+    if (!is_file_ || is_on(Level::kDebug)) return 0;
+    const std::lock_guard lock(mu_);
+    if (!lines_.take(monotonic_now())) {
+      ++num_left_out_;
+      return std::nullopt;
+    }
+    return std::exchange(num_left_out_, 0);
+  }
+
+ private:
+  std::mutex mu_;
+  // Before threads; a process that may fork writes to no file, and takes no lock here.
+  bool is_file_ = false;
+  TokenBucket lines_{kLinesASecond, kLinesAtOnce};
+  std::uint64_t num_left_out_ = 0;
+};
+
+// Leaked, as the logger is.
+LineLimit& line_limit() {
+  static auto* instance = new LineLimit;
+  return *instance;
+}
+
 std::shared_ptr<spdlog::logger> make_logger(const std::string& name, const std::string& path) {
   std::shared_ptr<spdlog::sinks::sink> sink;
   if (path.empty()) {
@@ -30,7 +78,7 @@ std::shared_ptr<spdlog::logger> make_logger(const std::string& name, const std::
     sink = std::make_shared<spdlog::sinks::stderr_sink_st>();
     sink->set_pattern("%n: %v");
   } else {
-    sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
+    sink = std::make_shared<spdlog::sinks::rotating_file_sink_mt>(path, kMostFileBytes, 1);
     sink->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
   }
   auto logger = std::make_shared<spdlog::logger>(name, std::move(sink));
@@ -56,6 +104,7 @@ Level parse_level(std::string_view name) {
 
 void configure(Level level, const std::string& name, const std::string& path) {
   logger() = make_logger(name, path);
+  line_limit().begin(!path.empty());
   set_level(level);
 }
 
@@ -65,7 +114,14 @@ bool is_on(Level level) { return level >= g_level.load(std::memory_order_relaxed
 
 void write(Level level, std::string_view text) {
   const int saved = errno;
-  logger()->log(kSpdlogLevels.at(static_cast<std::size_t>(level)), "{}", text);
+  const std::optional<std::uint64_t> num_left_out =
+      level >= Level::kError ? 0 : line_limit().take();
+  if (!num_left_out.has_value()) return;
+  if (*num_left_out > 0) {
+    logger()->log(spdlog::level::warn, "{} lines left out: more than {:g} a second", *num_left_out,
+                  kLinesASecond);
+  }
+  logger()->log(kSpdlogLevels.at(static_cast<std::size_t>(level)), "{}", printable(text));
   errno = saved;
 }
 

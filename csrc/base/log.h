@@ -1,6 +1,7 @@
 // The log: spdlog behind a few functions, so that no other file depends on it.
 //
-// One line is one write to stderr (or to the file a daemon was given). It keeps errno. It is
+// One line is one write to stderr, or to the file that a daemon was given. A file gets at most 100
+// lines a second below errors, and is put aside once at 8 MiB. Writing keeps errno. It is
 // synchronous, so a forked child finds no lost thread; no call of it belongs into an allocation's
 // fast path. State machines log their transitions in one form: "job 7 kWanted -> kOpenBusy term
 // 42".

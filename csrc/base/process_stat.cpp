@@ -1,5 +1,6 @@
 #include "csrc/base/process_stat.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -46,6 +47,15 @@ std::optional<ProcessStat> read_process_stat(std::int32_t pid, const std::string
   words >> stat.start_ticks;
   if (!words) return std::nullopt;
   return stat;
+}
+
+std::uint64_t boot_ticks_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto ticks_a_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  const std::uint64_t nanos_a_tick = 1'000'000'000 / ticks_a_second;
+  return static_cast<std::uint64_t>(now.tv_sec) * ticks_a_second +
+         static_cast<std::uint64_t>(now.tv_nsec) / nanos_a_tick;
 }
 
 }  // namespace gpushare

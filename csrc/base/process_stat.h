@@ -21,4 +21,7 @@ struct ProcessStat {
 // Nothing if there is no such process (or no such line).
 std::optional<ProcessStat> read_process_stat(std::int32_t pid, const std::string& root = "");
 
+// Now, in ticks as of start_ticks.
+std::uint64_t boot_ticks_now();
+
 }  // namespace gpushare

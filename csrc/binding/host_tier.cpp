@@ -15,8 +15,12 @@ void HostTier::configure(const std::string& folder, const HostBytes& budgets) {
       slab_ = *std::move(slab);
       folder_ = folder;
     } else {
-      log::error("host tier stays in {}: {}", folder_.empty() ? "RAM" : folder_,
-                 slab.error().to_string());
+      const char* const then =
+          budgets.ram > Bytes{0} ? "Only the host tier's part in RAM is used"
+                                 : "So no memory of this job can be spilled, and others that need "
+                                   "it may run out of memory: mend the folder, or set "
+                                   "GPUSHARE_SPILL_DIR= for a host tier in RAM";
+      log::error("the spill folder cannot be used: {}. {}", slab.error().message(), then);
     }
   }
   slab_->set_budgets(budgets);

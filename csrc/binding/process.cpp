@@ -7,9 +7,11 @@
 #include <utility>
 
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
 
 #include "csrc/base/process_exit.h"
 #include "csrc/binding/interrupts.h"
+#include "csrc/vm/address_limit.h"
 
 namespace gpushare::binding {
 namespace {
@@ -51,9 +53,17 @@ Status Process::install(std::unique_ptr<TorchDevice> device,
 
 Status Process::start() {
   const bool is_managed = !config_.socket_paths.empty();
-  Result<std::unique_ptr<alloc::CachingAllocator>> allocator = alloc::CachingAllocator::create(
-      device_->vmm(), {.initial_room = is_managed ? Bytes{0} : config_.unmanaged_room});
-  if (!allocator) return allocator.error();
+  alloc::AllocatorOptions options;
+  options.address_space = vm::address_space_for(options.address_space);
+  options.initial_room = is_managed ? Bytes{0} : config_.unmanaged_room;
+  Result<std::unique_ptr<alloc::CachingAllocator>> allocator =
+      alloc::CachingAllocator::create(device_->vmm(), options);
+  if (!allocator) {
+    // No memory of torch's is asked for here, so it is no out-of-memory error of the program.
+    return {
+        StatusCode::kFailedPrecondition,
+        fmt::format("{}. Is the address space limited (ulimit -v)?", allocator.error().message())};
+  }
   allocator_ = *std::move(allocator);
   residency_ = std::make_unique<alloc::Residency>(*allocator_, host_tier_, mover_);
   if (config_.overflow) residency_->allow_overflow();

@@ -115,25 +115,27 @@ bool Runtime::Impl::receive_all() {
 }
 
 void Runtime::Impl::dispatch(Connection::Received received) {
-  std::visit(
-      Overloaded{
-          [this](const wire::Grant& grant) { on_grant(grant); },
-          [this](const wire::Denied& denied) { on_denied(denied); },
-          [this](const wire::Revoke& revoke) { on_revoke(revoke); },
-          [this](const wire::Close& close) { on_close(close); },
-          [this](const wire::Changed& changed) { on_changed(changed); },
-          [this](const wire::Explained& explained) { on_explained(explained); },
-          [this](const wire::Refused& refused) { on_refused(refused); },
-          [this, &received](wire::LaneTable& table) {
-            on_lane_table(std::move(table), std::move(received.fds));
-          },
-          [this, &received](const wire::Registered&) { on_registered(std::move(received.fds)); },
-          [](const auto& other) {
-            log::warn("the coordinator sent an unexpected {}",
-                      std::decay_t<decltype(other)>::kType);
-          },
-      },
-      received.message);
+  std::visit(Overloaded{
+                 [this](const wire::Grant& grant) { on_grant(grant); },
+                 [this](const wire::Denied& denied) { on_denied(denied); },
+                 [this](const wire::Revoke& revoke) { on_revoke(revoke); },
+                 [this](const wire::Close& close) { on_close(close); },
+                 [this](const wire::Changed& changed) { on_changed(changed); },
+                 [this](const wire::Explained& explained) { on_explained(explained); },
+                 [this](const wire::Refused& refused) { on_refused(refused); },
+                 [this, &received](wire::LaneTable& table) {
+                   on_lane_table(std::move(table), std::move(received.fds));
+                 },
+                 [this, &received](const wire::Registered& registered) {
+                   if (!registered.note.empty()) log::warn("{}", registered.note);
+                   on_registered(std::move(received.fds));
+                 },
+                 [](const auto& other) {
+                   log::warn("the coordinator sent an unexpected {}",
+                             std::decay_t<decltype(other)>::kType);
+                 },
+             },
+             received.message);
 }
 
 void Runtime::Impl::on_close(const wire::Close& close) {

@@ -17,6 +17,7 @@
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
 #include "csrc/client/coordinator_program.h"
+#include "csrc/ipc/peer_trust.h"
 #include "csrc/ipc/socket.h"
 
 namespace gpushare::client {
@@ -24,12 +25,27 @@ namespace {
 
 // Between two tries: a coordinator that starts or ends takes some milliseconds.
 constexpr Nanos kRetry = millis(10);
+// So long a job waits in the kernel for a coordinator that has too many to let in. The kernel wakes
+// it when there is a place. A job that came again by itself lost its place to a flood.
+constexpr Nanos kWaitToBeLetIn = millis(100);
+// There is a coordinator: to go on without it is worse than to wait.
+constexpr Nanos kBusyTimeout = seconds(60);
 
-// errors: kUnavailable: nobody listens at any of them; kFailedPrecondition: one may not be opened.
+// errors: kUnavailable: nobody listens at any of them; kDeadlineExceeded: one has too many to let
+// in now; kFailedPrecondition: one may not be opened.
 Result<UniqueFd> connect_to_any(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
-    Result<UniqueFd> socket = ipc::connect_to(path);
-    if (socket.has_value()) return socket;
+    Result<UniqueFd> socket = ipc::connect_to(path, kWaitToBeLetIn);
+    if (socket.has_value()) {
+      const Status trusted = ipc::check_listener(socket->get(), path);
+      if (!trusted.ok()) return fail(trusted);
+      return socket;
+    }
+    if (socket.error().code() == StatusCode::kDeadlineExceeded) {
+      const Status trusted = ipc::check_owner(path);
+      if (!trusted.ok()) return fail(trusted);
+      return socket;
+    }
     if (socket.error().code() != StatusCode::kUnavailable) {
       return fail(StatusCode::kFailedPrecondition,
                   describe_refusal(path, socket.error().message()));
@@ -72,7 +88,8 @@ class Search {
           socket.has_value() || socket.error().code() != StatusCode::kDeadlineExceeded;
       if (is_final) return socket;
       const std::string& nobody = socket.error().message();
-      if (elapsed() >= limits_.timeout) {
+      const Nanos timeout = is_busy_ ? std::max(limits_.timeout, kBusyTimeout) : limits_.timeout;
+      if (elapsed() >= timeout) {
         return fail(StatusCode::kUnavailable,
                     fmt::format("{} after {}", nobody, to_string(elapsed())));
       }
@@ -82,11 +99,13 @@ class Search {
   }
 
  private:
-  // errors: kDeadlineExceeded: nobody is there now; others are final.
+  // errors: kDeadlineExceeded: nobody is there now, or nobody can be let in; others are final.
   Result<UniqueFd> try_once() {
     Result<UniqueFd> socket = connect_to_any(config_.socket_paths);
     if (socket.has_value()) return socket;
     const std::string why = socket.error().message();
+    is_busy_ = socket.error().code() == StatusCode::kDeadlineExceeded;
+    if (is_busy_) return socket;
     if (socket.error().code() != StatusCode::kUnavailable) {
       return fail(StatusCode::kUnavailable, why);
     }
@@ -114,6 +133,7 @@ class Search {
   const ClientConfig& config_;
   const SearchLimits& limits_;
   const Nanos start_;
+  bool is_busy_ = false;  // somebody listens, and has too many to let in
 };
 
 }  // namespace

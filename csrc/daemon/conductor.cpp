@@ -16,6 +16,11 @@
 namespace gpushare::daemon {
 namespace {
 constexpr std::size_t kKeptDecisions = 64;
+// The pages of a user's jobs are looked at so often at most: more often than leases can change
+// hands.
+constexpr double kRingsASecond = 20'000;
+// A job that rings without end is heard again after that.
+constexpr Nanos kUnheard = millis(20);
 }  // namespace
 
 Conductor::Conductor(std::unique_ptr<sched::Coordinator> coordinator,
@@ -28,7 +33,8 @@ Conductor::Conductor(std::unique_ptr<sched::Coordinator> coordinator,
       jobs_(jobs),
       loop_(loop),
       on_broken_(std::move(on_broken)),
-      timer_(loop.make_timer([this] { on_deadline(); })) {}
+      timer_(loop.make_timer([this] { on_deadline(); })),
+      hear_timer_(loop.make_timer([this] { hear_again(); })) {}
 
 void Conductor::feed(JobId from, const wire::JobMessage& message) {
   const Nanos now = monotonic_now();
@@ -63,14 +69,37 @@ void Conductor::expected_pid_gone(std::int32_t pid) {
   carry_out(coordinator_->on_expected_pid_gone(pid, now), now);
 }
 
+Status Conductor::watch_event(JobEntry& entry) {
+  const JobId id = entry.id;
+  auto watch = loop_.watch(entry.registration->event_fd(), [this, id] { on_event(id); });
+  if (!watch) return watch.error();
+  entry.event_watch = std::move(*watch);
+  return {};
+}
+
 void Conductor::on_event(JobId id) {
   JobEntry* entry = jobs_.find(id);
   if (entry == nullptr || !entry->registration) return;
+  const Nanos now = monotonic_now();
+  if (!rings_.try_emplace(entry->uid, kRingsASecond, kRingsASecond).first->second.take(now)) {
+    entry->event_watch.reset();
+    if (unheard_.empty()) hear_timer_.set_at(now + kUnheard);
+    unheard_.push_back(id);
+    return;
+  }
   entry->registration->drain_event();
   if (look(*entry) || !entry->registration) return;
   // It rang for something else than its lease: whether its memory may move in the gap.
   if (entry->registration->belief().lease == Belief::Lease::kNone) {
     feed(id, wire::Observed{entry->address, entry->registration->usage()});
+  }
+}
+
+void Conductor::hear_again() {
+  for (const JobId id : std::exchange(unheard_, {})) {
+    JobEntry* const entry = jobs_.find(id);
+    if (entry == nullptr || !entry->registration || entry->event_watch.is_active()) continue;
+    if (Status status = watch_event(*entry); !status.ok()) mark_broken(*entry, status.message());
   }
 }
 

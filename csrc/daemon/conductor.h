@@ -10,11 +10,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "csrc/base/token_bucket.h"
 #include "csrc/base/units.h"
 #include "csrc/daemon/job_table.h"
 #include "csrc/daemon/lane_files.h"
@@ -70,7 +72,9 @@ class Conductor {
   void act_grant(JobEntry& entry, const sched::PageAction& action, Nanos now);
   void act_ask(JobEntry& entry, const sched::PageAction& action);
   void keep(std::vector<sched::Decision> decisions);
+  Status watch_event(JobEntry& entry);
   void on_event(JobId id);
+  void hear_again();
   void on_deadline();
   void look_soon(JobId id);
   void note_waiting(bool was_waiting, const JobEntry& entry);
@@ -85,6 +89,9 @@ class Conductor {
   ipc::EventLoop& loop_;
   std::function<void(JobId)> on_broken_;
   ipc::EventLoop::Timer timer_;
+  std::map<std::uint32_t, TokenBucket> rings_;  // by user: how often pages are looked at
+  std::vector<JobId> unheard_;                  // their events are not watched until hear_again()
+  ipc::EventLoop::Timer hear_timer_;
   std::vector<JobId> observe_;  // of the newest Ready
   std::deque<sched::Decision> decisions_;
   std::uint32_t num_waiting_ = 0;  // Invariant: entries of jobs_ that are is_waiting().

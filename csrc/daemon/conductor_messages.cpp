@@ -50,14 +50,12 @@ void Conductor::deliver_registered(JobEntry& entry, const wire::CoordinatorMessa
     mark_broken(entry, registration.error().message());
     return;
   }
-  const JobId id = entry.id;
-  auto watch = loop_.watch(registration->event_fd(), [this, id] { on_event(id); });
-  if (!watch) {
-    mark_broken(entry, watch.error().message());
+  entry.registration = std::move(*registration);
+  if (Status status = watch_event(entry); !status.ok()) {
+    entry.end_registration();
+    mark_broken(entry, status.message());
     return;
   }
-  entry.registration = std::move(*registration);
-  entry.event_watch = std::move(*watch);
   entry.registered_at = monotonic_now();
   is_num_waiting_new_ = true;
   are_others_new_ = true;

@@ -16,6 +16,8 @@
 
 #include <fmt/format.h>
 
+#include "csrc/base/printable.h"
+
 namespace gpushare::daemon {
 namespace {
 
@@ -25,13 +27,6 @@ constexpr std::size_t kMostNamed = 8;
 // "gpushare-device cpu 77 /run/sock", in the kernel's table with an @ before it.
 std::string prefix_of(const std::string& device) {
   return fmt::format("gpushare-device {} ", device);
-}
-
-// Names go to terminals, and anybody may have made them.
-std::string printable(std::string_view text) {
-  std::string result(text);
-  std::replace_if(result.begin(), result.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
-  return result;
 }
 
 }  // namespace

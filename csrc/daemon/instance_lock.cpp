@@ -22,7 +22,7 @@ std::string state_path(const std::string& socket_path) { return socket_path + ".
 
 Result<UniqueFd> take_instance_lock(const std::string& socket_path) {
   const std::string path = lock_path(socket_path);
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   if (!fd.is_valid()) return fail(errno_status("open " + path));
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
   if (errno == EWOULDBLOCK) {

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/base/printable.h"
 #include "csrc/base/units.h"
 #include "csrc/daemon/process_info.h"
 
@@ -41,7 +42,7 @@ bool may_be_python(std::int32_t pid, const std::string& root) {
   std::ifstream file(fmt::format("{}/proc/{}/comm", root, pid));
   std::string name;
   std::getline(file, name);
-  return name.find("python") != std::string::npos ||
+  return printable(name).find("python") != std::string::npos ||
          read_command(pid, root).find("python") != std::string::npos;
 }
 

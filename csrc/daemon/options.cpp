@@ -1,5 +1,7 @@
 #include "csrc/daemon/options.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -19,6 +21,7 @@
 #include "csrc/daemon/paths.h"
 #include "csrc/daemon/setting_values.h"
 #include "csrc/daemon/settings.h"
+#include "csrc/daemon/user_settings.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/wire/device_name.h"
 #include "csrc/wire/messages.h"
@@ -179,6 +182,7 @@ Result<ParsedCommandLine> parse_command_line(const std::vector<std::string>& arg
   options.daemonize = line.daemonize;
   if (Status status = fill_in_sizes(options); !status.ok()) return fail(status);
   if (Status status = check_host_budgets(options); !status.ok()) return fail(status);
+  if (options.is_for_others()) make_users_safe(::geteuid(), options.users);
   return parsed;
 }
 

@@ -30,6 +30,7 @@ struct DaemonOptions {
   Nanos min_quantum = millis(250);
   Nanos max_wait = seconds(10);
   double switch_loss = 0.02;
+  double class_floor = 0.05;
   Nanos memory_wait = seconds(600);
   Nanos gap_poll = millis(10);
   std::optional<Nanos> linger = seconds(10);  // nothing: never ends by itself
@@ -47,6 +48,9 @@ struct DaemonOptions {
   bool daemonize = false;
   sched::Users users;                 // [user.NAME]
   std::vector<std::string> warnings;  // unknown keys: said once the log is open
+
+  // Whether the socket's mode lets other users in.
+  [[nodiscard]] bool is_for_others() const { return (socket_mode & 0066U) != 0; }
 };
 
 // Where num_lanes is 0: 1, and under `pack` so many, which tries what of that pays: a core each, or

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/base/path.h"
 #include "csrc/base/status.h"
 #include "csrc/wire/device_name.h"
 
@@ -26,6 +27,14 @@ std::string environment(const char* name) {
 bool is_own_folder(const std::string& path) {
   struct stat info{};
   return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
+}
+
+// Open to those whom the socket lets in.
+mode_t folder_mode(unsigned socket_mode) {
+  mode_t mode = 0700;
+  if ((socket_mode & 0060U) != 0) mode |= 0050;
+  if ((socket_mode & 0006U) != 0) mode |= 0005;
+  return mode;
 }
 
 }  // namespace
@@ -63,16 +72,12 @@ std::vector<std::string> default_config_paths() {
   return paths;
 }
 
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-Status prepare_folder(const std::string& socket_path) {
+Status prepare_folder(const std::string& socket_path, unsigned socket_mode) {
   const std::string folder = folder_of(socket_path);
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return errno_status("make the folder " + folder);
+  const bool is_new = ::mkdir(folder.c_str(), 0700) == 0;
+  if (!is_new && errno != EEXIST) return errno_status("make the folder " + folder);
+  if (is_new && ::chmod(folder.c_str(), folder_mode(socket_mode)) != 0) {
+    return errno_status("open the folder " + folder);
   }
   struct stat info{};
   // lstat: a link in a shared folder may be anybody's.
@@ -86,11 +91,13 @@ Status prepare_folder(const std::string& socket_path) {
             fmt::format("{} belongs to user {}, not to {}: refusing to use it", folder, info.st_uid,
                         ::geteuid())};
   }
-  // A group may write: many machines give each user a group and umask 002.
-  if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0) {
+  // A group may write: many machines give each user a group and umask 002. A sticky folder (/tmp)
+  // is no better: anybody may have put files under our names there.
+  if ((info.st_mode & S_IWOTH) != 0) {
     return {StatusCode::kFailedPrecondition,
-            fmt::format("{} has mode {:o}: others could replace the socket; chmod o-w it", folder,
-                        info.st_mode & 07777U)};
+            fmt::format("{} has mode {:o}, so anybody can put files there: take a folder of your "
+                        "own for the socket, or chmod o-w it",
+                        folder, info.st_mode & 07777U)};
   }
   return {};
 }

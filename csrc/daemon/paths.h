@@ -23,11 +23,10 @@ std::string default_socket_path(std::string_view device);
 std::string log_path_of(const std::string& socket_path);
 // /etc/gpushare/config.toml, then the user's own. They need not exist.
 std::vector<std::string> default_config_paths();
-std::string folder_of(const std::string& path);
 
-// Makes the socket's folder (0700, one level) if it is not there. A folder that anybody else may
-// write to must be sticky; one under the default names must be a real folder of ours.
+// Makes the socket's folder (one level) if it is not there, for those whom `socket_mode` lets in to
+// enter. It must be a real folder of ours or root's that not everybody may write to.
 // errors: kIo, kFailedPrecondition naming owner and mode.
-Status prepare_folder(const std::string& socket_path);
+Status prepare_folder(const std::string& socket_path, unsigned socket_mode = 0600);
 
 }  // namespace gpushare::daemon

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/base/printable.h"
 #include "csrc/base/units.h"
 
 namespace gpushare::daemon {
@@ -44,13 +45,8 @@ std::string read_command(std::int32_t pid, const std::string& root) {
   while (!text.empty() && text.back() == '\0') {
     text.pop_back();
   }
-  // What is no printable ASCII would need care in every place that shows it.
-  for (char& letter : text) {
-    const auto code = static_cast<unsigned char>(letter);
-    if (code < 0x20) letter = ' ';
-    if (code > 0x7e) letter = '?';
-  }
-  return text;
+  std::replace(text.begin(), text.end(), '\0', ' ');  // between arguments
+  return printable(text);
 }
 
 std::vector<std::int32_t> list_pids(const std::string& root) {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -88,15 +87,10 @@ std::string profile_path(const std::string& socket) { return socket + ".profiles
 
 Result<sched::Profiles> read_profile_file(const std::string& path) {
   sched::Profiles profiles;
-  std::ifstream file(path);
-  if (!file) {
-    if (errno == ENOENT) return profiles;
-    return fail(errno_status("read " + path));
-  }
-  std::string text(kMostLineBytes * (sched::Profiles::kMost + 2), '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  std::istringstream lines(std::move(text));
+  auto text = read_text_file(path, kMostLineBytes * (sched::Profiles::kMost + 2));
+  if (!text) return fail(text.error());
+  if (!*text) return profiles;
+  std::istringstream lines(std::move(**text));
   std::string line;
   if (!std::getline(lines, line) || line != kFirstLine) {
     return fail(damaged(path, "not a file of profiles of this version"));

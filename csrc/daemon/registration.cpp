@@ -1,7 +1,6 @@
 #include "csrc/daemon/registration.h"
 
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,6 +15,7 @@
 #include "csrc/base/units.h"
 #include "csrc/ipc/futex.h"
 #include "csrc/ipc/shared_memory.h"
+#include "csrc/ipc/socket.h"
 #include "csrc/wire/lease_page.h"
 
 namespace gpushare::daemon {
@@ -49,11 +49,8 @@ Result<Registration> Registration::create(std::uint64_t epoch, const wire::Addre
   return Registration(std::move(*memory), std::move(event), belief);
 }
 
-void Registration::drain_event() {
-  std::uint64_t count = 0;
-  // Nothing pending (EAGAIN) is as good: the caller looks at the page in any case.
-  [[maybe_unused]] const ssize_t got = ::read(event_.get(), &count, sizeof(count));
-}
+// Nothing there is as good: the caller looks at the page in any case.
+void Registration::drain_event() { ipc::drain_event(event_.get()); }
 
 PageNews Registration::look(const wire::Address& of) {
   const wire::LeaseWord word = wire::load(page());

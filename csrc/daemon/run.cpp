@@ -21,6 +21,8 @@
 #include "csrc/daemon/options.h"
 #include "csrc/daemon/paths.h"
 #include "csrc/daemon/server.h"
+#include "csrc/daemon/text_file.h"
+#include "csrc/daemon/watchdog.h"
 #include "csrc/ipc/event_loop.h"
 
 namespace gpushare::daemon {
@@ -41,6 +43,8 @@ void forget_parent() {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  // A write beyond `ulimit -f` fails, and is said, instead of ending the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   ::umask(077);
 }
 
@@ -56,9 +60,10 @@ void allow_many_descriptors() {
 
 // Opens the log so that only we can read it, before spdlog would make it with less care.
 Status make_private(const std::string& path) {
-  const UniqueFd log(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
-  return log.is_valid() ? Status() : errno_status("open the log " + path);
+  const UniqueFd log(::open(
+      path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+  if (!log.is_valid()) return errno_status("open the log " + path);
+  return check_own_file(log.get(), path);
 }
 
 Status serve(const DaemonOptions& options, Launch& launch) {
@@ -78,6 +83,7 @@ Status serve(const DaemonOptions& options, Launch& launch) {
   if (!created) return created.error();
   server = *std::move(created);
   launch.report_ready();
+  const Watchdog watchdog(**loop);
   (*loop)->run();
   server.reset();  // before the loop, on which it stands
   return {};
@@ -93,7 +99,8 @@ Result<UniqueFd> take_lock(const DaemonOptions& options) {
 int run(DaemonOptions options) {
   forget_parent();
   if (options.daemonize) ::close_range(STDERR_FILENO + 1, ~0U, 0);
-  if (Status status = prepare_folder(options.socket); !status.ok()) return say(status);
+  if (Status status = prepare_folder(options.socket, options.socket_mode); !status.ok())
+    return say(status);
   // Held until the process has ended; a forked daemon inherits it.
   const auto lock = take_lock(options);
   if (!lock) return say(lock.error());

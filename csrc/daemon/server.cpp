@@ -31,6 +31,12 @@ namespace {
 
 // A daemon that was just started waits at least so long for the job that started it.
 constexpr Nanos kFirstLinger = seconds(10);
+// What a report says of other processes may be this old: to look for them takes milliseconds.
+constexpr Nanos kSurroundingsAge = millis(250);
+// So many connections are accepted: more than any number of jobs needs. At twice that rate a flood
+// cost two jobs beside it 13 % (benchmarks/bench_floods.py, 2026-11-25), at this one 3 %.
+constexpr double kAcceptsASecond = 2500;
+constexpr double kAcceptsAtOnce = 500;
 
 // Differs from the one before, without a wall clock: time since boot, mixed with the pid. Below
 // 2^53, so that every reader of JSON keeps it.
@@ -49,6 +55,7 @@ sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
   result.min_quantum = options.min_quantum;
   result.max_wait = options.max_wait;
   result.switch_loss = options.switch_loss;
+  result.class_floor = options.class_floor;
   result.memory_wait = options.memory_wait;
   result.gap_poll = options.gap_poll;
   result.transfer_budget = options.transfer_budget;
@@ -87,11 +94,15 @@ Server::Impl::Impl(const DaemonOptions& options, ipc::EventLoop& loop)
     : options_(options),
       loop_(loop),
       started_(monotonic_now()),
+      descriptors_(share_descriptors()),
+      visitors_(descriptors_.most_visitors),
+      accepts_(kAcceptsASecond, kAcceptsAtOnce),
       profile_timer_(loop.make_timer([this] { save_profiles(); })),
       accept_timer_(loop.make_timer([this] {
         const Status status = listen();
         if (!status.ok()) log::error("accept again: {}", status.message());
       })),
+      visitor_timer_(loop.make_timer([this] { look_after_visitors(); })),
       linger_timer_(loop.make_timer([this] {
         if (jobs_.empty()) shut_down("no job for long enough");
       })),
@@ -139,6 +150,7 @@ Status Server::Impl::begin() {
   auto listener = ipc::listen_at(options_.socket, options_.socket_mode);
   if (!listener) return listener.error();
   listener_ = std::move(*listener);
+  are_descriptors_refused_ = ipc::refuse_descriptors(listener_.get());
   GS_RETURN_IF_ERROR(listen());
   if (options_.linger) linger_timer_.set_at(started_ + std::max(*options_.linger, kFirstLinger));
   log::info("serves {}: device {}, {} for jobs, policy {}, epoch {}", options_.socket,
@@ -211,6 +223,9 @@ void Server::Impl::shut_down(const char* reason) {
 void Server::Impl::look_around() {
   // Who else is on a CUDA device the jobs' reports tell, in bytes (sched/device_memory.h).
   neighbours_ = wire::is_cuda(options_.device) ? Neighbours() : find_neighbours(jobs_.pids());
+  warnings_.clear();
+  for (const OtherCoordinator& other : find_other_coordinators(options_.device))
+    warnings_.push_back(warning_text(other, options_.device));
   looked_around_ = monotonic_now();
   std::vector<sched::UnmanagedProcess> processes;
   processes.reserve(neighbours_.found.size());
@@ -229,11 +244,9 @@ std::string Server::Impl::report(std::optional<sched::Why> why) {
   facts.pid = ::getpid();
   facts.socket = options_.socket;
   facts.decisions.assign(conductor_->decisions().begin(), conductor_->decisions().end());
-  look_around();
+  if (!looked_around_ || now - *looked_around_ > kSurroundingsAge) look_around();
   facts.neighbours = neighbours_;
-  for (const OtherCoordinator& other : find_other_coordinators(options_.device)) {
-    facts.warnings.push_back(warning_text(other, options_.device));
-  }
+  facts.warnings = warnings_;
   add_page_facts(jobs_, facts);
   for (const sched::DeviceRow& device : facts.snapshot.devices) {
     for (const sched::JobRow& row : device.jobs) {

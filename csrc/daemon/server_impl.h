@@ -10,14 +10,17 @@
 #include <vector>
 
 #include "csrc/base/status.h"
+#include "csrc/base/token_bucket.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
 #include "csrc/daemon/conductor.h"
+#include "csrc/daemon/descriptor_shares.h"
 #include "csrc/daemon/job_table.h"
 #include "csrc/daemon/neighbours.h"
 #include "csrc/daemon/options.h"
 #include "csrc/daemon/server.h"
 #include "csrc/daemon/session.h"
+#include "csrc/daemon/visitors.h"
 #include "csrc/ipc/event_loop.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/wire/messages.h"
@@ -57,7 +60,11 @@ class Server::Impl {
 
   // server_sessions.cpp
   void on_connection();
+  void accept_later(Nanos pause);
   void admit(UniqueFd socket);
+  bool watch(Session& session);
+  void look_after_visitors();
+  void dismiss(int socket, const std::string& reason);
   [[nodiscard]] bool is_allowed(std::uint32_t uid) const;
   void on_readable(int socket);
   void read(Session& session, int most);
@@ -69,12 +76,15 @@ class Server::Impl {
   static sched::Requester requester_of(const Session& session);
   void refuse(Session& session, const std::string& reason);
   void close(Session& session);
+  void forget_session(int socket);
   void close_soon(int socket);
 
   // server_jobs.cpp
   void on_hello(Session& session, wire::Hello hello);
   JobEntry* find_process(std::int32_t pid);
-  Result<JobEntry*> add_process(std::int32_t pid);
+  Result<JobEntry*> add_process(std::int32_t pid, std::uint32_t uid, UniqueFd pidfd);
+  [[nodiscard]] Status check_number(std::uint32_t uid) const;
+  static Result<UniqueFd> open_peer(const Session& session);
   void on_session_closed(JobId id);
   void on_gone(JobId id);
   // Whether processes of jobs are suspended; again soon, while there are several.
@@ -85,24 +95,31 @@ class Server::Impl {
   const DaemonOptions options_;
   ipc::EventLoop& loop_;
   const Nanos started_;
+  const DescriptorShares descriptors_;
   std::uint64_t epoch_ = 0;
   std::string policy_;  // in place of that of options_, as somebody has said; else empty
   bool is_ended_ = false;
   UniqueFd claim_;  // of the device
   UniqueFd listener_;
+  bool are_descriptors_refused_ = false;              // by the kernel
   std::map<int, std::unique_ptr<Session>> sessions_;  // by socket
-  JobTable jobs_;                                     // after sessions_: entries point at them
+  Visitors visitors_;                                 // the sessions of no job
+  std::vector<int> unheard_;                          // visitors who are to be read later
+  TokenBucket accepts_;
+  JobTable jobs_;  // after sessions_: entries point at them
   std::map<std::int32_t, ExpectedJob> expected_;
   std::unique_ptr<Conductor> conductor_;  // after jobs_, which it uses
   // As of the last look: it costs milliseconds.
   Neighbours neighbours_;
+  std::vector<std::string> warnings_;  // of other coordinators of the device
   std::optional<Nanos> looked_around_;
   // As of the last write: Profiles::num_changes(), and when.
   std::uint64_t saved_profiles_ = 0;
   std::optional<Nanos> profiles_saved_at_;
   ipc::EventLoop::Timer profile_timer_;
   ipc::EventLoop::Watch listener_watch_;
-  ipc::EventLoop::Timer accept_timer_;  // after a failed accept
+  ipc::EventLoop::Timer accept_timer_;  // while nobody is accepted
+  ipc::EventLoop::Timer visitor_timer_;
   ipc::EventLoop::Timer linger_timer_;
   ipc::EventLoop::Timer suspended_timer_;
   bool is_looking_for_suspended_ = false;  // the timer is set

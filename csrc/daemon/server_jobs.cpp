@@ -12,6 +12,7 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
+#include "csrc/base/path.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/daemon/paths.h"
@@ -65,12 +66,48 @@ JobEntry* Server::Impl::find_process(std::int32_t pid) {
   return jobs_.find(id);
 }
 
-Result<JobEntry*> Server::Impl::add_process(std::int32_t pid) {
-  auto pidfd = ipc::open_pidfd(pid);
+// Whether `uid` may have one job more here.
+Status Server::Impl::check_number(std::uint32_t uid) const {
+  const auto of_user = static_cast<std::uint32_t>(
+      std::count_if(jobs_.entries().begin(), jobs_.entries().end(),
+                    [uid](const auto& entry) { return entry.second.uid == uid; }));
+  if (const auto most = options_.users.of(uid).max_jobs; most && of_user >= *most) {
+    return {StatusCode::kFailedPrecondition,
+            fmt::format("{} has {} jobs here, which is the most he may have (max_jobs)",
+                        options_.users.label(uid), of_user)};
+  }
+  if (jobs_.size() < descriptors_.most_jobs) return {};
+  return {StatusCode::kFailedPrecondition,
+          fmt::format("the coordinator serves {} jobs, and has no descriptors for more: raise its "
+                      "limit (ulimit -Hn, or LimitNOFILE of its service)",
+                      jobs_.size())};
+}
+
+// The process that has made the connection. The number that it had may be another's by now.
+Result<UniqueFd> Server::Impl::open_peer(const Session& session) {
+  if (session.peer().pid == 0) {
+    return fail(StatusCode::kFailedPrecondition,
+                "the coordinator cannot see this process: it is in another pid namespace, as those "
+                "of containers. Start a coordinator in there, or share the namespace (--pid=host)");
+  }
+  auto pidfd = ipc::open_peer_pidfd(session.socket());
   if (!pidfd) return fail(pidfd.error());
+  // Where the kernel cannot say (before Linux 6.5), whoever has its number now is not it if it
+  // started later.
+  const auto stat = read_process_stat(session.peer().pid);
+  const bool is_later = stat && stat->start_ticks > session.admitted_ticks();
+  if (is_gone(pidfd->get()) || is_later) {
+    return fail(StatusCode::kUnavailable, "the process that made this connection is gone");
+  }
+  return std::move(*pidfd);
+}
+
+Result<JobEntry*> Server::Impl::add_process(std::int32_t pid, std::uint32_t uid, UniqueFd pidfd) {
+  if (Status status = check_number(uid); !status.ok()) return fail(status);
   JobEntry& entry = jobs_.add(pid);
   const JobId id = entry.id;
-  entry.pidfd = std::move(*pidfd);
+  entry.uid = uid;
+  entry.pidfd = std::move(pidfd);
   auto watch = loop_.watch(entry.pidfd.get(), [this, id] { on_gone(id); });
   if (!watch) {
     jobs_.erase(id);
@@ -89,6 +126,11 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
     refuse(session, another_device_text(options_, hello.of.device));
     return;
   }
+  auto peer = open_peer(session);
+  if (!peer) {
+    refuse(session, peer.error().message());
+    return;
+  }
   const std::int32_t pid = session.peer().pid;
   JobEntry* entry = find_process(pid);
   if (entry != nullptr && entry->session != nullptr) {
@@ -96,7 +138,7 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
     return;
   }
   if (entry == nullptr) {
-    auto added = add_process(pid);
+    auto added = add_process(pid, session.peer().uid, std::move(*peer));
     if (!added) {
       refuse(session, added.error().message());
       return;
@@ -109,11 +151,16 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
   hello.pid = pid;
   hello.uid = session.peer().uid;
   hello.of.job = entry->id;
+  if (!wire::is_cuda(options_.device)) {
+    // Of a CPU's memory jobs may have what was configured, whatever one of them says.
+    hello.device_total = hello.device_free = Bytes{0};
+  }
   entry->uid = hello.uid;
   entry->address = hello.of;
   entry->held_term = hello.held_term;
   entry->session = &session;
   session.set_job(entry->id);
+  visitors_.remove(session.socket());
   linger_timer_.cancel();
   expected_.erase(pid);
   write_state();
@@ -167,7 +214,7 @@ void Server::Impl::on_session_closed(JobId id) {
 void Server::Impl::on_gone(JobId id) {
   JobEntry* entry = jobs_.find(id);
   if (entry == nullptr) return;
-  if (entry->session != nullptr) sessions_.erase(std::exchange(entry->session, nullptr)->socket());
+  if (entry->session != nullptr) forget_session(std::exchange(entry->session, nullptr)->socket());
   conductor_->forget_waiting(*entry);
   const bool had_lease =
       entry->registration && entry->registration->belief().lease == Belief::Lease::kOpen;

@@ -1,4 +1,5 @@
 // Connections and their messages.
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -7,16 +8,19 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
+#include "csrc/base/process_stat.h"
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
 #include "csrc/daemon/server_impl.h"
 #include "csrc/daemon/session.h"
+#include "csrc/ipc/closer.h"
 #include "csrc/ipc/socket.h"
 #include "csrc/wire/messages.h"
 
@@ -24,10 +28,15 @@ namespace gpushare::daemon {
 namespace {
 
 constexpr int kAcceptsATurn = 32;
-// A peer that sends without end must not keep the others waiting.
+// A job that sends without end must not keep the others waiting.
 constexpr int kMessagesATurn = 16;
 // Until then a descriptor may have become free.
 constexpr Nanos kAcceptPause = millis(100);
+// Whoever connects faster than connections are accepted waits in the queue of the listener.
+constexpr Nanos kFloodPause = millis(10);
+// Between two looks at the visitors: while some wait to be heard, and else.
+constexpr Nanos kHearAgain = millis(20);
+constexpr Nanos kLookAgain = seconds(1);
 // Unmanaged neighbours are looked for again, for the sake of an error text, when this has passed.
 constexpr Nanos kNewsAge = seconds(30);
 
@@ -35,24 +44,26 @@ constexpr Nanos kNewsAge = seconds(30);
 
 void Server::Impl::on_connection() {
   for (int i = 0; i < kAcceptsATurn; ++i) {
+    if (!accepts_.take(monotonic_now())) return accept_later(kFloodPause);
     auto socket = ipc::accept_from(listener_.get());
     if (socket) {
       admit(std::move(*socket));
       continue;
     }
-    if (socket.error().code() != StatusCode::kUnavailable) {
-      log::error("{}; trying again in {}", socket.error().message(), to_string(kAcceptPause));
-      listener_watch_.reset();
-      accept_timer_.set_at(monotonic_now() + kAcceptPause);
-    }
-    return;
+    if (socket.error().code() == StatusCode::kUnavailable) return;
+    log::error("{}; trying again in {}", socket.error().message(), to_string(kAcceptPause));
+    return accept_later(kAcceptPause);
   }
+}
+
+void Server::Impl::accept_later(Nanos pause) {
+  listener_watch_.reset();
+  accept_timer_.set_at(monotonic_now() + pause);
 }
 
 bool Server::Impl::is_allowed(std::uint32_t uid) const {
   // With a mode for a group or all, the kernel has checked the peer's right to connect.
-  const bool is_for_others = (options_.socket_mode & 0066U) != 0;
-  return is_for_others || uid == ::geteuid() || uid == 0;
+  return options_.is_for_others() || uid == ::geteuid() || uid == 0;
 }
 
 void Server::Impl::admit(UniqueFd socket) {
@@ -62,23 +73,55 @@ void Server::Impl::admit(UniqueFd socket) {
     return;
   }
   const int number = socket.get();
-  auto session = std::make_unique<Session>(std::move(socket), *peer);
+  auto session = std::make_unique<Session>(std::move(socket), *peer, boot_ticks_now());
   if (!is_allowed(peer->uid)) {
     refuse(*session,
            fmt::format("user {} may not use the coordinator of user {}", peer->uid, ::geteuid()));
     return;
   }
-  const Status status = session->watch(loop_, [this, number] { on_readable(number); });
-  if (!status.ok()) {
-    log::error("{}", status.message());
-    return;
-  }
+  if (!watch(*session)) return;
   sessions_[number] = std::move(session);
+  const Nanos now = monotonic_now();
+  if (visitors_.empty()) visitor_timer_.set_at(now + kLookAgain);
+  const auto last = visitors_.add(number, peer->uid, now);
+  if (last.has_value()) dismiss(*last, "too many connections that are no job's");
+}
+
+bool Server::Impl::watch(Session& session) {
+  const int number = session.socket();
+  const Status status = session.watch(loop_, [this, number] { on_readable(number); });
+  if (!status.ok()) log::error("{}", status.message());
+  return status.ok();
 }
 
 void Server::Impl::on_readable(int socket) {
   const auto found = sessions_.find(socket);
-  if (found != sessions_.end()) read(*found->second, kMessagesATurn);
+  if (found == sessions_.end()) return;
+  Session& session = *found->second;
+  if (session.job().value != 0) return read(session, kMessagesATurn);
+  const Nanos now = monotonic_now();
+  if (visitors_.hear(socket, now)) return read(session, 1);
+  session.rest();
+  if (unheard_.empty()) visitor_timer_.set_at(now + kHearAgain);
+  unheard_.push_back(socket);
+}
+
+// Closes who is silent, and hears who was told to wait.
+void Server::Impl::look_after_visitors() {
+  const Nanos now = monotonic_now();
+  for (const int socket : visitors_.silent(now))
+    dismiss(socket, "it has said nothing for " + to_string(Visitors::kPatience));
+  for (const int socket : std::exchange(unheard_, {})) {
+    const auto found = sessions_.find(socket);
+    if (found != sessions_.end() && !watch(*found->second)) dismiss(socket, "cannot be watched");
+  }
+  if (!visitors_.empty()) visitor_timer_.set_at(now + kLookAgain);
+}
+
+void Server::Impl::dismiss(int socket, const std::string& reason) {
+  Session& session = *sessions_.at(socket);
+  refuse(session, reason);
+  close(session);
 }
 
 // May close the session: it is not to be used afterwards.
@@ -101,6 +144,14 @@ void Server::Impl::read(Session& session, int most) {
 void Server::Impl::handle(Session& session, wire::JobMessage message) {
   if (auto* hello = std::get_if<wire::Hello>(&message)) {
     on_hello(session, std::move(*hello));
+    return;
+  }
+  const bool is_question = std::holds_alternative<wire::StatusRequest>(message) ||
+                           std::holds_alternative<wire::Set>(message) ||
+                           std::holds_alternative<wire::SetPolicy>(message);
+  if (is_question && session.job().value != 0) {
+    // There it would not be counted among its user's (visitors.h).
+    refuse(session, "a question about jobs needs a connection of its own");
     return;
   }
   if (const auto* status = std::get_if<wire::StatusRequest>(&message)) {
@@ -222,8 +273,22 @@ void Server::Impl::close(Session& session) {
   log::info("{} disconnected: {}", session.name(), session.broken_reason());
   // First: nobody may send to it, or mark it, while the coordinator is told.
   if (JobEntry* entry = jobs_.find(job)) entry->session = nullptr;
-  sessions_.erase(session.socket());
+  forget_session(session.socket());
   if (job.value != 0) on_session_closed(job);
+}
+
+// Ends it, too.
+void Server::Impl::forget_session(int socket) {
+  const auto found = sessions_.find(socket);
+  visitors_.remove(socket);
+  std::erase(unheard_, socket);  // its number may be another's before these are heard
+  if (!are_descriptors_refused_) {
+    std::vector<UniqueFd> closing;
+    closing.push_back(found->second->take_socket());
+    ::shutdown(closing.front().get(), SHUT_RDWR);
+    ipc::close_elsewhere(std::move(closing));
+  }
+  sessions_.erase(found);
 }
 
 // For a session that was found broken while it, or another one, is being served.

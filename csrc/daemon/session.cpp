@@ -40,7 +40,7 @@ void Session::mark_broken(std::string reason) {
 }
 
 Result<wire::JobMessage> Session::receive() {
-  const auto packet = ipc::receive_packet(socket_.get(), wire::kMaxMessageBytes);
+  const auto packet = ipc::receive_bytes(socket_.get(), wire::kMaxMessageBytes);
   if (!packet) return fail(packet.error());
   if (packet->is_end) return fail(StatusCode::kUnavailable, "the peer has closed");
   return wire::decode_from_job(packet->bytes);

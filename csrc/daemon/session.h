@@ -5,7 +5,9 @@
 // (job_table.h); a session of the command line's status belongs to no job.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "csrc/base/status.h"
@@ -19,10 +21,18 @@ namespace gpushare::daemon {
 
 class Session {
  public:
-  Session(UniqueFd socket, ipc::Credentials peer) : socket_(std::move(socket)), peer_(peer) {}
+  // `now`: boot_ticks_now() (base/process_stat.h).
+  Session(UniqueFd socket, ipc::Credentials peer, std::uint64_t now)
+      : socket_(std::move(socket)), peer_(peer), admitted_ticks_(now) {}
 
+  // The connection, to be closed by the caller. It is of no use afterwards.
+  UniqueFd take_socket() {
+    rest();
+    return std::move(socket_);
+  }
   [[nodiscard]] int socket() const { return socket_.get(); }
   [[nodiscard]] const ipc::Credentials& peer() const { return peer_; }
+  [[nodiscard]] std::uint64_t admitted_ticks() const { return admitted_ticks_; }
   [[nodiscard]] JobId job() const { return job_; }  // 0: none (yet)
   void set_job(JobId job) { job_ = job; }
   // "job 3 (pid 41)" or "pid 41".
@@ -30,6 +40,8 @@ class Session {
 
   // Calls back while there is something to read. errors: kIo.
   Status watch(ipc::EventLoop& loop, ipc::EventLoop::Callback on_readable);
+  // No longer, until it is watched anew.
+  void rest() { watch_.reset(); }
 
   // After a failure the session is broken and every later send fails. errors: kUnavailable, kIo.
   Status send(const wire::CoordinatorMessage& message, const std::vector<int>& fds = {});
@@ -47,6 +59,7 @@ class Session {
  private:
   UniqueFd socket_;
   ipc::Credentials peer_;
+  std::uint64_t admitted_ticks_;
   JobId job_;
   std::string broken_;
   ipc::EventLoop::Watch watch_;  // after socket_: must end before it

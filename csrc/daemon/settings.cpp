@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "csrc/base/log.h"
+#include "csrc/base/printable.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/daemon/setting_values.h"
@@ -67,6 +68,13 @@ bool set_loss(Options& options, Text text) {
   return true;
 }
 
+bool set_class_floor(Options& options, Text text) {
+  const auto floor = parse_number(text);
+  if (!floor || *floor < 0.0 || *floor > 0.3) return false;
+  options.class_floor = *floor;
+  return true;
+}
+
 bool set_num_lanes(Options& options, Text text) {
   static_assert(sched::kMaxLanes == 16, "the setting's text says so");
   const auto num = parse_number(text);
@@ -106,7 +114,8 @@ constexpr std::array kSettings{
             [](Options& o, Text t, Nanos) {
               return (is_socket_path(t) || t == "none") && set_text(o.socket, t);
             }},
-    Setting{nullptr, "--mode", "an octal mode like 0600 or 0660", "permissions of the socket", 0,
+    Setting{"coordinator.socket_mode", "--mode", "an octal mode like \"0600\" or \"0660\"",
+            "permissions of the socket", 0,
             [](Options& o, Text t, Nanos) { return set_mode(o, t); }},
     Setting{
         nullptr, kDeviceOption, wire::kDeviceNames, "the device to share", 0,
@@ -145,6 +154,9 @@ constexpr std::array kSettings{
     Setting{"coordinator.switch_loss", "--switch-loss", "a number above 0, at most 0.5",
             "the allowed loss by switching, as a fraction", 0,
             [](Options& o, Text t, Nanos) { return set_loss(o, t); }},
+    Setting{"coordinator.class_floor", "--class-floor", "a number from 0 to 0.3",
+            "the part of the time of each class that waits below another", 0,
+            [](Options& o, Text t, Nanos) { return set_class_floor(o, t); }},
     Setting{"coordinator.memory_wait", "--memory-wait-s", kTimeOrZero,
             "how long to wait for room before out of memory", kSecond,
             [](Options& o, Text t, Nanos u) { return set_time(o.memory_wait, t, u, Nanos{0}); }},
@@ -174,10 +186,12 @@ constexpr std::array kSettings{
             }},
     Setting{"coordinator.linger", "--linger-s", "a time, or \"never\"",
             "how long to stay after the last job", kSecond, set_linger},
-    Setting{"host.spill_dir", "--spill-dir", "an absolute path, or empty for RAM",
+    Setting{"host.spill_dir", "--spill-dir",
+            "an absolute path of printable characters, or empty for RAM",
             "a folder where spilled memory goes", 0,
             [](Options& o, Text t, Nanos) {
-              return (t.empty() || t.front() == '/') && set_text(o.spill_dir, t);
+              const bool is_path = t.empty() || (t.front() == '/' && printable(t) == t);
+              return is_path && set_text(o.spill_dir, t);
             }},
     Setting{"host.budget", "--host-budget", kSize,
             "the most that may be spilled (default: half of the machine's memory)", 0,

@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -45,11 +45,12 @@ bool read_policy(const std::string& line, std::string& policy) {
 }  // namespace
 
 Result<std::optional<CoordinatorState>> read_state_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    if (errno == ENOENT) return std::nullopt;
-    return fail(errno_status("read " + path));
-  }
+  // More than any number of jobs that this machine could hold.
+  constexpr std::size_t kMostBytes = 16 << 20;
+  const auto text = read_text_file(path, kMostBytes);
+  if (!text) return fail(text.error());
+  if (!*text) return std::nullopt;
+  std::istringstream file(**text);
   std::string line;
   CoordinatorState state;
   if (!std::getline(file, line) || line != kFirstLine || !std::getline(file, line) ||

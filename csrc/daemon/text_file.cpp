@@ -1,11 +1,16 @@
 #include "csrc/daemon/text_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
+#include <optional>
 #include <string>
+
+#include <fmt/format.h>
 
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
@@ -37,6 +42,36 @@ Status write_text_file(const std::string& path, const std::string& text) {
   }
   if (::rename(fresh.c_str(), path.c_str()) != 0) return errno_status("rename to " + path);
   return {};
+}
+
+Status check_own_file(int fd, const std::string& path) {
+  struct stat info{};
+  if (::fstat(fd, &info) != 0) return errno_status("look at " + path);
+  if (!S_ISREG(info.st_mode)) {
+    return {StatusCode::kFailedPrecondition, path + " is no plain file, so it is not ours"};
+  }
+  if (info.st_uid == ::geteuid() || info.st_uid == 0) return {};
+  return {StatusCode::kFailedPrecondition,
+          fmt::format("{} is user {}'s, not a file of ours", path, info.st_uid)};
+}
+
+Result<std::optional<std::string>> read_text_file(const std::string& path, std::size_t most) {
+  // Without waiting for the writer of a pipe.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd.is_valid() && errno == ENOENT) return std::nullopt;
+  if (!fd.is_valid()) return fail(errno_status("read " + path));
+  if (Status status = check_own_file(fd.get(), path); !status.ok()) return fail(status);
+  std::string text(most, '\0');
+  std::size_t filled = 0;
+  while (filled < most) {
+    const ssize_t got = ::read(fd.get(), text.data() + filled, most - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail(errno_status("read " + path));
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  text.resize(filled);
+  return text;
 }
 
 }  // namespace gpushare::daemon

@@ -1,7 +1,9 @@
 // Small text files of the daemon's own: written by rename, so that a reader, or the next daemon,
-// sees one version or the other.
+// sees one version or the other. What somebody else has put under such a name is not believed.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 
 #include "csrc/base/status.h"
@@ -11,5 +13,13 @@ namespace gpushare::daemon {
 // Readable by the daemon's user alone. One writer: the kernel lock (instance_lock.h) sees to it.
 // errors: kIo; what was there before is there still.
 Status write_text_file(const std::string& path, const std::string& text);
+
+// Whether the open file is a plain one of ours or root's. errors: kFailedPrecondition naming `path`
+// for another user's, and for what is no file (a folder, a pipe); kIo.
+Status check_own_file(int fd, const std::string& path);
+
+// Nothing: no such file. At most `most` bytes. errors: kIo, also for a link; and those of
+// check_own_file().
+Result<std::optional<std::string>> read_text_file(const std::string& path, std::size_t most);
 
 }  // namespace gpushare::daemon

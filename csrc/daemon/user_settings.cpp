@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <system_error>
 #include <vector>
 
@@ -12,11 +13,15 @@
 
 #include "csrc/base/units.h"
 #include "csrc/daemon/setting_values.h"
+#include "csrc/wire/priority.h"
 
 namespace gpushare::daemon {
 namespace {
 
 constexpr double kMaxWeight = 1e6;
+constexpr std::uint32_t kMostJobs = 100'000;
+// More than a machine has use for, and a fraction of the descriptors that there are.
+constexpr std::uint32_t kMostJobsOfUser = 64;
 
 struct UserSetting {
   const char* key;
@@ -45,6 +50,26 @@ constexpr std::array kUserSettings{
                   user.memory_limit = parse_bytes(text);
                   return user.memory_limit >= Bytes{0};
                 }},
+    UserSetting{"max_priority", "guaranteed, interactive, normal or opportunistic",
+                [](sched::UserOptions& user, const std::string& text) {
+                  user.max_priority = wire::parse_priority(text);
+                  return user.max_priority.has_value();
+                }},
+    UserSetting{"max_weight", "a number from 1e-06 to 1e+06",
+                [](sched::UserOptions& user, const std::string& text) {
+                  user.max_weight = parse_number(text);
+                  return user.max_weight && *user.max_weight >= 1 / kMaxWeight &&
+                         *user.max_weight <= kMaxWeight;
+                }},
+    UserSetting{"max_jobs", "a whole number from 1 to 100000",
+                [](sched::UserOptions& user, const std::string& text) {
+                  const auto number = parse_number(text);
+                  if (!number || *number < 1 || *number > kMostJobs ||
+                      *number != std::floor(*number))
+                    return false;
+                  user.max_jobs = static_cast<std::uint32_t>(*number);
+                  return true;
+                }},
     UserSetting{"elastic", "true or false",
                 [](sched::UserOptions& user, const std::string& text) {
                   if (text != "true" && text != "false") return false;
@@ -66,6 +91,21 @@ std::optional<std::uint32_t> find_uid(const std::string& name) {
   if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0) return {};
   if (found == nullptr) return {};
   return found->pw_uid;
+}
+
+void make_users_safe(std::uint32_t owner, sched::Users& users) {
+  for (const std::uint32_t trusted : {owner, std::uint32_t{0}}) {
+    sched::UserOptions& options = users.named.try_emplace(trusted, users.others).first->second;
+    if (!options.max_priority) options.max_priority = wire::Priority::kGuaranteed;
+    if (!options.max_jobs) options.max_jobs = kMostJobs;
+  }
+  const auto limit = [](sched::UserOptions& options) {
+    if (!options.max_priority) options.max_priority = wire::Priority::kNormal;
+    if (!options.max_jobs) options.max_jobs = kMostJobsOfUser;
+  };
+  limit(users.others);
+  for (auto& [uid, options] : users.named)
+    limit(options);
 }
 
 bool is_user_setting(const std::string& key) {

@@ -19,6 +19,10 @@ inline constexpr auto kDefaultUser = "default";
 // "1001", or a name that getpwnam() knows.
 std::optional<std::uint32_t> find_uid(const std::string& name);
 
+// For a coordinator that others than `owner` may use: where nothing else is set, their jobs are of
+// priority normal at most, and 64 each. `owner` and root trust themselves.
+void make_users_safe(std::uint32_t owner, sched::Users& users);
+
 bool is_user_setting(const std::string& key);
 // One key of such a table: "weight". pre: is_user_setting(key). errors: kInvalidArgument, naming
 // `where`, the key, the value and what is allowed.

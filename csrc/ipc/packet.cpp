@@ -1,10 +1,13 @@
-// Packets with descriptors over a SEQPACKET socket.
+// Packets with descriptors over a SEQPACKET socket, and what a peer may do with such descriptors.
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -15,13 +18,18 @@
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
+#include "csrc/ipc/closer.h"
 #include "csrc/ipc/socket.h"
 
 namespace gpushare::ipc {
 namespace {
 
+// As many as a packet can have (SCM_MAX_FD of the kernel). Descriptors for which there is no place
+// the kernel would close on this thread, which may wait.
+constexpr std::size_t kMostFdsOfPacket = 253;
+
 struct alignas(cmsghdr) ControlBuffer {
-  std::array<char, CMSG_SPACE(sizeof(int) * kMaxFds)> bytes = {};
+  std::array<char, CMSG_SPACE(sizeof(int) * kMostFdsOfPacket)> bytes = {};
 };
 
 void attach_fds(msghdr& header, ControlBuffer& control, const std::vector<int>& fds) {
@@ -83,7 +91,15 @@ Status send_packet(int socket, std::string_view bytes, const std::vector<int>& f
   }
 }
 
-Result<Packet> receive_packet(int socket, std::size_t max_bytes) {
+namespace {
+
+struct Received {
+  Packet packet;
+  Status status;
+};
+
+// The descriptors are there also where the packet is refused.
+Received receive(int socket, std::size_t max_bytes) {
   const auto buffer = std::make_unique_for_overwrite<char[]>(max_bytes);
   iovec part{.iov_base = buffer.get(), .iov_len = max_bytes};
   ControlBuffer control;
@@ -97,27 +113,70 @@ Result<Packet> receive_packet(int socket, std::size_t max_bytes) {
     count = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   } while (count < 0 && errno == EINTR);
 
-  Packet packet;
+  Received received;
+  Packet& packet = received.packet;
   // ECONNRESET: the peer closed without reading all that we sent.
   if (count < 0 && errno == ECONNRESET) {
     packet.is_end = true;
-    return packet;
+    return received;
   }
-  if (count < 0 && errno == EAGAIN) {
-    return fail(StatusCode::kDeadlineExceeded, "receive: nothing there now");
+  if (count < 0) {
+    received.status = errno == EAGAIN
+                          ? Status(StatusCode::kDeadlineExceeded, "receive: nothing there now")
+                          : errno_status("receive");
+    return received;
   }
-  if (count < 0) return fail(errno_status("receive"));
   packet.fds = take_fds(header);
   if ((header.msg_flags & MSG_TRUNC) != 0) {
-    return fail(StatusCode::kProtocol, fmt::format("receive: packet longer than {} B", max_bytes));
+    received.status = {StatusCode::kProtocol,
+                       fmt::format("receive: packet longer than {} B", max_bytes)};
+    return received;
   }
   if ((header.msg_flags & MSG_CTRUNC) != 0 || packet.fds.size() > kMaxFds) {
-    return fail(StatusCode::kProtocol,
-                fmt::format("receive: packet with more than {} descriptors", kMaxFds));
+    received.status = {StatusCode::kProtocol,
+                       fmt::format("receive: packet with more than {} descriptors", kMaxFds)};
+    return received;
   }
   packet.is_end = count == 0;
   packet.bytes.assign(buffer.get(), static_cast<std::size_t>(count));
-  return packet;
+  return received;
+}
+
+}  // namespace
+
+Result<Packet> receive_packet(int socket, std::size_t max_bytes) {
+  Received received = receive(socket, max_bytes);
+  if (!received.status.ok()) return fail(std::move(received.status));
+  return std::move(received.packet);
+}
+
+Result<Packet> receive_bytes(int socket, std::size_t max_bytes) {
+  Received received = receive(socket, max_bytes);
+  if (!received.packet.fds.empty()) {
+    close_elsewhere(std::move(received.packet.fds));
+    return fail(StatusCode::kProtocol, "receive: packet with descriptors");
+  }
+  if (!received.status.ok()) return fail(std::move(received.status));
+  return std::move(received.packet);
+}
+
+bool refuse_descriptors(int listener) {
+#ifndef SO_PASSRIGHTS
+  constexpr int SO_PASSRIGHTS = 83;
+#endif
+  constexpr int kNone = 0;
+  // An older kernel does not know it.
+  return ::setsockopt(listener, SOL_SOCKET, SO_PASSRIGHTS, &kNone, sizeof(kNone)) == 0;
+}
+
+void drain_event(int event) {
+  std::uint64_t count = 0;
+  iovec part{.iov_base = &count, .iov_len = sizeof(count)};
+  // Nothing there (EAGAIN) is as good. Kernels before 5.8 do not know the flag for an eventfd.
+  if (::preadv2(event, &part, 1, -1, RWF_NOWAIT) >= 0 || errno != EOPNOTSUPP) return;
+  pollfd entry{.fd = event, .events = POLLIN, .revents = 0};
+  if (::poll(&entry, 1, 0) <= 0) return;
+  [[maybe_unused]] const ssize_t got = ::read(event, &count, sizeof(count));
 }
 
 }  // namespace gpushare::ipc

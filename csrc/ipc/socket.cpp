@@ -1,10 +1,12 @@
 // Making and finding sockets; sending and receiving is packet.cpp.
 #include "csrc/ipc/socket.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,6 +44,8 @@ const sockaddr* as_sockaddr(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
 
+bool set_nonblocking(int socket) { return ::fcntl(socket, F_SETFL, O_NONBLOCK) == 0; }
+
 // Whether `path` may be replaced: nothing is there, or a socket at which nobody listens.
 Status check_replaceable(const std::string& path) {
   struct stat info = {};
@@ -60,16 +64,35 @@ Status check_replaceable(const std::string& path) {
 
 }  // namespace
 
-Result<UniqueFd> connect_to(const std::string& path) {
+Result<UniqueFd> connect_to(const std::string& path, Nanos wait) {
   const Result<sockaddr_un> address = address_of(path);
   if (!address.has_value()) return fail(address.error());
-  UniqueFd fd(::socket(AF_UNIX, kSocketType, 0));
+  UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!fd.is_valid()) return fail(errno_status("connect to " + path + ": socket"));
-  if (::connect(fd.get(), as_sockaddr(*address), sizeof(*address)) == 0) return fd;
-  const bool is_absent = errno == ENOENT || errno == ECONNREFUSED;
-  Status status = errno_status("connect to " + path);
-  if (is_absent) status = Status(StatusCode::kUnavailable, status.message());
-  return fail(std::move(status));
+  if (wait > Nanos{0}) {
+    const timeval longest{.tv_sec = wait / seconds(1),
+                          .tv_usec = (wait.value() % 1'000'000'000) / 1000};
+    if (::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof(longest)) != 0) {
+      return fail(errno_status("connect to " + path + ": set the longest wait"));
+    }
+  } else if (!set_nonblocking(fd.get())) {
+    return fail(errno_status("connect to " + path + ": make it non-blocking"));
+  }
+  const int failed = ::connect(fd.get(), as_sockaddr(*address), sizeof(*address));
+  const int error = errno;
+  if (failed == 0) {
+    if (set_nonblocking(fd.get())) return fd;
+    return fail(errno_status("connect to " + path + ": make it non-blocking"));
+  }
+  const Status status = errno_status("connect to " + path);
+  if (error == ENOENT || error == ECONNREFUSED) {
+    return fail(StatusCode::kUnavailable, status.message());
+  }
+  if (error == EAGAIN || error == EINTR) {
+    return fail(StatusCode::kDeadlineExceeded,
+                "connect to " + path + ": too many others wait to be let in");
+  }
+  return fail(status);
 }
 
 // Bound under a name of its own and renamed: at `path` there is never a socket that does not
@@ -83,7 +106,9 @@ Result<UniqueFd> listen_at(const std::string& path, unsigned mode) {
   if (!address.has_value()) return fail(address.error());
   UniqueFd fd(::socket(AF_UNIX, kSocketType, 0));
   if (!fd.is_valid()) return fail(errno_status(what + "socket"));
-  if (::unlink(fresh.c_str()) != 0 && errno != ENOENT) return fail(errno_status(what + "unlink"));
+  if (::unlink(fresh.c_str()) != 0 && errno != ENOENT)
+    return fail(errno_status(what + "remove " + fresh));
+
   if (::bind(fd.get(), as_sockaddr(*address), sizeof(*address)) != 0) {
     return fail(errno_status(what + "bind"));
   }
@@ -140,6 +165,22 @@ Result<Credentials> peer_credentials(int socket) {
     return fail(errno_status("peer credentials"));
   }
   return Credentials{.pid = peer.pid, .uid = peer.uid, .gid = peer.gid};
+}
+
+Result<UniqueFd> open_peer_pidfd(int socket) {
+#ifndef SO_PEERPIDFD
+  constexpr int SO_PEERPIDFD = 77;
+#endif
+  int pidfd = -1;
+  socklen_t size = sizeof(pidfd);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0) return UniqueFd(pidfd);
+  if (errno == ESRCH || errno == EINVAL) {
+    return fail(StatusCode::kUnavailable, "the process that made this connection is gone");
+  }
+  if (errno != ENOPROTOOPT) return fail(errno_status("pidfd of the peer"));
+  const Result<Credentials> peer = peer_credentials(socket);
+  if (!peer.has_value()) return fail(peer.error());
+  return open_pidfd(peer->pid);
 }
 
 Result<UniqueFd> open_pidfd(std::int32_t pid) {

@@ -11,6 +11,7 @@
 
 #include "csrc/sched/admission.h"
 #include "csrc/sched/beside.h"
+#include "csrc/sched/class_floor.h"
 #include "csrc/sched/elsewhere.h"
 #include "csrc/sched/explain.h"
 #include "csrc/sched/gang.h"
@@ -156,6 +157,9 @@ std::string reason_to_ask(const Step& step,
                        to_string(*time_in_gap(lane, holder, now)),
                        to_string(usual_gap_ends(device, holder)));
   }
+  if (floor_turn_ends(step.table(), lane, now).has_value()) return {};
+  const auto due = class_due(step.table(), device, lane);
+  if (due.has_value() && *due > holder.priority) return floor_text(step.table(), *due);
   const auto lender = lender_back(step.table(), device, lane, now);
   if (lender.has_value() && now >= lender->at) {
     return fmt::format("{} is back, which has lent its gap", lender->job.value);
@@ -235,6 +239,7 @@ std::optional<Interruption> urgent_now(Step& step,
                                        const Lane& lane,
                                        const Job& holder) {
   if (lane.lease->is_asked_inside) return std::nullopt;
+  if (floor_turn_ends(step.table(), lane, step.now()).has_value()) return std::nullopt;
   const auto urgent = interruption(step.table(), device, lane, step.now());
   if (!urgent.has_value()) return urgent;
   const bool is_old = holder.observed_at < step.table().at(urgent->job).waiting_since;
@@ -295,10 +300,11 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   if (first.has_value() && is_used_up(device, step.table().at(first->id))) {
     step.due(earned_at(step.table(), device, step.table().at(first->id)));
   }
+  const auto turn_ends = floor_turn_ends(step.table(), lane, step.now());
   if (!lane.lease->is_asked) {
     settle_quantum(step.table(), device, lane, holder, elsewhere, step.now());
     std::string reason = reason_to_ask(step, device, lane, holder, elsewhere, harvest, urgent, way);
-    if (reason.empty()) reason = reason_to_lend(step, device, lane);
+    if (reason.empty() && !turn_ends.has_value()) reason = reason_to_lend(step, device, lane);
     if (!reason.empty()) ask_at_boundary(step, device, lane, holder, reason);
   }
   const auto interrupting = urgent_now(step, device, lane, holder);
@@ -308,8 +314,11 @@ void ask_holder(Step& step, Device& device, Lane& lane) {
   warn_of_long_iteration(step, device, lane, holder);
   step.due(lane.next_look);
   step.look_at(holder.id);
+  // Until its class' turn is over, nobody goes before the holder.
+  if (turn_ends.has_value()) return step.due(*turn_ends);
   if (lane.quantum_ends > step.now()) step.due(lane.quantum_ends);
   if (harvest.has_value()) step.due(harvest->at);
+  if (const auto due = class_due_at(step.table(), device, lane, step.now())) step.due(*due);
   const auto lender = lender_back(step.table(), device, lane, step.now());
   if (lender.has_value()) step.due(lender->at);
   if (const auto patience = patience_of_first(step.table(), device, lane)) step.due(patience->at);

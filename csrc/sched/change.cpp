@@ -32,6 +32,22 @@ Status check_right(const Job& job, const Requester& by) {
       fmt::format("user {} may not change job {} of user {}", by.uid, label(job), job.uid));
 }
 
+// Whether a user may set so much himself. Whoever owns the coordinator may give more.
+Status check_caps(const Users& users,
+                  const Job& job,
+                  const wire::Changes& changes,
+                  const Requester& by) {
+  if (by.may_change_all) return {};
+  // Only what this change asks for is looked at: a job may keep what the owner has given it by
+  // hand.
+  Job asked = job;
+  asked.priority = changes.priority.value_or(wire::Priority::kOpportunistic);
+  asked.weight = changes.weight.value_or(kMinWeight);
+  const std::string capped = cap_wish(users, asked);
+  if (capped.empty()) return {};
+  return refuse(fmt::format("{}. Who owns the coordinator may set more", capped));
+}
+
 template <typename Amount>
 std::string or_none(Amount amount) {
   return amount > Amount{} ? to_string(amount) : std::string("none");
@@ -153,6 +169,23 @@ Status check_ranges(const wire::Changes& changes) {
   return {};
 }
 
+std::string cap_wish(const Users& users, Job& job) {
+  const UserOptions& user = users.of(job.uid);
+  std::vector<std::string> texts;
+  if (const auto most = user.max_priority.value_or(job.priority); job.priority < most) {
+    texts.push_back(fmt::format("priority {}, not {} (max_priority)", wire::name_of(most),
+                                wire::name_of(job.priority)));
+    job.priority = most;
+  }
+  if (const double most = user.max_weight.value_or(job.weight); job.weight > most) {
+    texts.push_back(fmt::format("weight {:g}, not {:g} (max_weight)", most, job.weight));
+    job.weight = most;
+  }
+  if (texts.empty()) return {};
+  return fmt::format("jobs of {} may have at most {}", users.label(job.uid),
+                     fmt::join(texts, " and "));
+}
+
 Status change_job(Step& step, JobId id, const wire::Changes& changes, const Requester& by) {
   Job* const job = step.table().find(id);
   if (job == nullptr) {
@@ -161,6 +194,7 @@ Status change_job(Step& step, JobId id, const wire::Changes& changes, const Requ
   GS_RETURN_IF_ERROR(check_right(*job, by));
   if (changes.is_empty()) return refuse(fmt::format("nothing to change of job {}", label(*job)));
   GS_RETURN_IF_ERROR(check_ranges(changes));
+  GS_RETURN_IF_ERROR(check_caps(step.table().options.users, *job, changes, by));
   JobSet all = gang_of(step.table().device_of(*job), *job);
   if (all.empty()) all = {id};
   for (const JobId each : all) {

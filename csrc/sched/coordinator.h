@@ -48,6 +48,7 @@ struct CoordinatorOptions {
   Nanos min_quantum = millis(250);  // floor: one iteration, and this
   Nanos max_wait = seconds(10);     // ceiling on waiting
   double switch_loss = 0.02;        // f of design 5.3: the allowed loss
+  double class_floor = 0.05;        // of the time, for each class that waits below another
   Nanos memory_wait = seconds(600);
   Nanos gap_poll = millis(10);            // how often a holder's gap is looked at while others wait
   Nanos iteration_warning = seconds(60);  // a lease held so long without a boundary is reported

@@ -1,7 +1,11 @@
 #include "csrc/sched/device_memory.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -40,7 +44,34 @@ Bytes to_withhold(const Table& table, const Device& device) {
   return std::clamp(less, Bytes{0}, std::max(configured - wire::kLaneSlotBytes, Bytes{0}));
 }
 
+// Of an even number of claims the upper one: what was configured may be less than the device has.
+Bytes believed_total(const Table& table, const Device& device) {
+  std::map<std::uint32_t, Bytes> by_user;
+  for (const auto& [id, room] : device.ledger.rooms()) {
+    const Job& job = table.at(id);
+    if (job.device_total > Bytes{0}) {
+      by_user[job.uid] = std::max(by_user[job.uid], job.device_total);
+    }
+  }
+  if (by_user.empty()) return Bytes{0};
+  std::vector<Bytes> claims{device.ledger.configured() + table.options.reserve};
+  for (const auto& [uid, total] : by_user)
+    claims.push_back(total);
+  const auto middle = claims.begin() + static_cast<std::ptrdiff_t>(claims.size() / 2);
+  std::nth_element(claims.begin(), middle, claims.end());
+  return *middle;
+}
+
 }  // namespace
+
+void on_device_total(Step& step, Device& device) {
+  const Bytes total = believed_total(step.table(), device);
+  if (total == device.total) return;
+  device.total = total;
+  if (total > Bytes{0}) return;  // the next report of what is free counts on from it
+  device.held_by_others = Bytes{0};
+  device.ledger.withhold(Bytes{0});
+}
 
 void on_device_free(Step& step, Device& device, const Job& job, Bytes free) {
   if (device.total <= Bytes{0} || free <= Bytes{0} || free > device.total) return;

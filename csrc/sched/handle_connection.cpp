@@ -48,6 +48,7 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
   job.usage.host_file = hello.spilled_file;
   job.usage.device_free = hello.device_free;
   job.piece = hello.device_piece;
+  job.device_total = hello.device_total;
   return job;
 }
 
@@ -132,7 +133,7 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
     adopt_lease(step, device, job, hello.held_term);
   }
   table.expected.erase(hello.pid);
-  if (hello.device_total > Bytes{0}) device.total = hello.device_total;
+  on_device_total(step, device);
   on_device_free(step, device, job, hello.device_free);
   const CoordinatorOptions& options = table.options;
   step.send(from, wire::Welcome{.protocol = hello.protocol,
@@ -178,7 +179,9 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
     job.recent = BusyMeter(table.device_of(job).lanes.front().busy.began());
     job.arrival = ++table.num_arrivals;
   }
-  step.send(job.id, wire::Registered{.of = job.of});
+  const std::string capped = cap_wish(table.options.users, job);
+  if (!capped.empty()) step.decide(table.device_of(job), job.id, "cap", capped);
+  step.send(job.id, wire::Registered{.of = job.of, .note = capped});
   follow_gang(step, table.device_of(job), job);
   apply_changes(step, job);
   lift(step, job);
@@ -235,6 +238,7 @@ void on_gone(Step& step, Job& job) {
   device.ledger.remove(id);
   forget_pace(device, job);
   table.jobs.erase(id);
+  on_device_total(step, device);
   forget_absent_users(table, device);
 }
 

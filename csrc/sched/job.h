@@ -53,6 +53,7 @@ struct Job {
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
   Bytes piece = wire::kHostPieceBytes;  // in which its memory leaves the device, at most
+  Bytes device_total;                   // as it says; 0: it does not know
   bool is_connected = true;             // false after Lost, until it says Hello again
   bool is_registered = false;           // has iterations to run
 

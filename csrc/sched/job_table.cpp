@@ -87,6 +87,14 @@ std::size_t JobTable::num_turns(wire::Priority last, std::uint32_t user) const {
   return num;
 }
 
+bool JobTable::has_other_user(wire::Priority priority, std::uint32_t user) const {
+  for (auto at = groups_.lower_bound({priority, 0}); at != groups_.end(); ++at) {
+    if (at->first.first != priority) return false;
+    if (at->first.second != user) return true;
+  }
+  return false;
+}
+
 std::optional<OrderKey> JobTable::first() const {
   if (keys_.empty()) return std::nullopt;
   return *begin();

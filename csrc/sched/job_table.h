@@ -78,6 +78,8 @@ class JobTable {
   // Turns until all of classes up to `last` have had one, as a job of `user` counts them: one of
   // each other user, and one of each job of its own.
   [[nodiscard]] std::size_t num_turns(wire::Priority last, std::uint32_t user) const;
+  // Whether a job of that class and of another user waits.
+  [[nodiscard]] bool has_other_user(wire::Priority priority, std::uint32_t user) const;
   [[nodiscard]] std::optional<OrderKey> first() const;
   // The first of one priority class.
   [[nodiscard]] std::optional<OrderKey> first_of(wire::Priority priority) const;

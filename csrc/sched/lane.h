@@ -68,6 +68,7 @@ struct Lease {
   bool is_for_boundary = false;       // it stopped inside for nobody: not asked there again
   bool is_asked_for_quantum = false;  // so what it runs on is overrun
   bool is_asked_for_gap = false;      // which is lent (gap_chance.h)
+  bool is_for_floor = false;          // its class was due (class_floor.h)
   bool is_warned = false;             // of an iteration that does not end
   Nanos warned_since;                 // when that iteration began
   std::optional<TimedFrom> timed_from;
@@ -91,10 +92,12 @@ struct Lane {
   JobTable waiting;
   std::map<std::uint32_t, LanePool> pools;  // by user: nobody sees another's bytes
   std::optional<Lease> lease;
-  std::array<ClassTimes, 4> times{};  // by priority (shares.h)
+  std::array<ClassTimes, 4> times{};     // by priority (shares.h)
+  std::array<double, 4> floor_earned{};  // seconds, by priority (class_floor.h)
 
   // The job chosen for the free lane whose room is being settled; 0: none.
   JobId next;
+  JobId due;                         // `next`, if it was chosen since its class is due; else 0
   std::optional<Nanos> short_since;  // when it was first found short
   bool is_stuck = false;             // `next` is short, and nothing is on its way
   // The first that lacks room within its user's limit: his jobs in other lanes are to make way.

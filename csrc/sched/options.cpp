@@ -19,6 +19,8 @@ namespace {
 constexpr Nanos kMaxTime = seconds(1'000'000'000);
 constexpr double kMinSwitchLoss = 0.0001;
 constexpr double kMaxSwitchLoss = 0.5;
+// Three classes may wait below one.
+constexpr double kMaxClassFloor = 0.3;
 Status check_time(const char* what, Nanos time, Nanos least) {
   if (time >= least && time <= kMaxTime) return {};
   return {StatusCode::kInvalidArgument,
@@ -59,6 +61,10 @@ Status check(const CoordinatorOptions& options) {
     return {StatusCode::kInvalidArgument,
             fmt::format("switch_loss is {}, allowed are {} to {}", options.switch_loss,
                         kMinSwitchLoss, kMaxSwitchLoss)};
+  }
+  if (!(options.class_floor >= 0 && options.class_floor <= kMaxClassFloor)) {
+    return {StatusCode::kInvalidArgument, fmt::format("class_floor is {}, allowed are 0 to {}",
+                                                      options.class_floor, kMaxClassFloor)};
   }
   if (options.num_lanes < 1 || options.num_lanes > kMaxLanes) {
     return {StatusCode::kInvalidArgument,

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/admission.h"
+#include "csrc/sched/choose.h"
+#include "csrc/sched/class_floor.h"
 #include "csrc/sched/elsewhere.h"
 #include "csrc/sched/gang.h"
 #include "csrc/sched/gap_chance.h"
@@ -70,6 +72,7 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
   end_inside(step, job, true);
   lane.lease.emplace(job.id, now);
   lane.lease->busy_before = job.usage.busy;
+  lane.lease->is_for_floor = std::exchange(lane.due, JobId{0}) == job.id;
   note_begun(*lane.lease, job);
   lane.busy.turn(true, now);
   lane.next = JobId{0};
@@ -82,58 +85,6 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
       num_waiting > 1 ? fmt::format("first of {} in line", num_waiting) : "alone in line";
   lane.lease->granted_for = fmt::format("{}, by {}{}", others, device.policy->name(), remark);
   step.decide(device, job.id, "grant", lane.lease->granted_for);
-}
-
-// Whether its user's limit has room for it; after memory_wait it gets what there is.
-bool may_grow(Step& step, Device& device, Lane& lane, const Job& job, RoomPool& pool) {
-  if (job.hard_user_limit() == Bytes{0}) return true;
-  if (fits_its_user(step, device, job, growth_of(device, lane, job), pool)) return true;
-  const Nanos until = job.waiting_since + step.table().options.memory_wait;
-  if (step.now() >= until) return true;
-  step.due(until);
-  if (lane.kept_out == JobId{0}) lane.kept_out = job.id;
-  return false;
-}
-
-// The first in line that may be: the one chosen before stays chosen, so that a newcomer does not
-// undo what was moved for it, unless the newcomer has a better priority. 0: none.
-template <typename MayBe>
-JobId first_in_line(const Table& table, const Lane& lane, const MayBe& may_be_next) {
-  for (const OrderKey& key : lane.waiting) {
-    if (!may_be_next(table.at(key.id))) continue;
-    const auto chosen = lane.waiting.key_of(lane.next);
-    const bool keeps_chosen =
-        chosen.has_value() && chosen->priority <= key.priority && may_be_next(table.at(lane.next));
-    return keeps_chosen ? lane.next : key.id;
-  }
-  return JobId{0};
-}
-
-// One that does not owe a Released, and may have the room that it needs: of those that their limits
-// of the time set back least.
-JobId choose_next(Step& step, Device& device, Lane& lane, RoomPool& pool) {
-  const Table& table = step.table();
-  const auto can_be_next = [&](const Job& job) {
-    if (!fits_beside_suspended(table, device, job)) {
-      step.due(step.now() + table.options.memory_wait);
-      return false;
-    }
-    return !job.revoke.has_value() && may_grow(step, device, lane, job, pool);
-  };
-  lane.kept_out = JobId{0};
-  for (const Setback most : {Setback::kNone, Setback::kByUser, Setback::kByOwn}) {
-    bool is_any_passed = false;
-    const JobId next = first_in_line(table, lane, [&](const Job& job) {
-      const Setback own = setback(table, device, job);
-      if (own > most) {
-        is_any_passed = true;
-        step.due(earned_at(table, device, job));
-      }
-      return own == most && can_be_next(job);
-    });
-    if (next != JobId{0} || (most == Setback::kNone && !is_any_passed)) return next;
-  }
-  return JobId{0};
 }
 
 // It has all it had there. Where nobody had the lane meanwhile it stopped for nothing, and would
@@ -299,20 +250,16 @@ void serve_interrupted(Step& step, Device& device, Lane& lane, JobId inside, Roo
   lane.next = JobId{0};
   lane.short_since.reset();
   const Job& interrupted = step.table().at(inside);
-  const JobId first = first_urgent(step.table(), device, lane, interrupted, step.now(), pool);
+  const Job* const last = std::as_const(step).table().find(lane.last_holder);
+  const bool is_due = class_due(step.table(), device, lane) == interrupted.priority &&
+                      (last == nullptr || has_floor_after(device, *last, interrupted));
+  lane.due = is_due ? inside : JobId{0};
+  const JobId first =
+      is_due ? JobId{0} : first_urgent(step.table(), device, lane, interrupted, step.now(), pool);
   if (first != JobId{0}) return grant_with(step, device, lane, step.table().at(first), pool);
   if (interrupted.revoke.has_value()) return step.due(step.table().answer_due(interrupted));
   if (!interrupted.is_waiting) return step.due(*lane.closed_at + kComesBack);
   grant_inside(step, device, lane, step.table().at(inside));
-}
-
-// The chosen job, or one that cannot wait for an iteration of it.
-JobId choose_urgent(
-    Step& step, const Device& device, const Lane& lane, JobId chosen, const RoomPool& pool) {
-  if (chosen == JobId{0}) return chosen;
-  const Table& table = std::as_const(step).table();
-  const JobId urgent = urgent_before(table, device, lane, table.at(chosen), step.now(), pool);
-  return urgent == JobId{0} ? chosen : urgent;
 }
 
 }  // namespace
@@ -363,9 +310,7 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
   // Under `pack`, where it stopped under another policy: its turn comes as any other's.
   if (inside != JobId{0} && !device.packs())
     return serve_interrupted(step, device, lane, inside, pool);
-  const JobId first = choose_beside(step, device, lane, choose_next(step, device, lane, pool));
-  const JobId next =
-      choose_urgent(step, device, lane, choose_harvester(step, device, lane, first), pool);
+  const JobId next = choose(step, device, lane, pool);
   if (next != lane.next) {
     lane.short_since.reset();
     if (next != JobId{0}) lane.wait_reason.clear();

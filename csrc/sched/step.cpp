@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/class_floor.h"
 #include "csrc/sched/host_tier.h"
 #include "csrc/sched/room.h"
 #include "csrc/sched/share_limit.h"
@@ -19,6 +20,7 @@ Step::Step(Table& table, Nanos now, bool is_deadline)
     : table_(table), now_(now), is_deadline_(is_deadline) {
   table.jobs.begin_step();
   settle_allowances(table, now);
+  settle_floors(table, now);
   charge_users(table, now);
 }
 

@@ -43,6 +43,7 @@ void read_options(Fields& fields, sched::CoordinatorOptions& options) {
   fields.take("min_quantum", options.min_quantum);
   fields.take("max_wait", options.max_wait);
   fields.take("switch_loss", options.switch_loss);
+  fields.take("class_floor", options.class_floor);
   fields.take("memory_wait", options.memory_wait);
   fields.take("host_budget", options.host_budget.ram);
   fields.take("host_file", options.host_budget.file);

@@ -25,7 +25,7 @@
 #include "csrc/base/mutex.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
-#include "csrc/vm/held_writes.h"
+#include "csrc/vm/held/held_writes.h"
 #include "csrc/vm/shown_chunks.h"
 #include "csrc/vm/vmm.h"
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/base/printable.h"
 #include "csrc/wire/codec_text.h"
 
 namespace gpushare::wire::codec {
@@ -47,19 +48,25 @@ std::uint64_t Decoder::integer(const char* name, std::uint64_t max) {
   return 0;
 }
 
-void Decoder::string(const char* name, std::string& value, std::size_t max_bytes) {
+const std::string* Decoder::foreign_text(const char* name, std::size_t max_bytes) {
   const nlohmann::json* found = find(name);
-  if (found == nullptr) return;
+  if (found == nullptr) return nullptr;
   if (!found->is_string()) {
     refuse(name, fmt::format("is {}, must be a string", describe(*found)));
-    return;
+    return nullptr;
   }
   const auto& text = found->get_ref<const std::string&>();
-  if (text.size() > max_bytes) {
-    refuse(name, fmt::format("has {} B, must have at most {}", text.size(), max_bytes));
-    return;
-  }
-  value = text;
+  if (text.size() <= max_bytes) return &text;
+  refuse(name, fmt::format("has {} B, must have at most {}", text.size(), max_bytes));
+  return nullptr;
+}
+
+void Decoder::string(const char* name, std::string& value, std::size_t max_bytes) {
+  if (const std::string* text = foreign_text(name, max_bytes)) value = printable(*text);
+}
+
+void Decoder::document(const char* name, std::string& value) {
+  if (const std::string* text = foreign_text(name, kMaxMessageBytes)) value = *text;
 }
 
 void Decoder::field(const char* name, std::uint64_t& value) {

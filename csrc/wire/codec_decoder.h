@@ -43,8 +43,12 @@ class Decoder {
   void newer_field(const char* name, T& value) {
     if (has(name)) field(name, value);
   }
+  void newer_text(const char* name, std::string& value) {
+    if (has(name)) text(name, value);
+  }
   void text(const char* name, std::string& value) { string(name, value, kMaxTextBytes); }
-  void document(const char* name, std::string& value) { string(name, value, kMaxMessageBytes); }
+  // JSON in itself: to be parsed, not to be shown, and taken as it is.
+  void document(const char* name, std::string& value);
   void slots(const char* name, std::vector<std::uint32_t>& value);
   void weight(double& value);
   void weight(std::optional<double>& value) {
@@ -66,6 +70,8 @@ class Decoder {
   // An integer from 0 to `max`; 0 if refused.
   std::uint64_t integer(const char* name, std::uint64_t max);
   void string(const char* name, std::string& value, std::size_t max_bytes);
+  // As it came; null if refused.
+  const std::string* foreign_text(const char* name, std::size_t max_bytes);
   void refuse(const char* name, const std::string& what);
 
   const nlohmann::json& object_;

@@ -44,6 +44,7 @@ class Encoder {
   void newer_field(const char* name, const T& value) {
     field(name, value);
   }
+  void newer_text(const char* name, const std::string& value) { text(name, value); }
   void text(const char* name, const std::string& value) {
     object_[name] = codec::to_utf8(value, kMaxTextBytes);
   }

@@ -164,6 +164,7 @@ void list_fields(V& v, Ref<V, Welcome> m) {
 template <typename V>
 void list_fields(V& v, Ref<V, Registered> m) {
   list_fields(v, m.of);
+  v.newer_text("note", m.note);
 }
 
 template <typename V>

@@ -12,7 +12,7 @@ namespace gpushare::wire::codec {
 // that would make it longer than `max_bytes`. Valid text within the bound is unchanged.
 std::string to_utf8(std::string_view text, std::size_t max_bytes);
 
-// For a log line: at most 32 bytes of printable ASCII, '?' for others.
+// For an error about it: printable() (base/printable.h), at most 32 bytes.
 std::string to_printable(std::string_view text);
 
 }  // namespace gpushare::wire::codec

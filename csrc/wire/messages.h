@@ -298,6 +298,7 @@ struct Welcome {
 struct Registered {
   static constexpr const char* kType = "registered";
   Address of;
+  std::string note;  // what it is not given of what it asked for, and why; empty: all of it
   bool operator==(const Registered&) const = default;
 };
 

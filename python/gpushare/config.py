@@ -7,6 +7,7 @@ Nothing here imports torch.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -154,7 +155,16 @@ def socket_paths(config: Config, device_name: str = CPU) -> list[str]:
         return [config.socket]
     systems, own = (f"{folder}/{socket_name(device_name)}" for folder in socket_folders())
     # The system's comes first where an administrator has set one up.
-    return [*([systems] if os.path.exists(systems) else []), own]  # noqa: PTH110
+    return [*([systems] if _is_there(systems) else []), own]
+
+
+def _is_there(path: str) -> bool:
+    """Also where its folder is closed to this user: then he is told, instead of being alone."""
+    try:
+        os.stat(path)  # noqa: PTH116 - pathlib costs start-up time
+    except OSError as error:
+        return error.errno == errno.EACCES
+    return True
 
 
 def socket_folders() -> tuple[str, str]:

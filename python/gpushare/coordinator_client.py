@@ -12,10 +12,12 @@ import grp
 import json
 import os
 import socket
+import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpushare.errors import CoordinatorUnreachable, GpushareError
+from gpushare.peer_trust import check_listener
 
 PROTOCOL_VERSION = 1
 MAX_MESSAGE_BYTES = 131072
@@ -121,8 +123,13 @@ class CoordinatorClient:
     def _connect_to(self, path: str) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            connection.settimeout(self._timeout_seconds)
+            # Waits, where as many others do as the kernel lets; a timeout of Python's would not.
+            connection.setsockopt(
+                socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(self._timeout_seconds)
+            )
             connection.connect(path)
+            connection.settimeout(self._timeout_seconds)
+            check_listener(connection, path)
         except OSError:
             connection.close()
             raise
@@ -156,6 +163,11 @@ class CoordinatorClient:
 def encode_message(message: dict[str, Any]) -> bytes:
     """Returns a message as it goes over the socket."""
     return json.dumps({"v": PROTOCOL_VERSION, **message}, separators=(",", ":")).encode()
+
+
+def _timeval(seconds: float) -> bytes:
+    whole = int(seconds)
+    return struct.pack("ll", whole, int((seconds - whole) * 1e6))
 
 
 def describe_connect_error(path: str, error: OSError) -> str:

@@ -51,8 +51,8 @@ class Job:
 
     @property
     def is_managed(self) -> bool:
-        """Whether a coordinator gives this job its turns."""
-        return self._number != 0
+        """Whether a coordinator gives this job its turns; no longer, once none was to be found."""
+        return self._number != 0 and job_stats().is_managed
 
     @property
     def is_closed(self) -> bool:
@@ -71,7 +71,7 @@ class Job:
             GpushareError: The job is closed.
         """
         self._check_open()
-        if self.is_managed and not self._has_promised and _native.device() == CPU:
+        if self._number != 0 and not self._has_promised and _native.device() == CPU:
             self._has_promised = True
             _native.load().promise_iterations()
         return Iteration(self._watcher)
@@ -89,7 +89,7 @@ class Job:
             GpushareError: The job is closed; or, entering it, the memory cannot come back.
         """
         self._check_open()
-        return Hold(self.is_managed)
+        return Hold(self._number != 0)
 
     def park(self) -> None:
         """Gives the lease back; until the next iteration the job's memory may move.
@@ -103,7 +103,7 @@ class Job:
         self._check_open()
         if self._watcher is not None:
             self._watcher.boundaries.failed()  # no iteration runs from here on
-        if self.is_managed:
+        if self._number != 0:
             _native.load().park()
 
     def step(self) -> None:
@@ -215,7 +215,7 @@ class Job:
     @property
     def active_seconds(self) -> float:
         """Seconds that this job had a lease: what to hold a time budget against."""
-        return job_stats().held_seconds if self.is_managed else 0.0
+        return job_stats().held_seconds if self._number != 0 else 0.0
 
     def close(self, *, is_exiting: bool = False) -> None:
         """Gives the lease back and asks for no more; removes all hooks. Later calls do nothing.
@@ -234,7 +234,7 @@ class Job:
             persistent_bytes = self._watcher.boundaries.persistent_bytes
             self._watcher.detach()
             self._watcher = None
-        if self.is_managed and not _native.is_forked_child():
+        if self._number != 0 and not _native.is_forked_child():
             from gpushare import report
 
             report.note_end(self, persistent_bytes)

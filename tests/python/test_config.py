@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import math
 import os
 import stat
@@ -233,6 +234,19 @@ def test_each_kind_of_device_has_its_capacity_in_a_file(tmp_path):
     assert (config.capacity_bytes, config.cuda_capacity_bytes) == (2 << 30, 80 << 30)
     assert daemon_args(config) == ["--capacity", str(2 << 30)]
     assert daemon_args(config, GPU) == ["--device", GPU, "--capacity", str(80 << 30)]
+
+
+def test_a_systems_folder_that_is_closed_counts_as_there(monkeypatch, tmp_path):
+    systems = str(tmp_path / "system" / "sock")
+    before = os.stat
+
+    def stat(path, *more, **named):
+        if path == systems:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return before(path, *more, **named)
+
+    monkeypatch.setattr(os, "stat", stat)
+    assert socket_paths(Config())[0] == systems
 
 
 def test_a_cuda_devices_memory_is_told_where_no_capacity_is_set():

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -84,6 +86,42 @@ TEST_F(Log, LevelsAreReadByNameAndAnythingElseIsWarn) {
   EXPECT_EQ(log::parse_level("off"), log::Level::kOff);
   EXPECT_EQ(log::parse_level("loud"), log::Level::kWarn);
   EXPECT_EQ(log::parse_level(""), log::Level::kWarn);
+}
+
+TEST_F(Log, AFileGetsSoManyLinesASecondAndIsToldWhatIsMissing) {
+  const std::string path = ::testing::TempDir() + "gpushare-log-limit";
+  std::remove(path.c_str());
+  log::configure(log::Level::kInfo, "gpushared", path);
+  const auto num_lines = [&path] {
+    std::ifstream file(path);
+    std::string line;
+    int count = 0;
+    while (std::getline(file, line))
+      ++count;
+    return count;
+  };
+  constexpr int kFlood = 50'000;
+  for (int i = 0; i < kFlood; ++i)
+    log::info("line {}", i);
+  EXPECT_GE(num_lines(), 2000);
+  EXPECT_LT(num_lines(), kFlood / 2);
+  log::configure(log::Level::kWarn, "gpushare");
+  std::remove(path.c_str());
+}
+
+TEST_F(Log, AFileIsReplacedBeforeItIsLarge) {
+  const std::string path = ::testing::TempDir() + "gpushare-log-rotation";
+  log::configure(log::Level::kDebug, "gpushared", path);
+  const std::string line(1 << 16, 'x');
+  for (int i = 0; i < 400; ++i)
+    log::info("{}", line);
+  log::configure(log::Level::kWarn, "gpushare");
+  constexpr std::uintmax_t kMost = 9 << 20;
+  EXPECT_LT(std::filesystem::file_size(path), kMost);
+  EXPECT_LT(std::filesystem::file_size(path + ".1"), kMost);
+  EXPECT_FALSE(std::filesystem::exists(path + ".2"));
+  std::remove(path.c_str());
+  std::remove((path + ".1").c_str());
 }
 
 }  // namespace

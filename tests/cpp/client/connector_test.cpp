@@ -1,12 +1,15 @@
 #include "csrc/client/connector.h"
 
 #include <grp.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -113,6 +116,28 @@ TEST(Connector, AnotherErrorIsToldAsItIs) {
   const auto found = search(config);
   ASSERT_FALSE(found.has_value());
   EXPECT_THAT(found.error().message(), HasSubstr("ENOTDIR"));
+}
+
+TEST(Connector, WaitsForACoordinatorThatHasTooManyToLetIn) {
+  const TestFolder folder;
+  const auto listener = ipc::listen_at(folder.file("sock"), 0600);
+  ASSERT_TRUE(listener.has_value());
+  ASSERT_EQ(::listen(listener->get(), 0), 0) << "one may wait";
+  std::vector<UniqueFd> others;
+  while (auto other = ipc::connect_to(folder.file("sock")))
+    others.push_back(std::move(*other));
+  ASSERT_FALSE(others.empty());
+  ClientConfig config;
+  config.socket_paths = {folder.file("sock")};
+  config.daemon_path = "/no/daemon/may/be/started";
+  int num_pauses = 0;
+  const auto found = find_coordinator(
+      config, {.patience = Nanos{0}, .timeout = seconds(20), .pause = [&](Nanos) {
+                 ++num_pauses;
+                 return num_pauses < 3 || ipc::accept_from(listener->get()).has_value();
+               }});
+  EXPECT_TRUE(found.has_value()) << found.error().to_string();
+  EXPECT_EQ(num_pauses, 3);
 }
 
 }  // namespace

@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "csrc/daemon/user_settings.h"
+#include "csrc/wire/priority.h"
+
 namespace gpushare::daemon {
 namespace {
 
@@ -95,6 +98,10 @@ INSTANTIATE_TEST_SUITE_P(
             "coordinator.num_lanes: bad value \"1.5\"; allowed: a whole number from 1 to 16"},
         Bad{"[coordinator]\nswitch_loss = 0.6",
             "coordinator.switch_loss: bad value \"0.6\"; allowed: a number above 0, at most 0.5"},
+        Bad{"[coordinator]\nclass_floor = 0.4",
+            "coordinator.class_floor: bad value \"0.4\"; allowed: a number from 0 to 0.3"},
+        Bad{"[coordinator]\nsocket_mode = \"0770\"", "allowed: an octal mode like \"0600\""},
+        Bad{"[host]\nspill_dir = \"/a\\tb\"", "allowed: an absolute path of printable characters"},
         Bad{"[coordinator]\nsocket = \"sock\"", "allowed: an absolute path"},
         Bad{"[device.cpu]\ncapacity = \"1MiB\"",
             "device.cpu.capacity: bad value \"1MiB\"; allowed: a size of at least 2 MiB"},
@@ -110,6 +117,10 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"[user.0]\nshare_limit = 1.5",
             "user.0: share_limit: bad value \"1.5\"; allowed: a number from 0.01 to 1"},
         Bad{"[user.0]\nelastic = 1", "user.0: elastic: bad value \"1\"; allowed: true or false"},
+        Bad{"[user.0]\nmax_priority = \"high\"",
+            "max_priority: bad value \"high\"; allowed: guaranteed, interactive, normal or"},
+        Bad{"[user.0]\nmax_weight = 0", "max_weight: bad value \"0\"; allowed: a number"},
+        Bad{"[user.0]\nmax_jobs = 1.5", "max_jobs: bad value \"1.5\"; allowed: a whole number"},
         Bad{"[user.0]\nweight = [1]", "user.0: weight: bad value \"?\""},
         Bad{"[coordinator\n", "c.toml:1: "}));
 
@@ -153,6 +164,32 @@ colour = 1
               ::testing::UnorderedElementsAre(
                   "c.toml:9: [user.no-such-user-here]: no user of this machine has that name",
                   "c.toml:12: user.77: unknown key colour"));
+}
+
+TEST(ConfigFile, WhatASharedCoordinatorsUsersMayHaveIsLittleUnlessItIsSaid) {
+  DaemonOptions options;
+  const Status status = read_config_text(R"(
+[coordinator]
+socket_mode = "0660"
+[user.77]
+max_priority = "interactive"
+max_weight = 2.5
+max_jobs = 3
+)",
+                                         "c.toml", options);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_TRUE(options.is_for_others());
+  constexpr std::uint32_t kOwner = 5;
+  make_users_safe(kOwner, options.users);
+  EXPECT_EQ(options.users.of(77).max_priority, wire::Priority::kInteractive);
+  EXPECT_EQ(options.users.of(77).max_weight, 2.5);
+  EXPECT_EQ(options.users.of(77).max_jobs, 3U);
+  EXPECT_EQ(options.users.of(4242).max_priority, wire::Priority::kNormal);
+  EXPECT_EQ(options.users.of(4242).max_jobs, 64U);
+  for (const std::uint32_t trusted : {kOwner, 0U}) {
+    EXPECT_EQ(options.users.of(trusted).max_priority, wire::Priority::kGuaranteed);
+    EXPECT_GT(options.users.of(trusted).max_jobs, 10'000U);
+  }
 }
 
 TEST(ConfigFile, AFileThatMustExistDoes) {

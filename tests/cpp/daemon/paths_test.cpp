@@ -14,12 +14,6 @@ namespace {
 
 using testing::TempFolder;
 
-TEST(Paths, FolderOfAPath) {
-  EXPECT_EQ(folder_of("/run/gpushare/sock"), "/run/gpushare");
-  EXPECT_EQ(folder_of("/sock"), "/");
-  EXPECT_EQ(folder_of("sock"), ".");
-}
-
 TEST(Paths, ADevicesCoordinatorHasASocketAndALog) {
   const std::string uuid = "MIG-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
   EXPECT_EQ(socket_name("cpu"), "sock");
@@ -39,6 +33,21 @@ TEST(Paths, MakesThePrivateFolderOnce) {
   EXPECT_EQ(info.st_mode & 0777U, 0700U);
 }
 
+TEST(Paths, MakesAFolderForThoseWhomTheSocketLetsIn) {
+  const TempFolder folder;
+  struct Case {
+    unsigned socket_mode, folder_mode;
+  };
+  for (const auto& [socket_mode, wanted] :
+       {Case{0660, 0750}, Case{0666, 0755}, Case{0606, 0705}, Case{0600, 0700}}) {
+    const std::string made = folder.path() + "/for" + std::to_string(socket_mode);
+    ASSERT_TRUE(prepare_folder(made + "/sock", socket_mode).ok());
+    struct stat info{};
+    ASSERT_EQ(::stat(made.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777U, wanted);
+  }
+}
+
 TEST(Paths, RefusesALinkAFileAndAFolderOpenToAll) {
   const TempFolder folder;
   const std::string real = folder.path() + "/real";
@@ -47,8 +56,8 @@ TEST(Paths, RefusesALinkAFileAndAFolderOpenToAll) {
   EXPECT_EQ(prepare_folder(folder.path() + "/link/sock").code(), StatusCode::kFailedPrecondition);
   ASSERT_EQ(::chmod(real.c_str(), 0777), 0);
   EXPECT_EQ(prepare_folder(real + "/sock").code(), StatusCode::kFailedPrecondition);
-  ASSERT_EQ(::chmod(real.c_str(), 01777), 0);  // as /tmp: only the owner removes a file
-  EXPECT_TRUE(prepare_folder(real + "/sock").ok());
+  ASSERT_EQ(::chmod(real.c_str(), 01777), 0);  // as /tmp: anybody may make a name there first
+  EXPECT_EQ(prepare_folder(real + "/sock").code(), StatusCode::kFailedPrecondition);
   EXPECT_FALSE(prepare_folder("/proc/self/status/sock").ok());
 }
 

@@ -66,7 +66,7 @@ TEST(ProcessInfo, CommandsAreShortPrintableText) {
   const TempFolder root;
   using namespace std::string_view_literals;
   add_process(root.path(), {.pid = 5, .command = "a\nb\0\x1b[1m\0\xff\0\0"sv});
-  EXPECT_EQ(read_command(5, root.path()), "a b  [1m ?");
+  EXPECT_EQ(read_command(5, root.path()), "a?b ?[1m ?");
   const std::string longest(5000, 'x');
   add_process(root.path(), {.pid = 6, .command = longest});
   EXPECT_EQ(read_command(6, root.path()).size(), 200U);

@@ -1,13 +1,25 @@
 // Peers that do what no job should: each costs only itself.
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "csrc/base/unique_fd.h"
+#include "csrc/daemon/visitors.h"
+#include "csrc/ipc/socket.h"
 #include "csrc/wire/codec.h"
 #include "csrc/wire/lease_page.h"
 #include "csrc/wire/messages.h"
 
+#include "tests/cpp/support/daemon_fake_proc.h"
 #include "tests/cpp/support/daemon_job.h"
 #include "tests/cpp/support/daemon_process.h"
 
@@ -60,6 +72,34 @@ TEST_F(ServerSessions, BadBytesCloseOnlyThatPeer) {
     EXPECT_TRUE(peer.is_at_end()) << bytes.substr(0, 50);
   }
   expect_served(witness);
+}
+
+TEST_F(ServerSessions, ADescriptorIsRefused) {
+  JobProcess witness = make_witness();
+  witness.expect("there");
+  const UniqueFd event(::eventfd(0, EFD_CLOEXEC));
+  const auto peer = ipc::connect_to(daemon_.socket());
+  ASSERT_TRUE(peer.has_value());
+  const std::string hello = wire::encode(wire::JobMessage(wire::Hello{}));
+  // By the kernel where it can, else by the daemon.
+  if (ipc::send_packet(peer->get(), hello, {event.get()}).ok()) {
+    ASSERT_TRUE(ipc::wait_readable(peer->get(), seconds(20)).value_or(false));
+    const auto answer = ipc::receive_packet(peer->get(), wire::kMaxMessageBytes);
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_THAT(answer->bytes, ::testing::HasSubstr("descriptors"));
+  }
+  expect_served(witness);
+}
+
+TEST_F(ServerSessions, WhatAJobSaysOfACpuChangesNothing) {
+  wire::Hello hello;
+  hello.of.device = "cpu";
+  hello.device_total = hello.device_free = Bytes{1};
+  StatusClient liar(daemon_.socket());
+  EXPECT_TRUE(std::holds_alternative<wire::Welcome>(liar.ask(hello)));
+  const auto device = testing::status_of(daemon_.socket())["devices"][0];
+  EXPECT_EQ(device["capacity_bytes"], mib(64).value());
+  EXPECT_EQ(device["withheld_bytes"], 0);
 }
 
 TEST_F(ServerSessions, AJobsMessageBeforeHelloIsRefused) {
@@ -197,6 +237,21 @@ TEST_F(ServerSessions, NumbersAreNotUsedTwice) {
   }
 }
 
+// There they would not be counted among those of its user.
+TEST_F(ServerSessions, QuestionsOnAJobsConnectionAreRefused) {
+  wire::Hello hello;
+  hello.of.device = "cpu";
+  const std::vector<wire::JobMessage> questions{wire::StatusRequest{}, wire::Set{},
+                                                wire::SetPolicy{"fifo"}};
+  for (const wire::JobMessage& question : questions) {
+    StatusClient job(daemon_.socket());
+    EXPECT_TRUE(std::holds_alternative<wire::Welcome>(job.ask(hello)));
+    EXPECT_EQ(refusal(job.ask(question)), "a question about jobs needs a connection of its own");
+    EXPECT_TRUE(job.is_at_end());
+  }
+  EXPECT_EQ(testing::status_of(daemon_.socket())["devices"][0]["policy"], "fair");
+}
+
 // What a peer does not read fills its buffer: the daemon must close it, not wait.
 TEST_F(ServerSessions, APeerThatNeverReadsIsClosed) {
   JobProcess witness = make_witness();
@@ -212,6 +267,82 @@ TEST_F(ServerSessions, APeerThatNeverReadsIsClosed) {
   });
   deaf.expect("out");
   expect_served(witness);
+}
+
+TEST_F(ServerSessions, ConnectionsWithoutEndCostOnlyTheirUser) {
+  JobProcess witness = make_witness();
+  witness.expect("there");
+  std::vector<std::unique_ptr<StatusClient>> silent;
+  for (int i = 0; i < 200; ++i)
+    silent.push_back(std::make_unique<StatusClient>(daemon_.socket()));
+  EXPECT_EQ(refusal(silent.front()->receive()), "too many connections that are no job's");
+  EXPECT_TRUE(silent.front()->is_at_end());
+  EXPECT_FALSE(testing::status_of(daemon_.socket()).empty());
+  expect_served(witness);
+}
+
+TEST_F(ServerSessions, QuestionsWithoutEndAreAnsweredLater) {
+  JobProcess witness = make_witness();
+  witness.expect("there");
+  std::vector<std::unique_ptr<StatusClient>> asking;
+  for (int i = 0; i < 50; ++i)
+    asking.push_back(std::make_unique<StatusClient>(daemon_.socket()));
+  constexpr int kRounds = 8;
+  for (int round = 0; round < kRounds; ++round) {
+    for (const auto& client : asking)
+      client->tell(wire::StatusRequest{});
+  }
+  expect_served(witness);
+  for (int round = 0; round < kRounds; ++round) {
+    for (const auto& client : asking)
+      EXPECT_TRUE(std::holds_alternative<wire::StatusReport>(client->receive()));
+  }
+}
+
+TEST_F(ServerSessions, WhoComesAfterOneThatWasNotHeardIsNotTakenForIt) {
+  std::vector<std::unique_ptr<StatusClient>> asking;
+  for (std::size_t i = 0; i < Visitors::kMostOfUser; ++i) {
+    asking.push_back(std::make_unique<StatusClient>(daemon_.socket()));
+    for (int message = 0; message < 20; ++message)
+      asking.back()->tell(wire::StatusRequest{});
+  }
+  // All that is heard at once, or nearly.
+  for (int answer = 0; answer < 15; ++answer) {
+    for (const auto& client : asking)
+      client->receive();
+  }
+  // For each of these one of the others is closed, and a later one has its number.
+  std::vector<std::unique_ptr<StatusClient>> next;
+  for (int i = 0; i < 30; ++i) {
+    next.push_back(std::make_unique<StatusClient>(daemon_.socket()));
+    next.back()->tell(wire::StatusRequest{});
+  }
+  for (const auto& client : next)
+    EXPECT_TRUE(std::holds_alternative<wire::StatusReport>(client->receive()));
+}
+
+class FewJobs : public ::testing::Test {
+ protected:
+  TempFolder folder_;
+};
+
+TEST_F(FewJobs, AUserHasNoMoreJobsThanHeMayHave) {
+  const std::string config = folder_.path() + "/config.toml";
+  testing::write_file(config, fmt::format("[user.{}]\nmax_jobs = 1\n", ::getuid()));
+  const DaemonProcess daemon(folder_, {"--config", config});
+  JobProcess first([&](JobSide& side) {
+    side.attach(daemon.socket(), "first");
+    side.tell("there");
+    side.wait_for("end");
+  });
+  first.expect("there");
+  StatusClient second(daemon.socket());
+  wire::Hello hello;
+  hello.of.device = "cpu";
+  const auto answer = second.ask(hello);
+  const auto* refused = std::get_if<wire::Refused>(&answer);
+  ASSERT_NE(refused, nullptr);
+  EXPECT_THAT(refused->reason, ::testing::HasSubstr("has 1 jobs here, which is the most"));
 }
 
 }  // namespace

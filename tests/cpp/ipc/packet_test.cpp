@@ -1,9 +1,11 @@
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -168,6 +170,45 @@ TEST(Packet, OneLargerThanTheBufferIsAnErrorWithItsSize) {
   const Status status = send_packet(pair.first.get(), std::string(64 << 20, 'x'));
   EXPECT_EQ(status.code(), StatusCode::kIo);
   EXPECT_THAT(status.message(), HasSubstr("67108864 B: EMSGSIZE"));
+}
+
+TEST(Bytes, APacketWithDescriptorsIsRefusedAndTheyAreClosed) {
+  const Pair pair = testing::socket_pair();
+  Pair pipe = testing::pipe_pair();
+  ASSERT_TRUE(send_packet(pair.first.get(), "x", {pipe.second.get()}).ok());
+  const auto packet = receive_bytes(pair.second.get(), kMaxBytes);
+  ASSERT_FALSE(packet.has_value());
+  EXPECT_EQ(packet.error().code(), StatusCode::kProtocol);
+  pipe.second.reset();
+  EXPECT_TRUE(*wait_readable(pipe.first.get(), seconds(20)));  // the pipe's end
+  EXPECT_TRUE(testing::is_at_end(pipe.first.get()));
+}
+
+TEST(Bytes, ALongPacketWithDescriptorsLeavesNoneOpen) {
+  const Pair pair = testing::socket_pair();
+  Pair pipe = testing::pipe_pair();
+  ASSERT_TRUE(
+      send_packet(pair.first.get(), std::string(kMaxBytes + 1, 'x'), {pipe.second.get()}).ok());
+  EXPECT_FALSE(receive_bytes(pair.second.get(), kMaxBytes).has_value());
+  pipe.second.reset();
+  EXPECT_TRUE(*wait_readable(pipe.first.get(), seconds(20)));
+}
+
+TEST(Bytes, WithoutDescriptorsAreTakenAsTheyAre) {
+  const Pair pair = testing::socket_pair();
+  ASSERT_TRUE(send_packet(pair.first.get(), "x").ok());
+  EXPECT_EQ(receive_bytes(pair.second.get(), kMaxBytes)->bytes, "x");
+}
+
+// Its peer has the same open file, and so may take the count and make reading wait. A test that
+// fails here hangs.
+TEST(Event, ThatAPeerHasMadeBlockingIsNotWaitedFor) {
+  const UniqueFd event(::eventfd(0, EFD_CLOEXEC));
+  drain_event(event.get());
+  constexpr std::uint64_t kOne = 1;
+  ASSERT_EQ(::write(event.get(), &kOne, sizeof(kOne)), static_cast<ssize_t>(sizeof(kOne)));
+  drain_event(event.get());
+  EXPECT_FALSE(*wait_readable(event.get(), Nanos{0}));
 }
 
 TEST(PacketDeathTest, AnEmptyOneIsOurOwnBug) {

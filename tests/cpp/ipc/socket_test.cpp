@@ -174,5 +174,42 @@ TEST(Pidfd, OfNoProcessIsAnError) {
   EXPECT_EQ(pidfd.error().code(), StatusCode::kIo);
 }
 
+TEST(Pidfd, OfAPeerIsThatOfWhoConnectedAlsoWhenAnotherHasItsSocket) {
+  const TemporaryFolder folder;
+  const auto listener = listen_at(folder / "sock", 0600);
+  ASSERT_TRUE(listener.has_value());
+  testing::Pair ended = testing::pipe_pair();
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const auto socket = connect_to(folder / "sock");
+    // Keeps the socket beyond the end of who made it.
+    if (::fork() != 0) ::_exit(0);
+    ended.second.reset();
+    char byte = 0;
+    static_cast<void>(::read(ended.first.get(), &byte, 1));
+    ::_exit(0);
+  }
+  ASSERT_EQ(wait_readable(listener->get(), seconds(60)), true);
+  const auto socket = accept_from(listener->get());
+  ASSERT_TRUE(socket.has_value());
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(peer_credentials(socket->get())->pid, child);
+  const auto pidfd = open_peer_pidfd(socket->get());
+  // Newer kernels give one of a process that is gone.
+  if (pidfd.has_value()) {
+    EXPECT_EQ(wait_readable(pidfd->get(), Nanos{0}), true);
+  } else {
+    EXPECT_EQ(pidfd.error().code(), StatusCode::kUnavailable);
+  }
+}
+
+TEST(Pidfd, OfAPeerThatLives) {
+  testing::Pair pair = testing::socket_pair();
+  const auto pidfd = open_peer_pidfd(pair.first.get());
+  ASSERT_TRUE(pidfd.has_value()) << pidfd.error().to_string();
+  EXPECT_EQ(wait_readable(pidfd->get(), Nanos{0}), false);
+}
+
 }  // namespace
 }  // namespace gpushare::ipc

@@ -1,5 +1,6 @@
 #include "csrc/sched/device_memory.h"
 
+#include <cstdint>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -124,6 +125,48 @@ TEST_F(DeviceMemory, ADeviceThatOthersHaveWhollyKeepsAChunk) {
   report(kFirst, Bytes{1});
   EXPECT_EQ(device_.ledger.capacity(), mib(2));
   EXPECT_EQ(device_.ledger.room(kFirst), mib(600));
+}
+
+// Jobs of a device say how large it is. 1900 MiB are what was configured and the reserve.
+class DeviceTotal : public DeviceMemory {
+ protected:
+  void claim(JobId id, std::uint32_t user, Bytes total) {
+    add(id, Bytes{0}, Bytes{0});
+    table_.at(id).uid = user;
+    table_.at(id).device_total = total;
+    believe();
+  }
+  void believe() {
+    Step step(table_, Nanos{0}, false);
+    on_device_total(step, device_);
+  }
+};
+
+TEST_F(DeviceTotal, OneUsersLieDoesNotMakeItSmall) {
+  claim(kFirst, 1, Bytes{1});
+  EXPECT_EQ(device_.total, mib(1900));
+  claim(kSecond, 2, mib(2000));
+  EXPECT_EQ(device_.total, mib(1900));
+}
+
+TEST_F(DeviceTotal, WhatHonestJobsSayCounts) {
+  claim(kFirst, 1, mib(2000));
+  EXPECT_EQ(device_.total, mib(2000)) << "it may have more than was configured";
+  claim(kSecond, 2, mib(2000));
+  claim(JobId{3}, 3, Bytes{1});
+  claim(JobId{4}, 3, mib(1 << 20));
+  EXPECT_EQ(device_.total, mib(2000));
+}
+
+TEST_F(DeviceTotal, AWordEndsWithItsJob) {
+  claim(kFirst, 1, mib(2000));
+  report(kFirst, mib(500));
+  EXPECT_GT(device_.ledger.withheld(), Bytes{0});
+  device_.ledger.remove(kFirst);
+  believe();
+  EXPECT_EQ(device_.total, Bytes{0});
+  EXPECT_EQ(device_.held_by_others, Bytes{0});
+  EXPECT_EQ(device_.ledger.withheld(), Bytes{0});
 }
 
 }  // namespace

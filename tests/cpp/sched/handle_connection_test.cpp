@@ -1,5 +1,9 @@
+#include <variant>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "csrc/sched/change.h"
 #include "csrc/sched/handlers.h"
 #include "csrc/sched/options.h"
 #include "csrc/sched/step.h"
@@ -54,6 +58,49 @@ TEST(HandleConnection, EachRegistrationIsMeasuredByItself) {
   EXPECT_EQ(world.table.profiles.find({0, 5})->iterations, 46U) << "and 16 of those before";
   EXPECT_EQ(job.measured_iterations, 0U);
   EXPECT_EQ(job.measured_busy, Nanos{});
+}
+
+TEST(HandleConnection, WhatAJobSaysOfItselfIsKeptWithinWhatItsUserMayHave) {
+  ConnectionWorld world;
+  UserOptions& user = world.table.options.users.others;
+  user.max_priority = wire::Priority::kNormal;
+  user.max_weight = 2;
+  Job& job = world.hello(1);
+  Step step(world.table, seconds(1), false);
+  wire::Register wish;
+  wish.of = job.of;
+  wish.priority = wire::Priority::kGuaranteed;
+  wish.weight = 1e6;
+  on_register(step, job, wish);
+  EXPECT_EQ(job.priority, wire::Priority::kNormal);
+  EXPECT_EQ(job.weight, 2);
+  const Ready result = step.take();
+  const auto& answer = std::get<wire::Registered>(result.messages.at(0).message);
+  EXPECT_EQ(answer.note,
+            "jobs of user 0 may have at most priority normal, not guaranteed (max_priority) and "
+            "weight 2, not 1e+06 (max_weight)");
+
+  const wire::Changes urgent{.priority = wire::Priority::kInteractive};
+  const Status refused =
+      change_job(step, job.id, urgent, {.uid = job.uid, .may_change_all = false});
+  EXPECT_THAT(refused.message(), ::testing::HasSubstr("at most priority normal, not interactive"));
+  EXPECT_TRUE(change_job(step, job.id, {.memory_limit = mib(9)}, {job.uid, false}).ok());
+  EXPECT_TRUE(change_job(step, job.id, urgent, {.uid = 7, .may_change_all = true}).ok());
+  EXPECT_EQ(job.priority, wire::Priority::kInteractive) << "who owns the coordinator may";
+}
+
+TEST(HandleConnection, LessThanTheMostIsLeftAsItIs) {
+  ConnectionWorld world;
+  world.table.options.users.others.max_priority = wire::Priority::kNormal;
+  Job& job = world.hello(1);
+  Step step(world.table, seconds(1), false);
+  wire::Register wish;
+  wish.of = job.of;
+  wish.priority = wire::Priority::kOpportunistic;
+  on_register(step, job, wish);
+  EXPECT_EQ(job.priority, wire::Priority::kOpportunistic);
+  const Ready result = step.take();
+  EXPECT_EQ(std::get<wire::Registered>(result.messages.at(0).message).note, "");
 }
 
 }  // namespace

@@ -21,6 +21,8 @@ TEST(Options, RefusesWhatIsOutOfRange) {
       [](auto& o) { o.max_wait = Nanos{0}; },
       [](auto& o) { o.switch_loss = 0; },
       [](auto& o) { o.switch_loss = 1; },
+      [](auto& o) { o.class_floor = -0.01; },
+      [](auto& o) { o.class_floor = 0.31; },
       [](auto& o) { o.memory_wait = Nanos{-1}; },
       [](auto& o) { o.gap_poll = Nanos{0}; },
       [](auto& o) { o.iteration_warning = Nanos{0}; },

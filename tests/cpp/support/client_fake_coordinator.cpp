@@ -148,7 +148,7 @@ void FakeCoordinator::on_register() {
     page->word.store(wire::LeaseWord(held_, wire::LeaseState::kOpenBusy, false).bits());
   }
   bell_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  const wire::Registered registered{.of = address()};
+  const wire::Registered registered{.of = address(), .note = {}};
   reply(registered, {memory->fd(), bell_.get()});
   pages_.push_back(std::move(*memory));
 }

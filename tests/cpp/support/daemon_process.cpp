@@ -130,6 +130,11 @@ wire::CoordinatorMessage StatusClient::ask(const wire::JobMessage& message) {
   return ask_bytes(wire::encode(message));
 }
 
+void StatusClient::tell(const wire::JobMessage& message) {
+  const Status sent = ipc::send_packet(socket_.get(), wire::encode(message));
+  EXPECT_TRUE(sent.ok()) << sent.to_string();
+}
+
 wire::CoordinatorMessage StatusClient::ask_bytes(const std::string& bytes) {
   const Status sent = ipc::send_packet(socket_.get(), bytes);
   EXPECT_TRUE(sent.ok()) << sent.to_string();

@@ -69,6 +69,8 @@ class StatusClient {
   wire::CoordinatorMessage ask(const wire::JobMessage& message);
   wire::CoordinatorMessage ask_bytes(const std::string& bytes);
   wire::CoordinatorMessage receive();
+  // Without waiting for an answer.
+  void tell(const wire::JobMessage& message);
   // Whether the next thing to be read is the end.
   bool is_at_end();
 

@@ -56,6 +56,7 @@ CoordinatorOptions read_options(ScenarioFields& f) {
   options.min_quantum = f.time("min_quantum", options.min_quantum);
   options.max_wait = f.time("max_wait", options.max_wait);
   options.switch_loss = f.real("switch_loss", options.switch_loss);
+  options.class_floor = f.real("class_floor", options.class_floor);
   options.memory_wait = f.time("memory_wait", options.memory_wait);
   options.gap_poll = f.time("gap_poll", options.gap_poll);
   options.iteration_warning = f.time("iteration_warning", options.iteration_warning);

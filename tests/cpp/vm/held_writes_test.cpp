@@ -1,4 +1,4 @@
-#include "csrc/vm/held_writes.h"
+#include "csrc/vm/held/held_writes.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -71,14 +71,14 @@ TEST_F(HeldWrites, AWriterDuringARestoreWritesToWhatIsBroughtIn) {
 
 TEST_F(HeldWrites, OnlyChunksOnTheMoveAreLookedAfter) {
   const vm::HeldWrites other(base_ + 16 * kChunk, kChunkBytes * 2);
-  EXPECT_FALSE(other.may_have_faulted(base_));
-  EXPECT_FALSE(other.may_have_faulted(base_ + 16 * kChunk));
+  EXPECT_FALSE(other.may_be_held(base_, 1));
+  EXPECT_FALSE(other.may_be_held(base_ + 16 * kChunk, 1));
   vm::HeldWrites held(base_, kChunkBytes * 2);
   held.hold(base_, kChunkBytes);
-  EXPECT_TRUE(held.may_have_faulted(base_ + kChunk - 1));
-  EXPECT_FALSE(held.may_have_faulted(base_ + kChunk));
-  EXPECT_FALSE(held.may_have_faulted(base_ - 1));
-  EXPECT_FALSE(held.may_have_faulted(base_ + 2 * kChunk));
+  EXPECT_TRUE(held.may_be_held(base_ + kChunk - 1, 1));
+  EXPECT_FALSE(held.may_be_held(base_ + kChunk, 1));
+  EXPECT_FALSE(held.may_be_held(base_ - 1, 1));
+  EXPECT_FALSE(held.may_be_held(base_ + 2 * kChunk, 1));
 }
 
 // The next three run in a child of the test (gtest's death tests): faults that are not ours.

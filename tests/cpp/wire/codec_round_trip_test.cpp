@@ -43,14 +43,15 @@ TEST(CodecRoundTrip, TheGeneratorKnowsEveryAlternative) {
 }
 
 TEST(CodecRoundTrip, TheLongestTextsFitAMessageEvenWhenEscaped) {
-  const std::string name(kMaxNameBytes, '\x01');
-  const std::string prose(kMaxTextBytes, '\x01');
-  Hello hello;
-  hello.version = hello.of.device = hello.of.gang = name;
-  hello.command = prose;
-  const std::string text = encode(JobMessage(hello));
+  const auto hello_of = [](char letter) {
+    Hello hello;
+    hello.version = hello.of.device = hello.of.gang = std::string(kMaxNameBytes, letter);
+    hello.command = std::string(kMaxTextBytes, letter);
+    return JobMessage(hello);
+  };
+  const std::string text = encode(hello_of('\x01'));
   EXPECT_LE(text.size(), kMaxMessageBytes);
-  EXPECT_EQ(decode_from_job(text).value(), JobMessage(hello));
+  EXPECT_EQ(decode_from_job(text).value(), hello_of('?'));
 }
 
 TEST(CodecRoundTrip, TextThatIsTooLongOrNoUtf8IsRepairedOnTheWay) {
@@ -62,6 +63,18 @@ TEST(CodecRoundTrip, TextThatIsTooLongOrNoUtf8IsRepairedOnTheWay) {
   const auto& back = std::get<Hello>(*received);
   EXPECT_EQ(back.command, "?" + std::string(kMaxTextBytes - 1, 'x'));
   EXPECT_EQ(back.of.gang, "a?");
+}
+
+TEST(CodecRoundTrip, WhatATerminalWouldObeyIsTakenOut) {
+  Hello hello;
+  hello.version = "1\x1b]0;title\x07";
+  hello.command =
+      "a\n[info] forged\xC2\x9B"
+      "2J";
+  const auto received = decode_from_job(encode(JobMessage(hello)));
+  ASSERT_TRUE(received.has_value()) << received.error().to_string();
+  EXPECT_EQ(std::get<Hello>(*received).version, "1?]0;title?");
+  EXPECT_EQ(std::get<Hello>(*received).command, "a?[info] forged?2J");
 }
 
 TEST(CodecRoundTrip, VersionAndTypeStandInFront) {

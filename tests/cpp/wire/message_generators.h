@@ -15,12 +15,11 @@
 
 namespace gpushare::wire::testing {
 
-// Any UTF-8, with what JSON must escape, up to `max_bytes`.
+// Any printable UTF-8, with what JSON must escape, up to `max_bytes`.
 inline std::string draw_string(std::size_t max_bytes = kMaxNameBytes) {
   constexpr std::size_t kLongestPiece = 4;
   const auto pieces = *rc::gen::container<std::vector<std::string>>(rc::gen::element<std::string>(
-      "a", "Z9", " ", "\"", "\\", "/", "\n", "\x01", "\x7F", std::string(1, '\0'), "{", "\xC3\xA9",
-      "\xE2\x82\xAC", "\xF0\x9F\x98\x80"));
+      "a", "Z9", " ", "\"", "\\", "/", "{", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80"));
   std::string text;
   // Sometimes as long as is allowed.
   if (*rc::gen::inRange(0, 8) == 0) text.assign(max_bytes, 'x');
@@ -176,7 +175,7 @@ inline constexpr int kCoordinatorKinds = 11;
 inline CoordinatorMessage draw_coordinator_message(int kind) {
   switch (kind) {
     case 0: return draw_welcome();
-    case 1: return Registered{draw_address()};
+    case 1: return Registered{draw_address(), draw_string(kMaxTextBytes)};
     case 2: return Grant{draw_address(), draw_number(), draw_number(), draw_bytes(), draw_number()};
     case 3: return LaneTable{draw_address(), draw_number(), draw_slots()};
     case 4: return Revoke{draw_address(), draw_number(), draw_bytes(), draw_bytes(), draw_bytes()};

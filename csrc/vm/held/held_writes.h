@@ -10,8 +10,10 @@
 // It takes no lock and allocates nothing. A thread that is held may hold the user's locks, the GIL
 // too: whoever moves chunks must need none of them, and must not write to the chunks' addresses.
 //
-// Not covered: writes by system calls on the user's behalf, which fail with EFAULT meanwhile.
+// Writes by system calls on the user's behalf: see held_calls.h.
 #pragma once
+
+#include <time.h>
 
 #include <atomic>
 #include <cstddef>
@@ -33,9 +35,8 @@ class HeldWrites {
   void hold(const std::byte* address, Bytes size);
   void let_go(const std::byte* address, Bytes size);
 
-  // For the handler: whether a fault at the address is one that a move has caused, or may have
-  // until a moment ago.
-  [[nodiscard]] bool may_have_faulted(const std::byte* address) const;
+  // Whether a fault in the range is one that a move has caused, or may have until a moment ago.
+  [[nodiscard]] bool may_be_held(const std::byte* address, std::size_t size) const;
 
  private:
   static constexpr std::int64_t kHeld = -1;
@@ -47,5 +48,11 @@ class HeldWrites {
   // ended sees its pages as they are then.
   std::atomic<std::int64_t>* ended_ns_ = nullptr;
 };
+
+// What a thread sleeps between two tries.
+inline constexpr timespec kBetweenTries{.tv_sec = 0, .tv_nsec = 200'000};
+
+// Whether that is so of any range of the process. Takes no lock and allocates nothing.
+bool any_may_be_held(const std::byte* address, std::size_t size);
 
 }  // namespace gpushare::vm

@@ -1,4 +1,4 @@
-#include "csrc/vm/held_writes.h"
+#include "csrc/vm/held/held_writes.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -15,6 +15,7 @@
 #include "csrc/base/log.h"
 #include "csrc/base/mutex.h"
 #include "csrc/base/status.h"
+#include "csrc/vm/held/held_calls.h"
 #include "csrc/vm/vmm.h"
 
 namespace gpushare::vm {
@@ -24,7 +25,6 @@ constexpr std::size_t kMostRanges = 64;
 // A fault may be handled late, when its move is over: then the access is tried again. One that is
 // wrong for another reason is passed on after this time.
 constexpr Nanos kLate = seconds(1);
-constexpr long kNapNs = 200'000;
 
 std::array<std::atomic<HeldWrites*>, kMostRanges> g_ranges;
 // Handlers that look at g_ranges now.
@@ -36,18 +36,6 @@ Mutex g_install_mu;
 struct sigaction g_previous;
 // The thread that passes a fault on, so that a handler which calls us back ends.
 std::atomic<pid_t> g_passing{0};
-
-bool is_held(const void* address) {
-  g_num_looking.fetch_add(1);  // seq_cst; pairs with the destructor's
-  bool found = false;
-  for (const auto& range : g_ranges) {
-    const HeldWrites* const held = range.load();
-    found = found ||
-            (held != nullptr && held->may_have_faulted(static_cast<const std::byte*>(address)));
-  }
-  g_num_looking.fetch_sub(1);
-  return found;
-}
 
 void take_default() {
   struct sigaction action{};
@@ -82,9 +70,8 @@ void pass_on(int signal, siginfo_t* info, void* context) {
 
 void on_fault(int signal, siginfo_t* info, void* context) {
   const int kept_errno = errno;
-  if (info->si_code > 0 && is_held(info->si_addr)) {
-    const timespec nap{.tv_sec = 0, .tv_nsec = kNapNs};
-    ::nanosleep(&nap, nullptr);
+  if (info->si_code > 0 && any_may_be_held(static_cast<const std::byte*>(info->si_addr), 1)) {
+    ::nanosleep(&kBetweenTries, nullptr);
   } else {
     pass_on(signal, info, context);
   }
@@ -134,6 +121,7 @@ HeldWrites::~HeldWrites() {
 
 void HeldWrites::hold(const std::byte* address, Bytes size) {
   install_on_top();
+  take_over_calls();
   set_all(address, size, kHeld);
 }
 
@@ -151,13 +139,29 @@ void HeldWrites::set_all(const std::byte* address, Bytes size, std::int64_t valu
     ended_ns_[i].store(value, std::memory_order_release);
 }
 
-bool HeldWrites::may_have_faulted(const std::byte* address) const {
-  if (address < base_) return false;
-  const auto chunk = static_cast<std::size_t>(address - base_) / kChunkBytes.to_size();
-  if (chunk >= num_chunks_) return false;
-  const std::int64_t ended = ended_ns_[chunk].load(std::memory_order_acquire);
-  if (ended == kHeld) return true;
-  return ended != 0 && monotonic_now() - Nanos{ended} < kLate;
+bool HeldWrites::may_be_held(const std::byte* address, std::size_t size) const {
+  if (ended_ns_ == nullptr) return false;
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  const auto base = reinterpret_cast<std::uintptr_t>(base_);
+  const std::uintptr_t end = base + num_chunks_ * kChunkBytes.to_size();
+  if (size == 0 || begin >= end || begin + size <= base) return false;
+  const std::size_t first = begin > base ? (begin - base) / kChunkBytes.to_size() : 0;
+  const std::size_t last = (std::min(begin + size, end) - base - 1) / kChunkBytes.to_size();
+  const Nanos now = monotonic_now();
+  return std::any_of(ended_ns_ + first, ended_ns_ + last + 1, [now](const auto& chunk) {
+    const std::int64_t ended = chunk.load(std::memory_order_acquire);
+    return ended == kHeld || (ended != 0 && now - Nanos{ended} < kLate);
+  });
+}
+
+bool any_may_be_held(const std::byte* address, std::size_t size) {
+  g_num_looking.fetch_add(1);  // seq_cst; pairs with the destructor's
+  const bool found = std::ranges::any_of(g_ranges, [&](const auto& range) {
+    const HeldWrites* const held = range.load();
+    return held != nullptr && held->may_be_held(address, size);
+  });
+  g_num_looking.fetch_sub(1);
+  return found;
 }
 
 }  // namespace gpushare::vm

@@ -1,0 +1,13 @@
+#include "csrc/base/path.h"
+
+#include <string>
+
+namespace gpushare {
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace gpushare

@@ -1,0 +1,47 @@
+#include "csrc/daemon/watchdog.h"
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+
+namespace gpushare::daemon {
+
+Watchdog::Watchdog(ipc::EventLoop& loop, WatchdogLimits limits)
+    : limits_(limits), timer_(loop.make_timer([this] {
+        // relaxed: only that it changes is looked at.
+        num_beats_.fetch_add(1, std::memory_order_relaxed);
+        timer_.set_at(monotonic_now() + limits_.beat);
+      })) {
+  timer_.set_at(monotonic_now() + limits_.beat);
+  thread_ = std::thread([this] { watch(); });
+}
+
+Watchdog::~Watchdog() {
+  {
+    const MutexLock lock(mu_);
+    is_ended_ = true;
+    ended_.notify_one();
+  }
+  thread_.join();
+}
+
+void Watchdog::watch() {
+  std::uint64_t seen = 0;
+  int num_missed = 0;
+  const MutexLock lock(mu_);
+  while (!is_ended_) {
+    ended_.wait_for(mu_, limits_.beat);
+    const std::uint64_t beats = num_beats_.load(std::memory_order_relaxed);
+    num_missed = beats == seen ? num_missed + 1 : 0;
+    seen = beats;
+    if (num_missed < limits_.most_missed || is_ended_) continue;
+    log::error(
+        "the coordinator's loop has stood still for {}: it ends, and its jobs start the next one",
+        to_string(limits_.beat * num_missed));
+    std::abort();  // a core dump says where it stood
+  }
+}
+
+}  // namespace gpushare::daemon

@@ -1,0 +1,68 @@
+#include "csrc/ipc/closer.h"
+
+#include <sys/socket.h>
+
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "csrc/base/log.h"
+#include "csrc/base/mutex.h"
+
+namespace gpushare::ipc {
+namespace {
+
+class Closer {
+ public:
+  void take(std::vector<UniqueFd> fds) {
+    const MutexLock lock(mu_);
+    for (UniqueFd& fd : fds)
+      waiting_.push_back(std::move(fd));
+    if (!is_started_) start();
+    added_.notify_one();
+  }
+
+ private:
+  void start() GS_REQUIRES(mu_) {
+    try {
+      std::thread([this] { run(); }).detach();
+      is_started_ = true;
+    } catch (const std::system_error& error) {
+      // They stay open until there is room for the thread.
+      log::error("no thread to close descriptors: {}", error.what());
+    }
+  }
+  void run() {
+    for (;;) {
+      std::vector<UniqueFd> fds;
+      {
+        const MutexLock lock(mu_);
+        while (waiting_.empty())
+          added_.wait(mu_);
+        fds = std::exchange(waiting_, {});
+      }
+      for (UniqueFd& fd : fds) {
+        // A socket then does not wait until its bytes are sent. Of other files the call fails.
+        constexpr linger kNone{.l_onoff = 0, .l_linger = 0};
+        static_cast<void>(::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &kNone, sizeof(kNone)));
+        fd.reset();
+      }
+    }
+  }
+
+  Mutex mu_;
+  CondVar added_;
+  std::vector<UniqueFd> waiting_ GS_GUARDED_BY(mu_);
+  bool is_started_ GS_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace
+
+void close_elsewhere(std::vector<UniqueFd> fds) {
+  // Never destroyed: its thread uses it until the process has ended.
+  static auto* const closer = new Closer;
+  closer->take(std::move(fds));
+}
+
+}  // namespace gpushare::ipc

@@ -1,0 +1,138 @@
+"""A coordinator for several users, and processes of a user who is not its owner."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from gpushare.coordinator_client import CoordinatorClient
+from gpushare.errors import CoordinatorUnreachable
+
+DAEMON = Path(__file__).parents[2] / "python/gpushare/bin/gpushared"
+STRANGER = 65534
+PATIENCE_SECONDS = 30.0
+
+
+class SharedBox:
+    """A coordinator in the foreground, at a socket that all users of the machine may open."""
+
+    def __init__(self, folder: Path, mode: str, *more: str) -> None:
+        """Starts it with 128 MiB."""
+        folder.chmod(0o755)
+        self.path = str(folder / "sock")
+        self.log = folder / "log"
+        words = ["--socket", self.path, "--mode", mode, "--capacity", "128MiB"]
+        words += ["--log-file", str(self.log), "--linger-s", "never", *more]
+        self._process = subprocess.Popen([str(DAEMON), *words])
+        self.client = CoordinatorClient([self.path])
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not self.answers():
+            assert self._process.poll() is None, "it ended at its start"
+            assert time.monotonic() < end, "it does not answer"
+            time.sleep(0.01)
+
+    @property
+    def pid(self) -> int:
+        """Of the coordinator."""
+        return self._process.pid
+
+    def environment(self) -> dict[str, str]:
+        """Of jobs that meet here, and end where they cannot."""
+        return {"GPUSHARE_SOCKET": self.path, "GPUSHARE_REQUIRE": "1"}
+
+    def answers(self) -> bool:
+        """Whether it tells its status."""
+        try:
+            self.client.status()
+        except CoordinatorUnreachable:
+            return False
+        return True
+
+    def num_jobs(self) -> int:
+        """That it serves."""
+        return sum(len(device["jobs"]) for device in self.client.status()["devices"])
+
+    def is_alive(self) -> bool:
+        """Whether its process has not ended."""
+        return self._process.poll() is None
+
+    def num_descriptors(self) -> int:
+        """That it has open."""
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+
+    def resident_bytes(self) -> int:
+        """Of its memory."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        found = re.search(r"VmRSS:\s+(\d+) kB", status)
+        assert found is not None
+        return int(found[1]) * 1024
+
+    def log_bytes(self) -> int:
+        """Of its log, with what it has put aside."""
+        return sum(file.stat().st_size for file in self.log.parent.glob("log*"))
+
+    def end(self) -> None:
+        """Ends it, and waits for that."""
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(PATIENCE_SECONDS)
+
+
+@contextlib.contextmanager
+def shared_box(*more: str, mode: str = "0666") -> Iterator[SharedBox]:
+    """A coordinator that ends with the block; `more` are its options, `mode` is its socket's."""
+    folder = Path(tempfile.mkdtemp(prefix="gpushare-"))
+    box = SharedBox(folder, mode, *more)
+    try:
+        yield box
+        assert box.is_alive(), box.log.read_text()[-2000:]
+    finally:
+        box.end()
+        shutil.rmtree(folder)
+
+
+class StrangerProcess:
+    """A fork of this process that is another user, where this one is root."""
+
+    def __init__(self, attack: Callable[[], Any]) -> None:
+        """Runs `attack` there; its end is the process's."""
+        self.pid = os.fork()
+        if self.pid != 0:
+            return
+        code = 1
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(STRANGER)
+                os.setuid(STRANGER)
+            attack()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+    def wait(self) -> None:
+        """Until it has ended; an attack that failed fails the test."""
+        _, status = os.waitpid(self.pid, 0)
+        assert os.waitstatus_to_exitcode(status) == 0, "the attacker has failed, see its output"
+
+    def kill(self) -> None:
+        """Ends it; an attack that has failed before fails the test."""
+        os.kill(self.pid, signal.SIGKILL)
+        _, status = os.waitpid(self.pid, 0)
+        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, "the attacker had ended"
+
+
+def as_stranger(attack: Callable[[], Any]) -> None:
+    """Runs `attack` in a process of another user, and waits for its end."""
+    StrangerProcess(attack).wait()
