@@ -23,6 +23,7 @@ const char* daemon_version();
 struct DaemonOptions {
   std::string socket;  // empty: default_socket_path()
   unsigned socket_mode = 0600;
+  std::optional<std::uint32_t> socket_group;  // nothing: that of the process
   std::string device = "cpu";
   Bytes capacity;  // of the device; 0: half of this machine's memory, of cpu
   Bytes reserve;   // of which jobs get nothing

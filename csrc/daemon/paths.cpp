@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +20,8 @@
 
 namespace gpushare::daemon {
 namespace {
+
+constexpr auto kSameUser = static_cast<uid_t>(-1);
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -72,10 +76,15 @@ std::vector<std::string> default_config_paths() {
   return paths;
 }
 
-Status prepare_folder(const std::string& socket_path, unsigned socket_mode) {
+Status prepare_folder(const std::string& socket_path,
+                      unsigned socket_mode,
+                      std::optional<std::uint32_t> socket_group) {
   const std::string folder = folder_of(socket_path);
   const bool is_new = ::mkdir(folder.c_str(), 0700) == 0;
   if (!is_new && errno != EEXIST) return errno_status("make the folder " + folder);
+  if (is_new && socket_group && ::lchown(folder.c_str(), kSameUser, *socket_group) != 0) {
+    return errno_status(fmt::format("give the folder {} to group {}", folder, *socket_group));
+  }
   if (is_new && ::chmod(folder.c_str(), folder_mode(socket_mode)) != 0) {
     return errno_status("open the folder " + folder);
   }

@@ -5,6 +5,8 @@
 // folder is checked to be ours, because in /tmp anybody could have made it first.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,8 +27,10 @@ std::string log_path_of(const std::string& socket_path);
 std::vector<std::string> default_config_paths();
 
 // Makes the socket's folder (one level) if it is not there, for those whom `socket_mode` lets in to
-// enter. It must be a real folder of ours or root's that not everybody may write to.
-// errors: kIo, kFailedPrecondition naming owner and mode.
-Status prepare_folder(const std::string& socket_path, unsigned socket_mode = 0600);
+// enter; it then belongs to `socket_group`. It must be a real folder of ours or root's that not
+// everybody may write to. errors: kIo, kFailedPrecondition naming owner and mode.
+Status prepare_folder(const std::string& socket_path,
+                      unsigned socket_mode = 0600,
+                      std::optional<std::uint32_t> socket_group = std::nullopt);
 
 }  // namespace gpushare::daemon

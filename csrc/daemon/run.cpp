@@ -21,6 +21,7 @@
 #include "csrc/daemon/options.h"
 #include "csrc/daemon/paths.h"
 #include "csrc/daemon/server.h"
+#include "csrc/daemon/service_notice.h"
 #include "csrc/daemon/text_file.h"
 #include "csrc/daemon/watchdog.h"
 #include "csrc/ipc/event_loop.h"
@@ -83,8 +84,13 @@ Status serve(const DaemonOptions& options, Launch& launch) {
   if (!created) return created.error();
   server = *std::move(created);
   launch.report_ready();
-  const Watchdog watchdog(**loop);
+  // A coordinator in the background was started by a job: the job's service is not to be told.
+  const ServiceNotice notice =
+      options.daemonize ? ServiceNotice() : ServiceNotice::from_environment();
+  notice.say_ready();
+  const Watchdog watchdog(**loop, {}, [&notice] { notice.say_alive(); });
   (*loop)->run();
+  notice.say_stopping();
   server.reset();  // before the loop, on which it stands
   return {};
 }
@@ -99,7 +105,8 @@ Result<UniqueFd> take_lock(const DaemonOptions& options) {
 int run(DaemonOptions options) {
   forget_parent();
   if (options.daemonize) ::close_range(STDERR_FILENO + 1, ~0U, 0);
-  if (Status status = prepare_folder(options.socket, options.socket_mode); !status.ok())
+  if (Status status = prepare_folder(options.socket, options.socket_mode, options.socket_group);
+      !status.ok())
     return say(status);
   // Held until the process has ended; a forked daemon inherits it.
   const auto lock = take_lock(options);

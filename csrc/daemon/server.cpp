@@ -147,7 +147,7 @@ Status Server::Impl::begin() {
   GS_RETURN_IF_ERROR(begin_coordinator(epoch_, expected));
   load_profiles();
   write_state();
-  auto listener = ipc::listen_at(options_.socket, options_.socket_mode);
+  auto listener = ipc::listen_at(options_.socket, options_.socket_mode, options_.socket_group);
   if (!listener) return listener.error();
   listener_ = std::move(*listener);
   are_descriptors_refused_ = ipc::refuse_descriptors(listener_.get());

@@ -12,7 +12,9 @@
 #include "csrc/base/printable.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
+#include "csrc/daemon/paths.h"
 #include "csrc/daemon/setting_values.h"
+#include "csrc/daemon/user_settings.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/sched/policy.h"
 #include "csrc/wire/device_name.h"
@@ -117,6 +119,20 @@ constexpr std::array kSettings{
     Setting{"coordinator.socket_mode", "--mode", "an octal mode like \"0600\" or \"0660\"",
             "permissions of the socket", 0,
             [](Options& o, Text t, Nanos) { return set_mode(o, t); }},
+    Setting{"coordinator.socket_group", "--socket-group", "a group of this machine, by name or number",
+            "to whom the socket belongs, and its folder if that is made", 0,
+            [](Options& o, Text t, Nanos) {
+              o.socket_group = find_gid(t);
+              return o.socket_group.has_value();
+            }},
+    // With its device's name the socket is where jobs look for it.
+    Setting{nullptr, "--socket-folder", "an absolute path of at most 50 bytes",
+            "where to listen, at a socket named after the device", 0,
+            [](Options& o, Text t, Nanos) {
+              constexpr std::size_t kLongest = 50;
+              return t.size() <= kLongest && is_socket_path(t) &&
+                     set_text(o.socket, t + "/" + socket_name(o.device));
+            }},
     Setting{
         nullptr, kDeviceOption, wire::kDeviceNames, "the device to share", 0,
         [](Options& o, Text t, Nanos) { return wire::is_device_name(t) && set_text(o.device, t); }},

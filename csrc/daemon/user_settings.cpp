@@ -1,5 +1,6 @@
 #include "csrc/daemon/user_settings.h"
 
+#include <grp.h>
 #include <pwd.h>
 
 #include <algorithm>
@@ -29,6 +30,14 @@ struct UserSetting {
   // false: not allowed.
   bool (*apply)(sched::UserOptions& user, const std::string& text);
 };
+
+std::optional<std::uint32_t> parse_id(const std::string& text) {
+  std::uint32_t id = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, id);
+  if (error != std::errc{} || stop != end) return {};
+  return id;
+}
 
 constexpr std::array kUserSettings{
     UserSetting{"weight", "a number from 1e-06 to 1e+06",
@@ -81,16 +90,23 @@ constexpr std::array kUserSettings{
 }  // namespace
 
 std::optional<std::uint32_t> find_uid(const std::string& name) {
-  std::uint32_t uid = 0;
-  const char* const end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data(), end, uid);
-  if (error == std::errc{} && stop == end) return uid;
+  if (const auto uid = parse_id(name)) return uid;
   passwd entry{};
   passwd* found = nullptr;
   std::vector<char> buffer(size_t{1} << 16);
   if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0) return {};
   if (found == nullptr) return {};
   return found->pw_uid;
+}
+
+std::optional<std::uint32_t> find_gid(const std::string& name) {
+  if (const auto gid = parse_id(name)) return gid;
+  group entry{};
+  group* found = nullptr;
+  std::vector<char> buffer(size_t{1} << 16);
+  if (::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0) return {};
+  if (found == nullptr) return {};
+  return found->gr_gid;
 }
 
 void make_users_safe(std::uint32_t owner, sched::Users& users) {

@@ -18,6 +18,8 @@ inline constexpr auto kDefaultUser = "default";
 
 // "1001", or a name that getpwnam() knows.
 std::optional<std::uint32_t> find_uid(const std::string& name);
+// The same of a group, with getgrnam().
+std::optional<std::uint32_t> find_gid(const std::string& name);
 
 // For a coordinator that others than `owner` may use: where nothing else is set, their jobs are of
 // priority normal at most, and 64 each. `owner` and root trust themselves.

@@ -2,16 +2,18 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <utility>
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
 
 namespace gpushare::daemon {
 
-Watchdog::Watchdog(ipc::EventLoop& loop, WatchdogLimits limits)
-    : limits_(limits), timer_(loop.make_timer([this] {
+Watchdog::Watchdog(ipc::EventLoop& loop, WatchdogLimits limits, std::function<void()> on_beat)
+    : limits_(limits), on_beat_(std::move(on_beat)), timer_(loop.make_timer([this] {
         // relaxed: only that it changes is looked at.
         num_beats_.fetch_add(1, std::memory_order_relaxed);
+        if (on_beat_) on_beat_();
         timer_.set_at(monotonic_now() + limits_.beat);
       })) {
   timer_.set_at(monotonic_now() + limits_.beat);

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <thread>
 
 #include "csrc/base/mutex.h"
@@ -23,7 +24,10 @@ struct WatchdogLimits {
 
 class Watchdog {
  public:
-  explicit Watchdog(ipc::EventLoop& loop, WatchdogLimits limits = {});
+  // `on_beat` is called on the loop's thread at each beat of the loop: somebody else may watch, too.
+  explicit Watchdog(ipc::EventLoop& loop,
+                    WatchdogLimits limits = {},
+                    std::function<void()> on_beat = {});
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -32,6 +36,7 @@ class Watchdog {
   void watch();
 
   const WatchdogLimits limits_;
+  const std::function<void()> on_beat_;
   std::atomic<std::uint64_t> num_beats_{0};
   ipc::EventLoop::Timer timer_;
   Mutex mu_;

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -97,7 +98,9 @@ Result<UniqueFd> connect_to(const std::string& path, Nanos wait) {
 
 // Bound under a name of its own and renamed: at `path` there is never a socket that does not
 // listen yet or has another mode.
-Result<UniqueFd> listen_at(const std::string& path, unsigned mode) {
+Result<UniqueFd> listen_at(const std::string& path,
+                           unsigned mode,
+                           std::optional<std::uint32_t> group) {
   const Status replaceable = check_replaceable(path);
   if (!replaceable.ok()) return fail(replaceable);
   const std::string what = "listen at " + path + ": ";
@@ -113,7 +116,9 @@ Result<UniqueFd> listen_at(const std::string& path, unsigned mode) {
     return fail(errno_status(what + "bind"));
   }
   const char* failed = nullptr;
-  if (::chmod(fresh.c_str(), mode) != 0) {
+  if (group && ::lchown(fresh.c_str(), static_cast<uid_t>(-1), *group) != 0) {
+    failed = "give it to its group";
+  } else if (::chmod(fresh.c_str(), mode) != 0) {
     failed = "chmod";
   } else if (::listen(fd.get(), SOMAXCONN) != 0) {
     failed = "listen";

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,11 @@ struct Packet {
 // errors: kUnavailable if nobody listens there (absent or refused), kDeadlineExceeded if it was not
 // let in, kIo otherwise (permission denied...), naming the path.
 Result<UniqueFd> connect_to(const std::string& path, Nanos wait = Nanos{0});
-// Binds and listens, replacing a dead socket file. `mode` as in chmod. errors: kIo.
-Result<UniqueFd> listen_at(const std::string& path, unsigned mode);
+// Binds and listens, replacing a dead socket file. `mode` as in chmod; the file belongs to `group`,
+// if one is given. errors: kIo.
+Result<UniqueFd> listen_at(const std::string& path,
+                           unsigned mode,
+                           std::optional<std::uint32_t> group = std::nullopt);
 // errors: kUnavailable when there is nobody to accept now, kIo.
 Result<UniqueFd> accept_from(int listener);
 // Takes the right to send descriptors to it from whoever connects, where the kernel has that

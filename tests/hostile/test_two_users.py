@@ -49,9 +49,8 @@ def run_as(
 def test_members_share_strangers_are_told_and_classes_are_bounded(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text(f'[user.{BOB}]\nmax_priority = "interactive"\n')
-    with shared_box("--config", str(config), mode="0660") as box:
-        os.chown(box.path, 0, GROUP)
-
+    options = ("--config", str(config), "--socket-group", str(GROUP))
+    with shared_box(*options, mode="0660") as box:
         alice = run_as(ALICE, tmp_path, box)
         assert alice.stdout == "True 3\n", alice.stderr
         assert f"jobs of user {ALICE} may have at most priority normal, not guaranteed" in (

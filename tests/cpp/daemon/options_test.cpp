@@ -88,7 +88,8 @@ TEST_F(Options, EveryOptionIsRead) {
        "--gap-poll-ms",     "5",      "--linger-s",    "3",    "--spill-dir",      "/var/tmp",
        "--host-budget",     "64GiB",  "--log-level",   "warn", "--log-file",       "/tmp/l",
        "--host-ram-budget", "4GiB",   "--mode",        "0660", "--lanes",          "off",
-       "--transfer-budget", "1MiB",   "--num-lanes",   "16",   "--daemonize"});
+       "--transfer-budget", "1MiB",   "--num-lanes",   "16",   "--socket-group",   "root",
+       "--daemonize"});
   EXPECT_EQ(options.socket, "/tmp/s");
   EXPECT_EQ(options.capacity, gib(2));
   EXPECT_EQ(options.reserve, mib(64));
@@ -107,6 +108,7 @@ TEST_F(Options, EveryOptionIsRead) {
   EXPECT_EQ(options.log_level, log::Level::kWarn);
   EXPECT_EQ(options.log_file, "/tmp/l");
   EXPECT_EQ(options.socket_mode, 0660U);
+  EXPECT_EQ(options.socket_group, 0U);
   EXPECT_FALSE(options.lanes);
   EXPECT_TRUE(options.daemonize);
 }
@@ -182,12 +184,33 @@ TEST_F(Options, BadValuesNameOptionValueAndWhatIsAllowed) {
             "--transfer-budget: bad value \"500\"; allowed: 0, or a size of at least 1 MiB, like "
             "\"500MiB\"");
   EXPECT_THAT(error_of({"--mode", "0777"}), HasSubstr("octal"));
+  EXPECT_EQ(error_of({"--socket-group", "no-such-group"}),
+            "--socket-group: bad value \"no-such-group\"; allowed: a group of this machine, by name "
+            "or number");
+  EXPECT_THAT(error_of({"--socket-folder", "relative"}), HasSubstr("absolute path"));
+  EXPECT_THAT(error_of({"--socket-folder", "/" + std::string(50, 'a')}), HasSubstr("50 bytes"));
   EXPECT_THAT(error_of({"--socket", "relative"}), HasSubstr("absolute path"));
   EXPECT_THAT(error_of({"--capacity", "64MiB", "--reserve", "63MiB"}),
               HasSubstr("at least 2 MiB less than the capacity of 64.0 MiB"));
   EXPECT_THAT(error_of({"--config", "/nonexistent/c.toml"}), HasSubstr("/nonexistent/c.toml"));
   ::setenv("GPUSHARE_SOCKET", "relative", 1);
   EXPECT_THAT(error_of({}), HasSubstr("GPUSHARE_SOCKET: bad value \"relative\""));
+}
+
+TEST_F(Options, AServiceSaysTheFolderOfItsSocket) {
+  ::setenv("GPUSHARE_SOCKET", "/tmp/of-environment", 1);
+  EXPECT_EQ(parsed({"--socket-folder", "/run/gpushare"}).socket, "/run/gpushare/sock");
+  EXPECT_EQ(parsed({"--socket-folder", "/run/gpushare", "--device", kGpu, "--capacity", "1GiB"})
+                .socket,
+            "/run/gpushare/" + std::string(kUuid) + ".sock");
+}
+
+TEST_F(Options, AFileSaysWhoMayOpenTheSocket) {
+  write("gpushare/config.toml",
+        "[coordinator]\nsocket_mode = \"0660\"\nsocket_group = \"4242\"\n");
+  EXPECT_EQ(parsed({}).socket_mode, 0660U);
+  EXPECT_EQ(parsed({}).socket_group, 4242U);
+  EXPECT_EQ(parsed({"--mode", "0600"}).socket_mode, 0600U);
 }
 
 TEST_F(Options, ACudaDeviceHasASocketOfItsOwn) {

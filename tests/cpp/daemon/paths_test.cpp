@@ -48,6 +48,22 @@ TEST(Paths, MakesAFolderForThoseWhomTheSocketLetsIn) {
   }
 }
 
+TEST(Paths, AFolderThatItMakesBelongsToTheSocketsGroup) {
+  const TempFolder folder;
+  // The only group that every user may give something to is his own.
+  const gid_t group = ::geteuid() == 0 ? 4242 : ::getegid();
+  ASSERT_TRUE(prepare_folder(folder.path() + "/made/sock", 0660, group).ok());
+  struct stat info{};
+  ASSERT_EQ(::stat((folder.path() + "/made").c_str(), &info), 0);
+  EXPECT_EQ(info.st_gid, group);
+  EXPECT_EQ(info.st_mode & 0777U, 0750U);
+  // One that was there is somebody else's decision.
+  ASSERT_EQ(::mkdir((folder.path() + "/found").c_str(), 0700), 0);
+  ASSERT_TRUE(prepare_folder(folder.path() + "/found/sock", 0660, group + 1).ok());
+  ASSERT_EQ(::stat((folder.path() + "/found").c_str(), &info), 0);
+  EXPECT_EQ(info.st_gid, ::getegid());
+}
+
 TEST(Paths, RefusesALinkAFileAndAFolderOpenToAll) {
   const TempFolder folder;
   const std::string real = folder.path() + "/real";

@@ -26,6 +26,16 @@ TEST(WatchdogDeathTest, EndsAProcessWhoseLoopStandsStill) {
       "stood still");
 }
 
+TEST(Watchdog, SaysEachBeatOfTheLoop) {
+  const auto loop = *ipc::EventLoop::create();
+  int num_beats = 0;
+  const Watchdog watchdog(*loop, {.beat = millis(1), .most_missed = 10'000}, [&] {
+    if (++num_beats == 3) loop->stop();
+  });
+  loop->run();
+  EXPECT_EQ(num_beats, 3);
+}
+
 TEST(Watchdog, LetsALoopAloneThatTurns) {
   const auto loop = *ipc::EventLoop::create();
   const Watchdog watchdog(*loop, {.beat = millis(2), .most_missed = 50});
