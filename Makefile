@@ -9,7 +9,7 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 gpushare := $(VENV)/bin/gpushare
 python := $(VENV)/bin/python
 
-.PHONY: help demo test build test-cpp test-python test-e2e gallery test-cuda torch-versions test-sanitizers fuzz spin \
+.PHONY: help demo test build wheel test-cpp test-python test-e2e gallery test-cuda torch-versions test-sanitizers fuzz spin \
         lint format tidy bench clean distclean
 
 help: ## this list
@@ -27,6 +27,9 @@ test: setup-test ## set everything up, then all tests
 
 build: ## all set-up and no tests: the package, installed in .venv
 	@tools/setup_system.sh build && tools/setup_venv.sh && tools/build.sh
+
+wheel: build ## dist/*.whl for the torch and the Python in .venv, for machines without a compiler
+	@tools/wheel.sh
 
 .PHONY: setup-cpp setup-test setup-lint setup-all
 setup-cpp:

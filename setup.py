@@ -6,19 +6,19 @@ modules, so one fake extension without sources stands for "run CMake": configure
 `cmake --install --prefix TARGET`. The install rules put `_C` into gpushare/ and `gpushared` into
 gpushare/bin/; TARGET is the wheel's folder, or python/ for an editable install.
 
-The build folder build/<cache tag> is kept, so that a second build is incremental. torch is found,
-not imported, which keeps a build without changes under a second. Environment: CMAKE_ARGS (more
-arguments for CMake), CMAKE_BUILD_PARALLEL_LEVEL, CXX.
+The build folder build/<cache tag> is kept, so that a second build is incremental. A wheel asks for
+the torch that it was compiled for, and has it in its version
+(0.1.0+torch2.13.cpu), so that an index may hold one for each. Environment:
+CMAKE_ARGS (more arguments for CMake), CMAKE_BUILD_PARALLEL_LEVEL, CXX.
 """
 
-import importlib.metadata
-import importlib.util
 import os
 import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -26,16 +26,19 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).resolve().parent
 BUILD = ROOT / "build" / str(sys.implementation.cache_tag)
 
+sys.path.insert(0, str(ROOT / "tools"))
+from build_backend import TORCH_RANGE, InstalledTorch, find_torch  # noqa: E402
 
-def describe_torch() -> str:
-    """Which torch, and where. Found, not imported: an import would take a second or two."""
-    spec = importlib.util.find_spec("torch")
-    if spec is None:
+
+def need_torch() -> InstalledTorch:
+    """The torch to compile for; without one there is nothing to build."""
+    torch = find_torch()
+    if torch is None:
         raise SystemExit(
-            f"gpushare is compiled against the torch it will run with, and {sys.executable} has "
-            "none.\nInstall torch first, then: pip install --no-build-isolation ."
+            "gpushare is compiled for the torch that it will run with, and the environment of "
+            f"{sys.executable} has none. Install torch there first, then gpushare again."
         )
-    return f"torch {importlib.metadata.version('torch')} at {spec.origin}"
+    return torch
 
 
 def find_tool(name: str) -> str:
@@ -43,14 +46,29 @@ def find_tool(name: str) -> str:
     beside = Path(sys.executable).parent / name
     path = str(beside) if beside.exists() else shutil.which(name)
     if path is None:
-        raise SystemExit(f"{name} is needed to build gpushare; `make build` installs what it needs")
+        raise SystemExit(f"{name} is needed to build gpushare: pip install {name}")
     return path
 
 
-def run(command: list[str], *, is_verbose: bool) -> None:
-    """Runs one step; its output is shown if wanted, or if it fails."""
+def check_compiler() -> None:
+    """CMake's own words are a page."""
+    compiler = os.environ.get("CXX", "c++")
+    if shutil.which(compiler) is None:
+        raise SystemExit(
+            f"a C++20 compiler is needed to build gpushare, and there is no {compiler}: "
+            "apt-get install g++ (12 or later), or name yours with CXX=..."
+        )
+
+
+def run(command: list[str], torch: InstalledTorch, *, is_verbose: bool) -> None:
+    """Runs one step; its output is shown if wanted, or if it fails.
+
+    CMake imports torch for its folders. Where this process could not, PYTHONPATH is how pip hides
+    the environment that has it.
+    """
     result = subprocess.run(
         command,
+        env=os.environ | ({} if torch.is_importable else {"PYTHONPATH": torch.folder}),
         stdout=None if is_verbose else subprocess.PIPE,
         stderr=subprocess.STDOUT,
         check=False,
@@ -74,16 +92,18 @@ class CMakeBuild(build_ext):
 
     def run(self) -> None:
         """Configures if necessary, builds, installs."""
+        torch = need_torch()
+        check_compiler()
         is_inplace = bool(self.inplace) or self.editable_mode
         target = ROOT / "python" if is_inplace else Path(self.build_lib).resolve()
         cmake = find_tool("cmake")
         is_verbose = self.verbose > 0 or "CI" in os.environ
-        self.configure(cmake, is_verbose=is_verbose)
+        self.configure(cmake, torch, is_verbose=is_verbose)
         # Progress is worth seeing: the first build takes a minute or two.
-        run([cmake, "--build", str(BUILD), *self.jobs()], is_verbose=True)
-        run([cmake, "--install", str(BUILD), "--prefix", str(target)], is_verbose=False)
+        run([cmake, "--build", str(BUILD), *self.jobs()], torch, is_verbose=True)
+        run([cmake, "--install", str(BUILD), "--prefix", str(target)], torch, is_verbose=False)
 
-    def configure(self, cmake: str, *, is_verbose: bool) -> None:
+    def configure(self, cmake: str, torch: InstalledTorch, *, is_verbose: bool) -> None:
         """Runs CMake when its command line changed; for changed files the build itself does."""
         arguments = [
             "-G",
@@ -94,12 +114,14 @@ class CMakeBuild(build_ext):
             *shlex.split(os.environ.get("CMAKE_ARGS", "")),
         ]
         stamp = BUILD / "configured-with"
-        wanted = "\n".join([describe_torch(), cmake, os.environ.get("CXX", ""), *arguments])
+        wanted = "\n".join(
+            [torch.version, torch.folder, cmake, os.environ.get("CXX", ""), *arguments]
+        )
         if stamp.exists() and stamp.read_text() == wanted:
             return
         # CMake keeps the torch and the Python that it found first; a change needs a new start.
         (BUILD / "CMakeCache.txt").unlink(missing_ok=True)
-        run([cmake, "-S", str(ROOT), "-B", str(BUILD), *arguments], is_verbose=is_verbose)
+        run([cmake, "-S", str(ROOT), "-B", str(BUILD), *arguments], torch, is_verbose=is_verbose)
         stamp.write_text(wanted)
 
     @staticmethod
@@ -110,4 +132,24 @@ class CMakeBuild(build_ext):
         return ["-j", str(len(os.sched_getaffinity(0)))]
 
 
-setup(ext_modules=[Extension("gpushare._C", sources=[])], cmdclass={"build_ext": CMakeBuild})
+def describe() -> dict[str, Any]:
+    """Version and dependencies: sources work with a range of torch, a build with one minor."""
+    public: dict[str, str] = {}
+    exec((ROOT / "python" / "gpushare" / "version.py").read_text(), public)
+    torch = None if "sdist" in sys.argv else find_torch()
+    return {
+        "version": public["__version__"] + (f"+{torch.label}" if torch else ""),
+        "install_requires": [
+            torch.requirement if torch else TORCH_RANGE,
+            "typer>=0.12",
+            "rich>=13",
+            "tomli>=2; python_version < '3.11'",
+        ],
+    }
+
+
+setup(
+    ext_modules=[Extension("gpushare._C", sources=[])],
+    cmdclass={"build_ext": CMakeBuild},
+    **describe(),
+)

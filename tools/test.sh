@@ -28,12 +28,12 @@ case $what in
   all)
     cpp
     pytest_in Python tests/python tests/lint
-    pytest_in end-to-end tests/e2e tests/hostile
+    pytest_in end-to-end tests/e2e tests/hostile tests/install
     pytest_in gallery --dist load tests/gallery
     ;;
   gallery) GALLERY=${GALLERY:-all} pytest_in gallery --dist load tests/gallery ;;
   python) pytest_in Python tests/python tests/lint ;;
-  e2e) pytest_in end-to-end tests/e2e tests/hostile ;;
+  e2e) pytest_in end-to-end tests/e2e tests/hostile tests/install ;;
   *) die "no such tests: $what" ;;
 esac
 

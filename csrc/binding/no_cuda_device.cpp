@@ -6,8 +6,8 @@ namespace {
 
 Status no_cuda() {
   return {StatusCode::kFailedPrecondition,
-          "gpushare was built for a torch without CUDA: install a CUDA build of torch, then "
-          "gpushare again (pip install --force-reinstall --no-build-isolation torch-gpushare)"};
+          "gpushare was built for a torch without CUDA: install a CUDA build of torch, then in "
+          "gpushare's sources pip install --force-reinstall --no-deps ./"};
 }
 
 }  // namespace

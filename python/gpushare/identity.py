@@ -7,9 +7,11 @@ from importlib import metadata
 DISTRIBUTION = "torch-gpushare"
 STRANGER = "gpushare"
 """Another project on PyPI, which writes to the same folder."""
+REINSTALL = "pip install --force-reinstall --no-deps ./"
+"""Builds it again for the torch that is here; to be called where its sources are."""
 WRONG_PACKAGE = (
     f'this is the PyPI project "{STRANGER}", not {DISTRIBUTION}: pip uninstall {STRANGER}; '
-    f"pip install --force-reinstall {DISTRIBUTION}"
+    f"then in {DISTRIBUTION}'s sources {REINSTALL}"
 )
 
 

@@ -22,7 +22,7 @@ def check() -> None:
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise GpushareError(
-            "--plot needs matplotlib, which is not installed: pip install torch-gpushare[simulate]"
+            "--plot needs matplotlib, which is not installed: pip install matplotlib"
         )
 
 
