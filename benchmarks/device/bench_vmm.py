@@ -1,102 +1,138 @@
-"""What the driver's virtual memory calls cost, in microseconds a call, by the size of the handle.
+"""What the driver's virtual memory calls cost, in microseconds a call, as the product makes them.
 
 By ctypes on libcuda.so.1, whose own overhead (about a microsecond) is in each. The memory is read
-and written by nobody.
+and written by nobody. By what is in a figure's name:
+
+- `4mib`: a handle of the device's memory, which can be exported as a file, as all of ours
+  (csrc/vm/cuda_chunks.h). `4mib_plain`: one that cannot.
+- `run`: a run of eight handles of 2 MiB, each mapped alone, then one call for all of them.
+- `alias`: the same handle at a second address, as what is restored has for a moment.
+- `host_chunk`: a chunk of the host tier in memory of the host that the device can use in place;
+  `host_shown`: eight of them at addresses of the device.
+- `memfd`: the other host tier, registered in pieces of 16 MiB.
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
-import time
-from typing import Any
+import mmap
+import os
+import sys
+from collections.abc import Callable
 
+from benchmarks.device.driver import Driver
 from benchmarks.device.machine import MIB, device, size
 from benchmarks.processes import JobProcess
 from benchmarks.report import Report
 
-SIZES_MIB = (2, 20, 32, 64, 256)
-CALLS = ("create", "map", "set_access", "unmap", "release")
+SIZES_MIB = (2, 4, 8, 16)
+"""A chunk, and pieces up to the product's largest."""
+PLAIN_SIZES_MIB = (2, 16)
+CHUNK_BYTES = 2 * MIB
+RUN_CHUNKS = 8
+PIECE_BYTES = 16 * MIB
+WARM_UP = 3
+Seen = dict[str, float]
+"""Seconds by what was timed, of one round."""
 
 
-class _Location(ctypes.Structure):
-    _fields_ = (("type", ctypes.c_int), ("id", ctypes.c_int))
+def _handle(driver: Driver, address: int, num_bytes: int, *, has_file: bool) -> Seen:
+    """One handle's life."""
+    handle = driver.create(num_bytes, has_file=has_file)
+    return {
+        "create": driver.seconds,
+        "map": driver.map(address, num_bytes, handle),
+        "set_access": driver.allow(address, num_bytes),
+        "unmap": driver.unmap(address, num_bytes),
+        "release": driver.release(handle),
+    }
 
 
-class _Property(ctypes.Structure):
-    _fields_ = (
-        ("type", ctypes.c_int),
-        ("handle_types", ctypes.c_int),
-        ("location", _Location),
-        ("win32", ctypes.c_void_p),
-        ("flags", ctypes.c_ubyte * 8),
-    )
+def _run_of_chunks(driver: Driver, address: int, handles: list[int], name: str) -> Seen:
+    """Handles side by side: mapped one by one, accessed and unmapped together."""
+    num_bytes = len(handles) * CHUNK_BYTES
+    mapped = [
+        driver.map(address + number * CHUNK_BYTES, CHUNK_BYTES, handle)
+        for number, handle in enumerate(handles)
+    ]
+    return {
+        f"map_each_{name}": sum(mapped) / len(mapped),
+        f"set_access_{name}": driver.allow(address, num_bytes),
+        f"unmap_{name}": driver.unmap(address, num_bytes),
+    }
 
 
-class _Access(ctypes.Structure):
-    _fields_ = (("location", _Location), ("flags", ctypes.c_int))
-
-
-_DEVICE = _Location(1, 0)  # CU_MEM_LOCATION_TYPE_DEVICE
-_READ_WRITE = 3
-_PINNED = 1
-
-
-class _Driver:
-    """Calls that raise, and say how long they took."""
-
-    def __init__(self) -> None:
-        self._library = ctypes.CDLL("libcuda.so.1")
-        self.seconds = 0.0
-
-    def __call__(self, name: str, *arguments: Any) -> None:
-        function = getattr(self._library, name)
-        begun = time.perf_counter()
-        code = function(*arguments)
-        self.seconds = time.perf_counter() - begun
-        if code != 0:
-            raise RuntimeError(f"{name} failed with CUDA error {code}")
-
-
-def _cycle(driver: _Driver, address: ctypes.c_uint64, num_bytes: int) -> dict[str, float]:
-    """Seconds of each call of one handle's life."""
-    handle = ctypes.c_uint64()
-    length = ctypes.c_size_t(num_bytes)
-    what = _Property(_PINNED, 0, _DEVICE)
-    access = _Access(_DEVICE, _READ_WRITE)
-    zero = ctypes.c_uint64(0)
-    seen = {}
-    driver("cuMemCreate", ctypes.byref(handle), length, ctypes.byref(what), zero)
-    seen["create"] = driver.seconds
-    driver("cuMemMap", address, length, ctypes.c_size_t(0), handle, zero)
-    seen["map"] = driver.seconds
-    driver("cuMemSetAccess", address, length, ctypes.byref(access), ctypes.c_size_t(1))
-    seen["set_access"] = driver.seconds
-    driver("cuMemUnmap", address, length)
-    seen["unmap"] = driver.seconds
-    driver("cuMemRelease", handle)
-    seen["release"] = driver.seconds
+def _alias(driver: Driver, address: int) -> Seen:
+    handle = driver.create(PIECE_BYTES)
+    driver.map(address, PIECE_BYTES, handle)
+    driver.allow(address, PIECE_BYTES)
+    other = address + PIECE_BYTES
+    seen = {
+        "map_alias": driver.map(other, PIECE_BYTES, handle),
+        "set_access_alias": driver.allow(other, PIECE_BYTES),
+        "unmap_alias": driver.unmap(other, PIECE_BYTES),
+    }
+    driver.unmap(address, PIECE_BYTES)
+    driver.release(handle)
     return seen
 
 
+def _host_chunk(driver: Driver, address: int, node: int) -> Seen:
+    handle = driver.create(CHUNK_BYTES, host_node=node)
+    return {
+        "create_host_chunk": driver.seconds,
+        "map_host_chunk": driver.map(address, CHUNK_BYTES, handle),
+        "set_access_host_chunk": driver.allow(address, CHUNK_BYTES, node),
+        "unmap_host_chunk": driver.unmap(address, CHUNK_BYTES),
+        "release_host_chunk": driver.release(handle),
+    }
+
+
+def _memfd(driver: Driver) -> Seen:
+    file = os.memfd_create("bench_vmm")
+    os.ftruncate(file, PIECE_BYTES)
+    with mmap.mmap(file, PIECE_BYTES, mmap.MAP_SHARED) as memory:
+        view = ctypes.c_char.from_buffer(memory)
+        address = ctypes.addressof(view)
+        ctypes.memset(address, 1, PIECE_BYTES)
+        seen = {"register_memfd": driver.register(address, PIECE_BYTES)}
+        seen["unregister_memfd"] = driver.unregister(address)
+        del view  # or the mapping cannot be closed
+    os.close(file)
+    return seen
+
+
+def _repeat(
+    seen: dict[str, list[float]], rounds: int, suffix: str, what: Callable[[], Seen]
+) -> None:
+    for number in range(rounds + WARM_UP):
+        for name, seconds in what().items():
+            if number >= WARM_UP:
+                seen.setdefault(f"{name}{suffix}_us", []).append(seconds * 1e6)
+
+
 def _measure(rounds: int) -> dict[str, list[float]]:
-    """In a process of the device's: microseconds by "call_sizemib"."""
-    driver = _Driver()
-    context = ctypes.c_void_p()
-    driver("cuInit", 0)
-    driver("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
-    driver("cuCtxSetCurrent", context)
+    """In a process of the device's: microseconds by figure."""
+    driver = Driver()
+    address = driver.reserve(2 * PIECE_BYTES)
     seen: dict[str, list[float]] = {}
-    for size_mib in SIZES_MIB:
-        num_bytes = size_mib * MIB
-        address = ctypes.c_uint64()
-        length, zero = ctypes.c_size_t(num_bytes), ctypes.c_uint64(0)
-        driver("cuMemAddressReserve", ctypes.byref(address), length, zero, zero, zero)
-        for number in range(rounds + 3):
-            cycle = _cycle(driver, address, num_bytes)
-            for name in CALLS if number >= 3 else ():
-                seen.setdefault(f"{name}_{size_mib}mib_us", []).append(cycle[name] * 1e6)
-        driver("cuMemAddressFree", address, length)
+    for has_file, suffix, sizes in ((True, "", SIZES_MIB), (False, "_plain", PLAIN_SIZES_MIB)):
+        for size_mib in sizes:
+            _repeat(
+                seen,
+                rounds,
+                f"_{size_mib}mib{suffix}",
+                lambda: _handle(driver, address, size_mib * MIB, has_file=has_file),  # noqa: B023
+            )
+    handles = [driver.create(CHUNK_BYTES) for _ in range(RUN_CHUNKS)]
+    _repeat(seen, rounds, "", lambda: _run_of_chunks(driver, address, handles, "run"))
+    _repeat(seen, rounds, "", lambda: _alias(driver, address))
+    _repeat(seen, rounds, "", lambda: _memfd(driver))
+    if (node := driver.host_node()) is not None and os.environ.get("GPUSHARE_REACHABLE") != "0":
+        _repeat(seen, rounds, "", lambda: _host_chunk(driver, address, node))
+        chunks = [driver.create(CHUNK_BYTES, host_node=node) for _ in range(RUN_CHUNKS)]
+        _repeat(seen, rounds, "", lambda: _run_of_chunks(driver, address, chunks, "host_shown"))
     return seen
 
 
@@ -107,10 +143,10 @@ def run(*, quick: bool) -> Report:
     with device() as env, JobProcess(str(rounds), env=env, module=__name__) as job:
         seen = job.say()
     report.figures = {name: report.add_samples(name, values) for name, values in seen.items()}
+    if not any("host_chunk" in name for name in seen):
+        report.notes.append("memory of the host cannot be used in place here, or is not to be")
     return report
 
 
 if __name__ == "__main__":
-    import sys
-
     print(json.dumps(_measure(int(sys.argv[1]))))

@@ -2,248 +2,189 @@
 
 Configures, builds and installs into build/device, runs the C++ tests of the CUDA driver's memory,
 the GPU tests and the device benchmarks, and writes OUT/results.json, results.md and log.txt. A part
-that fails does not stop the others, but for those that need what it makes. Everything ends in time
-for DEVICE_SUITE_SECONDS. Of tests and benchmarks either can be left out.
+that fails, hangs or crashes does not stop the others (runner.py), but for those that need what it
+makes. Everything ends in time for DEVICE_SUITE_SECONDS. Of tests and benchmarks either can be left
+out.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import shutil
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from benchmarks.device import machine, results, run
-from benchmarks.processes import ROOT
+from benchmarks.device import build, machine, outcomes, pytest_parts, run
+from benchmarks.device.outcome_log import VARIABLE as OUTCOMES_FILE
+from benchmarks.device.part import Part
+from benchmarks.device.runner import Runner
 
 SECONDS = 570.0
-BUILD = ROOT / "build" / "device"
-PACKAGE = BUILD / "package"
-CPP_FILTER = "*Cuda*"
-LAST_LINES = 40
 KINDS = ("tests", "benchmarks")
-
-
-@dataclass(kw_only=True)
-class Part:
-    """One command of the suite, and what came of it."""
-
-    name: str
-    command: list[str]
-    seconds: float = 0.0
-    exit_status: int | None = None
-    """None: it was not run."""
-    reason: str = ""
-    """Why not, or what ended it."""
-    passed: int = 0
-    failed: list[str] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
-    """With their reasons."""
-    last_lines: list[str] = field(default_factory=list)
-    """Of what it wrote, if it ended badly."""
-    reports: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def is_good(self) -> bool:
-        """Whether it ran, and nothing of it failed."""
-        return self.exit_status == 0 and not self.failed
+NOT_BUILT = "what it needs was not built"
+HOST_TIER_GIB = 48
+TOUCHED_GIB = 40
+BENCHMARK_SECONDS = {"two_jobs": 210.0}
+OTHER_BENCHMARK_SECONDS = 120.0
 
 
 class Suite:
-    """The parts, one after the other."""
+    """What is run, in which order."""
 
-    def __init__(self, out: Path) -> None:
-        """Writes to the folder `out`."""
-        self._out = out
-        self._deadline = time.monotonic() + float(os.environ.get("DEVICE_SUITE_SECONDS", SECONDS))
-        self._log_path = out / "log.txt"
-        self._log = self._log_path.open("w")
-        self._work = BUILD / "results"
-        shutil.rmtree(self._work, ignore_errors=True)
-        self._work.mkdir(parents=True)
-        self.parts: list[Part] = []
-
-    def close(self) -> None:
-        """Ends the log."""
-        self._log.close()
+    def __init__(self, runner: Runner, work: Path) -> None:
+        """Parts put what they find into the folder `work`."""
+        self._runner = runner
+        self._work = work
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        self._settings: dict[str, str] = {}
+        """What was found out, for the parts after it."""
 
     def run(self, kinds: Sequence[str]) -> bool:
         """Builds, then all of these kinds; True if everything is good."""
-        is_built = self._build()
+        missing = "" if self._build() else NOT_BUILT
+        self._describe()
+        self._grow_memory()
+        self._probe_host_chunks()
         if "tests" in kinds:
-            self._run_tests(is_built)
+            self._cpp_tests()
+            self._gpu_tests(missing)
         if "benchmarks" in kinds:
-            self._run_benchmarks(is_built)
-        return all(part.is_good for part in self.parts)
-
-    def _run_tests(self, is_built: bool) -> None:
-        if has_cpp_tests():
-            self._cpp_tests(is_possible=self.parts[0].is_good)
-        else:
-            reason = "skipped: no googletest in the pack"
-            self.parts.append(Part(name="C++ tests", command=[], exit_status=0, reason=reason))
-        pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/gpu"]
-        xml = self._work / "gpu.xml"
-        self._test("GPU tests", [*pytest, f"--junitxml={xml}"], xml, 240, is_built)
-
-    def _run_benchmarks(self, is_built: bool) -> None:
-        for name in run.NAMES:
-            path = self._work / f"{name}.json"
-            command = [sys.executable, "-m", "benchmarks.device.run", name, "--json", str(path)]
-            part = self._start(f"benchmark {name}", command, 150, is_built)
-            if part.exit_status is not None:
-                results.read_reports(path, part)
-            self._write()
+            self._benchmarks(missing)
+        return self._runner.is_good
 
     def _build(self) -> bool:
         """Whether all of it succeeded."""
-        fake = ["fakecuda", "fakenvml", "fakecuda_ops"] if machine.is_fake() else []
-        targets = ["_C", "gpushared", *fake]
+        install = ["cmake", "--install", str(build.BUILD), "--prefix", str(build.PACKAGE)]
         steps = [
-            ("configure", configure_command(), 90),
-            ("build", ["cmake", "--build", str(BUILD), "-j", cores(), "--target", *targets], 300),
-            ("install", ["cmake", "--install", str(BUILD), "--prefix", str(PACKAGE)], 30),
+            ("configure", build.configure_command(), 90),
+            ("build", build.build_command(*build.module_targets()), 240),
+            ("install", install, 30),
         ]
-        is_good = True
+        missing = ""
         for name, command, seconds in steps:
-            is_good = self._start(name, command, seconds, is_good).is_good
-        if is_good:
-            copy_package()
-        self._write()
-        return is_good
+            if not self._runner.run(name, command, seconds, missing=missing).is_good:
+                missing = NOT_BUILT
+        if not missing:
+            build.copy_package()
+        return not missing
 
-    def _cpp_tests(self, *, is_possible: bool) -> None:
-        target = "gs_vm_tests"
-        command = ["cmake", "--build", str(BUILD), "-j", cores(), "--target", target]
-        is_built = self._start("build C++ tests", command, 200, is_possible).is_good
-        xml = self._work / "cpp.xml"
-        program = BUILD / "tests" / "cpp" / target
-        command = [str(program), f"--gtest_filter={CPP_FILTER}", f"--gtest_output=xml:{xml}"]
-        self._test("C++ tests", command, xml, 60, is_built)
+    def _describe(self) -> None:
+        path = self._work / "machine.json"
 
-    def _test(
-        self, name: str, command: list[str], xml: Path, seconds: float, is_possible: bool
-    ) -> None:
-        """A part that writes JUnit's XML."""
-        part = self._start(name, command, seconds, is_possible)
-        if part.exit_status is not None:
-            results.read_junit(xml, part)
-        self._write()
+        def read(part: Part) -> None:
+            self._runner.machine = outcomes.read_facts(path, part) or {"device": "unknown"}
 
-    def _start(self, name: str, command: Sequence[str], seconds: float, is_possible: bool) -> Part:
-        """Runs a part in a process group of its own, at most so long."""
-        part = Part(name=name, command=list(command))
-        self.parts.append(part)
-        # A rehearsal may be on a machine of any speed.
-        limit = 5 * seconds if machine.is_fake() else seconds
-        left = min(limit, self._deadline - time.monotonic())
-        if not is_possible or left <= 0:
-            part.reason = "out of time" if is_possible else "what it needs was not built"
-            print(f"{name}: NOT RUN: {part.reason}", flush=True)
-            return part
-        print(f"{name} ...", flush=True)
-        print(f"\n##### {name}: {' '.join(command)}", file=self._log, flush=True)
-        log_bytes = self._log_path.stat().st_size
-        begun = time.monotonic()
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+        command = [sys.executable, "-m", "benchmarks.device.describe", str(path)]
+        if self._runner.run("machine", command, 100, read=read).is_good:
+            self._settings["DEVICE_SUITE_DEVICE"] = "1"
+
+    def _grow_memory(self) -> None:
+        """A host tier that is large enough for the benchmarks, where the machine has the memory."""
+        if machine.is_fake() or "GPUSHARE_HOST_BUDGET" in os.environ:
+            return
+        path = self._work / "memory.json"
+        found: dict[str, int] = {}
+
+        def read(part: Part) -> None:
+            found.update(outcomes.read_facts(path, part))
+
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.device.host_memory",
+            str(TOUCHED_GIB),
+            str(path),
+        ]
+        self._runner.run("memory", command, 60, read=read)
+        touched = found.get("touched_gib", 0)
+        if touched >= TOUCHED_GIB:
+            self._settings["GPUSHARE_HOST_BUDGET"] = f"{HOST_TIER_GIB}GiB"
+            return
+        self._runner.note(
+            f"{touched} GiB of memory could be written to, of {TOUCHED_GIB}: the host tier has the "
+            "coordinator's default size, half of the machine's memory"
         )
-        try:
-            part.exit_status = process.wait(left)
-        except subprocess.TimeoutExpired:
-            part.reason = f"stopped after {left:.0f} s"
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            part.exit_status = -signal.SIGKILL
-        part.seconds = time.monotonic() - begun
-        if not part.is_good:
-            part.last_lines = self._lines_since(log_bytes)[-LAST_LINES:]
-        verdict = "good" if part.is_good else f"FAILED ({part.exit_status}) {part.reason}"
-        print(f"{name}: {verdict}, {part.seconds:.0f} s", flush=True)
-        return part
 
-    def _lines_since(self, log_bytes: int) -> list[str]:
-        with self._log_path.open("rb") as log:
-            log.seek(log_bytes)
-            return log.read().decode(errors="replace").splitlines()
+    def _probe_host_chunks(self) -> None:
+        """Where they fail everything goes on without them, and says so."""
+        path = self._work / "chunks.json"
+        found: dict[str, object] = {}
 
-    def _write(self) -> None:
-        """After each part, so that what is known is there whatever ends this."""
-        results.write(self._out, self.parts)
+        def read(part: Part) -> None:
+            found.update(outcomes.read_facts(path, part))
 
+        command = [sys.executable, "-m", "benchmarks.device.host_chunks", str(path)]
+        part = self._runner.run("host chunks", command, 60, read=read)
+        if found.get("can_reach") is True and part.is_good:
+            return
+        self._settings["GPUSHARE_REACHABLE"] = "0"
+        why = found.get("why") or part.outcome
+        self._runner.note(
+            f"Spilled memory is not kept reachable here ({why}): all parts ran with "
+            "GPUSHARE_REACHABLE=0"
+        )
 
-def configure_command() -> list[str]:
-    """CMake on the libraries of the pack, which it finds before the system's."""
-    pack = Path(os.environ["DEVICE_SUITE_PACK"]).resolve()
-    options = {
-        "CMAKE_BUILD_TYPE": "Release",
-        "CMAKE_PREFIX_PATH": str(pack),
-        "GS_CUDA_INCLUDE": str(pack / "cuda"),
-        "Python_EXECUTABLE": sys.executable,
-        "GS_BUILD_TESTS": "ON" if has_cpp_tests() else "OFF",
-        "GS_BUILD_FAKE_CUDA": "ON" if machine.is_fake() else "OFF",
-        # Its compiler may be one that nobody has tried.
-        "GS_WARNINGS_ARE_ERRORS": "OFF",
-    }
-    definitions = [f"-D{name}={value}" for name, value in options.items()]
-    return ["cmake", "-S", str(ROOT), "-B", str(BUILD), "-G", "Ninja", *definitions]
+    def _cpp_tests(self) -> None:
+        """Each in a process of its own: an abort of one is the end of that one."""
+        if not build.has_cpp_tests():
+            reason = "skipped: no googletest in the pack"
+            self._runner.add(Part(name="C++ tests", command=[], exit_status=0, reason=reason))
+            return
+        configured = self._runner.parts[0].is_good
+        command = build.build_command(build.CPP_TESTS)
+        made = self._runner.run(
+            "build C++ tests", command, 200, missing="" if configured else NOT_BUILT
+        )
+        program = str(build.cpp_program())
+        self._pytest(
+            "C++ tests",
+            pytest_parts.cpp_arguments(),
+            100,
+            "" if made.is_good else NOT_BUILT,
+            {"DEVICE_SUITE_CPP_TESTS": program},
+        )
 
+    def _gpu_tests(self, missing: str) -> None:
+        first = [(name, "0") for name in pytest_parts.UNREACHABLE_FIRST]
+        reachable = self._settings.get("GPUSHARE_REACHABLE", "1")
+        rest = [(name, reachable) for name in pytest_parts.FILES]
+        # dict: without reachable memory each file is run once.
+        for name, reachable in dict.fromkeys(first + rest):
+            self._pytest(
+                f"{pytest_parts.path_of(name)}, reachable={reachable}",
+                [pytest_parts.path_of(name)],
+                pytest_parts.FILES[name],
+                missing,
+                {"GPUSHARE_REACHABLE": reachable},
+            )
 
-def cores() -> str:
-    """How many may compile at once."""
-    return str(len(os.sched_getaffinity(0)))
+    def _pytest(
+        self, name: str, arguments: list[str], seconds: float, missing: str, env: dict[str, str]
+    ) -> None:
+        path = pytest_parts.outcomes_file(self._work, name)
+        self._runner.run(
+            name,
+            pytest_parts.command(*arguments),
+            seconds,
+            missing=missing,
+            env={**self._settings, OUTCOMES_FILE: str(path), **env},
+            read=functools.partial(outcomes.read_outcomes, path),
+        )
 
-
-def has_cpp_tests() -> bool:
-    """Whether the pack has what they need."""
-    return (Path(os.environ["DEVICE_SUITE_PACK"]) / "googletest").is_dir()
-
-
-def copy_package() -> None:
-    """The Python half, beside the compiled one; build outputs of another torch stay behind."""
-    unwanted = shutil.ignore_patterns("*.so", "bin", "_built.py", "__pycache__")
-    source = ROOT / "python" / "gpushare"
-    shutil.copytree(source, PACKAGE / "gpushare", ignore=unwanted, dirs_exist_ok=True)
-
-
-def environment() -> dict[str, str]:
-    """What all parts see besides: the built package, then what this Python lacks."""
-    lacking = BUILD / "lacking"
-    shutil.rmtree(lacking, ignore_errors=True)
-    lacking.mkdir(parents=True)
-    if not has_typer():
-        for entry in (Path(os.environ["DEVICE_SUITE_PACK"]).resolve() / "python").iterdir():
-            (lacking / entry.name).symlink_to(entry)
-    paths = [str(PACKAGE), str(ROOT), str(lacking), os.environ.get("PYTHONPATH", "")]
-    return {
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONUNBUFFERED": "1",
-        "GPUSHARE_PACKAGE": str(PACKAGE),
-        "GPUSHARE_ANY_TORCH": "1",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "FAKECUDA_LIBRARIES": str(BUILD / "fakecuda"),
-    }
-
-
-@functools.cache
-def has_typer() -> bool:
-    """Whether this Python's own packages can run the command line."""
-    program = "import typer, rich"
-    return subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0  # noqa: PLW1510
+    def _benchmarks(self, missing: str) -> None:
+        for name in run.NAMES:
+            path = self._work / f"{name}.json"
+            self._runner.run(
+                f"benchmark {name}",
+                [sys.executable, "-m", "benchmarks.device.run", name, "--json", str(path)],
+                BENCHMARK_SECONDS.get(name, OTHER_BENCHMARK_SECONDS),
+                missing=missing,
+                env=self._settings,
+                read=functools.partial(outcomes.read_reports, path),
+            )
 
 
 def main() -> None:
@@ -253,9 +194,13 @@ def main() -> None:
         raise SystemExit(f"error: {', '.join(sorted(unknown))}: there are {' and '.join(KINDS)}")
     out = Path(sys.argv[1]).resolve()
     out.mkdir(parents=True, exist_ok=True)
-    os.environ.update(environment())
-    with contextlib.closing(Suite(out)) as suite:
-        is_good = suite.run(kinds)
+    os.environ.update(build.environment())
+    seconds = float(os.environ.get("DEVICE_SUITE_SECONDS", SECONDS))
+    command = f"scripts/device_suite run {' '.join(sys.argv[1:])}"
+    # A rehearsal may be on a machine of any speed.
+    slowness = 5.0 if machine.is_fake() else 1.0
+    with Runner(out, command, seconds, slowness) as runner:
+        is_good = Suite(runner, build.BUILD / "results").run(kinds)
     print((out / "results.md").read_text())
     raise SystemExit(0 if is_good else 1)
 

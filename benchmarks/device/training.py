@@ -38,6 +38,11 @@ class Trainer(JobProcess):
         self.order(steps=steps)
         return float(self.say()["seconds"])
 
+    def stats(self) -> dict[str, Any]:
+        """Its figures, as gpushare has them."""
+        self.order(stats=True)
+        return self.say()
+
     def take_and_give_back(self, pairs: int, size: int) -> float:
         """Seconds of so many blocks of `size` bytes, which torch has in its cache."""
         self.order(pairs=pairs, bytes=size)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks.processes import ROOT, job_environment, private_coordinator
+from tests.gpu.conftest import PROGRAM_SECONDS
 
 if TYPE_CHECKING:
     from tests.gpu.conftest import Run
@@ -64,15 +65,19 @@ def test_two_ranks_on_one_device_train_as_on_stock(device: dict[str, str]) -> No
 
 
 def _two_ranks(env: dict[str, str]) -> list[dict[str, Any]]:
-    """What each says. NCCL takes no two ranks on one device: this is gloo."""
-    torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    """What each says. NCCL takes no two ranks on one device: this is gloo.
+
+    Without an address torchrun asks for the one of the host's name, which may have none.
+    """
+    torchrun = ["torch.distributed.run", "--standalone", "--local-addr=127.0.0.1"]
+    torchrun.append("--nproc-per-node=2")
     done = subprocess.run(
         [sys.executable, "-m", *torchrun, "-m", "tests.gpu.ranks_job"],
         env=job_environment(env),
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=140,
+        timeout=PROGRAM_SECONDS // 2,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]

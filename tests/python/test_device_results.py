@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks.device import goals, results, run
-from benchmarks.device.suite import Part, Suite
+from benchmarks.device import goals, outcomes, results, run
+from benchmarks.device.part import Part
+from benchmarks.device.runner import Runner
 
 JUNIT = """<?xml version="1.0"?>
 <testsuites><testsuite>
@@ -26,21 +26,65 @@ JUNIT = """<?xml version="1.0"?>
 @pytest.fixture(autouse=True)
 def _no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DEVICE_SUITE_FAKE", raising=False)
-    monkeypatch.setattr(results, "_machine", lambda: {"device": "none"})
-    monkeypatch.setattr(sys, "argv", ["suite", "out"])
 
 
-@pytest.fixture
-def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Suite]:
-    monkeypatch.setattr("benchmarks.device.suite.BUILD", tmp_path / "build")
-    with contextlib.closing(Suite(tmp_path)) as made:
-        yield made
+def _lines(*found: dict[str, Any]) -> str:
+    return "".join(json.dumps(each) + "\n" for each in found)
+
+
+def test_counts_come_from_the_log_of_outcomes(tmp_path: Path) -> None:
+    path = tmp_path / "found.jsonl"
+    text = _lines(
+        {"test": "a::good", "state": "begun"},
+        {"test": "a::good", "state": "passed"},
+        {"test": "a::bad", "state": "begun"},
+        {"test": "a::bad", "state": "failed", "reason": "no", "text": "why\nno"},
+        {"test": "a::late", "state": "passed"},
+        {"test": "a::late", "state": "failed", "reason": "at its end", "text": ""},
+        {"test": "a::early", "state": "failed", "reason": "at its start", "text": ""},
+        {"test": "a::early", "state": "passed"},
+        {"test": "a::shares", "state": "skipped", "reason": "of two lines\nno lanes"},
+        {"test": "a::under_way", "state": "begun"},
+    )
+    path.write_text(text + '{"test": "a::cut')
+    part = Part(name="tests", command=[], exit_status=0)
+    outcomes.read_outcomes(path, part)
+    assert part.passed == 1
+    assert part.skipped == ["a::shares: no lanes"]
+    assert part.failed[0].startswith("not all results can be read: JSONDecodeError: ")
+    assert part.failed[1:] == [
+        "a::bad: no",
+        "a::late: at its end",
+        "a::early: at its start",
+        "a::under_way: it had begun, and has not ended",
+    ]
+    assert part.texts["a::bad"] == "why\nno"
+    assert not part.is_good
+
+
+@pytest.mark.parametrize("text", ["", None, "[]\n", '{"state": "passed"}\n'])
+def test_no_outcomes_are_no_success(text: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "found.jsonl"
+    if text is not None:
+        path.write_text(text)
+    part = Part(name="tests", command=[], exit_status=0)
+    outcomes.read_outcomes(path, part)
+    assert not part.is_good
+
+
+def test_tests_that_do_not_apply_here_are_no_failure(tmp_path: Path) -> None:
+    path = tmp_path / "found.jsonl"
+    path.write_text(_lines({"test": "a::mps", "state": "skipped", "reason": "there is no MPS"}))
+    part = Part(name="tests", command=[], exit_status=0)
+    outcomes.read_outcomes(path, part)
+    assert part.is_good
+    assert part.skipped == ["a::mps: there is no MPS"]
 
 
 def test_counts_come_from_junit(tmp_path: Path) -> None:
     part = Part(name="C++ tests", command=[], exit_status=1)
     (tmp_path / "found.xml").write_text(JUNIT)
-    results.read_junit(tmp_path / "found.xml", part)
+    outcomes.read_junit(tmp_path / "found.xml", part)
     assert part.passed == 1
     assert part.failed == ["Vmm.Frees", "Vmm.Errs"]
     assert part.skipped == ["Vmm.Shares: no lanes"]
@@ -52,7 +96,7 @@ def test_no_tests_are_no_success(text: str | None, tmp_path: Path) -> None:
     part = Part(name="GPU tests", command=[], exit_status=0)
     if text is not None:
         (tmp_path / "found.xml").write_text(text)
-    results.read_junit(tmp_path / "found.xml", part)
+    outcomes.read_junit(tmp_path / "found.xml", part)
     assert not part.is_good
 
 
@@ -63,20 +107,28 @@ def test_both_files_say_what_failed_and_what_was_measured(tmp_path: Path) -> Non
         "goals": {"mlp_over_stock": {"goal": "<= 1.003", "verdict": "MISSED"}},
         "notes": ["as seen"],
     }
+    failed = Part(name="tests", command=["pytest"], exit_status=1, failed=["a.b"], skipped=["c: d"])
+    failed.texts = {"a.b": "E   no\n"}
+    failed.left_behind = ["sleep (12)"]
     parts = [
         Part(name="build", command=["cmake"], exit_status=0, seconds=3.0),
-        Part(name="GPU tests", command=["pytest"], exit_status=1, failed=["a.b"], skipped=["c: d"]),
+        failed,
         Part(name="benchmark alone", command=["python"], exit_status=0, reports=[report]),
         Part(name="benchmark vmm", command=["python"], reason="out of time"),
+        Part(name="benchmark pairs", command=["python"], has_begun=True),
     ]
-    results.write(tmp_path, parts)
+    results.write(tmp_path, "suite out", {"device": "none"}, parts, ["as seen from afar"])
     text = (tmp_path / "results.md").read_text()
     assert "**Not all good.**" in text
+    assert "`suite out`\n\n- device: none\n\n**Note:** as seen from afar\n" in text
     assert "| build | good | 0 | 0 | 0 | 3 |" in text
-    assert "| GPU tests | FAILED (1) | 0 | 1 | 1 | 0 |" in text
+    assert "| tests | FAILED (1) | 0 | 1 | 1 | 0 |" in text
     assert "| benchmark vmm | NOT RUN: out of time |" in text
-    assert "- GPU tests: a.b" in text
-    assert "- GPU tests: c: d" in text
+    assert "| benchmark pairs | LOST: the suite ended while it ran |" in text
+    assert "- tests: a.b" in text
+    assert "- tests: c: d" in text
+    assert "## Ended after their part\n\n- tests: sleep (12)\n" in text
+    assert "## tests: a.b\n\n```\nE   no\n```\n" in text
     assert "| mlp_over_stock | 1.0100 | <= 1.003 | MISSED |" in text
     found = json.loads((tmp_path / "results.json").read_text())
     assert found["is_good"] is False
@@ -92,6 +144,8 @@ FAILURE = {"name": "vmm", "traceback": "Traceback:\n  File x\nRuntimeError: no d
         (None, "no report was written: "),
         ("", "no report was written: "),
         ({"reports": [], "failures": []}, "nothing was measured"),
+        ({"reports": [3], "failures": []}, "no report was written: "),
+        ({"reports": [{"name": "vmm"}], "failures": []}, "no report was written: "),
         ({"reports": [], "failures": [FAILURE]}, "RuntimeError: no device"),
     ],
 )
@@ -102,7 +156,7 @@ def test_a_benchmark_without_a_report_has_failed(
     if written is not None:
         path.write_text(json.dumps(written) if written else "")
     part = Part(name="benchmark vmm", command=[], exit_status=0)
-    results.read_reports(path, part)
+    outcomes.read_reports(path, part)
     assert not part.is_good
     assert part.failed[0].startswith(failed)
 
@@ -126,36 +180,12 @@ def test_a_benchmark_that_throws_is_reported_with_its_traceback(
     assert "in throw" in failure["traceback"]
 
 
-def test_what_a_part_wrote_last_is_in_the_report(suite: Suite, tmp_path: Path) -> None:
-    suite._start("first", ["sh", "-c", "echo of the first"], 60, True)
-    part = suite._start("second", ["sh", "-c", "seq 100; echo why >&2; exit 3"], 60, True)
-    assert part.last_lines[-2:] == ["100", "why"]
-    assert len(part.last_lines) == 40
-    killed = suite._start("killed", ["sh", "-c", "echo so far; kill -9 $$"], 60, True)
-    assert killed.last_lines == ["so far"]
-    suite._write()
-    text = (tmp_path / "results.md").read_text()
-    assert "## The end of second\n\n```\n62\n" in text
-    assert "\n100\nwhy\n```\n" in text
-    assert "of the first" not in text
-
-
-def test_a_part_that_fails_or_hangs_is_said(suite: Suite) -> None:
-    assert suite._start("good", ["true"], 60, True).is_good
-    assert suite._start("bad", ["false"], 60, True).exit_status == 1
-    hung = suite._start("hung", ["sleep", "60"], 0.1, True)
-    assert not hung.is_good
-    assert hung.reason.startswith("stopped after")
-    unbuilt = suite._start("unbuilt", ["true"], 60, False)
-    assert unbuilt.exit_status is None
-    assert unbuilt.reason == "what it needs was not built"
-
-
-def test_out_of_time_nothing_is_started(suite: Suite) -> None:
-    suite._deadline = 0.0
-    part = suite._start("late", ["true"], 60, True)
+def test_out_of_time_nothing_is_started(tmp_path: Path) -> None:
+    part = Runner(tmp_path, "suite", 0.0).run("late", ["touch", str(tmp_path / "here")], 60)
     assert part.exit_status is None
-    assert part.reason == "out of time"
+    assert part.outcome == "NOT RUN: out of time"
+    assert not (tmp_path / "here").exists()
+    assert "| late | NOT RUN: out of time |" in (tmp_path / "results.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -179,15 +209,3 @@ def test_on_the_fake_device_nothing_is_judged(monkeypatch: pytest.MonkeyPatch) -
     goal = goals.of("alone", "mlp_over_stock")
     assert goal is not None
     assert goal.verdict(2.0) == "not judged on the fake device"
-
-
-@pytest.mark.parametrize("kinds", [["tests"], ["benchmarks"], ["tests", "benchmarks"]])
-def test_only_the_kinds_that_are_asked_for_run(
-    kinds: list[str], suite: Suite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[str] = []
-    monkeypatch.setattr(suite, "_build", lambda: True)
-    monkeypatch.setattr(suite, "_run_tests", lambda _: seen.append("tests"))
-    monkeypatch.setattr(suite, "_run_benchmarks", lambda _: seen.append("benchmarks"))
-    assert suite.run(kinds)
-    assert seen == kinds
