@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.device import build, pytest_parts, run
+from benchmarks.device import build, host_memory, pytest_parts, run
 from benchmarks.device.part import Part
 from benchmarks.device.suite import Suite
 from benchmarks.processes import ROOT
@@ -182,3 +182,21 @@ def test_a_part_that_hangs_leaves_time_for_others(tmp_path: Path) -> None:
     assert max(limits.values()) <= 300
     for name in pytest_parts.FILES:
         assert limits[f"tests/gpu/test_{name}.py, reachable=1"] > pytest_parts.TEST_SECONDS
+
+
+@pytest.mark.parametrize(("available_gib", "touched"), [(0.0, 0), (2.6, 1), (100.0, 3)])
+def test_memory_is_written_to_as_far_as_there_is_some(
+    available_gib: float, touched: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+
+    def available(key: str) -> float:
+        assert key == "MemAvailable"
+        return available_gib - len(written)
+
+    monkeypatch.setattr(host_memory, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(host_memory, "_meminfo_gib", available)
+    # What is only mapped costs nothing.
+    monkeypatch.setattr(host_memory, "_write_to", lambda memory: written.append(len(memory)))
+    assert host_memory.touch(3) == touched
+    assert written == [host_memory.GIB] * touched
