@@ -15,10 +15,10 @@ from pathlib import Path
 from types import ModuleType
 
 from gpushare import captures, children, compiled, cuda, immovable, ipc, optimizer_steps
-from gpushare.config import Config, daemon_args, daemon_path, socket_paths
-from gpushare.config import load as load_config
+from gpushare.config import Config, daemon_args, daemon_path, load_readable, socket_paths
 from gpushare.devices import AUTO, CPU, CUDA, CUDA_PREFIX
-from gpushare.errors import GpushareError, say_once
+from gpushare.errors import ConfigError, GpushareError, say_once
+from gpushare.identity import REINSTALL
 from gpushare.required import exit_if_uncaught
 from gpushare.version import __version__
 
@@ -30,6 +30,8 @@ _LONGEST_SECONDS = 1e9
 DEFAULT_LOG_LEVEL = "warn"
 
 _config: Config | None = None
+_config_error: ConfigError | None = None
+"""Something in the settings is wrong: this process goes on as if it had no coordinator."""
 _device = CPU
 _cuda_index = -1
 _is_waiting = False
@@ -46,14 +48,10 @@ def start() -> None:
 
 
 def settings() -> Config:
-    """Returns the settings of this process, read once.
-
-    Raises:
-        ConfigError: One of them is bad.
-    """
-    global _config
+    """Returns the settings of this process, read once; what is wrong in them counts as not set."""
+    global _config, _config_error
     if _config is None:
-        _config = load_config()
+        _config, _config_error = load_readable()
     return _config
 
 
@@ -99,6 +97,7 @@ def install(wish: str = "") -> None:
         wish: The device to share, as ``devices.parse_wish`` has it; "" for that of the settings.
 
     Raises:
+        ConfigError: A setting is wrong.
         GpushareError: The module does not fit this torch, this is a forked child, or the process
             shares another device already.
     """
@@ -108,6 +107,7 @@ def install(wish: str = "") -> None:
     if is_installed():
         _refuse_other_device(wish)
         return
+    _refuse_bad_settings()
     before = settings()
     if wish:
         _config = replace(before, device=wish)
@@ -118,6 +118,12 @@ def install(wish: str = "") -> None:
     except GpushareError:
         _config = before
         raise
+
+
+def _refuse_bad_settings() -> None:
+    settings()
+    if _config_error is not None:
+        raise _config_error
 
 
 def _install_wanted(config: Config) -> None:
@@ -222,6 +228,7 @@ def _install_now() -> None:
     compiled.watch_compile()
     optimizer_steps.watch_steps()
     with _errors_said():
+        _refuse_bad_settings()
         if cuda.is_wanted(settings()):
             load()  # says what is wrong with the build while that can still be heard
             cuda.limit_sms(settings())
@@ -263,8 +270,8 @@ def _check_torch() -> None:
     found = ".".join(torch.__version__.split(".")[:2])
     if found != _built.TORCH:
         raise GpushareError(
-            f"built for torch {_built.TORCH}, found {found}: "
-            "pip install --force-reinstall --no-build-isolation torch-gpushare"
+            f"built for torch {_built.TORCH}, found {found}. Have that torch here (pip install "
+            f'"torch=={_built.TORCH}.*") or build for this one (in gpushare\'s sources {REINSTALL})'
         )
 
 
@@ -277,9 +284,7 @@ def _explain_failed_load(error: ImportError) -> str:
     built = sorted(path.name for path in folder.glob("_C*.so"))
     wanted = f"_C.{sys.implementation.cache_tag}"
     if not built:
-        return (
-            f"the compiled module is not in {folder}; pip install --no-build-isolation . builds it"
-        )
+        return f"the compiled module is not in {folder}; in gpushare's sources {REINSTALL}"
     if not any(name.startswith((wanted, "_C.abi3")) for name in built):
         return f"the compiled module is for another Python: found {', '.join(built)}, want {wanted}"
     return f"the compiled module in {folder} does not load: {error}"

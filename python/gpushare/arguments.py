@@ -91,10 +91,15 @@ def job_options(config: Config, **given: Any) -> dict[str, Any]:
 
 
 def default_name() -> str:
-    """Returns the script's name without its ending: "train" of ``python train.py``."""
+    """Returns the script's name without its ending: "train" of ``python train.py``.
+
+    A name that a number would be is kept whole, "3.py": jobs have numbers of their own.
+    """
     script = Path(sys.argv[0] if sys.argv else "")
     # `python -m package` runs package/__main__.py; an interactive Python has no script.
     stem = script.parent.name if script.stem == "__main__" else script.stem
+    if stem.isdecimal():
+        stem = script.name if script.suffix else f"job-{stem}"
     return stem if stem not in ("", "-c", "-m", "-") and stem.isprintable() else "python"
 
 
@@ -177,8 +182,8 @@ def _choose(name: str, value: Any, configured: Any, field: str = "") -> Any:
     setting = _BY_FIELD[field or name]
     try:
         return setting.parse(value)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{name}: {value!r}; allowed: {setting.allowed}") from error
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(f"{name}: {value!r}; {setting.refusal(error)}") from error
 
 
 def _shown(value: Any) -> str:

@@ -1,7 +1,5 @@
 """The settings: TOML files, then the environment; later ones win, and names are the same in both.
 
-Files: ``/etc/gpushare/config.toml``, then ``$XDG_CONFIG_HOME/gpushare/config.toml``
-(``~/.config``); or only the one that GPUSHARE_CONFIG names. The daemon reads the same files.
 Nothing here imports torch.
 """
 
@@ -11,27 +9,28 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gpushare.config_files import files, read_table
 from gpushare.devices import AUTO, CPU, socket_name
 from gpushare.errors import ConfigError
-from gpushare.quantities import parse_bytes, parse_seconds
-from gpushare.settings import SETTINGS, Setting
+from gpushare.quantities import is_without_unit, parse_bytes, parse_seconds
+from gpushare.settings import PLAIN_SECONDS, SETTINGS, Setting
 
 __all__ = [
     "Config",
     "daemon_args",
     "daemon_path",
     "load",
+    "load_readable",
     "parse_bytes",
     "parse_seconds",
     "socket_folders",
     "socket_paths",
 ]
 
-_SYSTEM_FILE = "/etc/gpushare/config.toml"
 _SYSTEM_FOLDER = "/run/gpushare"
 
 
@@ -127,17 +126,42 @@ def load(env: Mapping[str, str] | None = None) -> Config:
         env: The environment; this process's unless given.
 
     Raises:
-        ConfigError: A value is bad, or a named file cannot be read.
+        ConfigError: A value is bad, or a file cannot be read.
+    """
+    settings, error = load_readable(env)
+    if error is not None:
+        raise error
+    return settings
+
+
+def load_readable(env: Mapping[str, str] | None = None) -> tuple[Config, ConfigError | None]:
+    """Reads all settings; what is wrong in them counts as not set.
+
+    Args:
+        env: The environment; this process's unless given.
+
+    Returns:
+        The settings, and the first thing that is wrong.
     """
     env = os.environ if env is None else env
     values: dict[str, Any] = {}
-    for path, must_exist in _files(env):
-        values.update(_read_file(path, must_exist=must_exist))
+    errors: list[ConfigError] = []
+    for path, must_exist in files(env):
+        try:
+            table = read_table(path, must_exist=must_exist)
+        except ConfigError as error:
+            errors.append(error)
+            continue
+        for setting in SETTINGS:
+            value = _look_up(table, setting.key)
+            if value is not None:
+                _take(setting, value, f"{path}: {setting.key}", values, errors)
     for setting in SETTINGS:
         text = env.get(setting.variable)
         if text is not None and (text != "" or setting.may_be_empty):
-            values[setting.field] = _parse(setting, text, setting.variable)
-    return Config(**values)
+            has_unit = setting.variable not in PLAIN_SECONDS or not is_without_unit(text)
+            _take(setting, text if has_unit else f"{text} s", setting.variable, values, errors)
+    return Config(**values), errors[0] if errors else None
 
 
 def socket_paths(config: Config, device_name: str = CPU) -> list[str]:
@@ -201,48 +225,6 @@ def daemon_args(config: Config, device_name: str = CPU, device_bytes: int = 0) -
     return arguments
 
 
-def _files(env: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
-    if env.get("GPUSHARE_CONFIG"):
-        yield env["GPUSHARE_CONFIG"], True
-        return
-    yield _SYSTEM_FILE, False
-    folder = env.get("XDG_CONFIG_HOME") or (f"{env['HOME']}/.config" if env.get("HOME") else "")
-    if folder:
-        yield f"{folder}/gpushare/config.toml", False
-
-
-def _read_file(path: str, *, must_exist: bool) -> dict[str, Any]:
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
-            content = file.read()
-    except (FileNotFoundError, NotADirectoryError) as error:
-        if not must_exist:
-            return {}
-        raise ConfigError(f"GPUSHARE_CONFIG: cannot read {path}: {error.strerror}") from error
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
-    table = _parse_toml(content, path)
-    values = {}
-    for setting in SETTINGS:
-        value = _look_up(table, setting.key)
-        if value is not None:
-            values[setting.field] = _parse(setting, value, f"{path}: {setting.key}")
-    return values
-
-
-def _parse_toml(content: bytes, path: str) -> dict[str, Any]:
-    import sys
-
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    try:
-        return tomllib.loads(content.decode())
-    except ValueError as error:  # both kinds: not TOML, not UTF-8
-        raise ConfigError(f"{path}: {error}") from error
-
-
 def _look_up(table: dict[str, Any], key: str) -> Any:
     found: Any = table
     for part in key.split("."):
@@ -252,11 +234,13 @@ def _look_up(table: dict[str, Any], key: str) -> Any:
     return found
 
 
-def _parse(setting: Setting, value: Any, where: str) -> Any:
+def _take(
+    setting: Setting, value: Any, where: str, values: dict[str, Any], errors: list[ConfigError]
+) -> None:
     try:
-        return setting.parse(value)
-    except (ValueError, TypeError) as error:
-        raise ConfigError(f"{where}: bad value {value!r}; allowed: {setting.allowed}") from error
+        values[setting.field] = setting.parse(value)
+    except (ValueError, TypeError, OverflowError) as error:
+        errors.append(ConfigError(f"{where}: bad value {value!r}; {setting.refusal(error)}"))
 
 
 def _runtime_folder() -> str:

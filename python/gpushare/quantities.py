@@ -34,20 +34,34 @@ def parse_bytes(text: str | int) -> int:
     return int(size)
 
 
+class MissingUnitError(ValueError):
+    """A time was written without its unit; the text says how to write it."""
+
+
 def parse_seconds(text: str | float) -> float:
-    """Returns the number of seconds that a text such as "10", "250ms" or "2 min" names.
+    """Returns the number of seconds that a text such as "250ms", "10s" or "2 min" names.
 
     Args:
-        text: A number with a unit (ns, us, ms, s, min or m, h), or a number of seconds.
+        text: A number with a unit (ns, us, ms, s, min or m, h), or "0". What is no text is a number
+            of seconds.
 
     Raises:
+        MissingUnitError: The text is a number without a unit, and not 0.
         ValueError: It is no time, negative, or longer than 31 years.
     """
-    factor, amount = _split(str(text), _SECONDS, 'a time like "10", "250ms" or "2 min"')
+    factor, amount = _split(str(text), _SECONDS, 'a time like "250ms", "10s" or "2 min"')
+    if isinstance(text, str) and is_without_unit(text):
+        raise MissingUnitError(f"say {text.strip()}ms or {text.strip()}s")
     seconds = amount * factor
     if seconds > _MOST_SECONDS:
         raise ValueError(f"{text!r} is no time: at most 1e9 seconds")
     return seconds
+
+
+def is_without_unit(text: str) -> bool:
+    """Tells whether this is a number other than 0, and nothing else."""
+    match = _QUANTITY.fullmatch(text)
+    return match is not None and not match[2] and float(match[1]) != 0
 
 
 def parse_number(text: str | float) -> float:

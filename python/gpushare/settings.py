@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gpushare.devices import WISHES, parse_wish
-from gpushare.quantities import parse_bytes, parse_number, parse_seconds
+from gpushare.quantities import MissingUnitError, parse_bytes, parse_number, parse_seconds
 
 LEAST_SHARE = 0.01
 POLICIES = ("fair", "rr", "fifo", "srtf", "priority", "deadline", "pack")
@@ -39,6 +39,14 @@ class Setting(NamedTuple):
     may_be_empty: bool = False
     """Whether "" is a value; otherwise an empty variable counts as unset."""
 
+    def refusal(self, error: Exception) -> str:
+        """Returns what to write instead of a value that ``parse`` refused.
+
+        Args:
+            error: What ``parse`` raised.
+        """
+        return str(error) if isinstance(error, MissingUnitError) else f"allowed: {self.allowed}"
+
 
 def parse_choice(*choices: str) -> Callable[[Any], str]:
     """Returns a parser that takes exactly these words."""
@@ -62,6 +70,18 @@ def parse_name(value: Any) -> str:
     if len(value.encode()) > MAX_NAME_BYTES:
         raise ValueError(value)
     return value
+
+
+def parse_job_name(value: Any) -> str:
+    """Returns a job's name, by which commands can find it.
+
+    Raises:
+        ValueError: It is no name, or a number: commands would take it for a job's number.
+    """
+    name = parse_name(value)
+    if name.isdecimal():
+        raise ValueError(value)
+    return name
 
 
 def parse_weight(value: Any) -> float:
@@ -186,11 +206,12 @@ _LEAST_TRANSFER_BYTES = 1 << 20
 _MAX_LANES = 16
 _MOST_DEADLINE_SECONDS = 1_000_000
 """As the coordinator has it (``csrc/sched/change.cpp``)."""
-_TIME = 'a time like "10", "250ms" or "2 min"'
+_TIME = 'a time like "250ms", "10s" or "2 min"'
 _SIZE = 'a size of at least 2 MiB like "2GiB"'
 _TRANSFER = '0, or a size of at least 1 MiB like "500MiB"'
 _FLAG = "0 or 1"
 _NAME = f"printable text of at most {MAX_NAME_BYTES} bytes"
+_JOB_NAME = f"{_NAME} that is not a number, since jobs have numbers of their own"
 
 # fmt: off
 SETTINGS: tuple[Setting, ...] = (
@@ -227,7 +248,7 @@ SETTINGS: tuple[Setting, ...] = (
             "an absolute path, or empty for RAM", "--spill-dir", may_be_empty=True),
     Setting("log_level", "log.level", "GPUSHARE_LOG", parse_choice(*LOG_LEVELS),
             ", ".join(LOG_LEVELS), "--log-level"),
-    Setting("name", "job.name", "GPUSHARE_NAME", parse_name, _NAME),
+    Setting("name", "job.name", "GPUSHARE_NAME", parse_job_name, _JOB_NAME),
     Setting("group", "job.group", "GPUSHARE_GROUP", parse_name, _NAME),
     Setting("priority", "job.priority", "GPUSHARE_PRIORITY", parse_choice(*PRIORITIES),
             ", ".join(PRIORITIES)),
@@ -259,3 +280,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("report", "job.report", "GPUSHARE_REPORT", _flag, _FLAG),
 )
 # fmt: on
+
+PLAIN_SECONDS = frozenset({
+    "GPUSHARE_MAX_WAIT", "GPUSHARE_MEMORY_WAIT", "GPUSHARE_MIN_QUANTUM", "GPUSHARE_LINGER",
+    "GPUSHARE_IDLE_SPILL",
+})  # fmt: skip
+"""Variables in which a number without a unit still counts seconds; a note asks for the unit."""

@@ -99,7 +99,7 @@ def coordinator(module_is_built: None) -> Iterator[dict[str, str]]:
     # Not below pytest's folder: socket paths are short.
     folder = Path(tempfile.mkdtemp(prefix="gpushare-"))
     socket = folder / "sock"
-    yield {"socket": str(socket), "capacity": "256MiB", "linger": "0.2", "min_quantum": "20ms"}
+    yield {"socket": str(socket), "capacity": "256MiB", "linger": "200ms", "min_quantum": "20ms"}
     its_files = (socket, folder / "sock.jobs")
     deadline = time.monotonic() + 30
     while any(file.exists() for file in its_files) and time.monotonic() < deadline:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from gpushare.cli.coordinator import read_log
 from tests.python.command_line import needs_daemon
 from tests.python.conftest import clean_environment
-from tests.python.fake_coordinator import FakeCoordinator
+from tests.python.fake_coordinator import FakeCoordinator, make_report
 
 
 def _gpushare(*arguments: str, socket: Path) -> subprocess.CompletedProcess[str]:
@@ -58,15 +62,88 @@ def test_start_status_log_stop(tmp_path: Path) -> None:
 def test_bad_option_names_what_is_allowed(tmp_path: Path) -> None:
     ended = _gpushare("coordinator", "start", "--policy", "best", socket=tmp_path / "sock")
     assert ended.returncode == 2
-    assert "allowed: fair, rr, fifo" in " ".join(ended.stderr.split())
+    assert "allowed: fair, rr, fifo" in ended.stderr
 
 
-def test_refused_stop_is_exit_4(tmp_path: Path) -> None:
-    refusal = {"v": 1, "type": "refused", "reason": "2 jobs are connected"}
-    with FakeCoordinator(tmp_path / "sock", refusal) as fake:
+ONE, TWO = make_report()["devices"][0]["jobs"][:1], make_report()["devices"][0]["jobs"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "jobs", "said"),
+    [
+        (
+            "1 jobs are connected; with force",
+            ONE,
+            "1 job is connected. --force stops the coordinator, and that job goes on and starts "
+            "a new one",
+        ),
+        (
+            "2 jobs are connected; with force",
+            TWO,
+            "2 jobs are connected. --force stops the coordinator, and those jobs go on and start "
+            "a new one",
+        ),
+        ("user 7 may not stop the coordinator of user 8", TWO, None),
+    ],
+)
+def test_refused_stop_is_exit_4_and_says_what_force_does(
+    tmp_path: Path, reason: str, jobs: list[dict[str, Any]], said: str | None
+) -> None:
+    report = make_report()
+    report["devices"][0]["jobs"] = jobs
+    refusal = {"v": 1, "type": "refused", "reason": reason}
+    with FakeCoordinator(tmp_path / "sock", refusal, report) as fake:
         ended = _gpushare("coordinator", "stop", socket=Path(fake.path))
-    assert (ended.returncode, ended.stderr) == (4, "gpushare: 2 jobs are connected\n")
-    assert fake.requests == [{"v": 1, "type": "stop", "force": False}]
+    assert (ended.returncode, ended.stderr) == (4, f"gpushare: {said or reason}\n")
+    assert fake.requests[0] == {"v": 1, "type": "stop", "force": False}
+
+
+def test_a_log_that_may_not_be_read_is_exit_1_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "coordinator.log").touch(mode=0o000)
+    if os.access(tmp_path / "coordinator.log", os.R_OK):  # root reads everything
+        tmp_path.chmod(0o755)
+        command = [
+            shutil.which("setpriv") or "",
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+        ]
+        if not command[0]:
+            pytest.skip("root reads everything, and there is no setpriv")
+    else:
+        command = []
+    words = [sys.executable, "-m", "gpushare", "coordinator", "log"]
+    ended = subprocess.run(
+        [*command, *words],
+        env=clean_environment(socket=str(tmp_path / "sock"), config=os.devnull),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1, ended.stderr
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("gpushare: cannot read ")
+    assert "permission denied" in line
+
+
+def test_mistakes_in_a_file_are_said_when_a_coordinator_starts(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text("[coordinator]\npolcy = 'rr'\nsocket = 'none'\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "gpushare", "coordinator", "start"],
+        env=clean_environment(config=str(file)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 2
+    first, second = ended.stderr.splitlines()
+    assert first == (
+        f"gpushare: {file}: unknown key coordinator.polcy; did you mean coordinator.policy?"
+    )
+    assert 'the settings say socket = "none"' in second
 
 
 def test_no_log_says_where_it_looked(tmp_path: Path) -> None:

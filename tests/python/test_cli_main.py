@@ -62,9 +62,9 @@ def test_wrong_usage_is_exit_2(arguments: tuple[str, ...]) -> None:
     assert _gpushare(*arguments).returncode == 2
 
 
-def test_bad_setting_is_exit_1_in_one_line() -> None:
+def test_bad_setting_is_exit_2_in_one_line() -> None:
     ended = _gpushare("status", weight="heavy")
-    assert ended.returncode == 1
+    assert ended.returncode == 2
     assert ended.stderr.startswith("gpushare: GPUSHARE_WEIGHT: bad value 'heavy'")
     assert ended.stderr.count("\n") == 1
 

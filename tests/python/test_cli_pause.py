@@ -47,7 +47,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, verb: str) -> None:
     assert (ended.returncode, ended.stderr) == (4, f"gpushare: {refusal['reason']}\n")
     with FakeCoordinator(tmp_path / "other", _report()) as fake:
         ended = gpushare(verb, "bert", socket=fake.path)
-    assert ended.returncode == 2
+    assert ended.returncode == 4
     assert "no job is named bert" in ended.stderr
     ended = gpushare(verb, "vit", socket=f"{tmp_path}/none")
     assert ended.returncode == 3
@@ -72,6 +72,15 @@ def test_policy_without_a_coordinator_is_exit_3(tmp_path: Path) -> None:
     ended = gpushare("policy", "rr", socket=f"{tmp_path}/none")
     assert ended.returncode == 3
     assert ended.stderr.startswith("gpushare: no coordinator answers. Tried: ")
+
+
+def test_without_a_coordinator_the_policies_can_be_seen(tmp_path: Path) -> None:
+    ended = gpushare("policy", socket=f"{tmp_path}/none")
+    assert ended.returncode == 3
+    assert ended.stdout == "the policies are: fair, rr, fifo, srtf, priority, deadline, pack\n"
+    as_json = gpushare("policy", "--json", socket=f"{tmp_path}/none")
+    assert as_json.returncode == 3
+    assert json.loads(as_json.stdout) == {"schema_version": 1, "devices": []}
 
 
 JOB = """
@@ -115,7 +124,7 @@ def test_a_running_job_is_paused_and_the_policy_changed() -> None:
     # Two threads say these.
     assert {line.split(",")[0] for line in lines[2:4]} == {"0 job 1 (small): resumed", "goes on"}
     assert lines[4].startswith("0 cpu: fair (or: fifo, rr")
-    assert lines[5].startswith("4 gpushare: no policy is called 'best': use one of fifo rr fair")
+    assert lines[5].startswith("2 gpushare: policy best: allowed: fair, rr, fifo, srtf")
     assert lines[6:] == [
         "no policy is called 'best': use one of f",
         "set_policy: field policy has 300 B, must",

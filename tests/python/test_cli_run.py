@@ -46,8 +46,10 @@ def test_options_become_settings() -> None:
         ({"priority": "urgent"}, "--priority urgent: allowed: guaranteed"),
         ({"memory_limit_bytes": "lots"}, "--memory-limit lots: allowed"),
         ({"deadline_seconds": "soon"}, "--deadline soon: allowed"),
+        ({"deadline_seconds": "50"}, "--deadline 50: say 50ms or 50s"),
         ({"capacity_bytes": "1"}, "--capacity 1: allowed"),
         ({"name": "x" * 129}, "--name"),
+        ({"name": "3"}, "--name 3: allowed: .* that is not a number"),
         ({"device": "tpu"}, "--device tpu"),
     ],
 )

@@ -56,6 +56,8 @@ def test_all_of_it_goes_in_one_request(tmp_path: Path) -> None:
         (("--priority", "high"), "priority: 'high'; allowed: guaranteed"),
         (("--weight", "0"), "weight: 0.0; allowed"),
         (("--deadline", "soon"), "deadline: 'soon'; allowed"),
+        (("--deadline", "50"), "deadline: '50'; say 50ms or 50s"),
+        (("--policy", "soon"), "policy soon: allowed: fair, rr"),
         (("--share-limit", "2"), "share_limit: '2'; allowed"),
     ],
 )
@@ -66,7 +68,7 @@ def test_what_cannot_be_meant_is_a_usage_error(
         ended = gpushare("set", "gpt", *options, socket=fake.path)
         assert not fake.requests
     assert ended.returncode == 2
-    assert said in " ".join(ended.stderr.replace("│", "").split())
+    assert said in ended.stderr
 
 
 def test_a_policy_is_said_alone(tmp_path: Path) -> None:
@@ -78,7 +80,7 @@ def test_a_policy_is_said_alone(tmp_path: Path) -> None:
         ended = gpushare("set", "vit", "--policy", "srtf", socket=fake.path)
         asked = fake.requests[-1]
     assert both.returncode == 2
-    assert "say it alone" in " ".join(both.stderr.replace("│", "").split())
+    assert "say it alone" in both.stderr
     assert asked == {"v": 1, "type": "set_policy", "policy": "srtf"}
     assert ended.stdout == "job 4 (vit): policy srtf, for all jobs of cpu\n"
 
@@ -122,5 +124,6 @@ def test_a_running_job_is_changed() -> None:
         "job 1 (small): priority interactive, weight 4, memory limit none, deadline none, "
         "share limit none",
         "job 1 (small): policy srtf, for all jobs of cpu",
-        "gpushare: no policy is called 'soon': use one of fifo rr fair srtf priority deadline pack",
+        "gpushare: policy soon: allowed: fair, rr, fifo, srtf, priority, deadline, pack. "
+        "See: gpushare set --help",
     ], ended.stderr

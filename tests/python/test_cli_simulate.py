@@ -88,7 +88,10 @@ def test_more_devices_take_less_time() -> None:
         (TWO_JOBS, ("--num-lanes", "99"), "num_lanes is 99"),
         (TWO_JOBS, ("--output", "x.csv"), "is for --generate"),
         (TWO_JOBS, ("--rows",), "is for --json"),
+        (TWO_JOBS, ("--min-quantum", "60"), "min_quantum=60 is not a time such as 100ms"),
+        (TWO_JOBS, ("--seed", "3"), "--seed is for --generate"),
         (TWO_JOBS, ("--generate", "salus"), "without TRACE"),
+        (TWO_JOBS, ("--generate", "salus", "--policy", "rr"), "without --policy, TRACE"),
     ],
 )
 def test_what_is_wrong_is_said_once(
@@ -96,9 +99,8 @@ def test_what_is_wrong_is_said_once(
 ) -> None:
     ended = _simulate(_trace(tmp_path, text), *options)
     assert ended.returncode == 2
-    # Some are in a box, as wide as the terminal.
-    assert said in " ".join(ended.stderr.replace("│", "").split())
-    assert "Traceback" not in ended.stderr
+    assert said in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
 
 
 def test_a_trace_is_needed(tmp_path: Path) -> None:
@@ -152,7 +154,7 @@ def test_ctrl_c_ends_a_simulation(tmp_path: Path) -> None:
 
 def test_plots_need_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    with pytest.raises(Exception, match=r"torch-gpushare\[simulate\]"):
+    with pytest.raises(Exception, match="pip install matplotlib"):
         plots.check()
 
 

@@ -53,11 +53,13 @@ def test_no_such_job_is_exit_4_in_the_coordinators_words(tmp_path: Path) -> None
     assert ended.stderr == "gpushare: there is no job 9. See: gpushare status\n"
 
 
-def test_no_such_name_is_a_usage_error(tmp_path: Path) -> None:
+def test_no_such_name_is_exit_4_as_no_such_number(tmp_path: Path) -> None:
     with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
         ended = gpushare("why", "bert", socket=fake.path)
-    assert ended.returncode == 2
-    assert "no job is named bert" in " ".join(ended.stderr.replace("│", "").split())
+    assert (ended.returncode, ended.stderr) == (
+        4,
+        "gpushare: no job is named bert. See: gpushare status\n",
+    )
 
 
 def test_an_older_coordinator_is_named_as_such(tmp_path: Path) -> None:

@@ -10,14 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpushare import config as config_module
-from gpushare.config import Config, daemon_args, daemon_path, load, socket_paths
+from gpushare import config_files
+from gpushare.config import (
+    Config,
+    daemon_args,
+    daemon_path,
+    load,
+    load_readable,
+    socket_paths,
+)
 from gpushare.errors import ConfigError
 from gpushare.settings import SETTINGS
 
 
 @pytest.fixture(autouse=True)
 def no_system_file(monkeypatch, tmp_path):
-    monkeypatch.setattr(config_module, "_SYSTEM_FILE", str(tmp_path / "system.toml"))
+    monkeypatch.setattr(config_files, "_SYSTEM_FILE", str(tmp_path / "system.toml"))
     monkeypatch.setattr(config_module, "_SYSTEM_FOLDER", str(tmp_path / "system"))
 
 
@@ -107,6 +115,7 @@ BAD = [
     ("LOG", "loud"),
     ("NAME", "x" * 129),
     ("NAME", "a\nb"),
+    ("NAME", "3"),
     ("PRIORITY", "high"),
     ("WEIGHT", "0"),
     ("WEIGHT", "nan"),
@@ -128,6 +137,37 @@ def test_refuses_a_bad_value_naming_variable_value_and_what_is_allowed(name, tex
     said = str(caught.value)
     assert said.startswith(f"GPUSHARE_{name}: bad value {text!r}; allowed: ")
     assert isinstance(caught.value, ValueError)
+
+
+def test_a_deadline_has_a_unit():
+    with pytest.raises(ConfigError) as caught:
+        load({"GPUSHARE_DEADLINE": "50"})
+    assert str(caught.value) == "GPUSHARE_DEADLINE: bad value '50'; say 50ms or 50s"
+    assert load({"GPUSHARE_DEADLINE": "0"}).deadline_seconds == 0
+
+
+def test_what_is_wrong_counts_as_not_set(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text("[job]\nrequire = true\nweight = -1\n")
+    env = {"GPUSHARE_CONFIG": str(file), "GPUSHARE_POLICY": "lottery", "GPUSHARE_NAME": "mine"}
+    settings, error = load_readable(env)
+    assert settings == Config(require=True, name="mine")
+    assert str(error) == f"{file}: job.weight: bad value -1; allowed: a finite number above 0"
+    assert load_readable({"GPUSHARE_NAME": "mine"}) == (Config(name="mine"), None)
+
+
+def test_an_error_has_no_other_behind_it(tmp_path):
+    (tmp_path / "bad.toml").write_text("[job")
+    for env in (
+        {"GPUSHARE_POLICY": "lottery"},
+        {"GPUSHARE_CONFIG": str(tmp_path / "bad.toml")},
+        {"GPUSHARE_CONFIG": str(tmp_path)},
+    ):
+        with pytest.raises(ConfigError) as caught:
+            load(env)
+        shown = caught.value
+        assert shown.__cause__ is None
+        assert shown.__context__ is None or shown.__suppress_context__
 
 
 def test_an_empty_variable_counts_as_unset():
@@ -184,6 +224,10 @@ def test_a_named_file_is_the_only_one_and_must_exist(tmp_path):
         ("[coordinator]\nmax_wait = false\n", "coordinator.max_wait: bad value False"),
         ("[job]\nweight = true\n", "job.weight: bad value True"),
         ("not toml", "bad.toml: "),
+        ("a = " + 2000 * "[" + 2000 * "]", "it is nested too deeply"),
+        ("[job]\nweight = 1" + 400 * "0", "job.weight: bad value 1000"),
+        ('[job]\ndeadline = "50"', "job.deadline: bad value '50'; say 50ms or 50s"),
+        ('[coordinator]\nlinger = "1.5"', "coordinator.linger: bad value '1.5'; say 1.5ms or 1.5s"),
     ],
 )
 def test_refuses_a_bad_file_naming_it(tmp_path, text, said):

@@ -140,7 +140,8 @@ def test_a_module_for_another_torch_is_refused(run_forked):
         """
     said = run_forked(code, disable="1").stdout
     assert said.startswith("built for torch ")
-    assert "found 1.99: pip install --force-reinstall --no-build-isolation torch-gpushare" in said
+    assert 'found 1.99. Have that torch here (pip install "torch==' in said
+    assert "in gpushare's sources pip install --force-reinstall --no-deps ./)" in said
 
 
 def test_a_missing_module_is_explained_and_torch_goes_on(run_forked):
@@ -174,9 +175,45 @@ def test_an_error_that_the_program_caught_does_not_decide_its_exit(run_forked):
     assert ended.stderr.endswith("ValueError: my own\n")
 
 
-def test_a_bad_setting_is_an_error_that_names_it(run_forked):
-    ended = run_forked("import gpushare", weight="-1", fails=True)
-    assert "ConfigError: GPUSHARE_WEIGHT: bad value '-1'" in ended.stderr
+BAD_SETTINGS = """
+import gpushare, torch
+model = torch.nn.Linear(1, 1)
+job = gpushare.register(model)
+with job.iteration():
+    model(torch.ones(1, 1)).backward()
+print(job.is_managed)
+"""
+
+
+def test_with_a_bad_setting_a_job_goes_on_unmanaged_and_says_so_once(run_forked, tmp_path):
+    ended = run_forked(BAD_SETTINGS, weight="-1", socket=str(tmp_path / "sock"))
+    assert ended.stdout == "False\n"
+    assert ended.stderr == (
+        "gpushare: GPUSHARE_WEIGHT: bad value '-1'; allowed: a finite number above 0. "
+        "Training goes on unmanaged. GPUSHARE_REQUIRE=1 makes this fatal\n"
+    )
+    assert not (tmp_path / "sock").exists()
+
+
+def test_with_a_broken_file_too(run_forked, tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text("[job\n")
+    ended = run_forked(BAD_SETTINGS, config=str(file), socket=str(tmp_path / "sock"))
+    assert ended.stdout == "False\n"
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith(f"gpushare: {file}: ")
+
+
+@pytest.mark.parametrize("is_in_file", [True, False])
+def test_where_a_coordinator_is_required_a_bad_setting_is_fatal(run_forked, tmp_path, is_in_file):
+    file = tmp_path / "config.toml"
+    file.write_text("[job]\nrequire = true\n" if is_in_file else "")
+    more = {} if is_in_file else {"require": "1"}
+    ended = run_forked(BAD_SETTINGS, weight="-1", config=str(file), fails=True, **more)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("gpushare: GPUSHARE_WEIGHT: bad value '-1'")
+    assert line.endswith("GPUSHARE_REQUIRE=1 makes this fatal")
 
 
 @pytest.mark.usefixtures("module_is_built")
@@ -225,5 +262,5 @@ def test_the_other_project_of_our_name_is_named_where_the_module_is_missing(run_
         """
     assert run_forked(code).stderr.startswith(
         'gpushare: this is the PyPI project "gpushare", not torch-gpushare: pip uninstall '
-        "gpushare; pip install --force-reinstall torch-gpushare. "
+        "gpushare; then in torch-gpushare's sources pip install --force-reinstall --no-deps ./. "
     )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare.quantities import parse_bytes, parse_number, parse_seconds
+from gpushare.quantities import MissingUnitError, parse_bytes, parse_number, parse_seconds
 
 
 @pytest.mark.parametrize(
@@ -35,15 +35,30 @@ def test_refuses_what_is_no_size(text):
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("10", 10.0), (0.5, 0.5), ("250ms", 0.25), ("2 min", 120.0), ("1m", 60.0), ("3us", 3e-6)],
+    [
+        ("10s", 10.0),
+        ("0", 0.0),
+        (0.5, 0.5),
+        (10, 10.0),
+        ("250ms", 0.25),
+        ("2 min", 120.0),
+        ("1m", 60.0),
+        ("3us", 3e-6),
+    ],
 )
 def test_reads_times(text, seconds):
     assert parse_seconds(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "soon", "-1s", "1 day", "inf", "1e12"])
+@pytest.mark.parametrize("text", ["", "soon", "-1s", "1 day", "inf", "1e12s"])
 def test_refuses_what_is_no_time(text):
     with pytest.raises(ValueError, match="is n"):
+        parse_seconds(text)
+
+
+@pytest.mark.parametrize("text", ["50", " 50 ", "0.05", "1e3"])
+def test_a_time_without_a_unit_is_refused_and_both_meanings_are_said(text):
+    with pytest.raises(MissingUnitError, match=f"^say {text.strip()}ms or {text.strip()}s$"):
         parse_seconds(text)
 
 

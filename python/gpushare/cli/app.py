@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from typing import Annotated, Any
 
 import typer
+
+from gpushare.cli.exit_code import ExitCode
+from gpushare.cli.version import version_text
 
 COMMANDS = (
     "run",
@@ -25,6 +30,10 @@ COMMANDS = (
 """Subcommands in the order of the help; each is a module of this package with ``add_to(app)``."""
 
 
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
+"""typer has it from the package click, or from a copy of its own, and does not export it."""
+
+
 def make_app(commands: tuple[str, ...] = COMMANDS) -> typer.Typer:
     """Builds the command line with some of the subcommands.
 
@@ -37,14 +46,19 @@ def make_app(commands: tuple[str, ...] = COMMANDS) -> typer.Typer:
     app = typer.Typer(
         name="gpushare",
         help="Several PyTorch jobs share one device, iteration by iteration.",
-        no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
 
     # A callback keeps typer from taking a single subcommand for the whole program.
     @app.callback()
-    def _root() -> None:
+    def _root(
+        version: Annotated[
+            bool,
+            typer.Option("--version", callback=_show_version, is_eager=True, help="As version."),
+        ] = False,
+    ) -> None:
         pass
 
     for name in commands:
@@ -52,8 +66,38 @@ def make_app(commands: tuple[str, ...] = COMMANDS) -> typer.Typer:
     return app
 
 
-def run_app(arguments: list[str]) -> None:
-    """Parses arguments, runs the subcommand that they name, and exits."""
+def run_app(arguments: list[str]) -> int:
+    """Parses arguments and runs the subcommand that they name.
+
+    Args:
+        arguments: Those of the command line, without the program's name.
+
+    Returns:
+        The exit code. What is wrong with the arguments is said in one line.
+    """
     asked = arguments[0] if arguments else ""
     app = make_app((asked,) if asked in COMMANDS else COMMANDS)
-    app(arguments, prog_name="gpushare")
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(arguments or ["--help"], prog_name="gpushare", standalone_mode=False)
+    except _USAGE_ERROR as error:
+        print(f"gpushare: {_usage_text(error, asked)}", file=sys.stderr)
+        return ExitCode.USAGE
+    return int(code or ExitCode.OK) if arguments else ExitCode.USAGE
+
+
+def _usage_text(error: Any, asked: str) -> str:
+    if isinstance(error, typer.BadParameter) and error.param is None:
+        # Raised by a subcommand: its words are whole sentences.
+        text = f"{error.param_hint or ''} {error.message}"
+    else:
+        text = error.format_message()
+    command = error.ctx.command_path if error.ctx else f"gpushare {asked}"
+    end = "" if text.endswith((".", "?")) else "."
+    return f"{' '.join(text.split())}{end} See: {command} --help"
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        print(version_text())
+        raise typer.Exit

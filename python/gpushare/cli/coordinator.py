@@ -15,10 +15,10 @@ import typer
 from gpushare import config
 from gpushare.cli.coordinators import ask_each, find_sockets, named_device
 from gpushare.cli.exit_code import ExitCode
-from gpushare.cli.setting_options import to_environment
+from gpushare.cli.setting_options import check_settings, to_environment
 from gpushare.coordinator_client import CoordinatorClient, RefusedError
 from gpushare.devices import AUTO, CPU, device_of_socket, shown_wish
-from gpushare.errors import CoordinatorUnreachable
+from gpushare.errors import CoordinatorUnreachable, GpushareError
 from gpushare.settings import POLICIES
 
 LOG_NAME = "coordinator.log"
@@ -29,9 +29,7 @@ _FOLLOW_SECONDS = 0.2
 
 def add_to(app: typer.Typer) -> None:
     """Adds the subcommand and its own subcommands."""
-    group = typer.Typer(
-        help="Start, stop or read the log of the coordinator.", no_args_is_help=True
-    )
+    group = typer.Typer(help="Start, stop or read the log of the coordinator.")
     group.command(name="start")(start)
     group.command(name="stop")(stop)
     group.command(name="log")(log)
@@ -87,7 +85,7 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
         environment = {**os.environ, **to_environment(options)}
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    settings = config.load(environment)
+    settings = check_settings(environment)
     shown = f"--device {device}" if device else shown_wish(settings.device)
     name = CPU if settings.device == AUTO else named_device(settings.device, shown)
     path = _socket_to_listen_at(settings, name)
@@ -119,7 +117,7 @@ def stop(
         try:
             return client.stop(force=force)
         except RefusedError as error:
-            refusals.append(error)
+            refusals.append(_why_not_stopped(client, error))
             return {}
 
     answers = ask_each(find_sockets(config.load(), device), stop_one)
@@ -139,15 +137,19 @@ def log(
     sockets = find_sockets(config.load(), device)
     tried = [(each.device, log_path(path)) for each in sockets for path in each.paths]
     found: dict[str, Path] = {}
-    for each, path in tried:
-        if path.is_file():
-            found.setdefault(each, path)
-    if len(found) != 1:
-        print(_not_one_log(found, [path for _, path in tried]), file=sys.stderr)
-        raise typer.Exit(ExitCode.ERROR)
     try:
+        for each, path in tried:
+            if path.is_file():
+                found.setdefault(each, path)
+        if len(found) != 1:
+            raise GpushareError(_not_one_log(found, [path for _, path in tried]))
         for text in read_log(*found.values(), follow=follow):
             print(text, end="", flush=follow)
+    except PermissionError as error:
+        raise GpushareError(
+            f"cannot read {error.filename}: permission denied. A coordinator's log is for its own "
+            "user and root"
+        ) from error
     except KeyboardInterrupt:
         raise typer.Exit(ExitCode.OK) from None
 
@@ -171,12 +173,25 @@ def log_path(socket_path: str) -> Path:
     return socket.with_suffix(".log") if device_of_socket(socket.name) else socket.parent / LOG_NAME
 
 
+def _why_not_stopped(client: CoordinatorClient, refused: RefusedError) -> RefusedError:
+    """Says with this command's words that a coordinator has jobs, where that is the reason."""
+    if "connected" not in str(refused):
+        return refused
+    try:
+        number = sum(len(device["jobs"]) for device in client.status()["devices"])
+    except GpushareError:
+        return refused
+    jobs = "1 job is" if number == 1 else f"{number} jobs are"
+    they = "that job goes on and starts" if number == 1 else "those jobs go on and start"
+    return RefusedError(f"{jobs} connected. --force stops the coordinator, and {they} a new one")
+
+
 def _not_one_log(found: dict[str, Path], tried: list[Path]) -> str:
     if found:
         devices = ", ".join(f"{device} ({path})" for device, path in found.items())
-        return f"gpushare: there are logs of several coordinators: {devices}. Say --device"
+        return f"there are logs of several coordinators: {devices}. Say --device"
     text = ", ".join(map(str, tried)) or "nothing, no coordinator is configured"
-    return f"gpushare: there is no log. Tried: {text}"
+    return f"there is no log. Tried: {text}"
 
 
 def _socket_to_listen_at(settings: config.Config, device_name: str) -> str:

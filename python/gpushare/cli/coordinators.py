@@ -39,10 +39,10 @@ def find_sockets(settings: config.Config, device: str = "") -> list[DeviceSocket
     Raises:
         ConfigError: It is no name that a command can know.
     """
+    name = named_device(device, f"--device {device}") if device not in {"", CUDA} else ""
     if settings.socket:
         return [DeviceSockets("", config.socket_paths(settings))]
-    if device not in {"", CUDA}:
-        name = named_device(device, f"--device {device}")
+    if name:
         return [DeviceSockets(name, config.socket_paths(settings, name))]
     names = [] if device else [CPU]
     found = {
@@ -83,6 +83,10 @@ def ask_each(
     Raises:
         CoordinatorUnreachable: None answers, or one took the question and did not answer.
     """
+    if not sockets:
+        raise CoordinatorUnreachable(
+            "no CUDA device is shared here. The first job on one starts its coordinator"
+        )
     answers = []
     for each in sockets:
         client = CoordinatorClient(each.paths)

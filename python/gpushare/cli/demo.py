@@ -9,10 +9,7 @@ from typing import Annotated
 
 import typer
 
-from gpushare.cli.exit_code import ExitCode
-
-INTERRUPTED = 130
-"""As a shell has it for Ctrl-C."""
+from gpushare.cli.exit_code import INTERRUPTED, ExitCode
 
 
 def add_to(app: typer.Typer) -> None:

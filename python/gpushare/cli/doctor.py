@@ -18,6 +18,7 @@ from gpushare.cli.checks.machine import Machine, check_machine
 from gpushare.cli.checks.mps import check_mps
 from gpushare.cli.checks.package import check_package
 from gpushare.cli.exit_code import ExitCode
+from gpushare.config_notes import config_notes
 from gpushare.errors import ConfigError
 
 
@@ -50,7 +51,11 @@ def examine() -> Iterator[Finding]:
     except ConfigError as error:
         yield Finding("settings", "fail", str(error))
         return
-    yield Finding("settings", "ok", "read")
+    notes = config_notes(os.environ)
+    if not notes:
+        yield Finding("settings", "ok", "read")
+    for note in notes:
+        yield Finding("settings", "warn", note)
     checks: list[Callable[[], list[Finding]]] = [
         lambda: check_coordinators(settings),
         lambda: check_machine(settings, Machine()),

@@ -10,7 +10,7 @@ import typer
 from gpushare import config
 from gpushare.cli.coordinators import Answer, ask_each, find_sockets
 from gpushare.cli.status_table import printable
-from gpushare.coordinator_client import CoordinatorClient
+from gpushare.coordinator_client import CoordinatorClient, RefusedError
 
 
 def find_job(job: str, device: str) -> tuple[int, CoordinatorClient]:
@@ -22,13 +22,11 @@ def find_job(job: str, device: str) -> tuple[int, CoordinatorClient]:
 
     Raises:
         CoordinatorUnreachable: No coordinator answers.
-        typer.BadParameter: No job is meant, or several.
+        RefusedError: No job has that name.
+        typer.BadParameter: Several have.
     """
     answers = ask_each(find_sockets(config.load(), device))
-    try:
-        number, paths = _find_job(answers, job)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+    number, paths = _find_job(answers, job)
     return number, CoordinatorClient(paths)
 
 
@@ -42,8 +40,8 @@ def change_job(job: str, device: str, changes: dict[str, Any]) -> dict[str, Any]
 
     Raises:
         CoordinatorUnreachable: No coordinator answers.
-        RefusedError: The coordinator will not do it.
-        typer.BadParameter: No job is meant, or several.
+        RefusedError: No job is meant, or the coordinator will not do it.
+        typer.BadParameter: Several jobs are meant.
     """
     number, client = find_job(job, device)
     return _row_of(client.set_job(number, changes), number)
@@ -59,8 +57,8 @@ def change_policy(job: str, device: str, name: str) -> dict[str, Any]:
 
     Raises:
         CoordinatorUnreachable: No coordinator answers.
-        RefusedError: No policy is called so, or the coordinator is another user's.
-        typer.BadParameter: No job is meant, or several.
+        RefusedError: No job is meant, or the coordinator is another user's.
+        typer.BadParameter: Several jobs are meant.
     """
     number, client = find_job(job, device)
     return _row_of(client.set_policy(name), number)
@@ -80,15 +78,12 @@ def label(row: dict[str, Any]) -> str:
 def _row_of(report: dict[str, Any], number: int) -> dict[str, Any]:
     found = next((row for row in _jobs(report) if row["job"] == number), None)
     if found is None:
-        raise typer.BadParameter(f"there is no job {number}. See: gpushare status")
+        raise RefusedError(f"there is no job {number}. See: gpushare status")
     return found
 
 
 def _find_job(answers: list[Answer], job: str) -> tuple[int, list[str]]:
-    """The number of the job with this number or name, and its coordinator's sockets.
-
-    ValueError if it is none, or several.
-    """
+    """The number of the job with this number or name, and its coordinator's sockets."""
     if job.isdecimal():
         found = [(int(job), each) for each in answers if _has_job(each.report, int(job))]
         # Nobody's: the coordinator says so.
@@ -102,13 +97,13 @@ def _find_job(answers: list[Answer], job: str) -> tuple[int, list[str]]:
         ]
     devices = list(dict.fromkeys(each.sockets.device for _, each in found))
     if len(devices) > 1:
-        raise ValueError(f"job {job} is on {' and on '.join(devices)}: say --device")
+        raise typer.BadParameter(f"job {job} is on {' and on '.join(devices)}: say --device")
     if len(found) == 1:
         return found[0][0], found[0][1].sockets.paths
     if found:
         numbers = ", ".join(str(number) for number, _ in found)
-        raise ValueError(f"jobs {numbers} are named {job}: say which number")
-    raise ValueError(f"no job is named {job}. See: gpushare status")
+        raise typer.BadParameter(f"jobs {numbers} are named {job}: say which number")
+    raise RefusedError(f"no job is named {job}. See: gpushare status")
 
 
 def _has_job(report: dict[str, Any], number: int) -> bool:

@@ -10,18 +10,21 @@ from __future__ import annotations
 import os
 import sys
 
-from gpushare.cli.exit_code import ExitCode
-from gpushare.errors import CoordinatorUnreachable, GpushareError
+from gpushare.cli.exit_code import INTERRUPTED, ExitCode
+from gpushare.errors import ConfigError, CoordinatorUnreachable, GpushareError
 
 
 def main() -> None:
     """Runs the subcommand that ``sys.argv`` names, and exits with one of ``ExitCode``."""
     arguments = sys.argv[1:]
     try:
+        code = 0
         if arguments[:1] != ["status"] or not _show_status(arguments[1:]):
             from gpushare.cli.app import run_app
 
-            run_app(arguments)
+            code = run_app(arguments)
+        sys.stdout.flush()  # what cannot be written is said here, and not by Python at exit
+        sys.exit(code)
     except GpushareError as error:
         print(f"gpushare: {error}", file=sys.stderr)
         sys.exit(_exit_code(error))
@@ -32,10 +35,21 @@ def main() -> None:
             raise
         print(f"gpushare: {WRONG_PACKAGE}", file=sys.stderr)
         sys.exit(ExitCode.ERROR)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # The reader (`| head`) has enough. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()  # the reader (`| head`) has enough
         sys.exit(ExitCode.ERROR)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"gpushare: {where}{error.strerror or error}", file=sys.stderr)
+        _forget_output()
+        sys.exit(ExitCode.ERROR)
+
+
+def _forget_output() -> None:
+    """Keeps Python from failing once more when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_status(arguments: list[str]) -> bool:
@@ -51,6 +65,8 @@ def _show_status(arguments: list[str]) -> bool:
 
 
 def _exit_code(error: GpushareError) -> ExitCode:
+    if isinstance(error, ConfigError):
+        return ExitCode.USAGE
     if isinstance(error, CoordinatorUnreachable):
         return ExitCode.UNREACHABLE
     client = sys.modules.get("gpushare.coordinator_client")

@@ -9,6 +9,9 @@ import typer
 
 from gpushare import config
 from gpushare.cli.coordinators import ask_each, find_sockets
+from gpushare.cli.setting_options import check_policy
+from gpushare.errors import CoordinatorUnreachable
+from gpushare.settings import POLICIES
 
 if TYPE_CHECKING:
     from gpushare.coordinator_client import CoordinatorClient
@@ -25,11 +28,20 @@ def policy(
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Show the policy of each device's coordinator and which there are, or change it."""
+    if name:
+        check_policy(name)
 
     def ask(client: CoordinatorClient) -> dict[str, Any]:
         return client.set_policy(name) if name else client.status()
 
-    answers = ask_each(find_sockets(config.load(), device), ask)
+    try:
+        answers = ask_each(find_sockets(config.load(), device), ask)
+    except CoordinatorUnreachable:
+        if as_json:
+            print(json.dumps({"schema_version": 1, "devices": []}))
+        elif not name:
+            print(f"the policies are: {', '.join(POLICIES)}")
+        raise
     rows = [_row(each) for answer in answers for each in answer.report["devices"]]
     if as_json:
         print(json.dumps({"schema_version": 1, "devices": rows}))

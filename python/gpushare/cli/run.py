@@ -16,11 +16,9 @@ from typing import Annotated
 
 import typer
 
-from gpushare.cli.exit_code import ExitCode
+from gpushare.cli.exit_code import COMMAND_NOT_FOUND, ExitCode
 from gpushare.cli.run_environment import make_environment
-
-COMMAND_NOT_FOUND = 127
-"""As a shell has it."""
+from gpushare.cli.setting_options import check_settings
 
 
 def add_to(app: typer.Typer) -> None:
@@ -95,6 +93,7 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
         environment = make_environment(options, os.environ)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+    check_settings(environment)
     check_command(command)
     sys.stdout.flush()
     try:

@@ -8,6 +8,7 @@ import typer
 
 from gpushare.arguments import job_changes
 from gpushare.cli.jobs import change_job, change_policy, label, print_json
+from gpushare.cli.setting_options import check_policy
 from gpushare.cli.units import format_bytes, format_seconds
 
 
@@ -55,6 +56,7 @@ def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
     if policy is not None:
         if any(value is not None for value in given.values()):
             raise typer.BadParameter("--policy is for all jobs of the device: say it alone")
+        check_policy(policy)
         row = change_policy(job, device, policy)
         if as_json:
             print_json(row)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 
-from gpushare.settings import SETTINGS
+import typer
+
+from gpushare import config
+from gpushare.config_notes import config_notes
+from gpushare.settings import POLICIES, SETTINGS, Setting
 
 
 def to_environment(values: Mapping[str, str | float | bool | None]) -> dict[str, str]:
@@ -23,10 +28,39 @@ def to_environment(values: Mapping[str, str | float | bool | None]) -> dict[str,
         if value is None:
             continue
         text = str(int(value)) if isinstance(value, bool) else str(value)
-        try:
-            setting.parse(text)
-        except (ValueError, TypeError) as error:
-            option = "--" + setting.variable.removeprefix("GPUSHARE_").lower().replace("_", "-")
-            raise ValueError(f"{option} {text}: allowed: {setting.allowed}") from error
+        option = "--" + setting.variable.removeprefix("GPUSHARE_").lower().replace("_", "-")
+        _check(setting, text, option)
         environment[setting.variable] = text
     return environment
+
+
+def check_settings(environment: Mapping[str, str]) -> config.Config:
+    """Reads all settings before anything is started, and says what in them is probably a mistake.
+
+    Args:
+        environment: Of what is to be started.
+
+    Raises:
+        ConfigError: A value is bad, or a file cannot be read.
+    """
+    settings = config.load(environment)
+    for note in config_notes(environment):
+        print(f"gpushare: {note}", file=sys.stderr)
+    return settings
+
+
+def check_policy(name: str) -> None:
+    """Checks a policy's name.
+
+    Raises:
+        typer.BadParameter: No policy is called so; the text names those that there are.
+    """
+    if name not in POLICIES:
+        raise typer.BadParameter(f"policy {name}: allowed: {', '.join(POLICIES)}")
+
+
+def _check(setting: Setting, text: str, shown: str) -> None:
+    try:
+        setting.parse(text)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(f"{shown} {text}: {setting.refusal(error)}") from error

@@ -12,6 +12,8 @@ import typer
 from gpushare.cli.exit_code import ExitCode
 
 _DEFAULT_POLICIES = "fifo,rr,fair"
+_GENERATING = {"generate", "jobs", "seed", "load", "output", "devices"}
+"""What may be said when a trace is made."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -20,6 +22,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def simulate(
+    words: typer.Context,
     trace: Annotated[
         Path | None, typer.Argument(help="CSV file, a job a line; - for standard input.")
     ] = None,
@@ -68,7 +71,7 @@ def simulate(
     output: Annotated[Path | None, typer.Option(help="With --generate: the CSV file.")] = None,
 ) -> None:
     """Replay a trace of jobs on virtual time, with the coordinator's own code, and compare."""
-    _check_goes_together(generate, trace, output, plot, as_json=as_json, rows=rows)
+    _check_goes_together({name for name in words.params if _is_given(words, name)})
     if generate is not None:
         _generate(generate, output, jobs=jobs, seed=seed, devices=devices, load=load)
         return
@@ -103,33 +106,38 @@ def simulate(
     _show(reports, str(trace), machine, as_json=as_json, with_rows=rows)
 
 
-def _check_goes_together(
-    generate: str | None,
-    trace: Path | None,
-    output: Path | None,
-    plot: Path | None,
-    *,
-    as_json: bool,
-    rows: bool,
-) -> None:
-    if generate is not None and (trace is not None or plot is not None or as_json):
-        raise typer.BadParameter(
-            "makes a trace, to be simulated next: without TRACE, --plot and --json",
-            param_hint="--generate",
-        )
-    if generate is None and output is not None:
-        raise typer.BadParameter("is for --generate", param_hint="--output")
-    if rows and not as_json:
+def _check_goes_together(given: set[str]) -> None:
+    """Refuses options that would have no effect; ``given`` are those of the command line."""
+    if "generate" in given:
+        others = given - _GENERATING
+        if others:
+            names = ", ".join(sorted(_shown(name) for name in others))
+            raise typer.BadParameter(
+                f"makes a trace, to be simulated next: without {names}", param_hint="--generate"
+            )
+        return
+    for name in sorted(given & (_GENERATING - {"devices"})):
+        raise typer.BadParameter("is for --generate", param_hint=_shown(name))
+    if "rows" in given and "as_json" not in given:
         raise typer.BadParameter("is for --json", param_hint="--rows")
+
+
+def _is_given(words: typer.Context, name: str) -> bool:
+    source = words.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _shown(name: str) -> str:
+    return {"trace": "TRACE", "as_json": "--json"}.get(name, f"--{name.replace('_', '-')}")
 
 
 def _read(trace: Path | None) -> str:
     if trace is None:
-        raise typer.BadParameter("give the trace's CSV file, or --generate", param_hint="TRACE")
+        raise typer.BadParameter("say which CSV file holds the trace, or --generate one")
     try:
         return sys.stdin.read() if str(trace) == "-" else trace.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"cannot read {trace}: {error}", param_hint="TRACE") from error
+        raise typer.BadParameter(f"cannot read {trace}: {error}") from error
 
 
 def _generate(
@@ -141,7 +149,7 @@ def _generate(
     try:
         made = generate.generate(cluster, jobs=jobs, seed=seed, devices=devices, load=load)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--generate") from error
+        raise typer.BadParameter(f"--generate: {error}") from error
     source = generate.CLUSTERS[cluster].source
     text = to_csv(made, f"{source}.\n{jobs} jobs, seed {seed}, load {load} on {devices} devices")
     if output is None:
@@ -150,9 +158,7 @@ def _generate(
     try:
         output.write_text(text)
     except OSError as error:
-        raise typer.BadParameter(
-            f"cannot write {output}: {error}", param_hint="--output"
-        ) from error
+        raise typer.BadParameter(f"cannot write {output}: {error}") from error
 
 
 def _show(

@@ -11,10 +11,14 @@ from gpushare import config
 from gpushare.cli.coordinators import ask_each, find_sockets, merge_reports, without_doubles
 from gpushare.cli.status_memory import render_memory
 from gpushare.cli.status_screen import render_report
+from gpushare.errors import CoordinatorUnreachable
 
 if TYPE_CHECKING:
+    from gpushare.cli.coordinators import Answer, DeviceSockets
     from gpushare.cli.status_options import StatusOptions
 
+_LISTS = ("coordinators", "devices", "unmanaged", "warnings", "decisions")
+"""What of a report is a list, and empty where no coordinator answers."""
 _CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
 
@@ -30,7 +34,7 @@ def show_status(options: StatusOptions) -> None:
     render = render_memory if options.is_memory else render_report
     try:
         while True:
-            reports = without_doubles(ask_each(find_sockets(settings, options.device)))
+            reports = without_doubles(_ask(find_sockets(settings, options.device), options))
             if options.as_json:
                 text = json.dumps(merge_reports(reports))
             else:
@@ -41,3 +45,14 @@ def show_status(options: StatusOptions) -> None:
             time.sleep(options.watch_seconds)
     except KeyboardInterrupt:
         return
+
+
+def _ask(sockets: list[DeviceSockets], options: StatusOptions) -> list[Answer]:
+    """Asks all; where nobody answers a program that reads one JSON object gets an empty report."""
+    try:
+        return ask_each(sockets)
+    except CoordinatorUnreachable:
+        if options.as_json and options.watch_seconds is None:
+            nothing: dict[str, list[str]] = {key: [] for key in _LISTS}
+            print(json.dumps({"schema_version": 1, "coordinator": None, **nothing}), flush=True)
+        raise

@@ -8,6 +8,7 @@ compared by their bits.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +18,7 @@ import typer
 
 from gpushare.cli.exit_code import ExitCode
 from gpushare.cli.run import check_command
+from gpushare.cli.setting_options import check_settings
 from gpushare.cli.units import format_bytes
 from gpushare.cli.verify_comparison import Comparison, compare, describe
 from gpushare.cli.verify_run import (
@@ -45,6 +47,7 @@ def verify(
 
     The program's own output goes to standard error.
     """
+    check_settings(os.environ)
     check_command(command)
     try:
         report = run_and_compare(command, repeat=repeat)

@@ -21,14 +21,18 @@ def show_version(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Print the versions of gpushare and Python."""
-    python = platform.python_version()
     if as_json:
         report = {
             "schema_version": 1,
             "version": __version__,
-            "python": python,
+            "python": platform.python_version(),
             "executable": sys.executable,
         }
         print(json.dumps(report))
         return
-    print(f"gpushare {__version__} (Python {python})")
+    print(version_text())
+
+
+def version_text() -> str:
+    """Returns what ``gpushare version`` prints."""
+    return f"gpushare {__version__} (Python {platform.python_version()})"

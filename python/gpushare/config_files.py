@@ -1,0 +1,59 @@
+"""The TOML files with settings: which there are, and what they say.
+
+``/etc/gpushare/config.toml``, then ``$XDG_CONFIG_HOME/gpushare/config.toml`` (``~/.config``); or
+only the one that GPUSHARE_CONFIG names. The coordinator reads the same files. A number without
+quotes counts seconds, or bytes; a time in quotes has a unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpushare.errors import ConfigError
+
+_SYSTEM_FILE = "/etc/gpushare/config.toml"
+
+
+def files(env: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
+    """Yields the paths of the files that hold settings, and whether each must exist."""
+    if env.get("GPUSHARE_CONFIG"):
+        yield env["GPUSHARE_CONFIG"], True
+        return
+    yield _SYSTEM_FILE, False
+    folder = env.get("XDG_CONFIG_HOME") or (f"{env['HOME']}/.config" if env.get("HOME") else "")
+    if folder:
+        yield f"{folder}/gpushare/config.toml", False
+
+
+def read_table(path: str, *, must_exist: bool) -> dict[str, Any]:
+    """Returns what a file says; nothing, if it is not there and need not be.
+
+    Raises:
+        ConfigError: It cannot be read, or is no TOML.
+    """
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
+            content = file.read()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if not must_exist:
+            return {}
+        raise ConfigError(f"GPUSHARE_CONFIG: cannot read {path}: {error.strerror}") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    return _parse_toml(content, path)
+
+
+def _parse_toml(content: bytes, path: str) -> dict[str, Any]:
+    import sys
+
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        return tomllib.loads(content.decode())
+    except ValueError as error:  # both kinds: not TOML, not UTF-8
+        raise ConfigError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: it is nested too deeply") from None

@@ -1,0 +1,106 @@
+"""What the settings say that nothing reads, or that may be meant otherwise: a line each.
+
+The coordinator warns in its log of the keys that it would read itself, in the same words
+(``csrc/daemon/config_file.cpp``).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from gpushare.config_files import files, read_table
+from gpushare.quantities import is_without_unit
+from gpushare.settings import PLAIN_SECONDS, SETTINGS
+
+COORDINATORS_KEYS = frozenset({
+    "coordinator.socket_mode", "coordinator.socket_group", "coordinator.class_floor",
+    "coordinator.gap_poll", "device.cpu.reserve", "device.cuda.reserve", "log.file",
+})  # fmt: skip
+"""What the coordinator alone reads (``csrc/daemon/settings.cpp``)."""
+
+USER_KEYS = frozenset({
+    "weight", "share_limit", "memory_limit", "max_priority", "max_weight", "max_jobs", "elastic",
+})  # fmt: skip
+"""What it reads in a table ``[user.NAME]`` (``csrc/daemon/user_settings.cpp``)."""
+
+_OTHERS_KEYS = frozenset({"host.per_user", "host.pinned"})
+"""Keys that other programs or later versions read."""
+
+_KEYS = frozenset({setting.key for setting in SETTINGS}) | COORDINATORS_KEYS
+_TABLES = frozenset({key.rpartition(".")[0] for key in _KEYS} | {"device", "user"})
+_VARIABLES = frozenset(setting.variable for setting in SETTINGS)
+_PREFIX = "GPUSHARE_"
+_LIKENESS = 0.7
+_VARIABLES_LIKENESS = 0.8
+"""Higher, since programs may have variables of their own with our prefix."""
+
+
+def config_notes(env: Mapping[str, str]) -> list[str]:
+    """Returns a line for each unknown key of the files, unknown variable, and time without unit.
+
+    Args:
+        env: The environment, which may name the file.
+
+    Raises:
+        ConfigError: A file cannot be read.
+    """
+    notes = []
+    for path, must_exist in files(env):
+        table = read_table(path, must_exist=must_exist)
+        notes += [f"{path}: {text}" for text in _unknown_in(table, "")]
+    return notes + list(_variable_notes(env))
+
+
+def _unknown_in(table: Mapping[str, Any], name: str) -> Iterator[str]:
+    """Yields what is unknown in the table of this name."""
+    for key, value in table.items():
+        full = f"{name}.{key}" if name else key
+        if name == "user":
+            if isinstance(value, dict):
+                yield from _unknown_users_keys(value, full)
+            else:
+                yield f"unknown key {full}; a table [user.NAME] holds what a user may have"
+        elif not isinstance(value, dict):
+            if full not in _KEYS | _OTHERS_KEYS:
+                yield f"unknown key {full}{_suggest(_nearest_key(full))}"
+        elif full in _TABLES:
+            yield from _unknown_in(value, full)
+        else:
+            nearest = _nearest(full, _TABLES)
+            yield f"unknown table [{full}]{_suggest(f'[{nearest}]' if nearest else '')}"
+
+
+def _unknown_users_keys(table: Mapping[str, Any], name: str) -> Iterator[str]:
+    for key in table:
+        if key not in USER_KEYS:
+            yield f"unknown key {name}.{key}{_suggest(_nearest(key, USER_KEYS), f'{name}.')}"
+
+
+def _nearest_key(full: str) -> str:
+    """The key of the same name in another table, else the one that is spelled most alike."""
+    last = full.rpartition(".")[2]
+    by_last = {key.rpartition(".")[2]: key for key in sorted(_KEYS, reverse=True)}
+    alike = _nearest(full, _KEYS) or by_last.get(_nearest(last, by_last), "")
+    return by_last.get(last, alike)
+
+
+def _nearest(word: str, known: Iterable[str], likeness: float = _LIKENESS) -> str:
+    found = difflib.get_close_matches(word, sorted(known), 1, likeness)
+    return found[0] if found else ""
+
+
+def _suggest(nearest: str, before: str = "") -> str:
+    return f"; did you mean {before}{nearest}?" if nearest else ""
+
+
+def _variable_notes(env: Mapping[str, str]) -> Iterator[str]:
+    short = {variable.removeprefix(_PREFIX) for variable in _VARIABLES}
+    for variable, text in sorted(env.items()):
+        if variable in PLAIN_SECONDS and is_without_unit(text):
+            yield f"{variable}={text} counts as {text} s; write {text}s, or {text}ms"
+        elif variable.startswith(_PREFIX) and variable not in _VARIABLES:
+            nearest = _nearest(variable.removeprefix(_PREFIX), short, _VARIABLES_LIKENESS)
+            if nearest:
+                yield f"nothing reads {variable}; did you mean {_PREFIX}{nearest}?"

@@ -1,0 +1,195 @@
+"""Every command's exit codes (docs/exit_codes.md), and that each error is one line."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import typer
+
+from gpushare.cli.app import make_app
+from gpushare.cli.exit_code import COMMAND_NOT_FOUND, INTERRUPTED, ExitCode
+from tests.python.conftest import ROOT, Completed, clean_environment
+from tests.python.fake_coordinator import FakeCoordinator, make_report
+
+
+class Row(NamedTuple):
+    """A command: what to call it with, and how it ends then."""
+
+    arguments: tuple[str, ...] = ()
+    """Rightly used; "JOB" is a job."""
+    wrong_setting: int | None = ExitCode.USAGE
+    """None: it reads no settings."""
+    alone: int | None = None
+    """Without a coordinator. None: it needs none."""
+    refused: int | None = None
+    """The coordinator says no. None: it is asked for nothing that it could refuse."""
+
+
+OF_A_JOB = {"alone": ExitCode.UNREACHABLE, "refused": ExitCode.REFUSED}
+
+# One row a command: a new command needs one.
+ROWS = {
+    "run": Row(("--", sys.executable, "-c", "print('ran')")),
+    "status": Row(alone=ExitCode.UNREACHABLE),
+    "why": Row(("JOB",), **OF_A_JOB),
+    "set": Row(("JOB", "--weight", "2"), **OF_A_JOB),
+    "pause": Row(("JOB",), **OF_A_JOB),
+    "resume": Row(("JOB",), **OF_A_JOB),
+    "policy": Row(("rr",), **OF_A_JOB),
+    "limit": Row(("JOB", "1GiB"), **OF_A_JOB),
+    "coordinator start": Row(),
+    "coordinator stop": Row(**OF_A_JOB),
+    "coordinator log": Row(alone=ExitCode.ERROR),
+    "verify": Row(("--", sys.executable, "-c", "")),
+    "simulate": Row(("trace.csv",), wrong_setting=None),
+    "demo": Row(wrong_setting=None),
+    "doctor": Row(wrong_setting=ExitCode.ERROR),
+    "version": Row(wrong_setting=None),
+}
+
+
+def commands(group: object = None, prefix: str = "") -> set[str]:
+    """The names of all commands that do something."""
+    known = getattr(group or typer.main.get_command(make_app()), "commands", None)
+    if known is None:
+        return {prefix.strip()}
+    return set().union(*(commands(each, f"{prefix} {name}") for name, each in known.items()))
+
+
+def _gpushare(command: str, *arguments: str, **settings: str) -> Completed:
+    return subprocess.run(
+        [sys.executable, "-m", "gpushare", *command.split(), *arguments],
+        env=clean_environment(**{"config": os.devnull, **settings}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def _check(ended: Completed, code: int, said: str = "") -> None:
+    assert ended.returncode == code, ended.stdout + ended.stderr
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("gpushare: ")
+    assert said in line
+
+
+def rows_with(field: str) -> list[str]:
+    """The commands whose row says something of this."""
+    return [name for name, row in ROWS.items() if getattr(row, field) is not None]
+
+
+def test_each_command_has_a_row() -> None:
+    assert commands() == set(ROWS)
+
+
+@pytest.mark.parametrize("command", ROWS)
+def test_an_unknown_option_is_exit_2(command: str) -> None:
+    _check(_gpushare(command, "--nonsense"), ExitCode.USAGE, "No such option: --nonsense")
+
+
+@pytest.mark.parametrize("command", ["", "coordinator"])
+def test_an_unknown_command_is_exit_2(command: str) -> None:
+    _check(_gpushare(command, "nonsense"), ExitCode.USAGE, "No such command 'nonsense'")
+
+
+@pytest.mark.parametrize("command", rows_with("wrong_setting"))
+def test_a_wrong_setting_is_said(command: str, tmp_path: Path) -> None:
+    code = ROWS[command].wrong_setting
+    assert code is not None
+    settings = {"weight": "heavy", "socket": str(tmp_path / "sock")}
+    ended = _gpushare(command, *ROWS[command].arguments, **settings)
+    if command == "doctor":  # its findings are its output
+        assert (ended.returncode, ended.stderr) == (code, "")
+        assert "fail  settings: GPUSHARE_WEIGHT: bad value 'heavy'" in ended.stdout
+    else:
+        _check(ended, code, "GPUSHARE_WEIGHT: bad value 'heavy'")
+        assert not ended.stdout
+
+
+@pytest.mark.parametrize("content", [b"[job", b"\xff", None])
+@pytest.mark.parametrize("command", ["run", "status", "coordinator start"])
+def test_a_file_that_cannot_be_read_is_exit_2(
+    command: str, content: bytes | None, tmp_path: Path
+) -> None:
+    file = tmp_path / "c.toml"
+    if content is None:
+        file.mkdir()
+    else:
+        file.write_bytes(content)
+    ended = _gpushare(command, *ROWS[command].arguments, config=str(file))
+    _check(ended, ExitCode.USAGE, str(file))
+
+
+@pytest.mark.parametrize("command", rows_with("alone"))
+def test_without_a_coordinator(command: str, tmp_path: Path) -> None:
+    code = ROWS[command].alone
+    assert code is not None
+    ended = _gpushare(command, *ROWS[command].arguments, socket=str(tmp_path / "sock"))
+    _check(ended, code, str(tmp_path))
+
+
+@pytest.mark.parametrize("job", ["99", "nosuch"])
+@pytest.mark.parametrize("command", [name for name in ROWS if "JOB" in ROWS[name].arguments])
+def test_an_unknown_job_is_exit_4(command: str, job: str, tmp_path: Path) -> None:
+    arguments = [job if word == "JOB" else word for word in ROWS[command].arguments]
+    refusal = {"v": 1, "type": "refused", "reason": "there is no job 99. See: gpushare status"}
+    with FakeCoordinator(tmp_path / "sock", make_report(), refusal) as fake:
+        ended = _gpushare(command, *arguments, socket=fake.path)
+    _check(ended, ExitCode.REFUSED, "no job")
+
+
+@pytest.mark.parametrize("command", rows_with("refused"))
+def test_what_the_coordinator_refuses(command: str, tmp_path: Path) -> None:
+    code = ROWS[command].refused
+    assert code is not None
+    arguments = ["gpt" if word == "JOB" else word for word in ROWS[command].arguments]
+    refusal = {"v": 1, "type": "refused", "reason": "you may not"}
+    answers = [make_report(), refusal] if "gpt" in arguments else [refusal]
+    with FakeCoordinator(tmp_path / "sock", *answers) as fake:
+        ended = _gpushare(command, *arguments, socket=fake.path)
+    _check(ended, code, "you may not")
+
+
+def test_a_missing_program_is_exit_127() -> None:
+    for command in ("run", "verify"):
+        _check(_gpushare(command, "--", "no-such-program"), COMMAND_NOT_FOUND, "command not found")
+
+
+def test_a_full_disk_is_exit_1_in_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "gpushare", "version"],
+            env=clean_environment(config=os.devnull),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (ended.returncode, ended.stderr) == (1, "gpushare: No space left on device\n")
+
+
+def _documented(text: str) -> tuple[set[int], dict[str, set[int]]]:
+    """The codes of the first table, and those of each command in the second."""
+    codes = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
+    of_commands = {
+        name: {int(code) for code in re.findall(r"\d+", row)}
+        for name, row in re.findall(r"^\| `([a-z ]+)` \| (.*) \|$", text, re.MULTILINE)
+    }
+    return codes, of_commands
+
+
+def test_the_document_has_these_codes() -> None:
+    codes, of_commands = _documented((ROOT / "docs" / "exit_codes.md").read_text())
+    assert codes == {*map(int, ExitCode), COMMAND_NOT_FOUND, INTERRUPTED}
+    assert set(of_commands) == set(ROWS)
+    for name, row in ROWS.items():
+        tested = {ExitCode.USAGE, row.wrong_setting, row.alone, row.refused} - {None}
+        assert tested <= of_commands[name], name
