@@ -1,0 +1,305 @@
+"""The campaign: draws faults, does them, undoes them, and sees that nobody is harmed.
+
+The sequence of faults follows from the seed alone: which kind, for how long, in which order. Which
+job a fault meets also follows from what the jobs do at that moment.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import PIPE
+from typing import Any
+
+from benchmarks.processes import job_environment
+from gpushare.cli.exit_code import ExitCode
+from tests.faults import cleanliness
+from tests.faults.coordinator import Coordinator
+from tests.faults.job_pool import Excuse, Job, JobPool
+from tests.faults.small_disk import SmallDisk
+from tests.support import forked
+
+SETTINGS = {
+    "capacity": "40MiB",
+    "min_quantum": "0.05",
+    "max_wait": "2",
+    "memory_wait": "20",
+    "host_budget": "1GiB",
+    "host_ram_budget": "16MiB",
+    "linger": "600",
+    "log": "info",
+}
+"""Three of the six jobs fit."""
+GRACE_SECONDS = 25.0
+"""A fault may show so long after its end: as long as `memory_wait`, and a little."""
+MOST_DESCRIPTORS = 160
+MOST_RESIDENT_BYTES = 64 << 20
+"""Bounds on what the coordinator holds. Six jobs cost it 30 descriptors, visitors 64."""
+_ALLOWED_ANSWERS = (0, ExitCode.UNREACHABLE, ExitCode.REFUSED)
+"""Of the command line: no coordinator answers, or it will not, as where the job has just ended."""
+_EXCUSE = "an excuse"
+_TICK_SECONDS = 0.02
+_RETRY_SECONDS = 0.2
+_MEASURE_SECONDS = 1.0
+_UNDO_PATIENCE_SECONDS = 60.0
+
+Undo = Callable[[], bool]
+"""True: done. False: it is tried again."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of fault."""
+
+    name: str
+    weight: float
+    act: Callable[[Campaign, random.Random], str | None]
+    """Does it, and names whom it met; None where it met nobody."""
+    is_fault: bool = True
+    """False for what a user may ask for, which is done for the coverage."""
+    missing: Callable[[Campaign], str] = lambda _: ""
+    """Why it cannot be done on this machine; "" if it can."""
+    defect: str = ""
+    """What gpushare does wrong then; such a kind is left out unless it is asked for."""
+
+
+@dataclass
+class Command:
+    """A program under way."""
+
+    words: list[str]
+    process: Any
+    allowed: tuple[int, ...]
+    """Its exit statuses that are no failure."""
+    reader: threading.Thread
+    output: list[str] = field(default_factory=list)
+
+
+class Campaign:
+    """Jobs, their coordinator, their disk, and the faults that are in force."""
+
+    def __init__(
+        self,
+        seed: int,
+        iterations: int,
+        say: Callable[[str], None],
+        other_package: Path | None = None,
+    ) -> None:
+        """Makes the reference runs.
+
+        Args:
+            seed: Of the faults.
+            iterations: Of each job.
+            say: Gets a line for each fault.
+            other_package: A folder with gpushare of another version, which every other job uses.
+        """
+        self._say = say
+        self.seed = seed
+        # Not below a folder with a long name: socket paths are short.
+        self.folder = Path(tempfile.mkdtemp(prefix="gpushare-"))
+        self.runtime = self.folder / "run"
+        self.runtime.mkdir(mode=0o700)
+        self.disk = SmallDisk(self.folder / "disk")
+        self.coordinator = Coordinator(self.runtime / "sock")
+        settings = {"socket": str(self.coordinator.path), "spill_dir": str(self.disk.folder)}
+        settings |= SETTINGS
+        self.env = {f"GPUSHARE_{name.upper()}": value for name, value in settings.items()}
+        self.pool = JobPool(self.env, self.folder, iterations, other_package)
+        self.done: Counter[str] = Counter()
+        self.problems = self.pool.problems
+        self._undo: list[tuple[float, int, float, str, Undo]] = []
+        self._numbers = itertools.count()
+        self._commands: list[Command] = []
+        self._measured = 0.0
+        self.left: list[str] = []
+        self.left_out: list[str] = []
+        """Kinds of faults that cannot be done here, and why."""
+        self.seconds = 0.0
+        self.fault_seconds = 0.0
+        """Of these, from the first fault to the last."""
+
+    def run(self, kinds: list[Kind], seconds: float, per_minute: float) -> None:
+        """Does faults for so long, lets the jobs end, and looks at what is left."""
+        started = time.monotonic()
+        for kind in kinds:
+            if why := kind.missing(self):
+                self.left_out.append(f"{kind.name}: {why}")
+        kinds = [kind for kind in kinds if not kind.missing(self)]
+        try:
+            self._do_faults(kinds, seconds, per_minute)
+            self.fault_seconds = time.monotonic() - started
+            self._say(
+                f"{time.monotonic() - started:8.2f} no more faults; the jobs go on to their ends"
+            )
+            self._drain()
+        finally:
+            self._end()
+        self.seconds = time.monotonic() - started
+
+    def later(self, seconds: float, name: str, undo: Undo) -> None:
+        """Ends a fault then; tries again while that returns false."""
+        due = time.monotonic() + seconds
+        entry = (due, next(self._numbers), due + _UNDO_PATIENCE_SECONDS, name, undo)
+        heapq.heappush(self._undo, entry)
+
+    def hold(self, job: Job, seconds: float, name: str, undo: Undo) -> None:
+        """The job may stand still until `undo` has ended the fault."""
+        job.hold()
+
+        def let_go() -> bool:
+            if not job.has_ended() and not undo():
+                return False
+            job.let_go()
+            return True
+
+        self.later(seconds, name, let_go)
+
+    def excuse_all(self, seconds: float, excuse: Excuse) -> None:
+        """All jobs have this excuse for so long and `GRACE_SECONDS`."""
+        self.pool.excuse_all(excuse)
+
+        def no_more() -> bool:
+            self.pool.excuse_no_more(excuse)
+            return True
+
+        self.later(seconds + GRACE_SECONDS, _EXCUSE, no_more)
+
+    def command(self, *words: str) -> Command:
+        """Starts `gpushare WORDS`, and goes on meanwhile."""
+        return self.start("gpushare", *words, allowed=_ALLOWED_ANSWERS)
+
+    def start(self, module: str, *words: str, allowed: tuple[int, ...] = (0,)) -> Command:
+        """Starts `python -m MODULE WORDS`; that it ends well is seen to."""
+        process = forked.start(
+            ["-m", module, *words], job_environment(self.env), stdout=PIPE, stderr=PIPE
+        )
+        output: list[str] = []
+        reader = threading.Thread(target=lambda: output.extend(process.communicate()), daemon=True)
+        command = Command([module, *words], process, allowed, reader, output)
+        reader.start()
+        self._commands.append(command)
+        return command
+
+    def lose(self, text: str) -> None:
+        """Notes that something was lost."""
+        self._say(f"LOST: {text.splitlines()[0]}")
+        self.problems.append(text)
+
+    def _do_faults(self, kinds: list[Kind], seconds: float, per_minute: float) -> None:
+        started = time.monotonic()
+        weights = [kind.weight for kind in kinds]
+        for number in itertools.count():
+            # One generator a fault: how often one draws changes no other.
+            rng = random.Random(f"{self.seed}/{number}")
+            kind = rng.choices(kinds, weights)[0]
+            due = started + (number + rng.random()) * 60.0 / per_minute
+            if due > started + seconds:
+                self._attend(started + seconds)
+                return
+            self._attend(due)
+            whom = kind.act(self, rng)
+            self._say(
+                f"{time.monotonic() - started:8.2f} {number:5} {kind.name}: {whom or 'nobody'}"
+            )
+            if whom is not None:
+                self.done[kind.name] += 1
+
+    def _attend(self, until: float) -> None:
+        """Keeps everything going until then; once at least."""
+        while True:
+            self._tick()
+            self.pool.fill()
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, _TICK_SECONDS))
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        while self._undo and self._undo[0][0] <= now:
+            _, _, patience_ends, name, undo = heapq.heappop(self._undo)
+            if undo():
+                continue
+            if now > patience_ends:
+                self.lose(f"cannot end {name}\n{self._account()}")
+                continue
+            entry = (now + _RETRY_SECONDS, next(self._numbers), patience_ends, name, undo)
+            heapq.heappush(self._undo, entry)
+        for command in [each for each in self._commands if each.process.poll() is not None]:
+            self._commands.remove(command)
+            command.reader.join()
+            code = command.process.returncode
+            if code not in command.allowed:
+                self.lose(f"{' '.join(command.words)} ended with {code}: {command.output}")
+        num_problems = len(self.problems)
+        self.pool.collect()
+        for number in range(num_problems, len(self.problems)):
+            self._say(f"LOST: {self.problems[number].splitlines()[0]}")
+            self.problems[number] += f"\n{self._account()}"
+        if job := self.pool.silent():
+            self.lose(f"{job.name} (pid {job.pid}) stands still\n{self._diagnose(job)}")
+            job.kill()
+        if now - self._measured > _MEASURE_SECONDS:
+            self._measured = now
+            self.coordinator.measure()
+
+    def _wait_for_jobs(self) -> None:
+        while self.pool.jobs or self._commands or any(e[3] != _EXCUSE for e in self._undo):
+            self._tick()
+            time.sleep(_TICK_SECONDS)
+
+    def _drain(self) -> None:
+        self._wait_for_jobs()
+        if self.coordinator.pid() is None:
+            # The one before left a list of its jobs to the next one, which takes it away.
+            self.pool.start()
+            self._wait_for_jobs()
+        if problem := self.coordinator.end():
+            self.lose(problem)
+        if self.coordinator.most_descriptors > MOST_DESCRIPTORS:
+            self.lose(f"the coordinator had {self.coordinator.most_descriptors} descriptors open")
+        if self.coordinator.most_resident_bytes > MOST_RESIDENT_BYTES:
+            self.lose(f"the coordinator had {self.coordinator.most_resident_bytes} B resident")
+        self.left += cleanliness.left_behind(self.folder, self.runtime, self.disk.folder)
+
+    def _end(self) -> None:
+        """Nothing is left, whatever went wrong before."""
+        self.pool.end()
+        for command in self._commands:
+            command.process.kill()
+        for pid in cleanliness.coordinators_left(self.runtime, self.coordinator.programs):
+            self.coordinator.signal(signal.SIGKILL, pid)
+        self.disk.close()
+        self.left += [f"mount {line}" for line in cleanliness.mounts_below(self.folder)]
+        if not self.problems and not self.left:
+            shutil.rmtree(self.folder)
+
+    def _account(self) -> str:
+        """What the coordinator says and has written."""
+        log = self.runtime / "coordinator.log"
+        text = log.read_text(errors="replace") if log.exists() else "there is no log"
+        return f"status: {self.coordinator.status(2.0)}\nlog:\n{text[-6000:]}"
+
+    def _diagnose(self, job: Job) -> str:
+        """Where a job stands that should go on."""
+        why = self.command("why", job.name)
+        why.process.wait()
+        for each in self.pool.jobs:
+            each.write_stacks()
+        time.sleep(1.0)
+        threads = []
+        for task in Path(f"/proc/{job.pid}/task").glob("*"):
+            words = [(task / name).read_text().strip() for name in ("comm", "wchan", "syscall")]
+            threads.append(" ".join(words))
+        stacks = "\n".join(f"-- {each.name}\n{each.errors()[-2500:]}" for each in self.pool.jobs)
+        return "\n".join([*why.output, *threads, stacks, self._account()])

@@ -1,0 +1,28 @@
+"""All kinds of faults."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.faults import limit_faults, machine_faults, peer_faults, process_faults, requests
+
+if TYPE_CHECKING:
+    from tests.faults.campaign import Kind
+
+KINDS = [
+    *process_faults.KINDS,
+    *machine_faults.KINDS,
+    *limit_faults.KINDS,
+    *peer_faults.KINDS,
+    *requests.KINDS,
+]
+
+
+def chosen(parts: str | None) -> list[Kind]:
+    """Those whose names have one of these parts, with commas between.
+
+    None: all but those under which gpushare is known to fail.
+    """
+    if parts is None:
+        return [kind for kind in KINDS if not kind.defect]
+    return [kind for kind in KINDS if any(part in kind.name for part in parts.split(","))]

@@ -1,0 +1,90 @@
+"""Refused calls: the kernel's limits of one process are lowered for a while."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import random
+import resource
+from pathlib import Path
+
+from tests.faults.campaign import Campaign, Kind
+from tests.faults.job_pool import Excuse
+
+_MOST_SECONDS = 3.0
+_SPARE_ADDRESSES = 4 << 20
+_ANY = Excuse(may_end=True, unmanaged_words="")
+_REFUSED = (
+    Excuse(unmanaged_words="the coordinator refuses this job"),
+    Excuse(unmanaged_words="the coordinator ends every connection at once"),
+)
+"""What a coordinator costs jobs to which it cannot give a page: they train on without it."""
+
+
+def _limited(pid: int, number: int) -> int:
+    """What it has now and nothing more."""
+    if number == resource.RLIMIT_NOFILE:
+        return max(int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()) + 1
+    if number == resource.RLIMIT_AS:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
+        return pages * resource.getpagesize() + _SPARE_ADDRESSES
+    return 0  # RLIMIT_FSIZE: no file may grow
+
+
+def _lower(campaign: Campaign, pid: int, number: int, seconds: float) -> bool:
+    try:
+        before = resource.prlimit(pid, number)
+        resource.prlimit(pid, number, (_limited(pid, number), before[1]))
+    except (OSError, ValueError):  # it has just ended
+        return False
+
+    def raise_again() -> bool:
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(pid, number, before)
+        return True
+
+    campaign.later(seconds, f"the limit of process {pid}", raise_again)
+    return True
+
+
+def limit_job(number: int, campaign: Campaign, rng: random.Random) -> str | None:
+    """A job may end of it, or go on unmanaged; no other may."""
+    seconds = rng.uniform(0.2, _MOST_SECONDS)
+    job = campaign.pool.choose(rng)
+    if job is None:
+        return None
+    job.excuses.append(_ANY)  # for good: what it could not get it may miss later
+    if not _lower(campaign, job.pid, number, seconds):
+        return None
+    return f"{job.name}, pid {job.pid}, for {seconds:.2f} s"
+
+
+def limit_coordinator(number: int, campaign: Campaign, rng: random.Random) -> str | None:
+    """Jobs that register meanwhile may go on unmanaged; none may end of it."""
+    seconds = rng.uniform(0.2, _MOST_SECONDS)
+    pid = campaign.coordinator.pid()
+    if pid is None or not _lower(campaign, pid, number, seconds):
+        return None
+    for excuse in _REFUSED:
+        campaign.excuse_all(seconds, excuse)
+    return f"pid {pid}, for {seconds:.2f} s"
+
+
+KINDS = [
+    Kind("job without descriptors", 4, functools.partial(limit_job, resource.RLIMIT_NOFILE)),
+    Kind("job that may write no file", 3, functools.partial(limit_job, resource.RLIMIT_FSIZE)),
+    Kind("job without addresses", 3, functools.partial(limit_job, resource.RLIMIT_AS)),
+    Kind(
+        "coordinator without descriptors",
+        3,
+        functools.partial(limit_coordinator, resource.RLIMIT_NOFILE),
+    ),
+    Kind(
+        "coordinator that may write no file",
+        3,
+        functools.partial(limit_coordinator, resource.RLIMIT_FSIZE),
+    ),
+    Kind(
+        "coordinator without addresses", 2, functools.partial(limit_coordinator, resource.RLIMIT_AS)
+    ),
+]
