@@ -21,11 +21,12 @@ packages=(
   libspdlog-dev libfmt-dev nlohmann-json3-dev libasio-dev
   libcli11-dev libtomlplusplus-dev libexpected-dev
 )
-# Tests: frameworks, clang with its sanitizers and fuzzer, the model checker, the shell's linter.
+# Tests: frameworks, clang with its sanitizers and fuzzer, the model checker, the shell's linter, and
+# systemd-analyze, which judges the unit of the service.
 if [ "$level" = test ]; then
   packages+=(
     git libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
-    clang spin shellcheck
+    clang spin shellcheck systemd
   )
   [ "$compiler" != g++ ] || packages+=(libclang-rt-dev)
 fi

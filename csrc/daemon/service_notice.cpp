@@ -43,8 +43,8 @@ ServiceNotice ServiceNotice::from_environment() {
   std::memcpy(notice.address_.sun_path, path.data(), path.size());
   if (is_abstract) notice.address_.sun_path[0] = '\0';
   // A path ends with a zero. An abstract name has none, and every byte of it counts.
-  notice.address_size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() +
-                                                (is_abstract ? 0 : 1));
+  notice.address_size_ =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + (is_abstract ? 0 : 1));
   notice.socket_ = UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!notice.socket_.is_valid()) {
     log::error("{}", errno_status("tell the service manager: socket").message());

@@ -26,8 +26,8 @@ namespace gpushare::daemon {
 class ServiceNotice {
  public:
   ServiceNotice() = default;
-  // By NOTIFY_SOCKET (a path, or @NAME for an abstract one), WATCHDOG_USEC and WATCHDOG_PID. A value
-  // that cannot be used is logged, and nothing is said then.
+  // By NOTIFY_SOCKET (a path, or @NAME for an abstract one), WATCHDOG_USEC and WATCHDOG_PID. A
+  // value that cannot be used is logged, and nothing is said then.
   static ServiceNotice from_environment();
 
   // Waits for room in the manager's queue: without this message the service counts as failed.

@@ -119,7 +119,8 @@ constexpr std::array kSettings{
     Setting{"coordinator.socket_mode", "--mode", "an octal mode like \"0600\" or \"0660\"",
             "permissions of the socket", 0,
             [](Options& o, Text t, Nanos) { return set_mode(o, t); }},
-    Setting{"coordinator.socket_group", "--socket-group", "a group of this machine, by name or number",
+    Setting{"coordinator.socket_group", "--socket-group",
+            "a group of this machine, by name or number",
             "to whom the socket belongs, and its folder if that is made", 0,
             [](Options& o, Text t, Nanos) {
               o.socket_group = find_gid(t);

@@ -24,7 +24,8 @@ struct WatchdogLimits {
 
 class Watchdog {
  public:
-  // `on_beat` is called on the loop's thread at each beat of the loop: somebody else may watch, too.
+  // `on_beat` is called on the loop's thread at each beat of the loop: somebody else may watch,
+  // too.
   explicit Watchdog(ipc::EventLoop& loop,
                     WatchdogLimits limits = {},
                     std::function<void()> on_beat = {});

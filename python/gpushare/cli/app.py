@@ -21,6 +21,7 @@ COMMANDS = (
     "policy",
     "limit",
     "coordinator",
+    "admin",
     "verify",
     "simulate",
     "demo",

@@ -184,9 +184,10 @@ TEST_F(Options, BadValuesNameOptionValueAndWhatIsAllowed) {
             "--transfer-budget: bad value \"500\"; allowed: 0, or a size of at least 1 MiB, like "
             "\"500MiB\"");
   EXPECT_THAT(error_of({"--mode", "0777"}), HasSubstr("octal"));
-  EXPECT_EQ(error_of({"--socket-group", "no-such-group"}),
-            "--socket-group: bad value \"no-such-group\"; allowed: a group of this machine, by name "
-            "or number");
+  EXPECT_EQ(
+      error_of({"--socket-group", "no-such-group"}),
+      "--socket-group: bad value \"no-such-group\"; allowed: a group of this machine, by name "
+      "or number");
   EXPECT_THAT(error_of({"--socket-folder", "relative"}), HasSubstr("absolute path"));
   EXPECT_THAT(error_of({"--socket-folder", "/" + std::string(50, 'a')}), HasSubstr("50 bytes"));
   EXPECT_THAT(error_of({"--socket", "relative"}), HasSubstr("absolute path"));
@@ -200,14 +201,13 @@ TEST_F(Options, BadValuesNameOptionValueAndWhatIsAllowed) {
 TEST_F(Options, AServiceSaysTheFolderOfItsSocket) {
   ::setenv("GPUSHARE_SOCKET", "/tmp/of-environment", 1);
   EXPECT_EQ(parsed({"--socket-folder", "/run/gpushare"}).socket, "/run/gpushare/sock");
-  EXPECT_EQ(parsed({"--socket-folder", "/run/gpushare", "--device", kGpu, "--capacity", "1GiB"})
-                .socket,
-            "/run/gpushare/" + std::string(kUuid) + ".sock");
+  EXPECT_EQ(
+      parsed({"--socket-folder", "/run/gpushare", "--device", kGpu, "--capacity", "1GiB"}).socket,
+      "/run/gpushare/" + std::string(kUuid) + ".sock");
 }
 
 TEST_F(Options, AFileSaysWhoMayOpenTheSocket) {
-  write("gpushare/config.toml",
-        "[coordinator]\nsocket_mode = \"0660\"\nsocket_group = \"4242\"\n");
+  write("gpushare/config.toml", "[coordinator]\nsocket_mode = \"0660\"\nsocket_group = \"4242\"\n");
   EXPECT_EQ(parsed({}).socket_mode, 0660U);
   EXPECT_EQ(parsed({}).socket_group, 4242U);
   EXPECT_EQ(parsed({"--mode", "0600"}).socket_mode, 0600U);

@@ -58,9 +58,7 @@ class ServiceNoticeTest : public ::testing::Test {
     for (const char* name : {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"})
       ::unsetenv(name);
   }
-  static void set(const char* name, const std::string& value) {
-    ::setenv(name, value.c_str(), 1);
-  }
+  static void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
 
   TempFolder folder_;
 };

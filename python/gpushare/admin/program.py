@@ -1,0 +1,80 @@
+"""Whether a service can run the daemon from where it lies."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from gpushare.errors import GpushareError
+
+_HIDDEN = ("/home", "/root", "/run/user")
+"""What ``ProtectHome`` keeps from the service."""
+
+
+class ProgramError(GpushareError):
+    """The service could not run the program."""
+
+
+def check_program(path: str, group_id: int | None) -> list[str]:
+    """Looks whether the service's user may run a program.
+
+    Args:
+        path: Of the program.
+        group_id: Of the service's group; None if there is none yet.
+
+    Returns:
+        What the administrator should know: who could replace the program.
+
+    Raises:
+        ProgramError: He may not, or it is no program.
+    """
+    if not path.startswith("/"):
+        raise ProgramError(f"{path or 'gpushared'} is no absolute path: give one with --daemon")
+    file = Path(path)
+    if not file.is_file():
+        raise ProgramError(f"there is no program {path}: give one with --daemon")
+    real = file.resolve()
+    for shown in {str(file), str(real)}:
+        if shown.startswith(tuple(f"{folder}/" for folder in _HIDDEN)):
+            raise ProgramError(
+                f"{shown} lies in a home directory, which the service cannot see. {_cure(path)}"
+            )
+    parts = [*reversed(real.parents), real]
+    for part in parts:
+        if not _may_use(part, group_id):
+            raise ProgramError(
+                f"the service's user may not use {part}, on the way to {real}. {_cure(path)}"
+            )
+    return [
+        f"note: {part} can be changed by others than root, and the service runs what is there"
+        for part in parts
+        if _is_open(part)
+    ]
+
+
+def _cure(path: str) -> str:
+    place = "/usr/local/bin/gpushared"
+    return f"Copy it: install -m 755 {path} {place}; then say --daemon {place}"
+
+
+def _may_use(part: Path, group_id: int | None) -> bool:
+    """Whether one who does not own it may enter a folder, or read and run a file."""
+    status = part.stat()
+    wanted = 0o1 if stat.S_ISDIR(status.st_mode) else 0o5
+    if status.st_gid == group_id:
+        return (status.st_mode >> 3) & wanted == wanted
+    return status.st_mode & wanted == wanted
+
+
+def _is_open(part: Path) -> bool:
+    status = part.stat()
+    is_sticky = stat.S_ISDIR(status.st_mode) and bool(status.st_mode & stat.S_ISVTX)
+    may_group = bool(status.st_mode & stat.S_IWGRP) and status.st_gid != 0
+    may_all = bool(status.st_mode & stat.S_IWOTH) and not is_sticky
+    return status.st_uid != 0 or may_group or may_all
+
+
+def default_program(found: str) -> str:
+    """Returns a program's path without the links on the way, or "" if there is none."""
+    return os.path.realpath(found) if found else ""

@@ -1,0 +1,167 @@
+"""Installs and removes the service: accounts, files, units, in an order that can be repeated."""
+
+from __future__ import annotations
+
+import grp
+import pwd
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpushare import config
+from gpushare.admin.files import RECORD_PATH, Record, Tree
+from gpushare.admin.program import check_program
+from gpushare.admin.settings_file import SETTINGS_PATH, settings_text
+from gpushare.admin.unit import RUNTIME_FOLDER, SERVICE_USER, UNIT_PATH, instance, unit_text
+from gpushare.devices import CPU
+from gpushare.errors import GpushareError
+
+if TYPE_CHECKING:
+    from gpushare.admin.hands import Hands
+
+
+class NotInstalledError(GpushareError):
+    """There is nothing to remove."""
+
+
+class CapacityError(GpushareError):
+    """A coordinator could not start: it cannot find out how much memory a GPU has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What is to be installed."""
+
+    program: str
+    """The absolute path of ``gpushared``."""
+    group: str
+    """Whose members may use the coordinators."""
+    devices: tuple[str, ...]
+    """A coordinator each."""
+    capacities: dict[str, str]
+    """The device memory to share, by kind of device, where it is said."""
+
+
+def check(wish: Wish, tree: Tree) -> list[str]:
+    """Looks before anything is written whether the service will be able to start.
+
+    Returns:
+        What the administrator should know.
+
+    Raises:
+        ProgramError: The program is out of the service's reach.
+        CapacityError: A GPU's memory is said nowhere.
+        ConfigError: The settings file that is there cannot be read.
+    """
+    notes = check_program(wish.program, _group_id(wish.group))
+    if tree.read(SETTINGS_PATH) is not None:
+        # One that the installation wrote, too: it is replaced by one with these capacities.
+        settings = config.load({"GPUSHARE_CONFIG": str(tree.at(SETTINGS_PATH))})
+        has_capacity = settings.cuda_capacity_bytes > 0
+    else:
+        has_capacity = False
+    if any(device != CPU for device in wish.devices):
+        if not has_capacity and "cuda" not in wish.capacities:
+            raise CapacityError("how much memory the GPUs have is not known here: say --capacity")
+        if not has_capacity and not _may_write_settings(tree):
+            raise CapacityError(
+                f"{tree.at(SETTINGS_PATH)} was changed by hand and is kept: say there how much "
+                "memory the GPUs have, with capacity under [device.cuda]"
+            )
+    return notes
+
+
+def install(wish: Wish, tree: Tree, hands: Hands, *, has_systemd: bool) -> None:
+    """Installs the service, or changes the one that is there to what is wished now.
+
+    Args:
+        wish: What is to be there.
+        tree: Where.
+        hands: That do it.
+        has_systemd: Whether units can be started.
+    """
+    record = tree.read_record() or Record()
+    former = [device for device in record.devices if device not in wish.devices]
+    try:
+        _add_accounts(wish.group, hands, record)
+        unit = unit_text(program=wish.program, group=wish.group)
+        is_changed = hands.write(UNIT_PATH, unit, record)
+        is_changed |= hands.write(SETTINGS_PATH, settings_text(wish.capacities), record)
+        record.devices = list(wish.devices)
+    finally:  # what is there by now can be removed, even if a step failed
+        hands.finish_install(record)
+    units = [instance(device) for device in wish.devices]
+    if not has_systemd:
+        print(f"systemd does not run here, so nothing was started: {', '.join(units)}")
+        return
+    hands.run("systemctl", "daemon-reload")
+    for device in former:
+        hands.run("systemctl", "disable", "--now", instance(device))
+    hands.run("systemctl", "enable", *units)
+    # A start leaves one alone that runs already.
+    hands.run("systemctl", "restart" if is_changed else "start", *units)
+
+
+def uninstall(tree: Tree, hands: Hands, *, has_systemd: bool, remove_group: bool) -> None:
+    """Removes what an installation made; files that were changed since are kept.
+
+    Raises:
+        NotInstalledError: Nothing was installed.
+    """
+    record = tree.read_record()
+    if record is None:
+        raise NotInstalledError(f"nothing is installed: there is no {tree.at(RECORD_PATH)}")
+    units = [instance(device) for device in record.devices]
+    if has_systemd and units:
+        hands.run("systemctl", "disable", "--now", *units)
+        hands.run("systemctl", "clean", "--what=runtime", units[0])
+    for path in list(record.files):
+        hands.remove(path, record)
+    if has_systemd:
+        hands.run("systemctl", "daemon-reload")
+    else:
+        print(f"left      {RUNTIME_FOLDER}, which ends with the machine's run")
+    for user in record.users:
+        hands.run("userdel", user)
+    for group in record.groups:
+        if remove_group:
+            hands.run("groupdel", group)
+        else:
+            print(f"left      group {group}; to remove it, too: --remove-group")
+    hands.finish_uninstall(RECORD_PATH, record)
+
+
+def members(group: str) -> list[str]:
+    """Returns the names of a group's members, without those whose own group it is."""
+    return grp.getgrnam(group).gr_mem if _group_id(group) is not None else []
+
+
+def _add_accounts(group: str, hands: Hands, record: Record) -> None:
+    # Files for another machine: nothing is known of the accounts there.
+    needs_group = not hands.is_for_here or _group_id(group) is None
+    if needs_group and hands.run("groupadd", "--system", group):
+        record.groups.append(group)
+    needs_user = not hands.is_for_here or not _has_user(SERVICE_USER)
+    options = ["--system", "--no-user-group", "--gid", group, "--no-create-home"]
+    options += ["--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin"]
+    if needs_user and hands.run("useradd", *options, SERVICE_USER):
+        record.users.append(SERVICE_USER)
+
+
+def _may_write_settings(tree: Tree) -> bool:
+    record = tree.read_record() or Record()
+    return tree.read(SETTINGS_PATH) is None or tree.is_own(SETTINGS_PATH, record)
+
+
+def _group_id(name: str) -> int | None:
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        return None
+
+
+def _has_user(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True

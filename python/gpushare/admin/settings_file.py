@@ -1,0 +1,44 @@
+"""The first text of the machine's settings file, for the administrator to change."""
+
+from __future__ import annotations
+
+SETTINGS_PATH = "/etc/gpushare/config.toml"
+
+_TEXT = """\
+# Settings of gpushare for all users of this machine. docs/shared_machine.md explains them.
+# The coordinators read this file when they start: systemctl restart 'gpushared@*'
+#
+# Whom the socket lets in is said in the unit (Group=, --mode) and not here: a coordinator that a
+# user starts for himself reads this file, too, and must not open to others.
+
+[coordinator]
+# policy = "fair"                # or rr, fifo, srtf, priority, deadline, pack
+{devices}
+# What each user may have who has no table of his own. Without a line here the coordinators of the
+# service allow the class normal and 64 jobs at a time.
+[user.default]
+# max_priority = "interactive"   # the highest class: guaranteed, interactive, normal, opportunistic
+# max_jobs = 8
+# memory_limit = "8GiB"          # of all jobs of a user together
+# share_limit = 0.5              # of the device's time
+# elastic = true                 # both limits bind only while others want what is beyond them
+
+# [user.alice]
+# weight = 2                     # twice the time of others
+# max_priority = "interactive"
+"""
+
+
+def settings_text(capacities: dict[str, str]) -> str:
+    """Returns the text.
+
+    Args:
+        capacities: The device memory that jobs share, by kind of device ("cpu", "cuda"), where it
+            is known.
+    """
+    tables = [
+        f'\n[device.{kind}]\ncapacity = "{size}"'.ljust(33)
+        + "# device memory that all jobs share\n"
+        for kind, size in capacities.items()
+    ]
+    return _TEXT.format(devices="".join(tables))

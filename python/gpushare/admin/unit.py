@@ -1,0 +1,101 @@
+"""The systemd unit: one template, of which each device has an instance (``gpushared@cpu``)."""
+
+from __future__ import annotations
+
+UNIT_PATH = "/etc/systemd/system/gpushared@.service"
+SERVICE_USER = "gpushared"
+"""Not the group's name: removing a user also removes the group that is called like him."""
+
+RUNTIME_FOLDER = "/run/gpushare"
+
+_TEXT = """\
+# Written by `gpushare admin install`. To change something, use: systemctl edit gpushared@
+# An instance is a device: gpushared@cpu, gpushared@cuda:GPU-...
+
+[Unit]
+Description=gpushare coordinator of %i
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart={program} --device %i --socket-folder {folder} --mode 0660 --linger-s never
+User={user}
+Group={group}
+UMask=0077
+
+# A job looks 0.2 s for a coordinator that has ended before it starts one of its own, so the next
+# one must not wait. Exit code 2 says that a setting is wrong: to try again would not help.
+Restart=on-failure
+RestartSec=0
+RestartPreventExitStatus=2
+# The coordinator ends itself after 20 s without a turn of its loop; this also ends a stopped one.
+WatchdogSec=30
+TimeoutStopSec=10
+
+# The folder belongs to all instances, so it stays when one of them stops. It is also why jobs
+# believe this user: only root can have given it to him. It is open, so that others than the group
+# are told which group they lack; the sockets are not.
+RuntimeDirectory=gpushare
+RuntimeDirectoryMode=0755
+RuntimeDirectoryPreserve=yes
+
+# A job costs five descriptors. There is no MemoryMax: the coordinator takes the limit of its
+# control group for the memory of the machine.
+LimitNOFILE=65536
+TasksMax=64
+OOMScoreAdjust=-500
+
+# The coordinator talks to jobs through its socket and shared memory, and reads /proc. It opens no
+# device: jobs do that.
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+AmbientCapabilities=
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+PrivateDevices=yes
+DevicePolicy=closed
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectControlGroups=yes
+RestrictAddressFamilies=AF_UNIX
+IPAddressDeny=any
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+KeyringMode=private
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged
+SystemCallErrorNumber=EPERM
+
+# Left out on purpose. PrivateNetwork: coordinators see in the machine's network namespace that a
+# device is taken. PrivateUsers: all users would look alike. ProtectProc: suspended jobs, and jobs
+# of a coordinator that crashed, are found in /proc.
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def unit_text(*, program: str, group: str) -> str:
+    """Returns the template unit.
+
+    Args:
+        program: The absolute path of ``gpushared``.
+        group: Whose members may open the socket.
+    """
+    quoted = (
+        '"' + program.replace("%", "%%") + '"' if " " in program else program.replace("%", "%%")
+    )
+    return _TEXT.format(program=quoted, user=SERVICE_USER, group=group, folder=RUNTIME_FOLDER)
+
+
+def instance(device: str) -> str:
+    """Returns the name of a device's unit; a device's name has no character to be escaped."""
+    return f"gpushared@{device}.service"

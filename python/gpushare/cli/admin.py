@@ -1,0 +1,133 @@
+"""``gpushare admin install|uninstall``: the coordinators as a service for a group of users."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Annotated
+
+import typer
+
+from gpushare import config
+from gpushare.admin import service
+from gpushare.admin.files import Tree
+from gpushare.admin.gpus import find_gpus
+from gpushare.admin.hands import Hands, systemd_runs
+from gpushare.admin.program import default_program
+from gpushare.cli.exit_code import ExitCode
+from gpushare.devices import CPU, CUDA, is_device_name
+from gpushare.quantities import parse_bytes
+
+_GROUP_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+_DRY = typer.Option("--dry-run", help="Only print each file and each command.")
+_ROOT = typer.Option(help="Write below this folder, and run no command: for packages.")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the subcommand and its own subcommands."""
+    group = typer.Typer(
+        help="Install the coordinators as a service for a group of users, or remove it.",
+        no_args_is_help=True,
+    )
+    group.command(name="install")(install)
+    group.command(name="uninstall")(uninstall)
+    app.add_typer(group, name="admin")
+
+
+def install(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
+    group: Annotated[str, typer.Option(help="Its members may use the coordinators.")],
+    device: Annotated[
+        list[str] | None,
+        typer.Option(help="cpu or cuda:UUID; several times for several. All GPUs, else cpu."),
+    ] = None,
+    capacity: Annotated[
+        str, typer.Option(help="Device memory that jobs share; a GPU's is found out.")
+    ] = "",
+    daemon: Annotated[str, typer.Option(help="The gpushared to run. This package's.")] = "",
+    dry_run: Annotated[bool, _DRY] = False,
+    root: Annotated[str, _ROOT] = "",
+) -> None:
+    """Install a systemd service, a coordinator for each device, that a group may use."""
+    if _GROUP_NAME.fullmatch(group) is None:
+        raise typer.BadParameter(f"{group!r} is no name of a group")
+    capacities = _check_capacity(device or [], capacity)
+    tree = _tree(root)
+    if not dry_run and not root:
+        _require_root("install")
+    wish = _wish(group, device or [], capacities, daemon)
+    for note in service.check(wish, tree):
+        print(note, file=sys.stderr)
+    hands = Hands(tree, is_dry=dry_run, is_for_here=not root)
+    # What is not run is said all the same.
+    has_systemd = dry_run or bool(root) or systemd_runs()
+    service.install(wish, tree, hands, has_systemd=has_systemd)
+    if dry_run or root:
+        return
+    names = ", ".join(service.members(group)) or "nobody yet"
+    print(f"members of {group}: {names}. To add one: usermod -aG {group} NAME")
+
+
+def uninstall(
+    remove_group: Annotated[
+        bool, typer.Option("--remove-group", help="The group, too, if it was made for this.")
+    ] = False,
+    dry_run: Annotated[bool, _DRY] = False,
+    root: Annotated[str, _ROOT] = "",
+) -> None:
+    """Remove the service, and each file that nobody has changed since."""
+    tree = _tree(root)
+    if not dry_run and not root:
+        _require_root("uninstall")
+    hands = Hands(tree, is_dry=dry_run, is_for_here=not root)
+    has_systemd = dry_run or bool(root) or systemd_runs()
+    service.uninstall(tree, hands, has_systemd=has_systemd, remove_group=remove_group)
+
+
+def _wish(group: str, devices: list[str], capacities: dict[str, str], daemon: str) -> service.Wish:
+    if not devices:
+        gpus = find_gpus()
+        devices = [gpu.device for gpu in gpus] or [CPU]
+        if gpus and CUDA not in capacities:
+            capacities = {CUDA: f"{min(gpu.memory_mib for gpu in gpus)}MiB"}
+    return service.Wish(
+        program=daemon or default_program(config.daemon_path()),
+        group=group,
+        devices=tuple(dict.fromkeys(devices)),
+        capacities=capacities,
+    )
+
+
+def _check_capacity(devices: list[str], capacity: str) -> dict[str, str]:
+    for device in devices:
+        if not is_device_name(device):
+            raise typer.BadParameter(
+                f"--device {device!r}: neither cpu nor cuda:UUID as nvidia-smi -L says"
+            )
+    if not capacity:
+        return {}
+    try:
+        parse_bytes(capacity)
+    except ValueError as error:
+        raise typer.BadParameter(f"--capacity {capacity!r}: a size like 40GiB") from error
+    kinds = {device.partition(":")[0] for device in devices}
+    if len(kinds) != 1:
+        raise typer.BadParameter("--capacity is of one kind of device: say --device, too")
+    return {kinds.pop(): capacity}
+
+
+def _tree(root: str) -> Tree:
+    if root and not os.path.isdir(root):  # noqa: PTH112
+        raise typer.BadParameter(f"--root {root}: no such folder")
+    return Tree(os.path.abspath(root) if root else "")  # noqa: PTH100
+
+
+def _require_root(command: str) -> None:
+    if os.geteuid() == 0:
+        return
+    print(
+        f"gpushare: only root may do that. To see what it would do: gpushare admin {command} "
+        "--dry-run",
+        file=sys.stderr,
+    )
+    raise typer.Exit(ExitCode.ERROR)

@@ -1,0 +1,151 @@
+"""A machine of its own on which the service is installed: real users, real paths, no systemd.
+
+It is a mount namespace in which /etc and /var/lib may be changed, and /run and /tmp are empty.
+What `gpushare admin install` does there is gone with it. Processes and the network are the
+machine's. Everybody may enter /root there, since Python or the package may lie below it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.hostile.shared_box import DAEMON
+from tests.hostile.unit_runner import UnitRunner
+
+UNIT = "/etc/systemd/system/gpushared@.service"
+PROGRAM = "/var/lib/gpushared"
+USERS = ("gs-alice", "gs-bob", "gs-carol")
+GROUP = "gs-gpu"
+JOB_SECONDS = 120.0
+
+_MOUNTS = """
+set -eu
+mount -t tmpfs tmpfs {space}
+for name in etc var/lib root; do
+  mkdir -p {space}/$name/new {space}/$name/work
+  layers=lowerdir=/$name,upperdir={space}/$name/new,workdir={space}/$name/work
+  mount -t overlay -o $layers overlay /$name
+done
+mount -t tmpfs -o mode=755 tmpfs /run
+mount -t tmpfs -o mode=1777 tmpfs /tmp
+echo ready
+cat
+"""
+
+
+class NoBoxError(Exception):
+    """This machine does not allow one."""
+
+
+class InstalledBox:
+    """From the bare machine on; `close()` ends all of it."""
+
+    def __init__(self) -> None:
+        """Makes the machine and its users.
+
+        Raises:
+            NoBoxError: Mounts are not allowed here.
+        """
+        self._processes: list[subprocess.Popen[str]] = []
+        self._folder = tempfile.mkdtemp(prefix="gpushare-")
+        Path(self._folder).chmod(0o755)
+        space = Path(self._folder) / "space"
+        space.mkdir()
+        script = _MOUNTS.format(space=space)
+        self._holder = subprocess.Popen(
+            ["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self._holder.stdout is not None
+        if self._holder.stdout.readline() != "ready\n":
+            assert self._holder.stderr is not None
+            why = self._holder.stderr.read().strip()
+            self.close()
+            raise NoBoxError(why)
+        self.run("install", "-m", "755", str(DAEMON), PROGRAM)
+        for user in USERS:
+            self.run("useradd", "--no-create-home", user)
+
+    def close(self) -> None:
+        """Ends what runs there, and the holder of the namespace, and with it the mounts."""
+        for process in self._processes:
+            if process.returncode is None:
+                process.kill()
+                process.communicate()
+        self._holder.communicate()
+        shutil.rmtree(self._folder)
+
+    def enter(self, command: Sequence[str]) -> list[str]:
+        """Returns the same command inside."""
+        return ["nsenter", f"--mount=/proc/{self._holder.pid}/ns/mnt", "--", *command]
+
+    def run(self, *command: str, is_checked: bool = True) -> subprocess.CompletedProcess[str]:
+        """Runs a command there as root."""
+        ended = subprocess.run(
+            self.enter(command), capture_output=True, text=True, check=False, timeout=JOB_SECONDS
+        )
+        assert ended.returncode == 0 or not is_checked, ended.stderr
+        return ended
+
+    def admin(self, *words: str) -> str:
+        """Runs `gpushare admin` there, and returns what it printed."""
+        return self.run(sys.executable, "-m", "gpushare", "admin", *words).stdout
+
+    def install(self, *more: str) -> str:
+        """Installs the service for the group."""
+        options = ["--group", GROUP, "--device", "cpu", "--capacity", "128MiB"]
+        return self.admin("install", *options, "--daemon", PROGRAM, *more)
+
+    def unit(self) -> UnitRunner:
+        """Returns what runs the installed unit."""
+        return UnitRunner(self.run("cat", UNIT).stdout, "cpu", self.enter)
+
+    def gpushare_as(self, user: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Runs `gpushare` as that user, who has set nothing."""
+        return subprocess.run(
+            self.enter([*_as_user(user), sys.executable, "-m", "gpushare", *words]),
+            env=_environment(),
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=JOB_SECONDS,
+        )
+
+    def start_as(self, user: str, script: str) -> subprocess.Popen[str]:
+        """Starts a Python program of that user, who has set nothing."""
+        process = subprocess.Popen(
+            self.enter([*_as_user(user), sys.executable, "-c", script]),
+            env=_environment(),
+            cwd="/",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._processes.append(process)
+        return process
+
+    def run_as(self, user: str, script: str) -> tuple[str, str]:
+        """Returns what a program of that user printed: output and errors."""
+        process = self.start_as(user, script)
+        return process.communicate(timeout=JOB_SECONDS)
+
+
+def _as_user(user: str) -> list[str]:
+    return ["setpriv", "--reuid", user, "--regid", user, "--init-groups"]
+
+
+def _environment() -> dict[str, str]:
+    kept = {"PATH", "LD_LIBRARY_PATH"}
+    env = {key: value for key, value in os.environ.items() if key in kept}
+    return env | {"GPUSHARE_REPORT": "0", "HOME": "/nonexistent"}
