@@ -1,13 +1,18 @@
 #include "csrc/daemon/config_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <fstream>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
@@ -16,6 +21,7 @@
 
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
+#include "csrc/daemon/setting_values.h"
 #include "csrc/daemon/settings.h"
 #include "csrc/daemon/user_settings.h"
 
@@ -24,8 +30,48 @@ namespace {
 
 // Keys of our tables that other programs, or later versions, read.
 constexpr std::array<std::string_view, 2> kOthersKeys{"host.per_user", "host.pinned"};
-constexpr std::array<std::string_view, 5> kOurTables{"coordinator", "host", "log", "device.cpu",
-                                                     "device.cuda"};
+constexpr std::array<std::string_view, 6> kOurTables{"coordinator", "host",       "log",
+                                                     "device",      "device.cpu", "device.cuda"};
+constexpr std::string_view kJobsTable = "job";
+
+// How many letters have to be changed, added or left out to make one word of the other.
+std::size_t letters_apart(std::string_view one, std::string_view other) {
+  std::vector<std::size_t> row(other.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < other.size(); ++j) {
+      const std::size_t changed = diagonal + (one[i] == other[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+// The part before the last dot, and the one after it.
+std::pair<std::string_view, std::string_view> split(std::string_view key) {
+  const std::size_t dot = key.rfind('.');
+  if (dot == std::string_view::npos) return {"", key};
+  return {key.substr(0, dot), key.substr(dot + 1)};
+}
+
+// "; did you mean KEY?": the key that is spelled most alike, if at most half of its letters differ,
+// and of two such keys the one in the same table. Empty if there is none.
+std::string suggestion(std::string_view unknown) {
+  const auto [table, name] = split(unknown);
+  std::string_view nearest;
+  std::size_t least = name.size() + 1;
+  for (const Setting& setting : all_settings()) {
+    if (setting.key == nullptr) continue;
+    const auto [known_table, known_name] = split(setting.key);
+    const std::size_t differ = 2 * letters_apart(name, known_name) + (known_table == table ? 0 : 1);
+    if (differ >= least) continue;
+    least = differ;
+    nearest = setting.key;
+  }
+  return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
+}
 
 // A scalar as a command line would spell it; nothing for arrays, tables and dates.
 std::optional<std::string> text_of(const toml::node& node) {
@@ -71,11 +117,15 @@ class Reader {
     for (const auto& [key, node] : table) {
       const std::string name =
           prefix.empty() ? std::string(key.str()) : fmt::format("{}.{}", prefix, key.str());
-      if (name == "user") continue;  // read_users
-      if (const auto* inner = node.as_table()) {
+      if (name == "user" || name == kJobsTable) continue;  // see read_users
+      const bool is_ours =
+          std::find(kOurTables.begin(), kOurTables.end(), name) != kOurTables.end();
+      if (const auto* inner = node.as_table(); inner != nullptr && !is_ours) {
+        warn(node, fmt::format("unknown table [{}]", name));
+      } else if (inner != nullptr) {
         GS_RETURN_IF_ERROR(read(*inner, name));
       } else {
-        GS_RETURN_IF_ERROR(read_value(node, name, prefix));
+        GS_RETURN_IF_ERROR(read_value(node, name));
       }
     }
     return {};
@@ -96,10 +146,12 @@ class Reader {
     return {};
   }
 
-  Status read_value(const toml::node& node, const std::string& name, const std::string& prefix) {
+  Status read_value(const toml::node& node, const std::string& name) {
     const Setting* setting = find_setting(name);
     if (setting == nullptr) {
-      warn_if_ours(node, name, prefix);
+      const bool is_others =
+          std::find(kOthersKeys.begin(), kOthersKeys.end(), name) != kOthersKeys.end();
+      if (!is_others) warn(node, fmt::format("unknown key {}{}", name, suggestion(name)));
       return {};
     }
     const std::string where = fmt::format("{}:{}", path_, node.source().begin.line);
@@ -110,18 +162,16 @@ class Reader {
       return {StatusCode::kInvalidArgument, fmt::format("{}: {}: bad value {}; allowed: {}", where,
                                                         name, shown.str(), setting->allowed)};
     }
+    const bool is_time = setting->option_unit_ns != 0;
+    if (is_time && node.is_string() && parse_number(*text).value_or(0) != 0) {
+      return {StatusCode::kInvalidArgument, fmt::format("{}: {}: bad value \"{}\"; say {}ms or {}s",
+                                                        where, name, *text, *text, *text)};
+    }
     return apply_setting(*setting, *text, seconds(1), where, options_);
   }
 
-  void warn_if_ours(const toml::node& node, const std::string& name, const std::string& prefix) {
-    for (const std::string_view known : kOthersKeys) {
-      if (name == known) return;
-    }
-    for (const std::string_view table : kOurTables) {
-      if (prefix != table) continue;
-      options_.warnings.push_back(
-          fmt::format("{}:{}: unknown key {}", path_, node.source().begin.line, name));
-    }
+  void warn(const toml::node& node, const std::string& text) {
+    options_.warnings.push_back(fmt::format("{}:{}: {}", path_, node.source().begin.line, text));
   }
 
   const std::string& path_;

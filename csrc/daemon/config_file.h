@@ -1,7 +1,9 @@
 // Reads the settings of one TOML file into the options.
 //
-// The file is shared with the jobs' side, which has keys of its own: a table we do not know is
-// theirs. An unknown key in a table of ours becomes a warning, a bad value an error.
+// The file is shared with the jobs' side, which reads the table [job] and checks it itself
+// (python/gpushare/config_notes.py, in the same words). Another key or table that nothing reads
+// becomes a warning, with the key that was probably meant; a bad value is an error. A number
+// without quotes counts seconds where a time is expected; in quotes it needs its unit.
 #pragma once
 
 #include <string>

@@ -32,7 +32,7 @@ _KEYS = frozenset({setting.key for setting in SETTINGS}) | COORDINATORS_KEYS
 _TABLES = frozenset({key.rpartition(".")[0] for key in _KEYS} | {"device", "user"})
 _VARIABLES = frozenset(setting.variable for setting in SETTINGS)
 _PREFIX = "GPUSHARE_"
-_LIKENESS = 0.7
+_LIKENESS = 0.6
 _VARIABLES_LIKENESS = 0.8
 """Higher, since programs may have variables of their own with our prefix."""
 
@@ -79,11 +79,13 @@ def _unknown_users_keys(table: Mapping[str, Any], name: str) -> Iterator[str]:
 
 
 def _nearest_key(full: str) -> str:
-    """The key of the same name in another table, else the one that is spelled most alike."""
-    last = full.rpartition(".")[2]
-    by_last = {key.rpartition(".")[2]: key for key in sorted(_KEYS, reverse=True)}
-    alike = _nearest(full, _KEYS) or by_last.get(_nearest(last, by_last), "")
-    return by_last.get(last, alike)
+    """The key that is spelled most alike: of the same name, then in the same table, then any."""
+    table, _, name = full.rpartition(".")
+    anywhere = {key.rpartition(".")[2]: key for key in sorted(_KEYS, reverse=True)}
+    here = {each: key for each, key in anywhere.items() if key == f"{table}.{each}"}
+    if name in anywhere:
+        return anywhere[name]
+    return here.get(_nearest(name, here)) or anywhere.get(_nearest(name, anywhere), "")
 
 
 def _nearest(word: str, known: Iterable[str], likeness: float = _LIKENESS) -> str:

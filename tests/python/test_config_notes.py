@@ -30,6 +30,11 @@ def _notes(folder: Path, text: str) -> list[str]:
         ("deadline = 1", "unknown key deadline; did you mean job.deadline?"),
         ("polcy = 1", "unknown key polcy; did you mean coordinator.policy?"),
         ("[host]\nxyzzy = 1", "unknown key host.xyzzy"),
+        ("[coordinator]\nxyzzy = 1", "unknown key coordinator.xyzzy"),
+        (
+            "[coordinator]\nquantum = 1",
+            "unknown key coordinator.quantum; did you mean coordinator.min_quantum?",
+        ),
         ("[foo]\nx = 1", "unknown table [foo]"),
         ("[jobs]\nname = 'x'", "unknown table [jobs]; did you mean [job]?"),
         ("[device.gpu]\ncapacity = 1", "unknown table [device.gpu]; did you mean [device.cpu]?"),

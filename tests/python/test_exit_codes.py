@@ -46,6 +46,8 @@ ROWS = {
     "coordinator start": Row(),
     "coordinator stop": Row(**OF_A_JOB),
     "coordinator log": Row(alone=ExitCode.ERROR),
+    "admin install": Row(wrong_setting=None),
+    "admin uninstall": Row(wrong_setting=None),
     "verify": Row(("--", sys.executable, "-c", "")),
     "simulate": Row(("trace.csv",), wrong_setting=None),
     "demo": Row(wrong_setting=None),
@@ -97,6 +99,13 @@ def test_an_unknown_option_is_exit_2(command: str) -> None:
 @pytest.mark.parametrize("command", ["", "coordinator"])
 def test_an_unknown_command_is_exit_2(command: str) -> None:
     _check(_gpushare(command, "nonsense"), ExitCode.USAGE, "No such command 'nonsense'")
+
+
+@pytest.mark.parametrize("command", ["", "coordinator"])
+def test_no_command_is_exit_2_and_shows_which_there_are(command: str) -> None:
+    ended = _gpushare(command)
+    assert (ended.returncode, ended.stderr) == (ExitCode.USAGE, "")
+    assert f"Usage: gpushare {command}".strip() in ended.stdout
 
 
 @pytest.mark.parametrize("command", rows_with("wrong_setting"))

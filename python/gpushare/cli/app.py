@@ -47,6 +47,7 @@ def make_app(commands: tuple[str, ...] = COMMANDS) -> typer.Typer:
     app = typer.Typer(
         name="gpushare",
         help="Several PyTorch jobs share one device, iteration by iteration.",
+        no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -80,19 +81,24 @@ def run_app(arguments: list[str]) -> int:
     app = make_app((asked,) if asked in COMMANDS else COMMANDS)
     command = typer.main.get_command(app)
     try:
-        code = command.main(arguments or ["--help"], prog_name="gpushare", standalone_mode=False)
+        code = command.main(arguments, prog_name="gpushare", standalone_mode=False)
     except _USAGE_ERROR as error:
-        print(f"gpushare: {_usage_text(error, asked)}", file=sys.stderr)
+        text = _usage_text(error, asked)
+        if text:
+            print(f"gpushare: {text}", file=sys.stderr)
         return ExitCode.USAGE
-    return int(code or ExitCode.OK) if arguments else ExitCode.USAGE
+    return int(code or ExitCode.OK)
 
 
 def _usage_text(error: Any, asked: str) -> str:
+    """One line; "" where a group of commands was called without one, and its help was shown."""
     if isinstance(error, typer.BadParameter) and error.param is None:
         # Raised by a subcommand: its words are whole sentences.
         text = f"{error.param_hint or ''} {error.message}"
     else:
         text = error.format_message()
+    if not text:
+        return ""
     command = error.ctx.command_path if error.ctx else f"gpushare {asked}"
     end = "" if text.endswith((".", "?")) else "."
     return f"{' '.join(text.split())}{end} See: {command} --help"

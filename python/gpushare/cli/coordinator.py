@@ -29,7 +29,9 @@ _FOLLOW_SECONDS = 0.2
 
 def add_to(app: typer.Typer) -> None:
     """Adds the subcommand and its own subcommands."""
-    group = typer.Typer(help="Start, stop or read the log of the coordinator.")
+    group = typer.Typer(
+        help="Start, stop or read the log of the coordinator.", no_args_is_help=True
+    )
     group.command(name="start")(start)
     group.command(name="stop")(stop)
     group.command(name="log")(log)

@@ -12,7 +12,6 @@
 namespace gpushare::daemon {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -90,6 +89,8 @@ INSTANTIATE_TEST_SUITE_P(
             "c.toml:2: coordinator.max_wait: bad value \"0\"; allowed: a time above 0"},
         Bad{"[coordinator]\nmax_wait = [1]",
             "c.toml:2: coordinator.max_wait: bad value [ 1 ]; allowed: a time above 0"},
+        Bad{"[coordinator]\nmax_wait = \"50\"",
+            "c.toml:2: coordinator.max_wait: bad value \"50\"; say 50ms or 50s"},
         Bad{"[coordinator]\nlinger = true",
             "coordinator.linger: bad value \"true\"; allowed: a time"},
         Bad{"[coordinator]\nnum_lanes = 0",
@@ -124,14 +125,41 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"[user.0]\nweight = [1]", "user.0: weight: bad value \"?\""},
         Bad{"[coordinator\n", "c.toml:1: "}));
 
-TEST(ConfigFile, WarnsOfUnknownKeysInOurTablesOnly) {
+TEST(ConfigFile, WarnsOfWhatNothingReadsAndNamesTheNearest) {
   DaemonOptions options;
-  const Status status = read_config_text(
-      "[coordinator]\npolcy = \"rr\"\n[host]\npinned = 1\n[job]\nname = "
-      "\"x\"",
-      "c.toml", options);
+  const Status status = read_config_text(R"(
+linger = 1
+[coordinator]
+polcy = "rr"
+capacity = "2GiB"
+xyzzy = 1
+[host]
+pinned = 1
+[job]
+prio = "left to the jobs' side"
+[device.gpu]
+capacity = "2GiB"
+[foo]
+polcy = 1
+)",
+                                         "c.toml", options);
   ASSERT_TRUE(status.ok()) << status.to_string();
-  EXPECT_THAT(options.warnings, ElementsAre("c.toml:2: unknown key coordinator.polcy"));
+  EXPECT_THAT(options.warnings,
+              ::testing::UnorderedElementsAre(
+                  "c.toml:2: unknown key linger; did you mean coordinator.linger?",
+                  "c.toml:4: unknown key coordinator.polcy; did you mean coordinator.policy?",
+                  "c.toml:5: unknown key coordinator.capacity; did you mean device.cpu.capacity?",
+                  "c.toml:6: unknown key coordinator.xyzzy",
+                  "c.toml:11: unknown table [device.gpu]", "c.toml:13: unknown table [foo]"));
+}
+
+TEST(ConfigFile, TimesInQuotesHaveAUnitOrAreZero) {
+  DaemonOptions options;
+  const Status status =
+      read_config_text("[coordinator]\nmin_quantum = \"0\"\nlinger = \"3s\"\n", "c.toml", options);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(options.min_quantum, Nanos{0});
+  EXPECT_EQ(options.linger, seconds(3));
 }
 
 TEST(ConfigFile, ReadsWhatIsSetForUsers) {
