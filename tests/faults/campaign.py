@@ -12,22 +12,21 @@ import random
 import shutil
 import signal
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from subprocess import PIPE
-from typing import Any
+from typing import TYPE_CHECKING
 
-from benchmarks.processes import job_environment
-from gpushare.cli.exit_code import ExitCode
 from tests.faults import cleanliness
+from tests.faults.commands import Commands
 from tests.faults.coordinator import Coordinator
-from tests.faults.job_pool import Excuse, Job, JobPool
+from tests.faults.job_pool import JobPool
 from tests.faults.small_disk import SmallDisk
-from tests.support import forked
+
+if TYPE_CHECKING:
+    from tests.faults.job import Excuse, Job
 
 SETTINGS = {
     "capacity": "40MiB",
@@ -35,18 +34,22 @@ SETTINGS = {
     "max_wait": "2",
     "memory_wait": "20",
     "host_budget": "1GiB",
-    "host_ram_budget": "16MiB",
     "linger": "600",
     "log": "info",
 }
 """Three of the six jobs fit."""
+VARIED = {
+    "num_lanes": ("1", "2"),
+    "lanes": ("on", "on", "off"),
+    "host_ram_budget": ("0", "16MiB", "1GiB"),
+    "idle_spill": ("10", "0.2"),
+}
+"""Settings that are drawn once a campaign."""
 GRACE_SECONDS = 25.0
 """A fault may show so long after its end: as long as `memory_wait`, and a little."""
 MOST_DESCRIPTORS = 160
 MOST_RESIDENT_BYTES = 64 << 20
 """Bounds on what the coordinator holds. Six jobs cost it 30 descriptors, visitors 64."""
-_ALLOWED_ANSWERS = (0, ExitCode.UNREACHABLE, ExitCode.REFUSED)
-"""Of the command line: no coordinator answers, or it will not, as where the job has just ended."""
 _EXCUSE = "an excuse"
 _TICK_SECONDS = 0.02
 _RETRY_SECONDS = 0.2
@@ -71,18 +74,6 @@ class Kind:
     """Why it cannot be done on this machine; "" if it can."""
     defect: str = ""
     """What gpushare does wrong then; such a kind is left out unless it is asked for."""
-
-
-@dataclass
-class Command:
-    """A program under way."""
-
-    words: list[str]
-    process: Any
-    allowed: tuple[int, ...]
-    """Its exit statuses that are no failure."""
-    reader: threading.Thread
-    output: list[str] = field(default_factory=list)
 
 
 class Campaign:
@@ -113,13 +104,16 @@ class Campaign:
         self.coordinator = Coordinator(self.runtime / "sock")
         settings = {"socket": str(self.coordinator.path), "spill_dir": str(self.disk.folder)}
         settings |= SETTINGS
+        rng = random.Random(seed)
+        self.varied = {name: rng.choice(values) for name, values in VARIED.items()}
+        settings |= self.varied
         self.env = {f"GPUSHARE_{name.upper()}": value for name, value in settings.items()}
         self.pool = JobPool(self.env, self.folder, iterations, other_package)
         self.done: Counter[str] = Counter()
         self.problems = self.pool.problems
         self._undo: list[tuple[float, int, float, str, Undo]] = []
         self._numbers = itertools.count()
-        self._commands: list[Command] = []
+        self.commands = Commands(self.env)
         self._measured = 0.0
         self.left: list[str] = []
         self.left_out: list[str] = []
@@ -174,22 +168,6 @@ class Campaign:
 
         self.later(seconds + GRACE_SECONDS, _EXCUSE, no_more)
 
-    def command(self, *words: str) -> Command:
-        """Starts `gpushare WORDS`, and goes on meanwhile."""
-        return self.start("gpushare", *words, allowed=_ALLOWED_ANSWERS)
-
-    def start(self, module: str, *words: str, allowed: tuple[int, ...] = (0,)) -> Command:
-        """Starts `python -m MODULE WORDS`; that it ends well is seen to."""
-        process = forked.start(
-            ["-m", module, *words], job_environment(self.env), stdout=PIPE, stderr=PIPE
-        )
-        output: list[str] = []
-        reader = threading.Thread(target=lambda: output.extend(process.communicate()), daemon=True)
-        command = Command([module, *words], process, allowed, reader, output)
-        reader.start()
-        self._commands.append(command)
-        return command
-
     def lose(self, text: str) -> None:
         """Notes that something was lost."""
         self._say(f"LOST: {text.splitlines()[0]}")
@@ -235,12 +213,8 @@ class Campaign:
                 continue
             entry = (now + _RETRY_SECONDS, next(self._numbers), patience_ends, name, undo)
             heapq.heappush(self._undo, entry)
-        for command in [each for each in self._commands if each.process.poll() is not None]:
-            self._commands.remove(command)
-            command.reader.join()
-            code = command.process.returncode
-            if code not in command.allowed:
-                self.lose(f"{' '.join(command.words)} ended with {code}: {command.output}")
+        for problem in self.commands.collect():
+            self.lose(problem)
         num_problems = len(self.problems)
         self.pool.collect()
         for number in range(num_problems, len(self.problems)):
@@ -254,7 +228,7 @@ class Campaign:
             self.coordinator.measure()
 
     def _wait_for_jobs(self) -> None:
-        while self.pool.jobs or self._commands or any(e[3] != _EXCUSE for e in self._undo):
+        while self.pool.jobs or self.commands.running or any(e[3] != _EXCUSE for e in self._undo):
             self._tick()
             time.sleep(_TICK_SECONDS)
 
@@ -275,8 +249,7 @@ class Campaign:
     def _end(self) -> None:
         """Nothing is left, whatever went wrong before."""
         self.pool.end()
-        for command in self._commands:
-            command.process.kill()
+        self.commands.end()
         for pid in cleanliness.coordinators_left(self.runtime, self.coordinator.programs):
             self.coordinator.signal(signal.SIGKILL, pid)
         self.disk.close()
@@ -292,7 +265,7 @@ class Campaign:
 
     def _diagnose(self, job: Job) -> str:
         """Where a job stands that should go on."""
-        why = self.command("why", job.name)
+        why = self.commands.gpushare("why", job.name)
         why.process.wait()
         for each in self.pool.jobs:
             each.write_stacks()

@@ -7,7 +7,13 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-_MAY_STAY = {"sock.lock", "sock.profiles", "coordinator.log", "coordinator.log.1"}
+_MAY_STAY = {
+    "sock.lock",
+    "sock.profiles",
+    "sock.profiles.damaged",
+    "coordinator.log",
+    "coordinator.log.1",
+}
 """The lock is never removed, on purpose; profiles and log are for the next coordinator."""
 
 

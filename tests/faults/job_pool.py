@@ -1,20 +1,16 @@
-"""The jobs of a campaign: started, compared line by line with a run alone, judged at their ends."""
+"""The jobs of a campaign: how many there should be, and what they have done."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import random
-import signal
-import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from subprocess import PIPE
 from typing import Any
 
 from benchmarks.processes import job_environment
 from tests.faults import training_job
+from tests.faults.job import Excuse, Job
 from tests.support import forked
 
 MODULE = "tests.faults.training_job"
@@ -23,22 +19,6 @@ NUM_SEEDS = 4
 JOBS = 6
 PATIENCE_SECONDS = 60.0
 """A job that may go on and says nothing for so long is lost."""
-
-
-@dataclass(frozen=True)
-class Excuse:
-    """What a fault may do to a job, while it lasts and a little longer."""
-
-    may_end: bool = False
-    """It may end by any error of its own: its own calls were refused."""
-    unmanaged_words: str | None = None
-    """It may go on without a coordinator, if the reason has these words. None: it may not."""
-    out_of_memory_words: str | None = None
-    """It may be out of memory, if the error has these words. None: it may not."""
-
-
-def _has(words: str | None, text: str) -> bool:
-    return words is not None and words in text
 
 
 def reference_lines(seed: int, iterations: int) -> list[str]:
@@ -52,128 +32,6 @@ def reference_lines(seed: int, iterations: int) -> list[str]:
     if done.returncode != 0:
         raise RuntimeError(f"the reference run ended with {done.returncode}: {done.stderr}")
     return [line for line in done.stdout.splitlines() if not line.startswith("{")]
-
-
-class Job:
-    """One job process and what it has said."""
-
-    def __init__(
-        self, name: str, words: list[str], env: dict[str, str], expected: list[str], folder: Path
-    ) -> None:
-        """Starts it. It is to say the lines `expected`."""
-        self.name = name
-        self._expected = expected
-        self._errors = folder / f"{name}.stderr"
-        with self._errors.open("w") as errors:
-            self.process = forked.start(words, env, stdout=PIPE, stderr=errors)
-        self.num_lines = 0
-        self.difference = ""
-        self.last: dict[str, Any] = {}
-        """The last object that it said."""
-        self.unmanaged = ""
-        """Why, if it went on unmanaged."""
-        self.offence = ""
-        """What it said that no fault excuses."""
-        self.excuses: list[Excuse] = []
-        self.is_killed = False
-        """By the campaign."""
-        self._last_word = time.monotonic()
-        self._num_holds = 0
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    @property
-    def pid(self) -> int:
-        """The process's number."""
-        pid: int = self.process.pid
-        return pid
-
-    def errors(self) -> str:
-        """The end of what it wrote to stderr."""
-        return self._errors.read_text(errors="replace")[-6000:]
-
-    def forget_errors(self) -> None:
-        """Removes that file."""
-        self._errors.unlink()
-
-    def kill(self) -> None:
-        """SIGKILL; also while it is stopped."""
-        self.is_killed = True
-        self.process.kill()
-
-    def has_ended(self) -> bool:
-        """Whether it has, and all that it said is compared."""
-        if self.process.poll() is None:
-            return False
-        self._reader.join()
-        return True
-
-    def hold(self) -> None:
-        """It is stopped or paused from now on."""
-        self._num_holds += 1
-
-    def let_go(self) -> None:
-        """The end of one `hold`."""
-        self._last_word = time.monotonic()
-        self._num_holds -= 1
-
-    def silent_seconds(self) -> float:
-        """How long it has said nothing, though it may go on."""
-        is_held = self._num_holds or self.is_killed
-        return 0.0 if is_held else time.monotonic() - self._last_word
-
-    def write_stacks(self) -> None:
-        """Has it write its threads' stacks to stderr, unless it has only just started."""
-        with contextlib.suppress(OSError, StopIteration):  # it has ended
-            lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-            caught = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt"))
-            if caught >> (signal.SIGUSR1 - 1) & 1:
-                self.process.send_signal(signal.SIGUSR1)  # faulthandler
-
-    def problem(self) -> str:
-        """What is wrong with its end, or with what it said; "" where all is as it should be."""
-        if self.difference or self.offence:
-            return self.difference or self.offence
-        code = self.process.returncode
-        if code is None or (self.is_killed and code == -signal.SIGKILL):
-            return ""
-        if code == 0 and self.last.get("done") and self.num_lines == len(self._expected):
-            return ""
-        if code == training_job.OUT_OF_MEMORY and "out_of_memory" in self.last:
-            return ""  # that was excused, else it would be an offence
-        if any(excuse.may_end for excuse in self.excuses):
-            return ""
-        return f"it ended with {code} after {self.num_lines} lines and said {self.last}"
-
-    def _read(self) -> None:
-        with self.process.stdout as lines:
-            for line in lines:
-                self._last_word = time.monotonic()
-                if not line.endswith("\n"):
-                    continue  # it was killed as it wrote
-                if line.startswith("{"):
-                    self._hear(json.loads(line))
-                else:
-                    self._compare(line.rstrip("\n"))
-
-    def _hear(self, said: dict[str, Any]) -> None:
-        self.last = said
-        self.unmanaged = said.get("unmanaged", self.unmanaged)
-        excuses = list(self.excuses)
-        if "unmanaged" in said and not any(
-            _has(e.unmanaged_words, self.unmanaged) for e in excuses
-        ):
-            self.offence = f"it went on unmanaged: {self.unmanaged}"
-        text = said.get("out_of_memory", "")
-        if text and not any(e.may_end or _has(e.out_of_memory_words, text) for e in excuses):
-            self.offence = f"it is out of memory: {text}"
-
-    def _compare(self, line: str) -> None:
-        number = self.num_lines
-        self.num_lines += 1
-        wanted = self._expected[number] if number < len(self._expected) else "its end"
-        if line != wanted and not self.difference:
-            self.difference = f"it said {line!r} instead of {wanted!r}"
 
 
 @dataclass

@@ -9,7 +9,7 @@ import resource
 from pathlib import Path
 
 from tests.faults.campaign import Campaign, Kind
-from tests.faults.job_pool import Excuse
+from tests.faults.job import Excuse
 
 _MOST_SECONDS = 3.0
 _SPARE_ADDRESSES = 4 << 20

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from tests.faults.campaign import Campaign, Kind
-from tests.faults.job_pool import Excuse
+from tests.faults.job import Excuse
 
 _FULL_SECONDS = 4.0
 _LONG_FULL_SECONDS = 35.0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+import signal
 
 from tests.faults.campaign import Campaign, Kind
-from tests.faults.job_pool import Excuse
+from tests.faults.job import Excuse
 
 _NEWER = Excuse(unmanaged_words="is not spoken here")
 _NEWER_SECONDS = 8.0
@@ -14,7 +15,9 @@ _NEWER_SECONDS = 8.0
 def _start(campaign: Campaign, rng: random.Random, what: str) -> str:
     seed = rng.randrange(1 << 32)
     words = [what, str(campaign.coordinator.path), str(seed)]
-    campaign.start("tests.faults.peer", *words)
+    # One that has the coordinator's place may meet a fault that is meant for the coordinator.
+    killed = (-signal.SIGKILL, -signal.SIGTERM) if what == "coordinator" else ()
+    campaign.commands.start("tests.faults.peer", *words, allowed=(0, *killed))
     return f"{what} with seed {seed}"
 
 

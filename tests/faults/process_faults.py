@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.faults.campaign import Campaign, Kind
 
 if TYPE_CHECKING:
-    from tests.faults.job_pool import Job
+    from tests.faults.job import Job
 
 _MOST_STOPPED_SECONDS = 3.0
 _STARTING_SECONDS = 0.5
+_CUT_OFF = 0.5
+_DAMAGED_BYTES = 64
 _SOCKET_DEFECT = (
     "a coordinator whose socket was removed serves on, unseen, and keeps the lock: every job that "
     "starts afterwards waits for 5 s and goes on unmanaged"
@@ -108,8 +112,25 @@ def end_coordinator(campaign: Campaign, _rng: random.Random) -> str | None:
 
 def restart_coordinator(campaign: Campaign, _rng: random.Random) -> str | None:
     """`gpushare coordinator stop --force`; its jobs start the next one."""
-    campaign.command("coordinator", "stop", "--force")
+    campaign.commands.gpushare("coordinator", "stop", "--force")
     return "by the command line"
+
+
+def damage_files(campaign: Campaign, rng: random.Random) -> str | None:
+    """What a coordinator leaves to the next one is cut off or overwritten, and it is killed."""
+    file = Path(f"{campaign.coordinator.path}{rng.choice(('.jobs', '.profiles'))}")
+    pid = campaign.coordinator.signal(signal.SIGSTOP)  # so that it does not write once more
+    if pid is None:
+        return None
+    with contextlib.suppress(FileNotFoundError):  # before the first job
+        data = bytearray(file.read_bytes())
+        if rng.random() < _CUT_OFF:
+            del data[int(len(data) * rng.random()) :]
+        else:
+            data[:_DAMAGED_BYTES] = rng.randbytes(_DAMAGED_BYTES)
+        file.write_bytes(data)
+    campaign.coordinator.signal(signal.SIGKILL, pid)
+    return f"{file.name}, and pid {pid}"
 
 
 def remove_socket(campaign: Campaign, _rng: random.Random) -> str | None:
@@ -131,5 +152,6 @@ KINDS = [
     Kind("end coordinator", 4, end_coordinator),
     Kind("stop coordinator", 6, stop_coordinator),
     Kind("restart coordinator", 4, restart_coordinator),
+    Kind("damage coordinator's files", 3, damage_files),
     Kind("remove socket", 2, remove_socket, defect=_SOCKET_DEFECT),
 ]

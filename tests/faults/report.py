@@ -18,6 +18,7 @@ def figures_of(campaign: Campaign, kinds: list[Kind]) -> dict[str, Any]:
     requests = {kind.name: campaign.done[kind.name] for kind in kinds if not kind.is_fault}
     return {
         "seed": campaign.seed,
+        "settings": campaign.varied,
         "seconds": round(campaign.seconds, 1),
         "fault_seconds": round(campaign.fault_seconds, 1),
         "faults": faults,
@@ -66,7 +67,9 @@ def table_of(figures: dict[str, Any]) -> str:
         ("left behind", len(figures["left_behind"])),
         ("seconds", figures["seconds"]),
     ]
-    lines = [f"{name:42} {value:>10}" for name, value in rows]
+    settings = ", ".join(f"{name} {value}" for name, value in figures["settings"].items())
+    lines = [f"seed {figures['seed']}: {settings}"]
+    lines += [f"{name:42} {value:>10}" for name, value in rows]
     lines += [f"left out: {text}" for text in figures["left_out"]]
     lines += [f"left behind: {text}" for text in figures["left_behind"]]
     lines += [f"lost: {text.splitlines()[0]}" for text in figures["problems"]]

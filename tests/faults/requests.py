@@ -8,10 +8,11 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from tests.faults.campaign import Campaign, Command, Kind
+from tests.faults.campaign import Campaign, Kind
 
 if TYPE_CHECKING:
-    from tests.faults.job_pool import Job
+    from tests.faults.commands import Command
+    from tests.faults.job import Job
 
 _MOST_SECONDS = 4.0
 _POLICIES = ("rr", "fifo", "srtf", "priority", "deadline", "pack")
@@ -44,7 +45,7 @@ class _TakenBack:
         if code == 0 and not self._is_first:
             return True
         self._is_first = False
-        self._command = self._campaign.command(*self._words)
+        self._command = self._campaign.commands.gpushare(*self._words)
         return False
 
 
@@ -54,7 +55,7 @@ def pause(campaign: Campaign, rng: random.Random) -> str | None:
     job = campaign.pool.choose(rng)
     if job is None:
         return None
-    first = campaign.command("pause", job.name)
+    first = campaign.commands.gpushare("pause", job.name)
     undo = _TakenBack(campaign, first, ("resume", job.name))
     campaign.hold(job, seconds, f"the pause of {job.name}", undo)
     return f"{job.name}, for {seconds:.2f} s"
@@ -67,7 +68,7 @@ def change(campaign: Campaign, rng: random.Random) -> str | None:
     job = campaign.pool.choose(rng)
     if job is None:
         return None
-    first = campaign.command("set", job.name, *there)
+    first = campaign.commands.gpushare("set", job.name, *there)
     _until_ended(campaign, seconds, job, _TakenBack(campaign, first, ("set", job.name, *back)))
     return f"{job.name} {' '.join(there)}, for {seconds:.2f} s"
 
@@ -76,7 +77,7 @@ def policy(campaign: Campaign, rng: random.Random) -> str | None:
     """`gpushare policy NAME`, and back to fair."""
     seconds = rng.uniform(0.3, _MOST_SECONDS)
     name = rng.choice(_POLICIES)
-    first = campaign.command("policy", name)
+    first = campaign.commands.gpushare("policy", name)
     campaign.later(seconds, f"policy {name}", _TakenBack(campaign, first, ("policy", "fair")))
     return f"{name}, for {seconds:.2f} s"
 

@@ -14,7 +14,7 @@ import pytest
 from benchmarks.processes import job_environment
 from tests.faults import cleanliness
 from tests.faults.campaign import Campaign
-from tests.faults.job_pool import Excuse, Job
+from tests.faults.job import Excuse, Job
 from tests.faults.kinds import chosen
 from tests.faults.report import figures_of, table_of
 from tests.faults.training_job import OUT_OF_MEMORY
