@@ -107,7 +107,8 @@ class InstalledBox:
 
     def unit(self) -> UnitRunner:
         """Returns what runs the installed unit."""
-        return UnitRunner(self.run("cat", UNIT).stdout, "cpu", self.enter)
+        root = f"/proc/{self._holder.pid}/root"
+        return UnitRunner(self.run("cat", UNIT).stdout, "cpu", root, self.enter)
 
     def gpushare_as(self, user: str, *words: str) -> subprocess.CompletedProcess[str]:
         """Runs `gpushare` as that user, who has set nothing."""

@@ -85,8 +85,8 @@ def serving_box() -> Iterator[tuple[InstalledBox, UnitRunner]]:
             box.run("usermod", "-aG", GROUP, user)
         box.run("sh", "-c", f"echo '{LIMITS}' >> {CONFIG}")
         unit = box.unit()
-        unit.start()
         try:
+            unit.start()
             yield box, unit
         finally:
             unit.stop()

@@ -6,16 +6,17 @@ says of mounts and system calls it cannot do; `systemd-analyze` judges that (tes
 
 from __future__ import annotations
 
-import os
 import resource
 import shlex
 import socket
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 PATIENCE_SECONDS = 30.0
 MOST_STARTS = 5
+NOTIFY_SOCKET = "/run/notify"
 
 
 def read_service(text: str) -> dict[str, str]:
@@ -35,16 +36,20 @@ class UnitRunner:
     """One instance of a template unit, from start() to stop()."""
 
     def __init__(
-        self, text: str, instance: str, enter: Callable[[Sequence[str]], list[str]]
+        self, text: str, instance: str, root: str, enter: Callable[[Sequence[str]], list[str]]
     ) -> None:
-        """`enter` makes a command into one that runs inside the machine of the test."""
+        """Reads the unit.
+
+        `root` is the machine of the test seen from here, and `enter` makes a command into one that
+        runs inside.
+        """
         self.service = read_service(text)
         self._enter = enter
         words = shlex.split(self.service["ExecStart"].replace("%i", instance).replace("%%", "%"))
         self._command = self._as_user(words)
-        self._name = f"gpushare-test-{os.getpid()}"
         self._notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._notices.bind(f"\0{self._name}")
+        self._notices.bind(root + NOTIFY_SOCKET)
+        Path(root + NOTIFY_SOCKET).chmod(0o777)
         self._is_stopping = False
         self._threads = [threading.Thread(target=each) for each in (self._keep, self._listen)]
         self._ready = threading.Semaphore(0)
@@ -101,7 +106,7 @@ class UnitRunner:
         env = {
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "HOME": "/nonexistent",
-            "NOTIFY_SOCKET": f"@{self._name}",
+            "NOTIFY_SOCKET": NOTIFY_SOCKET,
             "WATCHDOG_USEC": str(seconds * 1_000_000),
         }
         self.process = subprocess.Popen(self._enter(self._command), env=env, text=True)
