@@ -150,6 +150,27 @@ def test_a_number_names_no_device_to_a_command(folder: Path) -> None:
     assert "--device cuda:1: a command does not know which device that is" in ended.stderr
 
 
+def test_without_a_cuda_device_that_is_said(folder: Path) -> None:
+    ended = _gpushare(folder, "status", "--device", "cuda")
+    assert ended.returncode == 3
+    assert ended.stderr.startswith("gpushare: no CUDA device is shared here. ")
+
+
+@pytest.mark.parametrize("is_socket_said", [True, False])
+def test_no_device_is_called_so(folder: Path, is_socket_said: bool) -> None:
+    more = {"socket": f"{folder}/sock"} if is_socket_said else {}
+    ended = subprocess.run(
+        [sys.executable, "-m", "gpushare", "status", "--device", "gpu0"],
+        env=clean_environment(config=os.devnull, **more) | {"XDG_RUNTIME_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("gpushare: --device gpu0: a command does not know which device")
+
+
 @pytest.mark.parametrize("is_option", [True, False])
 def test_a_number_names_no_device_to_a_coordinator(folder: Path, is_option: bool) -> None:
     option = ["--device", "cuda:1"] if is_option else []

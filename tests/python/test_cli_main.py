@@ -57,6 +57,17 @@ def test_version() -> None:
     assert json.loads(_gpushare("version", "--json").stdout)["version"] == __version__
 
 
+def test_the_option_version_says_the_same() -> None:
+    assert _gpushare("--version").stdout == _gpushare("version").stdout
+
+
+@pytest.mark.parametrize("words", [(), ("why",), ("coordinator",), ("coordinator", "stop")])
+def test_h_is_help(words: tuple[str, ...]) -> None:
+    short, long = _gpushare(*words, "-h"), _gpushare(*words, "--help")
+    assert short.returncode == 0
+    assert short.stdout == long.stdout
+
+
 @pytest.mark.parametrize("arguments", [("nonsense",), ("version", "--nonsense"), ("run",)])
 def test_wrong_usage_is_exit_2(arguments: tuple[str, ...]) -> None:
     assert _gpushare(*arguments).returncode == 2

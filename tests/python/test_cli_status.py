@@ -185,6 +185,15 @@ def test_no_coordinator_is_exit_3(tmp_path: Path) -> None:
     assert ended.stderr.startswith("gpushare: no coordinator answers. Tried: ")
 
 
+def test_no_coordinator_is_an_empty_report_to_a_program(tmp_path: Path) -> None:
+    ended = _status("--json", socket=str(tmp_path / "none"))
+    assert ended.returncode == 3
+    assert ended.stderr.startswith("gpushare: no coordinator answers. Tried: ")
+    report = json.loads(ended.stdout)
+    assert (report["schema_version"], report["coordinator"]) == (1, None)
+    assert report["devices"] == report["unmanaged"] == report["coordinators"] == []
+
+
 def test_watch_ends_when_the_coordinator_does(tmp_path: Path) -> None:
     with FakeCoordinator(tmp_path / "sock", make_report(), make_report(), None) as fake:
         ended = _status("--json", "--watch", "0.1", socket=fake.path)
