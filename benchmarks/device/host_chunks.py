@@ -19,6 +19,7 @@ from benchmarks.device.driver import Driver, DriverError
 from benchmarks.device.machine import MIB, device
 from benchmarks.processes import JobProcess
 
+MODULE = "benchmarks.device.host_chunks"
 CHUNK_BYTES = 2 * MIB
 NUM_CHUNKS = 9
 """More than a piece of the product's has (16 MiB)."""
@@ -85,7 +86,7 @@ def _expect(tier: int, seed: int, what: str) -> None:
 
 def main() -> None:
     """Asks in a process of its own; the exit status is 1 if the driver refused what it promises."""
-    with device() as env, JobProcess("probe", env=env, module=__name__) as job:
+    with device() as env, JobProcess("probe", env=env, module=MODULE) as job:
         found = job.say()
     Path(sys.argv[1]).write_text(json.dumps(found) + "\n")
     if found.get("is_refused"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 from benchmarks.device import build, host_memory, pytest_parts, run
 from benchmarks.device.part import Part
 from benchmarks.device.suite import Suite
-from benchmarks.processes import ROOT
+from benchmarks.processes import ROOT, job_environment
 
 GOOD = {"can_reach": True, "why": "", "touched_gib": 40}
 
@@ -162,10 +164,12 @@ def test_only_the_kinds_that_are_asked_for_run(kinds: tuple[str, ...], tmp_path:
 def test_what_was_not_built_is_not_run_and_all_else_is(
     broken: str, cpp_status: int | None, gpu_status: int | None, tmp_path: Path
 ) -> None:
-    runner = _run(tmp_path, Recorder(GOOD, [broken]), "tests")
+    runner = _run(tmp_path, Recorder(GOOD, [broken]), "tests", "benchmarks")
     found = {part.name: part.exit_status for part in runner.parts}
     assert found["C++ tests"] == cpp_status
     assert found["tests/gpu/test_moving.py, reachable=1"] == gpu_status
+    assert found["benchmark alone"] == gpu_status
+    assert found["benchmark vmm"] == 0
     assert found["host chunks"] == 0
     assert not runner.is_good
 
@@ -200,3 +204,18 @@ def test_memory_is_written_to_as_far_as_there_is_some(
     monkeypatch.setattr(host_memory, "_write_to", lambda memory: written.append(len(memory)))
     assert host_memory.touch(3) == touched
     assert written == [host_memory.GIB] * touched
+
+
+def test_the_probe_of_host_chunks_comes_as_far_as_the_driver(tmp_path: Path) -> None:
+    # An empty file in the place of a driver: what a driver answers needs a device.
+    (tmp_path / "libcuda.so.1").write_text("")
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.device.host_chunks", str(tmp_path / "found.json")],
+        env=job_environment({"LD_LIBRARY_PATH": str(tmp_path)}),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "libcuda.so.1: file too short" in done.stderr
