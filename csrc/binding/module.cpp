@@ -38,6 +38,7 @@ void install(std::vector<std::string> socket_paths,
              bool lane_scrub,
              bool overflow,
              bool lane_strict,
+             bool lanes,
              const std::string& device,
              int cuda_index,
              bool passthrough,
@@ -57,6 +58,7 @@ void install(std::vector<std::string> socket_paths,
   config.lane_scrub = lane_scrub;
   config.overflow = overflow;
   config.lane_strict = lane_strict;
+  config.lanes = lanes;
   if (capacity_bytes > 0) config.unmanaged_room = Bytes{capacity_bytes};
   std::unique_ptr<TorchDevice> shared =
       cuda_index < 0 ? make_cpu_device()
@@ -125,8 +127,9 @@ PYBIND11_MODULE(_C, module) {
              py::arg("connect_timeout_seconds"), py::arg("idle_rule_seconds"),
              py::arg("idle_spill_seconds"), py::arg("capacity_bytes"), py::arg("require") = false,
              py::arg("lane_scrub") = false, py::arg("overflow") = false,
-             py::arg("lane_strict") = false, py::arg("device") = "cpu", py::arg("cuda_index") = -1,
-             py::arg("passthrough") = false, py::arg("reachable") = true);
+             py::arg("lane_strict") = false, py::arg("lanes") = true, py::arg("device") = "cpu",
+             py::arg("cuda_index") = -1, py::arg("passthrough") = false,
+             py::arg("reachable") = true);
   module.def("is_installed", [] { return Process::get() != nullptr; });
   module.def("segment_plugin_is_intact", &plugin::segment_plugin_is_intact);
   module.def("cuda_device_info", &device_info, py::arg("index"));

@@ -42,6 +42,8 @@ struct ClientConfig {
   std::function<std::optional<DeviceMemory>()> device_memory;
   // A job that loses its coordinator, and can find and start none, does not iterate unmanaged.
   bool requires_coordinator = false;
+  // Whether this job's memory that is dead between iterations may lie in a lane's pool.
+  bool lanes = true;
   // What this job leaves in a lane's memory is zeroed at each close: the next holder could read it.
   bool lane_scrub = false;
   // What is refused room is used in the host tier, slowly, instead of being out of memory.

@@ -32,7 +32,8 @@ void Runtime::Impl::close_lane() {
   // Shared memory cannot hold all that private memory can: with jobs that have to make room for
   // each other between their turns, that would be the room they lack.
   // And ranks of a gang run at the same time, so they cannot use the same slots.
-  const bool stays_out = std::exchange(was_spilled_in_gap_, false) || !address_.gang.empty();
+  const bool stays_out =
+      std::exchange(was_spilled_in_gap_, false) || !address_.gang.empty() || !config_.lanes;
   spilled_at_close_ = residency_.totals().spilled;
   const bool may_promote = has_lane && !stays_out && page()->num_sharing.load(kRelaxed) > 1;
   alloc::LaneChange change = lane_chunks_.close(

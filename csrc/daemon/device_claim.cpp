@@ -1,32 +1,94 @@
 #include "csrc/daemon/device_claim.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "csrc/base/printable.h"
+#include "csrc/base/status.h"
+#include "csrc/base/unique_fd.h"
+#include "csrc/ipc/socket.h"
 
 namespace gpushare::daemon {
 namespace {
 
 // They go into one message, among jobs.
 constexpr std::size_t kMostNamed = 8;
+constexpr std::size_t kLongestName = sizeof(sockaddr_un::sun_path) - 1;
 
-// "gpushare-device cpu 77 /run/sock", in the kernel's table with an @ before it.
+// "gpushare-coordinator cpu 77 /run/sock", in the kernel's table with an @ before it.
 std::string prefix_of(const std::string& device) {
-  return fmt::format("gpushare-device {} ", device);
+  return fmt::format("gpushare-coordinator {} ", device);
+}
+
+std::string name_of(const std::string& device, std::int32_t pid, const std::string& socket_path) {
+  return fmt::format("{}{} {}", prefix_of(device), pid, socket_path);
+}
+
+// A line of /proc/net/unix, with nothing of it believed yet.
+struct Claim {
+  std::int32_t pid = 0;
+  std::string inode;
+  std::string socket;
+};
+
+std::optional<Claim> parse_claim(const std::string& line, const std::string& prefix) {
+  const std::size_t at = line.find(prefix);
+  if (at == std::string::npos) return std::nullopt;
+  Claim claim;
+  std::istringstream columns(line.substr(0, at));
+  std::string skipped;
+  for (int i = 0; i < 6; ++i)
+    columns >> skipped;
+  if (!(columns >> claim.inode)) return std::nullopt;
+  const std::string_view rest = std::string_view(line).substr(at + prefix.size());
+  const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), claim.pid);
+  const auto length = static_cast<std::size_t>(stop - rest.data());
+  if (error != std::errc{} || length >= rest.size()) return std::nullopt;
+  claim.socket = rest.substr(length + 1);
+  return claim;
+}
+
+// Whether the process has this socket open: only of our own processes can that be seen.
+bool has_open(const std::string& process, const std::string& inode) {
+  const std::string wanted = fmt::format("socket:[{}]", inode);
+  std::error_code error;
+  std::filesystem::directory_iterator fds(process + "/fd", error);
+  for (; !error && fds != std::filesystem::directory_iterator(); fds.increment(error)) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(fds->path(), gone) == wanted) return true;
+  }
+  return false;
+}
+
+// Nothing where no process of that number is here, or where it is ours and has no such socket.
+std::optional<OtherCoordinator> check_claim(const Claim& claim, const std::string& root) {
+  const std::string process = fmt::format("{}/proc/{}", root, claim.pid);
+  struct stat info = {};
+  if (::stat(process.c_str(), &info) != 0) return std::nullopt;
+  if (info.st_uid != ::geteuid()) return OtherCoordinator{claim.pid, "", info.st_uid};
+  if (!has_open(process, claim.inode)) return std::nullopt;
+  return OtherCoordinator{claim.pid, claim.socket, std::nullopt};
 }
 
 }  // namespace
@@ -34,9 +96,9 @@ std::string prefix_of(const std::string& device) {
 Result<UniqueFd> claim_device(const std::string& device, const std::string& socket_path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string name = fmt::format("{}{} {}", prefix_of(device), ::getpid(), socket_path);
+  const std::string name = name_of(device, ::getpid(), socket_path);
   // The first byte stays 0: a name that is no file.
-  const std::size_t size = std::min(name.size(), sizeof(address.sun_path) - 1);
+  const std::size_t size = std::min(name.size(), kLongestName);
   std::memcpy(&address.sun_path[1], name.data(), size);
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!fd.is_valid()) return fail(errno_status("claim device " + device + ": socket"));
@@ -53,25 +115,48 @@ std::vector<OtherCoordinator> find_other_coordinators(const std::string& device,
   std::vector<OtherCoordinator> others;
   std::ifstream table(root + "/proc/net/unix");
   for (std::string line; std::getline(table, line);) {
-    const std::size_t at = line.find(prefix);
-    if (at == std::string::npos) continue;
-    const std::string_view rest = std::string_view(line).substr(at + prefix.size());
-    OtherCoordinator other;
-    const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), other.pid);
-    const auto length = static_cast<std::size_t>(stop - rest.data());
-    if (error != std::errc{} || other.pid == ::getpid() || length >= rest.size()) continue;
-    other.socket = printable(rest.substr(length + 1));
-    others.push_back(std::move(other));
+    const auto claim = parse_claim(line, prefix);
+    if (!claim || claim->pid == ::getpid()) continue;
+    if (auto other = check_claim(*claim, root)) others.push_back(*std::move(other));
   }
-  std::sort(others.begin(), others.end(),
-            [](const auto& a, const auto& b) { return a.pid < b.pid; });
+  std::sort(others.begin(), others.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.stranger.has_value(), a.pid) < std::pair(b.stranger.has_value(), b.pid);
+  });
   if (others.size() > kMostNamed) others.resize(kMostNamed);
   return others;
 }
 
 std::string warning_text(const OtherCoordinator& other, const std::string& device) {
+  if (other.stranger) {
+    return fmt::format("process {} of user {} says that it is a coordinator of this device ({})",
+                       other.pid, *other.stranger, device);
+  }
   return fmt::format("another coordinator, pid {}, socket {}, has this device ({})", other.pid,
-                     other.socket, device);
+                     printable(other.socket), device);
+}
+
+const int kRestoreSignal = SIGUSR1;
+
+std::optional<OtherCoordinator> find_without_folder(const std::string& device,
+                                                    const std::string& socket_path) {
+  for (OtherCoordinator& other : find_other_coordinators(device)) {
+    // A claim has room for only so much of a path.
+    const bool is_whole = other.socket == socket_path;
+    const bool is_cut = name_of(device, other.pid, socket_path).size() > kLongestName;
+    if (!other.stranger &&
+        (is_whole || (is_cut && !other.socket.empty() && socket_path.starts_with(other.socket))))
+      return std::move(other);
+  }
+  return std::nullopt;
+}
+
+Status ask_to_restore(const OtherCoordinator& other) {
+  auto process = ipc::open_pidfd(other.pid);
+  if (!process) return process.error();
+  if (::syscall(SYS_pidfd_send_signal, process->get(), kRestoreSignal, nullptr, 0) == 0) return {};
+  if (errno == ESRCH)
+    return {StatusCode::kUnavailable, fmt::format("process {} has ended", other.pid)};
+  return errno_status(fmt::format("signal process {}", other.pid));
 }
 
 }  // namespace gpushare::daemon

@@ -3,11 +3,16 @@
 //
 // A name in the kernel's table of sockets, which ends with the process and needs no folder that
 // users share. It holds nobody off: private coordinators beside each other are right for tests and
-// demos, so who is second warns, and only refuses where it was told so. What it does not do: it is
-// seen inside one network namespace only, and proves nothing against who lies.
+// demos, so who is second warns, and only refuses where it was told so. Anybody may take any such
+// name, so it counts only where the process that it names is of our user and has that very socket
+// open; of others it is said that they say so. It is seen inside one network namespace only.
+//
+// It is also how a coordinator is found whose folder has gone (a logout): it still has its claim,
+// for the socket that is to be made again.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,17 +23,29 @@ namespace gpushare::daemon {
 
 struct OtherCoordinator {
   std::int32_t pid = 0;
-  std::string socket;  // its end may be missing where it is long
+  // Where it listens, of ours only; its end may be missing where it is long.
+  std::string socket;
+  // Of another user: it may be a coordinator, or say so.
+  std::optional<std::uint32_t> stranger;
   bool operator==(const OtherCoordinator&) const = default;
 };
 
 // Holds the claim while it is open. errors: kIo.
 Result<UniqueFd> claim_device(const std::string& device, const std::string& socket_path);
-// Of other processes, in the order of pids, eight at most. `root` stands before /proc; empty but in
-// tests.
+// Of other processes: ours, then strangers, each in the order of pids; eight at most. `root` stands
+// before /proc; empty but in tests.
 std::vector<OtherCoordinator> find_other_coordinators(const std::string& device,
                                                       const std::string& root = "");
 // "another coordinator, pid 7, socket /run/sock, has this device (cpu)".
 std::string warning_text(const OtherCoordinator& other, const std::string& device);
+
+// Ours that has this device and listens, or should listen, at this socket. pre: the caller has the
+// instance lock of the socket; so the folder in which the other one has it is gone.
+std::optional<OtherCoordinator> find_without_folder(const std::string& device,
+                                                    const std::string& socket_path);
+// Has it look for its socket, and make it again (kRestoreSignal). errors: kUnavailable if it has
+// ended, kIo.
+Status ask_to_restore(const OtherCoordinator& other);
+extern const int kRestoreSignal;
 
 }  // namespace gpushare::daemon

@@ -17,6 +17,12 @@
 
 namespace gpushare::daemon {
 
+namespace {
+
+constexpr int kPollMs = 5;
+
+}  // namespace
+
 std::string lock_path(const std::string& socket_path) { return socket_path + ".lock"; }
 std::string state_path(const std::string& socket_path) { return socket_path + ".jobs"; }
 
@@ -32,7 +38,6 @@ Result<UniqueFd> take_instance_lock(const std::string& socket_path) {
 }
 
 Result<UniqueFd> take_lock_or_find_instance(const std::string& socket_path, Nanos timeout) {
-  constexpr int kPollMs = 5;
   const Nanos deadline = monotonic_now() + timeout;
   while (true) {
     auto lock = take_instance_lock(socket_path);
@@ -47,6 +52,18 @@ Result<UniqueFd> take_lock_or_find_instance(const std::string& socket_path, Nano
     }
     ::poll(nullptr, 0, kPollMs);
   }
+}
+
+Status wait_for_instance(const std::string& socket_path, Nanos timeout) {
+  const Nanos deadline = monotonic_now() + timeout;
+  while (!ipc::connect_to(socket_path)) {
+    if (monotonic_now() >= deadline) {
+      return {StatusCode::kDeadlineExceeded,
+              fmt::format("{} did not answer for {}", socket_path, to_string(timeout))};
+    }
+    ::poll(nullptr, 0, kPollMs);
+  }
+  return {};
 }
 
 }  // namespace gpushare::daemon

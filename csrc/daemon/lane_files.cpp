@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <set>
 #include <string>
 #include <utility>
 
@@ -30,6 +31,32 @@ Result<UniqueFd> make_file(std::uint32_t uid) {
   return fd;
 }
 
+void empty(int file, std::uint32_t first, std::uint32_t end, std::uint32_t uid) {
+  const Bytes offset = wire::kLaneSlotBytes * first;
+  const Bytes size = wire::kLaneSlotBytes * (end - first);
+  if (::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset.value(), size.value()) !=
+      0) {
+    log::error(
+        "{}",
+        errno_status(fmt::format("empty slots {} to {} of u{}", first, end - 1, uid)).message());
+  }
+}
+
+// Where there are pages in a gap between them, it is emptied whole.
+void empty_all_but(int file, const std::set<std::uint32_t>& kept, std::uint32_t uid) {
+  std::uint32_t first = 0;
+  const auto empty_to = [&](std::uint32_t end) {
+    const Bytes from = wire::kLaneSlotBytes * first;
+    const Bytes to = wire::kLaneSlotBytes * end;
+    const off_t data = ::lseek(file, from.value(), SEEK_DATA);
+    if (first < end && data >= 0 && data < to.value()) empty(file, first, end, uid);
+    first = end + 1;
+  };
+  for (const std::uint32_t slot : kept)
+    empty_to(slot);
+  empty_to(wire::kMaxLaneSlot);
+}
+
 }  // namespace
 
 Result<int> LaneFiles::file_of(std::uint32_t uid) {
@@ -46,14 +73,10 @@ void LaneFiles::carry_out(const std::vector<sched::LaneAction>& actions) {
   for (const sched::LaneAction& action : actions) {
     const auto found = files_.find(action.uid);
     if (found == files_.end()) continue;  // nobody was told of it: it holds nothing
-    for (const std::uint32_t slot : action.empty) {
-      const Bytes offset = wire::kLaneSlotBytes * slot;
-      if (::fallocate(found->second.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                      offset.value(), wire::kLaneSlotBytes.value()) != 0) {
-        log::error("{}",
-                   errno_status(fmt::format("empty slot {} of u{}", slot, action.uid)).to_string());
-      }
-    }
+    const int file = found->second.get();
+    for (const std::uint32_t slot : action.empty)
+      empty(file, slot, slot + 1, action.uid);
+    if (action.only) empty_all_but(file, *action.only, action.uid);
     if (action.ends) files_.erase(found);
   }
 }

@@ -11,12 +11,14 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
 #include "csrc/daemon/background.h"
+#include "csrc/daemon/device_claim.h"
 #include "csrc/daemon/instance_lock.h"
 #include "csrc/daemon/options.h"
 #include "csrc/daemon/paths.h"
@@ -77,7 +79,9 @@ Status serve(const DaemonOptions& options, Launch& launch) {
   if (!loop) return loop.error();
   std::unique_ptr<Server> server;
   // Before anybody can find us, and so end us. The loop runs when there is a server.
-  GS_RETURN_IF_ERROR((*loop)->watch_signals({SIGTERM, SIGINT, SIGHUP}, [&server](int signal) {
+  const std::vector<int> signals = {SIGTERM, SIGINT, SIGHUP, kRestoreSignal};
+  GS_RETURN_IF_ERROR((*loop)->watch_signals(signals, [&server](int signal) {
+    if (signal == kRestoreSignal) return server->restore_socket();
     server->shut_down(signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : "SIGHUP");
   }));
   auto created = Server::create(options, **loop);
@@ -95,9 +99,20 @@ Status serve(const DaemonOptions& options, Launch& launch) {
   return {};
 }
 
+// Invalid where another instance serves.
 Result<UniqueFd> take_lock(const DaemonOptions& options) {
-  if (options.daemonize) return take_lock_or_find_instance(options.socket, kOtherStarts);
-  return take_instance_lock(options.socket);
+  auto lock = options.daemonize ? take_lock_or_find_instance(options.socket, kOtherStarts)
+                                : take_instance_lock(options.socket);
+  if (!lock || !lock->is_valid()) return lock;
+  const auto other = find_without_folder(options.device, options.socket);
+  if (!other) return lock;
+  // It needs the lock, since the file of its own is gone.
+  lock->reset();
+  Status status = ask_to_restore(*other);
+  if (status.ok()) status = wait_for_instance(options.socket, kOtherStarts);
+  if (!status.ok()) return fail(status);
+  if (options.daemonize) return UniqueFd();
+  return fail(StatusCode::kUnavailable, warning_text(*other, options.device));
 }
 
 }  // namespace

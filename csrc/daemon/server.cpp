@@ -89,6 +89,7 @@ Result<std::unique_ptr<Server>> Server::create(const DaemonOptions& options, ipc
 }
 
 void Server::shut_down(const char* reason) { impl_->shut_down(reason); }
+void Server::restore_socket() { impl_->restore_socket(); }
 
 Server::Impl::Impl(const DaemonOptions& options, ipc::EventLoop& loop)
     : options_(options),
@@ -106,6 +107,7 @@ Server::Impl::Impl(const DaemonOptions& options, ipc::EventLoop& loop)
       linger_timer_(loop.make_timer([this] {
         if (jobs_.empty()) shut_down("no job for long enough");
       })),
+      restore_timer_(loop.make_timer([this] { try_to_restore(); })),
       suspended_timer_(loop.make_timer([this] { look_for_suspended(); })) {}
 
 // Before others are looked for: of two that start at once, at least one sees the other.
@@ -116,7 +118,7 @@ Status Server::Impl::claim() {
   if (claimed) claim_ = std::move(*claimed);
   for (const OtherCoordinator& other : find_other_coordinators(options_.device)) {
     const std::string text = warning_text(other, options_.device);
-    if (options_.exclusive.value_or(wire::is_cuda(options_.device)))
+    if (!other.stranger && options_.exclusive.value_or(wire::is_cuda(options_.device)))
       return {StatusCode::kFailedPrecondition, text};
     log::warn("{}: each gives away all of it", text);
   }
@@ -147,11 +149,7 @@ Status Server::Impl::begin() {
   GS_RETURN_IF_ERROR(begin_coordinator(epoch_, expected));
   load_profiles();
   write_state();
-  auto listener = ipc::listen_at(options_.socket, options_.socket_mode, options_.socket_group);
-  if (!listener) return listener.error();
-  listener_ = std::move(*listener);
-  are_descriptors_refused_ = ipc::refuse_descriptors(listener_.get());
-  GS_RETURN_IF_ERROR(listen());
+  GS_RETURN_IF_ERROR(open_socket());
   if (options_.linger) linger_timer_.set_at(started_ + std::max(*options_.linger, kFirstLinger));
   log::info("serves {}: device {}, {} for jobs, policy {}, epoch {}", options_.socket,
             options_.device, to_string(options_.capacity - options_.reserve),
@@ -176,13 +174,6 @@ Status Server::Impl::begin_coordinator(std::uint64_t epoch,
   return {};
 }
 
-Status Server::Impl::listen() {
-  auto watch = loop_.watch(listener_.get(), [this] { on_connection(); });
-  if (!watch) return watch.error();
-  listener_watch_ = std::move(*watch);
-  return {};
-}
-
 void Server::Impl::write_state() {
   CoordinatorState state{.epoch = epoch_, .jobs = {}, .policy = policy_};
   for (const auto& [id, entry] : jobs_.entries()) {
@@ -204,7 +195,7 @@ void Server::Impl::shut_down(const char* reason) {
   if (std::exchange(is_ended_, true)) return;
   log::info("ends: {}", reason);
   write_profiles();
-  if (::unlink(options_.socket.c_str()) != 0) {
+  if (is_socket_here() && ::unlink(options_.socket.c_str()) != 0) {
     log::warn("{}", errno_status("remove " + options_.socket).message());
   }
   listener_watch_.reset();

@@ -1,5 +1,6 @@
 // The inside of Server; its parts are server.cpp (life), server_sessions.cpp (connections and their
-// messages), server_jobs.cpp (processes) and server_profiles.cpp (what is remembered of jobs).
+// messages), server_socket.cpp (the listener and its name), server_jobs.cpp (processes) and
+// server_profiles.cpp (what is remembered of jobs).
 #pragma once
 
 #include <cstdint>
@@ -32,6 +33,7 @@ class Server::Impl {
   Impl(const DaemonOptions& options, ipc::EventLoop& loop);
   Status begin();
   void shut_down(const char* reason);
+  void restore_socket();
 
  private:
   // A job of the daemon before, which has not said Hello here yet.
@@ -45,6 +47,11 @@ class Server::Impl {
   Status begin_coordinator(std::uint64_t epoch, const std::vector<std::int32_t>& expected);
   Status claim();
   Status listen();
+  // server_socket.cpp
+  Status open_socket();
+  [[nodiscard]] bool is_socket_here() const;
+  void try_to_restore();
+  // server.cpp
   void write_state();
   void end_if_unused();
   // With why a job runs or waits, if that was asked for.
@@ -101,6 +108,9 @@ class Server::Impl {
   bool is_ended_ = false;
   UniqueFd claim_;  // of the device
   UniqueFd listener_;
+  std::uint64_t socket_inode_ = 0;  // of its name
+  UniqueFd new_lock_;               // after the folder was made again
+  Nanos restore_until_{0};
   bool are_descriptors_refused_ = false;              // by the kernel
   std::map<int, std::unique_ptr<Session>> sessions_;  // by socket
   Visitors visitors_;                                 // the sessions of no job
@@ -121,6 +131,7 @@ class Server::Impl {
   ipc::EventLoop::Timer accept_timer_;  // while nobody is accepted
   ipc::EventLoop::Timer visitor_timer_;
   ipc::EventLoop::Timer linger_timer_;
+  ipc::EventLoop::Timer restore_timer_;
   ipc::EventLoop::Timer suspended_timer_;
   bool is_looking_for_suspended_ = false;  // the timer is set
   JobId looked_last_;

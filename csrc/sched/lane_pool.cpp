@@ -78,16 +78,14 @@ void LanePool::take_back(JobId job, std::uint32_t slot) {
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
-std::vector<std::uint32_t> LanePool::remove(JobId job) {
+void LanePool::remove(JobId job) {
   end_aside(job, false);
   const auto found = members_.find(job);
-  if (found == members_.end()) return {};
-  const std::vector<std::uint32_t> left(found->second.donated.begin(), found->second.donated.end());
-  for (const std::uint32_t slot : left)
+  if (found == members_.end()) return;
+  for (const std::uint32_t slot : found->second.donated)
     numbers_.give_back(slot);
   members_.erase(found);
   GS_EXPENSIVE_CHECK(check_invariants());
-  return left;
 }
 
 void LanePool::set_aside(JobId job) {

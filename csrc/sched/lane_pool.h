@@ -65,8 +65,8 @@ class LanePool {
   void donate(JobId job, std::uint32_t slot);
   // It is to be emptied. pre: has_donated(job, slot).
   void take_back(JobId job, std::uint32_t slot);
-  // The job's process is gone: what it kept is to be emptied.
-  std::vector<std::uint32_t> remove(JobId job);
+  // The job's process is gone: what it kept is in use no more.
+  void remove(JobId job);
   // The slots that the job uses are no others' until end_aside.
   void set_aside(JobId job);
   // They are the first again if it goes on, else the last: another may use the first.

@@ -192,10 +192,11 @@ void leave_lane(Step& step, Job& job) {
   Lane& lane = Table::lane_of(device, job);
   LanePool* pool = find_pool(lane, job.uid);
   if (pool == nullptr) return;
-  std::vector<std::uint32_t> empty = pool->remove(job.id);
-  if (!empty.empty()) step.empty_slots(job.uid, std::move(empty));
+  pool->remove(job.id);
   settle_size(step, device, job.uid, *pool);
   end_if_empty(step, device, lane, job.uid);
+  const auto numbers = device.slot_numbers.find(job.uid);
+  if (numbers != device.slot_numbers.end()) step.keep_slots(job.uid, numbers->second.used());
 }
 
 void change_pool(Step& step, Job& job, Lane& to) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,10 @@ struct PageAction {
 struct LaneAction {
   std::uint32_t uid = 0;             // whose pool
   std::vector<std::uint32_t> empty;  // slots whose memory is to be given back
-  bool ends = false;                 // the pool is gone, with all that is left in it
+  // A member has gone: memory of slots that are not among these is nobody's, such as what it had
+  // written to slots that it had not been given.
+  std::optional<std::set<std::uint32_t>> only = {};
+  bool ends = false;  // the pool is gone, with all that is left in it
   bool operator==(const LaneAction&) const = default;
 };
 

@@ -41,7 +41,11 @@ void Step::act(PageAction action) {
 }
 
 void Step::empty_slots(std::uint32_t uid, std::vector<std::uint32_t> slots) {
-  ready_.lane_actions.push_back({.uid = uid, .empty = std::move(slots), .ends = false});
+  ready_.lane_actions.push_back({.uid = uid, .empty = std::move(slots)});
+}
+
+void Step::keep_slots(std::uint32_t uid, std::set<std::uint32_t> slots) {
+  ready_.lane_actions.push_back({.uid = uid, .empty = {}, .only = std::move(slots), .ends = false});
 }
 
 void Step::end_pool(std::uint32_t uid) {

@@ -28,6 +28,7 @@ class Step {
   void act(PageAction action);
   // Of a lane's pool.
   void empty_slots(std::uint32_t uid, std::vector<std::uint32_t> slots);
+  void keep_slots(std::uint32_t uid, std::set<std::uint32_t> slots);
   void end_pool(std::uint32_t uid);
   // Records why; `job` may be 0.
   void decide(const Device& device, JobId job, std::string what, std::string reason);

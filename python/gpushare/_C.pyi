@@ -56,6 +56,7 @@ def install(
     lane_scrub: bool = False,
     overflow: bool = False,
     lane_strict: bool = False,
+    lanes: bool = True,
     passthrough: bool = False,
     reachable: bool = True,
     device: str = "cpu",
@@ -69,7 +70,7 @@ def install(
     capacity_bytes is the room of an unmanaged process, 0 for no limit. With require, a job that
     loses its coordinator for good fails at its next iteration. With lane_scrub, memory that the
     job shares is zeroed at each close; with lane_strict, access to it is a fault until the next
-    lease. With overflow, what is refused room is used in host memory. Without reachable, CUDA
+    lease; without lanes, the job shares none. With overflow, what is refused room is used in host memory. Without reachable, CUDA
     memory that is spilled is mapped nowhere. Idempotent.
     """
 

@@ -187,6 +187,7 @@ def _install(
         lane_scrub=config.lane_scrub and device == CPU,
         overflow=config.overflow,
         lane_strict=config.lane_strict and device == CPU,
+        lanes=config.lanes != "off",
         device=device,
         cuda_index=cuda_index,
         passthrough=device != CPU and _takes_real_memory(config),

@@ -53,7 +53,8 @@ class Config:
     linger_seconds: float | None = None
     """How long the coordinator stays after its last job; infinite for ever."""
     lanes: str = ""
-    """Whether jobs of one user share memory that is free between iterations: on or off."""
+    """Whether jobs of one user share memory that is free between iterations: on or off. With off, a
+    job shares none of its own, whatever its coordinator does."""
     transfer_budget_bytes_per_second: int | None = None
     """What may move while another job computes, and nobody waits for; 0 for no limit."""
     num_lanes: int = 0

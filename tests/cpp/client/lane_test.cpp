@@ -105,6 +105,26 @@ class StrictLane : public LaneOfAJob {
   }
 };
 
+class JobWithoutLane : public LaneOfAJob {
+ protected:
+  JobWithoutLane() : LaneOfAJob(apart()) {}
+  static ClientConfig apart() {
+    ClientConfig config;
+    config.lanes = false;
+    return config;
+  }
+};
+
+TEST_F(JobWithoutLane, KeepsAllMemoryToItself) {
+  for (int i = 0; i < 5; ++i) {
+    enter();
+    use_and_free();
+    close();
+    EXPECT_GE(job_->allocator->backed(), kTensor);
+  }
+  EXPECT_FALSE(coordinator_->has<wire::LaneChanged>());
+}
+
 TEST_F(StrictLane, ItsMemoryCannotBeReadBetweenLeases) {
   share();
   const void* address = nullptr;

@@ -97,8 +97,14 @@ std::string text_of(const LaneRow& lane) {
 std::string print(const Ready& ready) {
   std::string text;
   for (const LaneAction& action : ready.lane_actions) {
-    text += action.ends ? fmt::format("  pool of {} ends\n", action.uid)
-                        : fmt::format("  empty {} of {}\n", numbers(action.empty), action.uid);
+    if (action.ends) {
+      text += fmt::format("  pool of {} ends\n", action.uid);
+    } else if (action.only.has_value()) {
+      const std::vector<std::uint32_t> only(action.only->begin(), action.only->end());
+      text += fmt::format("  only {} of {} stay\n", numbers(only), action.uid);
+    } else {
+      text += fmt::format("  empty {} of {}\n", numbers(action.empty), action.uid);
+    }
   }
   for (const Outbound& out : ready.messages) {
     const std::string message = std::visit([](const auto& m) { return text_of(m); }, out.message);

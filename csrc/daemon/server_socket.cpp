@@ -1,0 +1,80 @@
+// The socket that clients find: made at the start, and again where its folder has gone.
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/base/status.h"
+#include "csrc/base/unique_fd.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/instance_lock.h"
+#include "csrc/daemon/paths.h"
+#include "csrc/daemon/server_impl.h"
+#include "csrc/ipc/socket.h"
+
+namespace gpushare::daemon {
+namespace {
+
+// Whoever asks for the socket has the lock in that instant, and gives it back.
+constexpr Nanos kTryAgain = millis(10);
+constexpr Nanos kTryFor = seconds(10);
+
+// 0 if nothing is there.
+std::uint64_t inode_of(const std::string& path) {
+  struct stat info = {};
+  return ::lstat(path.c_str(), &info) == 0 ? info.st_ino : 0;
+}
+
+}  // namespace
+
+Status Server::Impl::listen() {
+  auto watch = loop_.watch(listener_.get(), [this] { on_connection(); });
+  if (!watch) return watch.error();
+  listener_watch_ = std::move(*watch);
+  return {};
+}
+
+Status Server::Impl::open_socket() {
+  auto listener = ipc::listen_at(options_.socket, options_.socket_mode, options_.socket_group);
+  if (!listener) return listener.error();
+  listener_watch_.reset();
+  listener_ = std::move(*listener);
+  socket_inode_ = inode_of(options_.socket);
+  are_descriptors_refused_ = ipc::refuse_descriptors(listener_.get());
+  return listen();
+}
+
+bool Server::Impl::is_socket_here() const { return inode_of(options_.socket) == socket_inode_; }
+
+void Server::Impl::restore_socket() {
+  if (is_ended_ || is_socket_here()) return;
+  restore_until_ = monotonic_now() + kTryFor;
+  try_to_restore();
+}
+
+void Server::Impl::try_to_restore() {
+  if (is_ended_ || is_socket_here()) return;
+  Status status = prepare_folder(options_.socket, options_.socket_mode, options_.socket_group);
+  if (status.ok()) {
+    auto lock = take_instance_lock(options_.socket);
+    if (lock) new_lock_ = std::move(*lock);
+    status = lock ? open_socket() : lock.error();
+  }
+  if (status.ok()) {
+    if (!options_.log_file.empty()) {
+      log::configure(options_.log_level, "gpushared", options_.log_file);
+    }
+    log::warn("the folder of {} had gone: the socket is made again, for {} jobs that are here",
+              options_.socket, jobs_.size());
+    write_state();
+    write_profiles();
+  } else if (monotonic_now() < restore_until_) {
+    restore_timer_.set_at(monotonic_now() + kTryAgain);
+  } else {
+    log::error("cannot make {} again: {}", options_.socket, status.message());
+  }
+}
+
+}  // namespace gpushare::daemon
