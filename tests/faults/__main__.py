@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="writes the figures there")
     parser.add_argument("--quiet", action="store_true", help="no line for each fault")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # nothing is left
     kinds = chosen(options.only)
     say = (lambda _line: None) if options.quiet else lambda line: print(line, flush=True)
     campaign = Campaign(options.seed, options.iterations, say, options.other_package)

@@ -46,6 +46,8 @@ class Tally:
     unmanaged: int = 0
     iterations: int = 0
     wrong: int = 0
+    longest_silence_seconds: float = 0.0
+    """Of a job that was neither stopped nor paused."""
     totals: dict[str, int] = field(default_factory=dict)
     """Sums of what completed jobs say of themselves at their ends."""
 
@@ -115,7 +117,11 @@ class JobPool:
 
     def silent(self) -> Job | None:
         """One that should have gone on."""
-        return next((j for j in self.jobs if j.silent_seconds() > PATIENCE_SECONDS), None)
+        seconds = {job: job.silent_seconds() for job in self.jobs}
+        self.tally.longest_silence_seconds = max(
+            self.tally.longest_silence_seconds, *seconds.values(), 0.0
+        )
+        return next((job for job in seconds if seconds[job] > PATIENCE_SECONDS), None)
 
     def choose(self, rng: random.Random) -> Job | None:
         """One of those that run."""

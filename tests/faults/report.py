@@ -36,10 +36,6 @@ def figures_of(campaign: Campaign, kinds: list[Kind]) -> dict[str, Any]:
     }
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= 26 else f"...{name[-23:]}"
-
-
 def table_of(figures: dict[str, Any]) -> str:
     """The same for people, without the texts of the problems."""
     jobs = figures["jobs"]
@@ -56,9 +52,10 @@ def table_of(figures: dict[str, Any]) -> str:
         ("jobs ended by a fault of their own", jobs["ended_by_own_fault"]),
         ("jobs that went on unmanaged, excused", jobs["unmanaged"]),
         ("iterations compared", jobs["iterations"]),
+        ("longest wait for a line of a job, in s", f"{jobs['longest_silence_seconds']:.1f}"),
         ("reconnects of completed jobs", totals.get("reconnects", 0)),
         ("MiB that these spilled", totals.get("spilled_total_bytes", 0) >> 20),
-        *((f"coordinators: {_short(name)}", n) for name, n in figures["coordinators"].items()),
+        *((f"coordinators: {name}", n) for name, n in figures["coordinators"].items()),
         ("most descriptors of a coordinator", figures["coordinator_most_descriptors"]),
         ("most MiB resident of one", figures["coordinator_most_resident_bytes"] >> 20),
         ("", ""),
