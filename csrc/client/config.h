@@ -52,6 +52,8 @@ struct ClientConfig {
   bool lane_strict = false;
   Bytes unmanaged_room{INT64_MAX};     // room while there is no coordinator: no limit
   Nanos connect_timeout = seconds(5);  // for finding or starting a coordinator
+  // After three connections in a row that were of no use; then twice as long each time.
+  Nanos reconnect_pause = millis(50);
   // Without a lease for so long, and none wanted: memory may move, though user code may use it.
   Nanos idle_spill = seconds(10);
   Nanos idle_rule = seconds(2);  // lease asked for, process idle so long inside an iteration: close

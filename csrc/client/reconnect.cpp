@@ -1,5 +1,9 @@
 // A coordinator that is gone, and the next one. All of it runs on the client thread; meanwhile the
 // holder iterates on its old page, waiters wait, and requests for room stay open.
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -14,9 +18,28 @@ namespace {
 // A coordinator that ends in order leaves its socket for an instant; one that is restarted by
 // somebody else needs a little longer.
 constexpr Nanos kPatience = millis(200);
+// Of a service, which a job cannot start: a coordinator of the job's own beside it would give the
+// device away twice.
+constexpr Nanos kPatienceWithService = seconds(5);
 // A connection that ends sooner was of no use; so many in a row, and there is no use in another.
 constexpr Nanos kShort = seconds(1);
-constexpr int kMaxShort = 10;
+constexpr int kMaxShort = 12;
+constexpr int kLongestPause = 100;  // times the first
+// Before the next try, after so many of no use: whatever ends them may be over by then.
+Nanos pause_after(int num_short, Nanos first, Nanos longest) {
+  constexpr int kAtOnce = 3;
+  Nanos pause = num_short < kAtOnce ? Nanos{0} : first;
+  for (int i = kAtOnce; i < num_short && pause < longest; ++i)
+    pause = pause * 2;
+  return std::min(pause, longest);
+}
+
+bool is_bound_to(int socket, const std::string& path) {
+  sockaddr_un address{};
+  socklen_t size = sizeof(address);
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return true;
+  return path == &address.sun_path[0];
+}
 
 }  // namespace
 
@@ -25,6 +48,7 @@ void Runtime::Impl::lose_connection(const Status& why) {
   if (link_ != Link::kAttached) return;
   log::info("job {} lost its coordinator: {}", address_.job.value, why.message());
   link_ = Link::kLost;
+  is_of_service_ = !is_bound_to(connection_.fd(), config_.socket_paths.back());
   connection_.close();
   const bool is_short = monotonic_now() - connected_at_ < kShort;
   num_short_connections_ = is_short ? num_short_connections_ + 1 : 0;
@@ -52,15 +76,33 @@ bool Runtime::Impl::reconnect() {
   }
 }
 
+// false: the runtime is being stopped.
+bool Runtime::Impl::pause_before_reconnect() {
+  Nanos until;
+  {
+    MutexLock lock(mu_);
+    until = monotonic_now() + pause_after(num_short_connections_, config_.reconnect_pause,
+                                          config_.reconnect_pause * kLongestPause);
+  }
+  // Whoever wakes this thread has something for a coordinator.
+  for (Nanos now = monotonic_now(); now < until; now = monotonic_now()) {
+    if (!pause(-1, false, until - now)) return false;
+  }
+  return true;
+}
+
 // errors: kDeadlineExceeded (it ended before it answered), kCancelled, and others, which are final.
 Status Runtime::Impl::find_and_adopt() {
+  Nanos patience = kPatience;
   {
     MutexLock lock(mu_);
     if (num_short_connections_ >= kMaxShort) {
       return {StatusCode::kUnavailable, "the coordinator ends every connection at once"};
     }
+    if (is_of_service_) patience = kPatienceWithService;
   }
-  Result<Greeting> greeting = find_and_greet(kPatience);
+  if (!pause_before_reconnect()) return {StatusCode::kCancelled, "the runtime is stopped"};
+  Result<Greeting> greeting = find_and_greet(patience);
   if (!greeting.has_value()) return greeting.error();
   configure_host_tier(greeting->welcome);  // it may have other budgets
   MutexLock lock(mu_);

@@ -27,7 +27,8 @@
 #include "csrc/base/printable.h"
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
-#include "csrc/ipc/socket.h"
+#include "csrc/daemon/paths.h"
+#include "csrc/ipc/peer_trust.h"
 
 namespace gpushare::daemon {
 namespace {
@@ -81,14 +82,26 @@ bool has_open(const std::string& process, const std::string& inode) {
   return false;
 }
 
+// Only root, or a user to whom root gave the folder, can have made the socket where it says it is.
+bool is_of_service(const Claim& claim, const std::string& device, std::uint32_t uid) {
+  struct stat info = {};
+  return ::lstat(claim.socket.c_str(), &info) == 0 && S_ISSOCK(info.st_mode) &&
+         info.st_uid == uid && std::filesystem::path(claim.socket).filename() == socket_name(device) &&
+         ipc::check_owner(claim.socket).ok();
+}
+
 // Nothing where no process of that number is here, or where it is ours and has no such socket.
-std::optional<OtherCoordinator> check_claim(const Claim& claim, const std::string& root) {
+std::optional<OtherCoordinator> check_claim(const Claim& claim,
+                                            const std::string& device,
+                                            const std::string& root) {
   const std::string process = fmt::format("{}/proc/{}", root, claim.pid);
   struct stat info = {};
   if (::stat(process.c_str(), &info) != 0) return std::nullopt;
-  if (info.st_uid != ::geteuid()) return OtherCoordinator{claim.pid, "", info.st_uid};
-  if (!has_open(process, claim.inode)) return std::nullopt;
-  return OtherCoordinator{claim.pid, claim.socket, std::nullopt};
+  const bool is_own = info.st_uid == ::geteuid();
+  if (is_own && !has_open(process, claim.inode)) return std::nullopt;
+  if (is_own || is_of_service(claim, device, info.st_uid))
+    return OtherCoordinator{claim.pid, claim.socket, std::nullopt};
+  return OtherCoordinator{claim.pid, "", info.st_uid};
 }
 
 }  // namespace
@@ -117,7 +130,7 @@ std::vector<OtherCoordinator> find_other_coordinators(const std::string& device,
   for (std::string line; std::getline(table, line);) {
     const auto claim = parse_claim(line, prefix);
     if (!claim || claim->pid == ::getpid()) continue;
-    if (auto other = check_claim(*claim, root)) others.push_back(*std::move(other));
+    if (auto other = check_claim(*claim, device, root)) others.push_back(*std::move(other));
   }
   std::sort(others.begin(), others.end(), [](const auto& a, const auto& b) {
     return std::pair(a.stranger.has_value(), a.pid) < std::pair(b.stranger.has_value(), b.pid);
@@ -137,8 +150,8 @@ std::string warning_text(const OtherCoordinator& other, const std::string& devic
 
 const int kRestoreSignal = SIGUSR1;
 
-std::optional<OtherCoordinator> find_without_folder(const std::string& device,
-                                                    const std::string& socket_path) {
+std::optional<OtherCoordinator> find_of_socket(const std::string& device,
+                                               const std::string& socket_path) {
   for (OtherCoordinator& other : find_other_coordinators(device)) {
     // A claim has room for only so much of a path.
     const bool is_whole = other.socket == socket_path;
@@ -150,13 +163,10 @@ std::optional<OtherCoordinator> find_without_folder(const std::string& device,
   return std::nullopt;
 }
 
-Status ask_to_restore(const OtherCoordinator& other) {
-  auto process = ipc::open_pidfd(other.pid);
-  if (!process) return process.error();
-  if (::syscall(SYS_pidfd_send_signal, process->get(), kRestoreSignal, nullptr, 0) == 0) return {};
-  if (errno == ESRCH)
-    return {StatusCode::kUnavailable, fmt::format("process {} has ended", other.pid)};
-  return errno_status(fmt::format("signal process {}", other.pid));
+Status ask_to_restore(int process) {
+  const auto done = ::syscall(SYS_pidfd_send_signal, process, kRestoreSignal, nullptr, 0);
+  if (done == 0 || errno == ESRCH) return {};
+  return errno_status("ask the coordinator for its socket");
 }
 
 }  // namespace gpushare::daemon

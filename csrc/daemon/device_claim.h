@@ -5,10 +5,11 @@
 // users share. It holds nobody off: private coordinators beside each other are right for tests and
 // demos, so who is second warns, and only refuses where it was told so. Anybody may take any such
 // name, so it counts only where the process that it names is of our user and has that very socket
-// open; of others it is said that they say so. It is seen inside one network namespace only.
+// open, or where it is a service's, whose socket only it could have made. Of others it is said that
+// they say so. It is seen inside one network namespace only.
 //
-// It is also how a coordinator is found whose folder has gone (a logout): it still has its claim,
-// for the socket that is to be made again.
+// It is also how a coordinator is found whose socket or folder has gone (a logout): it still has its
+// claim, for the socket that is to be made again.
 #pragma once
 
 #include <cstdint>
@@ -39,13 +40,12 @@ std::vector<OtherCoordinator> find_other_coordinators(const std::string& device,
 // "another coordinator, pid 7, socket /run/sock, has this device (cpu)".
 std::string warning_text(const OtherCoordinator& other, const std::string& device);
 
-// Ours that has this device and listens, or should listen, at this socket. pre: the caller has the
-// instance lock of the socket; so the folder in which the other one has it is gone.
-std::optional<OtherCoordinator> find_without_folder(const std::string& device,
-                                                    const std::string& socket_path);
-// Has it look for its socket, and make it again (kRestoreSignal). errors: kUnavailable if it has
-// ended, kIo.
-Status ask_to_restore(const OtherCoordinator& other);
+// Ours that has this device and listens, or should listen, at this socket.
+std::optional<OtherCoordinator> find_of_socket(const std::string& device,
+                                               const std::string& socket_path);
+// Has the coordinator of this pidfd look for its socket, and make it again. One that is ending does
+// not. errors: kIo.
+Status ask_to_restore(int process);
 extern const int kRestoreSignal;
 
 }  // namespace gpushare::daemon

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <string>
@@ -16,12 +17,6 @@
 #include "csrc/ipc/socket.h"
 
 namespace gpushare::daemon {
-
-namespace {
-
-constexpr int kPollMs = 5;
-
-}  // namespace
 
 std::string lock_path(const std::string& socket_path) { return socket_path + ".lock"; }
 std::string state_path(const std::string& socket_path) { return socket_path + ".jobs"; }
@@ -38,6 +33,7 @@ Result<UniqueFd> take_instance_lock(const std::string& socket_path) {
 }
 
 Result<UniqueFd> take_lock_or_find_instance(const std::string& socket_path, Nanos timeout) {
+  constexpr int kPollMs = 5;
   const Nanos deadline = monotonic_now() + timeout;
   while (true) {
     auto lock = take_instance_lock(socket_path);
@@ -54,16 +50,11 @@ Result<UniqueFd> take_lock_or_find_instance(const std::string& socket_path, Nano
   }
 }
 
-Status wait_for_instance(const std::string& socket_path, Nanos timeout) {
-  const Nanos deadline = monotonic_now() + timeout;
-  while (!ipc::connect_to(socket_path)) {
-    if (monotonic_now() >= deadline) {
-      return {StatusCode::kDeadlineExceeded,
-              fmt::format("{} did not answer for {}", socket_path, to_string(timeout))};
-    }
-    ::poll(nullptr, 0, kPollMs);
-  }
-  return {};
+bool is_lock_of(int lock, const std::string& socket_path) {
+  struct stat held = {};
+  struct stat there = {};
+  return ::fstat(lock, &held) == 0 && ::lstat(lock_path(socket_path).c_str(), &there) == 0 &&
+         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
 }
 
 }  // namespace gpushare::daemon

@@ -23,7 +23,7 @@ Result<UniqueFd> take_instance_lock(const std::string& socket_path);
 // and its socket accepts. errors: kDeadlineExceeded if neither happened within `timeout`, kIo.
 Result<UniqueFd> take_lock_or_find_instance(const std::string& socket_path, Nanos timeout);
 
-// Until somebody accepts at the socket. errors: kDeadlineExceeded.
-Status wait_for_instance(const std::string& socket_path, Nanos timeout);
+// Whether this lock is still that of the socket: its file may have been removed.
+bool is_lock_of(int lock, const std::string& socket_path);
 
 }  // namespace gpushare::daemon

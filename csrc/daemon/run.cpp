@@ -13,6 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "csrc/base/clock.h"
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
@@ -27,6 +30,7 @@
 #include "csrc/daemon/text_file.h"
 #include "csrc/daemon/watchdog.h"
 #include "csrc/ipc/event_loop.h"
+#include "csrc/ipc/socket.h"
 
 namespace gpushare::daemon {
 namespace {
@@ -34,6 +38,7 @@ namespace {
 constexpr int kFailed = 1;
 // How long one of several starters waits for the one that got the lock.
 constexpr Nanos kOtherStarts = seconds(10);
+constexpr Nanos kLookAgain = millis(5);
 
 int say(const Status& status) {
   std::fprintf(stderr, "gpushared: %s\n", status.message().c_str());
@@ -69,7 +74,7 @@ Status make_private(const std::string& path) {
   return check_own_file(log.get(), path);
 }
 
-Status serve(const DaemonOptions& options, Launch& launch) {
+Status serve(const DaemonOptions& options, const UniqueFd& lock, Launch& launch) {
   log::configure(options.log_level, "gpushared", options.log_file);
   for (const std::string& warning : options.warnings) {
     log::warn("{}", warning);
@@ -84,7 +89,7 @@ Status serve(const DaemonOptions& options, Launch& launch) {
     if (signal == kRestoreSignal) return server->restore_socket();
     server->shut_down(signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : "SIGHUP");
   }));
-  auto created = Server::create(options, **loop);
+  auto created = Server::create(options, lock, **loop);
   if (!created) return created.error();
   server = *std::move(created);
   launch.report_ready();
@@ -99,20 +104,37 @@ Status serve(const DaemonOptions& options, Launch& launch) {
   return {};
 }
 
+// It lives, and its socket or its folder has gone. true: it serves there again; false: it has ended.
+Result<bool> bring_back(const OtherCoordinator& other, const std::string& socket) {
+  const Nanos deadline = monotonic_now() + kOtherStarts;
+  const auto process = ipc::open_pidfd(other.pid);
+  if (!process && process.error().code() == StatusCode::kUnavailable) return false;
+  if (!process) return fail(process.error());
+  if (const Status status = ask_to_restore(process->get()); !status.ok()) return fail(status);
+  while (!ipc::connect_to(socket)) {
+    const auto has_ended = ipc::wait_readable(process->get(), kLookAgain);
+    if (!has_ended) return fail(has_ended.error());
+    if (*has_ended) return false;
+    if (monotonic_now() >= deadline) {
+      return fail(StatusCode::kDeadlineExceeded,
+                  fmt::format("the coordinator of {}, pid {}, lives and does not answer there",
+                              socket, other.pid));
+    }
+  }
+  return true;
+}
+
 // Invalid where another instance serves.
 Result<UniqueFd> take_lock(const DaemonOptions& options) {
-  auto lock = options.daemonize ? take_lock_or_find_instance(options.socket, kOtherStarts)
-                                : take_instance_lock(options.socket);
-  if (!lock || !lock->is_valid()) return lock;
-  const auto other = find_without_folder(options.device, options.socket);
-  if (!other) return lock;
-  // It needs the lock, since the file of its own is gone.
-  lock->reset();
-  Status status = ask_to_restore(*other);
-  if (status.ok()) status = wait_for_instance(options.socket, kOtherStarts);
-  if (!status.ok()) return fail(status);
-  if (options.daemonize) return UniqueFd();
-  return fail(StatusCode::kUnavailable, warning_text(*other, options.device));
+  const auto other = find_of_socket(options.device, options.socket);
+  if (other && !ipc::connect_to(options.socket)) {
+    const auto is_back = bring_back(*other, options.socket);
+    if (!is_back) return fail(is_back.error());
+    if (*is_back && options.daemonize) return UniqueFd();
+    if (*is_back) return fail(StatusCode::kUnavailable, warning_text(*other, options.device));
+  }
+  if (options.daemonize) return take_lock_or_find_instance(options.socket, kOtherStarts);
+  return take_instance_lock(options.socket);
 }
 
 }  // namespace
@@ -141,7 +163,7 @@ int run(DaemonOptions options) {
     if (!background) return say(background.error());
     launch = std::move(*background);
   }
-  const Status status = serve(options, launch);
+  const Status status = serve(options, *lock, launch);
   if (status.ok()) return 0;
   launch.report_failure(status);
   return options.daemonize ? (log::error("{}", status.message()), kFailed) : say(status);

@@ -82,8 +82,10 @@ std::string known_policy(const std::string& name) {
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
-Result<std::unique_ptr<Server>> Server::create(const DaemonOptions& options, ipc::EventLoop& loop) {
-  auto impl = std::make_unique<Impl>(options, loop);
+Result<std::unique_ptr<Server>> Server::create(const DaemonOptions& options,
+                                               const UniqueFd& lock,
+                                               ipc::EventLoop& loop) {
+  auto impl = std::make_unique<Impl>(options, lock, loop);
   if (Status status = impl->begin(); !status.ok()) return fail(status);
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
@@ -91,8 +93,9 @@ Result<std::unique_ptr<Server>> Server::create(const DaemonOptions& options, ipc
 void Server::shut_down(const char* reason) { impl_->shut_down(reason); }
 void Server::restore_socket() { impl_->restore_socket(); }
 
-Server::Impl::Impl(const DaemonOptions& options, ipc::EventLoop& loop)
+Server::Impl::Impl(const DaemonOptions& options, const UniqueFd& lock, ipc::EventLoop& loop)
     : options_(options),
+      lock_(lock),
       loop_(loop),
       started_(monotonic_now()),
       descriptors_(share_descriptors()),

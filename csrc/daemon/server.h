@@ -22,9 +22,11 @@ namespace gpushare::daemon {
 
 class Server {
  public:
-  // Reads the state file a crashed daemon may have left, and listens. pre: the caller holds the
-  // instance lock of options.socket. errors: kIo, kInvalidArgument. `loop` must outlive it.
-  static Result<std::unique_ptr<Server>> create(const DaemonOptions& options, ipc::EventLoop& loop);
+  // Reads the state file a crashed daemon may have left, and listens. `lock` is the instance lock
+  // of options.socket. errors: kIo, kInvalidArgument. `lock` and `loop` must outlive it.
+  static Result<std::unique_ptr<Server>> create(const DaemonOptions& options,
+                                                const UniqueFd& lock,
+                                                ipc::EventLoop& loop);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

@@ -1,4 +1,4 @@
-// The socket that clients find: made at the start, and again where its folder has gone.
+// The socket that clients find: made at the start, and again where it has gone, or its folder.
 #include <sys/stat.h>
 
 #include <cstdint>
@@ -54,27 +54,35 @@ void Server::Impl::restore_socket() {
   try_to_restore();
 }
 
+// The lock may have gone with the folder, or still be there beside the place of the socket.
+Status Server::Impl::take_lock_again() {
+  const int lock = new_lock_.is_valid() ? new_lock_.get() : lock_.get();
+  if (is_lock_of(lock, options_.socket)) return {};
+  auto taken = take_instance_lock(options_.socket);
+  if (!taken) return taken.error();
+  new_lock_ = std::move(*taken);
+  return {};
+}
+
 void Server::Impl::try_to_restore() {
   if (is_ended_ || is_socket_here()) return;
   Status status = prepare_folder(options_.socket, options_.socket_mode, options_.socket_group);
-  if (status.ok()) {
-    auto lock = take_instance_lock(options_.socket);
-    if (lock) new_lock_ = std::move(*lock);
-    status = lock ? open_socket() : lock.error();
-  }
-  if (status.ok()) {
-    if (!options_.log_file.empty()) {
-      log::configure(options_.log_level, "gpushared", options_.log_file);
+  if (status.ok()) status = take_lock_again();
+  if (status.ok()) status = open_socket();
+  if (!status.ok()) {
+    if (monotonic_now() < restore_until_) {
+      restore_timer_.set_at(monotonic_now() + kTryAgain);
+    } else {
+      log::error("cannot make {} again: {}", options_.socket, status.message());
     }
-    log::warn("the folder of {} had gone: the socket is made again, for {} jobs that are here",
-              options_.socket, jobs_.size());
-    write_state();
-    write_profiles();
-  } else if (monotonic_now() < restore_until_) {
-    restore_timer_.set_at(monotonic_now() + kTryAgain);
-  } else {
-    log::error("cannot make {} again: {}", options_.socket, status.message());
+    return;
   }
+  if (!options_.log_file.empty()) {
+    log::configure(options_.log_level, "gpushared", options_.log_file);
+  }
+  log::warn("{} had gone: it is made again; {} jobs are here", options_.socket, jobs_.size());
+  write_state();
+  write_profiles();
 }
 
 }  // namespace gpushare::daemon

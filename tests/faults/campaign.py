@@ -72,8 +72,6 @@ class Kind:
     """False for what a user may ask for, which is done for the coverage."""
     missing: Callable[[Campaign], str] = lambda _: ""
     """Why it cannot be done on this machine; "" if it can."""
-    defect: str = ""
-    """What gpushare does wrong then; such a kind is left out unless it is asked for."""
 
 
 class Campaign:

@@ -17,10 +17,6 @@ _MOST_STOPPED_SECONDS = 3.0
 _STARTING_SECONDS = 0.5
 _CUT_OFF = 0.5
 _DAMAGED_BYTES = 64
-_SOCKET_DEFECT = (
-    "a coordinator whose socket was removed serves on, unseen, and keeps the lock: every job that "
-    "starts afterwards waits for 5 s and goes on unmanaged"
-)
 
 
 def _in_state(campaign: Campaign, rng: random.Random, **wanted: Any) -> Job | None:
@@ -153,5 +149,5 @@ KINDS = [
     Kind("stop coordinator", 6, stop_coordinator),
     Kind("restart coordinator", 4, restart_coordinator),
     Kind("damage coordinator's files", 3, damage_files),
-    Kind("remove socket", 2, remove_socket, defect=_SOCKET_DEFECT),
+    Kind("remove socket", 2, remove_socket),
 ]

@@ -6,8 +6,6 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from tests.faults.kinds import KINDS
-
 if TYPE_CHECKING:
     from tests.faults.campaign import Campaign, Kind
 
@@ -28,8 +26,7 @@ def figures_of(campaign: Campaign, kinds: list[Kind]) -> dict[str, Any]:
         "coordinators": Counter(campaign.coordinator.programs.values()),
         "coordinator_most_descriptors": campaign.coordinator.most_descriptors,
         "coordinator_most_resident_bytes": campaign.coordinator.most_resident_bytes,
-        "left_out": campaign.left_out
-        + [f"{kind.name}: {kind.defect}" for kind in KINDS if kind.defect and kind not in kinds],
+        "left_out": campaign.left_out,
         "problems": campaign.problems,
         "left_behind": campaign.left,
         "lost": len(campaign.problems) + len(campaign.left),

@@ -106,6 +106,16 @@ TEST(DeviceClaim, ACoordinatorWhoseFolderIsGoneIsFoundByTheNextOneThatStarts) {
   EXPECT_EQ(before.st_ino, after.st_ino);
 }
 
+TEST(DeviceClaim, SoIsOneWhoseSocketAloneIsGone) {
+  const TempFolder folder;
+  const DaemonProcess first(folder);
+  std::filesystem::remove(first.socket());
+  const auto second = testing::run_gpushared(
+      {"--socket", first.socket(), "--capacity", "64MiB", "--daemonize"});
+  EXPECT_EQ(second.exit_code, 0) << second.error_text;
+  EXPECT_EQ(testing::status_of(first.socket())["coordinator"]["pid"], first.pid());
+}
+
 TEST(DeviceClaim, ACoordinatorInTheForegroundDoesNotTakeTheOthersPlace) {
   const TempFolder folder;
   const DaemonProcess first(folder);
