@@ -295,7 +295,7 @@ class Runtime::Impl {
   Nanos memory_wait_ GS_GUARDED_BY(mu_);
   Nanos connected_at_ GS_GUARDED_BY(mu_);
   int num_short_connections_ GS_GUARDED_BY(mu_) = 0;  // in a row
-  bool is_of_service_ GS_GUARDED_BY(mu_) = false;  // the coordinator that was lost
+  bool is_of_service_ GS_GUARDED_BY(mu_) = false;     // the coordinator that was lost
   Bytes capacity_ GS_GUARDED_BY(mu_);                 // of the device, for all jobs
   Bytes room_ GS_GUARDED_BY(mu_);                     // as the coordinator's ledger has it
   NeedTable needs_ GS_GUARDED_BY(mu_);

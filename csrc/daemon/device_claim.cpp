@@ -13,9 +13,7 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -24,10 +22,12 @@
 
 #include <fmt/format.h>
 
+#include "csrc/base/log.h"
 #include "csrc/base/printable.h"
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/daemon/paths.h"
+#include "csrc/ipc/abstract_sockets.h"
 #include "csrc/ipc/peer_trust.h"
 
 namespace gpushare::daemon {
@@ -37,7 +37,7 @@ namespace {
 constexpr std::size_t kMostNamed = 8;
 constexpr std::size_t kLongestName = sizeof(sockaddr_un::sun_path) - 1;
 
-// "gpushare-coordinator cpu 77 /run/sock", in the kernel's table with an @ before it.
+// "gpushare-coordinator cpu 77 /run/sock".
 std::string prefix_of(const std::string& device) {
   return fmt::format("gpushare-coordinator {} ", device);
 }
@@ -46,23 +46,17 @@ std::string name_of(const std::string& device, std::int32_t pid, const std::stri
   return fmt::format("{}{} {}", prefix_of(device), pid, socket_path);
 }
 
-// A line of /proc/net/unix, with nothing of it believed yet.
+// A name, with nothing of it believed yet but who made the socket.
 struct Claim {
   std::int32_t pid = 0;
-  std::string inode;
+  std::uint32_t uid = 0;
   std::string socket;
 };
 
-std::optional<Claim> parse_claim(const std::string& line, const std::string& prefix) {
-  const std::size_t at = line.find(prefix);
-  if (at == std::string::npos) return std::nullopt;
-  Claim claim;
-  std::istringstream columns(line.substr(0, at));
-  std::string skipped;
-  for (int i = 0; i < 6; ++i)
-    columns >> skipped;
-  if (!(columns >> claim.inode)) return std::nullopt;
-  const std::string_view rest = std::string_view(line).substr(at + prefix.size());
+std::optional<Claim> parse_claim(const ipc::AbstractSocket& found, const std::string& prefix) {
+  if (!found.name.starts_with(prefix)) return std::nullopt;
+  Claim claim{.pid = 0, .uid = found.uid, .socket = ""};
+  const std::string_view rest = std::string_view(found.name).substr(prefix.size());
   const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), claim.pid);
   const auto length = static_cast<std::size_t>(stop - rest.data());
   if (error != std::errc{} || length >= rest.size()) return std::nullopt;
@@ -70,38 +64,25 @@ std::optional<Claim> parse_claim(const std::string& line, const std::string& pre
   return claim;
 }
 
-// Whether the process has this socket open: only of our own processes can that be seen.
-bool has_open(const std::string& process, const std::string& inode) {
-  const std::string wanted = fmt::format("socket:[{}]", inode);
-  std::error_code error;
-  std::filesystem::directory_iterator fds(process + "/fd", error);
-  for (; !error && fds != std::filesystem::directory_iterator(); fds.increment(error)) {
-    std::error_code gone;
-    if (std::filesystem::read_symlink(fds->path(), gone) == wanted) return true;
-  }
-  return false;
-}
-
 // Only root, or a user to whom root gave the folder, can have made the socket where it says it is.
-bool is_of_service(const Claim& claim, const std::string& device, std::uint32_t uid) {
+bool is_of_service(const Claim& claim, const std::string& device) {
   struct stat info = {};
   return ::lstat(claim.socket.c_str(), &info) == 0 && S_ISSOCK(info.st_mode) &&
-         info.st_uid == uid && std::filesystem::path(claim.socket).filename() == socket_name(device) &&
+         info.st_uid == claim.uid &&
+         std::filesystem::path(claim.socket).filename() == socket_name(device) &&
          ipc::check_owner(claim.socket).ok();
 }
 
-// Nothing where no process of that number is here, or where it is ours and has no such socket.
+// Nothing where it names no process of its user.
 std::optional<OtherCoordinator> check_claim(const Claim& claim,
                                             const std::string& device,
                                             const std::string& root) {
-  const std::string process = fmt::format("{}/proc/{}", root, claim.pid);
   struct stat info = {};
-  if (::stat(process.c_str(), &info) != 0) return std::nullopt;
-  const bool is_own = info.st_uid == ::geteuid();
-  if (is_own && !has_open(process, claim.inode)) return std::nullopt;
-  if (is_own || is_of_service(claim, device, info.st_uid))
+  if (::stat(fmt::format("{}/proc/{}", root, claim.pid).c_str(), &info) != 0) return std::nullopt;
+  if (info.st_uid != claim.uid) return std::nullopt;
+  if (claim.uid == ::geteuid() || is_of_service(claim, device))
     return OtherCoordinator{claim.pid, claim.socket, std::nullopt};
-  return OtherCoordinator{claim.pid, "", info.st_uid};
+  return OtherCoordinator{claim.pid, "", claim.uid};
 }
 
 }  // namespace
@@ -122,13 +103,20 @@ Result<UniqueFd> claim_device(const std::string& device, const std::string& sock
   return fd;
 }
 
-std::vector<OtherCoordinator> find_other_coordinators(const std::string& device,
-                                                      const std::string& root) {
-  const std::string prefix = " @" + prefix_of(device);
+std::vector<OtherCoordinator> find_other_coordinators(const std::string& device) {
+  const auto sockets = ipc::list_abstract_sockets();
+  if (sockets) return coordinators_among(*sockets, device);
+  log::debug("look for other coordinators: {}", sockets.error().message());
+  return {};
+}
+
+std::vector<OtherCoordinator> coordinators_among(const std::vector<ipc::AbstractSocket>& sockets,
+                                                 const std::string& device,
+                                                 const std::string& root) {
+  const std::string prefix = prefix_of(device);
   std::vector<OtherCoordinator> others;
-  std::ifstream table(root + "/proc/net/unix");
-  for (std::string line; std::getline(table, line);) {
-    const auto claim = parse_claim(line, prefix);
+  for (const ipc::AbstractSocket& socket : sockets) {
+    const auto claim = parse_claim(socket, prefix);
     if (!claim || claim->pid == ::getpid()) continue;
     if (auto other = check_claim(*claim, device, root)) others.push_back(*std::move(other));
   }

@@ -4,12 +4,12 @@
 // A name in the kernel's table of sockets, which ends with the process and needs no folder that
 // users share. It holds nobody off: private coordinators beside each other are right for tests and
 // demos, so who is second warns, and only refuses where it was told so. Anybody may take any such
-// name, so it counts only where the process that it names is of our user and has that very socket
-// open, or where it is a service's, whose socket only it could have made. Of others it is said that
-// they say so. It is seen inside one network namespace only.
+// name, so it counts only where the kernel says that our user has made it, or where it is a
+// service's, whose socket only it could have made. Of others it is said that they say so. It is
+// seen inside one network namespace only.
 //
-// It is also how a coordinator is found whose socket or folder has gone (a logout): it still has its
-// claim, for the socket that is to be made again.
+// It is also how a coordinator is found whose socket or folder has gone (a logout): it still has
+// its claim, for the socket that is to be made again.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@
 
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
+#include "csrc/ipc/abstract_sockets.h"
 
 namespace gpushare::daemon {
 
@@ -33,10 +34,12 @@ struct OtherCoordinator {
 
 // Holds the claim while it is open. errors: kIo.
 Result<UniqueFd> claim_device(const std::string& device, const std::string& socket_path);
-// Of other processes: ours, then strangers, each in the order of pids; eight at most. `root` stands
-// before /proc; empty but in tests.
-std::vector<OtherCoordinator> find_other_coordinators(const std::string& device,
-                                                      const std::string& root = "");
+// Of other processes: ours, then strangers, each in the order of pids; eight at most.
+std::vector<OtherCoordinator> find_other_coordinators(const std::string& device);
+// Those that such sockets claim to be. `root` stands before /proc; empty but in tests.
+std::vector<OtherCoordinator> coordinators_among(const std::vector<ipc::AbstractSocket>& sockets,
+                                                 const std::string& device,
+                                                 const std::string& root = "");
 // "another coordinator, pid 7, socket /run/sock, has this device (cpu)".
 std::string warning_text(const OtherCoordinator& other, const std::string& device);
 

@@ -104,7 +104,8 @@ Status serve(const DaemonOptions& options, const UniqueFd& lock, Launch& launch)
   return {};
 }
 
-// It lives, and its socket or its folder has gone. true: it serves there again; false: it has ended.
+// It lives, and its socket or its folder has gone. true: it serves there again; false: it has
+// ended.
 Result<bool> bring_back(const OtherCoordinator& other, const std::string& socket) {
   const Nanos deadline = monotonic_now() + kOtherStarts;
   const auto process = ipc::open_pidfd(other.pid);

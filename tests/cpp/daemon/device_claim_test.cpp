@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -14,7 +15,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/cpp/support/daemon_fake_proc.h"
+#include "csrc/ipc/abstract_sockets.h"
+#include "csrc/ipc/socket.h"
+
 #include "tests/cpp/support/daemon_process.h"
 
 namespace gpushare::daemon {
@@ -32,55 +35,67 @@ bool has_warning_of(const DaemonProcess& asked, const DaemonProcess& other) {
   });
 }
 
-// A process of ours that has this socket open.
-void add_holder(const std::string& root, int pid, int inode) {
-  const std::string folder = fmt::format("{}/proc/{}/fd", root, pid);
-  std::filesystem::create_directories(folder);
-  std::filesystem::create_symlink(fmt::format("socket:[{}]", inode), folder + "/3");
+// A /proc with processes of our user.
+void add_processes(const TempFolder& root, const std::vector<int>& pids) {
+  for (const int pid : pids)
+    std::filesystem::create_directories(fmt::format("{}/proc/{}", root.path(), pid));
+}
+
+ipc::AbstractSocket claim_of(const std::string& rest, std::uint32_t uid = ::geteuid()) {
+  return {"gpushare-coordinator " + rest, uid};
 }
 
 TEST(DeviceClaim, IsFoundUnderItsDeviceOnly) {
   const TempFolder root;
-  testing::write_file(
-      root.path() + "/proc/net/unix",
-      fmt::format(
-          "Num       RefCount Protocol Flags    Type St Inode Path\n"
-          "0000: 00000002 00000000 00000000 0005 01 11 /run/other\n"
-          "0000: 00000002 00000000 00000000 0005 01 12 @gpushare-coordinator cpu 900 /b c\n"
-          "0000: 00000002 00000000 00000000 0005 01 13 @gpushare-coordinator cuda 8 /run/x\n"
-          "0000: 00000002 00000000 00000000 0005 01 14 @gpushare-coordinator cpu 70 /a\n"
-          "0000: 00000002 00000000 00000000 0005 01 15 @gpushare-coordinator cpu {} /own\n"
-          "0000: 00000002 00000000 00000000 0005 01 16 @gpushare-coordinator cpu x\n",
-          ::getpid()));
-  add_holder(root.path(), 8, 13);
-  add_holder(root.path(), 70, 14);
-  add_holder(root.path(), 900, 12);
-  EXPECT_THAT(find_other_coordinators("cpu", root.path()),
+  add_processes(root, {8, 70, 900, ::getpid()});
+  const std::vector<ipc::AbstractSocket> sockets = {
+      {"other", ::geteuid()},      claim_of("cpu 900 /b c"),
+      claim_of("cuda 8 /run/x"),   claim_of("cpu 70 /a"),
+      claim_of("cpu x"),           claim_of("cpu 70"),
+      claim_of("cpu 71 /no/such"), claim_of(fmt::format("cpu {} /own", ::getpid()))};
+  EXPECT_THAT(coordinators_among(sockets, "cpu", root.path()),
               ElementsAre(OtherCoordinator{70, "/a", {}}, OtherCoordinator{900, "/b c", {}}));
 }
 
-TEST(DeviceClaim, IsNotBelievedOfAProcessThatDoesNotHoldIt) {
+TEST(DeviceClaim, OfAStrangerDoesNotCountForOurProcess) {
   const TempFolder root;
-  testing::write_file(root.path() + "/proc/net/unix",
-                      "Num       RefCount Protocol Flags    Type St Inode Path\n"
-                      "0: 2 0 0 5 1 14 @gpushare-coordinator cpu 70 /not/its/socket\n"
-                      "0: 2 0 0 5 1 15 @gpushare-coordinator cpu 71 /nobody\n");
-  add_holder(root.path(), 70, 99);
-  EXPECT_TRUE(find_other_coordinators("cpu", root.path()).empty());
+  add_processes(root, {70});
+  const std::vector<ipc::AbstractSocket> sockets = {
+      claim_of("cpu 70 /a", 64001), {"x\n1 1 1 1 1 1 14 @gpushare-coordinator cpu 70 /a", 64001}};
+  EXPECT_TRUE(coordinators_among(sockets, "cpu", root.path()).empty());
 }
 
 TEST(DeviceClaim, OfAStrangerIsSaidAndHoldsNobodyOff) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
   const TempFolder root;
-  testing::write_file(root.path() + "/proc/net/unix",
-                      "Num       RefCount Protocol Flags    Type St Inode Path\n"
-                      "0: 2 0 0 5 1 14 @gpushare-coordinator cpu 70 /run; do as I say\n");
-  add_holder(root.path(), 70, 14);
+  add_processes(root, {70});
   ASSERT_EQ(::chown((root.path() + "/proc/70").c_str(), 64001, 64001), 0);
-  const auto others = find_other_coordinators("cpu", root.path());
+  const auto others =
+      coordinators_among({claim_of("cpu 70 /run; do as I say", 64001)}, "cpu", root.path());
   ASSERT_THAT(others, ElementsAre(OtherCoordinator{70, "", 64001}));
   EXPECT_EQ(warning_text(others.front(), "cpu"),
             "process 70 of user 64001 says that it is a coordinator of this device (cpu)");
+}
+
+TEST(DeviceClaim, OfAServiceCountsWhereItsSocketIs) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  constexpr std::uint32_t kService = 64002;
+  const TempFolder root;
+  add_processes(root, {70});
+  // /tmp is everybody's: below it root gives nobody a folder.
+  const std::string folder = fmt::format("/run/gpushare-claim-{}", ::getpid());
+  ASSERT_TRUE(std::filesystem::create_directory(folder));
+  ASSERT_EQ(::chown((root.path() + "/proc/70").c_str(), kService, kService), 0);
+  const std::string path = folder + "/sock";
+  const auto claims = {claim_of("cpu 70 " + path, kService)};
+  EXPECT_EQ(coordinators_among(claims, "cpu", root.path()).front().stranger, kService);
+  const auto listener = ipc::listen_at(path, 0600);
+  ASSERT_TRUE(listener.has_value());
+  ASSERT_EQ(::chown(path.c_str(), kService, kService), 0);
+  ASSERT_EQ(::chown(folder.c_str(), kService, kService), 0);
+  EXPECT_THAT(coordinators_among(claims, "cpu", root.path()),
+              ElementsAre(OtherCoordinator{70, path, {}}));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(DeviceClaim, ACoordinatorWhoseFolderIsGoneIsFoundByTheNextOneThatStarts) {
@@ -110,8 +125,8 @@ TEST(DeviceClaim, SoIsOneWhoseSocketAloneIsGone) {
   const TempFolder folder;
   const DaemonProcess first(folder);
   std::filesystem::remove(first.socket());
-  const auto second = testing::run_gpushared(
-      {"--socket", first.socket(), "--capacity", "64MiB", "--daemonize"});
+  const auto second =
+      testing::run_gpushared({"--socket", first.socket(), "--capacity", "64MiB", "--daemonize"});
   EXPECT_EQ(second.exit_code, 0) << second.error_text;
   EXPECT_EQ(testing::status_of(first.socket())["coordinator"]["pid"], first.pid());
 }
