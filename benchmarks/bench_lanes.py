@@ -42,7 +42,7 @@ SETTINGS = {
     "capacity": "1GiB",
     "policy": "rr",
     "min_quantum": "0",
-    "max_wait": "0.2",
+    "max_wait": "0.2s",
     "switch_loss": "0.5",
 }
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}

@@ -20,7 +20,7 @@ SHARE = 0.95
 GRADIENT_MIB = 4
 """Of a layer."""
 ROUNDS = 3
-TURNS = {"policy": "rr", "min_quantum": "0", "max_wait": "0.1", "switch_loss": "0.5"}
+TURNS = {"policy": "rr", "min_quantum": "0", "max_wait": "0.1s", "switch_loss": "0.5"}
 
 
 def _run(*arguments: str, capacity_mib: int, count: int) -> list[dict[str, Any]]:

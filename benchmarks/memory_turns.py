@@ -40,7 +40,7 @@ def _run_jobs(count: int, live_mib: int, capacity_mib: int, seconds: float) -> l
         "capacity": f"{capacity_mib}MiB",
         "policy": "rr",
         "min_quantum": "0",
-        "max_wait": "0.2",
+        "max_wait": "0.2s",
         "switch_loss": "0.5",
     }
     sizes = ["--live-mib", str(live_mib), "--ephemeral-mib", str(EPHEMERAL_MIB)]

@@ -174,7 +174,7 @@ def private_coordinator(**settings: str) -> Iterator[dict[str, str]]:
     `settings` are GPUSHARE_* names in lower case without the prefix, e.g. capacity="1GiB".
     """
     with tempfile.TemporaryDirectory(prefix="gpushare-") as folder:
-        env = {"GPUSHARE_SOCKET": str(Path(folder) / "sock"), "GPUSHARE_LINGER": "1"}
+        env = {"GPUSHARE_SOCKET": str(Path(folder) / "sock"), "GPUSHARE_LINGER": "1s"}
         env |= {f"GPUSHARE_{name.upper()}": value for name, value in settings.items()}
         try:
             yield env

@@ -16,8 +16,8 @@ from typing import Any
 from gpushare.config_files import files, read_table
 from gpushare.devices import AUTO, CPU, socket_name
 from gpushare.errors import ConfigError
-from gpushare.quantities import is_without_unit, parse_bytes, parse_seconds
-from gpushare.settings import PLAIN_SECONDS, SETTINGS, Setting
+from gpushare.quantities import parse_bytes, parse_seconds
+from gpushare.settings import SETTINGS, Setting
 
 __all__ = [
     "Config",
@@ -160,8 +160,7 @@ def load_readable(env: Mapping[str, str] | None = None) -> tuple[Config, ConfigE
     for setting in SETTINGS:
         text = env.get(setting.variable)
         if text is not None and (text != "" or setting.may_be_empty):
-            has_unit = setting.variable not in PLAIN_SECONDS or not is_without_unit(text)
-            _take(setting, text if has_unit else f"{text} s", setting.variable, values, errors)
+            _take(setting, text, setting.variable, values, errors)
     return Config(**values), errors[0] if errors else None
 
 

@@ -1,4 +1,4 @@
-"""What the settings say that nothing reads, or that may be meant otherwise: a line each.
+"""What the settings say that nothing reads: a line each.
 
 The coordinator warns in its log of the keys that it would read itself, in the same words
 (``csrc/daemon/config_file.cpp``).
@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gpushare.config_files import files, read_table
-from gpushare.quantities import is_without_unit
-from gpushare.settings import PLAIN_SECONDS, SETTINGS
+from gpushare.settings import SETTINGS
 
 COORDINATORS_KEYS = frozenset({
     "coordinator.socket_mode", "coordinator.socket_group", "coordinator.class_floor",
@@ -38,7 +37,7 @@ _VARIABLES_LIKENESS = 0.8
 
 
 def config_notes(env: Mapping[str, str]) -> list[str]:
-    """Returns a line for each unknown key of the files, unknown variable, and time without unit.
+    """Returns a line for each unknown key of the files and unknown variable.
 
     Args:
         env: The environment, which may name the file.
@@ -99,10 +98,8 @@ def _suggest(nearest: str, before: str = "") -> str:
 
 def _variable_notes(env: Mapping[str, str]) -> Iterator[str]:
     short = {variable.removeprefix(_PREFIX) for variable in _VARIABLES}
-    for variable, text in sorted(env.items()):
-        if variable in PLAIN_SECONDS and is_without_unit(text):
-            yield f"{variable}={text} counts as {text} s; write {text}s, or {text}ms"
-        elif variable.startswith(_PREFIX) and variable not in _VARIABLES:
+    for variable in sorted(env):
+        if variable.startswith(_PREFIX) and variable not in _VARIABLES:
             nearest = _nearest(variable.removeprefix(_PREFIX), short, _VARIABLES_LIKENESS)
             if nearest:
                 yield f"nothing reads {variable}; did you mean {_PREFIX}{nearest}?"

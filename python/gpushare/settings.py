@@ -280,9 +280,3 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("report", "job.report", "GPUSHARE_REPORT", _flag, _FLAG),
 )
 # fmt: on
-
-PLAIN_SECONDS = frozenset({
-    "GPUSHARE_MAX_WAIT", "GPUSHARE_MEMORY_WAIT", "GPUSHARE_MIN_QUANTUM", "GPUSHARE_LINGER",
-    "GPUSHARE_IDLE_SPILL",
-})  # fmt: skip
-"""Variables in which a number without a unit still counts seconds; a note asks for the unit."""

@@ -80,7 +80,7 @@ def test_memory_of_an_idle_job_moves_in_the_gap_if_that_is_asked_for(
 ) -> None:
     settings = coordinator(require="1", min_quantum="0")
     size = {"capacity_bytes": CAPACITY_BYTES, "device_file": device_file}
-    idle = start(idles_in_the_gap, GPUSHARE_IDLE_SPILL="0.1", **size, **settings)
+    idle = start(idles_in_the_gap, GPUSHARE_IDLE_SPILL="0.1s", **size, **settings)
     assert idle.hear() == "idle"
     env = fake.environment(**size) | settings
     with JobProcess("--steps", "2", "--poison", env=env, module=MODULE) as poison:

@@ -57,7 +57,7 @@ def run(
     """The stray's findings, after another job has taken the device."""
     settings = coordinator(require="1", min_quantum="0")
     size = {"capacity_bytes": CAPACITY_BYTES, "device_file": device_file}
-    keeper = start(strays, GPUSHARE_IDLE_SPILL="0.1", late=True, **size, **settings, **more)
+    keeper = start(strays, GPUSHARE_IDLE_SPILL="0.1s", late=True, **size, **settings, **more)
     assert keeper.hear() == "idle"
     env = fake.environment(**size) | settings
     with JobProcess("--steps", "2", "--poison", env=env, module="tests.cuda.gap_job") as poison:

@@ -176,7 +176,7 @@ def test_the_second_coordinator_of_a_device_is_refused(
     env = device(256 * MIB)
     first, second = coordinator(require="1"), coordinator(require="1")
     program = JOB.format(before="", after=ALLOCATE)
-    assert run("-c", program, env=env | first | {"GPUSHARE_LINGER": "60"}).stdout == "True\n"
+    assert run("-c", program, env=env | first | {"GPUSHARE_LINGER": "60s"}).stdout == "True\n"
     pid = read_status(env | first)["coordinator"]["pid"]
     ended = run("-c", program, env=env | second)
     assert (ended.returncode, ended.stdout) == (UNREACHABLE, "")

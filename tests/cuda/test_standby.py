@@ -121,7 +121,7 @@ class World:
             policy="rr",
             switch_loss="0.5",
             require="1",
-            idle_spill="0.1",
+            idle_spill="0.1s",
         )
         self.settings: dict[str, Any] = {
             **where,

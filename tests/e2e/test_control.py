@@ -81,7 +81,7 @@ def test_a_pause_outlives_the_coordinator(coordinator: Coordinator, alone: Alone
 
 
 def test_shares_follow_weights_that_are_changed(coordinator: Coordinator) -> None:
-    env = coordinator(capacity="256MiB", min_quantum="0.02", policy="fair", switch_loss="0.5")
+    env = coordinator(capacity="256MiB", min_quantum="0.02s", policy="fair", switch_loss="0.5")
     flags = ("--rows", "1024", "--until-told", "--shared")
     with ExitStack() as stack:
         jobs = [

@@ -72,7 +72,7 @@ def train_two_while(
 
 
 def test_killed_coordinator_costs_no_job_its_result(coordinator: Coordinator, alone: Alone) -> None:
-    env = coordinator(min_quantum="0.05")
+    env = coordinator(min_quantum="0.05s")
 
     def kill_twice() -> None:
         for _ in range(2):
@@ -86,7 +86,7 @@ def test_killed_coordinator_costs_no_job_its_result(coordinator: Coordinator, al
 def test_stopped_coordinator_makes_jobs_wait_and_go_on(
     coordinator: Coordinator, alone: Alone
 ) -> None:
-    env = coordinator(min_quantum="0.05")
+    env = coordinator(min_quantum="0.05s")
 
     with ExitStack() as stack:
         newcomers = []

@@ -16,7 +16,7 @@ ITERATIONS = 40
 @pytest.mark.parametrize("policy", ["fair", "rr", "srtf", "priority"])
 def test_a_lease_passes_on_in_each_gap(policy: str, coordinator: Callable[..., dict[str, str]]):
     # With turns of a second, two jobs of 1.6 s would have two or three leases each.
-    env = coordinator(policy=policy, min_quantum="1")
+    env = coordinator(policy=policy, min_quantum="1s")
     flags = ("--seconds", "0.02", "--iterations", str(ITERATIONS))
     with ExitStack() as stack:
         jobs = [

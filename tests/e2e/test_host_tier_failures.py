@@ -20,7 +20,7 @@ Coordinator = Callable[..., dict[str, str]]
 
 MIB = 1 << 20
 PATIENCE_SECONDS = 60.0
-SHORT_TURNS = {"policy": "rr", "min_quantum": "0", "max_wait": "1"}
+SHORT_TURNS = {"policy": "rr", "min_quantum": "0", "max_wait": "1s"}
 
 
 def _start(stack: ExitStack, env: dict[str, str], mib: int, iterations: int = 2) -> JobProcess:
@@ -101,7 +101,7 @@ def test_a_full_host_tier_is_out_of_memory_in_the_job_that_asks(
     if tier == "ram and disk":
         where["host_ram_budget"] = "16MiB"
         why = f"host tier in RAM: 16.0 MiB used of 16.0 MiB; host tier in {small_disk}: "
-    env = coordinator(capacity="128MiB", **SHORT_TURNS, memory_wait="1", **where)
+    env = coordinator(capacity="128MiB", **SHORT_TURNS, memory_wait="1s", **where)
     with ExitStack() as stack:
         first, second = (_start(stack, env, 96) for _ in range(2))
         _ask_for_memory_of(env, first, second)
@@ -124,7 +124,7 @@ def test_jobs_share_ram_and_then_a_file_and_a_dead_one_gives_its_part_back(
     coordinator: Coordinator, tmp_path: Path
 ) -> None:
     where = {"spill_dir": str(tmp_path), "host_ram_budget": "40MiB", "host_budget": "1GiB"}
-    env = coordinator(capacity="128MiB", **SHORT_TURNS, linger="600", **where)
+    env = coordinator(capacity="128MiB", **SHORT_TURNS, linger="600s", **where)
     with ExitStack() as stack:
         first, second = (_start(stack, env, 96) for _ in range(2))
         _ask_for_memory_of(env, first, second)
@@ -161,7 +161,7 @@ def test_a_kill_amid_a_spill_harms_nobody_else(
     tier: str, coordinator: Coordinator, tmp_path: Path
 ) -> None:
     where = {"spill_dir": str(tmp_path)} if tier == "file" else {}
-    env = coordinator(capacity="896MiB", **SHORT_TURNS, linger="600", **where)
+    env = coordinator(capacity="896MiB", **SHORT_TURNS, linger="600s", **where)
     with ExitStack() as stack:
         other = _start(stack, env, 768, iterations=1)
         victim = _start(stack, env, 768)

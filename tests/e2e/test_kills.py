@@ -147,10 +147,10 @@ def test_kills_at_random_moments_harm_nobody_else(
     spill_dir.mkdir()
     env = coordinator(
         capacity=str(int(2.2 * peak_alone("mlp", "adam"))),
-        min_quantum="0.05",
+        min_quantum="0.05s",
         policy="rr",
         spill_dir=str(spill_dir),
-        linger="600",
+        linger="600s",
     )
     folder = Path(env["GPUSHARE_SOCKET"]).parent
     killed = dict.fromkeys(KINDS, 0)

@@ -22,7 +22,7 @@ ROWS = 16384  # 4 MiB an activation
 SETTINGS = {
     "policy": "rr",
     "min_quantum": "0",
-    "max_wait": "0.1",
+    "max_wait": "0.1s",
     "switch_loss": "0.5",
 }
 

@@ -25,7 +25,7 @@ Ranks = list[JobProcess]
 NUM_RANKS = 2
 WAIT_SECONDS = 120
 STOCK = {"GPUSHARE_DISABLE": "1"}
-LINGERS = {"require": "1", "log_level": "error", "linger": "60"}
+LINGERS = {"require": "1", "log_level": "error", "linger": "60s"}
 """So that the coordinator can be asked when its jobs have ended."""
 
 

@@ -71,7 +71,7 @@ def test_jobs_that_fit_are_in_their_iterations_at_the_same_time(
 def test_jobs_that_do_not_fit_side_by_side_take_turns(
     coordinator: Coordinator, tmp_path: Path
 ) -> None:
-    env = coordinator(capacity="56MiB", **SETTINGS, max_wait="0.2")
+    env = coordinator(capacity="56MiB", **SETTINGS, max_wait="0.2s")
     results = _run(tmp_path, env, [0, 1], "--iterations", "24")
     assert [result["num_together"] for result in results] == [0, 0]
     assert min(result["stats"]["leases"] for result in results) >= 3
@@ -82,7 +82,7 @@ def test_of_two_that_grow_at_the_same_time_one_waits_for_the_other(
     coordinator: Coordinator, tmp_path: Path
 ) -> None:
     # What an open lease uses of a pool cannot be given.
-    env = coordinator(capacity="112MiB", **SETTINGS, max_wait="0.2", lanes="off")
+    env = coordinator(capacity="112MiB", **SETTINGS, max_wait="0.2s", lanes="off")
     growing = ("--meet-at", "8", "--jobs", "2", "--grow-mib", "100")
     results = _run(tmp_path, env, [0, 1], "--iterations", "12", *growing)
     # Both are inside, and 200 MiB of 112 are needed: one gives what it has in its iteration.
@@ -94,7 +94,7 @@ def _run_packed(
     coordinator: Coordinator, folder: Path, rows: str, count: str, **variables: str
 ) -> list[dict[str, Any]]:
     """The results of two jobs that fit, and may run side by side where that pays."""
-    settings = {"policy": "pack", "num_lanes": "2", "min_quantum": "0.05"}
+    settings = {"policy": "pack", "num_lanes": "2", "min_quantum": "0.05s"}
     env = coordinator(capacity="768MiB", **settings) | variables
     with ExitStack() as stack:
         jobs = [
@@ -148,7 +148,7 @@ def test_under_pack_elastic_jobs_use_fewer_threads_beside_others(
 def test_a_killed_holder_leaves_the_other_lane_alone(
     coordinator: Coordinator, tmp_path: Path
 ) -> None:
-    env = coordinator(capacity="192MiB", **SETTINGS, linger="60")
+    env = coordinator(capacity="192MiB", **SETTINGS, linger="60s")
     meeting = ("--meet-at", "8", "--jobs", "2")
     with ExitStack() as stack:
         job = _job(stack, tmp_path, env, 0, "--iterations", "40", *meeting).wait_ready()

@@ -54,7 +54,7 @@ def test_who_lacks_memory_of_a_suspended_job_waits(coordinator: Coordinator, alo
         switch_loss="0.5",
         lanes="off",
         memory_wait="1s",
-        max_wait="0.3",
+        max_wait="0.3s",
     )
     with ExitStack() as stack:
         held, other = (_start(stack, env, seed, 40) for seed in (1, 2))

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 SETTINGS = {
     "capacity": "40MiB",
-    "min_quantum": "0.05",
-    "max_wait": "2",
-    "memory_wait": "20",
+    "min_quantum": "0.05s",
+    "max_wait": "2s",
+    "memory_wait": "20s",
     "host_budget": "1GiB",
-    "linger": "600",
+    "linger": "600s",
     "log": "info",
 }
 """Three of the six jobs fit."""

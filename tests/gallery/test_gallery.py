@@ -34,7 +34,7 @@ def _grants(env: dict[str, str]) -> int:
 
 
 def test_alone_and_two_at_once(program: str, coordinator: Coordinator) -> None:
-    env = coordinator(report="1", linger="60")
+    env = coordinator(report="1", linger="60s")
     peaks = outcome.peaks(_check(program, outcome.start(program, env)))
     assert _grants(env) > 0, "it ran, and not under gpushare"
     if program == KILLED_AT_ITS_END:

@@ -41,12 +41,13 @@ def test_line() -> None:
 def test_stranger_of_the_same_name_is_named() -> None:
     finding = check_identity({"gpushare": "0.3"}.get)
     assert finding.level == "fail"
-    assert "pip uninstall gpushare; pip install --force-reinstall torch-gpushare" in finding.advice
+    assert "pip uninstall gpushare; then in torch-gpushare's sources pip install" in finding.advice
 
 
 def test_own_package_and_source_tree_are_ok() -> None:
     assert check_identity({"torch-gpushare": __version__}.get).level == "ok"
     assert check_identity({}.get).level == "ok"
+    assert check_identity({"torch-gpushare": f"{__version__}+torch2.13.cpu"}.get).level == "ok"
     assert check_identity({"torch-gpushare": "0.0.1"}.get).level == "warn"
 
 

@@ -45,7 +45,7 @@ GOOD = [
     ("MEMORY_WAIT", "0", "memory_wait_seconds", 0.0),
     ("MIN_QUANTUM", "20ms", "min_quantum_seconds", 0.02),
     ("LINGER", "never", "linger_seconds", math.inf),
-    ("LINGER", "1", "linger_seconds", 1.0),
+    ("LINGER", "1s", "linger_seconds", 1.0),
     ("CAPACITY", "2GiB", "capacity_bytes", 2 << 30),
     ("HOST_BUDGET", "4MiB", "host_budget_bytes", 4 << 20),
     ("HOST_RAM_BUDGET", "4MiB", "host_ram_budget_bytes", 4 << 20),

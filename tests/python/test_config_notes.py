@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpushare.config_notes import COORDINATORS_KEYS, USER_KEYS, config_notes
-from gpushare.settings import PLAIN_SECONDS, SETTINGS
+from gpushare.settings import SETTINGS
 from tests.python.conftest import ROOT
 
 
@@ -81,7 +81,6 @@ def test_the_coordinators_keys_are_those_that_it_reads(
             "x",
             "nothing reads GPUSHARE_PRORITY; did you mean GPUSHARE_PRIORITY?",
         ),
-        ("GPUSHARE_LINGER", "5", "GPUSHARE_LINGER=5 counts as 5 s; write 5s, or 5ms"),
     ],
 )
 def test_a_variable_that_may_be_meant_otherwise(variable: str, text: str, said: str) -> None:
@@ -91,9 +90,3 @@ def test_a_variable_that_may_be_meant_otherwise(variable: str, text: str, said: 
 @pytest.mark.parametrize("variable", ["GPUSHARE_RUN", "GPUSHARE_RECORD", "GPUSHARE_WEIGHT", "HOME"])
 def test_other_variables_are_not_noted(variable: str) -> None:
     assert config_notes({variable: "1", "GPUSHARE_CONFIG": "/dev/null"}) == []
-
-
-def test_plain_seconds_are_times() -> None:
-    parsers = {setting.variable: setting for setting in SETTINGS}
-    for variable in PLAIN_SECONDS:
-        assert parsers[variable].parse("5s") == 5

@@ -74,8 +74,8 @@ def test_two_jobs_take_turns_and_their_results_are_as_alone(start, run_forked, c
 
 @pytest.mark.usefixtures("module_is_built")
 def test_ctrl_c_is_answered_while_waiting_for_a_lease(start, coordinator):
-    holder = start("hold", **coordinator | {"max_wait": "60"})
+    holder = start("hold", **coordinator | {"max_wait": "60s"})
     wait_ready(holder)
-    waited = finish(start("wait", **coordinator | {"max_wait": "60"}))
+    waited = finish(start("wait", **coordinator | {"max_wait": "60s"}))
     assert waited == {"is_interrupted": True, "lease_state": "kIdle"}
     assert finish(holder, "\n")["iterations"] == 1
