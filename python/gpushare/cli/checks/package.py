@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpushare import config
 from gpushare.cli.checks.finding import Finding
-from gpushare.identity import DISTRIBUTION, STRANGER, installed_version
+from gpushare.identity import DISTRIBUTION, REINSTALL, STRANGER, installed_version
 from gpushare.version import __version__
 
 
@@ -29,13 +29,14 @@ def check_identity(version_of: Callable[[str], str | None]) -> Finding:
             "fail",
             f'the PyPI project "{STRANGER}" is installed, not only {DISTRIBUTION}, and writes to '
             "the same folder",
-            f"pip uninstall {STRANGER}; pip install --force-reinstall {DISTRIBUTION}",
+            f"pip uninstall {STRANGER}; then in {DISTRIBUTION}'s sources {REINSTALL}",
         )
     folder = Path(__file__).parent.parent.parent
     version = version_of(DISTRIBUTION)
     if version is None:
         return Finding("package", "ok", f"gpushare {__version__} from {folder}, not installed")
-    if version != __version__:
+    # What was built names its torch behind a plus.
+    if version.partition("+")[0] != __version__:
         return Finding(
             "package",
             "warn",
@@ -52,6 +53,6 @@ def _check_daemon() -> Finding:
             "daemon",
             "fail",
             "gpushared is neither in this package nor on PATH",
-            "pip install --force-reinstall --no-build-isolation torch-gpushare",
+            f"in gpushare's sources {REINSTALL}",
         )
     return Finding("daemon", "ok", program)
