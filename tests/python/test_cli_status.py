@@ -209,10 +209,10 @@ def test_wrong_option_is_exit_2(tmp_path: Path) -> None:
 
 def test_imports_neither_torch_nor_typer_nor_rich(tmp_path: Path) -> None:
     code = (
-        "import sys; sys.argv = ['gpushare', 'status']\n"
+        "import atexit, sys; sys.argv = ['gpushare', 'status']\n"
         "from gpushare.cli.main import main\n"
-        "main()\n"
-        "print(sorted({'torch', 'typer', 'rich', 'asyncio'} & set(sys.modules)))"
+        "atexit.register(lambda: print(sorted({'torch', 'typer', 'rich', 'asyncio'} & set(sys.modules))))\n"
+        "main()"
     )
     with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
         ended = subprocess.run(
