@@ -1,7 +1,8 @@
 """What the settings say that nothing reads: a line each.
 
-The coordinator warns in its log of the keys that it would read itself, in the same words
-(``csrc/daemon/config_file.cpp``).
+The coordinator also warns in its log, of each unknown table and of the unknown keys in its own
+tables (``csrc/daemon/config_file.cpp``). It measures likeness in another way, so it may suggest
+another key, and it suggests no tables.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def admin(*words: str, path: str = "/usr/bin:/bin") -> Completed:
 
 
 def install(root: Path, *more: str, path: str = "/usr/bin:/bin") -> Completed:
-    daemon = () if "--daemon" in more else ("--daemon", "/bin/sh")
+    daemon = () if "--daemon" in more else ("--daemon", "/bin/ls")
     return admin("install", "--group", "gpu", "--root", str(root), *daemon, *more, path=path)
 
 
@@ -57,10 +57,12 @@ def settings_below(root: Path) -> config.Config:
     return config.load({"GPUSHARE_CONFIG": f"{root}{SETTINGS_PATH}"})
 
 
-def fake_nvidia_smi(folder: Path, *lines: str) -> str:
+def fake_nvidia_smi(folder: Path, *lines: str, code: int = 0) -> str:
     """The PATH on which it is found."""
     program = folder / "nvidia-smi"
     program.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines))
+    with program.open("a") as file:
+        file.write(f"exit {code}\n")
     program.chmod(0o755)
     return f"{folder}:/usr/bin:/bin"
 
@@ -70,7 +72,7 @@ def test_a_dry_run_shows_each_file_and_command_and_writes_nothing(tmp_path: Path
     assert said.returncode == 0, said.stderr
     assert list(tmp_path.iterdir()) == []
     assert f"write     {tmp_path}{UNIT_PATH}\n" in said.stdout
-    assert "            ExecStart=/bin/sh --device %i --socket-folder /run/gpushare" in said.stdout
+    assert "            ExecStart=/bin/ls --device %i --socket-folder /run/gpushare" in said.stdout
     assert f"write     {tmp_path}{SETTINGS_PATH}\n" in said.stdout
     assert "            [user.default]\n" in said.stdout
     for command in (
@@ -88,7 +90,7 @@ def test_install_is_repeatable_says_what_changes_and_uninstall_removes_all(tmp_p
     assert first.returncode == 0, first.stderr
     written = files_below(tmp_path)
     assert written.keys() == {UNIT_PATH, SETTINGS_PATH, RECORD_PATH}
-    assert written[UNIT_PATH] == unit_text(program="/bin/sh", group="gpu")
+    assert written[UNIT_PATH] == unit_text(program="/bin/ls", group="gpu")
     assert settings_below(tmp_path).capacity_bytes == 1 << 30
     for path in (UNIT_PATH, SETTINGS_PATH):
         assert (tmp_path / path[1:]).stat().st_mode & 0o777 == 0o644
@@ -101,7 +103,7 @@ def test_install_is_repeatable_says_what_changes_and_uninstall_removes_all(tmp_p
     changed = install(tmp_path, "--capacity", "2GiB", "--device", "cpu", "--daemon", "/bin/cat")
     lines = [line.strip() for line in changed.stdout.splitlines()]
     assert f"change    {tmp_path}{UNIT_PATH}" in lines
-    assert any(line.startswith("- ExecStart=/bin/sh") for line in lines)
+    assert any(line.startswith("- ExecStart=/bin/ls") for line in lines)
     assert any(line.startswith("+ ExecStart=/bin/cat") for line in lines)
     assert any(line.startswith('+ capacity = "2GiB"') for line in lines)
     assert "not run   systemctl restart gpushared@cpu.service" in lines
@@ -150,6 +152,28 @@ def test_each_gpu_has_a_unit_and_the_smallest_says_the_capacity(tmp_path: Path) 
     # One that is no more is disabled.
     fewer = install(root, path=fake_nvidia_smi(tmp_path, lines[1]))
     assert f"systemctl disable --now gpushared@{GPU}.service" in fewer.stdout
+    assert json.loads(files_below(root)[RECORD_PATH])["devices"] == [other]
+
+
+def test_the_capacity_of_before_stays_unless_it_is_said_anew(tmp_path: Path) -> None:
+    install(tmp_path, "--device", GPU, "--capacity", "80GiB")
+    again = install(tmp_path, "--device", GPU)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.count("as it is") == 2
+    install(tmp_path, "--device", "cpu", "--capacity", "1GiB")
+    settings = settings_below(tmp_path)
+    assert (settings.cuda_capacity_bytes, settings.capacity_bytes) == (80 << 30, 1 << 30)
+    install(tmp_path, "--device", GPU, "--capacity", "40GiB")
+    assert settings_below(tmp_path).cuda_capacity_bytes == 40 << 30
+
+
+def test_a_machine_whose_driver_finds_no_gpu_has_its_cpu(tmp_path: Path) -> None:
+    path = fake_nvidia_smi(tmp_path, "No devices were found", code=6)
+    root = tmp_path / "root"
+    root.mkdir()
+    said = install(root, path=path)
+    assert said.returncode == 0, said.stderr
+    assert json.loads(files_below(root)[RECORD_PATH])["devices"] == ["cpu"]
 
 
 def test_what_cannot_work_is_said_before_anything_is_written(tmp_path: Path) -> None:
@@ -162,12 +186,17 @@ def test_what_cannot_work_is_said_before_anything_is_written(tmp_path: Path) -> 
         (install(root, "--device", GPU), 1, "say --capacity"),
         (install(root, "--device", "cuda:0"), 2, "neither cpu nor cuda:UUID"),
         (install(root, "--capacity", "1GiB"), 2, "say --device"),
+        (install(root, "--capacity", "0", "--device", "cpu"), 2, "more than nothing"),
         (install(root, "--capacity", "x", "--device", "cpu"), 2, "a size like 40GiB"),
         (install(root, path=mig), 1, "is divided (MIG)"),
         (install(root, path=fake_nvidia_smi(broken, "no such")), 1, "nvidia-smi says 'no such'"),
         (install(root, "--daemon", "/nonexistent"), 1, "there is no program /nonexistent"),
         (install(root, "--daemon", "gpushared"), 1, "no absolute path"),
+        (install(root, "--daemon", "/bin/false"), 1, "/bin/false does not start"),
+        (install(root, "--daemon", "/bin/a b"), 1, "'/bin/a b': a unit's program"),
+        (install(root, "--daemon", "/bin/100%"), 1, "'/bin/100%': a unit's program"),
         (admin("install", "--group", "a b", "--dry-run"), 2, "no name of a group"),
+        (admin("install", "--group", "gpushared", "--dry-run"), 2, "user is called gpushared"),
         (admin("install", "--group", "gpu", "--root", str(root / "no")), 2, "no such folder"),
     ):
         assert said.returncode == code, said
@@ -184,6 +213,16 @@ def test_a_kept_settings_file_without_the_gpus_memory_is_refused(tmp_path: Path)
     assert "capacity under [device.cuda]" in refused.stderr
     settings.write_text('[device.cuda]\ncapacity = "80GiB"\n')
     assert install(tmp_path, "--device", GPU).returncode == 0
+
+
+def test_a_kept_settings_file_with_a_group_for_the_socket_is_refused(tmp_path: Path) -> None:
+    settings = tmp_path / SETTINGS_PATH[1:]
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[coordinator]\nsocket_group = "gpu"\n')
+    refused = install(tmp_path)
+    assert refused.returncode == 1
+    assert "cannot start with socket_group under [coordinator]" in refused.stderr
+    assert files_below(tmp_path).keys() == {SETTINGS_PATH}
 
 
 def test_only_root_may_install_on_the_machine_itself() -> None:
@@ -218,10 +257,13 @@ def test_systemd_accepts_the_unit_and_finds_it_little_exposed(tmp_path: Path) ->
     assert judged.returncode == 0, judged.stdout
 
 
-def test_programs_with_strange_names_are_quoted() -> None:
-    assert 'ExecStart="/opt/a b/100%%/gpushared" --device' in unit_text(
-        program="/opt/a b/100%/gpushared", group="gpu"
-    )
+def test_a_space_stands_before_the_comment_of_a_capacity_of_any_length() -> None:
+    for size in ("1GiB", "1" * 40):
+        text = settings_text({"cpu": size})
+        assert f'\n[device.cpu]\ncapacity = "{size}" ' in text
+        assert " # device memory" in text
+    (line,) = (line for line in settings_text({"cpu": "1GiB"}).splitlines() if "1GiB" in line)
+    assert line.index("#") == 33, "as the comments of the other lines"
 
 
 @pytest.mark.skipif(not os.access(DAEMON, os.X_OK), reason="gpushared is not built")

@@ -20,6 +20,10 @@ class RecordError(GpushareError):
     """The record of what was installed cannot be used."""
 
 
+class NoTextError(GpushareError):
+    """A file that the installation should change holds no text."""
+
+
 @dataclass
 class Record:
     """What an installation has made, so that its removal takes that and nothing else."""
@@ -28,7 +32,7 @@ class Record:
     """Their SHA-256, by path."""
     folders: list[str] = field(default_factory=list)
     devices: list[str] = field(default_factory=list)
-    """Those that have a unit."""
+    """Those that have a unit, or had one that is not disabled yet."""
     users: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
 
@@ -49,17 +53,23 @@ class Tree:
         return Path(f"{self._root}{path}")
 
     def read(self, path: str) -> str | None:
-        """Returns a file's text; None if there is none."""
+        """Returns a file's text; None if there is none.
+
+        Raises:
+            NoTextError: It is not UTF-8.
+        """
+        content = self._read_bytes(path)
         try:
-            return self.at(path).read_text()
-        except FileNotFoundError:
-            return None
+            return None if content is None else content.decode()
+        except UnicodeDecodeError as error:
+            raise NoTextError(f"{self.at(path)} is no text in UTF-8: {error}") from error
 
     def read_record(self) -> Record | None:
         """Returns what was installed; None if nothing was.
 
         Raises:
             RecordError: The record cannot be read.
+            NoTextError: It is not UTF-8.
         """
         text = self.read(RECORD_PATH)
         if text is None:
@@ -68,22 +78,28 @@ class Tree:
             content: dict[str, Any] = json.loads(text)
             if content.pop("version") != _RECORD_VERSION:
                 raise ValueError("of another version")
-            return Record(**content)
+            _check_types(content)
+            record = Record(**content)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RecordError(
                 f"{self.at(RECORD_PATH)} is no record of an installation: {error}"
             ) from error
+        return record
+
+    def has(self, path: str) -> bool:
+        """Tells whether there is such a file."""
+        return self.at(path).exists()
 
     def is_own(self, path: str, record: Record) -> bool:
         """Tells whether a file is as the installation left it."""
-        text = self.read(path)
-        return text is not None and record.files.get(path) == _hash(text)
+        content = self._read_bytes(path)
+        return content is not None and record.files.get(path) == _hash(content)
 
     def write(self, path: str, text: str, record: Record) -> None:
         """Writes a file that everybody may read, and records it with the folders made for it."""
         self._make_folders(path, record)
         self._replace(path, text)
-        record.files[path] = _hash(text)
+        record.files[path] = _hash(text.encode())
 
     def write_record(self, record: Record) -> None:
         """Writes the record itself."""
@@ -93,6 +109,12 @@ class Tree:
     def remove(self, path: str) -> None:
         """Removes a file."""
         self.at(path).unlink()
+
+    def _read_bytes(self, path: str) -> bytes | None:
+        try:
+            return self.at(path).read_bytes()
+        except FileNotFoundError:
+            return None
 
     def _make_folders(self, path: str, record: Record) -> None:
         for folder in reversed(Path(path).parents):
@@ -105,7 +127,7 @@ class Tree:
     def _replace(self, path: str, text: str) -> None:
         place = self.at(path)
         fresh = place.with_name(place.name + ".new")
-        fresh.write_text(text)
+        fresh.write_bytes(text.encode())
         fresh.chmod(0o644)
         fresh.replace(place)
 
@@ -125,5 +147,14 @@ def changed_lines(before: str, after: str) -> Iterator[str]:
             yield f"{line[0]} {line[1:]}"
 
 
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _check_types(content: dict[str, Any]) -> None:
+    for name, value in content.items():
+        if not isinstance(value, dict if name == "files" else list):
+            raise TypeError(f"{name} is of the wrong type")
+        words = value.values() if isinstance(value, dict) else value
+        if not all(isinstance(word, str) for word in words):
+            raise TypeError(f"{name} holds something that is no text")
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

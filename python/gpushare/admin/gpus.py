@@ -10,10 +10,14 @@ from gpushare.devices import CUDA_PREFIX
 from gpushare.errors import GpushareError
 
 _QUERY = "uuid,memory.total,mig.mode.current"
+_NO_DEVICES = 6
+"""The exit code of ``nvidia-smi`` where the driver runs and there is no GPU."""
+_PATIENCE_SECONDS = 60.0
+"""A driver that is not kept loaded needs several seconds for each GPU."""
 
 
 class GpuError(GpushareError):
-    """The machine's devices are to be said by hand."""
+    """``nvidia-smi`` did not say which devices there are."""
 
 
 class Gpu(NamedTuple):
@@ -25,7 +29,7 @@ class Gpu(NamedTuple):
 
 
 def find_gpus() -> list[Gpu]:
-    """Returns the GPUs; none where there is no ``nvidia-smi``.
+    """Returns the GPUs; none where there is no ``nvidia-smi``, or where it finds none.
 
     Raises:
         GpuError: It does not answer, or a GPU is divided, so that its parts are the devices.
@@ -34,7 +38,17 @@ def find_gpus() -> list[Gpu]:
     if program is None:
         return []
     command = [program, f"--query-gpu={_QUERY}", "--format=csv,noheader,nounits"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        ended = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_PATIENCE_SECONDS
+        )
+    except subprocess.TimeoutExpired as error:
+        raise GpuError(
+            f"nvidia-smi did not answer within {_PATIENCE_SECONDS:g} s: say the devices with "
+            "--device, and --capacity"
+        ) from error
+    if ended.returncode == _NO_DEVICES:
+        return []
     if ended.returncode != 0:
         said = (ended.stderr or ended.stdout).strip()
         raise GpuError(f"nvidia-smi does not answer ({said}): say the devices with --device")

@@ -61,7 +61,7 @@ class Hands:
     def remove(self, path: str, record: Record) -> None:
         """Removes a file unless somebody else has changed it."""
         place = self._tree.at(path)
-        if self._tree.read(path) is None:
+        if not self._tree.has(path):
             print(f"is gone   {place}")
         elif not self._tree.is_own(path, record):
             print(f"kept      {place}, which was changed by hand")
@@ -72,8 +72,8 @@ class Hands:
                 self._tree.remove(path)
         record.files.pop(path, None)
 
-    def finish_install(self, record: Record) -> None:
-        """Keeps what was made for a later removal."""
+    def save(self, record: Record) -> None:
+        """Writes down what there is by now, for a later removal."""
         if not self._is_dry:
             self._tree.write_record(record)
 

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
+import subprocess
 from pathlib import Path
 
 from gpushare.errors import GpushareError
 
 _HIDDEN = ("/home", "/root", "/run/user")
 """What ``ProtectHome`` keeps from the service."""
+_PLAIN_PATH = re.compile(r"[\w/.+,:=@~-]+")
+"""A unit reads other characters (quotes, backslash, dollar, percent, spaces) in its own way."""
+_NOBODY = 65534
+_PATIENCE_SECONDS = 20.0
+
+
+_CURE = (
+    "Install gpushare in a virtual environment outside of home directories (python3 -m venv "
+    "/opt/gpushare), and run the gpushare of that one (docs/shared_machine.md)"
+)
 
 
 class ProgramError(GpushareError):
@@ -27,10 +39,15 @@ def check_program(path: str, group_id: int | None) -> list[str]:
         What the administrator should know: who could replace the program.
 
     Raises:
-        ProgramError: He may not, or it is no program.
+        ProgramError: The user may not, or it is no program, or it does not start.
     """
     if not path.startswith("/"):
         raise ProgramError(f"{path or 'gpushared'} is no absolute path: give one with --daemon")
+    if _PLAIN_PATH.fullmatch(path) is None:
+        raise ProgramError(
+            f"{path!r}: a unit's program may only have letters, digits and any of _/.+,:=@~- in "
+            f"its path. {_CURE}"
+        )
     file = Path(path)
     if not file.is_file():
         raise ProgramError(f"there is no program {path}: give one with --daemon")
@@ -38,14 +55,15 @@ def check_program(path: str, group_id: int | None) -> list[str]:
     for shown in {str(file), str(real)}:
         if shown.startswith(tuple(f"{folder}/" for folder in _HIDDEN)):
             raise ProgramError(
-                f"{shown} lies in a home directory, which the service cannot see. {_cure(path)}"
+                f"{shown} lies in a home directory, which the service cannot see. {_CURE}"
             )
     parts = [*reversed(real.parents), real]
     for part in parts:
         if not _may_use(part, group_id):
             raise ProgramError(
-                f"the service's user may not use {part}, on the way to {real}. {_cure(path)}"
+                f"the service's user may not use {part}, on the way to {real}. {_CURE}"
             )
+    _check_start(path, group_id)
     return [
         f"note: {part} can be changed by others than root, and the service runs what is there"
         for part in parts
@@ -53,9 +71,33 @@ def check_program(path: str, group_id: int | None) -> list[str]:
     ]
 
 
-def _cure(path: str) -> str:
-    place = "/usr/local/bin/gpushared"
-    return f"Copy it: install -m 755 {path} {place}; then say --daemon {place}"
+def _check_start(path: str, group_id: int | None) -> None:
+    """Runs ``gpushared --version``: a program whose libraries are not found does not get there.
+
+    Root runs it as nobody, since the service is not root either, and others may own the program.
+    """
+    is_root = os.geteuid() == 0
+    try:
+        ended = subprocess.run(
+            [path, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_PATIENCE_SECONDS,
+            cwd="/",
+            env={"PATH": os.defpath},
+            user=_NOBODY if is_root else None,
+            group=(_NOBODY if group_id is None else group_id) if is_root else None,
+            extra_groups=[] if is_root else None,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ProgramError(f"{path} does not start: {error}. {_CURE}") from error
+    if ended.returncode != 0:
+        said = (ended.stderr or ended.stdout).strip().splitlines()
+        why = said[-1] if said else f"--version ended with {ended.returncode}"
+        raise ProgramError(f"{path} does not start: {why}. {_CURE}")
 
 
 def _may_use(part: Path, group_id: int | None) -> bool:

@@ -12,6 +12,7 @@ from gpushare.admin.files import RECORD_PATH, Record, Tree
 from gpushare.admin.program import check_program
 from gpushare.admin.settings_file import SETTINGS_PATH, settings_text
 from gpushare.admin.unit import RUNTIME_FOLDER, SERVICE_USER, UNIT_PATH, instance, unit_text
+from gpushare.config_files import read_table
 from gpushare.devices import CPU
 from gpushare.errors import GpushareError
 
@@ -25,6 +26,10 @@ class NotInstalledError(GpushareError):
 
 class CapacityError(GpushareError):
     """A coordinator could not start: it cannot find out how much memory a GPU has."""
+
+
+class SocketGroupError(GpushareError):
+    """A coordinator could not start: the unit does not let it give its socket to a group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,23 +55,30 @@ def check(wish: Wish, tree: Tree) -> list[str]:
     Raises:
         ProgramError: The program is out of the service's reach.
         CapacityError: A GPU's memory is said nowhere.
-        ConfigError: The settings file that is there cannot be read.
+        NoTextError: The settings file that is there is not UTF-8.
+        ConfigError: It cannot be read.
+        SocketGroupError: It keeps the service from starting.
     """
     notes = check_program(wish.program, _group_id(wish.group))
-    if tree.read(SETTINGS_PATH) is not None:
-        # One that the installation wrote, too: it is replaced by one with these capacities.
-        settings = config.load({"GPUSHARE_CONFIG": str(tree.at(SETTINGS_PATH))})
-        has_capacity = settings.cuda_capacity_bytes > 0
-    else:
-        has_capacity = False
-    if any(device != CPU for device in wish.devices):
-        if not has_capacity and "cuda" not in wish.capacities:
+    record = tree.read_record() or Record()
+    has_gpu = any(device != CPU for device in wish.devices)
+    if tree.read(SETTINGS_PATH) is None or tree.is_own(SETTINGS_PATH, record):
+        if has_gpu and "cuda" not in _capacities(wish, tree, record):
             raise CapacityError("how much memory the GPUs have is not known here: say --capacity")
-        if not has_capacity and not _may_write_settings(tree):
-            raise CapacityError(
-                f"{tree.at(SETTINGS_PATH)} was changed by hand and is kept: say there how much "
-                "memory the GPUs have, with capacity under [device.cuda]"
-            )
+        return notes
+    place = str(tree.at(SETTINGS_PATH))
+    settings = config.load({"GPUSHARE_CONFIG": place})
+    if has_gpu and settings.cuda_capacity_bytes == 0:
+        raise CapacityError(
+            f"{place} was changed by hand and is kept: say there how much memory the GPUs have, "
+            "with capacity under [device.cuda]"
+        )
+    coordinator = read_table(place, must_exist=True).get("coordinator")
+    if isinstance(coordinator, dict) and "socket_group" in coordinator:
+        raise SocketGroupError(
+            f"{place}: the service cannot start with socket_group under [coordinator]; its socket "
+            f"belongs to {wish.group} without it"
+        )
     return notes
 
 
@@ -81,14 +93,15 @@ def install(wish: Wish, tree: Tree, hands: Hands, *, has_systemd: bool) -> None:
     """
     record = tree.read_record() or Record()
     former = [device for device in record.devices if device not in wish.devices]
+    settings = settings_text(_capacities(wish, tree, record))
     try:
         _add_accounts(wish.group, hands, record)
         unit = unit_text(program=wish.program, group=wish.group)
         is_changed = hands.write(UNIT_PATH, unit, record)
-        is_changed |= hands.write(SETTINGS_PATH, settings_text(wish.capacities), record)
-        record.devices = list(wish.devices)
+        is_changed |= hands.write(SETTINGS_PATH, settings, record)
+        record.devices = [*wish.devices, *former]
     finally:  # what is there by now can be removed, even if a step failed
-        hands.finish_install(record)
+        hands.save(record)
     units = [instance(device) for device in wish.devices]
     if not has_systemd:
         print(f"systemd does not run here, so nothing was started: {', '.join(units)}")
@@ -96,6 +109,8 @@ def install(wish: Wish, tree: Tree, hands: Hands, *, has_systemd: bool) -> None:
     hands.run("systemctl", "daemon-reload")
     for device in former:
         hands.run("systemctl", "disable", "--now", instance(device))
+        record.devices.remove(device)
+        hands.save(record)
     hands.run("systemctl", "enable", *units)
     # A start leaves one alone that runs already.
     hands.run("systemctl", "restart" if is_changed else "start", *units)
@@ -104,29 +119,39 @@ def install(wish: Wish, tree: Tree, hands: Hands, *, has_systemd: bool) -> None:
 def uninstall(tree: Tree, hands: Hands, *, has_systemd: bool, remove_group: bool) -> None:
     """Removes what an installation made; files that were changed since are kept.
 
+    A removal that failed can be repeated: the record is written anew after each step.
+
     Raises:
         NotInstalledError: Nothing was installed.
     """
     record = tree.read_record()
     if record is None:
         raise NotInstalledError(f"nothing is installed: there is no {tree.at(RECORD_PATH)}")
-    units = [instance(device) for device in record.devices]
-    if has_systemd and units:
-        hands.run("systemctl", "disable", "--now", *units)
-        hands.run("systemctl", "clean", "--what=runtime", units[0])
+    if has_systemd:
+        _remove_units(tree, hands, record)
     for path in list(record.files):
         hands.remove(path, record)
+        hands.save(record)
     if has_systemd:
         hands.run("systemctl", "daemon-reload")
     else:
-        print(f"left      {RUNTIME_FOLDER}, which ends with the machine's run")
-    for user in record.users:
-        hands.run("userdel", user)
-    for group in record.groups:
-        if remove_group:
+        print(f"left      {RUNTIME_FOLDER}, which is gone after the next boot")
+    for user in list(record.users):
+        if _has_user(user):
+            hands.run("userdel", user)
+        else:
+            print(f"is gone   user {user}")
+        record.users.remove(user)
+        hands.save(record)
+    for group in list(record.groups):
+        if _group_id(group) is None:
+            print(f"is gone   group {group}")
+        elif remove_group:
             hands.run("groupdel", group)
         else:
             print(f"left      group {group}; to remove it, too: --remove-group")
+        record.groups.remove(group)
+        hands.save(record)
     hands.finish_uninstall(RECORD_PATH, record)
 
 
@@ -135,21 +160,36 @@ def members(group: str) -> list[str]:
     return grp.getgrnam(group).gr_mem if _group_id(group) is not None else []
 
 
+def _remove_units(tree: Tree, hands: Hands, record: Record) -> None:
+    units = [instance(device) for device in record.devices]
+    if units and tree.has(UNIT_PATH):
+        hands.run("systemctl", "disable", "--now", *units)
+        hands.run("systemctl", "clean", "--what=runtime", units[0])
+    elif units:  # one that runs is known by its name alone; a pattern may match none
+        hands.run("systemctl", "stop", instance("*"))
+    record.devices.clear()
+    hands.save(record)
+
+
+def _capacities(wish: Wish, tree: Tree, record: Record) -> dict[str, str]:
+    """Those of the settings file that this one replaces, unless they are said anew."""
+    former: dict[str, str] = {}
+    if tree.is_own(SETTINGS_PATH, record):
+        devices = read_table(str(tree.at(SETTINGS_PATH)), must_exist=True).get("device", {})
+        former = {kind: table["capacity"] for kind, table in devices.items()}
+    return former | wish.capacities
+
+
 def _add_accounts(group: str, hands: Hands, record: Record) -> None:
     # Files for another machine: nothing is known of the accounts there.
     needs_group = not hands.is_for_here or _group_id(group) is None
     if needs_group and hands.run("groupadd", "--system", group):
-        record.groups.append(group)
+        record.groups = [*dict.fromkeys([*record.groups, group])]
     needs_user = not hands.is_for_here or not _has_user(SERVICE_USER)
     options = ["--system", "--no-user-group", "--gid", group, "--no-create-home"]
     options += ["--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin"]
     if needs_user and hands.run("useradd", *options, SERVICE_USER):
-        record.users.append(SERVICE_USER)
-
-
-def _may_write_settings(tree: Tree) -> bool:
-    record = tree.read_record() or Record()
-    return tree.read(SETTINGS_PATH) is None or tree.is_own(SETTINGS_PATH, record)
+        record.users = [SERVICE_USER]
 
 
 def _group_id(name: str) -> int | None:

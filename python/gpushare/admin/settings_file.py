@@ -37,8 +37,9 @@ def settings_text(capacities: dict[str, str]) -> str:
             is known.
     """
     tables = [
-        f'\n[device.{kind}]\ncapacity = "{size}"'.ljust(33)
-        + "# device memory that all jobs share\n"
+        f"\n[device.{kind}]\n"
+        + f'capacity = "{size}"'.ljust(32)
+        + " # device memory that all jobs share\n"
         for kind, size in capacities.items()
     ]
     return _TEXT.format(devices="".join(tables))

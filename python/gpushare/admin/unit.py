@@ -23,8 +23,8 @@ User={user}
 Group={group}
 UMask=0077
 
-# A job looks 0.2 s for a coordinator that has ended before it starts one of its own, so the next
-# one must not wait. Exit code 2 says that a setting is wrong: to try again would not help.
+# A job waits 5 s for the next coordinator before it starts one of its own, so the next
+# one starts at once. Exit code 2 says that a setting is wrong: to try again would not help.
 Restart=on-failure
 RestartSec=0
 RestartPreventExitStatus=2
@@ -46,7 +46,8 @@ TasksMax=64
 OOMScoreAdjust=-500
 
 # The coordinator talks to jobs through its socket and shared memory, and reads /proc. It opens no
-# device: jobs do that.
+# device: jobs do that. It may not change a file's owner or group either, so it cannot have
+# --socket-group; the socket belongs to Group= without.
 NoNewPrivileges=yes
 CapabilityBoundingSet=
 AmbientCapabilities=
@@ -87,13 +88,10 @@ def unit_text(*, program: str, group: str) -> str:
     """Returns the template unit.
 
     Args:
-        program: The absolute path of ``gpushared``.
+        program: The absolute path of ``gpushared``, as ``check_program`` allows it.
         group: Whose members may open the socket.
     """
-    quoted = (
-        '"' + program.replace("%", "%%") + '"' if " " in program else program.replace("%", "%%")
-    )
-    return _TEXT.format(program=quoted, user=SERVICE_USER, group=group, folder=RUNTIME_FOLDER)
+    return _TEXT.format(program=program, user=SERVICE_USER, group=group, folder=RUNTIME_FOLDER)
 
 
 def instance(device: str) -> str:

@@ -15,6 +15,7 @@ from gpushare.admin.files import Tree
 from gpushare.admin.gpus import find_gpus
 from gpushare.admin.hands import Hands, systemd_runs
 from gpushare.admin.program import default_program
+from gpushare.admin.unit import SERVICE_USER
 from gpushare.cli.exit_code import ExitCode
 from gpushare.devices import CPU, CUDA, is_device_name
 from gpushare.quantities import parse_bytes
@@ -42,7 +43,10 @@ def install(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
         typer.Option(help="cpu or cuda:UUID; several times for several. All GPUs, else cpu."),
     ] = None,
     capacity: Annotated[
-        str, typer.Option(help="Device memory that jobs share; a GPU's is found out.")
+        str,
+        typer.Option(
+            help="Device memory that jobs share. For GPUs the default is the smallest one's memory."
+        ),
     ] = "",
     daemon: Annotated[str, typer.Option(help="The gpushared to run. This package's.")] = "",
     dry_run: Annotated[bool, _DRY] = False,
@@ -51,6 +55,11 @@ def install(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
     """Install a systemd service, a coordinator for each device, that a group may use."""
     if _GROUP_NAME.fullmatch(group) is None:
         raise typer.BadParameter(f"{group!r} is no name of a group")
+    if group == SERVICE_USER:
+        raise typer.BadParameter(
+            f"the service's user is called {group}, and a group of that name would be removed with "
+            "it: say another"
+        )
     capacities = _check_capacity(device or [], capacity)
     tree = _tree(root)
     if not dry_run and not root:
@@ -107,9 +116,11 @@ def _check_capacity(devices: list[str], capacity: str) -> dict[str, str]:
     if not capacity:
         return {}
     try:
-        parse_bytes(capacity)
+        is_none = parse_bytes(capacity) == 0
     except ValueError as error:
         raise typer.BadParameter(f"--capacity {capacity!r}: a size like 40GiB") from error
+    if is_none:
+        raise typer.BadParameter(f"--capacity {capacity!r}: more than nothing")
     kinds = {device.partition(":")[0] for device in devices}
     if len(kinds) != 1:
         raise typer.BadParameter("--capacity is of one kind of device: say --device, too")
