@@ -9,6 +9,7 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
+#include "csrc/base/path.h"
 #include "csrc/client/connector.h"
 #include "csrc/client/runtime_impl.h"
 
@@ -20,7 +21,7 @@ namespace {
 constexpr Nanos kPatience = millis(200);
 // Of a service, which a job cannot start: a coordinator of the job's own beside it would give the
 // device away twice.
-constexpr Nanos kPatienceWithService = seconds(5);
+constexpr Nanos kPatienceWithService = seconds(3);
 // A connection that ends sooner was of no use; so many in a row, and there is no use in another.
 constexpr Nanos kShort = seconds(1);
 constexpr int kMaxShort = 12;
@@ -34,11 +35,13 @@ Nanos pause_after(int num_short, Nanos first, Nanos longest) {
   return std::min(pause, longest);
 }
 
-bool is_bound_to(int socket, const std::string& path) {
+// The folder of the socket that it is connected to; a socket is bound under another name, and
+// renamed.
+std::string folder_of_peer(int socket) {
   sockaddr_un address{};
   socklen_t size = sizeof(address);
-  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return true;
-  return path == &address.sun_path[0];
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  return folder_of(&address.sun_path[0]);
 }
 
 }  // namespace
@@ -48,7 +51,8 @@ void Runtime::Impl::lose_connection(const Status& why) {
   if (link_ != Link::kAttached) return;
   log::info("job {} lost its coordinator: {}", address_.job.value, why.message());
   link_ = Link::kLost;
-  is_of_service_ = !is_bound_to(connection_.fd(), config_.socket_paths.back());
+  const std::string folder = folder_of_peer(connection_.fd());
+  is_of_service_ = !folder.empty() && folder != folder_of(config_.socket_paths.back());
   connection_.close();
   const bool is_short = monotonic_now() - connected_at_ < kShort;
   num_short_connections_ = is_short ? num_short_connections_ + 1 : 0;

@@ -211,7 +211,8 @@ def test_imports_neither_torch_nor_typer_nor_rich(tmp_path: Path) -> None:
     code = (
         "import atexit, sys; sys.argv = ['gpushare', 'status']\n"
         "from gpushare.cli.main import main\n"
-        "atexit.register(lambda: print(sorted({'torch', 'typer', 'rich', 'asyncio'} & set(sys.modules))))\n"
+        "slow = {'torch', 'typer', 'rich', 'asyncio'}\n"
+        "atexit.register(lambda: print(sorted(slow & set(sys.modules))))\n"
         "main()"
     )
     with FakeCoordinator(tmp_path / "sock", make_report()) as fake:

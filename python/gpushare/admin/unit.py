@@ -23,7 +23,7 @@ User={user}
 Group={group}
 UMask=0077
 
-# A job waits 5 s for the next coordinator before it starts one of its own, so the next
+# A job waits 3 s for the next coordinator before it starts one of its own, so the next
 # one starts at once. Exit code 2 says that a setting is wrong: to try again would not help.
 Restart=on-failure
 RestartSec=0
