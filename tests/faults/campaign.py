@@ -42,7 +42,7 @@ VARIED = {
     "num_lanes": ("1", "2"),
     "lanes": ("on", "on", "off"),
     "host_ram_budget": ("0", "16MiB", "1GiB"),
-    "idle_spill": ("10", "0.2"),
+    "idle_spill": ("10s", "0.2s"),
 }
 """Settings that are drawn once a campaign."""
 GRACE_SECONDS = 25.0
@@ -93,6 +93,7 @@ class Campaign:
             other_package: A folder with gpushare of another version, which every other job uses.
         """
         self._say = say
+        self._own_memory = cleanliness.own_memory()
         self.seed = seed
         # Not below a folder with a long name: socket paths are short.
         self.folder = Path(tempfile.mkdtemp(prefix="gpushare-"))
@@ -243,6 +244,7 @@ class Campaign:
         if self.coordinator.most_resident_bytes > MOST_RESIDENT_BYTES:
             self.lose(f"the coordinator had {self.coordinator.most_resident_bytes} B resident")
         self.left += cleanliness.left_behind(self.folder, self.runtime, self.disk.folder)
+        self.left += (cleanliness.own_memory() - self._own_memory).elements()
 
     def _end(self) -> None:
         """Nothing is left, whatever went wrong before."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -32,8 +33,13 @@ def left_behind(folder: Path, runtime: Path, spill_dir: Path) -> list[str]:
     found += [f"file {path}" for path in runtime.iterdir() if path.name not in _MAY_STAY]
     found += [f"file {path}" for path in spill_dir.iterdir()]
     found += [f"shared memory {path}" for path in Path("/dev/shm").glob("*gpushare*")]
-    own = [link for link in _open_files(os.getpid()) if "memfd:gpushare" in link]
-    return found + [f"descriptor of this process: {link}" for link in own]
+    return found
+
+
+def own_memory() -> Counter[str]:
+    """Shared memory that this process has open. Whoever runs a campaign may have some before."""
+    links = [link for link in _open_files(os.getpid()) if "memfd:gpushare" in link]
+    return Counter(f"descriptor of this process: {link}" for link in links)
 
 
 def coordinators_left(folder: Path, pids: Iterable[int]) -> list[int]:
