@@ -25,7 +25,7 @@ constexpr Nanos kPatienceWithService = seconds(3);
 // A connection that ends sooner was of no use; so many in a row, and there is no use in another.
 constexpr Nanos kShort = seconds(1);
 constexpr int kMaxShort = 12;
-constexpr int kLongestPause = 100;  // times the first
+constexpr int kMostTimesLonger = 100;  // times the first
 // Before the next try, after so many of no use: whatever ends them may be over by then.
 Nanos pause_after(int num_short, Nanos first, Nanos longest) {
   constexpr int kAtOnce = 3;
@@ -86,7 +86,7 @@ bool Runtime::Impl::pause_before_reconnect() {
   {
     MutexLock lock(mu_);
     until = monotonic_now() + pause_after(num_short_connections_, config_.reconnect_pause,
-                                          config_.reconnect_pause * kLongestPause);
+                                          config_.reconnect_pause * kMostTimesLonger);
   }
   // Whoever wakes this thread has something for a coordinator.
   for (Nanos now = monotonic_now(); now < until; now = monotonic_now()) {

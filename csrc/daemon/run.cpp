@@ -38,7 +38,7 @@ namespace {
 constexpr int kFailed = 1;
 // How long one of several starters waits for the one that got the lock.
 constexpr Nanos kOtherStarts = seconds(10);
-constexpr Nanos kLookAgain = millis(5);
+constexpr Nanos kLookForOther = millis(5);
 
 int say(const Status& status) {
   std::fprintf(stderr, "gpushared: %s\n", status.message().c_str());
@@ -113,7 +113,7 @@ Result<bool> bring_back(const OtherCoordinator& other, const std::string& socket
   if (!process) return fail(process.error());
   if (const Status status = ask_to_restore(process->get()); !status.ok()) return fail(status);
   while (!ipc::connect_to(socket)) {
-    const auto has_ended = ipc::wait_readable(process->get(), kLookAgain);
+    const auto has_ended = ipc::wait_readable(process->get(), kLookForOther);
     if (!has_ended) return fail(has_ended.error());
     if (*has_ended) return false;
     if (monotonic_now() >= deadline) {
