@@ -1,6 +1,7 @@
 """A machine of its own on which the service is installed: real users, real paths, no systemd.
 
-It is a mount namespace in which /etc and /var/lib may be changed, and /run and /tmp are empty.
+It is a mount namespace in which /etc and /var/lib may be changed, and /run and /tmp are empty, but
+for the folder of this checkout if it lies there.
 What `gpushare admin install` does there is gone with it. Processes and the network are the
 machine's. Everybody may enter /root there, since Python or the package may lie below it.
 """
@@ -33,7 +34,12 @@ for name in etc var/lib root; do
   mount -t overlay -o $layers overlay /$name
 done
 mount -t tmpfs -o mode=755 tmpfs /run
+exec 9<{kept}
 mount -t tmpfs -o mode=1777 tmpfs /tmp
+if [ {kept} != / ]; then
+  mkdir {kept}
+  mount --no-canonicalize --bind /proc/self/fd/9 {kept}
+fi
 echo ready
 cat
 """
@@ -57,7 +63,9 @@ class InstalledBox:
         Path(self._folder).chmod(0o755)
         space = Path(self._folder) / "space"
         space.mkdir()
-        script = _MOUNTS.format(space=space)
+        parts = DAEMON.resolve().parts
+        kept = f"/tmp/{parts[2]}" if parts[1] == "tmp" else "/"
+        script = _MOUNTS.format(space=space, kept=kept)
         self._holder = subprocess.Popen(
             ["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
             stdin=subprocess.PIPE,
@@ -71,9 +79,13 @@ class InstalledBox:
             why = self._holder.stderr.read().strip()
             self.close()
             raise NoBoxError(why)
-        self.run("install", "-m", "755", str(DAEMON), PROGRAM)
-        for user in USERS:
-            self.run("useradd", "--no-create-home", user)
+        try:
+            self.run("install", "-m", "755", str(DAEMON), PROGRAM)
+            for user in USERS:
+                self.run("useradd", "--no-create-home", user)
+        except AssertionError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Ends what runs there, and the holder of the namespace, and with it the mounts."""
