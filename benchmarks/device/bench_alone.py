@@ -1,9 +1,9 @@
 """A registered job alone on the device, over the same script on stock torch.
 
-Three processes that all are ready take rounds in turn, a few steps each: a registered job, and two
-on stock torch. A figure is the median of the ratios of neighbours. `..._stock_over_stock` compares
-the two that are alike: how far it is from 1 is how far the others may be off by chance. `mlp`: many
-small kernels, where the host's side counts. `transformer`: large ones.
+Three processes take rounds of a few steps in turn: a registered job, and two on stock torch. A
+figure is the median of the ratios of neighbours. `..._stock_over_stock` compares the two processes
+on stock torch: the other figures may be as far off by chance as this one is from 1. The model `mlp`
+has many small kernels, where the host's side counts. The model `transformer` has large kernels.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from benchmarks.processes import private_coordinator
 from benchmarks.report import Report
 
 MODELS = {"mlp": 100, "transformer": 5}
-"""Steps a round."""
+"""The number of steps of a round, by model."""
 SIDES = ("registered", "stock", "other_stock")
 
 
 def measure_ratio(report: Report, model: str, steps: int, rounds: int) -> tuple[float, float]:
-    """Medians of registered over stock, and of stock over stock."""
+    """Returns the medians of registered over stock, and of stock over stock."""
     seen: dict[str, list[float]] = {side: [] for side in SIDES}
     with ExitStack() as stack:
         env = stack.enter_context(device())
@@ -39,7 +39,7 @@ def measure_ratio(report: Report, model: str, steps: int, rounds: int) -> tuple[
                 f"the registered job has no coordinator: {jobs['registered'].errors()}"
             )
         for turn in range(2 * rounds):
-            # There and back, so that a drift cancels.
+            # Every second turn goes backwards, so that a drift cancels.
             for side in SIDES if turn % 2 == 0 else reversed(SIDES):
                 seen[side].append(jobs[side].train(steps) / steps)
     for side, values in seen.items():
@@ -52,7 +52,7 @@ def measure_ratio(report: Report, model: str, steps: int, rounds: int) -> tuple[
 
 
 def run(*, quick: bool) -> Report:
-    """Both models: about a minute."""
+    """Measures both models, in about a minute."""
     report = Report(name="alone")
     rounds = 1 if quick else size(10, 1)
     for model, steps in MODELS.items():

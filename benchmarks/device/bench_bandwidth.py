@@ -1,12 +1,12 @@
-"""How fast live memory leaves the device and comes back, against plain pinned copies of as much.
+"""Compares spilling and restoring of live memory with plain pinned copies of as many bytes.
 
-In one process, in turn: all of a job's memory is spilled and restored, and as many bytes are copied
-between device and pinned memory by the runtime, each way and both at once. When all is away is seen
-by a thread that begins to look shortly before the moment it expects, and stops once it has seen it:
-to look takes the allocator's lock, which whatever moves needs too.
+One process does both in turn. It spills and restores all of a job's memory. Then the runtime copies
+between device and pinned memory, each way and both ways at once. A thread looks whether all memory
+is away. Each look takes the allocator's lock, which spilling needs too, so the thread begins
+shortly before the moment it expects, and stops once it has seen it.
 
-`both_over_one`: two processes, each with nearly the device's capacity, change places. The time of
-one way after the other over that of the change, in which both ways run at once.
+For `both_over_one` two processes change places, each with nearly the device's capacity. The figure
+is the time of one way after the other, over the time of the change, in which both ways run at once.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from benchmarks.report import Report
 MEMORY_BYTES = 4 << 30
 FAKE_BYTES = 64 * MIB
 LOOK_FROM = 0.85
-"""Of the shortest time that a spill has taken so far."""
+"""The moment of the first look, as a part of the shortest time of a spill so far."""
 LOOK_EVERY_SECONDS = 0.001
 
 
 def moves(native: Any, live_bytes: int, rounds: int) -> Iterator[tuple[float, float]]:
-    """Seconds of spilling and of restoring all, each round as it is asked for."""
-    # Nothing is known of the first one, so that is looked at from its beginning, and not counted.
+    """Yields the seconds of spilling and of restoring all memory, once a round."""
+    # The first spill is watched from its beginning, since its length is unknown, and not counted.
     shortest = _move(native, live_bytes, 0.0)[0]
     for _ in range(rounds):
         try:
@@ -49,7 +49,7 @@ class _LookedTooLateError(RuntimeError):
 
 
 def _move(native: Any, live_bytes: int, look_after: float) -> tuple[float, float]:
-    """One way and the other. What is away is looked at only after so many seconds."""
+    """Returns the seconds of one spill and one restore; first looks after `look_after` seconds."""
     away: list[float] = []
     num_looks = 0
     is_over = threading.Event()
@@ -76,7 +76,7 @@ def _move(native: Any, live_bytes: int, look_after: float) -> tuple[float, float
 
 
 def _copy(device_side: Any, host_side: Any, ways: str) -> float:
-    """Seconds of plain copies: "out", "in", or both, each on a stream of its own."""
+    """Returns the seconds of plain copies "out", "in" or "out+in", each way on its own stream."""
     import torch
 
     streams = {way: torch.cuda.Stream() for way in ways.split("+")}
@@ -93,14 +93,14 @@ def _copy(device_side: Any, host_side: Any, ways: str) -> float:
 
 
 def _measure_one(num_bytes: int, rounds: int) -> dict[str, list[float]]:
-    """In a job's process: seconds by what was timed."""
+    """Measures in a job's process; returns the seconds by what was timed."""
     import torch
 
     import gpushare
     from gpushare import _native
 
     machine.start()
-    # What the copies use is not ours to move: pinned, and outside of the job's iterations.
+    # The copies use pinned memory, made outside of iterations, which gpushare does not move.
     host = [torch.ones(num_bytes, dtype=torch.uint8).pin_memory() for _ in range(2)]
     job = gpushare.register(torch.nn.Linear(1, 1).to("cuda"))
     native = _native.load()
@@ -119,7 +119,7 @@ def _measure_one(num_bytes: int, rounds: int) -> dict[str, list[float]]:
 
 
 def _exchange(num_bytes: int, rounds: int) -> None:
-    """In a job's process: says when its gate returned and when its iteration ended, each time."""
+    """Takes turns with the other job's process; writes how long its gate waited, each time."""
     import torch
 
     import gpushare
@@ -141,7 +141,7 @@ def _exchange(num_bytes: int, rounds: int) -> None:
 
 
 def _exchange_seconds(num_bytes: int, rounds: int) -> list[float]:
-    """How long each job's gate waited for its memory, while the other's left."""
+    """Returns how long each job's gate waited for its memory, while the other job's memory left."""
     capacity = str(num_bytes + num_bytes // 4)
     arguments = ("exchange", str(num_bytes), str(rounds))
     with (
@@ -157,7 +157,7 @@ def _exchange_seconds(num_bytes: int, rounds: int) -> list[float]:
 
 
 def run(*, quick: bool) -> Report:
-    """About a minute."""
+    """Measures all, in about a minute."""
     report = Report(name="bandwidth")
     num_bytes = size(MEMORY_BYTES, FAKE_BYTES // 2)
     rounds = 3 if quick else size(12, 3)

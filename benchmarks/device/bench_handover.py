@@ -1,7 +1,7 @@
-"""Hand-over of the lease on the device: from one job's boundary until the waiter's gate returns.
+"""Times the hand-over of the lease, from one job's boundary until the waiter's gate returns.
 
-Two jobs that fit together, so that no memory moves; an iteration is a kernel and a millisecond of
-the host's time. The boundary waits for the device.
+The two jobs fit together, so no memory moves. An iteration is a kernel and a millisecond of the
+host's time. The boundary waits for the device.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from benchmarks.report import Report, quantile
 
 
 def _take_turns(seconds: float) -> list[tuple[float, float]]:
-    """In a job's process: (gate returned, boundary), CLOCK_MONOTONIC, an iteration each."""
+    """Runs iterations in a job's process.
+
+    Returns:
+        For each iteration, when the gate returned and when the boundary was, by CLOCK_MONOTONIC.
+    """
     import torch
 
     import gpushare
@@ -42,7 +46,7 @@ def _take_turns(seconds: float) -> list[tuple[float, float]]:
 
 
 def run(*, quick: bool) -> Report:
-    """Four seconds of taking turns."""
+    """Measures four seconds of taking turns."""
     report = Report(name="handover")
     seconds = "1" if quick or machine.is_fake() else "4"
     with (

@@ -1,8 +1,9 @@
-"""What a training job adds to the latency of an inference job that arrives now and then.
+"""Measures the latency that a training job adds to an inference job, which has few requests.
 
-Requests of one forward pass, some tens of milliseconds apart: with the device to itself, and beside
-a job that trains all the time. Both fit, so nothing is transferred. The difference holds the rest
-of the trainer's iteration, whose length is a figure too.
+A request is one forward pass, and requests are some tens of milliseconds apart. The inference job
+first has the device to itself, then shares it with a job that trains all the time. Both jobs fit,
+so nothing is transferred. A request may have to wait for the end of the trainer's iteration, so the
+length of an iteration is a figure too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def _latencies(job: Trainer, requests: int) -> list[float]:
 
 
 def run(*, quick: bool) -> Report:
-    """About a quarter of a minute."""
+    """Measures the latencies, in about a quarter of a minute."""
     report = Report(name="inference")
     requests = 5 if quick else size(100, 5)
     with device() as env, private_coordinator(require="1") as more:
@@ -32,7 +33,7 @@ def run(*, quick: bool) -> Report:
             Trainer(*flags, env=env | more) as server,
             Trainer("--model", "mlp", "--shared", env=env | more) as trainer,
         ):
-            # Each gives the lease back, so that the other can begin.
+            # Each job gives the lease back, so that the other one can begin.
             for job in (server, trainer):
                 job.wait_ready()
                 job.order(park=True)

@@ -1,4 +1,4 @@
-"""A step with cuDNN's convolutions in bf16, registered over stock; as `alone`."""
+"""Compares a step with cuDNN's convolutions in bf16, registered over stock, as `alone` does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.report import Report
 
 
 def run(*, quick: bool) -> Report:
-    """About half a minute."""
+    """Measures the ratio, in about half a minute."""
     report = Report(name="mixed")
     rounds = 1 if quick else size(10, 1)
     ratio, of_equals = measure_ratio(report, "mixed", size(15, 2), rounds)

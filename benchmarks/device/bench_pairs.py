@@ -1,7 +1,7 @@
-"""A block of torch's CUDA allocator taken from its cache and given back, over stock torch.
+"""Times a block that is taken from the cache of torch's CUDA allocator and given back.
 
-gpushare supplies segments, and has no part in that: there is nothing to be seen. Two processes
-take rounds in turn; the figure is the median of the ratios of neighbours.
+gpushare supplies segments and has no part in that, so the ratio to stock torch should be 1. Two
+processes take rounds in turn; the figure is the median of the ratios of neighbours.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PAIRS = 20_000
 
 
 def run(*, quick: bool) -> Report:
-    """Both sizes: a few seconds."""
+    """Measures both sizes, in a few seconds."""
     report = Report(name="pairs")
     with (
         device() as env,

@@ -1,9 +1,9 @@
-"""What it costs that spilled memory stays reachable, and what a kernel makes of such memory.
+"""Measures the cost of keeping spilled memory reachable, and how fast a kernel reads such memory.
 
-`spill_*`, `restore_*`: all of a job's live memory leaves the device and comes back, with the host
-tier mapped where it was (reachable) and without (unmapped), each in a process of its own.
-`resident`, `spilled`: a kernel that reads a job's memory on the device, and while it is spilled to
-make room for another job.
+For `spill_*` and `restore_*` all of a job's live memory leaves the device and comes back. The host
+tier is mapped at the memory's addresses (reachable) or not (unmapped), each in a process of its
+own. For `read_resident` a kernel reads a job's memory on the device. For `read_spilled` it reads
+memory that was spilled to make room for another job.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from benchmarks.report import Report
 
 MEMORY_BYTES = 4 << 30
 FAKE_BYTES = 96 * MIB
-# For what the reader makes meanwhile. So much of its memory may stay.
+# Room for temporary memory of the reader. As much of its other memory may stay.
 SPARE_BYTES = 24 * MIB
 MODES = {"reachable": "1", "unmapped": "0"}
 
 
 def _measure_moves(num_bytes: int, rounds: int) -> dict[str, list[float]]:
-    """In a job's process: seconds of each way."""
+    """Measures in a job's process; returns the seconds of spilling and of restoring."""
     import torch
 
     import gpushare
@@ -47,7 +47,7 @@ def _measure_moves(num_bytes: int, rounds: int) -> dict[str, list[float]]:
 
 
 def _reading(tensor: Any, rounds: int) -> list[float]:
-    """Seconds of a kernel that reads all of it."""
+    """Returns the seconds of a kernel that reads all of the tensor, once a round."""
     import torch
 
     seen = []
@@ -62,7 +62,7 @@ def _reading(tensor: Any, rounds: int) -> list[float]:
 
 
 def _read(num_bytes: int, rounds: int) -> None:
-    """In a job's process: reads its memory, gives it up, and reads it where it is then."""
+    """Reads a job's memory in the job's process, first resident and then spilled."""
     import torch
 
     import gpushare
@@ -82,7 +82,7 @@ def _read(num_bytes: int, rounds: int) -> None:
 
 
 def _take(num_bytes: int) -> None:
-    """In the other job's process: takes all but a little of the device."""
+    """Takes all but a little of the device, in the other job's process."""
     import torch
 
     import gpushare
@@ -103,7 +103,7 @@ def _reading_seconds(num_bytes: int, rounds: int) -> dict[str, list[float]]:
         reader = JobProcess("read", str(num_bytes), str(rounds), env=both, module=__name__)
         with reader as first:
             first.wait_ready()
-            # Not started before: the device is the reader's until then.
+            # The taker starts only now: until here the reader needs the whole device.
             taker = JobProcess("take", str(num_bytes), "0", env=both, module=__name__)
             with taker as second:
                 second.wait_ready()
@@ -113,7 +113,7 @@ def _reading_seconds(num_bytes: int, rounds: int) -> dict[str, list[float]]:
 
 
 def _can_reach() -> bool:
-    """The device says so, and the suite's probe of host chunks did not fail."""
+    """Returns whether the device can, unless the suite's probe of host chunks has failed."""
     if os.environ.get("GPUSHARE_REACHABLE") == "0":
         return False
     with device() as env, JobProcess("ask", "0", "0", env=env, module=__name__) as job:
@@ -127,7 +127,7 @@ def _ask() -> bool:
 
 
 def run(*, quick: bool) -> Report:
-    """About half a minute."""
+    """Measures all, in about half a minute."""
     report = Report(name="reachable")
     num_bytes = size(MEMORY_BYTES, FAKE_BYTES)
     rounds = 3 if quick else size(10, 3)

@@ -1,10 +1,12 @@
-"""Two jobs of 0.95 of the device's capacity each, together, over one after the other.
+"""Compares two jobs together with the same two jobs one after the other.
 
-Both do the same steps; all of a job's memory moves at each switch. How many steps that is follows
-from how long one takes, so that a job computes for three quarters of a minute: some quanta, which
-are long where much moves. One after the other: registered too, with the device to itself, so that
-the ratio is what sharing costs. `over_serial_stock`: over stock torch. Both are measured for a
-quarter of the time, a step being like any other.
+Each job needs 0.95 of the device's capacity, so all of a job's memory moves at each switch. Both
+jobs do the same number of steps, chosen so that a job computes for three quarters of a minute. That
+is some quanta, which are long where much memory moves.
+
+`over_serial` compares with registered jobs that have the device to themselves, so the ratio is the
+cost of sharing. `over_serial_stock` compares with jobs on stock torch. All steps of a job are
+alike, so both comparisons measure steps for a quarter of the time only.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from benchmarks.report import Report
 CAPACITY = 8 << 30
 FAKE_CAPACITY = 128 * MIB
 SECONDS = 45.0
-"""That a job computes for."""
+"""The time that a job computes for."""
 ALONE_PART = 0.25
 FIRST_STEPS = 5
 FAKE_STEPS = 4
@@ -29,7 +31,7 @@ FAKE_STEPS = 4
 def _together(
     env: dict[str, str], flags: list[str], capacity: int, steps: int
 ) -> tuple[float, list[dict[str, Any]]]:
-    """Seconds from both's start to the last one's end; what gpushare says of each."""
+    """Returns the seconds from the first start to the last end, and both jobs' statistics."""
     with ExitStack() as stack:
         env = env | stack.enter_context(private_coordinator(capacity=str(capacity), require="1"))
         jobs: list[Trainer] = []
@@ -46,7 +48,7 @@ def _together(
 
 
 def _step_seconds(env: dict[str, str], flags: list[str], seconds: float) -> float:
-    """Of a job with the device to itself, over so long."""
+    """Returns the seconds of one step of a job that has the device to itself."""
     with Trainer(*flags, env=env) as job:
         job.wait_ready()
         first = job.train(FIRST_STEPS) / FIRST_STEPS
@@ -59,10 +61,10 @@ def _steps_of(seconds: float, step_seconds: float) -> int:
 
 
 def run(*, quick: bool) -> Report:
-    """Two and a half minutes."""
+    """Measures all three, in two and a half minutes."""
     report = Report(name="two_jobs")
     capacity = size(CAPACITY, FAKE_CAPACITY)
-    # The rest is activations, cuBLAS's workspaces and what the optimizer takes for a moment.
+    # Activations, cuBLAS's workspaces and temporary memory of the optimizer need the rest.
     state = int(capacity * 0.95) - size(512 * MIB, 32 * MIB)
     flags = ["--model", "filler", "--state-bytes", str(state), "--warm-up", "2"]
     seconds = SECONDS / 3 if quick else SECONDS
@@ -80,7 +82,7 @@ def run(*, quick: bool) -> Report:
     report.figures = {
         "over_serial": together / serial,
         "over_serial_stock": together / serial_stock,
-        # What the ratio comes from: how often the device changed hands, and what each time cost.
+        # The ratio follows from how often the device changed hands, and from the cost of each time.
         "leases": float(leases),
         "lease_seconds": sum(each["held_seconds"] for each in stats) / leases,
         "lost_a_lease_seconds": (together - serial) / leases,

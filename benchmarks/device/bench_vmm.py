@@ -1,14 +1,14 @@
-"""What the driver's virtual memory calls cost, in microseconds a call, as the product makes them.
+"""Times the driver's virtual memory calls as the product makes them, in microseconds a call.
 
-By ctypes on libcuda.so.1, whose own overhead (about a microsecond) is in each. The memory is read
-and written by nobody. By what is in a figure's name:
+The calls go through ctypes to libcuda.so.1. Each figure includes the overhead of ctypes, about a
+microsecond. Nobody reads or writes the memory. The words in a figure's name mean:
 
-- `4mib`: a handle of the device's memory, which can be exported as a file, as all of ours
-  (csrc/vm/cuda_chunks.h). `4mib_plain`: one that cannot.
+- `4mib`: a handle of the device's memory, which can be exported as a file, as all handles of the
+  product can (csrc/vm/cuda_chunks.h). `4mib_plain`: a handle that cannot be exported.
 - `run`: a run of eight handles of 2 MiB, each mapped alone, then one call for all of them.
-- `alias`: the same handle at a second address, as what is restored has for a moment.
+- `alias`: the same handle at a second address, which restored memory has for a moment.
 - `host_chunk`: a chunk of the host tier in memory of the host that the device can use in place;
-  `host_shown`: eight of them at addresses of the device.
+  `host_shown`: eight such chunks at addresses of the device.
 - `memfd`: the other host tier, registered in pieces of 16 MiB.
 """
 
@@ -27,18 +27,18 @@ from benchmarks.processes import JobProcess
 from benchmarks.report import Report
 
 SIZES_MIB = (2, 4, 8, 16)
-"""A chunk, and pieces up to the product's largest."""
+"""The sizes of a chunk and of pieces, up to the product's largest piece."""
 PLAIN_SIZES_MIB = (2, 16)
 CHUNK_BYTES = 2 * MIB
 RUN_CHUNKS = 8
 PIECE_BYTES = 16 * MIB
 WARM_UP = 3
 Seen = dict[str, float]
-"""Seconds by what was timed, of one round."""
+"""The seconds of one round, by what was timed."""
 
 
 def _handle(driver: Driver, address: int, num_bytes: int, *, has_file: bool) -> Seen:
-    """One handle's life."""
+    """Times each call in one handle's life."""
     handle = driver.create(num_bytes, has_file=has_file)
     return {
         "create": driver.seconds,
@@ -50,7 +50,7 @@ def _handle(driver: Driver, address: int, num_bytes: int, *, has_file: bool) -> 
 
 
 def _run_of_chunks(driver: Driver, address: int, handles: list[int], name: str) -> Seen:
-    """Handles side by side: mapped one by one, accessed and unmapped together."""
+    """Maps handles side by side, one by one; makes them accessible and unmaps them together."""
     num_bytes = len(handles) * CHUNK_BYTES
     mapped = [
         driver.map(address + number * CHUNK_BYTES, CHUNK_BYTES, handle)
@@ -113,7 +113,7 @@ def _repeat(
 
 
 def _measure(rounds: int) -> dict[str, list[float]]:
-    """In a process of the device's: microseconds by figure."""
+    """Measures in a process that uses the device; returns microseconds by figure."""
     driver = Driver()
     address = driver.reserve(2 * PIECE_BYTES)
     seen: dict[str, list[float]] = {}
@@ -137,7 +137,7 @@ def _measure(rounds: int) -> dict[str, list[float]]:
 
 
 def run(*, quick: bool) -> Report:
-    """A few seconds."""
+    """Measures all calls, in a few seconds."""
     report = Report(name="vmm")
     rounds = 3 if quick else size(100, 3)
     with device() as env, JobProcess(str(rounds), env=env, module=__name__) as job:

@@ -1,4 +1,4 @@
-"""How the device suite builds gpushare for this machine's torch, and what its parts see of that."""
+"""Builds gpushare for this machine's torch, and makes the environment of the suite's parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CPP_TESTS = "gs_vm_tests"
 
 
 def configure_command() -> list[str]:
-    """CMake on the libraries of the pack, which it finds before the system's."""
+    """Returns CMake's command line. CMake finds the pack's libraries before the system's."""
     options = {
         "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_PREFIX_PATH": str(_pack()),
@@ -27,7 +27,7 @@ def configure_command() -> list[str]:
         "Python_EXECUTABLE": sys.executable,
         "GS_BUILD_TESTS": "ON" if has_cpp_tests() else "OFF",
         "GS_BUILD_FAKE_CUDA": "ON" if machine.is_fake() else "OFF",
-        # Its compiler may be one that nobody has tried.
+        # The machine may have a compiler that nobody has tried.
         "GS_WARNINGS_ARE_ERRORS": "OFF",
     }
     definitions = [f"-D{name}={value}" for name, value in options.items()]
@@ -35,40 +35,40 @@ def configure_command() -> list[str]:
 
 
 def build_command(*targets: str) -> list[str]:
-    """CMake on these targets, with all cores."""
+    """Returns CMake's command line to build these targets with all cores."""
     return ["cmake", "--build", str(BUILD), "-j", str(cores()), "--target", *targets]
 
 
 def module_targets() -> list[str]:
-    """What the Python package is made of, and the fake device if it was asked for."""
+    """Returns the targets of the Python package, and of the fake device if it was asked for."""
     fake = ["fakecuda", "fakenvml", "fakecuda_ops"] if machine.is_fake() else []
     return ["_C", "gpushared", *fake]
 
 
 def cpp_program() -> Path:
-    """The C++ tests."""
+    """Returns the path of the program of C++ tests."""
     return BUILD / "tests" / "cpp" / CPP_TESTS
 
 
 def cores() -> int:
-    """How many processes may compute at once."""
+    """Returns how many processes may compute at once."""
     return len(os.sched_getaffinity(0))
 
 
 def has_cpp_tests() -> bool:
-    """Whether the pack has what they need."""
+    """Returns whether the pack has the libraries that the C++ tests need."""
     return (_pack() / "googletest").is_dir()
 
 
 def copy_package() -> None:
-    """The Python half, beside the compiled one; build outputs of another torch stay behind."""
+    """Copies the Python half beside the compiled one, without build outputs of another torch."""
     unwanted = shutil.ignore_patterns("*.so", "bin", "_built.py", "__pycache__")
     source = ROOT / "python" / "gpushare"
     shutil.copytree(source, PACKAGE / "gpushare", ignore=unwanted, dirs_exist_ok=True)
 
 
 def environment() -> dict[str, str]:
-    """What all parts see besides: the built package, then what this Python lacks."""
+    """Returns variables for all parts, which find the built package and what this Python lacks."""
     lacking = BUILD / "lacking"
     shutil.rmtree(lacking, ignore_errors=True)
     lacking.mkdir(parents=True)
@@ -91,13 +91,13 @@ def environment() -> dict[str, str]:
 
 
 def has_module(name: str) -> bool:
-    """Whether this Python has a module."""
+    """Returns whether this Python has a module."""
     return importlib.util.find_spec(name) is not None
 
 
 @functools.cache
 def has_typer() -> bool:
-    """Whether this Python's own packages can run the command line."""
+    """Returns whether this Python's own packages can run the command line."""
     program = "import typer, rich"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     return done.returncode == 0

@@ -1,4 +1,4 @@
-"""All processes that a part of the device suite started, however they have left it.
+"""Ends all processes that a part of the device suite started, also those that have left it.
 
 `torchrun` gives its workers a session each, and a coordinator detaches itself from its parent: a
 signal to the part's process group reaches neither. Both would keep device memory, and spoil the
@@ -23,7 +23,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def adopt_orphans() -> None:
-    """From now on the parent of whatever is orphaned below this process is this process.
+    """Makes this process the parent of every process below it whose own parent ends.
 
     Raises:
         OSError: The kernel refuses.
@@ -34,10 +34,9 @@ def adopt_orphans() -> None:
 
 
 def begin_part() -> None:
-    """In a part's process, before it runs: a process group of its own; it ends with the suite.
+    """Gives a part's process its own process group, before it runs, and lets it end with the suite.
 
-    A session of its own would do for the group. But the machine may end what the suite's session
-    has left, and nothing else.
+    A session of its own is not used: a machine may end only the processes of the suite's session.
     """
     os.setpgid(0, 0)
     _libc.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
@@ -67,7 +66,7 @@ def end_all(seconds: float) -> list[str]:
 
 
 def _below_this_process() -> dict[int, str]:
-    """Names of living descendants by pid. Those that have ended are waited for."""
+    """Returns names of living descendants by pid, and waits for descendants that have ended."""
     parents: dict[int, int] = {}
     names: dict[int, str] = {}
     ended: set[int] = set()

@@ -1,7 +1,6 @@
-"""The driver's virtual memory calls by ctypes, as the product makes them.
+"""Makes the driver's virtual memory calls by ctypes, as the product makes them.
 
-Nothing of gpushare has to be built for them. How long a call took includes the microsecond that
-ctypes needs.
+This needs no build of gpushare. The time of a call includes the microsecond that ctypes needs.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class Driver:
         """Starts CUDA in this process."""
         self._library = ctypes.CDLL("libcuda.so.1")
         self.seconds = 0.0
-        """Of the last call."""
+        """The duration of the last call."""
         self("cuInit", 0)
         context = ctypes.c_void_p()
         self("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
@@ -77,21 +76,21 @@ class Driver:
         return (text.value or b"an unknown error").decode() + f" ({code})"
 
     def attribute(self, number: int) -> int | None:
-        """An attribute of the device; None: the driver does not know it."""
+        """Returns an attribute of the device, or None if the driver does not know it."""
         value = ctypes.c_int()
         if self._library.cuDeviceGetAttribute(ctypes.byref(value), number, 0) != 0:
             return None
         return value.value
 
     def host_node(self) -> int | None:
-        """The NUMA node of chunks of the host tier; None: the device cannot use such memory."""
+        """Returns the host tier's NUMA node, or None if the device cannot use host memory."""
         if not self.attribute(_HAS_HOST_NODE_MEMORY):
             return None
         nearest = self.attribute(_NEAREST_HOST_NODE)
         return 0 if nearest is None or nearest < 0 else nearest
 
     def reserve(self, num_bytes: int) -> int:
-        """The first of so many addresses."""
+        """Reserves so many addresses; returns the first one."""
         address = ctypes.c_uint64()
         zero = ctypes.c_uint64(0)
         size = ctypes.c_size_t(num_bytes)
@@ -103,7 +102,7 @@ class Driver:
         return self("cuMemAddressFree", ctypes.c_uint64(address), ctypes.c_size_t(num_bytes))
 
     def create(self, num_bytes: int, *, has_file: bool = True, host_node: int | None = None) -> int:
-        """A handle of the device's memory, or of memory of a node of the host."""
+        """Returns a new handle of the device's memory, or of memory of a node of the host."""
         handle = ctypes.c_uint64()
         where = _Location(DEVICE, 0) if host_node is None else _Location(HOST_NODE, host_node)
         types = _FILE_DESCRIPTOR if has_file and host_node is None else 0
@@ -140,11 +139,11 @@ class Driver:
         return self("cuMemHostRegister_v2", ctypes.c_void_p(address), size, _PORTABLE)
 
     def unregister(self, address: int) -> float:
-        """Takes that back."""
+        """Unpins memory that was registered."""
         return self("cuMemHostUnregister", ctypes.c_void_p(address))
 
     def stream(self) -> ctypes.c_void_p:
-        """A new stream, which does not wait for the default one."""
+        """Returns a new stream, which does not wait for the default one."""
         stream = ctypes.c_void_p()
         self("cuStreamCreate", ctypes.byref(stream), _NON_BLOCKING)
         return stream

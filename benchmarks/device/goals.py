@@ -1,4 +1,4 @@
-"""What the figures of the device benchmarks are meant to reach."""
+"""The goals that the figures of the device benchmarks should reach."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Goal:
 
     @property
     def text(self) -> str:
-        """As "<= 1.003"."""
+        """The goal as text, such as "<= 1.003"."""
         return f"{'<=' if self.is_upper else '>='} {self.bound:g}"
 
     def verdict(self, value: float | None) -> str:
-        """Whether a figure reaches it; on the fake device no figure says anything."""
+        """Says whether a figure reaches the goal. No figure of the fake device means anything."""
         if machine.is_fake():
             return "not judged on the fake device"
         if value is None:
@@ -39,9 +39,9 @@ KNOWN = {
     ("two_jobs", "over_serial"): Goal(1.02, True),
     ("inference", "added_ms"): Goal(5.0, True),
 }
-"""By benchmark and figure."""
+"""All goals, by benchmark and figure."""
 
 
 def of(benchmark: str, figure: str) -> Goal | None:
-    """The goal of a figure, if it has one."""
+    """Returns the goal of a figure, if it has one."""
     return KNOWN.get((benchmark, figure))

@@ -1,10 +1,11 @@
-"""A part of the device suite: whether spilled memory can stay reachable on this machine.
+"""A part of the device suite: finds out whether spilled memory can stay reachable here.
 
 `python -m benchmarks.device.host_chunks FILE` writes {"can_reach": ..., "why": ...}. The device's
-attribute alone does not say it: in a container, for example, the driver may refuse each chunk. So
-this makes chunks as the host tier does (csrc/vm/cuda_host_memory.cpp), writes to them on the CPU,
-copies between them and the device, over several of them in one copy, and shows them to the device
-at addresses of its own. A refusal, a wrong byte or a fault is a failure of the part.
+attribute alone does not say it: in a container, for example, the driver may refuse each chunk. The
+probe therefore makes chunks as the host tier does (csrc/vm/cuda_host_memory.cpp) and writes to them
+on the CPU. It copies between the chunks and the device, over several chunks in one copy, and shows
+the chunks to the device at addresses of its own. A refusal, a wrong byte or a fault is a failure of
+the part.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from benchmarks.processes import JobProcess
 MODULE = "benchmarks.device.host_chunks"
 CHUNK_BYTES = 2 * MIB
 NUM_CHUNKS = 9
-"""More than a piece of the product's has (16 MiB)."""
+"""One more than a piece of the product (16 MiB) has, and so more than one piece."""
 
 
 def _probe() -> dict[str, Any]:
-    """In a process of the device's."""
+    """Returns what the probe found, in a process that uses the device."""
     driver = Driver()
     node = driver.host_node()
     if node is None:
@@ -71,7 +72,7 @@ def _use_chunks(driver: Driver, node: int) -> None:
 
 
 def _fill(tier: int, seed: int) -> None:
-    """Other bytes in each chunk; all zero for 0."""
+    """Writes other bytes to each chunk, or zeros if the seed is 0."""
     for number in range(NUM_CHUNKS):
         value = 16 * seed + number if seed else 0
         ctypes.memset(tier + number * CHUNK_BYTES, value, CHUNK_BYTES)
@@ -85,7 +86,7 @@ def _expect(tier: int, seed: int, what: str) -> None:
 
 
 def main() -> None:
-    """Asks in a process of its own; the exit status is 1 if the driver refused what it promises."""
+    """Probes in another process; the exit status is 1 if the driver refused what it promises."""
     with device() as env, JobProcess("probe", env=env, module=MODULE) as job:
         found = job.say()
     Path(sys.argv[1]).write_text(json.dumps(found) + "\n")

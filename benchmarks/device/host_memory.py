@@ -1,10 +1,10 @@
 """A part of the device suite: makes a virtual machine have the memory that the host tier needs.
 
 `python -m benchmarks.device.host_memory GIB FILE` writes to so much memory, a GiB at a time, and
-puts how much it came to into FILE: {"touched_gib": N, "total_gib": N}. Virtual machines are seen to
-start with little memory and to be given more as it is used, whereas the coordinator's default for
-the host tier is half of what the machine has when it starts. It stops where nothing is available
-and none is added, and after half a minute.
+puts how much it wrote to into FILE: {"touched_gib": N, "total_gib": N}. Some virtual machines start
+with little memory and get more as they use it. The coordinator's default for the host tier is half
+of the memory that the machine has when the coordinator starts. The part stops when no memory is
+available and none is added, and after half a minute.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _meminfo_gib(key: str) -> float:
 
 
 def _has_room(needed_gib: float) -> bool:
-    """Whether so much is available, or soon is."""
+    """Returns whether so much memory is available, or soon is."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while _meminfo_gib("MemAvailable") < needed_gib + KEPT_FREE_GIB:
         if time.monotonic() > deadline:
@@ -67,9 +67,9 @@ def _write_to(memory: mmap.mmap) -> None:
 
 
 def main() -> None:
-    """Says what it found to its output too."""
+    """Writes the numbers to the file and to stdout."""
     if Path("/proc/self/oom_score_adj").exists():
-        # If this was one GiB too many it is this process that ends.
+        # If the machine runs out of memory, the kernel ends this process and no other.
         Path("/proc/self/oom_score_adj").write_text("1000")
     found = {"touched_gib": touch(int(sys.argv[1])), "total_gib": round(_meminfo_gib("MemTotal"))}
     print(json.dumps(found))

@@ -1,4 +1,4 @@
-"""What the device benchmarks train: a step each, on data that lies on the device already."""
+"""The models that the device benchmarks train, on data that lies on the device already."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ class Training:
     """A model and its step."""
 
     model: nn.Module
-    """The root module: one forward a step."""
+    """The root module, which runs one forward pass a step."""
     optimizer: torch.optim.Optimizer | None
-    """None: it only answers."""
+    """None: the model does inference only."""
     step: Callable[[], Any]
     """Queues one step on the device, and does not wait for it."""
 
 
 def build(name: str, *, state_bytes: int = 0) -> Training:
-    """Makes one on the device.
+    """Makes a model and its step on the device.
 
     Args:
-        name: mlp: many small kernels, so the CPU's side counts; transformer: large ones; mixed:
-            convolutions by cuDNN, in bf16; filler: as much state as is asked for; inference: a
-            forward.
-        state_bytes: Of a filler: parameters, gradients and optimizer state.
+        name: "mlp" has many small kernels, so the CPU's side counts. "transformer" has large ones.
+            "mixed" has convolutions by cuDNN, in bf16. "filler" has as much state as is asked for.
+            "inference" is a forward pass.
+        state_bytes: The bytes of a filler's parameters, gradients and optimizer state.
 
     Raises:
-        ValueError: Another name.
+        ValueError: There is no model of that name.
     """
     makers = {
         "mlp": _mlp,
@@ -101,12 +101,12 @@ def _mixed() -> Training:
 
 
 def _filler(state_bytes: int) -> Training:
-    # Parameters, gradients and Adam's two: four times the parameters, 4 bytes a number.
+    # Parameters, gradients and Adam's two states take four times the parameters, 4 bytes a number.
     width = size(4096, 256)
     depth = max(1, state_bytes // (4 * 4 * width * width))
     model = nn.Sequential(*(nn.Linear(width, width, bias=False) for _ in range(depth))).to("cuda")
     x = torch.randn(size(256, 8), width).to("cuda")
-    # Foreach takes a copy of all parameters for a moment: that would not fit beside the state.
+    # "foreach" copies all parameters for a moment, and the copy would not fit beside the state.
     return _training(model, lambda: model(x).square().mean(), foreach=False)
 
 

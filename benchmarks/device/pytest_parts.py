@@ -1,17 +1,27 @@
-"""pytest's part of the device suite: a part for each file of tests/gpu, in an order of their own.
+"""pytest in the device suite: its command line, and a plugin that keeps what came of each test.
 
-pytest-timeout and pytest-xdist are used where the machine has them: the one ends a test that hangs
-and goes on with the next, the other runs four at a time. (Each test has a coordinator of its own,
-and little memory.) Without them a test that hangs ends its part; what came of the tests before it
-is known all the same (outcome_log.py).
+A part is a file of tests/gpu. pytest-timeout and pytest-xdist are used where the machine has them:
+the one ends a test that hangs and goes on with the next, the other runs four at a time. (Each test
+has a coordinator of its own, and little memory.) Without them a test that hangs ends its part.
+
+pytest writes its own files and its texts of failures only at its end. The plugin therefore writes a
+line to a file as soon as a test begins or ends, and no later end of pytest loses that line. The
+file is named by DEVICE_SUITE_OUTCOMES. Each line is a JSON object:
+{"test": ..., "state": "begun" | "passed" | "failed" | "skipped", "reason": ..., "text": ...}.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.device import build, machine
+
+if TYPE_CHECKING:
+    import pytest
 
 FILES = {
     "moving": 90,
@@ -23,24 +33,33 @@ FILES = {
     "distributed": 120,
     "mps": 90,
 }
-"""Seconds for each, at most. What matters most is first; MPS is last, since what is left of its
-server would slow down or break what comes after it."""
+"""The most seconds of each file. The file that matters most is first. MPS is last, since remains of
+its server would slow down or break the parts after it."""
 UNREACHABLE_FIRST = ("moving", "two_jobs")
-"""Run with GPUSHARE_REACHABLE=0 before everything else."""
+"""Files that run with GPUSHARE_REACHABLE=0 before everything else."""
+MAY_ALL_SKIP = ("mps",)
+"""Files all of whose tests may be skipped on a GPU: a machine may be without MPS."""
 TEST_SECONDS = 60
 AT_ONCE = 4
+OUTCOMES_VARIABLE = "DEVICE_SUITE_OUTCOMES"
+MOST_CHARACTERS = 6000
+"""The length of a failure's text, of which the end is kept."""
+
+_is_worker = False
+"""True in a worker of pytest-xdist, which writes nothing: the process that shares out the tests is
+told all that its workers find."""
 
 
 def path_of(name: str) -> str:
-    """Of the file of tests."""
+    """Returns the path of a file of tests."""
     return f"tests/gpu/test_{name}.py"
 
 
 def command(*arguments: str) -> list[str]:
-    """The command line of pytest with these arguments, which are files and options."""
+    """Returns pytest's command line with these arguments, which are files and options."""
     words = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider"]
-    # Versions that nobody has tried may warn of anything: that must not cost the results.
-    words += ["-W", "default", "-p", "benchmarks.device.outcome_log"]
+    # Untested versions of a library may warn of anything. A warning must not cost the results.
+    words += ["-W", "default", "-p", "benchmarks.device.pytest_parts"]
     if build.has_module("pytest_timeout"):
         seconds = TEST_SECONDS * (5 if machine.is_fake() else 1)
         words += ["-p", "timeout", f"--timeout={seconds}", "--timeout-method=signal"]
@@ -50,10 +69,62 @@ def command(*arguments: str) -> list[str]:
 
 
 def cpp_arguments() -> list[str]:
-    """The C++ tests, which need nothing that the other files' fixtures import."""
+    """Returns the arguments for the C++ tests, which do without the other files' fixtures."""
     return ["--noconftest", path_of("cpp")]
 
 
 def outcomes_file(folder: Path, name: str) -> Path:
-    """Where a part's outcomes are; a name may have any characters."""
+    """Returns the file of a part's outcomes. The part's name may have any characters."""
     return folder / ("".join(c if c.isalnum() else "-" for c in name) + ".jsonl")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Notes whether this process is a worker of pytest-xdist."""
+    global _is_worker
+    _is_worker = hasattr(config, "workerinput")
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Writes that a test begins."""
+    _write(test=nodeid, state="begun")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Writes what came of a test's setup, call or teardown."""
+    if report.failed:
+        _write(test=report.nodeid, state="failed", **_failure(report))
+    elif report.skipped:
+        _write(test=report.nodeid, state="skipped", reason=_skip_reason(report))
+    elif report.when == "call":
+        _write(test=report.nodeid, state="passed")
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Writes that a file could not be read or was skipped: its tests are not known then."""
+    if report.failed:
+        _write(test=report.nodeid, state="failed", **_failure(report))
+    elif report.skipped:
+        _write(test=report.nodeid, state="skipped", reason=_skip_reason(report))
+
+
+def _failure(report: pytest.TestReport | pytest.CollectReport) -> dict[str, str]:
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = report.longreprtext
+    said = crash.message if crash is not None else (text.strip().splitlines() or ["no text"])[-1]
+    captured = "".join(f"\n--- {title} ---\n{content}" for title, content in report.sections)
+    reason = said.strip().splitlines()[0] if said.strip() else "no reason given"
+    return {"reason": reason, "text": (text + captured)[-MOST_CHARACTERS:]}
+
+
+def _skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    # (file, line, "Skipped: why") unless it is an expected failure.
+    if isinstance(report.longrepr, tuple):
+        return report.longrepr[2].removeprefix("Skipped: ")
+    return getattr(report, "wasxfail", "") or "no reason given"
+
+
+def _write(**what: Any) -> None:
+    if _is_worker:
+        return
+    with Path(os.environ[OUTCOMES_VARIABLE]).open("a") as file:
+        file.write(json.dumps(what) + "\n")

@@ -1,4 +1,4 @@
-"""What the device suite found, as results.json and results.md.
+"""Writes what the device suite found to results.json and results.md.
 
 Both are replaced in one step, so that a reader finds a whole file whenever the suite was ended.
 """
@@ -12,21 +12,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# tests/cuda/torch_versions.py has it from here.
-from benchmarks.device.outcomes import read_junit as read_junit  # noqa: PLC0414
 from benchmarks.report import format_figure
 
 if TYPE_CHECKING:
-    from benchmarks.device.part import Part
+    from benchmarks.device.outcomes import Part
 
 MOST_TEXT_LINES = 60
-"""Of what a failed test said; results.json has more."""
+"""The last lines of a failed test's text that results.md shows; results.json has more."""
 
 
 def write(
     out: Path, command: str, machine: dict[str, Any], parts: Sequence[Part], notes: Sequence[str]
 ) -> None:
-    """Both files."""
+    """Writes both files into the folder `out`."""
     found = {
         "schema_version": 2,
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

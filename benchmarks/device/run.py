@@ -1,6 +1,7 @@
 """Measures the device: `python -m benchmarks.device.run [NAME ...] [--json FILE] [--quick]`.
 
-On a machine's own GPU; with DEVICE_SUITE_FAKE=1 on the fake one, whose figures mean nothing.
+The device is the machine's own GPU. With DEVICE_SUITE_FAKE=1 it is the fake one, whose figures mean
+nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ NAMES = (
     "mixed",
     "pairs",
 )
-"""What decides most is first: the device suite runs them in this order, and may run out of time."""
+"""The benchmarks in the device suite's order. The most important is first, as time may run out."""
 
 
 def main() -> None:
@@ -67,7 +68,7 @@ def measure(name: str, found: dict[str, list[dict[str, Any]]], *, quick: bool) -
 
 
 def _render(report: Report) -> str:
-    """As other benchmarks' reports, with the goals beside the figures."""
+    """Returns a report as other benchmarks print it, followed by the goals."""
     lines = [report.render()]
     for figure, value in report.figures.items():
         if goal := goals.of(report.name, figure):

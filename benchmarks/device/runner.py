@@ -17,12 +17,12 @@ from types import FrameType, TracebackType
 from typing import IO, Any
 
 from benchmarks.device import descendants, results
-from benchmarks.device.part import Part
+from benchmarks.device.outcomes import Part
 from benchmarks.processes import ROOT
 
 LAST_LINES = 40
 END_SECONDS = 10.0
-"""For killed processes to be gone. The driver may keep one that hangs in it for longer."""
+"""The wait for killed processes to be gone. One that hangs in the driver may stay for longer."""
 
 
 def _read_nothing(_: Part) -> None:
@@ -30,9 +30,9 @@ def _read_nothing(_: Part) -> None:
 
 
 class Runner:
-    """The parts that were run, and their results in a folder; as a context manager.
+    """Runs parts and writes their results to a folder, as a context manager.
 
-    While it is entered this process adopts orphans, and SIGTERM ends it in order: the part under
+    While it is entered, this process adopts orphans, and SIGTERM ends it in order: the part under
     way is ended, what it found so far is read, and the results are written.
     """
 
@@ -58,7 +58,7 @@ class Runner:
         self._before: Any = None
 
     def __enter__(self) -> Runner:
-        """Orphans are adopted from here."""
+        """Adopts orphans from now on."""
         descendants.adopt_orphans()
         self._before = signal.signal(signal.SIGTERM, _end)
         return self
@@ -69,13 +69,13 @@ class Runner:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Whatever the parts started has ended."""
+        """Ends whatever the parts started and left."""
         descendants.end_all(END_SECONDS)
         signal.signal(signal.SIGTERM, self._before)
 
     @property
     def is_good(self) -> bool:
-        """Whether all parts are."""
+        """Returns whether all parts are good."""
         return all(part.is_good for part in self.parts)
 
     def note(self, text: str) -> None:
@@ -85,7 +85,7 @@ class Runner:
         self.write()
 
     def add(self, part: Part) -> Part:
-        """A part that needs no process."""
+        """Adds a part to the results."""
         self.parts.append(part)
         self.write()
         return part
@@ -100,15 +100,15 @@ class Runner:
         env: Mapping[str, str] | None = None,
         read: Callable[[Part], None] = _read_nothing,
     ) -> Part:
-        """Runs a part for at most so many seconds, and everything it started.
+        """Runs a part, then ends everything that it started.
 
         Args:
-            name: In the results.
-            command: What to run, in the folder of the repository.
-            seconds: Its limit, if so much is left.
-            missing: What it needs and is not there: then it is not run.
-            env: What it sees besides this process's environment.
-            read: Takes what it found from its files into the part, however it ended.
+            name: The part's name in the results.
+            command: The part's command, which runs in the folder of the repository.
+            seconds: The part's limit, if so much is left.
+            missing: The reason not to run the part: something that it needs is not there.
+            env: Variables that the part sees besides this process's environment.
+            read: Takes what the part found from its files into the part, however it ended.
         """
         part = Part(name=name, command=list(command), environment=dict(env or {}))
         left = min(seconds * self._slowness, self._deadline - time.monotonic())
@@ -145,7 +145,7 @@ class Runner:
             preexec_fn=descendants.begin_part,  # noqa: PLW1509  # the suite has no other threads
         )
         try:
-            part.exit_status = process.wait(limit)
+            part.exit_status = self._wait(part, process, limit)
         except subprocess.TimeoutExpired:
             part.reason = f"stopped after {limit:.0f} s"
         except BaseException as error:
@@ -157,18 +157,26 @@ class Runner:
                 part.exit_status = _wait_for_killed(process)
             part.left_behind = descendants.end_all(END_SECONDS)
 
+    def _wait(self, part: Part, process: subprocess.Popen[bytes], limit: float) -> int:
+        """Returns the exit status of a part's process.
+
+        Raises:
+            subprocess.TimeoutExpired: The part has not ended after `limit` seconds.
+        """
+        return process.wait(limit)
+
     def _lines_since(self, log_bytes: int) -> list[str]:
         with self._log_path.open("rb") as log:
             log.seek(log_bytes)
             return log.read().decode(errors="replace").splitlines()
 
     def write(self) -> None:
-        """Both files, as things are now."""
+        """Writes both files of results, as things are now."""
         results.write(self.out, self._command, self.machine, self.parts, self.notes)
 
 
 def _wait_for_killed(process: subprocess.Popen[bytes]) -> int:
-    """Its exit status; -SIGKILL too where the driver does not let it end."""
+    """Returns the exit status, which is -SIGKILL too where the driver keeps the process."""
     try:
         return process.wait(END_SECONDS)
     except subprocess.TimeoutExpired:

@@ -1,10 +1,10 @@
-"""All of the device suite, on the machine with the GPU; started by `scripts/device_suite run OUT`.
+"""Runs the device suite on the machine with the GPU, for `scripts/device_suite run OUT`.
 
-Configures, builds and installs into build/device, runs the C++ tests of the CUDA driver's memory,
-the GPU tests and the device benchmarks, and writes OUT/results.json, results.md and log.txt. A part
-that fails, hangs or crashes does not stop the others (runner.py), but for those that need what it
-makes. Everything ends in time for DEVICE_SUITE_SECONDS. Of tests and benchmarks either can be left
-out.
+The suite configures, builds and installs into build/device. It runs the C++ tests of the CUDA
+driver's memory, the GPU tests and the device benchmarks; the tests or the benchmarks can be left
+out. It writes OUT/results.json, results.md and log.txt. A part that fails, hangs or crashes stops
+only the parts that need what it makes (runner.py). Everything ends in time for
+DEVICE_SUITE_SECONDS.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.device import build, machine, outcomes, pytest_parts, run
-from benchmarks.device.outcome_log import VARIABLE as OUTCOMES_FILE
-from benchmarks.device.part import Part
+from benchmarks.device.outcomes import Part
 from benchmarks.device.runner import Runner
 
 SECONDS = 570.0
@@ -29,23 +28,23 @@ TOUCHED_GIB = 40
 BENCHMARK_SECONDS = {"two_jobs": 210.0}
 OTHER_BENCHMARK_SECONDS = 120.0
 NEED_NO_BUILD = ("vmm",)
-"""These benchmarks ask the driver alone, so they say something even where nothing can be built."""
+"""These benchmarks use the driver alone, so they can run even where nothing can be built."""
 
 
 class Suite:
-    """What is run, in which order."""
+    """Decides which parts are run, in which order and with which settings."""
 
     def __init__(self, runner: Runner, work: Path) -> None:
-        """Parts put what they find into the folder `work`."""
+        """Makes `work`, the folder into which parts put what they find."""
         self._runner = runner
         self._work = work
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         self._settings: dict[str, str] = {}
-        """What was found out, for the parts after it."""
+        """Environment variables for later parts, which follow from what earlier parts found."""
 
     def run(self, kinds: Sequence[str]) -> bool:
-        """Builds, then all of these kinds; True if everything is good."""
+        """Builds, then runs the parts of these kinds; returns whether everything is good."""
         missing = "" if self._build() else NOT_BUILT
         self._describe()
         self._grow_memory()
@@ -58,7 +57,7 @@ class Suite:
         return self._runner.is_good
 
     def _build(self) -> bool:
-        """Whether all of it succeeded."""
+        """Configures, builds and installs; returns whether all of it succeeded."""
         install = ["cmake", "--install", str(build.BUILD), "--prefix", str(build.PACKAGE)]
         steps = [
             ("configure", build.configure_command(), 90),
@@ -79,12 +78,12 @@ class Suite:
         def read(part: Part) -> None:
             self._runner.machine = outcomes.read_facts(path, part) or {"device": "unknown"}
 
-        command = [sys.executable, "-m", "benchmarks.device.describe", str(path)]
+        command = [sys.executable, "-m", "benchmarks.device.machine", str(path)]
         if self._runner.run("machine", command, 100, read=read).is_good:
             self._settings["DEVICE_SUITE_DEVICE"] = "1"
 
     def _grow_memory(self) -> None:
-        """A host tier that is large enough for the benchmarks, where the machine has the memory."""
+        """Makes the host tier large enough for the benchmarks, where the machine has the memory."""
         if machine.is_fake() or "GPUSHARE_HOST_BUDGET" in os.environ:
             return
         path = self._work / "memory.json"
@@ -111,7 +110,7 @@ class Suite:
         )
 
     def _probe_host_chunks(self) -> None:
-        """Where they fail everything goes on without them, and says so."""
+        """Tries chunks of the host tier; later parts do without, with a note, where they fail."""
         path = self._work / "chunks.json"
         found: dict[str, object] = {}
 
@@ -130,7 +129,7 @@ class Suite:
         )
 
     def _cpp_tests(self) -> None:
-        """Each in a process of its own: an abort of one is the end of that one."""
+        """Runs each C++ test in a process of its own, so that an abort ends only that test."""
         if not build.has_cpp_tests():
             reason = "skipped: no googletest in the pack"
             self._runner.add(Part(name="C++ tests", command=[], exit_status=0, reason=reason))
@@ -161,19 +160,29 @@ class Suite:
                 pytest_parts.FILES[name],
                 missing,
                 {"GPUSHARE_REACHABLE": reachable},
+                may_all_skip=name in pytest_parts.MAY_ALL_SKIP,
             )
 
     def _pytest(
-        self, name: str, arguments: list[str], seconds: float, missing: str, env: dict[str, str]
+        self,
+        name: str,
+        arguments: list[str],
+        seconds: float,
+        missing: str,
+        env: dict[str, str],
+        *,
+        may_all_skip: bool = False,
     ) -> None:
+        """Runs a part of tests. On the fake device any part may skip all of its tests."""
+        may_all_skip = may_all_skip or machine.is_fake()
         path = pytest_parts.outcomes_file(self._work, name)
         self._runner.run(
             name,
             pytest_parts.command(*arguments),
             seconds,
             missing=missing,
-            env={**self._settings, OUTCOMES_FILE: str(path), **env},
-            read=functools.partial(outcomes.read_outcomes, path),
+            env={**self._settings, pytest_parts.OUTCOMES_VARIABLE: str(path), **env},
+            read=functools.partial(outcomes.read_outcomes, path, may_all_skip=may_all_skip),
         )
 
     def _benchmarks(self, missing: str) -> None:
@@ -190,7 +199,7 @@ class Suite:
 
 
 def main() -> None:
-    """The exit status is 1 unless all is good."""
+    """Runs the suite; the exit status is 1 unless all is good."""
     kinds = sys.argv[2:] or KINDS
     if unknown := set(kinds) - set(KINDS):
         raise SystemExit(f"error: {', '.join(sorted(unknown))}: there are {' and '.join(KINDS)}")

@@ -1,10 +1,15 @@
-"""A process that trains on the device as it is told: the two sides of a comparison run in turn.
+"""A process that trains on the device as it is told, so that two such processes can take turns.
 
-Orders come on stdin, a JSON object a line, and are answered with one:
-{"steps": N}: trains, waits for the device, {"seconds": ..., "begun": ..., "ended": ...}, by
-CLOCK_MONOTONIC; {"park": true}: gives the lease back; {"stats": true}: gpushare's figures;
-{"pairs": N, "bytes": B}: so many blocks of torch's taken and given back, {"seconds": ...};
-{"requests": N, "every": S}: single steps S seconds apart, each waited for, {"latencies": [...]}.
+Orders come on stdin. An order is a JSON object on a line, and so is its answer:
+
+- {"steps": N} trains and waits for the device. The answer is {"seconds": ..., "begun": ...,
+  "ended": ...}, by CLOCK_MONOTONIC.
+- {"park": true} gives the lease back.
+- {"stats": true} asks for gpushare's figures.
+- {"pairs": N, "bytes": B} takes so many blocks from torch's cache and gives them back. The answer
+  is {"seconds": ...}.
+- {"requests": N, "every": S} does single steps S seconds apart, and waits for each. The answer is
+  {"latencies": [...]}.
 """
 
 from __future__ import annotations
@@ -21,10 +26,10 @@ MODULE = "benchmarks.device.training"
 
 
 class Trainer(JobProcess):
-    """The parent's side."""
+    """The parent's side of such a process."""
 
     def __init__(self, *arguments: str, env: dict[str, str]) -> None:
-        """Starts it; see `main` for the arguments."""
+        """Starts the process; `_arguments` has its arguments."""
         super().__init__(*arguments, env=env, module=MODULE)
 
     def order(self, **what: Any) -> None:
@@ -34,17 +39,17 @@ class Trainer(JobProcess):
         self.process.stdin.flush()
 
     def train(self, steps: int) -> float:
-        """Seconds of so many steps, the device's end included."""
+        """Trains so many steps; returns their seconds, until the device has done them."""
         self.order(steps=steps)
         return float(self.say()["seconds"])
 
     def stats(self) -> dict[str, Any]:
-        """Its figures, as gpushare has them."""
+        """Returns gpushare's figures of the job."""
         self.order(stats=True)
         return self.say()
 
     def take_and_give_back(self, pairs: int, size: int) -> float:
-        """Seconds of so many blocks of `size` bytes, which torch has in its cache."""
+        """Returns the seconds of taking and giving back blocks of torch's cache, `pairs` times."""
         self.order(pairs=pairs, bytes=size)
         return float(self.say()["seconds"])
 

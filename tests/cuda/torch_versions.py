@@ -15,8 +15,7 @@ import time
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from benchmarks.device.results import read_junit
-from benchmarks.device.suite import Part
+from benchmarks.device.outcomes import Part, read_junit
 
 TABLE = Path(__file__).resolve().parents[2] / "docs" / "torch_versions.md"
 NEEDED_SLOTS = ("cudaMalloc", "cudaFree", "cudaMemGetInfo")

@@ -7,16 +7,23 @@
 from __future__ import annotations
 
 import functools
+import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.device import outcomes, pytest_parts
-from benchmarks.device.outcome_log import VARIABLE
 from benchmarks.device.runner import Runner
 
-# Far more than it takes on a busy machine; parts that hang have less.
+if TYPE_CHECKING:
+    from benchmarks.device.outcomes import Part
+
+# Far more than a part takes on a busy machine.
 PLENTY = 60.0
-HANG_SECONDS = 3.0
+# The limit of the part that hangs. It begins when the part says that it hangs.
+HANG_SECONDS = 1.0
+HANGS = "open(os.path.dirname(sys.argv[1]) + '/it hangs', 'w').close()\ntime.sleep(600)"
 
 TESTS = """
 import os, pytest, signal, time
@@ -31,7 +38,8 @@ def test_skipped(): pytest.skip("no such thing here")
 """
 KILLED = "def test_killed(): os.kill(os.getpid(), signal.SIGKILL)\n"
 HANGING = "def test_hangs(): time.sleep(600)\n"
-# As a worker of torchrun, it has a session of its own; its parent is gone, as a daemon's.
+# The orphan has a session of its own, as a worker of torchrun has. Its parent has ended, as that of
+# a daemon.
 ORPHAN = """
 if os.fork() == 0:
     os.setsid()
@@ -41,7 +49,8 @@ if os.fork() == 0:
 os.wait()
 print("left an orphan", flush=True)
 """
-# What googletest says, of four tests. The driver refuses something in the second one.
+# A shell script that answers as a program of googletest with four tests would. The driver refuses
+# something in the second test.
 CPP_PROGRAM = """#!/bin/sh
 case "$*" in
   *--gtest_list_tests*)
@@ -53,6 +62,19 @@ case "$*" in
   *) echo "Value of: 2"; exit 1 ;;
 esac
 """
+
+
+class RehearsalRunner(Runner):
+    """A runner that begins the limit of the part "hangs" when that part says that it hangs."""
+
+    def _wait(self, part: Part, process: subprocess.Popen[bytes], limit: float) -> int:
+        says_it_hangs = self.out / "work" / "it hangs"
+        deadline = time.monotonic() + PLENTY
+        while part.name == "hangs" and process.poll() is None and not says_it_hangs.exists():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the part did not say in {PLENTY:g} s that it hangs")
+            time.sleep(0.01)
+        return super()._wait(part, process, limit)
 
 
 class Rehearsal:
@@ -97,7 +119,11 @@ class Rehearsal:
             name,
             pytest_parts.command(*arguments),
             PLENTY,
-            env={VARIABLE: str(path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **env},
+            env={
+                pytest_parts.OUTCOMES_VARIABLE: str(path),
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+                **env,
+            },
             read=functools.partial(outcomes.read_outcomes, path),
         )
 
@@ -106,7 +132,7 @@ class Rehearsal:
         self.program("first", report("first"))
         self.program("segfaults", f"print('so far', flush=True)\n{kill('SIGSEGV')}")
         self.program("killed", kill("SIGKILL"))
-        self.program("hangs", f"{report('early')}\n{ORPHAN}\ntime.sleep(600)", HANG_SECONDS)
+        self.program("hangs", f"{report('early')}\n{ORPHAN}\n{HANGS}", HANG_SECONDS)
         self.program("orphans", f"{report('orphans')}\n{ORPHAN}")
         self.program("writes nothing", "pass")
         self.program("writes rubbish", "open(sys.argv[1], 'w').write('{\"reports\": [3]')")
@@ -141,7 +167,7 @@ def kill(signal_name: str) -> str:
 def main() -> None:
     """The exit status is 0 if the runner came to its end."""
     out = Path(sys.argv[1])
-    with Runner(out, "a rehearsal", 10 * PLENTY) as runner:
+    with RehearsalRunner(out, "a rehearsal", 20 * PLENTY) as runner:
         rehearsal = Rehearsal(runner, out / "work")
         {"all": rehearsal.all, "standing": rehearsal.standing}[sys.argv[2]]()
 

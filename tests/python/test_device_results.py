@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 
 from benchmarks.device import goals, outcomes, results, run
-from benchmarks.device.part import Part
+from benchmarks.device.outcomes import Part
 from benchmarks.device.runner import Runner
+from benchmarks.processes import ROOT
 
 JUNIT = """<?xml version="1.0"?>
 <testsuites><testsuite>
@@ -72,13 +74,48 @@ def test_no_outcomes_are_no_success(text: str | None, tmp_path: Path) -> None:
     assert not part.is_good
 
 
-def test_tests_that_do_not_apply_here_are_no_failure(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("may_all_skip", "failed"), [(True, []), (False, ["no test ran"])])
+def test_only_some_parts_may_skip_all_their_tests(
+    may_all_skip: bool, failed: list[str], tmp_path: Path
+) -> None:
     path = tmp_path / "found.jsonl"
     path.write_text(_lines({"test": "a::mps", "state": "skipped", "reason": "there is no MPS"}))
     part = Part(name="tests", command=[], exit_status=0)
-    outcomes.read_outcomes(path, part)
-    assert part.is_good
+    outcomes.read_outcomes(path, part, may_all_skip=may_all_skip)
+    assert part.failed == failed
+    assert part.is_good == may_all_skip
     assert part.skipped == ["a::mps: there is no MPS"]
+
+
+def test_a_part_without_any_test_has_failed_even_if_all_may_be_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "found.jsonl"
+    path.write_text("")
+    part = Part(name="tests", command=[], exit_status=0)
+    outcomes.read_outcomes(path, part, may_all_skip=True)
+    assert part.failed == ["no test ran"]
+    assert not part.is_good
+
+
+@pytest.mark.parametrize(
+    ("values", "status", "said"),
+    [("[]", 2, "Empty parameter set in 'test_one'"), ("[1]", 0, "1 passed")],
+)
+def test_an_empty_list_of_parameters_is_an_error_of_the_collection(
+    values: str, status: int, said: str, tmp_path: Path
+) -> None:
+    test = tmp_path / "test_some.py"
+    decorator = f"@pytest.mark.parametrize('one', {values})"
+    test.write_text(f"import pytest\n{decorator}\ndef test_one(one): pass\n")
+    config = str(ROOT / "pyproject.toml")
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-c", config, "-p", "no:cacheprovider", str(test)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == status, ended.stdout + ended.stderr
+    assert said in ended.stdout
 
 
 def test_counts_come_from_junit(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.device import build, host_memory, pytest_parts, run
-from benchmarks.device.part import Part
+from benchmarks.device.outcomes import Part
 from benchmarks.device.suite import Suite
 from benchmarks.processes import ROOT, job_environment
 
@@ -22,13 +22,16 @@ GOOD = {"can_reach": True, "why": "", "touched_gib": 40}
 class Recorder:
     """Has a runner's methods, and notes what it was to run."""
 
-    def __init__(self, facts: dict[str, Any], failing: Sequence[str] = ()) -> None:
+    def __init__(
+        self, facts: dict[str, Any], failing: Sequence[str] = (), *, skips_tests: bool = False
+    ) -> None:
         self.parts: list[Part] = []
         self.notes: list[str] = []
         self.machine: dict[str, Any] = {}
         self.limits: dict[str, float] = {}
         self._facts = facts
         self._failing = failing
+        self._skips_tests = skips_tests
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -56,6 +59,12 @@ class Recorder:
         if name in ("machine", "memory", "host chunks"):
             if part.exit_status == 0:
                 Path(command[-1]).write_text(json.dumps(self._facts))
+            assert read is not None
+            read(part)
+        elif self._skips_tests and pytest_parts.OUTCOMES_VARIABLE in part.environment:
+            skipped = {"test": "a::one", "state": "skipped", "reason": "not here"}
+            path = Path(part.environment[pytest_parts.OUTCOMES_VARIABLE])
+            path.write_text(json.dumps(skipped) + "\n")
             assert read is not None
             read(part)
         return part
@@ -106,6 +115,23 @@ def test_memory_is_unreachable_first_and_mps_is_last(tmp_path: Path) -> None:
     assert runner.files[-1] == _file("mps", "1")
     assert len(runner.files) == len(pytest_parts.FILES) + 2
     assert runner.notes == []
+
+
+def test_only_mps_may_skip_all_its_tests_on_a_gpu(tmp_path: Path) -> None:
+    runner = _run(tmp_path, Recorder(GOOD, skips_tests=True), "tests")
+    parts = [part for part in runner.parts if part.skipped]
+    assert len(parts) == len(pytest_parts.FILES) + len(pytest_parts.UNREACHABLE_FIRST) + 1
+    assert [part.name for part in parts if part.is_good] == ["tests/gpu/test_mps.py, reachable=1"]
+    assert all(part.failed == ["no test ran"] for part in parts if not part.is_good)
+
+
+def test_on_the_fake_device_each_part_may_skip_all_its_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEVICE_SUITE_FAKE", "1")
+    runner = _run(tmp_path, Recorder(GOOD, skips_tests=True), "tests")
+    assert [part for part in runner.parts if part.skipped]
+    assert runner.is_good
 
 
 REFUSED = {**GOOD, "can_reach": False, "why": "cuMemCreate: CUDA_ERROR_NOT_PERMITTED (800)"}
@@ -200,7 +226,7 @@ def test_memory_is_written_to_as_far_as_there_is_some(
 
     monkeypatch.setattr(host_memory, "PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr(host_memory, "_meminfo_gib", available)
-    # What is only mapped costs nothing.
+    # The test takes no memory: what is only mapped costs none.
     monkeypatch.setattr(host_memory, "_write_to", lambda memory: written.append(len(memory)))
     assert host_memory.touch(3) == touched
     assert written == [host_memory.GIB] * touched

@@ -68,7 +68,9 @@ coordinator = CoordinatorClient(["{folder}/sock"]).status()["coordinator"]["pid"
 shutil.rmtree("{folder}")
 open("{folder}", "w").close()  # so that no other can start there
 os.kill(coordinator, 9)
+deadline = time.monotonic() + 120
 while job.stats().is_managed:
+    assert time.monotonic() < deadline, "still managed 120 s after the coordinator was killed"
     time.sleep(0.01)
 assert not job.is_managed
 assert job.stats().unmanaged_reason
