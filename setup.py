@@ -51,7 +51,7 @@ def find_tool(name: str) -> str:
 
 
 def check_compiler() -> None:
-    """CMake's own words are a page."""
+    """Fails in one line where there is no C++ compiler; CMake's message is a page long."""
     compiler = os.environ.get("CXX", "c++")
     if shutil.which(compiler) is None:
         raise SystemExit(

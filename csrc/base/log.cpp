@@ -6,17 +6,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include "csrc/base/clock.h"
+#include "csrc/base/mutex.h"
 #include "csrc/base/printable.h"
 #include "csrc/base/token_bucket.h"
 
@@ -41,14 +42,14 @@ constexpr double kLinesAtOnce = 2000;
 class LineLimit {
  public:
   void begin(bool is_file) {
-    const std::lock_guard lock(mu_);
-    is_file_ = is_file;
+    const MutexLock lock(mu_);
+    is_file_.store(is_file, std::memory_order_relaxed);
     lines_ = TokenBucket(kLinesASecond, kLinesAtOnce);
   }
   // How many were left out before this one; nothing: it is left out, too.
   std::optional<std::uint64_t> take() {
-    if (!is_file_ || is_on(Level::kDebug)) return 0;
-    const std::lock_guard lock(mu_);
+    if (!is_file_.load(std::memory_order_relaxed) || is_on(Level::kDebug)) return 0;
+    const MutexLock lock(mu_);
     if (!lines_.take(monotonic_now())) {
       ++num_left_out_;
       return std::nullopt;
@@ -57,11 +58,11 @@ class LineLimit {
   }
 
  private:
-  std::mutex mu_;
-  // Before threads; a process that may fork writes to no file, and takes no lock here.
-  bool is_file_ = false;
-  TokenBucket lines_{kLinesASecond, kLinesAtOnce};
-  std::uint64_t num_left_out_ = 0;
+  Mutex mu_;
+  // A process that may fork writes to no file, and takes no lock here. relaxed: a line more or less.
+  std::atomic<bool> is_file_ = false;
+  TokenBucket lines_ GS_GUARDED_BY(mu_){kLinesASecond, kLinesAtOnce};
+  std::uint64_t num_left_out_ GS_GUARDED_BY(mu_) = 0;
 };
 
 // Leaked, as the logger is.
@@ -87,9 +88,25 @@ std::shared_ptr<spdlog::logger> make_logger(const std::string& name, const std::
   return logger;
 }
 
-// Leaked: threads may log while the process exits.
-std::shared_ptr<spdlog::logger>& logger() {
-  static auto* instance = new std::shared_ptr<spdlog::logger>(make_logger("gpushare", ""));
+// Leaked, with all that were before: threads may log meanwhile, and while the process exits.
+class Loggers {
+ public:
+  Loggers() { use(make_logger("gpushare", "")); }
+  void use(std::shared_ptr<spdlog::logger> logger) {
+    const MutexLock lock(mu_);
+    all_.push_back(std::move(logger));
+    now_.store(all_.back().get(), std::memory_order_release);
+  }
+  spdlog::logger& now() { return *now_.load(std::memory_order_acquire); }
+
+ private:
+  Mutex mu_;
+  std::vector<std::shared_ptr<spdlog::logger>> all_ GS_GUARDED_BY(mu_);
+  std::atomic<spdlog::logger*> now_ = nullptr;
+};
+
+Loggers& loggers() {
+  static auto* instance = new Loggers;
   return *instance;
 }
 
@@ -103,7 +120,12 @@ Level parse_level(std::string_view name) {
 }
 
 void configure(Level level, const std::string& name, const std::string& path) {
-  logger() = make_logger(name, path);
+  try {
+    loggers().use(make_logger(name, path));
+  } catch (const spdlog::spdlog_ex& cause) {
+    error("the log stays where it was: {}", cause.what());
+    return;
+  }
   line_limit().begin(!path.empty());
   set_level(level);
 }
@@ -118,10 +140,10 @@ void write(Level level, std::string_view text) {
       level >= Level::kError ? 0 : line_limit().take();
   if (!num_left_out.has_value()) return;
   if (*num_left_out > 0) {
-    logger()->log(spdlog::level::warn, "{} lines left out: more than {:g} a second", *num_left_out,
+    loggers().now().log(spdlog::level::warn, "{} lines left out: more than {:g} a second", *num_left_out,
                   kLinesASecond);
   }
-  logger()->log(kSpdlogLevels.at(static_cast<std::size_t>(level)), "{}", printable(text));
+  loggers().now().log(kSpdlogLevels.at(static_cast<std::size_t>(level)), "{}", printable(text));
   errno = saved;
 }
 

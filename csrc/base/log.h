@@ -19,8 +19,8 @@ enum class Level { kDebug, kInfo, kWarn, kError, kOff };
 
 // "debug" "info" "warn" "error" "off" -> level; anything else -> kWarn.
 Level parse_level(std::string_view name);
-// Where and how much. An empty `path` is stderr; `name` stands first in each line. Call before
-// threads.
+// Where and how much. An empty `path` is stderr; `name` stands first in each line. A file that
+// cannot be opened changes nothing, and is said.
 void configure(Level level, const std::string& name, const std::string& path = "");
 // Any time, from any thread.
 void set_level(Level level);

@@ -26,7 +26,8 @@ constexpr Nanos kPatienceWithService = seconds(3);
 constexpr Nanos kShort = seconds(1);
 constexpr int kMaxShort = 12;
 constexpr int kMostTimesLonger = 100;  // times the first
-// Before the next try, after so many of no use: whatever ends them may be over by then.
+// The pause before the next connection: none for the first ones of no use, then twice as long each
+// time. Whatever ended them may be over by then.
 Nanos pause_after(int num_short, Nanos first, Nanos longest) {
   constexpr int kAtOnce = 3;
   Nanos pause = num_short < kAtOnce ? Nanos{0} : first;

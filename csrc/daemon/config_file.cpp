@@ -117,7 +117,7 @@ class Reader {
     for (const auto& [key, node] : table) {
       const std::string name =
           prefix.empty() ? std::string(key.str()) : fmt::format("{}.{}", prefix, key.str());
-      if (name == "user" || name == kJobsTable) continue;  // see read_users
+      if (name == "user" || name == kJobsTable) continue;  // by read_users, by jobs
       const bool is_ours =
           std::find(kOurTables.begin(), kOurTables.end(), name) != kOurTables.end();
       if (const auto* inner = node.as_table(); inner != nullptr && !is_ours) {

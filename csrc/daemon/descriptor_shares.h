@@ -11,9 +11,9 @@ struct DescriptorShares {
   std::size_t most_jobs = 0;
 };
 
-// Of `limit` descriptors.
+// Divides `limit` descriptors.
 DescriptorShares share_descriptors(std::size_t limit);
-// Of the process' limit (RLIMIT_NOFILE), as it is now.
+// Divides the descriptors that RLIMIT_NOFILE allows now.
 DescriptorShares share_descriptors();
 
 }  // namespace gpushare::daemon

@@ -50,12 +50,13 @@ std::string name_of(const std::string& device, std::int32_t pid, const std::stri
 struct Claim {
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
+  std::uint32_t inode = 0;
   std::string socket;
 };
 
 std::optional<Claim> parse_claim(const ipc::AbstractSocket& found, const std::string& prefix) {
   if (!found.name.starts_with(prefix)) return std::nullopt;
-  Claim claim{.pid = 0, .uid = found.uid, .socket = ""};
+  Claim claim{.pid = 0, .uid = found.uid, .inode = found.inode, .socket = ""};
   const std::string_view rest = std::string_view(found.name).substr(prefix.size());
   const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), claim.pid);
   const auto length = static_cast<std::size_t>(stop - rest.data());
@@ -64,24 +65,33 @@ std::optional<Claim> parse_claim(const ipc::AbstractSocket& found, const std::st
   return claim;
 }
 
-// Only root, or a user to whom root gave the folder, can have made the socket where it says it is.
-bool is_of_service(const Claim& claim, const std::string& device) {
-  struct stat info = {};
-  return ::lstat(claim.socket.c_str(), &info) == 0 && S_ISSOCK(info.st_mode) &&
-         info.st_uid == claim.uid &&
-         std::filesystem::path(claim.socket).filename() == socket_name(device) &&
-         ipc::check_owner(claim.socket).ok();
+// Whether a process of our user has this socket open. The number in a claim is one of the
+// claimant's own pid namespace, where it may be another process's.
+bool has_open(const std::string& process, std::uint32_t inode) {
+  const std::string wanted = fmt::format("socket:[{}]", inode);
+  std::error_code error;
+  std::filesystem::directory_iterator fds(process + "/fd", error);
+  for (; !error && fds != std::filesystem::directory_iterator(); fds.increment(error)) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(fds->path(), gone) == wanted) return true;
+  }
+  return false;
 }
 
 // Nothing where it names no process of its user.
 std::optional<OtherCoordinator> check_claim(const Claim& claim,
                                             const std::string& device,
                                             const std::string& root) {
+  const std::string process = fmt::format("{}/proc/{}", root, claim.pid);
   struct stat info = {};
-  if (::stat(fmt::format("{}/proc/{}", root, claim.pid).c_str(), &info) != 0) return std::nullopt;
-  if (info.st_uid != claim.uid) return std::nullopt;
-  if (claim.uid == ::geteuid() || is_of_service(claim, device))
-    return OtherCoordinator{claim.pid, claim.socket, std::nullopt};
+  if (::stat(process.c_str(), &info) != 0 || info.st_uid != claim.uid) return std::nullopt;
+  const bool is_own = claim.uid == ::geteuid();
+  if (is_own && !has_open(process, claim.inode)) return std::nullopt;
+  // The name first: no path is looked at because a stranger has named it.
+  const bool is_of_service =
+      !is_own && std::filesystem::path(claim.socket).filename() == socket_name(device) &&
+      ipc::is_of_service(claim.socket, claim.uid);
+  if (is_own || is_of_service) return OtherCoordinator{claim.pid, claim.socket, std::nullopt};
   return OtherCoordinator{claim.pid, "", claim.uid};
 }
 
@@ -106,7 +116,7 @@ Result<UniqueFd> claim_device(const std::string& device, const std::string& sock
 std::vector<OtherCoordinator> find_other_coordinators(const std::string& device) {
   const auto sockets = ipc::list_abstract_sockets();
   if (sockets) return coordinators_among(*sockets, device);
-  log::debug("look for other coordinators: {}", sockets.error().message());
+  log::warn("other coordinators of this device cannot be seen: {}", sockets.error().message());
   return {};
 }
 

@@ -46,11 +46,10 @@ void empty(int file, std::uint32_t first, std::uint32_t end, std::uint32_t uid) 
 void empty_all_but(int file, const std::set<std::uint32_t>& kept, std::uint32_t uid) {
   std::uint32_t first = 0;
   const auto empty_to = [&](std::uint32_t end) {
-    const Bytes from = wire::kLaneSlotBytes * first;
-    const Bytes to = wire::kLaneSlotBytes * end;
-    const off_t data = ::lseek(file, from.value(), SEEK_DATA);
-    if (first < end && data >= 0 && data < to.value()) empty(file, first, end, uid);
-    first = end + 1;
+    const std::uint32_t begin = std::exchange(first, end + 1);
+    if (begin >= end) return;
+    const off_t data = ::lseek(file, (wire::kLaneSlotBytes * begin).value(), SEEK_DATA);
+    if (data >= 0 && data < (wire::kLaneSlotBytes * end).value()) empty(file, begin, end, uid);
   };
   for (const std::uint32_t slot : kept)
     empty_to(slot);

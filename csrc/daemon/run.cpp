@@ -66,15 +66,7 @@ void allow_many_descriptors() {
   }
 }
 
-// Opens the log so that only we can read it, before spdlog would make it with less care.
-Status make_private(const std::string& path) {
-  const UniqueFd log(::open(
-      path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-  if (!log.is_valid()) return errno_status("open the log " + path);
-  return check_own_file(log.get(), path);
-}
-
-Status serve(const DaemonOptions& options, const UniqueFd& lock, Launch& launch) {
+Status serve(const DaemonOptions& options, UniqueFd& lock, Launch& launch) {
   log::configure(options.log_level, "gpushared", options.log_file);
   for (const std::string& warning : options.warnings) {
     log::warn("{}", warning);
@@ -106,20 +98,22 @@ Status serve(const DaemonOptions& options, const UniqueFd& lock, Launch& launch)
 
 // It lives, and its socket or its folder has gone. true: it serves there again; false: it has
 // ended.
-Result<bool> bring_back(const OtherCoordinator& other, const std::string& socket) {
+Result<bool> bring_back(const OtherCoordinator& other, const DaemonOptions& options) {
   const Nanos deadline = monotonic_now() + kOtherStarts;
   const auto process = ipc::open_pidfd(other.pid);
   if (!process && process.error().code() == StatusCode::kUnavailable) return false;
   if (!process) return fail(process.error());
+  // Now the number can be no other process's any more.
+  if (find_of_socket(options.device, options.socket) != other) return false;
   if (const Status status = ask_to_restore(process->get()); !status.ok()) return fail(status);
-  while (!ipc::connect_to(socket)) {
+  while (!ipc::connect_to(options.socket)) {
     const auto has_ended = ipc::wait_readable(process->get(), kLookForOther);
     if (!has_ended) return fail(has_ended.error());
     if (*has_ended) return false;
     if (monotonic_now() >= deadline) {
       return fail(StatusCode::kDeadlineExceeded,
                   fmt::format("the coordinator of {}, pid {}, lives and does not answer there",
-                              socket, other.pid));
+                              options.socket, other.pid));
     }
   }
   return true;
@@ -129,7 +123,7 @@ Result<bool> bring_back(const OtherCoordinator& other, const std::string& socket
 Result<UniqueFd> take_lock(const DaemonOptions& options) {
   const auto other = find_of_socket(options.device, options.socket);
   if (other && !ipc::connect_to(options.socket)) {
-    const auto is_back = bring_back(*other, options.socket);
+    const auto is_back = bring_back(*other, options);
     if (!is_back) return fail(is_back.error());
     if (*is_back && options.daemonize) return UniqueFd();
     if (*is_back) return fail(StatusCode::kUnavailable, warning_text(*other, options.device));
@@ -147,7 +141,7 @@ int run(DaemonOptions options) {
       !status.ok())
     return say(status);
   // Held until the process has ended; a forked daemon inherits it.
-  const auto lock = take_lock(options);
+  auto lock = take_lock(options);
   if (!lock) return say(lock.error());
   if (!lock->is_valid()) return 0;  // another instance serves
   if (options.daemonize && options.log_file.empty()) {
@@ -156,7 +150,7 @@ int run(DaemonOptions options) {
   if (!options.log_file.empty()) {
     // The background has another working folder.
     options.log_file = std::filesystem::absolute(options.log_file).string();
-    if (Status status = make_private(options.log_file); !status.ok()) return say(status);
+    if (Status status = make_own_file(options.log_file); !status.ok()) return say(status);
   }
   Launch launch;
   if (options.daemonize) {

@@ -83,7 +83,7 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
 Result<std::unique_ptr<Server>> Server::create(const DaemonOptions& options,
-                                               const UniqueFd& lock,
+                                               UniqueFd& lock,
                                                ipc::EventLoop& loop) {
   auto impl = std::make_unique<Impl>(options, lock, loop);
   if (Status status = impl->begin(); !status.ok()) return fail(status);
@@ -93,7 +93,7 @@ Result<std::unique_ptr<Server>> Server::create(const DaemonOptions& options,
 void Server::shut_down(const char* reason) { impl_->shut_down(reason); }
 void Server::restore_socket() { impl_->restore_socket(); }
 
-Server::Impl::Impl(const DaemonOptions& options, const UniqueFd& lock, ipc::EventLoop& loop)
+Server::Impl::Impl(const DaemonOptions& options, UniqueFd& lock, ipc::EventLoop& loop)
     : options_(options),
       lock_(lock),
       loop_(loop),

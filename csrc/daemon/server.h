@@ -23,9 +23,10 @@ namespace gpushare::daemon {
 class Server {
  public:
   // Reads the state file a crashed daemon may have left, and listens. `lock` is the instance lock
-  // of options.socket. errors: kIo, kInvalidArgument. `lock` and `loop` must outlive it.
+  // of options.socket, and is replaced where its file has gone. errors: kIo, kInvalidArgument.
+  // `lock` and `loop` must outlive it.
   static Result<std::unique_ptr<Server>> create(const DaemonOptions& options,
-                                                const UniqueFd& lock,
+                                                UniqueFd& lock,
                                                 ipc::EventLoop& loop);
   ~Server();
   Server(const Server&) = delete;

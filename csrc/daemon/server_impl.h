@@ -30,7 +30,7 @@ namespace gpushare::daemon {
 
 class Server::Impl {
  public:
-  Impl(const DaemonOptions& options, const UniqueFd& lock, ipc::EventLoop& loop);
+  Impl(const DaemonOptions& options, UniqueFd& lock, ipc::EventLoop& loop);
   Status begin();
   void shut_down(const char* reason);
   void restore_socket();
@@ -101,7 +101,7 @@ class Server::Impl {
   void on_expected_gone(std::int32_t pid);
 
   const DaemonOptions options_;
-  const UniqueFd& lock_;
+  UniqueFd& lock_;
   ipc::EventLoop& loop_;
   const Nanos started_;
   const DescriptorShares descriptors_;
@@ -111,7 +111,6 @@ class Server::Impl {
   UniqueFd claim_;  // of the device
   UniqueFd listener_;
   std::uint64_t socket_inode_ = 0;  // of its name
-  UniqueFd new_lock_;               // in place of lock_, where that has gone
   Nanos restore_until_{0};
   bool are_descriptors_refused_ = false;              // by the kernel
   std::map<int, std::unique_ptr<Session>> sessions_;  // by socket

@@ -222,9 +222,11 @@ void Server::Impl::handle_stop(Session& session, bool force) {
     return;
   }
   if (!jobs_.empty() && !force) {
-    refuse(session, fmt::format("{} jobs are connected; with force they go on, and start another "
-                                "coordinator",
-                                jobs_.size()));
+    const bool is_one = jobs_.size() == 1;
+    refuse(session, fmt::format("{} connected. --force stops the coordinator, and {} a new one",
+                                is_one ? "1 job is" : fmt::format("{} jobs are", jobs_.size()),
+                                is_one ? "that job goes on and starts"
+                                       : "those jobs go on and start"));
     return;
   }
   log::info("pid {} asks to stop{}", session.peer().pid, force ? " by force" : "");
@@ -277,7 +279,7 @@ void Server::Impl::close(Session& session) {
   if (job.value != 0) on_session_closed(job);
 }
 
-// Ends it, too.
+// Forgets the session and closes its connection.
 void Server::Impl::forget_session(int socket) {
   const auto found = sessions_.find(socket);
   visitors_.remove(socket);

@@ -12,6 +12,7 @@
 #include "csrc/daemon/instance_lock.h"
 #include "csrc/daemon/paths.h"
 #include "csrc/daemon/server_impl.h"
+#include "csrc/daemon/text_file.h"
 #include "csrc/ipc/socket.h"
 
 namespace gpushare::daemon {
@@ -39,6 +40,7 @@ Status Server::Impl::listen() {
 Status Server::Impl::open_socket() {
   auto listener = ipc::listen_at(options_.socket, options_.socket_mode, options_.socket_group);
   if (!listener) return listener.error();
+  accept_timer_.cancel();
   listener_watch_.reset();
   listener_ = std::move(*listener);
   socket_inode_ = inode_of(options_.socket);
@@ -56,11 +58,10 @@ void Server::Impl::restore_socket() {
 
 // The lock may have gone with the folder, or still be there beside the place of the socket.
 Status Server::Impl::take_lock_again() {
-  const int lock = new_lock_.is_valid() ? new_lock_.get() : lock_.get();
-  if (is_lock_of(lock, options_.socket)) return {};
+  if (is_lock_of(lock_.get(), options_.socket)) return {};
   auto taken = take_instance_lock(options_.socket);
   if (!taken) return taken.error();
-  new_lock_ = std::move(*taken);
+  lock_ = std::move(*taken);
   return {};
 }
 
@@ -78,7 +79,9 @@ void Server::Impl::try_to_restore() {
     return;
   }
   if (!options_.log_file.empty()) {
-    log::configure(options_.log_level, "gpushared", options_.log_file);
+    const Status log = make_own_file(options_.log_file);
+    if (log.ok()) log::configure(options_.log_level, "gpushared", options_.log_file);
+    if (!log.ok()) log::error("{}", log.message());
   }
   log::warn("{} had gone: it is made again; {} jobs are here", options_.socket, jobs_.size());
   write_state();

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
@@ -55,16 +56,25 @@ Status check_own_file(int fd, const std::string& path) {
           fmt::format("{} is user {}'s, not a file of ours", path, info.st_uid)};
 }
 
+Status make_own_file(const std::string& path) {
+  const UniqueFd file(::open(
+      path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+  if (!file.is_valid()) return errno_status("open " + path);
+  return check_own_file(file.get(), path);
+}
+
 Result<std::optional<std::string>> read_text_file(const std::string& path, std::size_t most) {
   // Without waiting for the writer of a pipe.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.is_valid() && errno == ENOENT) return std::nullopt;
   if (!fd.is_valid()) return fail(errno_status("read " + path));
   if (Status status = check_own_file(fd.get(), path); !status.ok()) return fail(status);
-  std::string text(most, '\0');
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) return fail(errno_status("look at " + path));
+  std::string text(std::min(static_cast<std::size_t>(info.st_size), most), '\0');
   std::size_t filled = 0;
-  while (filled < most) {
-    const ssize_t got = ::read(fd.get(), text.data() + filled, most - filled);
+  while (filled < text.size()) {
+    const ssize_t got = ::read(fd.get(), text.data() + filled, text.size() - filled);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail(errno_status("read " + path));
     if (got == 0) break;

@@ -18,6 +18,10 @@ Status write_text_file(const std::string& path, const std::string& text);
 // for another user's, and for what is no file (a folder, a pipe); kIo.
 Status check_own_file(int fd, const std::string& path);
 
+// Makes a file that only we can read, if it is not there, and checks it, before a library opens it
+// with less care. errors: kIo, also for a link; and those of check_own_file().
+Status make_own_file(const std::string& path);
+
 // Nothing: no such file. At most `most` bytes. errors: kIo, also for a link; and those of
 // check_own_file().
 Result<std::optional<std::string>> read_text_file(const std::string& path, std::size_t most);

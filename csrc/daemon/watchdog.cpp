@@ -1,5 +1,8 @@
 #include "csrc/daemon/watchdog.h"
 
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <utility>
@@ -8,6 +11,12 @@
 #include "csrc/base/log.h"
 
 namespace gpushare::daemon {
+
+namespace {
+
+constexpr unsigned kMostSecondsToSayIt = 2;
+
+}  // namespace
 
 Watchdog::Watchdog(ipc::EventLoop& loop, WatchdogLimits limits, std::function<void()> on_beat)
     : limits_(limits), on_beat_(std::move(on_beat)), timer_(loop.make_timer([this] {
@@ -39,6 +48,9 @@ void Watchdog::watch() {
     num_missed = beats == seen ? num_missed + 1 : 0;
     seen = beats;
     if (num_missed < limits_.most_missed || is_ended_) continue;
+    // The loop may stand in the log, and have its lock.
+    std::signal(SIGALRM, SIG_DFL);
+    ::alarm(kMostSecondsToSayIt);
     log::error(
         "the coordinator's loop has stood still for {}: it ends, and its jobs start the next one",
         to_string(limits_.beat * num_missed));

@@ -46,6 +46,9 @@ std::optional<AbstractSocket> read_socket(const nlmsghdr& message) {
   AbstractSocket socket;
   bool has_owner = false;
   const auto* const bytes = reinterpret_cast<const char*>(&message);
+  unix_diag_msg fixed = {};
+  std::memcpy(&fixed, bytes + NLMSG_LENGTH(0), sizeof(fixed));
+  socket.inode = fixed.udiag_ino;
   std::size_t at = NLMSG_LENGTH(NLMSG_ALIGN(sizeof(unix_diag_msg)));
   while (at + sizeof(rtattr) <= message.nlmsg_len) {
     rtattr attribute = {};

@@ -14,8 +14,9 @@
 namespace gpushare::ipc {
 
 struct AbstractSocket {
-  std::string name;       // without the 0 that it begins with; any bytes
-  std::uint32_t uid = 0;  // who made it
+  std::string name;         // without the 0 that it begins with; any bytes
+  std::uint32_t inode = 0;  // as links of /proc/PID/fd name it
+  std::uint32_t uid = 0;    // who made it
 };
 
 // errors: kUnavailable where the kernel has no such list, kIo.

@@ -1,4 +1,4 @@
-// Closes descriptors that a peer has sent, on a thread of its own.
+// Closes descriptors that a peer can make slow to close, on a thread of its own.
 //
 // Which problem it solves: close() of a socket that lingers, or of a file of a file system that its
 // user serves, waits as long as the sender likes.

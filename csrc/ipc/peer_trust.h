@@ -5,6 +5,7 @@
 // of a job's memory, hands it descriptors and says when it runs.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "csrc/base/status.h"
@@ -19,5 +20,8 @@ Status check_listener(int socket, const std::string& path);
 
 // The same of who has made the socket, where nobody can be asked.
 Status check_owner(const std::string& path);
+
+// Whether a socket is there that this user has made, in a folder that root gave it.
+bool is_of_service(const std::string& path, std::uint32_t uid);
 
 }  // namespace gpushare::ipc

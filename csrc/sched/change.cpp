@@ -40,10 +40,9 @@ Status check_caps(const Users& users,
   if (by.may_change_all) return {};
   // Only what this change asks for is looked at: a job may keep what the owner has given it by
   // hand.
-  Job asked = job;
-  asked.priority = changes.priority.value_or(wire::Priority::kOpportunistic);
-  asked.weight = changes.weight.value_or(kMinWeight);
-  const std::string capped = cap_wish(users, asked);
+  wire::Priority priority = changes.priority.value_or(wire::Priority::kOpportunistic);
+  double weight = changes.weight.value_or(kMinWeight);
+  const std::string capped = cap_wish(users, job.uid, priority, weight);
   if (capped.empty()) return {};
   return refuse(fmt::format("{}. Who owns the coordinator may set more", capped));
 }
@@ -169,20 +168,23 @@ Status check_ranges(const wire::Changes& changes) {
   return {};
 }
 
-std::string cap_wish(const Users& users, Job& job) {
-  const UserOptions& user = users.of(job.uid);
+std::string cap_wish(const Users& users,
+                     std::uint32_t uid,
+                     wire::Priority& priority,
+                     double& weight) {
+  const UserOptions& user = users.of(uid);
   std::vector<std::string> texts;
-  if (const auto most = user.max_priority.value_or(job.priority); job.priority < most) {
+  if (const auto most = user.max_priority.value_or(priority); priority < most) {
     texts.push_back(fmt::format("priority {}, not {} (max_priority)", wire::name_of(most),
-                                wire::name_of(job.priority)));
-    job.priority = most;
+                                wire::name_of(priority)));
+    priority = most;
   }
-  if (const double most = user.max_weight.value_or(job.weight); job.weight > most) {
-    texts.push_back(fmt::format("weight {:g}, not {:g} (max_weight)", most, job.weight));
-    job.weight = most;
+  if (const double most = user.max_weight.value_or(weight); weight > most) {
+    texts.push_back(fmt::format("weight {:g}, not {:g} (max_weight)", most, weight));
+    weight = most;
   }
   if (texts.empty()) return {};
-  return fmt::format("jobs of {} may have at most {}", users.label(job.uid),
+  return fmt::format("jobs of {} may have at most {}", users.label(uid),
                      fmt::join(texts, " and "));
 }
 

@@ -21,9 +21,12 @@ namespace gpushare::sched {
 Status change_job(Step& step, JobId job, const wire::Changes& changes, const Requester& by);
 // Everybody's place in line by another policy. errors: kInvalidArgument for an unknown one.
 Status change_policy(Step& step, const std::string& name);
-// Keeps what a job says of itself within what its user may have: what that changed, in words; empty
-// if nothing.
-std::string cap_wish(const Users& users, Job& job);
+// Keeps what a job of this user says of itself within what he may have: what that changed, in
+// words; empty if nothing.
+std::string cap_wish(const Users& users,
+                     std::uint32_t uid,
+                     wire::Priority& priority,
+                     double& weight);
 // What was changed before counts more than what the job says of itself.
 void apply_changes(Step& step, Job& job);
 // Numbers within what a job may have. errors: kInvalidArgument.

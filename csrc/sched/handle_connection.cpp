@@ -179,7 +179,7 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
     job.recent = BusyMeter(table.device_of(job).lanes.front().busy.began());
     job.arrival = ++table.num_arrivals;
   }
-  const std::string capped = cap_wish(table.options.users, job);
+  const std::string capped = cap_wish(table.options.users, job.uid, job.priority, job.weight);
   if (!capped.empty()) step.decide(table.device_of(job), job.id, "cap", capped);
   step.send(job.id, wire::Registered{.of = job.of, .note = capped});
   follow_gang(step, table.device_of(job), job);

@@ -31,7 +31,7 @@ __all__ = [
     "socket_paths",
 ]
 
-_SYSTEM_FOLDER = "/run/gpushare"
+SYSTEM_FOLDER = "/run/gpushare"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +183,11 @@ def socket_paths(config: Config, device_name: str = CPU) -> list[str]:
 
 
 def _is_there(path: str) -> bool:
-    """Also where its folder is closed to this user: then he is told, instead of being alone."""
+    """Whether a socket is there.
+
+    A folder that this user may not enter counts as yes, so that the job says so instead of starting
+    a coordinator of its own.
+    """
     try:
         os.stat(path)  # noqa: PTH116 - pathlib costs start-up time
     except OSError as error:
@@ -195,7 +199,7 @@ def socket_folders() -> tuple[str, str]:
     """Returns where coordinators listen: the system's, then this user's."""
     runtime = _runtime_folder()
     own = f"{runtime}/gpushare" if runtime else f"/tmp/gpushare-{os.geteuid()}"
-    return _SYSTEM_FOLDER, own
+    return SYSTEM_FOLDER, own
 
 
 def daemon_path() -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from gpushare.errors import ConfigError
 
-_SYSTEM_FILE = "/etc/gpushare/config.toml"
+SYSTEM_FILE = "/etc/gpushare/config.toml"
 
 
 def files(env: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
@@ -20,7 +20,7 @@ def files(env: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
     if env.get("GPUSHARE_CONFIG"):
         yield env["GPUSHARE_CONFIG"], True
         return
-    yield _SYSTEM_FILE, False
+    yield SYSTEM_FILE, False
     folder = env.get("XDG_CONFIG_HOME") or (f"{env['HOME']}/.config" if env.get("HOME") else "")
     if folder:
         yield f"{folder}/gpushare/config.toml", False

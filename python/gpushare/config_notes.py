@@ -7,11 +7,11 @@ another key, and it suggests no tables.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gpushare.config_files import files, read_table
+from gpushare.printable import printable
 from gpushare.settings import SETTINGS
 
 COORDINATORS_KEYS = frozenset({
@@ -56,14 +56,16 @@ def config_notes(env: Mapping[str, str]) -> list[str]:
 def _unknown_in(table: Mapping[str, Any], name: str) -> Iterator[str]:
     """Yields what is unknown in the table of this name."""
     for key, value in table.items():
-        full = f"{name}.{key}" if name else key
+        full = printable(f"{name}.{key}" if name else key)
         if name == "user":
             if isinstance(value, dict):
                 yield from _unknown_users_keys(value, full)
             else:
                 yield f"unknown key {full}; a table [user.NAME] holds what a user may have"
         elif not isinstance(value, dict):
-            if full not in _KEYS | _OTHERS_KEYS:
+            if full in _TABLES:
+                yield f"{full} is a table and no value: write [{full}]"
+            elif full not in _KEYS | _OTHERS_KEYS:
                 yield f"unknown key {full}{_suggest(_nearest_key(full))}"
         elif full in _TABLES:
             yield from _unknown_in(value, full)
@@ -75,7 +77,8 @@ def _unknown_in(table: Mapping[str, Any], name: str) -> Iterator[str]:
 def _unknown_users_keys(table: Mapping[str, Any], name: str) -> Iterator[str]:
     for key in table:
         if key not in USER_KEYS:
-            yield f"unknown key {name}.{key}{_suggest(_nearest(key, USER_KEYS), f'{name}.')}"
+            full = printable(f"{name}.{key}")
+            yield f"unknown key {full}{_suggest(_nearest(key, USER_KEYS), f'{name}.')}"
 
 
 def _nearest_key(full: str) -> str:
@@ -89,6 +92,8 @@ def _nearest_key(full: str) -> str:
 
 
 def _nearest(word: str, known: Iterable[str], likeness: float = _LIKENESS) -> str:
+    import difflib  # costs start-up time
+
     found = difflib.get_close_matches(word, sorted(known), 1, likeness)
     return found[0] if found else ""
 

@@ -123,7 +123,8 @@ class CoordinatorClient:
     def _connect_to(self, path: str) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            # Waits, where as many others do as the kernel lets; a timeout of Python's would not.
+            # connect() must wait while the listener's queue is full. With a timeout of Python's the
+            # socket does not block, and connect() fails at once.
             connection.setsockopt(
                 socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(self._timeout_seconds)
             )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
-
 DISTRIBUTION = "torch-gpushare"
 STRANGER = "gpushare"
 """Another project on PyPI, which writes to the same folder."""
@@ -17,6 +15,8 @@ WRONG_PACKAGE = (
 
 def installed_version(name: str) -> str | None:
     """Returns the version of a distribution in this environment, None if it is not there."""
+    from importlib import metadata  # costs start-up time
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -47,12 +47,12 @@ def _was_given_by_root(path: str, uid: int) -> bool:
 
 
 def _is_closed_folder_of(path: str, uid: int) -> bool:
-    """Whether only its owner (and root) can put something there."""
+    """Whether only its owner (and root) can put something there, or something in its place."""
     try:
         status = os.lstat(path)
     except OSError:
         return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == uid and not status.st_mode & 0o002
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == uid and not status.st_mode & 0o022
 
 
 def _name_of(uid: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ import pytest
 
 from gpushare.demo.kernel_memory import PAGE_BYTES
 from tests.e2e.asking import status
+from tests.support import small_disk as disk
 from tests.support.job_process import JobProcess
 
 Coordinator = Callable[..., dict[str, str]]
@@ -80,13 +80,10 @@ def test_a_file_cut_short_is_an_error_in_its_job_only(
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A folder with a file system of 100 MiB, of which 64 are left to others."""
     folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", str(folder)]
-    done = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"cannot mount a small disk: {done.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    with disk.small_disk(folder, 100 * MIB) as refusal:
+        if refusal:
+            pytest.skip(f"cannot mount a small disk: {refusal}")
+        yield folder
 
 
 @pytest.mark.parametrize("tier", ["disk", "ram", "ram and disk"])

@@ -9,7 +9,8 @@ import signal
 import sys
 from pathlib import Path
 
-# Two threads that spin for each other stand still on a busy machine; before torch is imported.
+# Two threads that spin for each other stand still on a busy machine. torch reads this when it is
+# imported.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 from tests.faults.campaign import Campaign

@@ -37,7 +37,7 @@ SETTINGS = {
     "linger": "600s",
     "log": "info",
 }
-"""Three of the six jobs fit."""
+"""The settings of each campaign. Three of the six jobs fit into this capacity."""
 VARIED = {
     "num_lanes": ("1", "2"),
     "lanes": ("on", "on", "off"),
@@ -46,7 +46,7 @@ VARIED = {
 }
 """Settings that are drawn once a campaign."""
 GRACE_SECONDS = 25.0
-"""A fault may show so long after its end: as long as `memory_wait`, and a little."""
+"""A fault may show so long after its end: a little longer than `memory_wait`."""
 MOST_DESCRIPTORS = 160
 MOST_RESIDENT_BYTES = 64 << 20
 """Bounds on what the coordinator holds. Six jobs cost it 30 descriptors, visitors 64."""
@@ -57,7 +57,7 @@ _MEASURE_SECONDS = 1.0
 _UNDO_PATIENCE_SECONDS = 60.0
 
 Undo = Callable[[], bool]
-"""True: done. False: it is tried again."""
+"""Ends a fault. It returns true when that is done, and is called again until then."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class Kind:
     name: str
     weight: float
     act: Callable[[Campaign, random.Random], str | None]
-    """Does it, and names whom it met; None where it met nobody."""
+    """Does the fault, and names the process that it met; None where it met nobody."""
     is_fault: bool = True
     """False for what a user may ask for, which is done for the coverage."""
     missing: Callable[[Campaign], str] = lambda _: ""
-    """Why it cannot be done on this machine; "" if it can."""
+    """Why the fault cannot be done on this machine; "" if it can."""
 
 
 class Campaign:
@@ -87,15 +87,15 @@ class Campaign:
         """Makes the reference runs.
 
         Args:
-            seed: Of the faults.
-            iterations: Of each job.
+            seed: The sequence of faults follows from it.
+            iterations: How many each job does.
             say: Gets a line for each fault.
             other_package: A folder with gpushare of another version, which every other job uses.
         """
         self._say = say
         self._own_memory = cleanliness.own_memory()
         self.seed = seed
-        # Not below a folder with a long name: socket paths are short.
+        # A socket's path must be short, so this is not below a folder with a long name.
         self.folder = Path(tempfile.mkdtemp(prefix="gpushare-"))
         self.runtime = self.folder / "run"
         self.runtime.mkdir(mode=0o700)
@@ -116,10 +116,10 @@ class Campaign:
         self._measured = 0.0
         self.left: list[str] = []
         self.left_out: list[str] = []
-        """Kinds of faults that cannot be done here, and why."""
+        """The kinds of faults that cannot be done here, and why."""
         self.seconds = 0.0
         self.fault_seconds = 0.0
-        """Of these, from the first fault to the last."""
+        """Seconds from the start until the last fault."""
 
     def run(self, kinds: list[Kind], seconds: float, per_minute: float) -> None:
         """Does faults for so long, lets the jobs end, and looks at what is left."""
@@ -140,13 +140,13 @@ class Campaign:
         self.seconds = time.monotonic() - started
 
     def later(self, seconds: float, name: str, undo: Undo) -> None:
-        """Ends a fault then; tries again while that returns false."""
+        """Ends a fault after so many seconds; tries again while `undo` returns false."""
         due = time.monotonic() + seconds
         entry = (due, next(self._numbers), due + _UNDO_PATIENCE_SECONDS, name, undo)
         heapq.heappush(self._undo, entry)
 
     def hold(self, job: Job, seconds: float, name: str, undo: Undo) -> None:
-        """The job may stand still until `undo` has ended the fault."""
+        """Lets the job stand still until `undo` has ended the fault."""
         job.hold()
 
         def let_go() -> bool:
@@ -158,7 +158,7 @@ class Campaign:
         self.later(seconds, name, let_go)
 
     def excuse_all(self, seconds: float, excuse: Excuse) -> None:
-        """All jobs have this excuse for so long and `GRACE_SECONDS`."""
+        """Gives all jobs this excuse for so long, and for `GRACE_SECONDS` after that."""
         self.pool.excuse_all(excuse)
 
         def no_more() -> bool:
@@ -176,7 +176,7 @@ class Campaign:
         started = time.monotonic()
         weights = [kind.weight for kind in kinds]
         for number in itertools.count():
-            # One generator a fault: how often one draws changes no other.
+            # Each fault has its own generator, so how often one draws changes no other.
             rng = random.Random(f"{self.seed}/{number}")
             kind = rng.choices(kinds, weights)[0]
             due = started + (number + rng.random()) * 60.0 / per_minute
@@ -192,7 +192,7 @@ class Campaign:
                 self.done[kind.name] += 1
 
     def _attend(self, until: float) -> None:
-        """Keeps everything going until then; once at least."""
+        """Keeps everything going until then, and does so once at least."""
         while True:
             self._tick()
             self.pool.fill()
@@ -234,7 +234,7 @@ class Campaign:
     def _drain(self) -> None:
         self._wait_for_jobs()
         if self.coordinator.pid() is None:
-            # The one before left a list of its jobs to the next one, which takes it away.
+            # The last coordinator left a list of its jobs, which the next one removes.
             self.pool.start()
             self._wait_for_jobs()
         if problem := self.coordinator.end():
@@ -247,7 +247,7 @@ class Campaign:
         self.left += (cleanliness.own_memory() - self._own_memory).elements()
 
     def _end(self) -> None:
-        """Nothing is left, whatever went wrong before."""
+        """Ends and removes everything, whatever went wrong before."""
         self.pool.end()
         self.commands.end()
         for pid in cleanliness.coordinators_left(self.runtime, self.coordinator.programs):
@@ -258,15 +258,15 @@ class Campaign:
             shutil.rmtree(self.folder)
 
     def _account(self) -> str:
-        """What the coordinator says and has written."""
+        """The coordinator's status and the end of its log."""
         log = self.runtime / "coordinator.log"
         text = log.read_text(errors="replace") if log.exists() else "there is no log"
         return f"status: {self.coordinator.status(2.0)}\nlog:\n{text[-6000:]}"
 
     def _diagnose(self, job: Job) -> str:
-        """Where a job stands that should go on."""
+        """The stacks, system calls and waits of a job that stands still."""
         why = self.commands.gpushare("why", job.name)
-        why.process.wait()
+        why.reader.join()
         for each in self.pool.jobs:
             each.write_stacks()
         time.sleep(1.0)

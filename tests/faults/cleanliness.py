@@ -1,4 +1,4 @@
-"""What a campaign has left behind: processes, files, shared memory, mounts, descriptors."""
+"""Finds what a campaign leaves behind: processes, files, shared memory, mounts, descriptors."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _MAY_STAY = {
 
 
 def left_behind(folder: Path, runtime: Path, spill_dir: Path) -> list[str]:
-    """What is there and should not be, after all has ended in order.
+    """Whatever is still there after all has ended in order, and should not be.
 
     Args:
-        folder: The campaign's: no process has a file open below it, or names it on its command
-            line. Jobs write their stderr there.
-        runtime: The socket's.
-        spill_dir: Where spilled memory went.
+        folder: The campaign's folder. No process has a file open below it, or names it on its
+            command line. Jobs write their stderr there.
+        runtime: The folder of the coordinator's socket.
+        spill_dir: The folder for spilled memory.
     """
     found = []
     for pid in _processes_with(str(folder)):
@@ -43,12 +43,12 @@ def own_memory() -> Counter[str]:
 
 
 def coordinators_left(folder: Path, pids: Iterable[int]) -> list[int]:
-    """Those that live; a number may be another process's by now."""
+    """The coordinators that live, since a number may be another process's by now."""
     return [pid for pid in pids if str(folder).encode() in _read(Path(f"/proc/{pid}/cmdline"))]
 
 
 def mounts_below(folder: Path) -> list[str]:
-    """File systems that are mounted there."""
+    """The file systems that are mounted there."""
     lines = Path("/proc/self/mounts").read_text().splitlines()
     return [line for line in lines if str(folder) in line.split()[1]]
 
@@ -65,7 +65,7 @@ def _processes_with(folder: str) -> list[int]:
 
 
 def _open_files(pid: int) -> list[str]:
-    """What its descriptors are; nothing if it has ended, or is not ours."""
+    """The files that a process has open; none if it has ended, or is not ours."""
     links = []
     with contextlib.suppress(OSError):
         for path in Path(f"/proc/{pid}/fd").iterdir():

@@ -1,4 +1,4 @@
-"""Programs that a campaign starts and goes on meanwhile: the command line, and hostile peers."""
+"""Programs that run beside a campaign: the command line, and hostile peers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpushare.cli.exit_code import ExitCode
 from tests.support import forked
 
 _ANSWERS = (0, ExitCode.UNREACHABLE, ExitCode.REFUSED)
-"""Of the command line: no coordinator answers, or it will not, as where the job has just ended."""
+"""The exit statuses of a command that no coordinator answers, or whose job has just ended."""
 
 
 @dataclass
@@ -23,12 +23,12 @@ class Command:
     words: list[str]
     process: Any
     allowed: tuple[int, ...]
-    """Its exit statuses that are no failure."""
+    """The exit statuses of the program that are no failure."""
     output: list[str] = field(default_factory=list)
-    """Its stdout and stderr, once its reader has ended."""
+    """The program's stdout and stderr, once the reader has ended."""
 
     def __post_init__(self) -> None:
-        """Reads what it says."""
+        """Starts to read what the program says."""
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 
@@ -37,7 +37,7 @@ class Command:
 
 
 class Commands:
-    """Those that run."""
+    """The programs that run."""
 
     def __init__(self, env: dict[str, str]) -> None:
         """`env` are gpushare's settings."""
@@ -56,7 +56,7 @@ class Commands:
         return command
 
     def collect(self) -> Iterator[str]:
-        """What was wrong with those that have ended."""
+        """Yields what was wrong with each program that has ended."""
         for command in [each for each in self.running if each.process.poll() is not None]:
             self.running.remove(command)
             command.reader.join()
@@ -65,6 +65,6 @@ class Commands:
                 yield f"{' '.join(command.words)} ended with {code}: {command.output}"
 
     def end(self) -> None:
-        """Kills them."""
+        """Kills the programs."""
         for command in self.running:
             command.process.kill()

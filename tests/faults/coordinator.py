@@ -1,10 +1,9 @@
-"""The campaign's coordinator, found by its socket: whoever listens there, as the kernel says."""
+"""The campaign's coordinator: the process that listens at its socket, as the kernel says."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import select
 import signal
 import socket
@@ -15,26 +14,27 @@ from typing import Any
 
 from gpushare.coordinator_client import CoordinatorClient
 from gpushare.errors import GpushareError
+from tests.hostile import process_use
 
 PATIENCE_SECONDS = 30.0
 _PROGRAM = "gpushared"
 _ANSWER_SECONDS = 0.3
-"""So long the campaign waits for an answer: the coordinator may be stopped."""
+"""The campaign waits so long for an answer, since the coordinator may be stopped."""
 
 
 class Coordinator:
     """Whichever process serves the socket now; another one after each restart."""
 
     def __init__(self, path: Path) -> None:
-        """At this socket."""
+        """Watches this socket, and starts no coordinator."""
         self.path = path
         self.programs: dict[int, str] = {}
-        """Of all that were ever seen, by their pids."""
+        """The program of each coordinator that was ever seen, by its pid."""
         self.most_descriptors = 0
         self.most_resident_bytes = 0
 
     def pid(self) -> int | None:
-        """Its process now; None while there is none."""
+        """The process id of the coordinator; None while there is none."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
             connection.setblocking(False)
             try:
@@ -50,7 +50,7 @@ class Coordinator:
         return pid
 
     def signal(self, number: int, pid: int | None = None) -> int | None:
-        """Sends it a signal; its pid, or None if there is none (any more)."""
+        """Sends the coordinator a signal; returns its pid, or None if there is none (any more)."""
         pid = self.pid() if pid is None else pid
         if pid is None:
             return None
@@ -61,43 +61,33 @@ class Coordinator:
         return pid
 
     def status(self, answer_seconds: float = _ANSWER_SECONDS) -> dict[str, Any]:
-        """Its report; empty if nobody answers soon."""
+        """The coordinator's report; empty if nobody answers soon."""
         try:
             return CoordinatorClient([str(self.path)], answer_seconds).status()
         except GpushareError:
             return {}
 
     def rows(self) -> list[dict[str, Any]]:
-        """The jobs that it serves."""
+        """The jobs that the coordinator serves."""
         return [row for device in self.status().get("devices", []) for row in device["jobs"]]
 
-    def why(self, name: str) -> str:
-        """Its answer to why the job of this name waits."""
-        client = CoordinatorClient([str(self.path)], PATIENCE_SECONDS)
-        for device in client.status()["devices"]:
-            for row in device["jobs"]:
-                if row["name"] == name:
-                    return str(client.why(row["job"]).get("why"))
-        return "it serves no job of that name"
-
     def measure(self) -> None:
-        """Notes what it holds."""
+        """Notes how many descriptors and how much memory the coordinator holds."""
         pid = self.pid()
-        if pid not in self.programs:
+        if pid is None or pid not in self.programs:
             return
         with contextlib.suppress(OSError):  # it has ended since
             if not self.programs[pid].endswith(_PROGRAM):
                 return  # a process that has taken its place
-            descriptors = len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208
-            status = Path(f"/proc/{pid}/status").read_text()
-            self.most_descriptors = max(self.most_descriptors, descriptors)
-            if found := re.search(r"VmRSS:\s+(\d+) kB", status):
-                self.most_resident_bytes = max(self.most_resident_bytes, int(found[1]) * 1024)
+            num_descriptors = process_use.num_descriptors(pid)
+            self.most_descriptors = max(self.most_descriptors, num_descriptors)
+            resident_bytes = process_use.resident_bytes(pid)
+            self.most_resident_bytes = max(self.most_resident_bytes, resident_bytes)
 
     def end(self) -> str:
-        """Has it end in order, now that it has no jobs; what was wrong, or "".
+        """Ends the coordinator in order, now that it has no jobs; what was wrong, or "".
 
-        That it refuses while jobs are connected shows that it has seen the end of each.
+        It refuses while jobs are connected, so its end shows that it has seen the end of each.
         """
         pid = self.pid()
         if pid is None:

@@ -18,14 +18,22 @@ from tests.support import forked
 
 @dataclass(frozen=True)
 class Excuse:
-    """What a fault may do to a job, while it lasts and a little longer."""
+    """The harm that a fault may do to a job, while the fault lasts and a little longer."""
 
     may_end: bool = False
-    """It may end by any error of its own: its own calls were refused."""
+    """The job may end with the exit status of any error, since its own calls were refused."""
+    ending_signal: signal.Signals | None = None
+    """The job may end by this signal. None: by no signal."""
     unmanaged_words: str | None = None
-    """It may go on without a coordinator, if the reason has these words. None: it may not."""
+    """The job may go on unmanaged, if the reason has these words. None: it may not."""
     out_of_memory_words: str | None = None
-    """It may be out of memory, if the error has these words. None: it may not."""
+    """The job may be out of memory, if the error has these words. None: it may not."""
+
+    def allows(self, code: int) -> bool:
+        """Whether the job may end with this exit code, which is negative for a signal."""
+        if code > 0:
+            return self.may_end
+        return self.ending_signal is not None and code == -self.ending_signal
 
 
 def _has(words: str | None, text: str) -> bool:
@@ -38,7 +46,7 @@ class Job:
     def __init__(
         self, name: str, words: list[str], env: dict[str, str], expected: list[str], folder: Path
     ) -> None:
-        """Starts it. It is to say the lines `expected`."""
+        """Starts the job, which is to say the lines `expected`."""
         self.name = name
         self._expected = expected
         self._errors = folder / f"{name}.stderr"
@@ -47,14 +55,14 @@ class Job:
         self.num_lines = 0
         self.difference = ""
         self.last: dict[str, Any] = {}
-        """The last object that it said."""
+        """The last object that the job said."""
         self.unmanaged = ""
-        """Why, if it went on unmanaged."""
+        """Why the job went on unmanaged; "" if it did not."""
         self.offence = ""
-        """What it said that no fault excuses."""
+        """Something that the job said and no fault excuses; "" if it said nothing such."""
         self.excuses: list[Excuse] = []
         self.is_killed = False
-        """By the campaign."""
+        """Whether the campaign has killed the job."""
         self._last_word = time.monotonic()
         self._num_holds = 0
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -67,41 +75,41 @@ class Job:
         return pid
 
     def errors(self) -> str:
-        """The end of what it wrote to stderr."""
+        """The end of what the job wrote to stderr."""
         return self._errors.read_text(errors="replace")[-6000:]
 
     def forget_errors(self) -> None:
-        """Removes that file."""
+        """Removes the file with its stderr."""
         self._errors.unlink()
 
     def kill(self) -> None:
-        """SIGKILL; also while it is stopped."""
+        """Kills the job, even while it is stopped."""
         self.is_killed = True
         self.process.kill()
 
     def has_ended(self) -> bool:
-        """Whether it has, and all that it said is compared."""
+        """Whether the job has ended, and all that it said is compared."""
         if self.process.poll() is None:
             return False
         self._reader.join()
         return True
 
     def hold(self) -> None:
-        """It is stopped or paused from now on."""
+        """Notes that the job is stopped or paused from now on."""
         self._num_holds += 1
 
     def let_go(self) -> None:
-        """The end of one `hold`."""
+        """Notes the end of one `hold`."""
         self._last_word = time.monotonic()
         self._num_holds -= 1
 
     def silent_seconds(self) -> float:
-        """How long it has said nothing, though it may go on."""
+        """How long the job has said nothing, though it could go on."""
         is_held = self._num_holds or self.is_killed
         return 0.0 if is_held else time.monotonic() - self._last_word
 
     def write_stacks(self) -> None:
-        """Has it write its threads' stacks to stderr, unless it has only just started."""
+        """Has the job write its threads' stacks to stderr, unless it has only just started."""
         with contextlib.suppress(OSError, StopIteration):  # it has ended
             lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
             caught = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt"))
@@ -109,7 +117,7 @@ class Job:
                 self.process.send_signal(signal.SIGUSR1)  # faulthandler
 
     def problem(self) -> str:
-        """What is wrong with its end, or with what it said; "" where all is as it should be."""
+        """A sentence about a wrong end of the job, or a wrong line; "" if there is neither."""
         if self.difference or self.offence:
             return self.difference or self.offence
         code = self.process.returncode
@@ -119,7 +127,7 @@ class Job:
             return ""
         if code == training_job.OUT_OF_MEMORY and "out_of_memory" in self.last:
             return ""  # that was excused, else it would be an offence
-        if any(excuse.may_end for excuse in self.excuses):
+        if any(excuse.allows(code) for excuse in self.excuses):
             return ""
         return f"it ended with {code} after {self.num_lines} lines and said {self.last}"
 

@@ -15,14 +15,14 @@ from tests.support import forked
 
 MODULE = "tests.faults.training_job"
 NUM_SEEDS = 4
-"""Few: each has one reference run."""
+"""There are few seeds, since each has a reference run."""
 JOBS = 6
 PATIENCE_SECONDS = 60.0
 """A job that may go on and says nothing for so long is lost."""
 
 
 def reference_lines(seed: int, iterations: int) -> list[str]:
-    """What the job says alone on stock torch.
+    """The lines that the job says alone on stock torch.
 
     Raises:
         RuntimeError: It ended with an error.
@@ -36,7 +36,7 @@ def reference_lines(seed: int, iterations: int) -> list[str]:
 
 @dataclass
 class Tally:
-    """What the jobs have done that have ended."""
+    """The sums of what the ended jobs have done."""
 
     started: int = 0
     completed: int = 0
@@ -47,7 +47,7 @@ class Tally:
     iterations: int = 0
     wrong: int = 0
     longest_silence_seconds: float = 0.0
-    """Of a job that was neither stopped nor paused."""
+    """The longest silence of a job that was neither stopped nor paused."""
     totals: dict[str, int] = field(default_factory=dict)
     """Sums of what completed jobs say of themselves at their ends."""
 
@@ -69,12 +69,12 @@ class JobPool:
         self._references = [reference_lines(seed, iterations) for seed in range(NUM_SEEDS)]
         self.jobs: list[Job] = []
         self.excuses: list[Excuse] = []
-        """Of faults that all jobs may notice, those that start now too."""
+        """The excuses of all jobs, and of those that start from now on."""
         self.problems: list[str] = []
         self.tally = Tally()
 
     def start(self, **more: Any) -> Job:
-        """Starts one more."""
+        """Starts one more job."""
         number = self.tally.started
         self.tally.started += 1
         seed = number % NUM_SEEDS
@@ -93,13 +93,13 @@ class JobPool:
         return job
 
     def excuse_all(self, excuse: Excuse) -> None:
-        """All jobs have this excuse, until `excuse_no_more`."""
+        """Gives all jobs this excuse, until `excuse_no_more`."""
         self.excuses.append(excuse)
         for job in self.jobs:
             job.excuses.append(excuse)
 
     def excuse_no_more(self, excuse: Excuse) -> None:
-        """From now on they have not."""
+        """Takes the excuse from all jobs."""
         for excuses in (self.excuses, *(job.excuses for job in self.jobs)):
             if excuse in excuses:
                 excuses.remove(excuse)
@@ -110,13 +110,13 @@ class JobPool:
             self.start()
 
     def collect(self) -> None:
-        """Judges those that have ended."""
+        """Judges the jobs that have ended."""
         for job in [job for job in self.jobs if job.has_ended()]:
             self.jobs.remove(job)
             self._judge(job)
 
     def silent(self) -> Job | None:
-        """One that should have gone on."""
+        """A job that should have gone on and says nothing; None if there is none."""
         seconds = {job: job.silent_seconds() for job in self.jobs}
         self.tally.longest_silence_seconds = max(
             self.tally.longest_silence_seconds, *seconds.values(), 0.0
@@ -124,7 +124,7 @@ class JobPool:
         return next((job for job in seconds if seconds[job] > PATIENCE_SECONDS), None)
 
     def choose(self, rng: random.Random) -> Job | None:
-        """One of those that run."""
+        """One of the jobs that run."""
         running = [job for job in self.jobs if not job.is_killed]
         return rng.choice(running) if running else None
 
@@ -133,7 +133,7 @@ class JobPool:
         return next((job for job in self.jobs if job.pid == pid and not job.is_killed), None)
 
     def end(self) -> None:
-        """Kills all, whatever they do."""
+        """Kills all jobs, whatever they do."""
         for job in self.jobs:
             job.kill()
             with contextlib.suppress(ChildProcessError):

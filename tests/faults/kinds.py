@@ -19,7 +19,7 @@ KINDS = [
 
 
 def chosen(parts: str | None) -> list[Kind]:
-    """Those whose names have one of these parts, with commas between; None: all."""
+    """The kinds whose names have one of these parts, which commas separate; None: all kinds."""
     if parts is None:
         return KINDS
     return [kind for kind in KINDS if any(part in kind.name for part in parts.split(","))]

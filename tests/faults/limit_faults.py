@@ -6,6 +6,7 @@ import contextlib
 import functools
 import random
 import resource
+import signal
 from pathlib import Path
 
 from tests.faults.campaign import Campaign, Kind
@@ -14,15 +15,17 @@ from tests.faults.job import Excuse
 _MOST_SECONDS = 3.0
 _SPARE_ADDRESSES = 4 << 20
 _ANY = Excuse(may_end=True, unmanaged_words="")
+_ADDRESSES = Excuse(may_end=True, ending_signal=signal.SIGABRT, unmanaged_words="")
+"""A C++ thread of a job that gets no memory aborts the job, by an uncaught std::bad_alloc."""
 _REFUSED = (
     Excuse(unmanaged_words="the coordinator refuses this job"),
     Excuse(unmanaged_words="the coordinator ends every connection at once"),
 )
-"""What a coordinator costs jobs to which it cannot give a page: they train on without it."""
+"""A coordinator that cannot give a job a page refuses it, and the job trains on without it."""
 
 
 def _limited(pid: int, number: int) -> int:
-    """What it has now and nothing more."""
+    """The limit that leaves the process what it has now and hardly more."""
     if number == resource.RLIMIT_NOFILE:
         return max(int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()) + 1
     if number == resource.RLIMIT_AS:
@@ -48,19 +51,20 @@ def _lower(campaign: Campaign, pid: int, number: int, seconds: float) -> bool:
 
 
 def limit_job(number: int, campaign: Campaign, rng: random.Random) -> str | None:
-    """A job may end of it, or go on unmanaged; no other may."""
+    """Limits a job. That job may end by an error or go on unmanaged; no other job may."""
     seconds = rng.uniform(0.2, _MOST_SECONDS)
     job = campaign.pool.choose(rng)
     if job is None:
         return None
-    job.excuses.append(_ANY)  # for good: what it could not get it may miss later
+    # The job keeps this excuse: what it could not get it may miss later.
+    job.excuses.append(_ADDRESSES if number == resource.RLIMIT_AS else _ANY)
     if not _lower(campaign, job.pid, number, seconds):
         return None
     return f"{job.name}, pid {job.pid}, for {seconds:.2f} s"
 
 
 def limit_coordinator(number: int, campaign: Campaign, rng: random.Random) -> str | None:
-    """Jobs that register meanwhile may go on unmanaged; none may end of it."""
+    """Limits the coordinator. Jobs that register meanwhile may go on unmanaged; no job may end."""
     seconds = rng.uniform(0.2, _MOST_SECONDS)
     pid = campaign.coordinator.pid()
     if pid is None or not _lower(campaign, pid, number, seconds):

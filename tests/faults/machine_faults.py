@@ -41,7 +41,8 @@ def other_clock(campaign: Campaign, rng: random.Random) -> str | None:
 
 
 def _no_disk(campaign: Campaign) -> str:
-    return "" if campaign.disk.is_mounted else "it needs the right to mount a small file system"
+    refusal = campaign.disk.refusal
+    return refusal and f"it needs a small file system, which cannot be mounted: {refusal}"
 
 
 def _no_clock(_campaign: Campaign) -> str:

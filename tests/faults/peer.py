@@ -1,7 +1,8 @@
 """One peer that is no job of ours: `python -m tests.faults.peer WHAT SOCKET SEED`.
 
-It lives for a second or two. What it says and asks is drawn from the seed. Its exit status is 1 if
-it was answered as the protocol forbids; a coordinator that is gone, or stopped, has not answered.
+The peer lives for a second or two, and draws what it says and asks from the seed. Its exit status
+is 1 if an answer is one that the protocol forbids. A coordinator that is gone, or stopped, gives
+none.
 """
 
 from __future__ import annotations
@@ -19,45 +20,40 @@ from pathlib import Path
 from typing import Any
 
 from tests.hostile import inputs
-from tests.hostile import peer as hostile_peer
 from tests.hostile.peer import Peer
 
 _MOST_MESSAGES = 30
 _LIFE_SECONDS = 1.0
 _ANSWER_SECONDS = 1.0
+"""A peer waits so long for an answer. The coordinator may be stopped."""
 _REQUESTS = ("set", "set_policy", "stop")
-"""Valid values are among the strange ones, and whose coordinator it is may ask for these."""
+"""Left out: some strange values are valid, and the coordinator's owner may ask for these."""
 _NEWER_VERSION = 3
 _PLACE_SECONDS = 5.0
 _SERVE_SECONDS = 1.5
 
 
+def _peer(path: str) -> Peer:
+    return Peer(path, timeout_seconds=_ANSWER_SECONDS)
+
+
 def garbage(path: str, rng: random.Random) -> None:
     """Bytes that are no message, before and after hello."""
-    for name in rng.sample(list(inputs.GARBAGE), 5):
-        peer = Peer(path)
-        if rng.random() < 0.5:
-            peer.hello()
-        peer.send(inputs.GARBAGE[name])
-        peer.close()
+    for data in rng.sample(list(inputs.GARBAGE.values()), 5):
+        is_job = rng.random() < 0.5
+        inputs.send_garbage(path, data, is_job=is_job, timeout_seconds=_ANSWER_SECONDS)
 
 
 def messages(path: str, rng: random.Random) -> None:
     """Messages with one field that is not as it should be."""
     strange = [each for each in inputs.strange_messages() if each[1] not in _REQUESTS]
     for _, kind, changes in rng.sample(strange, _MOST_MESSAGES):
-        peer = Peer(path)
-        if kind != "hello":
-            peer.hello()
-        if kind not in {"hello", "register"}:
-            peer.register()
-        peer.send(inputs.encode(peer.message(kind, **changes)))
-        peer.close()
+        inputs.send_strange(path, kind, changes, timeout_seconds=_ANSWER_SECONDS)
 
 
 def page(path: str, rng: random.Random) -> None:
     """A job whose lease page shows one lie after the other."""
-    peer = Peer(path)
+    peer = _peer(path)
     if peer.hello() is None or peer.register() is None or peer.page is None:
         return
     end = time.monotonic() + _LIFE_SECONDS
@@ -73,7 +69,7 @@ def version(path: str, rng: random.Random) -> None:
     """A message or a hello of another protocol: the one before is served, others are refused."""
     for field in rng.sample(("v", "protocol"), 2):
         number = rng.choice((0, 2, 3, 1 << 31))
-        peer = Peer(path)
+        peer = _peer(path)
         changes: dict[str, Any] = {"pid": os.getpid(), field: number}
         answer = peer.ask(peer.message("hello") | changes)
         peer.close()
@@ -96,7 +92,7 @@ def coordinator(path: str, rng: random.Random) -> None:
         if time.monotonic() > end:
             return
         with contextlib.suppress(OSError):
-            Peer(path).ask({"v": 1, "type": "stop", "force": True})
+            _peer(path).ask({"v": 1, "type": "stop", "force": True})
     reason = f"protocol version 1 is not spoken here; this side speaks {_NEWER_VERSION}"
     answers = [
         {"v": _NEWER_VERSION, "type": "refused", "reason": reason},
@@ -125,9 +121,8 @@ def _serve(path: str, answer: bytes) -> None:
 
 
 def main() -> None:
-    """See the module's text."""
+    """Does one act, as the module's text says."""
     what, path, seed = sys.argv[1:]
-    hostile_peer.TIMEOUT_SECONDS = _ANSWER_SECONDS  # the coordinator may be stopped
     acts = {act.__name__: act for act in (garbage, messages, page, version, coordinator)}
     with contextlib.suppress(OSError):  # no coordinator, or one that does not answer
         acts[what](path, random.Random(int(seed)))

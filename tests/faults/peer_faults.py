@@ -15,7 +15,7 @@ _NEWER_SECONDS = 8.0
 def _start(campaign: Campaign, rng: random.Random, what: str) -> str:
     seed = rng.randrange(1 << 32)
     words = [what, str(campaign.coordinator.path), str(seed)]
-    # One that has the coordinator's place may meet a fault that is meant for the coordinator.
+    # A fault that is meant for the coordinator may meet the peer that has its place.
     killed = (-signal.SIGKILL, -signal.SIGTERM) if what == "coordinator" else ()
     campaign.commands.start("tests.faults.peer", *words, allowed=(0, *killed))
     return f"{what} with seed {seed}"

@@ -20,7 +20,7 @@ _DAMAGED_BYTES = 64
 
 
 def _in_state(campaign: Campaign, rng: random.Random, **wanted: Any) -> Job | None:
-    """A job that the coordinator says is so; any if it does not answer."""
+    """A job whose row has these values; any job if the coordinator does not answer."""
     rows = campaign.coordinator.rows()
     if not rows:
         return campaign.pool.choose(rng)
@@ -42,12 +42,12 @@ def kill_holder(campaign: Campaign, rng: random.Random) -> str | None:
 
 
 def kill_waiter(campaign: Campaign, rng: random.Random) -> str | None:
-    """SIGKILL to one that waits for it."""
+    """SIGKILL to a job that waits for the lease."""
     return _kill(_in_state(campaign, rng, state="waiting"))
 
 
 def kill_any(campaign: Campaign, rng: random.Random) -> str | None:
-    """SIGKILL to one of all, whatever it does."""
+    """SIGKILL to any job, whatever it does."""
     return _kill(campaign.pool.choose(rng))
 
 
@@ -64,7 +64,7 @@ def kill_starting(campaign: Campaign, rng: random.Random) -> str | None:
 
 
 def stop_job(campaign: Campaign, rng: random.Random) -> str | None:
-    """SIGSTOP, and SIGCONT a while later."""
+    """SIGSTOP to a job, and SIGCONT a while later."""
     seconds = rng.uniform(0.05, _MOST_STOPPED_SECONDS)
     job = campaign.pool.choose(rng)
     if job is None:
@@ -80,7 +80,7 @@ def stop_job(campaign: Campaign, rng: random.Random) -> str | None:
 
 
 def stop_coordinator(campaign: Campaign, rng: random.Random) -> str | None:
-    """The same to the coordinator."""
+    """SIGSTOP to the coordinator, and SIGCONT a while later."""
     seconds = rng.uniform(0.05, _MOST_STOPPED_SECONDS)
     pid = campaign.coordinator.signal(signal.SIGSTOP)
     if pid is None:
@@ -95,13 +95,13 @@ def stop_coordinator(campaign: Campaign, rng: random.Random) -> str | None:
 
 
 def kill_coordinator(campaign: Campaign, _rng: random.Random) -> str | None:
-    """SIGKILL."""
+    """SIGKILL to the coordinator."""
     pid = campaign.coordinator.signal(signal.SIGKILL)
     return None if pid is None else f"pid {pid}"
 
 
 def end_coordinator(campaign: Campaign, _rng: random.Random) -> str | None:
-    """SIGTERM."""
+    """SIGTERM to the coordinator."""
     pid = campaign.coordinator.signal(signal.SIGTERM)
     return None if pid is None else f"pid {pid}"
 
@@ -113,7 +113,7 @@ def restart_coordinator(campaign: Campaign, _rng: random.Random) -> str | None:
 
 
 def damage_files(campaign: Campaign, rng: random.Random) -> str | None:
-    """What a coordinator leaves to the next one is cut off or overwritten, and it is killed."""
+    """Cuts off or overwrites a file that a coordinator leaves to the next one, and kills it."""
     file = Path(f"{campaign.coordinator.path}{rng.choice(('.jobs', '.profiles'))}")
     pid = campaign.coordinator.signal(signal.SIGSTOP)  # so that it does not write once more
     if pid is None:

@@ -1,4 +1,4 @@
-"""What a campaign has shown, as figures and as a table."""
+"""The results of a campaign, as figures and as a table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def figures_of(campaign: Campaign, kinds: list[Kind]) -> dict[str, Any]:
 
 
 def table_of(figures: dict[str, Any]) -> str:
-    """The same for people, without the texts of the problems."""
+    """The figures as a table for people, without the texts of the problems."""
     jobs = figures["jobs"]
     totals = jobs["totals"]
     per_hour = 3600 * figures["num_faults"] / max(figures["fault_seconds"], 1.0)

@@ -1,6 +1,7 @@
-"""What a user may ask for while jobs run. These are no faults; they put jobs into rarer states.
+"""Requests of a user while jobs run. They are no faults, and put jobs into rarer states.
 
-Each is taken back after some seconds: a job that is paused, or behind all others, would not go on.
+Each request is taken back after some seconds, since a job that is paused, or behind all others,
+would not go on.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _CHANGES = (
 
 
 class _TakenBack:
-    """The undoing of a command, by another one, once the first has ended."""
+    """Undoes a command by running a second one after the first has ended."""
 
     def __init__(self, campaign: Campaign, first: Command, words: tuple[str, ...]) -> None:
         self._campaign = campaign
@@ -38,7 +39,7 @@ class _TakenBack:
         self._is_first = True
 
     def __call__(self) -> bool:
-        """Whether the second one has succeeded."""
+        """Whether the second command has succeeded."""
         code = self._command.process.poll()
         if code is None:
             return False

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 from pathlib import Path
 
+from tests.support.small_disk import small_disk
+
 _BYTES = 192 << 20
-"""More than all jobs ever spill."""
+"""The size of that file system: more than all jobs ever spill."""
 
 
 class SmallDisk:
-    """The folder; it can be filled up if it `is_mounted`."""
+    """The folder. It can be filled up where it is a file system of its own."""
 
     def __init__(self, folder: Path) -> None:
         """Makes it."""
-        folder.mkdir()
         self.folder = folder
         self._filler = folder / "filler"
-        mount = ["mount", "-t", "tmpfs", "-o", f"size={_BYTES}", "tmpfs", str(folder)]
-        self.is_mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+        self._mount = contextlib.ExitStack()
+        self.refusal = self._mount.enter_context(small_disk(folder, _BYTES))
+        """Why the folder is no file system of its own; "" if it is."""
 
     @property
     def is_full(self) -> bool:
-        """Between `fill` and `empty`."""
+        """Whether `fill` has been called, and `empty` not since."""
         return self._filler.exists()
 
     def fill(self) -> None:
@@ -37,11 +38,9 @@ class SmallDisk:
                         os.posix_fallocate(filler.fileno(), size, step)
 
     def empty(self) -> None:
-        """Gives it back."""
+        """Removes what `fill` has written."""
         self._filler.unlink()
 
     def close(self) -> None:
         """Unmounts it."""
-        if self.is_mounted:
-            subprocess.run(["umount", "--lazy", str(self.folder)], check=True)
-            self.is_mounted = False
+        self._mount.close()

@@ -103,7 +103,7 @@ _TOLD = ("reconnects", "leases", "spilled_total_bytes", "restored_total_bytes", 
 
 
 def _digest(model: Any) -> str:
-    """Of the parameters; read in the gap, where they may be spilled."""
+    """The digest of the parameters. It is read in the gap, where they may be spilled."""
     digest = hashlib.blake2b(digest_size=8)
     for parameter in model.parameters():
         digest.update(parameter.detach().numpy().tobytes())
@@ -115,7 +115,7 @@ def _say(**what: Any) -> None:
 
 
 def enter_other_clock(seconds: int) -> None:
-    """From now on CLOCK_MONOTONIC is so far ahead of the machine's; needs root.
+    """Sets this process's CLOCK_MONOTONIC so far ahead of the machine's; needs root.
 
     Raises:
         OSError: The kernel has no time namespaces, or this user may not make one.
@@ -123,7 +123,7 @@ def enter_other_clock(seconds: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     _check(libc.unshare(_CLONE_NEWTIME), "unshare")
     Path("/proc/self/timens_offsets").write_text(f"monotonic {seconds} 0\nboottime {seconds} 0\n")
-    # Without this only a child would be in it.
+    # Without this call only a child would be in the new namespace.
     namespace = os.open("/proc/self/ns/time_for_children", os.O_RDONLY | os.O_CLOEXEC)
     try:
         _check(libc.setns(namespace, _CLONE_NEWTIME), "setns")

@@ -1,4 +1,4 @@
-"""As in the end-to-end tests: real processes, none of which is left behind."""
+"""The tests start real processes, as the end-to-end tests do, and leave none of them behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one user can do without end: each function goes on until its process is killed."""
+"""Floods by one user: each function goes on until its process is killed."""
 
 from __future__ import annotations
 

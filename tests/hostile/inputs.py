@@ -1,4 +1,4 @@
-"""What no honest peer sends, by kind: each is one input."""
+"""Inputs that no honest peer sends, by kind, and the peers that send them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from tests.hostile.peer import MESSAGES, PAGE_BYTES, Message, Peer
+from tests.hostile.peer import MESSAGES, PAGE_BYTES, TIMEOUT_SECONDS, Message, Peer
 
 STRANGE_VALUES: dict[str, Any] = {
     "missing": ...,
@@ -65,9 +65,44 @@ def strange_messages() -> Iterator[tuple[str, str, Message]]:
 
 
 def encode(message: Message) -> bytes:
-    """As JSON, without the fields whose value is `...`."""
+    """Returns the message as JSON, without the fields whose value is `...`."""
     present = {key: value for key, value in message.items() if value is not ...}
     return json.dumps(present).encode()
+
+
+def send_garbage(
+    path: str, data: bytes, *, is_job: bool, timeout_seconds: float = TIMEOUT_SECONDS
+) -> Message | None:
+    """Sends bytes that are no message, after a hello if the peer `is_job`.
+
+    Returns:
+        The coordinator's answer; None if it ended the connection instead.
+    """
+    peer = Peer(path, timeout_seconds=timeout_seconds)
+    if is_job:
+        peer.hello()
+    answer = peer.ask(data)
+    peer.close()
+    return answer
+
+
+def send_strange(
+    path: str, kind: str, changes: Message, *, timeout_seconds: float = TIMEOUT_SECONDS
+) -> None:
+    """Sends a message of this type with changed fields, and goes without waiting for an answer."""
+    peer = peer_before(kind, path, timeout_seconds=timeout_seconds)
+    peer.send(encode(peer.message(kind, **changes)))
+    peer.close()
+
+
+def peer_before(kind: str, path: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Peer:
+    """A peer that has sent the messages that precede one of this type."""
+    peer = Peer(path, timeout_seconds=timeout_seconds)
+    if kind != "hello":
+        peer.hello()
+    if kind not in {"hello", "register"}:
+        peer.register()
+    return peer
 
 
 def strange_pages(peer: Peer) -> Iterator[str]:
@@ -75,7 +110,7 @@ def strange_pages(peer: Peer) -> Iterator[str]:
     page = peer.page
     assert page is not None
     before = page[:PAGE_BYTES]
-    # Every 8 bytes of what a job may write; the word itself is at 64.
+    # A job may write here. The lease word itself is at 64.
     for at in range(64, 512, 8):
         for word in WORDS:
             page[:PAGE_BYTES] = before

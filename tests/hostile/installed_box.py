@@ -25,6 +25,15 @@ USERS = ("gs-alice", "gs-bob", "gs-carol")
 GROUP = "gs-gpu"
 JOB_SECONDS = 120.0
 
+_PROBE = """
+set -eu
+mount -t tmpfs tmpfs {space}
+mkdir {space}/below {space}/new {space}/work {space}/all
+layers=lowerdir={space}/below,upperdir={space}/new,workdir={space}/work
+mount -t overlay -o $layers overlay {space}/all
+"""
+"""The kinds of mounts that a box has. A machine where these fail allows no box."""
+
 _MOUNTS = """
 set -eu
 mount -t tmpfs tmpfs {space}
@@ -46,40 +55,48 @@ cat
 
 
 class NoBoxError(Exception):
-    """This machine does not allow one."""
+    """This machine does not allow its user to mount what a box needs."""
 
 
 class InstalledBox:
-    """From the bare machine on; `close()` ends all of it."""
+    """One such machine, on which nothing is installed at first; `close()` ends all of it."""
 
     def __init__(self) -> None:
         """Makes the machine and its users.
 
         Raises:
             NoBoxError: Mounts are not allowed here.
+            AssertionError: They are, and the box could not be made all the same.
         """
         self._processes: list[subprocess.Popen[str]] = []
         self._folder = tempfile.mkdtemp(prefix="gpushare-")
         Path(self._folder).chmod(0o755)
         space = Path(self._folder) / "space"
         space.mkdir()
+        probe = subprocess.run(
+            _in_a_namespace(_PROBE.format(space=space)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if probe.returncode != 0:
+            shutil.rmtree(self._folder)
+            raise NoBoxError(probe.stderr.strip())
         parts = DAEMON.resolve().parts
         kept = f"/tmp/{parts[2]}" if parts[1] == "tmp" else "/"
         script = _MOUNTS.format(space=space, kept=kept)
         self._holder = subprocess.Popen(
-            ["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
+            _in_a_namespace(script),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         assert self._holder.stdout is not None
-        if self._holder.stdout.readline() != "ready\n":
-            assert self._holder.stderr is not None
-            why = self._holder.stderr.read().strip()
-            self.close()
-            raise NoBoxError(why)
+        assert self._holder.stderr is not None
         try:
+            is_ready = self._holder.stdout.readline() == "ready\n"
+            assert is_ready, self._holder.stderr.read()
             self.run("install", "-m", "755", str(DAEMON), PROGRAM)
             for user in USERS:
                 self.run("useradd", "--no-create-home", user)
@@ -152,6 +169,10 @@ class InstalledBox:
         """Returns what a program of that user printed: output and errors."""
         process = self.start_as(user, script)
         return process.communicate(timeout=JOB_SECONDS)
+
+
+def _in_a_namespace(script: str) -> list[str]:
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script]
 
 
 def _as_user(user: str) -> list[str]:

@@ -48,6 +48,7 @@ MESSAGES: dict[str, Message] = {
         "name": "attacker",
         "group": "",
         **{key: value for key, value in CHANGES.items() if key != "is_paused"},
+        "paused_by_uid": 0,
         "iterations_total": 0,
         "iterations_done": 0,
         "fingerprint": 0,
@@ -67,6 +68,7 @@ MESSAGES: dict[str, Message] = {
         "held": False,
         "reason": "",
     },
+    "consumed": {**ADDRESS, "n": 1},
     "lane_changed": {
         **ADDRESS,
         "n": 1,
@@ -82,16 +84,16 @@ MESSAGES: dict[str, Message] = {
     "set_policy": {"policy": "fifo"},
     "stop": {"force": True},
 }
-"""A valid message of each type, but for who is allowed to send it."""
+"""A valid message of each type. The coordinator may refuse some to the user who sends them."""
 
 
 class Peer:
     """A connection to the coordinator; closed by ``close`` or with the object."""
 
-    def __init__(self, path: str) -> None:
-        """Connects."""
+    def __init__(self, path: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        """Connects. No call on this connection waits longer than `timeout_seconds`."""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._socket.settimeout(TIMEOUT_SECONDS)
+        self._socket.settimeout(timeout_seconds)
         self._socket.connect(path)
         self._address = dict(ADDRESS)
         self.page: mmap.mmap | None = None

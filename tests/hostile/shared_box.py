@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from typing import Any
 
 from gpushare.coordinator_client import CoordinatorClient
 from gpushare.errors import CoordinatorUnreachable
+from tests.hostile import process_use
 
 DAEMON = Path(__file__).parents[2] / "python/gpushare/bin/gpushared"
 STRANGER = 65534
@@ -43,15 +43,15 @@ class SharedBox:
 
     @property
     def pid(self) -> int:
-        """Of the coordinator."""
+        """The process id of the coordinator."""
         return self._process.pid
 
     def environment(self) -> dict[str, str]:
-        """Of jobs that meet here, and end where they cannot."""
+        """The settings of a job that uses this coordinator, and ends where it cannot."""
         return {"GPUSHARE_SOCKET": self.path, "GPUSHARE_REQUIRE": "1"}
 
     def answers(self) -> bool:
-        """Whether it tells its status."""
+        """Whether the coordinator tells its status."""
         try:
             self.client.status()
         except CoordinatorUnreachable:
@@ -59,30 +59,27 @@ class SharedBox:
         return True
 
     def num_jobs(self) -> int:
-        """That it serves."""
+        """How many jobs the coordinator serves."""
         return sum(len(device["jobs"]) for device in self.client.status()["devices"])
 
     def is_alive(self) -> bool:
-        """Whether its process has not ended."""
+        """Whether the coordinator's process has not ended."""
         return self._process.poll() is None
 
     def num_descriptors(self) -> int:
-        """That it has open."""
-        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+        """How many descriptors the coordinator has open."""
+        return process_use.num_descriptors(self.pid)
 
     def resident_bytes(self) -> int:
-        """Of its memory."""
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        found = re.search(r"VmRSS:\s+(\d+) kB", status)
-        assert found is not None
-        return int(found[1]) * 1024
+        """How much of the coordinator's memory is resident."""
+        return process_use.resident_bytes(self.pid)
 
     def log_bytes(self) -> int:
-        """Of its log, with what it has put aside."""
+        """The size of the coordinator's log and of the older log that it has put aside."""
         return sum(file.stat().st_size for file in self.log.parent.glob("log*"))
 
     def end(self) -> None:
-        """Ends it, and waits for that."""
+        """Ends the coordinator, and waits for its end."""
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(PATIENCE_SECONDS)
 
@@ -104,7 +101,7 @@ class StrangerProcess:
     """A fork of this process that is another user, where this one is root."""
 
     def __init__(self, attack: Callable[[], Any]) -> None:
-        """Runs `attack` there; its end is the process's."""
+        """Runs `attack` in the fork, which ends when `attack` does."""
         self.pid = os.fork()
         if self.pid != 0:
             return
@@ -113,7 +110,7 @@ class StrangerProcess:
             if os.geteuid() == 0:
                 os.setgroups([])
                 os.setgid(STRANGER)
-                os.setuid(STRANGER)
+                pass
             attack()
             code = 0
         except BaseException:
@@ -122,12 +119,12 @@ class StrangerProcess:
             os._exit(code)
 
     def wait(self) -> None:
-        """Until it has ended; an attack that failed fails the test."""
+        """Waits for the end of the process; an attack that failed fails the test."""
         _, status = os.waitpid(self.pid, 0)
         assert os.waitstatus_to_exitcode(status) == 0, "the attacker has failed, see its output"
 
     def kill(self) -> None:
-        """Ends it; an attack that has failed before fails the test."""
+        """Kills the process; an attack that has ended before fails the test."""
         os.kill(self.pid, signal.SIGKILL)
         _, status = os.waitpid(self.pid, 0)
         assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, "the attacker had ended"

@@ -1,6 +1,6 @@
-"""What somebody has put where a coordinator keeps its own files.
+"""Strange files lie where a coordinator keeps its own.
 
-It starts all the same, or ends with one line that names the file.
+The coordinator starts all the same, or ends with one line that names the file.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def test_a_coordinator_starts_or_names_the_file(suffix: str, name: str, tmp_path
 
 
 def _wait_for_answer(path: Path, process: subprocess.Popen[str]) -> bool:
-    """Whether it answers; false: it has ended."""
+    """Whether the coordinator answers; false: its process has ended."""
     end = time.monotonic() + PATIENCE_SECONDS
     while process.poll() is None:
         try:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.alone import arguments, result_alone
 from tests.hostile.floods import FLOODS
+from tests.hostile.peer import Peer
 from tests.hostile.shared_box import SharedBox, StrangerProcess, shared_box
 from tests.support.job_process import JobProcess
 
@@ -20,7 +21,7 @@ MOST_GROWTH_BYTES = 32 << 20
 MOST_LOG_BYTES = 17 << 20
 """Two files of 8 MiB, and the last line."""
 MOST_DESCRIPTORS = 700
-"""Those of the connections that are no job's, and of a few jobs."""
+"""Enough for the connections that are no job's, and for a few jobs."""
 
 
 def train(box: SharedBox) -> str:
@@ -34,9 +35,16 @@ def train(box: SharedBox) -> str:
 
 @pytest.mark.parametrize("flood", FLOODS, ids=lambda flood: flood.__name__)
 def test_a_job_joins_and_trains_through_a_flood(flood: Callable[[str], NoReturn]) -> None:
+    def attack() -> NoReturn:
+        # A flood goes on where it is refused; that it gets in at all is seen here.
+        answer = Peer(box.path).hello()
+        assert answer is not None
+        assert answer["type"] == "welcome", answer
+        flood(box.path)
+
     with shared_box() as box:
         before = box.resident_bytes()
-        attacker = StrangerProcess(lambda: flood(box.path))
+        attacker = StrangerProcess(attack)
         try:
             digest = train(box)
             num_descriptors = box.num_descriptors()

@@ -79,7 +79,7 @@ def empty_box() -> Iterator[InstalledBox]:
 
 @contextlib.contextmanager
 def serving_box() -> Iterator[tuple[InstalledBox, UnitRunner]]:
-    """Installed, with members and their limits, and started."""
+    """A box on which the service is installed, has two members with limits, and runs."""
     with empty_box() as box:
         box.install()
         for user in (ALICE, BOB):
@@ -113,7 +113,7 @@ def end(process: subprocess.Popen[str]) -> str:
 
 
 def jobs_of(box: InstalledBox) -> dict[str, dict]:
-    """As a member sees them, by the names of their users."""
+    """The rows of the status that a member sees, by the names of the jobs' users."""
     (device,) = json.loads(box.gpushare_as(ALICE, "status", "--json").stdout)["devices"]
     names = {int(box.run("id", "-u", user).stdout): user for user in USERS}
     return {names[job["uid"]]: job for job in device["jobs"]}
@@ -135,7 +135,7 @@ def test_two_members_share_within_their_limits_and_a_third_is_told() -> None:
         alice = box.start_as(ALICE, waiting.format(priority="guaranteed"))
         bob = box.start_as(BOB, waiting.format(priority="interactive"))
         assert (line_of(alice), line_of(bob)) == ("True", "True")
-        # Both at once, in one coordinator.
+        # Both jobs train at once, in one coordinator.
         for job in (alice, bob):
             go_on(job)
         assert (line_of(alice), line_of(bob)) == ("True", "True")
@@ -168,7 +168,7 @@ def test_two_members_share_within_their_limits_and_a_third_is_told() -> None:
 
         assert "may have at most priority normal, not guaranteed" in end(alice)
         end(bob)
-        # It is the administrator's to stop it, and then it is not started again.
+        # The administrator may stop the coordinator, which is then not started again.
         assert box.gpushare_as("root", "coordinator", "stop").returncode == 0
         assert unit.process.wait(PATIENCE_SECONDS) == 0
         assert unit.num_starts == 1

@@ -20,7 +20,7 @@ NOTIFY_SOCKET = "/run/notify"
 
 
 def read_service(text: str) -> dict[str, str]:
-    """The keys of the section [Service]; of one that is said twice, what was said last."""
+    """The keys of the section [Service]. The last value of a key counts."""
     values: dict[str, str] = {}
     section = ""
     for line in text.splitlines():
@@ -58,7 +58,7 @@ class UnitRunner:
 
     @property
     def pid(self) -> int:
-        """Of the coordinator: every program before it replaces itself by the next."""
+        """The process id of the coordinator, since each program before it replaces itself."""
         assert self.process is not None
         return self.process.pid
 
@@ -75,11 +75,11 @@ class UnitRunner:
         self.wait_until_ready()
 
     def wait_until_ready(self) -> None:
-        """Until the service says so once more than before: at its start, and at each other one."""
+        """Waits until the service says that it is ready, as it does once after each start."""
         assert self._ready.acquire(timeout=PATIENCE_SECONDS), "it does not say that it is ready"
 
     def stop(self) -> None:
-        """As `systemctl stop`."""
+        """Ends the service, as `systemctl stop` does."""
         self._is_stopping = True
         if self.process is not None:
             self.process.terminate()

@@ -1,1 +1,1 @@
-"""Attacks on a coordinator that several users share, by a user who may use it."""
+"""Building gpushare from a release's sources, and using the wheel where nothing else is."""

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def call(*command: str | Path, cwd: Path = ROOT, **env: str) -> str:
-    """What a command prints; it fails with all of it."""
+    """Returns what a command prints. A command that fails fails the test with all of it."""
     done = subprocess.run(
         command, cwd=cwd, env=os.environ | env, text=True, capture_output=True, check=False
     )
@@ -34,12 +34,12 @@ class Installed:
 
     @property
     def python(self) -> Path:
-        """Its interpreter."""
+        """The environment's interpreter."""
         return self.folder / "bin" / "python"
 
     @property
     def packages(self) -> Path:
-        """Where its packages lie."""
+        """The folder of the environment's packages."""
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
         return self.folder / "lib" / version / "site-packages"
 

@@ -1,4 +1,4 @@
-"""What building needs, and the one sentence that says what is missing."""
+"""A build finds the torch it is for, and says in one sentence what it lacks."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def test_all_missing_libraries_are_said_at_once(tmp_path: Path) -> None:
     assert "apt-get install nlohmann-json3-dev libcli11-dev" in said
 
 
-def test_a_missing_compiler_is_one_sentence() -> None:
+def test_a_missing_compiler_is_one_sentence(sources: Path) -> None:
     done = subprocess.run(
         [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"],
-        cwd=ROOT,
+        cwd=sources,
         env=os.environ | {"CXX": "no-such-compiler"},
         text=True,
         capture_output=True,

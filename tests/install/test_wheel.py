@@ -26,7 +26,7 @@ print(gpushare.__file__, job.is_managed, job.stats().iterations)
 """
 
 
-def libraries(program: Path, search: Path) -> dict[str, str]:
+def loaded_libraries(program: Path, search: Path) -> dict[str, str]:
     """The shared libraries that the loader takes for a program, by name."""
     printed = call("ldd", program, LD_LIBRARY_PATH=str(search))
     lines = [line.split(" => ") for line in printed.splitlines() if " => " in line]
@@ -44,7 +44,7 @@ def test_it_brings_the_libraries_that_are_not_everywhere(installed: Installed) -
     torch_libraries = Path(torch.__file__).parent / "lib"
     module = next(installed.packages.glob("gpushare/_C*.so"))
     for program in (module, installed.packages / "gpushare" / "bin" / "gpushared"):
-        found = libraries(program, torch_libraries)
+        found = loaded_libraries(program, torch_libraries)
         strange = {name: path for name, path in found.items() if "fmt" in name or "spdlog" in name}
         assert strange, found
         for path in strange.values():
@@ -56,9 +56,10 @@ def test_a_job_shares_without_the_system_s_libraries(installed: Installed, tmp_p
     script = tmp_path / "job.py"
     script.write_text(JOB)
     folder = Path("/usr/lib/x86_64-linux-gnu")
-    hidden = [*folder.glob("libfmt.so.*"), *folder.glob("libspdlog.so.*"), Path("/usr/bin/c++")]
-    assert hidden
-    hide = " && ".join(f"mount --bind /dev/null {path}" for path in hidden if not path.is_symlink())
+    libraries = [*folder.glob("libfmt.so.*"), *folder.glob("libspdlog.so.*")]
+    assert libraries
+    hidden = {path.resolve(strict=True) for path in (*libraries, Path("/usr/bin/c++"))}
+    hide = " && ".join(f"mount --bind /dev/null {path}" for path in hidden)
     command = shlex.join([str(installed.folder / "bin" / "gpushare"), "run", "--"])
     env = {key: value for key, value in os.environ.items() if not key.startswith("GPUSHARE_")}
     done = subprocess.run(

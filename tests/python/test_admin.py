@@ -14,8 +14,9 @@ import pytest
 
 from gpushare import config
 from gpushare.admin.files import RECORD_PATH
-from gpushare.admin.settings_file import SETTINGS_PATH, settings_text
+from gpushare.admin.settings_file import settings_text
 from gpushare.admin.unit import UNIT_PATH, unit_text
+from gpushare.config_files import SYSTEM_FILE
 from tests.python.conftest import PACKAGE, Completed, clean_environment
 
 DAEMON = str(PACKAGE / "bin" / "gpushared")
@@ -54,7 +55,7 @@ def files_below(root: Path) -> dict[str, str]:
 
 
 def settings_below(root: Path) -> config.Config:
-    return config.load({"GPUSHARE_CONFIG": f"{root}{SETTINGS_PATH}"})
+    return config.load({"GPUSHARE_CONFIG": f"{root}{SYSTEM_FILE}"})
 
 
 def fake_nvidia_smi(folder: Path, *lines: str, code: int = 0) -> str:
@@ -73,7 +74,7 @@ def test_a_dry_run_shows_each_file_and_command_and_writes_nothing(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
     assert f"write     {tmp_path}{UNIT_PATH}\n" in said.stdout
     assert "            ExecStart=/bin/ls --device %i --socket-folder /run/gpushare" in said.stdout
-    assert f"write     {tmp_path}{SETTINGS_PATH}\n" in said.stdout
+    assert f"write     {tmp_path}{SYSTEM_FILE}\n" in said.stdout
     assert "            [user.default]\n" in said.stdout
     for command in (
         "groupadd --system gpu",
@@ -89,10 +90,10 @@ def test_install_is_repeatable_says_what_changes_and_uninstall_removes_all(tmp_p
     first = install(tmp_path, "--capacity", "1GiB", "--device", "cpu")
     assert first.returncode == 0, first.stderr
     written = files_below(tmp_path)
-    assert written.keys() == {UNIT_PATH, SETTINGS_PATH, RECORD_PATH}
+    assert written.keys() == {UNIT_PATH, SYSTEM_FILE, RECORD_PATH}
     assert written[UNIT_PATH] == unit_text(program="/bin/ls", group="gpu")
     assert settings_below(tmp_path).capacity_bytes == 1 << 30
-    for path in (UNIT_PATH, SETTINGS_PATH):
+    for path in (UNIT_PATH, SYSTEM_FILE):
         assert (tmp_path / path[1:]).stat().st_mode & 0o777 == 0o644
 
     again = install(tmp_path, "--capacity", "1GiB", "--device", "cpu")
@@ -116,7 +117,7 @@ def test_install_is_repeatable_says_what_changes_and_uninstall_removes_all(tmp_p
 
 def test_a_file_that_somebody_has_changed_is_kept_and_said(tmp_path: Path) -> None:
     install(tmp_path)
-    settings = tmp_path / SETTINGS_PATH[1:]
+    settings = tmp_path / SYSTEM_FILE[1:]
     settings.write_text(settings.read_text() + '[user.alice]\nmemory_limit = "1GiB"\n')
     mine = settings.read_text()
     again = install(tmp_path)
@@ -127,16 +128,16 @@ def test_a_file_that_somebody_has_changed_is_kept_and_said(tmp_path: Path) -> No
     admin("uninstall", "--dry-run", "--root", str(tmp_path))
     removed = admin("uninstall", "--root", str(tmp_path))
     assert f"kept      {settings}, which was changed by hand" in removed.stdout
-    assert files_below(tmp_path) == {SETTINGS_PATH: mine}
+    assert files_below(tmp_path) == {SYSTEM_FILE: mine}
 
 
 def test_a_settings_file_that_was_there_before_is_never_touched(tmp_path: Path) -> None:
-    settings = tmp_path / SETTINGS_PATH[1:]
+    settings = tmp_path / SYSTEM_FILE[1:]
     settings.parent.mkdir(parents=True)
     settings.write_text('[coordinator]\npolicy = "rr"\n')
     assert "kept" in install(tmp_path).stdout
     admin("uninstall", "--root", str(tmp_path))
-    assert files_below(tmp_path) == {SETTINGS_PATH: '[coordinator]\npolicy = "rr"\n'}
+    assert files_below(tmp_path) == {SYSTEM_FILE: '[coordinator]\npolicy = "rr"\n'}
 
 
 def test_each_gpu_has_a_unit_and_the_smallest_says_the_capacity(tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ def test_each_gpu_has_a_unit_and_the_smallest_says_the_capacity(tmp_path: Path) 
     assert f"systemctl enable gpushared@{GPU}.service gpushared@{other}.service" in said.stdout
     assert settings_below(root).cuda_capacity_bytes == 40960 << 20
     assert json.loads(files_below(root)[RECORD_PATH])["devices"] == [GPU, other]
-    # One that is no more is disabled.
+    # The unit of a device that is not there any more is disabled.
     fewer = install(root, path=fake_nvidia_smi(tmp_path, lines[1]))
     assert f"systemctl disable --now gpushared@{GPU}.service" in fewer.stdout
     assert json.loads(files_below(root)[RECORD_PATH])["devices"] == [other]
@@ -186,8 +187,8 @@ def test_what_cannot_work_is_said_before_anything_is_written(tmp_path: Path) -> 
         (install(root, "--device", GPU), 1, "say --capacity"),
         (install(root, "--device", "cuda:0"), 2, "neither cpu nor cuda:UUID"),
         (install(root, "--capacity", "1GiB"), 2, "say --device"),
-        (install(root, "--capacity", "0", "--device", "cpu"), 2, "more than nothing"),
-        (install(root, "--capacity", "x", "--device", "cpu"), 2, "a size like 40GiB"),
+        (install(root, "--capacity", "0", "--device", "cpu"), 2, "at least 2 MiB"),
+        (install(root, "--capacity", "x", "--device", "cpu"), 2, "at least 2 MiB"),
         (install(root, path=mig), 1, "is divided (MIG)"),
         (install(root, path=fake_nvidia_smi(broken, "no such")), 1, "nvidia-smi says 'no such'"),
         (install(root, "--daemon", "/nonexistent"), 1, "there is no program /nonexistent"),
@@ -206,7 +207,7 @@ def test_what_cannot_work_is_said_before_anything_is_written(tmp_path: Path) -> 
 
 def test_a_kept_settings_file_without_the_gpus_memory_is_refused(tmp_path: Path) -> None:
     install(tmp_path)
-    settings = tmp_path / SETTINGS_PATH[1:]
+    settings = tmp_path / SYSTEM_FILE[1:]
     settings.write_text("# mine\n")
     refused = install(tmp_path, "--device", GPU, "--capacity", "80GiB")
     assert refused.returncode == 1
@@ -216,13 +217,13 @@ def test_a_kept_settings_file_without_the_gpus_memory_is_refused(tmp_path: Path)
 
 
 def test_a_kept_settings_file_with_a_group_for_the_socket_is_refused(tmp_path: Path) -> None:
-    settings = tmp_path / SETTINGS_PATH[1:]
+    settings = tmp_path / SYSTEM_FILE[1:]
     settings.parent.mkdir(parents=True)
     settings.write_text('[coordinator]\nsocket_group = "gpu"\n')
     refused = install(tmp_path)
     assert refused.returncode == 1
     assert "cannot start with socket_group under [coordinator]" in refused.stderr
-    assert files_below(tmp_path).keys() == {SETTINGS_PATH}
+    assert files_below(tmp_path).keys() == {SYSTEM_FILE}
 
 
 def test_only_root_may_install_on_the_machine_itself() -> None:

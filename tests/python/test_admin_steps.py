@@ -10,8 +10,8 @@ import pytest
 from gpushare.admin import gpus, service
 from gpushare.admin.files import RECORD_PATH, Record, Tree
 from gpushare.admin.hands import Hands, StepError
-from gpushare.admin.settings_file import SETTINGS_PATH
 from gpushare.admin.unit import UNIT_PATH
+from gpushare.config_files import SYSTEM_FILE
 from tests.python.test_admin import GPU, admin, install
 
 
@@ -130,7 +130,7 @@ def test_an_nvidia_smi_that_hangs_is_said(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
     install(tmp_path)
-    settings, record = (tmp_path / path[1:] for path in (SETTINGS_PATH, RECORD_PATH))
+    settings, record = (tmp_path / path[1:] for path in (SYSTEM_FILE, RECORD_PATH))
     good = json.loads(record.read_text())
     settings.write_bytes(b"# \xff\n")
     said = install(tmp_path)

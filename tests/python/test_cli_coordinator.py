@@ -9,20 +9,21 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gpushare.cli.coordinator import read_log
 from tests.python.command_line import needs_daemon
 from tests.python.conftest import clean_environment
-from tests.python.fake_coordinator import FakeCoordinator, make_report
+from tests.python.fake_coordinator import FakeCoordinator
 
 
-def _gpushare(*arguments: str, socket: Path) -> subprocess.CompletedProcess[str]:
+def _gpushare(
+    *arguments: str, socket: Path, config: str = os.devnull
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "gpushare", *arguments],
-        env=clean_environment(socket=str(socket), config=os.devnull),
+        env=clean_environment(socket=str(socket), config=config),
         capture_output=True,
         text=True,
         timeout=60,
@@ -65,37 +66,27 @@ def test_bad_option_names_what_is_allowed(tmp_path: Path) -> None:
     assert "allowed: fair, rr, fifo" in ended.stderr
 
 
-ONE, TWO = make_report()["devices"][0]["jobs"][:1], make_report()["devices"][0]["jobs"]
-
-
-@pytest.mark.parametrize(
-    ("reason", "jobs", "said"),
-    [
-        (
-            "1 jobs are connected; with force",
-            ONE,
-            "1 job is connected. --force stops the coordinator, and that job goes on and starts "
-            "a new one",
-        ),
-        (
-            "2 jobs are connected; with force",
-            TWO,
-            "2 jobs are connected. --force stops the coordinator, and those jobs go on and start "
-            "a new one",
-        ),
-        ("user 7 may not stop the coordinator of user 8", TWO, None),
-    ],
-)
-def test_refused_stop_is_exit_4_and_says_what_force_does(
-    tmp_path: Path, reason: str, jobs: list[dict[str, Any]], said: str | None
-) -> None:
-    report = make_report()
-    report["devices"][0]["jobs"] = jobs
+def test_refused_stop_is_exit_4_in_the_coordinators_words(tmp_path: Path) -> None:
+    reason = "1 job is connected. --force stops the coordinator"
     refusal = {"v": 1, "type": "refused", "reason": reason}
-    with FakeCoordinator(tmp_path / "sock", refusal, report) as fake:
+    with FakeCoordinator(tmp_path / "sock", refusal) as fake:
         ended = _gpushare("coordinator", "stop", socket=Path(fake.path))
-    assert (ended.returncode, ended.stderr) == (4, f"gpushare: {said or reason}\n")
+    assert (ended.returncode, ended.stderr) == (4, f"gpushare: {reason}\n")
     assert fake.requests[0] == {"v": 1, "type": "stop", "force": False}
+
+
+@needs_daemon
+@pytest.mark.parametrize("bad", ['class_floor = "x"', 'socket_mode = "999"'])
+def test_a_wrong_setting_that_the_coordinator_alone_reads_is_exit_2(
+    tmp_path: Path, bad: str
+) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text(f"[coordinator]\n{bad}\n")
+    socket = tmp_path / "sock"
+    ended = _gpushare("coordinator", "start", socket=socket, config=str(file))
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1), ended.stderr
+    assert bad.split(maxsplit=1)[0] in ended.stderr
+    assert not socket.exists()
 
 
 def test_a_log_that_may_not_be_read_is_exit_1_in_one_line(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ def _notes(folder: Path, text: str) -> list[str]:
         ("polcy = 1", "unknown key polcy; did you mean coordinator.policy?"),
         ("[host]\nxyzzy = 1", "unknown key host.xyzzy"),
         ("[coordinator]\nxyzzy = 1", "unknown key coordinator.xyzzy"),
+        ("coordinator = 3", "coordinator is a table and no value: write [coordinator]"),
+        ('"\\u001b[31mx" = 1', "unknown key ?[31mx"),
         (
             "[coordinator]\nquantum = 1",
             "unknown key coordinator.quantum; did you mean coordinator.min_quantum?",

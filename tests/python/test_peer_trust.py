@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import tempfile
 import time
@@ -15,8 +14,8 @@ import pytest
 
 from gpushare.coordinator_client import CoordinatorClient
 from gpushare.errors import CoordinatorUnreachable
+from tests.hostile.shared_box import STRANGER, StrangerProcess
 
-STRANGER = 65534
 PATIENCE_SECONDS = 30.0
 
 pytestmark = [
@@ -32,18 +31,13 @@ class Stranger:
         self.path = str(folder / "sock")
         self._heard = folder / "heard"
         ready_in, ready_out = os.pipe()
-        self._pid = os.fork()
-        if self._pid == 0:
-            try:
-                self._listen(ready_out)
-            finally:
-                os._exit(1)
+        self._process = StrangerProcess(lambda: self._listen(ready_out))
         os.close(ready_out)
         assert os.read(ready_in, 1) == b"x"
         os.close(ready_in)
 
     def heard(self) -> bytes:
-        """All that anybody has sent; of each who came there is a ``+``. Waits for the first."""
+        """All that anybody has sent, with a ``+`` for each connection. Waits for the first one."""
         end = time.monotonic() + PATIENCE_SECONDS
         while not (heard := self._heard.read_bytes()):
             assert time.monotonic() < end, "nobody came"
@@ -51,12 +45,9 @@ class Stranger:
         return heard
 
     def end(self) -> None:
-        os.kill(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
+        self._process.kill()
 
     def _listen(self, ready: int) -> None:
-        os.setgid(STRANGER)
-        os.setuid(STRANGER)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listener.bind(self.path)
         Path(self.path).chmod(0o666)
@@ -73,7 +64,7 @@ class Stranger:
 
 @pytest.fixture
 def stranger() -> Iterator[Stranger]:
-    # As in /tmp/gpushare-UID, which anybody can make first; pytest's folder lets nobody else in.
+    # Anybody can make /tmp/gpushare-UID first, as here. pytest's folder lets nobody else in.
     folder = Path(tempfile.mkdtemp(prefix="gpushare-"))
     os.chown(folder, STRANGER, STRANGER)
     process = Stranger(folder)

@@ -172,8 +172,10 @@ void take_over_calls() {
   const MutexLock lock(g_mu);
   const std::uint64_t loads = num_module_loads();
   if (loads == g_loads_seen) return;
-  g_loads_seen = loads;
   const int replaced = replace_imports(kCalls);
+  // A module may have been listed before its slots were filled, and a first call that is under way
+  // may undo a change: only a look that changes nothing was the last.
+  if (replaced == 0) g_loads_seen = loads;
   log::debug("{} calls of loaded modules wait from now on for memory that is on the move",
              replaced);
 }

@@ -52,7 +52,8 @@ class HeldWrites {
 // What a thread sleeps between two tries.
 inline constexpr timespec kBetweenTries{.tv_sec = 0, .tv_nsec = 200'000};
 
-// Whether that is so of any range of the process. Takes no lock and allocates nothing.
+// Whether may_be_held() is true of any HeldWrites of the process. Takes no lock and allocates
+// nothing.
 bool any_may_be_held(const std::byte* address, std::size_t size);
 
 }  // namespace gpushare::vm

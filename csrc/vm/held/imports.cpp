@@ -115,13 +115,15 @@ class Module {
   int replace(const ElfW(Rela) & slot, std::span<const Import> imports) const {
     const std::uint32_t type = ELF64_R_TYPE(slot.r_info);
     if (type != kCallSlot && type != kAddressSlot) return 0;
-    const char* const name = names_ + symbols_[ELF64_R_SYM(slot.r_info)].st_name;
+    const auto& symbol = symbols_[ELF64_R_SYM(slot.r_info)];
+    const char* const name = names_ + symbol.st_name;
     for (const Import& import : imports) {
       if (*name != *import.name || std::strcmp(name, import.name) != 0) continue;
       auto* const at = reinterpret_cast<Address*>(info_.dlpi_addr + slot.r_offset);
       const Address now = std::atomic_ref(*at).load(std::memory_order_relaxed);
-      // A slot that was not used yet leads back into its module, to a call of the linker.
-      const bool is_unused = type == kCallSlot && contains(now);
+      // A slot that was not used yet leads back into its module, to a call of the linker. Where the
+      // module has a function of that name itself, it may lead there, which is another function.
+      const bool is_unused = type == kCallSlot && contains(now) && symbol.st_shndx == SHN_UNDEF;
       if (now != reinterpret_cast<Address>(import.original) && !is_unused) return 0;
       return write(at, reinterpret_cast<Address>(import.replacement)) ? 1 : 0;
     }

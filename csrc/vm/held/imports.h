@@ -20,7 +20,8 @@ struct Import {
   void* replacement;
 };
 
-// How often a module was loaded in this process. While it is the same, no call has been added.
+// How often a module was loaded in this process. A module counts from when it is listed, which may
+// be before its slots are filled.
 std::uint64_t num_module_loads();
 
 // Leads the calls of all modules that are loaded, except the one that this function is in, to the

@@ -15,7 +15,7 @@ class StepError(GpushareError):
 
 
 class Hands:
-    """What changes the machine, and nothing else does."""
+    """The only class that changes the machine."""
 
     def __init__(self, tree: Tree, *, is_dry: bool, is_for_here: bool) -> None:
         """Makes them.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from gpushare import config
 from gpushare.admin.files import RECORD_PATH, Record, Tree
 from gpushare.admin.program import check_program
-from gpushare.admin.settings_file import SETTINGS_PATH, settings_text
-from gpushare.admin.unit import RUNTIME_FOLDER, SERVICE_USER, UNIT_PATH, instance, unit_text
-from gpushare.config_files import read_table
+from gpushare.admin.settings_file import settings_text
+from gpushare.admin.unit import SERVICE_USER, UNIT_PATH, instance, unit_text
+from gpushare.config_files import SYSTEM_FILE, read_table
 from gpushare.devices import CPU
 from gpushare.errors import GpushareError
 
@@ -62,11 +62,11 @@ def check(wish: Wish, tree: Tree) -> list[str]:
     notes = check_program(wish.program, _group_id(wish.group))
     record = tree.read_record() or Record()
     has_gpu = any(device != CPU for device in wish.devices)
-    if tree.read(SETTINGS_PATH) is None or tree.is_own(SETTINGS_PATH, record):
+    if tree.read(SYSTEM_FILE) is None or tree.is_own(SYSTEM_FILE, record):
         if has_gpu and "cuda" not in _capacities(wish, tree, record):
             raise CapacityError("how much memory the GPUs have is not known here: say --capacity")
         return notes
-    place = str(tree.at(SETTINGS_PATH))
+    place = str(tree.at(SYSTEM_FILE))
     settings = config.load({"GPUSHARE_CONFIG": place})
     if has_gpu and settings.cuda_capacity_bytes == 0:
         raise CapacityError(
@@ -98,7 +98,7 @@ def install(wish: Wish, tree: Tree, hands: Hands, *, has_systemd: bool) -> None:
         _add_accounts(wish.group, hands, record)
         unit = unit_text(program=wish.program, group=wish.group)
         is_changed = hands.write(UNIT_PATH, unit, record)
-        is_changed |= hands.write(SETTINGS_PATH, settings, record)
+        is_changed |= hands.write(SYSTEM_FILE, settings, record)
         record.devices = [*wish.devices, *former]
     finally:  # what is there by now can be removed, even if a step failed
         hands.save(record)
@@ -135,7 +135,7 @@ def uninstall(tree: Tree, hands: Hands, *, has_systemd: bool, remove_group: bool
     if has_systemd:
         hands.run("systemctl", "daemon-reload")
     else:
-        print(f"left      {RUNTIME_FOLDER}, which is gone after the next boot")
+        print(f"left      {config.SYSTEM_FOLDER}, which is gone after the next boot")
     for user in list(record.users):
         if _has_user(user):
             hands.run("userdel", user)
@@ -149,7 +149,7 @@ def uninstall(tree: Tree, hands: Hands, *, has_systemd: bool, remove_group: bool
         elif remove_group:
             hands.run("groupdel", group)
         else:
-            print(f"left      group {group}; to remove it, too: --remove-group")
+            print(f"left      group {group}; to remove it: groupdel {group}")
         record.groups.remove(group)
         hands.save(record)
     hands.finish_uninstall(RECORD_PATH, record)
@@ -172,10 +172,10 @@ def _remove_units(tree: Tree, hands: Hands, record: Record) -> None:
 
 
 def _capacities(wish: Wish, tree: Tree, record: Record) -> dict[str, str]:
-    """Those of the settings file that this one replaces, unless they are said anew."""
+    """Returns the capacities of the present settings file, overridden by those of the wish."""
     former: dict[str, str] = {}
-    if tree.is_own(SETTINGS_PATH, record):
-        devices = read_table(str(tree.at(SETTINGS_PATH)), must_exist=True).get("device", {})
+    if tree.is_own(SYSTEM_FILE, record):
+        devices = read_table(str(tree.at(SYSTEM_FILE)), must_exist=True).get("device", {})
         former = {kind: table["capacity"] for kind, table in devices.items()}
     return former | wish.capacities
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-SETTINGS_PATH = "/etc/gpushare/config.toml"
-
 _TEXT = """\
 # Settings of gpushare for all users of this machine. docs/shared_machine.md explains them.
 # The coordinators read this file when they start: systemctl restart 'gpushared@*'
 #
-# Whom the socket lets in is said in the unit (Group=, --mode) and not here: a coordinator that a
-# user starts for himself reads this file, too, and must not open to others.
+# The unit says whom the socket lets in (Group=, --mode), and this file does not: a coordinator that
+# a user starts for himself reads this file, too, and must not open to others.
 
 [coordinator]
 # policy = "fair"                # or rr, fifo, srtf, priority, deadline, pack

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from gpushare.config import SYSTEM_FOLDER
+
 UNIT_PATH = "/etc/systemd/system/gpushared@.service"
 SERVICE_USER = "gpushared"
 """Not the group's name: removing a user also removes the group that is called like him."""
 
-RUNTIME_FOLDER = "/run/gpushare"
 
 _TEXT = """\
 # Written by `gpushare admin install`. To change something, use: systemctl edit gpushared@
@@ -91,7 +92,7 @@ def unit_text(*, program: str, group: str) -> str:
         program: The absolute path of ``gpushared``, as ``check_program`` allows it.
         group: Whose members may open the socket.
     """
-    return _TEXT.format(program=program, user=SERVICE_USER, group=group, folder=RUNTIME_FOLDER)
+    return _TEXT.format(program=program, user=SERVICE_USER, group=group, folder=SYSTEM_FOLDER)
 
 
 def instance(device: str) -> str:

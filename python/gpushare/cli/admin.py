@@ -18,11 +18,11 @@ from gpushare.admin.program import default_program
 from gpushare.admin.unit import SERVICE_USER
 from gpushare.cli.exit_code import ExitCode
 from gpushare.devices import CPU, CUDA, is_device_name
-from gpushare.quantities import parse_bytes
+from gpushare.settings import SETTINGS
 
 _GROUP_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _DRY = typer.Option("--dry-run", help="Only print each file and each command.")
-_ROOT = typer.Option(help="Write below this folder, and run no command: for packages.")
+_ROOT = typer.Option(help="Write below this folder, and change nothing else: for packages.")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -68,7 +68,7 @@ def install(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
     for note in service.check(wish, tree):
         print(note, file=sys.stderr)
     hands = Hands(tree, is_dry=dry_run, is_for_here=not root)
-    # What is not run is said all the same.
+    # Where systemd does not run, its commands are printed and not called.
     has_systemd = dry_run or bool(root) or systemd_runs()
     service.install(wish, tree, hands, has_systemd=has_systemd)
     if dry_run or root:
@@ -115,16 +115,16 @@ def _check_capacity(devices: list[str], capacity: str) -> dict[str, str]:
             )
     if not capacity:
         return {}
-    try:
-        is_none = parse_bytes(capacity) == 0
-    except ValueError as error:
-        raise typer.BadParameter(f"--capacity {capacity!r}: a size like 40GiB") from error
-    if is_none:
-        raise typer.BadParameter(f"--capacity {capacity!r}: more than nothing")
     kinds = {device.partition(":")[0] for device in devices}
     if len(kinds) != 1:
         raise typer.BadParameter("--capacity is of one kind of device: say --device, too")
-    return {kinds.pop(): capacity}
+    kind = kinds.pop()
+    setting = next(each for each in SETTINGS if each.key == f"device.{kind}.capacity")
+    try:
+        setting.parse(capacity)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise typer.BadParameter(f"--capacity {capacity!r}: {setting.refusal(error)}") from error
+    return {kind: capacity}
 
 
 def _tree(root: str) -> Tree:

@@ -101,8 +101,9 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
         path,
         *config.daemon_args(settings, name),
     ]
-    if subprocess.run(command, check=False).returncode != 0:
-        raise typer.Exit(ExitCode.ERROR)
+    code = subprocess.run(command, check=False).returncode
+    if code != 0:  # the daemon has said why
+        raise typer.Exit(ExitCode.USAGE if code == ExitCode.USAGE else ExitCode.ERROR)
     print(f"coordinator of {name} listens at {path}")
 
 
@@ -119,7 +120,7 @@ def stop(
         try:
             return client.stop(force=force)
         except RefusedError as error:
-            refusals.append(_why_not_stopped(client, error))
+            refusals.append(error)
             return {}
 
     answers = ask_each(find_sockets(config.load(), device), stop_one)
@@ -173,19 +174,6 @@ def log_path(socket_path: str) -> Path:
     """Returns where the coordinator of a socket logs, as ``csrc/daemon/paths.h`` has it."""
     socket = Path(socket_path)
     return socket.with_suffix(".log") if device_of_socket(socket.name) else socket.parent / LOG_NAME
-
-
-def _why_not_stopped(client: CoordinatorClient, refused: RefusedError) -> RefusedError:
-    """Says with this command's words that a coordinator has jobs, where that is the reason."""
-    if "connected" not in str(refused):
-        return refused
-    try:
-        number = sum(len(device["jobs"]) for device in client.status()["devices"])
-    except GpushareError:
-        return refused
-    jobs = "1 job is" if number == 1 else f"{number} jobs are"
-    they = "that job goes on and starts" if number == 1 else "those jobs go on and start"
-    return RefusedError(f"{jobs} connected. --force stops the coordinator, and {they} a new one")
 
 
 def _not_one_log(found: dict[str, Path], tried: list[Path]) -> str:

@@ -9,8 +9,8 @@ import typer
 
 from gpushare import config
 from gpushare.cli.coordinators import Answer, ask_each, find_sockets
-from gpushare.cli.status_table import printable
 from gpushare.coordinator_client import CoordinatorClient, RefusedError
+from gpushare.printable import printable
 
 
 def find_job(job: str, device: str) -> tuple[int, CoordinatorClient]:

@@ -17,6 +17,8 @@ from gpushare.errors import ConfigError, CoordinatorUnreachable, GpushareError
 def main() -> None:
     """Runs the subcommand that ``sys.argv`` names, and exits with one of ``ExitCode``."""
     arguments = sys.argv[1:]
+    if sys.stdout is None:  # closed by whoever started this
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - pathlib costs start-up time
     try:
         code = 0
         if arguments[:1] != ["status"] or not _show_status(arguments[1:]):

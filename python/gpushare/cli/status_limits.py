@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpushare.cli.status_table import printable, shorten, user_name
+from gpushare.cli.status_table import shorten, user_name
 from gpushare.cli.units import format_bytes
+from gpushare.printable import printable
 
 
 def limit_lines(device: dict[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ import pwd
 from typing import Any
 
 from gpushare.cli.units import format_bytes
+from gpushare.printable import printable
 
 GAP = "  "
 _MOST_NAME = 24
@@ -48,9 +49,3 @@ def shorten(name: str) -> str:
     """Returns the name as it may be printed, cut with a "~" where it is long."""
     text = printable(name)
     return text if len(text) <= _MOST_NAME else text[: _MOST_NAME - 1] + "~"
-
-
-def printable(text: str) -> str:
-    """Returns the text with "?" for what is no printable character."""
-    # Names come from other users' processes: nothing in them may steer the terminal.
-    return "".join(character if character.isprintable() else "?" for character in text)

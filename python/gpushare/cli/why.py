@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from gpushare.cli.jobs import find_job, print_json
-from gpushare.cli.status_table import printable
 from gpushare.errors import GpushareError
+from gpushare.printable import printable
 
 _PARTS = (
     ("now", "now"),

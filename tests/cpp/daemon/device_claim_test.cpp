@@ -35,24 +35,33 @@ bool has_warning_of(const DaemonProcess& asked, const DaemonProcess& other) {
   });
 }
 
-// A /proc with processes of our user.
+constexpr std::uint32_t kInode = 17;
+
+// A /proc with processes of our user, each of which has the socket of each claim open.
 void add_processes(const TempFolder& root, const std::vector<int>& pids) {
-  for (const int pid : pids)
-    std::filesystem::create_directories(fmt::format("{}/proc/{}", root.path(), pid));
+  for (const int pid : pids) {
+    const std::string fds = fmt::format("{}/proc/{}/fd", root.path(), pid);
+    std::filesystem::create_directories(fds);
+    std::filesystem::create_symlink(fmt::format("socket:[{}]", kInode), fds + "/3");
+  }
 }
 
 ipc::AbstractSocket claim_of(const std::string& rest, std::uint32_t uid = ::geteuid()) {
-  return {"gpushare-coordinator " + rest, uid};
+  return {"gpushare-coordinator " + rest, kInode, uid};
 }
 
 TEST(DeviceClaim, IsFoundUnderItsDeviceOnly) {
   const TempFolder root;
   add_processes(root, {8, 70, 900, ::getpid()});
   const std::vector<ipc::AbstractSocket> sockets = {
-      {"other", ::geteuid()},      claim_of("cpu 900 /b c"),
-      claim_of("cuda 8 /run/x"),   claim_of("cpu 70 /a"),
-      claim_of("cpu x"),           claim_of("cpu 70"),
-      claim_of("cpu 71 /no/such"), claim_of(fmt::format("cpu {} /own", ::getpid()))};
+      {"other", kInode, ::geteuid()},
+      claim_of("cpu 900 /b c"),
+      claim_of("cuda 8 /run/x"),
+      claim_of("cpu 70 /a"),
+      claim_of("cpu x"),
+      claim_of("cpu 70"),
+      claim_of("cpu 71 /no/such"),
+      claim_of(fmt::format("cpu {} /own", ::getpid()))};
   EXPECT_THAT(coordinators_among(sockets, "cpu", root.path()),
               ElementsAre(OtherCoordinator{70, "/a", {}}, OtherCoordinator{900, "/b c", {}}));
 }
@@ -61,8 +70,18 @@ TEST(DeviceClaim, OfAStrangerDoesNotCountForOurProcess) {
   const TempFolder root;
   add_processes(root, {70});
   const std::vector<ipc::AbstractSocket> sockets = {
-      claim_of("cpu 70 /a", 64001), {"x\n1 1 1 1 1 1 14 @gpushare-coordinator cpu 70 /a", 64001}};
+      claim_of("cpu 70 /a", 64001),
+      {"x\n1 1 1 1 1 1 14 @gpushare-coordinator cpu 70 /a", kInode, 64001}};
   EXPECT_TRUE(coordinators_among(sockets, "cpu", root.path()).empty());
+}
+
+// Its number may be another process's here, where it runs in another pid namespace.
+TEST(DeviceClaim, OfAProcessThatDoesNotHaveItOpenDoesNotCount) {
+  const TempFolder root;
+  add_processes(root, {70});
+  ipc::AbstractSocket claim = claim_of("cpu 70 /a");
+  claim.inode = kInode + 1;
+  EXPECT_TRUE(coordinators_among({claim}, "cpu", root.path()).empty());
 }
 
 TEST(DeviceClaim, OfAStrangerIsSaidAndHoldsNobodyOff) {

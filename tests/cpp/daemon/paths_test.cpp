@@ -57,7 +57,7 @@ TEST(Paths, AFolderThatItMakesBelongsToTheSocketsGroup) {
   ASSERT_EQ(::stat((folder.path() + "/made").c_str(), &info), 0);
   EXPECT_EQ(info.st_gid, group);
   EXPECT_EQ(info.st_mode & 0777U, 0750U);
-  // One that was there is somebody else's decision.
+  // A folder that was there keeps the group that somebody else gave it.
   ASSERT_EQ(::mkdir((folder.path() + "/found").c_str(), 0700), 0);
   ASSERT_TRUE(prepare_folder(folder.path() + "/found/sock", 0660, group + 1).ok());
   ASSERT_EQ(::stat((folder.path() + "/found").c_str(), &info), 0);

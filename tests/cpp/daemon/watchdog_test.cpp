@@ -1,7 +1,11 @@
 #include "csrc/daemon/watchdog.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
+#include <csignal>
+#include <cstdlib>
 #include <memory>
 
 #include <gtest/gtest.h>
@@ -24,6 +28,29 @@ TEST(WatchdogDeathTest, EndsAProcessWhoseLoopStandsStill) {
         loop->run();
       },
       "stood still");
+}
+
+// What is written to stderr waits from now on for a reader that does not read.
+void fill_stderr() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_NONBLOCK) != 0) std::exit(1);
+  while (::write(ends[1], "x", 1) == 1) {
+  }
+  ::fcntl(ends[1], F_SETFL, 0);
+  ::dup2(ends[1], STDERR_FILENO);
+}
+
+TEST(WatchdogDeathTest, EndsAProcessThatCannotWriteItsLog) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        fill_stderr();
+        const auto loop = *ipc::EventLoop::create();
+        const Watchdog watchdog(*loop, kQuick);
+        loop->post([] { ::pause(); });
+        loop->run();
+      },
+      ::testing::KilledBySignal(SIGALRM), "");
 }
 
 TEST(Watchdog, SaysEachBeatOfTheLoop) {

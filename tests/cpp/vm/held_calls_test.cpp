@@ -65,7 +65,7 @@ class HeldCalls : public ::testing::TestWithParam<std::tuple<const char*, const 
     return std::string_view(std::get<1>(GetParam())).starts_with("recv");
   }
 
-  // What is read, from its begin.
+  // A descriptor from which these bytes are read.
   int source(const std::vector<char>& bytes) {
     if (!is_of_sockets()) {
       const int file = ::memfd_create("source", MFD_CLOEXEC);
@@ -167,7 +167,20 @@ INSTANTIATE_TEST_SUITE_P(All,
 
 ssize_t read_nothing(int /*file*/, void* /*into*/, std::size_t /*size*/) { return -7; }
 
-// Another tool of the same kind was there first, or a library has a function of that name itself.
+TEST(Imports, LeavesALibrarysOwnFunctionOfThatName) {
+  const Read read = load(GS_OWN_READING_LIBRARY, "pread");
+  ASSERT_NE(read, nullptr);
+  const vm::Import pread{"pread", reinterpret_cast<void*>(&::pread),
+                         reinterpret_cast<void*>(&read_nothing)};
+  const vm::Import back{"pread", pread.replacement, pread.original};
+  vm::replace_imports({&pread, 1});
+  char byte = 0;
+  // Its own, or the C library's, as the linker decides at the first call; but not the replacement.
+  EXPECT_NE(read(-1, &byte, 1), read_nothing(-1, &byte, 1));
+  vm::replace_imports({&back, 1});  // in all other modules
+}
+
+// Another tool of the same kind was there first.
 TEST(Imports, LeavesASlotThatHoldsSomethingElse) {
   const Read read = load(GS_BOUND_READING_LIBRARY, "pread");
   ASSERT_NE(read, nullptr);
