@@ -25,7 +25,7 @@ MEMORY_BYTES = 4 << 30
 FAKE_BYTES = 96 * MIB
 # Room for temporary memory of the reader. As much of its other memory may stay.
 SPARE_BYTES = 24 * MIB
-MODES = {"reachable": "1", "unmapped": "0"}
+MODES = {"reachable": "on", "unmapped": "off"}
 
 
 def _measure_moves(num_bytes: int, rounds: int) -> dict[str, list[float]]:
@@ -114,7 +114,7 @@ def _reading_seconds(num_bytes: int, rounds: int) -> dict[str, list[float]]:
 
 def _can_reach() -> bool:
     """Returns whether the device can, unless the suite's probe of host chunks has failed."""
-    if os.environ.get("GPUSHARE_REACHABLE") == "0":
+    if os.environ.get("GPUSHARE_REACHABLE") == "off":
         return False
     with device() as env, JobProcess("ask", "0", "0", env=env, module=__name__) as job:
         return bool(job.say()["can"])

@@ -7,8 +7,8 @@ microsecond. Nobody reads or writes the memory. The words in a figure's name mea
   product can (csrc/vm/cuda_chunks.h). `4mib_plain`: a handle that cannot be exported.
 - `run`: a run of eight handles of 2 MiB, each mapped alone, then one call for all of them.
 - `alias`: the same handle at a second address, which restored memory has for a moment.
-- `host_chunk`: a chunk of the host tier in memory of the host that the device can use in place;
-  `host_shown`: eight such chunks at addresses of the device.
+- `host_2mib`: a handle of memory of the host that the device can use in place. The host tier is
+  made of such handles. `host_shown_2mib`: 16 MiB of them at addresses of the device.
 - `memfd`: the other host tier, registered in pieces of 16 MiB.
 """
 
@@ -29,6 +29,8 @@ from benchmarks.report import Report
 SIZES_MIB = (2, 4, 8, 16)
 """The sizes of a chunk and of pieces, up to the product's largest piece."""
 PLAIN_SIZES_MIB = (2, 16)
+HOST_SIZES_MIB = (2, 4, 16, 64)
+"""The sizes of a handle of the host's memory. The product has a handle a chunk."""
 CHUNK_BYTES = 2 * MIB
 RUN_CHUNKS = 8
 PIECE_BYTES = 16 * MIB
@@ -49,11 +51,13 @@ def _handle(driver: Driver, address: int, num_bytes: int, *, has_file: bool) -> 
     }
 
 
-def _run_of_chunks(driver: Driver, address: int, handles: list[int], name: str) -> Seen:
+def _run_of(
+    driver: Driver, address: int, handles: list[int], name: str, each_bytes: int = CHUNK_BYTES
+) -> Seen:
     """Maps handles side by side, one by one; makes them accessible and unmaps them together."""
-    num_bytes = len(handles) * CHUNK_BYTES
+    num_bytes = len(handles) * each_bytes
     mapped = [
-        driver.map(address + number * CHUNK_BYTES, CHUNK_BYTES, handle)
+        driver.map(address + number * each_bytes, each_bytes, handle)
         for number, handle in enumerate(handles)
     ]
     return {
@@ -78,15 +82,42 @@ def _alias(driver: Driver, address: int) -> Seen:
     return seen
 
 
-def _host_chunk(driver: Driver, address: int, node: int) -> Seen:
-    handle = driver.create(CHUNK_BYTES, host_node=node)
+def _host_handle(driver: Driver, address: int, num_bytes: int, node: int) -> Seen:
+    handle = driver.create(num_bytes, host_node=node)
     return {
-        "create_host_chunk": driver.seconds,
-        "map_host_chunk": driver.map(address, CHUNK_BYTES, handle),
-        "set_access_host_chunk": driver.allow(address, CHUNK_BYTES, node),
-        "unmap_host_chunk": driver.unmap(address, CHUNK_BYTES),
-        "release_host_chunk": driver.release(handle),
+        "create_host": driver.seconds,
+        "map_host": driver.map(address, num_bytes, handle),
+        "set_access_host": driver.allow(address, num_bytes, node),
+        "unmap_host": driver.unmap(address, num_bytes),
+        "release_host": driver.release(handle),
     }
+
+
+def _host_handles(
+    driver: Driver, address: int, node: int, rounds: int, seen: dict[str, list[float]]
+) -> None:
+    """Measures handles of the host's memory of each size, made and shown to the device."""
+    for size_mib in HOST_SIZES_MIB:
+        num_bytes = size_mib * MIB
+        suffix = f"_{size_mib}mib"
+        _repeat(
+            seen,
+            rounds,
+            suffix,
+            lambda: _host_handle(driver, address, num_bytes, node),  # noqa: B023
+        )
+        handles = [
+            driver.create(num_bytes, host_node=node)
+            for _ in range(max(1, PIECE_BYTES // num_bytes))
+        ]
+        _repeat(
+            seen,
+            rounds,
+            suffix,
+            lambda: _run_of(driver, address, handles, "host_shown", num_bytes),  # noqa: B023
+        )
+        for handle in handles:
+            driver.release(handle)
 
 
 def _memfd(driver: Driver) -> Seen:
@@ -115,7 +146,7 @@ def _repeat(
 def _measure(rounds: int) -> dict[str, list[float]]:
     """Measures in a process that uses the device; returns microseconds by figure."""
     driver = Driver()
-    address = driver.reserve(2 * PIECE_BYTES)
+    address = driver.reserve(max(2 * PIECE_BYTES, HOST_SIZES_MIB[-1] * MIB))
     seen: dict[str, list[float]] = {}
     for has_file, suffix, sizes in ((True, "", SIZES_MIB), (False, "_plain", PLAIN_SIZES_MIB)):
         for size_mib in sizes:
@@ -126,13 +157,11 @@ def _measure(rounds: int) -> dict[str, list[float]]:
                 lambda: _handle(driver, address, size_mib * MIB, has_file=has_file),  # noqa: B023
             )
     handles = [driver.create(CHUNK_BYTES) for _ in range(RUN_CHUNKS)]
-    _repeat(seen, rounds, "", lambda: _run_of_chunks(driver, address, handles, "run"))
+    _repeat(seen, rounds, "", lambda: _run_of(driver, address, handles, "run"))
     _repeat(seen, rounds, "", lambda: _alias(driver, address))
     _repeat(seen, rounds, "", lambda: _memfd(driver))
-    if (node := driver.host_node()) is not None and os.environ.get("GPUSHARE_REACHABLE") != "0":
-        _repeat(seen, rounds, "", lambda: _host_chunk(driver, address, node))
-        chunks = [driver.create(CHUNK_BYTES, host_node=node) for _ in range(RUN_CHUNKS)]
-        _repeat(seen, rounds, "", lambda: _run_of_chunks(driver, address, chunks, "host_shown"))
+    if (node := driver.host_node()) is not None and os.environ.get("GPUSHARE_REACHABLE") != "off":
+        _host_handles(driver, address, node, rounds, seen)
     return seen
 
 
@@ -143,7 +172,7 @@ def run(*, quick: bool) -> Report:
     with device() as env, JobProcess(str(rounds), env=env, module=__name__) as job:
         seen = job.say()
     report.figures = {name: report.add_samples(name, values) for name, values in seen.items()}
-    if not any("host_chunk" in name for name in seen):
+    if not any("host" in name for name in seen):
         report.notes.append("memory of the host cannot be used in place here, or is not to be")
     return report
 

@@ -1,8 +1,10 @@
 """pytest in the device suite: its command line, and a plugin that keeps what came of each test.
 
 A part is a file of tests/gpu. pytest-timeout and pytest-xdist are used where the machine has them:
-the one ends a test that hangs and goes on with the next, the other runs four at a time. (Each test
-has a coordinator of its own, and little memory.) Without them a test that hangs ends its part.
+the one ends a test that hangs and goes on with the next, the other runs four at a time, each in a
+network of its own (own_network.py). Each test has a coordinator, and little memory. Where networks
+cannot be made, one test runs at a time, since a device has one coordinator. Without pytest-timeout
+a test that hangs ends its part.
 
 pytest writes its own files and its texts of failures only at its end. The plugin therefore writes a
 line to a file as soon as a test begins or ends, and no later end of pytest loses that line. The
@@ -18,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.device import build, machine
+from benchmarks.device import build, machine, own_network
 
 if TYPE_CHECKING:
     import pytest
@@ -35,10 +37,10 @@ FILES = {
 }
 """The most seconds of each file. The file that matters most is first. MPS is last, since remains of
 its server would slow down or break the parts after it."""
-UNREACHABLE_FIRST = ("moving", "two_jobs")
-"""Files that run with GPUSHARE_REACHABLE=0 before everything else."""
-MAY_ALL_SKIP = ("mps",)
-"""Files all of whose tests may be skipped on a GPU: a machine may be without MPS."""
+ALSO_REACHABLE = ("moving", "two_jobs")
+"""Files that run with GPUSHARE_REACHABLE=on as well, where the device can do that."""
+MAY_ALL_SKIP = ("devices", "mps")
+"""Files all of whose tests may be skipped: a machine may have one whole GPU, and be without MPS."""
 TEST_SECONDS = 60
 AT_ONCE = 4
 OUTCOMES_VARIABLE = "DEVICE_SUITE_OUTCOMES"
@@ -63,7 +65,7 @@ def command(*arguments: str) -> list[str]:
     if build.has_module("pytest_timeout"):
         seconds = TEST_SECONDS * (5 if machine.is_fake() else 1)
         words += ["-p", "timeout", f"--timeout={seconds}", "--timeout-method=signal"]
-    if build.has_module("xdist"):
+    if build.has_module("xdist") and (machine.is_fake() or own_network.is_allowed()):
         words += ["-p", "xdist", "-n", str(min(AT_ONCE, build.cores()))]
     return [*words, *arguments]
 
@@ -79,9 +81,11 @@ def outcomes_file(folder: Path, name: str) -> Path:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Notes whether this process is a worker of pytest-xdist."""
+    """Notes whether this process is a worker of pytest-xdist, which gets a network of its own."""
     global _is_worker
     _is_worker = hasattr(config, "workerinput")
+    if _is_worker and not machine.is_fake():
+        own_network.enter()
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:

@@ -121,11 +121,11 @@ class Suite:
         part = self._runner.run("host chunks", command, 60, read=read)
         if found.get("can_reach") is True and part.is_good:
             return
-        self._settings["GPUSHARE_REACHABLE"] = "0"
+        self._settings["GPUSHARE_REACHABLE"] = "off"
         why = found.get("why") or part.outcome
         self._runner.note(
             f"Spilled memory is not kept reachable here ({why}): all parts ran with "
-            "GPUSHARE_REACHABLE=0"
+            "GPUSHARE_REACHABLE=off"
         )
 
     def _cpp_tests(self) -> None:
@@ -149,11 +149,11 @@ class Suite:
         )
 
     def _gpu_tests(self, missing: str) -> None:
-        first = [(name, "0") for name in pytest_parts.UNREACHABLE_FIRST]
-        reachable = self._settings.get("GPUSHARE_REACHABLE", "1")
-        rest = [(name, reachable) for name in pytest_parts.FILES]
-        # dict: without reachable memory each file is run once.
-        for name, reachable in dict.fromkeys(first + rest):
+        reachable = self._settings.get("GPUSHARE_REACHABLE", "auto")
+        runs = [(name, reachable) for name in pytest_parts.FILES]
+        if reachable != "off":
+            runs[-1:-1] = [(name, "on") for name in pytest_parts.ALSO_REACHABLE]
+        for name, reachable in runs:
             self._pytest(
                 f"{pytest_parts.path_of(name)}, reachable={reachable}",
                 [pytest_parts.path_of(name)],

@@ -118,6 +118,8 @@ class AllocatorCore final : private ThreadCaches::Home {
   std::vector<UnneededCopy> unneeded_copies GS_GUARDED_BY(mu);
   // Takes the copies that no address shows any more from that list.
   std::vector<vm::SlotId> take_unneeded_slots() GS_REQUIRES(mu);
+  // Whether what is spilled from now on shows its copy (Residency::set_shows_copies).
+  bool shows_copies GS_GUARDED_BY(mu) = true;
   // The host tier, where what has no room is placed rather than refused. Null: it is refused.
   vm::HostSlab* overflow_slab GS_GUARDED_BY(mu) = nullptr;
 

@@ -1,6 +1,7 @@
 #include "csrc/alloc/residency.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "csrc/alloc/spill.h"
 #include "csrc/alloc/unused_memory.h"
 #include "csrc/base/check.h"
+#include "csrc/base/log.h"
 
 namespace gpushare::alloc {
 namespace {
@@ -123,6 +125,28 @@ ReleaseOutcome Residency::release(Bytes bytes,
   give_back_unneeded();
   add({outcome.dropped, outcome.spilled, Bytes{}});
   return outcome;
+}
+
+void Residency::set_shows_copies(bool shows) {
+  AllocatorCore& core = allocator_.impl_->core;
+  MutexLock lock(core.mu);
+  core.shows_copies = shows;
+}
+
+void Residency::show_copies() {
+  AllocatorCore& core = allocator_.impl_->core;
+  MutexLock lock(core.mu);
+  core.shows_copies = true;
+  const auto is_copied = [](const Chunk& chunk) {
+    return chunk.state == ChunkState::kSpilled && chunk.has_copy();
+  };
+  for (const ChunkRef& ref : core.all_chunks(is_copied)) {
+    if (core.vmm.shows(ref.address(), chunks(1))) continue;
+    const std::optional<vm::HostPlace> place = slab_.place_of(ref.chunk().slot);
+    if (!place.has_value()) continue;
+    const Status shown = core.vmm.show(ref.address(), chunks(1), *place);
+    if (!shown.ok()) log::debug("{}", shown.message());
+  }
 }
 
 Bytes Residency::to_restore() const {

@@ -65,6 +65,13 @@ class Residency {
                          bool may_spill,
                          const OnPart& on_part = {},
                          const HostBytes& most_spilled = kNoHostLimit);
+  // Whether memory that is spilled from now on shows its copy, so that threads can use it. Without,
+  // it leaves and comes back several times as fast on a GPU, and a kernel that uses it faults.
+  // Where writers are trapped it shows it always. Any thread.
+  void set_shows_copies(bool shows);
+  // From now on it does, and what is spilled already does when this returns, as far as the device
+  // and the host tier can. Any thread.
+  void show_copies();
   // What this process has in the host tier.
   [[nodiscard]] HostBytes in_host_tier() const { return slab_.used_by_tier(); }
   // Bytes that must be backed anew before private memory may be used.

@@ -108,7 +108,8 @@ Status Restore::back_and_copy() {
   for (std::size_t first = 0; first < items_.size();) {
     std::size_t last = first + 1;
     while (last < items_.size() && last - first < kMostRestoredAtOnce && !items_[last].begins_run &&
-           items_[last].at.address() == items_[last - 1].at.address() + kChunkSize) {
+           items_[last].at.address() == items_[last - 1].at.address() + kChunkSize &&
+           aside(items_[last]) == aside(items_[last - 1]) + kChunkSize) {
       ++last;
     }
     GS_RETURN_IF_ERROR(back_run(first, last));
@@ -125,15 +126,17 @@ Status Restore::back_run(std::size_t first, std::size_t last) {
     const std::size_t end = end_of_copy(first, last);
     const Chunk& chunk = items_[first].at.chunk();
     if (chunk.has_copy()) {
-      copies_.push_back(mover_.submit([this, slot = chunk.slot, count = end - first,
-                                       to = core_.vmm.aside(items_[first].at.address())] {
-        return copier_.copy_in(slot, to, count);
-      }));
+      copies_.push_back(
+          mover_.submit([this, slot = chunk.slot, count = end - first, to = aside(items_[first])] {
+            return copier_.copy_in(slot, to, count);
+          }));
     }
     first = end;
   }
   return {};
 }
+
+std::byte* Restore::aside(const Item& item) const { return core_.vmm.aside(item.at.address()); }
 
 std::size_t Restore::end_of_copy(std::size_t first, std::size_t last) const {
   std::size_t end = first + 1;

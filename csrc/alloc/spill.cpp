@@ -176,12 +176,20 @@ void Spill::keep(const Run& run, Status failure) {
   note(std::move(failure));
 }
 
+// Where writers are trapped they wait for what is shown.
+bool Spill::must_show() {
+  MutexLock lock(core_.mu);
+  return core_.shows_copies || core_.vmm.traps_writers();
+}
+
 void Spill::leave(const Run& run) {
-  if (Status unbacked = unback(run); !unbacked.ok()) {
+  const bool shows = must_show();
+  if (Status unbacked = unback(run, shows); !unbacked.ok()) {
     core_.vmm.thaw(run.address(), run.size());
     return keep(run, std::move(unbacked));
   }
   MutexLock lock(core_.mu);
+  if (core_.shows_copies && !shows) show(run);  // it is wanted since
   for (const Item& item : run.items) {
     Chunk& chunk = item.at.chunk();
     const bool is_needed = chunk.num_live > 0;  // a block may have been freed meanwhile
@@ -202,7 +210,8 @@ void Spill::leave(const Run& run) {
 
 // Without the lock: the state kSpilling keeps everybody else away. What was copied shows its copy,
 // where that can be had.
-Status Spill::unback(const Run& run) {
+Status Spill::unback(const Run& run, bool shows) {
+  if (!shows) return core_.vmm.unback(run.address(), run.size());
   const std::vector<ChunkRange> parts = parts_with_bytes(run);
   const bool is_one = parts.size() == 1 && parts.front().size() == run.items.size();
   if (is_one) {
@@ -210,14 +219,18 @@ Status Spill::unback(const Run& run) {
     if (place.has_value()) return core_.vmm.unback_showing(run.address(), run.size(), *place);
   }
   GS_RETURN_IF_ERROR(core_.vmm.unback(run.address(), run.size()));
-  for (const ChunkRange part : parts) {
+  show(run);
+  return {};
+}
+
+void Spill::show(const Run& run) {
+  for (const ChunkRange part : parts_with_bytes(run)) {
     const Item& first = run.items[part.first];
     const std::optional<vm::HostPlace> place = slab_.place_of(first.slot);
     if (!place.has_value()) continue;
     const Status shown = core_.vmm.show(first.at.address(), chunks(part.size()), *place);
     if (!shown.ok()) log::debug("{}", shown.message());
   }
-  return {};
 }
 
 void Spill::roll_back(const std::vector<ChunkRef>& stayed) {

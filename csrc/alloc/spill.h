@@ -2,8 +2,9 @@
 //
 // Copies run on the mover, a run of neighbouring chunks at a time, while writers to them wait;
 // while one batch of runs is copied, the one before it is unbacked, a run in one call that makes
-// its addresses show the copies. The first failure (host tier full, a copy, the device) ends it:
-// what is under way is finished, the rest stays resident.
+// its addresses show the copies, if they are to (AllocatorCore::shows_copies). The first failure
+// (host tier full, a copy, the device) ends it: what is under way is finished, the rest stays
+// resident.
 #pragma once
 
 #include <cstddef>
@@ -77,7 +78,9 @@ class Spill {
   void keep(const Run& run, Status failure);
   // Unbacks what is copied, and books it.
   void leave(const Run& run);
-  [[nodiscard]] Status unback(const Run& run);
+  [[nodiscard]] bool must_show() GS_EXCLUDES(core_.mu);
+  [[nodiscard]] Status unback(const Run& run, bool shows);
+  void show(const Run& run);
   void roll_back(const std::vector<ChunkRef>& stayed);
   void note(Status failure);
 

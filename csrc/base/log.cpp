@@ -59,7 +59,8 @@ class LineLimit {
 
  private:
   Mutex mu_;
-  // A process that may fork writes to no file, and takes no lock here. relaxed: a line more or less.
+  // A process that may fork writes to no file, and takes no lock here. relaxed: a line more or
+  // less.
   std::atomic<bool> is_file_ = false;
   TokenBucket lines_ GS_GUARDED_BY(mu_){kLinesASecond, kLinesAtOnce};
   std::uint64_t num_left_out_ GS_GUARDED_BY(mu_) = 0;
@@ -140,8 +141,8 @@ void write(Level level, std::string_view text) {
       level >= Level::kError ? 0 : line_limit().take();
   if (!num_left_out.has_value()) return;
   if (*num_left_out > 0) {
-    loggers().now().log(spdlog::level::warn, "{} lines left out: more than {:g} a second", *num_left_out,
-                  kLinesASecond);
+    loggers().now().log(spdlog::level::warn, "{} lines left out: more than {:g} a second",
+                        *num_left_out, kLinesASecond);
   }
   loggers().now().log(kSpdlogLevels.at(static_cast<std::size_t>(level)), "{}", printable(text));
   errno = saved;

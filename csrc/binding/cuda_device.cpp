@@ -36,7 +36,7 @@ class CudaDevice final : public TorchDevice {
     if (!vmm_.shows_spilled()) {
       log::info("spilled memory cannot be reached: {}",
                 options_.reachable ? "the device cannot use memory of the host in place"
-                                   : "GPUSHARE_REACHABLE=0");
+                                   : "GPUSHARE_REACHABLE=off");
     }
     store_ = std::make_unique<alloc::SegmentStore>(allocator);
     store_->set_share_source([&runtime] { return runtime.share(); });

@@ -1,11 +1,15 @@
 #include "csrc/binding/gate.h"
 
-#include <algorithm>
+#include <cstdio>
+#include <string>
 
+#include <fmt/format.h>
 #include <pybind11/pybind11.h>
 
 #include "csrc/base/clock.h"
 #include "csrc/binding/errors.h"
+#include "csrc/binding/interrupts.h"
+#include "csrc/client/long_waits.h"
 
 namespace py = pybind11;
 
@@ -15,9 +19,11 @@ namespace {
 // Half of the promise: the handler runs and the exception unwinds in the other half.
 constexpr Nanos kSlice = millis(50);
 
-Result<client::GateResult> wait_without_gil(client::Runtime& runtime, Nanos timeout) {
+client::LongWaits g_long_waits;  // under the GIL
+
+Result<client::GateResult> wait_without_gil(client::Runtime& runtime) {
   const py::gil_scoped_release release;
-  return runtime.begin_iteration(timeout);
+  return runtime.begin_iteration(kSlice);
 }
 
 client::GateResult stop_without_gil(client::Runtime& runtime, client::Safepoint where) {
@@ -28,6 +34,23 @@ client::GateResult stop_without_gil(client::Runtime& runtime, client::Safepoint 
 bool leave_without_gil(client::Runtime& runtime) {
   const py::gil_scoped_release release;
   return runtime.leave_safepoint();
+}
+
+// They may use memory that was spilled meanwhile.
+void run_handlers(client::Runtime& runtime) {
+  {
+    const py::gil_scoped_release release;
+    runtime.show_memory();
+  }
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+// Not through Python: a handler would run in the code that writes.
+void say_who_holds_it(client::Runtime& runtime, Nanos began) {
+  const py::gil_scoped_release release;
+  const std::string who = runtime.explain(seconds(1));
+  fmt::print(stderr, "gpushare: waiting for {:.0f} s: {}\n", to_seconds(monotonic_now() - began),
+             who);
 }
 
 }  // namespace
@@ -43,19 +66,21 @@ void wait_at_safepoint(client::Runtime& runtime, client::Safepoint where) {
   }
 }
 
-bool wait_in_gate(client::Runtime& runtime, Nanos timeout) {
-  const Nanos deadline = monotonic_now() + timeout;
-  for (;;) {
-    const Nanos rest = deadline - monotonic_now();
-    const Nanos slice = std::clamp(rest, Nanos{0}, kSlice);
-    if (value_or_raise(wait_without_gil(runtime, slice)) == client::GateResult::kEntered) {
-      return true;
+void wait_in_gate(client::Runtime& runtime) {
+  if (value_or_raise(runtime.enter_at_once())) return;
+  SignalWatch signals;
+  const Nanos began = monotonic_now();
+  try {
+    // What has come before the watch began is not seen by it, and no memory has moved yet.
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    while (value_or_raise(wait_without_gil(runtime)) != client::GateResult::kEntered) {
+      if (signals.has_come()) run_handlers(runtime);
+      if (g_long_waits.is_due(began, monotonic_now())) say_who_holds_it(runtime, began);
     }
-    if (PyErr_CheckSignals() != 0) {
-      runtime.give_up();
-      throw py::error_already_set();
-    }
-    if (rest <= slice) return false;
+  } catch (...) {
+    const py::gil_scoped_release release;
+    runtime.give_up();
+    throw;
   }
 }
 

@@ -2,15 +2,15 @@
 // Ctrl-C is answered within 100 ms.
 #pragma once
 
-#include "csrc/base/units.h"
 #include "csrc/client/runtime.h"
 
 namespace gpushare::binding {
 
-// true: inside an iteration. false: `timeout` has passed, the place in the queue is kept.
-// A pending signal whose handler raises gives the place up and throws its exception.
-// pre: GIL held.
-bool wait_in_gate(client::Runtime& runtime, Nanos timeout);
+// Returns inside an iteration. No Python code runs on this thread meanwhile but the handlers of
+// signals that come: a handler that raises gives the place in the queue up. A wait of more than
+// five seconds is said on stderr. throws: what a handler has raised; what Runtime::begin_iteration
+// has refused. pre: GIL held.
+void wait_in_gate(client::Runtime& runtime);
 
 // Stops here until there is a lease again, if this one is wanted back inside the iteration. As
 // above, but the place is given up only where no stream is captured; the exception comes then.

@@ -8,6 +8,26 @@
 
 namespace gpushare::binding {
 
+// Tells whether signals have come whose handlers wait for the main thread, without running them.
+// The user's own descriptor for wake-ups (signal.set_wakeup_fd) is told as well. On any thread but
+// the main one it sees none. Without a descriptor to spare it says that one may have come. pre of
+// all its functions: GIL held.
+class SignalWatch {
+ public:
+  SignalWatch();
+  ~SignalWatch();
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
+
+  // Whether one has come since it was asked last.
+  [[nodiscard]] bool has_come();
+
+ private:
+  const bool is_main_;
+  bool is_watching_ = false;
+  int users_fd_ = -1;
+};
+
 // Runs the handlers of signals that have come; true: one has raised. False on any thread but the
 // main one. Takes the GIL.
 [[nodiscard]] bool is_interrupted();

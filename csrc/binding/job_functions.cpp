@@ -126,9 +126,7 @@ void park() {
   process.runtime().park();
 }
 
-bool begin_iteration(double timeout_seconds) {
-  return wait_in_gate(installed().runtime(), to_nanos(timeout_seconds));
-}
+void begin_iteration() { wait_in_gate(installed().runtime()); }
 
 // At each block: mostly nobody is there who could ask.
 bool safepoint(bool is_in_backward) {
@@ -188,8 +186,7 @@ void define_job_functions(py::module_& module) {
              py::arg("elastic_threads"), py::arg("iterations"), py::arg("fingerprint"),
              py::arg("gang"), py::arg("rank"), py::arg("ranks"));
   module.def("unregister_job", &unregister_job, py::kw_only(), py::arg("is_exiting") = false);
-  module.def("begin_iteration", &begin_iteration, py::arg("timeout_seconds"));
-  module.def("give_up", [] { installed().runtime().give_up(); });
+  module.def("begin_iteration", &begin_iteration);
   module.def("safepoint", &safepoint);
   module.def("end_iteration", &end_iteration, py::arg("kind"), py::arg("is_optimizer_step"));
   module.def("begin_step", &begin_step);

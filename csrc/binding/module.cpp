@@ -42,7 +42,8 @@ void install(std::vector<std::string> socket_paths,
              const std::string& device,
              int cuda_index,
              bool passthrough,
-             bool reachable) {
+             bool reachable,
+             bool reachable_in_gate) {
   if (Process::get() != nullptr) return;
   client::ClientConfig config;
   config.device = device;
@@ -59,6 +60,7 @@ void install(std::vector<std::string> socket_paths,
   config.overflow = overflow;
   config.lane_strict = lane_strict;
   config.lanes = lanes;
+  config.shows_in_gate = reachable_in_gate;
   if (capacity_bytes > 0) config.unmanaged_room = Bytes{capacity_bytes};
   std::unique_ptr<TorchDevice> shared =
       cuda_index < 0 ? make_cpu_device()
@@ -129,7 +131,7 @@ PYBIND11_MODULE(_C, module) {
              py::arg("lane_scrub") = false, py::arg("overflow") = false,
              py::arg("lane_strict") = false, py::arg("lanes") = true, py::arg("device") = "cpu",
              py::arg("cuda_index") = -1, py::arg("passthrough") = false,
-             py::arg("reachable") = true);
+             py::arg("reachable") = true, py::arg("reachable_in_gate") = true);
   module.def("is_installed", [] { return Process::get() != nullptr; });
   module.def("segment_plugin_is_intact", &plugin::segment_plugin_is_intact);
   module.def("cuda_device_info", &device_info, py::arg("index"));

@@ -183,6 +183,10 @@ Result<Runtime::Impl::Greeting> Runtime::Impl::say_hello(UniqueFd socket) {
   }
 }
 
+bool Runtime::Impl::is_interrupted() const {
+  return config_.is_interrupted != nullptr && config_.is_interrupted();
+}
+
 void Runtime::Impl::adopt(Greeting greeting) {
   const wire::Welcome& welcome = greeting.welcome;
   link_ = Link::kAttached;

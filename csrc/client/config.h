@@ -50,6 +50,9 @@ struct ClientConfig {
   bool overflow = false;
   // Between leases this job's access to a lane's memory is a fault, not a look at another's bytes.
   bool lane_strict = false;
+  // Whether what is spilled while the main thread waits in the gate can be used where it was, as it
+  // always can while that runs. Without, it leaves a GPU and comes back several times as fast.
+  bool shows_in_gate = true;
   Bytes unmanaged_room{INT64_MAX};     // room while there is no coordinator: no limit
   Nanos connect_timeout = seconds(5);  // for finding or starting a coordinator
   // After three connections in a row that were of no use; then twice as long each time.

@@ -21,6 +21,9 @@ namespace {
 // A lost wake-up, or a page that was changed under the sleeper, costs no more than this.
 constexpr Nanos kSlice = millis(50);
 
+// User code waits so long for memory that moves.
+constexpr Nanos kMovingPatience = seconds(2);
+
 // How long an ended thread may still be listed.
 constexpr Nanos kThreadEnd = millis(20);
 
@@ -62,7 +65,7 @@ void Runtime::Impl::enter(wire::LeasePage* page) {
   iterating_thread_.store(this_thread(), std::memory_order_relaxed);
 }
 
-Result<GateResult> Runtime::Impl::begin_iteration(Nanos timeout) {
+Result<bool> Runtime::Impl::enter_at_once() {
   // acquire; pairs with the release in install_page: the page is mapped and filled.
   wire::LeasePage* const page = page_.load(std::memory_order_acquire);
   // Threads share a lease, and what a boundary of one takes from another is only slower to use.
@@ -74,9 +77,15 @@ Result<GateResult> Runtime::Impl::begin_iteration(Nanos timeout) {
   if (is_entered) {
     enter(page);
     settle_cores(page);
-    return GateResult::kEntered;
   }
-  counters_.come(page, monotonic_now());
+  return is_entered;
+}
+
+Result<GateResult> Runtime::Impl::begin_iteration(Nanos timeout) {
+  const Result<bool> is_entered = enter_at_once();
+  if (!is_entered.has_value()) return fail(is_entered.error());
+  if (*is_entered) return GateResult::kEntered;
+  counters_.come(page_.load(std::memory_order_acquire), monotonic_now());
   constexpr Nanos kLongest = seconds(1'000'000);  // a sum with the clock must not wrap
   const Result<GateResult> result = begin_slow(monotonic_now() + std::min(timeout, kLongest));
   const bool is_open = result.has_value() && *result == GateResult::kEntered;
@@ -114,6 +123,9 @@ Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {
     changed_.wait_for(mu_, std::min(left, kSlice));
   }
   gate_owner_ = self;
+  // While the main thread waits here it uses nothing, and other threads seldom do. In the gate of
+  // another thread the main thread goes on.
+  if (!config_.shows_in_gate && this_thread() == ::getpid()) residency_.set_shows_copies(false);
   // An iteration that did not end before the next gate ended when its lease was closed. In one that
   // is open it is another thread's.
   if (page() == nullptr || !wire::load(*page()).is_open()) counters_.forget();
@@ -126,7 +138,27 @@ Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {
     gate_owner_ = std::thread::id();
     changed_.notify_all();
   }
+  if (result.has_value() && *result == GateResult::kEntered) {
+    residency_.set_shows_copies(true);
+  } else if (!result.has_value()) {
+    show_spilled();
+  }
   return result;
+}
+
+void Runtime::Impl::show_memory() {
+  MutexLock lock(mu_);
+  show_spilled();
+}
+
+// What moves just now is waited for. A spill that takes longer shows what leaves from now on.
+void Runtime::Impl::show_spilled() {
+  if (config_.shows_in_gate) return;
+  const bool is_still = start_moving(Moving::kReleasing, monotonic_now() + kMovingPatience);
+  mu_.unlock();
+  residency_.show_copies();
+  mu_.lock();
+  if (is_still) stop_moving();
 }
 
 Result<GateResult> Runtime::Impl::pass_gate(Nanos deadline) {

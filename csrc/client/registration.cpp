@@ -93,6 +93,8 @@ Bytes Runtime::Impl::hard_limit() {
 
 bool Runtime::Impl::is_interrupted_unlocked() {
   mu_.unlock();
+  // Handlers may use any memory.
+  if (!config_.shows_in_gate && config_.is_interrupted != nullptr) residency_.show_copies();
   const bool is_it = is_interrupted();
   mu_.lock();
   return is_it;

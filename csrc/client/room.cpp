@@ -213,13 +213,16 @@ Status Runtime::Impl::spill_and_restore() {
   const Bytes backed = allocator_.backed();
   const Bytes staying = allocator_.staying();
   allocator_.set_room(backed);
+  residency_.set_shows_copies(config_.shows_in_gate);
   const alloc::ReleaseOutcome outcome = residency_.release(backed, true);
   mu_.lock();
   // The coordinator was not told, so the books are as before; a Grant may have raised them since.
   allocator_.set_room(room_);
   const bool is_open = before == alloc::Route::kPrivate;
   Status status = is_open ? restore_for_iteration() : restore_all();
+  residency_.set_shows_copies(true);
   if (!status.ok()) {
+    residency_.show_copies();
     // What is away must not be used: the next gate brings it back.
     if (is_open) static_cast<void>(close_gate());
     stop_moving();

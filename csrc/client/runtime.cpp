@@ -83,7 +83,9 @@ void Runtime::regain_cores() { impl_->regain_cores(); }
 Result<GateResult> Runtime::begin_iteration(Nanos timeout) {
   return impl_->begin_iteration(timeout);
 }
+Result<bool> Runtime::enter_at_once() { return impl_->enter_at_once(); }
 void Runtime::give_up() { impl_->give_up(); }
+void Runtime::show_memory() { impl_->show_memory(); }
 bool Runtime::may_be_interrupted() const { return impl_->may_be_interrupted(); }
 bool Runtime::is_asked_inside() const { return impl_->is_asked_inside(); }
 bool Runtime::is_in_iteration_here(Safepoint where) const {

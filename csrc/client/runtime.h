@@ -112,8 +112,14 @@ class Runtime : public alloc::RoomSource {
   // errors: kOutOfMemory (restore found no room), kFailedPrecondition (another thread is in the
   // gate).
   Result<GateResult> begin_iteration(Nanos timeout);
+  // Its fast path alone. false: it has to wait. errors: as begin_iteration().
+  Result<bool> enter_at_once();
   // The waiting thread will not wait on (Ctrl-C).
   void give_up();
+  // Before user code runs on the main thread after kTimedOut, as a signal's handler may: what was
+  // spilled meanwhile can be used where it was, slowly, if ClientConfig::shows_in_gate kept it from
+  // that. Other threads, and what cannot be shown, have no such promise.
+  void show_memory();
   // Whether anybody is there who may want the lease back inside an iteration. Cheap.
   [[nodiscard]] bool may_be_interrupted() const;
   // Whether the lease is wanted back inside this iteration. Cheap: two loads, mostly one.

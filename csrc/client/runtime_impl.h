@@ -59,8 +59,10 @@ class Runtime::Impl {
   Status register_job(const RegisterOptions& options) GS_EXCLUDES(mu_);
   void unregister_job() GS_EXCLUDES(mu_);
   void regain_cores() { settle_cores(nullptr); }
+  Result<bool> enter_at_once() GS_EXCLUDES(mu_);
   Result<GateResult> begin_iteration(Nanos timeout) GS_EXCLUDES(mu_);
   void give_up() GS_EXCLUDES(mu_);
+  void show_memory() GS_EXCLUDES(mu_);
   [[nodiscard]] bool may_be_interrupted() const;
   [[nodiscard]] bool is_asked_inside() const;
   [[nodiscard]] bool is_in_iteration_here(Safepoint where) const;
@@ -119,9 +121,7 @@ class Runtime::Impl {
   Result<Greeting> find_and_greet(Nanos patience) GS_EXCLUDES(mu_);
   Result<Greeting> say_hello(UniqueFd socket) GS_EXCLUDES(mu_);
   // A waiting thread asks this often; it may take the GIL.
-  [[nodiscard]] bool is_interrupted() const GS_EXCLUDES(mu_) {
-    return config_.is_interrupted != nullptr && config_.is_interrupted();
-  }
+  [[nodiscard]] bool is_interrupted() const GS_EXCLUDES(mu_);
   void adopt(Greeting greeting) GS_REQUIRES(mu_);
   void go_unmanaged(const std::string& reason) GS_REQUIRES(mu_);
   bool send(const wire::JobMessage& message) GS_REQUIRES(mu_);
@@ -148,6 +148,7 @@ class Runtime::Impl {
   void settle_cores(const wire::LeasePage* page) GS_EXCLUDES(mu_);
   void release_cores();
   Result<GateResult> begin_slow(Nanos deadline) GS_EXCLUDES(mu_);
+  void show_spilled() GS_REQUIRES(mu_);
   Result<GateResult> pass_gate(Nanos deadline) GS_REQUIRES(mu_);
   [[nodiscard]] bool park(wire::LeasePage& page) GS_REQUIRES(mu_);
   void unpark() GS_REQUIRES(mu_);

@@ -223,10 +223,10 @@ void Server::Impl::handle_stop(Session& session, bool force) {
   }
   if (!jobs_.empty() && !force) {
     const bool is_one = jobs_.size() == 1;
-    refuse(session, fmt::format("{} connected. --force stops the coordinator, and {} a new one",
-                                is_one ? "1 job is" : fmt::format("{} jobs are", jobs_.size()),
-                                is_one ? "that job goes on and starts"
-                                       : "those jobs go on and start"));
+    refuse(session,
+           fmt::format("{} connected. --force stops the coordinator, and {} a new one",
+                       is_one ? "1 job is" : fmt::format("{} jobs are", jobs_.size()),
+                       is_one ? "that job goes on and starts" : "those jobs go on and start"));
     return;
   }
   log::info("pid {} asks to stop{}", session.peer().pid, force ? " by force" : "");

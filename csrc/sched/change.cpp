@@ -184,8 +184,7 @@ std::string cap_wish(const Users& users,
     weight = most;
   }
   if (texts.empty()) return {};
-  return fmt::format("jobs of {} may have at most {}", users.label(uid),
-                     fmt::join(texts, " and "));
+  return fmt::format("jobs of {} may have at most {}", users.label(uid), fmt::join(texts, " and "));
 }
 
 Status change_job(Step& step, JobId id, const wire::Changes& changes, const Requester& by) {

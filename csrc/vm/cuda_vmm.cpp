@@ -97,7 +97,7 @@ void CudaVmm::free_range(std::byte* base, Bytes size) {
 
 void CudaVmm::unreserve(std::byte* base, Bytes size) {
   if (!device_.is_usable()) return;
-  std::byte* const mirror = aside(base);
+  std::byte* const mirror = in_mirror(base);
   for (std::byte* const range : {base, mirror}) {
     if (chunks_.has_any(range, size) || shown_.has_any(range, size)) give_up(range, size);
   }
@@ -189,7 +189,8 @@ bool CudaVmm::shows(const std::byte* address, Bytes size) const {
 }
 
 Status CudaVmm::hide(std::byte* address, Bytes size) {
-  if (!shown_.has_any(address, size)) return {};
+  // A forked child has no access to what is shown.
+  if (!device_.is_usable() || !shown_.has_any(address, size)) return {};
   const CudaScope scope(device_);
   GS_RETURN_IF_ERROR(scope.status());
   GS_RETURN_IF_ERROR(device_.synchronize(describe("hide", address, size)));
@@ -213,6 +214,13 @@ Status CudaVmm::back_aside(std::byte* address, Bytes size) {
 }
 
 std::byte* CudaVmm::aside(std::byte* address) {
+  std::byte* const mirrored = in_mirror(address);
+  const bool is_aside =
+      shown_.has_any(address, kChunkBytes) || chunks_.has_any(mirrored, kChunkBytes);
+  return is_aside ? mirrored : address;
+}
+
+std::byte* CudaVmm::in_mirror(std::byte* address) const {
   if (!shows_spilled_) return address;
   MutexLock lock(mu_);
   const auto after = mirrors_.upper_bound(address);
@@ -223,7 +231,7 @@ std::byte* CudaVmm::aside(std::byte* address) {
 
 // Copies have ended when copy_in() returns; what may still run uses what is shown.
 Status CudaVmm::bring_in(std::byte* address, Bytes size) {
-  if (!shows_spilled_) return {};
+  if (aside(address) == address) return {};
   const CudaScope scope(device_);
   GS_RETURN_IF_ERROR(scope.status());
   if (shown_.has_any(address, size)) {
@@ -239,7 +247,7 @@ Status CudaVmm::bring_in(std::byte* address, Bytes size) {
 Status CudaVmm::put_in_place(std::byte* address, Bytes size) {
   shown_.retry();
   GS_RETURN_IF_ERROR(shown_.check_let_go(address, size));
-  return chunks_.move(aside(address), address, size);
+  return chunks_.move(in_mirror(address), address, size);
 }
 
 void CudaVmm::unback_aside(std::byte* address, Bytes size) { give_up(aside(address), size); }

@@ -8,9 +8,9 @@
 // unmapped: that would wait for the copies of what is spilled next.
 //
 // Where the device can use memory of the host at addresses of its own (CudaDevice::has_host_memory)
-// spilled memory shows it, and what is restored is filled in a mirror, a second reservation of the
-// same size. Else it shows nothing: access by a kernel faults, what is restored is filled in place,
-// and aside() is the address itself. Lanes cannot share memory of it.
+// spilled memory can show it. What is restored to an address that shows something is filled in a
+// mirror, a second reservation of the same size. Elsewhere access by a kernel faults, what is
+// restored is filled in place, and aside() is the address itself. Lanes cannot share memory of it.
 //
 // The driver cannot replace a mapping in one step. In between access faults, and what is written
 // while bytes are copied is lost: nothing here does for a kernel what Vmm promises to the CPU
@@ -93,6 +93,8 @@ class CudaVmm final : public Vmm {
   // Whatever is backed there, for good.
   void give_up(std::byte* address, Bytes size);
   Status put_in_place(std::byte* address, Bytes size);
+  // Where the mirror has that address; the address itself without a mirror.
+  [[nodiscard]] std::byte* in_mirror(std::byte* address) const GS_EXCLUDES(mu_);
   [[nodiscard]] bool is_frozen(const std::byte* address, Bytes size) const GS_EXCLUDES(mu_);
 
   CudaDevice& device_;

@@ -129,10 +129,9 @@ def register_job(
 def unregister_job(*, is_exiting: bool = False) -> None:
     """No iterations follow. Unless is_exiting, memory comes back from the host tier first."""
 
-def begin_iteration(timeout_seconds: float) -> bool:
-    """The gate, without the GIL. True: entered. False: the timeout passed; call again or give_up()."""
+def begin_iteration() -> None:
+    """The gate, without the GIL. Runs the handlers of signals that come; one that raises ends the wait."""
 
-def give_up() -> None: ...
 def safepoint(is_in_backward: bool) -> bool:
     """Waits for the next lease, without the GIL, if this one is wanted back inside the iteration.
 

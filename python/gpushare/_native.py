@@ -158,7 +158,9 @@ def _install_cuda() -> None:
     cuda.prepare()
     info = native.cuda_device_info(number)
     _install(config, CUDA_PREFIX + info["uuid"], number, info["total_bytes"])
-    cuda.say_without_effect(config, can_reach=info["can_reach_spilled"] and config.reachable)
+    cuda.say_without_effect(
+        config, can_reach=info["can_reach_spilled"] and config.reachable != "off"
+    )
     captures.watch(native)
     ipc.watch(native)
 
@@ -191,7 +193,8 @@ def _install(
         device=device,
         cuda_index=cuda_index,
         passthrough=device != CPU and _takes_real_memory(config),
-        reachable=config.reachable,
+        reachable=config.reachable != "off",
+        reachable_in_gate=config.reachable == "on",
     )
     _owner_pid = os.getpid()
     _device = device

@@ -110,8 +110,9 @@ class Config:
     passthrough: str = "auto"
     """Whether the job's CUDA memory is the runtime's own, which never moves. auto: where torch is
     told to give it to a network card or to other GPUs for good."""
-    reachable: bool = True
-    """Whether CUDA memory in the host tier can be used there, where the device can do that."""
+    reachable: str = "auto"
+    """Whether CUDA memory in the host tier can be used there, where the device can do that. auto:
+    not while the main thread waits for a lease, when memory leaves and comes back faster so."""
     safepoints: bool = True
     """Whether an iteration may stop between two blocks of the model, for a job that cannot wait."""
     require: bool = False

@@ -170,7 +170,7 @@ def say_without_effect(config: Config, *, can_reach: bool) -> None:
     if config.overflow and not can_reach:
         say_once(
             "GPUSHARE_OVERFLOW: no effect, since this CUDA device cannot use memory of the host in "
-            "place, or GPUSHARE_REACHABLE=0 forbids it"
+            "place, or GPUSHARE_REACHABLE=off forbids it"
         )
     without = {
         "GPUSHARE_LANES": config.lanes == "on",

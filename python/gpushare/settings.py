@@ -12,7 +12,7 @@ from gpushare.quantities import MissingUnitError, parse_bytes, parse_number, par
 LEAST_SHARE = 0.01
 POLICIES = ("fair", "rr", "fifo", "srtf", "priority", "deadline", "pack")
 PRIORITIES = ("guaranteed", "interactive", "normal", "opportunistic")
-PASSTHROUGHS = ("auto", "on", "off")
+AUTO_ON_OFF = ("auto", "on", "off")
 LOG_LEVELS = ("debug", "info", "warn", "error", "off")
 MAX_NAME_BYTES = 128
 """Names go into messages, which are bounded (``csrc/wire/messages.h``)."""
@@ -273,8 +273,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("overflow", "job.overflow", "GPUSHARE_OVERFLOW", _flag, _FLAG),
     Setting("lane_strict", "job.lane_strict", "GPUSHARE_LANE_STRICT", _flag, _FLAG),
     Setting("passthrough", "job.passthrough", "GPUSHARE_PASSTHROUGH",
-            parse_choice(*PASSTHROUGHS), ", ".join(PASSTHROUGHS)),
-    Setting("reachable", "job.reachable", "GPUSHARE_REACHABLE", _flag, _FLAG),
+            parse_choice(*AUTO_ON_OFF), ", ".join(AUTO_ON_OFF)),
+    Setting("reachable", "job.reachable", "GPUSHARE_REACHABLE",
+            parse_choice(*AUTO_ON_OFF), ", ".join(AUTO_ON_OFF)),
     Setting("safepoints", "job.safepoints", "GPUSHARE_SAFEPOINTS", _flag, _FLAG),
     Setting("require", "job.require", "GPUSHARE_REQUIRE", _flag, _FLAG),
     Setting("report", "job.report", "GPUSHARE_REPORT", _flag, _FLAG),

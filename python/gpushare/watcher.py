@@ -46,7 +46,7 @@ class Watcher:
 
         self.boundaries = boundaries
         self._gate = gate
-        self._try_enter = gate.try_enter
+        self._enter = gate.enter
         self._leave = gate.leave
         self._stop = stop
         self.step_began = OptimizerState(gate.begin_step, gate.mark_late).step_began
@@ -126,8 +126,7 @@ class Watcher:
                 if self.join_gang is not None and gangs.is_distributed():
                     join, self.join_gang = self.join_gang, None
                     join()
-                if not self._try_enter():
-                    self._gate.wait_on()
+                self._enter()
             except BaseException:
                 self.boundaries.failed()
                 raise

@@ -104,7 +104,7 @@ class Moves:
     # As the next iteration does.
     def _bring_back(self, name: str) -> None:
         try:
-            self._native.begin_iteration(5.0)
+            self._native.begin_iteration()
             self._native.end_iteration("explicit", False)
         except RuntimeError as failure:
             self.wrong.append(f"{name}: does not come back: {failure}")

@@ -42,7 +42,7 @@ def test_a_part_of_a_gpu_is_named_as_one() -> None:
 
 
 def test_says_where_spilled_memory_is_not_mapped() -> None:
-    for switch in ({"FAKECUDA_HOST_NUMA": "0"}, {"GPUSHARE_REACHABLE": "0"}):
+    for switch in ({"FAKECUDA_HOST_NUMA": "0"}, {"GPUSHARE_REACHABLE": "off"}):
         _, found = _findings(**switch)
         assert found["cuda"]["text"].endswith("spilled memory is not mapped"), switch
 

@@ -37,7 +37,7 @@ def _alone(seed: int) -> dict[str, Any]:
         return result
 
 
-@pytest.mark.parametrize("reachable", ["1", "0"])
+@pytest.mark.parametrize("reachable", ["on", "auto", "off"])
 def test_a_job_that_moves_at_every_boundary_waits_for_all_that_is_pending(
     device: Environment, coordinator: Environment, reachable: str
 ) -> None:

@@ -102,5 +102,5 @@ def test_what_still_overflows_is_given_back_with_its_segment(
 def test_without_host_memory_in_place_it_is_out_of_memory(
     coordinator: Callable[..., dict[str, str]], device_file: Path
 ) -> None:
-    child, _ = begin(coordinator, device_file, GPUSHARE_REACHABLE="0")
+    child, _ = begin(coordinator, device_file, GPUSHARE_REACHABLE="off")
     assert "out of memory" in str(child.result()["error"])

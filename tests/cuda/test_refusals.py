@@ -131,7 +131,7 @@ def test_settings_without_effect_on_cuda_are_named_once(
     named = [line for line in said_by_gpushare(ended) if "no effect" in line]
     expected = [
         "gpushare: GPUSHARE_OVERFLOW: no effect, since this CUDA device cannot use memory of the "
-        "host in place, or GPUSHARE_REACHABLE=0 forbids it",
+        "host in place, or GPUSHARE_REACHABLE=off forbids it",
         "gpushare: GPUSHARE_LANE_STRICT: no effect on a CUDA device, where no memory is shared "
         "between iterations",
     ]

@@ -25,8 +25,8 @@ from gpushare.settings import SETTINGS
 
 @pytest.fixture(autouse=True)
 def no_system_file(monkeypatch, tmp_path):
-    monkeypatch.setattr(config_files, "_SYSTEM_FILE", str(tmp_path / "system.toml"))
-    monkeypatch.setattr(config_module, "_SYSTEM_FOLDER", str(tmp_path / "system"))
+    monkeypatch.setattr(config_files, "SYSTEM_FILE", str(tmp_path / "system.toml"))
+    monkeypatch.setattr(config_module, "SYSTEM_FOLDER", str(tmp_path / "system"))
 
 
 def test_without_settings_everything_is_the_default():
@@ -78,7 +78,7 @@ GOOD = [
     ("LANE_SCRUB", "1", "lane_scrub", True),
     ("LANE_STRICT", "1", "lane_strict", True),
     ("PASSTHROUGH", "on", "passthrough", "on"),
-    ("REACHABLE", "0", "reachable", False),
+    ("REACHABLE", "off", "reachable", "off"),
     ("SAFEPOINTS", "0", "safepoints", False),
     ("ELASTIC_THREADS", "1", "elastic_threads", True),
     ("SM_SHARE", "0.25", "sm_share", 0.25),

@@ -109,19 +109,23 @@ def test_each_file_of_tests_is_a_part(tmp_path: Path) -> None:
     assert sorted(Path(path).name for path in ran) == files
 
 
-def test_memory_is_unreachable_first_and_mps_is_last(tmp_path: Path) -> None:
+def test_some_files_run_with_memory_always_reachable_too_and_mps_is_last(tmp_path: Path) -> None:
     runner = _run(tmp_path, Recorder(GOOD), "tests")
-    assert runner.files[:3] == [_file("moving", "0"), _file("two_jobs", "0"), _file("moving", "1")]
-    assert runner.files[-1] == _file("mps", "1")
+    assert runner.files[:2] == [_file("moving", "auto"), _file("two_jobs", "auto")]
+    also = [_file("moving", "on"), _file("two_jobs", "on")]
+    assert runner.files[-3:] == [*also, _file("mps", "auto")]
     assert len(runner.files) == len(pytest_parts.FILES) + 2
     assert runner.notes == []
 
 
-def test_only_mps_may_skip_all_its_tests_on_a_gpu(tmp_path: Path) -> None:
+def test_only_some_may_skip_all_their_tests_on_a_gpu(tmp_path: Path) -> None:
     runner = _run(tmp_path, Recorder(GOOD, skips_tests=True), "tests")
     parts = [part for part in runner.parts if part.skipped]
-    assert len(parts) == len(pytest_parts.FILES) + len(pytest_parts.UNREACHABLE_FIRST) + 1
-    assert [part.name for part in parts if part.is_good] == ["tests/gpu/test_mps.py, reachable=1"]
+    assert len(parts) == len(pytest_parts.FILES) + len(pytest_parts.ALSO_REACHABLE) + 1
+    assert [part.name for part in parts if part.is_good] == [
+        "tests/gpu/test_devices.py, reachable=auto",
+        "tests/gpu/test_mps.py, reachable=auto",
+    ]
     assert all(part.failed == ["no test ran"] for part in parts if not part.is_good)
 
 
@@ -145,12 +149,12 @@ def test_where_host_chunks_fail_all_goes_on_without_them_and_says_so(
     facts: dict[str, Any], failing: Sequence[str], why: str, tmp_path: Path
 ) -> None:
     runner = _run(tmp_path, Recorder(facts, failing), "tests", "benchmarks")
-    assert runner.files == [_file(name, "0") for name in pytest_parts.FILES]
+    assert runner.files == [_file(name, "off") for name in pytest_parts.FILES]
     benchmarks = [part for part in runner.parts if part.name.startswith("benchmark ")]
-    assert {part.environment["GPUSHARE_REACHABLE"] for part in benchmarks} == {"0"}
+    assert {part.environment["GPUSHARE_REACHABLE"] for part in benchmarks} == {"off"}
     (note,) = runner.notes
     assert f"({why})" in note
-    assert "GPUSHARE_REACHABLE=0" in note
+    assert "GPUSHARE_REACHABLE=off" in note
 
 
 def test_the_host_tier_is_large_where_the_memory_is(tmp_path: Path) -> None:
@@ -193,7 +197,7 @@ def test_what_was_not_built_is_not_run_and_all_else_is(
     runner = _run(tmp_path, Recorder(GOOD, [broken]), "tests", "benchmarks")
     found = {part.name: part.exit_status for part in runner.parts}
     assert found["C++ tests"] == cpp_status
-    assert found["tests/gpu/test_moving.py, reachable=1"] == gpu_status
+    assert found["tests/gpu/test_moving.py, reachable=auto"] == gpu_status
     assert found["benchmark alone"] == gpu_status
     assert found["benchmark vmm"] == 0
     assert found["host chunks"] == 0
@@ -211,7 +215,7 @@ def test_a_part_that_hangs_leaves_time_for_others(tmp_path: Path) -> None:
     # Calls of at most ten minutes: no part has more than half of one.
     assert max(limits.values()) <= 300
     for name in pytest_parts.FILES:
-        assert limits[f"tests/gpu/test_{name}.py, reachable=1"] > pytest_parts.TEST_SECONDS
+        assert limits[f"tests/gpu/test_{name}.py, reachable=auto"] > pytest_parts.TEST_SECONDS
 
 
 @pytest.mark.parametrize(("available_gib", "touched"), [(0.0, 0), (2.6, 1), (100.0, 3)])

@@ -174,8 +174,8 @@ def test_the_module_checks_its_arguments(run_forked):
         """
         import gpushare, torch
         from gpushare import _C
-        for call in (lambda: _C.end_iteration("someday", False), lambda: _C.begin_iteration(-1.0),
-                     lambda: _C.close_lease(""), lambda: _C.begin_iteration(float("nan"))):
+        for call in (lambda: _C.end_iteration("someday", False), lambda: _C.close_lease(""),
+                     lambda: _C.explain(-1.0), lambda: _C.explain(float("nan"))):
             try:
                 call()
             except ValueError:

@@ -28,12 +28,11 @@ class RecordingGate:
     def mark_late(self, addresses):
         self.marked.append(addresses)
 
-    def try_enter(self):
+    def enter(self):
         if self.error is not None:
             raise self.error
         assert not self.is_inside
         self.is_inside = True
-        return True
 
     def leave(self, kind, is_optimizer_step):
         assert self.is_inside

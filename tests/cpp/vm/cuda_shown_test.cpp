@@ -64,6 +64,23 @@ class CudaShown : public ::testing::Test {
   vm::AddressRange range_ = *vmm_.reserve(vm::kChunkBytes * 4);
 };
 
+TEST_F(CudaShown, WhatShowsNothingIsFilledInPlace) {
+  EXPECT_EQ(vmm_.aside(at(0)), at(0));
+  ASSERT_TRUE(vmm_.back_aside(at(0), size_of(2)).ok());
+  fill(0, 2, 5);
+  EXPECT_EQ(vmm_.aside(at(0)), at(0)) << "until it is brought in";
+  ASSERT_TRUE(vmm_.bring_in(at(0), size_of(2)).ok());
+  EXPECT_TRUE(holds(at(0), 2, 5));
+  spill(2, 2, 6);
+  EXPECT_NE(vmm_.aside(at(2)), at(2));
+  ASSERT_TRUE(vmm_.back_aside(at(2), size_of(2)).ok());
+  EXPECT_TRUE(holds(at(2), 2, 6)) << "the copy is shown until it is brought in";
+  std::memset(vmm_.aside(at(2)), 7, 2 * kChunk);
+  ASSERT_TRUE(vmm_.bring_in(at(2), size_of(2)).ok());
+  EXPECT_TRUE(holds(at(2), 2, 7));
+  EXPECT_EQ(world_.fake.used(), size_of(4));
+}
+
 TEST_F(CudaShown, SpilledMemoryShowsItsCopyAndTakesWrites) {
   ASSERT_TRUE(vmm_.back(at(0), size_of(4)).ok());
   fill(0, 4, 7);
@@ -93,7 +110,8 @@ TEST_F(CudaShown, WhatIsBroughtInReplacesWhatWasShown) {
   spill(0, 4, 7);
   std::byte* const address = at(1);
   ASSERT_TRUE(vmm_.back_aside(address, size_of(2)).ok());
-  std::memset(vmm_.aside(address), 8, 2 * kChunk);
+  std::byte* const mirrored = vmm_.aside(address);
+  std::memset(mirrored, 8, 2 * kChunk);
   EXPECT_TRUE(holds(at(0), 4, 7)) << "not in place yet";
   world_.fake.launch(address, Bytes{512}, std::byte{6});
   ASSERT_TRUE(vmm_.bring_in(address, size_of(2)).ok());
@@ -101,7 +119,7 @@ TEST_F(CudaShown, WhatIsBroughtInReplacesWhatWasShown) {
   EXPECT_TRUE(holds(at(0), 1, 7));
   EXPECT_TRUE(holds(address, 2, 8));
   EXPECT_TRUE(holds(at(3), 1, 7));
-  EXPECT_FALSE(is_readable(vmm_.aside(address)));
+  EXPECT_FALSE(is_readable(mirrored));
   fill(1, 2, 9);
   EXPECT_EQ(memory_.address_of(2)[0], std::byte{7}) << "it is memory of its own";
   EXPECT_EQ(vmm_.piece_of(at(2)).address, address);

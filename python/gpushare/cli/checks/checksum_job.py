@@ -36,7 +36,7 @@ def examine_cuda() -> dict[str, Any]:
         "total_bytes": info["total_bytes"],
         "driver": info["driver_version"],
         "torch_cuda": torch.version.cuda,
-        "can_reach_spilled": info["can_reach_spilled"] and config.load().reachable,
+        "can_reach_spilled": info["can_reach_spilled"] and config.load().reachable != "off",
         "is_intact": _native.load().segment_plugin_is_intact(),
     }
 
