@@ -110,7 +110,19 @@ Status choose_socket(DaemonOptions& options) {
   return {};
 }
 
+// What processes take of a GPU beside jobs' memory, as they go: contexts (0.5 GiB each), modules,
+// workspaces of libraries, graphs (0.4 GiB more of one that uses many).
+Bytes drivers_part_of(Bytes device_memory) {
+  const Bytes part = std::max(std::min(device_memory / 10, mib(1536)), device_memory / 50);
+  return mib(2) * (part / mib(2));
+}
+
 Status fill_in_sizes(DaemonOptions& options) {
+  if (options.capacity == Bytes{0} && wire::is_cuda(options.device)) {
+    options.capacity = options.device_memory;
+    if (!options.reserve) options.reserve = drivers_part_of(options.device_memory);
+  }
+  if (!options.reserve) options.reserve = Bytes{0};
   if (options.capacity == Bytes{0} && wire::is_cuda(options.device)) {
     return {StatusCode::kInvalidArgument,
             fmt::format("--capacity: the memory of {} is not known here. Give it with --capacity, "
@@ -124,11 +136,11 @@ Status fill_in_sizes(DaemonOptions& options) {
     if (options.capacity == Bytes{0}) options.capacity = half;
     if (options.host_budget == Bytes{0}) options.host_budget = half;
   }
-  if (options.capacity - options.reserve >= mib(2)) return {};
+  if (options.capacity - *options.reserve >= mib(2)) return {};
   return {StatusCode::kInvalidArgument,
           fmt::format("--reserve: bad value \"{}\"; allowed: at least 2 MiB less than the capacity "
                       "of {}",
-                      to_string(options.reserve), to_string(options.capacity))};
+                      to_string(*options.reserve), to_string(options.capacity))};
 }
 
 // RAM in front of the file is part of the budget, and means something only in front of one.

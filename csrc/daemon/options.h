@@ -25,8 +25,10 @@ struct DaemonOptions {
   unsigned socket_mode = 0600;
   std::optional<std::uint32_t> socket_group;  // nothing: that of the process
   std::string device = "cpu";
-  Bytes capacity;  // of the device; 0: half of this machine's memory, of cpu
-  Bytes reserve;   // of which jobs get nothing
+  Bytes capacity;       // of the device; 0: half of this machine's memory, of cpu
+  Bytes device_memory;  // of a CUDA device, where somebody knows it: the capacity if there is none
+  std::optional<Bytes>
+      reserve;  // of the capacity, of which jobs get nothing; set once it is parsed
   std::string policy = "fair";
   Nanos min_quantum = millis(250);
   Nanos max_wait = seconds(10);

@@ -49,8 +49,8 @@ std::uint64_t fresh_epoch() {
 sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
   sched::CoordinatorOptions result;
   result.device = options.device;
-  result.capacity = options.capacity - options.reserve;
-  result.reserve = options.reserve;
+  result.reserve = options.reserve.value_or(Bytes{0});
+  result.capacity = options.capacity - result.reserve;
   result.policy = options.policy;
   result.min_quantum = options.min_quantum;
   result.max_wait = options.max_wait;
@@ -154,9 +154,10 @@ Status Server::Impl::begin() {
   write_state();
   GS_RETURN_IF_ERROR(open_socket());
   if (options_.linger) linger_timer_.set_at(started_ + std::max(*options_.linger, kFirstLinger));
-  log::info("serves {}: device {}, {} for jobs, policy {}, epoch {}", options_.socket,
-            options_.device, to_string(options_.capacity - options_.reserve),
-            policy_.empty() ? options_.policy : policy_, epoch_);
+  const Bytes reserve = options_.reserve.value_or(Bytes{0});
+  log::info("serves {}: device {}, {} for jobs, {} kept from them, policy {}, epoch {}",
+            options_.socket, options_.device, to_string(options_.capacity - reserve),
+            to_string(reserve), policy_.empty() ? options_.policy : policy_, epoch_);
   return {};
 }
 

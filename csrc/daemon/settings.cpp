@@ -42,7 +42,9 @@ bool set_time(Nanos& field, Text text, Nanos unit, Nanos least) {
   return true;
 }
 
-bool set_bytes(Bytes& field, Text text, Bytes least) {
+// `field` is Bytes, or they are optional.
+template <typename Field>
+bool set_bytes(Field& field, Text text, Bytes least) {
   const Bytes size = parse_bytes(text);
   if (size < least) return false;
   field = size;
@@ -98,7 +100,8 @@ bool set_mode(Options& options, Text text) {
 }
 
 // In a file, of a kind of device: checked, and taken if this coordinator has such a one.
-bool set_size_of(bool is_cuda, Options& options, Bytes& field, Text text, Bytes least) {
+template <typename Field>
+bool set_size_of(bool is_cuda, Options& options, Field& field, Text text, Bytes least) {
   Bytes size;
   if (!set_bytes(size, text, least)) return false;
   if (wire::is_cuda(options.device) == is_cuda) field = size;
@@ -152,8 +155,13 @@ constexpr std::array kSettings{
             [](Options& o, Text t, Nanos) {
               return set_size_of(true, o, o.capacity, t, kSmallestDevice);
             }},
-    Setting{nullptr, "--reserve", kReserve, "of the capacity, kept from jobs", 0,
-            [](Options& o, Text t, Nanos) { return set_bytes(o.reserve, t, Bytes{0}); }},
+    Setting{nullptr, "--device-memory", kSize,
+            "all of a cuda device's memory, which is the capacity where none is set", 0,
+            [](Options& o, Text t, Nanos) { return set_bytes(o.device_memory, t, Bytes{1}); }},
+    Setting{nullptr, "--reserve", kReserve,
+            "of the capacity, kept from jobs (default: none; of all of a cuda device's memory what "
+            "drivers and libraries take beside jobs, 1.5 GiB of most devices)",
+            0, [](Options& o, Text t, Nanos) { return set_bytes(o.reserve, t, Bytes{0}); }},
     Setting{
         "device.cpu.reserve", nullptr, kReserve, "", 0,
         [](Options& o, Text t, Nanos) { return set_size_of(false, o, o.reserve, t, Bytes{0}); }},

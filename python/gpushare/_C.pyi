@@ -59,6 +59,7 @@ def install(
     lanes: bool = True,
     passthrough: bool = False,
     reachable: bool = True,
+    reachable_in_gate: bool = True,
     device: str = "cpu",
     cuda_index: int = -1,
 ) -> None:
@@ -71,7 +72,7 @@ def install(
     loses its coordinator for good fails at its next iteration. With lane_scrub, memory that the
     job shares is zeroed at each close; with lane_strict, access to it is a fault until the next
     lease; without lanes, the job shares none. With overflow, what is refused room is used in host memory. Without reachable, CUDA
-    memory that is spilled is mapped nowhere. Idempotent.
+    memory that is spilled is mapped nowhere; without reachable_in_gate, not while the main thread waits in the gate. Idempotent.
     """
 
 def is_installed() -> bool: ...

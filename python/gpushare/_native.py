@@ -170,8 +170,8 @@ def _install(
 ) -> None:
     global _owner_pid, _device, _cuda_index
     native = load()
-    # Memory of a CUDA device that has moved cannot be used: user code in the gap must not find it
-    # away, unless it was asked for.
+    # A kernel that is launched in the gap while a CUDA device's memory moves does not wait, as
+    # writers on a CPU do: what it writes then may be lost.
     default_idle_spill = _IDLE_SPILL_SECONDS if device == CPU else _LONGEST_SECONDS
     native.install(
         socket_paths=socket_paths(config, device),

@@ -63,7 +63,10 @@ class Config:
     capacity_bytes: int = 0
     """The CPU's memory, for all jobs; of an unmanaged process, its own limit. 0: default."""
     cuda_capacity_bytes: int = 0
-    """The same of a CUDA device. 0: all of it."""
+    """The same of a CUDA device. 0: all of it but ``cuda_reserve_bytes``."""
+    cuda_reserve_bytes: int | None = None
+    """How much of a CUDA device's capacity no job gets. None: the daemon's default, where no
+    capacity is set."""
     host_budget_bytes: int = 0
     """The most bytes that may be spilled, in RAM and file. 0: the daemon's default."""
     host_ram_budget_bytes: int | None = None
@@ -215,14 +218,16 @@ def daemon_args(config: Config, device_name: str = CPU, device_bytes: int = 0) -
     Args:
         config: The settings.
         device_name: "cpu", or "cuda:" and a UUID.
-        device_bytes: The memory of a CUDA device, which the coordinator cannot find out; taken
-            where no capacity is set.
+        device_bytes: The memory of a CUDA device, which the coordinator cannot find out.
     """
     arguments: list[str] = []
     if device_name != CPU:
-        capacity = config.cuda_capacity_bytes or device_bytes
         arguments += ["--device", device_name]
-        config = replace(config, capacity_bytes=capacity)
+        if device_bytes:
+            arguments += ["--device-memory", str(device_bytes)]
+        if config.cuda_reserve_bytes is not None:
+            arguments += ["--reserve", str(config.cuda_reserve_bytes)]
+        config = replace(config, capacity_bytes=config.cuda_capacity_bytes)
     for setting in SETTINGS:
         value = getattr(config, setting.field)
         if setting.option and value != Config.__dataclass_fields__[setting.field].default:

@@ -16,7 +16,7 @@ from gpushare.settings import SETTINGS
 
 COORDINATORS_KEYS = frozenset({
     "coordinator.socket_mode", "coordinator.socket_group", "coordinator.class_floor",
-    "coordinator.gap_poll", "device.cpu.reserve", "device.cuda.reserve", "log.file",
+    "coordinator.gap_poll", "device.cpu.reserve", "log.file",
 })  # fmt: skip
 """What the coordinator alone reads (``csrc/daemon/settings.cpp``)."""
 

@@ -27,6 +27,7 @@ _NCCL_REGISTERS = "TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK"
 _TRUE = {"1", "y", "yes", "t", "true"}
 """As torch reads it."""
 _RELEASE_LOCK = "release_lock_on_cudamalloc"
+_EXPANDABLE = "expandable_segments"
 
 
 def is_wanted(config: Config) -> bool:
@@ -128,7 +129,7 @@ def prepare() -> None:
     _refuse_untested(torch.__version__)
     for variable in _CONF_VARIABLES:
         refuse_settings(os.environ.get(variable, ""), variable)
-    _release_lock()
+    _adjust_settings()
     backend = torch.cuda.get_allocator_backend()
     if backend != "native":
         raise GpushareError(
@@ -138,7 +139,7 @@ def prepare() -> None:
 
 
 def refuse_settings(conf: str, where: str) -> None:
-    """Refuses settings of torch's allocator that bypass cudaMalloc.
+    """Refuses a setting of torch's allocator that bypasses cudaMalloc.
 
     Args:
         conf: As in PYTORCH_ALLOC_CONF: "key:value,key:value".
@@ -147,13 +148,7 @@ def refuse_settings(conf: str, where: str) -> None:
     Raises:
         GpushareError: One of them does.
     """
-    plain = _plain(conf).lower()
-    if "expandable_segments:true" in plain:
-        raise GpushareError(
-            f"{where} sets expandable_segments:True, whose memory is mapped past cudaMalloc, so "
-            "gpushare cannot move it. Remove it: memory does not fragment across switches anyway"
-        )
-    if "backend:cudamallocasync" in plain:
+    if "backend:cudamallocasync" in _plain(conf).lower():
         raise GpushareError(
             f"{where} sets backend:cudaMallocAsync, which takes its memory past cudaMalloc, so "
             "gpushare cannot move it. Remove it"
@@ -214,17 +209,24 @@ def _refuse_untested(version: str) -> None:
         )
 
 
-def _release_lock() -> None:
-    """Lets torch let go of its allocator's lock while a segment is asked for.
+def _adjust_settings() -> None:
+    """Sets two settings of torch's allocator; nothing has been allocated yet.
 
-    Whoever waits for room would stop every other thread of the process else, and with it what
-    makes room.
+    torch lets go of the allocator's lock while a segment is asked for: whoever waits for room would
+    stop every other thread of the process else, and with it what makes room. And expandable
+    segments are switched off, with a line: torch maps their memory past cudaMalloc.
     """
     variables, set_settings = _torchs_settings()
     present = [os.environ[name] for name in variables if os.environ.get(name)]
     text = _plain(present[-1]) if present else ""
     if _RELEASE_LOCK in text and f"{_RELEASE_LOCK}:true" not in text.lower():
         raise GpushareError(f"{_RELEASE_LOCK} is off in PYTORCH_ALLOC_CONF: gpushare needs it on")
+    if f"{_EXPANDABLE}:true" in text.lower():
+        text = re.sub(f"{_EXPANDABLE}:true", f"{_EXPANDABLE}:False", text, flags=re.IGNORECASE)
+        say_once(
+            f"{_EXPANDABLE}:True of PYTORCH_ALLOC_CONF is switched off: gpushare could not move "
+            "such memory. gpushare's own does not fragment when it moves"
+        )
     settings = ",".join(part for part in (text, f"{_RELEASE_LOCK}:True") if part)
     set_settings(settings)
 

@@ -240,6 +240,8 @@ SETTINGS: tuple[Setting, ...] = (
     # The variable is for whatever device; a file has one for each kind.
     Setting("cuda_capacity_bytes", "device.cuda.capacity", "GPUSHARE_CAPACITY",
             _bytes(_LEAST_DEVICE_BYTES), _SIZE),
+    Setting("cuda_reserve_bytes", "device.cuda.reserve", "GPUSHARE_RESERVE", _bytes(0),
+            'a size like "1.5GiB", or 0 for none'),
     Setting("host_budget_bytes", "host.budget", "GPUSHARE_HOST_BUDGET",
             _bytes(_LEAST_DEVICE_BYTES), _SIZE, "--host-budget"),
     Setting("host_ram_budget_bytes", "host.ram_budget", "GPUSHARE_HOST_RAM_BUDGET", _bytes(0),

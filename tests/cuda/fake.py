@@ -57,6 +57,8 @@ def environment(
     env["FAKECUDA_FAIL"] = fail
     env["FAKECUDA_DEVICE_FILE"] = "" if device_file is None else os.fspath(device_file)
     env["GPUSHARE_PACKAGE"] = str(package())
+    # The fake driver and its libraries take nothing beside jobs.
+    env["GPUSHARE_RESERVE"] = "0"
     env["OMP_NUM_THREADS"] = "1"
     # Sums in the same order wherever the operands lie: the CPU's are not where the device's are.
     env["MKL_CBWR"] = "COMPATIBLE"

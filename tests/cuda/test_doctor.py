@@ -72,6 +72,6 @@ def test_mps_is_named_where_cuda_would_find_its_control_daemon(tmp_path: Path) -
 
 
 def test_says_what_keeps_gpushare_from_the_device() -> None:
-    code, found = _findings(PYTORCH_ALLOC_CONF="expandable_segments:True")
+    code, found = _findings(PYTORCH_ALLOC_CONF="backend:cudaMallocAsync")
     assert code == 1
-    assert "PYTORCH_ALLOC_CONF sets expandable_segments:True" in found["torch"]["text"]
+    assert "PYTORCH_ALLOC_CONF sets backend:cudaMallocAsync" in found["torch"]["text"]

@@ -39,19 +39,14 @@ NO_DRIVER = {"LD_PRELOAD": "", "GPUSHARE_DEVICE": "cuda"}
     ("variables", "before", "reason"),
     [
         (
-            {"PYTORCH_ALLOC_CONF": "expandable_segments:True"},
-            "",
-            "PYTORCH_ALLOC_CONF sets expandable_segments:True, whose memory is mapped past",
-        ),
-        (
-            {"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64, expandable_segments:True"},
-            "",
-            "PYTORCH_CUDA_ALLOC_CONF sets expandable_segments:True, whose memory is mapped past",
-        ),
-        (
             {"PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync"},
             "",
             "PYTORCH_ALLOC_CONF sets backend:cudaMallocAsync, which takes its memory past",
+        ),
+        (
+            {"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64, backend:cudaMallocAsync"},
+            "",
+            "PYTORCH_CUDA_ALLOC_CONF sets backend:cudaMallocAsync, which takes its memory past",
         ),
         ({}, PLUGGABLE, "torch's CUDA allocator is pluggable: gpushare supplies the segments"),
         (
@@ -71,7 +66,7 @@ NO_DRIVER = {"LD_PRELOAD": "", "GPUSHARE_DEVICE": "cuda"}
             "the CUDA driver is too old: it is of CUDA 11.0",
         ),
     ],
-    ids=["expandable", "its-old-name", "async", "pluggable", "lock", "torch", "no-driver", "old"],
+    ids=["async", "its-old-name", "pluggable", "lock", "torch", "no-driver", "old"],
 )
 def test_one_line_says_why_a_job_goes_on_unmanaged(
     variables: dict[str, str], before: str, reason: str, coordinator: Coordinator
@@ -90,12 +85,12 @@ def test_one_line_says_why_a_job_goes_on_unmanaged(
 def test_where_a_coordinator_is_required_that_line_is_the_last(
     before: str, coordinator: Coordinator
 ) -> None:
-    env = fake.environment(PYTORCH_ALLOC_CONF="expandable_segments:True")
+    env = fake.environment(PYTORCH_ALLOC_CONF="backend:cudaMallocAsync")
     program = JOB.format(before=before, after="")
     ended = run("-c", program, env=env | coordinator(require="1"))
     assert (ended.returncode, ended.stdout) == (UNREACHABLE, "")
     (line,) = ended.stderr.splitlines()
-    assert line.startswith("gpushare: PYTORCH_ALLOC_CONF sets expandable_segments:True, ")
+    assert line.startswith("gpushare: PYTORCH_ALLOC_CONF sets backend:cudaMallocAsync, ")
     assert line.endswith(". GPUSHARE_REQUIRE=1 makes this fatal")
 
 
@@ -104,6 +99,20 @@ def test_a_refused_job_has_torchs_own_memory(coordinator: Coordinator) -> None:
     after = f"{ALLOCATE}; print(torch.cuda.memory_reserved())"
     ended = run("-c", JOB.format(before="", after=after), env=env | coordinator())
     assert ended.stdout.split() == [str(2 * MIB), "False"], ended.stderr
+
+
+SEGMENTS = """
+torch.empty(1000, device="cuda")
+print(any(segment["is_expandable"] for segment in torch.cuda.memory_snapshot()))
+"""
+
+
+def test_expandable_segments_are_switched_off_and_a_line_says_so(coordinator: Coordinator) -> None:
+    env = fake.environment(PYTORCH_ALLOC_CONF="max_split_size_mb:64, expandable_segments : True")
+    ended = run("-c", JOB.format(before="", after=SEGMENTS), env=env | coordinator(require="1"))
+    assert (ended.returncode, ended.stdout) == (0, "False\nTrue\n"), ended.stderr
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("gpushare: expandable_segments:True of PYTORCH_ALLOC_CONF is switched ")
 
 
 def test_an_untested_torch_may_be_tried(coordinator: Coordinator) -> None:
@@ -168,6 +177,17 @@ def test_expandable_segments_are_noticed_when_they_come_later(coordinator: Coord
     assert ended.stdout == f"{3.0 * (1 << 20)} {5.0 * (8 << 20)} []\n", ended.stderr
     (line,) = said_by_gpushare(ended)  # once
     assert line.startswith("gpushare: expandable_segments was switched on after gpushare had come")
+
+
+@pytest.mark.parametrize(("reserve", "kept_mib"), [("", 102), ("256MiB", 256), ("0", 0)])
+def test_of_a_whole_device_a_part_is_kept_for_drivers(
+    reserve: str, kept_mib: int, device: Callable[..., dict[str, str]], coordinator: Coordinator
+) -> None:
+    env = device(1024 * MIB) | coordinator(require="1", linger="60s")
+    env |= {"GPUSHARE_RESERVE": reserve}
+    assert run("-c", JOB.format(before="", after=ALLOCATE), env=env).stdout == "True\n"
+    (found,) = read_status(env)["devices"]
+    assert found["capacity_bytes"] == (1024 - kept_mib) * MIB
 
 
 def test_the_second_coordinator_of_a_device_is_refused(

@@ -68,6 +68,8 @@ GOOD = [
     ("DEVICE", "cuda:1", "device", "cuda:1"),
     ("DEVICE", GPU, "device", GPU),
     ("CAPACITY", "2GiB", "cuda_capacity_bytes", 2 << 30),
+    ("RESERVE", "0", "cuda_reserve_bytes", 0),
+    ("RESERVE", "1.5GiB", "cuda_reserve_bytes", 3 << 29),
     ("IDLE_SPILL", "2 min", "idle_spill_seconds", 120.0),
     ("IDLE_SPILL", "never", "idle_spill_seconds", math.inf),
     ("DISABLE", "1", "disable", True),
@@ -293,12 +295,15 @@ def test_a_systems_folder_that_is_closed_counts_as_there(monkeypatch, tmp_path):
     assert socket_paths(Config())[0] == systems
 
 
-def test_a_cuda_devices_memory_is_told_where_no_capacity_is_set():
+def test_a_cuda_devices_memory_is_told_and_what_is_kept_of_it():
     config = Config(capacity_bytes=1 << 30, policy="rr")
     told = ["--device", GPU, "--policy", "rr"]
     assert sorted(daemon_args(config, GPU)) == sorted(told)
-    wanted = [*told, "--capacity", str(80 << 30)]
+    wanted = [*told, "--device-memory", str(80 << 30)]
     assert sorted(daemon_args(config, GPU, 80 << 30)) == sorted(wanted)
+    config = Config(cuda_reserve_bytes=0)
+    assert daemon_args(config, GPU) == ["--device", GPU, "--reserve", "0"]
+    assert daemon_args(config) == []
 
 
 @pytest.mark.parametrize("folder", ["", "relative", "/nowhere/at/all", "/dev/null"])

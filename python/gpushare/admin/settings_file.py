@@ -26,6 +26,8 @@ _TEXT = """\
 # max_priority = "interactive"
 """
 
+_RESERVE = 'reserve = "1.5GiB"'.ljust(32) + " # of it, kept for what drivers and libraries take\n"
+
 
 def settings_text(capacities: dict[str, str]) -> str:
     """Returns the text.
@@ -38,6 +40,7 @@ def settings_text(capacities: dict[str, str]) -> str:
         f"\n[device.{kind}]\n"
         + f'capacity = "{size}"'.ljust(32)
         + " # device memory that all jobs share\n"
+        + (_RESERVE if kind == "cuda" else "")
         for kind, size in capacities.items()
     ]
     return _TEXT.format(devices="".join(tables))

@@ -236,6 +236,24 @@ TEST_F(Options, TheSizesOfItsKindOfDeviceAreTakenFromAFile) {
   EXPECT_THAT(cuda.warnings, ::testing::IsEmpty());
 }
 
+TEST_F(Options, OfAllOfACudaDeviceDriversAndLibrariesKeepAPart) {
+  const auto reserve_of = [&](const char* memory) {
+    const DaemonOptions options = parsed({"--device", kGpu, "--device-memory", memory});
+    EXPECT_EQ(options.capacity, options.device_memory);
+    return *options.reserve;
+  };
+  EXPECT_EQ(reserve_of("8GiB"), mib(818)) << "a tenth, whole chunks";
+  EXPECT_EQ(reserve_of("24GiB"), mib(1536));
+  EXPECT_EQ(reserve_of("140GiB"), mib(2866)) << "a fiftieth";
+  EXPECT_EQ(parsed({"--device", kGpu, "--device-memory", "24GiB", "--reserve", "0"}).reserve,
+            Bytes{0});
+  const DaemonOptions set =
+      parsed({"--device", kGpu, "--device-memory", "24GiB", "--capacity", "8GiB"});
+  EXPECT_EQ(set.capacity, gib(8));
+  EXPECT_EQ(set.reserve, Bytes{0}) << "a capacity that was set is the jobs'";
+  EXPECT_EQ(parsed({}).reserve, Bytes{0}) << "of a CPU";
+}
+
 TEST_F(Options, TheMemoryOfACudaDeviceIsNotGuessed) {
   EXPECT_EQ(error_of({"--device", kGpu}),
             std::string("--capacity: the memory of ") + kGpu +
