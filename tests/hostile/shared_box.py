@@ -110,7 +110,7 @@ class StrangerProcess:
             if os.geteuid() == 0:
                 os.setgroups([])
                 os.setgid(STRANGER)
-                pass
+                os.setuid(STRANGER)
             attack()
             code = 0
         except BaseException:
