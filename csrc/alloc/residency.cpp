@@ -134,19 +134,32 @@ void Residency::set_shows_copies(bool shows) {
 }
 
 void Residency::show_copies() {
+  set_shows_copies(true);
+  while (show_some_copies()) {
+  }
+}
+
+// Not all under one lock: each chunk takes some calls of the driver.
+bool Residency::show_some_copies() {
+  constexpr std::size_t kMostAtOnce = 256;
   AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
-  core.shows_copies = true;
   const auto is_copied = [](const Chunk& chunk) {
     return chunk.state == ChunkState::kSpilled && chunk.has_copy();
   };
+  std::size_t num_shown = 0;
   for (const ChunkRef& ref : core.all_chunks(is_copied)) {
     if (core.vmm.shows(ref.address(), chunks(1))) continue;
     const std::optional<vm::HostPlace> place = slab_.place_of(ref.chunk().slot);
     if (!place.has_value()) continue;
     const Status shown = core.vmm.show(ref.address(), chunks(1), *place);
-    if (!shown.ok()) log::debug("{}", shown.message());
+    if (!shown.ok()) {
+      log::debug("{}", shown.message());
+    } else if (++num_shown == kMostAtOnce) {
+      return true;
+    }
   }
+  return false;
 }
 
 Bytes Residency::to_restore() const {

@@ -103,6 +103,8 @@ class Residency {
 
  private:
   void give_back_unneeded();
+  // true: there may be more.
+  bool show_some_copies();
   Result<Bytes> bring_back(const std::function<Status(Restore&)>& run);
   void add(const ResidencyTotals& more);
 

@@ -51,8 +51,8 @@ class Restore {
   Status bring_back();
   Status back_and_copy();
   Status back_run(std::size_t first, std::size_t last);
-  // The end of the chunks from `first` on whose slots are neighbours.
   [[nodiscard]] std::byte* aside(const Item& item) const;
+  // The end of the chunks from `first` on whose slots are neighbours.
   [[nodiscard]] std::size_t end_of_copy(std::size_t first, std::size_t last) const;
   Status wait_for_copies();
   Status bring_in();

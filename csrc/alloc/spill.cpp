@@ -208,8 +208,8 @@ void Spill::leave(const Run& run) {
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 
-// Without the lock: the state kSpilling keeps everybody else away. What was copied shows its copy,
-// where that can be had.
+// Without the lock: the state kSpilling keeps everybody else away. What was copied shows its copy
+// if it is to, where that can be had.
 Status Spill::unback(const Run& run, bool shows) {
   if (!shows) return core_.vmm.unback(run.address(), run.size());
   const std::vector<ChunkRange> parts = parts_with_bytes(run);

@@ -16,7 +16,7 @@ namespace py = pybind11;
 namespace gpushare::binding {
 namespace {
 
-// Half of the promise: the handler runs and the exception unwinds in the other half.
+// Half of what Ctrl-C may take where no memory has to be shown first.
 constexpr Nanos kSlice = millis(50);
 
 client::LongWaits g_long_waits;  // under the GIL
@@ -36,21 +36,30 @@ bool leave_without_gil(client::Runtime& runtime) {
   return runtime.leave_safepoint();
 }
 
-// They may use memory that was spilled meanwhile.
 void run_handlers(client::Runtime& runtime) {
+  if (PyErr_CheckSignals() == 0) return;
+  const py::error_already_set raised;
   {
     const py::gil_scoped_release release;
-    runtime.show_memory();
+    runtime.give_up();
   }
-  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  throw raised;
+}
+
+// A handler may use what was spilled meanwhile.
+void show_memory(client::Runtime& runtime) {
+  const py::gil_scoped_release release;
+  runtime.show_memory();
 }
 
 // Not through Python: a handler would run in the code that writes.
 void say_who_holds_it(client::Runtime& runtime, Nanos began) {
   const py::gil_scoped_release release;
-  const std::string who = runtime.explain(seconds(1));
-  fmt::print(stderr, "gpushare: waiting for {:.0f} s: {}\n", to_seconds(monotonic_now() - began),
-             who);
+  const std::string line =
+      fmt::format("gpushare: waiting for {:.0f} s: {}\n", to_seconds(monotonic_now() - began),
+                  runtime.explain(seconds(1)));
+  // A program may have closed it.
+  static_cast<void>(std::fputs(line.c_str(), stderr));
 }
 
 }  // namespace
@@ -70,17 +79,15 @@ void wait_in_gate(client::Runtime& runtime) {
   if (value_or_raise(runtime.enter_at_once())) return;
   SignalWatch signals;
   const Nanos began = monotonic_now();
-  try {
-    // What has come before the watch began is not seen by it, and no memory has moved yet.
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    while (value_or_raise(wait_without_gil(runtime)) != client::GateResult::kEntered) {
-      if (signals.has_come()) run_handlers(runtime);
-      if (g_long_waits.is_due(began, monotonic_now())) say_who_holds_it(runtime, began);
+  // What has come before the watch began is not seen by it, and no memory has moved yet.
+  run_handlers(runtime);
+  while (value_or_raise(wait_without_gil(runtime)) != client::GateResult::kEntered) {
+    if (signals.has_come()) {
+      show_memory(runtime);
+      run_handlers(runtime);
+      signals.go_on();
     }
-  } catch (...) {
-    const py::gil_scoped_release release;
-    runtime.give_up();
-    throw;
+    if (g_long_waits.is_due(began, monotonic_now())) say_who_holds_it(runtime, began);
   }
 }
 

@@ -1,5 +1,6 @@
 // The gate as Python's threads see it: waits in C++ without the GIL, in slices short enough that
-// Ctrl-C is answered within 100 ms.
+// Ctrl-C is answered within 100 ms, or where a GPU's memory was spilled once that can be used where
+// it was (Runtime::show_memory).
 #pragma once
 
 #include "csrc/client/runtime.h"

@@ -1,6 +1,7 @@
 #include "csrc/binding/interrupts.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -42,14 +43,26 @@ int set_wakeup_fd(int fd) {
 
 }  // namespace
 
-SignalWatch::SignalWatch() : is_main_(::gettid() == ::getpid()) {
+SignalWatch::SignalWatch() : is_main_(::gettid() == ::getpid()) { start(); }
+
+void SignalWatch::start() {
   if (!is_main_ || wakeup_pipe().in < 0) return;
-  users_fd_ = set_wakeup_fd(wakeup_pipe().in);
-  is_watching_ = true;
+  try {
+    const int before = set_wakeup_fd(wakeup_pipe().in);
+    if (before != wakeup_pipe().in) {
+      users_fd_ = before;
+    } else if (!is_watching_) {
+      is_inner_ = true;
+    }
+    is_watching_ = true;
+  } catch (const py::error_already_set& error) {
+    // Python was started on another thread.
+    log::debug("signals that come in the gate are not seen: {}", error.what());
+  }
 }
 
 SignalWatch::~SignalWatch() {
-  if (!is_watching_) return;
+  if (!is_watching_ || is_inner_) return;
   try {
     set_wakeup_fd(users_fd_);
   } catch (const py::error_already_set& error) {
@@ -72,6 +85,12 @@ bool SignalWatch::has_come() {
       log::debug("{}", errno_status("tell the program's wake-up descriptor").message());
     }
   }
+}
+
+bool has_signal() {
+  if (wakeup_pipe().out < 0) return true;
+  pollfd waiting{.fd = wakeup_pipe().out, .events = POLLIN, .revents = 0};
+  return ::poll(&waiting, 1, 0) != 0;
 }
 
 bool is_interrupted() {

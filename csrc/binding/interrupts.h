@@ -21,12 +21,20 @@ class SignalWatch {
 
   // Whether one has come since it was asked last.
   [[nodiscard]] bool has_come();
+  // After handlers have run, which may have set a descriptor for wake-ups themselves.
+  void go_on() { start(); }
 
  private:
+  void start();
+
   const bool is_main_;
   bool is_watching_ = false;
+  bool is_inner_ = false;  // of a handler that waits while another watch goes on
   int users_fd_ = -1;
 };
+
+// Whether a watch on the main thread has something to tell, or cannot know. Any thread.
+[[nodiscard]] bool has_signal();
 
 // Runs the handlers of signals that have come; true: one has raised. False on any thread but the
 // main one. Takes the GIL.

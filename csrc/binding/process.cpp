@@ -36,6 +36,7 @@ Status Process::install(std::unique_ptr<TorchDevice> device,
   config.worker_threads = {.num = [] { return at::get_num_threads(); },
                            .set_num = [](int num) { at::set_num_threads(num); }};
   config.is_interrupted = &is_interrupted;
+  config.has_signal = &has_signal;
   config.device_memory = [shared = device.get()] { return shared->memory(); };
   log::configure(level, "gpushare");
   // Until a coordinator says otherwise: whatever `gpushare verify` spills unmanaged.

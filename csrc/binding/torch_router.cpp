@@ -175,8 +175,10 @@ alloc::MemoryUse TorchRouter::read_use() {
 void TorchRouter::say_expandable() {
   if (std::exchange(has_said_expandable_, true)) return;
   log::error(
-      "expandable_segments was switched on after gpushare had come in: torch maps such memory past "
-      "cudaMalloc, so the coordinator knows nothing of it and other jobs may run out of memory. "
+      "torch's allocator has expandable segments, from before gpushare came in or switched on "
+      "since: "
+      "torch maps such memory past cudaMalloc, so the coordinator knows nothing of it and other "
+      "jobs may run out of memory. "
       "Leave it out of what sets up torch's allocator");
 }
 

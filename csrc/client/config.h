@@ -37,6 +37,9 @@ struct ClientConfig {
   // Asked now and then, without a lock, on a thread that waits for an answer outside the gate;
   // null: never. true: a signal's handler has raised, the wait is to end with kCancelled.
   bool (*is_interrupted)() = nullptr;
+  // Whether a signal waits for its handler, for a thread that waits in the gate. Asked before
+  // is_interrupted, as memory may have to be shown first; null: one may.
+  bool (*has_signal)() = nullptr;
   // What the device has now; null, or nothing: unknown. Called under a lock, on any thread, at
   // hand-overs: it must be quick, and call nothing of this runtime.
   std::function<std::optional<DeviceMemory>()> device_memory;

@@ -122,11 +122,13 @@ void Runtime::Impl::give_up() {
 // The user's code runs next, so all memory must be back first, with a lease or without.
 void Runtime::Impl::give_up_parked() {
   if (page() != nullptr && wire::give_up(*page())) ring();
+  residency_.set_shows_copies(true);
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
   start_moving(Moving::kRestoring, monotonic_now() + kAsLongAsItTakes);
   const Status status = restore_all();
   stop_moving();
   if (!status.ok()) {
+    residency_.show_copies();
     log::error(
         "job {} has left the gate, but {} of its memory cannot come back: {}. The next gate "
         "tries again; using that memory before is a fault",

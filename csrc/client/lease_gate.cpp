@@ -123,6 +123,7 @@ Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {
     changed_.wait_for(mu_, std::min(left, kSlice));
   }
   gate_owner_ = self;
+  is_handling_ = false;
   // While the main thread waits here it uses nothing, and other threads seldom do. In the gate of
   // another thread the main thread goes on.
   if (!config_.shows_in_gate && this_thread() == ::getpid()) residency_.set_shows_copies(false);
@@ -151,10 +152,13 @@ void Runtime::Impl::show_memory() {
   show_spilled();
 }
 
-// What moves just now is waited for. A spill that takes longer shows what leaves from now on.
+// What moves just now is waited for, and nothing moves until this thread is in the gate again. A
+// spill that takes longer shows what leaves from now on.
 void Runtime::Impl::show_spilled() {
   if (config_.shows_in_gate) return;
-  const bool is_still = start_moving(Moving::kReleasing, monotonic_now() + kMovingPatience);
+  is_handling_ = is_parked_;
+  // kRestoring: whoever asks for memory meanwhile asks again.
+  const bool is_still = start_moving(Moving::kRestoring, monotonic_now() + kMovingPatience);
   mu_.unlock();
   residency_.show_copies();
   mu_.lock();
@@ -211,7 +215,7 @@ bool Runtime::Impl::park(wire::LeasePage& page) {
 }
 
 void Runtime::Impl::unpark() {
-  is_parked_ = false;
+  is_parked_ = is_handling_ = false;
   if (page() != nullptr) page()->is_parked.store(0, std::memory_order_relaxed);
 }
 

@@ -92,9 +92,15 @@ Bytes Runtime::Impl::hard_limit() {
 }
 
 bool Runtime::Impl::is_interrupted_unlocked() {
+  const bool is_in_gate = !config_.shows_in_gate && gate_owner_ == std::this_thread::get_id();
   mu_.unlock();
-  // Handlers may use any memory.
-  if (!config_.shows_in_gate && config_.is_interrupted != nullptr) residency_.show_copies();
+  if (is_in_gate) {
+    if (config_.has_signal != nullptr && !config_.has_signal()) {
+      mu_.lock();
+      return false;
+    }
+    residency_.show_copies();  // a handler may use any memory
+  }
   const bool is_it = is_interrupted();
   mu_.lock();
   return is_it;

@@ -81,7 +81,8 @@ std::optional<Nanos> Runtime::Impl::restore_in_background() {
   Pace::Turn turn;
   {
     MutexLock lock(mu_);
-    const bool may_restore = has_room_ahead_ && moving_ == Moving::kNone && is_restoring_of_use();
+    const bool may_restore =
+        has_room_ahead_ && moving_ == Moving::kNone && !is_handling_ && is_restoring_of_use();
     Bytes most;
     if (may_restore) most = std::min(alloc::Residency::kPartBytes, residency_.to_restore());
     if (may_restore && is_parked_) most = std::min(most, most_ahead());

@@ -90,11 +90,11 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
     is_parked =
         is_parked_ && page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kWanted;
     is_parked = is_parked || is_movable_in_gap();
-    may_spill = (is_parked && num_holds_ == 0) || is_amid_restore;
+    may_spill = (is_parked && num_holds_ == 0 && !is_handling_) || is_amid_restore;
     is_giving_amid_restore_ = is_amid_restore;
     if (!is_amid_restore) moving_ = Moving::kReleasing;
     if (!may_spill && is_stopped_for_room()) may_spill = is_away_ = route_outside().ok();
-    is_held = !may_spill && is_held_at_work();
+    is_held = !may_spill && (is_held_at_work() || is_handling_);
   }
   const alloc::ReleaseOutcome rest = release_in_parts(revoke, is_parked, may_spill);
   MutexLock lock(mu_);

@@ -342,7 +342,8 @@ class Runtime::Impl {
   // The iteration began without memory that it needs late. Written under mu_; relaxed: the
   // iterating thread sees its own writes, and a step that misses another's finds nothing to do.
   std::atomic<bool> has_late_{false};
-  bool is_parked_ GS_GUARDED_BY(mu_) = false;  // the main thread is in the gate
+  bool is_parked_ GS_GUARDED_BY(mu_) = false;    // the main thread is in the gate
+  bool is_handling_ GS_GUARDED_BY(mu_) = false;  // and runs user code there (show_memory)
   std::thread::id gate_owner_ GS_GUARDED_BY(mu_);
   std::optional<std::uint64_t> overflow_need_ GS_GUARDED_BY(mu_);  // asked for, not taken
   Nanos overflow_asked_at_ GS_GUARDED_BY(mu_);
@@ -361,9 +362,8 @@ class Runtime::Impl {
   bool is_idle_ GS_GUARDED_BY(mu_) = false;
   int num_holds_ GS_GUARDED_BY(mu_) = 0;                     // while above 0 nothing is spilled
   std::map<std::thread::id, int> holds_ GS_GUARDED_BY(mu_);  // the same, by thread
-  int num_stopped_holds_ GS_GUARDED_BY(mu_) = 0;  // of these, of threads in wait_for_room()
-  // Of these, not begun: memory is still coming back.
-  int num_holds_starting_ GS_GUARDED_BY(mu_) = 0;
+  int num_stopped_holds_ GS_GUARDED_BY(mu_) = 0;   // of these, of threads in wait_for_room()
+  int num_holds_starting_ GS_GUARDED_BY(mu_) = 0;  // of these, whose memory is still coming back
   // The restoring thread waits for room, and has begun nothing: memory may leave meanwhile.
   bool is_restore_stopped_ GS_GUARDED_BY(mu_) = false;
   bool is_giving_amid_restore_ GS_GUARDED_BY(mu_) = false;

@@ -146,7 +146,10 @@ constexpr std::array kSettings{
             0, [](Options& o, Text t, Nanos) { return set_yes(o.exclusive.emplace(), t); }},
     Setting{nullptr, "--capacity", kSize,
             "the device's memory (default: for cpu half of the machine's, for cuda none)", 0,
-            [](Options& o, Text t, Nanos) { return set_bytes(o.capacity, t, kSmallestDevice); }},
+            [](Options& o, Text t, Nanos) {
+              o.reserve.reset();  // a file's is of the capacity there
+              return set_bytes(o.capacity, t, kSmallestDevice);
+            }},
     Setting{"device.cpu.capacity", nullptr, kSize, "", 0,
             [](Options& o, Text t, Nanos) {
               return set_size_of(false, o, o.capacity, t, kSmallestDevice);

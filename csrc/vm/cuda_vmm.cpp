@@ -210,6 +210,10 @@ Status CudaVmm::back_aside(std::byte* address, Bytes size) {
   check_whole_chunks(address, size);
   const CudaScope scope(device_);
   GS_RETURN_IF_ERROR(scope.status());
+  if (aside(address) == address) {
+    shown_.retry();
+    GS_RETURN_IF_ERROR(shown_.check_let_go(address, size));
+  }
   return chunks_.put(aside(address), size);
 }
 

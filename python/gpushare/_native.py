@@ -194,11 +194,15 @@ def _install(
         cuda_index=cuda_index,
         passthrough=device != CPU and _takes_real_memory(config),
         reachable=config.reachable != "off",
-        reachable_in_gate=config.reachable == "on",
+        reachable_in_gate=config.reachable != "auto" or not _can_reach(cuda_index),
     )
     _owner_pid = os.getpid()
     _device = device
     _cuda_index = cuda_index
+
+
+def _can_reach(cuda_index: int) -> bool:
+    return cuda_index >= 0 and bool(load().cuda_device_info(cuda_index)["can_reach_spilled"])
 
 
 def _takes_real_memory(config: Config) -> bool:

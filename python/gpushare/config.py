@@ -165,6 +165,8 @@ def load_readable(env: Mapping[str, str] | None = None) -> tuple[Config, ConfigE
         text = env.get(setting.variable)
         if text is not None and (text != "" or setting.may_be_empty):
             _take(setting, text, setting.variable, values, errors)
+    if env.get("GPUSHARE_CAPACITY") and not env.get("GPUSHARE_RESERVE"):
+        values.pop("cuda_reserve_bytes", None)  # a file's is of the capacity in the file
     return Config(**values), errors[0] if errors else None
 
 

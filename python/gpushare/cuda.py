@@ -221,14 +221,18 @@ def _adjust_settings() -> None:
     text = _plain(present[-1]) if present else ""
     if _RELEASE_LOCK in text and f"{_RELEASE_LOCK}:true" not in text.lower():
         raise GpushareError(f"{_RELEASE_LOCK} is off in PYTORCH_ALLOC_CONF: gpushare needs it on")
-    if f"{_EXPANDABLE}:true" in text.lower():
-        text = re.sub(f"{_EXPANDABLE}:true", f"{_EXPANDABLE}:False", text, flags=re.IGNORECASE)
-        say_once(
-            f"{_EXPANDABLE}:True of PYTORCH_ALLOC_CONF is switched off: gpushare could not move "
-            "such memory. gpushare's own does not fragment when it moves"
-        )
-    settings = ",".join(part for part in (text, f"{_RELEASE_LOCK}:True") if part)
-    set_settings(settings)
+    parts = [text, f"{_RELEASE_LOCK}:True"]
+    # torch may have read it from the variable that it reads first.
+    for name in _CONF_VARIABLES:
+        if f"{_EXPANDABLE}:true" in _plain(os.environ.get(name, "")).lower():
+            say_once(
+                f"{_EXPANDABLE}:True of {name} is switched off: gpushare could not move such "
+                "memory. gpushare's own does not fragment when it moves"
+            )
+            left = re.sub(rf"{_EXPANDABLE}:true,?", "", text, flags=re.IGNORECASE)
+            parts[0] = left.strip(",")
+            parts[2:] = [f"{_EXPANDABLE}:False"]
+    set_settings(",".join(part for part in parts if part))
 
 
 def _torchs_settings() -> tuple[Sequence[str], Callable[[str], None]]:

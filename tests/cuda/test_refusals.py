@@ -176,7 +176,7 @@ def test_expandable_segments_are_noticed_when_they_come_later(coordinator: Coord
     ended = run("-c", EXPANDABLE_LATER, env=env)
     assert ended.stdout == f"{3.0 * (1 << 20)} {5.0 * (8 << 20)} []\n", ended.stderr
     (line,) = said_by_gpushare(ended)  # once
-    assert line.startswith("gpushare: expandable_segments was switched on after gpushare had come")
+    assert line.startswith("gpushare: torch's allocator has expandable segments, from before ")
 
 
 @pytest.mark.parametrize(("reserve", "kept_mib"), [("", 102), ("256MiB", 256), ("0", 0)])

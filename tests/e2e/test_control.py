@@ -146,6 +146,42 @@ with job.iteration():
 """
 
 
+HANDLER = """
+import json, os, signal
+import gpushare
+def say(**what):
+    print(json.dumps(what), flush=True)
+read_end, write_end = os.pipe()
+os.set_blocking(write_end, False)
+signal.set_wakeup_fd(write_end)
+signal.signal(signal.SIGUSR1, lambda number, frame: say(handled=number))
+job = gpushare.register(name="waiter")
+with job.iteration():
+    pass
+job.pause()
+say(ready=True)
+try:
+    with job.iteration():
+        pass
+except KeyboardInterrupt:
+    told = list(os.read(read_end, 10))
+    say(told=told, is_restored=signal.set_wakeup_fd(-1) == write_end)
+"""
+
+
+def test_handlers_run_in_the_gate_and_the_programs_own_descriptor_is_told(
+    coordinator: Coordinator,
+) -> None:
+    env = coordinator()
+    with JobProcess(command=[sys.executable, "-c", HANDLER], env=env) as job:
+        job.say()
+        wait_until(lambda: "is paused by user" in job.errors())
+        job.process.send_signal(signal.SIGUSR1)
+        assert job.say() == {"handled": signal.SIGUSR1}
+        job.process.send_signal(signal.SIGINT)
+        assert job.say() == {"told": [signal.SIGUSR1, signal.SIGINT], "is_restored": True}
+
+
 def test_a_paused_job_says_so_and_ends_with_ctrl_c(coordinator: Coordinator) -> None:
     env = coordinator()
     with JobProcess(command=[sys.executable, "-c", WAITER], env=env) as job:

@@ -195,7 +195,7 @@ def test_labels() -> None:
 def test_start_for_a_cuda_device(folder: Path) -> None:
     socket = folder / "gpushare" / f"{UUID}.sock"
     without = _gpushare(folder, "coordinator", "start", "--device", GPU)
-    assert without.returncode == 1
+    assert without.returncode == 2
     assert f"the memory of {GPU} is not known here" in without.stderr
     started = _gpushare(folder, "coordinator", "start", "--device", GPU, "--capacity", "64MiB")
     try:

@@ -14,6 +14,7 @@ from gpushare.config import Config
 from gpushare.errors import GpushareError
 from tests.python.conftest import clean_environment
 
+LOCK = "release_lock_on_cudamalloc:True"
 UUIDS = [f"GPU-00000000-0000-0000-0000-00000000000{number}" for number in range(3)]
 
 
@@ -139,22 +140,30 @@ def test_a_process_with_such_a_torch_says_so_once(
 @pytest.mark.parametrize(
     ("setter", "variables", "settings"),
     [
-        ("_accelerator_setAllocatorSettings", {"PYTORCH_ALLOC_CONF": "a:1"}, "a:1,"),
+        ("_accelerator_setAllocatorSettings", {"PYTORCH_ALLOC_CONF": "a:1"}, f"a:1,{LOCK}"),
         (
             "_accelerator_setAllocatorSettings",
             {"PYTORCH_ALLOC_CONF": "a:1", "PYTORCH_CUDA_ALLOC_CONF": "b:2"},
-            "b:2,",
+            f"b:2,{LOCK}",
         ),
         (
             "_cuda_cudaCachingAllocator_set_allocator_settings",
             {"PYTORCH_ALLOC_CONF": "a:1", "PYTORCH_CUDA_ALLOC_CONF": "b:2"},
-            "b:2,",
+            f"b:2,{LOCK}",
         ),
-        ("_cuda_cudaCachingAllocator_set_allocator_settings", {"PYTORCH_ALLOC_CONF": "a:1"}, ""),
+        ("_cuda_cudaCachingAllocator_set_allocator_settings", {"PYTORCH_ALLOC_CONF": "a:1"}, LOCK),
         (
             "_accelerator_setAllocatorSettings",
-            {"PYTORCH_ALLOC_CONF": "Expandable_Segments : true, a:1"},
-            "expandable_segments:False,a:1,",
+            {"PYTORCH_ALLOC_CONF": "Expandable_Segments : true, a:1, expandable_segments:True"},
+            f"a:1,{LOCK},expandable_segments:False",
+        ),
+        (
+            "_accelerator_setAllocatorSettings",
+            {
+                "PYTORCH_ALLOC_CONF": "expandable_segments:True",
+                "PYTORCH_CUDA_ALLOC_CONF": "b:2",
+            },
+            f"b:2,{LOCK},expandable_segments:False",
         ),
     ],
 )
@@ -170,4 +179,4 @@ def test_settings_that_torch_has_read_stay_but_expandable_segments(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     cuda._adjust_settings()
-    assert seen == [f"{settings}release_lock_on_cudamalloc:True"]
+    assert seen == [settings]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gpushare.quantities import parse_bytes
+
 _TEXT = """\
 # Settings of gpushare for all users of this machine. docs/shared_machine.md explains them.
 # The coordinators read this file when they start: systemctl restart 'gpushared@*'
@@ -26,7 +28,14 @@ _TEXT = """\
 # max_priority = "interactive"
 """
 
-_RESERVE = 'reserve = "1.5GiB"'.ljust(32) + " # of it, kept for what drivers and libraries take\n"
+_LEAST_BYTES_TO_RESERVE_OF = 15 << 30
+"""Less is no whole GPU, or a small one, of which somebody should decide what jobs lack."""
+
+
+def _reserve_line(size: str) -> str:
+    mark = "" if parse_bytes(size) >= _LEAST_BYTES_TO_RESERVE_OF else "# "
+    line = f'{mark}reserve = "1.5GiB"'
+    return line.ljust(32) + " # of the capacity, kept for what drivers and libraries take\n"
 
 
 def settings_text(capacities: dict[str, str]) -> str:
@@ -40,7 +49,7 @@ def settings_text(capacities: dict[str, str]) -> str:
         f"\n[device.{kind}]\n"
         + f'capacity = "{size}"'.ljust(32)
         + " # device memory that all jobs share\n"
-        + (_RESERVE if kind == "cuda" else "")
+        + (_reserve_line(size) if kind == "cuda" else "")
         for kind, size in capacities.items()
     ]
     return _TEXT.format(devices="".join(tables))

@@ -232,7 +232,9 @@ TEST_F(Options, TheSizesOfItsKindOfDeviceAreTakenFromAFile) {
   EXPECT_EQ(cuda.device, kGpu);
   EXPECT_EQ(cuda.capacity, gib(80));
   EXPECT_EQ(cuda.reserve, gib(1));
-  EXPECT_EQ(parsed({"--device", kGpu, "--capacity", "8GiB"}).capacity, gib(8));
+  const DaemonOptions set = parsed({"--device", kGpu, "--capacity", "1GiB"});
+  EXPECT_EQ(set.capacity, gib(1));
+  EXPECT_EQ(set.reserve, Bytes{0}) << "a file's reserve is of the capacity there";
   EXPECT_THAT(cuda.warnings, ::testing::IsEmpty());
 }
 

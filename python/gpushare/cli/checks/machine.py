@@ -102,7 +102,8 @@ def check_capacity(settings: Config, cuda_bytes: int | None, machine: Machine) -
         kind, capacity, device_bytes = CPU, settings.capacity_bytes, machine.usable_bytes()
     else:
         kind, capacity, device_bytes = CUDA, settings.cuda_capacity_bytes, cuda_bytes
-    # Unset, the coordinator takes half of the CPU's, the limit included, or all of a CUDA device's.
+    # Unset, the coordinator takes half of the CPU's, the limit included, or a CUDA device's but for
+    # a reserve.
     if capacity <= device_bytes:
         return []
     return [
