@@ -1,4 +1,6 @@
 // Becoming a job that takes turns, and ceasing to be one.
+#include <unistd.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -92,7 +94,8 @@ Bytes Runtime::Impl::hard_limit() {
 }
 
 bool Runtime::Impl::is_interrupted_unlocked() {
-  const bool is_in_gate = !config_.shows_in_gate && gate_owner_ == std::this_thread::get_id();
+  const bool is_in_gate = !config_.shows_in_gate && ::gettid() == ::getpid() &&
+                          gate_owner_ == std::this_thread::get_id();
   mu_.unlock();
   if (is_in_gate) {
     if (config_.has_signal != nullptr && !config_.has_signal()) {

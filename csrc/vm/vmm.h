@@ -119,7 +119,8 @@ class Vmm {
   // Then physical memory for the range, populated now, but elsewhere: at aside(address),
   // where it is filled, until bring_in() puts it in place in one step. Writers to what the range
   // shows wait meanwhile. Where nothing is shown aside() may be the address itself. pre: unbacked,
-  // and aside() of the range is a range; each of the three others takes a range as it was backed.
+  // and what aside() says of neighbours are neighbours; each of the three others takes a range as
+  // it was backed.
   virtual Status back_aside(std::byte* address, Bytes size) = 0;
   [[nodiscard]] virtual std::byte* aside(std::byte* address) = 0;
   // post: backed.

@@ -30,7 +30,7 @@ TEST(WatchdogDeathTest, EndsAProcessWhoseLoopStandsStill) {
       "stood still");
 }
 
-// What is written to stderr waits from now on for a reader that does not read.
+// Makes stderr a pipe that is full and that nobody reads, so that a write to it waits.
 void fill_stderr() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_NONBLOCK) != 0) std::exit(1);
