@@ -1,7 +1,6 @@
 // Joining a coordinator: the first time here, again in reconnect.cpp. Pure C++, since the caller
 // may hold the GIL: it is the allocation that backs the process's first chunk.
-#include <pthread.h>
-#include <signal.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,28 +10,13 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
+#include "csrc/base/start_thread.h"
 #include "csrc/client/connector.h"
 #include "csrc/client/runtime_impl.h"
 #include "csrc/ipc/socket.h"
 
 namespace gpushare::client {
 namespace {
-
-// The client thread must take no signal: those belong to the user's main thread.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 constexpr int kMostGreetings = 3;
 
@@ -87,6 +71,10 @@ Status Runtime::Impl::attach() {
 
 Status Runtime::Impl::attach_now() {
   GS_RETURN_IF_ERROR(validate(config_));
+  if (!wake_.is_valid()) {
+    wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wake_.is_valid()) return errno_status("make the client thread's eventfd");
+  }
   Result<Greeting> greeting = find_and_greet(Nanos{0});
   // It was stopped and has been killed, or it was about to end: there may be another.
   for (int i = 1; i < kMostGreetings && is_gone(greeting); ++i) {
@@ -99,8 +87,9 @@ Status Runtime::Impl::attach_now() {
     adopt(std::move(*greeting));
     changed_.notify_all();
   }
-  const AllSignalsBlocked blocked;
-  thread_ = std::thread([this] { run(); });
+  Result<std::thread> thread = start_thread("the coordinator's messages", [this] { run(); });
+  if (!thread.has_value()) return thread.error();
+  thread_ = std::move(*thread);
   return {};
 }
 

@@ -83,7 +83,10 @@ class IterationCounters {
   std::atomic<std::int64_t> highest_peak_{0};
   IterationTimes training_;
   IterationTimes evaluation_;
-  IterationTimes gaps_;
+  // Before the first batches, or for another program to start, a job may wait seconds. A gap that
+  // is taken to be as long would be lent at each boundary, and all memory would move for nothing.
+  static constexpr std::uint64_t kNumGapsNeeded = 4;
+  IterationTimes gaps_{kNumGapsNeeded};
   std::atomic<bool> is_gap_open_{false};                      // since changed_ns_
   std::array<std::atomic<std::int64_t>, kNumPeaks> peaks_{};  // a ring
   std::atomic<std::size_t> next_peak_{0};

@@ -25,6 +25,9 @@ class IterationTimes {
  public:
   static constexpr std::size_t kNumKept = 64;
 
+  // No figure is given before `num_needed` times have counted.
+  explicit IterationTimes(std::uint64_t num_needed = 1) : num_needed_(num_needed) {}
+
   // Whether now() is new. The first is not like those after it (it allocates, compiles, tunes), and
   // does not count.
   bool add(Nanos time);
@@ -32,11 +35,13 @@ class IterationTimes {
   void forget();
   // 0: none is known.
   [[nodiscard]] wire::IterationTime now() const;
+  // At most twice the median: one odd wait among few times is not what a job does.
   [[nodiscard]] Nanos mean() const;
 
  private:
   void count_anew(std::uint64_t num_kept);
 
+  const std::uint64_t num_needed_;
   std::atomic<std::uint64_t> num_{0};                        // added, the first too
   std::array<std::atomic<std::int64_t>, kNumKept> times_{};  // a ring
   std::atomic<std::int64_t> usual_{0};

@@ -1,11 +1,8 @@
 #include "csrc/client/runtime.h"
 
-#include <sys/eventfd.h>
-
 #include <string>
 #include <utility>
 
-#include "csrc/base/check.h"
 #include "csrc/base/clock.h"
 #include "csrc/base/process_exit.h"
 #include "csrc/client/runtime_impl.h"
@@ -29,10 +26,8 @@ Runtime::Impl::Impl(ClientConfig config,
       residency_(residency),
       configure_host_tier_(std::move(configure_host_tier)),
       number_(next_number()),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       lane_chunks_(allocator),
       idle_rule_(config_.idle_rule) {
-  GS_CHECK(wake_.is_valid(), "eventfd: {}", errno_status("eventfd").message());
   watch_process_exit();
 }
 

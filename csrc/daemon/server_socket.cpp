@@ -85,6 +85,7 @@ void Server::Impl::try_to_restore() {
   }
   log::warn("{} had gone: it is made again; {} jobs are here", options_.socket, jobs_.size());
   write_state();
+  saved_profiles_ = 0;  // what was saved may have gone with the folder
   write_profiles();
 }
 

@@ -35,9 +35,12 @@ Status write_all(int fd, const std::string& text, const std::string& path) {
 Status write_text_file(const std::string& path, const std::string& text) {
   // One writer, so one name for the new version is enough.
   const std::string fresh = path + ".new";
+  // What lies there is removed, not opened: it may be the rest of an earlier attempt, or, in a
+  // folder that others may write to, a pipe, whose opening would wait for a reader.
+  static_cast<void>(::unlink(fresh.c_str()));
   {
     const UniqueFd fd(
-        ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+        ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd.is_valid()) return errno_status("open " + fresh);
     GS_RETURN_IF_ERROR(write_all(fd.get(), text, fresh));
   }

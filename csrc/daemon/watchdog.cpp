@@ -9,6 +9,7 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
+#include "csrc/base/start_thread.h"
 
 namespace gpushare::daemon {
 
@@ -26,7 +27,13 @@ Watchdog::Watchdog(ipc::EventLoop& loop, WatchdogLimits limits, std::function<vo
         timer_.set_at(monotonic_now() + limits_.beat);
       })) {
   timer_.set_at(monotonic_now() + limits_.beat);
-  thread_ = std::thread([this] { watch(); });
+  Result<std::thread> thread = start_thread("the watchdog", [this] { watch(); });
+  if (thread.has_value()) {
+    thread_ = std::move(*thread);
+  } else {
+    log::warn("{}: nothing ends this coordinator if its loop stands still",
+              thread.error().message());
+  }
 }
 
 Watchdog::~Watchdog() {
@@ -35,7 +42,7 @@ Watchdog::~Watchdog() {
     is_ended_ = true;
     ended_.notify_one();
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Watchdog::watch() {

@@ -2,13 +2,13 @@
 
 #include <sys/socket.h>
 
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "csrc/base/log.h"
 #include "csrc/base/mutex.h"
+#include "csrc/base/start_thread.h"
 
 namespace gpushare::ipc {
 namespace {
@@ -25,13 +25,14 @@ class Closer {
 
  private:
   void start() GS_REQUIRES(mu_) {
-    try {
-      std::thread([this] { run(); }).detach();
-      is_started_ = true;
-    } catch (const std::system_error& error) {
+    Result<std::thread> thread = start_thread("closing descriptors", [this] { run(); });
+    if (!thread.has_value()) {
       // They stay open until there is room for the thread.
-      log::error("no thread to close descriptors: {}", error.what());
+      log::error("{}", thread.error().message());
+      return;
     }
+    thread->detach();
+    is_started_ = true;
   }
   void run() {
     for (;;) {

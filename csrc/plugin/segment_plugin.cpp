@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "csrc/base/check.h"
 #include "csrc/base/log.h"
 #include "csrc/base/process_exit.h"
+#include "csrc/base/start_thread.h"
 #include "csrc/plugin/import_slots.h"
 
 namespace gpushare::plugin {
@@ -173,16 +173,15 @@ CudaError SegmentPlugin::synchronize() {
   // On a thread of its own: to come back here to another device would make a context there, if it
   // has none.
   CudaError result = kCudaSuccess;
-  try {
-    std::thread([this, &result] {
-      result = real_.set_device(options_.device);
-      if (result == kCudaSuccess) result = real_.synchronize();
-    }).join();
-  } catch (const std::system_error& error) {
-    log::warn("a segment of device {} stays taken: no thread to wait for the device: {}",
-              options_.device, error.what());
+  Result<std::thread> thread = start_thread("waiting for the device", [this, &result] {
+    result = real_.set_device(options_.device);
+    if (result == kCudaSuccess) result = real_.synchronize();
+  });
+  if (!thread.has_value()) {
+    log::warn("a segment of device {} stays taken: {}", options_.device, thread.error().message());
     return kCudaOutOfMemory;
   }
+  thread->join();
   return result;
 }
 

@@ -33,7 +33,7 @@ std::string figures_of(const Job& job) {
 
 // It waits for room, for a lane that is not free before somebody else gets room, or for a person.
 bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos now) {
-  if (job.held_until.has_value()) return false;  // whoever holds it works on, and ends that
+  if (job.asked_again_at.has_value()) return false;  // it may be able to give then
   if (job.is_suspended()) return true;
   if (device.has_need(job.id)) return true;
   // Nothing of a gang that has the lease is given before all of it have closed.

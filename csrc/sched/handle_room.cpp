@@ -117,7 +117,11 @@ void on_released(Step& step, Job& job, const wire::Released& released) {
   add_to_need(device, job, released);
   device.dropped += std::min(released.dropped, released.bytes);
   device.spilled += std::min(released.spilled, released.bytes);
-  if (!released.more && released.bytes < asked.bytes) job.note_short(asked, released, step.now());
+  if (!released.more && released.bytes < asked.bytes) {
+    job.note_short(asked, released, step.now());
+  } else if (!released.more) {
+    job.note_given();
+  }
   std::string reason = fmt::format("{} of {}{}", to_string(released.bytes), to_string(asked.bytes),
                                    released.more ? ", more to come" : "");
   if (!released.reason.empty()) reason += fmt::format(": {:.200}", released.reason);

@@ -30,6 +30,10 @@ constexpr std::uint64_t kManyIterations = 16;
 // A thread that holds memory for one operation is done long before; one that writes a checkpoint is
 // asked often enough.
 constexpr Nanos kHoldPause = millis(20);
+// A disk may be full, or a file limit low, for some seconds only. Other jobs wait so long before
+// one of them is out of memory; a disk that stays full must not keep that error for long.
+constexpr Nanos kPlacePause = seconds(1);
+constexpr int kMostPlaceTries = 5;
 
 // Anything above is a wild claim, and would overflow when multiplied.
 constexpr Nanos kMaxStall = seconds(3600);
@@ -174,16 +178,26 @@ const char* name_of(Source source) {
 
 void Job::note_change() {
   cannot_give = false;
-  held_until.reset();
+  asked_again_at.reset();
   unplaced = Bytes{};
   short_reason.clear();
   ++num_changes;
 }
 
+void Job::end_pause() {
+  if (unplaced > Bytes{0}) ++num_place_tries;
+  note_change();
+}
+
 void Job::note_short(const PendingRevoke& asked, const wire::Released& released, Nanos now) {
+  if (released.spilled > Bytes{0}) num_place_tries = 0;
   if (asked.num_changes != num_changes) return;
   cannot_give = true;
-  if (released.held) held_until = now + kHoldPause;
+  if (released.held) {
+    asked_again_at = now + kHoldPause;
+  } else if (released.unplaced > Bytes{0} && num_place_tries < kMostPlaceTries) {
+    asked_again_at = now + kPlacePause;
+  }
   unplaced = released.unplaced;
   short_reason = released.reason;
 }

@@ -144,8 +144,10 @@ struct Job {
   Bytes lane{};  // its lane chunks, within its limit as its room is
   std::optional<Nanos> lane_unheard_since;
   bool cannot_give = false;  // gave less than asked; not asked again until something changed
-  // It cannot give since a thread of it holds its memory in place: asked again then.
-  std::optional<Nanos> held_until;
+  // While it cannot give: when it is asked again. A thread of it holds its memory in place, or its
+  // disk is full, and either may pass. Nothing: it is asked again when something changes.
+  std::optional<Nanos> asked_again_at;
+  int num_place_tries = 0;  // since its disk last had a place: how often it was asked again
   // While it cannot give: what the host tier had no place for, and why, in its own words.
   Bytes unplaced;
   std::string short_reason;
@@ -186,6 +188,10 @@ struct Job {
   void measure_anew();
   // What it could not give before, it may be able to give now.
   void note_change();
+  // The time until `asked_again_at` is over.
+  void end_pause();
+  // It answered in full what it was asked for.
+  void note_given() { num_place_tries = 0; }
   // It gave less than `asked` said. A change since then makes that old news.
   void note_short(const PendingRevoke& asked, const wire::Released& released, Nanos now);
   // It is granted its next lease. pre: it waits for one.

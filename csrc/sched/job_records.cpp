@@ -56,7 +56,7 @@ const JobRecords::Kept& JobRecords::kept() const {
 
 JobRecords::Part JobRecords::part_of(const Job& job) {
   return {.is_giving = job.revoke.has_value(),
-          .is_held = job.held_until.has_value(),
+          .is_asked_again = job.asked_again_at.has_value(),
           .is_spared = job.spared_until > Nanos{},
           .is_suspended = job.is_suspended(),
           .is_hurried = job.deadline > Nanos{},
@@ -71,7 +71,7 @@ JobRecords::Part JobRecords::part_of(const Job& job) {
 void JobRecords::count(JobId job, const Part& part) const {
   Part& before = parts_[job];
   set_member(kept_.giving, job, before.is_giving, part.is_giving);
-  set_member(kept_.held, job, before.is_held, part.is_held);
+  set_member(kept_.asked_again, job, before.is_asked_again, part.is_asked_again);
   set_member(kept_.spared, job, before.is_spared, part.is_spared);
   set_member(kept_.suspended, job, before.is_suspended, part.is_suspended);
   set_member(kept_.hurried, job, before.is_hurried, part.is_hurried);
@@ -94,8 +94,8 @@ void JobRecords::check_invariants() const {
   }
   const Kept& now = kept();
   GS_CHECK(now == anew.kept_, "of {} jobs {} {} {} {} are kept, {} {} {} {} counted", jobs_.size(),
-           now.giving.size(), now.held.size(), now.limited.size(), now.unheard.size(),
-           anew.kept_.giving.size(), anew.kept_.held.size(), anew.kept_.limited.size(),
+           now.giving.size(), now.asked_again.size(), now.limited.size(), now.unheard.size(),
+           anew.kept_.giving.size(), anew.kept_.asked_again.size(), anew.kept_.limited.size(),
            anew.kept_.unheard.size());
 }
 

@@ -25,14 +25,14 @@ class JobRecords {
   using Ids = std::set<JobId>;
   // What is kept of all jobs.
   struct Kept {
-    Ids giving;      // owe a Released
-    Ids held;        // have memory held in place (Job::held_until)
-    Ids spared;      // have a spared_until, perhaps one that has passed
-    Ids suspended;   // their Job::is_suspended()
-    Ids hurried;     // have a deadline
-    Ids guaranteed;  // take turns, and are of that class
-    Ids limited;     // have a memory_limit, or their user has
-    Ids unheard;     // changed their lane on their page, and not yet by a message; or did so before
+    Ids giving;       // owe a Released
+    Ids asked_again;  // are asked again later (Job::asked_again_at)
+    Ids spared;       // have a spared_until, perhaps one that has passed
+    Ids suspended;    // their Job::is_suspended()
+    Ids hurried;      // have a deadline
+    Ids guaranteed;   // take turns, and are of that class
+    Ids limited;      // have a memory_limit, or their user has
+    Ids unheard;  // changed their lane on their page, and not yet by a message; or did so before
     HostBytes in_host_tier{};  // of all, or on the way there
     std::map<std::int32_t, JobId> by_pid;
 
@@ -62,7 +62,7 @@ class JobRecords {
   // What Kept has of one job.
   struct Part {
     bool is_giving = false;
-    bool is_held = false;
+    bool is_asked_again = false;
     bool is_spared = false;
     bool is_suspended = false;
     bool is_hurried = false;

@@ -41,16 +41,16 @@ void watch_givers(Step& step, const Device& device) {
   }
 }
 
-// Who could not give since a thread held its memory is asked again now and then, by whoever is
-// short.
-void ask_holding_again(Step& step, const Device& device) {
-  for (const JobId id : JobRecords::Ids(step.table().jobs.kept().held)) {
+// A job that could not give, for a reason that may pass, is asked again later if somebody is short
+// then (Job::asked_again_at).
+void end_pauses(Step& step, const Device& device) {
+  for (const JobId id : JobRecords::Ids(step.table().jobs.kept().asked_again)) {
     Job& job = step.table().at(id);
     if (job.of.device != device.name) continue;
-    if (step.now() >= *job.held_until) {
-      job.note_change();
+    if (step.now() >= *job.asked_again_at) {
+      job.end_pause();
     } else if (device.is_anybody_short()) {
-      step.due(*job.held_until);
+      step.due(*job.asked_again_at);
     }
   }
 }
@@ -120,7 +120,7 @@ void serve(Step& step) {
     const bool is_half_used = host_used(table).total() > table.options.host_budget.total() / 2;
     if (!is_half_used && !device.is_place_lacking) device.host_warning.clear();
     settle_transfer_rate(step, device);
-    ask_holding_again(step, device);
+    end_pauses(step, device);
     settle_suspended(step, device);
     place_jobs(step, device);
     hold_to_limits(step, device);

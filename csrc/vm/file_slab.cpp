@@ -58,6 +58,14 @@ UniqueFd open_direct(int fd, const std::string& folder) {
   return UniqueFd();
 }
 
+// The disk is full, or a quota or `ulimit -f` is reached: to the job all three mean that the host
+// tier has no place. Any other failure is one of the disk. Reads errno.
+Status write_failed(const std::string& what) {
+  const bool is_full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+  const Status failure = errno_status(what);
+  return is_full ? Status(StatusCode::kHostTierFull, failure.message()) : failure;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<HostSlab>> FileSlab::create(const std::string& folder, Bytes budget) {
@@ -116,7 +124,8 @@ Status FileSlab::write(SlotId slot, const std::byte* from, Bytes size) {
     const ssize_t n = ::pwrite(fd_for(from + done, left), from + done, left,
                                offset_of(slot) + static_cast<off_t>(done));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno_status(fmt::format("write {} in {}", to_string(size), folder_));
+    if (n < 0)
+      return write_failed(fmt::format("host tier in {}: write {}", folder_, to_string(size)));
     done += static_cast<std::size_t>(n);
   }
   return {};

@@ -1,11 +1,8 @@
 #include "csrc/vm/mover.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <deque>
-#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -14,30 +11,9 @@
 #include "csrc/base/log.h"
 #include "csrc/base/mutex.h"
 #include "csrc/base/process_exit.h"
+#include "csrc/base/start_thread.h"
 
 namespace gpushare::vm {
-namespace {
-
-// Starts a thread that takes no signal: handlers belong to the user's threads. Not joinable: no
-// thread could be started.
-template <typename Body>
-std::thread start_quiet_thread(Body body) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread;
-  try {
-    thread = std::thread(std::move(body));
-  } catch (const std::system_error& error) {
-    log::warn("mover: no thread ({}); copies are done by their caller", error.what());
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
-}
-
-}  // namespace
-
 class Mover::Impl {
  public:
   Ticket submit(std::function<Status()> copy) GS_EXCLUDES(mu_) {
@@ -47,7 +23,12 @@ class Mover::Impl {
       // Here rather than in the constructor: the handler of a static mover's destructor is
       // registered after its construction, and what is registered last runs first.
       watch_process_exit();
-      thread_ = start_quiet_thread([this] { run(); });
+      Result<std::thread> thread = start_thread("the mover", [this] { run(); });
+      if (thread.has_value()) {
+        thread_ = std::move(*thread);
+      } else {
+        log::warn("{}: copies are done by their caller", thread.error().message());
+      }
     }
     if (!thread_.joinable()) {
       results_[number] = copy();

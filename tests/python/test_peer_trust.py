@@ -52,8 +52,8 @@ class Stranger:
         listener.bind(self.path)
         Path(self.path).chmod(0o666)
         listener.listen()
-        os.write(ready, b"x")
         with self._heard.open("wb", buffering=0) as heard:
+            os.write(ready, b"x")
             while True:
                 connection, _ = listener.accept()
                 heard.write(b"+")

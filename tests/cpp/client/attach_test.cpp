@@ -1,3 +1,4 @@
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -85,6 +86,26 @@ TEST(Attach, WithoutACoordinatorTheJobIsUnmanaged) {
   EXPECT_EQ(job.runtime->register_job({}).code(), StatusCode::kUnavailable);
   EXPECT_EQ(job.runtime->explain(seconds(1)), status.message());
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Sanitizers open descriptors of their own, which would fail here.
+TEST(Attach, AJobThatMayOpenNoFileIsUnmanaged) {
+  const TestFolder folder;
+  const FakeCoordinator coordinator(folder.file("sock"));
+  JobWorld job(folder);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Status status = job.runtime->attach();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(status.message(), HasSubstr("eventfd"));
+  EXPECT_FALSE(job.runtime->is_managed());
+  EXPECT_THAT(job.runtime->stats().unmanaged_reason, HasSubstr("eventfd"));
+  const Tensor tensor(*job.allocator, mib(3), 0x5a);
+  EXPECT_TRUE(tensor.is_intact());
+}
+#endif
 
 TEST(Attach, AnUnmanagedJobPassesTheGateAndIsCounted) {
   const TestFolder folder;

@@ -50,5 +50,19 @@ TEST(IterationTimes, AnotherModelBeginsAnew) {
   EXPECT_EQ(times.now(), (wire::IterationTime{millis(5), millis(5)}));
 }
 
+// What an H200 showed: a job waited 13 s for the other program to start, and then had gaps of 2 ms.
+TEST(IterationTimes, OneOddWaitAmongFewIsNotTheMean) {
+  IterationTimes gaps(4);
+  gaps.add(millis(1));
+  gaps.add(seconds(13));
+  gaps.add(millis(2));
+  gaps.add(millis(2));
+  EXPECT_EQ(gaps.now(), wire::IterationTime{}) << "three are too few";
+  EXPECT_EQ(gaps.mean(), Nanos{});
+  gaps.add(millis(2));
+  EXPECT_EQ(gaps.now().usual, millis(2));
+  EXPECT_EQ(gaps.mean(), millis(4));
+}
+
 }  // namespace
 }  // namespace gpushare::client

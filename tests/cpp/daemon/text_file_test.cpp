@@ -43,6 +43,12 @@ TEST_F(TextFile, APipeIsNotWaitedFor) {
   EXPECT_THAT(text.error().message(), HasSubstr("no plain file"));
 }
 
+TEST_F(TextFile, APipeAtThePlaceOfTheNewVersionIsRemoved) {
+  ASSERT_EQ(::mkfifo((path_ + ".new").c_str(), 0600), 0);
+  ASSERT_TRUE(write_text_file(path_, "one\n").ok());
+  EXPECT_EQ(**read_text_file(path_, 100), "one\n");
+}
+
 TEST_F(TextFile, AnotherUsersIsNotBelieved) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   ASSERT_TRUE(write_text_file(path_, "policy fifo").ok());

@@ -31,7 +31,7 @@ TEST(JobRecords, AJobThatIsGoneCountsNoMore) {
   job.id = JobId{1};
   job.pid = 11;
   job.usage.spilled = mib(4);
-  job.held_until = seconds(1);
+  job.asked_again_at = seconds(1);
   EXPECT_EQ(jobs.kept().by_pid.at(11), JobId{1});
   jobs.erase(JobId{1});
   EXPECT_EQ(jobs.kept(), JobRecords::Kept{});

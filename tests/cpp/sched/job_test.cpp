@@ -227,10 +227,41 @@ TEST(Job, ThatHoldsItsMemoryIsAskedAgainAfterAPause) {
   short_answer.held = true;
   job.note_short({}, short_answer, seconds(1));
   EXPECT_TRUE(job.cannot_give);
-  ASSERT_TRUE(job.held_until.has_value());
-  EXPECT_GT(*job.held_until, seconds(1));
+  ASSERT_TRUE(job.asked_again_at.has_value());
+  EXPECT_GT(*job.asked_again_at, seconds(1));
   job.note_change();
-  EXPECT_FALSE(job.held_until.has_value());
+  EXPECT_FALSE(job.asked_again_at.has_value());
+}
+
+TEST(Job, WhoseDiskIsFullIsAskedAgainSomeTimesUntilItStoresSomething) {
+  Job job;
+  wire::Released full;
+  full.unplaced = mib(8);
+  Nanos now = seconds(1);
+  const auto answer = [&](const wire::Released& released) {
+    PendingRevoke asked;
+    asked.num_changes = job.num_changes;
+    job.note_short(asked, released, now);
+  };
+  int num_pauses = 0;
+  for (answer(full); job.asked_again_at.has_value(); ++num_pauses) {
+    now = *job.asked_again_at;
+    job.end_pause();
+    EXPECT_FALSE(job.cannot_give);
+    answer(full);
+    ASSERT_LT(num_pauses, 100);
+  }
+  EXPECT_GE(now, seconds(4)) << "the reason may pass";
+  EXPECT_LE(now, seconds(10)) << "a disk that stays full is an error soon";
+  // A change is not one of those tries, and a place that is found begins them anew.
+  job.note_change();
+  answer(full);
+  EXPECT_FALSE(job.asked_again_at.has_value());
+  job.note_change();
+  wire::Released part = full;
+  part.spilled = mib(4);
+  answer(part);
+  EXPECT_TRUE(job.asked_again_at.has_value());
 }
 
 TEST(Job, IsNamedWhenItHasAName) {

@@ -1,0 +1,30 @@
+#include "csrc/base/start_thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace gpushare {
+
+Result<std::thread> start_thread(const char* what, std::function<void()> body) {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  // The new thread inherits the mask of the one that starts it.
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  Result<std::thread> result;
+  try {
+    result = std::thread(std::move(body));
+  } catch (const std::system_error& error) {
+    result = fail(StatusCode::kUnavailable,
+                  std::string("no thread for ") + what + " could be started (" + error.what() +
+                      "); `ulimit -u` or the cgroup's pids.max limits them");
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return result;
+}
+
+}  // namespace gpushare
