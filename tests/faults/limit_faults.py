@@ -34,14 +34,23 @@ def _limited(pid: int, number: int) -> int:
     return 0  # RLIMIT_FSIZE: no file may grow
 
 
+_lowered: set[tuple[int, int]] = set()
+"""Process and limit: what is low now. Lowered twice, it would be left low for good."""
+
+
 def _lower(campaign: Campaign, pid: int, number: int, seconds: float) -> bool:
+    if (pid, number) in _lowered:
+        return False
     try:
         before = resource.prlimit(pid, number)
         resource.prlimit(pid, number, (_limited(pid, number), before[1]))
     except (OSError, ValueError):  # it has just ended
         return False
 
+    _lowered.add((pid, number))
+
     def raise_again() -> bool:
+        _lowered.discard((pid, number))
         with contextlib.suppress(ProcessLookupError):
             resource.prlimit(pid, number, before)
         return True
