@@ -13,7 +13,7 @@
 // chunk that the pool had no slot for. One that no block lay over for many leases in a row leaves
 // the lane: the pool is as large as its members' iterations are, not as they once were.
 //
-// What it does not do: it decides nothing about the pool (csrc/sched/lane_pool.h), and sends
+// What it does not do: it decides nothing about the pool (csrc/sched/table/lane_pool.h), and sends
 // nothing; what the coordinator must hear is in the LaneChange that close() returns.
 //
 // threads: one at a time calls it (the runtime's lock); allocator calls of others go on meanwhile.

@@ -1,4 +1,5 @@
-// The cores that this process keeps to while it runs beside others on a CPU (sched/core_shares.h).
+// The cores that this process keeps to while it runs beside others on a CPU
+// (sched/side_by_side/core_shares.h).
 //
 // Its threads are bound to the cores of its share while it has a lease, if no more of them work on
 // an operation than those have CPUs: results are the same wherever a thread runs. Where its user

@@ -1,7 +1,7 @@
 // Safepoints: places between two blocks of the model where the lease is given up inside an
 // iteration. Nothing is closed but the word: memory stays where it is, allocations go where they
 // went, and the iteration goes on with the next lease. The coordinator keeps to that as long as the
-// page says is_inside (sched/interrupt.h).
+// page says is_inside (sched/turns/interrupt.h).
 //
 // Not where memory is moving, or is held for another thread, or another thread waits for room: all
 // of that ends by itself, and the next safepoint is near. Not in gangs, whose ranks must stop

@@ -22,7 +22,7 @@
 #include "csrc/daemon/lane_files.h"
 #include "csrc/ipc/event_loop.h"
 #include "csrc/sched/coordinator.h"
-#include "csrc/sched/ready.h"
+#include "csrc/sched/job/ready.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::daemon {

@@ -11,7 +11,7 @@
 
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
-#include "csrc/sched/ready.h"
+#include "csrc/sched/job/ready.h"
 
 namespace gpushare::daemon {
 

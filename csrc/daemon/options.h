@@ -13,7 +13,7 @@
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
-#include "csrc/sched/user_options.h"
+#include "csrc/sched/job/user_options.h"
 
 namespace gpushare::daemon {
 

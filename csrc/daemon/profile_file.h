@@ -1,5 +1,5 @@
-// SOCKET.profiles: what is remembered of jobs that have ended (sched/profiles.h), for coordinators
-// after this one.
+// SOCKET.profiles: what is remembered of jobs that have ended (sched/job/profiles.h), for
+// coordinators after this one.
 //
 // Text, one model a line, the oldest first, and a last line that says that it is whole. Written by
 // rename. A file that is none, or of another version, is a loss of time only: it is kept aside, and
@@ -9,7 +9,7 @@
 #include <string>
 
 #include "csrc/base/status.h"
-#include "csrc/sched/profiles.h"
+#include "csrc/sched/job/profiles.h"
 
 namespace gpushare::daemon {
 

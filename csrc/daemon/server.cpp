@@ -23,7 +23,7 @@
 #include "csrc/daemon/status_report.h"
 #include "csrc/ipc/socket.h"
 #include "csrc/sched/coordinator.h"
-#include "csrc/sched/policy.h"
+#include "csrc/sched/policies/policy.h"
 #include "csrc/wire/device_name.h"
 
 namespace gpushare::daemon {
@@ -216,7 +216,7 @@ void Server::Impl::shut_down(const char* reason) {
 }
 
 void Server::Impl::look_around() {
-  // Who else is on a CUDA device the jobs' reports tell, in bytes (sched/device_memory.h).
+  // Who else is on a CUDA device the jobs' reports tell, in bytes (sched/memory/device_memory.h).
   neighbours_ = wire::is_cuda(options_.device) ? Neighbours() : find_neighbours(jobs_.pids());
   warnings_.clear();
   for (const OtherCoordinator& other : find_other_coordinators(options_.device))

@@ -9,7 +9,7 @@
 #include "csrc/base/units.h"
 #include "csrc/daemon/profile_file.h"
 #include "csrc/daemon/server_impl.h"
-#include "csrc/sched/profiles.h"
+#include "csrc/sched/job/profiles.h"
 
 namespace gpushare::daemon {
 namespace {

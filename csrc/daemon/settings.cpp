@@ -16,7 +16,7 @@
 #include "csrc/daemon/setting_values.h"
 #include "csrc/daemon/user_settings.h"
 #include "csrc/sched/coordinator.h"
-#include "csrc/sched/policy.h"
+#include "csrc/sched/policies/policy.h"
 #include "csrc/wire/device_name.h"
 
 namespace gpushare::daemon {

@@ -12,8 +12,8 @@
 #include "csrc/base/units.h"
 #include "csrc/daemon/options.h"
 #include "csrc/daemon/registration.h"
-#include "csrc/sched/admission.h"
-#include "csrc/sched/policy.h"
+#include "csrc/sched/job/admission.h"
+#include "csrc/sched/policies/policy.h"
 #include "csrc/wire/codec.h"
 #include "csrc/wire/messages.h"
 

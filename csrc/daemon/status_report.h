@@ -16,7 +16,7 @@
 #include "csrc/daemon/neighbours.h"
 #include "csrc/daemon/registration.h"
 #include "csrc/sched/coordinator.h"
-#include "csrc/sched/ready.h"
+#include "csrc/sched/job/ready.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::daemon {

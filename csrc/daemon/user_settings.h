@@ -10,7 +10,7 @@
 #include <string>
 
 #include "csrc/base/status.h"
-#include "csrc/sched/user_options.h"
+#include "csrc/sched/job/user_options.h"
 
 namespace gpushare::daemon {
 

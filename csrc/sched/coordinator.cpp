@@ -10,20 +10,21 @@
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
-#include "csrc/sched/change.h"
-#include "csrc/sched/explain.h"
-#include "csrc/sched/handlers.h"
-#include "csrc/sched/interrupt.h"
-#include "csrc/sched/lanes.h"
-#include "csrc/sched/options.h"
-#include "csrc/sched/serve.h"
-#include "csrc/sched/snapshot.h"
-#include "csrc/sched/step.h"
-#include "csrc/sched/suspended.h"
-#include "csrc/sched/table.h"
-#include "csrc/sched/transfer.h"
-#include "csrc/sched/validate.h"
-#include "csrc/sched/why.h"
+#include "csrc/sched/events/change.h"
+#include "csrc/sched/events/handlers.h"
+#include "csrc/sched/events/validate.h"
+#include "csrc/sched/memory/lanes.h"
+#include "csrc/sched/memory/transfer.h"
+#include "csrc/sched/report/explain.h"
+#include "csrc/sched/report/snapshot.h"
+#include "csrc/sched/report/why.h"
+#include "csrc/sched/serve/invariants.h"
+#include "csrc/sched/serve/serve.h"
+#include "csrc/sched/table/options.h"
+#include "csrc/sched/table/table.h"
+#include "csrc/sched/time/begin_step.h"
+#include "csrc/sched/turns/interrupt.h"
+#include "csrc/sched/turns/suspended.h"
 
 namespace gpushare::sched {
 
@@ -36,7 +37,7 @@ class Coordinator::Impl {
 
   // A refused message changes nothing, but time goes on: deadlines are answered anew each step.
   Ready step(JobId from, const wire::JobMessage& message, Nanos now) {
-    Step step(table_, now, false);
+    Step step = begin_step(table_, now, false);
     const Status status = validate(table_, from, message);
     if (status.ok()) {
       if (is_of_a_running_process(message)) note_running(step, from);
@@ -49,7 +50,7 @@ class Coordinator::Impl {
 
   Ready finish(Step& step) {
     serve(step);
-    GS_EXPENSIVE_CHECK(table_.check_invariants());
+    GS_EXPENSIVE_CHECK(sched::check_invariants(table_));
     return step.take();
   }
 
@@ -131,18 +132,18 @@ Ready Coordinator::on_message(JobId from, const wire::JobMessage& message, Nanos
 }
 
 Ready Coordinator::on_deadline(Nanos now) {
-  Step step(impl_->table(), now, true);
+  Step step = begin_step(impl_->table(), now, true);
   return impl_->finish(step);
 }
 
 Ready Coordinator::on_expected_pid_gone(std::int32_t pid, Nanos now) {
   impl_->table().expected.erase(pid);
-  Step step(impl_->table(), now, false);
+  Step step = begin_step(impl_->table(), now, false);
   return impl_->finish(step);
 }
 
 Ready Coordinator::set_suspended(JobId job, bool is_suspended, Nanos now) {
-  Step step(impl_->table(), now, false);
+  Step step = begin_step(impl_->table(), now, false);
   Job* const found = impl_->table().find(job);
   if (found != nullptr) sched::set_suspended(step, *found, is_suspended);
   return impl_->finish(step);
@@ -152,14 +153,14 @@ Result<Ready> Coordinator::set(JobId job,
                                const wire::Changes& changes,
                                const Requester& by,
                                Nanos now) {
-  Step step(impl_->table(), now, false);
+  Step step = begin_step(impl_->table(), now, false);
   Status status = change_job(step, job, changes, by);
   if (!status.ok()) return fail(std::move(status));
   return impl_->finish(step);
 }
 
 Result<Ready> Coordinator::set_policy(const std::string& name, Nanos now) {
-  Step step(impl_->table(), now, false);
+  Step step = begin_step(impl_->table(), now, false);
   Status status = change_policy(step, name);
   if (!status.ok()) return fail(std::move(status));
   return impl_->finish(step);
@@ -211,6 +212,6 @@ Bytes Coordinator::transfer_rate(JobId job) const {
   return sched::transfer_rate(impl_->table().device_of(*found), *found);
 }
 
-void Coordinator::check_invariants() const { impl_->table().check_invariants(); }
+void Coordinator::check_invariants() const { sched::check_invariants(impl_->table()); }
 
 }  // namespace gpushare::sched

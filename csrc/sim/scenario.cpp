@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "csrc/sched/change.h"
+#include "csrc/sched/job/ranges.h"
 #include "csrc/sim/fields.h"
 
 namespace gpushare::sim {

@@ -16,7 +16,7 @@
 
 #include "csrc/base/units.h"
 #include "csrc/sched/coordinator.h"
-#include "csrc/sched/ready.h"
+#include "csrc/sched/job/ready.h"
 #include "csrc/sim/event_queue.h"
 #include "csrc/sim/link.h"
 #include "csrc/sim/scenario.h"

@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "csrc/base/check.h"
-#include "csrc/sched/admission.h"
-#include "csrc/sched/quantum.h"
+#include "csrc/sched/job/admission.h"
+#include "csrc/sched/plans/quantum.h"
 
 namespace gpushare::sim {
 namespace {

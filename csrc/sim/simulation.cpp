@@ -56,7 +56,7 @@ Status Simulation::add_devices() {
 
 void Simulation::arrive(std::size_t job) {
   const sched::Sizes sizes = sizes_of(jobs_[job].spec());
-  const std::size_t device = sched::choose_device(loads_, sizes);
+  const std::size_t device = choose_device(loads_, sizes);
   placed_[job] = device;
   loads_[device].add(sizes);
   devices_[device]->arrive(jobs_[job]);

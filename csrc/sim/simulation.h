@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "csrc/base/status.h"
-#include "csrc/sched/device_placement.h"
+#include "csrc/sim/device_placement.h"
 #include "csrc/sim/event_queue.h"
 #include "csrc/sim/scenario.h"
 #include "csrc/sim/sim_device.h"
@@ -52,7 +52,7 @@ class Simulation {
   std::vector<LeaseRecord> leases_;
   World world_;
   std::vector<std::unique_ptr<SimDevice>> devices_;
-  std::vector<sched::DeviceLoad> loads_;
+  std::vector<DeviceLoad> loads_;
   std::vector<std::size_t> placed_;
   std::size_t num_ended_ = 0;
 };

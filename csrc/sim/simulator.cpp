@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "csrc/sched/policy.h"
+#include "csrc/sched/policies/policy.h"
 #include "csrc/sim/scenario.h"
 #include "csrc/sim/simulation.h"
 #include "csrc/sim/trace.h"

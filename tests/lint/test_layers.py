@@ -22,8 +22,8 @@ def test_the_table_has_every_layer_and_no_cycle(root):
     ("path", "include", "reason"),
     [
         # Memory and decisions never see each other.
-        ("csrc/sched/lane.h", '"csrc/alloc/stats.h"', "`sched` may include only"),
-        ("csrc/alloc/segment.cpp", '"csrc/sched/ready.h"', "`alloc` may include only"),
+        ("csrc/sched/table/lane.h", '"csrc/alloc/stats.h"', "`sched` may include only"),
+        ("csrc/alloc/segment.cpp", '"csrc/sched/job/ready.h"', "`alloc` may include only"),
         ("csrc/base/units.h", '"csrc/vm/vmm.h"', "`base` may include only"),
         ("csrc/ipc/socket.cpp", '"csrc/wire/messages.h"', "`ipc` may include only"),
         ("csrc/daemon/server.cpp", '"csrc/vm/vmm.h"', "`daemon` may include only"),
@@ -69,3 +69,58 @@ def test_a_library_may_link_only_what_its_layer_may_include(small_tree, write):
 def test_a_lost_table_is_no_permission(small_tree, write):
     write("csrc/README.md", "# no table\n")
     assert check_layers.find_problems(small_tree) == ["csrc/README.md: no layer table found"]
+
+
+ROOMS = """# The rooms of `sched`
+
+| floor | room | what lives there | it may include |
+| --- | --- | --- | --- |
+| 1 | `job` | jobs | - |
+| 1 | `plans` | plans | - |
+| 2 | `table` | all | all below |
+| 3 | `serve` | leases | table |
+"""
+
+
+def test_each_table_of_rooms_has_the_folders_of_its_layer(root):
+    for readme in (root / "csrc").glob("*/README.md"):
+        rooms = check_layers.read_rooms(readme)
+        folders = {path.name for path in readme.parent.iterdir() if path.is_dir()}
+        assert set(rooms) - {"."} == folders, readme
+
+
+@pytest.mark.parametrize(
+    ("path", "include", "reason"),
+    [
+        ("csrc/sched/job/job.h", "csrc/sched/table/table.h", "`job` may include only itself"),
+        ("csrc/sched/job/job.h", "csrc/sched/plans/quantum.h", "`job` may include only itself"),
+        ("csrc/sched/serve/serve.h", "csrc/sched/job/job.h", "`serve` may include only table"),
+        ("csrc/sched/serve/serve.h", "csrc/sched/coordinator.h", "`serve` may include only table"),
+        ("csrc/sched/coordinator.h", "csrc/sched/attic/old.h", "no row for `attic`"),
+        ("csrc/sched/attic/old.h", "csrc/sched/job/job.h", "no row for `attic`"),
+    ],
+)
+def test_an_include_that_goes_up_is_caught(small_tree, write, path, include, reason):
+    write("csrc/sched/README.md", ROOMS)
+    write(path, f'#include "{include}"\n')
+    (problem,) = check_layers.find_problems(small_tree)
+    assert problem.startswith(path)
+    assert reason in problem
+
+
+@pytest.mark.parametrize(
+    ("path", "include"),
+    [
+        ("csrc/sched/table/table.h", "csrc/sched/job/job.h"),
+        ("csrc/sched/table/table.h", "csrc/sched/table/lane.h"),
+        ("csrc/sched/coordinator.h", "csrc/sched/serve/serve.h"),
+        # Which files of a room another layer uses is no matter of floors.
+        ("csrc/sim/simulator.h", "csrc/sched/serve/serve.h"),
+        # A layer without a table of rooms may have folders.
+        ("csrc/vm/held/held_calls.h", "csrc/vm/vmm.h"),
+    ],
+)
+def test_an_include_that_goes_down_passes(small_tree, write, path, include):
+    write("csrc/sched/README.md", ROOMS)
+    write(path, f'#include "{include}"\n')
+    assert check_layers.find_problems(small_tree) == []

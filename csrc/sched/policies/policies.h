@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "csrc/sched/policy.h"
+#include "csrc/sched/policies/policy.h"
 
 namespace gpushare::sched {
 

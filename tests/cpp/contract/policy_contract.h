@@ -11,8 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/sched/job.h"
-#include "csrc/sched/policy.h"
+#include "csrc/sched/job/job.h"
+#include "csrc/sched/policies/policy.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sched::testing {

@@ -11,7 +11,7 @@
 
 #include "csrc/daemon/machine_memory.h"
 #include "csrc/sched/coordinator.h"
-#include "csrc/sched/policy.h"
+#include "csrc/sched/policies/policy.h"
 
 #include "tests/cpp/support/daemon_process.h"
 

@@ -1,10 +1,10 @@
-#include "csrc/sched/admission.h"
+#include "csrc/sched/job/admission.h"
 
 #include <optional>
 
 #include <gtest/gtest.h>
 
-#include "csrc/sched/job.h"
+#include "csrc/sched/job/job.h"
 
 namespace gpushare::sched {
 namespace {

@@ -1,4 +1,4 @@
-#include "csrc/sched/busy_meter.h"
+#include "csrc/sched/job/busy_meter.h"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "csrc/sched/coordinator.h"
-#include "csrc/sched/policy.h"
+#include "csrc/sched/policies/policy.h"
 
 #include "tests/cpp/support/sched_any.h"
 #include "tests/cpp/support/sched_rows.h"

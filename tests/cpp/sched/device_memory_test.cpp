@@ -1,4 +1,4 @@
-#include "csrc/sched/device_memory.h"
+#include "csrc/sched/memory/device_memory.h"
 
 #include <cstdint>
 #include <string>
@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "csrc/sched/options.h"
+#include "csrc/sched/table/options.h"
 
 namespace gpushare::sched {
 namespace {

@@ -1,4 +1,4 @@
-#include "csrc/sched/gap_profile.h"
+#include "csrc/sched/job/gap_profile.h"
 
 #include <rapidcheck.h>
 

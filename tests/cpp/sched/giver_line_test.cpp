@@ -1,4 +1,4 @@
-#include "csrc/sched/giver_line.h"
+#include "csrc/sched/serve/giver_line.h"
 
 #include <vector>
 

@@ -3,11 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "csrc/sched/change.h"
-#include "csrc/sched/handlers.h"
-#include "csrc/sched/options.h"
-#include "csrc/sched/step.h"
-#include "csrc/sched/table.h"
+#include "csrc/sched/events/change.h"
+#include "csrc/sched/events/handlers.h"
+#include "csrc/sched/table/options.h"
+#include "csrc/sched/table/step.h"
+#include "csrc/sched/table/table.h"
+#include "csrc/sched/time/begin_step.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
@@ -22,7 +23,7 @@ struct ConnectionWorld {
     hello.pid = static_cast<std::int32_t>(id) + 100;
     hello.resident = resident;
     hello.held_term = held_term;
-    Step step(table, seconds(1), false);
+    Step step = begin_step(table, seconds(1), false);
     on_hello(step, JobId{id}, hello);
     return table.at(JobId{id});
   }
@@ -45,7 +46,7 @@ TEST(HandleConnection, EachRegistrationIsMeasuredByItself) {
   known.iterations = 100;
   world.table.profiles.note({0, 5}, known);
   Job& job = world.hello(1);
-  Step step(world.table, seconds(1), false);
+  Step step = begin_step(world.table, seconds(1), false);
   wire::Register wish;
   wish.fingerprint = 5;
   on_register(step, job, wish);
@@ -66,7 +67,7 @@ TEST(HandleConnection, WhatAJobSaysOfItselfIsKeptWithinWhatItsUserMayHave) {
   user.max_priority = wire::Priority::kNormal;
   user.max_weight = 2;
   Job& job = world.hello(1);
-  Step step(world.table, seconds(1), false);
+  Step step = begin_step(world.table, seconds(1), false);
   wire::Register wish;
   wish.of = job.of;
   wish.priority = wire::Priority::kGuaranteed;
@@ -93,7 +94,7 @@ TEST(HandleConnection, LessThanTheMostIsLeftAsItIs) {
   ConnectionWorld world;
   world.table.options.users.others.max_priority = wire::Priority::kNormal;
   Job& job = world.hello(1);
-  Step step(world.table, seconds(1), false);
+  Step step = begin_step(world.table, seconds(1), false);
   wire::Register wish;
   wish.of = job.of;
   wish.priority = wire::Priority::kOpportunistic;

@@ -1,9 +1,9 @@
-#include "csrc/sched/harvest.h"
+#include "csrc/sched/time/harvest.h"
 
 #include <gtest/gtest.h>
 
-#include "csrc/sched/options.h"
-#include "csrc/sched/table.h"
+#include "csrc/sched/table/options.h"
+#include "csrc/sched/table/table.h"
 
 namespace gpushare::sched {
 namespace {

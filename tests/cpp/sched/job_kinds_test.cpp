@@ -1,4 +1,4 @@
-#include "csrc/sched/job_kinds.h"
+#include "csrc/sched/plans/job_kinds.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "csrc/sched/job_records.h"
+#include "csrc/sched/table/job_records.h"
 
 #include <gtest/gtest.h>
 

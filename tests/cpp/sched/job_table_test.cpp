@@ -1,4 +1,4 @@
-#include "csrc/sched/job_table.h"
+#include "csrc/sched/table/job_table.h"
 
 #include <rapidcheck.h>
 

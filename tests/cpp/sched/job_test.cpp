@@ -1,4 +1,4 @@
-#include "csrc/sched/job.h"
+#include "csrc/sched/job/job.h"
 
 #include <limits>
 

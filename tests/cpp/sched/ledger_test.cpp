@@ -1,4 +1,4 @@
-#include "csrc/sched/ledger.h"
+#include "csrc/sched/table/ledger.h"
 
 #include <rapidcheck.h>
 

@@ -1,9 +1,11 @@
-#include "csrc/sched/options.h"
+#include "csrc/sched/table/options.h"
 
 #include <functional>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "csrc/sched/coordinator.h"
 
 namespace gpushare::sched {
 namespace {

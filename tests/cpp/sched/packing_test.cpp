@@ -1,4 +1,4 @@
-#include "csrc/sched/packing.h"
+#include "csrc/sched/plans/packing.h"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "csrc/sched/placement.h"
+#include "csrc/sched/plans/placement.h"
 
 #include <rapidcheck.h>
 

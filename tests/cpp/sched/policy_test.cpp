@@ -1,4 +1,4 @@
-#include "csrc/sched/policy.h"
+#include "csrc/sched/policies/policy.h"
 
 #include <string>
 

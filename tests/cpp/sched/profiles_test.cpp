@@ -1,11 +1,11 @@
-#include "csrc/sched/profiles.h"
+#include "csrc/sched/job/profiles.h"
 
 #include <cstdint>
 #include <limits>
 
 #include <gtest/gtest.h>
 
-#include "csrc/sched/validate.h"
+#include "csrc/sched/job/ranges.h"
 
 namespace gpushare::sched {
 namespace {

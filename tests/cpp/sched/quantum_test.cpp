@@ -1,4 +1,4 @@
-#include "csrc/sched/quantum.h"
+#include "csrc/sched/plans/quantum.h"
 
 #include <rapidcheck.h>
 

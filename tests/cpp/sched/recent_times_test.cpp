@@ -1,4 +1,4 @@
-#include "csrc/sched/recent_times.h"
+#include "csrc/sched/job/recent_times.h"
 
 #include <cstdint>
 #include <limits>

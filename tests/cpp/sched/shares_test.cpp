@@ -1,13 +1,13 @@
-#include "csrc/sched/shares.h"
+#include "csrc/sched/time/shares.h"
 
 #include <cstdint>
 
 #include <gtest/gtest.h>
 
 #include "csrc/sched/coordinator.h"
-#include "csrc/sched/options.h"
-#include "csrc/sched/share_limit.h"
-#include "csrc/sched/table.h"
+#include "csrc/sched/table/options.h"
+#include "csrc/sched/table/table.h"
+#include "csrc/sched/time/share_limit.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sched {

@@ -1,4 +1,4 @@
-#include "csrc/sched/slot_numbers.h"
+#include "csrc/sched/table/slot_numbers.h"
 
 #include <cstdint>
 #include <optional>
@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/sched/lane_pool.h"
+#include "csrc/sched/table/lane_pool.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sched {

@@ -1,8 +1,8 @@
-#include "csrc/sched/transfer.h"
+#include "csrc/sched/memory/transfer.h"
 
 #include <gtest/gtest.h>
 
-#include "csrc/sched/options.h"
+#include "csrc/sched/table/options.h"
 
 namespace gpushare::sched {
 namespace {

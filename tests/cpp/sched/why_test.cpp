@@ -1,6 +1,6 @@
 // What `gpushare why` says would help does, whatever the jobs and the policy: each change it names
 // is made, and the line looked at.
-#include "csrc/sched/why.h"
+#include "csrc/sched/report/why.h"
 
 #include <rapidcheck.h>
 
@@ -15,7 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "csrc/sched/coordinator.h"
-#include "csrc/sched/policy.h"
+#include "csrc/sched/policies/policy.h"
 
 #include "tests/cpp/support/sched_scenario_fields.h"
 

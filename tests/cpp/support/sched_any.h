@@ -11,8 +11,8 @@
 
 #include "csrc/base/units.h"
 #include "csrc/sched/coordinator.h"
-#include "csrc/sched/policy.h"
-#include "csrc/sched/ready.h"
+#include "csrc/sched/job/ready.h"
+#include "csrc/sched/policies/policy.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sched::testing {

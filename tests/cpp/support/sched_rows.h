@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "csrc/base/units.h"
-#include "csrc/sched/snapshot.h"
+#include "csrc/sched/report/snapshot.h"
 
 namespace gpushare::sched::testing {
 

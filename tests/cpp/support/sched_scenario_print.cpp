@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "csrc/sched/admission.h"
+#include "csrc/sched/job/admission.h"
 
 namespace gpushare::sched::testing {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "csrc/sched/coordinator.h"
-#include "csrc/sched/ready.h"
+#include "csrc/sched/job/ready.h"
 
 namespace gpushare::sched::testing {
 

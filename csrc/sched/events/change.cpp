@@ -1,0 +1,207 @@
+#include "csrc/sched/events/change.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "csrc/sched/job/ranges.h"
+#include "csrc/sched/memory/limit.h"
+#include "csrc/sched/table/options.h"
+#include "csrc/sched/time/shares.h"
+#include "csrc/sched/turns/gang.h"
+#include "csrc/sched/turns/line.h"
+
+namespace gpushare::sched {
+namespace {
+
+Status refuse(std::string reason) { return {StatusCode::kInvalidArgument, std::move(reason)}; }
+
+Status check_right(const Job& job, const Requester& by) {
+  if (by.may_change_all || by.uid == job.uid) return {};
+  return refuse(
+      fmt::format("user {} may not change job {} of user {}", by.uid, label(job), job.uid));
+}
+
+// Whether a user may set so much himself. Whoever owns the coordinator may give more.
+Status check_caps(const Users& users,
+                  const Job& job,
+                  const wire::Changes& changes,
+                  const Requester& by) {
+  if (by.may_change_all) return {};
+  // Only what this change asks for is looked at: a job may keep what the owner has given it by
+  // hand.
+  wire::Priority priority = changes.priority.value_or(wire::Priority::kOpportunistic);
+  double weight = changes.weight.value_or(kMinWeight);
+  const std::string capped = cap_wish(users, job.uid, priority, weight);
+  if (capped.empty()) return {};
+  return refuse(fmt::format("{}. Who owns the coordinator may set more", capped));
+}
+
+template <typename Amount>
+std::string or_none(Amount amount) {
+  return amount > Amount{} ? to_string(amount) : std::string("none");
+}
+
+std::string share_or_none(double share) {
+  return share > 0 ? fmt::format("{:g} %", share * 100) : std::string("none");
+}
+
+// "weight 1 -> 2, memory_limit none -> 500.0 MiB by user 7"
+std::string text_of(const Job& job, const wire::Changes& changes, std::uint32_t by) {
+  std::vector<std::string> texts;
+  if (changes.priority) {
+    texts.push_back(fmt::format("priority {} -> {}", wire::name_of(job.priority),
+                                wire::name_of(*changes.priority)));
+  }
+  if (changes.weight) texts.push_back(fmt::format("weight {} -> {}", job.weight, *changes.weight));
+  if (changes.memory_limit) {
+    texts.push_back(fmt::format("memory_limit {} -> {}", or_none(job.memory_limit),
+                                or_none(*changes.memory_limit)));
+  }
+  if (changes.deadline) {
+    texts.push_back(
+        fmt::format("deadline {} -> {}", or_none(job.deadline), or_none(*changes.deadline)));
+  }
+  if (changes.share_limit) {
+    texts.push_back(fmt::format("share_limit {} -> {}", share_or_none(job.share_limit),
+                                share_or_none(*changes.share_limit)));
+  }
+  if (changes.is_elastic) texts.emplace_back(*changes.is_elastic ? "elastic" : "hard");
+  if (changes.is_paused) texts.emplace_back(*changes.is_paused ? "paused" : "resumed");
+  return fmt::format("{} by user {}", fmt::join(texts, ", "), by);
+}
+
+// In the new class it is as far ahead, or behind, as it was in the old one (shares.h).
+void change_class(Step& step, Job& job, wire::Priority priority) {
+  const Ahead ahead = ahead_of(step, job);
+  job.priority = priority;
+  stay_ahead(step, job, ahead);
+}
+
+// What it wants meanwhile is remembered.
+void pause(Step& step, Job& job, std::uint32_t by) {
+  if (!job.is_paused()) job.paused_at = step.now();
+  job.paused_by = by;
+  if (!job.is_waiting) return;
+  leave_line(step, job);
+  job.waits_aside = true;
+}
+
+void resume(Step& step, Job& job) {
+  job.paused_by.reset();
+  if (job.waits_aside && job.may_queue()) join_line(step, job);
+}
+
+// What it is ahead of the others was time over the old weight.
+void change_weight(Step& step, Job& job, double weight) {
+  const double ahead = ahead_of(step, job).job;
+  if (ahead > 0) job.virtual_time += ahead * (job.weight / weight - 1);
+}
+
+// 0: none, or it stays as it is.
+Bytes new_hard_limit(const Job& job, const wire::Changes& changes) {
+  const bool is_new = changes.memory_limit.has_value() || changes.is_elastic.has_value();
+  if (!is_new || changes.is_elastic.value_or(job.is_elastic)) return Bytes{0};
+  return changes.memory_limit.value_or(job.memory_limit);
+}
+
+void apply(Step& step, Job& job, const wire::Changes& changes, std::uint32_t by) {
+  if (changes.weight) change_weight(step, job, *changes.weight);
+  if (changes.priority && *changes.priority != job.priority) {
+    change_class(step, job, *changes.priority);
+  }
+  changes.apply_to(job);
+  // What it holds beyond a new limit it may be able to give.
+  if (changes.memory_limit || changes.is_elastic) job.note_change();
+  if (changes.is_paused) *changes.is_paused ? pause(step, job, by) : resume(step, job);
+  Device& device = step.table().device_of(job);
+  if (job.is_waiting) Table::lane_of(device, job).waiting.update(order_key(device, job));
+}
+
+// An older job reads nothing but the limit (messages.h).
+void tell(Step& step, const Job& job, wire::Changes changes, std::uint32_t by) {
+  changes.memory_limit = job.memory_limit;
+  step.send(job.id, wire::Changed{.of = job.of, .changes = changes, .by = by});
+}
+
+// Lanes come to have one virtual time, or go on from it with one each.
+void change_packing(Step& step, Device& device) {
+  open_lanes(step.table(), device, step.now());
+  device.side_by_side = {};
+  share_clock(step, device);
+}
+
+}  // namespace
+
+std::string cap_wish(const Users& users,
+                     std::uint32_t uid,
+                     wire::Priority& priority,
+                     double& weight) {
+  const UserOptions& user = users.of(uid);
+  std::vector<std::string> texts;
+  if (const auto most = user.max_priority.value_or(priority); priority < most) {
+    texts.push_back(fmt::format("priority {}, not {} (max_priority)", wire::name_of(most),
+                                wire::name_of(priority)));
+    priority = most;
+  }
+  if (const double most = user.max_weight.value_or(weight); weight > most) {
+    texts.push_back(fmt::format("weight {:g}, not {:g} (max_weight)", most, weight));
+    weight = most;
+  }
+  if (texts.empty()) return {};
+  return fmt::format("jobs of {} may have at most {}", users.label(uid), fmt::join(texts, " and "));
+}
+
+Status change_job(Step& step, JobId id, const wire::Changes& changes, const Requester& by) {
+  Job* const job = step.table().find(id);
+  if (job == nullptr) {
+    return refuse(fmt::format("there is no job {}. See: gpushare status", id.value));
+  }
+  GS_RETURN_IF_ERROR(check_right(*job, by));
+  if (changes.is_empty()) return refuse(fmt::format("nothing to change of job {}", label(*job)));
+  GS_RETURN_IF_ERROR(check_ranges(changes));
+  GS_RETURN_IF_ERROR(check_caps(step.table().options.users, *job, changes, by));
+  JobSet all = gang_of(step.table().device_of(*job), *job);
+  if (all.empty()) all = {id};
+  for (const JobId each : all) {
+    const Job& member = std::as_const(step).table().at(each);
+    GS_RETURN_IF_ERROR(check_limit(member, new_hard_limit(member, changes)));
+  }
+  step.decide(step.table().device_of(*job), id, "set", text_of(*job, changes, by.uid));
+  for (const JobId each : all) {
+    Job& member = step.table().at(each);
+    apply(step, member, changes, by.uid);
+    member.changes.add(changes);
+    tell(step, member, changes, by.uid);
+  }
+  return {};
+}
+
+void apply_changes(Step& step, Job& job) {
+  if (job.changes.is_empty()) return;
+  job.changes.apply_to(job);
+  tell(step, job, job.changes, job.paused_by.value_or(0));
+}
+
+Status change_policy(Step& step, const std::string& name) {
+  for (Device& device : step.table().devices) {
+    auto policy = make_policy(name);
+    if (!policy.has_value()) return policy.error();
+    step.decide(device, JobId{0}, "policy",
+                fmt::format("{} -> {}", device.policy->name(), (*policy)->name()));
+    const bool has_packed = device.packs();
+    device.policy = std::move(*policy);
+    if (device.packs() != has_packed) change_packing(step, device);
+    for (Lane& lane : device.lanes) {
+      for (const JobId job : lane.waiting.order(lane.waiting.size()))
+        lane.waiting.update(order_key(device, step.table().at(job)));
+    }
+  }
+  step.table().options.policy = name;
+  return {};
+}
+
+}  // namespace gpushare::sched

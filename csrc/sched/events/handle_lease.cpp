@@ -1,0 +1,111 @@
+#include <algorithm>
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/events/handlers.h"
+#include "csrc/sched/memory/device_memory.h"
+#include "csrc/sched/side_by_side/iteration_timing.h"
+#include "csrc/sched/time/gap_chance.h"
+#include "csrc/sched/time/harvest.h"
+#include "csrc/sched/time/shares.h"
+#include "csrc/sched/turns/gang.h"
+#include "csrc/sched/turns/interrupt.h"
+#include "csrc/sched/turns/line.h"
+#include "csrc/sched/turns/suspended.h"
+
+namespace gpushare::sched {
+namespace {
+
+// What the job ran on after it was asked at its quantum's end; no more than a whole quantum, so
+// that a job with long iterations still gets one of them a turn.
+Nanos overrun_of(const Lane& lane, Nanos now) {
+  if (!lane.lease->is_asked_for_quantum) return {};
+  return std::clamp(now - lane.lease->asked_at, Nanos{}, lane.quantum);
+}
+
+// Its page, perhaps seen before: what it says of the device is of the time when that changed.
+void observe(Step& step, Job& job, const wire::Usage& seen) {
+  const Bytes before = job.usage.device_free;
+  job.observe(seen, step.now());
+  Device& device = step.table().device_of(job);
+  if (job.is_waiting) Table::lane_of(device, job).waiting.update(order_key(device, job));
+  if (job.usage.device_free != before) on_device_free(step, device, job, job.usage.device_free);
+}
+
+}  // namespace
+
+void end_lease(Step& step, Job& job) {
+  Device& device = step.table().device_of(job);
+  Lane* lane = device.lane_held_by(job.id);
+  if (lane == nullptr) return;
+  const Nanos now = step.now();
+  end_suspension(*lane, now);
+  const bool is_last = lane->lease->along.empty();
+  if (is_last) {
+    note_harvest(step.table(), device, *lane, job, now);
+    note_lent(*lane);
+  }
+  job.charge_lease(lane->lease->since_of(job.id), now);
+  note_charged(step, device, *lane, job);
+  job.overrun = overrun_of(*lane, now);
+  job.note_closed(now);
+  job.note_change();
+  if (!is_last) return leave_to_others(*lane, job);
+  const bool needs_wait = std::any_of(device.needs.begin(), device.needs.end(),
+                                      [&](const WaitingNeed& need) { return need.job != job.id; });
+  if (lane->lease->is_asked && needs_wait) {
+    lane->hold = Hold{job.id, now + step.table().options.min_quantum};
+  }
+  lane->lease.reset();
+  lane->busy.turn(false, now);
+  lane->is_watched = false;
+  lane->closed_at = now;
+}
+
+void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
+  // A job that wants a lease has none: its page says so.
+  if (wanted.usage.is_inside && may_be_inside(step.table().device_of(job), job)) {
+    begin_inside(step, job);
+  } else {
+    end_inside(step, job, false);
+    end_lease(step, job);
+  }
+  job.may_come_inside = false;
+  observe(step, job, wanted.usage);
+  job.note_parked(step.now());
+  job.note_change();
+  if (job.is_waiting || job.waits_in_gang || !job.is_connected) return;
+  // Of a gang it may have to end what the others are in.
+  if (!job.may_queue() && !is_in_gang(job)) {
+    job.waits_aside = true;
+  } else {
+    join_line(step, job);
+  }
+}
+
+void on_gave_up(Step& step, Job& job) {
+  // If it was granted a lease meanwhile, the word had changed before: the lease never began.
+  end_lease(step, job);
+  end_inside(step, job, false);
+  leave_line(step, job);
+}
+
+void on_closed(Step& step, Job& job, const wire::Closed& closed) {
+  Device& device = step.table().device_of(job);
+  if (device.lane_held_by(job.id) == nullptr || closed.term != job.term) return;
+  observe(step, job, closed.usage);
+  time_iterations(step, device, job, true);
+  if (closed.usage.is_inside && may_be_inside(device, job)) return begin_inside(step, job);
+  end_lease(step, job);
+}
+
+void on_observed(Step& step, Job& job, const wire::Observed& observed) {
+  observe(step, job, observed.usage);
+  time_iterations(step, step.table().device_of(job), job, false);
+  const bool is_holder = step.table().device_of(job).lane_held_by(job.id) != nullptr;
+  // Its page still says what was spilled when the lease was granted.
+  if (is_holder && job.usage.iterations > job.iterations_granted) job.usage.spilled = Bytes{0};
+}
+
+}  // namespace gpushare::sched

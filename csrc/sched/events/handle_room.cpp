@@ -1,0 +1,138 @@
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/events/handlers.h"
+#include "csrc/sched/memory/host_tier.h"
+#include "csrc/sched/memory/lanes.h"
+#include "csrc/sched/memory/room.h"
+#include "csrc/sched/serve/deny.h"
+
+namespace gpushare::sched {
+namespace {
+
+// What a job gives up while it waits for room it needs back with the room it waits for. To a parked
+// job it comes back with the lease; twice would be more than the device has. Which it was when it
+// gave it knows best: by now it may have left the gate or the gap.
+void add_to_need(Device& device, const Job& job, const wire::Released& released) {
+  const Bytes bytes = released.bytes;
+  if (released.with_lease || is_parked(device, job)) return;
+  const auto need = std::find_if(device.needs.begin(), device.needs.end(),
+                                 [&](const WaitingNeed& other) { return other.job == job.id; });
+  if (need == device.needs.end() || bytes == Bytes{0}) return;
+  need->bytes += bytes;
+  need->like += bytes;
+  need->has_given = true;
+}
+
+HostBytes spilled_by(const wire::Released& released) {
+  const Bytes file = std::min(released.spilled_file, released.spilled);
+  return {released.spilled - file, file};
+}
+
+// A part of an answer: so much is free now, the rest is on its way.
+void note_part(Job& job, const wire::Released& part, Nanos now) {
+  PendingRevoke& asked = *job.revoke;
+  asked.bytes = std::max(asked.bytes - part.bytes, Bytes{0});
+  asked.sent_at = now;
+  asked.late += part.spilled_late;
+  const HostBytes spilled = spilled_by(part);
+  job.undroppable += undroppable_of(asked, part);
+  asked.stored_before += spilled;
+  asked.may_spill = (asked.may_spill - spilled).at_least_zero();
+}
+
+// Whatever its page said meanwhile: what it had when it was asked, and what it added. Its resident
+// bytes stay as last seen: the page may have been read before or after it gave, and too many
+// resident bytes only make it spill less.
+void note_spilled(Job& job, const PendingRevoke& asked, const wire::Released& released) {
+  note_stored(job, asked.stored_before + spilled_by(released));
+  job.usage.late = asked.late + released.spilled_late;
+  job.undroppable += undroppable_of(asked, released);
+}
+
+// A holder asks for what was to follow its lease; what has followed it crossed with the request.
+void note_owed(Device& device, const Job& job, WaitingNeed& need) {
+  Lane* const lane = device.lane_held_by(job.id);
+  if (lane == nullptr || lane->lease->job != job.id) return;
+  need.bytes = std::max(need.bytes - lane->lease->under_way, Bytes{0});
+  need.like = std::max(need.like - lane->lease->under_way, need.bytes);
+  lane->lease->owed = std::max(lane->lease->owed - need.bytes, Bytes{0});
+}
+
+}  // namespace
+
+void on_need(Step& step, Job& job, const wire::Need& need) {
+  Device& device = step.table().device_of(job);
+  const Bytes room = device.ledger.room(job.id);
+  WaitingNeed waiting{.job = job.id,
+                      .n = need.n,
+                      .bytes = need.bytes,
+                      .like = std::max(need.like, need.bytes),
+                      .since = step.now(),
+                      .wait_reason = {}};
+  // What is on its way to the holder is for memory it knows of: this is for more.
+  if (!need.only_free) note_owed(device, job, waiting);
+  if (job.most_memory() > Bytes{0} && room + job.lane + waiting.bytes > job.most_memory()) {
+    return deny_for_limit(step, device, waiting);
+  }
+  const Bytes alone = room + lane_in_use(device, job) + waiting.bytes;
+  if (alone > device.ledger.capacity()) {
+    return deny(step, device, waiting,
+                fmt::format("alone it needs {}, the whole device has {}, so it can never run here, "
+                            "whoever else ends",
+                            to_string(alone), to_string(device.ledger.capacity())));
+  }
+  if (need.only_free) {
+    device.only_free = waiting;
+    return;
+  }
+  device.add_need(waiting);
+  job.note_change();  // stopped in an allocation, it may give what it could not give before
+}
+
+void on_released(Step& step, Job& job, const wire::Released& released) {
+  Device& device = step.table().device_of(job);
+  // An answer to a Revoke from before its connection was lost: Hello stated the truth since.
+  if (!job.revoke.has_value() || job.revoke->n != released.n) {
+    step.decide(device, job.id, "ignore", fmt::format("released {} is old", released.n));
+    return;
+  }
+  const PendingRevoke asked = *job.revoke;
+  if (released.more) {
+    note_part(job, released, step.now());
+  } else {
+    job.revoke.reset();
+    note_spilled(job, asked, released);
+  }
+  if (released.unplaced > Bytes{0}) {
+    // The last piece may not have fitted into what it was allowed.
+    const Bytes rest = job.piece - wire::kHostPieceBytes;
+    device.is_place_lacking = released.spilled + rest < asked.may_spill.total();
+  } else if (released.spilled > Bytes{0}) {
+    device.is_place_lacking = false;
+  }
+  device.ledger.lower(job.id, released.bytes);
+  add_to_need(device, job, released);
+  device.dropped += std::min(released.dropped, released.bytes);
+  device.spilled += std::min(released.spilled, released.bytes);
+  if (!released.more && released.bytes < asked.bytes) {
+    job.note_short(asked, released, step.now());
+  } else if (!released.more) {
+    job.note_given();
+  }
+  std::string reason = fmt::format("{} of {}{}", to_string(released.bytes), to_string(asked.bytes),
+                                   released.more ? ", more to come" : "");
+  if (!released.reason.empty()) reason += fmt::format(": {:.200}", released.reason);
+  step.decide(device, job.id, "released", reason);
+}
+
+void on_consumed(Step& step, Job& job, const wire::Consumed& consumed) {
+  job.consumed_n = std::max(job.consumed_n, consumed.n);
+  Lane* const lane = step.table().device_of(job).lane_held_by(job.id);
+  if (lane != nullptr && lane->lease->job == job.id && job.consumed_n >= job.last_grant_n)
+    lane->lease->under_way = Bytes{0};
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,255 @@
+#include "csrc/sched/events/validate.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/job/ranges.h"
+
+namespace gpushare::sched {
+namespace {
+
+constexpr Bytes kMostPieceBytes = gib(1);
+constexpr std::size_t kMaxNeedsOfOneJob = 64;
+// The lease word has 60 bits for it.
+constexpr std::uint64_t kMaxTerm = std::uint64_t{1} << 56;
+
+Status violation(std::string reason) { return {StatusCode::kProtocol, std::move(reason)}; }
+
+Status check_size(const char* what, Bytes size) {
+  if (size >= Bytes{0} && size <= kMaxBytes) return {};
+  return violation(fmt::format("{} of {} B", what, size.value()));
+}
+
+// Names go to terminals.
+Status check_name(const char* what, std::string_view name) {
+  if (name.size() > wire::kMaxNameBytes) {
+    return violation(fmt::format("a {} of {} bytes", what, name.size()));
+  }
+  const bool is_printable = std::none_of(name.begin(), name.end(), [](char c) {
+    const auto code = static_cast<unsigned char>(c);
+    return code < 0x20 || code == 0x7f;
+  });
+  return is_printable ? Status{} : violation(fmt::format("a {} with control characters", what));
+}
+
+Status check_address(const Table& table, const wire::Address& of) {
+  GS_RETURN_IF_ERROR(check_name("device", of.device));
+  if (table.find_device(of.device) == nullptr) {
+    return violation(fmt::format("no device '{:.64}' here", of.device));
+  }
+  if (of.ranks == 0 || of.rank >= of.ranks) {
+    return violation(fmt::format("rank {} of {}", of.rank, of.ranks));
+  }
+  return check_name("gang", of.gang);
+}
+
+// What a socket carries names its sender.
+Status check_sender(const Table& table, const Job& job, const wire::Address& of) {
+  GS_RETURN_IF_ERROR(check_address(table, of));
+  if (of.job != job.id) {
+    return violation(fmt::format("job {} speaks as job {}", job.id.value, of.job.value));
+  }
+  if (of.device != job.of.device) {
+    return violation(
+        fmt::format("job {} is on {}, not {}", job.id.value, job.of.device, of.device));
+  }
+  return {};
+}
+
+Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
+  if (hello.protocol > wire::kProtocolVersion || hello.protocol + 1 < wire::kProtocolVersion) {
+    return violation(
+        fmt::format("protocol {}, this is {}: restart with one version of gpushare on both sides",
+                    hello.protocol, wire::kProtocolVersion));
+  }
+  GS_RETURN_IF_ERROR(check_address(table, hello.of));
+  GS_RETURN_IF_ERROR(check_size("resident", hello.resident));
+  GS_RETURN_IF_ERROR(check_size("spilled", hello.spilled));
+  GS_RETURN_IF_ERROR(check_size("spilled to the file", hello.spilled_file));
+  GS_RETURN_IF_ERROR(check_size("the device", hello.device_total));
+  if (hello.device_piece < wire::kHostPieceBytes || hello.device_piece > kMostPieceBytes) {
+    return violation(fmt::format("memory in pieces of {} B", hello.device_piece.value()));
+  }
+  if (hello.device_free < Bytes{0} || hello.device_free > hello.device_total) {
+    return violation(fmt::format("{} B free of a device of {}", hello.device_free.value(),
+                                 to_string(hello.device_total)));
+  }
+  if (from == JobId{0}) return violation("job 0 is no job");
+  if (hello.of.job != JobId{0} && hello.of.job != from) {
+    return violation(fmt::format("job {} speaks as job {}", from.value, hello.of.job.value));
+  }
+  if (hello.held_term.value > kMaxTerm) {
+    return violation(fmt::format("term {}", hello.held_term.value));
+  }
+  if (hello.pid <= 0) return violation(fmt::format("pid {}", hello.pid));
+  if (const Job* const before = table.find(from)) {
+    const bool is_same = before->pid == hello.pid && before->uid == hello.uid;
+    if (before->is_connected || !is_same) {
+      return violation(fmt::format("job {} said Hello before", from.value));
+    }
+  }
+  const auto& by_pid = table.jobs.kept().by_pid;
+  const auto other = by_pid.find(hello.pid);
+  if (other != by_pid.end() && other->second != from) {
+    return violation(fmt::format("pid {} is job {} already", hello.pid, other->second.value));
+  }
+  return {};
+}
+
+Status check_register(const Table& table, const Job& job, const wire::Register& wish) {
+  if (job.is_registered) return violation(fmt::format("job {} is registered", job.id.value));
+  const bool is_holder = table.device_of(job).lane_held_by(job.id) != nullptr;
+  if (is_holder && wish.of.gang != job.of.gang) {
+    return violation(
+        fmt::format("gang '{}', and it holds a lease as one of '{}'", wish.of.gang, job.of.gang));
+  }
+  GS_RETURN_IF_ERROR(check_name("name", wish.name));
+  GS_RETURN_IF_ERROR(check_name("group", wish.group));
+  const Status ranges = check_ranges({.priority = wish.priority,
+                                      .weight = wish.weight,
+                                      .memory_limit = wish.memory_limit,
+                                      .deadline = wish.deadline,
+                                      .share_limit = wish.share_limit});
+  return ranges.ok() ? Status{} : violation(ranges.message());
+}
+
+Status check_need(const Table& table, const Job& job, const wire::Need& need) {
+  GS_RETURN_IF_ERROR(check_size("need", need.bytes));
+  GS_RETURN_IF_ERROR(check_size("need", need.like));
+  std::size_t num_waiting = 0;
+  for (const WaitingNeed& other : table.device_of(job).needs) {
+    if (other.job != job.id) continue;
+    if (other.n == need.n) return violation(fmt::format("need {} is waiting already", need.n));
+    ++num_waiting;
+  }
+  if (num_waiting >= kMaxNeedsOfOneJob) {
+    return violation(fmt::format("more than {} needs at once", kMaxNeedsOfOneJob));
+  }
+  return {};
+}
+
+Status check_released(const Table& table, const Job& job, const wire::Released& released) {
+  GS_RETURN_IF_ERROR(check_size("released", released.bytes));
+  GS_RETURN_IF_ERROR(check_size("dropped", released.dropped));
+  GS_RETURN_IF_ERROR(check_size("spilled", released.spilled));
+  GS_RETURN_IF_ERROR(check_size("spilled to the file", released.spilled_file));
+  GS_RETURN_IF_ERROR(check_size("spilled, used late", released.spilled_late));
+  GS_RETURN_IF_ERROR(check_size("unplaced", released.unplaced));
+  if (released.spilled_late > released.spilled) {
+    return violation(fmt::format("spilled {}, {} of it used late", to_string(released.spilled),
+                                 to_string(released.spilled_late)));
+  }
+  if (released.n > job.last_n) {
+    return violation(fmt::format("released {}, the last revoke is {}", released.n, job.last_n));
+  }
+  const bool is_answer = job.revoke.has_value() && job.revoke->n == released.n;
+  const Bytes room = table.device_of(job).ledger.room(job.id);
+  // Parts add up.
+  if (is_answer && job.revoke->stored_before.total() + released.spilled > kMaxBytes) {
+    return violation(fmt::format("spilled {} more, it has {} in the host tier",
+                                 to_string(released.spilled),
+                                 to_string(job.revoke->stored_before.total())));
+  }
+  if (is_answer && released.bytes > room) {
+    return violation(
+        fmt::format("released {}, its room is {}", to_string(released.bytes), to_string(room)));
+  }
+  return {};
+}
+
+bool has_twice(std::vector<std::uint32_t> slots) {
+  std::sort(slots.begin(), slots.end());
+  return std::adjacent_find(slots.begin(), slots.end()) != slots.end();
+}
+
+Status check_lane_changed(const Table& table, const Job& job, const wire::LaneChanged& changed) {
+  if (!table.options.lanes) return violation("a change of the lane, and lanes are off");
+  if (!job.is_registered) return violation(fmt::format("job {} is not registered", job.id.value));
+  if (changed.n != job.lane_heard + 1) {
+    return violation(fmt::format("change {} of the lane after {}", changed.n, job.lane_heard));
+  }
+  GS_RETURN_IF_ERROR(check_size("given", changed.given));
+  const Device& device = table.device_of(job);
+  const Bytes room = device.ledger.room(job.id);
+  if (changed.given > room) {
+    return violation(
+        fmt::format("gave {}, its room is {}", to_string(changed.given), to_string(room)));
+  }
+  if (has_twice(changed.donated) || has_twice(changed.returned)) return violation("a slot twice");
+  const auto& pools = Table::lane_of(device, job).pools;
+  const auto found = pools.find(job.uid);
+  const LanePool* const pool = found == pools.end() ? nullptr : &found->second;
+  for (const std::uint32_t slot : changed.donated) {
+    if (pool == nullptr || !pool->has_slot(job.id, slot))
+      return violation(fmt::format("slot {} is not in the pool", slot));
+  }
+  for (const std::uint32_t slot : changed.returned) {
+    const auto& donated = changed.donated;
+    const bool is_new = std::find(donated.begin(), donated.end(), slot) != donated.end();
+    const bool is_kept = pool != nullptr && pool->has_donated(job.id, slot);
+    if (!is_new && !is_kept) {
+      return violation(fmt::format("slot {} is not its own", slot));
+    }
+  }
+  return {};
+}
+
+// What only a state of the job makes wrong.
+template <typename Message>
+Status check_state(const Table& table, const Job& job, const Message& message) {
+  using M = std::decay_t<Message>;
+  if constexpr (std::is_same_v<M, wire::Register>) {
+    return check_register(table, job, message);
+  } else if constexpr (std::is_same_v<M, wire::Need>) {
+    return check_need(table, job, message);
+  } else if constexpr (std::is_same_v<M, wire::Released>) {
+    return check_released(table, job, message);
+  } else if constexpr (std::is_same_v<M, wire::LaneChanged>) {
+    return check_lane_changed(table, job, message);
+  } else if constexpr (std::is_same_v<M, wire::Consumed>) {
+    if (message.n > job.last_n) return violation(fmt::format("consumed {}", message.n));
+  } else if constexpr (std::is_same_v<M, wire::Unregister> || std::is_same_v<M, wire::Wanted>) {
+    if (!job.is_registered) return violation(fmt::format("job {} is not registered", job.id.value));
+  }
+  return {};
+}
+
+template <typename M>
+inline constexpr bool kIsFromSocket =
+    std::is_same_v<M, wire::Register> || std::is_same_v<M, wire::Unregister> ||
+    std::is_same_v<M, wire::Need> || std::is_same_v<M, wire::Released> ||
+    std::is_same_v<M, wire::Consumed> || std::is_same_v<M, wire::LaneChanged> ||
+    std::is_same_v<M, wire::Explain>;
+
+}  // namespace
+
+Status validate(const Table& table, JobId from, const wire::JobMessage& message) {
+  return std::visit(
+      [&](const auto& m) -> Status {
+        using M = std::decay_t<decltype(m)>;
+        if constexpr (std::is_same_v<M, wire::Hello>) {
+          return check_hello(table, from, m);
+        } else if constexpr (std::is_same_v<M, wire::StatusRequest> ||
+                             std::is_same_v<M, wire::Stop> || std::is_same_v<M, wire::Set> ||
+                             std::is_same_v<M, wire::SetPolicy>) {
+          return violation(fmt::format("{} is no message of a job", M::kType));
+        } else {
+          const Job* job = table.find(from);
+          if (job == nullptr) return violation(fmt::format("{} before hello", M::kType));
+          if constexpr (kIsFromSocket<M>) {
+            if (!job->is_connected) return violation(fmt::format("{} before hello", M::kType));
+            GS_RETURN_IF_ERROR(check_sender(table, *job, m.of));
+          }
+          return check_state(table, *job, m);
+        }
+      },
+      message);
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,52 @@
+#include "csrc/sched/job/admission.h"
+
+#include <algorithm>
+
+#include "csrc/sched/job/job.h"
+
+namespace gpushare::sched {
+
+const char* name_of(Fit fit) {
+  switch (fit) {
+    case Fit::kAll: return "all";
+    case Fit::kOneEphemeral: return "one_ephemeral";
+    default: return "persistent_in_turns";
+  }
+}
+
+void Admission::add(const std::optional<Sizes>& sizes) {
+  if (!sizes.has_value()) {
+    ++num_unknown_;
+    return;
+  }
+  persistent_ += sizes->persistent;
+  ephemeral_ += sizes->ephemeral;
+  largest_ephemeral_ = std::max(largest_ephemeral_, sizes->ephemeral);
+}
+
+Fit Admission::fit() const {
+  if (persistent_ + ephemeral_ <= capacity_) return Fit::kAll;
+  if (persistent_ + largest_ephemeral_ <= capacity_) return Fit::kOneEphemeral;
+  return Fit::kPersistentInTurns;
+}
+
+std::optional<Sizes> sizes_of(const wire::Usage& usage, Bytes lane) {
+  if (usage.iterations < kIterationsToLearn) return std::nullopt;
+  const Bytes persistent = usage.live + usage.outside;
+  return Sizes{persistent, std::max(usage.need + lane - persistent, Bytes{0})};
+}
+
+std::optional<Sizes> planned_sizes(const Job& job) {
+  const std::optional<Sizes> sizes = sizes_of(job.usage, job.lane);
+  const bool is_remembered = job.remembered.has_value() && job.remembered->sizes != Sizes{};
+  if (sizes.has_value() || !is_remembered) return sizes;
+  Sizes planned = job.remembered->sizes;
+  planned.persistent = std::max(planned.persistent, job.usage.live + job.usage.outside);
+  return planned;
+}
+
+bool is_learning(const Job& job) {
+  return job.observed_at != Nanos{} && job.usage.iterations < kIterationsToLearn;
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,145 @@
+#include "csrc/sched/memory/room.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/check.h"
+#include "csrc/sched/memory/lanes.h"
+#include "csrc/sched/memory/user_room.h"
+
+namespace gpushare::sched {
+namespace {
+
+std::string ledger_label(const Job& job) {
+  const std::string name = job.name.empty() ? fmt::format("pid {}", job.pid) : job.name;
+  return fmt::format("job {} u{}/{}", job.id.value, job.uid, name);
+}
+
+// The largest; what they hold is not in the ledger, and may be why the capacity is what it is.
+std::string unmanaged_text(const Table& table) {
+  constexpr std::size_t kMaxNamed = 4;
+  std::vector<UnmanagedProcess> processes = table.unmanaged;
+  std::sort(processes.begin(), processes.end(), [](const auto& a, const auto& b) {
+    return a.resident != b.resident ? a.resident > b.resident : a.pid < b.pid;
+  });
+  std::string text;
+  Bytes unnamed;
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    if (i < kMaxNamed) {
+      text += fmt::format(" pid {} {} (unmanaged),", processes[i].pid,
+                          to_string(processes[i].resident));
+    } else {
+      unnamed += processes[i].resident;
+    }
+  }
+  if (processes.size() <= kMaxNamed) return text;
+  return text +
+         fmt::format(" {} more {} (unmanaged),", processes.size() - kMaxNamed, to_string(unnamed));
+}
+
+}  // namespace
+
+void RoomPool::take(Bytes bytes) {
+  const Bytes now = std::clamp(free, Bytes{0}, std::max(bytes, Bytes{0}));
+  GS_DCHECK(bytes <= free + expected || bytes <= Bytes{0}, "{} of {} and {}", to_string(bytes),
+            to_string(free), to_string(expected));
+  free -= now;
+  expected -= bytes - now;
+}
+
+RoomPool room_pool(const Table& table, const Device& device, Nanos now) {
+  RoomPool pool{device.ledger.free(), Bytes{0}};
+  for (const JobId id : table.jobs.kept().giving) {
+    const Job& job = table.at(id);
+    const bool is_here = job.of.device == device.name;
+    if (is_here && !table.is_overdue(job, now)) pool.expected += job.revoke->bytes;
+  }
+  return pool;
+}
+
+bool is_parked(const Device& device, const Job& job) {
+  if (!job.is_connected || job.is_inside) return false;
+  return job.is_waiting || job.waits_aside ||
+         (job.usage.is_parked && device.lane_held_by(job.id) == nullptr);
+}
+
+Bytes needed_room(const Job& job, Bytes capacity) {
+  Bytes needed = std::min(std::max(job.usage.need, job.usage.live), capacity);
+  const Bytes most = job.most_memory();
+  if (most > Bytes{0}) needed = std::min(needed, most - job.lane);
+  return needed;
+}
+
+Bytes most_more(const Device& device, const Job& job) {
+  const Bytes room = device.ledger.room(job.id);
+  Bytes most = device.ledger.capacity() - room;
+  const Bytes limit = job.most_memory();
+  if (limit > Bytes{0}) most = std::min(most, limit - room - job.lane);
+  return std::max(std::min(most, left_to_user(device, job)), Bytes{0});
+}
+
+Bytes growth_of(const Device& device, const Lane& lane, const Job& job) {
+  const Bytes room = device.ledger.room(job.id);
+  const Bytes rise = std::max(needed_room(job, device.ledger.capacity()) - room, Bytes{0});
+  const Bytes lack = lane_lack(lane, job);
+  // With the slots it has, no more than the device.
+  const Bytes most = device.ledger.capacity() - room - (job.lane - lack);
+  return std::min(rise + lack, std::max(most, Bytes{0}));
+}
+
+Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const RoomPool& pool) {
+  const Bytes growth = growth_of(device, lane, job);
+  // What others hold of the device holds up those who grow.
+  if (growth == Bytes{0} && device.ledger.withheld() > Bytes{0}) return {};
+  return growth - pool.free;
+}
+
+Bytes late_room(const Job& job) { return std::min(job.usage.late, job.usage.spilled); }
+
+Nanos patience_ends(const Table& table, const Device& device, Nanos since, Bytes lacking) {
+  const bool could_help = lacking <= device.held_up;
+  return (could_help ? std::max(since, device.held_up_until) : since) + table.options.memory_wait;
+}
+
+Bytes lacking_for(const Device& device, const WaitingNeed& need) {
+  return need.bytes - std::max(device.ledger.free(), Bytes{0});
+}
+
+std::string ledger_text(const Table& table, const Device& device, JobId except) {
+  constexpr std::size_t kMaxNamed = 8;
+  std::vector<std::pair<Bytes, JobId>> others;
+  for (const auto& [id, room] : device.ledger.rooms()) {
+    if (id != except && room > Bytes{0}) others.emplace_back(room, id);
+  }
+  std::sort(others.begin(), others.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  std::string text =
+      fmt::format("device {} ({}):", device.name, to_string(device.ledger.capacity()));
+  Bytes unnamed;
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    const auto& [room, id] = others[i];
+    if (i < kMaxNamed) {
+      text += fmt::format(" {} {},", ledger_label(table.at(id)), to_string(room));
+    } else {
+      unnamed += room;
+    }
+  }
+  if (others.size() > kMaxNamed) {
+    text += fmt::format(" {} more {},", others.size() - kMaxNamed, to_string(unnamed));
+  }
+  if (device.ledger.pools() > Bytes{0}) {
+    text += fmt::format(" shared by a lane's jobs {},", to_string(device.ledger.pools()));
+  }
+  if (device.ledger.withheld() > Bytes{0}) {
+    text += fmt::format(" other processes and CUDA contexts {},", to_string(device.held_by_others));
+  }
+  text += unmanaged_text(table);
+  return text + fmt::format(" free {}", to_string(std::max(device.ledger.free(), Bytes{0})));
+}
+
+}  // namespace gpushare::sched

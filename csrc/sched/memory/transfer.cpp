@@ -1,0 +1,51 @@
+#include "csrc/sched/memory/transfer.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace gpushare::sched {
+namespace {
+
+bool is_lease_open(const Device& device) {
+  return std::any_of(device.lanes.begin(), device.lanes.end(),
+                     [](const Lane& lane) { return lane.lease.has_value(); });
+}
+
+// As far as is known: it was asked for room, or has room ahead of its lease.
+bool has_bytes_to_move(const Device& device, const Job& job) {
+  const bool has_room_ahead = job.is_waiting && job.usage.spilled > Bytes{0} &&
+                              device.ledger.room(job.id) > job.usage.resident;
+  return job.revoke.has_value() || has_room_ahead;
+}
+
+std::int64_t num_movers(const Table& table, const Device& device) {
+  return std::count_if(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
+    return entry.second.of.device == device.name && has_bytes_to_move(device, entry.second);
+  });
+}
+
+Bytes rate_now(const Table& table, const Device& device) {
+  if (!is_lease_open(device) || device.is_anybody_short()) return {};
+  const std::int64_t num = std::max<std::int64_t>(num_movers(table, device), 1);
+  return std::max(table.options.transfer_budget / num, Bytes{1});
+}
+
+}  // namespace
+
+void settle_transfer_rate(Step& step, Device& device) {
+  if (step.table().options.transfer_budget == Bytes{0}) return;
+  device.transfer_rate = rate_now(step.table(), device);
+  for (const JobId id : JobRecords::Ids(step.table().jobs.kept().giving)) {
+    Job& job = step.table().at(id);
+    if (job.of.device != device.name) continue;
+    const bool is_held_back = transfer_rate(device, job) > Bytes{0};
+    if (job.revoke->is_held_back && !is_held_back) job.revoke->sent_at = step.now();
+    job.revoke->is_held_back = is_held_back;
+  }
+}
+
+Bytes transfer_rate(const Device& device, const Job& job) {
+  return device.lane_held_by(job.id) == nullptr ? device.transfer_rate : Bytes{0};
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,49 @@
+#include "csrc/sched/plans/job_kinds.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace gpushare::sched {
+namespace {
+
+bool is_like(const Likeness& a, const Likeness& b) {
+  if (a.fingerprint == 0 || a.fingerprint != b.fingerprint || a.uid != b.uid) return false;
+  const double usual = to_seconds(a.iteration);
+  return std::abs(to_seconds(b.iteration) - usual) <= JobKinds::kTolerance * usual;
+}
+
+}  // namespace
+
+void JobKinds::note(JobId job, const Likeness& likeness) {
+  const Kind before = of(job);
+  const auto own = kinds_.find(before);
+  const bool is_only = own != kinds_.end() && own->second.num == 1;
+  if (own != kinds_.end() && !is_only && is_like(own->second.likeness, likeness)) return;
+  const auto like = std::find_if(kinds_.begin(), kinds_.end(), [&](const auto& entry) {
+    return entry.first != before && is_like(entry.second.likeness, likeness);
+  });
+  if (like == kinds_.end() && is_only) {
+    own->second.likeness = likeness;
+    return;
+  }
+  forget(job);
+  const Kind now = like != kinds_.end() ? like->first : Kind{job, ++num_made_};
+  Members& members = kinds_[now];
+  if (members.num++ == 0) members.likeness = likeness;
+  of_[job] = now;
+}
+
+void JobKinds::forget(JobId job) {
+  const auto found = of_.find(job);
+  if (found == of_.end()) return;
+  const auto kind = kinds_.find(found->second);
+  if (--kind->second.num == 0) kinds_.erase(kind);
+  of_.erase(found);
+}
+
+Kind JobKinds::of(JobId job) const {
+  const auto found = of_.find(job);
+  return found == of_.end() ? Kind{job} : found->second;
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,188 @@
+#include "csrc/sched/plans/packing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "csrc/base/check.h"
+
+namespace gpushare::sched {
+namespace {
+
+// Of that many sets with one out of four that paid, others may pay.
+constexpr std::size_t kEnoughVerdicts = 4;
+// A trial that does not even come to this, however it goes on, is over: iterations that take twenty
+// times as long beside each other are not waited for.
+constexpr double kHopeless = 0.8;
+// Who does so much more beside others than alone has changed since it ran alone.
+constexpr double kFaster = 1.25;
+// More sets than that at once are not remembered.
+constexpr std::size_t kMostSets = 10'000;
+
+double normalised(const Pace& pace, Nanos beside) {
+  const double alone = to_seconds(pace.iteration + pace.gap);
+  return alone / to_seconds(std::max(beside + pace.gap, Nanos{1}));
+}
+
+}  // namespace
+
+JobSet without(const JobSet& set, JobId job) {
+  JobSet rest = set;
+  std::erase(rest, job);
+  return rest;
+}
+
+JobSet with(const JobSet& set, JobId job) {
+  JobSet more = set;
+  more.insert(std::upper_bound(more.begin(), more.end(), job), job);
+  return more;
+}
+
+Packing::KindSet Packing::kinds_of(const JobSet& set) const {
+  KindSet kinds;
+  for (const JobId job : set)
+    kinds.push_back(kinds_.of(job));
+  std::sort(kinds.begin(), kinds.end());
+  return kinds;
+}
+
+const Packing::Trial* Packing::find(const JobSet& set) const {
+  const auto found = trials_.find(kinds_of(set));
+  return found == trials_.end() ? nullptr : &found->second;
+}
+
+Packing::Trial& Packing::trial_of(const JobSet& set) {
+  KindSet kinds = kinds_of(set);
+  if (trials_.size() >= kMostSets && !trials_.contains(kinds)) trials_.clear();
+  return trials_[std::move(kinds)];
+}
+
+void Packing::begin(const JobSet& set, Nanos now) {
+  if (set.size() < 2) return;
+  Trial& trial = trial_of(set);
+  // Each job's time beside these others counts, not that of one like it.
+  std::erase_if(trial.beside, [&](const auto& entry) {
+    return !std::binary_search(set.begin(), set.end(), entry.first);
+  });
+  if (trial.verdict == Verdict::kPays) return;
+  sizes_[set.size()].tried_at = now;
+  if (trial.verdict == Verdict::kTrial) return;
+  trial.verdict = Verdict::kTrial;
+  trial.beside.clear();
+}
+
+void Packing::add(const JobSet& set, JobId job, Nanos iteration) {
+  trial_of(set).beside[job].add(iteration);
+}
+
+bool Packing::judge(const JobSet& set, const std::vector<Pace>& paces, Nanos now) {
+  GS_CHECK(set.size() == paces.size(), "{} jobs, {} paces", set.size(), paces.size());
+  if (set.size() < 2) return false;
+  Trial& trial = trial_of(set);
+  if (trial.verdict == Verdict::kDoesNotPay) return false;
+  double total = 0;
+  bool is_known = true;
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    if (paces[i].iteration <= Nanos{0}) return false;
+    const auto beside = trial.beside.find(set[i]);
+    if (beside != trial.beside.end() && beside->second.is_known()) {
+      total += normalised(paces[i], beside->second.median());
+    } else {
+      is_known = false;
+      total += std::min(normalised(paces[i], paces[i].in_iteration), 1.0);
+    }
+  }
+  const double before = total_before(set);
+  if (!is_known && total >= kHopeless * before) return false;
+  const bool pays = is_known && total >= before + (trial.verdict == Verdict::kPays ? 0 : kMargin);
+  trial.total = total;
+  if (pays && trial.verdict == Verdict::kPays) return false;
+  decide(trial, set.size(), pays, now);
+  return true;
+}
+
+JobSet Packing::outdated(const JobSet& set, const std::vector<Pace>& paces) const {
+  GS_CHECK(set.size() == paces.size(), "{} jobs, {} paces", set.size(), paces.size());
+  JobSet jobs;
+  const Trial* const trial = find(set);
+  if (trial == nullptr) return jobs;
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    const auto beside = trial->beside.find(set[i]);
+    if (paces[i].iteration <= Nanos{0} || beside == trial->beside.end()) continue;
+    if (!beside->second.is_known()) continue;
+    if (normalised(paces[i], beside->second.median()) > kFaster) jobs.push_back(set[i]);
+  }
+  return jobs;
+}
+
+void Packing::decide(Trial& trial, std::size_t size, bool pays, Nanos now) {
+  trial.verdict = pays ? Verdict::kPays : Verdict::kDoesNotPay;
+  OfSize& of_size = sizes_[size];
+  of_size.paid.at(of_size.next) = pays;
+  of_size.next = (of_size.next + 1) % of_size.paid.size();
+  of_size.num = std::min(of_size.num + 1, of_size.paid.size());
+  if (pays) {
+    trial.retry_after = kFirstRetry;
+    return;
+  }
+  trial.retry_at = now + trial.retry_after;
+  trial.retry_after = std::min(trial.retry_after * 2, kLastRetry);
+}
+
+Verdict Packing::verdict(const JobSet& set, Nanos now) const {
+  const Trial* const trial = find(set);
+  if (trial == nullptr) return Verdict::kTrial;
+  if (trial->verdict == Verdict::kDoesNotPay && now >= trial->retry_at) return Verdict::kTrial;
+  return trial->verdict;
+}
+
+bool Packing::may_try(std::size_t size, Nanos now) const {
+  const auto found = sizes_.find(size);
+  if (found == sizes_.end() || found->second.num < kEnoughVerdicts) return true;
+  const OfSize& of_size = found->second;
+  const auto num_paid = static_cast<std::size_t>(std::count(
+      of_size.paid.begin(), of_size.paid.begin() + static_cast<std::ptrdiff_t>(of_size.num), true));
+  return num_paid * 4 >= of_size.num || now >= of_size.tried_at + kFirstRetry;
+}
+
+double Packing::total(const JobSet& set) const {
+  const Trial* const trial = find(set);
+  return trial == nullptr ? 0 : trial->total;
+}
+
+double Packing::total_before(const JobSet& set) const {
+  double most = 1;
+  if (set.size() <= 2) return most;
+  for (const JobId job : set) {
+    const Trial* const trial = find(without(set, job));
+    if (trial != nullptr && trial->verdict == Verdict::kPays) most = std::max(most, trial->total);
+  }
+  return most;
+}
+
+void Packing::forget(JobId job) {
+  const Kind kind = kinds_.of(job);
+  kinds_.forget(job);
+  if (!kinds_.has(kind)) forget_sets(kind);
+}
+
+void Packing::forget_sets(const Kind& kind) {
+  std::erase_if(trials_, [&](const auto& entry) {
+    return std::binary_search(entry.first.begin(), entry.first.end(), kind);
+  });
+}
+
+void Packing::note_change(JobId job, const Likeness& likeness, Nanos now) {
+  const Kind before = kinds_.of(job);
+  kinds_.note(job, likeness);
+  if (kinds_.of(job) != before) {
+    if (!kinds_.has(before)) forget_sets(before);
+    return;
+  }
+  for (auto& [set, trial] : trials_) {
+    if (!std::binary_search(set.begin(), set.end(), before)) continue;
+    trial.retry_at = std::min(trial.retry_at, now);
+    trial.retry_after = kFirstRetry;
+  }
+}
+
+}  // namespace gpushare::sched

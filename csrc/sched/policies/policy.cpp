@@ -1,0 +1,58 @@
+#include "csrc/sched/policies/policy.h"
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "csrc/sched/policies/policies.h"
+
+namespace gpushare::sched {
+namespace {
+
+struct Entry {
+  const char* name;
+  std::unique_ptr<const Policy> (*make)();
+};
+
+// NEW_POLICY: one line here; its name in daemon/settings.cpp and gpushare/settings.py too, which
+// tests compare.
+constexpr std::array kPolicies{
+    Entry{"fifo", make_fifo},         Entry{"rr", make_rr},
+    Entry{"fair", make_fair},         Entry{"srtf", make_srtf},
+    Entry{"priority", make_priority}, Entry{"deadline", make_deadline},
+    Entry{"pack", make_pack},
+};
+
+}  // namespace
+
+std::string Policy::why(const Job& first, const Job& second) const {
+  if (first.priority != second.priority) {
+    return fmt::format("{} is {}, {} is {}", label(first), wire::name_of(first.priority),
+                       label(second), wire::name_of(second.priority));
+  }
+  if (key(first).number != key(second).number) {
+    return fmt::format("{}: {}", name(), compare(first, second));
+  }
+  return fmt::format("{}: even, and {} registered before {}", name(), label(first), label(second));
+}
+
+Result<std::unique_ptr<const Policy>> make_policy(const std::string& name) {
+  for (const Entry& entry : kPolicies) {
+    if (name == entry.name) return entry.make();
+  }
+  return fail(StatusCode::kInvalidArgument, fmt::format("no policy is called '{}': use one of {}",
+                                                        name, fmt::join(policy_names(), " ")));
+}
+
+std::vector<std::string> policy_names() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kPolicies)
+    names.emplace_back(entry.name);
+  return names;
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,68 @@
+// Whom to serve first: a policy gives each job an order key, and the smallest key is first.
+//
+// A policy is const and has no state. A key depends on nothing but the job's own record, and its
+// first element is the priority class, so jobs stay ordered in a table while others run
+// (job_table.h), a pick costs O(log n), and the next n jobs can be named. Where users share time,
+// they come before their jobs: what a user has had is the lane's to say (shares.h). Whether a
+// waiter may take the holder's place is the same question: the holder's key is that of its record
+// as it would be if it queued again now (Job::requeued).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/sched/job/job.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::sched {
+
+struct OrderKey {
+  wire::Priority priority = wire::Priority::kNormal;
+  double user_time = 0;  // what its user has had; 0 from a policy, order_key() in shares.h says it
+  std::uint32_t user = 0;  // 0 where users do not share
+  double number = 0;       // the policy's own; never NaN
+  std::uint64_t arrival = 0;
+  JobId id;  // makes keys distinct
+  auto operator<=>(const OrderKey&) const = default;
+};
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  Policy(const Policy&) = delete;
+  Policy& operator=(const Policy&) = delete;
+
+  [[nodiscard]] virtual const char* name() const = 0;
+  // post: key.priority == job.priority, key.id == job.id.
+  [[nodiscard]] virtual OrderKey key(const Job& job) const = 0;
+  // Why `first` is before `second`, in numbers. pre: key(first) < key(second), and both are of one
+  // user where users share.
+  [[nodiscard]] std::string why(const Job& first, const Job& second) const;
+  // Whether users share the time, and the jobs of each what is his.
+  [[nodiscard]] virtual bool shares_by_user() const { return false; }
+  // Whether opportunistic jobs keep to the time that guaranteed ones are away (harvest.h).
+  [[nodiscard]] virtual bool harvests() const { return false; }
+  // Whether a deadline cuts the holder's quantum short (headroom.h).
+  [[nodiscard]] virtual bool meets_deadlines() const { return false; }
+  // Whether jobs run side by side only where that pays (side_by_side.h). Keys of jobs of different
+  // lanes are compared then.
+  [[nodiscard]] virtual bool packs() const { return false; }
+
+ protected:
+  Policy() = default;
+
+ private:
+  // The same in the policy's own terms. pre: they are of one class, and their numbers differ.
+  [[nodiscard]] virtual std::string compare(const Job& first, const Job& second) const = 0;
+};
+
+// errors: kInvalidArgument for a name that no policy has, with the names there are.
+Result<std::unique_ptr<const Policy>> make_policy(const std::string& name);
+std::vector<std::string> policy_names();
+
+}  // namespace gpushare::sched

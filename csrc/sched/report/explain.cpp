@@ -1,0 +1,132 @@
+#include "csrc/sched/report/explain.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/memory/room.h"
+#include "csrc/sched/time/share_limit.h"
+#include "csrc/sched/turns/gang.h"
+#include "csrc/sched/turns/suspended.h"
+
+namespace gpushare::sched {
+namespace {
+
+// How many wait before it.
+std::size_t position(const Lane& lane, JobId job) {
+  const std::vector<JobId> order = lane.waiting.order(lane.waiting.size());
+  return static_cast<std::size_t>(std::find(order.begin(), order.end(), job) - order.begin());
+}
+
+// A lease ends within an iteration after it was asked back; how long that is was measured.
+std::string bound(const Job& holder, Nanos asked_at, Nanos now) {
+  if (holder.iteration <= Nanos{}) return {};
+  const Nanos rest = asked_at + holder.iteration - now;
+  if (rest >= Nanos{}) return fmt::format(", at most {}", to_string(rest));
+  return fmt::format(", longer than its iterations of {}", to_string(holder.iteration));
+}
+
+// A short wait is over before anybody has read of it.
+constexpr Nanos kWorthSaying = seconds(2);
+
+// If those before it take turns as long as this one. 0: nobody can tell.
+Nanos until_turn(const Lane& lane, std::size_t num_before, Nanos now) {
+  if (!lane.is_watched || lane.lease->is_asked || now > lane.quantum_ends) return {};
+  return lane.quantum_ends - now + lane.quantum * static_cast<std::int64_t>(num_before);
+}
+
+std::string explain_boundary(const Table& table, const Lane& lane, const Job& job, Nanos now) {
+  const Job& holder = table.at(lane.lease->job);
+  const std::size_t before = position(lane, job.id);
+  std::string text =
+      holder.is_connected
+          ? fmt::format("waits for {}'s boundary, {}", label(holder), lease_end(table, lane, now))
+          : fmt::format("waits for {}, whose connection is lost, to come back or end",
+                        label(holder));
+  if (before > 0) text += fmt::format("; {} before it in line", before);
+  const Nanos turn = until_turn(lane, before, now);
+  if (turn >= kWorthSaying) text += fmt::format("; its turn in about {}", to_string(turn));
+  return text;
+}
+
+std::string explain_need(const WaitingNeed& need, Nanos now) {
+  return fmt::format("waits for {} more room since {}{}{}", to_string(need.bytes),
+                     to_string(now - need.since), need.wait_reason.empty() ? "" : ": ",
+                     need.wait_reason);
+}
+
+std::string explain_line(const Table& table, const Device& device, const Job& job, Nanos now) {
+  const Lane& lane = Table::lane_of(device, job);
+  if (is_used_up(device, job)) return share_limit_text(table, device, job, now);
+  if (lane.lease.has_value()) return explain_boundary(table, lane, job, now);
+  if (!fits_beside_suspended(table, device, job)) {
+    return fmt::format("waits for {} of room{}",
+                       to_string(needed_room(job, device.ledger.capacity())),
+                       held_by_suspended_text(table, device));
+  }
+  if (job.revoke.has_value()) {
+    return fmt::format("gives {} to others first", to_string(job.revoke->bytes));
+  }
+  if (lane.hold.has_value()) return lane.wait_reason;
+  if (lane.next == job.id) {
+    return fmt::format("is next, and waits for room: {}", lane.wait_reason);
+  }
+  return fmt::format("{} before it in line: {}", position(lane, job.id), lane.wait_reason);
+}
+
+std::string pause_text(const Job& job, Nanos now) {
+  return fmt::format("is paused by user {} since {}; to go on: gpushare resume {}", *job.paused_by,
+                     to_string(now - job.paused_at), job.id.value);
+}
+
+}  // namespace
+
+std::string lease_end(const Table& table, const Lane& lane, Nanos now) {
+  const Lease& lease = *lane.lease;
+  const Job& holder = table.at(lease.job);
+  if (lease.is_asked) {
+    return fmt::format("asked for it {} ago{}", to_string(now - lease.asked_at),
+                       bound(holder, lease.asked_at, now));
+  }
+  // Then it would have been asked, if anybody went before it.
+  if (lane.is_watched && now > lane.quantum_ends) {
+    return "its quantum is over; it goes on, since nobody who waits is before it in order";
+  }
+  return fmt::format("its quantum ends in {}{}",
+                     to_string(std::max(lane.quantum_ends - now, Nanos{})),
+                     bound(holder, std::max(lane.quantum_ends, now), now));
+}
+
+std::string explain(const Table& table, JobId id, Nanos now) {
+  const Job* job = table.find(id);
+  if (job == nullptr) return fmt::format("no job {}", id.value);
+  const Device& device = table.device_of(*job);
+  if (table.is_recovering(now)) {
+    return fmt::format("waits until {} known processes have said Hello, at most {}",
+                       table.expected.size(), to_string(table.recovery_ends - now));
+  }
+  if (job->is_suspended()) return suspended_text(table, device, *job, now);
+  for (const WaitingNeed& need : device.needs) {
+    if (need.job == id) return explain_need(need, now);
+  }
+  if (job->is_waiting) return explain_line(table, device, *job, now);
+  for (const JobId other : gang_of(device, *job)) {
+    const Job& rank = table.at(other);
+    if (rank.is_suspended())
+      return "waits for its gang: " + suspended_text(table, device, rank, now);
+  }
+  if (job->waits_in_gang) return gang_text(table, device, *job);
+  if (const Lane* lane = device.lane_held_by(id)) {
+    return fmt::format("has the lease since {}{}", to_string(now - lane->lease->granted_at),
+                       job->is_paused() ? ", until its next boundary: it " + pause_text(*job, now)
+                                        : std::string());
+  }
+  if (job->is_paused()) return pause_text(*job, now);
+  return "does not wait";
+}
+
+}  // namespace gpushare::sched

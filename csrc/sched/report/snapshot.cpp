@@ -1,0 +1,171 @@
+#include "csrc/sched/report/snapshot.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/memory/device_memory.h"
+#include "csrc/sched/memory/host_tier.h"
+#include "csrc/sched/memory/transfer.h"
+#include "csrc/sched/memory/user_room.h"
+#include "csrc/sched/report/explain.h"
+#include "csrc/sched/serve/warning.h"
+#include "csrc/sched/time/headroom.h"
+#include "csrc/sched/time/share_limit.h"
+#include "csrc/sched/turns/suspended.h"
+
+namespace gpushare::sched {
+namespace {
+
+JobRow job_row(const Table& table, const Device& device, const Job& job, Nanos now) {
+  const Lane* held = device.lane_held_by(job.id);
+  const Nanos until = held == nullptr ? now : held->lease->suspended_since.value_or(now);
+  const Nanos running = held == nullptr ? Nanos{} : until - held->lease->since_of(job.id);
+  const Nanos served = job.served + std::max(running, Nanos{});
+  const Nanos age = now - job.registered_at;
+  JobRow row;
+  row.of = job.of;
+  row.name = job.name;
+  row.group = job.group;
+  row.command = job.command;
+  row.pid = job.pid;
+  row.uid = job.uid;
+  row.is_registered = job.is_registered;
+  row.state = state_of(device, job);
+  row.reason = job.reason;
+  row.priority = job.priority;
+  row.weight = job.weight;
+  row.deadline = job.deadline;
+  row.deadline_note = deadline_note(device, job);
+  row.share_limit = job.share_limit;
+  row.is_elastic = job.is_elastic;
+  row.is_at_share_limit = is_at_hard_limit(table, device, job, now);
+  row.paused_by = job.paused_by;
+  BusyMeter recent = job.recent;
+  if (held != nullptr) recent.add(held->lease->since_of(job.id), until);
+  row.share = recent.share(now);
+  row.age = job.was_registered ? age : Nanos{};
+  row.room = device.ledger.room(job.id);
+  row.memory_limit = job.memory_limit;
+  row.in_lane = job.in_lane;
+  row.transfer_rate = transfer_rate(device, job);
+  row.lane = job.lane;
+  row.usage = job.usage;
+  row.iterations_total = job.iterations_total;
+  row.leases = job.leases;
+  row.served = served;
+  row.waited = job.waited;
+  if (job.is_waiting || job.waits_in_gang) {
+    row.waited += std::max(now - job.waiting_since, Nanos{});
+    row.waiting_since = job.waiting_since;
+  }
+  row.waits_for_room = device.has_need(job.id);
+  row.term = job.term;
+  row.iteration = job.iteration;
+  row.long_iteration = job.long_iteration();
+  row.iteration_source = job.iteration_source();
+  return row;
+}
+
+LaneRow lane_row(const Lane& lane) {
+  LaneRow row;
+  row.lane = lane.id;
+  row.next = lane.next;
+  for (const auto& [uid, pool] : lane.pools)
+    row.pool += pool.bytes();
+  if (lane.lease.has_value()) {
+    row.holder = lane.lease->job;
+    // Without a waiter a lease has no end.
+    if (!lane.waiting.empty()) {
+      row.quantum = lane.quantum;
+      row.quantum_ends = lane.quantum_ends;
+      row.switch_loss = lane.switch_loss;
+    }
+  }
+  return row;
+}
+
+std::vector<UserRow> user_rows(const Table& table, const Device& device) {
+  std::set<std::uint32_t> uids;
+  for (const auto& [id, job] : table.jobs)
+    if (job.of.device == device.name) uids.insert(job.uid);
+  std::vector<UserRow> rows;
+  for (const std::uint32_t uid : uids) {
+    const UserOptions& options = table.options.users.of(uid);
+    rows.push_back({.uid = uid,
+                    .name = options.name,
+                    .weight = options.weight,
+                    .share_limit = options.share_limit,
+                    .is_at_share_limit = is_user_used_up(device, uid),
+                    .is_elastic = options.is_elastic,
+                    .memory = held_by_user(device, uid),
+                    .memory_limit = options.memory_limit});
+  }
+  return rows;
+}
+
+DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
+  DeviceRow row;
+  row.device = device.name;
+  row.policy = device.policy->name();
+  row.capacity = device.ledger.capacity();
+  row.withheld = device.ledger.withheld();
+  row.free = device.ledger.free();
+  for (const Lane& lane : device.lanes) {
+    row.lanes.push_back(lane_row(lane));
+    row.switches += lane.switches;
+    row.last_handover = std::max(row.last_handover, lane.last_handover);
+    row.busy = std::max(row.busy, lane.busy.share(now));
+    std::string text = warning_of(table, device, lane, now);
+    if (!text.empty()) row.warnings.push_back(std::move(text));
+  }
+  for (const auto& [id, job] : table.jobs) {
+    if (job.of.device == device.name) row.jobs.push_back(job_row(table, device, job, now));
+  }
+  for (const JobId id : table.jobs.kept().suspended) {
+    const Job& job = table.at(id);
+    if (job.of.device == device.name)
+      row.warnings.push_back(suspended_text(table, device, job, now));
+  }
+  row.users = user_rows(table, device);
+  row.dropped = device.dropped;
+  row.spilled = device.spilled;
+  row.asked = device.asked;
+  row.planned_spill = device.planned_spill;
+  row.host_used = host_used(table);
+  row.host_budget = table.options.host_budget;
+  row.transfer_budget = table.options.transfer_budget;
+  row.spill_dir = table.options.spill_dir;
+  row.switch_loss_allowed = table.options.switch_loss;
+  if (!device.host_warning.empty()) row.warnings.push_back(device.host_warning);
+  std::string withheld = withheld_text(device);
+  if (!withheld.empty()) row.warnings.push_back(std::move(withheld));
+  return row;
+}
+
+}  // namespace
+
+std::string state_of(const Device& device, const Job& job) {
+  if (!job.is_connected) return "lost";
+  if (job.is_suspended()) return "suspended";
+  if (const Lane* lane = device.lane_held_by(job.id)) {
+    return lane->lease->is_asked ? "closing" : "running";
+  }
+  if (job.is_paused()) return "paused";
+  if (job.is_waiting || job.waits_in_gang) return "waiting";
+  return job.was_registered ? "idle" : "starting";
+}
+
+Snapshot make_snapshot(const Table& table, Nanos now) {
+  Snapshot snapshot;
+  snapshot.epoch = table.options.epoch;
+  snapshot.is_recovering = table.is_recovering(now);
+  for (const Device& device : table.devices)
+    snapshot.devices.push_back(device_row(table, device, now));
+  return snapshot;
+}
+
+}  // namespace gpushare::sched

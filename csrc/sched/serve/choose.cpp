@@ -1,0 +1,108 @@
+#include "csrc/sched/serve/choose.h"
+
+#include <utility>
+
+#include "csrc/sched/job/admission.h"
+#include "csrc/sched/memory/user_room.h"
+#include "csrc/sched/serve/serve.h"
+#include "csrc/sched/side_by_side/side_by_side.h"
+#include "csrc/sched/time/class_floor.h"
+#include "csrc/sched/time/harvest.h"
+#include "csrc/sched/time/share_limit.h"
+#include "csrc/sched/turns/interrupt.h"
+#include "csrc/sched/turns/suspended.h"
+
+namespace gpushare::sched {
+namespace {
+
+// The part of what it has earned that a class keeps where none of its jobs can have its turn now.
+constexpr double kKept = 0.9;
+
+// Whether its user's limit has room for it; after memory_wait it gets what there is.
+bool may_grow(Step& step, Device& device, Lane& lane, const Job& job, RoomPool& pool) {
+  if (job.hard_user_limit() == Bytes{0}) return true;
+  if (fits_its_user(step, device, job, growth_of(device, lane, job), pool)) return true;
+  const Nanos until = job.waiting_since + step.table().options.memory_wait;
+  if (step.now() >= until) return true;
+  step.due(until);
+  if (lane.kept_out == JobId{0}) lane.kept_out = job.id;
+  return false;
+}
+
+// The first in line that may be: the one chosen before stays chosen, so that a newcomer does not
+// undo what was moved for it, unless the newcomer has a better priority. 0: none.
+template <typename MayBe>
+JobId first_in_line(const Table& table, const Lane& lane, const MayBe& may_be_next) {
+  for (const OrderKey& key : lane.waiting) {
+    if (!may_be_next(table.at(key.id))) continue;
+    const auto chosen = lane.waiting.key_of(lane.next);
+    const bool keeps_chosen =
+        chosen.has_value() && chosen->priority <= key.priority && may_be_next(table.at(lane.next));
+    return keeps_chosen ? lane.next : key.id;
+  }
+  return JobId{0};
+}
+
+// The first in line that does not owe a Released and may have the room that it needs, of those that
+// their limits of the time set back least.
+JobId choose_next(Step& step, Device& device, Lane& lane, RoomPool& pool) {
+  const Table& table = step.table();
+  const auto can_be_next = [&](const Job& job) {
+    if (!fits_beside_suspended(table, device, job)) {
+      step.due(step.now() + table.options.memory_wait);
+      return false;
+    }
+    return !job.revoke.has_value() && may_grow(step, device, lane, job, pool);
+  };
+  for (const Setback most : {Setback::kNone, Setback::kByUser, Setback::kByOwn}) {
+    bool is_any_passed = false;
+    const JobId next = first_in_line(table, lane, [&](const Job& job) {
+      const Setback own = setback(table, device, job);
+      if (own > most) {
+        is_any_passed = true;
+        step.due(earned_at(table, device, job));
+      }
+      return own == most && can_be_next(job);
+    });
+    if (next != JobId{0} || (most == Setback::kNone && !is_any_passed)) return next;
+  }
+  return JobId{0};
+}
+
+// The first of the class whose turn it is, if a class is due. A class whose jobs cannot run now is
+// due again a little later.
+JobId choose_for_floor(Step& step, Device& device, Lane& lane, RoomPool& pool) {
+  const Table& table = std::as_const(step).table();
+  const auto due = class_due(table, device, lane);
+  if (!due.has_value()) return JobId{0};
+  const Job* const last = table.find(lane.last_holder);
+  const JobId next = first_in_line(table, lane, [&](const Job& job) {
+    return job.priority == *due && (last == nullptr || has_floor_after(device, *last, job)) &&
+           !job.revoke.has_value() && setback(table, device, job) == Setback::kNone &&
+           fits_beside_suspended(table, device, job) && may_grow(step, device, lane, job, pool);
+  });
+  // If the class stayed due, the holder would be asked for its lease again at once.
+  if (next == JobId{0}) lane.floor_earned.at(static_cast<std::size_t>(*due)) *= kKept;
+  return next;
+}
+
+// The chosen job, or one that cannot wait for an iteration of it.
+JobId choose_urgent(
+    Step& step, const Device& device, const Lane& lane, JobId chosen, const RoomPool& pool) {
+  if (chosen == JobId{0}) return chosen;
+  const Table& table = std::as_const(step).table();
+  const JobId urgent = urgent_before(table, device, lane, table.at(chosen), step.now(), pool);
+  return urgent == JobId{0} ? chosen : urgent;
+}
+
+}  // namespace
+
+JobId choose(Step& step, Device& device, Lane& lane, RoomPool& pool) {
+  lane.kept_out = JobId{0};
+  lane.due = choose_for_floor(step, device, lane, pool);
+  if (lane.due != JobId{0}) return lane.due;
+  const JobId first = choose_beside(step, device, lane, choose_next(step, device, lane, pool));
+  return choose_urgent(step, device, lane, choose_harvester(step, device, lane, first), pool);
+}
+
+}  // namespace gpushare::sched

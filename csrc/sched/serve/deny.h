@@ -1,0 +1,21 @@
+// Answers Needs that cannot be met: the allocation fails as out of memory in the job that asked,
+// with the whole ledger in its text.
+#pragma once
+
+#include <string>
+
+#include "csrc/sched/table/step.h"
+
+namespace gpushare::sched {
+
+// `why` is for the trace; the job's text names who holds what, and what would help.
+void deny(Step& step, Device& device, const WaitingNeed& need, const std::string& why);
+// It would exceed the job's own memory_limit.
+void deny_for_limit(Step& step, Device& device, const WaitingNeed& need);
+// Too little is free for a Need that asked for no more than that. `why` is for the job as well.
+void deny_only_free(Step& step, Device& device, const WaitingNeed& need, const std::string& why);
+// If nobody who holds room can go on without more of it, the newest Need fails, so that the others
+// can be met.
+void break_deadlock(Step& step, Device& device);
+
+}  // namespace gpushare::sched

@@ -1,0 +1,66 @@
+#include "csrc/sched/serve/giver_line.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "csrc/base/check.h"
+
+namespace gpushare::sched {
+namespace {
+
+bool is_nearer(const Giver* a, const Giver* b) { return a->key < b->key; }
+
+}  // namespace
+
+void GiverLine::add(const Giver& giver) {
+  GS_DCHECK(ordered_.empty(), "job {} comes late", giver.job->id.value);
+  givers_.push_back(giver);
+  droppable_ += giver.droppable;
+  is_any_elastic_ = is_any_elastic_ || giver.job->is_elastic || giver.job->is_user_elastic;
+}
+
+void GiverLine::make_groups() {
+  for (const Giver& giver : givers_)
+    groups_[{giver.job->is_paused(), giver.key.priority, giver.key.user}].push_back(&giver);
+  for (auto& [name, group] : groups_)
+    std::make_heap(group.begin(), group.end(), is_nearer);
+}
+
+const Giver* GiverLine::at(std::size_t place) {
+  if (place >= givers_.size()) return nullptr;
+  if (ordered_.empty()) make_groups();
+  while (ordered_.size() <= place) {
+    const auto is_nearer_group = [](const auto& a, const auto& b) {
+      const auto rank = [](const auto& entry) {
+        const auto& [is_paused, priority, user] = entry.first;
+        return std::tuple(is_paused, priority, entry.second.size());
+      };
+      if (rank(a) != rank(b)) return rank(a) < rank(b);
+      return is_nearer(a.second.front(), b.second.front());
+    };
+    const auto last = std::max_element(groups_.begin(), groups_.end(), is_nearer_group);
+    Group& group = last->second;
+    std::pop_heap(group.begin(), group.end(), is_nearer);
+    ordered_.push_back(group.back());
+    group.pop_back();
+    if (group.empty()) groups_.erase(last);
+  }
+  return ordered_[place];
+}
+
+bool GiverLine::is_before(const Giver& other) {
+  if (givers_.empty()) return true;
+  const Giver& last = *at(0);
+  if (last.job->is_paused()) return false;
+  // The number of turns that the user of a job has before it.
+  const auto turn = [this](const Giver& of) {
+    return std::ranges::count_if(givers_, [&](const Giver& giver) {
+      const bool is_his = giver.key.priority == of.key.priority && giver.key.user == of.key.user;
+      return is_his && !giver.job->is_paused() && giver.key < of.key;
+    });
+  };
+  const auto use = [&](const Giver& of) { return std::tuple(of.key.priority, turn(of), of.key); };
+  return use(last) < use(other);
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/memory/room_messages.h"
+#include "csrc/sched/memory/user_room.h"
+#include "csrc/sched/serve/serve.h"
+#include "csrc/sched/turns/gang.h"
+#include "csrc/sched/turns/lane_moves.h"
+
+namespace gpushare::sched {
+namespace {
+
+// As many of its iterations one may take, and as long at least, until another is let in.
+constexpr int kIterationsInStep = 2;
+constexpr Nanos kLeastInStep = millis(50);
+
+// Iterations in this lease; 0 if it had none, or that is not known.
+std::uint64_t num_ended(const Lease& lease, const Job& job) {
+  const auto before = lease.iterations_before.find(job.id);
+  const bool is_known =
+      before != lease.iterations_before.end() && job.usage.iterations > before->second;
+  return is_known ? job.usage.iterations - before->second : 0;
+}
+
+// Whether its page was looked at since the other began to wait; if not, it will be.
+bool was_seen(Step& step, const Job& holder, const Job& waiting) {
+  if (holder.observed_at >= waiting.waiting_since) return true;
+  step.look_at(holder.id);
+  if (holder.is_connected && holder.is_registered) step.due(step.now());
+  return false;
+}
+
+// Whether a holder cannot end its iteration without it.
+bool is_needed(Step& step, const Lane& lane, const Job& job) {
+  const Table& table = std::as_const(step).table();
+  const Lease& lease = *lane.lease;
+  bool is_any_inside = false;
+  Nanos longest;
+  for (const JobId id : holders_of_lane(lane)) {
+    const Job& holder = table.at(id);
+    if (!was_seen(step, holder, job) || holder.usage.is_in_gap) continue;
+    const bool is_ahead = num_ended(lease, holder) + 1 > num_ended(lease, job);
+    if (is_ahead && !lease.let_in.contains(job.id)) return true;
+    is_any_inside = true;
+    longest = std::max(longest, holder.iteration);
+    step.look_at(id);
+  }
+  const Nanos due = job.waiting_since + std::max(longest * kIterationsInStep, kLeastInStep);
+  if (step.now() < due) step.due(due);
+  return is_any_inside && step.now() >= due;
+}
+
+// True: it waits for room that others give.
+bool waits_for_room(Step& step, Device& device, const Lane& lane, const Job& job, RoomPool& pool) {
+  const Table& table = std::as_const(step).table();
+  if (job.revoke.has_value()) {
+    if (!table.is_overdue(job, step.now())) step.due(table.answer_due(job));
+    return true;
+  }
+  const Bytes deficit = deficit_of(device, lane, job, pool);
+  if (deficit <= Bytes{0}) return false;
+  Bytes missing = deficit - pool.expected;
+  missing -= cut_before_copies(step, device, job, missing, pool);
+  if (missing > Bytes{0}) missing -= ask_for_room(step, device, job.id, missing, pool);
+  const Bytes lacking = deficit_of(device, lane, job, pool);
+  // What nobody is about to give it asks for itself, as any holder does.
+  if (lacking <= Bytes{0} || pool.expected <= Bytes{0}) return false;
+  device.is_gang_short = true;
+  pool.take(std::clamp(lacking + pool.free, Bytes{0}, pool.usable()));
+  return true;
+}
+
+void give_room(Step& step, Device& device, Job& job, RoomPool& pool) {
+  const Bytes lacking = needed_room(job, device.ledger.capacity()) - device.ledger.room(job.id);
+  const Bytes rise = std::min({lacking, pool.free, left_to_user(device, job)});
+  if (rise <= Bytes{0}) return;
+  grant_room(step, device, job, rise, 0);
+  pool.take(rise);
+}
+
+void grant(Step& step, const Device& device, Lane& lane, Job& job) {
+  Lease& lease = *lane.lease;
+  job.note_granted(step.now());
+  job.handover = Nanos{};
+  lease.along.push_back({job.id, step.now()});
+  if (lease.is_asked) lease.let_in.insert(job.id);
+  note_begun(lease, job);
+  step.act({PageAction::Kind::kGrant, job.id, job.term, job.last_grant_n});
+  step.decide(device, job.id, "grant",
+              fmt::format("along with {}, of the gang {}{}", lease.job.value, job.of.gang,
+                          lease.is_asked ? ", for one iteration" : ""));
+  if (lease.is_asked) step.act({PageAction::Kind::kAsk, job.id, job.term, 0});
+}
+
+}  // namespace
+
+void grant_along(Step& step, Device& device, Lane& lane, RoomPool& pool) {
+  if (is_lane_suspended(lane)) return;
+  for (const JobId id : gang_of(device, step.table().at(lane.lease->job))) {
+    Job& job = step.table().at(id);
+    if (!job.waits_in_gang || job.is_suspended()) continue;
+    if (lane.lease->is_asked && !is_needed(step, lane, job)) continue;
+    const bool is_elsewhere = job.in_lane != lane.id;
+    if (is_elsewhere && !may_be_moved(device, job)) continue;
+    if (is_elsewhere) change_lane(step, job, lane.id);
+    if (waits_for_room(step, device, lane, job, pool)) continue;
+    give_room(step, device, job, pool);
+    grant(step, device, lane, job);
+  }
+}
+
+}  // namespace gpushare::sched

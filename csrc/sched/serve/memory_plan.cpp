@@ -1,0 +1,254 @@
+#include "csrc/sched/serve/memory_plan.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "csrc/sched/memory/host_tier.h"
+#include "csrc/sched/memory/limit.h"
+#include "csrc/sched/memory/room.h"
+#include "csrc/sched/memory/user_room.h"
+#include "csrc/sched/plans/quantum.h"
+#include "csrc/sched/time/shares.h"
+#include "csrc/sched/turns/gang.h"
+
+namespace gpushare::sched {
+namespace {
+
+// Of two jobs that are each chosen for a free lane, and short of room, the one that is so for
+// longer gives nothing to the other: else they would take the same bytes from each other, by turns.
+bool is_chosen_before(const Device& device, const Job& job, const Lane& claims) {
+  const Lane& lane = Table::lane_of(device, job);
+  if (lane.next != job.id) return false;
+  if (is_short_before(lane, claims)) return true;
+  return lane.short_since.has_value() && !is_short_before(claims, lane) && lane.id < claims.id;
+}
+
+// pre: it has room.
+bool may_be_asked(const Table& table, const Device& device, const Job& job, const Job& claimant) {
+  const bool can_be = job.is_connected && !job.is_suspended() && !job.is_inside &&
+                      !job.cannot_give && !job.revoke.has_value();
+  if (!can_be || job.id == claimant.id || is_gang_running(table, device, job)) return false;
+  return !is_in_gang(job) || !are_together(job, claimant);
+}
+
+// Stopped in an allocation, it can be spilled until its Need is met (see WaitingNeed). It gives to
+// a holder, whose boundary everybody waits for, and else to a job that came before it, as one of
+// two holders does: so of jobs that wait for each other one goes on, and always the same one. By
+// the age of their Needs they would take turns, and spill each other for every tensor they make.
+bool gives_blocked(const Table& table, const Device& device, const Job& job, const Job& claimant) {
+  if (!device.has_need(job.id) || !device.has_need(claimant.id)) return false;
+  // That one cannot give in turn (may_be_asked).
+  if (is_gang_running(table, device, claimant)) return true;
+  const bool is_held = device.lane_held_by(job.id) != nullptr;
+  const bool is_claimant_held = device.lane_held_by(claimant.id) != nullptr;
+  return is_held == is_claimant_held ? claimant.id < job.id : is_claimant_held;
+}
+
+// A holder that is not stopped needs its memory until its boundary.
+bool gives_unparked(const Device& device, const Job& job, Nanos now) {
+  return device.lane_held_by(job.id) == nullptr && !device.has_need(job.id) &&
+         now >= job.spared_until;
+}
+
+// Its place in line, or the one it would get.
+OrderKey place_in_line(const Device& device, const Job& job, Nanos now) {
+  return job.is_waiting ? order_key(device, job) : order_key(device, job.requeued(Nanos{0}, now));
+}
+
+// When a job that has closed its lease is waited for no longer.
+Nanos comes_until(const Job& job) { return *job.closed_at + park_allowance(job.stall); }
+
+// pre: it gives unparked.
+bool may_come(const Job& job, Nanos now) {
+  return job.closed_at.has_value() && job.is_registered && now < comes_until(job) &&
+         job.park_delay <= park_allowance(job.stall);
+}
+
+// Of what is asked for, what each job gives, and what of the host tier that takes.
+class Shares {
+ public:
+  explicit Shares(Bytes deficit, Bytes host = {}) : missing_(deficit), host_(host) {}
+
+  [[nodiscard]] Bytes missing() const { return missing_; }
+  [[nodiscard]] Bytes of(const Job& job) const {
+    const auto entry = entries_.find(job.id);
+    return entry == entries_.end() ? Bytes{0} : entry->second.bytes;
+  }
+  // It gives up to `most` in all without a copy, if so much is missing.
+  void raise(const Job& job, Bytes most) {
+    const Bytes more = std::min(missing_, most - of(job));
+    if (more <= Bytes{0}) return;
+    missing_ -= more;
+    if (of(job) == Bytes{0}) order_.push_back(job.id);
+    entries_[job.id].bytes += more;
+  }
+  // And with copies, as far as the host tier has room.
+  void raise_with_copies(const Device& device, const Job& job, Bytes most) {
+    Bytes& host = entries_[job.id].host;
+    host_ += host;
+    raise(job, std::min(most, most_to_ask(device, job, host_)));
+    host = spill_of(device, job, of(job), host_);
+    host_ -= host;
+  }
+  [[nodiscard]] std::vector<Giving> take() const {
+    std::vector<Giving> givings;
+    for (const JobId id : order_)
+      givings.push_back({id, entries_.at(id).bytes});
+    return givings;
+  }
+
+ private:
+  struct Entry {
+    Bytes bytes;
+    Bytes host;
+  };
+
+  Bytes missing_;
+  Bytes host_;                      // free
+  std::map<JobId, Entry> entries_;  // of those in order_, and perhaps others that give nothing
+  std::vector<JobId> order_;
+};
+
+// What can be given without a copy.
+void share_drops(Shares& shares, const Device& device, GiverLine& parked, const Job* coming) {
+  if (coming != nullptr) shares.raise(*coming, droppable(device, *coming));
+  Bytes left = parked.droppable();
+  for (std::size_t i = 0; shares.missing() > Bytes{0} && left > Bytes{0}; ++i) {
+    const Giver& giver = *parked.at(i);
+    shares.raise(*giver.job, giver.droppable);
+    left -= giver.droppable;
+  }
+}
+
+// What parked jobs hold beyond elastic limits of their own.
+void share_beyond_own(Shares& shares, const Device& device, GiverLine& parked) {
+  if (!parked.is_any_elastic()) return;
+  for (std::size_t i = 0; const Giver* const giver = parked.at(i); ++i) {
+    const Job& job = *giver->job;
+    if (job.is_elastic) shares.raise_with_copies(device, job, beyond_own_limit(device, job));
+  }
+}
+
+// What other users' parked jobs hold beyond an elastic limit.
+void share_beyond_users(Shares& shares,
+                        const Table& table,
+                        const Device& device,
+                        GiverLine& parked,
+                        std::uint32_t claimant,
+                        Nanos now) {
+  if (!parked.is_any_elastic()) return;
+  std::map<std::uint32_t, Bytes> beyond;  // by user, what he does not give yet
+  const auto is_meant = [&](const Job& job) { return job.is_user_elastic && job.uid != claimant; };
+  for (std::size_t i = 0; const Giver* const giver = parked.at(i); ++i) {
+    const Job& job = *giver->job;
+    if (!is_meant(job)) continue;
+    const auto [left, is_new] = beyond.try_emplace(job.uid);
+    if (is_new) {
+      left->second =
+          beyond_elastic(table, device, job.uid) - coming_from_user(table, device, job.uid, now);
+    }
+    left->second -= shares.of(job);
+  }
+  for (std::size_t i = 0; const Giver* const giver = parked.at(i); ++i) {
+    const Job& job = *giver->job;
+    const auto left = beyond.find(job.uid);
+    if (!is_meant(job) || left == beyond.end() || left->second <= Bytes{0}) continue;
+    const Bytes before = shares.of(job);
+    shares.raise_with_copies(device, job, before + left->second);
+    left->second -= shares.of(job) - before;
+  }
+}
+
+}  // namespace
+
+MemoryPlan::MemoryPlan(const Table& table,
+                       const Device& device,
+                       JobId claimant,
+                       Nanos now,
+                       std::optional<std::uint32_t> of_user)
+    : table_(table), device_(device), claimant_(table.at(claimant)), now_(now), of_user_(of_user) {
+  const auto claims = std::ranges::find(device.lanes, claimant, &Lane::next);
+  for (const auto& [id, room] : device.ledger.rooms()) {
+    if (room <= Bytes{0}) continue;
+    const Job& job = table.at(id);
+    if (of_user.has_value() && job.uid != *of_user) continue;
+    if (!may_be_asked(table, device, job, claimant_)) continue;
+    if (claims != device.lanes.end() && is_chosen_before(device, job, *claims)) continue;
+    GiverLine* const line = is_parked(device, job)                         ? &parked_
+                            : gives_unparked(device, job, now)             ? &unparked_
+                            : gives_blocked(table, device, job, claimant_) ? &blocked_
+                                                                           : nullptr;
+    if (line == nullptr) continue;
+    const Bytes without_copy = droppable(device, job);
+    to_spill_ += room - without_copy;
+    line->add({&job, place_in_line(device, job, now), without_copy});
+  }
+}
+
+// What of the host tier is worth using for `deficit`: nothing where even all of it would not do, so
+// that nobody's bytes are copied for a lease that cannot be granted.
+Bytes MemoryPlan::host_to_use(Bytes deficit) const {
+  const Bytes free = host_free(table_).total();
+  const Bytes to_drop = parked_.droppable() + unparked_.droppable() + blocked_.droppable();
+  return to_spill_ > free && to_drop + free < deficit ? Bytes{0} : free;
+}
+
+// A job that closed its lease a moment ago and is used later than all parked jobs; null: none.
+const Job* MemoryPlan::find_coming() {
+  if (parked_.empty()) return nullptr;
+  const Giver* last = nullptr;
+  for (const Giver& giver : unparked_) {
+    const bool is_later = last == nullptr || last->key < giver.key;
+    if (is_later && may_come(*giver.job, now_) && parked_.is_before(giver)) last = &giver;
+  }
+  return last == nullptr ? nullptr : last->job;
+}
+
+std::vector<Giving> MemoryPlan::revokes(Bytes deficit) {
+  Shares shares(deficit, host_to_use(deficit));
+  share_drops(shares, device_, parked_, find_coming());
+  share_beyond_own(shares, device_, parked_);
+  if (!of_user_.has_value()) {
+    share_beyond_users(shares, table_, device_, parked_, claimant_.uid, now_);
+  }
+  for (GiverLine* const line : {&parked_, &unparked_, &blocked_}) {
+    for (std::size_t i = 0; shares.missing() > Bytes{0}; ++i) {
+      const Giver* const giver = line->at(i);
+      if (giver == nullptr) break;
+      shares.raise_with_copies(device_, *giver->job, device_.ledger.room(giver->job->id));
+    }
+  }
+  return shares.take();
+}
+
+Bytes MemoryPlan::beyond_drops(Bytes deficit) {
+  Shares shares(deficit);
+  share_drops(shares, device_, parked_, find_coming());
+  return shares.missing();
+}
+
+std::optional<ComingGiver> MemoryPlan::coming(Bytes deficit) {
+  const Job* const coming = find_coming();
+  if (coming == nullptr) return std::nullopt;
+  Shares shares(deficit);
+  share_drops(shares, device_, parked_, coming);
+  const Bytes host = host_free(table_).total();
+  const bool can_spill = most_to_ask(device_, *coming, host) > droppable(device_, *coming);
+  if (shares.missing() <= Bytes{0} || !can_spill) return std::nullopt;
+  return ComingGiver{coming->id, comes_until(*coming)};
+}
+
+JobId later_giver(const Table& table, const Device& device, JobId claimant) {
+  for (const auto& [id, room] : device.ledger.rooms()) {
+    if (id == claimant || room == Bytes{0}) continue;
+    const Job& job = table.at(id);
+    if (!is_parked(device, job) || job.revoke.has_value() || job.is_suspended()) return id;
+  }
+  return JobId{0};
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,129 @@
+#include "csrc/sched/side_by_side/beside.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "csrc/sched/time/shares.h"
+
+namespace gpushare::sched {
+namespace {
+
+bool is_guaranteed(const Job& job) { return job.priority == wire::Priority::kGuaranteed; }
+
+Bar bar_of_pair(const Packing& packing, const Job& a, const Job& b, Nanos now) {
+  for (const Job* const job : {&a, &b}) {
+    if (is_guaranteed(*job)) return {Bar::Kind::kGuaranteed, {job->id}};
+    if (!job->alone.is_known()) return {Bar::Kind::kNotTimed, {job->id}};
+  }
+  const JobSet pair = with({a.id}, b.id);
+  if (packing.verdict(pair, now) != Verdict::kDoesNotPay) return {};
+  return {Bar::Kind::kDoesNotPay, pair};
+}
+
+}  // namespace
+
+std::string names_of(const JobSet& set) {
+  std::vector<std::uint64_t> ids;
+  for (const JobId job : set)
+    ids.push_back(job.value);
+  return fmt::format("{}", fmt::join(ids, " and "));
+}
+
+std::string text_of(const Packing& packing, const Bar& bar) {
+  const std::string names = names_of(bar.jobs);
+  switch (bar.kind) {
+    case Bar::Kind::kGuaranteed: return fmt::format("{} is guaranteed, and runs alone", names);
+    case Bar::Kind::kNotTimed: return fmt::format("{} runs alone until it is timed", names);
+    case Bar::Kind::kOnTrial: return fmt::format("{} are on trial", names);
+    case Bar::Kind::kDoesNotPay:
+      return fmt::format("{} do not pay: {}", names, verdict_text(packing, bar.jobs));
+    case Bar::Kind::kSize:
+      return fmt::format("{} jobs at once did not pay lately, whoever they were", bar.jobs.size());
+    default: return {};
+  }
+}
+
+std::string verdict_text(const Packing& packing, const JobSet& set) {
+  return fmt::format("together {:.2f} times what one alone does, to pay it takes {:.2f}",
+                     packing.total(set), packing.total_before(set) + Packing::kMargin);
+}
+
+JobSet holders_of(const Device& device) {
+  JobSet set;
+  for (const Lane& lane : device.lanes) {
+    if (lane.lease.has_value() && !is_lane_suspended(lane)) set.push_back(lane.lease->job);
+  }
+  std::sort(set.begin(), set.end());
+  return set;
+}
+
+std::size_t num_held(const Device& device) {
+  return std::max<std::size_t>(holders_of(device).size(), 1);
+}
+
+Bar bar_of(
+    const Table& table, const Device& device, const Job& job, const JobSet& holders, Nanos now) {
+  const Packing& packing = device.side_by_side.packing;
+  if (holders.empty()) return {};
+  for (const JobId other : holders) {
+    const Bar bar = bar_of_pair(packing, job, table.at(other), now);
+    if (bar) return bar;
+  }
+  if (holders.size() > 1 && packing.verdict(holders, now) != Verdict::kPays) {
+    return {Bar::Kind::kOnTrial, holders};
+  }
+  const JobSet all = with(holders, job.id);
+  const Verdict verdict = packing.verdict(all, now);
+  if (verdict == Verdict::kDoesNotPay) return {Bar::Kind::kDoesNotPay, all};
+  const bool is_new = verdict == Verdict::kTrial;
+  return is_new && !packing.may_try(all.size(), now) ? Bar{Bar::Kind::kSize, all} : Bar{};
+}
+
+Bar bar_elsewhere(const Table& table, const Device& device, const Job& job, Nanos now) {
+  JobSet holders = holders_of(device);
+  const Lane& own = Table::lane_of(device, job);
+  if (own.lease.has_value()) std::erase(holders, own.lease->job);
+  return bar_of(table, device, job, holders, now);
+}
+
+const Lane* last_in_order(const Table& table,
+                          const Device& device,
+                          const JobSet& holders,
+                          Nanos now) {
+  const Lane* last = nullptr;
+  for (const Lane& lane : device.lanes) {
+    if (!lane.lease.has_value()) continue;
+    if (!std::binary_search(holders.begin(), holders.end(), lane.lease->job)) continue;
+    if (last == nullptr ||
+        requeued_key(table, device, *last, now) < requeued_key(table, device, lane, now)) {
+      last = &lane;
+    }
+  }
+  return last;
+}
+
+JobSet in_the_way(const Table& table, const Device& device, const Job& job, Nanos now) {
+  const JobSet holders = holders_of(device);
+  JobSet left;
+  JobSet way;
+  for (const JobId other : holders) {
+    const Job& holder = table.at(other);
+    const bool is_against =
+        holder.in_lane == job.in_lane ||
+        static_cast<bool>(bar_of_pair(device.side_by_side.packing, job, holder, now));
+    (is_against ? way : left).push_back(other);
+  }
+  while (!left.empty() && bar_of(table, device, job, left, now)) {
+    const JobId last = last_in_order(table, device, left, now)->lease->job;
+    left = without(left, last);
+    way = with(way, last);
+  }
+  return way;
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,50 @@
+// Which jobs may run at the same time under `pack`, by what is known of them (packing.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/table/table.h"
+
+namespace gpushare::sched {
+
+// Why jobs may not run at the same time.
+struct Bar {
+  enum class Kind : std::uint8_t { kNone, kGuaranteed, kNotTimed, kOnTrial, kDoesNotPay, kSize };
+  Kind kind = Kind::kNone;
+  JobSet jobs;  // whom it is about
+
+  explicit operator bool() const { return kind != Kind::kNone; }
+};
+
+// "" if there is none.
+std::string text_of(const Packing& packing, const Bar& bar);
+// "3 and 5".
+std::string names_of(const JobSet& set);
+// What the set does together, and what it takes to pay.
+std::string verdict_text(const Packing& packing, const JobSet& set);
+
+// The jobs that hold leases and run: not those whose process is suspended.
+JobSet holders_of(const Device& device);
+// Of a lane's line so many are looked at, to find one that may begin.
+inline constexpr std::size_t kMostTried = 16;
+// Lanes that are held, so many turns are had at a time; 1 if none is.
+std::size_t num_held(const Device& device);
+// Of the job beside all of those.
+Bar bar_of(
+    const Table& table, const Device& device, const Job& job, const JobSet& holders, Nanos now);
+// Of the job beside the holders of other lanes than its own.
+Bar bar_elsewhere(const Table& table, const Device& device, const Job& job, Nanos now);
+
+// Of those holders the last in order, as if all queued again now; null: there is none.
+const Lane* last_in_order(const Table& table,
+                          const Device& device,
+                          const JobSet& holders,
+                          Nanos now);
+// Which holders have to make way for the job.
+JobSet in_the_way(const Table& table, const Device& device, const Job& job, Nanos now);
+
+}  // namespace gpushare::sched

@@ -1,0 +1,30 @@
+#include "csrc/sched/side_by_side/core_shares.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "csrc/sched/side_by_side/beside.h"
+#include "csrc/wire/device_name.h"
+
+namespace gpushare::sched {
+
+void share_cores(Step& step, Device& device) {
+  if (wire::is_cuda(device.name)) return;
+  const auto of = static_cast<std::uint16_t>(num_held(device));
+  std::uint16_t number = 0;
+  for (const Lane& lane : device.lanes) {
+    if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
+    const wire::CoreShare share{.number = number++, .of = of};
+    const Job& holder = std::as_const(step).table().at(lane.lease->job);
+    const bool can_be_told = holder.is_connected && holder.is_registered;
+    if (!can_be_told || holder.core_share == share) continue;
+    step.table().at(holder.id).core_share = share;
+    step.act({.kind = PageAction::Kind::kShareCores,
+              .job = holder.id,
+              .term = holder.term,
+              .grant_n = 0,
+              .cores = share});
+  }
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,27 @@
+// Who waits for a lane beyond its own line.
+//
+// Always: the jobs that its holder is to take turns with from its next boundary on (lane_moves.h),
+// and the first of a free lane that lacks room which is not on its way; or lacks it within the
+// limit of the holder's user.
+//
+// Under `pack`, where the jobs of all lanes are in one order, also those in the lines of held lanes
+// that fit and may run beside the other holders: a free lane draws the first of them, if none of
+// its own comes before that. So a lane's only job does not run all the time beside a full line.
+#pragma once
+
+#include <vector>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/table/step.h"
+
+namespace gpushare::sched {
+
+// In order. pre: the lane is held.
+std::vector<OrderKey> waiting_elsewhere(const Table& table,
+                                        const Device& device,
+                                        const Lane& lane,
+                                        Nanos now);
+// pre: the lane is free, and the policy packs.
+void draw_first(Step& step, Device& device, Lane& lane);
+
+}  // namespace gpushare::sched

@@ -1,0 +1,79 @@
+#include "csrc/sched/side_by_side/iteration_timing.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+#include "csrc/sched/job/admission.h"
+#include "csrc/sched/plans/packing.h"
+
+namespace gpushare::sched {
+namespace {
+
+// What the median of its iterations alone was taken for has changed: sets with it are tried again.
+void note_alone(SideBySide& sides, Job& job, Nanos now) {
+  if (!job.alone.is_known()) return;
+  const double before = to_seconds(job.alone_noted);
+  const double change = std::abs(to_seconds(job.alone.median()) - before);
+  if (change <= JobKinds::kTolerance * before) return;
+  job.alone_noted = job.alone.median();
+  sides.packing.note_change(job.id, {job.uid, job.fingerprint, job.alone_noted}, now);
+}
+
+void add_time(SideBySide& sides, Job& job, Nanos iteration, Nanos now) {
+  if (sides.running.size() > 1) {
+    sides.packing.add(sides.running, job.id, iteration);
+  } else {
+    job.alone.add(iteration);
+    note_alone(sides, job, now);
+  }
+}
+
+TimedFrom timed_from(const Job& job, Nanos since) {
+  return {.since = since,
+          .is_warming = true,
+          .iterations = job.usage.iterations,
+          .busy = job.usage.busy,
+          .changed_at = job.usage.changed_at,
+          .is_in_gap = job.usage.is_in_gap};
+}
+
+// A lease of one iteration, as of a job with long gaps: all there is of it.
+void time_whole_lease(SideBySide& sides, const Lease& lease, Job& job, Nanos now) {
+  if (lease.is_timed || sides.since != lease.granted_at) return;
+  if (job.iterations_granted < kIterationsToLearn) return;
+  if (job.usage.iterations <= job.iterations_granted) return;
+  const auto num_new = static_cast<std::int64_t>(job.usage.iterations - job.iterations_granted);
+  add_time(sides, job, (job.usage.busy - lease.busy_before) / num_new, now);
+}
+
+}  // namespace
+
+void time_iterations(Step& step, Device& device, Job& job, bool is_end) {
+  Lane* const lane = device.lane_held_by(job.id);
+  if (!device.packs() || lane == nullptr || lane->lease->job != job.id) return;
+  SideBySide& sides = device.side_by_side;
+  Lease& lease = *lane->lease;
+  if (!std::binary_search(sides.running.begin(), sides.running.end(), job.id)) return;
+  if (!lease.timed_from.has_value() || lease.timed_from->since != sides.since) {
+    lease.timed_from = timed_from(job, sides.since);
+  }
+  TimedFrom& from = *lease.timed_from;
+  const wire::Usage& seen = job.usage;
+  if (seen.iterations > from.iterations && seen.iterations > kIterationsToLearn) {
+    const auto num_new = static_cast<std::int64_t>(seen.iterations - from.iterations);
+    const Nanos busy = (seen.busy - from.busy) / num_new;
+    // A page that counts backwards says nothing.
+    if (!from.is_warming && busy > Nanos{0}) {
+      add_time(sides, job, busy, step.now());
+      lease.is_timed = true;
+      const Nanos whole = (seen.changed_at - from.changed_at) / num_new;
+      if (seen.is_in_gap == from.is_in_gap) job.pauses.add(whole - busy);
+    }
+    from = timed_from(job, sides.since);
+    from.is_warming = false;
+  }
+  if (is_end) time_whole_lease(sides, lease, job, step.now());
+}
+
+}  // namespace gpushare::sched

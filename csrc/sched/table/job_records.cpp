@@ -1,0 +1,100 @@
+#include "csrc/sched/table/job_records.h"
+
+#include "csrc/base/check.h"
+
+namespace gpushare::sched {
+namespace {
+
+void set_member(JobRecords::Ids& ids, JobId job, bool was, bool is) {
+  if (was == is) return;
+  if (is) {
+    ids.insert(job);
+  } else {
+    ids.erase(job);
+  }
+}
+
+}  // namespace
+
+void JobRecords::begin_step() {
+  static_cast<void>(kept());
+  touched_.clear();
+}
+
+const Job* JobRecords::find(JobId job) const {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+Job* JobRecords::find(JobId job) {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return nullptr;
+  if (touched_.empty() || touched_.back() != job) touched_.push_back(job);
+  return &found->second;
+}
+
+Job& JobRecords::make(JobId job) {
+  touched_.push_back(job);
+  return jobs_[job];
+}
+
+void JobRecords::erase(JobId job) {
+  count(job, Part{});
+  parts_.erase(job);
+  jobs_.erase(job);
+}
+
+const JobRecords::Kept& JobRecords::kept() const {
+  for (const JobId id : touched_) {
+    const Job* const job = find(id);
+    if (job != nullptr) count(id, part_of(*job));
+  }
+  return kept_;
+}
+
+JobRecords::Part JobRecords::part_of(const Job& job) {
+  return {.is_giving = job.revoke.has_value(),
+          .is_asked_again = job.asked_again_at.has_value(),
+          .is_spared = job.spared_until > Nanos{},
+          .is_suspended = job.is_suspended(),
+          .is_hurried = job.deadline > Nanos{},
+          .is_guaranteed = job.is_registered && job.is_connected && job.may_queue() &&
+                           job.priority == wire::Priority::kGuaranteed,
+          .is_limited = job.most_memory() > Bytes{0},
+          .is_unheard = is_unheard(job) || job.lane_unheard_since.has_value(),
+          .in_host_tier = host_bytes(job),
+          .pid = job.pid};
+}
+
+void JobRecords::count(JobId job, const Part& part) const {
+  Part& before = parts_[job];
+  set_member(kept_.giving, job, before.is_giving, part.is_giving);
+  set_member(kept_.asked_again, job, before.is_asked_again, part.is_asked_again);
+  set_member(kept_.spared, job, before.is_spared, part.is_spared);
+  set_member(kept_.suspended, job, before.is_suspended, part.is_suspended);
+  set_member(kept_.hurried, job, before.is_hurried, part.is_hurried);
+  set_member(kept_.guaranteed, job, before.is_guaranteed, part.is_guaranteed);
+  set_member(kept_.limited, job, before.is_limited, part.is_limited);
+  set_member(kept_.unheard, job, before.is_unheard, part.is_unheard);
+  kept_.in_host_tier += part.in_host_tier - before.in_host_tier;
+  if (part.pid != before.pid) {
+    kept_.by_pid.erase(before.pid);
+    if (part.pid != 0) kept_.by_pid.emplace(part.pid, job);
+  }
+  before = part;
+}
+
+void JobRecords::check_invariants() const {
+  JobRecords anew;
+  for (const auto& [id, job] : jobs_) {
+    GS_CHECK(job.id == id, "job {} is under {}", job.id.value, id.value);
+    anew.count(id, part_of(job));
+  }
+  const Kept& now = kept();
+  GS_CHECK(now == anew.kept_, "of {} jobs {} {} {} {} are kept, {} {} {} {} counted", jobs_.size(),
+           now.giving.size(), now.asked_again.size(), now.limited.size(), now.unheard.size(),
+           anew.kept_.giving.size(), anew.kept_.asked_again.size(), anew.kept_.limited.size(),
+           anew.kept_.unheard.size());
+}
+
+}  // namespace gpushare::sched

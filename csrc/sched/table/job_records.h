@@ -1,0 +1,84 @@
+// The records of all jobs, and of which of them something is to be looked at in every step.
+//
+// Which problem it solves: a step changes one job or a few, and costs no more with thousands of
+// others. So what a step asks of all jobs (who owes an answer, what is in the host tier, ...) is
+// kept, and counted anew for those jobs alone that may have changed.
+//
+// A job may have changed if somebody had it to change it in this step, which begin_step() begins;
+// references end with the step. std::map throughout: no order of iteration comes from a hash.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "csrc/base/host_bytes.h"
+#include "csrc/base/units.h"
+#include "csrc/sched/job/job.h"
+
+namespace gpushare::sched {
+
+class JobRecords {
+ public:
+  using Ids = std::set<JobId>;
+  // What is kept of all jobs.
+  struct Kept {
+    Ids giving;       // owe a Released
+    Ids asked_again;  // are asked again later (Job::asked_again_at)
+    Ids spared;       // have a spared_until, perhaps one that has passed
+    Ids suspended;    // their Job::is_suspended()
+    Ids hurried;      // have a deadline
+    Ids guaranteed;   // take turns, and are of that class
+    Ids limited;      // have a memory_limit, or their user has
+    Ids unheard;  // changed their lane on their page, and not yet by a message; or did so before
+    HostBytes in_host_tier{};  // of all, or on the way there
+    std::map<std::int32_t, JobId> by_pid;
+
+    bool operator==(const Kept&) const = default;
+  };
+
+  void begin_step();
+  [[nodiscard]] const Job* find(JobId job) const;
+  // To change it; null if there is none.
+  [[nodiscard]] Job* find(JobId job);
+  // Made if there is none.
+  Job& make(JobId job);
+  // References to it end.
+  void erase(JobId job);
+
+  [[nodiscard]] std::size_t size() const { return jobs_.size(); }
+  [[nodiscard]] auto begin() const { return jobs_.begin(); }
+  [[nodiscard]] auto end() const { return jobs_.end(); }
+
+  // As of now. Valid until a job is changed or erased, so whoever changes jobs while he goes
+  // through one of the sets goes through a copy.
+  [[nodiscard]] const Kept& kept() const;
+
+  void check_invariants() const;
+
+ private:
+  // What Kept has of one job.
+  struct Part {
+    bool is_giving = false;
+    bool is_asked_again = false;
+    bool is_spared = false;
+    bool is_suspended = false;
+    bool is_hurried = false;
+    bool is_guaranteed = false;
+    bool is_limited = false;
+    bool is_unheard = false;
+    HostBytes in_host_tier{};
+    std::int32_t pid = 0;  // 0: none
+  };
+  static Part part_of(const Job& job);
+  void count(JobId job, const Part& part) const;
+
+  std::map<JobId, Job> jobs_;
+  std::vector<JobId> touched_;  // in this step; with repetitions
+  mutable Kept kept_;
+  mutable std::map<JobId, Part> parts_;  // of the jobs, as they are in kept_
+};
+
+}  // namespace gpushare::sched

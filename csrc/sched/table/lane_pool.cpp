@@ -1,0 +1,134 @@
+#include "csrc/sched/table/lane_pool.h"
+
+#include <algorithm>
+
+#include "csrc/base/check.h"
+
+namespace gpushare::sched {
+
+std::size_t LanePool::num_chunks(JobId job) const {
+  const auto found = members_.find(job);
+  return found == members_.end() ? 0 : found->second.num_chunks;
+}
+
+std::size_t LanePool::num_wanted() const {
+  std::size_t most = 0;
+  for (const auto& [job, member] : members_)
+    most = std::max(most, member.num_chunks);
+  return most;
+}
+
+bool LanePool::has_donated(JobId job, std::uint32_t slot) const {
+  const auto found = members_.find(job);
+  return found != members_.end() && found->second.donated.contains(slot);
+}
+
+bool LanePool::has_slot(JobId job, std::uint32_t slot) const {
+  const auto is_in = [slot](const std::vector<std::uint32_t>& slots) {
+    return std::find(slots.begin(), slots.end(), slot) != slots.end();
+  };
+  const auto found = members_.find(job);
+  return is_in(slots_) || (found != members_.end() && is_in(found->second.aside));
+}
+
+std::size_t LanePool::num_used(JobId job) const { return std::min(num_chunks(job), slots_.size()); }
+
+std::size_t LanePool::size() const {
+  std::size_t sum = slots_.size();
+  for (const auto& [job, member] : members_)
+    sum += member.aside.size();
+  return sum;
+}
+
+std::size_t LanePool::grow(std::size_t count) {
+  std::size_t num_new = 0;
+  for (; num_new < count && slots_.size() < wire::kMaxLaneSlots; ++num_new) {
+    const auto slot = numbers_.take();
+    if (!slot.has_value()) break;
+    slots_.push_back(*slot);
+  }
+  if (num_new > 0) ++version_;
+  GS_EXPENSIVE_CHECK(check_invariants());
+  return num_new;
+}
+
+std::vector<std::uint32_t> LanePool::shrink_to(std::size_t count) {
+  std::vector<std::uint32_t> left;
+  for (; slots_.size() > count; slots_.pop_back()) {
+    left.push_back(slots_.back());
+    numbers_.give_back(slots_.back());
+  }
+  if (!left.empty()) ++version_;
+  GS_EXPENSIVE_CHECK(check_invariants());
+  return left;
+}
+
+void LanePool::donate(JobId job, std::uint32_t slot) {
+  LanePool::Member& member = members_[job];
+  const std::size_t num_left = std::erase(slots_, slot) + std::erase(member.aside, slot);
+  GS_CHECK(num_left == 1, "slot {} of job {}", slot, job.value);
+  member.donated.insert(slot);
+  ++version_;
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
+void LanePool::take_back(JobId job, std::uint32_t slot) {
+  GS_CHECK(members_[job].donated.erase(slot) == 1, "slot {} of job {}", slot, job.value);
+  numbers_.give_back(slot);
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
+void LanePool::remove(JobId job) {
+  end_aside(job, false);
+  const auto found = members_.find(job);
+  if (found == members_.end()) return;
+  for (const std::uint32_t slot : found->second.donated)
+    numbers_.give_back(slot);
+  members_.erase(found);
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
+void LanePool::set_aside(JobId job) {
+  const auto found = members_.find(job);
+  if (found == members_.end()) return;
+  GS_CHECK(found->second.aside.empty(), "job {} has slots aside", job.value);
+  const auto used = slots_.begin() + static_cast<std::ptrdiff_t>(num_used(job));
+  found->second.aside.assign(slots_.begin(), used);
+  slots_.erase(slots_.begin(), used);
+  ++version_;
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
+void LanePool::end_aside(JobId job, bool goes_on) {
+  const auto found = members_.find(job);
+  if (found == members_.end()) return;
+  std::vector<std::uint32_t>& aside = found->second.aside;
+  slots_.insert(goes_on ? slots_.begin() : slots_.end(), aside.begin(), aside.end());
+  if (!aside.empty()) ++version_;
+  aside.clear();
+  found->second.told = 0;
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
+void LanePool::move_member(JobId job, LanePool& to) {
+  GS_CHECK(&to.numbers_ == &numbers_, "job {} to another user's pool", job.value);
+  const auto moved = to.members_.insert(members_.extract(job));
+  GS_CHECK(moved.inserted, "job {} is a member there, or was none here", job.value);
+  moved.position->second.told = 0;
+  GS_EXPENSIVE_CHECK(to.check_invariants());
+}
+
+void LanePool::check_invariants() const {
+  std::set<std::uint32_t> seen(slots_.begin(), slots_.end());
+  GS_CHECK(seen.size() == slots_.size(), "a slot is twice in the pool");
+  for (const auto& [job, member] : members_) {
+    for (const std::uint32_t slot : member.aside)
+      GS_CHECK(seen.insert(slot).second, "slot {} of job {} is used twice", slot, job.value);
+    for (const std::uint32_t slot : member.donated)
+      GS_CHECK(seen.insert(slot).second, "slot {} of job {} is not its alone", slot, job.value);
+  }
+  for (const std::uint32_t slot : seen)
+    GS_CHECK(numbers_.used().contains(slot), "slot {} is not marked as used", slot);
+}
+
+}  // namespace gpushare::sched

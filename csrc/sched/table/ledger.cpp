@@ -1,0 +1,115 @@
+#include "csrc/sched/table/ledger.h"
+
+#include "csrc/base/check.h"
+
+namespace gpushare::sched {
+
+Ledger::Ledger(Bytes capacity) : configured_(capacity) {
+  GS_CHECK(capacity > Bytes{0}, "capacity {}", to_string(capacity));
+}
+
+Bytes Ledger::room(JobId job) const {
+  const auto found = rooms_.find(job);
+  return found == rooms_.end() ? Bytes{0} : found->second;
+}
+
+Bytes Ledger::of_user(std::uint32_t uid) const {
+  const auto found = of_users_.find(uid);
+  return found == of_users_.end() ? Bytes{0} : found->second;
+}
+
+void Ledger::belongs_to(JobId job, std::uint32_t uid) {
+  GS_CHECK(rooms_.contains(job) && room(job) == Bytes{0}, "job {} with {}", job.value,
+           to_string(room(job)));
+  users_[job] = uid;
+}
+
+void Ledger::change(JobId job, Bytes& room, Bytes by) {
+  room += by;
+  total_ += by;
+  const auto user = users_.find(job);
+  if (user != users_.end()) of_users_[user->second] += by;
+}
+
+void Ledger::attach(JobId job, Bytes resident) {
+  GS_CHECK(resident >= Bytes{0}, "job {} with {}", job.value, to_string(resident));
+  Bytes& room = rooms_[job];
+  change(job, room, resident - room);
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
+void Ledger::raise(JobId job, Bytes by) {
+  const auto found = rooms_.find(job);
+  GS_CHECK(found != rooms_.end(), "job {} has no entry", job.value);
+  GS_CHECK(by == Bytes{0} || (by > Bytes{0} && by <= free()), "job {} by {} of {} free", job.value,
+           to_string(by), to_string(free()));
+  change(job, found->second, by);
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
+void Ledger::lower(JobId job, Bytes by) {
+  const auto found = rooms_.find(job);
+  GS_CHECK(found != rooms_.end(), "job {} has no entry", job.value);
+  GS_CHECK(by >= Bytes{0} && by <= found->second, "job {} by {} of {}", job.value, to_string(by),
+           to_string(found->second));
+  change(job, found->second, Bytes{0} - by);
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
+void Ledger::raise_pools(Bytes by) {
+  GS_CHECK(by == Bytes{0} || (by > Bytes{0} && by <= free()), "by {} of {} free", to_string(by),
+           to_string(free()));
+  pools_ += by;
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
+void Ledger::lower_pools(Bytes by) {
+  GS_CHECK(by >= Bytes{0} && by <= pools_, "by {} of {}", to_string(by), to_string(pools_));
+  pools_ -= by;
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
+void Ledger::donate(JobId job, Bytes by) {
+  const auto found = rooms_.find(job);
+  GS_CHECK(found != rooms_.end(), "job {} has no entry", job.value);
+  GS_CHECK(by >= Bytes{0} && by <= pools_, "by {} of {}", to_string(by), to_string(pools_));
+  pools_ -= by;
+  change(job, found->second, by);
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
+void Ledger::withhold(Bytes bytes) {
+  GS_CHECK(bytes >= Bytes{0} && bytes < configured_, "{} of {}", to_string(bytes),
+           to_string(configured_));
+  withheld_ = bytes;
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
+void Ledger::remove(JobId job) {
+  const auto found = rooms_.find(job);
+  if (found == rooms_.end()) return;
+  change(job, found->second, Bytes{0} - found->second);
+  rooms_.erase(found);
+  users_.erase(job);
+  GS_EXPENSIVE_CHECK(check_invariants());
+}
+
+void Ledger::check_invariants() const {
+  Bytes sum;
+  for (const auto& [job, room] : rooms_) {
+    GS_CHECK(room >= Bytes{0}, "job {} has {}", job.value, to_string(room));
+    sum += room;
+  }
+  GS_CHECK(pools_ >= Bytes{0}, "pools of {}", to_string(pools_));
+  GS_CHECK(withheld_ >= Bytes{0} && capacity() > Bytes{0}, "withheld {} of {}",
+           to_string(withheld_), to_string(configured_));
+  std::map<std::uint32_t, Bytes> of_users;
+  for (const auto& [job, uid] : users_)
+    of_users[uid] += room(job);
+  for (const auto& [uid, bytes] : of_users_)
+    GS_CHECK(bytes == of_users[uid], "user {}: {} of {}", uid, to_string(bytes),
+             to_string(of_users[uid]));
+  GS_CHECK(sum == total_, "sum {} total {}", to_string(sum), to_string(total_));
+}
+
+}  // namespace gpushare::sched

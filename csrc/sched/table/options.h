@@ -1,0 +1,15 @@
+// From options to a table without jobs.
+#pragma once
+
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/sched/table/table.h"
+
+namespace gpushare::sched {
+
+// errors: kInvalidArgument, with the name of the option, its value and what is allowed.
+Result<Table> make_table(const CoordinatorOptions& options, Nanos now);
+// As many as the device's policy puts jobs in.
+void open_lanes(const Table& table, Device& device, Nanos now);
+
+}  // namespace gpushare::sched

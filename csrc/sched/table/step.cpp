@@ -1,0 +1,67 @@
+#include "csrc/sched/table/step.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpushare::sched {
+
+Step::Step(Table& table, Nanos now, bool is_deadline)
+    : table_(table), now_(now), is_deadline_(is_deadline) {
+  table.jobs.begin_step();
+}
+
+void Step::send(JobId to, wire::CoordinatorMessage message) {
+  ready_.messages.push_back({to, std::move(message)});
+}
+
+void Step::refuse(JobId to, std::string reason) {
+  ready_.decisions.push_back({now_, table_.options.device, LaneId{0}, to, "refuse", reason});
+  send(to, wire::Refused{std::move(reason)});
+}
+
+// A lease is opened with its share of the cores.
+void Step::act(PageAction action) {
+  auto& actions = ready_.page_actions;
+  const bool is_first = action.kind == PageAction::Kind::kShareCores;
+  actions.insert(is_first ? actions.begin() : actions.end(), action);
+}
+
+void Step::empty_slots(std::uint32_t uid, std::vector<std::uint32_t> slots) {
+  ready_.lane_actions.push_back({.uid = uid, .empty = std::move(slots)});
+}
+
+void Step::keep_slots(std::uint32_t uid, std::set<std::uint32_t> slots) {
+  ready_.lane_actions.push_back({.uid = uid, .empty = {}, .only = std::move(slots), .ends = false});
+}
+
+void Step::end_pool(std::uint32_t uid) {
+  ready_.lane_actions.push_back({.uid = uid, .empty = {}, .ends = true});
+}
+
+void Step::decide(const Device& device, JobId job, std::string what, std::string reason) {
+  LaneId lane;
+  if (Job* record = table_.find(job)) {
+    record->reason = what + ": " + reason;
+    lane = record->in_lane;
+  }
+  ready_.decisions.push_back({now_, device.name, lane, job, std::move(what), std::move(reason)});
+}
+
+void Step::wait(const Device& device, JobId job, std::string& last, std::string reason) {
+  if (last == reason) return;
+  last = reason;
+  decide(device, job, "wait", std::move(reason));
+}
+
+void Step::due(Nanos time) {
+  ready_.next_deadline = std::min(ready_.next_deadline.value_or(time), time);
+}
+
+void Step::look_at(JobId job) {
+  auto& observe = ready_.observe;
+  if (std::find(observe.begin(), observe.end(), job) == observe.end()) observe.push_back(job);
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,44 @@
+// A part of each lane's time (class_floor, 5 %) for every class below the one that has it: a class
+// goes before those below it, and starves none.
+//
+// While jobs of a class wait and a job of a higher class has the lane, their class earns that part
+// of the time. The class spends the time for which one of its jobs has the lane, also in the gaps
+// of others. A class is due once it has earned a turn, which is a second, or more where changing
+// hands is slow. The holder is then asked for its lease at the next boundary. The first in line of
+// the class gets the lease, and keeps it until what was earned is spent, whoever waits. A class of
+// which no job waits earns nothing.
+//
+// What it does not do: under `pack`, where who runs is a matter of all lanes, classes go by their
+// order alone. And an opportunistic job keeps to what a guaranteed one of the same user leaves
+// under the policy `priority`, which is what the two classes are for (harvest.h).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/table/table.h"
+#include "csrc/wire/priority.h"
+
+namespace gpushare::sched {
+
+// Earns and spends. At the beginning of each step, before users are charged (shares.h).
+void settle_floors(Table& table, Nanos now);
+
+// Whether a waiter may have its class' turn after a holder. False for an opportunistic job where
+// `after` is a guaranteed one of its own user, as above.
+bool has_floor_after(const Device& device, const Job& after, const Job& waiter);
+// The class whose turn it is; nothing: the classes go by their order.
+std::optional<wire::Priority> class_due(const Table& table, const Device& device, const Lane& lane);
+// When a class below the holder's will be due, if it keeps the lane. pre: the lane is held.
+std::optional<Nanos> class_due_at(const Table& table,
+                                  const Device& device,
+                                  const Lane& lane,
+                                  Nanos now);
+// Until when nobody goes before the holder, which has its class' turn; nothing: it has none.
+// pre: the lane is held.
+std::optional<Nanos> floor_turn_ends(const Table& table, const Lane& lane, Nanos now);
+// "normal jobs are due: 5 % of the time is theirs".
+std::string floor_text(const Table& table, wire::Priority priority);
+
+}  // namespace gpushare::sched

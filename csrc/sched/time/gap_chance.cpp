@@ -1,0 +1,89 @@
+#include "csrc/sched/time/gap_chance.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "csrc/sched/job/admission.h"
+#include "csrc/sched/plans/quantum.h"
+#include "csrc/sched/time/scaled.h"
+#include "csrc/sched/time/share_limit.h"
+#include "csrc/sched/time/shares.h"
+
+namespace gpushare::sched {
+namespace {
+
+// A gap that nothing is known of is not taken to be over before.
+constexpr Nanos kShortGap = millis(2);
+
+bool is_decided_by_harvest(const Device& device, const Job& holder, const Job& next) {
+  return device.policy->harvests() && holder.priority == wire::Priority::kGuaranteed &&
+         next.priority == wire::Priority::kOpportunistic;
+}
+
+}  // namespace
+
+std::optional<Nanos> time_in_gap(const Lane& lane, const Job& holder, Nanos now) {
+  if (lane.lease->granted_at == now) return Nanos{};
+  if (holder.observed_at != now) return std::nullopt;
+  if (!holder.usage.is_in_gap) return Nanos{};
+  return now - std::max(holder.usage.changed_at, lane.lease->granted_at);
+}
+
+std::optional<GapChance> gap_chance(const Table& table,
+                                    const Device& device,
+                                    const Lane& lane,
+                                    Nanos now) {
+  const Job& holder = table.at(lane.lease->job);
+  if (device.packs() || holder.usage.mean_gap <= Nanos{} || is_learning(holder)) return {};
+  const std::optional<Nanos> elapsed = time_in_gap(lane, holder, now);
+  const auto first = first_allowed(table, device, lane, setback(table, device, holder));
+  if (!elapsed.has_value() || !first.has_value()) return {};
+  const Job& next = table.at(first->id);
+  if (is_decided_by_harvest(device, holder, next)) return {};
+
+  const Nanos cost = holder.stall + next.stall;
+  const Nanos usual = holder.usage.gap - *elapsed;
+  const Nanos slack = scaled(holder.iteration + holder.usage.gap, table.options.switch_loss);
+  const bool fits = !is_learning(next) && next.long_iteration() + cost <= usual + slack;
+  const bool is_short =
+      device.policy->shares_by_user() || next.iteration <= holder.usage.mean_gap + holder.iteration;
+  const bool is_its_turn = is_short && *first < boundary_key(table, device, lane, now);
+  if (!fits && !is_its_turn) return {};
+  const Nanos gap = fits ? usual : holder.usage.mean_gap - *elapsed;
+  const Nanos least = scaled(holder.iteration, table.options.switch_loss);
+  if (gap - cost <= least) return {};
+  return GapChance{next.id, gap, cost};
+}
+
+Nanos usual_gap_ends(const Device& device, const Job& holder) {
+  const bool is_harvested =
+      device.policy->harvests() && holder.priority == wire::Priority::kGuaranteed;
+  if (is_harvested) return park_allowance(holder.stall);
+  const Nanos usual = std::max(holder.usage.gap, holder.usage.mean_gap);
+  return std::max({holder.stall * 2, usual + usual / 4, kShortGap});
+}
+
+std::optional<LenderBack> lender_back(const Table& table,
+                                      const Device& device,
+                                      const Lane& lane,
+                                      Nanos now) {
+  const Job& holder = table.at(lane.lease->job);
+  const Nanos opened = lane.lease->granted_at + holder.stall;
+  const Nanos at = opened + time_for_loss(holder.stall, table.options.switch_loss);
+  const OrderKey after = boundary_key(table, device, lane, std::max(now, at));
+  for (const JobId id : lane.lenders) {
+    if (!lane.waiting.contains(id)) continue;
+    const Job& job = table.at(id);
+    if (setback(table, device, job) > setback(table, device, holder)) continue;
+    if (order_key(device, job) < after) return LenderBack{id, at};
+  }
+  return {};
+}
+
+void note_lent(Lane& lane) {
+  if (lane.lease->is_asked_for_gap) lane.lenders.insert(lane.lease->job);
+}
+
+void note_taken_back(Lane& lane, JobId job) { lane.lenders.erase(job); }
+
+}  // namespace gpushare::sched

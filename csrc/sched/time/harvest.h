@@ -1,0 +1,64 @@
+// What opportunistic jobs may use of a lane beside guaranteed ones (the two classes of AntMan):
+// under the policy `priority`, the time that those are away, and no more.
+//
+// An iteration of an opportunistic job begins only if few of the returns that may come
+// (gap_profile.h) would have to wait for its end, and its lease is asked back in time for that.
+// Where nothing is known of the return, it runs until the guaranteed job wants the lane. How far
+// both can be trusted shows: where returns have to wait for opportunistic iterations by more than
+// kAllowedHarm of the time between two of them, on average, the job's `share` is lowered, and each
+// that has not waited for more raises it (additive increase, multiplicative decrease). Iterations
+// count as that much longer, and where nothing is known the lane rests after an opportunistic lease
+// that ended by itself, so that it is used that much.
+//
+// An opportunistic job whose iterations fit into no gap gets one of them whenever it has waited for
+// max_wait.
+// source: Xiao et al., "AntMan: Dynamic Scaling on GPU Clusters for Deep Learning" (OSDI 2020).
+#pragma once
+
+#include <optional>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/table/step.h"
+
+namespace gpushare::sched {
+
+// Of the time between two returns, what a guaranteed job may wait for opportunistic ones.
+inline constexpr double kAllowedHarm = 0.01;
+
+// The first waiter of the free lane who may have it now, `next` or, where the guaranteed job is
+// back before an iteration of that could end, another opportunistic one. 0: nobody yet; says when
+// to look again.
+JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next);
+
+// When the holder is to be asked for its lease for a guaranteed job's sake, and why. Nothing: not
+// for that.
+struct HarvestEnd {
+  Nanos at;
+  JobId job;  // whose
+};
+std::optional<HarvestEnd> harvest_end(const Table& table,
+                                      const Device& device,
+                                      const Lane& lane,
+                                      Nanos now);
+// When a guaranteed holder is to be asked for its lease since an opportunistic job, the first that
+// waits, has waited for max_wait; the job is that one.
+std::optional<HarvestEnd> patience_of_first(const Table& table,
+                                            const Device& device,
+                                            const Lane& lane);
+
+// Whether opportunistic jobs may have the rest of the gap that the holder is in since `elapsed`.
+// Nothing: that cannot be said, as of a job that is not guaranteed.
+std::optional<bool> is_worth_harvesting(
+    const Table& table, const Device& device, const Lane& lane, const Job& holder, Nanos elapsed);
+
+// When to look at the guaranteed holder for the beginning of its gap. Nothing: as at others.
+std::optional<Nanos> look_for_gap(
+    const Table& table, const Device& device, const Lane& lane, const Job& holder, Nanos now);
+
+// A guaranteed job is granted its lease: what its return had to wait. Before its wait is forgotten.
+void note_return(const Table& table, const Device& device, const Lane& lane, Job& job, Nanos now);
+// The holder's lease ends: how long the lane is not for opportunistic jobs.
+void note_harvest(
+    const Table& table, const Device& device, Lane& lane, const Job& holder, Nanos now);
+
+}  // namespace gpushare::sched

@@ -1,0 +1,60 @@
+#include "csrc/sched/time/headroom.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "csrc/sched/policies/policy.h"
+#include "csrc/sched/time/share_limit.h"
+#include "csrc/sched/time/shares.h"
+
+namespace gpushare::sched {
+namespace {
+
+Nanos with_safety(Nanos time) {
+  return Nanos{static_cast<std::int64_t>(static_cast<double>(time.value()) * kDeadlineSafety)};
+}
+
+}  // namespace
+
+std::optional<Headroom> headroom(const Table& table,
+                                 const Device& device,
+                                 const Lane& lane,
+                                 Nanos now) {
+  if (!has_deadlines(table, device)) return std::nullopt;
+  const Job& holder = table.at(lane.lease->job);
+  const OrderKey after = boundary_key(table, device, lane, now);
+  std::optional<Headroom> least;
+  std::size_t num_looked = 0;
+  for (const OrderKey& key : lane.waiting) {
+    if (!(key < after) || num_looked++ == kMostLooked) break;
+    const Job& job = table.at(key.id);
+    if (job.deadline <= Nanos{} || is_used_up(device, job)) continue;
+    // What the holder may still run of its iteration, the switch, and the job's own iteration.
+    const Nanos needed = with_safety(holder.iteration + job.iteration) + job.stall;
+    const Nanos ends = job.waiting_since + job.deadline - needed;
+    if (!least.has_value() || ends < least->ends) least = Headroom{job.id, ends};
+  }
+  return least;
+}
+
+bool has_deadlines(const Table& table, const Device& device) {
+  return device.policy->meets_deadlines() && !table.jobs.kept().hurried.empty();
+}
+
+std::string deadline_note(const Device& device, const Job& job) {
+  if (job.deadline <= Nanos{} || device.policy->meets_deadlines()) return {};
+  std::vector<std::string> others;
+  for (const std::string& name : policy_names()) {
+    const auto policy = make_policy(name);
+    if (policy.has_value() && (*policy)->meets_deadlines()) others.push_back(name);
+  }
+  return fmt::format("its deadline of {} has no effect under the policy {}; it has under {}",
+                     to_string(job.deadline), device.policy->name(), fmt::join(others, ", "));
+}
+
+}  // namespace gpushare::sched

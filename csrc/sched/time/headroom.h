@@ -1,0 +1,41 @@
+// Under policies that meet deadlines, how long a holder may go on before somebody's deadline needs
+// its lease.
+//
+// Not sooner: whoever is in time anyhow does not cut a quantum short, which costs a switch. What an
+// iteration of the two takes is what it took so far, and kDeadlineSafety times that.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/table/table.h"
+
+namespace gpushare::sched {
+
+// Iterations vary: a job that is to be in time begins so many of its usual iterations before its
+// deadline.
+inline constexpr double kDeadlineSafety = 1.5;
+// How many of the waiting jobs are looked at: those behind them in the line have later deadlines.
+inline constexpr std::size_t kMostLooked = 16;
+
+struct Headroom {
+  JobId job;
+  Nanos ends;  // then the holder is to be asked; perhaps in the past
+};
+
+// Of the first in line that have a deadline and go before the holder, the one whose ends first.
+// pre: the lane is held.
+std::optional<Headroom> headroom(const Table& table,
+                                 const Device& device,
+                                 const Lane& lane,
+                                 Nanos now);
+
+// Whether there are deadlines that the device's policy keeps to.
+bool has_deadlines(const Table& table, const Device& device);
+
+// That the policy keeps to no deadlines, and which do; "" if it does, or the job has none.
+std::string deadline_note(const Device& device, const Job& job);
+
+}  // namespace gpushare::sched

@@ -1,0 +1,259 @@
+#include "csrc/sched/time/shares.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace gpushare::sched {
+namespace {
+
+// The lane whose times count for the jobs of this one.
+Lane& clock_of(Device& device, Lane& lane) { return device.packs() ? device.lanes.front() : lane; }
+
+ClassTimes& times_of(Device& device, Lane& lane, wire::Priority priority) {
+  return clock_of(device, lane).times.at(static_cast<std::size_t>(priority));
+}
+
+UserTimes& user_of(Device& device, Lane& lane, const Job& job) {
+  return times_of(device, lane, job.priority).users[job.uid];
+}
+
+// Whose jobs the lane's jobs share time with.
+bool is_peer(const Device& device, const Lane& lane, const Lane& other) {
+  return device.packs() || other.id == lane.id;
+}
+
+// Holders beside the job itself, of its user and class.
+std::vector<const Lane*> rival_lanes(const Table& table,
+                                     const Device& device,
+                                     const Lane& lane,
+                                     const Job& job) {
+  std::vector<const Lane*> lanes;
+  for (const Lane& other : device.lanes) {
+    if (!is_peer(device, lane, other) || !other.lease.has_value()) continue;
+    const Job& holder = table.at(other.lease->job);
+    const bool is_rival =
+        holder.id != job.id && holder.priority == job.priority && holder.uid == job.uid;
+    if (is_rival) lanes.push_back(&other);
+  }
+  return lanes;
+}
+
+// The first that waits of the job's user and class.
+std::optional<OrderKey> first_of_user(const Device& device, const Lane& lane, const Job& job) {
+  std::optional<OrderKey> first;
+  if (!device.policy->shares_by_user()) return first;
+  for (const Lane& other : device.lanes) {
+    if (!is_peer(device, lane, other)) continue;
+    const auto key = other.waiting.first_of(job.priority, job.uid);
+    if (key.has_value() && (!first.has_value() || *key < *first)) first = key;
+  }
+  return first;
+}
+
+// Without the job itself, which does not wait.
+bool is_user_present(const Table& table, const Device& device, const Lane& lane, const Job& job) {
+  return first_of_user(device, lane, job).has_value() ||
+         !rival_lanes(table, device, lane, job).empty();
+}
+
+// Raises that of the class to the least of the users who are present.
+void raise_to_users(const Table& table, Device& device, Lane& lane, wire::Priority priority) {
+  ClassTimes& times = times_of(device, lane, priority);
+  double least = std::numeric_limits<double>::infinity();
+  for (const Lane& other : device.lanes) {
+    if (!is_peer(device, lane, other)) continue;
+    const auto first = other.waiting.first_of(priority);
+    if (first.has_value() && device.policy->shares_by_user()) {
+      least = std::min(least, first->user_time);
+    }
+    if (!other.lease.has_value()) continue;
+    const Job& holder = table.at(other.lease->job);
+    if (holder.priority == priority) {
+      least = std::min(least, times.users[holder.uid].virtual_time);
+    }
+  }
+  if (least < std::numeric_limits<double>::infinity()) {
+    times.of_users = std::max(times.of_users, least);
+  }
+}
+
+// Raises that of the user's jobs to the least of those present, while one of them has the lane.
+// Else all of them but those that have just closed their lease are behind it, and it stays.
+void raise_to_jobs(Step& step, Device& device, Lane& lane, const Job& job) {
+  const Table& table = step.table();
+  const std::vector<const Lane*> rivals = rival_lanes(table, device, lane, job);
+  if (rivals.empty()) return;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Lane* const rival : rivals) {
+    const Nanos time = step.now() - rival->lease->since;
+    const Job& holder = table.at(rival->lease->job);
+    least = std::min(least, holder.requeued(time, step.now()).virtual_time);
+  }
+  if (const auto first = first_of_user(device, lane, job)) {
+    least = std::min(least, table.at(first->id).virtual_time);
+  }
+  double& of_jobs = user_of(device, lane, job).of_jobs;
+  of_jobs = std::max(of_jobs, least);
+}
+
+void add_user_time(
+    const Table& table, const Device& device, const Job& job, Nanos time, OrderKey& key) {
+  if (!device.policy->shares_by_user()) return;
+  key.user_time += to_seconds(time) / table.options.users.of(job.uid).weight;
+}
+
+}  // namespace
+
+void charge_users(Table& table, Nanos now) {
+  for (Device& device : table.devices) {
+    for (Lane& lane : device.lanes) {
+      if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
+      if (now <= lane.lease->charged_until) continue;
+      const Job& holder = std::as_const(table).at(lane.lease->job);
+      double& time = user_of(device, lane, holder).virtual_time;
+      time +=
+          to_seconds(now - lane.lease->charged_until) / table.options.users.of(holder.uid).weight;
+      lane.lease->charged_until = now;
+      if (!device.policy->shares_by_user()) continue;
+      for (Lane& other : device.lanes) {
+        if (!is_peer(device, lane, other)) continue;
+        other.waiting.set_user_time(holder.priority, holder.uid, time);
+      }
+    }
+  }
+}
+
+OrderKey order_key(const Device& device, const Job& job) {
+  OrderKey key = device.policy->key(job);
+  if (!device.policy->shares_by_user()) return key;
+  const Lane& clock = device.packs() ? device.lanes.front() : Table::lane_of(device, job);
+  const auto& users = clock.times.at(static_cast<std::size_t>(job.priority)).users;
+  const auto user = users.find(job.uid);
+  key.user_time = user == users.end() ? 0 : user->second.virtual_time;
+  return key;
+}
+
+OrderKey requeued_key(const Table& table, const Device& device, const Lane& lane, Nanos now) {
+  const Job& holder = table.at(lane.lease->job);
+  return order_key(device, holder.requeued(now - lane.lease->since, now));
+}
+
+OrderKey boundary_key(const Table& table, const Device& device, const Lane& lane, Nanos now) {
+  const Job& holder = table.at(lane.lease->job);
+  const Nanos held = now - lane.lease->since + holder.iteration;
+  OrderKey key = order_key(device, holder.requeued(held, now));
+  add_user_time(table, device, holder, holder.iteration, key);  // until now he is charged already
+  return key;
+}
+
+OrderKey key_after(
+    const Table& table, const Device& device, const Job& job, Nanos time, Nanos now) {
+  OrderKey key = order_key(device, job.requeued(time, now));
+  add_user_time(table, device, job, time, key);
+  return key;
+}
+
+void lift(Step& step, Job& job) {
+  Device& device = step.table().device_of(job);
+  Lane& lane = Table::lane_of(device, job);
+  UserTimes& user = user_of(device, lane, job);
+  if (!is_user_present(step.table(), device, lane, job)) {
+    raise_to_users(step.table(), device, lane, job.priority);
+    user.virtual_time = std::max(user.virtual_time, times_of(device, lane, job.priority).of_users);
+  }
+  raise_to_jobs(step, device, lane, job);
+  job.virtual_time = std::max(job.virtual_time, user.of_jobs);
+}
+
+void note_granted(Device& device, Lane& lane, const Job& job) {
+  ClassTimes& times = times_of(device, lane, job.priority);
+  UserTimes& user = times.users[job.uid];
+  times.of_users = std::max(times.of_users, user.virtual_time);
+  user.of_jobs = std::max(user.of_jobs, job.virtual_time);
+}
+
+void note_charged(Step& step, Device& device, Lane& lane, const Job& job) {
+  double least = job.virtual_time;
+  if (const auto first = first_of_user(device, lane, job)) {
+    least = std::min(least, std::as_const(step).table().at(first->id).virtual_time);
+  }
+  double& of_jobs = user_of(device, lane, job).of_jobs;
+  of_jobs = std::max(of_jobs, least);
+  // Users outlive their jobs: who comes next begins where this one stands, not where he began.
+  raise_to_users(step.table(), device, lane, job.priority);
+}
+
+void forget_absent_users(const Table& table, Device& device) {
+  std::set<std::uint32_t> present;
+  for (const auto& [id, job] : table.jobs) {
+    if (job.of.device == device.name) present.insert(job.uid);
+  }
+  for (Lane& lane : device.lanes) {
+    for (ClassTimes& times : lane.times) {
+      std::erase_if(times.users, [&](const auto& entry) {
+        const auto& [uid, user] = entry;
+        return !present.contains(uid) && user.virtual_time <= times.of_users;
+      });
+    }
+  }
+}
+
+void share_clock(Step& step, Device& device) {
+  if (!device.packs()) {
+    const auto clock = device.lanes.front().times;
+    for (Lane& lane : device.lanes)
+      lane.times = clock;
+    return;
+  }
+  std::vector<JobId> ids;
+  for (const auto& [id, job] : std::as_const(step).table().jobs) {
+    if (job.of.device == device.name) ids.push_back(id);
+  }
+  for (Lane& lane : device.lanes) {
+    for (std::size_t p = 0; p < lane.times.size(); ++p) {
+      for (const auto& [uid, times] : std::map(lane.times.at(p).users)) {
+        const auto priority = static_cast<wire::Priority>(p);
+        const double time = times_of(device, lane, priority).users[uid].virtual_time;
+        lane.waiting.set_user_time(priority, uid, time);
+      }
+    }
+  }
+  for (const JobId id : ids) {
+    Job& job = step.table().at(id);
+    auto& users =
+        Table::lane_of(device, job).times.at(static_cast<std::size_t>(job.priority)).users;
+    job.virtual_time += user_of(device, device.lanes.front(), job).of_jobs - users[job.uid].of_jobs;
+  }
+}
+
+Ahead ahead_of(Step& step, const Job& job) {
+  Device& device = step.table().device_of(job);
+  Lane& lane = Table::lane_of(device, job);
+  raise_to_users(step.table(), device, lane, job.priority);
+  raise_to_jobs(step, device, lane, job);
+  const ClassTimes& times = times_of(device, lane, job.priority);
+  const UserTimes& user = user_of(device, lane, job);
+  return {.user = user.virtual_time - times.of_users, .job = job.virtual_time - user.of_jobs};
+}
+
+void stay_ahead(Step& step, Job& job, const Ahead& ahead) {
+  Device& device = step.table().device_of(job);
+  Lane& lane = Table::lane_of(device, job);
+  ClassTimes& times = times_of(device, lane, job.priority);
+  UserTimes& user = times.users[job.uid];
+  if (!is_user_present(step.table(), device, lane, job)) {
+    raise_to_users(step.table(), device, lane, job.priority);
+    user.virtual_time = times.of_users + ahead.user;
+  }
+  raise_to_jobs(step, device, lane, job);
+  job.virtual_time = user.of_jobs + ahead.job;
+}
+
+}  // namespace gpushare::sched

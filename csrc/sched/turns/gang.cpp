@@ -1,0 +1,177 @@
+#include "csrc/sched/turns/gang.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/turns/lane_moves.h"
+#include "csrc/sched/turns/line.h"
+#include "csrc/sched/turns/suspended.h"
+
+namespace gpushare::sched {
+namespace {
+
+// Ranks come to a boundary one after the other; one that does not come now does something else.
+constexpr Nanos kComingTogether = millis(200);
+GangId id_of(const Job& job) { return {job.uid, job.of.gang}; }
+
+}  // namespace
+
+bool are_together(const Job& job, const Job& other) {
+  return is_in_gang(job) && job.of.gang == other.of.gang && job.uid == other.uid &&
+         job.of.device == other.of.device;
+}
+
+JobSet gang_of(const Device& device, const Job& job) {
+  const auto found = device.gangs.find(id_of(job));
+  if (found == device.gangs.end()) return {};
+  const JobSet& gang = found->second;
+  return std::binary_search(gang.begin(), gang.end(), job.id) ? gang : JobSet{};
+}
+
+bool is_gang_running(const Table& table, const Device& device, const Job& job) {
+  if (!is_in_gang(job)) return false;
+  return std::any_of(device.lanes.begin(), device.lanes.end(), [&](const Lane& lane) {
+    return lane.lease.has_value() && are_together(table.at(lane.lease->job), job);
+  });
+}
+
+void join_gang(Device& device, const Job& job) {
+  if (!is_in_gang(job)) return;
+  JobSet& gang = device.gangs[id_of(job)];
+  gang = with(gang, job.id);
+}
+
+void leave_gang(Device& device, const Job& job) {
+  const auto found = device.gangs.find(id_of(job));
+  if (found == device.gangs.end()) return;
+  found->second = without(found->second, job.id);
+  if (found->second.empty()) device.gangs.erase(found);
+}
+
+void settle_gangs(Step& step, Device& device) {
+  const Table& table = std::as_const(step).table();
+  device.is_gang_short = false;
+  for (const auto& [id, gang] : device.gangs) {
+    JobSet waiting;
+    Nanos first = step.now();
+    bool is_settled = false;
+    for (const JobId member : gang) {
+      const Job& job = table.at(member);
+      const bool is_running = is_gang_running(table, device, job);
+      is_settled = is_settled || job.is_waiting || is_running;
+      // While the others run it may have to end with them what they are in.
+      if (!job.may_queue() && (job.waits_in_gang || job.waits_aside)) {
+        step.table().at(member).waits_in_gang = is_running;
+        step.table().at(member).waits_aside = !is_running;
+      }
+      if (!job.waits_in_gang) continue;
+      waiting.push_back(member);
+      first = std::min(first, job.waiting_since);
+    }
+    if (is_suspended(table, device, table.at(gang.front()))) {
+      wait_along(step, device, table.at(gang.front()));
+      continue;
+    }
+    if (is_settled || waiting.empty()) continue;
+    const Lane& lane = Table::lane_of(device, table.at(waiting.front()));
+    const bool is_alone = !lane.lease.has_value() && lane.waiting.empty();
+    const Nanos due = first + kComingTogether;
+    if (waiting.size() < gang.size() && !is_alone && step.now() < due) {
+      step.due(due);
+      continue;
+    }
+    stand_in_line(step, step.table().at(waiting.front()));
+  }
+}
+
+void note_begun(Lease& lease, const Job& job) {
+  if (is_in_gang(job)) lease.iterations_before.emplace(job.id, job.usage.iterations);
+}
+
+void ask_along(Step& step, const Lane& lane) {
+  for (const Lease::Along& each : lane.lease->along) {
+    const Job& job = std::as_const(step).table().at(each.job);
+    // A job that has no page yet is asked when it gets one (follow_gang).
+    if (!job.is_connected || !job.is_registered) continue;
+    step.act({PageAction::Kind::kAsk, job.id, job.term, 0});
+  }
+}
+
+void wait_along(Step& step, Device& device, const Job& holder) {
+  const auto found = device.gangs.find(id_of(holder));
+  if (found == device.gangs.end()) return;
+  for (const JobId id : found->second) {
+    if (!std::as_const(step).table().at(id).is_waiting) continue;
+    Job& job = step.table().at(id);
+    take_out_of_line(Table::lane_of(device, job), id);
+    job.is_waiting = false;
+    job.waits_in_gang = true;
+  }
+}
+
+void follow_gang(Step& step, const Device& device, Job& job) {
+  for (const JobId id : gang_of(device, job)) {
+    const Job& other = std::as_const(step).table().at(id);
+    if (!other.is_paused() || job.is_paused()) continue;
+    job.paused_by = other.paused_by;
+    job.paused_at = other.paused_at;
+    job.changes.is_paused = true;
+  }
+  const Lane* const lane = device.lane_held_by(job.id);
+  if (lane == nullptr || !lane->lease->is_asked) return;
+  step.act({PageAction::Kind::kAsk, job.id, job.term, 0});
+}
+
+void leave_to_others(Lane& lane, const Job& job) {
+  Lease& lease = *lane.lease;
+  if (lease.job != job.id) {
+    std::erase_if(lease.along, [&](const Lease::Along& each) { return each.job == job.id; });
+    return;
+  }
+  lease.job = lease.along.front().job;
+  lease.since = lease.along.front().since;
+  lease.along.erase(lease.along.begin());
+  lease.timed_from.reset();
+  lease.owed = lease.under_way = Bytes{};
+  lane.last_holder = lease.job;
+}
+
+bool adopt_along(Step& step, Device& device, Job& job, Term term) {
+  for (Lane& lane : device.lanes) {
+    if (!lane.lease.has_value() || lane.lease->job == job.id) continue;
+    const JobSet holders = holders_of_lane(lane);
+    if (!are_together(std::as_const(step).table().at(holders.front()), job)) continue;
+    if (std::find(holders.begin(), holders.end(), job.id) == holders.end()) {
+      if (job.in_lane != lane.id) change_lane(step, job, lane.id);
+      lane.lease->along.push_back({job.id, step.now()});
+    }
+    job.term = term;
+    return true;
+  }
+  return false;
+}
+
+std::string gang_text(const Table& table, const Device& device, const Job& job) {
+  const JobSet gang = gang_of(device, job);
+  std::size_t num_waiting = 0;
+  for (const JobId id : gang) {
+    const Job& other = table.at(id);
+    if (other.is_waiting) {
+      return fmt::format("job {} stands in line for the {} jobs of gang {}", id.value, gang.size(),
+                         job.of.gang);
+    }
+    if (other.waits_in_gang) ++num_waiting;
+  }
+  const char* const until = is_gang_running(table, device, job)
+                                ? "it is let in when the others need it"
+                                : "they stand in line together";
+  return fmt::format("{} of the {} jobs of gang {} want a lease: {}", num_waiting, gang.size(),
+                     job.of.gang, until);
+}
+
+}  // namespace gpushare::sched

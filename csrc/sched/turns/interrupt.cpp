@@ -1,0 +1,231 @@
+#include "csrc/sched/turns/interrupt.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "csrc/sched/job/admission.h"
+#include "csrc/sched/memory/lanes.h"
+#include "csrc/sched/memory/user_room.h"
+#include "csrc/sched/time/headroom.h"
+#include "csrc/sched/time/share_limit.h"
+#include "csrc/sched/time/shares.h"
+#include "csrc/sched/turns/gang.h"
+#include "csrc/sched/turns/suspended.h"
+
+namespace gpushare::sched {
+namespace {
+
+bool interrupts_by_class(const Job& job, const Job& other) {
+  return job.priority == wire::Priority::kGuaranteed &&
+         other.priority == wire::Priority::kOpportunistic;
+}
+
+bool interrupts_by_deadline(const Device& device, const Job& job) {
+  return device.policy->meets_deadlines() && job.deadline > Nanos{};
+}
+
+bool may_interrupt(const Device& device, const Job& job, const Job& other, const OrderKey& others) {
+  if (job.revoke.has_value() || is_used_up(device, job)) return false;
+  return interrupts_by_class(job, other) ||
+         (interrupts_by_deadline(device, job) && order_key(device, job) < others);
+}
+
+// Then its iteration must begin.
+Nanos latest_begin(const Job& job) {
+  const auto own = static_cast<double>(job.iteration.value()) * kDeadlineSafety;
+  return job.waiting_since + job.deadline - Nanos{static_cast<std::int64_t>(own)} - job.stall;
+}
+
+Nanos next_boundary(const Lane& lane, const Job& holder, Nanos now) {
+  // Seen under this lease, its iteration may have begun under the one before.
+  const bool is_fresh = holder.observed_at >= lane.lease->granted_at;
+  const Nanos since = is_fresh ? holder.usage.changed_at : lane.lease->granted_at;
+  return std::max(since + holder.iteration, now);
+}
+
+// A guaranteed job waits for nobody's iteration; a deadline only has to be met. One that is shorter
+// than the holder's iteration is met after its boundary by luck alone: when that comes is a guess.
+Nanos begins_at(const Lane& lane, const Job& job, const Job& holder, Nanos now) {
+  if (job.priority == wire::Priority::kGuaranteed && holder.priority != job.priority) return now;
+  if (job.deadline <= holder.iteration) return now;
+  const Nanos latest = std::max(latest_begin(job), now);
+  return next_boundary(lane, holder, now) > latest ? now : latest;
+}
+
+// What it needs is free now, and the holder keeps all it uses. A job whose sizes are unknown may
+// grow beyond any room that there is.
+bool fits_beside(const Device& device, const Lane& lane, const Job& job, const Job& holder) {
+  const Bytes free = device.ledger.free();
+  if (is_learning(job) || !device.needs.empty() || free < Bytes{0}) return false;
+  const Bytes rise =
+      std::max(needed_room(job, device.ledger.capacity()) - device.ledger.room(job.id), Bytes{0});
+  const Bytes growth = rise + lane_lack_beside(lane, job, holder);
+  return growth <= free && is_within_user_limit(device, job, growth);
+}
+
+// The job's place in line at its next boundary, if it has the lane until then: another job goes
+// before it now only if it would then. A job that has a deadline itself keeps its present place.
+OrderKey key_at_boundary(const Table& table, const Device& device, const Job& job, Nanos now) {
+  if (job.deadline > Nanos{}) return order_key(device, job);
+  return key_after(table, device, job, job.iteration, now);
+}
+
+// Whether the job has said that it stopped inside, and not yet that it wants to go on.
+bool is_coming_back(const Lane& lane, const Job& job, Nanos now) {
+  return job.is_connected && job.may_queue() && lane.last_holder == job.id &&
+         lane.closed_at.has_value() && now < *lane.closed_at + kComesBack;
+}
+
+// The first in line, but for one job, that is urgent and could begin at once. 0: there is none.
+template <typename IsUrgent>
+JobId first_that(const Table& table,
+                 const Device& device,
+                 const Lane& lane,
+                 JobId but,
+                 const RoomPool& pool,
+                 const IsUrgent& is_urgent) {
+  std::size_t num_looked = 0;
+  for (const OrderKey& key : lane.waiting) {
+    if (num_looked++ == kMostLooked) break;
+    const Job& job = table.at(key.id);
+    if (key.id == but || is_learning(job) || !is_urgent(job)) continue;
+    if (deficit_of(device, lane, job, pool) > Bytes{0}) continue;
+    if (is_within_user_limit(device, job, growth_of(device, lane, job))) return key.id;
+  }
+  return JobId{0};
+}
+
+// Of its iteration, or before it.
+Nanos waited_so_far(const Job& job, Nanos now) {
+  const Nanos now_too = job.is_waiting ? std::max(now - job.waiting_since, Nanos{}) : Nanos{};
+  return job.waited_in_iteration() + now_too;
+}
+
+}  // namespace
+
+bool has_interrupter(const Table& table, const Job& job) {
+  const Device& device = table.device_of(job);
+  if (device.packs() || is_in_gang(job)) return false;
+  return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
+    const Job& other = entry.second;
+    return other.is_registered && other.id != job.id && other.of.device == job.of.device &&
+           (interrupts_by_class(other, job) || interrupts_by_deadline(device, other));
+  });
+}
+
+std::optional<Interruption> interruption(const Table& table,
+                                         const Device& device,
+                                         const Lane& lane,
+                                         Nanos now) {
+  const Job& holder = table.at(lane.lease->job);
+  const bool is_by_class = holder.priority == wire::Priority::kOpportunistic &&
+                           lane.waiting.num_of(wire::Priority::kGuaranteed) > 0;
+  if (!is_by_class && !has_deadlines(table, device)) return std::nullopt;
+  const bool may_be = !device.packs() && !is_in_gang(holder) && !lane.lease->is_for_boundary &&
+                      lane.lease->owed == Bytes{} && lane.lease->under_way == Bytes{} &&
+                      interrupted_in(table, device, lane, now) == JobId{0};
+  if (!may_be) return std::nullopt;
+  const OrderKey after = boundary_key(table, device, lane, now);
+  std::optional<Interruption> first;
+  std::size_t num_looked = 0;
+  for (const OrderKey& key : lane.waiting) {
+    if (num_looked++ == kMostLooked) break;
+    const Job& job = table.at(key.id);
+    if (!may_interrupt(device, job, holder, after)) continue;
+    if (!fits_beside(device, lane, job, holder)) continue;
+    const Nanos at = begins_at(lane, job, holder, now);
+    if (!first.has_value() || at < first->at) first = Interruption{job.id, at};
+  }
+  return first;
+}
+
+JobId interrupted_in(const Table& table, const Device& device, const Lane& lane, Nanos now) {
+  for (const JobId id : device.inside) {
+    const Job& job = table.at(id);
+    const bool is_here =
+        job.in_lane == lane.id && (job.is_waiting || is_coming_back(lane, job, now));
+    if (is_here && !(job.revoke.has_value() && table.is_overdue(job, now))) return id;
+  }
+  return JobId{0};
+}
+
+JobId first_urgent(const Table& table,
+                   const Device& device,
+                   const Lane& lane,
+                   const Job& interrupted,
+                   Nanos now,
+                   const RoomPool& pool) {
+  if (waited_so_far(interrupted, now) >= table.options.max_wait) return JobId{0};
+  const OrderKey own = key_at_boundary(table, device, interrupted, now);
+  return first_that(table, device, lane, interrupted.id, pool,
+                    [&](const Job& job) { return may_interrupt(device, job, interrupted, own); });
+}
+
+JobId urgent_before(const Table& table,
+                    const Device& device,
+                    const Lane& lane,
+                    const Job& first,
+                    Nanos now,
+                    const RoomPool& pool) {
+  if (!has_deadlines(table, device) || device.packs()) return JobId{0};
+  const OrderKey own = key_at_boundary(table, device, first, now);
+  return first_that(table, device, lane, first.id, pool, [&](const Job& job) {
+    if (!interrupts_by_deadline(device, job) || !may_interrupt(device, job, first, own))
+      return false;
+    return job.deadline <= first.iteration || latest_begin(job) < now + first.iteration;
+  });
+}
+
+JobId goes_on_next(const Table& table, const Device& device, const Lane& lane, Nanos now) {
+  const JobId id = interrupted_in(table, device, lane, now);
+  if (id == JobId{0}) return id;
+  return interrupts_by_class(table.at(lane.lease->job), table.at(id)) ? JobId{0} : id;
+}
+
+std::optional<Interruption> patience_of_interrupted(const Table& table,
+                                                    const Device& device,
+                                                    const Lane& lane,
+                                                    Nanos now) {
+  const JobId id = interrupted_in(table, device, lane, now);
+  if (id == JobId{0}) return std::nullopt;
+  const Job& job = table.at(id);
+  return Interruption{id, job.waiting_since + table.options.max_wait - job.waited_in_iteration()};
+}
+
+bool may_be_inside(const Device& device, const Job& job) {
+  if (is_in_gang(job)) return false;
+  if (job.is_inside || job.may_come_inside) return true;
+  const Lane* const lane = device.lane_held_by(job.id);
+  return lane != nullptr && lane->lease->is_asked_inside;
+}
+
+void begin_inside(Step& step, Job& job) {
+  if (job.is_inside) return;
+  job.is_inside = true;
+  job.note_change();
+  Device& device = step.table().device_of(job);
+  device.inside.insert(job.id);
+  Lane* const lane = device.lane_held_by(job.id);
+  if (lane == nullptr) return;  // another coordinator's
+  end_suspension(*lane, step.now());
+  job.charge_lease(lane->lease->since, step.now());
+  note_charged(step, device, *lane, job);
+  job.overrun = Nanos{};
+  set_slots_aside(device, job);
+  lane->lease.reset();
+  lane->busy.turn(false, step.now());
+  lane->is_watched = false;
+  lane->closed_at = step.now();
+  step.decide(device, job.id, "interrupted", "inside its iteration, with all its memory in place");
+}
+
+void end_inside(Step& step, Job& job, bool goes_on) {
+  if (!job.is_inside) return;
+  job.is_inside = false;
+  job.note_change();
+  Device& device = step.table().device_of(job);
+  device.inside.erase(job.id);
+  end_slots_aside(device, job, goes_on);
+}
+
+}  // namespace gpushare::sched

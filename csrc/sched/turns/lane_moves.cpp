@@ -1,0 +1,180 @@
+#include "csrc/sched/turns/lane_moves.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/memory/lanes.h"
+#include "csrc/sched/memory/room.h"
+#include "csrc/sched/plans/placement.h"
+#include "csrc/sched/table/options.h"
+#include "csrc/sched/time/shares.h"
+#include "csrc/sched/turns/line.h"
+#include "csrc/sched/turns/suspended.h"
+
+namespace gpushare::sched {
+namespace {
+
+// Until when a job counts as one that takes turns, though it wants none now: what it needs inside
+// an iteration is kept for it, and its lane not given to others, as long as a wait may last.
+Nanos is_back_by(const Table& table, const Job& job) {
+  return std::max(job.registered_at, job.closed_at.value_or(Nanos{})) + table.options.max_wait;
+}
+
+bool takes_turns(Step& step, const Device& device, const Job& job) {
+  if (is_suspended(step.table(), device, job)) return false;
+  if (job.is_waiting || device.lane_held_by(job.id) != nullptr) return true;
+  if (job.is_paused()) return false;
+  const Nanos until = is_back_by(step.table(), job);
+  const bool is_expected = step.now() < until;
+  if (is_expected) step.due(until);
+  return is_expected;
+}
+
+// Its page says what it needs beside its lane chunks, its socket how many those are: of two that do
+// not say the same of its lane, one is old.
+void settle_sizes(Step& step, const Job& job) {
+  if (job.usage.lane_changes != job.lane_heard) return;
+  const std::optional<Sizes> sizes = planned_sizes(job);
+  if (sizes != job.sizes) step.table().at(job.id).sizes = sizes;
+}
+
+PlacedJobs find_candidates(Step& step, const Device& device) {
+  PlacedJobs found{{}, device.ledger.capacity()};
+  for (const auto& [id, job] : step.table().jobs) {
+    if (job.of.device != device.name || !job.is_registered || !job.is_connected) continue;
+    settle_sizes(step, job);
+    if (takes_turns(step, device, job)) {
+      // Room is moved for it there.
+      const bool is_next = device.packs() && Table::lane_of(device, job).next == id;
+      const bool is_holder = device.lane_held_by(id) != nullptr || job.is_inside || is_next;
+      found.jobs.push_back({.id = id,
+                            .sizes = job.sizes,
+                            .in_lane = job.in_lane,
+                            .placed_in = job.placed_in,
+                            .is_holder = is_holder,
+                            .held = device.ledger.room(id) + job.usage.spilled});
+    } else if (job.is_suspended()) {
+      found.capacity -= device.ledger.room(id) + job.lane;
+    } else if (job.sizes.has_value()) {
+      found.capacity -= job.sizes->persistent;
+    }
+  }
+  return found;
+}
+
+// The numbers of all lanes, first of those that may be used.
+std::vector<LaneId> in_order_of_use(const Device& device) {
+  std::vector<LaneId> ids;
+  for (const Lane& lane : device.lanes)
+    if (!is_lane_suspended(lane)) ids.push_back(lane.id);
+  for (const Lane& lane : device.lanes)
+    if (is_lane_suspended(lane)) ids.push_back(lane.id);
+  return ids;
+}
+
+// As place(), which knows lanes by their place in that order.
+Placement place_in_order(const Table& table, const Device& device, const PlacedJobs& found) {
+  const std::vector<LaneId> order = in_order_of_use(device);
+  const auto place_of = [&](LaneId lane) {
+    return LaneId{
+        static_cast<std::uint32_t>(std::find(order.begin(), order.end(), lane) - order.begin())};
+  };
+  std::vector<PlacedJob> jobs = found.jobs;
+  for (PlacedJob& job : jobs) {
+    job.in_lane = place_of(job.in_lane);
+    job.placed_in = place_of(job.placed_in);
+  }
+  Placement placement =
+      place(jobs, device.lanes.size(), table.num_open_lanes(device), found.capacity);
+  for (LaneId& lane : placement.lanes)
+    lane = order.at(lane.value);
+  return placement;
+}
+
+bool is_used(const Table& table, const Lane& lane) {
+  if (lane.lease.has_value() || !lane.waiting.empty() || !lane.pools.empty()) return true;
+  return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
+    return entry.second.in_lane == lane.id || entry.second.placed_in == lane.id;
+  });
+}
+
+// Takes away closed lanes at the end that nobody uses any more.
+void close_lanes(const Table& table, Device& device, Nanos now) {
+  while (device.lanes.size() > 1 && is_lane_closed(table, device, device.lanes.back()) &&
+         !is_used(table, device.lanes.back())) {
+    // What the device was leased stays known.
+    Lane& first = device.lanes.front();
+    const BusyMeter& last = device.lanes.back().busy;
+    if (last.share(now) > first.busy.share(now)) {
+      first.busy = last;
+      first.busy.turn(first.lease.has_value() && !is_lane_suspended(first), now);
+    }
+    device.lanes.pop_back();
+  }
+}
+
+}  // namespace
+
+bool is_lane_closed(const Table& table, const Device& device, const Lane& lane) {
+  if (is_lane_suspended(lane)) return false;
+  const auto own = device.lanes.begin() + lane.id.value;
+  const auto num_before = std::count_if(
+      device.lanes.begin(), own, [](const Lane& other) { return !is_lane_suspended(other); });
+  return static_cast<std::size_t>(num_before) >= table.num_open_lanes(device);
+}
+
+bool may_be_moved(const Device& device, const Job& job) {
+  if (device.lane_held_by(job.id) != nullptr || is_unheard(job)) return false;
+  // The job that interrupted it may be suspended, and keeps its lane then.
+  if (job.is_inside) return job.lane == Bytes{} && is_lane_suspended(Table::lane_of(device, job));
+  return is_parked(device, job) || job.lane == Bytes{};
+}
+
+void change_lane(Step& step, Job& job, LaneId to) {
+  Device& device = step.table().device_of(job);
+  Lane& from = Table::lane_of(device, job);
+  Lane& next = device.lanes.at(to.value);
+  std::optional<Ahead> ahead;  // under `pack` lanes have one time, so it keeps its own
+  if (!device.packs()) ahead = ahead_of(step, job);
+  const bool is_waiting = job.is_waiting;
+  if (is_waiting) take_out_of_line(from, job.id);
+  change_pool(step, job, next);
+  from.lenders.erase(job.id);
+  job.in_lane = job.placed_in = to;
+  for (PlacedJob& placed : device.placed.jobs) {
+    if (placed.id == job.id) placed.in_lane = placed.placed_in = to;
+  }
+  if (ahead.has_value()) stay_ahead(step, job, *ahead);
+  if (is_waiting) next.waiting.insert(order_key(device, job));
+  step.note_new_sharing();
+}
+
+void place_jobs(Step& step, Device& device) {
+  open_lanes(step.table(), device, step.now());
+  if (device.lanes.size() == 1) return;
+  PlacedJobs& found = device.placed;
+  found = find_candidates(step, device);
+  const Placement placement = place_in_order(step.table(), device, found);
+  for (std::size_t i = 0; i < found.jobs.size(); ++i) {
+    const JobId id = found.jobs[i].id;
+    const LaneId before = std::exchange(found.jobs[i].placed_in, placement.lanes[i]);
+    if (placement.lanes[i] == before && placement.lanes[i] == found.jobs[i].in_lane) continue;
+    Job& job = step.table().at(id);
+    job.placed_in = placement.lanes[i];
+    if (job.placed_in == job.in_lane || !may_be_moved(device, job)) continue;
+    const LaneId from = job.in_lane;
+    change_lane(step, job, job.placed_in);
+    step.decide(
+        device, job.id, "move",
+        fmt::format("lane {} -> {}: {} in use, which need {} of {}", from.value, job.in_lane.value,
+                    placement.num_used, to_string(placement.needed), to_string(found.capacity)));
+  }
+  close_lanes(step.table(), device, step.now());
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,46 @@
+#include "csrc/sched/turns/line.h"
+
+#include <algorithm>
+
+#include "csrc/sched/time/shares.h"
+#include "csrc/sched/turns/gang.h"
+
+namespace gpushare::sched {
+
+void join_line(Step& step, Job& job) {
+  job.waits_aside = false;
+  job.waiting_since = step.now();
+  if (is_in_gang(job)) {
+    job.waits_in_gang = true;
+  } else {
+    stand_in_line(step, job);
+  }
+}
+
+void stand_in_line(Step& step, Job& job) {
+  Table& table = step.table();
+  lift(step, job);
+  job.waits_in_gang = false;
+  job.is_waiting = true;
+  job.queued = ++table.num_queued;
+  Device& device = table.device_of(job);
+  Table::lane_of(device, job).waiting.insert(order_key(device, job));
+}
+
+void leave_line(Step& step, Job& job) {
+  job.waits_aside = false;
+  if (!job.is_waiting && !job.waits_in_gang) return;
+  if (job.is_waiting) take_out_of_line(Table::lane_of(step.table().device_of(job), job), job.id);
+  job.is_waiting = job.waits_in_gang = false;
+  job.waited += std::max(step.now() - job.waiting_since, Nanos{});
+}
+
+void take_out_of_line(Lane& lane, JobId job) {
+  lane.waiting.erase(job);
+  if (lane.next != job) return;
+  lane.next = JobId{0};
+  lane.short_since.reset();
+  lane.wait_reason.clear();
+}
+
+}  // namespace gpushare::sched

@@ -1,0 +1,59 @@
+#include "csrc/sim/device_placement.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "csrc/base/check.h"
+
+namespace gpushare::sim {
+namespace {
+
+// Whether it does not fit, bytes to move, jobs there, bytes left (as an excess).
+using Cost = std::tuple<bool, Bytes, std::size_t, Bytes>;
+
+Cost cost_of(const DeviceLoad& device, const sched::Sizes& job) {
+  const Bytes excess = device.excess_with(job);
+  return {!device.fits_alone(job), std::max(excess, Bytes{0}), device.num_jobs(), excess};
+}
+
+}  // namespace
+
+void DeviceLoad::add(const sched::Sizes& job) {
+  persistent_ += job.persistent;
+  ephemeral_.insert(job.ephemeral);
+  largest_ = *ephemeral_.rbegin();
+}
+
+void DeviceLoad::remove(const sched::Sizes& job) {
+  const auto found = ephemeral_.find(job.ephemeral);
+  GS_CHECK(found != ephemeral_.end(), "no job has {}", to_string(job.ephemeral));
+  ephemeral_.erase(found);
+  largest_ = ephemeral_.empty() ? Bytes{0} : *ephemeral_.rbegin();
+  persistent_ -= job.persistent;
+}
+
+bool DeviceLoad::fits_alone(const sched::Sizes& job) const {
+  return job.persistent + job.ephemeral + context_ <= capacity_;
+}
+
+Bytes DeviceLoad::excess_with(const sched::Sizes& job) const {
+  const auto num_contexts = static_cast<std::int64_t>(num_jobs() + 1);
+  return persistent_ + job.persistent + std::max(largest_, job.ephemeral) +
+         context_ * num_contexts - capacity_;
+}
+
+std::size_t choose_device(const std::vector<DeviceLoad>& devices, const sched::Sizes& job) {
+  std::size_t best = 0;
+  Cost least = cost_of(devices.front(), job);
+  for (std::size_t i = 1; i < devices.size(); ++i) {
+    const Cost cost = cost_of(devices[i], job);
+    if (!(cost < least)) continue;
+    least = cost;
+    best = i;
+  }
+  return best;
+}
+
+}  // namespace gpushare::sim
