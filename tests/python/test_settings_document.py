@@ -20,9 +20,10 @@ OWN_OPTIONS = {"--config", "--daemonize", "--version", "--help"}
 
 
 def _rows(title: str) -> list[dict[str, str]]:
-    """The rows of the table below a heading, by the column's name."""
+    """The rows of the first table below a heading, by the column's name."""
     section = TEXT.split(f"\n## {title}\n")[1].split("\n## ")[0]
-    table = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
+    (first, *_) = re.findall(r"(?:^\|.*\n)+", section, flags=re.MULTILINE)
+    table = [line.removeprefix("|").removesuffix("|").split("|") for line in first.splitlines()]
     cells = [[cell.strip() for cell in line] for line in table]
     return [dict(zip(cells[0], line, strict=True)) for line in cells[2:]]
 
