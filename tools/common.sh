@@ -34,7 +34,7 @@ run_pytest() {
   [ "$(wc -l <<<"$failed")" -le "$most" ] || return 1
   say "failed, and run once more:"$'\n'"$failed"
   "$python" -m pytest "${cache[@]}" --last-failed "$@" -n 0 || return 1
-  sed 's/^/FLAKY: /' <<<"$failed"
+  printf 'FLAKY: %s\n' "${failed//$'\n'/$'\nFLAKY: '}"
 }
 
 say() {
