@@ -6,7 +6,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "csrc/alloc/caching_allocator.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
 #include "csrc/base/check.h"
 #include "csrc/vm/host_vmm.h"
 

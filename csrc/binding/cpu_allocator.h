@@ -13,7 +13,7 @@
 // (interrupts.h).
 #pragma once
 
-#include "csrc/alloc/caching_allocator.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
 
 namespace gpushare::binding {
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "csrc/alloc/segment_store.h"
+#include "csrc/alloc/allocator/segment_store.h"
 #include "csrc/base/log.h"
 #include "csrc/binding/torch_device.h"
 #include "csrc/binding/torch_router.h"

@@ -12,8 +12,8 @@
 
 #include <memory>
 
-#include "csrc/alloc/caching_allocator.h"
-#include "csrc/alloc/residency.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
+#include "csrc/alloc/residency/residency.h"
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/binding/host_tier.h"

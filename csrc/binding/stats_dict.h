@@ -5,7 +5,7 @@
 
 #include <pybind11/pybind11.h>
 
-#include "csrc/alloc/stats.h"
+#include "csrc/alloc/blocks/stats.h"
 #include "csrc/client/runtime.h"
 
 namespace gpushare::binding {

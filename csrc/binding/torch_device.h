@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "csrc/alloc/caching_allocator.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/client/runtime.h"

@@ -6,7 +6,7 @@
 
 #include <c10/core/Device.h>
 
-#include "csrc/alloc/memory_use.h"
+#include "csrc/alloc/allocator/memory_use.h"
 
 namespace gpushare::binding {
 

@@ -19,7 +19,7 @@
 
 #include <c10/core/Device.h>
 
-#include "csrc/alloc/segment_store.h"
+#include "csrc/alloc/allocator/segment_store.h"
 #include "csrc/base/mutex.h"
 #include "csrc/client/router.h"
 #include "csrc/vm/cuda_device.h"

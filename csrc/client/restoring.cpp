@@ -4,7 +4,7 @@
 // lease closed: the client thread brings it back while the iteration runs, and the optimizer's step
 // waits for the rest. Until then it is reachable, only slower, and nothing else takes its room,
 // some of which may follow the lease.
-#include "csrc/alloc/device_lag.h"
+#include "csrc/alloc/allocator/device_lag.h"
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
 #include "csrc/client/runtime_impl.h"

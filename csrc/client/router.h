@@ -6,7 +6,7 @@
 // thread.
 #pragma once
 
-#include "csrc/alloc/memory_use.h"
+#include "csrc/alloc/allocator/memory_use.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 

@@ -23,7 +23,7 @@
 #include <thread>
 #include <vector>
 
-#include "csrc/alloc/lane_chunks.h"
+#include "csrc/alloc/residency/lane_chunks.h"
 #include "csrc/base/mutex.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/client/connection.h"

@@ -165,7 +165,7 @@ ALL = (
     Synchronisation(
         name="a spill waits for the copy before it unmaps",
         guards="memory is unmapped under the copy",
-        file="csrc/alloc/spill.cpp",
+        file="csrc/alloc/residency/spill.cpp",
         line="      Status one = mover_.wait(ticket);\n",
         instead="      Status one;\n      static_cast<void>(ticket);\n",
         tests=("gs_alloc_tests CudaSpill.TakesAlongWhatKernelsHaveNotWrittenYet", MOVES),
@@ -173,7 +173,7 @@ ALL = (
     Synchronisation(
         name="a restore waits for its copies",
         guards="memory is used, and its slots are given to others, before the bytes are there",
-        file="csrc/alloc/restore.cpp",
+        file="csrc/alloc/residency/restore.cpp",
         line="  if (Status copied = wait_for_copies(); status.ok()) status = std::move(copied);\n",
         tests=("gs_alloc_tests Residency.ARestoreEndsAfterItsCopies", MOVES),
     ),
@@ -259,7 +259,7 @@ ALL = (
     Synchronisation(
         name="an allocation waits for a device that lags behind the books",
         guards="a job fails since another one was killed",
-        file="csrc/alloc/segment_store.cpp",
+        file="csrc/alloc/allocator/segment_store.cpp",
         line="  while (!segment && lag.explains(",
         instead="  while (false && !segment && lag.explains(",
         tests=("tests/cuda/test_driver_failures.py",),

@@ -22,13 +22,13 @@ def test_the_table_has_every_layer_and_no_cycle(root):
     ("path", "include", "reason"),
     [
         # Memory and decisions never see each other.
-        ("csrc/sched/table/lane.h", '"csrc/alloc/stats.h"', "`sched` may include only"),
-        ("csrc/alloc/segment.cpp", '"csrc/sched/job/ready.h"', "`alloc` may include only"),
+        ("csrc/sched/table/lane.h", '"csrc/alloc/blocks/stats.h"', "`sched` may include only"),
+        ("csrc/alloc/blocks/segment.cpp", '"csrc/sched/job/ready.h"', "`alloc` may include only"),
         ("csrc/base/units.h", '"csrc/vm/vmm.h"', "`base` may include only"),
         ("csrc/ipc/socket.cpp", '"csrc/wire/messages.h"', "`ipc` may include only"),
         ("csrc/daemon/server.cpp", '"csrc/vm/vmm.h"', "`daemon` may include only"),
         ("csrc/sched/policies/fifo.cpp", '"csrc/client/runtime.h"', "`sched` may include only"),
-        ("csrc/alloc/arena.cpp", "<c10/core/Allocator.h>", "for `binding` only"),
+        ("csrc/alloc/blocks/arena.cpp", "<c10/core/Allocator.h>", "for `binding` only"),
         ("csrc/daemon/main.cpp", "<Python.h>", "for `binding` only"),
         ("csrc/sched/coordinator.cpp", "<chrono>", "no clock, thread or system call"),
         ("csrc/sched/coordinator.cpp", "<sys/mman.h>", "no clock, thread or system call"),
@@ -48,8 +48,8 @@ def test_a_planted_include_is_caught(small_tree, write, path, include, reason):
 @pytest.mark.parametrize(
     ("path", "include"),
     [
-        ("csrc/alloc/arena.cpp", '"csrc/vm/vmm.h"'),
-        ("csrc/alloc/arena.cpp", '"csrc/alloc/arena.h"'),
+        ("csrc/alloc/blocks/arena.cpp", '"csrc/vm/vmm.h"'),
+        ("csrc/alloc/blocks/arena.cpp", '"csrc/alloc/blocks/arena.h"'),
         ("csrc/client/connection.cpp", '"csrc/wire/messages.h"'),
         ("csrc/client/connection.cpp", "<sys/socket.h>"),
         ("csrc/binding/module.cpp", "<torch/extension.h>"),

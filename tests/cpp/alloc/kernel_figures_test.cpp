@@ -11,8 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/alloc/caching_allocator.h"
-#include "csrc/alloc/residency.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
+#include "csrc/alloc/residency/residency.h"
 #include "csrc/vm/host_slab.h"
 #include "csrc/vm/host_vmm.h"
 #include "csrc/vm/mover.h"

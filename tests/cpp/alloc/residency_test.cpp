@@ -1,4 +1,4 @@
-#include "csrc/alloc/residency.h"
+#include "csrc/alloc/residency/residency.h"
 
 #include <atomic>
 #include <chrono>

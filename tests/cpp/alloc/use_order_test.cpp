@@ -1,5 +1,5 @@
 // In what order memory leaves and comes back, and iterations that begin before all of it is back.
-#include "csrc/alloc/use_order.h"
+#include "csrc/alloc/residency/use_order.h"
 
 #include <cstddef>
 #include <memory>
