@@ -1,6 +1,6 @@
 #include "csrc/binding/cpu_allocator.h"
 #include "csrc/binding/torch_device.h"
-#include "csrc/vm/host_vmm.h"
+#include "csrc/vm/host/host_vmm.h"
 
 namespace gpushare::binding {
 namespace {

@@ -1,4 +1,4 @@
-#include "csrc/vm/cuda_device.h"
+#include "csrc/vm/cuda/cuda_device.h"
 
 #include <memory>
 #include <utility>
@@ -8,8 +8,8 @@
 #include "csrc/binding/torch_device.h"
 #include "csrc/binding/torch_router.h"
 #include "csrc/plugin/segment_plugin.h"
-#include "csrc/vm/cuda_pinner.h"
-#include "csrc/vm/cuda_vmm.h"
+#include "csrc/vm/cuda/cuda_pinner.h"
+#include "csrc/vm/cuda/cuda_vmm.h"
 
 namespace gpushare::binding {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "csrc/base/process_exit.h"
 #include "csrc/binding/interrupts.h"
-#include "csrc/vm/address_limit.h"
+#include "csrc/vm/calls/address_limit.h"
 
 namespace gpushare::binding {
 namespace {

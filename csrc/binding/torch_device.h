@@ -15,8 +15,8 @@
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/client/runtime.h"
-#include "csrc/vm/host_pinner.h"
-#include "csrc/vm/vmm.h"
+#include "csrc/vm/contract/host_pinner.h"
+#include "csrc/vm/contract/vmm.h"
 
 namespace gpushare::binding {
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "csrc/base/units.h"
-#include "csrc/vm/vmm.h"
+#include "csrc/vm/contract/vmm.h"
 
 namespace gpushare::client {
 

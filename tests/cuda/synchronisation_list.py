@@ -21,8 +21,8 @@ class Synchronisation:
     """Each a C++ test program and its test, or a test of pytest's."""
 
 
-VMM = "csrc/vm/cuda_vmm.cpp"
-COPIES = "csrc/vm/cuda_copies.cpp"
+VMM = "csrc/vm/cuda/cuda_vmm.cpp"
+COPIES = "csrc/vm/cuda/cuda_copies.cpp"
 ROUTER = "csrc/binding/torch_router.cpp"
 CLOSE = "csrc/client/lease_close.cpp"
 PLUGIN = "csrc/plugin/segment_plugin.cpp"
@@ -42,7 +42,7 @@ ALL = (
     Synchronisation(
         name="all waits for the whole device",
         guards="memory moves under the work of the gap, which each of two waits covers",
-        file="csrc/vm/cuda_device.cpp",
+        file="csrc/vm/cuda/cuda_device.cpp",
         line="  return driver_.to_status(calls().context_synchronize(), what);\n",
         instead="  return driver_.to_status(cuda::kSuccess, what);\n",
         tests=(GAP, MOVES),
@@ -149,7 +149,7 @@ ALL = (
     Synchronisation(
         name="nothing is backed where the driver has not unmapped",
         guards="two allocations at one address",
-        file="csrc/vm/cuda_chunks.cpp",
+        file="csrc/vm/cuda/cuda_chunks.cpp",
         line="  Status status = check_let_go(address, size);\n",
         instead="  Status status;\n",
         tests=("gs_vm_tests CudaFailure.WhatCouldNotBeUnmappedIsUnmappedLater",),
@@ -157,7 +157,7 @@ ALL = (
     Synchronisation(
         name="calls are made in relaxed capture mode",
         guards="they break the stream capture of another thread",
-        file="csrc/vm/cuda_device.cpp",
+        file="csrc/vm/cuda/cuda_device.cpp",
         line="    code = calls.exchange_capture_mode(&capture_mode_);\n    has_set_mode_",
         instead="    has_set_mode_",
         tests=("gs_vm_tests CudaScope.DisturbsNoCaptureOfAnotherThread",),

@@ -31,7 +31,7 @@
 #include "csrc/alloc/blocks/stats.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
-#include "csrc/vm/vmm.h"
+#include "csrc/vm/contract/vmm.h"
 
 namespace gpushare::alloc {
 

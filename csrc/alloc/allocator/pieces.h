@@ -1,4 +1,5 @@
-// Which chunks can leave together, on a device that takes memory back only in pieces (vm/vmm.h).
+// Which chunks can leave together, on a device that takes memory back only in pieces
+// (vm/contract/vmm.h).
 //
 // Which problem it solves: residency is of chunks, and some devices' memory goes by the piece. So
 // who gives chunks up names those it wants to give, and gets whole pieces; where chunks are

@@ -12,8 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "csrc/vm/host_slab.h"
-#include "csrc/vm/vmm.h"
+#include "csrc/vm/contract/vmm.h"
+#include "csrc/vm/tier/host_slab.h"
 
 namespace gpushare::alloc {
 

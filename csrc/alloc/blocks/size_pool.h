@@ -18,7 +18,7 @@
 #include "csrc/alloc/blocks/segment.h"
 #include "csrc/alloc/blocks/size_class.h"
 #include "csrc/base/units.h"
-#include "csrc/vm/host_slab.h"
+#include "csrc/vm/tier/host_slab.h"
 
 namespace gpushare::alloc {
 

@@ -13,8 +13,8 @@
 #include "csrc/alloc/blocks/chunk.h"
 #include "csrc/base/check.h"
 #include "csrc/base/status.h"
-#include "csrc/vm/host_slab.h"
-#include "csrc/vm/vmm.h"
+#include "csrc/vm/contract/vmm.h"
+#include "csrc/vm/tier/host_slab.h"
 
 namespace gpushare::alloc {
 

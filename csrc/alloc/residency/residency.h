@@ -19,8 +19,8 @@
 #include "csrc/base/mutex.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
-#include "csrc/vm/host_slab.h"
 #include "csrc/vm/mover.h"
+#include "csrc/vm/tier/host_slab.h"
 
 namespace gpushare::alloc {
 

@@ -13,8 +13,8 @@
 #include "csrc/alloc/allocator/allocator_core.h"
 #include "csrc/alloc/residency/chunk_copier.h"
 #include "csrc/base/status.h"
-#include "csrc/vm/host_slab.h"
 #include "csrc/vm/mover.h"
+#include "csrc/vm/tier/host_slab.h"
 
 namespace gpushare::alloc {
 

@@ -11,7 +11,7 @@
 
 #include "csrc/alloc/allocator/caching_allocator.h"
 #include "csrc/alloc/residency/residency.h"
-#include "csrc/vm/cuda_pinner.h"
+#include "csrc/vm/cuda/cuda_pinner.h"
 #include "csrc/vm/mover.h"
 
 #include "tests/cpp/support/alloc_bytes.h"
