@@ -9,7 +9,7 @@
 #include "csrc/base/clock.h"
 #include "csrc/binding/errors.h"
 #include "csrc/binding/interrupts.h"
-#include "csrc/client/long_waits.h"
+#include "csrc/client/gate/long_waits.h"
 
 namespace py = pybind11;
 

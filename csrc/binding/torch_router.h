@@ -21,7 +21,7 @@
 
 #include "csrc/alloc/allocator/segment_store.h"
 #include "csrc/base/mutex.h"
-#include "csrc/client/router.h"
+#include "csrc/client/memory/router.h"
 #include "csrc/vm/cuda/cuda_device.h"
 
 namespace gpushare::binding {

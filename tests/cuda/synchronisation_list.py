@@ -24,7 +24,7 @@ class Synchronisation:
 VMM = "csrc/vm/cuda/cuda_vmm.cpp"
 COPIES = "csrc/vm/cuda/cuda_copies.cpp"
 ROUTER = "csrc/binding/torch_router.cpp"
-CLOSE = "csrc/client/lease_close.cpp"
+CLOSE = "csrc/client/gate/lease_close.cpp"
 PLUGIN = "csrc/plugin/segment_plugin.cpp"
 SHARED = "python/gpushare/ipc.py"
 SHARED_WAIT = "            torch.cuda.synchronize()\n"
@@ -241,14 +241,14 @@ ALL = (
     Synchronisation(
         name="the gate stays closed over memory that did not come back",
         guards="the next iteration's kernels fault",
-        file="csrc/client/room.cpp",
+        file="csrc/client/memory/room.cpp",
         line="    if (is_open) static_cast<void>(close_gate());\n",
         tests=("tests/cuda/test_driver_failures.py",),
     ),
     Synchronisation(
         name="a restore waits for a device that lags behind the books",
         guards="a job fails since another one was killed",
-        file="csrc/client/restoring.cpp",
+        file="csrc/client/memory/restoring.cpp",
         line="    if (!lag.explains(status, allocator_, residency_.to_restore())) return status;\n",
         instead="    if (!status.ok()) return status;\n",
         tests=(
@@ -300,7 +300,7 @@ ALL = (
     Synchronisation(
         name="the device is waited for before a lease is given up inside an iteration",
         guards="what the job has queued runs beside the next holder",
-        file="csrc/client/safepoint.cpp",
+        file="csrc/client/gate/safepoint.cpp",
         line="would run beside the next holder.\n  drain();\n",
         instead="would run beside the next holder.\n",
         tests=(INTERRUPTED,),

@@ -50,8 +50,8 @@ def test_a_planted_include_is_caught(small_tree, write, path, include, reason):
     [
         ("csrc/alloc/blocks/arena.cpp", '"csrc/vm/contract/vmm.h"'),
         ("csrc/alloc/blocks/arena.cpp", '"csrc/alloc/blocks/arena.h"'),
-        ("csrc/client/connection.cpp", '"csrc/wire/messages.h"'),
-        ("csrc/client/connection.cpp", "<sys/socket.h>"),
+        ("csrc/client/link/connection.cpp", '"csrc/wire/messages.h"'),
+        ("csrc/client/link/connection.cpp", "<sys/socket.h>"),
         ("csrc/binding/module.cpp", "<torch/extension.h>"),
     ],
 )

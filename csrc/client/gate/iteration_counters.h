@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "csrc/base/units.h"
-#include "csrc/client/iteration_times.h"
+#include "csrc/client/gate/iteration_times.h"
 #include "csrc/wire/lease_page.h"
 
 namespace gpushare::client {

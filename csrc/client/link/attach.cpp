@@ -11,7 +11,7 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
-#include "csrc/client/connector.h"
+#include "csrc/client/link/connector.h"
 #include "csrc/client/runtime_impl.h"
 #include "csrc/ipc/socket.h"
 

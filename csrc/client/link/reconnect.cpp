@@ -10,7 +10,7 @@
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
 #include "csrc/base/path.h"
-#include "csrc/client/connector.h"
+#include "csrc/client/link/connector.h"
 #include "csrc/client/runtime_impl.h"
 
 namespace gpushare::client {

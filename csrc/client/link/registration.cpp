@@ -9,7 +9,7 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
-#include "csrc/client/carry_over.h"
+#include "csrc/client/link/carry_over.h"
 #include "csrc/client/runtime_impl.h"
 
 namespace gpushare::client {

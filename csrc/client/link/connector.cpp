@@ -1,4 +1,4 @@
-#include "csrc/client/connector.h"
+#include "csrc/client/link/connector.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -16,7 +16,7 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
-#include "csrc/client/coordinator_program.h"
+#include "csrc/client/link/coordinator_program.h"
 #include "csrc/ipc/peer_trust.h"
 #include "csrc/ipc/socket.h"
 

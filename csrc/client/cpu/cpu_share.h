@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "csrc/base/mutex.h"
-#include "csrc/client/cpus.h"
+#include "csrc/client/cpu/cpus.h"
 #include "csrc/wire/core_share.h"
 
 namespace gpushare::client {
