@@ -17,7 +17,7 @@
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/binding/host_tier.h"
-#include "csrc/binding/torch_device.h"
+#include "csrc/binding/torch/torch_device.h"
 #include "csrc/client/config.h"
 #include "csrc/client/runtime.h"
 #include "csrc/vm/mover.h"

@@ -23,7 +23,7 @@ class Synchronisation:
 
 VMM = "csrc/vm/cuda/cuda_vmm.cpp"
 COPIES = "csrc/vm/cuda/cuda_copies.cpp"
-ROUTER = "csrc/binding/torch_router.cpp"
+ROUTER = "csrc/binding/torch/torch_router.cpp"
 CLOSE = "csrc/client/gate/lease_close.cpp"
 PLUGIN = "csrc/plugin/segment_plugin.cpp"
 SHARED = "python/gpushare/ipc.py"

@@ -1,4 +1,4 @@
-#include "csrc/binding/cpu_allocator.h"
+#include "csrc/binding/torch/cpu_allocator.h"
 
 #include <atomic>
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
-#include "csrc/binding/interrupts.h"
+#include "csrc/binding/python/interrupts.h"
 
 namespace gpushare::binding {
 namespace {

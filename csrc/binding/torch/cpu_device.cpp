@@ -1,5 +1,5 @@
-#include "csrc/binding/cpu_allocator.h"
-#include "csrc/binding/torch_device.h"
+#include "csrc/binding/torch/cpu_allocator.h"
+#include "csrc/binding/torch/torch_device.h"
 #include "csrc/vm/host/host_vmm.h"
 
 namespace gpushare::binding {

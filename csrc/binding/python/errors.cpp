@@ -1,4 +1,4 @@
-#include "csrc/binding/errors.h"
+#include "csrc/binding/python/errors.h"
 
 #include <pybind11/pybind11.h>
 

@@ -1,4 +1,4 @@
-#include "csrc/binding/module_calls.h"
+#include "csrc/binding/python/module_calls.h"
 
 #include <cstring>
 #include <memory>

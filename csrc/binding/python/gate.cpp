@@ -1,4 +1,4 @@
-#include "csrc/binding/gate.h"
+#include "csrc/binding/python/gate.h"
 
 #include <cstdio>
 #include <string>
@@ -7,8 +7,8 @@
 #include <pybind11/pybind11.h>
 
 #include "csrc/base/clock.h"
-#include "csrc/binding/errors.h"
-#include "csrc/binding/interrupts.h"
+#include "csrc/binding/python/errors.h"
+#include "csrc/binding/python/interrupts.h"
 #include "csrc/client/gate/long_waits.h"
 
 namespace py = pybind11;

@@ -1,5 +1,5 @@
 // In place of cuda_device.cpp, where torch was built without CUDA.
-#include "csrc/binding/torch_device.h"
+#include "csrc/binding/torch/torch_device.h"
 
 namespace gpushare::binding {
 namespace {

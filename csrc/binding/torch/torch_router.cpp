@@ -1,11 +1,11 @@
-#include "csrc/binding/torch_router.h"
+#include "csrc/binding/torch/torch_router.h"
 
 #include <utility>
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include "csrc/base/log.h"
-#include "csrc/binding/torch_memory.h"
+#include "csrc/binding/torch/torch_memory.h"
 #include "csrc/plugin/segment_plugin.h"
 
 namespace gpushare::binding {

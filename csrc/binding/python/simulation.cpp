@@ -1,4 +1,4 @@
-#include "csrc/binding/simulation.h"
+#include "csrc/binding/python/simulation.h"
 
 #include <string>
 #include <utility>
@@ -6,8 +6,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include "csrc/binding/errors.h"
-#include "csrc/binding/interrupts.h"
+#include "csrc/binding/python/errors.h"
+#include "csrc/binding/python/interrupts.h"
 #include "csrc/sim/simulator.h"
 
 namespace py = pybind11;

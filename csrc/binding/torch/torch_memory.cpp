@@ -1,4 +1,4 @@
-#include "csrc/binding/torch_memory.h"
+#include "csrc/binding/torch/torch_memory.h"
 
 #include <cstddef>
 #include <cstdint>

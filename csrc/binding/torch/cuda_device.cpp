@@ -5,8 +5,8 @@
 
 #include "csrc/alloc/allocator/segment_store.h"
 #include "csrc/base/log.h"
-#include "csrc/binding/torch_device.h"
-#include "csrc/binding/torch_router.h"
+#include "csrc/binding/torch/torch_device.h"
+#include "csrc/binding/torch/torch_router.h"
 #include "csrc/plugin/segment_plugin.h"
 #include "csrc/vm/cuda/cuda_pinner.h"
 #include "csrc/vm/cuda/cuda_vmm.h"

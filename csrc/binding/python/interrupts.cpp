@@ -1,4 +1,4 @@
-#include "csrc/binding/interrupts.h"
+#include "csrc/binding/python/interrupts.h"
 
 #include <fcntl.h>
 #include <poll.h>

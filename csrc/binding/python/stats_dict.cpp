@@ -1,4 +1,4 @@
-#include "csrc/binding/stats_dict.h"
+#include "csrc/binding/python/stats_dict.h"
 
 #include <string>
 
