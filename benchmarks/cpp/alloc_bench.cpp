@@ -6,9 +6,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include "csrc/alloc/caching_allocator.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
 #include "csrc/base/check.h"
-#include "csrc/vm/host_vmm.h"
+#include "csrc/vm/host/host_vmm.h"
 
 namespace gpushare {
 namespace {

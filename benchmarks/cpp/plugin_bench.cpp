@@ -9,8 +9,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include "csrc/alloc/caching_allocator.h"
-#include "csrc/alloc/segment_store.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
+#include "csrc/alloc/allocator/segment_store.h"
 #include "csrc/base/check.h"
 #include "csrc/plugin/segment_plugin.h"
 

@@ -4,7 +4,7 @@ The calls go through ctypes to libcuda.so.1. Each figure includes the overhead o
 microsecond. Nobody reads or writes the memory. The words in a figure's name mean:
 
 - `4mib`: a handle of the device's memory, which can be exported as a file, as all handles of the
-  product can (csrc/vm/cuda_chunks.h). `4mib_plain`: a handle that cannot be exported.
+  product can (csrc/vm/cuda/cuda_chunks.h). `4mib_plain`: a handle that cannot be exported.
 - `run`: a run of eight handles of 2 MiB, each mapped alone, then one call for all of them.
 - `alias`: the same handle at a second address, which restored memory has for a moment.
 - `host_2mib`: a handle of memory of the host that the device can use in place. The host tier is

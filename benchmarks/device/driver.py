@@ -9,7 +9,7 @@ import ctypes
 import time
 from typing import Any
 
-# csrc/vm/cuda_types.h has these too.
+# csrc/vm/cuda/cuda_types.h has these too.
 DEVICE = 1
 HOST_NODE = 3
 _PINNED = 1

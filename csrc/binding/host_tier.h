@@ -11,7 +11,7 @@
 #include <string>
 
 #include "csrc/base/mutex.h"
-#include "csrc/vm/host_slab.h"
+#include "csrc/vm/tier/host_slab.h"
 
 namespace gpushare::binding {
 

@@ -11,10 +11,10 @@
 #include <pybind11/stl.h>
 
 #include "csrc/base/log.h"
-#include "csrc/binding/errors.h"
-#include "csrc/binding/gate.h"
 #include "csrc/binding/installed.h"
-#include "csrc/binding/stats_dict.h"
+#include "csrc/binding/python/errors.h"
+#include "csrc/binding/python/gate.h"
+#include "csrc/binding/python/stats_dict.h"
 
 namespace py = pybind11;
 

@@ -8,13 +8,13 @@
 #include <pybind11/stl.h>
 
 #include "csrc/base/log.h"
-#include "csrc/binding/errors.h"
 #include "csrc/binding/installed.h"
 #include "csrc/binding/job_functions.h"
-#include "csrc/binding/module_calls.h"
 #include "csrc/binding/process.h"
-#include "csrc/binding/simulation.h"
-#include "csrc/binding/stats_dict.h"
+#include "csrc/binding/python/errors.h"
+#include "csrc/binding/python/module_calls.h"
+#include "csrc/binding/python/simulation.h"
+#include "csrc/binding/python/stats_dict.h"
 #include "csrc/plugin/segment_plugin.h"
 
 namespace py = pybind11;

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "csrc/base/process_exit.h"
-#include "csrc/binding/interrupts.h"
-#include "csrc/vm/address_limit.h"
+#include "csrc/binding/python/interrupts.h"
+#include "csrc/vm/calls/address_limit.h"
 
 namespace gpushare::binding {
 namespace {

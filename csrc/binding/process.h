@@ -12,12 +12,12 @@
 
 #include <memory>
 
-#include "csrc/alloc/caching_allocator.h"
-#include "csrc/alloc/residency.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
+#include "csrc/alloc/residency/residency.h"
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/binding/host_tier.h"
-#include "csrc/binding/torch_device.h"
+#include "csrc/binding/torch/torch_device.h"
 #include "csrc/client/config.h"
 #include "csrc/client/runtime.h"
 #include "csrc/vm/mover.h"

@@ -14,7 +14,7 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
-#include "csrc/client/process_activity.h"
+#include "csrc/client/cpu/process_activity.h"
 #include "csrc/client/runtime_impl.h"
 
 namespace gpushare::client {

@@ -10,7 +10,7 @@
 
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
-#include "csrc/client/cpu_share.h"
+#include "csrc/client/cpu/cpu_share.h"
 
 namespace gpushare::client {
 

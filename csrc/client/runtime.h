@@ -18,9 +18,9 @@
 #include <memory>
 #include <string>
 
-#include "csrc/alloc/caching_allocator.h"
-#include "csrc/alloc/residency.h"
-#include "csrc/alloc/room_source.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
+#include "csrc/alloc/allocator/room_source.h"
+#include "csrc/alloc/residency/residency.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/client/config.h"

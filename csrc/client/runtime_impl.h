@@ -23,16 +23,16 @@
 #include <thread>
 #include <vector>
 
-#include "csrc/alloc/lane_chunks.h"
+#include "csrc/alloc/residency/lane_chunks.h"
 #include "csrc/base/mutex.h"
 #include "csrc/base/unique_fd.h"
-#include "csrc/client/connection.h"
-#include "csrc/client/cpu_share.h"
-#include "csrc/client/idle_rule.h"
-#include "csrc/client/iteration_counters.h"
-#include "csrc/client/need_table.h"
-#include "csrc/client/pace.h"
-#include "csrc/client/router.h"
+#include "csrc/client/cpu/cpu_share.h"
+#include "csrc/client/gate/idle_rule.h"
+#include "csrc/client/gate/iteration_counters.h"
+#include "csrc/client/link/connection.h"
+#include "csrc/client/memory/need_table.h"
+#include "csrc/client/memory/pace.h"
+#include "csrc/client/memory/router.h"
 #include "csrc/client/runtime.h"
 #include "csrc/ipc/shared_memory.h"
 

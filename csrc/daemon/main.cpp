@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "csrc/daemon/options.h"
+#include "csrc/daemon/config/options.h"
 #include "csrc/daemon/run.h"
 
 int main(int argc, char** argv) {

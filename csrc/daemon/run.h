@@ -1,7 +1,7 @@
 // From options to a served socket and back: folder, lock, background, log, signals, loop.
 #pragma once
 
-#include "csrc/daemon/options.h"
+#include "csrc/daemon/config/options.h"
 
 namespace gpushare::daemon {
 

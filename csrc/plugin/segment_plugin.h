@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "csrc/alloc/segment_store.h"
+#include "csrc/alloc/allocator/segment_store.h"
 #include "csrc/base/status.h"
 #include "csrc/plugin/real_runtime.h"
 

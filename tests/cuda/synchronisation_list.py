@@ -21,10 +21,10 @@ class Synchronisation:
     """Each a C++ test program and its test, or a test of pytest's."""
 
 
-VMM = "csrc/vm/cuda_vmm.cpp"
-COPIES = "csrc/vm/cuda_copies.cpp"
-ROUTER = "csrc/binding/torch_router.cpp"
-CLOSE = "csrc/client/lease_close.cpp"
+VMM = "csrc/vm/cuda/cuda_vmm.cpp"
+COPIES = "csrc/vm/cuda/cuda_copies.cpp"
+ROUTER = "csrc/binding/torch/torch_router.cpp"
+CLOSE = "csrc/client/gate/lease_close.cpp"
 PLUGIN = "csrc/plugin/segment_plugin.cpp"
 SHARED = "python/gpushare/ipc.py"
 SHARED_WAIT = "            torch.cuda.synchronize()\n"
@@ -42,7 +42,7 @@ ALL = (
     Synchronisation(
         name="all waits for the whole device",
         guards="memory moves under the work of the gap, which each of two waits covers",
-        file="csrc/vm/cuda_device.cpp",
+        file="csrc/vm/cuda/cuda_device.cpp",
         line="  return driver_.to_status(calls().context_synchronize(), what);\n",
         instead="  return driver_.to_status(cuda::kSuccess, what);\n",
         tests=(GAP, MOVES),
@@ -149,7 +149,7 @@ ALL = (
     Synchronisation(
         name="nothing is backed where the driver has not unmapped",
         guards="two allocations at one address",
-        file="csrc/vm/cuda_chunks.cpp",
+        file="csrc/vm/cuda/cuda_chunks.cpp",
         line="  Status status = check_let_go(address, size);\n",
         instead="  Status status;\n",
         tests=("gs_vm_tests CudaFailure.WhatCouldNotBeUnmappedIsUnmappedLater",),
@@ -157,7 +157,7 @@ ALL = (
     Synchronisation(
         name="calls are made in relaxed capture mode",
         guards="they break the stream capture of another thread",
-        file="csrc/vm/cuda_device.cpp",
+        file="csrc/vm/cuda/cuda_device.cpp",
         line="    code = calls.exchange_capture_mode(&capture_mode_);\n    has_set_mode_",
         instead="    has_set_mode_",
         tests=("gs_vm_tests CudaScope.DisturbsNoCaptureOfAnotherThread",),
@@ -165,7 +165,7 @@ ALL = (
     Synchronisation(
         name="a spill waits for the copy before it unmaps",
         guards="memory is unmapped under the copy",
-        file="csrc/alloc/spill.cpp",
+        file="csrc/alloc/residency/spill.cpp",
         line="      Status one = mover_.wait(ticket);\n",
         instead="      Status one;\n      static_cast<void>(ticket);\n",
         tests=("gs_alloc_tests CudaSpill.TakesAlongWhatKernelsHaveNotWrittenYet", MOVES),
@@ -173,7 +173,7 @@ ALL = (
     Synchronisation(
         name="a restore waits for its copies",
         guards="memory is used, and its slots are given to others, before the bytes are there",
-        file="csrc/alloc/restore.cpp",
+        file="csrc/alloc/residency/restore.cpp",
         line="  if (Status copied = wait_for_copies(); status.ok()) status = std::move(copied);\n",
         tests=("gs_alloc_tests Residency.ARestoreEndsAfterItsCopies", MOVES),
     ),
@@ -241,14 +241,14 @@ ALL = (
     Synchronisation(
         name="the gate stays closed over memory that did not come back",
         guards="the next iteration's kernels fault",
-        file="csrc/client/room.cpp",
+        file="csrc/client/memory/room.cpp",
         line="    if (is_open) static_cast<void>(close_gate());\n",
         tests=("tests/cuda/test_driver_failures.py",),
     ),
     Synchronisation(
         name="a restore waits for a device that lags behind the books",
         guards="a job fails since another one was killed",
-        file="csrc/client/restoring.cpp",
+        file="csrc/client/memory/restoring.cpp",
         line="    if (!lag.explains(status, allocator_, residency_.to_restore())) return status;\n",
         instead="    if (!status.ok()) return status;\n",
         tests=(
@@ -259,7 +259,7 @@ ALL = (
     Synchronisation(
         name="an allocation waits for a device that lags behind the books",
         guards="a job fails since another one was killed",
-        file="csrc/alloc/segment_store.cpp",
+        file="csrc/alloc/allocator/segment_store.cpp",
         line="  while (!segment && lag.explains(",
         instead="  while (false && !segment && lag.explains(",
         tests=("tests/cuda/test_driver_failures.py",),
@@ -300,7 +300,7 @@ ALL = (
     Synchronisation(
         name="the device is waited for before a lease is given up inside an iteration",
         guards="what the job has queued runs beside the next holder",
-        file="csrc/client/safepoint.cpp",
+        file="csrc/client/gate/safepoint.cpp",
         line="would run beside the next holder.\n  drain();\n",
         instead="would run beside the next holder.\n",
         tests=(INTERRUPTED,),

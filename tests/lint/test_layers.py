@@ -22,19 +22,19 @@ def test_the_table_has_every_layer_and_no_cycle(root):
     ("path", "include", "reason"),
     [
         # Memory and decisions never see each other.
-        ("csrc/sched/table/lane.h", '"csrc/alloc/stats.h"', "`sched` may include only"),
-        ("csrc/alloc/segment.cpp", '"csrc/sched/job/ready.h"', "`alloc` may include only"),
-        ("csrc/base/units.h", '"csrc/vm/vmm.h"', "`base` may include only"),
+        ("csrc/sched/table/lane.h", '"csrc/alloc/blocks/stats.h"', "`sched` may include only"),
+        ("csrc/alloc/blocks/segment.cpp", '"csrc/sched/job/ready.h"', "`alloc` may include only"),
+        ("csrc/base/units.h", '"csrc/vm/contract/vmm.h"', "`base` may include only"),
         ("csrc/ipc/socket.cpp", '"csrc/wire/messages.h"', "`ipc` may include only"),
-        ("csrc/daemon/server.cpp", '"csrc/vm/vmm.h"', "`daemon` may include only"),
+        ("csrc/daemon/server/server.cpp", '"csrc/vm/contract/vmm.h"', "`daemon` may include only"),
         ("csrc/sched/policies/fifo.cpp", '"csrc/client/runtime.h"', "`sched` may include only"),
-        ("csrc/alloc/arena.cpp", "<c10/core/Allocator.h>", "for `binding` only"),
+        ("csrc/alloc/blocks/arena.cpp", "<c10/core/Allocator.h>", "for `binding` only"),
         ("csrc/daemon/main.cpp", "<Python.h>", "for `binding` only"),
         ("csrc/sched/coordinator.cpp", "<chrono>", "no clock, thread or system call"),
         ("csrc/sched/coordinator.cpp", "<sys/mman.h>", "no clock, thread or system call"),
         ("csrc/wire/codec.cpp", '"csrc/base/clock.h"', "no clock, thread or system call"),
-        ("csrc/vm/host_vmm.cpp", '"vmm.h"', "does not start at the repository's root"),
-        ("csrc/vm/host_vmm.cpp", '"../base/units.h"', "does not start at the repository's root"),
+        ("csrc/vm/host/host_vmm.cpp", '"vmm.h"', "does not start at the repository's root"),
+        ("csrc/vm/host/host_vmm.cpp", '"../base/units.h"', "does not start at the repository's root"),
         ("csrc/misc/tools.h", "<string>", "no row for `misc`"),
     ],
 )
@@ -48,10 +48,10 @@ def test_a_planted_include_is_caught(small_tree, write, path, include, reason):
 @pytest.mark.parametrize(
     ("path", "include"),
     [
-        ("csrc/alloc/arena.cpp", '"csrc/vm/vmm.h"'),
-        ("csrc/alloc/arena.cpp", '"csrc/alloc/arena.h"'),
-        ("csrc/client/connection.cpp", '"csrc/wire/messages.h"'),
-        ("csrc/client/connection.cpp", "<sys/socket.h>"),
+        ("csrc/alloc/blocks/arena.cpp", '"csrc/vm/contract/vmm.h"'),
+        ("csrc/alloc/blocks/arena.cpp", '"csrc/alloc/blocks/arena.h"'),
+        ("csrc/client/link/connection.cpp", '"csrc/wire/messages.h"'),
+        ("csrc/client/link/connection.cpp", "<sys/socket.h>"),
         ("csrc/binding/module.cpp", "<torch/extension.h>"),
     ],
 )
@@ -117,7 +117,7 @@ def test_an_include_that_goes_up_is_caught(small_tree, write, path, include, rea
         # Which files of a room another layer uses is no matter of floors.
         ("csrc/sim/simulator.h", "csrc/sched/serve/serve.h"),
         # A layer without a table of rooms may have folders.
-        ("csrc/vm/held/held_calls.h", "csrc/vm/vmm.h"),
+        ("csrc/vm/held/held_calls.h", "csrc/vm/contract/vmm.h"),
     ],
 )
 def test_an_include_that_goes_down_passes(small_tree, write, path, include):

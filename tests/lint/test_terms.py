@@ -9,8 +9,8 @@ def test_the_tree_uses_the_glossarys_words(root):
 @pytest.mark.parametrize("word", sorted(check_terms.REFUSED))
 def test_a_refused_word_is_caught_in_any_spelling(word):
     for text in (word, word.upper(), f"num_{word}s", f"{word.title()}ed"):
-        (problem,) = check_terms.problems_of("csrc/alloc/arena.h", f"ok\nint x;  // {text}\n")
-        assert problem.startswith("csrc/alloc/arena.h:2:")
+        (problem,) = check_terms.problems_of("csrc/alloc/blocks/arena.h", f"ok\nint x;  // {text}\n")
+        assert problem.startswith("csrc/alloc/blocks/arena.h:2:")
         assert check_terms.REFUSED[word] in problem
 
 
@@ -19,7 +19,7 @@ def test_a_refused_word_is_caught_in_any_spelling(word):
     ["one compare-and-swap", "Compare and swap", "std::swap(a, b);", "a.swap(b);", "SwapPss: 0 kB"],
 )
 def test_another_use_of_the_same_letters_passes(text):
-    assert check_terms.problems_of("csrc/alloc/arena.h", text) == []
+    assert check_terms.problems_of("csrc/alloc/blocks/arena.h", text) == []
 
 
 def test_the_readme_may_say_swap_and_offload_once():

@@ -15,8 +15,8 @@
 #include "csrc/base/log.h"
 #include "csrc/base/mutex.h"
 #include "csrc/base/status.h"
+#include "csrc/vm/contract/vmm.h"
 #include "csrc/vm/held/held_calls.h"
-#include "csrc/vm/vmm.h"
 
 namespace gpushare::vm {
 namespace {

@@ -1,4 +1,4 @@
-#include "csrc/alloc/block_index.h"
+#include "csrc/alloc/blocks/block_index.h"
 
 #include <rapidcheck.h>
 

@@ -1,4 +1,4 @@
-#include "csrc/alloc/caching_allocator.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
 
 #include <cstdint>
 #include <cstring>

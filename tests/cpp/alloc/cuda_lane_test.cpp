@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/alloc/caching_allocator.h"
-#include "csrc/alloc/lane_chunks.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
+#include "csrc/alloc/residency/lane_chunks.h"
 
 #include "tests/cpp/support/vm_cuda_world.h"
 

@@ -9,9 +9,9 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/alloc/caching_allocator.h"
-#include "csrc/alloc/residency.h"
-#include "csrc/vm/cuda_pinner.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
+#include "csrc/alloc/residency/residency.h"
+#include "csrc/vm/cuda/cuda_pinner.h"
 #include "csrc/vm/mover.h"
 
 #include "tests/cpp/support/alloc_bytes.h"

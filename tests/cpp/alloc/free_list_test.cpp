@@ -1,4 +1,4 @@
-#include "csrc/alloc/free_list.h"
+#include "csrc/alloc/blocks/free_list.h"
 
 #include <rapidcheck.h>
 

@@ -15,11 +15,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "csrc/alloc/caching_allocator.h"
-#include "csrc/alloc/residency.h"
-#include "csrc/vm/host_slab.h"
-#include "csrc/vm/host_vmm.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
+#include "csrc/alloc/residency/residency.h"
+#include "csrc/vm/host/host_vmm.h"
 #include "csrc/vm/mover.h"
+#include "csrc/vm/tier/host_slab.h"
 
 #include "tests/cpp/support/alloc_bytes.h"
 #include "tests/cpp/support/vm_temp_folder.h"

@@ -1,5 +1,5 @@
 // Two jobs of one lane: what is promoted, donated and given back, and that bytes stay apart.
-#include "csrc/alloc/lane_chunks.h"
+#include "csrc/alloc/residency/lane_chunks.h"
 
 #include <rapidcheck.h>
 
@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/alloc/chunk.h"
+#include "csrc/alloc/blocks/chunk.h"
 
 #include "tests/cpp/support/alloc_lane.h"
 #include "tests/cpp/support/readable.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/alloc/residency.h"
+#include "csrc/alloc/residency/residency.h"
 
 #include "tests/cpp/support/alloc_world.h"
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/alloc/residency.h"
+#include "csrc/alloc/residency/residency.h"
 
 #include "tests/cpp/support/alloc_bytes.h"
 #include "tests/cpp/support/alloc_world.h"

@@ -1,4 +1,4 @@
-#include "csrc/alloc/residency.h"
+#include "csrc/alloc/residency/residency.h"
 
 #include <atomic>
 #include <chrono>
@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "csrc/vm/host_vmm.h"
+#include "csrc/vm/host/host_vmm.h"
 
 #include "tests/cpp/support/alloc_world.h"
 

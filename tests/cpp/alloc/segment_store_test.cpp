@@ -1,4 +1,4 @@
-#include "csrc/alloc/segment_store.h"
+#include "csrc/alloc/allocator/segment_store.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "csrc/alloc/size_class.h"
+#include "csrc/alloc/blocks/size_class.h"
 
 #include <rapidcheck.h>
 

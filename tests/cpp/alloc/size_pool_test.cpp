@@ -1,4 +1,4 @@
-#include "csrc/alloc/size_pool.h"
+#include "csrc/alloc/blocks/size_pool.h"
 
 #include <memory>
 #include <vector>

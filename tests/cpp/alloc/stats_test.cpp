@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/alloc/caching_allocator.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
 
 #include "tests/cpp/support/vm_fake_vmm.h"
 

@@ -1,4 +1,4 @@
-#include "csrc/alloc/tally.h"
+#include "csrc/alloc/blocks/tally.h"
 
 #include <rapidcheck.h>
 
@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "csrc/alloc/books.h"
+#include "csrc/alloc/blocks/books.h"
 
 namespace gpushare::alloc {
 namespace {

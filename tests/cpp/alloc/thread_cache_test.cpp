@@ -1,4 +1,4 @@
-#include "csrc/alloc/thread_cache.h"
+#include "csrc/alloc/caches/thread_cache.h"
 
 #include <rapidcheck.h>
 

@@ -1,6 +1,6 @@
 // The allocator with the caches of several threads, one of which runs at a time: what they keep is
 // never in the way.
-#include "csrc/alloc/thread_caches.h"
+#include "csrc/alloc/caches/thread_caches.h"
 
 #include <pthread.h>
 
@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/alloc/caching_allocator.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
 
 #include "tests/cpp/support/alloc_worker.h"
 #include "tests/cpp/support/alloc_world.h"

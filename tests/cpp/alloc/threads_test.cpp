@@ -10,12 +10,12 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/alloc/caching_allocator.h"
-#include "csrc/alloc/residency.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
+#include "csrc/alloc/residency/residency.h"
 #include "csrc/base/mutex.h"
-#include "csrc/vm/host_slab.h"
-#include "csrc/vm/host_vmm.h"
+#include "csrc/vm/host/host_vmm.h"
 #include "csrc/vm/mover.h"
+#include "csrc/vm/tier/host_slab.h"
 
 #include "tests/cpp/support/alloc_bytes.h"
 

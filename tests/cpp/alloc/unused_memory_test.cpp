@@ -1,5 +1,5 @@
 // Memory inside live blocks that another allocator has put nothing into.
-#include "csrc/alloc/unused_memory.h"
+#include "csrc/alloc/allocator/unused_memory.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
 // In what order memory leaves and comes back, and iterations that begin before all of it is back.
-#include "csrc/alloc/use_order.h"
+#include "csrc/alloc/residency/use_order.h"
 
 #include <cstddef>
 #include <memory>
@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/vm/host_vmm.h"
+#include "csrc/vm/host/host_vmm.h"
 
 #include "tests/cpp/support/alloc_world.h"
 

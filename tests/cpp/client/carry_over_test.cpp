@@ -1,4 +1,4 @@
-#include "csrc/client/carry_over.h"
+#include "csrc/client/link/carry_over.h"
 
 #include <atomic>
 #include <thread>

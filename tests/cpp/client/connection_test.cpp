@@ -1,4 +1,4 @@
-#include "csrc/client/connection.h"
+#include "csrc/client/link/connection.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "csrc/client/connector.h"
+#include "csrc/client/link/connector.h"
 
 #include <grp.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "csrc/client/coordinator_program.h"
+#include "csrc/client/link/coordinator_program.h"
 
 #include <fcntl.h>
 #include <signal.h>

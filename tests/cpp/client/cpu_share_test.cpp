@@ -1,4 +1,4 @@
-#include "csrc/client/cpu_share.h"
+#include "csrc/client/cpu/cpu_share.h"
 
 #include <sched.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "csrc/client/cpus.h"
+#include "csrc/client/cpu/cpus.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "csrc/client/idle_rule.h"
+#include "csrc/client/gate/idle_rule.h"
 
 #include <string>
 #include <vector>

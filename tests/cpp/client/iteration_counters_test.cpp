@@ -1,4 +1,4 @@
-#include "csrc/client/iteration_counters.h"
+#include "csrc/client/gate/iteration_counters.h"
 
 #include <gtest/gtest.h>
 

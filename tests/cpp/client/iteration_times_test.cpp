@@ -1,4 +1,4 @@
-#include "csrc/client/iteration_times.h"
+#include "csrc/client/gate/iteration_times.h"
 
 #include <gtest/gtest.h>
 

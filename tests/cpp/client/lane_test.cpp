@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/alloc/lane_chunks.h"
+#include "csrc/alloc/residency/lane_chunks.h"
 
 #include "tests/cpp/support/client_fake_coordinator.h"
 #include "tests/cpp/support/client_job_world.h"

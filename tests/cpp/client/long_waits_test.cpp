@@ -1,4 +1,4 @@
-#include "csrc/client/long_waits.h"
+#include "csrc/client/gate/long_waits.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "csrc/client/need_table.h"
+#include "csrc/client/memory/need_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "csrc/client/pace.h"
+#include "csrc/client/memory/pace.h"
 
 #include <cstdint>
 #include <limits>

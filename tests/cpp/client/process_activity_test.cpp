@@ -1,4 +1,4 @@
-#include "csrc/client/process_activity.h"
+#include "csrc/client/cpu/process_activity.h"
 
 #include <signal.h>
 #include <sys/epoll.h>

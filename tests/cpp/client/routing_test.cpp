@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "csrc/client/router.h"
+#include "csrc/client/memory/router.h"
 #include "csrc/client/runtime.h"
 
 #include "tests/cpp/support/client_fake_coordinator.h"

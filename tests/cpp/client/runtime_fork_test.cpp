@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/client/router.h"
+#include "csrc/client/memory/router.h"
 
 #include "tests/cpp/support/client_fake_coordinator.h"
 #include "tests/cpp/support/client_job_world.h"

@@ -15,7 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "csrc/base/unique_fd.h"
-#include "csrc/vm/vmm.h"
+#include "csrc/vm/contract/vmm.h"
 
 #include "tests/cpp/contract/vmm_contract.h"
 #include "tests/cpp/support/lane_file.h"

@@ -18,7 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "csrc/base/unique_fd.h"
-#include "csrc/vm/vmm.h"
+#include "csrc/vm/contract/vmm.h"
 
 namespace gpushare::testing {
 

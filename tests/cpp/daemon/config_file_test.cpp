@@ -1,4 +1,4 @@
-#include "csrc/daemon/config_file.h"
+#include "csrc/daemon/config/config_file.h"
 
 #include <ostream>
 #include <string>
@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "csrc/daemon/user_settings.h"
+#include "csrc/daemon/config/user_settings.h"
 #include "csrc/wire/priority.h"
 
 namespace gpushare::daemon {

@@ -1,4 +1,4 @@
-#include "csrc/daemon/descriptor_shares.h"
+#include "csrc/daemon/machine/descriptor_shares.h"
 
 #include <gtest/gtest.h>
 

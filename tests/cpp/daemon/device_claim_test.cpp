@@ -1,4 +1,4 @@
-#include "csrc/daemon/device_claim.h"
+#include "csrc/daemon/files/device_claim.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "csrc/daemon/instance_lock.h"
+#include "csrc/daemon/files/instance_lock.h"
 
 #include <string>
 

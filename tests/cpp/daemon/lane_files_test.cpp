@@ -1,4 +1,4 @@
-#include "csrc/daemon/lane_files.h"
+#include "csrc/daemon/jobs/lane_files.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

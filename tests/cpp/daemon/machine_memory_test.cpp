@@ -1,4 +1,4 @@
-#include "csrc/daemon/machine_memory.h"
+#include "csrc/daemon/machine/machine_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "csrc/daemon/neighbours.h"
+#include "csrc/daemon/machine/neighbours.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "csrc/daemon/options.h"
+#include "csrc/daemon/config/options.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "csrc/daemon/machine_memory.h"
+#include "csrc/daemon/machine/machine_memory.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/sched/policies/policy.h"
 

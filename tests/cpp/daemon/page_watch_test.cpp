@@ -1,4 +1,4 @@
-#include "csrc/daemon/page_watch.h"
+#include "csrc/daemon/jobs/page_watch.h"
 
 #include <ostream>
 #include <string>

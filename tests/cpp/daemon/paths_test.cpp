@@ -1,4 +1,4 @@
-#include "csrc/daemon/paths.h"
+#include "csrc/daemon/config/paths.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "csrc/daemon/process_info.h"
+#include "csrc/daemon/machine/process_info.h"
 
 #include <unistd.h>
 

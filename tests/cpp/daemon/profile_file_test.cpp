@@ -1,4 +1,4 @@
-#include "csrc/daemon/profile_file.h"
+#include "csrc/daemon/files/profile_file.h"
 
 #include <sys/stat.h>
 

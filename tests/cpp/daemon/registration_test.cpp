@@ -1,4 +1,4 @@
-#include "csrc/daemon/registration.h"
+#include "csrc/daemon/jobs/registration.h"
 
 #include <fcntl.h>
 #include <unistd.h>

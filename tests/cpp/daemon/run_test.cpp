@@ -15,7 +15,7 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/daemon/process_info.h"
+#include "csrc/daemon/machine/process_info.h"
 #include "csrc/ipc/socket.h"
 #include "csrc/wire/messages.h"
 

@@ -8,8 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "csrc/daemon/instance_lock.h"
-#include "csrc/daemon/state_file.h"
+#include "csrc/daemon/files/instance_lock.h"
+#include "csrc/daemon/files/state_file.h"
 #include "csrc/wire/lease_page.h"
 #include "csrc/wire/messages.h"
 

@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "csrc/base/unique_fd.h"
-#include "csrc/daemon/visitors.h"
+#include "csrc/daemon/server/visitors.h"
 #include "csrc/ipc/socket.h"
 #include "csrc/wire/codec.h"
 #include "csrc/wire/lease_page.h"

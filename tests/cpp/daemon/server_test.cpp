@@ -1,4 +1,4 @@
-#include "csrc/daemon/server.h"
+#include "csrc/daemon/server/server.h"
 
 #include <csignal>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "csrc/daemon/service_notice.h"
+#include "csrc/daemon/process/service_notice.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -1,4 +1,4 @@
-#include "csrc/daemon/setting_values.h"
+#include "csrc/daemon/config/setting_values.h"
 
 #include <optional>
 #include <string>

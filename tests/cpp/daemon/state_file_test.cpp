@@ -1,4 +1,4 @@
-#include "csrc/daemon/state_file.h"
+#include "csrc/daemon/files/state_file.h"
 
 #include <sys/stat.h>
 

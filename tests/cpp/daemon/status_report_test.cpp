@@ -1,4 +1,4 @@
-#include "csrc/daemon/status_report.h"
+#include "csrc/daemon/server/status_report.h"
 
 #include <string>
 #include <vector>

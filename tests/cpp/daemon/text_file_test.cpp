@@ -1,4 +1,4 @@
-#include "csrc/daemon/text_file.h"
+#include "csrc/daemon/files/text_file.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "csrc/daemon/visitors.h"
+#include "csrc/daemon/server/visitors.h"
 
 #include <cstddef>
 #include <optional>

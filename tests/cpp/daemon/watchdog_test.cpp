@@ -1,4 +1,4 @@
-#include "csrc/daemon/watchdog.h"
+#include "csrc/daemon/process/watchdog.h"
 
 #include <fcntl.h>
 #include <unistd.h>

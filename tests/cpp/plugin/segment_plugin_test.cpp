@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "csrc/base/log.h"
-#include "csrc/vm/vmm.h"
+#include "csrc/vm/contract/vmm.h"
 
 #include "tests/cpp/support/plugin_world.h"
 

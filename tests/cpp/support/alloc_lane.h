@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/alloc/lane_chunks.h"
+#include "csrc/alloc/residency/lane_chunks.h"
 
 #include "tests/cpp/support/alloc_world.h"
 #include "tests/cpp/support/lane_file.h"

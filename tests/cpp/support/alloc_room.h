@@ -4,8 +4,8 @@
 #include <functional>
 #include <vector>
 
-#include "csrc/alloc/caching_allocator.h"
-#include "csrc/alloc/room_source.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
+#include "csrc/alloc/allocator/room_source.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 

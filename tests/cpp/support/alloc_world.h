@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "csrc/alloc/caching_allocator.h"
-#include "csrc/alloc/residency.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
+#include "csrc/alloc/residency/residency.h"
 #include "csrc/vm/mover.h"
 
 #include "tests/cpp/support/alloc_bytes.h"

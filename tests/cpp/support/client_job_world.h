@@ -7,12 +7,12 @@
 #include <memory>
 #include <string>
 
-#include "csrc/alloc/caching_allocator.h"
-#include "csrc/alloc/residency.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
+#include "csrc/alloc/residency/residency.h"
 #include "csrc/client/runtime.h"
-#include "csrc/vm/host_slab.h"
-#include "csrc/vm/host_vmm.h"
+#include "csrc/vm/host/host_vmm.h"
 #include "csrc/vm/mover.h"
+#include "csrc/vm/tier/host_slab.h"
 
 namespace gpushare::client {
 

@@ -11,7 +11,7 @@
 #include "csrc/base/check.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
-#include "csrc/vm/vmm.h"
+#include "csrc/vm/contract/vmm.h"
 
 namespace gpushare::testing {
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "csrc/alloc/caching_allocator.h"
-#include "csrc/alloc/segment_store.h"
+#include "csrc/alloc/allocator/caching_allocator.h"
+#include "csrc/alloc/allocator/segment_store.h"
 #include "csrc/base/check.h"
 #include "csrc/plugin/segment_plugin.h"
-#include "csrc/vm/host_vmm.h"
+#include "csrc/vm/host/host_vmm.h"
 
 #include "tests/cpp/support/plugin_library.h"
 

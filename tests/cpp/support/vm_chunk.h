@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "csrc/vm/vmm.h"
+#include "csrc/vm/contract/vmm.h"
 
 namespace gpushare::testing {
 

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "csrc/base/check.h"
-#include "csrc/vm/cuda_device.h"
-#include "csrc/vm/cuda_driver.h"
-#include "csrc/vm/cuda_vmm.h"
+#include "csrc/vm/cuda/cuda_device.h"
+#include "csrc/vm/cuda/cuda_driver.h"
+#include "csrc/vm/cuda/cuda_vmm.h"
 
 #include "tests/cpp/support/vm_fake_cuda_driver.h"
 

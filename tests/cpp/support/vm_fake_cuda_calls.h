@@ -3,7 +3,7 @@
 // of the thread.
 #pragma once
 
-#include "csrc/vm/cuda_types.h"
+#include "csrc/vm/cuda/cuda_types.h"
 
 namespace gpushare::testing {
 

@@ -13,7 +13,7 @@
 
 #include "csrc/base/mutex.h"
 #include "csrc/base/units.h"
-#include "csrc/vm/cuda_types.h"
+#include "csrc/vm/cuda/cuda_types.h"
 
 #include "tests/cpp/support/vm_fake_cuda_memory.h"
 

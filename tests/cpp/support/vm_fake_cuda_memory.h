@@ -15,8 +15,8 @@
 
 #include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
-#include "csrc/vm/cuda_types.h"
-#include "csrc/vm/vmm.h"
+#include "csrc/vm/contract/vmm.h"
+#include "csrc/vm/cuda/cuda_types.h"
 
 namespace gpushare::testing {
 

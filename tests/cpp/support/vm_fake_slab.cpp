@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "csrc/base/check.h"
-#include "csrc/vm/vmm.h"
+#include "csrc/vm/contract/vmm.h"
 
 namespace gpushare::testing {
 namespace {

@@ -11,7 +11,7 @@
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
-#include "csrc/vm/host_slab.h"
+#include "csrc/vm/tier/host_slab.h"
 
 namespace gpushare::testing {
 

@@ -1,4 +1,4 @@
-// FakeVmm's memory of files, as csrc/vm/host_vmm_shared.cpp has it.
+// FakeVmm's memory of files, as csrc/vm/host/host_vmm_shared.cpp has it.
 #include <fcntl.h>
 #include <sys/mman.h>
 

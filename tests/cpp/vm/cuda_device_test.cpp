@@ -1,4 +1,4 @@
-#include "csrc/vm/cuda_device.h"
+#include "csrc/vm/cuda/cuda_device.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "csrc/vm/cuda_driver.h"
+#include "csrc/vm/cuda/cuda_driver.h"
 
 #include <cstdlib>
 #include <memory>

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/vm/cuda_host_memory.h"
-#include "csrc/vm/cuda_vmm.h"
+#include "csrc/vm/cuda/cuda_host_memory.h"
+#include "csrc/vm/cuda/cuda_vmm.h"
 
 #include "tests/cpp/support/vm_chunk.h"
 #include "tests/cpp/support/vm_cuda_world.h"

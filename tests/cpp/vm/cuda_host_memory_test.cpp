@@ -1,4 +1,4 @@
-#include "csrc/vm/cuda_host_memory.h"
+#include "csrc/vm/cuda/cuda_host_memory.h"
 
 #include <cstddef>
 #include <cstring>
@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/vm/cuda_pinner.h"
-#include "csrc/vm/host_slab.h"
+#include "csrc/vm/cuda/cuda_pinner.h"
+#include "csrc/vm/tier/host_slab.h"
 
 #include "tests/cpp/support/vm_cuda_world.h"
 

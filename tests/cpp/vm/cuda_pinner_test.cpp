@@ -1,4 +1,4 @@
-#include "csrc/vm/cuda_pinner.h"
+#include "csrc/vm/cuda/cuda_pinner.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/vm/host_slab.h"
+#include "csrc/vm/tier/host_slab.h"
 
 #include "tests/cpp/support/vm_chunk.h"
 #include "tests/cpp/support/vm_cuda_world.h"

@@ -1,5 +1,5 @@
 // Spilled memory that a CUDA device can reach: its addresses show chunks of the host tier.
-#include "csrc/vm/cuda_shown.h"
+#include "csrc/vm/cuda/cuda_shown.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/vm/cuda_host_memory.h"
-#include "csrc/vm/cuda_vmm.h"
+#include "csrc/vm/cuda/cuda_host_memory.h"
+#include "csrc/vm/cuda/cuda_vmm.h"
 
 #include "tests/cpp/contract/vmm_contract.h"
 #include "tests/cpp/support/readable.h"

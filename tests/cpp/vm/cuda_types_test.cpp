@@ -1,5 +1,5 @@
 // Compares our declarations with NVIDIA's, where CMake finds a cuda.h (GS_CUDA_INCLUDE).
-#include "csrc/vm/cuda_types.h"
+#include "csrc/vm/cuda/cuda_types.h"
 
 #if __has_include(<cuda.h>)
 #include <cuda.h>

@@ -1,4 +1,4 @@
-#include "csrc/vm/cuda_vmm.h"
+#include "csrc/vm/cuda/cuda_vmm.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -22,7 +22,7 @@
 #include <gtest/gtest.h>
 
 #include "csrc/vm/held/imports.h"
-#include "csrc/vm/host_vmm.h"
+#include "csrc/vm/host/host_vmm.h"
 
 #include "tests/cpp/support/sanitizers.h"
 

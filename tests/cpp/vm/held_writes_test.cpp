@@ -13,7 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "csrc/vm/host_vmm.h"
+#include "csrc/vm/host/host_vmm.h"
 
 #include "tests/cpp/support/sanitizers.h"
 #include "tests/cpp/support/vm_chunk.h"

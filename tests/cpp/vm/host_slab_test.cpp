@@ -1,4 +1,4 @@
-#include "csrc/vm/host_slab.h"
+#include "csrc/vm/tier/host_slab.h"
 
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -15,8 +15,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "csrc/vm/file_slab.h"
-#include "csrc/vm/vmm.h"
+#include "csrc/vm/contract/vmm.h"
+#include "csrc/vm/tier/file_slab.h"
 
 #include "tests/cpp/support/vm_temp_folder.h"
 

@@ -1,4 +1,4 @@
-#include "csrc/vm/host_vmm.h"
+#include "csrc/vm/host/host_vmm.h"
 
 #include <rapidcheck.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "csrc/vm/shown_chunks.h"
+#include "csrc/vm/host/shown_chunks.h"
 
 #include <cstddef>
 

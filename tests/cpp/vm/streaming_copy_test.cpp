@@ -1,4 +1,4 @@
-#include "csrc/vm/streaming_copy.h"
+#include "csrc/vm/calls/streaming_copy.h"
 
 #include <cstddef>
 #include <vector>

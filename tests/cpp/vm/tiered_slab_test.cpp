@@ -1,9 +1,9 @@
-#include "csrc/vm/tiered_slab.h"
+#include "csrc/vm/tier/tiered_slab.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "csrc/vm/vmm.h"
+#include "csrc/vm/contract/vmm.h"
 
 #include "tests/cpp/support/vm_temp_folder.h"
 

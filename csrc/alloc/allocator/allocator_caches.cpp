@@ -1,0 +1,136 @@
+// What the core does with the threads' caches: settle, empty, close.
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "csrc/alloc/allocator/allocator_core.h"
+#include "csrc/base/check.h"
+#include "csrc/base/log.h"
+
+namespace gpushare::alloc {
+
+// Over spilled or moving chunks a block must not be handed out before they are restored, so none of
+// that arena is kept while there are such chunks.
+std::optional<Route> AllocatorCore::cached_arena() const {
+  if (is_forked_child) return std::nullopt;
+  if (books.has_chunks_away(route_)) return std::nullopt;
+  return route_;
+}
+
+ThreadCache* AllocatorCore::settle_mine() {
+  ThreadCache* const cache = caches_.mine();
+  if (cache == nullptr) return caches_.add_mine(cached_arena());
+  SpinLockGuard guard(cache->lock);
+  settle(*cache);
+  return cache;
+}
+
+void AllocatorCore::settle(ThreadCache& cache) {
+  if (cache.arena().has_value()) books.add(*cache.arena(), cache.take_tally());
+}
+
+void AllocatorCore::put_back_all(Block* first) {
+  while (first != nullptr)
+    put_back(std::exchange(first, first->left));
+}
+
+void AllocatorCore::put_back(Block* block) {
+  live_.clear(block);
+  block->segment->pool()->put_back(block, unneeded_copies);
+}
+
+void AllocatorCore::empty(ThreadCache& cache) {
+  const std::optional<Route> arena = cache.arena();
+  const ThreadCache::Contents contents = cache.take_all();
+  if (arena.has_value()) books.add(*arena, contents.tally);
+  cache.set_arena(cached_arena());
+  put_back_all(contents.first);
+}
+
+void AllocatorCore::empty_caches() {
+  const AllCachesLock lock(caches_);
+  empty_locked_caches();
+}
+
+std::vector<SegmentInfo> AllocatorCore::snapshot() {
+  const AllCachesLock lock(caches_);
+  empty_locked_caches();
+  std::vector<SegmentInfo> segments;
+  for (const Arena& each : arenas_)
+    each.append_snapshot(segments);
+  return segments;
+}
+
+// Under all caches' locks, so that is_cached can be read.
+void AllocatorCore::mark_late(std::span<const std::uintptr_t> addresses) {
+  const AllCachesLock lock(caches_);
+  for (const std::uintptr_t address : addresses)
+    mark_one_late(address);
+}
+
+void AllocatorCore::mark_one_late(std::uintptr_t address) {
+  auto* const place = reinterpret_cast<void*>(address);
+  Block* const block = range_.contains(place) ? live_.find(place) : nullptr;
+  if (block == nullptr || block->is_cached || block->is_late) return;
+  block->is_late = true;
+  Segment& segment = *block->segment;
+  const ChunkRange range = segment.touched_by(block->address, block->size);
+  for (std::size_t i = range.first; i < range.last; ++i)
+    ++segment.chunk(i).num_late;
+}
+
+// The locks are all held: more than the analysis follows.
+void AllocatorCore::empty_locked_caches() GS_NO_THREAD_SAFETY_ANALYSIS {
+  caches_.for_each([this](ThreadCache& cache) GS_NO_THREAD_SAFETY_ANALYSIS { empty(cache); });
+}
+
+void AllocatorCore::empty_mine(ThreadCache& cache) {
+  SpinLockGuard guard(cache.lock);
+  empty(cache);
+}
+
+void AllocatorCore::set_route(Route to) {
+  route_ = to;
+  empty_caches();
+}
+
+void AllocatorCore::on_thread_end(ThreadCache& cache) {
+  MutexLock lock(mu);
+  empty_mine(cache);
+  caches_.remove(cache);
+}
+
+void AllocatorCore::before_fork() GS_NO_THREAD_SAFETY_ANALYSIS {
+  mu.lock();
+  caches_.lock_all();
+}
+
+// Its parent goes on to use the slots for other bytes.
+void AllocatorCore::hide_spilled() {
+  const auto hide = [this](std::byte* address) {
+    const Status hidden = vmm.hide(address, vm::kChunkBytes);
+    if (!hidden.ok()) log::error("in a forked child: {}", hidden.to_string());
+  };
+  const auto is_shown = [](const Chunk& chunk) {
+    return chunk.is_in_host_tier() || chunk.state == ChunkState::kRestoring;
+  };
+  for (const Route kind : {Route::kPrivate, Route::kOutside}) {
+    for (const ChunkRef& ref : chunks_of(kind, is_shown))
+      hide(ref.address());
+  }
+  for (const UnneededCopy& copy : unneeded_copies) {
+    if (copy.address != nullptr) hide(copy.address);
+  }
+}
+
+void AllocatorCore::after_fork(bool is_child) GS_NO_THREAD_SAFETY_ANALYSIS {
+  is_forked_child = is_child;
+  if (is_child) {
+    empty_locked_caches();
+    hide_spilled();
+  }
+  caches_.unlock_all();
+  mu.unlock();
+}
+
+}  // namespace gpushare::alloc

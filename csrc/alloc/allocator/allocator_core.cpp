@@ -1,0 +1,211 @@
+#include "csrc/alloc/allocator/allocator_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/base/check.h"
+
+namespace gpushare::alloc {
+namespace {
+
+// A refusal ends the asking; this many grants that others used up do too.
+constexpr int kMaxAsks = 100;
+
+// Room is asked for in advance too: a question costs two messages, and a growing job has many.
+Bytes like_for(Bytes lacking, Bytes backed) {
+  return lacking + std::clamp(backed / 8, mib(16), mib(256));
+}
+
+}  // namespace
+
+AllocatorCore::AllocatorCore(vm::Vmm& device,
+                             vm::AddressRange range,
+                             const AllocatorOptions& options)
+    : vmm(device),
+      books(options.initial_room),
+      range_(std::move(range)),
+      arenas_{Arena(Route::kPrivate, store_, books), Arena(Route::kOutside, store_, books)},
+      live_(range_.base(), range_.size()) {}
+
+Result<void*> AllocatorCore::allocate(Bytes size, Patience patience) {
+  GS_CHECK(size > Bytes{}, "size {}", size.value());
+  if (size > range_.size()) return allocate_slowly(size, patience);
+  if (ThreadCache* const cache = caches_.mine(); cache != nullptr) [[likely]] {
+    void* const address = cache->take(block_size_of(size), size);
+    if (address != nullptr) [[likely]]
+      return address;
+  }
+  {
+    MutexLock lock(mu);
+    SizePool& pool = arena(route_).pool(size_class_of(size));
+    const SizePool::Candidate candidate = pool.find(block_size_of(size));
+    if (candidate.block != nullptr && candidate.num_missing == 0 && !is_forked_child) [[likely]] {
+      settle_mine();
+      return carve(pool, candidate.block, size);
+    }
+  }
+  return allocate_slowly(size, patience);
+}
+
+void* AllocatorCore::carve(SizePool& pool, Block* block, Bytes size) {
+  Block* const live = pool.carve(block, block_size_of(size), size);
+  live_.set(live);
+  books.on_allocate(live->arena, pool.size_class(), live->size, size);
+  GS_EXPENSIVE_CHECK(check_sometimes());
+  return live->address;
+}
+
+bool AllocatorCore::free(void* address) {
+  if (!range_.contains(address)) return false;
+  ThreadCache* const cache = caches_.mine();
+  Block* const block = live_.find(address);
+  ThreadCache::Kept kept = ThreadCache::Kept::kRefused;
+  if (cache != nullptr && block != nullptr) [[likely]] {
+    kept = cache->keep(block);
+    if (kept == ThreadCache::Kept::kYes) [[likely]]
+      return true;
+  }
+  return free_slowly(address, kept);
+}
+
+bool AllocatorCore::free_slowly(void* address, ThreadCache::Kept kept) {
+  MutexLock lock(mu);
+  if (is_forked_child) return true;
+  Block* const block = live_.find(address);
+  GS_CHECK(block != nullptr && !block->is_cached, "free of {}, where no block is live",
+           fmt::ptr(address));
+  ThreadCache* const cache = settle_mine();
+  books.on_free(block->arena, size_class_of(block->size), block->size, block->requested);
+  put_back(block);
+  // What it keeps was not asked for again.
+  if (kept == ThreadCache::Kept::kFull) empty_mine(*cache);
+  GS_EXPENSIVE_CHECK(check_sometimes());
+  return true;
+}
+
+Result<void*> AllocatorCore::allocate_slowly(Bytes size, Patience patience) {
+  for (int asks = 0;; ++asks) {
+    Bytes lacking;
+    Bytes like;
+    {
+      MutexLock lock(mu);
+      if (is_forked_child) {
+        return fail(StatusCode::kFailedPrecondition,
+                    "a forked child allocates from torch's default allocator");
+      }
+      const Attempt result = attempt(size, Lacking::kIsSaid);
+      if (result.address != nullptr) return result.address;
+      if (result.lacking <= Bytes{}) return out_of_memory(size, result.failure);
+      if (asks == 0) books.on_retry();
+      lacking = result.lacking;
+      like = like_for(lacking, books.backed());
+    }
+    Status asked = ask_for_room(lacking, like, patience);
+    if (!asked.ok() && patience == Patience::kOnlyFree) return fail(std::move(asked));
+    if (asked.ok() && asks + 1 < kMaxAsks) continue;
+    if (asked.ok()) asked = {StatusCode::kOutOfMemory, "others took the room that was granted"};
+    MutexLock lock(mu);
+    return allocate_in_overflow(size, asked);
+  }
+}
+
+bool AllocatorCore::begins_block(const ChunkRef& at) const {
+  return live_.find(at.address()) != nullptr;
+}
+
+Status AllocatorCore::ask_for_room(Bytes lacking, Bytes like, Patience patience) {
+  RoomSource* source = nullptr;
+  Bytes room;
+  {
+    MutexLock lock(mu);
+    source = room_source;
+    room = books.room();
+  }
+  if (source != nullptr) return source->grow(lacking, like, patience);
+  return {StatusCode::kOutOfMemory,
+          fmt::format("{} more than the limit of {}", to_string(lacking), to_string(room))};
+}
+
+AllocatorCore::Attempt AllocatorCore::attempt(Bytes size, Lacking lacking) {
+  if (size > range_.size()) {
+    return {nullptr, {}, {StatusCode::kOutOfMemory, "more than the reserved address space"}};
+  }
+  SizePool& pool = arena(route_).pool(size_class_of(size));
+  const Bytes block_size = block_size_of(size);
+  SizePool::Candidate candidate = pool.find(block_size);
+  if (candidate.block == nullptr || candidate.num_missing > 0) {
+    // Before more is backed, what the caches keep is used. Here, and not where it is found that
+    // there is no room: putting blocks back may join the candidate with others.
+    empty_caches();
+    candidate = pool.find(block_size);
+  }
+  settle_mine();
+  if (candidate.block == nullptr) {
+    if (Status added = add_segment(pool, block_size); !added.ok()) return {nullptr, {}, added};
+    candidate = pool.find(block_size);
+  }
+  return back_and_carve(pool, candidate, size, lacking);
+}
+
+AllocatorCore::Attempt AllocatorCore::back_and_carve(SizePool& pool,
+                                                     SizePool::Candidate candidate,
+                                                     Bytes size,
+                                                     Lacking what_lacks_room) {
+  Block* const block = candidate.block;
+  if (candidate.num_missing > 0) {
+    const ChunkRange range = block->segment->touched_by(block->address, block_size_of(size));
+    const Bytes lacking = make_room(chunks(candidate.num_missing), *block->segment, range);
+    if (lacking > Bytes{} && what_lacks_room == Lacking::kIsSaid) return {nullptr, lacking, {}};
+    const std::size_t split = split_for_overflow(*block->segment, range, lacking);
+    Status there = back_under(pool, block, {range.first, split});
+    if (there.ok()) there = overflow(pool, block, {split, range.last});
+    if (!there.ok()) return {nullptr, {}, there};
+  }
+  return {carve(pool, block, size), {}, {}};
+}
+
+Status AllocatorCore::add_segment(SizePool& pool, Bytes block_size) {
+  // Only address space, so generous: one range can be cut and joined freely. A thirty-second part
+  // of it at most, so that a small reservation still holds segments of each kind.
+  const Bytes usual = pool.size_class() == SizeClass::kSmall ? gib(1) : gib(16);
+  const Bytes share = round_up(range_.size() / 32, vm::kChunkBytes);
+  const Bytes left = range_.size() - used_address_space_;
+  const Bytes needed = round_up(block_size, vm::kChunkBytes);
+  if (needed > left) {
+    return {StatusCode::kOutOfMemory,
+            fmt::format("{} of {} of reserved address space are in use. It is an eighth of what "
+                        "ulimit -v allows, if that is limited",
+                        to_string(used_address_space_), to_string(range_.size()))};
+  }
+  const Bytes size = std::max(needed, std::min({usual, share, left}));
+  pool.add_segment(range_.base() + used_address_space_.to_size(), size);
+  used_address_space_ += size;
+  newest_pool_ = &pool;
+  return {};
+}
+
+void AllocatorCore::remove_unused_segment() {
+  if (newest_pool_ == nullptr) return;
+  const Bytes size = newest_pool_->segments().back()->size();
+  if (!newest_pool_->remove_newest_segment()) return;
+  used_address_space_ -= size;
+  newest_pool_ = nullptr;
+}
+
+tl::unexpected<Status> AllocatorCore::out_of_memory(Bytes size, const Status& reason) {
+  books.on_out_of_memory();
+  empty_caches();
+  remove_unused_segment();
+  const Bytes live = books.live(Route::kPrivate) + books.live(Route::kOutside);
+  const MemoryStats stats = books.stats();
+  const Bytes away = stats.spilled_bytes + stats.overflow_bytes;
+  const std::string in_host =
+      away > Bytes{} ? fmt::format(", {} in host memory", to_string(away)) : std::string();
+  return fail(reason.code(),
+              fmt::format("allocate {}: {} in use, {} backed{}: {}", to_string(size),
+                          to_string(live), to_string(books.backed()), in_host, reason.message()));
+}
+
+}  // namespace gpushare::alloc

@@ -1,0 +1,51 @@
+#include "csrc/alloc/blocks/free_list.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "csrc/base/check.h"
+
+namespace gpushare::alloc {
+
+std::vector<Block*> FreeList::at_least(Bytes size) const {
+  std::vector<Block*> blocks;
+  for (std::size_t bin = next_used_bin(bin_for(size)); bin < kNumBins;
+       bin = next_used_bin(bin + 1)) {
+    bins_[bin].append_to(blocks);
+  }
+  // Only the first bin can hold smaller ones, and they stand first.
+  const auto large_enough = std::find_if(blocks.begin(), blocks.end(),
+                                         [&](const Block* block) { return block->size >= size; });
+  blocks.erase(blocks.begin(), large_enough);
+  return blocks;
+}
+
+void FreeList::check_invariants() const {
+  std::size_t total = 0;
+  for (std::size_t word = 0; word < kNumWords; ++word) {
+    const bool is_in_summary = (summary_ >> word & 1) != 0;
+    GS_CHECK(is_in_summary == (words_[word] != 0), "word {}", word);
+  }
+  // Almost all bins are empty, and tests come here after each change: what an empty one needs is
+  // little.
+  const std::uint64_t* const words = words_.data();
+  const BlockTree* const bins = bins_.data();
+  for (std::size_t bin = 0; bin < kNumBins; ++bin) {
+    const bool is_marked = (words[bin / 64] >> (bin % 64) & 1) != 0;
+    GS_CHECK(is_marked == !bins[bin].is_empty(), "bin {}", bin);
+    if (is_marked) total += check_bin(bin);
+  }
+  GS_CHECK(total == size_, "counted {} kept {}", total, size_);
+}
+
+std::size_t FreeList::check_bin(std::size_t bin) const {
+  std::vector<Block*> blocks;
+  bins_[bin].append_to(blocks);
+  for (const Block* block : blocks) {
+    GS_CHECK(bin_for(block->size) == bin, "size {} in bin {}", block->size.value(), bin);
+    GS_CHECK(!block->is_live);
+  }
+  return bins_[bin].check_invariants();
+}
+
+}  // namespace gpushare::alloc

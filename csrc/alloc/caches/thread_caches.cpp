@@ -1,0 +1,44 @@
+#include "csrc/alloc/caches/thread_caches.h"
+
+#include <vector>
+
+#include "csrc/base/mutex.h"
+
+namespace gpushare::alloc {
+
+ThreadCaches::ThreadCaches(Home& home)
+    : home_(home), has_key_(::pthread_key_create(&key_, &ThreadCaches::on_thread_end) == 0) {}
+
+ThreadCaches::~ThreadCaches() {
+  if (has_key_) ::pthread_key_delete(key_);
+}
+
+void ThreadCaches::on_thread_end(void* entry) {
+  auto* const ending = static_cast<Entry*>(entry);
+  ending->home.on_thread_end(ending->cache);
+}
+
+ThreadCache* ThreadCaches::add_mine(std::optional<Route> arena) {
+  if (!has_key_) return nullptr;
+  auto entry = std::make_unique<Entry>(home_, arena);
+  if (::pthread_setspecific(key_, entry.get()) != 0) return nullptr;
+  entries_.push_back(std::move(entry));
+  return &entries_.back()->cache;
+}
+
+void ThreadCaches::remove(const ThreadCache& cache) {
+  std::erase_if(entries_, [&](const auto& entry) { return &entry->cache == &cache; });
+}
+
+// More locks than the analysis follows.
+void ThreadCaches::lock_all() GS_NO_THREAD_SAFETY_ANALYSIS {
+  for (const auto& entry : entries_)
+    entry->cache.lock.lock();
+}
+
+void ThreadCaches::unlock_all() GS_NO_THREAD_SAFETY_ANALYSIS {
+  for (const auto& entry : entries_)
+    entry->cache.lock.unlock();
+}
+
+}  // namespace gpushare::alloc

@@ -1,0 +1,94 @@
+#include "csrc/binding/python/gate.h"
+
+#include <cstdio>
+#include <string>
+
+#include <fmt/format.h>
+#include <pybind11/pybind11.h>
+
+#include "csrc/base/clock.h"
+#include "csrc/binding/python/errors.h"
+#include "csrc/binding/python/interrupts.h"
+#include "csrc/client/gate/long_waits.h"
+
+namespace py = pybind11;
+
+namespace gpushare::binding {
+namespace {
+
+// Half of what Ctrl-C may take where no memory has to be shown first.
+constexpr Nanos kSlice = millis(50);
+
+client::LongWaits g_long_waits;  // under the GIL
+
+Result<client::GateResult> wait_without_gil(client::Runtime& runtime) {
+  const py::gil_scoped_release release;
+  return runtime.begin_iteration(kSlice);
+}
+
+client::GateResult stop_without_gil(client::Runtime& runtime, client::Safepoint where) {
+  const py::gil_scoped_release release;
+  return runtime.safepoint(where, kSlice);
+}
+
+bool leave_without_gil(client::Runtime& runtime) {
+  const py::gil_scoped_release release;
+  return runtime.leave_safepoint();
+}
+
+void run_handlers(client::Runtime& runtime) {
+  if (PyErr_CheckSignals() == 0) return;
+  const py::error_already_set raised;
+  {
+    const py::gil_scoped_release release;
+    runtime.give_up();
+  }
+  throw raised;
+}
+
+// A handler may use what was spilled meanwhile.
+void show_memory(client::Runtime& runtime) {
+  const py::gil_scoped_release release;
+  runtime.show_memory();
+}
+
+// Not through Python: a handler would run in the code that writes.
+void say_who_holds_it(client::Runtime& runtime, Nanos began) {
+  const py::gil_scoped_release release;
+  const std::string line =
+      fmt::format("gpushare: waiting for {:.0f} s: {}\n", to_seconds(monotonic_now() - began),
+                  runtime.explain(seconds(1)));
+  // A program may have closed it.
+  static_cast<void>(std::fputs(line.c_str(), stderr));
+}
+
+}  // namespace
+
+void wait_at_safepoint(client::Runtime& runtime, client::Safepoint where) {
+  while (stop_without_gil(runtime, where) != client::GateResult::kEntered) {
+    if (PyErr_CheckSignals() == 0) continue;
+    const py::error_already_set interrupt;
+    while (!leave_without_gil(runtime)) {
+      if (stop_without_gil(runtime, where) == client::GateResult::kEntered) break;
+    }
+    throw interrupt;
+  }
+}
+
+void wait_in_gate(client::Runtime& runtime) {
+  if (value_or_raise(runtime.enter_at_once())) return;
+  SignalWatch signals;
+  const Nanos began = monotonic_now();
+  // What has come before the watch began is not seen by it, and no memory has moved yet.
+  run_handlers(runtime);
+  while (value_or_raise(wait_without_gil(runtime)) != client::GateResult::kEntered) {
+    if (signals.has_come()) {
+      show_memory(runtime);
+      run_handlers(runtime);
+      signals.go_on();
+    }
+    if (g_long_waits.is_due(began, monotonic_now())) say_who_holds_it(runtime, began);
+  }
+}
+
+}  // namespace gpushare::binding

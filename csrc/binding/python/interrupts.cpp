@@ -1,0 +1,107 @@
+#include "csrc/binding/python/interrupts.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+
+#include <pybind11/pybind11.h>
+
+#include "csrc/base/log.h"
+#include "csrc/base/status.h"
+
+namespace py = pybind11;
+
+namespace gpushare::binding {
+namespace {
+
+struct Pipe {
+  pid_t owner = 0;
+  int out = -1;
+  int in = -1;
+};
+
+// A forked child makes its own: its signals are not its parent's.
+const Pipe& wakeup_pipe() {
+  static Pipe pipe;
+  if (pipe.owner == ::getpid() && pipe.in >= 0) return pipe;
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    log::debug("{}", errno_status("make a pipe for signals").message());
+  }
+  pipe = {.owner = ::getpid(), .out = ends[0], .in = ends[1]};
+  return pipe;
+}
+
+// The module's own function: no Python code runs in it, and so no handler. Returns what was set.
+int set_wakeup_fd(int fd) {
+  static const py::handle function =
+      py::object(py::module_::import("_signal").attr("set_wakeup_fd")).release();
+  return function(fd).cast<int>();
+}
+
+}  // namespace
+
+SignalWatch::SignalWatch() : is_main_(::gettid() == ::getpid()) { start(); }
+
+void SignalWatch::start() {
+  if (!is_main_ || wakeup_pipe().in < 0) return;
+  try {
+    const int before = set_wakeup_fd(wakeup_pipe().in);
+    if (before != wakeup_pipe().in) {
+      users_fd_ = before;
+    } else if (!is_watching_) {
+      is_inner_ = true;
+    }
+    is_watching_ = true;
+  } catch (const py::error_already_set& error) {
+    // Python was started on another thread.
+    log::debug("signals that come in the gate are not seen: {}", error.what());
+  }
+}
+
+SignalWatch::~SignalWatch() {
+  if (!is_watching_ || is_inner_) return;
+  try {
+    set_wakeup_fd(users_fd_);
+  } catch (const py::error_already_set& error) {
+    log::error("the program's wake-up descriptor for signals is lost: {}", error.what());
+  }
+  static_cast<void>(has_come());
+}
+
+// A byte each, its number.
+bool SignalWatch::has_come() {
+  if (!is_watching_) return is_main_;
+  bool has_come = false;
+  std::array<char, 64> numbers{};
+  for (;;) {
+    const ssize_t count = ::read(wakeup_pipe().out, numbers.data(), numbers.size());
+    if (count <= 0) return has_come;
+    has_come = true;
+    if (users_fd_ < 0) continue;
+    if (::write(users_fd_, numbers.data(), static_cast<std::size_t>(count)) < 0) {
+      log::debug("{}", errno_status("tell the program's wake-up descriptor").message());
+    }
+  }
+}
+
+bool has_signal() {
+  if (wakeup_pipe().out < 0) return true;
+  pollfd waiting{.fd = wakeup_pipe().out, .events = POLLIN, .revents = 0};
+  return ::poll(&waiting, 1, 0) != 0;
+}
+
+bool is_interrupted() {
+  if (::gettid() != ::getpid() || Py_IsInitialized() == 0) return false;
+  const py::gil_scoped_acquire gil;
+  return PyErr_CheckSignals() != 0;
+}
+
+void throw_pending_error() {
+  const py::gil_scoped_acquire gil;
+  throw py::error_already_set();
+}
+
+}  // namespace gpushare::binding

@@ -1,0 +1,117 @@
+#include "csrc/binding/python/module_calls.h"
+
+#include <cstring>
+#include <memory>
+#include <unordered_map>
+
+namespace py = pybind11;
+
+namespace gpushare::binding {
+namespace {
+
+// torch.nn.Module.__call__ asks each module for this attribute, which Module.compile sets, and
+// calls what it finds there. Our descriptor in the class answers for it. Read in each call of each
+// module, which is why it is not Python.
+constexpr const char* kAttribute = "_compiled_call_impl";
+
+using Functions = std::unordered_map<PyObject*, py::object>;
+
+struct ModuleCalls {
+  PyObject_HEAD Functions*
+      functions;  // of modules that are alive: who watches one forgets it when it dies
+};
+
+Functions& functions_of(PyObject* self) { return *reinterpret_cast<ModuleCalls*>(self)->functions; }
+
+// Its __dict__, or null with an error set.
+py::object dict_of(PyObject* module) {
+  return py::reinterpret_steal<py::object>(PyObject_GenericGetDict(module, nullptr));
+}
+
+// What torch.compile(model) returns stands for the model, which may run without being called.
+PyObject* module_inside(PyObject* module) {
+  if (std::strcmp(Py_TYPE(module)->tp_name, "OptimizedModule") != 0) return module;
+  const py::object dict = dict_of(module);
+  PyObject* children = dict ? PyDict_GetItemString(dict.ptr(), "_modules") : nullptr;
+  PyObject* inside = children != nullptr ? PyDict_GetItemString(children, "_orig_mod") : nullptr;
+  return inside != nullptr ? inside : module;
+}
+
+// What Module.compile has set, or None: the value that the attribute has without us.
+PyObject* own_call(PyObject* module) {
+  const py::object dict = dict_of(module);
+  if (!dict) return nullptr;
+  PyObject* call = PyDict_GetItemString(dict.ptr(), kAttribute);
+  return Py_NewRef(call != nullptr ? call : Py_None);
+}
+
+PyObject* get(PyObject* self, PyObject* module, PyObject* /*type*/) {
+  if (module == nullptr) Py_RETURN_NONE;
+  const Functions& functions = functions_of(self);
+  auto found = functions.find(module);
+  if (found == functions.end()) found = functions.find(module_inside(module));
+  if (found != functions.end()) return PyMethod_New(found->second.ptr(), module);
+  return own_call(module);
+}
+
+int set(PyObject* /*self*/, PyObject* module, PyObject* value) {
+  const py::object dict = dict_of(module);
+  if (!dict) return -1;
+  if (value != nullptr) return PyDict_SetItemString(dict.ptr(), kAttribute, value);
+  if (PyDict_DelItemString(dict.ptr(), kAttribute) == 0) return 0;
+  PyErr_SetString(PyExc_AttributeError, kAttribute);
+  return -1;
+}
+
+PyObject* watch(PyObject* self, PyObject* args) {
+  PyObject* module = nullptr;
+  PyObject* function = nullptr;
+  if (PyArg_ParseTuple(args, "OO", &module, &function) == 0) return nullptr;
+  functions_of(self)[module] = py::reinterpret_borrow<py::object>(function);
+  Py_RETURN_NONE;
+}
+
+PyObject* forget(PyObject* self, PyObject* id) {
+  void* module = PyLong_AsVoidPtr(id);
+  if (module == nullptr && PyErr_Occurred() != nullptr) return nullptr;
+  functions_of(self).erase(static_cast<PyObject*>(module));
+  Py_RETURN_NONE;
+}
+
+PyObject* call_of(PyObject* /*self*/, PyObject* module) { return own_call(module); }
+
+PyObject* make(PyTypeObject* type, PyObject* /*args*/, PyObject* /*kwargs*/) {
+  auto functions = std::make_unique<Functions>();
+  PyObject* self = type->tp_alloc(type, 0);
+  if (self != nullptr) reinterpret_cast<ModuleCalls*>(self)->functions = functions.release();
+  return self;
+}
+
+void destroy(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  delete reinterpret_cast<ModuleCalls*>(self)->functions;
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+template <typename Function>
+void* slot(Function* function) {
+  return reinterpret_cast<void*>(function);
+}
+
+}  // namespace
+
+void define_module_calls(py::module_& module) {
+  static PyMethodDef methods[] = {{"watch", &watch, METH_VARARGS, nullptr},
+                                  {"forget", &forget, METH_O, nullptr},
+                                  {"own_call", &call_of, METH_O, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
+  static PyType_Slot slots[] = {{Py_tp_new, slot(&make)},      {Py_tp_dealloc, slot(&destroy)},
+                                {Py_tp_descr_get, slot(&get)}, {Py_tp_descr_set, slot(&set)},
+                                {Py_tp_methods, &methods[0]},  {0, nullptr}};
+  static PyType_Spec spec = {"gpushare._C.ModuleCalls", sizeof(ModuleCalls), 0, Py_TPFLAGS_DEFAULT,
+                             &slots[0]};
+  module.add_object("ModuleCalls", py::reinterpret_steal<py::object>(PyType_FromSpec(&spec)));
+}
+
+}  // namespace gpushare::binding

@@ -1,0 +1,28 @@
+#include "csrc/binding/torch/cpu_allocator.h"
+#include "csrc/binding/torch/torch_device.h"
+#include "csrc/vm/host/host_vmm.h"
+
+namespace gpushare::binding {
+namespace {
+
+class CpuDevice final : public TorchDevice {
+ public:
+  [[nodiscard]] vm::Vmm& vmm() override { return vmm_; }
+  Status install(alloc::CachingAllocator& allocator, client::Runtime& /*runtime*/) override {
+    allocator_ = &allocator;
+    install_cpu_allocator(allocator);
+    return {};
+  }
+  void after_fork_in_child() override { use_default_cpu_allocator(); }
+  [[nodiscard]] Bytes live() const override { return allocator_->stats().live_private_bytes; }
+
+ private:
+  vm::HostVmm vmm_;
+  alloc::CachingAllocator* allocator_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<TorchDevice> make_cpu_device() { return std::make_unique<CpuDevice>(); }
+
+}  // namespace gpushare::binding

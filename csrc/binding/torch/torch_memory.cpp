@@ -1,0 +1,73 @@
+#include "csrc/binding/torch/torch_memory.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#include <c10/core/AllocatorConfig.h>
+#include <c10/cuda/CUDAAllocatorConfig.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <torch/csrc/api/include/torch/version.h>
+
+#if TORCH_VERSION_MAJOR != 2
+#error "gpushare knows torch 2: look at each #if below"
+#endif
+
+namespace gpushare::binding {
+namespace {
+
+namespace native = c10::cuda::CUDACachingAllocator;
+
+constexpr c10::MempoolId_t kDefaultPool{0, 0};
+
+// Torch's own type, in whichever of its namespaces it is.
+using Segment = decltype(native::SnapshotInfo::segments)::value_type;
+
+// Of all pools; without the history of allocations, where torch can leave that out.
+native::SnapshotInfo take_snapshot() {
+#if TORCH_VERSION_MINOR < 11
+  return native::get()->snapshot(kDefaultPool);
+#else
+  return native::get()->snapshot(kDefaultPool, /*include_traces=*/false);
+#endif
+}
+
+bool uses_expandable_segments() {
+#if TORCH_VERSION_MINOR < 10
+  return native::CUDAAllocatorConfig::expandable_segments();
+#else
+  return c10::CachingAllocator::AcceleratorAllocatorConfig::use_expandable_segments();
+#endif
+}
+
+const std::byte* to_address(std::size_t address) {
+  return reinterpret_cast<const std::byte*>(address);
+}
+
+Bytes to_bytes(std::size_t size) { return Bytes{static_cast<std::int64_t>(size)}; }
+
+void add_blocks(const Segment& segment, alloc::MemoryUse& use) {
+  std::size_t at = segment.address;
+  for (const auto& block : segment.blocks) {
+    // Active, not only allocated: of a block that was freed another stream's work may be pending.
+    if (block.active) use.used.push_back({to_address(at), to_bytes(block.size)});
+    at += block.size;
+  }
+}
+
+}  // namespace
+
+TorchMemory read_torch_memory(c10::DeviceIndex device) {
+  TorchMemory memory{.use = {}, .is_expandable = uses_expandable_segments()};
+  const native::SnapshotInfo snapshot = take_snapshot();
+  for (const Segment& segment : snapshot.segments) {
+    if (segment.device != device) continue;
+    memory.is_expandable = memory.is_expandable || segment.is_expandable;
+    add_blocks(segment, memory.use);
+    if (segment.owner_private_pool_id == kDefaultPool) {
+      memory.use.movable.push_back({to_address(segment.address), to_bytes(segment.total_size)});
+    }
+  }
+  return memory;
+}
+
+}  // namespace gpushare::binding

@@ -1,0 +1,185 @@
+#include "csrc/binding/torch/torch_router.h"
+
+#include <utility>
+
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include "csrc/base/log.h"
+#include "csrc/binding/torch/torch_memory.h"
+#include "csrc/plugin/segment_plugin.h"
+
+namespace gpushare::binding {
+namespace {
+
+namespace native = c10::cuda::CUDACachingAllocator;
+
+// Torch numbers its own pools upwards from 1, in either half.
+constexpr c10::MempoolId_t kOutsidePool{0x6770757368617265ULL, 0};
+constexpr c10::MempoolId_t kSharedPool{kOutsidePool.first + 1, 0};
+
+// Torch reports what goes wrong by throwing; below binding/ nothing does.
+template <typename Body>
+Status without_throwing(const char* what, Body body) {
+  try {
+    body();
+    return {};
+  } catch (const c10::Error& error) {
+    return {StatusCode::kFailedPrecondition,
+            std::string(what) + ": " + error.what_without_backtrace()};
+  }
+}
+
+}  // namespace
+
+Status say_why_out_of_memory(std::string (*take_reason)()) {
+  // Its arguments are in torch's own text. Called without torch's lock.
+  const auto observer = [take_reason](std::int64_t, std::size_t, std::size_t, std::size_t) {
+    const std::string reason = take_reason();
+    if (!reason.empty()) log::error("out of memory: {}", reason);
+  };
+  return without_throwing("watch torch's CUDA allocator",
+                          [&] { native::get()->attachOutOfMemoryObserver(observer); });
+}
+
+TorchRouter::TorchRouter(vm::CudaDevice& device, alloc::SegmentStore& store)
+    : device_(device), store_(store), index_(static_cast<c10::DeviceIndex>(device.ordinal())) {}
+
+void TorchRouter::drain() {
+  // Throughout, so that no capture begins under the wait, which would break it.
+  MutexLock lock(mu_);
+  if (num_captures_ > 0) return;
+  const vm::CudaScope scope(device_);
+  Status status = scope.status();
+  if (status.ok()) status = device_.synchronize("before the lease closes");
+  // close() waits again, and says what is wrong.
+  if (!status.ok()) log::debug("{}", status.message());
+}
+
+Result<alloc::MemoryUse> TorchRouter::close() {
+  MutexLock lock(mu_);
+  if (num_captures_ > 0) {
+    return fail(StatusCode::kFailedPrecondition,
+                "the lease cannot be given back while a CUDA stream is captured: begin the "
+                "iteration (with job.iteration()) before the capture");
+  }
+  const vm::CudaScope scope(device_);
+  if (!scope.status().ok()) return fail(scope.status());
+  alloc::MemoryUse use;
+  // The lambdas run here, under the lock: more than the analysis follows.
+  Status status = without_throwing("close torch's CUDA allocator",
+                                   [&]() GS_NO_THREAD_SAFETY_ANALYSIS { begin_outside(); });
+  if (status.ok()) status = device_.synchronize("close the lease");
+  if (status.ok()) {
+    status = without_throwing("read torch's CUDA memory",
+                              [&]() GS_NO_THREAD_SAFETY_ANALYSIS { use = read_use(); });
+  }
+  if (status.ok()) return use;
+  static_cast<void>(
+      without_throwing("undo", [&]() GS_NO_THREAD_SAFETY_ANALYSIS { end_outside(); }));
+  say_how_often();
+  return fail(std::move(status));
+}
+
+void TorchRouter::open() {
+  MutexLock lock(mu_);
+  const Status status = without_throwing("open torch's CUDA allocator",
+                                         [&]() GS_NO_THREAD_SAFETY_ANALYSIS { end_outside(); });
+  if (!status.ok()) log::error("{}", status.message());
+  say_how_often();
+}
+
+Bytes TorchRouter::live() {
+  Bytes live;
+  const auto read = [&] {
+    const auto stats = native::get()->getDeviceStats(index_);
+    constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    live = Bytes{stats.active_bytes[kAll].current};
+  };
+  if (!native::get()->initialized()) return live;
+  static_cast<void>(without_throwing("read torch's CUDA figures", read));
+  return live;
+}
+
+void TorchRouter::note_capture(bool is_beginning) {
+  MutexLock lock(mu_);
+  num_captures_ += is_beginning ? 1 : -1;
+  say_how_often();
+}
+
+Status TorchRouter::begin_sharing() {
+  MutexLock lock(mu_);
+  ++num_sharing_;
+  say_how_often();
+  if (num_sharing_ > 1 || is_outside_) return {};
+  Status status =
+      without_throwing("share CUDA memory", [&]() GS_NO_THREAD_SAFETY_ANALYSIS { begin_shared(); });
+  if (!status.ok()) --num_sharing_;
+  say_how_often();
+  return status;
+}
+
+void TorchRouter::end_sharing() {
+  MutexLock lock(mu_);
+  --num_sharing_;
+  if (num_sharing_ == 0 && !is_outside_) {
+    const Status status = without_throwing("end the sharing of CUDA memory",
+                                           [&]() GS_NO_THREAD_SAFETY_ANALYSIS { end_shared(); });
+    if (!status.ok()) log::error("{}", status.message());
+  }
+  say_how_often();
+}
+
+// Torch gives back what it has and asks again only while it routes nothing.
+void TorchRouter::say_how_often() {
+  store_.set_asks_once(num_captures_ > 0 || num_sharing_ > 0 || is_outside_);
+}
+
+// In which order torch asks the filters is its own affair: never two of them say yes.
+void TorchRouter::begin_outside() {
+  is_outside_ = true;
+  say_how_often();
+  native::get()->beginAllocateToPool(index_, kOutsidePool,
+                                     [](cudaStream_t) { return !plugin::is_passthrough(); });
+  if (num_sharing_ == 0) begin_shared();
+}
+
+void TorchRouter::end_outside() {
+  if (!std::exchange(is_outside_, false)) return;
+  native::get()->endAllocateToPool(index_, kOutsidePool);
+  native::get()->releasePool(index_, kOutsidePool);
+  if (num_sharing_ == 0) end_shared();
+}
+
+// The pools are kept in use by a count of our own, so that their blocks serve the next time too.
+void TorchRouter::begin_shared() {
+  if (!std::exchange(has_pools_, true)) {
+    native::get()->createOrIncrefPool(index_, kOutsidePool);
+    native::get()->createOrIncrefPool(index_, kSharedPool);
+  }
+  native::get()->beginAllocateToPool(index_, kSharedPool,
+                                     [](cudaStream_t) { return plugin::is_passthrough(); });
+}
+
+void TorchRouter::end_shared() {
+  native::get()->endAllocateToPool(index_, kSharedPool);
+  native::get()->releasePool(index_, kSharedPool);
+}
+
+alloc::MemoryUse TorchRouter::read_use() {
+  TorchMemory memory = read_torch_memory(index_);
+  if (memory.is_expandable) say_expandable();
+  return std::move(memory.use);
+}
+
+// Such memory lies outside our range, so nothing of it is ever moved.
+void TorchRouter::say_expandable() {
+  if (std::exchange(has_said_expandable_, true)) return;
+  log::error(
+      "torch's allocator has expandable segments, from before gpushare came in or switched on "
+      "since: "
+      "torch maps such memory past cudaMalloc, so the coordinator knows nothing of it and other "
+      "jobs may run out of memory. "
+      "Leave it out of what sets up torch's allocator");
+}
+
+}  // namespace gpushare::binding

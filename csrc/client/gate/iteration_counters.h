@@ -1,0 +1,95 @@
+// What a job has done so far, counted where it happens and copied into its lease page.
+//
+// Which problem it solves: a boundary must cost well under a microsecond, and status, the policy
+// and the end-of-job report want these figures at any time. So they are plain stores into atomics
+// of one writer: the thread that iterates. All are relaxed: each figure stands alone, and the
+// word's own change orders them for a coordinator that acts on a boundary.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "csrc/base/units.h"
+#include "csrc/client/gate/iteration_times.h"
+#include "csrc/wire/lease_page.h"
+
+namespace gpushare::client {
+
+struct Boundary {
+  wire::BoundaryKind kind = wire::BoundaryKind::kNone;
+  bool is_iteration = true;  // false: it was broken off
+  bool is_optimizer_step = false;
+  Bytes peak;      // backed by the private arena at most, since the boundary before
+  Bytes resident;  // backed now
+};
+
+class IterationCounters {
+ public:
+  [[nodiscard]] bool is_in_iteration() const {
+    return in_iteration_.load(std::memory_order_relaxed);
+  }
+  // The thread comes for its next iteration; it may have to wait. Ends the gap, which counts if it
+  // began at a boundary. `page` may be null.
+  void come(wire::LeasePage* page, Nanos now);
+  // `page` may be null: a job without a coordinator counts too. No-op inside an iteration.
+  void enter(wire::LeasePage* page, Nanos now);
+  // pre: inside an iteration.
+  void leave(wire::LeasePage* page, Nanos now, const Boundary& boundary);
+  // The iteration goes on after it stood still for so long (a safepoint): that is no time of it.
+  // pre: inside an iteration.
+  void resume(wire::LeasePage* page, Nanos stood_still);
+  // The iteration does not end here; it never was one (unregister, fork).
+  void forget() { in_iteration_.store(false, std::memory_order_relaxed); }
+  // What follows is another model's.
+  void forget_times() {
+    training_.forget();
+    evaluation_.forget();
+    gaps_.forget();
+  }
+  // All figures into a page; for a new page.
+  void publish(wire::LeasePage& page) const;
+
+  [[nodiscard]] std::uint64_t iterations() const {
+    return iterations_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t optimizer_steps() const {
+    return optimizer_steps_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] Nanos busy() const { return Nanos{busy_ns_.load(std::memory_order_relaxed)}; }
+  // Highest peak of the last few iterations: what the next one is expected to need.
+  [[nodiscard]] Bytes expected_peak() const;
+  // What was needed by the private arena is needed elsewhere now (below 0), or here again.
+  void shift_peaks(Bytes by);
+  // Of all iterations.
+  [[nodiscard]] Bytes highest_peak() const {
+    return Bytes{highest_peak_.load(std::memory_order_relaxed)};
+  }
+
+ private:
+  void publish_counts(wire::LeasePage& page) const;
+  void publish_times(wire::LeasePage& page) const;
+  // Long enough that a validation pass between epochs does not hide what training needs.
+  static constexpr std::size_t kNumPeaks = 8;
+
+  std::atomic<bool> in_iteration_{false};
+  std::atomic<std::int64_t> began_ns_{0};
+  std::atomic<std::uint64_t> iterations_{0};
+  std::atomic<std::uint64_t> optimizer_steps_{0};
+  std::atomic<std::int64_t> busy_ns_{0};
+  std::atomic<std::int64_t> changed_ns_{0};
+  std::atomic<std::uint32_t> boundary_kind_{0};
+  std::atomic<std::int64_t> highest_peak_{0};
+  IterationTimes training_;
+  IterationTimes evaluation_;
+  // Before the first batches, or for another program to start, a job may wait seconds. A gap that
+  // is taken to be as long would be lent at each boundary, and all memory would move for nothing.
+  static constexpr std::uint64_t kNumGapsNeeded = 4;
+  IterationTimes gaps_{kNumGapsNeeded};
+  std::atomic<bool> is_gap_open_{false};                      // since changed_ns_
+  std::array<std::atomic<std::int64_t>, kNumPeaks> peaks_{};  // a ring
+  std::atomic<std::size_t> next_peak_{0};
+};
+
+}  // namespace gpushare::client

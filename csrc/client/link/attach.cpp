@@ -1,0 +1,237 @@
+// Joining a coordinator: the first time here, again in reconnect.cpp. Pure C++, since the caller
+// may hold the GIL: it is the allocation that backs the process's first chunk.
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/base/start_thread.h"
+#include "csrc/client/link/connector.h"
+#include "csrc/client/runtime_impl.h"
+#include "csrc/ipc/socket.h"
+
+namespace gpushare::client {
+namespace {
+
+constexpr int kMostGreetings = 3;
+
+// Told apart from "there is none and none can be started".
+Status as_gone(const Status& status) {
+  if (status.code() != StatusCode::kUnavailable) return status;
+  return {StatusCode::kDeadlineExceeded, status.message()};
+}
+
+template <typename T>
+bool is_gone(const Result<T>& result) {
+  return !result.has_value() && result.error().code() == StatusCode::kDeadlineExceeded;
+}
+
+// Nothing: no message is there now.
+Result<std::optional<wire::Welcome>> receive_welcome(Connection& connection) {
+  Result<std::optional<Connection::Received>> received = connection.receive();
+  if (!received.has_value()) return fail(received.error());
+  if (!received->has_value()) return std::nullopt;
+  wire::CoordinatorMessage& message = (*received)->message;
+  if (auto* welcome = std::get_if<wire::Welcome>(&message)) return std::move(*welcome);
+  if (const auto* refused = std::get_if<wire::Refused>(&message)) {
+    return fail(StatusCode::kFailedPrecondition,
+                "the coordinator refuses this job: " + refused->reason);
+  }
+  return fail(StatusCode::kProtocol, "the coordinator answered hello with something else");
+}
+
+}  // namespace
+
+Status Runtime::Impl::attach() {
+  {
+    MutexLock lock(mu_);
+    while (link_ == Link::kAttaching)
+      changed_.wait(mu_);
+    if (link_ == Link::kForked) return {StatusCode::kUnavailable, "a forked child is no job"};
+    if (link_ == Link::kUnmanaged) return {StatusCode::kUnavailable, unmanaged_reason_};
+    if (link_ != Link::kDetached) return {};
+    link_ = Link::kAttaching;
+  }
+  const Status status = attach_now();
+  if (status.ok()) return status;
+  MutexLock lock(mu_);
+  if (status.code() == StatusCode::kCancelled) {
+    link_ = Link::kDetached;  // the next one tries again
+    changed_.notify_all();
+  } else {
+    go_unmanaged(status.message());
+  }
+  return status;
+}
+
+Status Runtime::Impl::attach_now() {
+  GS_RETURN_IF_ERROR(validate(config_));
+  if (!wake_.is_valid()) {
+    wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wake_.is_valid()) return errno_status("make the client thread's eventfd");
+  }
+  Result<Greeting> greeting = find_and_greet(Nanos{0});
+  // It was stopped and has been killed, or it was about to end: there may be another.
+  for (int i = 1; i < kMostGreetings && is_gone(greeting); ++i) {
+    greeting = find_and_greet(Nanos{0});
+  }
+  if (!greeting.has_value()) return greeting.error();
+  configure_host_tier(greeting->welcome);
+  {
+    MutexLock lock(mu_);
+    adopt(std::move(*greeting));
+    changed_.notify_all();
+  }
+  Result<std::thread> thread = start_thread("the coordinator's messages", [this] { run(); });
+  if (!thread.has_value()) return thread.error();
+  thread_ = std::move(*thread);
+  return {};
+}
+
+void Runtime::Impl::configure_host_tier(const wire::Welcome& welcome) {
+  configure_host_tier_(welcome.spill_dir, {welcome.host_ram_budget, welcome.host_file_budget});
+}
+
+Result<Runtime::Impl::Greeting> Runtime::Impl::find_and_greet(Nanos patience) {
+  const auto pause_search = [this](Nanos time) { return pause(-1, false, time); };
+  Result<UniqueFd> socket = find_coordinator(
+      config_, {.patience = patience, .timeout = config_.connect_timeout, .pause = pause_search});
+  if (!socket.has_value()) return fail(socket.error());
+  return say_hello(std::move(*socket));
+}
+
+// The truth about this job, now: growth stands still while it is read, and after it this job backs
+// no chunk that the coordinator does not know of.
+wire::Hello Runtime::Impl::make_hello() {
+  wire::Hello hello;
+  hello.version = config_.version;
+  hello.command = config_.command;
+  hello.pid = ::getpid();
+  hello.uid = ::getuid();
+  hello.of.device = config_.device;
+  if (options_.has_value()) {
+    hello.of.gang = options_->gang;
+    hello.of.rank = options_->rank;
+    hello.of.ranks = options_->ranks;
+  }
+  allocator_.set_room(Bytes{0});
+  disconnect_lane();
+  hello.lane_epoch = lane_epoch_;
+  hello.lane_slots = lane_chunks_.donated_slots();
+  hello.resident = allocator_.backed();
+  room_ = hello.resident;
+  allocator_.set_room(room_);
+  const HostBytes stored = residency_.in_host_tier();
+  hello.spilled = stored.total();
+  hello.spilled_file = stored.file;
+  hello.device_piece = allocator_.most_piece();
+  if (const auto device = device_memory(); device.has_value()) {
+    hello.device_total = device->total;
+    hello.device_free = device->free;
+  }
+  if (page() != nullptr) {
+    const wire::LeaseWord word = wire::load(*page());
+    if (word.is_open()) hello.held_term = word.term();
+  }
+  return hello;
+}
+
+// Without a time limit: one that is stopped (SIGSTOP) is still the owner of the device.
+// errors: kDeadlineExceeded (closed before it answered), kFailedPrecondition (we are refused),
+// kCancelled.
+Result<Runtime::Impl::Greeting> Runtime::Impl::say_hello(UniqueFd socket) {
+  Connection connection(std::move(socket));
+  Status status;
+  {
+    MutexLock lock(mu_);
+    status = connection.send(make_hello());
+  }
+  if (!status.ok()) return fail(as_gone(status));
+  const Nanos patience_ends = monotonic_now() + config_.connect_timeout;
+  bool is_said = false;
+  while (true) {
+    Result<std::optional<wire::Welcome>> welcome = receive_welcome(connection);
+    if (!welcome.has_value()) return fail(as_gone(welcome.error()));
+    if (welcome->has_value()) {
+      return Greeting{.connection = std::move(connection), .welcome = std::move(**welcome)};
+    }
+    if (!is_said && monotonic_now() >= patience_ends) {
+      is_said = true;
+      log::warn("{}. Waiting for it", kNoAnswer);
+    }
+    if (!pause(connection.fd(), connection.has_unsent(), kSignalCheck) || is_interrupted()) {
+      return fail(StatusCode::kCancelled, "attach was stopped");
+    }
+    status = connection.flush();
+    if (!status.ok()) return fail(as_gone(status));
+  }
+}
+
+bool Runtime::Impl::is_interrupted() const {
+  return config_.is_interrupted != nullptr && config_.is_interrupted();
+}
+
+void Runtime::Impl::adopt(Greeting greeting) {
+  const wire::Welcome& welcome = greeting.welcome;
+  link_ = Link::kAttached;
+  connected_at_ = monotonic_now();
+  connection_ = std::move(greeting.connection);
+  address_ = welcome.of;
+  memory_wait_ = welcome.memory_wait;
+  room_ = welcome.room;
+  capacity_ = welcome.capacity;
+  note_share();
+  needs_.on_new_connection();
+  adopt_lane(welcome.epoch);
+  allocator_.set_room(room_);
+  log::info("job {} attached: epoch {}, room {} of {}", address_.job.value, welcome.epoch,
+            to_string(room_), to_string(welcome.capacity));
+}
+
+void Runtime::Impl::go_unmanaged(const std::string& reason) {
+  log::warn("{}. {}", reason,
+            config_.requires_coordinator ? "A coordinator is required: no iteration follows"
+                                         : "Training goes on unmanaged");
+  link_ = Link::kUnmanaged;
+  note_share();
+  unmanaged_reason_ = reason;
+  connection_.close();
+  is_registered_ = false;
+  disconnect_lane();
+  lane_chunks_.forget_slots();
+  drop_lane_files();
+  room_ = config_.unmanaged_room;
+  allocator_.set_room(room_);
+  needs_.grant_all();
+  // The gate is open from now on, unless a coordinator is required. Where it was closed, the next
+  // begin restores what was spilled.
+  if (config_.requires_coordinator && page() != nullptr && !close_gate()) {
+    log::warn("a stream is captured: its iteration goes on unmanaged");
+    is_closed_.store(true, std::memory_order_relaxed);  // and none follows
+  }
+  // release; pairs with the acquire of the fast paths.
+  page_.store(nullptr, std::memory_order_release);
+  const bool is_open = !config_.requires_coordinator && !is_parked_;
+  if (is_open && !opened_at_.has_value()) opened_at_ = monotonic_now();
+  changed_.notify_all();
+}
+
+// false: there is no connection, or it is dead now: the client thread sees its end and reconnects.
+bool Runtime::Impl::send(const wire::JobMessage& message) {
+  if (link_ != Link::kAttached) return false;
+  const Status status = connection_.send(message);
+  if (!status.ok()) {
+    log::info("job {}: {}", address_.job.value, status.message());
+    connection_.shut_down();
+    return false;
+  }
+  if (connection_.has_unsent()) wake_client_thread();
+  return true;
+}
+
+}  // namespace gpushare::client

@@ -1,0 +1,199 @@
+// Becoming a job that takes turns, and ceasing to be one.
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/client/link/carry_over.h"
+#include "csrc/client/runtime_impl.h"
+
+namespace gpushare::client {
+namespace {
+
+Status check_options(const RegisterOptions& options) {
+  const auto invalid = [](const std::string& text) {
+    return Status(StatusCode::kInvalidArgument, text);
+  };
+  for (const std::string* text : {&options.name, &options.group, &options.gang}) {
+    if (text->size() > wire::kMaxNameBytes) {
+      return invalid(fmt::format("name \"{}...\" is {} B long, at most {} are allowed",
+                                 text->substr(0, 16), text->size(), wire::kMaxNameBytes));
+    }
+  }
+  if (!(options.weight > 0)) return invalid(fmt::format("weight {}, must be > 0", options.weight));
+  if (options.memory_limit < Bytes{0}) {
+    return invalid(fmt::format("memory_limit {} B, must be >= 0", options.memory_limit.value()));
+  }
+  if (options.deadline < Nanos{0}) {
+    return invalid(fmt::format("deadline {}, must be >= 0", to_string(options.deadline)));
+  }
+  if (!(options.share_limit >= 0 && options.share_limit <= 1)) {
+    return invalid(fmt::format("share_limit {}, must be from 0 to 1", options.share_limit));
+  }
+  if (options.ranks == 0 || options.rank >= options.ranks) {
+    return invalid(fmt::format("rank {} of {}", options.rank, options.ranks));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Runtime::Impl::register_job(const RegisterOptions& options) {
+  GS_RETURN_IF_ERROR(check_options(options));
+  GS_RETURN_IF_ERROR(attach());
+  MutexLock lock(mu_);
+  if (options_.has_value()) {
+    return {StatusCode::kFailedPrecondition, "this process has registered a job already"};
+  }
+  options_ = options;
+  has_elastic_threads_.store(options.elastic_threads, kRelaxed);
+  changes_ = {};
+  note_share();
+  refusal_.clear();
+  // Without a connection now, the client thread sends it when it has one again.
+  send(make_register());
+  Status status = wait_registered();
+  if (!status.ok() && options_.has_value()) {
+    // It may have been heard all the same.
+    send(wire::Unregister{.of = address_});
+    options_.reset();
+  }
+  return status;
+}
+
+wire::Register Runtime::Impl::make_register() {
+  address_.gang = options_->gang;
+  address_.rank = options_->rank;
+  address_.ranks = options_->ranks;
+  wire::Register wish{.of = address_,
+                      .name = options_->name,
+                      .group = options_->group,
+                      .priority = options_->priority,
+                      .weight = options_->weight,
+                      .memory_limit = options_->memory_limit,
+                      .deadline = options_->deadline,
+                      .share_limit = options_->share_limit,
+                      .is_elastic = options_->is_elastic,
+                      .iterations_total = options_->iterations_total,
+                      .iterations_done = counters_.iterations(),
+                      .fingerprint = options_->fingerprint};
+  changes_.apply_to(wish);
+  if (changes_.is_paused.value_or(false)) wish.paused_by = paused_by_;
+  return wish;
+}
+
+// What it may not be above; 0: none.
+Bytes Runtime::Impl::hard_limit() {
+  if (changes_.is_elastic.value_or(options_.has_value() && options_->is_elastic)) return Bytes{};
+  return changes_.memory_limit.value_or(options_.has_value() ? options_->memory_limit : Bytes{});
+}
+
+bool Runtime::Impl::is_interrupted_unlocked() {
+  const bool is_in_gate = !config_.shows_in_gate && ::gettid() == ::getpid() &&
+                          gate_owner_ == std::this_thread::get_id();
+  mu_.unlock();
+  if (is_in_gate) {
+    if (config_.has_signal != nullptr && !config_.has_signal()) {
+      mu_.lock();
+      return false;
+    }
+    residency_.show_copies();  // a handler may use any memory
+  }
+  const bool is_it = is_interrupted();
+  mu_.lock();
+  return is_it;
+}
+
+// Without a time limit: one that is stopped (SIGSTOP) is still the owner of the device.
+Status Runtime::Impl::wait_registered() {
+  const Nanos patience_ends = monotonic_now() + config_.connect_timeout;
+  bool is_said = false;
+  while (!is_registered_) {
+    if (!refusal_.empty()) return {StatusCode::kInvalidArgument, refusal_};
+    if (link_ == Link::kUnmanaged) return {StatusCode::kUnavailable, unmanaged_reason_};
+    if (!is_said && monotonic_now() >= patience_ends) {
+      is_said = true;
+      log::warn("{}. Waiting for it", kNoAnswer);
+    }
+    changed_.wait_for(mu_, kSignalCheck);
+    if (!is_registered_ && is_interrupted_unlocked()) {
+      return {StatusCode::kCancelled, "register was interrupted"};
+    }
+  }
+  return {};
+}
+
+void Runtime::Impl::on_registered(std::vector<UniqueFd> fds) {
+  drain();
+  MutexLock lock(mu_);
+  if (!options_.has_value()) return;  // unregistered, or given up, meanwhile
+  const Status status = install_page(std::move(fds));
+  if (!status.ok()) go_unmanaged("register: " + status.message());
+  changed_.notify_all();
+}
+
+Status Runtime::Impl::install_page(std::vector<UniqueFd> fds) {
+  if (fds.size() != 2) {
+    return {StatusCode::kProtocol,
+            fmt::format("{} descriptors came with it, must be 2", fds.size())};
+  }
+  constexpr Bytes kSize{static_cast<std::int64_t>(wire::kPageBytes)};
+  Result<ipc::SharedMemory> memory = ipc::SharedMemory::attach(std::move(fds[0]), kSize);
+  if (!memory.has_value()) return memory.error();
+  auto* fresh = static_cast<wire::LeasePage*>(memory->data());
+  if (!wire::is_valid(*fresh)) return {StatusCode::kProtocol, "it is none of this version"};
+  bell_ = std::move(fds[1]);
+  pages_.push_back(std::move(*memory));
+  counters_.publish(*fresh);
+  fresh->lane_changes.store(num_lane_changes_, std::memory_order_relaxed);
+  publish_usage(*fresh);
+  const bool may_move = is_parked_ || is_movable_in_gap();
+  fresh->is_parked.store(may_move ? 1 : 0, std::memory_order_relaxed);
+
+  fresh->is_inside.store(inside_since_.has_value() ? 1 : 0, std::memory_order_relaxed);
+
+  wire::LeasePage* const old = page();
+  CarryOver carried = CarryOver::kNothing;
+  if (old != nullptr) {
+    carried = carry_over(*old, *fresh);
+  } else {
+    // A new registration starts without a lease.
+    if (!close_gate()) return close_failure_;
+  }
+  // release; pairs with the acquire of the fast paths.
+  page_.store(fresh, std::memory_order_release);
+  if (carried == CarryOver::kMustClose) finish_closing(*fresh);
+  if (carried == CarryOver::kRing) ring();
+  is_registered_ = true;
+  return {};
+}
+
+void Runtime::Impl::unregister_job() {
+  drain();
+  MutexLock lock(mu_);
+  if (!options_.has_value()) return;
+  if (is_parked_) give_up_parked();
+  close_if_open(wire::BoundaryKind::kExplicit);
+  send(wire::Unregister{.of = address_});
+  options_.reset();
+  is_registered_ = false;
+  counters_.forget();
+  counters_.forget_times();
+  // release; pairs with the acquire of the fast paths.
+  page_.store(nullptr, std::memory_order_release);
+  bell_.reset();
+  const Status left = lane_chunks_.leave();
+  lane_chunks_told_ = 0;
+  if (!left.ok()) log::error("job {}: {}", address_.job.value, left.to_string());
+  if (left.ok() && residency_.to_restore() == Bytes{0}) {
+    route_private();
+    is_closed_.store(false, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace gpushare::client

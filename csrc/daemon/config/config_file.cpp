@@ -1,0 +1,206 @@
+#include "csrc/daemon/config/config_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/config/setting_values.h"
+#include "csrc/daemon/config/settings.h"
+#include "csrc/daemon/config/user_settings.h"
+
+namespace gpushare::daemon {
+namespace {
+
+// Keys of our tables that other programs, or later versions, read.
+constexpr std::array<std::string_view, 2> kOthersKeys{"host.per_user", "host.pinned"};
+constexpr std::array<std::string_view, 6> kOurTables{"coordinator", "host",       "log",
+                                                     "device",      "device.cpu", "device.cuda"};
+constexpr std::string_view kJobsTable = "job";
+
+// How many letters have to be changed, added or left out to make one word of the other.
+std::size_t letters_apart(std::string_view one, std::string_view other) {
+  std::vector<std::size_t> row(other.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < other.size(); ++j) {
+      const std::size_t changed = diagonal + (one[i] == other[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+// The part before the last dot, and the one after it.
+std::pair<std::string_view, std::string_view> split(std::string_view key) {
+  const std::size_t dot = key.rfind('.');
+  if (dot == std::string_view::npos) return {"", key};
+  return {key.substr(0, dot), key.substr(dot + 1)};
+}
+
+// "; did you mean KEY?": the key that is spelled most alike, if at most half of its letters differ,
+// and of two such keys the one in the same table. Empty if there is none.
+std::string suggestion(std::string_view unknown) {
+  const auto [table, name] = split(unknown);
+  std::string_view nearest;
+  std::size_t least = name.size() + 1;
+  for (const Setting& setting : all_settings()) {
+    if (setting.key == nullptr) continue;
+    const auto [known_table, known_name] = split(setting.key);
+    const std::size_t differ = 2 * letters_apart(name, known_name) + (known_table == table ? 0 : 1);
+    if (differ >= least) continue;
+    least = differ;
+    nearest = setting.key;
+  }
+  return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
+}
+
+// A scalar as a command line would spell it; nothing for arrays, tables and dates.
+std::optional<std::string> text_of(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* number = node.as_integer()) return fmt::format("{}", number->get());
+  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
+  if (const auto* truth = node.as_boolean()) return truth->get() ? "true" : "false";
+  return std::nullopt;
+}
+
+class Reader {
+ public:
+  Reader(const std::string& path, DaemonOptions& options) : path_(path), options_(options) {}
+
+  // Everybody else's first: what the others' tables do not say is as there.
+  Status read_users(const toml::table& file) {
+    const toml::table* const users = file["user"].as_table();
+    if (users == nullptr) return {};
+    if (const toml::table* const table = (*users)[kDefaultUser].as_table()) {
+      GS_RETURN_IF_ERROR(read_user(*table, kDefaultUser, options_.users.others));
+    }
+    for (const auto& [key, node] : *users) {
+      const std::string name(key.str());
+      const toml::table* const table = node.as_table();
+      if (table == nullptr || name == kDefaultUser) continue;
+      const auto uid = find_uid(name);
+      if (!uid.has_value()) {
+        options_.warnings.push_back(
+            fmt::format("{}:{}: [user.{}]: no user of this machine has that name", path_,
+                        node.source().begin.line, name));
+        continue;
+      }
+      sched::UserOptions& user =
+          options_.users.named.try_emplace(*uid, options_.users.others).first->second;
+      user.name = name;
+      GS_RETURN_IF_ERROR(read_user(*table, name, user));
+    }
+    return {};
+  }
+
+  // `prefix` is the table's name.
+  Status read(const toml::table& table, const std::string& prefix) {
+    for (const auto& [key, node] : table) {
+      const std::string name =
+          prefix.empty() ? std::string(key.str()) : fmt::format("{}.{}", prefix, key.str());
+      if (name == "user" || name == kJobsTable) continue;  // by read_users, by jobs
+      const bool is_ours =
+          std::find(kOurTables.begin(), kOurTables.end(), name) != kOurTables.end();
+      if (const auto* inner = node.as_table(); inner != nullptr && !is_ours) {
+        warn(node, fmt::format("unknown table [{}]", name));
+      } else if (inner != nullptr) {
+        GS_RETURN_IF_ERROR(read(*inner, name));
+      } else {
+        GS_RETURN_IF_ERROR(read_value(node, name));
+      }
+    }
+    return {};
+  }
+
+ private:
+  Status read_user(const toml::table& table, const std::string& name, sched::UserOptions& user) {
+    for (const auto& [key, node] : table) {
+      const std::string where =
+          fmt::format("{}:{}: user.{}", path_, node.source().begin.line, name);
+      const std::string setting(key.str());
+      if (is_user_setting(setting)) {
+        GS_RETURN_IF_ERROR(apply_user_setting(setting, text_of(node).value_or("?"), where, user));
+      } else {
+        options_.warnings.push_back(fmt::format("{}: unknown key {}", where, setting));
+      }
+    }
+    return {};
+  }
+
+  Status read_value(const toml::node& node, const std::string& name) {
+    const Setting* setting = find_setting(name);
+    if (setting == nullptr) {
+      const bool is_others =
+          std::find(kOthersKeys.begin(), kOthersKeys.end(), name) != kOthersKeys.end();
+      if (!is_others) warn(node, fmt::format("unknown key {}{}", name, suggestion(name)));
+      return {};
+    }
+    const std::string where = fmt::format("{}:{}", path_, node.source().begin.line);
+    const auto text = text_of(node);
+    if (!text) {
+      std::ostringstream shown;
+      node.visit([&shown](const auto& value) { shown << value; });
+      return {StatusCode::kInvalidArgument, fmt::format("{}: {}: bad value {}; allowed: {}", where,
+                                                        name, shown.str(), setting->allowed)};
+    }
+    const bool is_time = setting->option_unit_ns != 0;
+    if (is_time && node.is_string() && parse_number(*text).value_or(0) != 0) {
+      return {StatusCode::kInvalidArgument, fmt::format("{}: {}: bad value \"{}\"; say {}ms or {}s",
+                                                        where, name, *text, *text, *text)};
+    }
+    return apply_setting(*setting, *text, seconds(1), where, options_);
+  }
+
+  void warn(const toml::node& node, const std::string& text) {
+    options_.warnings.push_back(fmt::format("{}:{}: {}", path_, node.source().begin.line, text));
+  }
+
+  const std::string& path_;
+  DaemonOptions& options_;
+};
+
+}  // namespace
+
+Status read_config_text(const std::string& text, const std::string& path, DaemonOptions& options) {
+  const toml::parse_result parsed = toml::parse(std::string_view(text), std::string_view(path));
+  if (!parsed) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("{}:{}: {}", path, parsed.error().source().begin.line,
+                        parsed.error().description())};
+  }
+  Reader reader(path, options);
+  GS_RETURN_IF_ERROR(reader.read_users(parsed.table()));
+  return reader.read(parsed.table(), "");
+}
+
+Status read_config_file(const std::string& path, bool must_exist, DaemonOptions& options) {
+  std::ifstream file(path);
+  if (!file) {
+    if (!must_exist && (errno == ENOENT || errno == ENOTDIR)) return {};
+    return errno_status("read " + path);
+  }
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (file.bad()) return errno_status("read " + path);
+  return read_config_text(text, path, options);
+}
+
+}  // namespace gpushare::daemon

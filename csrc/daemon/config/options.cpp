@@ -1,0 +1,201 @@
+#include "csrc/daemon/config/options.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/config/config_file.h"
+#include "csrc/daemon/config/paths.h"
+#include "csrc/daemon/config/setting_values.h"
+#include "csrc/daemon/config/settings.h"
+#include "csrc/daemon/config/user_settings.h"
+#include "csrc/daemon/machine/machine_memory.h"
+#include "csrc/sched/coordinator.h"
+#include "csrc/wire/device_name.h"
+#include "csrc/wire/messages.h"
+
+// The build passes the distribution's version; without it this is a build by hand.
+#ifndef GS_VERSION
+#define GS_VERSION "0.1.0.dev0"
+#endif
+
+namespace gpushare::daemon {
+namespace {
+
+struct CommandLine {
+  std::map<const Setting*, std::string> given;  // value of each option
+  std::string config;
+  bool daemonize = false;
+};
+
+std::string version_text() {
+  return fmt::format("gpushared {} (protocol {})", daemon_version(), wire::kProtocolVersion);
+}
+
+// CLI11 only splits the words; what a value may be is Setting's business. CLI11 reports by
+// exception, and all of them end here. The text of --help or --version, or empty.
+Result<std::string> read_arguments(std::vector<std::string> arguments, CommandLine& line) {
+  CLI::App app("The coordinator: lets jobs share one device, iteration by iteration.", "gpushared");
+  app.set_version_flag("--version", version_text());
+  for (const Setting& setting : all_settings()) {
+    if (setting.option == nullptr) continue;
+    app.add_option_function<std::string>(
+           setting.option,
+           [&line, &setting](const std::string& text) { line.given[&setting] = text; },
+           fmt::format("{}: {}", setting.help, setting.allowed))
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+  app.add_option("--config", line.config, "one TOML file instead of the default ones");
+  app.add_flag("--daemonize", line.daemonize,
+               "go to the background; return once the socket answers");
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::CallForHelp&) {
+    return app.help();
+  } catch (const CLI::CallForVersion&) {
+    return version_text() + "\n";
+  } catch (const CLI::ParseError& error) {
+    return fail(StatusCode::kInvalidArgument, error.what());
+  }
+  return std::string();
+}
+
+// The device alone, or all others.
+Status apply_given(const CommandLine& line, bool is_device, DaemonOptions& options) {
+  for (const auto& [setting, value] : line.given) {
+    if ((std::string_view(setting->option) == kDeviceOption) != is_device) continue;
+    const Nanos unit{setting->option_unit_ns};
+    GS_RETURN_IF_ERROR(apply_setting(*setting, value, unit, setting->option, options));
+  }
+  return {};
+}
+
+Status read_files(const CommandLine& line, DaemonOptions& options) {
+  const char* variable = std::getenv("GPUSHARE_CONFIG");
+  const std::string config =
+      line.config.empty() && variable != nullptr ? std::string(variable) : line.config;
+  if (!config.empty()) return read_config_file(config, true, options);
+  for (const std::string& path : default_config_paths()) {
+    GS_RETURN_IF_ERROR(read_config_file(path, false, options));
+  }
+  return {};
+}
+
+Status choose_socket(DaemonOptions& options) {
+  const char* variable = std::getenv("GPUSHARE_SOCKET");
+  // "none" tells jobs to look for no coordinator; it is no place to listen at.
+  if (options.socket == "none") options.socket.clear();
+  if (variable != nullptr && *variable != '\0' && std::string_view(variable) != "none") {
+    if (!is_socket_path(variable)) {
+      return {StatusCode::kInvalidArgument,
+              fmt::format("GPUSHARE_SOCKET: bad value \"{}\"; allowed: {}", variable,
+                          find_setting("coordinator.socket")->allowed)};
+    }
+    options.socket = variable;
+  }
+  if (options.socket.empty()) options.socket = default_socket_path(options.device);
+  return {};
+}
+
+// What processes take of a GPU beside jobs' memory, as they go: contexts (0.5 GiB each), modules,
+// workspaces of libraries, graphs (0.4 GiB more of one that uses many).
+Bytes drivers_part_of(Bytes device_memory) {
+  const Bytes part = std::max(std::min(device_memory / 10, mib(1536)), device_memory / 50);
+  return mib(2) * (part / mib(2));
+}
+
+Status fill_in_sizes(DaemonOptions& options) {
+  if (options.capacity == Bytes{0} && wire::is_cuda(options.device)) {
+    options.capacity = options.device_memory;
+    if (!options.reserve) options.reserve = drivers_part_of(options.device_memory);
+  }
+  if (!options.reserve) options.reserve = Bytes{0};
+  if (options.capacity == Bytes{0} && wire::is_cuda(options.device)) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("--capacity: the memory of {} is not known here. Give it with --capacity, "
+                        "GPUSHARE_CAPACITY, or capacity under [device.cuda] in a file",
+                        options.device)};
+  }
+  if (options.capacity == Bytes{0} || options.host_budget == Bytes{0}) {
+    const auto memory = machine_memory();
+    if (!memory) return memory.error();
+    const Bytes half = mib(*memory / mib(4) * 2);
+    if (options.capacity == Bytes{0}) options.capacity = half;
+    if (options.host_budget == Bytes{0}) options.host_budget = half;
+  }
+  if (options.capacity - *options.reserve >= mib(2)) return {};
+  return {StatusCode::kInvalidArgument,
+          fmt::format("--reserve: bad value \"{}\"; allowed: at least 2 MiB less than the capacity "
+                      "of {}",
+                      to_string(*options.reserve), to_string(options.capacity))};
+}
+
+// RAM in front of the file is part of the budget, and means something only in front of one.
+Status check_host_budgets(const DaemonOptions& options) {
+  const auto refuse = [&](const std::string& allowed) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("--host-ram-budget: bad value \"{}\"; allowed: {}",
+                              to_string(*options.host_ram_budget), allowed));
+  };
+  if (!options.host_ram_budget.has_value()) return {};
+  if (options.spill_dir.empty()) {
+    return refuse(
+        "only with a --spill-dir for the rest; without one all of the host budget is RAM");
+  }
+  if (*options.host_ram_budget <= options.host_budget) return {};
+  return refuse(
+      fmt::format("at most the host budget of {}, part of which it is; raise --host-budget",
+                  to_string(options.host_budget)));
+}
+
+}  // namespace
+
+std::uint32_t default_pack_lanes(const DaemonOptions& options) {
+  if (wire::is_cuda(options.device)) return sched::kFewLanes;
+  return std::clamp(std::thread::hardware_concurrency(), 2U, sched::kMaxLanes);
+}
+
+HostBytes host_budgets(const DaemonOptions& options) {
+  const Bytes in_ram =
+      options.spill_dir.empty() ? options.host_budget : options.host_ram_budget.value_or(Bytes{0});
+  return {round_down(in_ram, wire::kHostPieceBytes),
+          round_down(options.host_budget - in_ram, wire::kHostPieceBytes)};
+}
+
+const char* daemon_version() { return GS_VERSION; }
+
+Result<ParsedCommandLine> parse_command_line(const std::vector<std::string>& arguments) {
+  CommandLine line;
+  ParsedCommandLine parsed;
+  auto text = read_arguments(arguments, line);
+  if (!text) return fail(text.error());
+  if (!text->empty()) {
+    parsed.text = std::move(*text);
+    return parsed;
+  }
+  DaemonOptions& options = parsed.options;
+  if (Status status = apply_given(line, true, options); !status.ok()) return fail(status);
+  if (Status status = read_files(line, options); !status.ok()) return fail(status);
+  if (Status status = choose_socket(options); !status.ok()) return fail(status);
+  if (Status status = apply_given(line, false, options); !status.ok()) return fail(status);
+  options.daemonize = line.daemonize;
+  if (Status status = fill_in_sizes(options); !status.ok()) return fail(status);
+  if (Status status = check_host_budgets(options); !status.ok()) return fail(status);
+  if (options.is_for_others()) make_users_safe(::geteuid(), options.users);
+  return parsed;
+}
+
+}  // namespace gpushare::daemon

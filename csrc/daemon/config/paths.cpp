@@ -1,0 +1,114 @@
+#include "csrc/daemon/config/paths.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/path.h"
+#include "csrc/base/status.h"
+#include "csrc/wire/device_name.h"
+
+namespace gpushare::daemon {
+namespace {
+
+constexpr auto kSameUser = static_cast<uid_t>(-1);
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+bool is_own_folder(const std::string& path) {
+  struct stat info{};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
+}
+
+// Open to those whom the socket lets in.
+mode_t folder_mode(unsigned socket_mode) {
+  mode_t mode = 0700;
+  if ((socket_mode & 0060U) != 0) mode |= 0050;
+  if ((socket_mode & 0006U) != 0) mode |= 0005;
+  return mode;
+}
+
+}  // namespace
+
+std::string socket_name(std::string_view device) {
+  if (!wire::is_cuda(device)) return "sock";
+  return std::string(device.substr(wire::kCudaPrefix.size())) + ".sock";
+}
+
+std::string log_path_of(const std::string& socket_path) {
+  const std::string name = socket_path.substr(socket_path.rfind('/') + 1);
+  const std::string_view stem = std::string_view(name).substr(0, name.rfind('.'));
+  const bool is_of_cuda = name.ends_with(".sock") &&
+                          wire::is_device_name(std::string(wire::kCudaPrefix) + std::string(stem));
+  return fmt::format("{}/{}.log", folder_of(socket_path), is_of_cuda ? stem : "coordinator");
+}
+
+std::string default_socket_path(std::string_view device) {
+  const std::string runtime = environment("XDG_RUNTIME_DIR");
+  if (!runtime.empty() && runtime.front() == '/' && is_own_folder(runtime)) {
+    return runtime + "/gpushare/" + socket_name(device);
+  }
+  return fmt::format("/tmp/gpushare-{}/{}", ::geteuid(), socket_name(device));
+}
+
+std::vector<std::string> default_config_paths() {
+  std::vector<std::string> paths{"/etc/gpushare/config.toml"};
+  const std::string config = environment("XDG_CONFIG_HOME");
+  const std::string home = environment("HOME");
+  if (!config.empty()) {
+    paths.push_back(config + "/gpushare/config.toml");
+  } else if (!home.empty()) {
+    paths.push_back(home + "/.config/gpushare/config.toml");
+  }
+  return paths;
+}
+
+Status prepare_folder(const std::string& socket_path,
+                      unsigned socket_mode,
+                      std::optional<std::uint32_t> socket_group) {
+  const std::string folder = folder_of(socket_path);
+  const bool is_new = ::mkdir(folder.c_str(), 0700) == 0;
+  if (!is_new && errno != EEXIST) return errno_status("make the folder " + folder);
+  if (is_new && socket_group && ::lchown(folder.c_str(), kSameUser, *socket_group) != 0) {
+    return errno_status(fmt::format("give the folder {} to group {}", folder, *socket_group));
+  }
+  if (is_new && ::chmod(folder.c_str(), folder_mode(socket_mode)) != 0) {
+    return errno_status("open the folder " + folder);
+  }
+  struct stat info{};
+  // lstat: a link in a shared folder may be anybody's.
+  if (::lstat(folder.c_str(), &info) != 0) return errno_status("look at the folder " + folder);
+  if (!S_ISDIR(info.st_mode)) {
+    return {StatusCode::kFailedPrecondition, folder + " is not a folder"};
+  }
+  // Root's folders (/run/gpushare of a service) are as good as ours.
+  if (info.st_uid != ::geteuid() && info.st_uid != 0) {
+    return {StatusCode::kFailedPrecondition,
+            fmt::format("{} belongs to user {}, not to {}: refusing to use it", folder, info.st_uid,
+                        ::geteuid())};
+  }
+  // A group may write: many machines give each user a group and umask 002. A sticky folder (/tmp)
+  // is no better: anybody may have put files under our names there.
+  if ((info.st_mode & S_IWOTH) != 0) {
+    return {StatusCode::kFailedPrecondition,
+            fmt::format("{} has mode {:o}, so anybody can put files there: take a folder of your "
+                        "own for the socket, or chmod o-w it",
+                        folder, info.st_mode & 07777U)};
+  }
+  return {};
+}
+
+}  // namespace gpushare::daemon

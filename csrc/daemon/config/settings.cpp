@@ -1,0 +1,261 @@
+#include "csrc/daemon/config/settings.h"
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "csrc/base/log.h"
+#include "csrc/base/printable.h"
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/config/paths.h"
+#include "csrc/daemon/config/setting_values.h"
+#include "csrc/daemon/config/user_settings.h"
+#include "csrc/sched/coordinator.h"
+#include "csrc/sched/policies/policy.h"
+#include "csrc/wire/device_name.h"
+
+namespace gpushare::daemon {
+namespace {
+
+using Options = DaemonOptions;
+using Text = const std::string&;
+
+constexpr Bytes kSmallestDevice = mib(2);
+constexpr Bytes kSmallestTransfer = mib(1);
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+bool set_text(std::string& field, Text text) {
+  field = text;
+  return true;
+}
+
+bool set_time(Nanos& field, Text text, Nanos unit, Nanos least) {
+  const auto time = parse_time(text, unit);
+  if (!time || *time < least) return false;
+  field = *time;
+  return true;
+}
+
+// `field` is Bytes, or they are optional.
+template <typename Field>
+bool set_bytes(Field& field, Text text, Bytes least) {
+  const Bytes size = parse_bytes(text);
+  if (size < least) return false;
+  field = size;
+  return true;
+}
+
+bool set_linger(Options& options, Text text, Nanos unit) {
+  if (text == "never") {
+    options.linger.reset();
+    return true;
+  }
+  options.linger.emplace();
+  return set_time(*options.linger, text, unit, Nanos{0});
+}
+
+bool set_log_level(Options& options, Text text) {
+  options.log_level = log::parse_level(text);
+  return options.log_level != log::Level::kWarn || text == "warn";
+}
+
+bool set_loss(Options& options, Text text) {
+  const auto loss = parse_number(text);
+  if (!loss || *loss <= 0.0 || *loss > 0.5) return false;
+  options.switch_loss = *loss;
+  return true;
+}
+
+bool set_class_floor(Options& options, Text text) {
+  const auto floor = parse_number(text);
+  if (!floor || *floor < 0.0 || *floor > 0.3) return false;
+  options.class_floor = *floor;
+  return true;
+}
+
+bool set_num_lanes(Options& options, Text text) {
+  static_assert(sched::kMaxLanes == 16, "the setting's text says so");
+  const auto num = parse_number(text);
+  if (!num || *num < 1 || *num > sched::kMaxLanes || *num != std::floor(*num)) return false;
+  options.num_lanes = static_cast<std::uint32_t>(*num);
+  return true;
+}
+
+bool set_yes(bool& field, Text text) {
+  field = text == "yes";
+  return field || text == "no";
+}
+
+bool set_mode(Options& options, Text text) {
+  const auto mode = parse_mode(text);
+  if (!mode) return false;
+  options.socket_mode = *mode;
+  return true;
+}
+
+// In a file, of a kind of device: checked, and taken if this coordinator has such a one.
+template <typename Field>
+bool set_size_of(bool is_cuda, Options& options, Field& field, Text text, Bytes least) {
+  Bytes size;
+  if (!set_bytes(size, text, least)) return false;
+  if (wire::is_cuda(options.device) == is_cuda) field = size;
+  return true;
+}
+
+constexpr const char* kTime = "a time above 0, like \"250ms\" or \"10 s\"";
+constexpr const char* kTimeOrZero = "a time, like \"250ms\" or \"10 s\"";
+constexpr const char* kReserve = "a size like \"64MiB\"";
+constexpr const char* kSize = "a size of at least 2 MiB, like \"2GiB\"";
+
+constexpr std::array kSettings{
+    Setting{"coordinator.socket", "--socket", "an absolute path of at most 100 bytes",
+            "where to listen", 0,
+            [](Options& o, Text t, Nanos) {
+              return (is_socket_path(t) || t == "none") && set_text(o.socket, t);
+            }},
+    Setting{"coordinator.socket_mode", "--mode", "an octal mode like \"0600\" or \"0660\"",
+            "permissions of the socket", 0,
+            [](Options& o, Text t, Nanos) { return set_mode(o, t); }},
+    Setting{"coordinator.socket_group", "--socket-group",
+            "a group of this machine, by name or number",
+            "to whom the socket belongs, and its folder if that is made", 0,
+            [](Options& o, Text t, Nanos) {
+              o.socket_group = find_gid(t);
+              return o.socket_group.has_value();
+            }},
+    // With its device's name the socket is where jobs look for it.
+    Setting{nullptr, "--socket-folder", "an absolute path of at most 50 bytes",
+            "where to listen, at a socket named after the device", 0,
+            [](Options& o, Text t, Nanos) {
+              constexpr std::size_t kLongest = 50;
+              return t.size() <= kLongest && is_socket_path(t) &&
+                     set_text(o.socket, t + "/" + socket_name(o.device));
+            }},
+    Setting{
+        nullptr, kDeviceOption, wire::kDeviceNames, "the device to share", 0,
+        [](Options& o, Text t, Nanos) { return wire::is_device_name(t) && set_text(o.device, t); }},
+    Setting{nullptr, "--exclusive", "yes or no",
+            "refuse to start while another coordinator has the device (default: yes for cuda, no "
+            "for cpu)",
+            0, [](Options& o, Text t, Nanos) { return set_yes(o.exclusive.emplace(), t); }},
+    Setting{nullptr, "--capacity", kSize,
+            "the device's memory (default: for cpu half of the machine's, for cuda none)", 0,
+            [](Options& o, Text t, Nanos) {
+              o.reserve.reset();  // a file's is of the capacity there
+              return set_bytes(o.capacity, t, kSmallestDevice);
+            }},
+    Setting{"device.cpu.capacity", nullptr, kSize, "", 0,
+            [](Options& o, Text t, Nanos) {
+              return set_size_of(false, o, o.capacity, t, kSmallestDevice);
+            }},
+    Setting{"device.cuda.capacity", nullptr, kSize, "", 0,
+            [](Options& o, Text t, Nanos) {
+              return set_size_of(true, o, o.capacity, t, kSmallestDevice);
+            }},
+    Setting{nullptr, "--device-memory", kSize,
+            "all of a cuda device's memory, which is the capacity where none is set", 0,
+            [](Options& o, Text t, Nanos) { return set_bytes(o.device_memory, t, Bytes{1}); }},
+    Setting{nullptr, "--reserve", kReserve,
+            "of the capacity, kept from jobs (default: none; of all of a cuda device's memory what "
+            "drivers and libraries take beside jobs, 1.5 GiB of most devices)",
+            0, [](Options& o, Text t, Nanos) { return set_bytes(o.reserve, t, Bytes{0}); }},
+    Setting{
+        "device.cpu.reserve", nullptr, kReserve, "", 0,
+        [](Options& o, Text t, Nanos) { return set_size_of(false, o, o.reserve, t, Bytes{0}); }},
+    Setting{"device.cuda.reserve", nullptr, kReserve, "", 0,
+            [](Options& o, Text t, Nanos) { return set_size_of(true, o, o.reserve, t, Bytes{0}); }},
+    Setting{"coordinator.policy", "--policy", "fair, rr, fifo, srtf, priority, deadline or pack",
+            "whom to serve next", 0,
+            [](Options& o, Text t, Nanos) {
+              return sched::make_policy(t).has_value() && set_text(o.policy, t);
+            }},
+    Setting{"coordinator.min_quantum", "--min-quantum-ms", kTimeOrZero, "the shortest lease", kMs,
+            [](Options& o, Text t, Nanos u) { return set_time(o.min_quantum, t, u, Nanos{0}); }},
+    Setting{"coordinator.max_wait", "--max-wait-ms", kTime, "the ceiling on waiting", kMs,
+            [](Options& o, Text t, Nanos u) { return set_time(o.max_wait, t, u, Nanos{1}); }},
+    Setting{"coordinator.switch_loss", "--switch-loss", "a number above 0, at most 0.5",
+            "the allowed loss by switching, as a fraction", 0,
+            [](Options& o, Text t, Nanos) { return set_loss(o, t); }},
+    Setting{"coordinator.class_floor", "--class-floor", "a number from 0 to 0.3",
+            "the part of the time of each class that waits below another", 0,
+            [](Options& o, Text t, Nanos) { return set_class_floor(o, t); }},
+    Setting{"coordinator.memory_wait", "--memory-wait-s", kTimeOrZero,
+            "how long to wait for room before out of memory", kSecond,
+            [](Options& o, Text t, Nanos u) { return set_time(o.memory_wait, t, u, Nanos{0}); }},
+    Setting{"coordinator.gap_poll", "--gap-poll-ms", kTime,
+            "how often a holder's gap is looked at while others wait", kMs,
+            [](Options& o, Text t, Nanos u) { return set_time(o.gap_poll, t, u, Nanos{1}); }},
+    Setting{"coordinator.num_lanes", "--num-lanes", "a whole number from 1 to 16",
+            "how many jobs may run at the same time, as far as they fit side by side (default: 1; "
+            "under "
+            "pack the number of cores, on CUDA 4)",
+            0, [](Options& o, Text t, Nanos) { return set_num_lanes(o, t); }},
+    Setting{"coordinator.lanes", "--lanes", "on or off",
+            "whether jobs of one user share memory that is free between iterations (default: on)",
+            0,
+            [](Options& o, Text t, Nanos) {
+              o.lanes = t == "on";
+              return o.lanes || t == "off";
+            }},
+    Setting{"coordinator.transfer_budget", "--transfer-budget",
+            "0, or a size of at least 1 MiB, like \"500MiB\"",
+            "bytes a second that may move while another job computes, and that nobody waits for "
+            "(default: 0, no limit)",
+            0,
+            [](Options& o, Text t, Nanos) {
+              return set_bytes(o.transfer_budget, t, Bytes{0}) &&
+                     (o.transfer_budget == Bytes{0} || o.transfer_budget >= kSmallestTransfer);
+            }},
+    Setting{"coordinator.linger", "--linger-s", "a time, or \"never\"",
+            "how long to stay after the last job", kSecond, set_linger},
+    Setting{"host.spill_dir", "--spill-dir",
+            "an absolute path of printable characters, or empty for RAM",
+            "a folder where spilled memory goes", 0,
+            [](Options& o, Text t, Nanos) {
+              const bool is_path = t.empty() || (t.front() == '/' && printable(t) == t);
+              return is_path && set_text(o.spill_dir, t);
+            }},
+    Setting{"host.budget", "--host-budget", kSize,
+            "the most that may be spilled (default: half of the machine's memory)", 0,
+            [](Options& o, Text t, Nanos) { return set_bytes(o.host_budget, t, mib(2)); }},
+    Setting{"host.ram_budget", "--host-ram-budget", "a size like \"4GiB\"",
+            "of it, in RAM before the spill folder is used (default: none)", 0,
+            [](Options& o, Text t, Nanos) {
+              return set_bytes(o.host_ram_budget.emplace(), t, Bytes{0});
+            }},
+    Setting{"log.level", "--log-level", "debug, info, warn, error or off", "how much to log", 0,
+            [](Options& o, Text t, Nanos) { return set_log_level(o, t); }},
+    Setting{"log.file", "--log-file", "a path", "where to log (default: stderr)", 0,
+            [](Options& o, Text t, Nanos) { return !t.empty() && set_text(o.log_file, t); }},
+};
+
+}  // namespace
+
+std::span<const Setting> all_settings() { return kSettings; }
+
+const Setting* find_setting(const std::string& key) {
+  for (const Setting& setting : kSettings) {
+    if (setting.key != nullptr && key == setting.key) return &setting;
+  }
+  return nullptr;
+}
+
+Status apply_setting(const Setting& setting,
+                     const std::string& text,
+                     Nanos unit,
+                     const std::string& where,
+                     DaemonOptions& options) {
+  if (setting.apply(options, text, unit)) return {};
+  const bool is_in_file = setting.option == nullptr || where != setting.option;
+  return {StatusCode::kInvalidArgument,
+          fmt::format("{}{}: bad value \"{}\"; allowed: {}", is_in_file ? where + ": " : "",
+                      is_in_file ? setting.key : setting.option, text, setting.allowed)};
+}
+
+}  // namespace gpushare::daemon

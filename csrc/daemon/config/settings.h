@@ -1,0 +1,39 @@
+// The settings one by one: how each is called in a TOML file and on the command line, what it may
+// be, and how its text becomes a value. One table, so that file and option cannot disagree.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "csrc/base/status.h"
+#include "csrc/daemon/config/options.h"
+
+namespace gpushare::daemon {
+
+struct Setting {
+  const char* key;      // "coordinator.policy"; nullptr: not in a file
+  const char* option;   // "--policy"; nullptr: only in a file
+  const char* allowed;  // for the error: "fair, rr or fifo"
+  const char* help;
+  // What a plain number counts as an option's value, in ns (0: not a time). In a file it counts
+  // seconds.
+  std::int64_t option_unit_ns;
+  // false: not allowed. `unit` is what a plain number counts.
+  bool (*apply)(DaemonOptions& options, const std::string& text, Nanos unit);
+};
+
+// It says which of a file's settings are meant, so it is applied before they are.
+inline constexpr auto kDeviceOption = "--device";
+
+std::span<const Setting> all_settings();
+// nullptr if there is none.
+const Setting* find_setting(const std::string& key);
+
+// `where` is "--policy" or a file's path. errors: kInvalidArgument.
+Status apply_setting(const Setting& setting,
+                     const std::string& text,
+                     Nanos unit,
+                     const std::string& where,
+                     DaemonOptions& options);
+
+}  // namespace gpushare::daemon

@@ -1,0 +1,170 @@
+#include "csrc/daemon/files/device_claim.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/log.h"
+#include "csrc/base/printable.h"
+#include "csrc/base/status.h"
+#include "csrc/base/unique_fd.h"
+#include "csrc/daemon/config/paths.h"
+#include "csrc/ipc/abstract_sockets.h"
+#include "csrc/ipc/peer_trust.h"
+
+namespace gpushare::daemon {
+namespace {
+
+// They go into one message, among jobs.
+constexpr std::size_t kMostNamed = 8;
+constexpr std::size_t kLongestName = sizeof(sockaddr_un::sun_path) - 1;
+
+// "gpushare-coordinator cpu 77 /run/sock".
+std::string prefix_of(const std::string& device) {
+  return fmt::format("gpushare-coordinator {} ", device);
+}
+
+std::string name_of(const std::string& device, std::int32_t pid, const std::string& socket_path) {
+  return fmt::format("{}{} {}", prefix_of(device), pid, socket_path);
+}
+
+// A name, with nothing of it believed yet but who made the socket.
+struct Claim {
+  std::int32_t pid = 0;
+  std::uint32_t uid = 0;
+  std::uint32_t inode = 0;
+  std::string socket;
+};
+
+std::optional<Claim> parse_claim(const ipc::AbstractSocket& found, const std::string& prefix) {
+  if (!found.name.starts_with(prefix)) return std::nullopt;
+  Claim claim{.pid = 0, .uid = found.uid, .inode = found.inode, .socket = ""};
+  const std::string_view rest = std::string_view(found.name).substr(prefix.size());
+  const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), claim.pid);
+  const auto length = static_cast<std::size_t>(stop - rest.data());
+  if (error != std::errc{} || length >= rest.size()) return std::nullopt;
+  claim.socket = rest.substr(length + 1);
+  return claim;
+}
+
+// Whether a process of our user has this socket open. The number in a claim is one of the
+// claimant's own pid namespace, where it may be another process's.
+bool has_open(const std::string& process, std::uint32_t inode) {
+  const std::string wanted = fmt::format("socket:[{}]", inode);
+  std::error_code error;
+  std::filesystem::directory_iterator fds(process + "/fd", error);
+  for (; !error && fds != std::filesystem::directory_iterator(); fds.increment(error)) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(fds->path(), gone) == wanted) return true;
+  }
+  return false;
+}
+
+// Nothing where it names no process of its user.
+std::optional<OtherCoordinator> check_claim(const Claim& claim,
+                                            const std::string& device,
+                                            const std::string& root) {
+  const std::string process = fmt::format("{}/proc/{}", root, claim.pid);
+  struct stat info = {};
+  if (::stat(process.c_str(), &info) != 0 || info.st_uid != claim.uid) return std::nullopt;
+  const bool is_own = claim.uid == ::geteuid();
+  if (is_own && !has_open(process, claim.inode)) return std::nullopt;
+  // The name first: no path is looked at because a stranger has named it.
+  const bool is_of_service =
+      !is_own && std::filesystem::path(claim.socket).filename() == socket_name(device) &&
+      ipc::is_of_service(claim.socket, claim.uid);
+  if (is_own || is_of_service) return OtherCoordinator{claim.pid, claim.socket, std::nullopt};
+  return OtherCoordinator{claim.pid, "", claim.uid};
+}
+
+}  // namespace
+
+Result<UniqueFd> claim_device(const std::string& device, const std::string& socket_path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = name_of(device, ::getpid(), socket_path);
+  // The first byte stays 0: a name that is no file.
+  const std::size_t size = std::min(name.size(), kLongestName);
+  std::memcpy(&address.sun_path[1], name.data(), size);
+  UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!fd.is_valid()) return fail(errno_status("claim device " + device + ": socket"));
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+    return fail(errno_status("claim device " + device + ": bind"));
+  }
+  return fd;
+}
+
+std::vector<OtherCoordinator> find_other_coordinators(const std::string& device) {
+  const auto sockets = ipc::list_abstract_sockets();
+  if (sockets) return coordinators_among(*sockets, device);
+  log::warn("other coordinators of this device cannot be seen: {}", sockets.error().message());
+  return {};
+}
+
+std::vector<OtherCoordinator> coordinators_among(const std::vector<ipc::AbstractSocket>& sockets,
+                                                 const std::string& device,
+                                                 const std::string& root) {
+  const std::string prefix = prefix_of(device);
+  std::vector<OtherCoordinator> others;
+  for (const ipc::AbstractSocket& socket : sockets) {
+    const auto claim = parse_claim(socket, prefix);
+    if (!claim || claim->pid == ::getpid()) continue;
+    if (auto other = check_claim(*claim, device, root)) others.push_back(*std::move(other));
+  }
+  std::sort(others.begin(), others.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.stranger.has_value(), a.pid) < std::pair(b.stranger.has_value(), b.pid);
+  });
+  if (others.size() > kMostNamed) others.resize(kMostNamed);
+  return others;
+}
+
+std::string warning_text(const OtherCoordinator& other, const std::string& device) {
+  if (other.stranger) {
+    return fmt::format("process {} of user {} says that it is a coordinator of this device ({})",
+                       other.pid, *other.stranger, device);
+  }
+  return fmt::format("another coordinator, pid {}, socket {}, has this device ({})", other.pid,
+                     printable(other.socket), device);
+}
+
+const int kRestoreSignal = SIGUSR1;
+
+std::optional<OtherCoordinator> find_of_socket(const std::string& device,
+                                               const std::string& socket_path) {
+  for (OtherCoordinator& other : find_other_coordinators(device)) {
+    // A claim has room for only so much of a path.
+    const bool is_whole = other.socket == socket_path;
+    const bool is_cut = name_of(device, other.pid, socket_path).size() > kLongestName;
+    if (!other.stranger &&
+        (is_whole || (is_cut && !other.socket.empty() && socket_path.starts_with(other.socket))))
+      return std::move(other);
+  }
+  return std::nullopt;
+}
+
+Status ask_to_restore(int process) {
+  const auto done = ::syscall(SYS_pidfd_send_signal, process, kRestoreSignal, nullptr, 0);
+  if (done == 0 || errno == ESRCH) return {};
+  return errno_status("ask the coordinator for its socket");
+}
+
+}  // namespace gpushare::daemon

@@ -1,0 +1,127 @@
+#include "csrc/daemon/files/profile_file.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/base/log.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/files/text_file.h"
+
+namespace gpushare::daemon {
+namespace {
+
+constexpr const char* kHeader = "gpushare-profiles 1";
+constexpr const char* kLastLine = "end";
+// Longer is no line of ours, and more of them are no file of ours.
+constexpr std::size_t kMostLineBytes = 400;
+
+std::string line_of(const sched::ProfileKey& key, const sched::Profile& profile) {
+  return fmt::format(
+      "profile uid {} model {:016x} iteration_ns {} tail_ns {} gap_ns {} stall_ns {}"
+      " persistent_bytes {} ephemeral_bytes {} iterations {}\n",
+      key.uid, key.fingerprint, profile.iteration.value(), profile.tail.value(),
+      profile.gap.value(), profile.stall.value(), profile.sizes.persistent.value(),
+      profile.sizes.ephemeral.value(), profile.iterations);
+}
+
+class LineReader {
+ public:
+  explicit LineReader(const std::string& line) : words_(line) { is_good_ = take() == "profile"; }
+
+  template <typename Number>
+  void number(const char* name, Number& value) {
+    is_good_ = is_good_ && take() == name && words_ >> value;
+  }
+  void time(const char* name, Nanos& value) { value = Nanos{amount(name)}; }
+  void bytes(const char* name, Bytes& value) { value = Bytes{amount(name)}; }
+  void model(const char* name, std::uint64_t& value) {
+    is_good_ = is_good_ && take() == name && words_ >> std::hex >> value >> std::dec;
+  }
+  [[nodiscard]] bool ends_well() { return is_good_ && take().empty(); }
+
+ private:
+  std::string take() {
+    std::string word;
+    words_ >> word;
+    return word;
+  }
+  std::int64_t amount(const char* name) {
+    std::int64_t value = 0;
+    number(name, value);
+    is_good_ = is_good_ && value >= 0;
+    return value;
+  }
+
+  std::istringstream words_;
+  bool is_good_ = false;
+};
+
+bool read_line(const std::string& line, sched::ProfileKey& key, sched::Profile& profile) {
+  LineReader reader(line);
+  reader.number("uid", key.uid);
+  reader.model("model", key.fingerprint);
+  reader.time("iteration_ns", profile.iteration);
+  reader.time("tail_ns", profile.tail);
+  reader.time("gap_ns", profile.gap);
+  reader.time("stall_ns", profile.stall);
+  reader.bytes("persistent_bytes", profile.sizes.persistent);
+  reader.bytes("ephemeral_bytes", profile.sizes.ephemeral);
+  reader.number("iterations", profile.iterations);
+  return reader.ends_well();
+}
+
+Status damaged(const std::string& path, const std::string& what) {
+  return {StatusCode::kProtocol, fmt::format("{}: {}", path, what)};
+}
+
+}  // namespace
+
+std::string profile_path(const std::string& socket) { return socket + ".profiles"; }
+
+Result<sched::Profiles> read_profile_file(const std::string& path) {
+  sched::Profiles profiles;
+  auto text = read_text_file(path, kMostLineBytes * (sched::Profiles::kMost + 2));
+  if (!text) return fail(text.error());
+  if (!*text) return profiles;
+  std::istringstream lines(std::move(**text));
+  std::string line;
+  if (!std::getline(lines, line) || line != kHeader) {
+    return fail(damaged(path, "not a file of profiles of this version"));
+  }
+  while (std::getline(lines, line) && line != kLastLine) {
+    sched::ProfileKey key;
+    sched::Profile profile;
+    if (!read_line(line, key, profile)) {
+      return fail(damaged(path, fmt::format("bad line: {:.80}", line)));
+    }
+    profiles.note(key, profile);
+  }
+  if (line != kLastLine) return fail(damaged(path, "its end is missing"));
+  return profiles;
+}
+
+Status write_profile_file(const std::string& path, const sched::Profiles& profiles) {
+  std::string text = fmt::format("{}\n", kHeader);
+  for (const auto& [key, profile] : profiles.oldest_first())
+    text += line_of(key, profile);
+  return write_text_file(path, text + kLastLine + "\n");
+}
+
+sched::Profiles load_profiles(const std::string& path) {
+  auto profiles = read_profile_file(path);
+  if (profiles.has_value()) return std::move(*profiles);
+  const std::string aside = path + ".damaged";
+  const bool is_moved = std::rename(path.c_str(), aside.c_str()) == 0;
+  log::warn("{}; {}, and what was remembered of models is learned anew", profiles.error().message(),
+            is_moved ? "it is kept as " + aside : errno_status("rename " + path).message());
+  return {};
+}
+
+}  // namespace gpushare::daemon

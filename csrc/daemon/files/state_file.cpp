@@ -1,0 +1,92 @@
+#include "csrc/daemon/files/state_file.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/status.h"
+#include "csrc/daemon/files/text_file.h"
+#include "csrc/daemon/machine/process_info.h"
+
+namespace gpushare::daemon {
+namespace {
+
+constexpr const char* kJobsHeader = "gpushare-jobs 1";
+
+bool read_epoch(const std::string& line, std::uint64_t& epoch) {
+  std::istringstream words(line);
+  std::string word;
+  return words >> word >> epoch && word == "epoch";
+}
+
+bool read_job(const std::string& line, KnownJob& job) {
+  std::istringstream words(line);
+  std::string word;
+  return words >> word >> job.pid >> job.start_ticks && word == "job" && job.pid > 0;
+}
+
+bool read_policy(const std::string& line, std::string& policy) {
+  std::istringstream words(line);
+  std::string word;
+  std::string name;
+  if (!(words >> word >> name) || word != "policy") return false;
+  policy = name;
+  return true;
+}
+
+}  // namespace
+
+Result<std::optional<CoordinatorState>> read_state_file(const std::string& path) {
+  // More than any number of jobs that this machine could hold.
+  constexpr std::size_t kMostBytes = 16 << 20;
+  const auto text = read_text_file(path, kMostBytes);
+  if (!text) return fail(text.error());
+  if (!*text) return std::nullopt;
+  std::istringstream file(**text);
+  std::string line;
+  CoordinatorState state;
+  if (!std::getline(file, line) || line != kJobsHeader || !std::getline(file, line) ||
+      !read_epoch(line, state.epoch)) {
+    return fail(StatusCode::kProtocol, path + ": not a file of jobs");
+  }
+  while (std::getline(file, line)) {
+    if (read_policy(line, state.policy)) continue;
+    KnownJob job;
+    if (!read_job(line, job)) return fail(StatusCode::kProtocol, path + ": bad line: " + line);
+    state.jobs.push_back(job);
+  }
+  return state;
+}
+
+Status write_state_file(const std::string& path, const CoordinatorState& state) {
+  std::string text = fmt::format("{}\nepoch {}\n", kJobsHeader, state.epoch);
+  if (!state.policy.empty()) text += fmt::format("policy {}\n", state.policy);
+  for (const KnownJob& job : state.jobs) {
+    text += fmt::format("job {} {}\n", job.pid, job.start_ticks);
+  }
+  return write_text_file(path, text);
+}
+
+Status remove_state_file(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return errno_status("remove " + path);
+  return {};
+}
+
+std::vector<std::int32_t> living_pids(const std::vector<KnownJob>& jobs, const std::string& root) {
+  std::vector<std::int32_t> pids;
+  for (const KnownJob& job : jobs) {
+    const auto stat = read_process_stat(job.pid, root);
+    if (stat && stat->start_ticks == job.start_ticks) pids.push_back(job.pid);
+  }
+  return pids;
+}
+
+}  // namespace gpushare::daemon

@@ -1,0 +1,216 @@
+#include "csrc/daemon/jobs/conductor.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/jobs/registration.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::daemon {
+namespace {
+constexpr std::size_t kKeptDecisions = 64;
+// The pages of a user's jobs are looked at so often at most: more often than leases can change
+// hands.
+constexpr double kRingsASecond = 20'000;
+// A job that rings without end is heard again after that.
+constexpr Nanos kUnheard = millis(20);
+}  // namespace
+
+Conductor::Conductor(std::unique_ptr<sched::Coordinator> coordinator,
+                     std::uint64_t epoch,
+                     JobTable& jobs,
+                     ipc::EventLoop& loop,
+                     std::function<void(JobId)> on_broken)
+    : coordinator_(std::move(coordinator)),
+      epoch_(epoch),
+      jobs_(jobs),
+      loop_(loop),
+      on_broken_(std::move(on_broken)),
+      timer_(loop.make_timer([this] { on_deadline(); })),
+      hear_timer_(loop.make_timer([this] { hear_again(); })) {}
+
+void Conductor::feed(JobId from, const wire::JobMessage& message) {
+  const Nanos now = monotonic_now();
+  carry_out(coordinator_->on_message(from, message, now), now);
+}
+
+void Conductor::set_suspended(JobId job, bool is_suspended) {
+  const Nanos now = monotonic_now();
+  carry_out(coordinator_->set_suspended(job, is_suspended, now), now);
+}
+
+Status Conductor::set(JobId job, const wire::Changes& changes, const sched::Requester& by) {
+  const Nanos now = monotonic_now();
+  are_others_new_ = true;
+  return carry_out_if_done(coordinator_->set(job, changes, by, now), now);
+}
+
+Status Conductor::set_policy(const std::string& name) {
+  const Nanos now = monotonic_now();
+  are_others_new_ = true;
+  return carry_out_if_done(coordinator_->set_policy(name, now), now);
+}
+
+Status Conductor::carry_out_if_done(Result<sched::Ready> ready, Nanos now) {
+  if (!ready.has_value()) return std::move(ready.error());
+  carry_out(std::move(*ready), now);
+  return {};
+}
+
+void Conductor::expected_pid_gone(std::int32_t pid) {
+  const Nanos now = monotonic_now();
+  carry_out(coordinator_->on_expected_pid_gone(pid, now), now);
+}
+
+Status Conductor::watch_event(JobEntry& entry) {
+  const JobId id = entry.id;
+  auto watch = loop_.watch(entry.registration->event_fd(), [this, id] { on_event(id); });
+  if (!watch) return watch.error();
+  entry.event_watch = std::move(*watch);
+  return {};
+}
+
+void Conductor::on_event(JobId id) {
+  JobEntry* entry = jobs_.find(id);
+  if (entry == nullptr || !entry->registration) return;
+  const Nanos now = monotonic_now();
+  if (!rings_.try_emplace(entry->uid, kRingsASecond, kRingsASecond).first->second.take(now)) {
+    entry->event_watch.reset();
+    if (unheard_.empty()) hear_timer_.set_at(now + kUnheard);
+    unheard_.push_back(id);
+    return;
+  }
+  entry->registration->drain_event();
+  if (look(*entry) || !entry->registration) return;
+  // It rang for something else than its lease: whether its memory may move in the gap.
+  if (entry->registration->belief().lease == Belief::Lease::kNone) {
+    feed(id, wire::Observed{entry->address, entry->registration->usage()});
+  }
+}
+
+void Conductor::hear_again() {
+  for (const JobId id : std::exchange(unheard_, {})) {
+    JobEntry* const entry = jobs_.find(id);
+    if (entry == nullptr || !entry->registration || entry->event_watch.is_active()) continue;
+    if (Status status = watch_event(*entry); !status.ok()) mark_broken(*entry, status.message());
+  }
+}
+
+bool Conductor::look(JobEntry& entry) {
+  if (!entry.registration) return true;
+  const bool was_waiting = entry.is_waiting();
+  PageNews news = entry.registration->look(entry.address);
+  if (!news.breach.empty()) {
+    mark_broken(entry, std::move(news.breach));
+    return true;
+  }
+  note_waiting(was_waiting, entry);
+  const JobId id = entry.id;  // feeding may end the registration, never the entry
+  for (const wire::JobMessage& message : news.messages) {
+    // Of a lost job only what it gives back counts; it cannot be told of a grant's room.
+    if (entry.session == nullptr && std::holds_alternative<wire::Wanted>(message)) {
+      forget_waiting(entry);
+      continue;
+    }
+    feed(id, message);
+  }
+  return !news.messages.empty();
+}
+
+void Conductor::carry_out(sched::Ready ready, Nanos now) {
+  lane_files_.carry_out(ready.lane_actions);
+  for (const sched::Outbound& outbound : ready.messages) {
+    deliver(outbound);
+  }
+  for (const sched::PageAction& action : ready.page_actions) {
+    act(action, now);
+  }
+  // From here on nobody waits for us.
+  if (ready.next_deadline) {
+    timer_.set_at(*ready.next_deadline);
+  } else {
+    timer_.cancel();
+  }
+  observe_ = std::move(ready.observe);
+  keep(std::move(ready.decisions));
+  if (is_num_waiting_new_) publish_waiting();
+  if (are_others_new_ || ready.is_sharing_new) publish_others();
+  if (coordinator_->has_transfer_budget()) publish_transfer_rates();
+}
+
+void Conductor::act(const sched::PageAction& action, Nanos now) {
+  JobEntry* entry = jobs_.find(action.job);
+  if (entry == nullptr || !entry->registration) {
+    log::error("job {} term {}: no page to act on", action.job.value, action.term.value);
+    return;
+  }
+  switch (action.kind) {
+    case sched::PageAction::Kind::kGrant: return act_grant(*entry, action, now);
+    case sched::PageAction::Kind::kShareCores:
+      return entry->registration->set_core_share(action.cores);
+    default: return act_ask(*entry, action);
+  }
+}
+
+void Conductor::act_grant(JobEntry& entry, const sched::PageAction& action, Nanos now) {
+  const bool was_waiting = entry.is_waiting();
+  const bool is_granted = entry.registration->grant(action.term, action.grant_n, now);
+  note_waiting(was_waiting, entry);
+  if (!is_granted) look_soon(entry.id);
+  log::debug("job {} kWanted -> kOpenBusy term {}{}", entry.id.value, action.term.value,
+             is_granted ? "" : ": no longer wanted");
+}
+
+void Conductor::act_ask(JobEntry& entry, const sched::PageAction& action) {
+  const Term term = action.term;
+  const bool is_inside = action.kind == sched::PageAction::Kind::kAskInside;
+  switch (is_inside ? entry.registration->ask_inside(term) : entry.registration->ask(term)) {
+    case wire::AskResult::kAsked: break;
+    case wire::AskResult::kTakenInGap: send(entry, wire::Close{entry.address, term}, {}); break;
+    case wire::AskResult::kStale: look_soon(entry.id); break;
+  }
+}
+
+// Later, not now: the coordinator's answer that is being carried out comes first.
+void Conductor::look_soon(JobId id) {
+  loop_.post([this, id] {
+    if (JobEntry* entry = jobs_.find(id)) look(*entry);
+  });
+}
+
+void Conductor::on_deadline() {
+  const std::vector<JobId> observe = std::exchange(observe_, {});
+  for (const JobId id : observe) {
+    JobEntry* entry = jobs_.find(id);
+    if (entry == nullptr || !entry->registration) continue;
+    look(*entry);
+    if (entry->registration) {
+      feed(id, wire::Observed{entry->address, entry->registration->usage()});
+    }
+  }
+  const Nanos now = monotonic_now();
+  carry_out(coordinator_->on_deadline(now), now);
+}
+
+void Conductor::keep(std::vector<sched::Decision> decisions) {
+  for (sched::Decision& decision : decisions) {
+    const bool is_warning =
+        decision.what == "warn" || decision.what == "host_full" || decision.what == "suspended";
+    if (is_warning) {
+      log::warn("{}", decision.reason);
+    } else {
+      log::debug("job {} {}: {}", decision.job.value, decision.what, decision.reason);
+    }
+    decisions_.push_back(std::move(decision));
+    if (decisions_.size() > kKeptDecisions) decisions_.pop_front();
+  }
+}
+
+}  // namespace gpushare::daemon

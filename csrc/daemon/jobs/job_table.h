@@ -1,0 +1,71 @@
+// The processes the daemon serves: one entry from a job's Hello until its process is gone.
+//
+// A job's end is its pidfd, not its socket: an entry outlives its connection, and a process that
+// comes back gets its old number. Numbers count from 1 and are never used twice.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "csrc/base/unique_fd.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/jobs/registration.h"
+#include "csrc/daemon/jobs/session.h"
+#include "csrc/ipc/event_loop.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::daemon {
+
+struct JobEntry {
+  JobId id;
+  std::int32_t pid = 0;
+  std::uint32_t uid = 0;          // of the last Hello
+  std::uint64_t start_ticks = 0;  // see process_info.h
+  wire::Address address;          // with `id`
+  bool is_welcomed = false;       // the coordinator has it in its ledger
+  Term held_term;                 // of the last Hello, until a registration has taken it over
+  Session* session = nullptr;     // nullptr: lost
+  UniqueFd pidfd;
+  std::optional<Registration> registration;
+  // As of the last look (look_for_suspended in server_jobs.cpp).
+  bool looked_suspended = false;
+  bool is_suspended = false;  // at two looks, one after the other
+  // When and from where its iterations are counted, for the rate in status.
+  Nanos registered_at;
+  std::uint64_t iterations_before = 0;
+  // After the descriptors they watch: these end first.
+  ipc::EventLoop::Watch pid_watch;
+  ipc::EventLoop::Watch event_watch;
+
+  [[nodiscard]] bool is_waiting() const {
+    return registration && registration->belief().lease == Belief::Lease::kWaiting;
+  }
+  void end_registration() {
+    event_watch.reset();
+    registration.reset();
+  }
+};
+
+class JobTable {
+ public:
+  JobEntry& add(std::int32_t pid);
+  // nullptr if there is none. References stay good until erase().
+  JobEntry* find(JobId id);
+  JobEntry* find_pid(std::int32_t pid);
+  void erase(JobId id);
+
+  [[nodiscard]] bool empty() const { return entries_.empty(); }
+  [[nodiscard]] std::size_t size() const { return entries_.size(); }
+  [[nodiscard]] std::set<std::int32_t> pids() const;
+  // In the order of numbers.
+  std::map<JobId, JobEntry>& entries() { return entries_; }
+  [[nodiscard]] const std::map<JobId, JobEntry>& entries() const { return entries_; }
+
+ private:
+  std::map<JobId, JobEntry> entries_;
+  JobId last_;
+};
+
+}  // namespace gpushare::daemon

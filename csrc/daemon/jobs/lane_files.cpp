@@ -1,0 +1,83 @@
+#include "csrc/daemon/jobs/lane_files.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/base/log.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::daemon {
+namespace {
+
+// Else a job could make the others' accesses faults.
+constexpr int kSeals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+
+Result<UniqueFd> make_file(std::uint32_t uid) {
+  const std::string name = fmt::format("gpushare-lane-u{}", uid);
+  const Bytes size = wire::kLaneSlotBytes * wire::kMaxLaneSlot;
+  UniqueFd fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.is_valid()) return fail(errno_status(name + ": memfd_create"));
+  if (::ftruncate(fd.get(), size.value()) != 0) return fail(errno_status(name + ": ftruncate"));
+  if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+    return fail(errno_status(name + ": F_ADD_SEALS"));
+  }
+  return fd;
+}
+
+void empty(int file, std::uint32_t first, std::uint32_t end, std::uint32_t uid) {
+  const Bytes offset = wire::kLaneSlotBytes * first;
+  const Bytes size = wire::kLaneSlotBytes * (end - first);
+  if (::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset.value(), size.value()) !=
+      0) {
+    log::error(
+        "{}",
+        errno_status(fmt::format("empty slots {} to {} of u{}", first, end - 1, uid)).message());
+  }
+}
+
+// Where there are pages in a gap between them, it is emptied whole.
+void empty_all_but(int file, const std::set<std::uint32_t>& kept, std::uint32_t uid) {
+  std::uint32_t first = 0;
+  const auto empty_to = [&](std::uint32_t end) {
+    const std::uint32_t begin = std::exchange(first, end + 1);
+    if (begin >= end) return;
+    const off_t data = ::lseek(file, (wire::kLaneSlotBytes * begin).value(), SEEK_DATA);
+    if (data >= 0 && data < (wire::kLaneSlotBytes * end).value()) empty(file, begin, end, uid);
+  };
+  for (const std::uint32_t slot : kept)
+    empty_to(slot);
+  empty_to(wire::kMaxLaneSlot);
+}
+
+}  // namespace
+
+Result<int> LaneFiles::file_of(std::uint32_t uid) {
+  UniqueFd& file = files_[uid];
+  if (!file.is_valid()) {
+    auto made = make_file(uid);
+    if (!made) return fail(made.error());
+    file = std::move(*made);
+  }
+  return file.get();
+}
+
+void LaneFiles::carry_out(const std::vector<sched::LaneAction>& actions) {
+  for (const sched::LaneAction& action : actions) {
+    const auto found = files_.find(action.uid);
+    if (found == files_.end()) continue;  // nobody was told of it: it holds nothing
+    const int file = found->second.get();
+    for (const std::uint32_t slot : action.empty)
+      empty(file, slot, slot + 1, action.uid);
+    if (action.only) empty_all_but(file, *action.only, action.uid);
+    if (action.ends) files_.erase(found);
+  }
+}
+
+}  // namespace gpushare::daemon

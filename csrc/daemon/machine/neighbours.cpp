@@ -1,0 +1,78 @@
+#include "csrc/daemon/machine/neighbours.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/printable.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/machine/process_info.h"
+
+namespace gpushare::daemon {
+namespace {
+
+// A process that has loaded torch is far above this; most others are below, and their maps need not
+// be read. That makes a scan of a busy machine milliseconds.
+constexpr Bytes kSmallestTorch = mib(24);
+
+enum class Maps : std::uint8_t { kTorch, kNoTorch, kForbidden };
+
+Maps look_at_maps(std::int32_t pid, const std::string& root) {
+  errno = 0;
+  std::ifstream maps(fmt::format("{}/proc/{}/maps", root, pid));
+  if (!maps.is_open()) {
+    const bool is_gone = errno == ENOENT || errno == ESRCH;
+    return is_gone ? Maps::kNoTorch : Maps::kForbidden;
+  }
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/libtorch_cpu.so") != std::string::npos) return Maps::kTorch;
+  }
+  return Maps::kNoTorch;
+}
+
+// By its name or command, which anybody may read.
+bool may_be_python(std::int32_t pid, const std::string& root) {
+  std::ifstream file(fmt::format("{}/proc/{}/comm", root, pid));
+  std::string name;
+  std::getline(file, name);
+  return printable(name).find("python") != std::string::npos ||
+         read_command(pid, root).find("python") != std::string::npos;
+}
+
+// Whether `pid` or a process above it is a job.
+bool belongs_to_job(std::int32_t pid, const std::set<std::int32_t>& jobs, const std::string& root) {
+  constexpr int kDeepest = 64;  // /proc may change while it is read: do not trust it to end
+  for (int depth = 0; pid > 1 && depth < kDeepest; ++depth) {
+    if (jobs.contains(pid)) return true;
+    const auto stat = read_process_stat(pid, root);
+    if (!stat) return false;
+    pid = stat->parent;
+  }
+  return false;
+}
+
+}  // namespace
+
+Neighbours find_neighbours(const std::set<std::int32_t>& jobs, const std::string& root) {
+  Neighbours neighbours;
+  for (const std::int32_t pid : list_pids(root)) {
+    const Bytes resident = read_resident(pid, root);
+    if (resident < kSmallestTorch || belongs_to_job(pid, jobs, root)) continue;
+    const Maps maps = look_at_maps(pid, root);
+    if (maps == Maps::kForbidden && may_be_python(pid, root)) ++neighbours.num_unreadable;
+    if (maps != Maps::kTorch) continue;
+    struct stat info{};
+    if (::stat(fmt::format("{}/proc/{}", root, pid).c_str(), &info) != 0) continue;  // gone by now
+    neighbours.found.push_back({pid, info.st_uid, resident, read_command(pid, root)});
+  }
+  return neighbours;
+}
+
+}  // namespace gpushare::daemon

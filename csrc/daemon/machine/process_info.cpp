@@ -1,0 +1,67 @@
+#include "csrc/daemon/machine/process_info.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/printable.h"
+#include "csrc/base/units.h"
+
+namespace gpushare::daemon {
+namespace {
+
+constexpr std::size_t kLongestCommand = 200;
+
+std::ifstream open_file(std::int32_t pid, const char* name, const std::string& root) {
+  return std::ifstream(fmt::format("{}/proc/{}/{}", root, pid, name), std::ios::binary);
+}
+
+}  // namespace
+
+Bytes read_resident(std::int32_t pid, const std::string& root) {
+  std::ifstream file = open_file(pid, "statm", root);
+  std::int64_t total = 0;
+  std::int64_t resident = 0;
+  if (!(file >> total >> resident) || resident < 0) return Bytes{0};
+  return Bytes{resident * ::sysconf(_SC_PAGESIZE)};
+}
+
+std::string read_command(std::int32_t pid, const std::string& root) {
+  std::ifstream file = open_file(pid, "cmdline", root);
+  std::string text(kLongestCommand, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  while (!text.empty() && text.back() == '\0') {
+    text.pop_back();
+  }
+  std::replace(text.begin(), text.end(), '\0', ' ');  // between arguments
+  return printable(text);
+}
+
+std::vector<std::int32_t> list_pids(const std::string& root) {
+  std::vector<std::int32_t> pids;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir((root + "/proc").c_str()),
+                                                   &::closedir);
+  if (!folder) return pids;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    const std::string_view name(entry->d_name);
+    std::int32_t pid = 0;
+    const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error == std::errc{} && stop == name.data() + name.size()) pids.push_back(pid);
+  }
+  std::sort(pids.begin(), pids.end());
+  return pids;
+}
+
+}  // namespace gpushare::daemon

@@ -1,0 +1,77 @@
+#include "csrc/daemon/process/service_notice.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "csrc/base/log.h"
+#include "csrc/base/status.h"
+
+namespace gpushare::daemon {
+namespace {
+
+std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string_view() : value;
+}
+
+// Whether signs of life are asked of this process, and not of one that started it.
+bool is_watched() {
+  const std::string_view pid = environment("WATCHDOG_PID");
+  if (!pid.empty() && pid != std::to_string(::getpid())) return false;
+  return !environment("WATCHDOG_USEC").empty();
+}
+
+}  // namespace
+
+ServiceNotice ServiceNotice::from_environment() {
+  ServiceNotice notice;
+  const std::string_view path = environment("NOTIFY_SOCKET");
+  if (path.empty()) return notice;
+  const bool is_abstract = path.front() == '@';
+  if ((path.front() != '/' && !is_abstract) || path.size() >= sizeof(notice.address_.sun_path)) {
+    log::error("NOTIFY_SOCKET: \"{}\" is neither a path nor @NAME, of {} bytes at most", path,
+               sizeof(notice.address_.sun_path) - 1);
+    return notice;
+  }
+  notice.address_.sun_family = AF_UNIX;
+  std::memcpy(notice.address_.sun_path, path.data(), path.size());
+  if (is_abstract) notice.address_.sun_path[0] = '\0';
+  // A path ends with a zero. An abstract name has none, and every byte of it counts.
+  notice.address_size_ =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + (is_abstract ? 0 : 1));
+  notice.socket_ = UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!notice.socket_.is_valid()) {
+    log::error("{}", errno_status("tell the service manager: socket").message());
+  }
+  notice.is_watched_ = is_watched();
+  return notice;
+}
+
+void ServiceNotice::say_ready() const { say("READY=1", 0); }
+
+void ServiceNotice::say_alive() const {
+  if (is_watched_) say("WATCHDOG=1", MSG_DONTWAIT);
+}
+
+void ServiceNotice::say_stopping() const { say("STOPPING=1", MSG_DONTWAIT); }
+
+void ServiceNotice::say(std::string_view text, int flags) const {
+  if (!socket_.is_valid()) return;
+  ssize_t sent = 0;
+  do {
+    sent = ::sendto(socket_.get(), text.data(), text.size(), flags | MSG_NOSIGNAL,
+                    reinterpret_cast<const sockaddr*>(&address_), address_size_);
+  } while (sent < 0 && errno == EINTR);
+  if (sent < 0) {
+    const std::string what = "tell the service manager " + std::string(text);
+    log::warn("{}", errno_status(what).message());
+  }
+}
+
+}  // namespace gpushare::daemon

@@ -1,0 +1,68 @@
+#include "csrc/daemon/process/watchdog.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/base/start_thread.h"
+
+namespace gpushare::daemon {
+
+namespace {
+
+constexpr unsigned kMostSecondsToSayIt = 2;
+
+}  // namespace
+
+Watchdog::Watchdog(ipc::EventLoop& loop, WatchdogLimits limits, std::function<void()> on_beat)
+    : limits_(limits), on_beat_(std::move(on_beat)), timer_(loop.make_timer([this] {
+        // relaxed: only that it changes is looked at.
+        num_beats_.fetch_add(1, std::memory_order_relaxed);
+        if (on_beat_) on_beat_();
+        timer_.set_at(monotonic_now() + limits_.beat);
+      })) {
+  timer_.set_at(monotonic_now() + limits_.beat);
+  Result<std::thread> thread = start_thread("the watchdog", [this] { watch(); });
+  if (thread.has_value()) {
+    thread_ = std::move(*thread);
+  } else {
+    log::warn("{}: nothing ends this coordinator if its loop stands still",
+              thread.error().message());
+  }
+}
+
+Watchdog::~Watchdog() {
+  {
+    const MutexLock lock(mu_);
+    is_ended_ = true;
+    ended_.notify_one();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Watchdog::watch() {
+  std::uint64_t seen = 0;
+  int num_missed = 0;
+  const MutexLock lock(mu_);
+  while (!is_ended_) {
+    ended_.wait_for(mu_, limits_.beat);
+    const std::uint64_t beats = num_beats_.load(std::memory_order_relaxed);
+    num_missed = beats == seen ? num_missed + 1 : 0;
+    seen = beats;
+    if (num_missed < limits_.most_missed || is_ended_) continue;
+    // The loop may stand in the log, and have its lock.
+    std::signal(SIGALRM, SIG_DFL);
+    ::alarm(kMostSecondsToSayIt);
+    log::error(
+        "the coordinator's loop has stood still for {}: it ends, and its jobs start the next one",
+        to_string(limits_.beat * num_missed));
+    std::abort();  // a core dump says where it stood
+  }
+}
+
+}  // namespace gpushare::daemon

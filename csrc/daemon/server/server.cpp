@@ -1,0 +1,259 @@
+#include "csrc/daemon/server/server.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/files/device_claim.h"
+#include "csrc/daemon/files/instance_lock.h"
+#include "csrc/daemon/files/state_file.h"
+#include "csrc/daemon/machine/neighbours.h"
+#include "csrc/daemon/server/server_impl.h"
+#include "csrc/daemon/server/status_report.h"
+#include "csrc/ipc/socket.h"
+#include "csrc/sched/coordinator.h"
+#include "csrc/sched/policies/policy.h"
+#include "csrc/wire/device_name.h"
+
+namespace gpushare::daemon {
+namespace {
+
+// A daemon that was just started waits at least so long for the job that started it.
+constexpr Nanos kFirstLinger = seconds(10);
+// What a report says of other processes may be this old: to look for them takes milliseconds.
+constexpr Nanos kSurroundingsAge = millis(250);
+// So many connections are accepted: more than any number of jobs needs. At twice that rate a flood
+// cost two jobs beside it 13 % (benchmarks/bench_floods.py, 2026-11-25), at this one 3 %.
+constexpr double kAcceptsASecond = 2500;
+constexpr double kAcceptsAtOnce = 500;
+
+// Differs from the one before, without a wall clock: time since boot, mixed with the pid. Below
+// 2^53, so that every reader of JSON keeps it.
+std::uint64_t fresh_epoch() {
+  const auto now = static_cast<std::uint64_t>(monotonic_now().value());
+  const auto pid = static_cast<std::uint64_t>(::getpid());
+  return ((now ^ (pid << 30)) & ((1ULL << 53) - 1)) | 1;
+}
+
+sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
+  sched::CoordinatorOptions result;
+  result.device = options.device;
+  result.reserve = options.reserve.value_or(Bytes{0});
+  result.capacity = options.capacity - result.reserve;
+  result.policy = options.policy;
+  result.min_quantum = options.min_quantum;
+  result.max_wait = options.max_wait;
+  result.switch_loss = options.switch_loss;
+  result.class_floor = options.class_floor;
+  result.memory_wait = options.memory_wait;
+  result.gap_poll = options.gap_poll;
+  result.transfer_budget = options.transfer_budget;
+  result.spill_dir = options.spill_dir;
+  result.host_budget = host_budgets(options);
+  result.num_lanes = std::max(options.num_lanes, 1U);
+  if (options.num_lanes == 0) result.pack_lanes = default_pack_lanes(options);
+  result.users = options.users;
+  // Only memory of the CPU device is a file that jobs can share so far.
+  result.lanes = options.lanes && !wire::is_cuda(options.device);
+  return result;
+}
+
+// Of the coordinator before, which may have been of another version.
+std::string known_policy(const std::string& name) {
+  const std::vector<std::string> names = sched::policy_names();
+  if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return name;
+  log::warn("no policy is called '{}' any more", name);
+  return {};
+}
+
+}  // namespace
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Server::~Server() = default;
+
+Result<std::unique_ptr<Server>> Server::create(const DaemonOptions& options,
+                                               UniqueFd& lock,
+                                               ipc::EventLoop& loop) {
+  auto impl = std::make_unique<Impl>(options, lock, loop);
+  if (Status status = impl->begin(); !status.ok()) return fail(status);
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+void Server::shut_down(const char* reason) { impl_->shut_down(reason); }
+void Server::restore_socket() { impl_->restore_socket(); }
+
+Server::Impl::Impl(const DaemonOptions& options, UniqueFd& lock, ipc::EventLoop& loop)
+    : options_(options),
+      lock_(lock),
+      loop_(loop),
+      started_(monotonic_now()),
+      descriptors_(share_descriptors()),
+      visitors_(descriptors_.most_visitors),
+      accepts_(kAcceptsASecond, kAcceptsAtOnce),
+      profile_timer_(loop.make_timer([this] { save_profiles(); })),
+      accept_timer_(loop.make_timer([this] {
+        const Status status = listen();
+        if (!status.ok()) log::error("accept again: {}", status.message());
+      })),
+      visitor_timer_(loop.make_timer([this] { look_after_visitors(); })),
+      linger_timer_(loop.make_timer([this] {
+        if (jobs_.empty()) shut_down("no job for long enough");
+      })),
+      restore_timer_(loop.make_timer([this] { try_to_restore(); })),
+      suspended_timer_(loop.make_timer([this] { look_for_suspended(); })) {}
+
+// Before others are looked for: of two that start at once, at least one sees the other.
+Status Server::Impl::claim() {
+  auto claimed = claim_device(options_.device, options_.socket);
+  if (!claimed)
+    log::warn("{}: other coordinators will not see this one", claimed.error().message());
+  if (claimed) claim_ = std::move(*claimed);
+  for (const OtherCoordinator& other : find_other_coordinators(options_.device)) {
+    const std::string text = warning_text(other, options_.device);
+    if (!other.stranger && options_.exclusive.value_or(wire::is_cuda(options_.device)))
+      return {StatusCode::kFailedPrecondition, text};
+    log::warn("{}: each gives away all of it", text);
+  }
+  return {};
+}
+
+Status Server::Impl::begin() {
+  GS_RETURN_IF_ERROR(claim());
+  std::vector<std::int32_t> expected;
+  auto state = read_state_file(state_path(options_.socket));
+  if (!state && state.error().code() != StatusCode::kProtocol) return state.error();
+  if (!state) log::warn("{}: ignored", state.error().message());
+  epoch_ = fresh_epoch();
+  if (state && *state) {
+    epoch_ = (*state)->epoch + 1;
+    policy_ = known_policy((*state)->policy);
+    if (!policy_.empty() && policy_ != options_.policy) {
+      log::info("policy {} was set by hand, in place of {} of the settings", policy_,
+                options_.policy);
+    }
+    for (const std::int32_t pid : living_pids((*state)->jobs)) {
+      // One that cannot be watched is just gone.
+      if (expect(pid).ok()) expected.push_back(pid);
+    }
+    log::warn("the coordinator before ended without saying so: {} of its jobs live",
+              expected.size());
+  }
+  GS_RETURN_IF_ERROR(begin_coordinator(epoch_, expected));
+  load_profiles();
+  write_state();
+  GS_RETURN_IF_ERROR(open_socket());
+  if (options_.linger) linger_timer_.set_at(started_ + std::max(*options_.linger, kFirstLinger));
+  const Bytes reserve = options_.reserve.value_or(Bytes{0});
+  log::info("serves {}: device {}, {} for jobs, {} kept from them, policy {}, epoch {}",
+            options_.socket, options_.device, to_string(options_.capacity - reserve),
+            to_string(reserve), policy_.empty() ? options_.policy : policy_, epoch_);
+  return {};
+}
+
+Status Server::Impl::begin_coordinator(std::uint64_t epoch,
+                                       const std::vector<std::int32_t>& expected) {
+  sched::CoordinatorOptions options = coordinator_options(options_);
+  options.epoch = epoch;
+  if (!policy_.empty()) options.policy = policy_;
+  options.expected_pids = expected;
+  auto coordinator = sched::Coordinator::create(options, started_);
+  if (!coordinator) return coordinator.error();
+  conductor_ =
+      std::make_unique<Conductor>(std::move(*coordinator), epoch, jobs_, loop_, [this](JobId id) {
+        const JobEntry* entry = jobs_.find(id);
+        if (entry->session == nullptr) return;
+        close_soon(entry->session->socket());
+      });
+  return {};
+}
+
+void Server::Impl::write_state() {
+  CoordinatorState state{.epoch = epoch_, .jobs = {}, .policy = policy_};
+  for (const auto& [id, entry] : jobs_.entries()) {
+    state.jobs.push_back({entry.pid, entry.start_ticks});
+  }
+  for (const auto& [pid, job] : expected_) {
+    state.jobs.push_back({pid, job.start_ticks});
+  }
+  // Without it a crash would cost the next daemon its knowledge, but nobody is served worse now.
+  const Status status = write_state_file(state_path(options_.socket), state);
+  if (!status.ok()) log::error("{}", status.message());
+}
+
+void Server::Impl::end_if_unused() {
+  if (jobs_.empty() && options_.linger) linger_timer_.set_at(monotonic_now() + *options_.linger);
+}
+
+void Server::Impl::shut_down(const char* reason) {
+  if (std::exchange(is_ended_, true)) return;
+  log::info("ends: {}", reason);
+  write_profiles();
+  if (is_socket_here() && ::unlink(options_.socket.c_str()) != 0) {
+    log::warn("{}", errno_status("remove " + options_.socket).message());
+  }
+  listener_watch_.reset();
+  listener_.reset();
+  for (auto& [id, entry] : jobs_.entries()) {
+    entry.session = nullptr;
+  }
+  sessions_.clear();
+  if (jobs_.empty() && expected_.empty()) {
+    const Status status = remove_state_file(state_path(options_.socket));
+    if (!status.ok()) log::warn("{}", status.message());
+  }
+  loop_.stop();
+}
+
+void Server::Impl::look_around() {
+  // Who else is on a CUDA device the jobs' reports tell, in bytes (sched/memory/device_memory.h).
+  neighbours_ = wire::is_cuda(options_.device) ? Neighbours() : find_neighbours(jobs_.pids());
+  warnings_.clear();
+  for (const OtherCoordinator& other : find_other_coordinators(options_.device))
+    warnings_.push_back(warning_text(other, options_.device));
+  looked_around_ = monotonic_now();
+  std::vector<sched::UnmanagedProcess> processes;
+  processes.reserve(neighbours_.found.size());
+  for (const Neighbour& neighbour : neighbours_.found) {
+    processes.push_back({neighbour.pid, neighbour.resident});
+  }
+  conductor_->set_unmanaged(std::move(processes));
+}
+
+std::string Server::Impl::report(std::optional<sched::Why> why) {
+  const Nanos now = monotonic_now();
+  StatusFacts facts;
+  facts.snapshot = conductor_->coordinator().snapshot(now);
+  facts.now = now;
+  facts.started = started_;
+  facts.pid = ::getpid();
+  facts.socket = options_.socket;
+  facts.decisions.assign(conductor_->decisions().begin(), conductor_->decisions().end());
+  if (!looked_around_ || now - *looked_around_ > kSurroundingsAge) look_around();
+  facts.neighbours = neighbours_;
+  facts.warnings = warnings_;
+  add_page_facts(jobs_, facts);
+  for (const sched::DeviceRow& device : facts.snapshot.devices) {
+    for (const sched::JobRow& row : device.jobs) {
+      const JobId id = row.of.job;
+      const JobEntry* entry = jobs_.find(id);
+      const bool is_waiting = row.waits_for_room || row.paused_by.has_value() ||
+                              row.state == "suspended" || (entry != nullptr && entry->is_waiting());
+      if (is_waiting) facts.explained[id] = conductor_->coordinator().explain(id, now);
+    }
+  }
+  facts.why = std::move(why);
+  return bounded_status_text(std::move(facts));
+}
+
+}  // namespace gpushare::daemon

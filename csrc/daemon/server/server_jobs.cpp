@@ -1,0 +1,254 @@
+// Processes: from Hello until the pidfd says that they are gone.
+#include <poll.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/base/path.h"
+#include "csrc/base/status.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/config/paths.h"
+#include "csrc/daemon/machine/process_info.h"
+#include "csrc/daemon/server/server_impl.h"
+#include "csrc/ipc/socket.h"
+#include "csrc/wire/codec_text.h"
+#include "csrc/wire/device_name.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::daemon {
+namespace {
+
+// A pidfd is readable once the process, with all its threads and memory, is gone.
+bool is_gone(int pidfd) {
+  pollfd entry{.fd = pidfd, .events = POLLIN, .revents = 0};
+  return ::poll(&entry, 1, 0) > 0;
+}
+
+// What it wants, what is here, and where that is to be had.
+std::string another_device_text(const DaemonOptions& options, const std::string& device) {
+  if (!wire::is_device_name(device)) {
+    return fmt::format("no device is called \"{}\"; a name is {}",
+                       wire::codec::to_printable(device), wire::kDeviceNames);
+  }
+  const std::string socket = fmt::format("{}/{}", folder_of(options.socket), socket_name(device));
+  return fmt::format(
+      "this job wants device {}, and the coordinator at {} has {}: use GPUSHARE_SOCKET={}, or "
+      "leave it unset; a job starts a coordinator there, as does: gpushared --device {} --capacity "
+      "SIZE --socket {}",
+      device, options.socket, options.device, socket, device, socket);
+}
+
+}  // namespace
+
+// The process' entry if it has one; with a dead connection taken off it, and not that of an earlier
+// process of the same number.
+JobEntry* Server::Impl::find_process(std::int32_t pid) {
+  JobEntry* entry = jobs_.find_pid(pid);
+  if (entry == nullptr) return nullptr;
+  const JobId id = entry->id;
+  if (is_gone(entry->pidfd.get())) {
+    on_gone(id);
+    return nullptr;
+  }
+  if (entry->session != nullptr && entry->session->has_hung_up()) {
+    // What it sent last still counts. More than its buffer holds cannot be there.
+    constexpr int kAll = 1 << 20;
+    read(*entry->session, kAll);
+  }
+  return jobs_.find(id);
+}
+
+// Whether `uid` may have one job more here.
+Status Server::Impl::check_number(std::uint32_t uid) const {
+  const auto of_user = static_cast<std::uint32_t>(
+      std::count_if(jobs_.entries().begin(), jobs_.entries().end(),
+                    [uid](const auto& entry) { return entry.second.uid == uid; }));
+  if (const auto most = options_.users.of(uid).max_jobs; most && of_user >= *most) {
+    return {StatusCode::kFailedPrecondition,
+            fmt::format("{} has {} jobs here, which is the most he may have (max_jobs)",
+                        options_.users.label(uid), of_user)};
+  }
+  if (jobs_.size() < descriptors_.most_jobs) return {};
+  return {StatusCode::kFailedPrecondition,
+          fmt::format("the coordinator serves {} jobs, and has no descriptors for more: raise its "
+                      "limit (ulimit -Hn, or LimitNOFILE of its service)",
+                      jobs_.size())};
+}
+
+// The process that has made the connection. The number that it had may be another's by now.
+Result<UniqueFd> Server::Impl::open_peer(const Session& session) {
+  if (session.peer().pid == 0) {
+    return fail(StatusCode::kFailedPrecondition,
+                "the coordinator cannot see this process: it is in another pid namespace, as those "
+                "of containers. Start a coordinator in there, or share the namespace (--pid=host)");
+  }
+  auto pidfd = ipc::open_peer_pidfd(session.socket());
+  if (!pidfd) return fail(pidfd.error());
+  // Where the kernel cannot say (before Linux 6.5), whoever has its number now is not it if it
+  // started later.
+  const auto stat = read_process_stat(session.peer().pid);
+  const bool is_later = stat && stat->start_ticks > session.admitted_ticks();
+  if (is_gone(pidfd->get()) || is_later) {
+    return fail(StatusCode::kUnavailable, "the process that made this connection is gone");
+  }
+  return std::move(*pidfd);
+}
+
+Result<JobEntry*> Server::Impl::add_process(std::int32_t pid, std::uint32_t uid, UniqueFd pidfd) {
+  if (Status status = check_number(uid); !status.ok()) return fail(status);
+  JobEntry& entry = jobs_.add(pid);
+  const JobId id = entry.id;
+  entry.uid = uid;
+  entry.pidfd = std::move(pidfd);
+  auto watch = loop_.watch(entry.pidfd.get(), [this, id] { on_gone(id); });
+  if (!watch) {
+    jobs_.erase(id);
+    return fail(watch.error());
+  }
+  entry.pid_watch = std::move(*watch);
+  return &entry;
+}
+
+void Server::Impl::on_hello(Session& session, wire::Hello hello) {
+  if (session.job().value != 0) {
+    refuse(session, "a second hello on one connection");
+    return;
+  }
+  if (hello.of.device != options_.device) {
+    refuse(session, another_device_text(options_, hello.of.device));
+    return;
+  }
+  auto peer = open_peer(session);
+  if (!peer) {
+    refuse(session, peer.error().message());
+    return;
+  }
+  const std::int32_t pid = session.peer().pid;
+  JobEntry* entry = find_process(pid);
+  if (entry != nullptr && entry->session != nullptr) {
+    refuse(session, fmt::format("process {} has a connection already", pid));
+    return;
+  }
+  if (entry == nullptr) {
+    auto added = add_process(pid, session.peer().uid, std::move(*peer));
+    if (!added) {
+      refuse(session, added.error().message());
+      return;
+    }
+    entry = *added;
+  }
+  // The page of the registration before says nothing any more: the hello does.
+  conductor_->forget_waiting(*entry);
+  entry->end_registration();
+  hello.pid = pid;
+  hello.uid = session.peer().uid;
+  hello.of.job = entry->id;
+  if (!wire::is_cuda(options_.device)) {
+    // Of a CPU's memory jobs may have what was configured, whatever one of them says.
+    hello.device_total = hello.device_free = Bytes{0};
+  }
+  entry->uid = hello.uid;
+  entry->address = hello.of;
+  entry->held_term = hello.held_term;
+  entry->session = &session;
+  session.set_job(entry->id);
+  visitors_.remove(session.socket());
+  linger_timer_.cancel();
+  expected_.erase(pid);
+  write_state();
+  log::info("{} says hello: uid {}, version {}, {}", session.name(), hello.uid, hello.version,
+            hello.command);
+  conductor_->feed(entry->id, hello);
+  if (!is_looking_for_suspended_) look_for_suspended();
+}
+
+// A process counts as suspended if two looks, one after the other, found it so: a tracer stops a
+// process for a moment, again and again. While a job is alone it keeps nobody waiting.
+void Server::Impl::look_for_suspended() {
+  constexpr Nanos kPause = millis(500);
+  constexpr int kMostLooked = 64;  // of 20 us each
+  const auto& entries = jobs_.entries();
+  is_looking_for_suspended_ =
+      jobs_.size() > 1 || std::any_of(entries.begin(), entries.end(),
+                                      [](const auto& entry) { return entry.second.is_suspended; });
+  if (is_looking_for_suspended_) suspended_timer_.set_at(monotonic_now() + kPause);
+  std::vector<JobEntry*> found;
+  auto entry = jobs_.entries().upper_bound(looked_last_);
+  for (int i = 0; i < kMostLooked && entry != jobs_.entries().end(); ++i, ++entry) {
+    const auto stat = read_process_stat(entry->second.pid);
+    const bool is_suspended = stat && stat->is_suspended;
+    const bool was = std::exchange(entry->second.looked_suspended, is_suspended);
+    const bool is_known = entry->second.is_suspended;
+    if (entry->second.is_welcomed && (is_known || (is_suspended && was))) {
+      entry->second.is_suspended = is_suspended;
+      found.push_back(&entry->second);
+    }
+  }
+  looked_last_ = entry == jobs_.entries().end() ? JobId{0} : std::prev(entry)->first;
+  for (const JobEntry* const job : found)
+    conductor_->set_suspended(job->id, job->is_suspended);
+}
+
+void Server::Impl::on_session_closed(JobId id) {
+  JobEntry* entry = jobs_.find(id);
+  if (entry == nullptr) return;
+  if (!entry->is_welcomed) {  // refused at once: the coordinator does not know it
+    jobs_.erase(id);
+    write_state();
+    end_if_unused();
+    return;
+  }
+  conductor_->look(*entry);
+  conductor_->forget_waiting(*entry);
+  conductor_->feed(id, wire::Lost{entry->address});
+}
+
+void Server::Impl::on_gone(JobId id) {
+  JobEntry* entry = jobs_.find(id);
+  if (entry == nullptr) return;
+  if (entry->session != nullptr) forget_session(std::exchange(entry->session, nullptr)->socket());
+  conductor_->forget_waiting(*entry);
+  const bool had_lease =
+      entry->registration && entry->registration->belief().lease == Belief::Lease::kOpen;
+  if (entry->is_welcomed && had_lease) {
+    // What it did since somebody looked last. Of others that was said, and one that waits could be
+    // granted a lease for it.
+    conductor_->feed(id, wire::Observed{entry->address, entry->registration->usage()});
+  }
+  if (entry->is_welcomed) conductor_->feed(id, wire::Gone{entry->address});
+  log::info("job {} (pid {}) is gone", id.value, entry->pid);
+  jobs_.erase(id);
+  write_state();
+  save_profiles();
+  end_if_unused();
+}
+
+Status Server::Impl::expect(std::int32_t pid) {
+  auto pidfd = ipc::open_pidfd(pid);
+  if (!pidfd) return pidfd.error();
+  auto watch = loop_.watch(pidfd->get(), [this, pid] { on_expected_gone(pid); });
+  if (!watch) return watch.error();
+  const auto stat = read_process_stat(pid);
+  ExpectedJob& job = expected_[pid];
+  job.start_ticks = stat ? stat->start_ticks : 0;
+  job.pidfd = std::move(*pidfd);
+  job.watch = std::move(*watch);
+  return {};
+}
+
+void Server::Impl::on_expected_gone(std::int32_t pid) {
+  expected_.erase(pid);
+  log::info("pid {}, a job of the coordinator before, is gone", pid);
+  conductor_->expected_pid_gone(pid);
+  write_state();
+}
+
+}  // namespace gpushare::daemon

@@ -1,0 +1,26 @@
+#include "csrc/vm/contract/vmm.h"
+
+#include <utility>
+
+namespace gpushare::vm {
+
+AddressRange::~AddressRange() {
+  if (vmm_ != nullptr) vmm_->unreserve(base_, size_);
+}
+
+AddressRange::AddressRange(AddressRange&& other) noexcept
+    : vmm_(std::exchange(other.vmm_, nullptr)),
+      base_(std::exchange(other.base_, nullptr)),
+      size_(std::exchange(other.size_, Bytes{})) {}
+
+AddressRange& AddressRange::operator=(AddressRange&& other) noexcept {
+  if (this != &other) {
+    if (vmm_ != nullptr) vmm_->unreserve(base_, size_);
+    vmm_ = std::exchange(other.vmm_, nullptr);
+    base_ = std::exchange(other.base_, nullptr);
+    size_ = std::exchange(other.size_, Bytes{});
+  }
+  return *this;
+}
+
+}  // namespace gpushare::vm

@@ -1,0 +1,300 @@
+#include "csrc/vm/cuda/cuda_chunks.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/base/check.h"
+#include "csrc/base/log.h"
+#include "csrc/vm/calls/mapping_calls.h"
+
+namespace gpushare::vm {
+namespace {
+
+// Whether the two overlap, the second being one of those in a map.
+template <typename Entry>
+bool overlaps(const std::byte* address, Bytes size, const Entry& entry) {
+  return entry.first < address + size.to_size() &&
+         address < entry.first + entry.second.size.to_size();
+}
+
+template <typename Allocations>
+Bytes sum_of(const Allocations& allocations, std::size_t count) {
+  Bytes sum;
+  for (std::size_t i = 0; i < count; ++i)
+    sum += allocations[i].size;
+  return sum;
+}
+
+// The first in the map that ends above `address`.
+template <typename ByAddress>
+auto first_above(const ByAddress& pieces, const std::byte* address) {
+  auto piece = pieces.upper_bound(address);
+  if (piece != pieces.begin()) {
+    const auto before = std::prev(piece);
+    if (before->first + before->second.size.to_size() > address) piece = before;
+  }
+  return piece;
+}
+
+}  // namespace
+
+Status CudaChunks::put(const std::byte* address, Bytes size) {
+  GS_DCHECK(!has_any(address, size), "{} is backed already", describe("range of", address, size));
+  retry();
+  Allocations made;
+  Status status = check_let_go(address, size);
+  if (status.ok()) status = create(size, made);
+  if (status.ok()) {
+    status = map_all(address, size, made);
+  } else {
+    release(made);
+  }
+  if (status.ok()) return status;
+  return {status.code(), fmt::format("{}: {}", describe("back", address, size), status.message())};
+}
+
+Status CudaChunks::show(const std::byte* address, const std::vector<cuda::MemoryHandle>& handles) {
+  const Bytes size = kChunkBytes * static_cast<std::int64_t>(handles.size());
+  GS_DCHECK(!has_any(address, size), "{} shows something", describe("range of", address, size));
+  retry();
+  GS_RETURN_IF_ERROR(check_let_go(address, size));
+  Allocations shown;
+  shown.reserve(handles.size());
+  for (const cuda::MemoryHandle handle : handles)
+    shown.push_back({handle, kChunkBytes, false});
+  return map_all(address, size, shown);
+}
+
+Status CudaChunks::map_all(const std::byte* address, Bytes size, const Allocations& made) {
+  std::size_t num_mapped = 0;
+  Status status = map(address, made, num_mapped);
+  if (status.ok()) status = allow_access(address, size);
+  if (status.ok()) {
+    remember(address, made);
+  } else {
+    undo(address, made, num_mapped);
+  }
+  return status;
+}
+
+// Mapped at both for a moment: so what fails can be undone without losing a byte.
+Status CudaChunks::move(const std::byte* from, const std::byte* to, Bytes size) {
+  GS_CHECK(has_whole(from, size), "{} is not backed, or not in whole pieces",
+           describe("range of", from, size));
+  GS_DCHECK(!has_any(to, size), "{} is backed already", describe("range of", to, size));
+  retry();
+  GS_RETURN_IF_ERROR(check_let_go(to, size));
+  Allocations pieces = remove(from, size);
+  Allocations aliases = pieces;  // not to be released if it fails
+  for (Allocation& alias : aliases)
+    alias.is_ours = false;
+  if (Status mapped = map_all(to, size, aliases); !mapped.ok()) {
+    remember(from, pieces);
+    return mapped;
+  }
+  static_cast<void>(remove(to, size));
+  remember(to, pieces);
+  undo(from, aliases, aliases.size());
+  return {};
+}
+
+Status CudaChunks::check_let_go(const std::byte* address, Bytes size) const {
+  MutexLock lock(mu_);
+  for (const auto& entry : still_mapped_) {
+    if (!overlaps(address, size, entry)) continue;
+    return {StatusCode::kIo, "the driver has not unmapped what was there before"};
+  }
+  return {};
+}
+
+Status CudaChunks::create(Bytes size, Allocations& made) const {
+  for (Bytes done; done < size;) {
+    const Bytes piece = std::min(most_piece_, size - done);
+    cuda::MemoryHandle handle = 0;
+    const cuda::Code code = device_.calls().create(&handle, piece.to_size(), &prop_, 0);
+    if (code != cuda::kSuccess) {
+      return device_.driver().to_status(
+          code, fmt::format("create {} after {}", to_string(piece), to_string(done)));
+    }
+    made.push_back({handle, piece});
+    done += piece;
+  }
+  return {};
+}
+
+Status CudaChunks::map(const std::byte* address,
+                       const Allocations& made,
+                       std::size_t& num_mapped) const {
+  for (; num_mapped < made.size(); ++num_mapped) {
+    const Allocation& piece = made[num_mapped];
+    const cuda::Code code =
+        device_.calls().map(cuda::number_of(address), piece.size.to_size(), 0, piece.handle, 0);
+    if (code != cuda::kSuccess) {
+      return device_.driver().to_status(code, describe("map", address, piece.size));
+    }
+    address += piece.size.to_size();
+  }
+  return {};
+}
+
+Status CudaChunks::allow_access(const std::byte* address, Bytes size) const {
+  const cuda::AccessDesc access{prop_.location, cuda::kReadWrite};
+  const cuda::Code code =
+      device_.calls().set_access(cuda::number_of(address), size.to_size(), &access, 1);
+  return device_.driver().to_status(code, "allow access");
+}
+
+void CudaChunks::undo(const std::byte* address, const Allocations& made, std::size_t num_mapped) {
+  if (num_mapped > 0) {
+    const Bytes mapped = sum_of(made, num_mapped);
+    const cuda::Code code = device_.calls().unmap(cuda::number_of(address), mapped.to_size());
+    if (code != cuda::kSuccess) {
+      const std::string what = describe("undo: unmap", address, mapped);
+      log::error("{}; tried again later", device_.driver().to_status(code, what).message());
+      MutexLock lock(mu_);
+      for (std::size_t i = 0; i < num_mapped; ++i) {
+        still_mapped_.emplace(address, made[i]);
+        address += made[i].size.to_size();
+      }
+      return release({made.begin() + static_cast<std::ptrdiff_t>(num_mapped), made.end()});
+    }
+  }
+  release(made);
+}
+
+Status CudaChunks::take(const std::byte* address, Bytes size) {
+  GS_CHECK(has_whole(address, size), "{} is not backed, or not in whole pieces",
+           describe("range of", address, size));
+  retry();
+  const cuda::Code code = device_.calls().unmap(cuda::number_of(address), size.to_size());
+  if (code != cuda::kSuccess) {
+    return device_.driver().to_status(code, describe("unmap", address, size));
+  }
+  release(remove(address, size));
+  return {};
+}
+
+// pre: no piece is in the range with a part.
+void CudaChunks::discard(const std::byte* address, Bytes size) {
+  for (const Vmm::Piece& run : runs(address, size)) {
+    const Allocations allocations = remove(run.address, run.size);
+    undo(run.address, allocations, allocations.size());
+  }
+}
+
+std::vector<Vmm::Piece> CudaChunks::runs(const std::byte* address, Bytes size) const {
+  MutexLock lock(mu_);
+  std::vector<Vmm::Piece> found;
+  const auto end = pieces_.lower_bound(address + size.to_size());
+  for (auto piece = pieces_.lower_bound(address); piece != end; ++piece) {
+    const bool is_next =
+        !found.empty() && found.back().address + found.back().size.to_size() == piece->first;
+    if (!is_next) found.push_back({piece->first, Bytes{}});
+    found.back().size += piece->second.size;
+  }
+  return found;
+}
+
+std::vector<cuda::MemoryHandle> CudaChunks::handles(const Vmm::Piece& run) const {
+  MutexLock lock(mu_);
+  std::vector<cuda::MemoryHandle> found;
+  const auto end = pieces_.lower_bound(run.address + run.size.to_size());
+  for (auto piece = pieces_.lower_bound(run.address); piece != end; ++piece)
+    found.push_back(piece->second.handle);
+  return found;
+}
+
+void CudaChunks::retry() {
+  ByAddress mapped;
+  Allocations held;
+  {
+    MutexLock lock(mu_);
+    if (still_mapped_.empty() && still_held_.empty()) return;
+    mapped.swap(still_mapped_);
+    held.swap(still_held_);
+  }
+  for (auto piece = mapped.begin(); piece != mapped.end();) {
+    const cuda::Code code =
+        device_.calls().unmap(cuda::number_of(piece->first), piece->second.size.to_size());
+    if (code == cuda::kSuccess) held.push_back(piece->second);
+    piece = code == cuda::kSuccess ? mapped.erase(piece) : std::next(piece);
+  }
+  release(held);
+  MutexLock lock(mu_);
+  still_mapped_.merge(mapped);
+}
+
+void CudaChunks::release(const Allocations& allocations) {
+  for (const Allocation& each : allocations) {
+    if (!each.is_ours) continue;
+    const cuda::Code code = device_.calls().release(each.handle);
+    if (code == cuda::kSuccess) continue;
+    const std::string what = fmt::format("release {} of the device", to_string(each.size));
+    log::error("{}; tried again later", device_.driver().to_status(code, what).message());
+    MutexLock lock(mu_);
+    still_held_.push_back(each);
+  }
+}
+
+CudaChunks::Allocations CudaChunks::remove(const std::byte* address, Bytes size) {
+  MutexLock lock(mu_);
+  Allocations removed;
+  const auto first = pieces_.lower_bound(address);
+  const auto last = pieces_.lower_bound(address + size.to_size());
+  for (auto piece = first; piece != last; ++piece)
+    removed.push_back(piece->second);
+  pieces_.erase(first, last);
+  return removed;
+}
+
+void CudaChunks::remember(const std::byte* address, const Allocations& pieces) {
+  MutexLock lock(mu_);
+  for (const Allocation& piece : pieces) {
+    pieces_.emplace(address, piece);
+    address += piece.size.to_size();
+  }
+}
+
+Vmm::Piece CudaChunks::piece_of(const std::byte* address) const {
+  MutexLock lock(mu_);
+  const auto piece = first_above(pieces_, address);
+  GS_CHECK(piece != pieces_.end() && piece->first <= address, "{} is not backed",
+           describe("chunk", address, kChunkBytes));
+  return {piece->first, piece->second.size};
+}
+
+bool CudaChunks::has_whole(const std::byte* address, Bytes size) const {
+  MutexLock lock(mu_);
+  const std::byte* at = address;
+  const std::byte* const end = address + size.to_size();
+  for (auto piece = pieces_.find(at); at < end && piece != pieces_.end() && piece->first == at;
+       ++piece) {
+    at += piece->second.size.to_size();
+  }
+  return at == end;
+}
+
+bool CudaChunks::is_empty() const {
+  MutexLock lock(mu_);
+  return pieces_.empty();
+}
+
+bool CudaChunks::has_any(const std::byte* address, Bytes size) const {
+  MutexLock lock(mu_);
+  const auto piece = first_above(pieces_, address);
+  return piece != pieces_.end() && overlaps(address, size, *piece);
+}
+
+Bytes CudaChunks::kept() const {
+  MutexLock lock(mu_);
+  Bytes sum = sum_of(still_held_, still_held_.size());
+  for (const auto& [address, piece] : still_mapped_)
+    sum += piece.size;
+  return sum;
+}
+
+}  // namespace gpushare::vm

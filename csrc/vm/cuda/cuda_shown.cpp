@@ -1,0 +1,39 @@
+#include "csrc/vm/cuda/cuda_shown.h"
+
+#include "csrc/base/log.h"
+#include "csrc/vm/calls/mapping_calls.h"
+#include "csrc/vm/cuda/cuda_host_memory.h"
+
+namespace gpushare::vm {
+
+Status CudaShown::show(const std::byte* address, Bytes size, const HostPlace& place) {
+  if (place.memory == nullptr) {
+    return {StatusCode::kFailedPrecondition,
+            describe("show", address, size) + ": a CUDA device cannot use this host tier in place"};
+  }
+  Status shown = chunks_.show(address, place.memory->handles(place.offset, size));
+  if (shown.ok()) return shown;
+  return {shown.code(), describe("show", address, size) + ": " + shown.message()};
+}
+
+Status CudaShown::hide(const std::byte* address, Bytes size, std::vector<Run>& hidden) {
+  for (const Vmm::Piece& run : chunks_.runs(address, size)) {
+    std::vector<cuda::MemoryHandle> handles = chunks_.handles(run);
+    if (Status taken = chunks_.take(run.address, run.size); !taken.ok()) {
+      show_again(hidden);
+      hidden.clear();
+      return taken;
+    }
+    hidden.push_back({run.address, std::move(handles)});
+  }
+  return {};
+}
+
+void CudaShown::show_again(const std::vector<Run>& hidden) {
+  for (const Run& run : hidden) {
+    const Status shown = chunks_.show(run.address, run.handles);
+    if (!shown.ok()) log::error("spilled memory cannot be reached: {}", shown.message());
+  }
+}
+
+}  // namespace gpushare::vm

@@ -1,0 +1,109 @@
+#include "csrc/vm/host/host_vmm.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/base/check.h"
+#include "csrc/base/log.h"
+#include "csrc/vm/calls/mapping_calls.h"
+#include "csrc/vm/calls/populate.h"
+#include "csrc/vm/calls/streaming_copy.h"
+
+namespace gpushare::vm {
+namespace {
+
+// Address space without memory.
+Result<std::byte*> map_aligned(Bytes size) {
+  // One chunk more than asked, to cut an aligned range out of it.
+  const std::size_t length = (size + kChunkBytes).to_size();
+  void* const mapped =
+      ::mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) {
+    Status status = errno_status(fmt::format("reserve {} of address space", to_string(size)));
+    return fail(StatusCode::kOutOfMemory, status.message());
+  }
+  auto* const start = static_cast<std::byte*>(mapped);
+  const std::size_t chunk = kChunkBytes.to_size();
+  const std::size_t before = (chunk - reinterpret_cast<std::uintptr_t>(start) % chunk) % chunk;
+  const std::size_t after = chunk - before;
+  if (before > 0) GS_CHECK(::munmap(start, before) == 0, "errno {}", errno);
+  GS_CHECK(::munmap(start + before + size.to_size(), after) == 0, "errno {}", errno);
+  return start + before;
+}
+
+}  // namespace
+
+Result<AddressRange> HostVmm::reserve(Bytes size) {
+  check_whole_chunks(nullptr, size);
+  const Result<std::byte*> base = map_aligned(size);
+  if (!base) return fail(base.error());
+  const Result<std::byte*> mirror = map_aligned(size);
+  if (!mirror) {
+    GS_CHECK(::munmap(*base, size.to_size()) == 0, "errno {}", errno);
+    return fail(mirror.error());
+  }
+  MutexLock lock(mu_);
+  reservations_.emplace(*base,
+                        Reservation{*mirror, size, std::make_unique<HeldWrites>(*base, size)});
+  return AddressRange(this, *base, size);
+}
+
+Status HostVmm::back(std::byte* address, Bytes size) {
+  check_whole_chunks(address, size);
+  if (is_shown(address, size)) GS_RETURN_IF_ERROR(hide(address, size));
+  if (::mprotect(address, size.to_size(), PROT_READ | PROT_WRITE) != 0) {
+    return mapping_status(describe("back", address, size));
+  }
+  ask_for_huge_pages(address, size);
+  Status populated = populate_now(address, size);
+  if (populated.ok()) return {};
+  if (Status undone = unback(address, size); !undone.ok()) {
+    log::error("after a failed backing: {}", undone.to_string());
+  }
+  return {populated.code(), fmt::format("back {}: {}", to_string(size), populated.message())};
+}
+
+Status HostVmm::unback(std::byte* address, Bytes size) {
+  check_whole_chunks(address, size);
+  if (is_shared(address)) return unback_shared(address, size);
+  // Access is taken away first: it is what can fail, and then nothing is lost yet.
+  if (::mprotect(address, size.to_size(), PROT_NONE) != 0) {
+    return mapping_status(describe("unback", address, size));
+  }
+  if (::madvise(address, size.to_size(), MADV_DONTNEED) == 0) {
+    let_go(address, size);
+    return {};
+  }
+  Status failed = errno_status(describe("unback", address, size));  // EINVAL: locked by mlockall
+  if (::mprotect(address, size.to_size(), PROT_READ | PROT_WRITE) != 0) {
+    log::error("{}", errno_status(describe("give access again to", address, size)).to_string());
+  }
+  return failed;
+}
+
+Status HostVmm::copy_out(const std::byte* device, std::byte* host, Bytes size) {
+  streaming_copy(host, device, size.to_size());
+  return {};
+}
+
+Status HostVmm::copy_in(const std::byte* host, std::byte* device, Bytes size) {
+  streaming_copy(device, host, size.to_size());
+  return {};
+}
+
+void HostVmm::unreserve(std::byte* base, Bytes size) {
+  forget_files(base, size);
+  MutexLock lock(mu_);
+  const auto found = reservations_.find(base);
+  GS_CHECK(::munmap(found->second.mirror, size.to_size()) == 0, "errno {}", errno);
+  GS_CHECK(::munmap(base, size.to_size()) == 0, "errno {}", errno);
+  shown_.remove(base, size);
+  reservations_.erase(found);
+}
+
+}  // namespace gpushare::vm

@@ -1,0 +1,20 @@
+#include "csrc/vm/tier/host_slab.h"
+
+#include "csrc/vm/tier/file_slab.h"
+#include "csrc/vm/tier/ram_slab.h"
+#include "csrc/vm/tier/tiered_slab.h"
+
+namespace gpushare::vm {
+
+Result<std::unique_ptr<HostSlab>> make_host_slab(const std::string& folder,
+                                                 const HostBytes& budgets,
+                                                 HostPinner* pinner) {
+  return folder.empty() ? RamSlab::create(budgets.ram, pinner)
+                        : TieredSlab::create(folder, budgets, pinner);
+}
+
+Result<std::unique_ptr<HostSlab>> make_host_slab(const std::string& folder, Bytes budget) {
+  return folder.empty() ? RamSlab::create(budget) : FileSlab::create(folder, budget);
+}
+
+}  // namespace gpushare::vm

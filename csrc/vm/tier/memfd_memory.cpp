@@ -1,0 +1,93 @@
+#include "csrc/vm/tier/memfd_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "csrc/base/log.h"
+#include "csrc/vm/calls/populate.h"
+#include "csrc/vm/contract/vmm.h"
+
+namespace gpushare::vm {
+namespace {
+constexpr Bytes kExtentBytes = kChunkBytes * std::int64_t{HostMemory::kExtentChunks};
+constexpr std::uint32_t kChunksPerPinning = 8;  // 16 MiB: as much as is copied by one call
+
+Bytes size_of(std::uint32_t num_chunks) { return kChunkBytes * std::int64_t{num_chunks}; }
+
+}  // namespace
+
+Result<std::unique_ptr<HostMemory>> MemfdMemory::create(HostPinner* pinner) {
+  UniqueFd fd(::memfd_create("gpushare-host-slab", MFD_CLOEXEC));
+  if (!fd.is_valid()) return fail(errno_status("memfd_create for the host tier"));
+  return std::unique_ptr<HostMemory>(new MemfdMemory(std::move(fd), pinner));
+}
+
+MemfdMemory::~MemfdMemory() {
+  MutexLock lock(mu_);
+  for (const Pinned& range : pinned_) {
+    if (range.is_pinned) pinner_->unpin(locate(range.first), size_of(range.last - range.first));
+  }
+  for (std::byte* extent : extents_)
+    ::munmap(extent, kExtentBytes.to_size());
+}
+
+Status MemfdMemory::grow() {
+  const auto length = static_cast<off_t>((extents_.size() + 1) * kExtentBytes.to_size());
+  if (::ftruncate(fd_.get(), length) != 0) return errno_status("grow the host tier's memfd");
+  void* const extent =
+      ::mmap(nullptr, kExtentBytes.to_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(),
+             static_cast<off_t>(extents_.size() * kExtentBytes.to_size()));
+  if (extent == MAP_FAILED) return errno_status("map the host tier's memfd");
+  extents_.push_back(static_cast<std::byte*>(extent));
+  return {};
+}
+
+Status MemfdMemory::add(std::uint32_t next, std::int64_t most) {
+  MutexLock lock(mu_);
+  if (next / kExtentChunks >= extents_.size()) GS_RETURN_IF_ERROR(grow());
+  Status populated = populate_now(locate(next), kChunkBytes);
+  if (!populated.ok()) return {StatusCode::kOutOfMemory, populated.message()};
+  const bool is_pinned = !pinned_.empty() && pinned_.back().last > next;
+  if (pinner_ != nullptr && !is_pinned) pin_from(next, most);
+  return {};
+}
+
+// Up to the extent's end, and no more than there may be.
+void MemfdMemory::pin_from(std::uint32_t chunk, std::int64_t most) {
+  const std::uint32_t to_extent_end = kExtentChunks - chunk % kExtentChunks;
+  const auto count = static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(most - chunk, 1, std::min(kChunksPerPinning, to_extent_end)));
+  const Status pinned = pinner_->pin(locate(chunk), size_of(count));
+  if (!pinned.ok() && !has_warned_) {
+    log::warn("host tier in RAM: copies are slower, since {}", pinned.message());
+    has_warned_ = true;
+  }
+  pinned_.push_back({chunk, chunk + count, pinned.ok()});
+}
+
+std::byte* MemfdMemory::locate(std::uint32_t chunk) const {
+  return extents_[chunk / kExtentChunks] + chunk % kExtentChunks * kChunkBytes.to_size();
+}
+
+std::byte* MemfdMemory::address_of(std::uint32_t chunk) const {
+  MutexLock lock(mu_);
+  return locate(chunk);
+}
+
+std::uint32_t MemfdMemory::end_of_copy(std::uint32_t chunk) const {
+  MutexLock lock(mu_);
+  const auto range =
+      std::upper_bound(pinned_.begin(), pinned_.end(), chunk,
+                       [](std::uint32_t which, const Pinned& each) { return which < each.last; });
+  return range != pinned_.end() ? range->last : (chunk / kExtentChunks + 1) * kExtentChunks;
+}
+
+HostPlace MemfdMemory::place_of(std::uint32_t chunk) const {
+  return {.fd = fd_.get(), .offset = std::int64_t{chunk} * kChunkBytes.value()};
+}
+
+}  // namespace gpushare::vm
