@@ -27,7 +27,7 @@ STEPS = 6
 TRIES = 10
 
 # What gpushare calls of the driver, as it looks it up.
-_NAMES = (fake.ROOT / "csrc" / "vm" / "cuda_driver.cpp").read_text()
+_NAMES = (fake.ROOT / "csrc" / "vm" / "cuda" / "cuda_driver.cpp").read_text()
 FUNCTIONS = sorted(set(re.findall(r'"(cu[A-Z]\w+)", \d+\)', _NAMES)))
 
 

@@ -71,7 +71,7 @@ def test_each_known_key_passes(tmp_path: Path) -> None:
 def test_the_coordinators_keys_are_those_that_it_reads(
     source: str, pattern: str, known: frozenset[str]
 ) -> None:
-    text = (ROOT / "csrc" / "daemon" / source).read_text()
+    text = (ROOT / "csrc" / "daemon" / "config" / source).read_text()
     assert set(re.findall(pattern, text)) == known
 
 

@@ -20,9 +20,6 @@ void serve(Step& step);
 void say_host_full(Step& step, Device& device, const Job& job, const std::string& so);
 // serve_lane.cpp: what is free of the room that follows the lane's lease goes to its holder.
 void serve_owed(Step& step, Device& device, Lane& lane, RoomPool& pool);
-// grant_along.cpp: grants leases along with the lane's to jobs of its holder's gang that wait for
-// that. pre: the lane is held.
-void grant_along(Step& step, Device& device, Lane& lane, RoomPool& pool);
 // serve_needs.cpp: answers the Needs that can be met now, asks others to give for the rest.
 void serve_needs(Step& step, Device& device, RoomPool& pool);
 // serve_needs.cpp: grants the step's Need for free room what is left of it now, or denies it. Last,
@@ -34,6 +31,10 @@ void deny_only_free_unseen(Step& step, Device& device);
 void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool);
 // ask.cpp: asks the holder for its lease, if somebody waits and it has had its turn.
 void ask_holder(Step& step, Device& device, Lane& lane);
+
+// grant_along.cpp, for serve_lane(): grants leases along with the lane's to jobs of its holder's
+// gang that wait for that. pre: the lane is held.
+void grant_along(Step& step, Device& device, Lane& lane, RoomPool& pool);
 
 // Pools hold no bytes that anybody needs: before a live byte is copied to make `missing` bytes
 // free, what of them nobody uses goes. Returns how much.
