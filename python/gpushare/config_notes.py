@@ -1,7 +1,7 @@
 """What the settings say that nothing reads: a line each.
 
 The coordinator also warns in its log, of each unknown table and of the unknown keys in its own
-tables (``csrc/daemon/config_file.cpp``). It measures likeness in another way, so it may suggest
+tables (``csrc/daemon/config/config_file.cpp``). It measures likeness in another way, so it may suggest
 another key, and it suggests no tables.
 """
 
@@ -18,12 +18,12 @@ COORDINATORS_KEYS = frozenset({
     "coordinator.socket_mode", "coordinator.socket_group", "coordinator.class_floor",
     "coordinator.gap_poll", "device.cpu.reserve", "log.file",
 })  # fmt: skip
-"""What the coordinator alone reads (``csrc/daemon/settings.cpp``)."""
+"""What the coordinator alone reads (``csrc/daemon/config/settings.cpp``)."""
 
 USER_KEYS = frozenset({
     "weight", "share_limit", "memory_limit", "max_priority", "max_weight", "max_jobs", "elastic",
 })  # fmt: skip
-"""What it reads in a table ``[user.NAME]`` (``csrc/daemon/user_settings.cpp``)."""
+"""What it reads in a table ``[user.NAME]`` (``csrc/daemon/config/user_settings.cpp``)."""
 
 _OTHERS_KEYS = frozenset({"host.per_user", "host.pinned"})
 """Keys that other programs or later versions read."""

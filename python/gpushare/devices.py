@@ -49,7 +49,7 @@ def shown_wish(wish: str) -> str:
 
 
 def socket_name(device_name: str) -> str:
-    """Returns the file name of a device's socket, as ``csrc/daemon/paths.h`` makes it."""
+    """Returns the file name of a device's socket, as ``csrc/daemon/config/paths.h`` makes it."""
     return "sock" if device_name == CPU else f"{device_name.removeprefix(CUDA_PREFIX)}.sock"
 
 

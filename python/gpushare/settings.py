@@ -205,7 +205,7 @@ _LEAST_DEVICE_BYTES = 2 << 20
 _LEAST_TRANSFER_BYTES = 1 << 20
 _MAX_LANES = 16
 _MOST_DEADLINE_SECONDS = 1_000_000
-"""As the coordinator has it (``csrc/sched/change.cpp``)."""
+"""As the coordinator has it (``csrc/sched/job/ranges.cpp``)."""
 _TIME = 'a time like "250ms", "10s" or "2 min"'
 _SIZE = 'a size of at least 2 MiB like "2GiB"'
 _TRANSFER = '0, or a size of at least 1 MiB like "500MiB"'

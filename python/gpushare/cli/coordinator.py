@@ -171,7 +171,7 @@ def read_log(path: Path, *, follow: bool) -> Iterator[str]:
 
 
 def log_path(socket_path: str) -> Path:
-    """Returns where the coordinator of a socket logs, as ``csrc/daemon/paths.h`` has it."""
+    """Returns where the coordinator of a socket logs, as ``csrc/daemon/config/paths.h`` has it."""
     socket = Path(socket_path)
     return socket.with_suffix(".log") if device_of_socket(socket.name) else socket.parent / LOG_NAME
 
