@@ -2,10 +2,10 @@
 
 `python -m benchmarks.device.host_chunks FILE` writes {"can_reach": ..., "why": ...}. The device's
 attribute alone does not say it: in a container, for example, the driver may refuse each chunk. The
-probe therefore makes chunks as the host tier does (csrc/vm/cuda/cuda_host_memory.cpp) and writes to them
-on the CPU. It copies between the chunks and the device, over several chunks in one copy, and shows
-the chunks to the device at addresses of its own. A refusal, a wrong byte or a fault is a failure of
-the part.
+probe therefore makes chunks as the host tier does (csrc/vm/cuda/cuda_host_memory.cpp) and writes to
+them on the CPU. It copies between the chunks and the device, over several chunks in one copy, and
+shows the chunks to the device at addresses of its own. A refusal, a wrong byte or a fault is a
+failure of the part.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What the settings say that nothing reads: a line each.
 
 The coordinator also warns in its log, of each unknown table and of the unknown keys in its own
-tables (``csrc/daemon/config/config_file.cpp``). It measures likeness in another way, so it may suggest
-another key, and it suggests no tables.
+tables (``csrc/daemon/config/config_file.cpp``). It measures likeness in another way, so it may
+suggest another key, and it suggests no tables.
 """
 
 from __future__ import annotations

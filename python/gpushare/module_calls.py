@@ -2,9 +2,9 @@
 
 torch's ``Module.__call__`` looks for ``_compiled_call_impl`` and, where that is not None, calls it
 instead of ``_call_impl``. The class has it as None, ``Module.compile`` sets it in the instance. We
-put a descriptor into the class (``csrc/binding/python/module_calls.cpp``), which answers for the modules
-that are watched, and for the others as before. So nothing of ours is in a module: not in its
-``__dict__`` and hooks, nor in what is pickled, copied, scripted, exported or compiled of it.
+put a descriptor into the class (``csrc/binding/python/module_calls.cpp``), which answers for the
+modules that are watched, and for the others as before. So nothing of ours is in a module: not in
+its ``__dict__`` and hooks, nor in what is pickled, copied, scripted, exported or compiled of it.
 Compiled code does not ask.
 """
 

@@ -1,8 +1,8 @@
 """Safepoints: places between two top-level blocks of the model where an iteration may stop.
 
 Where a job waits that cannot wait for the end of the iteration, the lease is given up there, in
-the forward or the backward, with all memory in place (``csrc/client/gate/safepoint.cpp``). Nothing else
-changes: no values are looked at. Other threads may call a block too (of a teacher, an actor):
+the forward or the backward, with all memory in place (``csrc/client/gate/safepoint.cpp``). Nothing
+else changes: no values are looked at. Other threads may call a block too (of a teacher, an actor):
 nothing of theirs is the iteration's, so nothing is done there. Compiled code has no safepoints.
 Imports torch.
 """

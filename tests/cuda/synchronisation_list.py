@@ -276,9 +276,9 @@ ALL = (
         name="that wait is for the segment's device",
         guards="the same, where the thread is at another device",
         file=PLUGIN,
-        line="      result = real_.set_device(options_.device);\n"
-        "      if (result == kCudaSuccess) result = real_.synchronize();\n",
-        instead="      result = real_.synchronize();\n",
+        line="    result = real_.set_device(options_.device);\n"
+        "    if (result == kCudaSuccess) result = real_.synchronize();\n",
+        instead="    result = real_.synchronize();\n",
         tests=("gs_plugin_tests SegmentPlugin.AFreeWaitsForItsOwnDeviceAndLeavesTheThreadsAsItIs",),
     ),
     Synchronisation(

@@ -33,8 +33,12 @@ def test_the_table_has_every_layer_and_no_cycle(root):
         ("csrc/sched/coordinator.cpp", "<chrono>", "no clock, thread or system call"),
         ("csrc/sched/coordinator.cpp", "<sys/mman.h>", "no clock, thread or system call"),
         ("csrc/wire/codec.cpp", '"csrc/base/clock.h"', "no clock, thread or system call"),
-        ("csrc/vm/host/host_vmm.cpp", '"vmm.h"', "does not start at the repository's root"),
-        ("csrc/vm/host/host_vmm.cpp", '"../base/units.h"', "does not start at the repository's root"),
+        ("csrc/vm/host/vmm.cpp", '"vmm.h"', "does not start at the repository's root"),
+        (
+            "csrc/vm/host/vmm.cpp",
+            '"../base/units.h"',
+            "does not start at the repository's root",
+        ),
         ("csrc/misc/tools.h", "<string>", "no row for `misc`"),
     ],
 )

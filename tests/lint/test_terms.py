@@ -9,7 +9,9 @@ def test_the_tree_uses_the_glossarys_words(root):
 @pytest.mark.parametrize("word", sorted(check_terms.REFUSED))
 def test_a_refused_word_is_caught_in_any_spelling(word):
     for text in (word, word.upper(), f"num_{word}s", f"{word.title()}ed"):
-        (problem,) = check_terms.problems_of("csrc/alloc/blocks/arena.h", f"ok\nint x;  // {text}\n")
+        (problem,) = check_terms.problems_of(
+            "csrc/alloc/blocks/arena.h", f"ok\nint x;  // {text}\n"
+        )
         assert problem.startswith("csrc/alloc/blocks/arena.h:2:")
         assert check_terms.REFUSED[word] in problem
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gpushare.cli.status_options import StatusOptions, parse_plain
-from gpushare.cli.status_screen import render_report
+from gpushare.cli._status.options import StatusOptions, parse_plain
+from gpushare.cli._status.screen import render_report
 from tests.python.conftest import clean_environment
 from tests.python.fake_coordinator import FakeCoordinator, make_job, make_report
 

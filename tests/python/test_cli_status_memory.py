@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpushare.cli.status_memory import render_memory
-from gpushare.cli.status_options import StatusOptions
-from gpushare.cli.status_show import show_status
+from gpushare.cli._status.memory import render_memory
+from gpushare.cli._status.options import StatusOptions
+from gpushare.cli._status.show import show_status
 from tests.python.fake_coordinator import FakeCoordinator, make_job, make_report
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from gpushare.cli._verify.comparison import compare, describe
+from gpushare.cli._verify.run import Record, alone_environment, spilling_environment
 from gpushare.cli.verify import Report
-from gpushare.cli.verify_comparison import compare, describe
-from gpushare.cli.verify_run import Record, alone_environment, spilling_environment
 from tests.python.conftest import clean_environment
 
 ALONE = Record(

@@ -56,8 +56,8 @@ def _forget_output() -> None:
 
 def _show_status(arguments: list[str]) -> bool:
     """Shows the status, unless the arguments need typer: help, or what is wrong."""
-    from gpushare.cli.status_options import parse_plain
-    from gpushare.cli.status_show import show_status
+    from gpushare.cli._status.options import parse_plain
+    from gpushare.cli._status.show import show_status
 
     options = parse_plain(arguments)
     if options is None:

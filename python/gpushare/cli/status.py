@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from gpushare.cli.status_options import LEAST_WATCH_SECONDS, StatusOptions
-from gpushare.cli.status_show import show_status
+from gpushare.cli._status.options import LEAST_WATCH_SECONDS, StatusOptions
+from gpushare.cli._status.show import show_status
 
 
 def add_to(app: typer.Typer) -> None:

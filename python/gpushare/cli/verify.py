@@ -16,12 +16,8 @@ from typing import Annotated
 
 import typer
 
-from gpushare.cli.exit_code import ExitCode
-from gpushare.cli.run import check_command
-from gpushare.cli.setting_options import check_settings
-from gpushare.cli.units import format_bytes
-from gpushare.cli.verify_comparison import Comparison, compare, describe
-from gpushare.cli.verify_run import (
+from gpushare.cli._verify.comparison import Comparison, compare, describe
+from gpushare.cli._verify.run import (
     Record,
     VerifyError,
     alone_environment,
@@ -29,6 +25,10 @@ from gpushare.cli.verify_run import (
     run_recorded,
     spilling_environment,
 )
+from gpushare.cli.exit_code import ExitCode
+from gpushare.cli.run import check_command
+from gpushare.cli.setting_options import check_settings
+from gpushare.cli.units import format_bytes
 
 
 def add_to(app: typer.Typer) -> None:

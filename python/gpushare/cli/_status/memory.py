@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpushare.cli.status_table import GAP, align, host_text, shorten, user_name
+from gpushare.cli._status.table import GAP, align, host_text, shorten, user_name
 from gpushare.cli.units import format_bytes
 from gpushare.devices import label
 from gpushare.printable import printable

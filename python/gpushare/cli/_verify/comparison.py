@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpushare.cli.verify_run import Record
+    from gpushare.cli._verify.run import Record
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""What `gpushare status` shows, without typer: the command starts quickly."""

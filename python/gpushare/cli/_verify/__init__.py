@@ -1,0 +1,1 @@
+"""Runs of a program with and without gpushare, and their comparison."""
