@@ -158,8 +158,7 @@ static_assert(offsetof(LeasePage, word) == 64 && offsetof(LeasePage, grant_n) ==
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-// ---- transitions: each is one compare-and-swap (or a loop over one), callable by the side named
-// ------
+// ---- transitions: one compare-and-swap each, or a loop over one. The side named may call it. ----
 
 enum class BeginResult : std::uint8_t { kEntered, kMustWant, kMustWait };
 enum class EndResult : std::uint8_t { kKept, kMustClose, kNotOpen };

@@ -1,4 +1,5 @@
-// What a job says of itself on its page: for decisions that can cost only it, never for the ledger.
+// What a job says of itself on its page. It is used only for decisions whose error costs that job
+// alone, never for the ledger.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 namespace gpushare::wire {
 
-// Of the last iterations of one phase.
+// How long the last iterations of one phase took.
 struct IterationTime {
   Nanos usual;  // the median; 0: none is known
   Nanos tail;   // what one in twenty exceeds
