@@ -1,5 +1,5 @@
-// What happens when a check fails: one line to stderr, then abort(). No destructor and no exit
-// handler runs, since they would work on data that is known to be wrong.
+// A check that fails writes one line to stderr and calls abort(). No destructor and no exit handler
+// runs, since they would work on data that is known to be wrong.
 #include "csrc/base/check.h"
 
 #include <unistd.h>

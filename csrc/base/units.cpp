@@ -1,6 +1,6 @@
-// Sizes and times as text, and sizes from text. What we write is in units of 1024, with one
-// decimal. What users write may be in any case, with blanks before the unit. "k", "kib" and so on
-// are powers of 1024; only "kb" and so on are powers of 1000.
+// Sizes and times as text, and sizes from text. Our own text is in units of 1024, with one decimal.
+// Users may write any case, and blanks before the unit. "k", "kib" and so on are powers of 1024;
+// only "kb" and so on are powers of 1000.
 #include "csrc/base/units.h"
 
 #include <array>

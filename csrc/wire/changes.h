@@ -1,4 +1,5 @@
-// What may be changed of a job while it runs. A field without a value leaves that setting as it is.
+// The settings that may be changed of a job while it runs. A field without a value leaves that
+// setting as it is.
 #pragma once
 
 #include <optional>

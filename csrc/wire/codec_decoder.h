@@ -60,7 +60,7 @@ class Decoder {
   }
   void ranks(std::uint32_t& rank, std::uint32_t& ranks);
 
-  // What was wrong first; ok if nothing was.
+  // The first failure; ok if there was none.
   [[nodiscard]] const Status& status() const { return status_; }
 
  private:

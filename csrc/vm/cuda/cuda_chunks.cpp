@@ -118,6 +118,7 @@ Status CudaChunks::move(const std::byte* from, const std::byte* to, Bytes size) 
   return {};
 }
 
+// The driver refuses to map over a mapping, with an error that does not say so.
 Status CudaChunks::check_let_go(const std::byte* address, Bytes size) const {
   MutexLock lock(mu_);
   for (const auto& entry : still_mapped_) {
@@ -127,6 +128,7 @@ Status CudaChunks::check_let_go(const std::byte* address, Bytes size) const {
   return {};
 }
 
+// As few allocations as hold the bytes, of most_piece_ each and a smaller one at the end.
 Status CudaChunks::create(Bytes size, Allocations& made) const {
   for (Bytes done; done < size;) {
     const Bytes piece = std::min(most_piece_, size - done);
@@ -142,6 +144,7 @@ Status CudaChunks::create(Bytes size, Allocations& made) const {
   return {};
 }
 
+// No access is possible yet. `num_mapped` says how far it came, so that a failure can be undone.
 Status CudaChunks::map(const std::byte* address,
                        const Allocations& made,
                        std::size_t& num_mapped) const {
@@ -250,6 +253,7 @@ void CudaChunks::retry() {
   still_mapped_.merge(mapped);
 }
 
+// Only handles that are ours: those of shown chunks belong to the host tier.
 void CudaChunks::release(const Allocations& allocations) {
   for (const Allocation& each : allocations) {
     if (!each.is_ours) continue;

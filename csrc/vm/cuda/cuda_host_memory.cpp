@@ -54,6 +54,7 @@ Status CudaHostMemory::add(std::uint32_t next, std::int64_t /*most*/) {
   const CudaScope scope(device_);
   GS_RETURN_IF_ERROR(scope.status());
   MutexLock lock(mu_);
+  // The chunk is new, or its handle is there and a later step failed.
   GS_CHECK(next == handles_.size() || next + 1 == handles_.size(), "chunk {} of {}", next,
            handles_.size());
   if (next / kExtentChunks >= extents_.size()) GS_RETURN_IF_ERROR(reserve());

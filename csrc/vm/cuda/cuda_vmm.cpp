@@ -133,7 +133,8 @@ void CudaVmm::unreserve(std::byte* base, Bytes size) {
 
 Status CudaVmm::back(std::byte* address, Bytes size) {
   check_whole_chunks(address, size);
-  // What the addresses show goes first, and the driver has to have let go of it.
+  // The addresses must show nothing any more, and the driver has to have let go of what they
+  // showed.
   GS_RETURN_IF_ERROR(hide(address, size));
   const CudaScope scope(device_);
   GS_RETURN_IF_ERROR(scope.status());

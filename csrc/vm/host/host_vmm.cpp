@@ -3,12 +3,11 @@
 // loss. unback() takes access away before the pages go; back() gives its pages back if they cannot
 // all be had.
 //
-// What fails in practice is memory, and the number of mappings (vm.max_map_count), since access to
-// a part of a mapping splits it. Both are kOutOfMemory. A range that is mlock()ed cannot be
-// unbacked, and stays as it was.
+// In practice a call fails for lack of memory, or of mappings (vm.max_map_count), since access to a
+// part of a mapping splits it. Both are kOutOfMemory. A range that is mlock()ed cannot be unbacked,
+// and stays as it was.
 //
-// How memory moves under its users is in host_vmm_moves.cpp, memory of files in
-// host_vmm_shared.cpp.
+// host_vmm_moves.cpp has how memory moves under its users, host_vmm_shared.cpp the memory of files.
 #include "csrc/vm/host/host_vmm.h"
 
 #include <sys/mman.h>

@@ -50,8 +50,8 @@ Result<UniqueFd> open_nameless(const std::string& folder) {
   return fail(errno_status(fmt::format("open a file in {}", folder)));
 }
 
-// What O_DIRECT wants memory, length and place to be multiples of. Every file system is content
-// with this.
+// O_DIRECT wants memory, length and place to be multiples of something that depends on the file
+// system. Every file system is content with this.
 constexpr std::size_t kDirectBytes = 4096;
 
 // The same file for I/O past the page cache; invalid where that cannot be had.
