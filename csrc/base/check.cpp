@@ -1,3 +1,5 @@
+// A check that fails writes one line to stderr and calls abort(). No destructor and no exit handler
+// runs, since they would work on data that is known to be wrong.
 #include "csrc/base/check.h"
 
 #include <unistd.h>
@@ -16,7 +18,7 @@ void check_failed(const char* file,
                   std::string_view values) noexcept {
   const std::string text = fmt::format("gpushare: bug at {}:{}: {} is false{}{}\n", file, line,
                                        expression, values.empty() ? "" : ": ", values);
-  // One raw write: the logger may be what is broken. Its failure leaves nothing else to do.
+  // One raw write: the logger may be what is broken. If it fails, there is nothing else to try.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
   std::abort();
 }

@@ -5,6 +5,7 @@
 namespace gpushare {
 namespace {
 
+// Neither clock jumps when somebody sets the time of day.
 Nanos read_clock(clockid_t clock) {
   timespec now{};
   ::clock_gettime(clock, &now);  // cannot fail for these clocks and a valid address

@@ -1,3 +1,11 @@
+// Decides where a line of the log goes, and whether it is written at all. The level was checked by
+// the caller (is_on). An error is always written. Other lines take a token each where the log is a
+// file, since what peers do makes lines without end. Lines without a token are counted, and the
+// next line that gets one says how many there were.
+//
+// Loggers and the limit are made once and never destroyed: other threads may log while one
+// configures the log, and while the process exits. The sink for stderr has no lock. Processes that
+// log there may fork, and a lock that another thread held would stay locked in the child.
 #include "csrc/base/log.h"
 
 #include <array>
@@ -29,16 +37,17 @@ constexpr std::array<spdlog::level::level_enum, 5> kSpdlogLevels{
     spdlog::level::debug, spdlog::level::info, spdlog::level::warn, spdlog::level::err,
     spdlog::level::off};
 
-// relaxed: a line more or less around a change of level harms nobody.
+// relaxed: at a change of the level, one line too many or too few is no harm.
 std::atomic<Level> g_level{Level::kWarn};
 
-// The folder of a socket is RAM, as a rule.
+// A daemon in the background writes its log beside its socket, in a folder that is RAM as a rule.
+// So the file is small.
 constexpr std::size_t kMostFileBytes = std::size_t{8} << 20;
-// So many lines a file gets. What peers do makes lines, and they may do it without end.
+// The limit of a file: lines a second in the long run, and lines at once after a pause.
 constexpr double kLinesASecond = 100;
 constexpr double kLinesAtOnce = 2000;
 
-// How many lines a file gets. Who asks for debug gets all of them.
+// How many lines a file gets. At the level debug there is no limit.
 class LineLimit {
  public:
   void begin(bool is_file) {
@@ -46,7 +55,8 @@ class LineLimit {
     is_file_.store(is_file, std::memory_order_relaxed);
     lines_ = TokenBucket(kLinesASecond, kLinesAtOnce);
   }
-  // How many were left out before this one; nothing: it is left out, too.
+  // Asks for one line. Returns how many lines were left out before it, or nothing if this one is to
+  // be left out as well.
   std::optional<std::uint64_t> take() {
     if (!is_file_.load(std::memory_order_relaxed) || is_on(Level::kDebug)) return 0;
     const MutexLock lock(mu_);
@@ -59,19 +69,21 @@ class LineLimit {
 
  private:
   Mutex mu_;
-  // A process that may fork writes to no file, and takes no lock here. relaxed: a line more or
-  // less.
+  // Read without the lock, so that a process that logs to stderr, and may fork, takes no lock here.
+  // relaxed: at worst a line too many or too few is written.
   std::atomic<bool> is_file_ = false;
   TokenBucket lines_ GS_GUARDED_BY(mu_){kLinesASecond, kLinesAtOnce};
   std::uint64_t num_left_out_ GS_GUARDED_BY(mu_) = 0;
 };
 
-// Leaked, as the logger is.
+// Never destroyed, as the loggers.
 LineLimit& line_limit() {
   static auto* instance = new LineLimit;
   return *instance;
 }
 
+// A logger on stderr, or on a file with the time and the level in each line. spdlog throws where
+// the file cannot be opened. Each line is flushed at once, so that none is lost in a crash.
 std::shared_ptr<spdlog::logger> make_logger(const std::string& name, const std::string& path) {
   std::shared_ptr<spdlog::sinks::sink> sink;
   if (path.empty()) {
@@ -89,13 +101,15 @@ std::shared_ptr<spdlog::logger> make_logger(const std::string& name, const std::
   return logger;
 }
 
-// Leaked, with all that were before: threads may log meanwhile, and while the process exits.
+// All loggers there have been; the newest is in use. None is destroyed: a thread may write a line
+// with an older one meanwhile.
 class Loggers {
  public:
   Loggers() { use(make_logger("gpushare", "")); }
   void use(std::shared_ptr<spdlog::logger> logger) {
     const MutexLock lock(mu_);
     all_.push_back(std::move(logger));
+    // release; pairs with the acquire in now(): the logger is whole.
     now_.store(all_.back().get(), std::memory_order_release);
   }
   spdlog::logger& now() { return *now_.load(std::memory_order_acquire); }
@@ -120,6 +134,7 @@ Level parse_level(std::string_view name) {
   return Level::kWarn;
 }
 
+// The new logger is made first. Where that fails, the old one stays, with its level and its limit.
 void configure(Level level, const std::string& name, const std::string& path) {
   try {
     loggers().use(make_logger(name, path));
@@ -136,6 +151,7 @@ void set_level(Level level) { g_level.store(level, std::memory_order_relaxed); }
 bool is_on(Level level) { return level >= g_level.load(std::memory_order_relaxed); }
 
 void write(Level level, std::string_view text) {
+  // Callers log while they handle an error, and read errno afterwards.
   const int saved = errno;
   const std::optional<std::uint64_t> num_left_out =
       level >= Level::kError ? 0 : line_limit().take();

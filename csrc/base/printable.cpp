@@ -1,3 +1,7 @@
+// How text of others is cleaned: one UTF-8 character after the other. A byte that begins no valid
+// character becomes '?', and reading goes on at the next byte. A valid character that has no place
+// in a line becomes one '?' as well. So the result is never longer than the text, and cleaning it
+// again changes nothing.
 #include "csrc/base/printable.h"
 
 #include <cstddef>
@@ -8,6 +12,8 @@
 namespace gpushare {
 namespace {
 
+// 0 behind the end. No character goes on with a zero byte, so one that is cut off counts as
+// invalid.
 std::uint8_t byte_at(std::string_view text, std::size_t at) {
   return at < text.size() ? static_cast<std::uint8_t>(text[at]) : std::uint8_t{0};
 }
@@ -24,6 +30,8 @@ bool is_second_byte(std::uint8_t first, std::uint8_t second) {
   return second >= low && second <= high;
 }
 
+// 0 where no character begins: 0x80 to 0xBF continue one, 0xC0 and 0xC1 would be overlong, and
+// above 0xF4 there is nothing in Unicode.
 std::size_t length_by_first_byte(std::uint8_t first) {
   if (first < 0x80) return 1;
   if (first < 0xC2 || first > 0xF4) return 0;
@@ -47,6 +55,7 @@ bool has_a_place_in_a_line(std::uint32_t code) {
   if (code >= 0x200B && code <= 0x200F) return false;               // no width; direction
   if (code >= 0x2028 && code <= 0x202E) return false;               // separators; direction
   if (code >= 0x2060 && code <= 0x206F) return false;               // no width; direction
+  // The Arabic mark of direction, the byte order mark, and tags, which show nothing.
   return code != 0x061C && code != 0xFEFF && (code < 0xE0000 || code > 0xE007F);
 }
 

@@ -1,3 +1,6 @@
+// exit() runs its handlers and the destructors of static objects in the reverse order of
+// registration. So the flag is set before the destructor of any static object that was there when
+// watch_process_exit() was called.
 #include "csrc/base/process_exit.h"
 
 #include <atomic>
@@ -7,7 +10,7 @@
 
 namespace gpushare {
 namespace {
-// relaxed: set once, late; a reader that misses it by an instant behaves as before exit.
+// relaxed: set once, and late. A reader that misses it by an instant behaves as before exit.
 std::atomic<bool> g_exiting{false};
 }  // namespace
 

@@ -1,3 +1,7 @@
+// Reads /proc/PID/stat: one line of fields with blanks between them. Field 2 is the process's name
+// in brackets, and the process may choose any name, with blanks, brackets and line breaks. So
+// fields are counted from the last bracket. Times are in clock ticks. A line with too few fields
+// counts as no process.
 #include "csrc/base/process_stat.h"
 
 #include <time.h>
@@ -25,6 +29,7 @@ void skip(std::istringstream& words, int count) {
 std::optional<ProcessStat> read_process_stat(std::int32_t pid, const std::string& root) {
   std::ifstream file(fmt::format("{}/proc/{}/stat", root, pid), std::ios::binary);
   std::string line;
+  // The name may hold a line break, so the whole file is read.
   if (!std::getline(file, line, '\0')) return std::nullopt;
   // "7 (any ) text) S 1 ...": the name may hold anything, so count from its last bracket.
   const std::size_t bracket = line.rfind(')');
@@ -51,6 +56,8 @@ std::optional<ProcessStat> read_process_stat(std::int32_t pid, const std::string
 
 std::uint64_t boot_ticks_now() {
   timespec now{};
+  // The kernel counts a process's start in this clock, which goes on while the machine is
+  // suspended.
   ::clock_gettime(CLOCK_BOOTTIME, &now);
   const auto ticks_a_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   const std::uint64_t nanos_a_tick = 1'000'000'000 / ticks_a_second;

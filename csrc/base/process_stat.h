@@ -1,5 +1,5 @@
-// What /proc/PID/stat says of a process, see proc(5). `root` stands before /proc; empty but in
-// tests.
+// A process as /proc/PID/stat describes it, see proc(5). `root` is put in front of "/proc"; tests
+// set it, all others leave it empty.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,12 @@
 // A lock of one byte, for a few instructions at a time.
 //
-// Which problem it solves: a thread's cache is locked with each allocation and free of its thread,
-// and hardly ever by another; half of std::mutex's cost is the second atomic operation, which
-// unlocking by a plain store does without. Who finds it held spins, gives up its slice a few times,
-// then sleeps: the holder may have been preempted, or have a lower priority.
+// Which problem it solves: the lock of a thread's cache is taken with each allocation and free of
+// that thread, and hardly ever by another. Half of std::mutex's cost is its second atomic
+// operation. Unlocking by a plain store does without it. A thread that finds the lock held spins,
+// yields a few times and then sleeps, since the holder may have been preempted, or have a lower
+// priority.
 //
-// What it does not do: be fair, or wake anybody. Not for what may be held for long by design.
+// It is not fair and wakes nobody. It is not for anything that is held for long by design.
 #pragma once
 
 #include <atomic>

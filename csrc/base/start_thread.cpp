@@ -13,7 +13,9 @@ Result<std::thread> start_thread(const char* what, std::function<void()> body) {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
-  // The new thread inherits the mask of the one that starts it.
+  // The new thread inherits the mask of the thread that starts it. So all signals are blocked for
+  // that moment, and the caller's own mask is put back afterwards, also when no thread could be
+  // started.
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   Result<std::thread> result;
   try {

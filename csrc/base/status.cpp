@@ -30,6 +30,7 @@ std::string Status::to_string() const {
 }
 
 Status errno_status(const std::string& what) {
+  // Read first: what follows may change it.
   const int error = errno;
   // Both are null for a number that is no error of this system.
   const char* name = strerrorname_np(error);

@@ -1,3 +1,6 @@
+// Sizes and times as text, and sizes from text. Our own text is in units of 1024, with one decimal.
+// Users may write any case, and blanks before the unit. "k", "kib" and so on are powers of 1024;
+// only "kb" and so on are powers of 1000.
 #include "csrc/base/units.h"
 
 #include <array>
@@ -51,9 +54,11 @@ double unit_factor(std::string unit) {
 
 Bytes parse_bytes(const std::string& text) {
   constexpr Bytes kNoSize{-1};
+  // Below 2^63, so that the size fits.
   constexpr double kTooLarge = 9e18;
   char* end = nullptr;
   const double amount = std::strtod(text.c_str(), &end);
+  // strtod() also reads "inf" and "nan", which are no sizes.
   if (end == text.c_str() || !std::isfinite(amount) || amount < 0) return kNoSize;
   std::string unit(end);
   unit.erase(0, unit.find_first_not_of(' '));

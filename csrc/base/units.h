@@ -58,7 +58,7 @@ constexpr Nanos millis(std::int64_t n) { return Nanos{n * 1'000'000}; }
 constexpr Nanos seconds(std::int64_t n) { return Nanos{n * 1'000'000'000}; }
 constexpr double to_seconds(Nanos t) { return static_cast<double>(t.value()) * 1e-9; }
 
-// Of both. pre: size >= 0, step > 0.
+// pre, of both functions: size >= 0, step > 0.
 constexpr Bytes round_down(Bytes size, Bytes step) {
   return Bytes{size.value() / step.value() * step.value()};
 }

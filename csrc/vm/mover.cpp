@@ -1,3 +1,11 @@
+// The mover's thread starts with the first copy, so a process that never moves memory has none. It
+// carries out the copies one by one in the order of their tickets. So one number, `done_`, says
+// which are finished. A result stays in the map until wait() takes it. One lock covers the queue
+// and the results, and is not held while the thread copies.
+//
+// Where the system starts no thread, submit() makes the copy itself, under the lock, and the ticket
+// is done when it returns. At exit the thread may be inside a copy, and in a forked child there is
+// no thread: in both cases nothing is joined and nothing destroyed.
 #include "csrc/vm/mover.h"
 
 #include <unistd.h>
@@ -16,12 +24,14 @@
 namespace gpushare::vm {
 class Mover::Impl {
  public:
+  // Returns at once, except where there is no thread.
   Ticket submit(std::function<Status()> copy) GS_EXCLUDES(mu_) {
     MutexLock lock(mu_);
     const std::uint64_t number = ++submitted_;
     if (!thread_.joinable()) {
-      // Here rather than in the constructor: the handler of a static mover's destructor is
-      // registered after its construction, and what is registered last runs first.
+      // The watch begins here rather than in the constructor. The handler that destroys a static
+      // mover is registered after its construction, and what is registered last runs first. So at
+      // exit the flag is set before ~Mover() asks for it.
       watch_process_exit();
       Result<std::thread> thread = start_thread("the mover", [this] { run(); });
       if (thread.has_value()) {
@@ -74,6 +84,7 @@ class Mover::Impl {
       const std::function<Status()> copy = std::move(queue_.front());
       queue_.pop_front();
       mu_.unlock();
+      // Without the lock, so that others can submit and wait meanwhile.
       Status result = copy();
       mu_.lock();
       results_[++done_] = std::move(result);

@@ -1,4 +1,5 @@
-// What may be changed of a job while it runs. What is not said stays as it is.
+// The settings that may be changed of a job while it runs. A field without a value leaves that
+// setting as it is.
 #pragma once
 
 #include <optional>
@@ -31,7 +32,8 @@ struct Changes {
     if (more.is_paused) is_paused = more.is_paused;
   }
 
-  // To what has these fields, as a Register has. Who paused it is not said here.
+  // `settings` has these fields, as a Register has. It has no is_paused: a Register names the user
+  // who paused the job instead.
   template <typename Settings>
   void apply_to(Settings& settings) const {
     settings.priority = priority.value_or(settings.priority);

@@ -1,4 +1,9 @@
-// JSON text -> message: the outer object, the version, and which message it is.
+// JSON text -> message. Checks go from the outside to the inside: the length, JSON, one object, the
+// protocol's version, the message's type, and then each field (codec_decoder.h). The first thing
+// that is wrong ends the decoding with kProtocol and a text that says what it was.
+//
+// The order matters. A message that is too long is refused before it is parsed, and no field is
+// read of a version that this side does not know. Nothing here throws, whatever the peer sent.
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -19,7 +24,7 @@ namespace {
 
 using nlohmann::json;
 
-// The first version that a peer may still speak.
+// The first version that a peer may still speak: the one before this, as messages.h promises.
 constexpr std::uint64_t kOldestVersion = kProtocolVersion == 1 ? 1 : kProtocolVersion - 1;
 
 Status check_version(const json& object) {
@@ -41,6 +46,7 @@ Result<json> parse_object(std::string_view text) {
     return fail(StatusCode::kProtocol,
                 fmt::format("message of {} B, at most {} allowed", text.size(), kMaxMessageBytes));
   }
+  // false: what is no JSON comes back as a discarded value instead of an exception.
   json object = json::parse(text, nullptr, false);
   if (object.is_discarded()) return fail(StatusCode::kProtocol, "message is not JSON");
   if (!object.is_object()) return fail(StatusCode::kProtocol, "message is not a JSON object");
@@ -49,6 +55,8 @@ Result<json> parse_object(std::string_view text) {
   return object;
 }
 
+// Reads all fields, or says which one was wrong first. A message without a list of fields comes
+// from the page or from the daemon itself; a socket that carries one is refused.
 template <typename Message>
 Status decode_fields(const json& object, Message& message) {
   if constexpr (codec::HasFields<codec::Decoder, Message>) {
@@ -60,7 +68,8 @@ Status decode_fields(const json& object, Message& message) {
   }
 }
 
-// Decodes into `result` if Message is the type named; whether it was.
+// Decodes into `result` if the type is that of Message. Returns whether it was, so that decode()
+// can stop at the first type that fits.
 template <typename Variant, typename Message>
 bool decode_if(const json& object, std::string_view type, std::optional<Result<Variant>>& result) {
   if (type != Message::kType) return false;
@@ -74,6 +83,7 @@ bool decode_if(const json& object, std::string_view type, std::optional<Result<V
   return true;
 }
 
+// Tries the types one after the other. The second parameter only says which types there are.
 template <typename... Messages>
 Result<std::variant<Messages...>> decode(std::string_view text,
                                          const std::variant<Messages...>* /*alternatives*/) {

@@ -1,3 +1,10 @@
+// How one field is read. Each value comes from a peer that is not trusted, so its type is asked
+// before it is taken (the JSON library throws otherwise), then its range is checked. The first
+// failure is kept. After it find() answers null, so the fields that follow are skipped and cannot
+// hide it. Values of a message that failed may be incomplete; its caller refuses the whole message.
+//
+// All integers have to be unsigned in JSON, also those whose field is signed: no size, time or
+// number in a message is negative.
 #include "csrc/wire/codec_decoder.h"
 
 #include <cmath>
@@ -16,7 +23,8 @@ namespace {
 template <typename T>
 constexpr std::uint64_t kMaxOf = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
 
-// What stands there, short: the peer chose it.
+// The value, for an error text. A string, an array or an object is only named by its type, since
+// the peer chose how long it is.
 std::string describe(const nlohmann::json& value) {
   if (value.is_number() || value.is_boolean()) return value.dump();
   return fmt::format("a value of type {}", value.type_name());
@@ -61,10 +69,12 @@ const std::string* Decoder::foreign_text(const char* name, std::size_t max_bytes
   return nullptr;
 }
 
+// Names and prose end in logs and terminals, so they are cleaned where they enter.
 void Decoder::string(const char* name, std::string& value, std::size_t max_bytes) {
   if (const std::string* text = foreign_text(name, max_bytes)) value = printable(*text);
 }
 
+// A document is parsed by its reader and not shown, so it stays as it came.
 void Decoder::document(const char* name, std::string& value) {
   if (const std::string* text = foreign_text(name, kMaxMessageBytes)) value = *text;
 }
@@ -104,7 +114,7 @@ void Decoder::field(const char* name, JobId& value) {
 }
 
 void Decoder::field(const char* name, Term& value) {
-  // So that it, and the one after it, fit the lease word.
+  // The lease word has 60 bits for the term. This bound leaves room for the term that follows.
   value = Term{integer(name, kMaxAmount / 2)};
 }
 
@@ -120,6 +130,7 @@ void Decoder::field(const char* name, Priority& value) {
   }
 }
 
+// Both the count and each number are bounded, since the peer chose them.
 void Decoder::slots(const char* name, std::vector<std::uint32_t>& value) {
   const nlohmann::json* found = find(name);
   if (found == nullptr) return;
@@ -147,6 +158,7 @@ void Decoder::weight(double& value) {
   }
 }
 
+// An older peer does not send this field; the value then stays as it is.
 void Decoder::newer_share(const char* name, double& value) {
   if (!has(name)) return;
   const nlohmann::json* found = find(name);

@@ -38,7 +38,7 @@ class Decoder {
   void field(const char* name, std::optional<T>& value) {
     if (has(name)) field(name, value.emplace());
   }
-  // Absent, it stays what it is.
+  // If the field is absent, `value` stays as it is.
   template <typename T>
   void newer_field(const char* name, T& value) {
     if (has(name)) field(name, value);
@@ -60,7 +60,7 @@ class Decoder {
   }
   void ranks(std::uint32_t& rank, std::uint32_t& ranks);
 
-  // What was wrong first; ok if nothing was.
+  // The first failure; ok if there was none.
   [[nodiscard]] const Status& status() const { return status_; }
 
  private:
@@ -70,7 +70,7 @@ class Decoder {
   // An integer from 0 to `max`; 0 if refused.
   std::uint64_t integer(const char* name, std::uint64_t max);
   void string(const char* name, std::string& value, std::size_t max_bytes);
-  // As it came; null if refused.
+  // The text as the peer sent it; null if it is refused.
   const std::string* foreign_text(const char* name, std::size_t max_bytes);
   void refuse(const char* name, const std::string& what);
 

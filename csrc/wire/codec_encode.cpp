@@ -1,4 +1,7 @@
-// Message -> JSON text.
+// Message -> JSON text, by the lists in codec_fields.h. Encoding cannot fail for what a message
+// holds: bytes that are no UTF-8 are replaced, since JSON cannot hold them, and prose over
+// kMaxTextBytes is cut, since the peer would refuse it. Only our own bug stops it: a message that
+// no socket may carry.
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -16,7 +19,7 @@
 namespace gpushare::wire {
 namespace {
 
-// Keeps the order of fields: the log's reader finds version and type in front.
+// Keeps the order of fields, so that a reader of the log finds version and type in front.
 using Json = nlohmann::ordered_json;
 
 class Encoder {
@@ -40,6 +43,7 @@ class Encoder {
   void field(const char* name, const std::optional<T>& value) {
     if (value.has_value()) field(name, *value);
   }
+  // A peer that is older ignores a field it does not know, so the encoder writes it always.
   template <typename T>
   void newer_field(const char* name, const T& value) {
     field(name, value);
@@ -66,7 +70,8 @@ class Encoder {
   }
 
   [[nodiscard]] std::string dump() const {
-    // to_utf8 has left nothing to replace; the handler is there so that dump() cannot throw.
+    // to_utf8() has replaced all that is no UTF-8 already. The handler makes sure that dump()
+    // cannot throw.
     return object_.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
 

@@ -1,4 +1,4 @@
-// What each message has on the wire: its fields' names and bounds, listed once.
+// The fields of each message on the wire, with their names and bounds, listed once.
 //
 // Which problem it solves: encoder and decoder are both visitors of the same list, so a field
 // cannot be written and not read. How used: `list_fields(visitor, message)`; the visitor is an

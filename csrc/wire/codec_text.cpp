@@ -1,3 +1,5 @@
+// Text is repaired and cut by whole UTF-8 characters: cutting inside one would make the rest
+// invalid.
 #include "csrc/wire/codec_text.h"
 
 #include <cstddef>

@@ -1,3 +1,6 @@
+// Which names of devices are accepted: "cpu", or "cuda:" with the UUID of a GPU or of a part of
+// one. A name comes from a peer and may become part of a file's name, so nothing else passes, not
+// even the same UUID in capitals.
 #include "csrc/wire/device_name.h"
 
 #include <cstddef>
@@ -6,7 +9,7 @@
 namespace gpushare::wire {
 namespace {
 
-// 8-4-4-4-12 digits.
+// 8-4-4-4-12 hexadecimal digits in lower case.
 bool is_uuid(std::string_view text) {
   constexpr std::string_view kShape = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
   constexpr std::string_view kDigits = "0123456789abcdef";

@@ -53,18 +53,23 @@ const char* name_of(LeaseState state) {
   return "unknown";
 }
 
+// The fast path of an iteration. A lease that is open needs one exchange, or none where the job is
+// inside an iteration already.
 BeginResult try_begin(LeasePage& page) {
   LeaseWord word = load_word(page);
   while (word.state() == LeaseState::kOpenGap) {
-    // A revoke bit does not stand in the gap, but if it did it would have to be answered.
+    // By the drawing no revoke bit stands in the gap. If one did, it is kept, so that the end of
+    // this iteration answers it.
     const LeaseWord busy(word.term(), LeaseState::kOpenBusy, word.is_asked());
     if (exchange_word(page, word, busy)) return BeginResult::kEntered;
   }
-  // Asked already or not: a grant is good for at least one iteration.
+  // A lease that was asked back may still begin: each grant is good for at least one iteration.
   if (word.state() == LeaseState::kOpenBusy) return BeginResult::kEntered;
   return word.state() == LeaseState::kIdle ? BeginResult::kMustWant : BeginResult::kMustWait;
 }
 
+// One exchange both sees whether the coordinator has asked and moves on, so an ask is never lost
+// between the two.
 EndResult try_end(LeasePage& page) {
   LeaseWord word = load_word(page);
   while (word.state() == LeaseState::kOpenBusy) {
@@ -81,6 +86,8 @@ bool want(LeasePage& page) { return move_state(page, LeaseState::kIdle, LeaseSta
 
 bool give_up(LeasePage& page) { return move_state(page, LeaseState::kWanted, LeaseState::kIdle); }
 
+// The revoke bit is cleared: in kClosing it would tell the client thread to close, and here the
+// caller does that.
 bool start_close(LeasePage& page) {
   LeaseWord word = load_word(page);
   while (word.is_open()) {
@@ -92,8 +99,8 @@ bool start_close(LeasePage& page) {
 
 void finish_close(LeasePage& page) {
   if (move_state(page, LeaseState::kClosing, LeaseState::kIdle)) return;
-  // Two closers in this process, or a coordinator that does not keep to the drawing. The word is
-  // left as it is: making it kIdle could take an open lease from its owner.
+  // Either two threads of this process close, or the coordinator does not keep to the drawing. The
+  // word is left as it is: making it kIdle could take an open lease from its owner.
   const LeaseWord word = load_word(page);
   log::error("job {} {} -> kIdle refused, term {}: not closing", page.job, name_of(word.state()),
              word.term().value);
@@ -102,20 +109,23 @@ void finish_close(LeasePage& page) {
 bool grant(LeasePage& page, Term term) {
   LeaseWord word = load_word(page);
   while (word.state() == LeaseState::kWanted) {
-    // The low half changes in its state bits, and (terms rise) in its term bits: a waiter that
-    // compares it later with what it saw as kWanted does not sleep on a newer lease. The term is
+    // The futex compares the low 32 bits, which hold the state and the low bits of the term. Both
+    // change here, so a waiter that saw kWanted does not sleep on under a newer lease. The term is
     // the coordinator's own: what the page said before is not believed.
     if (exchange_word(page, word, LeaseWord(term, LeaseState::kOpenBusy, false))) return true;
   }
   return false;
 }
 
+// An ask for a lease that is closed already, or a page with a term that the coordinator did not
+// grant, changes nothing and is kStale.
 AskResult ask(LeasePage& page, Term term) {
   LeaseWord word = load_word(page);
   while (word.is_open() && word.term() == term) {
     const bool is_gap = word.state() == LeaseState::kOpenGap;
     const LeaseState next = is_gap ? LeaseState::kClosing : LeaseState::kOpenBusy;
-    // In both cases the bit is set: in kClosing it says that the client thread is to close.
+    // The bit is set in both cases. In kOpenBusy it asks for the lease at the boundary; in kClosing
+    // it says that the client thread is to close.
     if (exchange_word(page, word, LeaseWord(term, next, true))) {
       return is_gap ? AskResult::kTakenInGap : AskResult::kAsked;
     }
@@ -123,12 +133,15 @@ AskResult ask(LeasePage& page, Term term) {
   return AskResult::kStale;
 }
 
+// The term is written before the word. A job that looks between the two gives its lease up a moment
+// early, which is what it is asked for.
 AskResult ask_inside(LeasePage& page, Term term) {
-  // relaxed: it names the term, so whenever it is seen it is right or old.
+  // relaxed: the field names the term, so whenever a job sees it, it is either right or old.
   page.urgent_term.store(term.value, std::memory_order_relaxed);
   return ask(page, term);
 }
 
+// Called at each safepoint. While nobody asked, it costs one relaxed load.
 bool is_asked_inside(const LeasePage& page) {
   const std::uint64_t term = page.urgent_term.load(std::memory_order_relaxed);  // as above
   if (term == 0) return false;

@@ -66,7 +66,7 @@ class LeaseWord {
   [[nodiscard]] constexpr bool is_taken_in_gap() const {
     return state() == LeaseState::kClosing && is_asked();
   }
-  // What the futex compares.
+  // The part of the word that the futex compares.
   [[nodiscard]] constexpr std::uint32_t low() const { return static_cast<std::uint32_t>(bits_); }
   constexpr bool operator==(const LeaseWord&) const = default;
 
@@ -140,7 +140,7 @@ struct LeasePage {
   std::atomic<std::int64_t> late_bytes;         // of spilled_bytes
   std::atomic<std::uint32_t> is_held_back;      // has bytes to copy, and keeps to transfer_rate
   std::atomic<std::int64_t> device_free_bytes;  // of the device, for all; 0: unknown
-  // Of the last iterations (IterationTime), by phase; 0: none is known.
+  // Times of the last iterations (IterationTime), by phase; 0: none is known.
   std::atomic<std::int64_t> training_ns;
   std::atomic<std::int64_t> training_tail_ns;
   std::atomic<std::int64_t> evaluation_ns;
@@ -158,8 +158,7 @@ static_assert(offsetof(LeasePage, word) == 64 && offsetof(LeasePage, grant_n) ==
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-// ---- transitions: each is one compare-and-swap (or a loop over one), callable by the side named
-// ------
+// ---- transitions: one compare-and-swap each, or a loop over one. The side named may call it. ----
 
 enum class BeginResult : std::uint8_t { kEntered, kMustWant, kMustWait };
 enum class EndResult : std::uint8_t { kKept, kMustClose, kNotOpen };

@@ -1,5 +1,7 @@
-// The fields of the lease page other than the word: written once by the coordinator (the head), or
-// counted by the job and read here with suspicion.
+// The fields of the lease page other than the word. The coordinator writes the head once, before
+// the job has the page. The job counts in the rest, and the coordinator reads that with suspicion:
+// a job may write anything into its page. So sizes and times are clamped to 0 and kMaxAmount, which
+// is small enough that sums of a few of them cannot overflow.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -21,7 +23,7 @@ std::int64_t clamped(const std::atomic<std::int64_t>& field) {
   return std::clamp<std::int64_t>(read(field), 0, kMaxAmount);
 }
 
-// FNV-1a: the same in every process that reads the page.
+// FNV-1a: the same in every process that reads the page. It tells gangs apart and protects nothing.
 std::uint64_t hash_of(const std::string& name) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char c : name)
@@ -44,8 +46,10 @@ Usage read_usage(const LeasePage& page) {
   usage.is_inside = read(page.is_inside) != 0;
   usage.live = Bytes{clamped(page.live_bytes)};
   usage.need = Bytes{clamped(page.need_bytes)};
-  // acquire, twice; each pairs with the job's release of the other: the job says 0 before it
-  // changes the resident bytes, so what has not changed around them is of their moment.
+  // The bytes that are free on the device are only of use together with the resident bytes of the
+  // same moment. The job says 0 before it changes the resident bytes. So if the first figure is the
+  // same before and after the second was read, both are of one moment; if not, the first counts as
+  // unknown. acquire, twice: each pairs with the job's release of the other figure.
   const std::int64_t device_free = page.device_free_bytes.load(std::memory_order_acquire);
   usage.resident = Bytes{
       std::clamp<std::int64_t>(page.resident_bytes.load(std::memory_order_acquire), 0, kMaxAmount)};
@@ -80,6 +84,8 @@ void initialise(LeasePage& page, std::uint64_t epoch, const Address& of) {
   page.ranks = of.ranks;
 }
 
+// The job's check of the page that it was handed. A page of another version has another layout, so
+// nothing else in it would mean what it seems to.
 bool is_valid(const LeasePage& page) {
   const auto is_zero = [](std::uint8_t byte) { return byte == 0; };
   return page.magic == kPageMagic && page.version == kProtocolVersion && page.job != 0 &&

@@ -59,7 +59,8 @@ inline constexpr std::size_t kMaxNameBytes = 128;
 // kMaxMessageBytes even if every byte of them is escaped. The encoder cuts longer ones.
 inline constexpr std::size_t kMaxTextBytes = 8192;
 inline constexpr std::uint32_t kMaxRanks = 4096;
-// Slots of a lane's pool in one message; and their numbers are below the other. A slot is 2 MiB.
+// How many slots of a lane's pool one message may list. Their numbers are below kMaxLaneSlot. A
+// slot is 2 MiB.
 inline constexpr std::size_t kMaxLaneSlots = 8192;
 inline constexpr std::uint32_t kMaxLaneSlot = 65536;
 inline constexpr Bytes kLaneSlotBytes = mib(2);

@@ -1,4 +1,5 @@
-// What a job says of itself on its page: for decisions that can cost only it, never for the ledger.
+// The figures that a job gives of itself on its page. They are used only for decisions whose error
+// costs that job alone, never for the ledger.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 namespace gpushare::wire {
 
-// Of the last iterations of one phase.
+// How long the last iterations of one phase took.
 struct IterationTime {
   Nanos usual;  // the median; 0: none is known
   Nanos tail;   // what one in twenty exceeds
@@ -22,7 +23,7 @@ struct Usage {
   Nanos changed_at;  // when the job last went busy or into the gap
   bool is_in_gap = false;
   bool is_parked = false;  // its main thread waits in the gate; all its memory may be moved
-  // It waits for a lease inside an iteration, at a safepoint: nothing of it may be moved.
+  // The job waits for a lease inside an iteration, at a safepoint: none of its memory may be moved.
   bool is_inside = false;
   Bytes live;      // live bytes, resident or spilled, at the last boundary
   Bytes need;      // room it expects to need for its next iteration (backed bytes at the peak)

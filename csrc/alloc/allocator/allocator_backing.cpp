@@ -1,4 +1,14 @@
-// Backing chunks under a block, and dropping free ones.
+// Backing chunks under a block, and dropping free ones: how the allocator keeps to its room.
+//
+// make_room() compares the backed bytes, what is asked for and what late memory still has to get
+// (owed) with the room, and drops free chunks only for what is lacking. drop_free_chunks() goes
+// from the private arena to the outside one, from large blocks to small ones, and in each block
+// from its high end. So what stays backed is low and in few pieces. back_under() then backs the
+// chunks, a run of neighbours in one call. If the device is full although there is room, it drops
+// free chunks once and tries again.
+//
+// Everything here happens under the allocator's lock, since a free block must not be taken
+// meanwhile.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +20,7 @@
 namespace gpushare::alloc {
 namespace {
 
-// The end of the run of chunks in one state that starts at `first`.
+// The end of the run of chunks in that state that starts at `range.first`.
 std::size_t end_of_run(const Segment& segment, ChunkRange range, ChunkState state) {
   std::size_t end = range.first;
   while (end < range.last && segment.chunk(end).state == state)
@@ -20,18 +30,21 @@ std::size_t end_of_run(const Segment& segment, ChunkRange range, ChunkState stat
 
 }  // namespace
 
-// Makes room for `more` by dropping free chunks. Returns what is still lacking.
+// Makes room for `more` by dropping free chunks, but for those in `kept`, which the request is to
+// use. Returns how much is still lacking.
 Bytes AllocatorCore::make_room(Bytes more, const Segment& segment, ChunkRange kept) {
   const Bytes needed = more + owed();
   const Bytes lacking = books.lacking(needed);
   if (lacking <= Bytes{}) return Bytes{};
   const DropOutcome outcome = drop_free_chunks({lacking, false, &segment, kept});
   const Bytes still_lacking = std::max(Bytes{}, books.lacking(needed));
-  // Where something is still lacking, allocate_slowly counts the retry.
+  // If something is still lacking, allocate_slowly() counts the retry.
   if (outcome.dropped > Bytes{} && still_lacking == Bytes{}) books.on_retry();
   return still_lacking;
 }
 
+// Backs the chunks of the range that have no backing. After a failure those that are backed already
+// stay so: they are free chunks, and are counted.
 Status AllocatorCore::back_under(SizePool& pool, Block* block, ChunkRange range) {
   Segment& segment = *block->segment;
   Status status;
@@ -44,7 +57,7 @@ Status AllocatorCore::back_under(SizePool& pool, Block* block, ChunkRange range)
     }
     status = vmm.back(segment.address_of(at), chunks(end - at));
     if (status.code() == StatusCode::kOutOfMemory && !std::exchange(has_dropped, true)) {
-      // The device itself is full: what we keep for later is of use now.
+      // The device itself is full: chunks that we keep for later are of more use now. Once only.
       const Bytes dropped = drop_free_chunks({chunks(end - at), false, &segment, range}).dropped;
       books.on_retry();
       if (dropped > Bytes{}) status = Status();
@@ -61,19 +74,23 @@ Status AllocatorCore::back_under(SizePool& pool, Block* block, ChunkRange range)
   return status;
 }
 
-// Whoever made it while the lease is closed uses it without one. So it can move only where its
-// users would not notice.
+// Memory of the outside arena is used by its owners while the lease is closed. So it may move only
+// where its users would not notice.
 bool AllocatorCore::stays(const SizePool& pool) const {
   return pool.arena() == Route::kOutside && !vmm.traps_writers();
 }
 
-// Backed anew, the chunks may be spilled again, and then show other copies than the unneeded ones.
+// The addresses have memory of their own again, so copies that nobody needs are not shown there any
+// more. If the chunks are spilled again, they will show other copies, which must not be hidden with
+// the old.
 void AllocatorCore::note_shown_no_more(const std::byte* address, Bytes size) {
   for (UnneededCopy& copy : unneeded_copies) {
     if (copy.address >= address && copy.address < address + size.to_size()) copy.address = nullptr;
   }
 }
 
+// Stops at the target, or at the first failure of the device, which is logged here and said to the
+// caller.
 DropOutcome AllocatorCore::drop_free_chunks(const DropRequest& request) {
   DropOutcome total;
   for (const Route kind : {Route::kPrivate, Route::kOutside}) {
@@ -96,12 +113,13 @@ DropOutcome AllocatorCore::drop_free_chunks(const DropRequest& request) {
   return total;
 }
 
-// From the high end, so that what stays backed is low and in one piece.
+// Drops chunks that lie wholly in the free block, from its high end. Neighbours with the same kind
+// of memory go in one call. Where the device takes memory back in pieces, only whole pieces go.
 DropOutcome AllocatorCore::drop_from(SizePool& pool, Block* block, const DropRequest& request) {
   Segment& segment = *block->segment;
   const ChunkRange range = segment.within(block->address, block->size);
   DropOutcome outcome;
-  // What a lane chunk stands on is not ours to give up.
+  // A lane chunk stands on a slot of the lane's pool, which is not ours to give up.
   const auto may_drop = [&](std::size_t index) {
     const bool is_kept = &segment == request.kept_segment && request.kept.contains(index);
     const Chunk& chunk = segment.chunk(index);
@@ -141,6 +159,7 @@ void AllocatorCore::recount_all() {
     each.recount_all();
 }
 
+// Counts everything anew and compares it with the index and the books.
 void AllocatorCore::check_index() const {
   std::size_t num_used = 0;
   std::size_t num_live = 0;
@@ -179,7 +198,7 @@ void AllocatorCore::check_invariants() {
   check_locked();
 }
 
-// The caches' locks are held: more than the analysis follows.
+// The caches' locks are held, which the analysis cannot follow.
 void AllocatorCore::check_locked() GS_NO_THREAD_SAFETY_ANALYSIS {
   caches_.for_each([this](ThreadCache& cache) GS_NO_THREAD_SAFETY_ANALYSIS {
     cache.check_invariants();
@@ -191,6 +210,7 @@ void AllocatorCore::check_locked() GS_NO_THREAD_SAFETY_ANALYSIS {
   check_index();
 }
 
+// A whole check walks all blocks. With many of them it runs once in 64 times, so that tests end.
 void AllocatorCore::check_sometimes() {
   constexpr std::size_t kLittle = 64;  // live blocks
   constexpr std::uint64_t kEach = 64;

@@ -1,4 +1,10 @@
-// What the core does with the threads' caches: settle, empty, close.
+// The threads' caches as the core sees them. settle() tells the books what a cache has counted; the
+// blocks stay there. empty() also puts the blocks back into their pools, where they join their
+// neighbours, and sets the arena of which blocks are kept from now on.
+//
+// All caches are emptied whenever a kept block would be in the way: where the route changes, before
+// chunks are backed, dropped or moved, and before figures are read. The order of locks is `mu`,
+// then those of the caches.
 #include <optional>
 #include <utility>
 #include <vector>
@@ -9,14 +15,17 @@
 
 namespace gpushare::alloc {
 
-// Over spilled or moving chunks a block must not be handed out before they are restored, so none of
-// that arena is kept while there are such chunks.
+// While chunks of the arena are spilled or moving, no block over them may be handed out. A cache
+// hands blocks out without a look at their chunks, so none of that arena is kept then. A forked
+// child keeps nothing.
 std::optional<Route> AllocatorCore::cached_arena() const {
   if (is_forked_child) return std::nullopt;
   if (books.has_chunks_away(route_)) return std::nullopt;
   return route_;
 }
 
+// Called before the books change on this thread. A peak is the highest sum, so the books need the
+// cache's part first.
 ThreadCache* AllocatorCore::settle_mine() {
   ThreadCache* const cache = caches_.mine();
   if (cache == nullptr) return caches_.add_mine(cached_arena());
@@ -34,6 +43,7 @@ void AllocatorCore::put_back_all(Block* first) {
     put_back(std::exchange(first, first->left));
 }
 
+// Out of the index first: from here on a free of that address is a bug that free() finds.
 void AllocatorCore::put_back(Block* block) {
   live_.clear(block);
   block->segment->pool()->put_back(block, unneeded_copies);
@@ -61,7 +71,7 @@ std::vector<SegmentInfo> AllocatorCore::snapshot() {
   return segments;
 }
 
-// Under all caches' locks, so that is_cached can be read.
+// Under all caches' locks, so that is_cached can be read: a block that is only kept is not marked.
 void AllocatorCore::mark_late(std::span<const std::uintptr_t> addresses) {
   const AllCachesLock lock(caches_);
   for (const std::uintptr_t address : addresses)
@@ -79,7 +89,7 @@ void AllocatorCore::mark_one_late(std::uintptr_t address) {
     ++segment.chunk(i).num_late;
 }
 
-// The locks are all held: more than the analysis follows.
+// All caches' locks are held, which the analysis cannot follow.
 void AllocatorCore::empty_locked_caches() GS_NO_THREAD_SAFETY_ANALYSIS {
   caches_.for_each([this](ThreadCache& cache) GS_NO_THREAD_SAFETY_ANALYSIS { empty(cache); });
 }
@@ -89,6 +99,7 @@ void AllocatorCore::empty_mine(ThreadCache& cache) {
   empty(cache);
 }
 
+// The route first, then the caches: empty() asks the new route which arena is kept from now on.
 void AllocatorCore::set_route(Route to) {
   route_ = to;
   empty_caches();
@@ -100,12 +111,14 @@ void AllocatorCore::on_thread_end(ThreadCache& cache) {
   caches_.remove(cache);
 }
 
+// With all locks held no thread is in the middle of a change, so the child finds whole data.
 void AllocatorCore::before_fork() GS_NO_THREAD_SAFETY_ANALYSIS {
   mu.lock();
   caches_.lock_all();
 }
 
-// Its parent goes on to use the slots for other bytes.
+// In a forked child: addresses that show slots of the host tier lose access, since the parent goes
+// on to use those slots for other bytes. A failure is only logged; the child cannot do more.
 void AllocatorCore::hide_spilled() {
   const auto hide = [this](std::byte* address) {
     const Status hidden = vmm.hide(address, vm::kChunkBytes);
@@ -123,6 +136,8 @@ void AllocatorCore::hide_spilled() {
   }
 }
 
+// The parent only unlocks. The child keeps no block, loses what is spilled, and never allocates
+// here again.
 void AllocatorCore::after_fork(bool is_child) GS_NO_THREAD_SAFETY_ANALYSIS {
   is_forked_child = is_child;
   if (is_child) {

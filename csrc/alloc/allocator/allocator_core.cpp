@@ -1,3 +1,19 @@
+// How a request is met. Each step costs more than the one before:
+//
+// 1. The thread's cache, without the allocator's lock.
+// 2. Under the lock, a free block whose chunks are all usable.
+// 3. attempt(): the caches of all threads are emptied, a segment is added if no block is large
+//    enough, free chunks are dropped if there is too little room, and chunks are backed.
+// 4. The room source is asked for what is lacking, without the lock: it may wait for other jobs.
+//    Anything may have changed meanwhile, so the attempt starts anew, up to 100 times.
+// 5. If room is refused: overflow (overflow.cpp), where that is allowed, or out of memory.
+//
+// A caller with Patience::kOnlyFree leaves after a refusal in step 4; for it that is no out of
+// memory yet.
+//
+// free() finds the block without the lock and gives it to the thread's cache. Only if that does not
+// keep it, the lock is taken and the block goes back to its pool. A forked child allocates nothing
+// here, and its frees do nothing.
 #include "csrc/alloc/allocator/allocator_core.h"
 
 #include <algorithm>
@@ -10,10 +26,11 @@
 namespace gpushare::alloc {
 namespace {
 
-// A refusal ends the asking; this many grants that others used up do too.
+// A refusal ends the asking. So do this many grants whose room others took before us.
 constexpr int kMaxAsks = 100;
 
-// Room is asked for in advance too: a question costs two messages, and a growing job has many.
+// Asks for more than is lacking: an eighth of what is backed on top, at least 16 and at most 256
+// MiB. A question costs two messages, and a growing job would have many.
 Bytes like_for(Bytes lacking, Bytes backed) {
   return lacking + std::clamp(backed / 8, mib(16), mib(256));
 }
@@ -29,6 +46,8 @@ AllocatorCore::AllocatorCore(vm::Vmm& device,
       arenas_{Arena(Route::kPrivate, store_, books), Arena(Route::kOutside, store_, books)},
       live_(range_.base(), range_.size()) {}
 
+// A size beyond the whole range is led to the slow path, which refuses it: rounding it up could
+// overflow.
 Result<void*> AllocatorCore::allocate(Bytes size, Patience patience) {
   GS_CHECK(size > Bytes{}, "size {}", size.value());
   if (size > range_.size()) return allocate_slowly(size, patience);
@@ -70,6 +89,8 @@ bool AllocatorCore::free(void* address) {
   return free_slowly(address, kept);
 }
 
+// The second look-up is under the lock, so what it finds is certain. A free where nothing is live,
+// or where the block is kept already, would corrupt somebody's memory: it aborts.
 bool AllocatorCore::free_slowly(void* address, ThreadCache::Kept kept) {
   MutexLock lock(mu);
   if (is_forked_child) return true;
@@ -79,7 +100,7 @@ bool AllocatorCore::free_slowly(void* address, ThreadCache::Kept kept) {
   ThreadCache* const cache = settle_mine();
   books.on_free(block->arena, size_class_of(block->size), block->size, block->requested);
   put_back(block);
-  // What it keeps was not asked for again.
+  // The cache is full of blocks that were not asked for again.
   if (kept == ThreadCache::Kept::kFull) empty_mine(*cache);
   GS_EXPENSIVE_CHECK(check_sometimes());
   return true;
@@ -102,6 +123,7 @@ Result<void*> AllocatorCore::allocate_slowly(Bytes size, Patience patience) {
       lacking = result.lacking;
       like = like_for(lacking, books.backed());
     }
+    // Without the lock: this may take as long as others need to give up memory.
     Status asked = ask_for_room(lacking, like, patience);
     if (!asked.ok() && patience == Patience::kOnlyFree) return fail(std::move(asked));
     if (asked.ok() && asks + 1 < kMaxAsks) continue;
@@ -136,8 +158,9 @@ AllocatorCore::Attempt AllocatorCore::attempt(Bytes size, Lacking lacking) {
   const Bytes block_size = block_size_of(size);
   SizePool::Candidate candidate = pool.find(block_size);
   if (candidate.block == nullptr || candidate.num_missing > 0) {
-    // Before more is backed, what the caches keep is used. Here, and not where it is found that
-    // there is no room: putting blocks back may join the candidate with others.
+    // Before more is backed, blocks that the caches keep are used. The caches are emptied here, and
+    // not where room turns out to be lacking: putting blocks back may join the candidate with
+    // others.
     empty_caches();
     candidate = pool.find(block_size);
   }
@@ -149,6 +172,8 @@ AllocatorCore::Attempt AllocatorCore::attempt(Bytes size, Lacking lacking) {
   return back_and_carve(pool, candidate, size, lacking);
 }
 
+// Room, then backing, then the block. With kOverflows the low chunks get what room there is, and
+// the rest is placed in the host tier.
 AllocatorCore::Attempt AllocatorCore::back_and_carve(SizePool& pool,
                                                      SizePool::Candidate candidate,
                                                      Bytes size,
@@ -167,8 +192,9 @@ AllocatorCore::Attempt AllocatorCore::back_and_carve(SizePool& pool,
 }
 
 Status AllocatorCore::add_segment(SizePool& pool, Bytes block_size) {
-  // Only address space, so generous: one range can be cut and joined freely. A thirty-second part
-  // of it at most, so that a small reservation still holds segments of each kind.
+  // A segment is only address space, so it is generous: one range can be cut and joined freely. It
+  // is a thirty-second part of the whole at most, so that a small reservation still holds segments
+  // of each kind.
   const Bytes usual = pool.size_class() == SizeClass::kSmall ? gib(1) : gib(16);
   const Bytes share = round_up(range_.size() / 32, vm::kChunkBytes);
   const Bytes left = range_.size() - used_address_space_;
@@ -186,6 +212,7 @@ Status AllocatorCore::add_segment(SizePool& pool, Bytes block_size) {
   return {};
 }
 
+// Only the newest segment can go, since address space is given out from low to high.
 void AllocatorCore::remove_unused_segment() {
   if (newest_pool_ == nullptr) return;
   const Bytes size = newest_pool_->segments().back()->size();
@@ -194,6 +221,7 @@ void AllocatorCore::remove_unused_segment() {
   newest_pool_ = nullptr;
 }
 
+// The end of a request. The text says what is in use and where; the reason comes from who refused.
 tl::unexpected<Status> AllocatorCore::out_of_memory(Bytes size, const Status& reason) {
   books.on_out_of_memory();
   empty_caches();

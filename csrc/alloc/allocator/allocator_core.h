@@ -5,9 +5,10 @@
 // it held GS_REQUIRES. The lock is held while chunks are backed and dropped, since a candidate
 // block must not be taken meanwhile; never while bytes are copied or somebody is asked for room.
 //
-// What a thread frees goes to its cache, and what it allocates comes from there, without that lock.
-// A kept block counts as in use for the pools, not for the books. So the caches are emptied before
-// chunks are backed or dropped, where the route changes, and where somebody reads figures.
+// A block that a thread frees goes to its cache, and its next allocations come from there, without
+// that lock. A kept block counts as in use for the pools, not for the books. So the caches are
+// emptied before chunks are backed or dropped, where the route changes, and where somebody reads
+// figures.
 #pragma once
 
 #include <array>
@@ -42,7 +43,7 @@ struct ChunkRef {
   [[nodiscard]] std::byte* address() const { return segment->address_of(index); }
 };
 
-// What drop_free_chunks() is to do, and did.
+// How many free chunks drop_free_chunks() is to give up, and what it did.
 struct DropRequest {
   Bytes target;                           // stop when so much is dropped
   bool lowers_room = false;               // room falls with the backed bytes
@@ -72,7 +73,7 @@ class AllocatorCore final : private ThreadCaches::Home {
   std::vector<ChunkRef> private_chunks(Wanted wanted) GS_REQUIRES(mu) {
     return chunks_of(Route::kPrivate, wanted);
   }
-  // Of both arenas, the private one's first.
+  // The same for both arenas, the private one's first.
   template <typename Wanted>
   std::vector<ChunkRef> all_chunks(Wanted wanted) GS_REQUIRES(mu);
   // Chunks' states under free blocks have changed: counts anew.
@@ -84,8 +85,8 @@ class AllocatorCore final : private ThreadCaches::Home {
 
   // Blocks at these addresses are used late in an iteration (use_order.h); others are passed over.
   void mark_late(std::span<const std::uintptr_t> addresses) GS_REQUIRES(mu);
-  // Room that is spoken for: while private memory is in use, that of what is still to come back,
-  // but for what has yet to come itself.
+  // Room that is spoken for. While private memory is in use, that is the room of memory that has
+  // still to come back, less the room that the coordinator has yet to send for it.
   [[nodiscard]] Bytes owed() const GS_REQUIRES(mu) {
     if (route_ != Route::kPrivate) return {};
     return std::max(books.to_restore() - books.coming(), Bytes{});
@@ -114,13 +115,13 @@ class AllocatorCore final : private ThreadCaches::Home {
   RoomSource* room_source GS_GUARDED_BY(mu) = nullptr;
   bool is_forked_child GS_GUARDED_BY(mu) = false;
   bool has_noted_use GS_GUARDED_BY(mu) = false;  // by unused_memory.h
-  // Residency gives them back, and who needs slots of the host tier.
+  // Residency gives them back, and overflow does when it needs slots of the host tier.
   std::vector<UnneededCopy> unneeded_copies GS_GUARDED_BY(mu);
   // Takes the copies that no address shows any more from that list.
   std::vector<vm::SlotId> take_unneeded_slots() GS_REQUIRES(mu);
   // Whether what is spilled from now on shows its copy (Residency::set_shows_copies).
   bool shows_copies GS_GUARDED_BY(mu) = true;
-  // The host tier, where what has no room is placed rather than refused. Null: it is refused.
+  // The host tier, in which memory without room is placed. Null: such an allocation is refused.
   vm::HostSlab* overflow_slab GS_GUARDED_BY(mu) = nullptr;
 
   [[nodiscard]] Arena& arena(Route kind) GS_REQUIRES(mu) {
@@ -138,7 +139,8 @@ class AllocatorCore final : private ThreadCaches::Home {
     Status failure;  // else, why it did not
   };
   Result<void*> allocate_slowly(Bytes size, Patience patience) GS_EXCLUDES(mu);
-  // What happens to chunks that lack room: said in the Attempt, or placed in the host tier.
+  // How an attempt treats chunks that lack room: it says how much is lacking, or places them in the
+  // host tier.
   enum class Lacking : std::uint8_t { kIsSaid, kOverflows };
   Attempt attempt(Bytes size, Lacking lacking) GS_REQUIRES(mu);
   Attempt back_and_carve(SizePool& pool, SizePool::Candidate candidate, Bytes size, Lacking lacking)
@@ -160,7 +162,7 @@ class AllocatorCore final : private ThreadCaches::Home {
   // The rest of free(): what the caller's cache did not keep.
   bool free_slowly(void* address, ThreadCache::Kept kept) GS_EXCLUDES(mu);
 
-  // Of which arena the caches may keep blocks now.
+  // The arena whose blocks the caches may keep now.
   [[nodiscard]] std::optional<Route> cached_arena() const GS_REQUIRES(mu);
   // Tells the books what the caller's cache knows, so that their peaks stay exact; makes the cache
   // if there is none. Null if there can be none.

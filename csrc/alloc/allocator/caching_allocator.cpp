@@ -1,3 +1,7 @@
+// The face of the allocator: each call takes the core's lock and forwards, except allocate(),
+// free() and what never changes, which take it themselves or need none. Figures and snapshots are
+// read after the threads' caches were emptied, since a kept block counts as in use for its pool. So
+// the figures are exact, and reading them costs a little.
 #include "csrc/alloc/allocator/caching_allocator.h"
 
 #include <algorithm>
@@ -97,6 +101,8 @@ Bytes CachingAllocator::overflow() const {
 
 Bytes CachingAllocator::most_piece() const { return impl_->core.vmm.most_piece(); }
 
+// When the lease opens again, what was noted of torch's use is void: torch hands its memory out
+// again.
 void CachingAllocator::set_route(Route route) {
   AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);
@@ -111,6 +117,7 @@ void CachingAllocator::note_use(const MemoryUse& use) {
   alloc::note_use(core, use);
 }
 
+// Counted chunk by chunk: no figure of it is kept.
 Bytes CachingAllocator::staying() const {
   AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);
@@ -124,6 +131,7 @@ Route CachingAllocator::route() const {
   return core.route();
 }
 
+// A forked child gives nothing up: its memory is copies of its parent's.
 Bytes CachingAllocator::empty_cache() {
   AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);
@@ -174,7 +182,7 @@ void CachingAllocator::mark_late(std::span<const std::uintptr_t> addresses) {
   GS_EXPENSIVE_CHECK(core.check_invariants());
 }
 
-// The locks are taken in one function and let go in two others: more than the analysis follows.
+// The locks are taken in one function and let go in two others, which the analysis cannot follow.
 void CachingAllocator::before_fork() GS_NO_THREAD_SAFETY_ANALYSIS { impl_->core.before_fork(); }
 
 void CachingAllocator::after_fork_in_parent() GS_NO_THREAD_SAFETY_ANALYSIS {

@@ -6,7 +6,7 @@
 // without a tensor's address changing.
 //
 // Two arenas: `private` for what is made while the lease is open, and `outside` for what is made
-// while it is closed. The route word chooses between them; close and open flip it (design 4.4).
+// while it is closed. The route chooses between them; close and open flip it.
 // While the route is kOutside no block of the private arena is handed out, whichever thread asks.
 // While the job is parked the memory of both may move; what was made outside leaves last.
 //
@@ -42,7 +42,7 @@ struct AllocatorOptions {
 
 class CachingAllocator {
  public:
-  // `vmm` and `room_source` (which may be null: then room is fixed) must outlive the allocator.
+  // `vmm` must outlive the allocator.
   static Result<std::unique_ptr<CachingAllocator>> create(vm::Vmm& vmm,
                                                           const AllocatorOptions& options);
   ~CachingAllocator();
@@ -59,6 +59,7 @@ class CachingAllocator {
   // Base and size of the one reserved range that holds all segments.
   [[nodiscard]] std::pair<std::byte*, Bytes> reserved_range() const;
 
+  // Null: nobody is asked, and an allocation beyond the room fails.
   void set_room_source(RoomSource* source);
   // The room now; raises only, except through Residency::release and set_room.
   void raise_room(Bytes room);
@@ -78,14 +79,14 @@ class CachingAllocator {
   [[nodiscard]] Bytes overflow() const;
   // Whether memory may come and go while it is used (vm::Vmm::traps_writers).
   [[nodiscard]] bool can_move_in_use() const;
-  // What is released is whole pieces of the device, of this size at most.
+  // The device takes memory back in whole pieces of this size at most, and so it is released.
   [[nodiscard]] Bytes most_piece() const;
 
   void set_route(Route route);
   [[nodiscard]] Route route() const;
 
-  // What another allocator has put into live blocks, until the route is kPrivate again. pre: the
-  // route is kOutside, and nothing new comes into those of its blocks that may move.
+  // Notes what another allocator has put into live blocks, until the route is kPrivate again. pre:
+  // the route is kOutside, and nothing new comes into those of its blocks that may move.
   void note_use(const MemoryUse& use);
   // Backed bytes that may not move, as noted.
   [[nodiscard]] Bytes staying() const;

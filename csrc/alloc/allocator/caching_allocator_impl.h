@@ -1,4 +1,4 @@
-// What CachingAllocator points to: the core, which Residency works on too.
+// The object that CachingAllocator points to: the core, which Residency works on too.
 #pragma once
 
 #include <utility>

@@ -1,7 +1,8 @@
-// What another allocator, which cuts our blocks up itself, has put into them: torch's own on CUDA.
+// The use that another allocator makes of our blocks, which it cuts up itself: torch's own on CUDA.
 //
 // Which problem it solves: a block that torch keeps as a cached segment is live to us, and yet may
-// hold nothing. Read when the route closes; while it is closed no new thing comes to lie there.
+// hold nothing. The use is read when the route closes; while that is closed nothing new comes to
+// lie there.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +19,8 @@ struct ByteSpan {
 };
 
 struct MemoryUse {
-  // Whole blocks of ours that may move. Others stay where they are: those that torch had not told
-  // of yet, and those of pools whose memory is used by other means than its addresses' owners.
+  // Whole blocks of ours that may move. All others stay where they are: those that torch's snapshot
+  // does not know, and those of other pools than torch's default ones (graphs', users').
   std::vector<ByteSpan> movable;
   std::vector<ByteSpan> used;  // what in all blocks holds something
 };

@@ -1,5 +1,10 @@
 // Overflow: what was refused room lives in the host tier, where it is slow to use, until there is
-// room for it.
+// room for it. A request is placed whole or not at all. Its low chunks get what room there is, and
+// only the rest gets slots that are mapped at its addresses. Such chunks are no backed bytes.
+//
+// What may go wrong: the host tier is full, or its memory cannot be mapped there. Then the slots
+// taken for this request become unneeded copies, which are given back later, and the request fails
+// with both reasons in its text. Everything happens under the allocator's lock; no byte is copied.
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,6 +16,7 @@
 
 namespace gpushare::alloc {
 
+// Only for a refusal for want of room: a wait that was cancelled is no reason to go on more slowly.
 Result<void*> AllocatorCore::allocate_in_overflow(Bytes size, const Status& refused) {
   if (overflow_slab == nullptr || refused.code() != StatusCode::kOutOfMemory) {
     return out_of_memory(size, refused);
@@ -22,6 +28,7 @@ Result<void*> AllocatorCore::allocate_in_overflow(Bytes size, const Status& refu
                                          result.failure.message())});
 }
 
+// Counts from the high end, as many chunks as lack room.
 std::size_t AllocatorCore::split_for_overflow(const Segment& segment,
                                               ChunkRange range,
                                               Bytes lacking) {
@@ -37,7 +44,8 @@ Status AllocatorCore::overflow(SizePool& pool, Block* block, ChunkRange range) {
   if (range.size() == 0) return {};
   for (const vm::SlotId slot : take_unneeded_slots())
     overflow_slab->give_back(slot);
-  // Else hiding one of those later would hide what is placed there now.
+  // An old copy may be mapped at these very addresses. Hiding it later would hide what is placed
+  // here now, so nothing is placed while one is left.
   if (!unneeded_copies.empty()) return {StatusCode::kOutOfMemory, "old copies are still mapped"};
   Segment& segment = *block->segment;
   std::vector<std::size_t> placed;
@@ -77,7 +85,8 @@ std::vector<vm::SlotId> AllocatorCore::take_unneeded_slots() {
   std::vector<vm::SlotId> slots;
   std::vector<UnneededCopy> stay;
   for (const UnneededCopy& copy : unneeded_copies) {
-    // Else the addresses would show whatever the slot is used for next.
+    // Addresses that still show the copy would show whatever the slot is used for next, so they are
+    // hidden first. A copy that cannot be hidden keeps its slot, and is tried again later.
     const Status hidden =
         copy.address == nullptr ? Status() : vmm.hide(copy.address, vm::kChunkBytes);
     if (hidden.ok()) {

@@ -1,3 +1,11 @@
+// When a request of torch's may wait. torch asks a first time, and if it is refused gives back the
+// segments it has cached and asks again, for the same size and on the same thread. So the first
+// request takes only what is free, and the second one may wait for other jobs. The thread remembers
+// what it was refused; any other request in between forgets it. While torch asks only once
+// (set_asks_once), that one may wait.
+//
+// A process with a share may have room that the device cannot give yet: a process that was killed
+// may still hold it. Then the request is tried again for 10 s (device_lag.h).
 #include "csrc/alloc/allocator/segment_store.h"
 
 #include <algorithm>
@@ -11,7 +19,7 @@ namespace gpushare::alloc {
 
 namespace {
 
-// What this thread was refused at its last call; 0: nothing.
+// The size that this thread was refused at its last call; 0: nothing.
 thread_local Bytes refused_before;
 
 }  // namespace
@@ -22,7 +30,7 @@ Result<void*> SegmentStore::take(Bytes size) {
   bool may_wait = is_again || asks_once_.load(std::memory_order_relaxed);
   Result<void*> segment =
       allocator_.allocate(whole, may_wait ? Patience::kWaits : Patience::kOnlyFree);
-  // Torch may have begun to ask once while it had the answer coming.
+  // torch may have begun to ask only once while this request was under way.
   if (!segment && !may_wait && asks_once_.load(std::memory_order_relaxed)) {
     may_wait = true;
     segment = allocator_.allocate(whole, Patience::kWaits);
@@ -32,7 +40,8 @@ Result<void*> SegmentStore::take(Bytes size) {
   return segment;
 }
 
-// For what a coordinator has given this process room for.
+// Waits for memory that a coordinator has given this process room for and the device does not have
+// yet.
 void SegmentStore::await_device(Bytes size, Result<void*>& segment) {
   const DeviceLag lag;
   bool is_said = false;
@@ -46,6 +55,8 @@ void SegmentStore::await_device(Bytes size, Result<void*>& segment) {
   }
 }
 
+// All free memory goes to the device at once, as after cudaFree(): torch keeps itself what it wants
+// to keep.
 bool SegmentStore::give_back(void* address) {
   if (!allocator_.free(address)) return false;
   static_cast<void>(allocator_.empty_cache());

@@ -37,12 +37,12 @@ class SegmentStore {
   bool give_back(void* address);
   [[nodiscard]] bool owns(const void* address) const { return allocator_.owns(address); }
 
-  // What this process may use in all, and of that what it does not use.
+  // How much this process may use in all, and how much of that it does not use.
   struct Share {
     Bytes free;
     Bytes total;
   };
-  // None: there is no limit but the device.
+  // Nothing if there is no limit but the device's size.
   [[nodiscard]] std::optional<Share> share() const;
   // Says the total, 0 for no limit. Called on any thread, under locks of torch's: it must take
   // none.

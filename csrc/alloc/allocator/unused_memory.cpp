@@ -1,3 +1,11 @@
+// Which chunks under torch's segments hold nothing, and how they are given up without a copy.
+//
+// note_use() marks chunks by what torch's snapshot says. A chunk that lies wholly in movable memory
+// may move; any other must stay. A chunk that may move and that no used byte touches is unused.
+// give_up_unused() takes the memory of those away, whole pieces only, a run of neighbours by one
+// call. They become kSpilled without a slot: a restore backs them again and copies nothing. The
+// marks hold only while the route is kOutside, since nothing new comes to lie in movable memory
+// until the lease opens.
 #include "csrc/alloc/allocator/unused_memory.h"
 
 #include <algorithm>
@@ -17,10 +25,12 @@ class Spans {
     std::sort(spans_.begin(), spans_.end(),
               [](const ByteSpan& a, const ByteSpan& b) { return a.address < b.address; });
   }
+  // Whether a byte of the chunk at `address` lies in a span.
   [[nodiscard]] bool touch(const std::byte* address) const {
     const ByteSpan* const span = last_before(address + kChunkSize);
     return span != nullptr && span->end() > address;
   }
+  // Whether one span holds the whole chunk.
   [[nodiscard]] bool cover(const std::byte* address) const {
     const ByteSpan* const span = last_before(address + 1);
     return span != nullptr && span->end() >= address + kChunkSize;
@@ -43,6 +53,7 @@ bool is_unused(const Chunk& chunk) {
          chunk.backing == Backing::kPrivate;
 }
 
+// kSpilled can only be reached through kSpilling, though nothing is copied.
 Status give_up_run(AllocatorCore& core, const std::vector<ChunkRef>& unused, ChunkRange run)
     GS_REQUIRES(core.mu) {
   GS_RETURN_IF_ERROR(core.vmm.unback(unused[run.first].address(), chunks(run.size())));
@@ -70,12 +81,14 @@ void note_use(AllocatorCore& core, const MemoryUse& use) {
     }
   };
   mark(core.private_chunks([](const Chunk& chunk) { return chunk.num_live > 0; }));
-  // New blocks may come to lie over the free ones before the next lease.
+  // Free chunks of the outside arena are marked as well: new blocks may come to lie over them
+  // before the next lease.
   mark(core.chunks_of(Route::kOutside, [](const Chunk& chunk) { return chunk.has_backing(); }));
 }
 
 void forget_use(AllocatorCore& core) {
   core.has_noted_use = false;
+  // The predicate finds nothing; it is called for each chunk.
   static_cast<void>(core.all_chunks([](Chunk& chunk) {
     chunk.must_stay = chunk.is_unused = false;
     return false;

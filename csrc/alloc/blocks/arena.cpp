@@ -7,6 +7,8 @@
 namespace gpushare::alloc {
 namespace {
 
+// One segment for a snapshot. A block counts as active when it is not free.
+// AllocatorCore::snapshot() has emptied the threads' caches before, so none of them is only kept.
 SegmentInfo describe(const SizePool& pool, const Segment& segment) {
   SegmentInfo info;
   info.address = reinterpret_cast<std::uintptr_t>(segment.base());

@@ -22,7 +22,8 @@ struct alignas(64) Block {
   std::byte* address = nullptr;
   Bytes size;
   Bytes requested;  // as asked, before rounding; 0 while free
-  // Of the free list's tree; while a thread's cache keeps it, `left` is the next one there.
+  // Links of the free list's tree. While a thread's cache keeps the block, `left` is the next one
+  // there.
   Block* left = nullptr;
   Block* right = nullptr;
   Route arena = Route::kPrivate;  // of its segment

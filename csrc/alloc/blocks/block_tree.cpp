@@ -1,3 +1,8 @@
+// A treap: from left to right the blocks are in best-fit order, and no block lies above one of
+// higher priority. insert() walks down to where the priority allows the block, and splits the
+// subtree there into what comes before and after it. erase() joins the two subtrees of the block.
+// Neither recurses nor allocates. The tree stays shallow only as long as priorities are spread,
+// which set_priority() sees to.
 #include "csrc/alloc/blocks/block_tree.h"
 
 #include <cstdint>
@@ -7,6 +12,8 @@
 
 namespace gpushare::alloc {
 
+// Blocks begin at multiples of 512 B, so the low nine bits say nothing. The factor is 2^64 over the
+// golden ratio: it spreads neighbouring addresses, best in the high bits.
 void BlockTree::set_priority(Block* block) {
   const std::uint64_t number = reinterpret_cast<std::uintptr_t>(block->address) >> 9;
   block->priority = static_cast<std::uint32_t>((number * 0x9E3779B97F4A7C15U) >> 32);
@@ -18,7 +25,7 @@ void BlockTree::insert_below(Block* block) {
   while (*link != nullptr && (*link)->priority >= block->priority) {
     link = is_better_fit(block, *link) ? &(*link)->left : &(*link)->right;
   }
-  // Splits the subtree that was here into what is before and what is after the new block.
+  // Splits the subtree that was here into the blocks before the new one and those after it.
   Block* rest = *link;
   *link = block;
   Block** before = &block->left;

@@ -1,3 +1,14 @@
+// How the books stay exact: each change of a chunk's state goes through move(). It notes what the
+// chunk counted as before and after, and books the difference. A chunk may count as
+//
+// - booked: backed bytes, which the room bounds. A lane chunk does not count.
+// - held: it is not kUnbacked, so its bytes outside live blocks are in inactive_split_bytes.
+// - spilled: in the host tier, or on its way back from there.
+// - away: spilled, or on its way out. While an arena has such chunks no cache keeps its blocks.
+// - in overflow, in a lane, donated: as its state and its backing say.
+//
+// A transition that is_legal() refuses is a bug and aborts. Blocks handed out by a thread's cache
+// are told later, all at once (add), with the peak they had reached in between.
 #include "csrc/alloc/blocks/books.h"
 
 #include <algorithm>
@@ -28,7 +39,8 @@ void change_one(Stat& stat, std::int64_t difference) {
   }
 }
 
-// `handed_out` of what has changed the figure was increases, all in one.
+// Adds what a cache counted to one figure. `handed_out` is the sum of its increases; the rest of
+// the change were decreases.
 void add_one(Stat& stat, const Tally::Figure& change, std::int64_t handed_out) {
   stat.peak = std::max(stat.peak, stat.current + change.peak);
   stat.current += change.current;
@@ -67,6 +79,7 @@ void Books::change(PooledStat& stat, SizeClass size_class, std::int64_t differen
   change_one(size_class == SizeClass::kSmall ? stat.small_pool : stat.large_pool, difference);
 }
 
+// First the chunk's old counts are read, then its state changes, then the differences are booked.
 void Books::move(Segment& segment, Chunk& chunk, ChunkState to) {
   GS_CHECK(is_legal(chunk.state, to), "{} -> {}", name_of(chunk.state), name_of(to));
   const SizeClass size_class = segment.pool()->size_class();
@@ -91,10 +104,13 @@ void Books::move(Segment& segment, Chunk& chunk, ChunkState to) {
   }
   overflow_ += chunks(1) * (int{to == ChunkState::kOverflow} - int{was_overflow});
   if (chunk.backing == Backing::kLane) lane_ += chunks(1) * held;
+  // A donated chunk that loses its memory gives its slot back to the pool, at the next close.
   if (chunk.backing == Backing::kDonated && !chunk.has_backing()) note_private(chunk);
   if (booked != 0) book(segment, booked);
 }
 
+// The peak is of what the private arena takes up with all its memory in place, so what is spilled
+// counts.
 void Books::book(Segment& segment, int difference) {
   const Route arena = segment.pool()->arena();
   const SizeClass size_class = segment.pool()->size_class();
@@ -106,6 +122,8 @@ void Books::book(Segment& segment, int difference) {
   peak_private_ = std::max(peak_private_, needed(Route::kPrivate));
 }
 
+// The room rises with the backed bytes: the coordinator counts a donated slot as the job's room
+// from now on (LaneChanged), so nothing else has to leave for it.
 void Books::donate(Segment& segment, Chunk& chunk) {
   GS_CHECK(chunk.state == ChunkState::kResident && chunk.backing == Backing::kLane, "{}",
            name_of(chunk.state));

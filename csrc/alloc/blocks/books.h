@@ -59,14 +59,14 @@ class Books {
       member(stats_.inactive_split_bytes).increase(size.value());
     });
   }
-  // What a thread's cache handed out and took back, all of one arena.
+  // Adds what a thread's cache handed out and took back, all of one arena.
   void add(Route arena, const Tally& tally);
   // The number of free blocks beside others has changed by `difference`.
   void on_split(SizeClass size_class, int difference) {
     if (difference == 0) return;
     change(stats_.inactive_split, size_class, difference);
   }
-  // What must be backed anew to bring all spilled memory back.
+  // Bytes that must be backed anew to bring all spilled memory back.
   [[nodiscard]] Bytes to_restore() const { return to_restore_[0] + to_restore_[1]; }
   // Whether a chunk of the arena is spilled or moving.
   [[nodiscard]] bool has_chunks_away(Route arena) const { return num_away_[index_of(arena)] > 0; }
@@ -74,7 +74,7 @@ class Books {
   void on_retry() { ++stats_.num_alloc_retries; }
 
   [[nodiscard]] Bytes room() const { return room_; }
-  // What was still to come is asked for anew, if need be.
+  // Forgets room that was still to come: it is asked for anew, if need be.
   void set_room(Bytes room) {
     room_ = room;
     coming_ = Bytes{};
@@ -86,7 +86,7 @@ class Books {
   }
   void lower_room_by(Bytes unused) { room_ -= unused; }
   void expect_room(Bytes coming) { coming_ = coming; }
-  // More than can ever be owed.
+  // No more room comes: owed() is nothing then, since more is `coming` than can ever be owed.
   void forgo_late() { coming_ = Bytes{INT64_MAX / 2}; }
   // Room for late memory that follows the lease.
   [[nodiscard]] Bytes coming() const { return coming_; }
@@ -116,7 +116,7 @@ class Books {
  private:
   static std::size_t index_of(Route arena) { return static_cast<std::size_t>(arena); }
   static void change(PooledStat& stat, SizeClass size_class, std::int64_t difference);
-  // What the arena takes up with all its memory in place.
+  // Bytes that the arena takes up with all its memory in place.
   [[nodiscard]] Bytes needed(Route arena) const {
     return backed(arena) + to_restore_[index_of(arena)];
   }
@@ -141,7 +141,7 @@ class Books {
   Bytes lane_, donated_, overflow_;
   std::vector<std::uint32_t> returned_slots_;
   std::array<std::int64_t, 2> num_away_{};  // chunks
-  // Of what is backed and what must be again: memory that is late to come back is needed too.
+  // The peak of needed(): memory that is late to come back is needed too.
   Bytes peak_private_;
   // `active` is not kept: a block in use is one handed out. It is filled in by stats().
   MemoryStats stats_;

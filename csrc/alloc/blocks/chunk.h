@@ -4,9 +4,10 @@
 //   kSpilled --restore--> kRestoring --copied--> kResident     kUnbacked --back--> kResident
 //   kUnbacked --overflow--> kOverflow --move in--> kRestoring
 //
-// A failed copy leads back to where it came from. A chunk whose last live block dies while it is
-// kSpilled or kOverflow becomes kUnbacked, without a copy; one in kSpilling or kRestoring ends
-// there.
+// A failed copy leads back to where it came from. If a chunk's last live block dies while it is
+// kSpilled or kOverflow, the chunk becomes kUnbacked at once, without a copy. If that happens in
+// kSpilling, it becomes kUnbacked when it has left the device; in kRestoring it becomes kResident,
+// or kUnbacked if the restore fails.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +42,7 @@ enum class Backing : std::uint8_t {
   kDonated,  // a slot that left the pool: this job's alone
 };
 
-// Of a donated chunk whose lane is gone: there is nobody to give it back to.
+// The slot of a donated chunk whose lane is gone: there is nobody to give it back to.
 inline constexpr std::uint32_t kNoLaneSlot = UINT32_MAX;
 
 struct Chunk {
@@ -59,8 +60,8 @@ struct Chunk {
   // Live blocks that overlap it. Invariant: > 0 in kSpilled and kOverflow, 0 in kUnbacked.
   std::uint32_t num_live = 0;
   std::uint32_t num_late = 0;  // of these, late ones (use_order.h)
-  // Its bytes, in kSpilled, kOverflow and kRestoring; of the first and last kNoSlot if it was given
-  // up unused.
+  // The slot that holds its bytes in kSpilled, kOverflow and kRestoring. kNoSlot in kSpilled and
+  // kRestoring if it was given up unused: then it has no bytes.
   vm::SlotId slot;
 
   // Counted in backed bytes.

@@ -13,7 +13,7 @@ std::vector<Block*> FreeList::at_least(Bytes size) const {
        bin = next_used_bin(bin + 1)) {
     bins_[bin].append_to(blocks);
   }
-  // Only the first bin can hold smaller ones, and they stand first.
+  // Only the first bin can hold blocks that are too small, and they stand first in it.
   const auto large_enough = std::find_if(blocks.begin(), blocks.end(),
                                          [&](const Block* block) { return block->size >= size; });
   blocks.erase(blocks.begin(), large_enough);
@@ -26,8 +26,8 @@ void FreeList::check_invariants() const {
     const bool is_in_summary = (summary_ >> word & 1) != 0;
     GS_CHECK(is_in_summary == (words_[word] != 0), "word {}", word);
   }
-  // Almost all bins are empty, and tests come here after each change: what an empty one needs is
-  // little.
+  // Almost all bins are empty, and tests come here after each change. So an empty bin costs one
+  // comparison.
   const std::uint64_t* const words = words_.data();
   const BlockTree* const bins = bins_.data();
   for (std::size_t bin = 0; bin < kNumBins; ++bin) {

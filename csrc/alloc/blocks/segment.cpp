@@ -1,3 +1,8 @@
+// Which changes of a chunk's state are legal, and what has to hold in a segment.
+//
+// chunk.h draws the usual changes. is_legal() also allows those that end a move early. A spill or
+// restore that fails leads back to where it came from. A chunk in which nothing is live any more is
+// kUnbacked when its spill ends, or when its restore has failed.
 #include "csrc/alloc/blocks/segment.h"
 
 #include <vector>
@@ -32,6 +37,7 @@ bool is_legal(ChunkState from, ChunkState to) {
   return false;
 }
 
+// A chunk at a border of the block counts for its neighbour as well.
 std::uint32_t Segment::count_absent(const Block& block) const {
   const ChunkRange range = touched_by(block.address, block.size);
   std::uint32_t count = 0;
@@ -62,6 +68,7 @@ void Segment::check_block(const Block& block) const {
            count_absent(block));
 }
 
+// `counts`: live blocks over each chunk, as the list of blocks says.
 void Segment::check_chunks(const std::vector<Counts>& counts) const {
   std::size_t booked = 0;
   std::size_t spilled = 0;

@@ -1,7 +1,7 @@
 // A segment: one reserved address range of an arena, tiled by blocks, backed chunk by chunk.
 //
-// It keeps the chunks' records and the head of the block list. It calls no Vmm: who backs or
-// unbacks tells Books, which moves the chunk's state.
+// It keeps the chunks' records and the head of the block list. It calls no Vmm: the function that
+// backs or unbacks a chunk tells Books, which moves the chunk's state.
 #pragma once
 
 #include <cstddef>

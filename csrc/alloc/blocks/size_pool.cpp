@@ -1,3 +1,16 @@
+// Which free block a request gets, and how free blocks split and join.
+//
+// find() looks in this order:
+// 1. Best fit among blocks whose chunks are all usable. This is the usual case, and costs one
+//    search.
+// 2. Best fit among the others, if the chunks under the request itself are usable after all.
+// 3. The block under which the fewest chunks have to be backed; among equals, best fit. This looks
+//    at all of them, since backing costs far more.
+//
+// A block over chunks that are spilled or moving is passed by: no new block may lie there until
+// they are back. carve() takes the low end of a block, so memory that was never used stays high,
+// and in one piece. put_back() joins a block with its free neighbours at once, so no two free
+// blocks ever touch. All of it happens under the allocator's lock.
 #include "csrc/alloc/blocks/size_pool.h"
 
 #include <algorithm>
@@ -10,7 +23,7 @@
 namespace gpushare::alloc {
 namespace {
 
-// Chunks to back under the first `size` bytes; none if one of them is spilled or moving.
+// Chunks to back under the first `size` bytes; none if a chunk there is spilled or moving.
 std::optional<std::size_t> num_missing_under(const Block& block, Bytes size) {
   const Segment& segment = *block.segment;
   const ChunkRange range = segment.touched_by(block.address, size);
@@ -31,7 +44,7 @@ SizePool::Candidate SizePool::find(Bytes size) const {
   Block* const first = absent_.best_fit(size);
   if (first == nullptr) return {};
   if (num_missing_under(*first, size) == std::size_t{0}) return {first, 0};
-  // Something has to be backed, which costs far more than this search.
+  // Chunks have to be backed, which costs far more than this search.
   Candidate best;
   for (Block* const block : absent_.at_least(size)) {
     const auto missing = num_missing_under(*block, size);
@@ -43,6 +56,8 @@ SizePool::Candidate SizePool::find(Bytes size) const {
 
 Block* SizePool::carve(Block* block, Bytes size, Bytes requested) {
   list_of(block).erase(block);
+  // `split` is the change in the number of free blocks beside others: this block is one less, and
+  // the rest of it may be one more.
   int split = block->has_neighbour() ? -1 : 0;
   if (block->size > size) {
     Block* const rest = store_.take();
@@ -74,6 +89,9 @@ Block* SizePool::carve(Block* block, Bytes size, Bytes requested) {
   return block;
 }
 
+// A chunk in the host tier over which nothing lives any more needs no copy: it is kUnbacked at
+// once, and its slot goes to `unneeded`. A chunk on the move only loses the count; whoever moves it
+// sees that.
 std::uint32_t SizePool::let_go(Block* block, std::vector<UnneededCopy>& unneeded) {
   Segment& segment = *block->segment;
   const ChunkRange range = segment.touched_by(block->address, block->size);
@@ -118,8 +136,9 @@ void SizePool::put_back(Block* block, std::vector<UnneededCopy>& unneeded) {
     block = join(prev, block);
     --split;
   }
-  // Where all chunks of the block are resident, its neighbours share no absent one with it, and the
-  // sum of their counts is right.
+  // join() has added up the counts. That sum is right where all chunks of the freed block are
+  // resident, since its neighbours share no absent chunk with it then. Where one is absent it may
+  // have been counted twice.
   if (absent > 0) block->num_absent = block->segment->count_absent(*block);
   list_of(block).insert(block);
   if (block->has_neighbour()) ++split;
@@ -140,6 +159,7 @@ void SizePool::recount_all() {
   }
 }
 
+// Both lists are sorted by best fit; merged and turned round, the largest block comes first.
 std::vector<Block*> SizePool::blocks_to_drop() const {
   std::vector<Block*> blocks = resident_.at_least(vm::kChunkBytes);
   const std::vector<Block*> others = absent_.at_least(vm::kChunkBytes);
@@ -151,6 +171,7 @@ std::vector<Block*> SizePool::blocks_to_drop() const {
   return merged;
 }
 
+// A new segment is one free block without any backing.
 void SizePool::add_segment(std::byte* base, Bytes size) {
   segments_.push_back(std::make_unique<Segment>(base, size, this));
   Segment& segment = *segments_.back();
@@ -164,6 +185,7 @@ void SizePool::add_segment(std::byte* base, Bytes size) {
   absent_.insert(block);
 }
 
+// Only the newest segment can go: address space is handed out from low to high.
 bool SizePool::remove_newest_segment() {
   const Segment& segment = *segments_.back();
   Block* const only = segment.first_block;

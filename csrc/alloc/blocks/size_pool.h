@@ -47,9 +47,8 @@ class SizePool {
   // fit. Blocks over spilled or moving chunks are passed by.
   [[nodiscard]] Candidate find(Bytes size) const;
 
-  // Cuts `size` bytes off the low end of a free block and makes them a live block. Who calls it
-  // tells the books, as for put_back().
-  // pre: the chunks under them are usable.
+  // Cuts `size` bytes off the low end of a free block and makes them a live block. The caller tells
+  // the books, as for put_back(). pre: the chunks under them are usable.
   Block* carve(Block* block, Bytes size, Bytes requested);
   // A live block becomes free. Copies of chunks that hold nothing live any more are not needed:
   // their slots are appended to `unneeded`.

@@ -1,4 +1,4 @@
-// What the allocator counts, under the names that torch.cuda.memory_stats gives the same things.
+// The allocator's counters, under the names that torch.cuda.memory_stats gives the same things.
 #pragma once
 
 #include <cstdint>

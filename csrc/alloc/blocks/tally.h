@@ -1,4 +1,4 @@
-// What one thread's cache handed out and took back since the books were last told.
+// Counts what one thread's cache handed out and took back since the books were last told.
 //
 // Which problem it solves: the books are under the allocator's lock, which a cache does without. A
 // figure's peak is kept relative to its start, so Books::add() finds the true peak where one thread

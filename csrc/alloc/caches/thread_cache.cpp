@@ -1,3 +1,11 @@
+// Which freed blocks a thread keeps. keep() refuses a block of another arena than the cache serves,
+// a late one, whose mark ends with the block, and one that is larger than all the cache may hold.
+// If there is no more room, it answers kFull: then the caller puts the block back into its pool and
+// empties the whole cache, since what it keeps was not asked for again.
+//
+// The cache's own lock covers each function. Its thread takes it with every call, other threads
+// when they empty the cache. A kept block stays live for its pool, so nothing else can come to lie
+// there.
 #include "csrc/alloc/caches/thread_cache.h"
 
 #include <fmt/format.h>

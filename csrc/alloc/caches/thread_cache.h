@@ -31,7 +31,7 @@ namespace gpushare::alloc {
 
 class ThreadCache {
  public:
-  // What it keeps at most. Invariant: never more. So much of the peaks may be missed (tally.h).
+  // The most it keeps. Invariant: never more. A peak may be off by as much (tally.h).
   static constexpr Bytes kMostSmall = mib(1);
   static constexpr Bytes kMostLarge = mib(16);
   static constexpr std::uint32_t kMostBlocks = 256;  // closing a lease puts them back one by one
@@ -72,10 +72,10 @@ class ThreadCache {
     Tally tally;
   };
   Contents take_all() GS_REQUIRES(lock);
-  // Of which arena blocks are kept from now on. pre: empty.
+  // The arena whose blocks are kept from now on. pre: empty.
   void set_arena(std::optional<Route> arena) GS_REQUIRES(lock);
   [[nodiscard]] std::optional<Route> arena() const GS_REQUIRES(lock) { return arena_; }
-  // What the books do not know yet; they are told now.
+  // The counts that the books do not know yet. The caller tells them now.
   [[nodiscard]] Tally take_tally() GS_REQUIRES(lock) { return std::exchange(tally_, {}); }
 
   [[nodiscard]] std::uint32_t num_blocks() const GS_REQUIRES(lock) { return num_blocks_; }

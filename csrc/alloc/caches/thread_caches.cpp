@@ -1,3 +1,7 @@
+// A cache belongs to a thread by a pthread key. The C library calls on_thread_end() with the key's
+// value when the thread ends, and has set the value to null by then. So a later destructor of the
+// same thread that frees never uses the old cache; it gets a new one, or none. Where there is no
+// key, or no value can be set, the thread works without a cache, under the allocator's lock.
 #include "csrc/alloc/caches/thread_caches.h"
 
 #include <vector>
@@ -30,7 +34,8 @@ void ThreadCaches::remove(const ThreadCache& cache) {
   std::erase_if(entries_, [&](const auto& entry) { return &entry->cache == &cache; });
 }
 
-// More locks than the analysis follows.
+// In the order of the list, with the allocator's lock held, so two threads cannot block each other
+// here. The analysis cannot follow so many locks.
 void ThreadCaches::lock_all() GS_NO_THREAD_SAFETY_ANALYSIS {
   for (const auto& entry : entries_)
     entry->cache.lock.lock();

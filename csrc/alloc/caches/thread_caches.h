@@ -4,8 +4,8 @@
 // ends: then its home is told, which puts the blocks back. The main thread's cache stays until the
 // process is gone, so a tensor may be freed in any exit handler.
 //
-// It is a pthread key and not a thread_local object, since there is one for each allocator and
-// since the value is then never used after its destruction: a thread that frees in a later
+// A pthread key holds the cache, not a thread_local object: each allocator has caches of its own,
+// and the key's value is never used after its destruction. A thread that frees in a later
 // destructor of its own gets a new cache, or none.
 //
 // threads: mine() any; all else under the allocator's lock.
@@ -59,7 +59,7 @@ class ThreadCaches {
   }
 
  private:
-  // Of cache lines of its own, since its thread writes to it all the time.
+  // On cache lines of its own, since its thread writes to it all the time.
   struct alignas(64) Entry {
     Entry(Home& to, std::optional<Route> arena) : home(to), cache(arena) {}
     Home& home;

@@ -76,7 +76,8 @@ class ChunkCopier {
 
   vm::Vmm& vmm_;
   vm::HostSlab& slab_;
-  // Of whole pages, so that a file can be read and written past the page cache.
+  // The staging chunk is of whole pages, so that a file can be read and written past the page
+  // cache.
   static constexpr std::size_t kPageBytes = 4096;
   std::unique_ptr<std::byte, decltype(&std::free)> staging_{nullptr, &std::free};
 };

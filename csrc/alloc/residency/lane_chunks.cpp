@@ -1,3 +1,20 @@
+// How close() and open() treat lane chunks, and in which order.
+//
+// close(), with the lease closed:
+// 1. Lane chunks with a live block are donated: they stay where they are, as the job's own memory.
+// 2. Lane chunks that no block lay over for 16 leases in a row leave the lane.
+// 3. The rest is zeroed and made inaccessible, where that is asked for.
+// 4. Donated chunks whose file has no owner any more become private, by a copy.
+// 5. Private and donated chunks that were free at enough closes in a row are promoted: their memory
+//    is given up.
+//
+// open(), with the lease open and before it is used, gives each member a slot. A member that has a
+// slot of the first ones keeps it, so mostly nothing is mapped. Members beyond the number of slots
+// become private chunks without memory.
+//
+// Both hold the allocator's lock for all their work, so no block comes to lie over a chunk that
+// changes hands. Donation comes first, since from then on no member has a live block. A system call
+// that fails leaves its chunk as it was, and the next close or open tries again.
 #include "csrc/alloc/residency/lane_chunks.h"
 
 #include <algorithm>
@@ -18,18 +35,20 @@ using Refs = std::vector<ChunkRef>;
 constexpr int kMostDoublings = 8;  // of the closes after a setback
 constexpr int kMostCounted = 0xffff;
 
+// A member has a slot while its state is kResident.
 bool is_mapped(const ChunkRef& ref) { return ref.chunk().state == ChunkState::kResident; }
 
 bool is_below(const ChunkRef& a, const ChunkRef& b) { return a.address() < b.address(); }
 
-// Each time the chunk has to be free for longer.
+// After each setback the chunk has to be free for twice as many closes before it is promoted again.
 void note_setback(Chunk& chunk) {
   if (chunk.num_setbacks < UINT8_MAX) ++chunk.num_setbacks;
 }
 
 bool is_any(std::size_t /*index*/) { return true; }
 
-// Runs of neighbours, of which one call can map all.
+// Runs of chunks with neighbouring addresses, each for one system call. `is_next(i)` may end a run
+// where chunk i does not belong to the one before it.
 template <typename IsNext>
 std::vector<ChunkRange> runs_of(const Refs& refs, IsNext is_next) {
   std::vector<ChunkRange> runs;
@@ -49,7 +68,8 @@ Refs donated(AllocatorCore& core) GS_REQUIRES(core.mu) {
   return core.private_chunks([](const Chunk& chunk) { return chunk.backing == Backing::kDonated; });
 }
 
-// Those that were free often enough.
+// Counts one more close for each private or donated chunk that is not kUnbacked. Returns those that
+// were free at enough closes in a row. A chunk that is in use now starts at 0.
 Refs count_closes(AllocatorCore& core) GS_REQUIRES(core.mu) {
   Refs free = core.private_chunks([](Chunk& chunk) {
     if (chunk.backing == Backing::kLane || chunk.state == ChunkState::kUnbacked) return false;
@@ -68,15 +88,16 @@ Refs mapped_of(const Refs& refs) {
   return mapped;
 }
 
-// It is without memory, and grows by Needs as any other.
+// The chunk becomes a private one without memory. Like any other it gets memory when a block needs
+// it.
 void leave_pool(Chunk& chunk) {
   chunk.backing = Backing::kPrivate;
   chunk.num_free_closes = 0;
 }
 
-// Where it fails, the chunk stays as it is.
+// Copies a donated chunk to private memory. If that fails, the chunk stays donated.
 void make_private(AllocatorCore& core, const ChunkRef& ref) GS_REQUIRES(core.mu) {
-  // One that is spilled or moving is on its way to private memory.
+  // A chunk that is spilled or moving is on its way to private memory already.
   if (!is_mapped(ref)) return;
   const Status status = core.vmm.make_private(ref.address(), chunks(1));
   if (status.ok()) {
@@ -106,7 +127,8 @@ LaneChange LaneChunks::close(const CloseOptions& options) {
   Refs free = may_promote ? count_closes(core) : Refs{};
   const std::size_t num_taken = members_.size() + num_chunks(core.books.donated());
   free.resize(std::min(free.size(), kMostChunks - std::min(kMostChunks, num_taken)));
-  // Beyond the room, what is given up would be nobody's to share.
+  // If more is backed than there is room for, memory that is given up only makes up for that. The
+  // pool would not grow by it, so nothing is promoted.
   if (may_promote && !free.empty() && core.books.beyond_room() == Bytes{}) {
     change.given = promote(core, free);
     core.books.take_peak_backed();  // what was given up is no part of the next iteration's need
@@ -116,6 +138,8 @@ LaneChange LaneChunks::close(const CloseOptions& options) {
   return change;
 }
 
+// Nothing is copied and nothing mapped: only the books change. The coordinator learns the slots
+// from LaneChange, and no other job uses them from then on.
 void LaneChunks::donate_live(AllocatorCore& core) {
   for (const ChunkRef& ref : members_) {
     Chunk& chunk = ref.chunk();
@@ -128,11 +152,14 @@ void LaneChunks::donate_live(AllocatorCore& core) {
   forget_former_members();
 }
 
+// members_ are the chunks whose backing is kLane. This takes out those that just stopped being so.
 void LaneChunks::forget_former_members() {
   std::erase_if(members_,
                 [](const ChunkRef& ref) { return ref.chunk().backing != Backing::kLane; });
 }
 
+// Each member counts the leases in a row in which no block lay over it. A member without a slot had
+// no chance to be used, so its count starts anew.
 void LaneChunks::retire_unused(AllocatorCore& core) {
   Refs unused;
   for (const ChunkRef& ref : members_) {
@@ -142,7 +169,7 @@ void LaneChunks::retire_unused(AllocatorCore& core) {
     if (chunk.num_free_closes >= kUnusedCloses) unused.push_back(ref);
   }
   if (unused.empty()) return;
-  // Where it fails, the rest is tried again at the next close.
+  // If it fails, the members that are still mapped are tried again at the next close.
   if (const Status status = unmap(core, unused); !status.ok()) log::warn("{}", status.to_string());
   for (const ChunkRef& ref : unused) {
     if (!is_mapped(ref)) leave_pool(ref.chunk());
@@ -151,7 +178,8 @@ void LaneChunks::retire_unused(AllocatorCore& core) {
   core.arena(Route::kPrivate).recount_all();
 }
 
-// One call for a run of neighbours, as they are mapped.
+// Until the next open, access to the slots is a fault. A failure is not fatal: the memory is only
+// less well protected against this job's own mistakes.
 void LaneChunks::forbid_access(AllocatorCore& core) {
   is_forbidden_ = true;
   const Refs mapped = mapped_of(members_);
@@ -171,7 +199,9 @@ Status LaneChunks::allow_access(AllocatorCore& core) {
   return {};
 }
 
-// Returns how much lower the room is.
+// Gives up the private memory of `free` and makes the chunks members, without a slot until the next
+// open. Returns how much lower the room is: by so much the pool may rise. It ends at the first
+// failure.
 Bytes LaneChunks::promote(AllocatorCore& core, const Refs& free) {
   const auto runs = runs_of(
       free, [&](std::size_t i) { return free[i].chunk().backing == free[i - 1].chunk().backing; });
@@ -194,6 +224,7 @@ Bytes LaneChunks::promote(AllocatorCore& core, const Refs& free) {
   return lowered;
 }
 
+// `file` below 0: nobody gets a slot, and all members leave (leave()).
 Status LaneChunks::open(int file, const std::vector<std::uint32_t>& slots) {
   AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
@@ -201,6 +232,8 @@ Status LaneChunks::open(int file, const std::vector<std::uint32_t>& slots) {
   if (!is_leaving) GS_RETURN_IF_ERROR(allow_access(core));
   const auto end =
       slots.begin() + static_cast<std::ptrdiff_t>(std::min(slots.size(), members_.size()));
+  // The slots that this job may use; those that a member has already are taken out below. A member
+  // whose slot is not among them is stale: it is unmapped and gets another.
   std::set<std::uint32_t> unused(slots.begin(), end);
   Refs lacking;
   Refs stale;
@@ -227,6 +260,7 @@ Status LaneChunks::open(int file, const std::vector<std::uint32_t>& slots) {
   return status;
 }
 
+// Ascending slots to ascending addresses: runs are long then, and each is one call and one mapping.
 Status LaneChunks::map(AllocatorCore& core,
                        const Refs& lacking,
                        const std::vector<std::uint32_t>& slots,
@@ -243,6 +277,7 @@ Status LaneChunks::map(AllocatorCore& core,
   return {};
 }
 
+// pre: no block lies over the chunks: other jobs use those slots from now on.
 Status LaneChunks::unmap(AllocatorCore& core, const Refs& mapped) {
   for (const ChunkRange& run : runs_of(mapped, is_any)) {
     GS_RETURN_IF_ERROR(core.vmm.unmap_shared(mapped[run.first].address(), chunks(run.size())));
@@ -274,7 +309,8 @@ Status LaneChunks::stay_out() {
 
 Status LaneChunks::on_disconnect(bool is_open) {
   donated_.clear();
-  // Another file's slots have the same numbers.
+  // Another coordinator's file has slots with the same numbers, so the old numbers must not be
+  // taken for those.
   if (!is_open) {
     for (const ChunkRef& ref : members_)
       ref.chunk().lane_slot = kNoLaneSlot;
@@ -304,6 +340,9 @@ void LaneChunks::forget_slots() {
   core.books.take_returned_slots();
 }
 
+// A forked child must not read what other jobs write, nor write to their memory. So live chunks and
+// donated ones become copies of this process's own. The caches are emptied first, since a block
+// that is only kept would count as live.
 void LaneChunks::make_live_private() {
   AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);

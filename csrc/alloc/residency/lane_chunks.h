@@ -45,7 +45,7 @@ class LaneChunks {
   static constexpr std::size_t kMostChunks = 8192;  // donated ones included
 
   struct CloseOptions {
-    // What was free often enough becomes a lane chunk, if the device's memory can be shared.
+    // Chunks that were free often enough become lane chunks, if the device's memory can be shared.
     bool may_promote = false;
     bool scrub = false;      // what lane chunks hold is zeroed
     bool is_strict = false;  // access to them is a fault until the next open

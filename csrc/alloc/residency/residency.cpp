@@ -1,3 +1,14 @@
+// In which order room is given up. release() goes on only as long as something is missing:
+//
+// 1. Room that is not used, except what late memory is owed. This moves nothing.
+// 2. Free chunks, without a copy.
+// 3. If live memory may move: chunks of torch's segments that hold nothing, without a copy.
+// 4. If live memory may move: live chunks, by copying them to the host tier.
+//
+// Backed bytes beyond the room (see set_room) have to go as well, and nobody gets them. Steps 1 to
+// 3 happen under the allocator's lock. A spill takes it only to choose chunks and to book them, not
+// while it copies. A failure in 2 ends the release; the reason says why less was given than asked.
+// Coming back is Restore's work; here it is only counted.
 #include "csrc/alloc/residency/residency.h"
 
 #include <algorithm>
@@ -17,7 +28,8 @@
 namespace gpushare::alloc {
 namespace {
 
-// Tells the listener what was released, in parts worth a message.
+// Tells the listener what was released since the last time, once that is 64 MiB: each part is a
+// message.
 class Parts {
  public:
   explicit Parts(const OnPart& listener) : listener_(listener) {}
@@ -60,6 +72,8 @@ ReleaseOutcome ReleaseOutcome::without(const ReleaseOutcome& part) const {
 Residency::Residency(CachingAllocator& allocator, vm::HostSlab& slab, vm::Mover& mover)
     : allocator_(allocator), slab_(slab), mover_(mover) {}
 
+// Copies that nobody needs are given back first, so that this spill can use their slots, and last,
+// since blocks may have been freed while it copied.
 ReleaseOutcome Residency::release(Bytes bytes,
                                   bool may_spill,
                                   const OnPart& on_part,
@@ -73,6 +87,7 @@ ReleaseOutcome Residency::release(Bytes bytes,
   {
     MutexLock lock(core.mu);
     core.empty_caches();
+    // Room without memory under it, less what late memory is owed. Giving it up costs nothing.
     const Bytes left = core.books.room() - core.books.backed() - core.owed();
     const Bytes unused = std::clamp(left, Bytes{}, std::max(Bytes{}, bytes));
     core.books.lower_room_by(unused);
@@ -92,6 +107,7 @@ ReleaseOutcome Residency::release(Bytes bytes,
     GS_EXPENSIVE_CHECK(core.check_invariants());
   }
   if (missing > Bytes{} && may_spill && outcome.reason.empty()) {
+    // Without the lock: the spill takes it itself, for short times.
     Spill spill(core, slab_, mover_);
     const ReleaseOutcome before = outcome;
     const Spill::Outcome spilled =
@@ -109,11 +125,14 @@ ReleaseOutcome Residency::release(Bytes bytes,
     outcome.spilled_file = spilled.spilled_file;
     outcome.spilled_late = spilled.spilled_late;
     if (spilled.failure.code() == StatusCode::kHostTierFull) {
+      // Only the lack of a place in the host tier kept this much from leaving.
       outcome.unplaced = std::max(missing - spilled.spilled - spilled.dropped, Bytes{});
     }
     outcome.released += spilled.lowered;
     if (!spilled.failure.ok()) outcome.reason = spilled.failure.to_string();
   }
+  // There is no reason if all was given. The first failure is the reason if there was one, and
+  // otherwise that no more memory may move.
   if (outcome.released >= bytes) {
     outcome.reason.clear();
   } else if (outcome.reason.empty() && !not_given_up.ok()) {
@@ -139,7 +158,8 @@ void Residency::show_copies() {
   }
 }
 
-// Not all under one lock: each chunk takes some calls of the driver.
+// 256 chunks at most under one lock: each takes some calls of the driver, and allocations wait
+// meanwhile.
 bool Residency::show_some_copies() {
   constexpr std::size_t kMostAtOnce = 256;
   AllocatorCore& core = allocator_.impl_->core;
@@ -203,6 +223,7 @@ Result<Bytes> Residency::move_overflow_in(Bytes most) {
   return bring_back([most](Restore& restore) { return restore.run_overflow(most); });
 }
 
+// Copies that nobody needs go before and after, since their slots are of use to others.
 Result<Bytes> Residency::bring_back(const std::function<Status(Restore&)>& run) {
   give_back_unneeded();
   Restore restore(allocator_.impl_->core, slab_, mover_);
@@ -218,6 +239,8 @@ ResidencyTotals Residency::totals() const {
   return totals_;
 }
 
+// The list is taken under the lock; the slab has one of its own, so its slots are given back
+// without.
 void Residency::give_back_unneeded() {
   AllocatorCore& core = allocator_.impl_->core;
   std::vector<vm::SlotId> slots;

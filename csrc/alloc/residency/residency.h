@@ -35,9 +35,9 @@ struct ReleaseOutcome {
   Bytes unplaced = {};      // not given, since the host tier had no place for it
   std::string reason;       // why released < asked; empty if it is not
 
-  // What went on: bytes add up, the reason is the last one.
+  // Adds what went on after it: bytes add up, the reason is the later one.
   ReleaseOutcome& operator+=(const ReleaseOutcome& more);
-  // What of it is not in `part`.
+  // The difference between it and an earlier `part` of it.
   [[nodiscard]] ReleaseOutcome without(const ReleaseOutcome& part) const;
 };
 
@@ -72,11 +72,11 @@ class Residency {
   // From now on it does, and what is spilled already does when this returns, as far as the device
   // and the host tier can. Any thread.
   void show_copies();
-  // What this process has in the host tier.
+  // How much this process has in the host tier.
   [[nodiscard]] HostBytes in_host_tier() const { return slab_.used_by_tier(); }
   // Bytes that must be backed anew before private memory may be used.
   [[nodiscard]] Bytes to_restore() const;
-  // Of them, what restore_early() leaves where it is.
+  // The part of to_restore() that restore_early() leaves where it is.
   [[nodiscard]] Bytes to_restore_late() const;
   // Brings every spilled chunk that still has a live block back, within room (asking the RoomSource
   // if it must). errors: kOutOfMemory, kIo: what is not back stays spilled, nothing lost; may be

@@ -1,3 +1,19 @@
+// How spilled chunks come back.
+//
+// 1. claim: chunks are marked kRestoring and count as backed, once there is room for all of them.
+//    For that free chunks are dropped, and if they do not suffice the room source is asked, without
+//    the lock.
+// 2. back_and_copy: a run of up to 16 MiB is backed aside and its copies are queued for the mover.
+//    Then the next run is backed, while the one before is copied.
+// 3. When all is copied, bring_in() puts the runs in place, one after the other.
+// 4. conclude() books the runs in place and gives their slots back; roll_back() undoes the rest.
+//
+// Why all is copied before anything is put in place: until then a failure leaves every byte where
+// it was, and the chunks are as before. From then on a failure leaves whole runs in place and the
+// others as they were.
+//
+// The lock is held for marking and booking only. In between the state kRestoring keeps others away:
+// no block is handed out over such a chunk, and nobody else moves it.
 #include "csrc/alloc/residency/restore.h"
 
 #include <algorithm>
@@ -38,6 +54,7 @@ Status Restore::bring_back() {
   return status;
 }
 
+// Either all chunks are marked or none. If none has to come back, nothing is asked for.
 Status Restore::claim(Which which) {
   for (int asks = 0; asks < kMaxAsks; ++asks) {
     Bytes lacking;
@@ -61,14 +78,16 @@ Status Restore::claim(Which which) {
   return {StatusCode::kOutOfMemory, "restore: others took the room that was granted"};
 }
 
+// Takes only room that is there, and asks for none.
 void Restore::claim_within_room(Bytes most, ChunkState from) {
   MutexLock lock(core_.mu);
   core_.empty_caches();
-  // What is spilled comes before what overflows.
+  // Room is for spilled memory first, and only then for memory that overflows.
   const Bytes owed = from == ChunkState::kOverflow ? core_.books.to_restore() : Bytes{};
   const Bytes unused = std::max(core_.books.room() - core_.books.backed() - owed, Bytes{});
   std::vector<ChunkRef> found = find(from);
-  // While the memory is in use the rest of the room is for allocations.
+  // While the lease is open, late memory gets only the room it is owed; the rest is for
+  // allocations.
   const bool is_in_use = from == ChunkState::kSpilled && core_.route() == Route::kPrivate;
   const Bytes wanted = is_in_use ? std::min(most, core_.owed()) : most;
   const Bytes fitting = std::min(wanted, unused);
@@ -76,7 +95,7 @@ void Restore::claim_within_room(Bytes most, ChunkState from) {
   mark(found);
 }
 
-// What is used first first.
+// Chunks in that state, those that are used first in front.
 std::vector<ChunkRef> Restore::find(ChunkState state) {
   std::vector<ChunkRef> found =
       last_used_first(core_, [state](const Chunk& chunk) { return chunk.state == state; });
@@ -92,7 +111,8 @@ std::vector<ChunkRef> Restore::find_early() {
 
 void Restore::mark(const std::vector<ChunkRef>& found) {
   for (const ChunkRef& ref : found) {
-    // Torch gives each segment back as a whole, so none shares a piece with another.
+    // torch gives each segment back as a whole, so no piece may hold chunks of two segments. A
+    // chunk with which a block begins therefore begins a run.
     const bool begins_run = core_.vmm.is_in_pieces() && core_.begins_block(ref);
     items_.push_back({ref, ref.chunk().state, begins_run});
     core_.books.move(*ref.segment, ref.chunk(), ChunkState::kRestoring);
@@ -103,6 +123,7 @@ void Restore::mark(const std::vector<ChunkRef>& found) {
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 
+// A run ends where the next chunk is no neighbour, neither at its address nor aside, or at 16 MiB.
 Status Restore::back_and_copy() {
   GS_RETURN_IF_ERROR(core_.vmm.settle_shown());
   for (std::size_t first = 0; first < items_.size();) {
@@ -118,7 +139,8 @@ Status Restore::back_and_copy() {
   return {};
 }
 
-// No lock: the state kRestoring keeps everybody else away.
+// Without the lock: the state kRestoring keeps everybody else away. A chunk without a copy was
+// given up unused, so it is backed and nothing is copied.
 Status Restore::back_run(std::size_t first, std::size_t last) {
   GS_RETURN_IF_ERROR(core_.vmm.back_aside(items_[first].at.address(), chunks(last - first)));
   runs_.push_back({first, last});
@@ -147,6 +169,7 @@ std::size_t Restore::end_of_copy(std::size_t first, std::size_t last) const {
   return end;
 }
 
+// Waits for all of them, also after one has failed.
 Status Restore::wait_for_copies() {
   Status first_failure;
   for (const vm::Ticket copy : std::exchange(copies_, {})) {
@@ -164,6 +187,7 @@ Status Restore::bring_in() {
   return {};
 }
 
+// The bytes are in memory again, so the slots are free.
 void Restore::conclude() {
   for (std::size_t i = 0; i < num_in_place_; ++i) {
     if (items_[i].at.chunk().has_copy()) slab_.give_back(items_[i].at.chunk().slot);
@@ -179,6 +203,8 @@ void Restore::conclude() {
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 
+// Gives up what was backed aside. A chunk over which nothing lives any more needs no memory; its
+// copy is not needed either.
 void Restore::roll_back() {
   if (num_in_place_ == items_.size()) return;
   for (const ChunkRange& run : runs_) {

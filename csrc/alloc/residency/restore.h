@@ -1,5 +1,5 @@
-// One restore: spilled chunks of the private arena that hold live blocks come back to their
-// addresses, what is used first before the rest.
+// One restore: spilled chunks that hold live blocks come back to their addresses, what is used
+// first before the rest.
 //
 // Memory is backed and filled elsewhere, a batch while the one before it is copied, and put in
 // place when all of it is there: so readers see the copies until then, and any failure before can

@@ -1,3 +1,20 @@
+// How live chunks leave the device.
+//
+// 1. choose: chunks that are in use and may move are marked kSpilling, those that are used last
+//    first. If the device takes memory back in pieces, whole pieces are chosen.
+// 2. A batch of 16 MiB gets slots in the host tier, is frozen (writers wait), and is queued for the
+//    mover.
+// 3. While it is copied, the batch before is finished: its memory is given up and may show the
+//    copy, and room falls by it. The listener hears of it.
+// 4. Chunks that could not leave become kResident again.
+//
+// The first failure ends it: no slot, a chunk that cannot be frozen, a copy, or the device. Batches
+// under way are finished; all others stay. No byte is lost, since memory is given up only after its
+// copy is done.
+//
+// The lock is held for choosing and booking only. In between kSpilling keeps others away: no block
+// is handed out over such a chunk. Blocks may be freed meanwhile; a chunk that nobody needs any
+// more is kUnbacked at the end, and its copy is not needed.
 #include "csrc/alloc/residency/spill.h"
 
 #include <algorithm>
@@ -14,12 +31,15 @@ namespace {
 
 constexpr std::size_t kMostSpilledAtOnce = 8;  // 16 MiB: a few milliseconds of copying
 
+// Lane chunks never leave so: they belong to the lane, and hold nothing live while the lease is
+// closed.
 bool may_leave(const Chunk& chunk) {
   return chunk.state == ChunkState::kResident && chunk.backing != Backing::kLane &&
          !chunk.must_stay;
 }
 
-// Worth a copy.
+// Whether the chunk holds bytes that have to be copied. In a piece, chunks without any leave as
+// well.
 bool is_in_use(const Chunk& chunk) {
   return may_leave(chunk) && chunk.num_live > 0 && !chunk.is_unused;
 }
@@ -48,7 +68,8 @@ void Spill::choose(std::size_t count) {
   MutexLock lock(core_.mu);
   std::vector<ChunkRef> found =
       whole_pieces(core_.vmm, last_used_first(core_, is_in_use), count, may_leave);
-  // So that neighbours get slots side by side.
+  // Sorted by address, so that neighbours get slots side by side: one copy and one mapping take
+  // both.
   std::sort(found.begin(), found.end(),
             [](const ChunkRef& a, const ChunkRef& b) { return a.address() < b.address(); });
   leave_lane(found);
@@ -61,7 +82,7 @@ void Spill::choose(std::size_t count) {
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 
-// What leaves is private memory: a donated chunk becomes that first, where it can.
+// Only private memory leaves, so a donated chunk is made private first. If that fails it stays.
 void Spill::leave_lane(std::vector<ChunkRef>& found) {
   std::erase_if(found, [this](const ChunkRef& ref) GS_NO_THREAD_SAFETY_ANALYSIS {
     if (ref.chunk().backing != Backing::kDonated) return false;
@@ -73,6 +94,7 @@ void Spill::leave_lane(std::vector<ChunkRef>& found) {
   });
 }
 
+// Takes whole pieces until the batch has 16 MiB, or no slot is left.
 Spill::Batch Spill::take_batch() {
   Batch batch;
   for (std::size_t count = 0; !chosen_.empty() && count < kMostSpilledAtOnce;) {
@@ -84,7 +106,9 @@ Spill::Batch Spill::take_batch() {
   return batch;
 }
 
-// The next `count` chosen chunks, which leave together.
+// Takes the next `count` chosen chunks, which leave together, with a slot for each that holds
+// something. Without a slot for one of them all stay. A piece next to the one before joins its run,
+// if the slots are neighbours too.
 bool Spill::take_piece(std::size_t count, Batch& batch) {
   Run piece;
   while (piece.items.size() < count) {
@@ -111,6 +135,7 @@ bool Spill::take_piece(std::size_t count, Batch& batch) {
   return true;
 }
 
+// A run that cannot be frozen stays; the others of the batch go on.
 Spill::Batch Spill::submit_batch() {
   Batch submitted;
   for (Run& run : take_batch()) {
@@ -125,7 +150,7 @@ Spill::Batch Spill::submit_batch() {
   return submitted;
 }
 
-// A copy for each part.
+// Queues one copy for each part of the run whose slots are neighbours.
 void Spill::submit(Run& run) {
   for (const ChunkRange part : parts_with_bytes(run)) {
     run.tickets.push_back(mover_.submit(
@@ -146,12 +171,14 @@ std::vector<ChunkRange> Spill::parts_with_bytes(const Run& run) {
   return parts;
 }
 
+// Counts the slot against what the coordinator allows in RAM and in the file.
 Result<vm::SlotId> Spill::take_slot() {
   Result<vm::SlotId> slot = slab_.take_within(most_);
   if (slot) (slab_.is_in_file(*slot) ? most_.file : most_.ram) -= chunks(1);
   return slot;
 }
 
+// A run whose copy failed is writable again and stays.
 void Spill::finish(const Batch& batch) {
   for (const Run& run : batch) {
     Status copied;
@@ -176,12 +203,14 @@ void Spill::keep(const Run& run, Status failure) {
   note(std::move(failure));
 }
 
-// Where writers are trapped they wait for what is shown.
+// Where writers are trapped, those that wait go on in what is shown, so it has to be shown.
 bool Spill::must_show() {
   MutexLock lock(core_.mu);
   return core_.shows_copies || core_.vmm.traps_writers();
 }
 
+// Gives the run's memory up and books it. The room falls by it in the same step, so nothing else of
+// this process can take that memory.
 void Spill::leave(const Run& run) {
   const bool shows = must_show();
   if (Status unbacked = unback(run, shows); !unbacked.ok()) {
@@ -208,8 +237,9 @@ void Spill::leave(const Run& run) {
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 
-// Without the lock: the state kSpilling keeps everybody else away. What was copied shows its copy
-// if it is to, where that can be had.
+// Without the lock: the state kSpilling keeps everybody else away. If the run lies in one part of
+// the host tier, memory is exchanged for what is shown in one step; else it is given up first and
+// then shown.
 Status Spill::unback(const Run& run, bool shows) {
   if (!shows) return core_.vmm.unback(run.address(), run.size());
   const std::vector<ChunkRange> parts = parts_with_bytes(run);
@@ -223,6 +253,7 @@ Status Spill::unback(const Run& run, bool shows) {
   return {};
 }
 
+// Where it cannot be shown, access faults until the chunk is restored. No byte is lost.
 void Spill::show(const Run& run) {
   for (const ChunkRange part : parts_with_bytes(run)) {
     const Item& first = run.items[part.first];
@@ -243,6 +274,7 @@ void Spill::roll_back(const std::vector<ChunkRef>& stayed) {
   GS_EXPENSIVE_CHECK(core_.check_invariants());
 }
 
+// The first failure is kept; later ones mostly follow from it.
 void Spill::note(Status failure) {
   if (outcome_.failure.ok()) outcome_.failure = std::move(failure);
 }

@@ -1,4 +1,4 @@
-// One spill: live chunks of the private arena leave the device for the host tier.
+// One spill: live chunks of both arenas leave the device for the host tier.
 //
 // Copies run on the mover, a run of neighbouring chunks at a time, while writers to them wait;
 // while one batch of runs is copied, the one before it is unbacked, a run in one call that makes

@@ -1,3 +1,6 @@
+// How much of a limited address space one range may take. RLIMIT_AS is what `ulimit -v` sets, and
+// it counts reserved addresses like used ones. An eighth is asked for, which a range and its mirror
+// take twice; the rest is for the program. The answer is one chunk at least.
 #include "csrc/vm/calls/address_limit.h"
 
 #include <sys/resource.h>

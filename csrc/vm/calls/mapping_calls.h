@@ -1,4 +1,4 @@
-// What the Vmms' files share: checks and texts; and system calls on whole chunks, with the errors
+// Shared by the Vmms' files: checks, texts, and system calls on whole chunks with the errors that
 // they become.
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace gpushare::vm {
 
-// Our own bug if not.
+// Aborts if the range is not whole chunks: that is our own bug.
 void check_whole_chunks(const std::byte* address, Bytes size);
 // "verb 2 MiB at 0x7f..".
 std::string describe(const char* verb, const std::byte* address, Bytes size);
-// Of errno. ENOMEM is kOutOfMemory, and names the limit on the number of mappings.
+// The Status for errno. ENOMEM is kOutOfMemory, and names the limit on the number of mappings.
 Status mapping_status(const std::string& what);
 // Replaces what is mapped there by fresh private memory. MAP_FAILED, with errno.
 void* map_anonymous(std::byte* address, Bytes size, int protection);

@@ -1,3 +1,6 @@
+// Pages are given by one madvise() call, which says what failed. A kernel before 5.14 does not know
+// it and answers EINVAL. Then each page is touched, and where memory is short the kernel ends the
+// process instead of the call.
 #include "csrc/vm/calls/populate.h"
 
 #include <sys/mman.h>
@@ -31,6 +34,8 @@ void touch_each_page(std::byte* address, std::size_t size) {
 
 Status populate_now(std::byte* address, Bytes size) {
   int rc = 0;
+  // EINTR: a signal came. EAGAIN: the kernel lacked something for a moment. Pages that are there
+  // already are passed over quickly at the next try.
   do {
     rc = ::madvise(address, size.to_size(), kPopulateWrite);
   } while (rc != 0 && (errno == EINTR || errno == EAGAIN));

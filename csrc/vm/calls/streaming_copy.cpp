@@ -1,3 +1,6 @@
+// A copy has three parts: bytes up to the first whole line of the destination, whole lines past the
+// caches, and the bytes that are left. The source may lie at any alignment. Where the processor has
+// no such stores (SSE2) the copy is a memcpy.
 #include "csrc/vm/calls/streaming_copy.h"
 
 #include <cstdint>
@@ -17,7 +20,8 @@ constexpr std::size_t kStoresPerLine = kLine / sizeof(__m128i);
 }  // namespace
 
 void streaming_copy(std::byte* to, const std::byte* from, std::size_t size) {
-  // Stores past the caches are of whole vectors, at their own alignment.
+  // A store past the caches writes a whole vector, at its own alignment, so lines of the
+  // destination set the pace.
   const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(to) % kLine;
   const std::size_t head = misaligned == 0 ? 0 : kLine - misaligned;
   if (size < head + kLine) {

@@ -16,7 +16,7 @@ namespace gpushare::vm {
 
 class HostMemory {
  public:
-  // Of address space that comes at once, 64 MiB.
+  // Address space comes in extents of so many chunks, 64 MiB.
   static constexpr std::uint32_t kExtentChunks = 32;
 
   virtual ~HostMemory() = default;

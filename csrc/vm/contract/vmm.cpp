@@ -4,6 +4,7 @@
 
 namespace gpushare::vm {
 
+// A range that was moved away from has no Vmm, and gives nothing back.
 AddressRange::~AddressRange() {
   if (vmm_ != nullptr) vmm_->unreserve(base_, size_);
 }

@@ -58,8 +58,8 @@ class Vmm {
   // or all of it by map_shared(); whole pieces.
   virtual Status unback(std::byte* address, Bytes size) = 0;
 
-  // What leaves the device together with the chunk at `address`, since the device takes it back
-  // only as a whole. Pieces are made by back() and back_aside(), inside the range that is backed.
+  // A piece leaves the device as a whole: the device takes the memory back only so. Pieces are made
+  // by back() and back_aside(), inside the range that is backed.
   struct Piece {
     const std::byte* address = nullptr;
     Bytes size = kChunkBytes;

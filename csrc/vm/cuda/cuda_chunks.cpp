@@ -1,3 +1,17 @@
+// How allocations of the driver come under addresses and leave them, so that no failure of the
+// driver loses a byte.
+//
+// - put(): all allocations are made, then mapped side by side, then access is allowed once for the
+//   whole range. Only then the books have them. A failure undoes what was done.
+// - take(): the range is unmapped by one call, which may fail and change nothing. Then the
+//   allocations are released.
+// - move(): they are mapped at the new addresses too, then unmapped at the old ones. In between
+//   both show the same memory.
+//
+// An allocation that the driver does not unmap or release is of no use and cannot be forgotten
+// either. It is kept in a list, and retry() offers it again at each later call. Nothing may be
+// mapped where the driver has not let go, which check_let_go() asks first. The lock covers the
+// books alone, and is held for no call of the driver.
 #include "csrc/vm/cuda/cuda_chunks.h"
 
 #include <algorithm>
@@ -14,7 +28,7 @@
 namespace gpushare::vm {
 namespace {
 
-// Whether the two overlap, the second being one of those in a map.
+// Whether a range overlaps an allocation of one of the maps.
 template <typename Entry>
 bool overlaps(const std::byte* address, Bytes size, const Entry& entry) {
   return entry.first < address + size.to_size() &&
@@ -29,7 +43,7 @@ Bytes sum_of(const Allocations& allocations, std::size_t count) {
   return sum;
 }
 
-// The first in the map that ends above `address`.
+// The first allocation that ends above `address`: the one it lies in, or else the next.
 template <typename ByAddress>
 auto first_above(const ByAddress& pieces, const std::byte* address) {
   auto piece = pieces.upper_bound(address);
@@ -81,7 +95,9 @@ Status CudaChunks::map_all(const std::byte* address, Bytes size, const Allocatio
   return status;
 }
 
-// Mapped at both for a moment: so what fails can be undone without losing a byte.
+// Mapped at both places for a moment, so that what fails can be undone without losing a byte. The
+// new place has aliases at first, which are not released if they are undone. When it works the
+// books move the pieces, and the aliases are what the old place is rid of.
 Status CudaChunks::move(const std::byte* from, const std::byte* to, Bytes size) {
   GS_CHECK(has_whole(from, size), "{} is not backed, or not in whole pieces",
            describe("range of", from, size));
@@ -102,6 +118,7 @@ Status CudaChunks::move(const std::byte* from, const std::byte* to, Bytes size) 
   return {};
 }
 
+// The driver refuses to map over a mapping, with an error that does not say so.
 Status CudaChunks::check_let_go(const std::byte* address, Bytes size) const {
   MutexLock lock(mu_);
   for (const auto& entry : still_mapped_) {
@@ -111,6 +128,7 @@ Status CudaChunks::check_let_go(const std::byte* address, Bytes size) const {
   return {};
 }
 
+// As few allocations as hold the bytes, of most_piece_ each and a smaller one at the end.
 Status CudaChunks::create(Bytes size, Allocations& made) const {
   for (Bytes done; done < size;) {
     const Bytes piece = std::min(most_piece_, size - done);
@@ -126,6 +144,7 @@ Status CudaChunks::create(Bytes size, Allocations& made) const {
   return {};
 }
 
+// No access is possible yet. `num_mapped` says how far it came, so that a failure can be undone.
 Status CudaChunks::map(const std::byte* address,
                        const Allocations& made,
                        std::size_t& num_mapped) const {
@@ -141,6 +160,7 @@ Status CudaChunks::map(const std::byte* address,
   return {};
 }
 
+// For the whole range at once. It is the slowest of these calls (docs/notes/cuda.md).
 Status CudaChunks::allow_access(const std::byte* address, Bytes size) const {
   const cuda::AccessDesc access{prop_.location, cuda::kReadWrite};
   const cuda::Code code =
@@ -148,6 +168,8 @@ Status CudaChunks::allow_access(const std::byte* address, Bytes size) const {
   return device_.driver().to_status(code, "allow access");
 }
 
+// Takes away what has been mapped of `made` and releases it all. What is still mapped is kept for
+// later together with its handle; the rest is released now.
 void CudaChunks::undo(const std::byte* address, const Allocations& made, std::size_t num_mapped) {
   if (num_mapped > 0) {
     const Bytes mapped = sum_of(made, num_mapped);
@@ -178,7 +200,7 @@ Status CudaChunks::take(const std::byte* address, Bytes size) {
   return {};
 }
 
-// pre: no piece is in the range with a part.
+// pre: no piece lies in the range only in part.
 void CudaChunks::discard(const std::byte* address, Bytes size) {
   for (const Vmm::Piece& run : runs(address, size)) {
     const Allocations allocations = remove(run.address, run.size);
@@ -208,6 +230,9 @@ std::vector<cuda::MemoryHandle> CudaChunks::handles(const Vmm::Piece& run) const
   return found;
 }
 
+// The lists are taken out first, so that two threads do not offer the driver the same allocation.
+// An allocation that is unmapped now is released with the others; what fails again goes back to its
+// list.
 void CudaChunks::retry() {
   ByAddress mapped;
   Allocations held;
@@ -228,6 +253,7 @@ void CudaChunks::retry() {
   still_mapped_.merge(mapped);
 }
 
+// Only handles that are ours: those of shown chunks belong to the host tier.
 void CudaChunks::release(const Allocations& allocations) {
   for (const Allocation& each : allocations) {
     if (!each.is_ours) continue;
@@ -267,6 +293,7 @@ Vmm::Piece CudaChunks::piece_of(const std::byte* address) const {
   return {piece->first, piece->second.size};
 }
 
+// Follows the pieces from the first address on; they have to meet, and to end where the range does.
 bool CudaChunks::has_whole(const std::byte* address, Bytes size) const {
   MutexLock lock(mu_);
   const std::byte* at = address;

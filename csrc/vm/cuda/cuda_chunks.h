@@ -5,9 +5,9 @@
 // in all on an H200, where a copy of 2 MiB takes 40 (docs/notes/cuda.md). Why not one for all: a
 // piece leaves the device as a whole.
 //
-// It knows nothing of what the memory is for, and waits for no kernel; that is CudaVmm's part. What
-// the driver refuses to take back is kept and offered again at each later call, so that a failure
-// of the driver costs memory at worst.
+// CudaChunks knows nothing of what the memory is for, and waits for no kernel; that is CudaVmm's
+// part. Memory that the driver refuses to take back is kept and offered again at each later call,
+// so that a failure of the driver costs memory at worst.
 //
 // Pieces may be somebody else's memory too, which is only mapped here (show()).
 //
@@ -55,15 +55,15 @@ class CudaChunks {
 
   [[nodiscard]] Bytes most_piece() const { return most_piece_; }
   [[nodiscard]] Vmm::Piece piece_of(const std::byte* address) const;
-  // Those within the range, side by side each.
+  // The pieces within the range, as runs of pieces that lie side by side.
   [[nodiscard]] std::vector<Vmm::Piece> runs(const std::byte* address, Bytes size) const;
-  // Of a run of pieces.
+  // The handles of a run of pieces.
   [[nodiscard]] std::vector<cuda::MemoryHandle> handles(const Vmm::Piece& run) const;
-  // Whether it is whole pieces.
+  // Whether the range consists of whole pieces.
   [[nodiscard]] bool has_whole(const std::byte* address, Bytes size) const;
   [[nodiscard]] bool is_empty() const;
   [[nodiscard]] bool has_any(const std::byte* address, Bytes size) const;
-  // What is of no use and could not be given back.
+  // Bytes of no use that the driver has not taken back.
   [[nodiscard]] Bytes kept() const;
 
  private:

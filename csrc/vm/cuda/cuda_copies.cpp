@@ -1,3 +1,6 @@
+// A copy is queued on the stream of its direction and waited for at once. The stream does not wait
+// for the default stream, nor does that wait for it, so copies run beside the user's kernels.
+// Streams are made with the first copy and destroyed only where the device can still be used.
 #include "csrc/vm/cuda/cuda_copies.h"
 
 #include <cstdint>
@@ -41,7 +44,8 @@ Status CudaCopies::in(const std::byte* host, std::byte* to, Bytes size) {
   return device_.driver().to_status(code, describe("copy in", to, size));
 }
 
-// After an error too nothing may be on its way: the caller gives the host memory to others then.
+// After an error too, nothing may be on its way: the caller gives the host memory to others then.
+// So the whole device is waited for.
 cuda::Code CudaCopies::wait_for(cuda::Stream stream) const {
   const cuda::Code code = device_.calls().stream_synchronize(stream);
   if (code == cuda::kSuccess) return code;
@@ -50,6 +54,8 @@ cuda::Code CudaCopies::wait_for(cuda::Stream stream) const {
   return code;
 }
 
+// Under the lock, so that two threads make one stream. It is tried again at the next copy if it
+// fails.
 Result<cuda::Stream> CudaCopies::stream(Direction direction) {
   MutexLock lock(mu_);
   cuda::Stream& stream = streams_.at(direction);

@@ -1,3 +1,12 @@
+// Which device can be used, and when its context is current.
+//
+// open() asks only what needs no context. It refuses a device that cannot map memory or export it
+// as a file descriptor, or whose smallest mapping does not divide a chunk. Whether the device can
+// use host memory is asked too, but its absence is no error.
+//
+// The context comes with the first CudaScope. It is the primary one, which torch uses as well. Each
+// scope puts back what was current on its thread: the thread is the user's. In a forked child, and
+// once exit() has begun, nothing of the driver is called.
 #include "csrc/vm/cuda/cuda_device.h"
 
 #include <unistd.h>
@@ -14,9 +23,8 @@
 namespace gpushare::vm {
 namespace {
 
-// As nvidia-smi has it. The driver gives the UUID of the part, but only the name says that it is
-// one
-// ("NVIDIA H100 80GB HBM3 MIG 1g.10gb").
+// As nvidia-smi has it. For a part of a GPU the driver gives the UUID of that part, but only the
+// name says that it is one: "NVIDIA H100 80GB HBM3 MIG 1g.10gb".
 std::string uuid_text(const cuda::Uuid& uuid, const std::string& name) {
   std::string text = name.find(" MIG ") == std::string::npos ? "GPU" : "MIG";
   for (int i = 0; i < 16; ++i) {
@@ -77,6 +85,7 @@ Status CudaDevice::identify() {
   return driver_.to_status(code, what);
 }
 
+// The granularity matters because residency is of chunks: each has to be mappable by itself.
 Status CudaDevice::check_abilities() const {
   const std::string who = fmt::format("CUDA device {} ({})", ordinal_, name_);
   for (const int ability : {cuda::kHasVirtualMemory, cuda::kHasFileDescriptors}) {
@@ -99,14 +108,15 @@ Status CudaDevice::check_abilities() const {
                       to_string(kChunkBytes))};
 }
 
-// An older driver does not know these attributes.
+// Finds the NUMA node for host memory that the device can use in place, or leaves it at -1: there
+// is none. An older driver does not know these attributes.
 void CudaDevice::look_for_host_memory() {
   int is_there = 0;
   cuda::Code code = calls().device_attribute(&is_there, cuda::kHasHostNodeMemory, device_);
   if (code != cuda::kSuccess || is_there == 0) return;
   int nearest = -1;
   code = calls().device_attribute(&nearest, cuda::kNearestHostNode, device_);
-  // -1: the machine has no nodes, so all is the first one.
+  // -1: the machine has no NUMA nodes, so all its memory counts as node 0.
   host_node_ = code == cuda::kSuccess && nearest >= 0 ? nearest : 0;
   const cuda::AllocationProp prop = host_prop();
   std::size_t granularity = 0;
@@ -141,12 +151,15 @@ Result<CudaDevice::Memory> CudaDevice::memory_info() {
   return Memory{Bytes{static_cast<std::int64_t>(free)}, Bytes{static_cast<std::int64_t>(total)}};
 }
 
+// All streams of the context, torch's included, since the context is the primary one.
 Status CudaDevice::synchronize(const std::string& what) {
   return driver_.to_status(calls().context_synchronize(), what);
 }
 
 bool CudaDevice::is_usable() const { return owner_ == ::getpid() && !process_is_exiting(); }
 
+// Once made the context is read without the lock. The lock keeps two threads from retaining it
+// twice, since the destructor releases it once.
 Result<cuda::Context> CudaDevice::context() {
   if (cuda::Context made = context_.load(std::memory_order_acquire)) return made;
   MutexLock lock(mu_);
@@ -163,6 +176,7 @@ Result<cuda::Context> CudaDevice::context() {
 
 CudaScope::CudaScope(CudaDevice& device) : device_(device), status_(enter()) {}
 
+// Notes each step that worked, so that the destructor undoes those and no others.
 Status CudaScope::enter() {
   if (!device_.is_usable()) {
     return {StatusCode::kFailedPrecondition,

@@ -41,14 +41,15 @@ class CudaDevice {
   [[nodiscard]] const std::string& uuid() const { return uuid_; }
   // Without a context.
   [[nodiscard]] Bytes total() const { return total_; }
-  // What chunks of its memory are made with: they can be exported as file descriptors.
+  // The properties that chunks of its memory are created with: they can be exported as file
+  // descriptors.
   [[nodiscard]] cuda::AllocationProp chunk_prop() const;
   // Whether it can use memory of the host that chunks are made of with host_prop(), at addresses of
   // its own. Where the driver does not know, it cannot.
   [[nodiscard]] bool has_host_memory() const { return host_node_ >= 0; }
   // On the NUMA node next to it. pre: has_host_memory().
   [[nodiscard]] cuda::AllocationProp host_prop() const;
-  // Of all processes together. Makes the context.
+  // Free and total memory of the device, for all processes together. Makes the context.
   Result<Memory> memory_info();
   // Waits until it has done all that this process's threads have queued. Within a CudaScope.
   [[nodiscard]] Status synchronize(const std::string& what);

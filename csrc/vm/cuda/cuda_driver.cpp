@@ -1,3 +1,7 @@
+// How the driver is found: the library by dlopen(), its function cuGetProcAddress by name, and all
+// other functions through that. Each is asked for in the version whose parameters cuda_types.h
+// declares. The driver is started only when all are there. So one that is too old is refused with
+// its version and the name of what it lacks.
 #include "csrc/vm/cuda/cuda_driver.h"
 
 #include <dlfcn.h>
@@ -43,7 +47,7 @@ class Finder {
     function = reinterpret_cast<Function>(found);
     return *this;
   }
-  // The first that is not there; or empty.
+  // The first name that the driver does not have; empty if it has all.
   [[nodiscard]] const std::string& missing() const { return missing_; }
 
  private:
@@ -88,7 +92,7 @@ std::string find_all(cuda::GetProcAddress get, cuda::Calls& calls) {
   return finder.missing();
 }
 
-// 0 where even that cannot be asked.
+// The driver's version, for an error text; 0 where even that cannot be asked.
 int version_of(void* library) {
   const auto get_version = symbol<cuda::Code (*)(int*)>(library, "cuDriverGetVersion");
   int version = 0;
@@ -96,6 +100,7 @@ int version_of(void* library) {
   return version;
 }
 
+// An error that the driver has no text for is named by its number.
 std::string or_number(cuda::Code code, cuda::Code found, const char* text) {
   return found == cuda::kSuccess && text != nullptr ? text : fmt::format("error {}", code);
 }

@@ -1,3 +1,7 @@
+// A chunk of host memory comes in steps: address space for 32 chunks where that is used up, a
+// handle, its mapping, and access for CPU and device. Each step is noted when it has worked. So
+// add() may fail at any step, and goes on with that step when it is called for the same chunk
+// again. No chunk is given back before the object goes.
 #include "csrc/vm/cuda/cuda_host_memory.h"
 
 #include <algorithm>
@@ -18,6 +22,8 @@ constexpr Bytes kExtentBytes = kChunkBytes * std::int64_t{HostMemory::kExtentChu
 
 }  // namespace
 
+// The driver frees addresses only after all is unmapped there, so: unmap, release, free. A failure
+// is only logged, since there is nobody to try again.
 CudaHostMemory::~CudaHostMemory() {
   if (!device_.is_usable()) return;  // it ends with the process
   MutexLock lock(mu_);
@@ -48,6 +54,7 @@ Status CudaHostMemory::add(std::uint32_t next, std::int64_t /*most*/) {
   const CudaScope scope(device_);
   GS_RETURN_IF_ERROR(scope.status());
   MutexLock lock(mu_);
+  // The chunk is new, or its handle is there and a later step failed.
   GS_CHECK(next == handles_.size() || next + 1 == handles_.size(), "chunk {} of {}", next,
            handles_.size());
   if (next / kExtentChunks >= extents_.size()) GS_RETURN_IF_ERROR(reserve());
@@ -110,6 +117,7 @@ std::byte* CudaHostMemory::address_of(std::uint32_t chunk) const {
   return locate(chunk);
 }
 
+// One extent is one reservation, and all its chunks are pinned memory: a copy may take all of them.
 std::uint32_t CudaHostMemory::end_of_copy(std::uint32_t chunk) const {
   return (chunk / kExtentChunks + 1) * kExtentChunks;
 }

@@ -5,7 +5,7 @@
 // addresses is to show any of them (CudaVmm). It is pinned from the beginning. A forked child has
 // no access to it.
 //
-// What a failing call has left half done, add() goes on with when it is called again.
+// add() may fail half way; called again, it goes on where it failed.
 #pragma once
 
 #include <vector>
@@ -19,7 +19,7 @@ namespace gpushare::vm {
 
 class CudaHostMemory final : public HostMemory {
  public:
-  // `device` must outlive it. pre: the device can use such memory (CudaDevice::host_node).
+  // `device` must outlive it. pre: the device can use such memory (CudaDevice::has_host_memory).
   explicit CudaHostMemory(CudaDevice& device) : device_(device) {}
   ~CudaHostMemory() override;
   CudaHostMemory(const CudaHostMemory&) = delete;
@@ -30,8 +30,8 @@ class CudaHostMemory final : public HostMemory {
   [[nodiscard]] std::uint32_t end_of_copy(std::uint32_t chunk) const override;
   [[nodiscard]] HostPlace place_of(std::uint32_t chunk) const override;
 
-  // Of the chunks from `offset` on, as place_of() has it. They stay this object's; what is mapped
-  // of them stays when it is gone.
+  // The handles of the chunks from `offset` on, as place_of() has it. They stay this object's. A
+  // mapping that another object made of them stays when this one is gone.
   [[nodiscard]] std::vector<cuda::MemoryHandle> handles(std::int64_t offset, Bytes size) const;
 
  private:
@@ -44,7 +44,7 @@ class CudaHostMemory final : public HostMemory {
   CudaDevice& device_;
   mutable Mutex mu_;
   std::vector<std::byte*> extents_ GS_GUARDED_BY(mu_);
-  // Of each chunk; the last one may not be mapped, or without access.
+  // By chunk. The last one may not be mapped, or be without access.
   std::vector<cuda::MemoryHandle> handles_ GS_GUARDED_BY(mu_);
   std::uint32_t num_mapped_ GS_GUARDED_BY(mu_) = 0;
 };

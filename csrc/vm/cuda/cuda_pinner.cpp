@@ -6,6 +6,8 @@
 
 namespace gpushare::vm {
 
+// Pinned for all contexts of the process. Memory that cannot be pinned is still copied, only
+// slower.
 Status CudaPinner::pin(std::byte* address, Bytes size) {
   const CudaScope scope(device_);
   GS_RETURN_IF_ERROR(scope.status());

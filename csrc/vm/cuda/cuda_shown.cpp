@@ -1,3 +1,7 @@
+// Chunks of the host tier at addresses of the device. Each is a mapping of its own, of a handle
+// that the host tier owns, so hiding it releases nothing. hide() is all or nothing: if one run
+// cannot be unmapped, the runs before it are mapped again. If that fails too, those addresses fault
+// until they are shown or restored, and the bytes are safe in the host tier.
 #include "csrc/vm/cuda/cuda_shown.h"
 
 #include "csrc/base/log.h"

@@ -22,7 +22,7 @@ class CudaShown {
   explicit CudaShown(const CudaDevice& device)
       : chunks_(device, device.chunk_prop(), kChunkBytes) {}
 
-  // What was shown somewhere.
+  // Neighbouring chunks that were shown, and the host tier's handles of them.
   struct Run {
     const std::byte* address = nullptr;
     std::vector<cuda::MemoryHandle> handles;

@@ -1,3 +1,18 @@
+// When the device is waited for, and in which order mappings change. Nothing stops a kernel, so:
+//
+// - Before memory is copied out or unmapped the whole device is waited for. freeze() does that once
+//   for a spill and marks the chunks; unback() does not wait again for chunks that are marked.
+// - Before shown memory is hidden the device is waited for as well, since kernels may still write
+//   to it.
+// - Before memory is mapped nothing is waited for.
+//
+// A restore to addresses that show something: settle_shown() waits once; back_aside() backs the
+// mirror; the mover fills it; bring_in() waits again, hides what is shown and moves the pieces to
+// the addresses. If the move fails, what was shown is shown again. Between hiding and moving,
+// access faults.
+//
+// The lock covers the marks and the mirrors' list, and is held for no call of the driver. In a
+// forked child and at exit the driver is not called.
 #include "csrc/vm/cuda/cuda_vmm.h"
 
 #include <cstdint>
@@ -67,7 +82,7 @@ Result<AddressRange> CudaVmm::reserve(Bytes size) {
   return AddressRange(this, *base, size);
 }
 
-// Without a scope: it needs no context, and must not make one.
+// Without a CudaScope: address space needs no context, and must not make one.
 Result<std::byte*> CudaVmm::reserve_range(Bytes size) {
   cuda::DevicePointer address = 0;
   const cuda::Code code =
@@ -81,6 +96,8 @@ Result<std::byte*> CudaVmm::reserve_range(Bytes size) {
   return base;
 }
 
+// A range with a mapping that the driver would not take away stays reserved for good: given to
+// somebody else, the range would come with that mapping in it.
 void CudaVmm::free_range(std::byte* base, Bytes size) {
   Status unmapped = chunks_.check_let_go(base, size);
   if (unmapped.ok()) unmapped = shown_.check_let_go(base, size);
@@ -95,6 +112,8 @@ void CudaVmm::free_range(std::byte* base, Bytes size) {
   log::error("{}", device_.driver().to_status(code, what).message());
 }
 
+// All that is in range and mirror goes, whatever fails. Nothing uses it: the reservation's owner is
+// gone.
 void CudaVmm::unreserve(std::byte* base, Bytes size) {
   if (!device_.is_usable()) return;
   std::byte* const mirror = in_mirror(base);
@@ -114,6 +133,8 @@ void CudaVmm::unreserve(std::byte* base, Bytes size) {
 
 Status CudaVmm::back(std::byte* address, Bytes size) {
   check_whole_chunks(address, size);
+  // The addresses must show nothing any more, and the driver has to have let go of what they
+  // showed.
   GS_RETURN_IF_ERROR(hide(address, size));
   const CudaScope scope(device_);
   GS_RETURN_IF_ERROR(scope.status());
@@ -138,6 +159,8 @@ CudaVmm::Piece CudaVmm::piece_of(const std::byte* address) const {
   return chunks_.piece_of(address);
 }
 
+// The device is done with the chunks when this returns. Nothing keeps new kernels from writing to
+// them: the caller launches none.
 Status CudaVmm::freeze(std::byte* address, Bytes size) {
   const CudaScope scope(device_);
   GS_RETURN_IF_ERROR(scope.status());
@@ -161,6 +184,8 @@ bool CudaVmm::is_frozen(const std::byte* address, Bytes size) const {
   return true;
 }
 
+// Showing is a convenience: if it fails the memory is spilled all the same, and access to it
+// faults.
 Status CudaVmm::unback_showing(std::byte* address, Bytes size, const HostPlace& place) {
   GS_RETURN_IF_ERROR(unback(address, size));
   if (!shows_spilled_) return {};
@@ -198,6 +223,7 @@ Status CudaVmm::hide(std::byte* address, Bytes size) {
   return shown_.hide(address, size, hidden);
 }
 
+// Once for a whole restore: each wait would also wait for the copies of the pieces before.
 Status CudaVmm::settle_shown() {
   if (shown_.is_empty()) return {};
   const CudaScope scope(device_);
@@ -217,6 +243,9 @@ Status CudaVmm::back_aside(std::byte* address, Bytes size) {
   return chunks_.put(aside(address), size);
 }
 
+// The mirror, if the address shows something, or if the mirror is in use for it already. The second
+// case keeps the answer the same from back_aside() until bring_in(), which hides what is shown on
+// its way.
 std::byte* CudaVmm::aside(std::byte* address) {
   std::byte* const mirrored = in_mirror(address);
   const bool is_aside =
@@ -233,7 +262,8 @@ std::byte* CudaVmm::in_mirror(std::byte* address) const {
   return mirror.base + (address - base);
 }
 
-// Copies have ended when copy_in() returns; what may still run uses what is shown.
+// Copies have ended when copy_in() returns. Kernels may still use what is shown, so the device is
+// waited for before that is hidden.
 Status CudaVmm::bring_in(std::byte* address, Bytes size) {
   if (aside(address) == address) return {};
   const CudaScope scope(device_);
@@ -261,7 +291,8 @@ void CudaVmm::give_up(std::byte* address, Bytes size) {
   Status ready = scope.status();
   if (ready.ok()) ready = device_.synchronize(describe("give up", address, size));
   if (!ready.ok()) log::error("{}", ready.message());
-  // All the same: a device that fails does nothing more with it.
+  // Mappings are taken away even if waiting failed: a device that fails does nothing more with the
+  // memory.
   if (!scope.status().ok()) return;
   chunks_.discard(address, size);
   shown_.discard(address, size);

@@ -35,7 +35,7 @@
 namespace gpushare::vm {
 
 struct CudaVmmOptions {
-  // Of one allocation of the driver's; whole chunks.
+  // The most bytes that one allocation of the driver's has; whole chunks.
   Bytes most_piece = kMostCudaPiece;
   // Chunks that a network card can be given. They are not all memory there is on some machines.
   bool is_gpu_direct_rdma = false;

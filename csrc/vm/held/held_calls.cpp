@@ -1,3 +1,13 @@
+// How a system call that failed over memory on the move is made again. Each wrapper calls libc
+// first. Only if that fails with EFAULT, and one of its buffers may be on the move, the thread
+// sleeps 0.2 ms and calls again, until the move is over.
+//
+// A call may also end early: the kernel returns what it had written before it came to a page that
+// was read-only. For a regular file, and for a socket with MSG_WAITALL, callers count on a full
+// buffer. So the wrapper goes on behind what is there. All other calls may return less anyway.
+//
+// Calls into libc from this file are not led here again: replace_imports() leaves out its own
+// module.
 #include "csrc/vm/held/held_calls.h"
 
 #include <sys/socket.h>
@@ -28,12 +38,15 @@ bool may_be_held(const iovec& part) {
 }
 
 // Whether the call failed because of a move. If so the thread has slept, and may try again. A
-// signal that came meanwhile is the caller's to look at, as in a call that it has interrupted.
+// signal ends the sleep, and with it the tries: the caller sees EINTR, as in a call that a signal
+// interrupts.
 bool should_call_again(std::span<const iovec> into) {
   if (errno != EFAULT || std::ranges::none_of(into, may_be_held)) return false;
   return ::nanosleep(&kBetweenTries, nullptr) == 0;
 }
 
+// Makes the call until it succeeds or fails for a reason of its own. What a call got is never lost:
+// it is repeated only where it got nothing.
 template <typename Call>
 ssize_t call_until_done(std::span<const iovec> into, const Call& call) {
   ssize_t got = call();
@@ -42,8 +55,8 @@ ssize_t call_until_done(std::span<const iovec> into, const Call& call) {
   return got;
 }
 
-// `call(buffer, size, offset)` reads once. Where the caller counts on a full buffer as long as
-// there is data, one that ends early because of a move goes on behind what it has.
+// Reads into one buffer by `call(buffer, size, offset)`. Where the caller counts on a full buffer
+// as long as there is data, a read that a move has cut short goes on behind what it has.
 template <typename Call, typename CountsOnAll>
 ssize_t call_until_full(void* buffer,
                         std::size_t size,
@@ -98,7 +111,7 @@ ssize_t held_recv(int socket, void* buffer, std::size_t size, int flags) {
 }
 
 std::span<const iovec> parts(const iovec* first, std::size_t count) {
-  // A count that the call itself will refuse.
+  // With a null pointer or too high a count no buffer is looked at: the call itself refuses both.
   return first == nullptr || count > IOV_MAX ? std::span<const iovec>{} : std::span(first, count);
 }
 
@@ -123,7 +136,9 @@ ssize_t held_recvmsg(int socket, msghdr* message, int flags) {
   return call_until_done(into, [&] { return ::recvmsg(socket, message, flags); });
 }
 
-// libc reads a large request past its own buffer, by a call that no slot leads to.
+// libc reads a large request past its own buffer, by a call of its own that no slot leads to. So
+// fread() itself is led here. An error of the stream that a move has caused is cleared before it
+// goes on.
 std::size_t held_fread(void* buffer, std::size_t size, std::size_t count, std::FILE* file) {
   if (size == 0 || count == 0) return 0;
   auto* const bytes = static_cast<std::byte*>(buffer);
@@ -146,7 +161,7 @@ Import led(const char* name, Function* original, Function* replacement) {
 
 static_assert(sizeof(off_t) == 8, "the names with 64 are the same calls");
 
-// The flow of a call through here is that of libc's own: same arguments, errno and result.
+// A caller sees what libc would have shown: the same arguments, result and errno.
 const std::array kCalls{
     led<ssize_t(int, void*, std::size_t)>("read", ::read, held_read),
     led<ssize_t(int, void*, std::size_t, off_t)>("pread", ::pread, held_pread),
@@ -173,8 +188,9 @@ void take_over_calls() {
   const std::uint64_t loads = num_module_loads();
   if (loads == g_loads_seen) return;
   const int replaced = replace_imports(kCalls);
-  // A module may have been listed before its slots were filled, and a first call that is under way
-  // may undo a change: only a look that changes nothing was the last.
+  // A module may be listed before its slots are filled. And a module's first call of a function, if
+  // it is under way on another thread, writes libc's address into the slot again. So modules are
+  // looked at once more at the next move, until a look has changed nothing.
   if (replaced == 0) g_loads_seen = loads;
   log::debug("{} calls of loaded modules wait from now on for memory that is on the move",
              replaced);

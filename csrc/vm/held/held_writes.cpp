@@ -1,3 +1,16 @@
+// The SIGSEGV handler decides by the address alone. If the address lies in a chunk that is on the
+// move, or was until a second ago, the thread sleeps 0.2 ms and returns, and the processor makes
+// the access again. Any other fault goes to the handler that was there before ours. If there was
+// none, the default action is put back, and the repeated access ends the process as it would have
+// without gpushare.
+//
+// Why a second: a thread may fault during a move and run its handler only after the move has ended.
+// The repeated access then succeeds. If it was wrong for another reason it faults again, and after
+// the second it is passed on.
+//
+// A handler may run at any instruction, so it uses atomics only: no lock, no allocation.
+// g_num_looking keeps a range's table alive while a handler reads it. What may go wrong: with more
+// than 64 ranges in a process the later ones are not watched.
 #include "csrc/vm/held/held_writes.h"
 
 #include <pthread.h>
@@ -22,8 +35,7 @@ namespace gpushare::vm {
 namespace {
 
 constexpr std::size_t kMostRanges = 64;
-// A fault may be handled late, when its move is over: then the access is tried again. One that is
-// wrong for another reason is passed on after this time.
+// How long after a move a fault may still be due to it.
 constexpr Nanos kLate = seconds(1);
 
 std::array<std::atomic<HeldWrites*>, kMostRanges> g_ranges;
@@ -31,20 +43,24 @@ std::array<std::atomic<HeldWrites*>, kMostRanges> g_ranges;
 std::atomic<int> g_num_looking{0};
 
 Mutex g_install_mu;
-// What was there before ours. Written only while ours is not installed, or by the installing
-// thread when it has found another on top.
+// The handler that was there before ours. It is written while ours is not installed, or by the
+// thread that installs ours anew because it found another one on top.
 struct sigaction g_previous;
-// The thread that passes a fault on, so that a handler which calls us back ends.
+// The thread that passes a fault on just now. If the fault comes back on that thread, the handler
+// before ours calls us, and the default action ends the circle.
 std::atomic<pid_t> g_passing{0};
 
+// The access that faulted is made again when the handler returns, and then ends the process.
 void take_default() {
   struct sigaction action{};
   action.sa_handler = SIG_DFL;
   ::sigaction(SIGSEGV, &action, nullptr);
 }
 
-// To the handler before ours. A fault that comes back, or that nobody handles, ends the process as
-// if we had never been there: the access is repeated under the default action.
+// Passes a fault on to the handler before ours. A fault that comes back, or that nobody handles,
+// ends the process as if we had never been there: the access is made again under the default
+// action. A signal that was sent (by kill or raise) has no access to make again, so it is raised
+// anew.
 void pass_on(int signal, siginfo_t* info, void* context) {
   const struct sigaction previous = g_previous;
   const bool has_handler = (previous.sa_flags & SA_SIGINFO) != 0 ||
@@ -63,11 +79,14 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   } else {
     previous.sa_handler(signal);
   }
-  // One that raises the signal anew, to end the process by the handler before it, may mean us.
+  // A handler may put back the one it found, perhaps ours, and raise the signal anew to end the
+  // process. The signal is pending then. g_passing stays set, so that our handler takes the default
+  // action instead of passing the signal on once more.
   sigset_t pending;
   if (::sigpending(&pending) != 0 || sigismember(&pending, SIGSEGV) != 1) g_passing.store(0);
 }
 
+// errno is kept, since the interrupted code may be about to read it.
 void on_fault(int signal, siginfo_t* info, void* context) {
   const int kept_errno = errno;
   if (info->si_code > 0 && any_may_be_held(static_cast<const std::byte*>(info->si_addr), 1)) {
@@ -78,7 +97,8 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   errno = kept_errno;
 }
 
-// On top again, if somebody (faulthandler, for one) has installed a handler since.
+// Puts our handler on top at each move, since somebody (faulthandler, for one) may have installed
+// another one since the last.
 void install_on_top() {
   const MutexLock lock(g_install_mu);
   struct sigaction now{};
@@ -98,11 +118,13 @@ void install_on_top() {
 
 HeldWrites::HeldWrites(const std::byte* base, Bytes size)
     : base_(base), num_chunks_(size.to_size() / kChunkBytes.to_size()) {
-  // Mapped: zero, and only what is used takes memory.
+  // Mapped: the entries are zero, and only those that are used take memory. If it cannot be had,
+  // the range is not watched.
   void* const table = ::mmap(nullptr, num_chunks_ * sizeof(*ended_ns_), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (table == MAP_FAILED) return;
   ended_ns_ = static_cast<std::atomic<std::int64_t>*>(table);
+  // Handlers find the range from here on, so its table has to be there already.
   for (auto& range : g_ranges) {
     HeldWrites* none = nullptr;
     if (range.compare_exchange_strong(none, this)) return;
@@ -114,17 +136,22 @@ HeldWrites::~HeldWrites() {
     HeldWrites* self = this;
     range.compare_exchange_strong(self, nullptr);
   }
+  // No handler finds this range from now on. Those that found it before are waited for: they read
+  // the table without a lock.
   while (g_num_looking.load() > 0)
     ::usleep(10);
   if (ended_ns_ != nullptr) ::munmap(ended_ns_, num_chunks_ * sizeof(*ended_ns_));
 }
 
+// Handler and wrappers come first: from the moment the pages are read-only, threads may run into
+// them.
 void HeldWrites::hold(const std::byte* address, Bytes size) {
   install_on_top();
   take_over_calls();
   set_all(address, size, kHeld);
 }
 
+// For a second more faults count as due to this move (kLate).
 void HeldWrites::let_go(const std::byte* address, Bytes size) {
   set_all(address, size, monotonic_now().value());
 }

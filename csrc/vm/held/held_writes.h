@@ -1,14 +1,15 @@
 // Writers that wait while their chunk is on the move, instead of being lost or killed.
 //
-// Which problem it solves: while a chunk's bytes are copied, a write by some thread of the user
-// (a background thread with a tensor) would be in one copy only. The owner makes the pages
-// read-only; the write faults, and this SIGSEGV handler lets the thread sleep in small steps and
-// try again until the move is over.
+// Which problem it solves: while a chunk's bytes are copied, a write by some thread of the user (a
+// background thread with a tensor) would be in one copy only. The owner makes the pages read-only;
+// the write faults, and this SIGSEGV handler lets the thread sleep in small steps and try again
+// until the move is over.
 //
 // A handler is the process's, so the ranges it knows are too. It is put on top of whatever handler
 // is there when a move begins, and passes on to that one every fault that is no business of ours.
-// It takes no lock and allocates nothing. A thread that is held may hold the user's locks, the GIL
-// too: whoever moves chunks must need none of them, and must not write to the chunks' addresses.
+// The handler takes no lock and allocates nothing. A thread that is held may hold the user's locks,
+// the GIL too: whoever moves chunks must need none of them, and must not write to the chunks'
+// addresses.
 //
 // Writes by system calls on the user's behalf: see held_calls.h.
 #pragma once
@@ -49,7 +50,7 @@ class HeldWrites {
   std::atomic<std::int64_t>* ended_ns_ = nullptr;
 };
 
-// What a thread sleeps between two tries.
+// How long a thread sleeps between two tries: 0.2 ms.
 inline constexpr timespec kBetweenTries{.tv_sec = 0, .tv_nsec = 200'000};
 
 // Whether may_be_held() is true of any HeldWrites of the process. Takes no lock and allocates

@@ -1,6 +1,11 @@
 // Every module lists its slots in its dynamic section: those for calls in DT_JMPREL, and those that
 // hold an address for any use (also for calls, where code was compiled without a PLT) in DT_RELA.
 // Each entry names a symbol, whose name is compared with those asked for.
+//
+// A slot is changed only if it holds the address of the original, or was not used yet. Any other
+// value is the work of somebody else, another interposer for one, and is left. Pages of slots that
+// the linker has made read-only are made writable for the one store. A failure costs that slot, not
+// the process.
 #include "csrc/vm/held/imports.h"
 
 #include <elf.h>
@@ -73,13 +78,15 @@ class Module {
     return {info_.dlpi_phdr, info_.dlpi_phnum};
   }
 
-  // What the linker makes read-only when it has filled the slots: only pages that lie in it whole.
+  // The part that the linker makes read-only once it has filled the slots. A page that it fills
+  // only at its end stays writable.
   [[nodiscard]] Span whole_pages(const ElfW(Phdr) & header) const {
     const auto page = static_cast<Address>(::sysconf(_SC_PAGESIZE));
     const Address begin = info_.dlpi_addr + header.p_vaddr;
     return {begin / page * page, (begin + header.p_memsz) / page * page};
   }
 
+  // Finds the symbols, their names and the two lists of slots.
   void read_dynamic(Address section) {
     std::size_t relative = 0;
     Address calls = 0;
@@ -101,11 +108,11 @@ class Module {
     }
     call_slots_ = {pointer<ElfW(Rela)>(calls), size_of_calls / sizeof(ElfW(Rela))};
     other_slots_ = {pointer<ElfW(Rela)>(others), size_of_others / sizeof(ElfW(Rela))};
-    // Those without a symbol come first, and are most.
+    // Slots without a symbol come first in that list, and are most of it.
     other_slots_ = other_slots_.subspan(std::min(relative, other_slots_.size()));
   }
 
-  // glibc has added where the module lies to most of these addresses, but not to all.
+  // glibc has added the module's address to most of these entries, but not to all.
   template <typename T>
   [[nodiscard]] const T* pointer(Address address) const {
     if (address < info_.dlpi_addr) address += info_.dlpi_addr;
@@ -121,8 +128,9 @@ class Module {
       if (*name != *import.name || std::strcmp(name, import.name) != 0) continue;
       auto* const at = reinterpret_cast<Address*>(info_.dlpi_addr + slot.r_offset);
       const Address now = std::atomic_ref(*at).load(std::memory_order_relaxed);
-      // A slot that was not used yet leads back into its module, to a call of the linker. Where the
-      // module has a function of that name itself, it may lead there, which is another function.
+      // A slot for calls that was not used yet leads back into its own module, to code that calls
+      // the linker. A module that defines a function of that name itself also leads there, but that
+      // is another function, which the symbol's section tells.
       const bool is_unused = type == kCallSlot && contains(now) && symbol.st_shndx == SHN_UNDEF;
       if (now != reinterpret_cast<Address>(import.original) && !is_unused) return 0;
       return write(at, reinterpret_cast<Address>(import.replacement)) ? 1 : 0;
@@ -139,6 +147,8 @@ class Module {
       log::debug("{}", errno_status("make an import slot writable").message());
       return false;
     }
+    // In one store: a thread that calls through the slot just now reads the old address or the new
+    // one.
     std::atomic_ref(*at).store(value, std::memory_order_release);
     if (is_read_only && ::mprotect(start, page, PROT_READ) != 0) {
       log::debug("{}", errno_status("make an import slot read-only again").message());
@@ -159,6 +169,7 @@ struct Asked {
   int replaced = 0;
 };
 
+// The module of this file is left out: its wrappers have to reach libc itself.
 int replace_in(dl_phdr_info* info, std::size_t /*size*/, void* data) {
   auto& asked = *static_cast<Asked*>(data);
   const Module module(*info);

@@ -15,7 +15,8 @@ namespace gpushare::vm {
 
 struct Import {
   const char* name;
-  // What the symbol means to us. A slot that holds something else is somebody else's and is left.
+  // The function that the symbol means to us. A slot that holds another one is somebody else's, and
+  // is left.
   void* original;
   void* replacement;
 };

@@ -1,3 +1,13 @@
+// Memory of a CPU device: address space without access, which back() makes accessible and
+// populates, and unback() gives to the kernel again. Each function does first what can fail without
+// loss. unback() takes access away before the pages go; back() gives its pages back if they cannot
+// all be had.
+//
+// In practice a call fails for lack of memory, or of mappings (vm.max_map_count), since access to a
+// part of a mapping splits it. Both are kOutOfMemory. A range that is mlock()ed cannot be unbacked,
+// and stays as it was.
+//
+// host_vmm_moves.cpp has how memory moves under its users, host_vmm_shared.cpp the memory of files.
 #include "csrc/vm/host/host_vmm.h"
 
 #include <sys/mman.h>
@@ -17,7 +27,7 @@
 namespace gpushare::vm {
 namespace {
 
-// Address space without memory.
+// Address space without memory, aligned to a chunk: a chunk is one huge page then.
 Result<std::byte*> map_aligned(Bytes size) {
   // One chunk more than asked, to cut an aligned range out of it.
   const std::size_t length = (size + kChunkBytes).to_size();
@@ -38,6 +48,8 @@ Result<std::byte*> map_aligned(Bytes size) {
 
 }  // namespace
 
+// Two ranges of that size: the one the caller gets, and the mirror in which restored memory is
+// filled.
 Result<AddressRange> HostVmm::reserve(Bytes size) {
   check_whole_chunks(nullptr, size);
   const Result<std::byte*> base = map_aligned(size);
@@ -55,6 +67,8 @@ Result<AddressRange> HostVmm::reserve(Bytes size) {
 
 Status HostVmm::back(std::byte* address, Bytes size) {
   check_whole_chunks(address, size);
+  // Addresses that show a slot of the host tier are mapped to its file, and have to be our own
+  // again.
   if (is_shown(address, size)) GS_RETURN_IF_ERROR(hide(address, size));
   if (::mprotect(address, size.to_size(), PROT_READ | PROT_WRITE) != 0) {
     return mapping_status(describe("back", address, size));
@@ -75,6 +89,7 @@ Status HostVmm::unback(std::byte* address, Bytes size) {
   if (::mprotect(address, size.to_size(), PROT_NONE) != 0) {
     return mapping_status(describe("unback", address, size));
   }
+  // Writers that waited for the range go on once it is gone, and fault.
   if (::madvise(address, size.to_size(), MADV_DONTNEED) == 0) {
     let_go(address, size);
     return {};
@@ -96,6 +111,7 @@ Status HostVmm::copy_in(const std::byte* host, std::byte* device, Bytes size) {
   return {};
 }
 
+// The lock is held while the two ranges go, so that nobody finds a reservation that is half gone.
 void HostVmm::unreserve(std::byte* base, Bytes size) {
   forget_files(base, size);
   MutexLock lock(mu_);

@@ -1,4 +1,20 @@
-// HostVmm's part in spilling and restoring: memory that leaves and comes back under readers.
+// HostVmm's part in spilling and restoring: memory that leaves and comes back under its users.
+//
+// Spilling:
+// 1. freeze() makes the pages read-only. Readers go on; writers wait (held/held_writes.h).
+// 2. The mover copies the bytes to a slot of the host tier.
+// 3. unback_showing() maps the slot's part of the file over the pages, and writers go on, in the
+//    file.
+//
+// Restoring:
+// 1. back_aside() populates pages in the mirror, and makes read-only what the addresses show.
+// 2. The mover copies the bytes into the mirror.
+// 3. bring_in() moves the pages to the addresses, and writers go on, in memory.
+//
+// Each third step is one system call on the whole range, so that no reader comes in between.
+// Writers are registered as held before pages become read-only, and let go after that has ended: a
+// fault that nobody expects would end the process. A failure leads back to what was there, or at
+// worst to addresses without access.
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -15,14 +31,16 @@
 namespace gpushare::vm {
 namespace {
 
-// Without memory, as it was reserved.
+// Makes a part of the mirror what it was when it was reserved: addresses without memory.
 void clear_mirror(std::byte* address, Bytes size) {
   if (map_anonymous(address, size, PROT_NONE) != MAP_FAILED) return;
-  // No mapping more could be had. The pages go all the same; the mapping is replaced later.
+  // The process can have no more mappings. The pages go all the same, and the mapping is replaced
+  // when back_aside() comes here next.
   log::warn("{}", errno_status(describe("clear", address, size)).message());
   static_cast<void>(::madvise(address, size.to_size(), MADV_DONTNEED));
 }
 
+// Asked by trying, on a chunk without pages: kernels before 5.7 refuse MREMAP_DONTUNMAP.
 bool can_move_pages() {
   constexpr Bytes kSize = kChunkBytes;
   void* const from = ::mmap(nullptr, kSize.to_size(), PROT_READ | PROT_WRITE,
@@ -74,6 +92,7 @@ Status HostVmm::freeze(std::byte* address, Bytes size) {
   return failed;
 }
 
+// If access cannot be given, the writers are let go all the same; their faults are passed on then.
 void HostVmm::thaw(std::byte* address, Bytes size) {
   if (::mprotect(address, size.to_size(), PROT_READ | PROT_WRITE) != 0) {
     log::error("{}", errno_status(describe("thaw", address, size)).to_string());
@@ -86,13 +105,16 @@ Status HostVmm::unback_showing(std::byte* address, Bytes size, const HostPlace& 
   const Status shown = map_place(address, size, place);
   if (!shown.ok()) {
     log::debug("{}", shown.message());
-    // Not unback() at once: a mapping that failed late has left a hole.
+    // The memory goes even where nothing can be shown. A call of mmap that failed late may have
+    // left a hole, so the range is reserved anew first. unback() is for the case that this fails as
+    // well.
     if (map_anonymous(address, size, PROT_NONE) == MAP_FAILED) return unback(address, size);
   }
   let_go(address, size);
   return {};
 }
 
+// For addresses without memory, so a failure leaves them without access, as before.
 Status HostVmm::show(std::byte* address, Bytes size, const HostPlace& place) {
   check_whole_chunks(address, size);
   Status shown = map_place(address, size, place);
@@ -109,7 +131,7 @@ Status HostVmm::map_place(std::byte* address, Bytes size, const HostPlace& place
   }
   {
     MutexLock lock(mu_);
-    // Counted before it is mapped: two callers must not both see the last free one.
+    // Counted before it is mapped: two callers must not both see the last mapping that is free.
     shown_.add(address, size, place);
     if (shown_.num_runs() > kMostRuns) {
       shown_.remove(address, size);
@@ -126,6 +148,7 @@ Status HostVmm::map_place(std::byte* address, Bytes size, const HostPlace& place
   return failed;
 }
 
+// Chunk by chunk, since some chunks of the range may show nothing and may even be backed.
 Status HostVmm::hide(std::byte* address, Bytes size) {
   check_whole_chunks(address, size);
   for (std::size_t at = 0; at < size.to_size(); at += kChunkBytes.to_size()) {
@@ -140,11 +163,13 @@ Status HostVmm::hide(std::byte* address, Bytes size) {
   return {};
 }
 
+// The order: pages in the mirror first, since they are what may lack; then writers are held.
 Status HostVmm::back_aside(std::byte* address, Bytes size) {
   if (!moves_pages_) return back(address, size);
   check_whole_chunks(address, size);
   std::byte* const there = aside(address);
-  // Mapped anew, so that it is one mapping, which is what can be moved.
+  // The range of the mirror is mapped anew so that it is one mapping: mremap() moves no more than
+  // one.
   if (map_anonymous(there, size, PROT_READ | PROT_WRITE) == MAP_FAILED) {
     return mapping_status(describe("back", address, size));
   }
@@ -159,6 +184,7 @@ Status HostVmm::back_aside(std::byte* address, Bytes size) {
   return {backed.code(), fmt::format("back {}: {}", to_string(size), backed.message())};
 }
 
+// The mirror is as large as the range, so an address has the same offset in both.
 std::byte* HostVmm::aside(std::byte* address) {
   if (!moves_pages_) return address;
   MutexLock lock(mu_);
@@ -171,7 +197,7 @@ std::byte* HostVmm::aside(std::byte* address) {
 Status HostVmm::bring_in(std::byte* address, Bytes size) {
   if (!moves_pages_) return {};
   std::byte* const there = aside(address);
-  // The mirror stays mapped: a hole there could be taken by somebody else's mmap.
+  // DONTUNMAP: the mirror stays mapped. A hole there could be taken by somebody else's mmap.
   const void* const moved = ::mremap(there, size.to_size(), size.to_size(),
                                      MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, address);
   if (moved == MAP_FAILED) return mapping_status(describe("bring in", address, size));

@@ -1,4 +1,9 @@
-// HostVmm's memory of files: memfds that several processes map at addresses of their own.
+// HostVmm's memory of files: memfds that several processes map at addresses of their own, each
+// while its lease is open. `shared_` remembers for each chunk which part of which file it is. That
+// part is punched out of the file when the chunk is given back for good (unback, make_private), and
+// stays when only this process leaves it (unmap_shared).
+//
+// Each function changes the mapping first, since that is what can fail; the books follow.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -53,6 +58,8 @@ void HostVmm::forget_files(std::byte* address, Bytes size) {
   shared_.erase(shared_.lower_bound(address), shared_.lower_bound(address + size.to_size()));
 }
 
+// Maps the part of the file over the reserved range. If the pages cannot be had the range is
+// reserved again, so after a failure there is no access, as before.
 Status HostVmm::map_shared(std::byte* address, Bytes size, int file, Bytes offset) {
   GS_CHECK(size > Bytes{} && size.value() % kChunkBytes.value() == 0, "size {}", size.value());
   GS_CHECK(!is_shared(address), "{} is mapped already", fmt::ptr(address));
@@ -98,6 +105,8 @@ Status HostVmm::allow_access(std::byte* address, Bytes size) {
   return protect("allow access to", address, size, kReadWrite);
 }
 
+// A part that cannot be punched out stays in the file, and is forgotten here all the same: no
+// address of this process leads there any more.
 Status HostVmm::release_files(std::byte* address, Bytes size) {
   MutexLock lock(mu_);
   const auto first = shared_.lower_bound(address);
@@ -124,6 +133,9 @@ Status HostVmm::unback_shared(std::byte* address, Bytes size) {
   return {};
 }
 
+// A copy is made beside, then moved over the file's mapping by one call of mremap. Writers are held
+// from before the copy until it is in place, so none of what they write is lost. After a failure
+// the chunk is of the file, as before.
 Status HostVmm::make_private(std::byte* address, Bytes size) {
   GS_CHECK(is_shared(address), "{} is not of a file", fmt::ptr(address));
   void* const copy =

@@ -1,3 +1,12 @@
+// Where spilled bytes go in a folder. take_within() looks in this order: what the caller may use at
+// most, the slab's budget, a slot that was given back, a new slot at the end of the file. A new
+// slot gets its disk blocks at once, and only if 64 MiB stay free for others. So a full disk is
+// found before any byte leaves the device. Some file systems cannot allocate ahead; there the write
+// fails instead, and says kHostTierFull as well.
+//
+// The file has no name, so it goes with the process, however that ends. It is open twice: past the
+// kernel's page cache (O_DIRECT), and through it for what is not aligned or where the file system
+// has no O_DIRECT.
 #include "csrc/vm/tier/file_slab.h"
 
 #include <fcntl.h>
@@ -33,6 +42,7 @@ Result<UniqueFd> open_unlinked(const std::string& folder) {
   return fd;
 }
 
+// Three answers mean that O_TMPFILE is not known there. Any other failure is one of the folder.
 Result<UniqueFd> open_nameless(const std::string& folder) {
   UniqueFd fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd.is_valid()) return fd;
@@ -40,7 +50,8 @@ Result<UniqueFd> open_nameless(const std::string& folder) {
   return fail(errno_status(fmt::format("open a file in {}", folder)));
 }
 
-// Of memory, length and place, for O_DIRECT: what every file system is content with.
+// O_DIRECT wants memory, length and place to be multiples of something that depends on the file
+// system. Every file system is content with this.
 constexpr std::size_t kDirectBytes = 4096;
 
 // The same file for I/O past the page cache; invalid where that cannot be had.
@@ -75,6 +86,7 @@ Result<std::unique_ptr<HostSlab>> FileSlab::create(const std::string& folder, By
   return std::unique_ptr<HostSlab>(new FileSlab(std::move(*fd), std::move(direct), folder, budget));
 }
 
+// Under the lock: two callers must not both count on the last free space of the disk.
 Status FileSlab::make_space(SlotId slot) {
   struct statvfs figures{};
   if (::fstatvfs(fd_.get(), &figures) != 0) return errno_status("statvfs of " + folder_);
@@ -112,6 +124,8 @@ std::optional<HostPlace> FileSlab::place_of(SlotId slot) {
   return HostPlace{fd_.get(), offset_of(slot)};
 }
 
+// Asked anew for each part of a copy: one that ended early may go on at an address that is not
+// aligned.
 int FileSlab::fd_for(const std::byte* bytes, std::size_t size) const {
   const bool is_aligned = (reinterpret_cast<std::uintptr_t>(bytes) | size) % kDirectBytes == 0;
   return direct_fd_.is_valid() && is_aligned ? direct_fd_.get() : fd_.get();

@@ -1,3 +1,4 @@
+// Which slab there is, by the folder: without one RAM, with one RAM first and then a file.
 #include "csrc/vm/tier/host_slab.h"
 
 #include "csrc/vm/tier/file_slab.h"

@@ -26,7 +26,7 @@ struct SlotId {
   std::uint32_t value = 0;
   bool operator==(const SlotId&) const = default;
 };
-// Of what is nowhere in the host tier.
+// The slot of a chunk that is nowhere in the host tier.
 inline constexpr SlotId kNoSlot{UINT32_MAX};
 
 class HostSlab {
@@ -55,7 +55,8 @@ class HostSlab {
 
   [[nodiscard]] virtual bool is_in_file(SlotId slot) const = 0;
 
-  // Of its own budget, each kind heeds its own part. What is stored already stays.
+  // A slab of RAM takes the part for RAM, one of a file the part for the file. Slots that are taken
+  // stay, also beyond a smaller budget.
   virtual void set_budgets(const HostBytes& budgets) = 0;
   [[nodiscard]] virtual HostBytes used_by_tier() const = 0;
   [[nodiscard]] Bytes used() const { return used_by_tier().total(); }

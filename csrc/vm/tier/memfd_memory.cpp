@@ -1,3 +1,12 @@
+// Memory of the host tier that is ordinary RAM. It grows by extents of 64 MiB, each mapped wherever
+// the kernel likes. A chunk is populated when it is added: if RAM is short that call fails, and no
+// copy later.
+//
+// With a pinner, eight chunks are pinned by one call, ahead of their use, but no more than the slab
+// may have and never across an extent's end. A copy may not lie in two pinned ranges, so
+// end_of_copy() says where the range of a chunk ends. Chunks that could not be pinned are
+// remembered as such a range too, are not tried again, and are only slower. All is kept until the
+// slab goes: neither RAM nor pinning is given back in between.
 #include "csrc/vm/tier/memfd_memory.h"
 
 #include <sys/mman.h>
@@ -35,6 +44,8 @@ MemfdMemory::~MemfdMemory() {
     ::munmap(extent, kExtentBytes.to_size());
 }
 
+// If the mapping fails the file stays longer than what is mapped; the next try sets the same
+// length.
 Status MemfdMemory::grow() {
   const auto length = static_cast<off_t>((extents_.size() + 1) * kExtentBytes.to_size());
   if (::ftruncate(fd_.get(), length) != 0) return errno_status("grow the host tier's memfd");
@@ -56,7 +67,7 @@ Status MemfdMemory::add(std::uint32_t next, std::int64_t most) {
   return {};
 }
 
-// Up to the extent's end, and no more than there may be.
+// Pins some chunks from this one on: up to the extent's end, and no more than there may be.
 void MemfdMemory::pin_from(std::uint32_t chunk, std::int64_t most) {
   const std::uint32_t to_extent_end = kExtentChunks - chunk % kExtentChunks;
   const auto count = static_cast<std::uint32_t>(

@@ -1,3 +1,10 @@
+// Which RAM the slots lie in is settled by the first chunk. If the pinner makes memory of its own,
+// that is tried first, since the device can use it in place. If its first chunk cannot be had, the
+// slab uses a memfd from then on. After the first chunk a failure means that RAM is full. To the
+// caller each failure is kHostTierFull, and it may go on with a file (tiered_slab.h).
+//
+// The lock covers the table and which memory is in use. It is not held while bytes are copied: a
+// slot that is taken is its owner's alone.
 #include "csrc/vm/tier/ram_slab.h"
 
 #include <algorithm>
@@ -32,7 +39,7 @@ Result<SlotId> RamSlab::take_within(const HostBytes& most) {
   return slots_.make_slot();
 }
 
-// Whether the pinner's memory can be had is known with the first chunk; later it is full.
+// The pinner's memory is given up only for the first chunk: no slot lies in it yet.
 Status RamSlab::add(std::uint32_t chunk) {
   const std::int64_t most = slots_.budget() / kChunkBytes;
   Status added = memory().add(chunk, most);

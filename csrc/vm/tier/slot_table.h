@@ -2,7 +2,7 @@
 // new ones are made: the one after the last one taken if it is free, else the lowest. So chunks
 // that are spilled one after the other lie side by side as a rule, and one mapping shows them all.
 //
-// It knows nothing of where bytes lie. threads: none; the slab's lock covers it.
+// The table knows nothing of where bytes lie. threads: none; the slab's lock covers it.
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// A slot is taken in RAM; only if RAM is full, in the file. The two slabs number their slots from 0
+// each, so those of the file are shifted by kFirstFileSlot, and each call is led by the number. The
+// text of a refusal names both tiers, except where the budget for RAM holds no chunk.
 #include "csrc/vm/tier/tiered_slab.h"
 
 #include <utility>
