@@ -36,7 +36,7 @@ class Mover::Impl {
       Result<std::thread> thread = start_thread("the mover", [this] { run(); });
       if (thread.has_value()) {
         thread_ = std::move(*thread);
-      } else {
+      } else if (!std::exchange(is_lack_said_, true)) {
         log::warn("{}: copies are done by their caller", thread.error().message());
       }
     }
@@ -101,6 +101,7 @@ class Mover::Impl {
   // Invariant: done_ <= submitted_; submitted_ - done_ copies are queued or running.
   std::uint64_t submitted_ GS_GUARDED_BY(mu_) = 0, done_ GS_GUARDED_BY(mu_) = 0;
   bool is_stopping_ GS_GUARDED_BY(mu_) = false;
+  bool is_lack_said_ GS_GUARDED_BY(mu_) = false;  // that no thread could be started
   // Started under mu_ by submit(); joined by stop().
   std::thread thread_;
 };

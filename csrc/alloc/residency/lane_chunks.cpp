@@ -311,12 +311,15 @@ Status LaneChunks::on_disconnect(bool is_open) {
   donated_.clear();
   // Another coordinator's file has slots with the same numbers, so the old numbers must not be
   // taken for those.
+  AllocatorCore& core = allocator_.impl_->core;
   if (!is_open) {
-    for (const ChunkRef& ref : members_)
-      ref.chunk().lane_slot = kNoLaneSlot;
+    {
+      MutexLock lock(core.mu);
+      for (const ChunkRef& ref : members_)
+        ref.chunk().lane_slot = kNoLaneSlot;
+    }
     return leave();
   }
-  AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
   core.books.take_returned_slots();
   for (const ChunkRef& ref : members_) {
@@ -324,6 +327,7 @@ Status LaneChunks::on_disconnect(bool is_open) {
       core.books.donate(*ref.segment, ref.chunk());
     } else {
       ref.chunk().backing = Backing::kPrivate;
+      ref.chunk().num_free_closes = 0;
     }
   }
   members_.clear();

@@ -122,13 +122,21 @@ HeldWrites::HeldWrites(const std::byte* base, Bytes size)
   // the range is not watched.
   void* const table = ::mmap(nullptr, num_chunks_ * sizeof(*ended_ns_), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (table == MAP_FAILED) return;
+  if (table == MAP_FAILED) {
+    log::warn("{}: a thread that writes while memory moves ends the process",
+              errno_status("map the table of held writes").message());
+    return;
+  }
   ended_ns_ = static_cast<std::atomic<std::int64_t>*>(table);
   // Handlers find the range from here on, so its table has to be there already.
   for (auto& range : g_ranges) {
     HeldWrites* none = nullptr;
     if (range.compare_exchange_strong(none, this)) return;
   }
+  log::warn(
+      "{} ranges of memory are watched already: a thread that writes to this one while it "
+      "moves ends the process",
+      kMostRanges);
 }
 
 HeldWrites::~HeldWrites() {

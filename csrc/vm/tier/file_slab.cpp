@@ -138,7 +138,8 @@ Status FileSlab::write(SlotId slot, const std::byte* from, Bytes size) {
     const ssize_t n = ::pwrite(fd_for(from + done, left), from + done, left,
                                offset_of(slot) + static_cast<off_t>(done));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0)
+    if (n == 0) errno = ENOSPC;  // nothing was written, and no error says why
+    if (n <= 0)
       return write_failed(fmt::format("host tier in {}: write {}", folder_, to_string(size)));
     done += static_cast<std::size_t>(n);
   }
