@@ -92,7 +92,8 @@ SharedMemory::SharedMemory(SharedMemory&& other) noexcept
       size_(std::exchange(other.size_, Bytes{})) {}
 
 SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
-  // What this object owned so far is destroyed with `old`, even if an object is assigned to itself.
+  // The memory that this object owned so far goes with `old`, even if an object is assigned to
+  // itself.
   SharedMemory old(std::move(other));
   std::swap(fd_, old.fd_);
   std::swap(data_, old.data_);

@@ -1,7 +1,7 @@
-// What this process and its children do, from /proc. Processor time is summed over the process, its
-// living descendants and its children that have ended. Descendants are found by the lists of
-// children that each thread has; the number of threads that are looked at is bounded, as this runs
-// a few times a second.
+// The activity of this process and its children, from /proc. Processor time is summed over the
+// process, its living descendants and its children that have ended. Descendants are found by the
+// lists of children that each thread has; the number of threads that are looked at is bounded, as
+// this runs a few times a second.
 //
 // Whether a thread waits for input is told from the system call that it is in. Anything that cannot
 // be read counts as "no".

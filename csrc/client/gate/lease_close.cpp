@@ -158,7 +158,7 @@ void Runtime::Impl::give_up_parked() {
   unpark();
   gate_owner_ = std::thread::id();
   changed_.notify_all();
-  // It may have been granted at the very moment; or carried over to a new page as wanted.
+  // A lease may have been granted at this very moment, or the wish was carried over to a new page.
   if (page() != nullptr && wire::give_up(*page())) ring();
   close_if_open(wire::BoundaryKind::kNone);
 }

@@ -68,7 +68,7 @@ Status Runtime::Impl::register_job(const RegisterOptions& options) {
   send(make_register());
   Status status = wait_registered();
   if (!status.ok() && options_.has_value()) {
-    // It may have been heard all the same.
+    // The coordinator may have heard the Register all the same.
     send(wire::Unregister{.of = address_});
     options_.reset();
   }

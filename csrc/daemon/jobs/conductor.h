@@ -2,7 +2,7 @@
 //
 // The coordinator (csrc/sched) decides and touches nothing; the conductor is its hands: it sends
 // its messages, changes the lease words, wakes the jobs, keeps its deadline and looks at the pages.
-// It holds the path of a hand-over, which is: eventfd, one load of the word, on_message, one
+// The path of a hand-over runs through here: eventfd, one load of the word, on_message, one
 // compare-and-swap, one futex wake. Nothing is formatted, logged or sent before the wake unless the
 // coordinator asks for it.
 #pragma once

@@ -240,8 +240,9 @@ void Server::Impl::on_gone(JobId id) {
   const bool had_lease =
       entry->registration && entry->registration->belief().lease == Belief::Lease::kOpen;
   if (entry->is_welcomed && had_lease) {
-    // What the holder did since the last look counts. Other jobs have said theirs, and a job that
-    // waits could be granted a lease by this step.
+    // The holder's figures since the last look count, so they are told before its end. For a job
+    // without a lease this is not done: it has said its own, and if it waits, this step could grant
+    // it a lease.
     conductor_->feed(id, wire::Observed{entry->address, entry->registration->usage()});
   }
   if (entry->is_welcomed) conductor_->feed(id, wire::Gone{entry->address});

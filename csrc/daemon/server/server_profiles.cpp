@@ -1,7 +1,7 @@
-// What is remembered of jobs that have ended: read when the coordinator begins, written when a job
-// has ended. Many jobs may end one after the other, so a write follows the one before after ten
-// seconds at the earliest; a timer does it then. A failed write costs nobody anything now, and is
-// tried again when the next job ends.
+// Profiles of jobs that have ended: read when the coordinator begins, written when a job has ended.
+// Many jobs may end one after the other, so a write follows the one before after ten seconds at the
+// earliest; a timer does it then. A failed write costs nobody anything now, and is tried again when
+// the next job ends.
 #include <cstdint>
 #include <utility>
 

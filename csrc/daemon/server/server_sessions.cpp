@@ -259,8 +259,8 @@ void Server::Impl::handle_stop(Session& session, bool force) {
   loop_.post([this] { shut_down("asked to stop"); });
 }
 
-// Who asks for a change. A job's own user may change it; the coordinator's owner and root may
-// change all.
+// The user who asks for a change. A job's own user may change it; the coordinator's owner and root
+// may change all.
 sched::Requester Server::Impl::requester_of(const Session& session) {
   const std::uint32_t uid = session.peer().uid;
   return {.uid = uid, .may_change_all = uid == ::geteuid() || uid == 0};
