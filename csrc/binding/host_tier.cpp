@@ -1,3 +1,12 @@
+// Forwards to the one host slab of this process. The slab's kind is known only when the coordinator
+// has said in which folder spilled memory may lie. configure() replaces the slab, but only while
+// nothing is stored in it: a slot's number means something in its own slab alone.
+//
+// The lock guards which slab it is, and the taking and giving back of slots. Copies run without it,
+// since they take long. That is safe: a slab with a taken slot is not replaced, and a copy has one.
+//
+// What may go wrong: the folder cannot be used. The present slab stays, with the new budgets, and
+// the log says what that costs.
 #include "csrc/binding/host_tier.h"
 
 #include "csrc/base/log.h"
@@ -36,7 +45,7 @@ void HostTier::give_back(vm::SlotId slot) {
   slab_->give_back(slot);
 }
 
-// The copies themselves run without the lock.
+// The caller has taken the slot, so its slab stays while the copy runs without the lock.
 Status HostTier::write(vm::SlotId slot, const std::byte* from, Bytes size) {
   return slab_of_slots().write(slot, from, size);
 }

@@ -1,4 +1,10 @@
 // The compiled module _C: what python/gpushare/_C.pyi describes, and nothing else.
+//
+// install() turns Python's settings into a ClientConfig, makes the device and installs the
+// process's one object. Functions of the job and of its memory need that object, and raise an error
+// without it. Functions that may wait, or that take a lock which may be held for long, let go of
+// the GIL first. Python's other threads would stand still otherwise, and one of them may be what is
+// waited for.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -44,6 +50,7 @@ void install(std::vector<std::string> socket_paths,
              bool passthrough,
              bool reachable,
              bool reachable_in_gate) {
+  // Later settings are ignored, as Process::install() would do; the device is not even made.
   if (Process::get() != nullptr) return;
   client::ClientConfig config;
   config.device = device;
@@ -70,6 +77,7 @@ void install(std::vector<std::string> socket_paths,
       Process::install(std::move(shared), std::move(config), log::parse_level(log_level)));
 }
 
+// For `gpushare doctor` and the choice of a device. No CUDA context is made for it.
 py::dict device_info(int index) {
   const CudaDeviceInfo info = value_or_raise(cuda_device_info(index));
   py::dict result;
@@ -82,13 +90,14 @@ py::dict device_info(int index) {
   return result;
 }
 
-// Without the GIL: a close that is under way holds the lock that this waits for, for as long as the
-// device takes.
+// Without the GIL: a close that is under way holds the lock that this waits for, and may hold it
+// for as long as the device takes.
 void tell_capture(bool is_beginning) {
   const py::gil_scoped_release release;
   note_capture(is_beginning);
 }
 
+// The GIL is taken back before the error is raised, since raising needs it.
 void share() {
   Status status;
   {

@@ -1,3 +1,12 @@
+// Makes the process's one object, in this order: host slab, allocator, residency, runtime,
+// handlers, and last the device's own installation. From that last step on torch's memory comes
+// from us, so all that it may call is in place before. A failure leaves torch as it was.
+//
+// The object is published in g_process only when all is installed, and never destroyed. The
+// handlers of exit and fork find it there, or find nothing and do nothing.
+//
+// A fork takes all locks before it and lets go of them on both sides. The child would otherwise
+// inherit a lock that is held by a thread which does not exist there.
 #include "csrc/binding/process.h"
 
 #include <pthread.h>
@@ -16,7 +25,7 @@
 namespace gpushare::binding {
 namespace {
 
-// Written once, under the GIL.
+// Written once, by install() under the GIL.
 Process* g_process = nullptr;
 
 template <typename Body>
@@ -39,7 +48,8 @@ Status Process::install(std::unique_ptr<TorchDevice> device,
   config.has_signal = &has_signal;
   config.device_memory = [shared = device.get()] { return shared->memory(); };
   log::configure(level, "gpushare");
-  // Until a coordinator says otherwise: whatever `gpushare verify` spills unmanaged.
+  // Before a coordinator has said more there is no limit: `gpushare verify` spills memory without
+  // one.
   Result<std::unique_ptr<vm::HostSlab>> slab =
       vm::make_host_slab("", kNoHostLimit, device->pinner());
   if (!slab) return slab.error();
@@ -52,6 +62,9 @@ Status Process::install(std::unique_ptr<TorchDevice> device,
   return {};
 }
 
+// A managed process starts with no room. So its first chunk makes the allocator ask the runtime,
+// which then attaches to a coordinator. An unmanaged process has the room of its setting from the
+// start.
 Status Process::start() {
   const bool is_managed = !config_.socket_paths.empty();
   alloc::AllocatorOptions options;
@@ -77,11 +90,13 @@ Status Process::start() {
   return {};
 }
 
-// Once, whether the device can be had or not.
+// The handlers cannot be removed, so they are installed once, even if the device then fails and
+// install() is called again.
 void Process::install_handlers() {
   static const bool is_done = [] {
     watch_process_exit();
-    // The lease would go with the process; this gives it back before a long teardown.
+    // The lease would go with the process anyway. Others get it sooner if it is given back before a
+    // long teardown.
     std::atexit([] { of_process([](Process& process) { process.runtime_->unregister_job(); }); });
     ::pthread_atfork([] { of_process([](Process& process) { process.before_fork(); }); },
                      [] { of_process([](Process& process) { process.after_fork_in_parent(); }); },
@@ -91,7 +106,8 @@ void Process::install_handlers() {
   static_cast<void>(is_done);
 }
 
-// In the lock order of csrc/README.md; under the host tier's lock none of the others is taken.
+// In the lock order of csrc/README.md. The host tier's lock comes last: under it none of the others
+// is taken.
 void Process::before_fork() {
   runtime_->before_fork();
   allocator_->before_fork();
@@ -104,6 +120,8 @@ void Process::after_fork_in_parent() {
   runtime_->after_fork_in_parent();
 }
 
+// The child is no job: it has no device, no mover thread and no coordinator. The device goes first,
+// so that on the CPU new memory of the child comes from torch's default allocator.
 void Process::after_fork_in_child() {
   device_->after_fork_in_child();
   host_tier_.after_fork();

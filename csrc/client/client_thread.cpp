@@ -1,5 +1,13 @@
-// The client thread: reads the socket, takes leases back in the gap, gives room back, watches the
-// idle rule, reconnects.
+// The client thread. Each turn of its loop waits for the socket, the wake-up eventfd or a time.
+// Then it reads all messages and reconnects if the connection has ended. After that it does what is
+// due: closes that were put off, memory that may come back, and the rules for idle jobs and
+// overflow.
+//
+// The thread takes the state lock for each step and lets it go in between, so the main thread never
+// waits for a whole turn. Messages are handled one by one without the lock; each handler takes it
+// itself. The device is drained before the lock is taken where a close may follow.
+//
+// The loop ends when the runtime is stopped, or when the job has become unmanaged.
 #include <poll.h>
 #include <pthread.h>
 #include <time.h>
@@ -20,11 +28,10 @@
 namespace gpushare::client {
 namespace {
 
-// How often a registered job looks whether its lease was asked for while it is idle: the
-// coordinator asks through the page, silently. Four wake-ups a second cost nothing that can be
-// measured.
+// How often the thread wakes without a message. The coordinator asks for a lease through the page,
+// silently, so an idle job has to look. Four wake-ups a second cost nothing that can be measured.
 constexpr Nanos kIdleLook = millis(250);
-// A capture lasts for one iteration, as a rule.
+// How soon a close is tried again that was not possible: a capture usually lasts for one iteration.
 constexpr Nanos kCloseAgain = millis(5);
 
 template <typename... Handlers>
@@ -69,8 +76,8 @@ void Runtime::Impl::run() {
   changed_.notify_all();
 }
 
-// Until the socket can be read (or written, if wanted), somebody wakes this thread, or `timeout`
-// has passed. false: the runtime is being stopped.
+// Waits until the socket can be read (or written, if wanted), somebody wakes this thread, or
+// `timeout` has passed. false: the runtime is being stopped.
 bool Runtime::Impl::pause(int socket, bool wants_write, std::optional<Nanos> timeout) {
   constexpr std::int64_t kNanosInSecond = 1'000'000'000;
   const auto events = static_cast<short>(wants_write ? POLLIN | POLLOUT : POLLIN);
@@ -78,7 +85,7 @@ bool Runtime::Impl::pause(int socket, bool wants_write, std::optional<Nanos> tim
                                  {.fd = wake_.get(), .events = POLLIN, .revents = 0}}};
   const std::int64_t ns = std::max<std::int64_t>(timeout.value_or(Nanos{0}).value(), 0);
   const timespec wait{.tv_sec = ns / kNanosInSecond, .tv_nsec = ns % kNanosInSecond};
-  // An error is a signal at most; the caller looks again.
+  // An error is a signal at most, and the caller looks again anyway.
   ::ppoll(entries.data(), entries.size(), timeout.has_value() ? &wait : nullptr, nullptr);
   std::uint64_t ignored = 0;
   while (::read(wake_.get(), &ignored, sizeof(ignored)) > 0) {
@@ -94,7 +101,7 @@ void Runtime::Impl::wake_client_thread() {
   }
 }
 
-// false: the connection has ended.
+// Handles all messages that are there, and sends what was kept. false: the connection has ended.
 bool Runtime::Impl::receive_all() {
   while (true) {
     Result<std::optional<Connection::Received>> received;
@@ -138,12 +145,14 @@ void Runtime::Impl::dispatch(Connection::Received received) {
              received.message);
 }
 
+// The coordinator has taken the lease in the gap, and this thread closes. The main thread may have
+// come to the gate first and closed already.
 void Runtime::Impl::on_close(const wire::Close& close) {
   drain();
   MutexLock lock(mu_);
   if (page() == nullptr) return;
   const wire::LeaseWord word = wire::load(*page());
-  // The main thread may have come to the gate first, and closed.
+  // A message with another term is about a lease that has ended.
   if (word.state() == wire::LeaseState::kClosing && word.term() == close.term) {
     finish_closing(*page());
   }
@@ -151,7 +160,8 @@ void Runtime::Impl::on_close(const wire::Close& close) {
 
 void Runtime::Impl::on_changed(const wire::Changed& changed) {
   MutexLock lock(mu_);
-  // Of iterations that this process has ended meanwhile: what holds now comes after Registered.
+  // This change is for iterations that the process has ended meanwhile. What holds for new ones
+  // comes after Registered.
   if (!is_registered_) return;
   changes_.add(changed.changes);
   if (changed.changes.is_paused.has_value()) paused_by_ = changed.by;
@@ -168,7 +178,7 @@ void Runtime::Impl::on_explained(const wire::Explained& explained) {
 void Runtime::Impl::on_refused(const wire::Refused& refused) {
   MutexLock lock(mu_);
   log::warn("the coordinator refused a message of this job: {}", refused.reason);
-  // Not again after the reconnect that follows.
+  // The reconnect that follows must not send the refused registration again.
   if (options_.has_value() && !is_registered_) {
     refusal_ = refused.reason;
     options_.reset();
@@ -176,7 +186,8 @@ void Runtime::Impl::on_refused(const wire::Refused& refused) {
   changed_.notify_all();
 }
 
-// Inside an iteration.
+// Closes a lease that others want, if the process does nothing inside its iteration (idle_rule.h).
+// The lease is looked at again after the drain, since the job may have gone on.
 void Runtime::Impl::watch_idle() {
   const std::optional<Term> idle = find_idle();
   if (!idle.has_value()) return;
@@ -191,12 +202,12 @@ void Runtime::Impl::watch_idle() {
   close_if_open(wire::BoundaryKind::kIdleRule);
 }
 
-// The term of a lease that others want, and that is not used. Also one that nobody asks for, since
-// those who wait are of a lower class.
+// The term of a lease that others want and that is not used. A lease that nobody has asked for
+// counts too: jobs of a lower class wait without asking.
 std::optional<Term> Runtime::Impl::find_idle() {
   IdleObservation seen = look_at_lease();
   if (seen.is_wanted) {
-    // Not under the lock: it reads many files.
+    // Read without the lock: many files are read for it.
     seen.cpu = cpu_of_process_tree();
     seen.awaits_input = awaits_input(iterating_thread_.load(std::memory_order_relaxed));
   }

@@ -1,3 +1,5 @@
+// Checks the settings before anything is done with them. Each error names the field and what it may
+// be, since users know the field from Python's settings.
 #include "csrc/client/config.h"
 
 #include <sys/un.h>

@@ -14,7 +14,7 @@
 
 namespace gpushare::client {
 
-// As the driver has it, of all processes.
+// The driver's figures, for all processes together.
 struct DeviceMemory {
   Bytes total;
   Bytes free;
@@ -40,16 +40,18 @@ struct ClientConfig {
   // Whether a signal waits for its handler, for a thread that waits in the gate. Asked before
   // is_interrupted, as memory may have to be shown first; null: one may.
   bool (*has_signal)() = nullptr;
-  // What the device has now; null, or nothing: unknown. Called under a lock, on any thread, at
-  // hand-overs: it must be quick, and call nothing of this runtime.
+  // Returns the device's memory now; null, or an empty result: unknown. Called under a lock, on any
+  // thread, at hand-overs: it must be quick, and call nothing of this runtime.
   std::function<std::optional<DeviceMemory>()> device_memory;
   // A job that loses its coordinator, and can find and start none, does not iterate unmanaged.
   bool requires_coordinator = false;
   // Whether this job's memory that is dead between iterations may lie in a lane's pool.
   bool lanes = true;
-  // What this job leaves in a lane's memory is zeroed at each close: the next holder could read it.
+  // Whether memory that this job leaves in a lane is zeroed at each close: the next holder could
+  // read it.
   bool lane_scrub = false;
-  // What is refused room is used in the host tier, slowly, instead of being out of memory.
+  // Whether memory that is refused room is used in the host tier, slowly, instead of being out of
+  // memory.
   bool overflow = false;
   // Between leases this job's access to a lane's memory is a fault, not a look at another's bytes.
   bool lane_strict = false;

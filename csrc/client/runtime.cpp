@@ -1,3 +1,8 @@
+// Making and stopping the runtime; its public functions only forward to Impl (runtime_impl.h).
+//
+// Stopping joins the client thread. While the process exits that may not be possible: the thread
+// may be in a long copy, or parts that it uses may be gone. Then it is waited for a moment, and
+// left as it is together with its Impl.
 #include "csrc/client/runtime.h"
 
 #include <string>
@@ -43,7 +48,7 @@ bool Runtime::Impl::stop() {
   if (!thread_.joinable()) return true;
   wake_client_thread();
   if (process_is_exiting()) {
-    // It may be in a long copy, or its parts may be gone: the process ends with it or without it.
+    // How long an exiting process waits for the thread; it ends with it or without it.
     constexpr Nanos kGrace = millis(200);
     MutexLock lock(mu_);
     const Nanos deadline = monotonic_now() + kGrace;
@@ -64,7 +69,8 @@ Runtime::Runtime(
           std::move(config), allocator, residency, std::move(configure_host_tier))) {}
 
 Runtime::~Runtime() {
-  // Left in place where its thread cannot be joined: the process is about to end.
+  // The thread could not be joined and may still use the object, so it is left in place. The
+  // process is about to end.
   if (!impl_->stop()) static_cast<void>(impl_.release());
 }
 

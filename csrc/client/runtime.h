@@ -47,7 +47,7 @@ struct RegisterOptions {
 };
 
 enum class GateResult : std::uint8_t { kEntered, kTimedOut };
-// Where in an iteration two blocks of the model meet.
+// The pass of the iteration in which a safepoint lies.
 enum class Safepoint : std::uint8_t { kForward, kBackward };
 
 // Totals since attach; times as seen by this process.
@@ -91,9 +91,9 @@ class Runtime : public alloc::RoomSource {
   // Before anything is allocated; must outlive it. None: torch's allocator is ours.
   void set_router(Router* router);
 
-  // Connects, starting a coordinator if there is none, and says Hello. Idempotent; a failure is
-  // final for the process until retry_attach, and makes it unmanaged. errors: kUnavailable with
-  // what was tried.
+  // Connects, starting a coordinator if there is none, and says Hello. Idempotent. After kCancelled
+  // the next call tries again; any other failure is final for the process and makes it unmanaged.
+  // errors: kUnavailable with what was tried; kCancelled.
   Status attach();
   [[nodiscard]] bool is_managed() const;
 
@@ -141,8 +141,9 @@ class Runtime : public alloc::RoomSource {
   // Whether memory that is used late in an iteration (CachingAllocator::mark_late) has not come
   // back with the lease. Cheap.
   [[nodiscard]] bool has_late() const;
-  // It is in place when this returns, or stays reachable where it is, and the log says why. Whoever
-  // is about to use all of it waits, since in place it is faster. threads: any.
+  // Returns when late memory is in place. If it cannot come back it stays reachable where it is,
+  // and the log says why. Whoever is about to use all of it waits, since in place it is faster.
+  // threads: any.
   void wait_for_late();
   // Leases so far. Cheap.
   [[nodiscard]] std::uint64_t num_leases() const;
@@ -168,7 +169,7 @@ class Runtime : public alloc::RoomSource {
   Status spill_and_restore();
 
   [[nodiscard]] JobStats stats() const;
-  // What this job may have of the device; 0: unmanaged. Takes no lock.
+  // The bytes of the device that this job may have; 0: unmanaged. Takes no lock.
   [[nodiscard]] Bytes share() const;
 
   // RoomSource: asks the coordinator for room. The first call attaches the job.

@@ -1,16 +1,17 @@
-// fork(): the state lock is held around it, so that the child finds whole data; the child then
-// leaves the coordinator to its parent.
+// fork(): the state lock is held around it, so that the child finds whole data. The child then
+// leaves the coordinator to its parent and allocates from torch's default allocator.
 //
-// Spilled memory comes back first, however long that takes: a child would share the slots that its
-// addresses show, and those are used again for other bytes. Where it cannot come back, the child
-// has no access to it; neither has it to what overflows. CUDA memory is inherited by nobody, so it
-// stays where it is.
+// Spilled memory comes back first, however long that takes. A child would share the slots that its
+// addresses show, and those slots are used again for other bytes. If it cannot come back, the child
+// has no access to it, and the log says so. The same holds for overflow. CUDA memory is not
+// inherited by anybody, so it stays where it is.
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
 #include "csrc/client/runtime_impl.h"
 
 namespace gpushare::client {
 
+// Leaves the lock held: one of the two handlers below lets it go, in the parent or in the child.
 void Runtime::Impl::before_fork() {
   mu_.lock();
   bring_back_for_child();
@@ -32,6 +33,7 @@ void Runtime::Impl::bring_back_for_child() {
   lane_chunks_.make_live_private();
 }
 
+// The hold for the child has ended, so the coordinator is told that memory may move again.
 void Runtime::Impl::after_fork_in_parent() {
   cpu_share_.after_fork_in_parent();
   say_movable();

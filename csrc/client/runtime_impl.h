@@ -104,9 +104,9 @@ class Runtime::Impl {
     kUnmanaged,  // none can be had
     kForked,     // a child: never a job
   };
-  // Who moves memory now: residency_ takes one caller at a time.
+  // Which way memory moves now. residency_ takes one caller at a time.
   enum class Moving : std::uint8_t { kNone, kReleasing, kRestoring };
-  // What one step in the gate led to. kAgain: something has changed, look again.
+  // The result of one step in the gate. kAgain: something has changed, look again.
   enum class GateStep : std::uint8_t { kEntered, kTimedOut, kAgain };
   struct Greeting {
     Connection connection;
@@ -116,7 +116,7 @@ class Runtime::Impl {
   // attach.cpp
   Status attach_now() GS_EXCLUDES(mu_);
   wire::Hello make_hello() GS_REQUIRES(mu_);
-  // What this process may store, as the coordinator says.
+  // Sets where and how much this process may store, as the coordinator says.
   void configure_host_tier(const wire::Welcome& welcome);
   Result<Greeting> find_and_greet(Nanos patience) GS_EXCLUDES(mu_);
   Result<Greeting> say_hello(UniqueFd socket) GS_EXCLUDES(mu_);
@@ -233,7 +233,7 @@ class Runtime::Impl {
   alloc::ReleaseOutcome release_in_parts(const wire::Revoke& revoke, bool is_parked, bool may_spill)
       GS_EXCLUDES(mu_);
   void note_released(const alloc::ReleaseOutcome& part, bool is_parked) GS_REQUIRES(mu_);
-  // What of an answer is the same in all its parts.
+  // The parts of an answer to a Revoke that are the same for all its messages.
   struct AnswerKind {
     bool more = false;
     bool with_lease = false;
@@ -313,7 +313,7 @@ class Runtime::Impl {
   bool was_spilled_in_gap_ GS_GUARDED_BY(mu_) = false;  // before the lease that is open
   std::size_t lane_chunks_told_ GS_GUARDED_BY(mu_) = 0;
   std::uint64_t num_lane_changes_ GS_GUARDED_BY(mu_) = 0;  // sent on this connection
-  // What each has changed room by, of those that no Grant is known to include.
+  // By how much each LaneChanged has changed room, for those that no Grant is known to include.
   std::map<std::uint64_t, Bytes> unheard_lane_changes_ GS_GUARDED_BY(mu_);
 
   std::optional<RegisterOptions> options_ GS_GUARDED_BY(mu_);  // registered, or about to be
@@ -356,7 +356,7 @@ class Runtime::Impl {
   std::optional<Nanos> inside_since_ GS_GUARDED_BY(mu_);  // at a safepoint, without a lease
   std::uint64_t num_interruptions_ GS_GUARDED_BY(mu_) = 0;
   Nanos closed_at_ GS_GUARDED_BY(mu_);
-  // What lets memory move in the gap: the first for good, the others until the next lease.
+  // Reasons why memory may move in the gap: the first for good, the others until the next lease.
   bool promises_iterations_ GS_GUARDED_BY(mu_) = false;
   bool is_parked_in_gap_ GS_GUARDED_BY(mu_) = false;
   bool is_idle_ GS_GUARDED_BY(mu_) = false;
@@ -370,8 +370,8 @@ class Runtime::Impl {
   std::optional<Nanos> opened_at_ GS_GUARDED_BY(mu_);
 
   CpuShare cpu_share_{config_.worker_threads};
-  // That is in force, as the page has it; kUnsettled: none was since a lease ended. relaxed: read
-  // by the thread that iterates, which finds at its next boundary what another one wrote.
+  // The share of cores in force, as on the page; kUnsettled: none since a lease ended. relaxed: the
+  // thread that iterates finds at its next boundary what another thread wrote.
   std::atomic<std::uint32_t> core_share_{0};
   std::atomic<pid_t> settled_thread_{0};  // relaxed; that iterated when it came to be in force
   std::atomic<bool> has_elastic_threads_{false};  // relaxed; before the first iteration

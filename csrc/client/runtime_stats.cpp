@@ -1,4 +1,8 @@
-// What the job says about itself: to its page, to stats(), and what the coordinator says about it.
+// Figures of the job: on its page, in stats(), and the coordinator's explanation of why it waits.
+//
+// There are two ways to the page. publish_usage() writes everything, exactly, where a hand-over may
+// follow. refresh_usage() runs at every boundary without the lock; it reads the allocator's figures
+// only every 100 ms, since that copies a large struct.
 #include <algorithm>
 #include <string>
 
@@ -8,13 +12,13 @@
 namespace gpushare::client {
 namespace {
 
-// allocator_.stats() copies a large struct: not at every boundary.
+// How old the allocator's figures on the page may be at a boundary.
 constexpr Nanos kRefresh = millis(100);
 
 void store(std::atomic<std::int64_t>& field, Bytes bytes) { field.store(bytes.value(), kRelaxed); }
 
-// What the device has free counts with the resident bytes of the same moment. Until it is said
-// anew, it is unknown.
+// The free bytes of the device belong to the resident bytes of the same moment. So they are set to
+// unknown (0) before the resident bytes change, and are written again after.
 void store_resident(wire::LeasePage& page, Bytes resident) {
   page.device_free_bytes.store(0, kRelaxed);
   // release; pairs with the reader's acquire: who sees these bytes sees that.
@@ -23,7 +27,7 @@ void store_resident(wire::LeasePage& page, Bytes resident) {
 
 }  // namespace
 
-// Everything, exact; where a hand-over may follow.
+// Writes all figures. Called under the lock, where a hand-over may follow.
 void Runtime::Impl::publish_usage(wire::LeasePage& page) {
   const alloc::MemoryStats memory = allocator_.stats();
   const Bytes resident{memory.reserved_bytes.all.current};
@@ -39,7 +43,8 @@ void Runtime::Impl::publish_usage(wire::LeasePage& page) {
   store(page.overflow_bytes, memory.overflow_bytes);
   store(page.late_bytes, promises_iterations_ ? Bytes{0} : residency_.to_restore_late());
   store(page.need_bytes, needed_room(memory));
-  // After the resident bytes: who sees it changed sees those of the same moment.
+  // Written after the resident bytes: a reader that sees this value sees the resident bytes of the
+  // same moment.
   if (const auto device = device_memory(); device.has_value()) {
     page.device_free_bytes.store(device->free.value(), std::memory_order_release);
   }
@@ -48,7 +53,7 @@ void Runtime::Impl::publish_usage(wire::LeasePage& page) {
   store(page.restored_total_bytes, moved_.restored);
 }
 
-// An impossible answer is none.
+// The device's memory as the driver says it; empty if the answer is impossible.
 std::optional<DeviceMemory> Runtime::Impl::device_memory() const {
   const auto memory = config_.device_memory ? config_.device_memory() : std::nullopt;
   const bool is_possible =
@@ -56,22 +61,22 @@ std::optional<DeviceMemory> Runtime::Impl::device_memory() const {
   return is_possible ? memory : std::nullopt;
 }
 
-// What was spilled has to be back, whatever the last iterations needed; what overflows had better
-// be.
+// The room that the next iteration needs. Spilled memory has to be back, whatever the last
+// iterations needed. Overflow counts too, since it should have room.
 Bytes Runtime::Impl::needed_room(const alloc::MemoryStats& memory) {
   const Bytes expected = counters_.expected_peak() + memory.outside_bytes;
   const Bytes resident{memory.reserved_bytes.all.current};
   return std::max(expected, resident + residency_.to_restore()) + memory.overflow_bytes;
 }
 
-// Where torch has an allocator of its own: what it has put into its segments. Those that were made
-// in the gap count as a whole, as outside bytes.
+// Bytes of live private memory. Where torch has an allocator of its own, its count of active blocks
+// is taken. Segments that were made in the gap count as outside bytes as a whole.
 Bytes Runtime::Impl::live_bytes(const alloc::MemoryStats& memory) const {
   if (router_ == nullptr) return memory.live_private_bytes;
   return std::max(router_->live() - memory.outside_bytes, Bytes{0});
 }
 
-// At a boundary, without the lock: only now and then what is dear to read.
+// At a boundary, without the lock. Figures that are dear to read are read only now and then.
 void Runtime::Impl::refresh_usage(wire::LeasePage& page, Nanos now) {
   if (now.value() - usage_refreshed_ns_.load(kRelaxed) >= kRefresh.value()) {
     usage_refreshed_ns_.store(now.value(), kRelaxed);
@@ -85,7 +90,7 @@ void Runtime::Impl::refresh_usage(wire::LeasePage& page, Nanos now) {
   store(page.need_bytes, counters_.expected_peak() + Bytes{outside_bytes_.load(kRelaxed)});
 }
 
-// After a change of what it follows from.
+// What share() returns. Called after each change of the link, the capacity or the limit.
 void Runtime::Impl::note_share() {
   Bytes share = link_ == Link::kAttached ? capacity_ : Bytes{};
   const Bytes limit = hard_limit();

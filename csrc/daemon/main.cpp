@@ -1,4 +1,5 @@
-// gpushared: the coordinator's process. Exit codes: 0 ended well, 1 failed, 2 wrong use.
+// gpushared: the coordinator's process. Exit codes: 0 ended well, 1 failed, 2 wrong use. Options
+// are read before anything else is done; run.cpp starts everything.
 #include <cstdio>
 #include <string>
 #include <vector>

@@ -1,3 +1,14 @@
+// Starts the coordinator's process, in an order in which each step relies on the one before.
+//
+// 1. Forget what the starting process left: signal mask, descriptors, umask.
+// 2. Make the socket's folder and take the lock. Of many that start at once, one gets it; the
+// others end well if that one serves. A coordinator whose socket has gone is asked to make it
+// again, in place of a second one.
+// 3. Go to the background, if asked to. The first process waits for the report of the daemon.
+// 4. Serve until a signal, a Stop, or no job for long enough.
+//
+// What may go wrong: any step. The first process says so on stderr and exits with 1; in the
+// background the report carries the text there, and the log has it.
 #include "csrc/daemon/run.h"
 
 #include <fcntl.h>
@@ -45,7 +56,7 @@ int say(const Status& status) {
   return kFailed;
 }
 
-// Whoever started us may be any process: its descriptors and its signal mask are not ours.
+// Any process may have started this one, so its signal mask and umask are not ours.
 void forget_parent() {
   sigset_t none;
   ::sigemptyset(&none);
@@ -66,6 +77,8 @@ void allow_many_descriptors() {
   }
 }
 
+// Opens the log, makes loop and server, reports that it is ready, and runs the loop. Everything
+// runs on this thread but the watchdog's own and the closer's (ipc/closer.h).
 Status serve(const DaemonOptions& options, UniqueFd& lock, Launch& launch) {
   log::configure(options.log_level, "gpushared", options.log_file);
   for (const std::string& warning : options.warnings) {
@@ -75,7 +88,8 @@ Status serve(const DaemonOptions& options, UniqueFd& lock, Launch& launch) {
   auto loop = ipc::EventLoop::create();
   if (!loop) return loop.error();
   std::unique_ptr<Server> server;
-  // Before anybody can find us, and so end us. The loop runs when there is a server.
+  // Watched before the socket is there: nobody can find this process before, and so nobody can end
+  // it. The handler runs in the loop, and by then there is a server.
   const std::vector<int> signals = {SIGTERM, SIGINT, SIGHUP, kRestoreSignal};
   GS_RETURN_IF_ERROR((*loop)->watch_signals(signals, [&server](int signal) {
     if (signal == kRestoreSignal) return server->restore_socket();
@@ -85,7 +99,8 @@ Status serve(const DaemonOptions& options, UniqueFd& lock, Launch& launch) {
   if (!created) return created.error();
   server = *std::move(created);
   launch.report_ready();
-  // A coordinator in the background was started by a job: the job's service is not to be told.
+  // A coordinator in the background was started by a job. The variables that it has are those of
+  // the job's service, which must not be told.
   const ServiceNotice notice =
       options.daemonize ? ServiceNotice() : ServiceNotice::from_environment();
   notice.say_ready();
@@ -96,14 +111,15 @@ Status serve(const DaemonOptions& options, UniqueFd& lock, Launch& launch) {
   return {};
 }
 
-// It lives, and its socket or its folder has gone. true: it serves there again; false: it has
-// ended.
+// Another coordinator lives, but its socket or its folder has gone. Asks it by a signal to make the
+// socket again, and waits until it answers there. true: it serves there again; false: it has ended.
 Result<bool> bring_back(const OtherCoordinator& other, const DaemonOptions& options) {
   const Nanos deadline = monotonic_now() + kOtherStarts;
   const auto process = ipc::open_pidfd(other.pid);
   if (!process && process.error().code() == StatusCode::kUnavailable) return false;
   if (!process) return fail(process.error());
-  // Now the number can be no other process's any more.
+  // The pidfd is open now, so the number can be no other process's any more. The claim is looked up
+  // once more, to be sure that the pidfd is that of the coordinator.
   if (find_of_socket(options.device, options.socket) != other) return false;
   if (const Status status = ask_to_restore(process->get()); !status.ok()) return fail(status);
   while (!ipc::connect_to(options.socket)) {
@@ -119,7 +135,8 @@ Result<bool> bring_back(const OtherCoordinator& other, const DaemonOptions& opti
   return true;
 }
 
-// Invalid where another instance serves.
+// The lock of the socket, or an invalid descriptor if another instance serves. In the background
+// that is success for whoever starts a coordinator; in the foreground it is an error.
 Result<UniqueFd> take_lock(const DaemonOptions& options) {
   const auto other = find_of_socket(options.device, options.socket);
   if (other && !ipc::connect_to(options.socket)) {
@@ -148,7 +165,7 @@ int run(DaemonOptions options) {
     options.log_file = log_path_of(options.socket);
   }
   if (!options.log_file.empty()) {
-    // The background has another working folder.
+    // The background has another working folder, so a relative path is made absolute here.
     options.log_file = std::filesystem::absolute(options.log_file).string();
     if (Status status = make_own_file(options.log_file); !status.ok()) return say(status);
   }

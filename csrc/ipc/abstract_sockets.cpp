@@ -1,3 +1,10 @@
+// Asks the kernel for all sockets of the family AF_UNIX and keeps those with an abstract name. The
+// question is one netlink message (sock_diag(7)). The answer is a stream of messages, one for each
+// socket, up to NLMSG_DONE. A coordinator learns from it who has claimed a device
+// (device_claim.cpp).
+//
+// What may go wrong: a kernel without this interface fails the question or answers NLMSG_ERROR. The
+// caller then gets an error, and never a list that may be incomplete.
 #include "csrc/ipc/abstract_sockets.h"
 
 #include <linux/netlink.h>
@@ -25,6 +32,7 @@ struct Question {
   unix_diag_req request = {};
 };
 
+// Sends the question: sockets in every state, each with its name and the user who made it.
 Result<UniqueFd> ask() {
   UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!socket.is_valid()) return fail(errno_status("list sockets: socket"));
@@ -41,7 +49,9 @@ Result<UniqueFd> ask() {
   return socket;
 }
 
-// Nothing for a socket that has no name, or is a file, or whose owner the kernel does not say.
+// Reads one message of the answer: a fixed part, then attributes of type, length and value. The
+// result is empty for a socket without an abstract name, and for one whose owner the kernel does
+// not say. A length that reaches beyond the message ends the reading.
 std::optional<AbstractSocket> read_socket(const nlmsghdr& message) {
   AbstractSocket socket;
   bool has_owner = false;
@@ -74,6 +84,7 @@ Result<std::vector<AbstractSocket>> list_abstract_sockets() {
   auto socket = ask();
   if (!socket) return fail(socket.error());
   std::vector<AbstractSocket> found;
+  // One recv() brings many messages, and the last one of all is NLMSG_DONE.
   alignas(nlmsghdr) std::array<char, 32768> buffer;
   while (true) {
     const ssize_t size = ::recv(socket->get(), buffer.data(), buffer.size(), 0);

@@ -1,3 +1,9 @@
+// One background thread that closes descriptors handed over by close_elsewhere(). The thread starts
+// with the first descriptor and runs until the process ends. Descriptors wait in a list under the
+// lock. They are closed without it, so that a slow close() delays nobody who hands over more.
+//
+// What may go wrong: the thread cannot be started. Then the descriptors stay in the list, and the
+// next call tries to start it again.
 #include "csrc/ipc/closer.h"
 
 #include <sys/socket.h>
@@ -27,7 +33,7 @@ class Closer {
   void start() GS_REQUIRES(mu_) {
     Result<std::thread> thread = start_thread("closing descriptors", [this] { run(); });
     if (!thread.has_value()) {
-      // They stay open until there is room for the thread.
+      // The descriptors stay open in waiting_ until a later call can start the thread.
       log::error("{}", thread.error().message());
       return;
     }
@@ -44,7 +50,8 @@ class Closer {
         fds = std::exchange(waiting_, {});
       }
       for (UniqueFd& fd : fds) {
-        // A socket then does not wait until its bytes are sent. Of other files the call fails.
+        // Without lingering, close() of a socket does not wait until its bytes are sent. For other
+        // files the call fails, and that is harmless.
         constexpr linger kNone{.l_onoff = 0, .l_linger = 0};
         static_cast<void>(::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &kNone, sizeof(kNone)));
         fd.reset();

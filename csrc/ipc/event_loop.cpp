@@ -1,3 +1,9 @@
+// The event loop on asio: an io_context that one thread runs.
+//
+// A Watch or Timer may be destroyed inside its own callback. So each keeps its state in a
+// shared_ptr, and the callback that asio holds shares that state. After end() a callback that asio
+// still has queued finds the state ended and does nothing. Nothing here takes a lock: all calls but
+// post() and stop() come on the loop's thread.
 #include "csrc/ipc/event_loop.h"
 
 #include <sys/stat.h>
@@ -34,6 +40,7 @@ class EventLoop::Impl {
   std::optional<asio::signal_set> signals;
   std::function<void(int)> on_signal;
 
+  // asio reports one signal for each wait, so the wait is begun again after each.
   void wait_for_signal() {
     signals->async_wait([this](const asio::error_code& error, int signal) {
       if (error) return;  // the loop is being destroyed
@@ -44,13 +51,14 @@ class EventLoop::Impl {
 };
 
 // ---- Watch
-// ----------------------------------------------------------------------------------------
 
 struct EventLoop::Watch::State : std::enable_shared_from_this<EventLoop::Watch::State> {
   State(asio::io_context& context, Callback callback)
       : descriptor(context), on_readable(std::move(callback)) {}
 
-  // Each wait arms epoll anew, so a descriptor that is readable still is reported again.
+  // Waits once for the descriptor to be readable, calls back, and waits again. Each wait arms epoll
+  // anew, so a descriptor that is still readable is reported again in the next turn of the loop.
+  // The callback may have ended the watch, so is_live is checked again after it.
   void arm() {
     descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
                           [self = shared_from_this()](const asio::error_code& error) {
@@ -91,7 +99,8 @@ void EventLoop::Watch::reset() {
 }
 
 Result<EventLoop::Watch> EventLoop::watch(int fd, Callback on_readable) {
-  // asio takes what epoll refuses and fails at the first wait only, when nobody can be told.
+  // epoll refuses plain files and folders. asio would accept them and fail only at the first wait,
+  // when there is nobody left to tell.
   struct stat info{};
   if (::fstat(fd, &info) != 0) return fail(errno_status(fmt::format("watch descriptor {}", fd)));
   if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
@@ -108,15 +117,17 @@ Result<EventLoop::Watch> EventLoop::watch(int fd, Callback on_readable) {
 }
 
 // ---- Timer
-// ----------------------------------------------------------------------------------------
 
 struct EventLoop::Timer::State : std::enable_shared_from_this<EventLoop::Timer::State> {
   State(asio::io_context& context, Callback callback)
       : timer(context), on_due(std::move(callback)) {}
 
+  // Sets the time without a system call where it can. Two times are kept: `wanted`, which the
+  // caller named, and `armed`, for which asio's timer is set.
   void set_at(Nanos when) {
     wanted = when;
-    // A later point waits for the alarm that is set already, which then finds it is early.
+    // A later time waits for the alarm that is already set. That alarm finds that it is early, and
+    // on_alarm() sets the next one.
     if (armed && *armed <= when) return;
     arm(when);
   }
@@ -165,6 +176,7 @@ EventLoop::Timer& EventLoop::Timer::operator=(Timer&& other) noexcept {
   return *this;
 }
 void EventLoop::Timer::set_at(Nanos when) { state_->set_at(when); }
+// The alarm stays set and finds nothing wanted: cancelling costs no system call.
 void EventLoop::Timer::cancel() { state_->wanted.reset(); }
 
 EventLoop::Timer EventLoop::make_timer(Callback on_due) {
@@ -172,7 +184,6 @@ EventLoop::Timer EventLoop::make_timer(Callback on_due) {
 }
 
 // ---- the loop
-// -------------------------------------------------------------------------------------
 
 EventLoop::EventLoop(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 EventLoop::~EventLoop() = default;
@@ -202,6 +213,7 @@ Status EventLoop::watch_signals(const std::vector<int>& signals,
 
 void EventLoop::post(Callback task) { asio::post(impl_->context, std::move(task)); }
 
+// The work guard keeps run() from returning while nothing is watched.
 void EventLoop::run() {
   const auto work = asio::make_work_guard(impl_->context);
   impl_->context.run();

@@ -1,3 +1,10 @@
+// Waiting for a change of the lease word. The word has 64 bits and the kernel's futex has 32, so
+// jobs wait on the low half of the word. The job waits and the coordinator wakes it, so the
+// process-private variant of the call is not used.
+//
+// WaitResult tells apart why a wait ended. A bad address or time is no such result: this process
+// computes both, so that is a bug and aborts. The caller reads the word again after each wait,
+// since a wake-up may be spurious.
 #include "csrc/ipc/futex.h"
 
 #include <linux/futex.h>
@@ -18,6 +25,7 @@ namespace gpushare::ipc {
 static_assert(std::endian::native == std::endian::little, "low_half is the first half");
 static_assert(sizeof(std::atomic<std::uint64_t>) == sizeof(std::uint64_t));
 
+// The state and the low bits of the term lie there: lease_page.h puts them into the low half.
 std::uint32_t* low_half(std::atomic<std::uint64_t>& word) {
   return reinterpret_cast<std::uint32_t*>(&word);
 }

@@ -1,4 +1,13 @@
 // Packets with descriptors over a SEQPACKET socket, and what a peer may do with such descriptors.
+//
+// Sending is non-blocking: a packet is sent whole, or the caller learns that the peer's buffer is
+// full. Receiving reads one packet with all its descriptors. The caller decides by the function how
+// far the peer is trusted. receive_packet() hands the descriptors on; jobs use it towards their
+// coordinator. receive_bytes() refuses a packet that has any; the coordinator uses it towards jobs.
+//
+// What may go wrong: a peer can pass descriptors whose close() takes as long as it likes, and can
+// pass many of them. So there is room for all that a packet can have, each is owned at once, and
+// those of an untrusted peer are closed on another thread (closer.h).
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -24,8 +33,8 @@
 namespace gpushare::ipc {
 namespace {
 
-// As many as a packet can have (SCM_MAX_FD of the kernel). Descriptors for which there is no place
-// the kernel would close on this thread, which may wait.
+// The most that one packet can carry (SCM_MAX_FD in the kernel). Descriptors that do not fit into
+// our buffer would be closed by the kernel on this thread, which may have to wait for that.
 constexpr std::size_t kMostFdsOfPacket = 253;
 
 struct alignas(cmsghdr) ControlBuffer {
@@ -60,6 +69,8 @@ std::vector<UniqueFd> take_fds(msghdr& header) {
   return fds;
 }
 
+// errno of a failed send, as one of three codes: the peer is gone, its buffer is full, or another
+// error.
 Status send_status(std::size_t size) {
   const int error = errno;
   Status status = errno_status(fmt::format("send of {} B", size));
@@ -98,7 +109,9 @@ struct Received {
   Status status;
 };
 
-// The descriptors are there also where the packet is refused.
+// Receives one packet. The descriptors are returned even if the packet is refused, so that the
+// caller decides on which thread they are closed. MSG_TRUNC says that the packet was longer than
+// max_bytes: the kernel has dropped its rest, so the packet is of no use.
 Received receive(int socket, std::size_t max_bytes) {
   const auto buffer = std::make_unique_for_overwrite<char[]>(max_bytes);
   iovec part{.iov_base = buffer.get(), .iov_len = max_bytes};
@@ -115,7 +128,7 @@ Received receive(int socket, std::size_t max_bytes) {
 
   Received received;
   Packet& packet = received.packet;
-  // ECONNRESET: the peer closed without reading all that we sent.
+  // ECONNRESET: the peer closed without reading all that we sent. That is an end like any other.
   if (count < 0 && errno == ECONNRESET) {
     packet.is_end = true;
     return received;
@@ -150,6 +163,7 @@ Result<Packet> receive_packet(int socket, std::size_t max_bytes) {
   return std::move(received.packet);
 }
 
+// The descriptors are looked at before the status, since a refused packet may have some too.
 Result<Packet> receive_bytes(int socket, std::size_t max_bytes) {
   Received received = receive(socket, max_bytes);
   if (!received.packet.fds.empty()) {
@@ -165,14 +179,18 @@ bool refuse_descriptors(int listener) {
   constexpr int SO_PASSRIGHTS = 83;
 #endif
   constexpr int kNone = 0;
-  // An older kernel does not know it.
+  // A kernel before 6.16 does not know the option, and the call fails.
   return ::setsockopt(listener, SOL_SOCKET, SO_PASSRIGHTS, &kNone, sizeof(kNone)) == 0;
 }
 
+// The peer shares the eventfd's file description, so it may switch off O_NONBLOCK at any time. A
+// plain read() could then wait for ever. RWF_NOWAIT asks for this one call not to wait.
 void drain_event(int event) {
   std::uint64_t count = 0;
   iovec part{.iov_base = &count, .iov_len = sizeof(count)};
-  // Nothing there (EAGAIN) is as good. Kernels before 5.8 do not know the flag for an eventfd.
+  // An empty counter (EAGAIN) is as good as a read one. Kernels before 5.8 do not know the flag for
+  // an eventfd: there poll() asks first, and a peer that reads in between can still make the read()
+  // wait.
   if (::preadv2(event, &part, 1, -1, RWF_NOWAIT) >= 0 || errno != EOPNOTSUPP) return;
   pollfd entry{.fd = event, .events = POLLIN, .revents = 0};
   if (::poll(&entry, 1, 0) <= 0) return;

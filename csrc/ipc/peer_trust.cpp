@@ -1,3 +1,13 @@
+// Decides by user number and by folder whether a listener may be this job's coordinator. Three
+// users are accepted, in this order: our own, root, and the user of a service. A service is a user
+// to whom root has given the folder of the socket. That is so if every folder above belongs to root
+// and nobody else can write there, and the last folder belongs to that user alone.
+//
+// The folders are checked from the root downwards. Once a folder is known to be root's and closed,
+// nobody else can exchange what lies in it, so the next check cannot be deceived.
+//
+// What may go wrong: another user listens in /tmp under the name that a job expects. Then the job
+// gets kFailedPrecondition with a text that says what to do, and nothing is sent.
 #include "csrc/ipc/peer_trust.h"
 
 #include <pwd.h>
@@ -17,6 +27,7 @@
 namespace gpushare::ipc {
 namespace {
 
+// "name (number)" for messages, or the number alone where the system knows no name.
 std::string user_name(std::uint32_t uid) {
   std::array<char, 4096> buffer;
   struct passwd entry = {};
@@ -27,15 +38,16 @@ std::string user_name(std::uint32_t uid) {
   return fmt::format("{}", uid);
 }
 
-// Only its owner (and root) can put something there, or something else in its place.
+// Whether only the owner and root can put something there, or put something else in its place.
+// lstat() does not follow links, so a link is never accepted as a folder.
 bool is_closed_folder_of(const std::string& path, std::uint32_t owner) {
   struct stat info = {};
   return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == owner &&
          (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-// Whether only root could give the user this folder. Looked at from above, so that nothing is that
-// another user could have put there.
+// Whether only root could have given this folder to the user. The path is walked from "/"
+// downwards, so that each part is looked at only after its parent was found closed to others.
 bool is_given_by_root(const std::string& folder, std::uint32_t uid) {
   if (folder == "/") return false;
   for (std::size_t end = 0; end != std::string::npos; end = folder.find('/', end + 1)) {
@@ -44,6 +56,8 @@ bool is_given_by_root(const std::string& folder, std::uint32_t uid) {
   return is_closed_folder_of(folder, uid);
 }
 
+// A relative path or one with ".." is refused: the walk above checks only folders that the path
+// names.
 bool was_given_by_root(const std::string& socket_path, std::uint32_t uid) {
   const std::string folder = folder_of(socket_path);
   if (!folder.starts_with('/') || folder.find("/..") != std::string::npos) return false;

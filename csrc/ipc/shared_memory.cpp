@@ -1,3 +1,10 @@
+// Makes and attaches the memfd of a lease page. The coordinator creates it, seals its size and
+// sends the descriptor; the job attaches it. Before the job maps anything it checks the seals and
+// the size, in this order: the size can be believed only once the seals say that nobody can change
+// it. A mapping that the other side could shorten would end in SIGBUS at the next access.
+//
+// All that may be wrong with a peer's descriptor is kProtocol and never a failed check: the peer is
+// another process.
 #include "csrc/ipc/shared_memory.h"
 
 #include <fcntl.h>
@@ -16,7 +23,8 @@
 namespace gpushare::ipc {
 namespace {
 
-// Against growing and shrinking: an access behind the end would be SIGBUS in the other process.
+// The size must not change: an access beyond the end would be SIGBUS in the other process.
+// F_SEAL_SEAL keeps a peer from adding F_SEAL_WRITE later.
 constexpr int kSeals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
 
 void* map_shared(int fd, Bytes size) {
@@ -63,7 +71,8 @@ Result<SharedMemory> SharedMemory::attach(UniqueFd fd, Bytes size) {
   if (!status.ok()) return fail(status);
   void* data = map_shared(fd.get(), size);
   if (data != nullptr) return SharedMemory(std::move(fd), data, size);
-  // Sealed against writing as well, or opened for reading only: the peer's doing.
+  // The memfd is also sealed against writing, or was opened for reading only. Both are the peer's
+  // doing.
   if (errno == EPERM || errno == EACCES) {
     return fail(StatusCode::kProtocol, "shared memory: the memfd passed cannot be written");
   }
@@ -83,7 +92,8 @@ SharedMemory::SharedMemory(SharedMemory&& other) noexcept
       size_(std::exchange(other.size_, Bytes{})) {}
 
 SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
-  // What was ours goes with `old`, also when an object is assigned to itself.
+  // The memory that this object owned so far goes with `old`, even if an object is assigned to
+  // itself.
   SharedMemory old(std::move(other));
   std::swap(fd_, old.fd_);
   std::swap(data_, old.data_);

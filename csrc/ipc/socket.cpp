@@ -1,4 +1,12 @@
-// Making and finding sockets; sending and receiving is packet.cpp.
+// Making and finding sockets, and asking the kernel who is at the other end. Sending and receiving
+// is packet.cpp.
+//
+// connect_to() tells three failures apart, since a job acts on them differently (connector.cpp).
+// Nobody listens: the job may start a coordinator. The queue is full: the job waits, since there is
+// a coordinator. Anything else: the job says what is wrong.
+//
+// listen_at() never leaves a half-made socket at its path. It binds a fresh name, sets group and
+// mode, listens, and renames the socket into place. So whoever finds the path can connect.
 #include "csrc/ipc/socket.h"
 
 #include <fcntl.h>
@@ -47,7 +55,9 @@ const sockaddr* as_sockaddr(const sockaddr_un& address) {
 
 bool set_nonblocking(int socket) { return ::fcntl(socket, F_SETFL, O_NONBLOCK) == 0; }
 
-// Whether `path` may be replaced: nothing is there, or a socket at which nobody listens.
+// Whether `path` may be replaced: nothing is there, or it is a socket at which nobody listens. A
+// process that died leaves its socket file behind, so the file alone proves nothing; connecting
+// does.
 Status check_replaceable(const std::string& path) {
   struct stat info = {};
   if (::lstat(path.c_str(), &info) != 0) {
@@ -65,6 +75,9 @@ Status check_replaceable(const std::string& path) {
 
 }  // namespace
 
+// A blocking connect() sleeps while the listener's queue is full. SO_SNDTIMEO bounds that sleep to
+// `wait`. The socket becomes non-blocking only after it is connected. With no `wait` it is so from
+// the start, and a full queue is EAGAIN at once.
 Result<UniqueFd> connect_to(const std::string& path, Nanos wait) {
   const Result<sockaddr_un> address = address_of(path);
   if (!address.has_value()) return fail(address.error());
@@ -109,6 +122,7 @@ Result<UniqueFd> listen_at(const std::string& path,
   if (!address.has_value()) return fail(address.error());
   UniqueFd fd(::socket(AF_UNIX, kSocketType, 0));
   if (!fd.is_valid()) return fail(errno_status(what + "socket"));
+  // A coordinator that died between bind and rename has left this name.
   if (::unlink(fresh.c_str()) != 0 && errno != ENOENT)
     return fail(errno_status(what + "remove " + fresh));
 
@@ -131,6 +145,7 @@ Result<UniqueFd> listen_at(const std::string& path,
   return fail(std::move(status));
 }
 
+// ECONNABORTED: the one who waited has gone again. For the caller that is the same as nobody there.
 Result<UniqueFd> accept_from(int listener) {
   while (true) {
     UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -143,6 +158,7 @@ Result<UniqueFd> accept_from(int listener) {
   }
 }
 
+// A signal ends ppoll() early; the rest of the time is then waited for, from the clock.
 Result<bool> wait_readable(int socket, Nanos timeout) {
   constexpr std::int64_t kNanosInSecond = 1'000'000'000;
   const Nanos start = monotonic_now();
@@ -172,6 +188,10 @@ Result<Credentials> peer_credentials(int socket) {
   return Credentials{.pid = peer.pid, .uid = peer.uid, .gid = peer.gid};
 }
 
+// A process number may be given to a new process once the old one is gone. SO_PEERPIDFD (Linux 6.5)
+// names the process that made the connection itself. An older kernel (ENOPROTOOPT) only says its
+// number, and the process that has this number now is opened. The daemon refuses one that started
+// after the connection was accepted (open_peer in server_jobs.cpp).
 Result<UniqueFd> open_peer_pidfd(int socket) {
 #ifndef SO_PEERPIDFD
   constexpr int SO_PEERPIDFD = 77;

@@ -26,9 +26,10 @@ struct Packet {
   bool is_end = false;  // the peer has closed
 };
 
-// Waits so long where as many others wait to be let in as can, or until a signal.
-// errors: kUnavailable if nobody listens there (absent or refused), kDeadlineExceeded if it was not
-// let in, kIo otherwise (permission denied...), naming the path.
+// Connects to the listener at `path`. If the listener's queue is full, waits up to `wait` for a
+// place, or until a signal comes. errors: kUnavailable if nobody listens there (absent or refused),
+// kDeadlineExceeded if the queue stayed full, kIo otherwise (permission denied...), naming the
+// path.
 Result<UniqueFd> connect_to(const std::string& path, Nanos wait = Nanos{0});
 // Binds and listens, replacing a dead socket file. `mode` as in chmod; the file belongs to `group`,
 // if one is given. errors: kIo.
@@ -37,9 +38,9 @@ Result<UniqueFd> listen_at(const std::string& path,
                            std::optional<std::uint32_t> group = std::nullopt);
 // errors: kUnavailable when there is nobody to accept now, kIo.
 Result<UniqueFd> accept_from(int listener);
-// Takes the right to send descriptors to it from whoever connects, where the kernel has that
-// (Linux 6.16). false: it has not; then receive_bytes() has to see to them, and a connection is to
-// be closed elsewhere (closer.h), since unread packets may hold some.
+// Makes the kernel refuse descriptors that those who connect here try to send (Linux 6.16). false:
+// the kernel cannot. Then receive_bytes() has to refuse them, and a connection has to be closed
+// elsewhere (closer.h), since its unread packets may hold some.
 bool refuse_descriptors(int listener);
 // At most kMaxFds descriptors. errors: kUnavailable (the peer is gone), kDeadlineExceeded (its
 // buffer is full: non-blocking send would wait), kIo.
@@ -51,13 +52,15 @@ Result<Packet> receive_packet(int socket, std::size_t max_bytes);
 // From a peer that is not trusted: a packet with descriptors is kProtocol, too. They are never
 // used, and are closed elsewhere.
 Result<Packet> receive_bytes(int socket, std::size_t max_bytes);
-// Takes the count of an eventfd that a peer has, too, and may have made blocking: never waits.
+// Resets the count of an eventfd that a peer has too. Never waits, even if the peer has made the
+// eventfd blocking.
 void drain_event(int event);
 // Waits until `socket` is readable. false: `timeout` has passed.
 Result<bool> wait_readable(int socket, Nanos timeout);
 Result<Credentials> peer_credentials(int socket);
-// Of the process that has made the connection, and of no later one of the same number (Linux 6.5;
-// before, of whatever process has its number now). errors: kUnavailable (it is gone), kIo.
+// A pidfd of the process that made the connection. From Linux 6.5 on it is never one of a later
+// process with the same number. Before, it is of whatever process has the number now. errors:
+// kUnavailable (that process is gone), kIo.
 Result<UniqueFd> open_peer_pidfd(int socket);
 // errors: kUnavailable if there is no such process, kIo.
 Result<UniqueFd> open_pidfd(std::int32_t pid);

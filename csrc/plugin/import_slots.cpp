@@ -1,3 +1,11 @@
+// Replaces all requested slots or none. The work has two phases. First every request is resolved to
+// its slot and nothing is changed, so a library of an unexpected build is found out before torch
+// calls us. Then the slots are written one after the other. If a write fails, those already written
+// are put back.
+//
+// What may go wrong: a library does not import the symbol, or imports it twice. Then the request is
+// refused, unless it is optional and no slot was found. Another tool may replace a slot later on.
+// restore() then leaves that slot alone and says so.
 #include "csrc/plugin/import_slots.h"
 
 #include <algorithm>
@@ -12,7 +20,8 @@
 namespace gpushare::plugin {
 namespace {
 
-// Of a request that is not met by exactly one slot.
+// Says why a request cannot be met: its library is not loaded, does not import the symbol, or has
+// several slots for it.
 Status refuse(const SlotRequest& request, std::size_t num_libraries, std::size_t num_slots) {
   const auto& [importer, symbol, function, is_optional] = request;
   if (num_libraries == 0) {
@@ -30,6 +39,7 @@ Status refuse(const SlotRequest& request, std::size_t num_libraries, std::size_t
 
 }  // namespace
 
+// Several loaded files may match the library's name, so the slots of all of them are counted.
 Status ImportSlots::find_slot(const SlotRequest& request) {
   std::vector<LoadedLibrary> found = LoadedLibrary::find_all(
       [&](const std::string& path) { return path.ends_with(request.importer); });
@@ -51,7 +61,7 @@ Result<ImportSlots> ImportSlots::replace(std::span<const SlotRequest> requests) 
   for (const Replaced& replaced : all.slots_) {
     Status written = write_slot(replaced.slot, replaced.request.function);
     if (written.ok()) continue;
-    // Those that hold our function; the others are passed over.
+    // restore() passes over the slots that still hold their old value.
     if (const Status undone = all.restore(); !undone.ok()) log::warn("{}", undone.message());
     return fail(std::move(written));
   }
@@ -72,6 +82,7 @@ Status ImportSlots::restore() {
     if (const void* const now = read_slot(slot); now == request.function) {
       written = write_slot(slot, old_value);
     } else if (now != old_value) {
+      // Somebody else has written the slot since. Our old value would cut that one off.
       written = {StatusCode::kFailedPrecondition,
                  fmt::format("{} of {} was replaced by somebody else since", request.symbol,
                              request.importer)};

@@ -1,3 +1,12 @@
+// Finds the import slots of a loaded library in its ELF structures.
+//
+// The way is: program header PT_DYNAMIC, then the dynamic section, then two relocation tables. Each
+// entry of these tables names a symbol and the address of a slot. An entry is an import slot of
+// `symbol` if its type is JUMP_SLOT or GLOB_DAT, and if the symbol is undefined in the library
+// itself. The structures are those that the loader has mapped, so no file is read.
+//
+// What may go wrong: a slot may lie on a page that the loader has made read-only (RELRO).
+// write_slot() makes the page writable for the moment of the write.
 #include "csrc/plugin/loaded_library.h"
 
 #include <dlfcn.h>
@@ -33,7 +42,7 @@ constexpr std::uint64_t kGlobDat = R_AARCH64_GLOB_DAT;
 #error "the relocation types of import slots are known for x86-64 and aarch64"
 #endif
 
-// The loader speaks of addresses as numbers.
+// The loader gives addresses as numbers; this makes a pointer of one.
 template <typename T>
 T* at(Address address) {
   return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr): there is no pointer
@@ -43,11 +52,12 @@ Address page_of(Address address) {
   return address & ~(static_cast<Address>(::sysconf(_SC_PAGESIZE)) - 1);
 }
 
-// What the dynamic section says of a library's imports.
+// The parts of the dynamic section that concern imports.
 struct Imports {
   const Symbol* symbols = nullptr;
   const char* names = nullptr;
-  // Of the procedure linkage table (JUMP_SLOT), and of all else (GLOB_DAT).
+  // The table of the procedure linkage table (JUMP_SLOT), and that of all other relocations
+  // (GLOB_DAT).
   std::array<std::span<const Relocation>, 2> relocations;
 };
 
@@ -56,6 +66,8 @@ std::span<const Relocation> table_at(const void* address, std::uint64_t bytes) {
           address == nullptr ? 0 : bytes / sizeof(Relocation)};
 }
 
+// The entries of the dynamic section come in no order, so addresses and sizes are collected first
+// and joined at the end. `locate` turns a pointer of the section into an address.
 template <typename Locate>
 Imports read_imports(const DynamicEntry* dynamic, const Locate& locate) {
   Imports imports;
@@ -99,6 +111,8 @@ void* read_slot(const ImportSlot& slot) {
   return std::atomic_ref<void*>(*slot.address).load(std::memory_order_acquire);
 }
 
+// Other threads may call through the slot meanwhile. The store is atomic, so they see the old or
+// the new function.
 Status write_slot(const ImportSlot& slot, void* value) {
   const Address page = page_of(reinterpret_cast<Address>(slot.address));
   if (slot.is_read_only) GS_RETURN_IF_ERROR(protect(page, PROT_READ | PROT_WRITE));
@@ -126,12 +140,15 @@ std::vector<LoadedLibrary> LoadedLibrary::find_all(
   // Not in the walk: it holds a lock of the loader's that dlopen() takes after another one.
   for (LoadedLibrary& library : loaded)
     library.handle_.reset(::dlopen(library.path_.c_str(), RTLD_LAZY | RTLD_NOLOAD));
-  // What another thread has unloaded since.
+  // Another thread may have unloaded a library since the walk: dlopen() with RTLD_NOLOAD then
+  // returns null.
   std::erase_if(loaded, [](const LoadedLibrary& library) { return library.handle_ == nullptr; });
   return loaded;
 }
 
-// glibc writes the address over the offset in the dynamic section, other C libraries leave it.
+// The address that a pointer of the dynamic section stands for. glibc overwrites the section's
+// offsets with addresses, other C libraries leave offsets. A value inside one of the library's
+// loaded ranges is taken for an address.
 const void* LoadedLibrary::locate(Address pointer) const {
   for (const Header& header : headers_) {
     const Address start = base_ + header.p_vaddr;
@@ -146,8 +163,7 @@ bool LoadedLibrary::is_read_only(Address address) const {
   for (const Header& header : headers_) {
     if (header.p_type != PT_GNU_RELRO) continue;
     const Address start = base_ + header.p_vaddr;
-    // As the loader does: whole pages, so the last one, if it is shared with others, stays
-    // writable.
+    // As in the loader, whole pages count. The last page stays writable if other data shares it.
     return address >= page_of(start) && address < page_of(start + header.p_memsz);
   }
   return false;

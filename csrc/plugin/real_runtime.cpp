@@ -1,3 +1,8 @@
+// Looks up the CUDA runtime's functions. The process's global names come first, so that a preloaded
+// library is called too. Otherwise exactly one loaded library must have the runtime's file name.
+//
+// What may go wrong: no runtime is loaded yet, or several are. Nobody can say which of them torch
+// uses, so the plugin is not installed, and the error names all of them.
 #include "csrc/plugin/real_runtime.h"
 
 #include <dlfcn.h>
@@ -19,6 +24,7 @@ std::string_view file_name_of(std::string_view path) {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
+// The types of the functions are our own declarations (real_runtime.h), so the cast is not checked.
 template <typename Function>
 Status assign_real(Function& target, const char* symbol, std::string_view soname_prefix) {
   Result<void*> found = find_real(symbol, soname_prefix);

@@ -1,3 +1,18 @@
+// The functions that stand in the slots of cudaMalloc, cudaFree, cudaMemGetInfo and
+// cudaDeviceEnablePeerAccess, and the plugin's one object behind them.
+//
+// A segment is asked for in this order. It is the runtime's own if the plugin is bypassed, the
+// thread passes through, or the process exits; then if another device is current. Otherwise the
+// device's context is made sure of, and the store supplies the segment. A refusal is out of memory
+// to torch, which gives back its cache and asks again. The reason is kept for the thread, for the
+// log line that torch's out-of-memory observer writes.
+//
+// A segment is freed in this order. While the process exits nothing is done. What the store does
+// not own goes to the real function. Otherwise the device is waited for, as cudaFree() promises,
+// and only then does the store get the segment back.
+//
+// Torch's allocator lock may be held by whoever calls. So nothing here calls torch or takes the
+// GIL.
 #include "csrc/plugin/segment_plugin.h"
 
 #include <pthread.h>
@@ -19,9 +34,11 @@
 namespace gpushare::plugin {
 namespace {
 
-// relaxed: set by the child's only thread.
+// Whether this process is a forked child: CUDA cannot be used there. relaxed: the child's only
+// thread sets it.
 std::atomic<bool> g_is_forked{false};
 
+// pthread_atfork() handlers cannot be removed, so they are installed once for all installations.
 void watch_fork() {
   static const bool is_watched = [] {
     const int rc = ::pthread_atfork(nullptr, nullptr,
@@ -35,9 +52,10 @@ void watch_fork() {
 bool is_forked() { return g_is_forked.load(std::memory_order_relaxed); }
 
 thread_local bool t_is_passed_through = false;
-// Empty once the thread has got a segment, or the text was taken.
+// Why this thread was refused its last segment. Empty once it has got one, or the text was taken.
 thread_local std::string t_refusal;
-// Installations so far, and the one for which the thread has made sure of the device's context.
+// The number of installations so far, and the installation for which this thread has made sure of
+// the device's context.
 std::atomic<std::uint64_t> g_num_installed{0};
 thread_local std::uint64_t t_has_context_of = 0;
 
@@ -58,6 +76,7 @@ class SegmentPlugin {
   [[nodiscard]] PluginCounts counts() const;
 
  private:
+  // Whether every call goes to the real function. A store may be missing then.
   [[nodiscard]] bool is_bypassed() const { return options_.passthrough_all || is_forked(); }
   void say_not_shared(int device);
   CudaError make_context();
@@ -70,7 +89,8 @@ class SegmentPlugin {
   const std::uint64_t number_;
   ImportSlots slots_;
 
-  // relaxed, all of them: counts, and a line more or less in the log.
+  // All of these are relaxed: they are counts, and one that is seen late costs a line of the log at
+  // most.
   std::atomic<std::int64_t> taken_{0};
   std::atomic<std::int64_t> given_back_{0};
   std::atomic<std::int64_t> forwarded_frees_{0};
@@ -78,6 +98,8 @@ class SegmentPlugin {
   std::atomic<std::uint64_t> said_devices_{0};  // one bit a device
 };
 
+// Torch's allocator must have the slots for segments and figures; that for peer access may be
+// missing. The libraries that only show figures to the user may be absent as a whole.
 Status SegmentPlugin::replace_slots() {
   const PluginLibraries& names = options_.libraries;
   void* const mem_get_info = reinterpret_cast<void*>(&gs_cuda_mem_get_info);
@@ -109,14 +131,17 @@ CudaError SegmentPlugin::allocate(void** out, std::size_t size) {
   return take(out, size);
 }
 
+// Says once for each device that its memory is not shared. Devices 64 apart share a bit, so the
+// second of them may be left out.
 void SegmentPlugin::say_not_shared(int device) {
   const std::uint64_t bit = std::uint64_t{1} << (static_cast<unsigned>(device) % 64);
   if ((said_devices_.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return;
   log::info("device {} is not shared: its memory is torch's own", device);
 }
 
-// The runtime makes a device's context at the first call that needs one, which is as a rule the
-// cudaMalloc() that we replace. Freeing nothing is such a call. The context is set for each thread.
+// The runtime makes a device's context at the first call that needs one. That is usually the
+// cudaMalloc() that we replace, so another call has to do it: freeing nothing. The runtime sets the
+// context for each thread, so each thread makes this call once.
 CudaError SegmentPlugin::make_context() {
   if (t_has_context_of == number_) return kCudaSuccess;
   const CudaError error = real_.free(nullptr);
@@ -124,6 +149,8 @@ CudaError SegmentPlugin::make_context() {
   return error;
 }
 
+// Asks the store, which may wait for room (segment_store.cpp). A size beyond kMost cannot be
+// rounded up without overflow, and is out of memory at once.
 CudaError SegmentPlugin::take(void** out, std::size_t size) {
   constexpr std::size_t kMost = std::size_t{INT64_MAX} / 2;  // the store rounds up
   Result<void*> segment =
@@ -139,8 +166,9 @@ CudaError SegmentPlugin::take(void** out, std::size_t size) {
   return kCudaSuccess;
 }
 
-// Out of memory is not more than debug: torch frees its own cache and asks again, and raises an
-// error of its own if that is refused too. Of another failure torch says no more than its code.
+// A refusal for lack of memory is logged at debug only. Torch frees its own cache and asks again,
+// and raises an error of its own if that is refused too. A failure of the device is logged as an
+// error, since torch shows no more than its code.
 void SegmentPlugin::note_refusal(const Status& reason) {
   refused_.fetch_add(1, std::memory_order_relaxed);
   if (reason.code() == StatusCode::kIo) {
@@ -157,7 +185,7 @@ CudaError SegmentPlugin::free(void* address) {
     forwarded_frees_.fetch_add(1, std::memory_order_relaxed);
     return real_.free(address);
   }
-  // An error of the device's earlier work comes out here, as in cudaFree(): the segment stays
+  // As in cudaFree(), an error of the device's earlier work comes out here. The segment then stays
   // torch's.
   if (const CudaError error = synchronize(); error != kCudaSuccess) return error;
   if (!options_.store->give_back(address)) return kCudaInvalidValue;
@@ -165,13 +193,14 @@ CudaError SegmentPlugin::free(void* address) {
   return kCudaSuccess;
 }
 
-// Kernels that use the segment may be under way; the next owner of its bytes must not meet them.
+// Waits for all work of the shared device. Kernels that use the segment may be under way, and the
+// next owner of its bytes must not meet them.
 CudaError SegmentPlugin::synchronize() {
   int device = 0;
   if (const CudaError error = real_.get_device(&device); error != kCudaSuccess) return error;
   if (device == options_.device) return real_.synchronize();
-  // On a thread of its own: to come back here to another device would make a context there, if it
-  // has none.
+  // Another device is current on this thread. The wait runs on a thread of its own: switching the
+  // current device here and back would make a context on the other device, if it has none.
   CudaError result = kCudaSuccess;
   Result<std::thread> thread = start_thread("waiting for the device", [this, &result] {
     result = real_.set_device(options_.device);
@@ -185,6 +214,8 @@ CudaError SegmentPlugin::synchronize() {
   return result;
 }
 
+// The real figures come first, so that errors are the runtime's. For the shared device both are
+// then lowered to the part that this job may use.
 CudaError SegmentPlugin::mem_get_info(std::size_t* free, std::size_t* total) {
   if (const CudaError error = real_.mem_get_info(free, total); error != kCudaSuccess) return error;
   if (is_bypassed() || free == nullptr || total == nullptr) return kCudaSuccess;
@@ -198,6 +229,8 @@ CudaError SegmentPlugin::mem_get_info(std::size_t* free, std::size_t* total) {
   return kCudaSuccess;
 }
 
+// Refuses access to memory of the shared device. A kernel of another device that uses such memory
+// could not be waited for before the memory moves.
 CudaError SegmentPlugin::enable_peer_access(int peer, unsigned flags) {
   if (is_bypassed() || peer != options_.device) return real_.enable_peer_access(peer, flags);
   int device = 0;
@@ -216,14 +249,17 @@ PluginCounts SegmentPlugin::counts() const {
           .refused = refused_.load(std::memory_order_relaxed)};
 }
 
-// The functions in the slots find their state here. Set before the first slot is replaced, and not
-// owned: torch frees while static objects are destroyed. release; pairs with plugin()'s acquire.
+// The functions in the slots have no argument of ours and find their state here. The pointer is set
+// before the first slot is replaced. The object is never destroyed while installed: torch frees
+// segments while static objects are destroyed. release; pairs with plugin()'s acquire.
 std::atomic<SegmentPlugin*> g_plugin{nullptr};
 
 SegmentPlugin* plugin() { return g_plugin.load(std::memory_order_acquire); }
 
 }  // namespace
 
+// First the runtime is found, then the object is published, then the slots are replaced. A slot
+// that calls us too early would find no object. If the slots cannot be replaced, all is undone.
 Status install_segment_plugin(const PluginOptions& options) {
   if (options.store == nullptr && !options.passthrough_all) {
     return {StatusCode::kInvalidArgument, "a segment plugin without a store"};

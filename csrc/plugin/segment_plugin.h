@@ -1,16 +1,16 @@
 // The segment plugin: supplies the segments of torch's own CUDA caching allocator.
 //
-// torch keeps its allocator (blocks, streams, graph pools, statistics); only where it asks the
-// runtime for a segment, and gives one back, it meets us: the import slots of its cudaMalloc,
-// cudaFree and cudaMemGetInfo hold the functions below (import_slots.h), and that of
-// cudaDeviceEnablePeerAccess. Segments come from a
-// SegmentStore, whose memory can leave the device and come back to the same addresses.
+// torch keeps its allocator (blocks, streams, graph pools, statistics). It meets us only where it
+// asks the runtime for a segment, and where it gives one back. The import slots of its cudaMalloc,
+// cudaFree, cudaMemGetInfo and cudaDeviceEnablePeerAccess hold the functions below
+// (import_slots.h). Segments come from a SegmentStore, whose memory can leave the device and come
+// back to the same addresses.
 //
-// What is not ours goes to the real function: other devices, memory taken before we came, what a
-// PassthroughScope asks for, all of a forked child. Nothing here needs the GIL or calls torch,
-// whose allocator's lock is held by whoever calls us.
+// Memory that is not ours goes to the real function: that of other devices, memory taken before the
+// plugin was installed, what a PassthroughScope asks for, and all of a forked child. Nothing here
+// needs the GIL or calls torch, since the caller may hold the lock of torch's allocator.
 //
-// The functions have no argument of ours, so the plugin is one a process.
+// The functions have no argument of ours, so there is one plugin in a process.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,8 @@
 
 namespace gpushare::plugin {
 
-// What their file names end in; `runtime`: what it starts with.
+// The libraries whose slots are replaced, named by the end of their file names. `runtime` is the
+// beginning of the runtime's file name.
 struct PluginLibraries {
   // Has torch's allocator: all functions are replaced there.
   std::string allocator = "libc10_cuda.so";
@@ -53,9 +54,9 @@ Status uninstall_segment_plugin();
 // Whether torch still calls us. false too if the plugin is not installed.
 [[nodiscard]] bool segment_plugin_is_intact();
 
-// Why the calling thread was refused the segment that it asked for last; empty if it got that one,
-// and when the text was taken already. For who says why torch is out of memory, which it may be for
-// reasons of its own.
+// Why the calling thread was refused the segment that it asked for last. Empty if it got that one,
+// or if the text was taken already. For the line in the log when torch raises out of memory, which
+// it may do for reasons of its own.
 [[nodiscard]] std::string take_refusal();
 
 struct PluginCounts {
@@ -67,12 +68,12 @@ struct PluginCounts {
 // Since the installation; zeros if the plugin is not installed.
 [[nodiscard]] PluginCounts plugin_counts();
 
-// Whether the calling thread's segments are the runtime's own from now on, for memory that is to be
-// shown to another process or device. Returns what was set before.
+// Sets whether the calling thread's segments are the runtime's own from now on. Memory that another
+// process or device is to use must be. Returns what was set before.
 bool set_passthrough(bool is_on);
 [[nodiscard]] bool is_passthrough();
 
-// Its thread's segments are the runtime's own while it lives.
+// The calling thread's segments are the runtime's own while this object lives.
 class PassthroughScope {
  public:
   PassthroughScope() : before_(set_passthrough(true)) {}
@@ -84,17 +85,17 @@ class PassthroughScope {
   const bool before_;
 };
 
-// What the slots hold. pre: the plugin is installed. threads: any.
+// The functions in the slots. pre: the plugin is installed. threads: any.
 extern "C" {
-// As cudaMalloc(). Refused by the store: kCudaOutOfMemory, or kCudaUnknown where the device failed;
-// the reason is take_refusal().
+// As cudaMalloc(). If the store refuses the segment, returns kCudaOutOfMemory, or kCudaUnknown
+// where the device failed. The reason is take_refusal().
 CudaError gs_cuda_malloc(void** out, std::size_t size) noexcept;
 // As cudaFree(): the device has done all its work when it returns.
 CudaError gs_cuda_free(void* address) noexcept;
-// As cudaMemGetInfo(), of the part of the device that this job may use.
+// As cudaMemGetInfo(), for the part of the device that this job may use.
 CudaError gs_cuda_mem_get_info(std::size_t* free, std::size_t* total) noexcept;
-// As cudaDeviceEnablePeerAccess(), which is refused for the device whose memory moves: what another
-// device's kernels use could not be waited for.
+// As cudaDeviceEnablePeerAccess(), which is refused for the device whose memory moves: kernels of
+// another device that use that memory could not be waited for.
 CudaError gs_cuda_enable_peer_access(int peer, unsigned flags) noexcept;
 }
 

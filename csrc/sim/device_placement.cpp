@@ -1,3 +1,6 @@
+// Chooses a device by comparing costs. A cost is a tuple, so its members decide in their order: the
+// device is too small for the job alone, bytes to move in turns, jobs there, and bytes left. The
+// first device with the least cost is taken, so the same jobs always go to the same devices.
 #include "csrc/sim/device_placement.h"
 
 #include <algorithm>
@@ -10,7 +13,8 @@
 namespace gpushare::sim {
 namespace {
 
-// Whether it does not fit, bytes to move, jobs there, bytes left (as an excess).
+// In this order: whether the job does not fit the device alone; bytes to move in turns; the number
+// of jobs there; the excess, which is negative if bytes are left.
 using Cost = std::tuple<bool, Bytes, std::size_t, Bytes>;
 
 Cost cost_of(const DeviceLoad& device, const sched::Sizes& job) {

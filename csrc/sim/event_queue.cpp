@@ -1,3 +1,6 @@
+// A heap that knows where each source's entry is, so set() moves an event in place. The heap has
+// four children an entry. put() writes an entry and notes its place together, so the two never
+// disagree.
 #include "csrc/sim/event_queue.h"
 
 #include <algorithm>
@@ -24,7 +27,7 @@ void EventQueue::put(std::size_t place, const Entry& entry) {
   place_of(entry.event) = place;
 }
 
-// The entry's place is `place`, or above it.
+// Moves entries that are later than `entry` down, from `place` towards the root, and puts it there.
 void EventQueue::rise(std::size_t place, const Entry& entry) {
   while (place > 0) {
     const std::size_t parent = (place - 1) / kArity;
@@ -35,7 +38,8 @@ void EventQueue::rise(std::size_t place, const Entry& entry) {
   put(place, entry);
 }
 
-// The entry's place is `place`, or below it.
+// Moves entries that are earlier than `entry` up, from `place` towards the leaves, and puts it
+// there.
 void EventQueue::sink(std::size_t place, const Entry& entry) {
   for (;;) {
     const std::size_t first = place * kArity + 1;
@@ -65,6 +69,7 @@ void EventQueue::set(EventKind kind, std::size_t of, Nanos at) {
   }
 }
 
+// The last entry takes the root's place and sinks. Then the source is free: set() may add it again.
 Event EventQueue::pop() {
   const Entry first = heap_.front();
   const Entry last = heap_.back();

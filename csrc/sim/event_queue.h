@@ -62,7 +62,8 @@ class EventQueue {
 
   Nanos now_;
   std::vector<Entry> heap_;  // each is before its kArity children
-  // Of each source: its place in the heap. Invariant: that of its entry, or kNone.
+  // The place of each source's entry in the heap. Invariant: the entry's place, or kNone if there
+  // is none.
   std::array<std::vector<std::size_t>, kNumKinds> places_;
 };
 

@@ -1,3 +1,7 @@
+// Reads `word name=value ...`. Each take() removes its field, so what is left over at the end is a
+// name that nobody knows, and an error. The reader of a line takes all its fields first and asks
+// status() once. So the order of checks in the reader does not matter, and no field is passed over
+// unseen.
 #include "csrc/sim/fields.h"
 
 #include <optional>

@@ -1,3 +1,6 @@
+// Boundaries of a lease by arithmetic. Three times describe it all: when the iteration under way
+// began (begun_at_), its boundary (next_), and the boundary before (last_). In a gap begun_at_ lies
+// in the future, since it is when the next iteration will begin.
 #include "csrc/sim/iterations.h"
 
 #include <cmath>
@@ -13,6 +16,8 @@ void Iterations::begin(Nanos now, Nanos iteration, Nanos gap) {
   has_passed_ = false;
 }
 
+// All boundaries up to `now` are passed in one step. The first ends the iteration under way, which
+// may have been slowed; the others are whole iterations and gaps.
 std::uint64_t Iterations::pass(Nanos now) {
   if (now < next_) return 0;
   const std::int64_t num_more = (now - next_) / (iteration_ + gap_);
@@ -24,6 +29,8 @@ std::uint64_t Iterations::pass(Nanos now) {
   return static_cast<std::uint64_t>(num_more) + 1;
 }
 
+// In a gap only the next iteration is concerned. Inside an iteration the time that is left is
+// scaled.
 void Iterations::change(Nanos now, Nanos iteration) {
   if (iteration == iteration_) return;
   if (now <= begun_at_) {

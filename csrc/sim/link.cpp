@@ -1,3 +1,6 @@
+// When a copy is done. Each direction has a time at which it is free again, and a copy begins at
+// the latest of: now, its own direction's time, and, unless the link is duplex, the other
+// direction's time. The parts in RAM and in the file take their time one after the other.
 #include "csrc/sim/link.h"
 
 #include <algorithm>
@@ -14,6 +17,7 @@ Nanos time_of(Bytes bytes, Bytes bytes_a_second) {
 
 }  // namespace
 
+// A copy of nothing waits for nobody.
 Nanos Link::copy(Nanos now, Nanos takes, Nanos& free_at) {
   if (takes == Nanos{0}) return now;
   const Nanos other = models_.duplex ? now : std::max(spill_free_at_, restore_free_at_);

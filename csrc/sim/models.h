@@ -17,7 +17,7 @@ struct Models {
   // Whether copies in both directions go on at full speed at once. Measured: together they move
   // 1.12 times what one does (both_over_one), so they wait for each other.
   bool duplex = false;
-  // What opening a lease costs without a copy. source: 2026-11-22-handover.json, handover_us.
+  // The cost of opening a lease, without a copy. source: 2026-11-22-handover.json, handover_us.
   Nanos switch_cost = Nanos{28'700};
   // Device memory of a process beside its tensors (a CUDA context). 0 on the CPU; not measured yet
   // on a GPU.

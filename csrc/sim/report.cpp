@@ -1,3 +1,8 @@
+// Makes the report: sums over all jobs, then a row for each job and lease where they are wanted.
+// The JSON is written by hand, since the text is flat and names cannot need escaping
+// (scenario.cpp).
+//
+// Completion and wait count only jobs that have finished; the makespan counts all jobs.
 #include "csrc/sim/report.h"
 
 #include <algorithm>
@@ -23,6 +28,7 @@ const char* name_of(SimJob::Outcome outcome) {
   return "running";
 }
 
+// A job that still runs is late as soon as its due time has passed.
 bool is_late(const SimJob& job, Nanos now) {
   if (!job.spec().due.has_value()) return false;
   const bool has_finished = job.outcome() == SimJob::Outcome::kFinished;
@@ -46,7 +52,7 @@ std::string lease_json(const LeaseRecord& lease) {
                      to_seconds(lease.to));
 }
 
-// The smallest that at least `share` of them do not exceed. pre: sorted, and not empty.
+// The smallest value that at least `share` of all values do not exceed. pre: sorted, and not empty.
 double quantile(const std::vector<double>& sorted, double share) {
   const double rank = std::ceil(share * static_cast<double>(sorted.size()));
   return sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
@@ -61,7 +67,7 @@ std::string spread_json(std::vector<double> values) {
                      quantile(values, 0.95), values.back());
 }
 
-// Of all jobs.
+// Sums over all jobs.
 struct Sums {
   std::vector<double> completion, wait;  // seconds, of those that finished
   std::size_t num_finished = 0;

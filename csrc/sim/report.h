@@ -1,4 +1,4 @@
-// What a simulation found, as JSON text (simulator.h has the form).
+// The result of a simulation as JSON text (simulator.h has the form).
 #pragma once
 
 #include <string>

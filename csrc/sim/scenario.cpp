@@ -1,3 +1,11 @@
+// Reads a scenario and checks it. Reading takes each line alone and reports the line's number. A
+// job is checked alone (check), and all jobs together (check_sums), so that no sum in the
+// simulation can overflow. The coordinator's options are checked by the coordinator itself
+// (Simulation::create).
+//
+// One decision is made here: how often the simulated daemon looks at pages (settle_looks). A look
+// costs an event. So under most policies it looks where a page has news, and besides that every
+// min_quantum.
 #include "csrc/sim/scenario.h"
 
 #include <algorithm>
@@ -22,14 +30,16 @@ Status invalid(std::string reason) { return {StatusCode::kInvalidArgument, std::
 
 constexpr std::uint64_t kMostDevices = 1'000'000;
 constexpr double kMostInterference = 10;
-// A scenario of hours of virtual time needs fewer.
+// The default limit of a scenario's text. Hours of virtual time need fewer events.
 constexpr std::uint64_t kMostEvents = 20'000'000;
 // Later than any simulation ends.
 constexpr Nanos kNever = seconds(1'000'000'000);
 
-// As the coordinator has them.
+// The same limit as the coordinator's.
 constexpr Bytes kMostBytes = gib(1 << 20);
 
+// The fields of the device line that are the coordinator's. Lanes for `pack` are few unless
+// somebody says how many lanes there are.
 void read_options(Fields& fields, sched::CoordinatorOptions& options) {
   fields.take("capacity", options.capacity);
   fields.take("policy", options.policy);
@@ -47,10 +57,12 @@ void read_options(Fields& fields, sched::CoordinatorOptions& options) {
   fields.take("memory_wait", options.memory_wait);
   fields.take("host_budget", options.host_budget.ram);
   fields.take("host_file", options.host_budget.file);
-  // It is a line of the log, and no decision depends on it.
+  // The warning is only a line of the log, and no decision depends on it.
   options.iteration_warning = kNever;
 }
 
+// Takes a field that is 0 or 1. false: it is another number. A text that is no number is the
+// fields' error.
 bool take_switch(Fields& fields, const std::string& name, bool& value) {
   std::uint64_t number = value ? 1 : 0;
   if (!fields.take(name, number)) return true;
@@ -80,13 +92,16 @@ Status read_models(Fields& fields, Models& models) {
   return {};
 }
 
-// Policies under which a holder's page matters where it has news (Looks::kNews), and else only for
-// whether others have overtaken the holder in the policy's order: never under fifo.
+// Whether a holder's page matters to this policy only when it has news (Looks::kNews), and
+// otherwise only for whether others have overtaken the holder in the policy's order. Under fifo
+// nobody ever overtakes.
 bool needs_only_news(const std::string& policy) {
   constexpr std::array kPolicies{"fifo", "rr", "fair", "srtf", "pack"};
   return std::find(kPolicies.begin(), kPolicies.end(), policy) != kPolicies.end();
 }
 
+// With a gap_poll in the scenario the daemon looks that often. Without one it looks for news, and
+// the coordinator's own interval is only for overtaking: min_quantum, or never under fifo.
 void settle_looks(Fields& fields, Scenario& scenario) {
   sched::CoordinatorOptions& options = scenario.options;
   if (fields.take("gap_poll", options.gap_poll) || !needs_only_news(options.policy)) {
@@ -117,7 +132,7 @@ Status read_device(Fields& fields, Scenario& scenario) {
   return {};
 }
 
-// Names are not escaped in the report.
+// Only such names are allowed, since the report does not escape them.
 bool is_plain(const std::string& name) {
   return !name.empty() && name.size() <= wire::kMaxNameBytes &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) {
@@ -184,6 +199,7 @@ Status read_line(const std::string& line, Scenario& scenario) {
 
 }  // namespace
 
+// The scenario's own users get their numbers first, then those that only jobs name.
 std::map<std::string, std::uint32_t> uids_of(const Scenario& scenario) {
   std::map<std::string, std::uint32_t> uids{{"", 0}};
   for (const auto& [name, user] : scenario.users)
@@ -223,8 +239,9 @@ Status check(const JobSpec& job) {
   return {};
 }
 
-// One after the other on one device, as slow as can be: so no time or size overflows, nor that of
-// an iteration more.
+// Takes the slowest case: all jobs one after the other on one device, each slowed by all lanes. The
+// limits are below half of what 64 bits can count, so no sum overflows, nor does that of one
+// iteration more.
 Status check_sums(const Scenario& scenario) {
   double last = 0;
   double alone = 0;

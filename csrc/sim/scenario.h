@@ -1,5 +1,5 @@
-// What is simulated: jobs, devices and what they cost, as data; and the scenario's text
-// (simulator.h has the format), one of its two forms. trace.h is the other.
+// The data of a simulation (jobs, devices, costs), and the reader of one of its two forms, the
+// scenario's text. simulator.h has the format. trace.h reads the other form.
 #pragma once
 
 #include <cstddef>
@@ -63,9 +63,9 @@ Result<Scenario> parse_scenario(std::string_view text);
 // The fields of a `device` line alone. errors: kInvalidArgument.
 Result<Scenario> parse_device(const std::string& fields);
 
-// What no job may have. errors: kInvalidArgument.
+// Whether each value of the job is allowed. errors: kInvalidArgument.
 Status check(const JobSpec& job);
-// What all jobs together may not. errors: kInvalidArgument.
+// Whether all jobs together are within what can be counted. errors: kInvalidArgument.
 Status check_sums(const Scenario& scenario);
 
 }  // namespace gpushare::sim

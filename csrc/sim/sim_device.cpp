@@ -1,3 +1,13 @@
+// The daemon's part for one simulated device: it takes messages from jobs to the coordinator and
+// back, keeps the coordinator's deadline, and looks at the pages of lease holders.
+//
+// Messages take no time, but they never nest. What a job says while it handles a message is queued,
+// and settle() takes the queue until it is empty. So a step of the coordinator is over before the
+// next begins, as in the real daemon. If a lease opened or closed, the speeds of all jobs with open
+// leases are then set anew, which may make jobs say more. Last the next look is planned.
+//
+// What may go wrong: coordinator and jobs answer each other without end at one moment. After
+// kMostAtOnce messages the simulation is reported as stuck.
 #include "csrc/sim/sim_device.h"
 
 #include <algorithm>
@@ -11,7 +21,7 @@
 namespace gpushare::sim {
 namespace {
 
-// More messages at one time are an endless exchange.
+// More messages than this at one moment are taken for an endless exchange.
 constexpr std::size_t kMostAtOnce = 1'000'000;
 
 }  // namespace
@@ -29,6 +39,7 @@ void SimDevice::arrive(SimJob& job) {
   job.arrive(*this);
 }
 
+// A job that is gone leaves the device at once; its Gone still goes through the queue.
 void SimDevice::tell(const SimJob& job, wire::JobMessage message) {
   if (std::holds_alternative<wire::Gone>(message)) {
     present_.erase(std::find(present_.begin(), present_.end(), &job));
@@ -45,6 +56,8 @@ void SimDevice::released_at(const SimJob& job, Nanos at) {
   world_.events.set(EventKind::kReleased, job.id().value - 1, at);
 }
 
+// Without contexts there is nothing on the device but the jobs' memory. Then jobs say 0, as on a
+// CPU, and the coordinator takes the configured capacity.
 Bytes SimDevice::device_total() const {
   return models().context > Bytes{0} ? world_.scenario.options.capacity : Bytes{0};
 }
@@ -57,6 +70,8 @@ Bytes SimDevice::device_free() const {
   return std::max(free, Bytes{1});  // 0 is unknown
 }
 
+// Notes a lease that opened or closed: for the device's busy time, for the list of leases, and for
+// the speeds, which settle() sets anew. Speeds matter only if leases can be open side by side.
 void SimDevice::on_lease(const SimJob& job, bool is_open, Nanos since) {
   const sched::CoordinatorOptions& options = world_.scenario.options;
   is_share_new_ = models().interference > 0 && std::max(options.num_lanes, options.pack_lanes) > 1;
@@ -87,7 +102,8 @@ void SimDevice::settle() {
   plan_look();
 }
 
-// Jobs with open leases slow each other.
+// Sets the speed of each job with an open lease from what the others use (sim_device.h has the
+// formula).
 void SimDevice::share_device() {
   is_share_new_ = false;
   double sum = 0;
@@ -107,6 +123,7 @@ void SimDevice::hear(JobId from, const wire::JobMessage& message) {
   carry_out(coordinator_->on_message(from, message, now()));
 }
 
+// Messages go before pages, so a job has its room when its lease is granted.
 void SimDevice::carry_out(const sched::Ready& ready) {
   world_.num_decisions += ready.messages.size() + ready.page_actions.size();
   set_deadline(ready);
@@ -122,6 +139,7 @@ void SimDevice::carry_out(const sched::Ready& ready) {
   GS_EXPENSIVE_CHECK(check_host_budget());
 }
 
+// In test builds: the jobs together never exceed the host tier, in RAM or in the file.
 void SimDevice::check_host_budget() const {
   HostBytes sum;
   for (const SimJob* const job : present_)
@@ -131,7 +149,8 @@ void SimDevice::check_host_budget() const {
   GS_CHECK(sum.file <= budget.file, "{} of {}", to_string(sum.file), to_string(budget.file));
 }
 
-// An event that comes too early looks again, so that the usual later deadline costs none.
+// The coordinator names a new deadline in each step, mostly a later one. The event is moved only to
+// an earlier time. An event that comes too early finds that, and sets the next one (on_deadline).
 void SimDevice::set_deadline(const sched::Ready& ready) {
   deadline_ = ready.next_deadline;
   observe_ = ready.observe;
@@ -158,6 +177,7 @@ void SimDevice::on_look() {
   if (!observe_.empty()) observe_and_decide();
 }
 
+// The list is copied: each Observed is a step, and a step replaces it.
 void SimDevice::observe_and_decide() {
   const std::vector<JobId> observe = observe_;
   for (const JobId job : observe)
@@ -166,6 +186,8 @@ void SimDevice::observe_and_decide() {
   carry_out(coordinator_->on_deadline(now()));
 }
 
+// With Looks::kNews the device looks when the first of the watched pages has news. With kGapPoll
+// the coordinator's deadlines bring the looks.
 void SimDevice::plan_look() {
   if (world_.scenario.looks != Looks::kNews || observe_.empty()) return;
   std::optional<Nanos> first;

@@ -31,7 +31,7 @@ struct LeaseRecord {
   Nanos from, to;
 };
 
-// What all devices have in common.
+// The state that all devices of a simulation share.
 struct World {
   World(const Scenario& what, EventQueue& when, std::vector<SimJob>& who)
       : scenario(what), events(when), jobs(who) {}
@@ -62,7 +62,7 @@ class SimDevice final : public Machine {
   [[nodiscard]] const std::vector<SimJob*>& present() const { return present_; }
   [[nodiscard]] std::uint64_t num_switches() const;
 
-  // Of Machine.
+  // The Machine of its jobs.
   [[nodiscard]] Nanos now() const override { return world_.events.now(); }
   void tell(const SimJob& job, wire::JobMessage message) override;
   void wake_at(const SimJob& job, Nanos at) override;

@@ -1,3 +1,15 @@
+// The states of one simulated job, and the messages that a real job would send.
+//
+// A job arrives with Hello and asks for room for its live bytes. With that room it registers and
+// wants a lease. A granted lease opens after the restore and the cost of a switch. Then its
+// iterations run by arithmetic, and only these moments are events: the last boundary; the next
+// boundary, if the lease was asked for; the next iteration, if the job has given memory away that
+// it needs. After a close the rest of the gap passes before the job wants the next lease.
+//
+// What may go wrong: the coordinator denies room. The job then ends as denied, at its start or
+// before an iteration. A check here fails only if the coordinator has broken a promise: an
+// iteration ran with less room than its peak, a lease was granted to a job that did not want one,
+// or a checked job was refused.
 #include "csrc/sim/sim_job.h"
 
 #include <algorithm>
@@ -13,7 +25,8 @@
 namespace gpushare::sim {
 namespace {
 
-// How often the daemon looks, unless it was told otherwise.
+// The interval at which the real daemon looks at a holder's page by default. Looks for news fall on
+// the same grid (next_news).
 const Nanos kLookEvery = sched::CoordinatorOptions{}.gap_poll;
 
 }  // namespace
@@ -24,6 +37,8 @@ wire::Address SimJob::address() const {
   return of;
 }
 
+// Counts the boundaries that have passed since the last call. Nothing happened at them: everything
+// that changes the job's room, speed or lease calls this first.
 void SimJob::settle() {
   if (phase_ != Phase::kRunning) return;
   const std::uint64_t num_passed = runs_.pass(machine_->now());
@@ -41,6 +56,7 @@ Nanos SimJob::iteration_time() const {
   return Nanos{std::llround(static_cast<double>(spec_->iteration.value()) * slowdown_)};
 }
 
+// The page as it is now. The gap is known from the second iteration on.
 wire::Usage SimJob::usage() {
   settle();
   wire::Usage usage;
@@ -61,6 +77,7 @@ wire::Usage SimJob::usage() {
   return usage;
 }
 
+// The coordinator looks. What it has seen is remembered, since next_news() tells what it has not.
 wire::Usage SimJob::look() {
   wire::Usage seen = usage();
   iterations_seen_ = iterations_;
@@ -68,6 +85,10 @@ wire::Usage SimJob::look() {
   return seen;
 }
 
+// When a look would show something new that a decision may depend on. There are three such things,
+// and the earliest counts: the first boundary in this lease; the iteration after which the sizes
+// are known; the beginning or end of a gap. Nothing is new while the coordinator has not looked in
+// this lease, or has asked for it.
 std::optional<Nanos> SimJob::next_news() {
   settle();
   if (phase_ != Phase::kRunning || is_asked_ || !watched_since_.has_value()) return std::nullopt;
@@ -79,14 +100,14 @@ std::optional<Nanos> SimJob::next_news() {
     const bool is_known = iterations_ >= sched::kIterationsToLearn;
     news = is_known ? now : runs_.boundary(sched::kIterationsToLearn - iterations_);
   }
-  // Whether its next gap is lent may look different then.
+  // The coordinator may decide anew then whether the next gap is lent to another job.
   if (spec_->gap > Nanos{0}) {
     const Nanos change = is_in_gap() ? runs_.begun_at() : runs_.boundary(1);
     const Nanos next = std::max(change, now + Nanos{1});
     news = std::min(news.value_or(next), next);
   }
   if (!news.has_value()) return std::nullopt;
-  // At one of the times at which the daemon looks.
+  // Rounded up to one of the times at which the real daemon would look.
   const Nanos since = *news - *watched_since_;
   return *watched_since_ + kLookEvery * ((since + kLookEvery - Nanos{1}) / kLookEvery);
 }
@@ -110,6 +131,7 @@ void SimJob::on_message(const wire::CoordinatorMessage& message) {
   std::visit([this](const auto& m) { receive(m); }, message);
 }
 
+// The scenario's values were checked before, so there is nothing that a coordinator could refuse.
 void SimJob::receive(const wire::Refused& m) {
   GS_CHECK(false, "job {} was refused: {}", id_.value, m.reason);
 }
@@ -124,6 +146,7 @@ void SimJob::need(Bytes bytes) {
                  wire::Need{.of = address(), .n = ++num_needs_, .bytes = bytes, .like = bytes});
 }
 
+// Room may come with a lease or as the answer to a Need. Only the latter lets the job go on here.
 void SimJob::receive(const wire::Grant& m) {
   room_ = m.room;
   machine_->tell(*this, wire::Consumed{.of = address(), .n = m.n});
@@ -149,13 +172,17 @@ void SimJob::receive(const wire::Denied& /*m*/) { end(Outcome::kDenied); }
 
 void SimJob::receive(const wire::Registered& /*m*/) { want(); }
 
+// From now on the job is parked: a Revoke may spill its live memory.
 void SimJob::want() {
   phase_ = Phase::kWaiting;
   since_ = machine_->now();
   machine_->tell(*this, wire::Wanted{.of = address(), .usage = usage()});
 }
 
-// Unused room first, then free memory, then (parked) live memory by a copy.
+// Gives room in the order of a real job: unused room, then free memory, then live memory by a copy.
+// Free memory is the iteration's, so it stays while an iteration runs. Live memory leaves only
+// while the job is parked, and no more of it than the Revoke allows in RAM and in the file; RAM is
+// filled first. The room is lower, and the answer is sent, once the copy is done.
 void SimJob::receive(const wire::Revoke& m) {
   settle();
   const bool is_parked = phase_ == Phase::kWaiting;
@@ -186,6 +213,7 @@ void SimJob::receive(const wire::Revoke& m) {
   }
 }
 
+// A job that has ended meanwhile has said Gone, so the coordinator waits for no answer.
 void SimJob::on_released() {
   if (phase_ == Phase::kEnded) return;
   settle();
@@ -194,6 +222,8 @@ void SimJob::on_released() {
   if (phase_ == Phase::kRunning) run_on();
 }
 
+// The copy is queued on the link now, so a busy link delays the job's first iteration. The lease
+// counts from here, as it does with a real job.
 void SimJob::on_grant(Term term) {
   GS_CHECK(phase_ == Phase::kWaiting, "job {} was granted in phase {}", id_.value,
            static_cast<int>(phase_));
@@ -213,7 +243,8 @@ void SimJob::on_grant(Term term) {
   machine_->wake_at(*this, now + stall_);
 }
 
-// What was spilled comes back, and the iteration's peak must fit.
+// Begins to iterate if the room holds the iteration's peak, and asks for the missing room if not.
+// What was spilled is back then.
 void SimJob::begin_iterations() {
   const Bytes missing = spec_->peak - room_;
   if (missing > Bytes{0}) {
@@ -229,7 +260,8 @@ void SimJob::begin_iterations() {
   run_on();
 }
 
-// When something happens next. pre: settled.
+// Acts on what is due now, or sets the time of the next event. The order matters: a job that is
+// through with its iterations ends, even if it is asked for its lease at that moment. pre: settled.
 void SimJob::run_on() {
   const Nanos now = machine_->now();
   if (iterations_ == spec_->iterations) return end(Outcome::kFinished);
@@ -238,7 +270,9 @@ void SimJob::run_on() {
     return rest();
   }
   const bool has_given = resident_ < spec_->peak || room_ < spec_->peak;
+  // The next iteration is due and memory that it needs was given away in the gap.
   if (has_given && now >= runs_.begun_at()) return begin_iterations();
+  // If nobody wants anything, the next event is the job's last boundary.
   Nanos next = runs_.boundary(spec_->iterations - iterations_);
   if (is_asked_ || each_iteration_) next = runs_.boundary(1);
   if (has_given || (each_iteration_ && is_in_gap())) next = std::min(next, runs_.begun_at());
@@ -254,14 +288,17 @@ void SimJob::on_wake() {
   }
 }
 
+// Ignores an old term, as a real page does. In a gap the lease ends at once: there a real job's
+// client thread closes it.
 void SimJob::on_ask(Term term) {
   if (!has_lease_ || term != term_) return;
   is_asked_ = true;
   settle();
-  // Taken in the gap: the client thread closes.
   if (phase_ == Phase::kRunning) run_on();
 }
 
+// Another job has opened or closed a lease beside this one. The rest of the iteration under way is
+// stretched or shortened in proportion (iterations.h).
 void SimJob::slow(double slowdown) {
   if (slowdown == slowdown_) return;
   settle();
@@ -279,6 +316,7 @@ void SimJob::stop() {
   machine_->on_lease(*this, false, since_);
 }
 
+// The usage is read first: it belongs to the lease that ends.
 void SimJob::close() {
   const Nanos now = machine_->now();
   wire::Usage last = usage();
@@ -288,7 +326,7 @@ void SimJob::close() {
   machine_->on_lease(*this, false, since_);
 }
 
-// The rest of the gap.
+// After a close the rest of the gap passes, then the job wants the next lease.
 void SimJob::rest() {
   phase_ = Phase::kGap;
   if (runs_.begun_at() <= machine_->now()) return want();

@@ -22,7 +22,7 @@ namespace gpushare::sim {
 
 class SimJob;
 
-// What a job sees of the machine that it is on.
+// The machine as a job sees it.
 class Machine {
  public:
   virtual ~Machine() = default;
@@ -32,13 +32,13 @@ class Machine {
   [[nodiscard]] virtual Nanos now() const = 0;
   // Takes a message to the coordinator, not before the call that the job is in returns.
   virtual void tell(const SimJob& job, wire::JobMessage message) = 0;
-  // on_wake() then, and not at the time said before.
+  // Calls on_wake() at that time. Replaces the time that was set before.
   virtual void wake_at(const SimJob& job, Nanos at) = 0;
-  // on_released() then. pre: at > now().
+  // Calls on_released() at that time. pre: at > now().
   virtual void released_at(const SimJob& job, Nanos at) = 0;
   virtual Link& link() = 0;
   [[nodiscard]] virtual const Models& models() const = 0;
-  // Of the whole device; 0: nobody asked the driver.
+  // Size of the whole device. 0: unknown, as no driver was asked.
   [[nodiscard]] virtual Bytes device_total() const = 0;
   [[nodiscard]] virtual Bytes device_free() const = 0;
   // The job has opened a lease, or closed the one that it had since `since`.

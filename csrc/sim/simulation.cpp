@@ -1,3 +1,12 @@
+// Runs a scenario: takes the events in order of time and gives each to its job or device. After
+// each event that device settles, so the next event finds nothing left to say. A job is placed on a
+// device when it arrives, once (device_placement.h).
+//
+// The run ends when all jobs have ended, when no event is left, or at the scenario's `until`. Jobs
+// that have not ended then are reported as running.
+//
+// What may go wrong: the simulation does not get on in virtual time, or has more events than are
+// allowed. Both are kFailedPrecondition, with the time that it had come to. Ctrl-C is kCancelled.
 #include "csrc/sim/simulation.h"
 
 #include <algorithm>
@@ -12,13 +21,14 @@
 namespace gpushare::sim {
 namespace {
 
-// How many events go by until Ctrl-C is looked for.
+// So many events are taken between two looks for Ctrl-C.
 constexpr std::uint64_t kEventsBetweenLooks = 4096;
 
 sched::Sizes sizes_of(const JobSpec& job) { return {job.live, job.peak - job.live}; }
 
 }  // namespace
 
+// An arrival is the first kWake of a job. jobs_ is reserved, since devices keep pointers into it.
 Simulation::Simulation(const Scenario& scenario, bool with_leases)
     : scenario_(scenario),
       events_(scenario.jobs.size(), scenario.num_devices),
@@ -40,6 +50,7 @@ Result<std::unique_ptr<Simulation>> Simulation::create(const Scenario& scenario,
   return simulation;
 }
 
+// Each device has a coordinator of its own, with the same options and the same named users.
 Status Simulation::add_devices() {
   sched::CoordinatorOptions options = scenario_.options;
   const std::map<std::string, std::uint32_t> uids = uids_of(scenario_);
@@ -62,6 +73,8 @@ void Simulation::arrive(std::size_t job) {
   devices_[device]->arrive(jobs_[job]);
 }
 
+// Takes jobs that ended in this event out of their devices' loads, so later arrivals find the place
+// free.
 void Simulation::count_gone() {
   for (const std::size_t job : world_.gone) {
     ++num_ended_;
@@ -70,6 +83,7 @@ void Simulation::count_gone() {
   world_.gone.clear();
 }
 
+// An event of a job concerns only its own device, so only that one settles.
 void Simulation::happen(const Event& event) {
   if (event.kind == EventKind::kDeadline || event.kind == EventKind::kLook) {
     SimDevice& device = *devices_[event.of];

@@ -31,7 +31,7 @@ class Simulation {
 
   [[nodiscard]] const Scenario& scenario() const { return scenario_; }
   [[nodiscard]] const std::vector<SimJob>& jobs() const { return jobs_; }
-  // Of each job: the index of its device; of one that has not arrived, 0.
+  // The index of each job's device; 0 for a job that has not arrived.
   [[nodiscard]] const std::vector<std::size_t>& placed() const { return placed_; }
   [[nodiscard]] const std::vector<LeaseRecord>& leases() const { return leases_; }
   [[nodiscard]] const World& world() const { return world_; }

@@ -1,3 +1,6 @@
+// The two ways to start a simulation. Both end in the same run(): check what all jobs together may
+// not exceed, make the devices, run to the end, make the report. A scenario's text has jobs and
+// device in one; a trace has the jobs, and the device's fields come apart.
 #include "csrc/sim/simulator.h"
 
 #include <memory>

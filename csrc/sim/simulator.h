@@ -1,4 +1,4 @@
-// What would happen: simulated jobs on virtual time, driven by the same coordinator code as real
+// Simulates what would happen: jobs on virtual time, driven by the same coordinator code as real
 // ones. For trying policies and options on a laptop, and for tests of fairness that need no clock.
 //
 // A scenario is text, one thing a line, `#` begins a comment:

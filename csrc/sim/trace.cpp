@@ -1,3 +1,12 @@
+// Reads a trace. The first line says which column is where; each further line is a job. A table of
+// columns (kColumns) has the name, the unit and the reader of each, so a new column is one line
+// there.
+//
+// A job needs a number of iterations and the time of one. A trace may give both, or a duration with
+// one of them, or a duration alone (settle_iterations). A row is checked like a job of a scenario.
+//
+// What may go wrong: an unknown or doubled column, a value that cannot be read, or a row of another
+// length. Each is an error with the line's number.
 #include "csrc/sim/trace.h"
 
 #include <algorithm>
@@ -19,12 +28,12 @@
 namespace gpushare::sim {
 namespace {
 
-// What an iteration of a job takes whose trace says only how long it runs.
+// The time of an iteration, if the trace says only how long a job runs.
 constexpr Nanos kUnknownIteration = millis(100);
 
 Status invalid(std::string reason) { return {StatusCode::kInvalidArgument, std::move(reason)}; }
 
-// One row, while it is read.
+// One row while it is read, with what the trace has said of the job so far.
 struct Row {
   JobSpec job;
   std::optional<Nanos> duration;
@@ -38,9 +47,11 @@ bool put(const std::optional<Value>& parsed, Value& value) {
   return parsed.has_value();
 }
 
-// What a value of the column is, and how it is read; false: it is no such thing.
+// Which units may follow a column's name after `_`.
 enum class Unit : std::uint8_t { kNone, kTime, kSize };
 
+// `form` says in an error what a value should be. `read` returns false for a text that is no such
+// value.
 struct Column {
   const char* name;
   Unit unit;
@@ -128,6 +139,7 @@ struct Head {
   std::string unit;   // put after each value
 };
 
+// The values between commas, without blanks around them. There is no quoting.
 std::vector<std::string> split(std::string_view line) {
   std::vector<std::string> values;
   for (std::size_t from = 0;;) {
@@ -193,7 +205,7 @@ Status read_values(const std::vector<Head>& heads, std::string_view line, Row& r
     return invalid(fmt::format("{} values for {} columns", values.size(), heads.size()));
   }
   for (std::size_t i = 0; i < heads.size(); ++i) {
-    // Nothing: the default of the column.
+    // An empty value stands for the column's default.
     if (values[i].empty()) continue;
     if (heads[i].column->read(values[i] + heads[i].unit, row)) continue;
     const std::string form = heads[i].unit.empty() ? heads[i].column->form
@@ -203,7 +215,9 @@ Status read_values(const std::vector<Head>& heads, std::string_view line, Row& r
   return {};
 }
 
-// Iterations from a duration, or the time of one from both.
+// Completes the job from its duration. With iterations, the time of one is the duration divided by
+// their number, less the gap. Without, their number is the duration divided by the time of one. All
+// three given are refused, since they could contradict each other.
 Status settle_iterations(Row& row) {
   JobSpec& job = row.job;
   if (!row.duration.has_value()) {

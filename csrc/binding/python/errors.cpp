@@ -1,3 +1,6 @@
+// Which Python exception stands for which status. Out of memory is torch's own error, so that
+// handlers in users' programs work. A bad argument is ValueError. All else is a class of
+// gpushare.errors, and what has no class of its own is GpushareError.
 #include "csrc/binding/python/errors.h"
 
 #include <pybind11/pybind11.h>
@@ -30,7 +33,7 @@ py::object exception_for(StatusCode code) {
 }  // namespace
 
 void raise(const Status& status) {
-  // A signal's handler has raised while C++ waited.
+  // A signal's handler has raised while C++ waited. Its exception goes on, and not one of ours.
   if (status.code() == StatusCode::kCancelled && PyErr_Occurred() != nullptr) {
     throw py::error_already_set();
   }

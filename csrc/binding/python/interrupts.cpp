@@ -1,3 +1,13 @@
+// Notices signals while C++ waits. Python's own handlers run on the main thread only, and only when
+// that thread runs Python code; a wait in C++ would keep Ctrl-C from them.
+//
+// There are two ways. A wait that may run handlers calls is_interrupted() now and then. A wait in
+// the gate must first know that a signal has come: a handler may use memory that is spilled. For
+// that SignalWatch puts a pipe of its own in place of the program's wake-up descriptor. Python
+// writes the number of each signal there, and the watch hands it on to the program's descriptor.
+//
+// What may go wrong: no pipe can be made, or Python runs its main thread elsewhere. Then signals
+// are not seen here, and the wait is told that one may have come.
 #include "csrc/binding/python/interrupts.h"
 
 #include <fcntl.h>
@@ -22,7 +32,8 @@ struct Pipe {
   int in = -1;
 };
 
-// A forked child makes its own: its signals are not its parent's.
+// The process's pipe, made at the first use. A forked child makes its own: its signals are not its
+// parent's.
 const Pipe& wakeup_pipe() {
   static Pipe pipe;
   if (pipe.owner == ::getpid() && pipe.in >= 0) return pipe;
@@ -34,7 +45,8 @@ const Pipe& wakeup_pipe() {
   return pipe;
 }
 
-// The module's own function: no Python code runs in it, and so no handler. Returns what was set.
+// Calls the C function of the module _signal: no Python code runs in it, and so no handler. Returns
+// the descriptor that was set before.
 int set_wakeup_fd(int fd) {
   static const py::handle function =
       py::object(py::module_::import("_signal").attr("set_wakeup_fd")).release();
@@ -45,6 +57,8 @@ int set_wakeup_fd(int fd) {
 
 SignalWatch::SignalWatch() : is_main_(::gettid() == ::getpid()) { start(); }
 
+// A watch inside another one finds the pipe set already. It changes nothing, and puts nothing back
+// at its end.
 void SignalWatch::start() {
   if (!is_main_ || wakeup_pipe().in < 0) return;
   try {
@@ -71,7 +85,8 @@ SignalWatch::~SignalWatch() {
   static_cast<void>(has_come());
 }
 
-// A byte each, its number.
+// Reads all bytes in the pipe, one for each signal, and hands them on to the program's own
+// descriptor.
 bool SignalWatch::has_come() {
   if (!is_watching_) return is_main_;
   bool has_come = false;
@@ -93,6 +108,8 @@ bool has_signal() {
   return ::poll(&waiting, 1, 0) != 0;
 }
 
+// PyErr_CheckSignals() runs handlers on the main thread alone, so other threads need not take the
+// GIL.
 bool is_interrupted() {
   if (::gettid() != ::getpid() || Py_IsInitialized() == 0) return false;
   const py::gil_scoped_acquire gil;

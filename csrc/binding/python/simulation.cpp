@@ -1,3 +1,5 @@
+// The simulator for Python. A simulation runs without the GIL, so other threads of the program go
+// on. Now and then it looks for Ctrl-C, which takes the GIL for that moment.
 #include "csrc/binding/python/simulation.h"
 
 #include <string>

@@ -1,3 +1,6 @@
+// Statistics as Python objects. The memory statistics have the keys of torch's CUDA allocator, so
+// that code which reads those reads ours as well; gpushare's own figures stand beside them. Bytes
+// are whole numbers, times are in seconds.
 #include "csrc/binding/python/stats_dict.h"
 
 #include <string>
@@ -47,7 +50,7 @@ py::dict to_dict(const alloc::MemoryStats& stats) {
   add(dict, "requested_bytes", stats.requested_bytes);
   dict["num_ooms"] = stats.num_ooms;
   dict["num_alloc_retries"] = stats.num_alloc_retries;
-  // What has no meaning here has the value that torch's allocator starts with.
+  // Figures that have no meaning here have the value that torch's allocator starts with.
   dict["num_sync_all_streams"] = 0;
   dict["num_device_alloc"] = stats.segment.all.allocated;
   dict["num_device_free"] = stats.segment.all.freed;
@@ -102,6 +105,8 @@ py::dict to_dict(const client::JobStats& stats) {
   return dict;
 }
 
+// As torch's snapshot: a dict for each segment, with its blocks. The sizes of a segment are sums
+// over its active blocks.
 py::list to_list(const std::vector<alloc::SegmentInfo>& segments) {
   py::list list;
   for (const alloc::SegmentInfo& segment : segments) {

@@ -1,3 +1,13 @@
+// torch's CPU allocator: allocations go to the caching allocator, frees to whoever owns the
+// address.
+//
+// Allocations are forwarded unless this is a forked child, which uses torch's default allocator. A
+// free is decided by the address alone, so memory that is older than the installation goes back to
+// torch's default allocator. Torch's profiler is told of each block, as its own allocator does.
+//
+// What may go wrong: no memory can be had. Then torch's own OutOfMemoryError is thrown, so programs
+// that handle it go on working. Ctrl-C during the wait for room throws what the signal's handler
+// has raised.
 #include "csrc/binding/torch/cpu_allocator.h"
 
 #include <atomic>
@@ -13,12 +23,12 @@
 namespace gpushare::binding {
 namespace {
 
-// Above torch's own default (0) and what others use, so that a later SetAllocator does not take
-// blocks of ours to a stranger's deleter.
+// Above torch's own default (0) and above what others use. A later SetAllocator() with less
+// priority then changes nothing, and our blocks are not freed by another allocator's deleter.
 constexpr std::uint8_t kPriority = 100;
 
-// The deleter is a plain function, so what it needs is global. Written before the allocator is
-// published by c10::SetAllocator, or in a forked child, which has one thread: relaxed suffices.
+// The deleter is a plain function, so what it needs is global. relaxed: these are written before
+// c10::SetAllocator publishes the allocator, or in a forked child, which has one thread.
 std::atomic<alloc::CachingAllocator*> g_core{nullptr};
 std::atomic<c10::DeleterFnPtr> g_default_deleter{nullptr};
 std::atomic<bool> g_uses_default{false};
@@ -35,6 +45,7 @@ void free_block(void* address) {
   core->free(address);
 }
 
+// TORCH_CHECK_WITH throws here without the GIL: any thread may allocate.
 [[noreturn]] void throw_out_of_memory(std::size_t size, const Status& status) {
   c10::profiledCPUMemoryReporter().OutOfMemory(size);
   const std::string text = "gpushare: cannot allocate " +
@@ -81,7 +92,7 @@ class CpuAllocator final : public c10::Allocator {
 void install_cpu_allocator(alloc::CachingAllocator& core) {
   g_core.store(&core, std::memory_order_relaxed);
   g_default_deleter.store(c10::GetDefaultCPUAllocator()->raw_deleter(), std::memory_order_relaxed);
-  // Leaked: tensors may be freed after static destructors have begun.
+  // Never destroyed: tensors may be freed after static destructors have begun.
   static auto* const allocator = new CpuAllocator;
   c10::SetAllocator(c10::DeviceType::CPU, allocator, kPriority);
 }

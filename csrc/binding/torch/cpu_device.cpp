@@ -1,3 +1,5 @@
+// The CPU as the shared device. Memory is that of the host, and our caching allocator becomes
+// torch's. A forked child uses torch's default allocator for new memory.
 #include "csrc/binding/torch/cpu_allocator.h"
 #include "csrc/binding/torch/torch_device.h"
 #include "csrc/vm/host/host_vmm.h"

@@ -1,3 +1,10 @@
+// One CUDA device as the shared device. torch keeps its own caching allocator; the segment plugin
+// supplies its segments, and the router opens and closes it with the lease gate.
+//
+// The installation goes in this order: the store of segments, the router, then the plugin. With the
+// plugin in place torch's segments come from us. What may go wrong: the driver, the device or
+// torch's libraries are not as expected. All of these are kFailedPrecondition, and nothing of torch
+// has changed then. A missing line in the log when memory runs out is no reason to fail.
 #include "csrc/vm/cuda/cuda_device.h"
 
 #include <memory>
@@ -15,7 +22,8 @@ namespace gpushare::binding {
 namespace {
 
 class CudaDevice;
-// Written at install, and in a forked child, which has no CUDA; read by note_capture().
+// The device of this process, for the free functions at the end. Written at install(), and set to
+// null in a forked child, which has no CUDA.
 CudaDevice* g_device = nullptr;
 
 class CudaDevice final : public TorchDevice {
@@ -41,20 +49,21 @@ class CudaDevice final : public TorchDevice {
     store_ = std::make_unique<alloc::SegmentStore>(allocator);
     store_->set_share_source([&runtime] { return runtime.share(); });
     router_ = std::make_unique<TorchRouter>(*device_, *store_);
-    // Nothing moves without segments of ours, so nobody needs to close torch's allocator.
+    // Under passthrough the segments are the runtime's own and nothing moves, so nobody has to
+    // close torch's allocator.
     if (!options_.passthrough) runtime.set_router(router_.get());
     GS_RETURN_IF_ERROR(plugin::install_segment_plugin({.store = store_.get(),
                                                        .device = device_->ordinal(),
                                                        .passthrough_all = options_.passthrough,
                                                        .libraries = {}}));
     g_device = this;
-    // Torch's own text is there all the same.
+    // If this fails, torch's own text about the lack of memory is still there.
     if (const Status watched = say_why_out_of_memory(&plugin::take_refusal); !watched.ok()) {
       log::warn("{}", watched.message());
     }
     return {};
   }
-  // CUDA is of no use to a forked child; the plugin knows.
+  // A forked child cannot use CUDA. The plugin knows of the fork by itself.
   void after_fork_in_child() override {
     g_device = nullptr;
     is_forked_ = true;
@@ -65,6 +74,8 @@ class CudaDevice final : public TorchDevice {
     return client::DeviceMemory{.total = memory->total, .free = memory->free};
   }
   [[nodiscard]] Bytes live() const override { return is_forked_ ? Bytes{} : router_->live(); }
+  // While it is set, the plugin passes this thread's segments through, and the router's filter
+  // sends the thread's blocks to the shared pool. If torch refuses, it is taken back.
   Status begin_sharing() {
     plugin::set_passthrough(true);
     Status status = router_->begin_sharing();
@@ -93,7 +104,7 @@ struct Opened {
   std::unique_ptr<vm::CudaDevice> device;  // goes first
 };
 
-// errors: kFailedPrecondition, whatever is wrong with driver or device.
+// Opens driver and device. errors: kFailedPrecondition, whatever is wrong with either of them.
 Result<Opened> open_device(int index) {
   Result<std::unique_ptr<vm::CudaDriver>> driver = vm::CudaDriver::load();
   if (!driver) return fail(StatusCode::kFailedPrecondition, driver.error().message());

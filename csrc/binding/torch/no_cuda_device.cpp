@@ -1,4 +1,5 @@
-// In place of cuda_device.cpp, where torch was built without CUDA.
+// Stands in place of cuda_device.cpp where torch was built without CUDA. Asking for a CUDA device
+// fails and says how to get one; the calls around captures and sharing do nothing.
 #include "csrc/binding/torch/torch_device.h"
 
 namespace gpushare::binding {

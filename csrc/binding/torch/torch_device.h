@@ -25,10 +25,10 @@ class TorchDevice {
   virtual ~TorchDevice() = default;
 
   [[nodiscard]] virtual vm::Vmm& vmm() = 0;
-  // Who pins host memory for copies; null: nobody needs that.
+  // The object that pins host memory for copies; null: nobody needs that.
   [[nodiscard]] virtual vm::HostPinner* pinner() { return nullptr; }
-  // What the device has now; nothing for the CPU. Of a CUDA device it makes the context, which
-  // whoever attaches has anyway.
+  // The device's memory now; nothing for the CPU. On a CUDA device this makes the context, which
+  // every process that attaches has anyway.
   [[nodiscard]] virtual std::optional<client::DeviceMemory> memory() { return std::nullopt; }
   // Torch's allocations are served from now on, for the rest of the process. Both outlive it.
   // errors: kFailedPrecondition: this torch cannot be served; nothing has changed.

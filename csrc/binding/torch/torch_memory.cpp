@@ -1,3 +1,10 @@
+// Reads torch's snapshot and says which bytes are in use and which segments may move. A block
+// counts as used while it is active: a block that was freed may still be used by work of another
+// stream. A segment may move if it is of torch's default pool. Segments of other devices are passed
+// over.
+//
+// The snapshot and its types differ between minor versions of torch; each difference is one #if
+// here.
 #include "csrc/binding/torch/torch_memory.h"
 
 #include <cstddef>
@@ -22,7 +29,7 @@ constexpr c10::MempoolId_t kDefaultPool{0, 0};
 // Torch's own type, in whichever of its namespaces it is.
 using Segment = decltype(native::SnapshotInfo::segments)::value_type;
 
-// Of all pools; without the history of allocations, where torch can leave that out.
+// The snapshot of all pools. The history of allocations is left out where torch can do that.
 native::SnapshotInfo take_snapshot() {
 #if TORCH_VERSION_MINOR < 11
   return native::get()->snapshot(kDefaultPool);
@@ -48,7 +55,7 @@ Bytes to_bytes(std::size_t size) { return Bytes{static_cast<std::int64_t>(size)}
 void add_blocks(const Segment& segment, alloc::MemoryUse& use) {
   std::size_t at = segment.address;
   for (const auto& block : segment.blocks) {
-    // Active, not only allocated: of a block that was freed another stream's work may be pending.
+    // Active, and not only allocated: another stream's work on a freed block may be pending.
     if (block.active) use.used.push_back({to_address(at), to_bytes(block.size)});
     at += block.size;
   }

@@ -1,4 +1,4 @@
-// What torch has in its CUDA segments, read from its snapshot.
+// Torch's use of its CUDA segments, read from its snapshot.
 //
 // Here are the differences between the versions of torch's CUDA allocator for which this module is
 // built. No header of torch's CUDA is included: this one is compiled where there is none, too.

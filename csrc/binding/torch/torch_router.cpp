@@ -1,3 +1,12 @@
+// Routes torch's allocations between its own pools, and closes its allocator with the lease gate.
+//
+// A close goes in this order. New blocks of every thread are routed to the outside pool; the device
+// is waited for; the snapshot is read. So nothing can change hands while it is read. A failure in
+// any step ends the routing again and refuses the close; the caller tries again later. While a
+// stream is captured nothing is tried, since waiting for the device would break the capture.
+//
+// mu_ is held during the wait for the device. So no capture can begin under it: note_capture()
+// waits for the same lock.
 #include "csrc/binding/torch/torch_router.h"
 
 #include <utility>
@@ -13,7 +22,7 @@ namespace {
 
 namespace native = c10::cuda::CUDACachingAllocator;
 
-// Torch numbers its own pools upwards from 1, in either half.
+// Torch numbers its own pools upwards from 1, in either half of the id. These two are far above.
 constexpr c10::MempoolId_t kOutsidePool{0x6770757368617265ULL, 0};
 constexpr c10::MempoolId_t kSharedPool{kOutsidePool.first + 1, 0};
 
@@ -32,7 +41,7 @@ Status without_throwing(const char* what, Body body) {
 }  // namespace
 
 Status say_why_out_of_memory(std::string (*take_reason)()) {
-  // Its arguments are in torch's own text. Called without torch's lock.
+  // The arguments are already in torch's own text. Torch calls the observer without its lock.
   const auto observer = [take_reason](std::int64_t, std::size_t, std::size_t, std::size_t) {
     const std::string reason = take_reason();
     if (!reason.empty()) log::error("out of memory: {}", reason);
@@ -80,6 +89,7 @@ Result<alloc::MemoryUse> TorchRouter::close() {
   return fail(std::move(status));
 }
 
+// A failure is only logged: the lease opens in any case.
 void TorchRouter::open() {
   MutexLock lock(mu_);
   const Status status = without_throwing("open torch's CUDA allocator",
@@ -88,6 +98,7 @@ void TorchRouter::open() {
   say_how_often();
 }
 
+// Active bytes by torch's own count, over all its pools of this device.
 Bytes TorchRouter::live() {
   Bytes live;
   const auto read = [&] {
@@ -106,6 +117,8 @@ void TorchRouter::note_capture(bool is_beginning) {
   say_how_often();
 }
 
+// While the gate is closed the shared pool is in use already (begin_outside), so there only the
+// count rises.
 Status TorchRouter::begin_sharing() {
   MutexLock lock(mu_);
   ++num_sharing_;
@@ -129,12 +142,14 @@ void TorchRouter::end_sharing() {
   say_how_often();
 }
 
-// Torch gives back what it has and asks again only while it routes nothing.
+// Tells the store whether torch asks a second time for a segment that it was refused. Torch gives
+// back what it keeps and asks again only while it routes nothing to a pool.
 void TorchRouter::say_how_often() {
   store_.set_asks_once(num_captures_ > 0 || num_sharing_ > 0 || is_outside_);
 }
 
-// In which order torch asks the filters is its own affair: never two of them say yes.
+// Two filters are set: threads that pass through go to the shared pool, all others to the outside
+// pool. Never do both say yes, so it does not matter in which order torch asks them.
 void TorchRouter::begin_outside() {
   is_outside_ = true;
   say_how_often();
@@ -150,7 +165,8 @@ void TorchRouter::end_outside() {
   if (num_sharing_ == 0) end_shared();
 }
 
-// The pools are kept in use by a count of our own, so that their blocks serve the next time too.
+// The first time, both pools get a count of our own. That keeps them when the routing ends, so that
+// their blocks serve the next time too.
 void TorchRouter::begin_shared() {
   if (!std::exchange(has_pools_, true)) {
     native::get()->createOrIncrefPool(index_, kOutsidePool);
@@ -171,7 +187,7 @@ alloc::MemoryUse TorchRouter::read_use() {
   return std::move(memory.use);
 }
 
-// Such memory lies outside our range, so nothing of it is ever moved.
+// Memory of expandable segments lies outside our range, so nothing of it is ever moved. Said once.
 void TorchRouter::say_expandable() {
   if (std::exchange(has_said_expandable_, true)) return;
   log::error(

@@ -1,3 +1,12 @@
+// Binds this process's threads to its share of the cores while it has a lease, and lets them go
+// after.
+//
+// At each change the threads are unbound first, so that all of them have the process's own CPUs
+// again. Then the number of threads of an operation is lowered, if its user allowed that. They are
+// bound only if that number fits the share's CPUs.
+//
+// What may go wrong: the kernel refuses the calling thread. Then the job keeps to no cores of its
+// own, and the log says so. Other threads that cannot be bound are left as they are.
 #include "csrc/client/cpu/cpu_share.h"
 
 #include <dirent.h>
@@ -13,8 +22,8 @@
 namespace gpushare::client {
 namespace {
 
-// Those threads of this process that may use `from` may use `to`. One that has ended meanwhile is
-// none. errors: kIo: the calling one may not be bound.
+// Gives the CPUs `to` to those threads of this process that may use exactly `from`. A thread that
+// ended meanwhile is passed over. errors: kIo: the calling thread may not be bound.
 Status rebind(const cpu_set_t& from, const cpu_set_t& to) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc/self/task"), &::closedir);
   if (folder == nullptr) return errno_status("list this process's threads");
@@ -36,7 +45,8 @@ void CpuShare::settle(wire::CoreShare share, bool may_lower) {
   unbind();
   if (share.is_all() || !read_own()) return restore_threads();
   const std::vector<std::size_t> part = part_of(cpus_, share);
-  // With more threads than CPUs its user, or who pinned them, wants it so.
+  // With more threads than CPUs the user, or whoever pinned them, wants it so, and the number
+  // stays.
   const int own_num = own_num_.value_or(threads_.num());
   const bool is_usual = own_num <= static_cast<int>(cpus_.size());
   if (may_lower && is_usual) {
@@ -48,7 +58,7 @@ void CpuShare::settle(wire::CoreShare share, bool may_lower) {
   if (!part.empty() && threads_.num() <= static_cast<int>(part.size())) bind(part);
 }
 
-// What its user has set meanwhile is his.
+// Puts the number of threads back, unless the user has set another one meanwhile.
 void CpuShare::restore_threads() {
   if (own_num_.has_value() && threads_.num() == lowered_to_) threads_.set_num(*own_num_);
   own_num_.reset();
@@ -61,6 +71,7 @@ void CpuShare::lower_threads(int most) {
   if (now != lowered_to_) threads_.set_num(lowered_to_);
 }
 
+// The CPUs are listed anew only if they have changed, since that reads files for each of them.
 bool CpuShare::read_own() {
   cpu_set_t own;
   if (::sched_getaffinity(0, sizeof(own), &own) != 0) return false;
@@ -93,6 +104,7 @@ void CpuShare::release() {
   unbind();
 }
 
+// The child has only the forking thread. It gets all CPUs back if it was bound.
 void CpuShare::after_fork_in_child() {
   cpu_set_t now;
   const bool is_bound = bound_.has_value() && ::sched_getaffinity(0, sizeof(now), &now) == 0 &&

@@ -9,8 +9,8 @@
 // Only threads are bound that may use the same CPUs as the one that iterates: who pins threads of
 // his own (GOMP_CPU_AFFINITY) keeps them where they are. Threads and processes that begin meanwhile
 // are bound as the thread that began them; a forked child is not, but its number of threads stays.
-// That number is torch's of the thread that iterates: where another one goes on, the first keeps
-// the lower one.
+// The number of threads is torch's setting for the thread that iterates. If another thread iterates
+// from then on, the first one keeps the lower number.
 //
 // Each process goes by the CPUs that it may use: jobs that were started with different ones
 // (taskset) may come to keep to the same.

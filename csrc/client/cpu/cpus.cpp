@@ -1,3 +1,6 @@
+// Lists the CPUs that the process may use, sorted by package and core, and cuts the list into parts
+// of whole cores. The parts follow each other in that order, so a part spans as few packages as
+// possible. Where the kernel does not name cores, each CPU counts as a core of its own.
 #include "csrc/client/cpu/cpus.h"
 
 #include <algorithm>
@@ -9,7 +12,7 @@
 namespace gpushare::client {
 namespace {
 
-// `otherwise` where the kernel does not say.
+// The number in a file of the kernel, or `otherwise` where there is none.
 int read_number(const std::string& path, int otherwise) {
   std::ifstream file(path);
   int number = 0;

@@ -12,8 +12,8 @@
 
 namespace gpushare::client {
 
-// As the kernel numbers them: CPUs of one core share its units. In the order of the members CPUs of
-// one core are next to each other, and cores of one package.
+// A CPU by the kernel's numbers. CPUs of one core share its units. In the order of the members,
+// CPUs of one core are next to each other, and so are cores of one package.
 struct Cpu {
   int package = 0;
   int core = 0;  // in its package

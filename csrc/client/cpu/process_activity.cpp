@@ -1,3 +1,10 @@
+// The activity of this process and its children, from /proc. Processor time is summed over the
+// process, its living descendants and its children that have ended. Descendants are found by the
+// lists of children that each thread has; the number of threads that are looked at is bounded, as
+// this runs a few times a second.
+//
+// Whether a thread waits for input is told from the system call that it is in. Anything that cannot
+// be read counts as "no".
 #include "csrc/client/cpu/process_activity.h"
 
 #include <dirent.h>
@@ -29,7 +36,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// At most so many threads are looked at for children, of all processes.
+// The most threads that are looked at for children, over all processes together.
 constexpr int kMostThreads = 512;
 
 void add_children(pid_t process, std::vector<pid_t>& all, int& num_threads) {

@@ -1,4 +1,4 @@
-// What this process and its children are at, as /proc says: to tell an iteration that is held up
+// The activity of this process and its children, from /proc. It tells an iteration that is held up
 // from one that nobody will end (idle_rule.h).
 #pragma once
 
@@ -18,7 +18,7 @@ Nanos cpu_of_process_tree();
 // notebook's kernel and an interactive shell are, or reading standard input. False where that
 // cannot be told. Other waits (locks, peers, disks, child processes, sleep) end by themselves.
 bool awaits_input(pid_t thread);
-// As awaits_input(), of a line of /proc/PID/task/TID/syscall, see proc(5).
+// The same for a line of /proc/PID/task/TID/syscall, see proc(5).
 bool is_wait_for_input(const std::string& line);
 
 }  // namespace gpushare::client

@@ -1,3 +1,11 @@
+// Decides whether a lease that others want is in use. A span begins at an observation and goes on
+// as long as the same lease is wanted, no allocation or free comes, and observations come in time.
+// When the span is long enough, the processor time of the whole span is judged. Above 5 % the
+// process is at work, and a new span begins. Otherwise the lease is idle.
+//
+// The limit is short for a thread that waits for input, and fifteen times as long for any other
+// wait, which usually ends by itself. A job that waits for memory is held up by others and never
+// idle.
 #include "csrc/client/gate/idle_rule.h"
 
 #include <utility>
@@ -17,7 +25,7 @@ bool IdleRule::observe(const IdleObservation& seen) {
   }
   const Nanos span = seen.now - start_.now;
   if (span < (seen.awaits_input ? limit_ : limit_ * kOtherWaits)) return false;
-  // Judged over the whole span, so that the interpreter's own housekeeping does not count.
+  // Judged over the whole span, so that the interpreter's own housekeeping does not count as work.
   const bool is_at_work = (seen.cpu - start_.cpu) * 100 >= span * kBusyPercent;
   if (is_at_work) {
     start_ = seen;

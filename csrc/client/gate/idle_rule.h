@@ -35,7 +35,8 @@ class IdleRule {
   bool observe(const IdleObservation& seen);
 
  private:
-  // Of the span's wall time: above it, the process is at work without allocating.
+  // A share of the span's wall time. With more processor time than this the process is at work
+  // without allocating.
   static constexpr std::int64_t kBusyPercent = 5;
   // Other waits last for so many times the limit: with 2 s, half a minute.
   static constexpr std::int64_t kOtherWaits = 15;

@@ -1,3 +1,6 @@
+// The figures of a job's iterations. All are written by the thread that iterates, at a boundary,
+// with plain loads and stores; the page gets a copy of those that others read. The figures that
+// must be sorted first (iteration_times.cpp) are written to the page only when they are new.
 #include "csrc/client/gate/iteration_counters.h"
 
 #include <algorithm>
@@ -13,6 +16,7 @@ void add(std::atomic<T>& counter, T amount) {
 
 }  // namespace
 
+// The gap ends when the thread comes for its iteration. Time in the gate is no part of it.
 void IterationCounters::come(wire::LeasePage* page, Nanos now) {
   if (!is_gap_open_.load(kRelaxed)) return;
   is_gap_open_.store(false, kRelaxed);
@@ -29,6 +33,8 @@ void IterationCounters::enter(wire::LeasePage* page, Nanos now) {
   if (page != nullptr) page->changed_ns.store(now.value(), kRelaxed);
 }
 
+// An iteration that was broken off counts as busy time and for the highest peak, and not as an
+// iteration: its length and its peak say nothing of the next one.
 void IterationCounters::leave(wire::LeasePage* page, Nanos now, const Boundary& boundary) {
   in_iteration_.store(false, kRelaxed);
   is_gap_open_.store(true, kRelaxed);
@@ -53,6 +59,7 @@ void IterationCounters::leave(wire::LeasePage* page, Nanos now, const Boundary& 
   if (are_times_new) publish_times(*page);
 }
 
+// Moves the beginning of the iteration forward, so its length is that of its work alone.
 void IterationCounters::resume(wire::LeasePage* page, Nanos stood_still) {
   add(began_ns_, stood_still.value());
   changed_ns_.store(began_ns_.load(kRelaxed), kRelaxed);
@@ -83,6 +90,8 @@ void IterationCounters::publish_times(wire::LeasePage& page) const {
   page.mean_gap_ns.store(gaps_.mean().value(), kRelaxed);
 }
 
+// Memory that moved into the lane, or back from it, is no longer part of what the next iterations
+// need in private memory, or is again. So the remembered peaks change by it.
 void IterationCounters::shift_peaks(Bytes by) {
   for (auto& peak : peaks_)
     peak.store(std::max<std::int64_t>(peak.load(kRelaxed) + by.value(), 0), kRelaxed);

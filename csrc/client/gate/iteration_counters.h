@@ -1,4 +1,4 @@
-// What a job has done so far, counted where it happens and copied into its lease page.
+// The figures of a job so far, counted where things happen and copied into its lease page.
 //
 // Which problem it solves: a boundary must cost well under a microsecond, and status, the policy
 // and the end-of-job report want these figures at any time. So they are plain stores into atomics
@@ -42,7 +42,7 @@ class IterationCounters {
   void resume(wire::LeasePage* page, Nanos stood_still);
   // The iteration does not end here; it never was one (unregister, fork).
   void forget() { in_iteration_.store(false, std::memory_order_relaxed); }
-  // What follows is another model's.
+  // The iterations that follow are another model's.
   void forget_times() {
     training_.forget();
     evaluation_.forget();
@@ -60,9 +60,10 @@ class IterationCounters {
   [[nodiscard]] Nanos busy() const { return Nanos{busy_ns_.load(std::memory_order_relaxed)}; }
   // Highest peak of the last few iterations: what the next one is expected to need.
   [[nodiscard]] Bytes expected_peak() const;
-  // What was needed by the private arena is needed elsewhere now (below 0), or here again.
+  // Changes the remembered peaks. Below 0: this memory of the private arena is needed elsewhere
+  // now. Above 0: it is needed there again.
   void shift_peaks(Bytes by);
-  // Of all iterations.
+  // The highest peak of all iterations.
   [[nodiscard]] Bytes highest_peak() const {
     return Bytes{highest_peak_.load(std::memory_order_relaxed)};
   }

@@ -1,4 +1,14 @@
 // Boundaries, and every way in which a lease ends on this side.
+//
+// A lease ends at a boundary, if the coordinator has asked for it; in the gap, on the client
+// thread; unasked, after an exception or at the end; and when a thread gives up in the gate just as
+// it is granted. All of these end in finish_closing(). It closes the gate first and makes the word
+// kIdle last: the coordinator may grant the next lease as soon as the word says so, and by then no
+// private block may be handed out. A close moves no byte. Only a safepoint closes the word alone
+// (safepoint.cpp).
+//
+// What may go wrong: on CUDA a stream is captured, and memory cannot be closed now. Then the word
+// stays kClosing, is_close_due_ is set, and the client thread tries again (retry_closing).
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -11,6 +21,8 @@
 
 namespace gpushare::client {
 
+// The fast path of a boundary: figures are stored, and the word becomes kOpenGap. No lock is taken.
+// Only a lease that is asked for leads on to end_slow().
 void Runtime::Impl::end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) {
   if (!counters_.is_in_iteration()) return;
   // acquire; pairs with the release in install_page: the page is mapped and filled.
@@ -27,8 +39,9 @@ void Runtime::Impl::end_iteration(wire::BoundaryKind kind, bool is_optimizer_ste
   if (wire::try_end(*page) == wire::EndResult::kMustClose) end_slow();
 }
 
-// The page that was ended may be an old one by now, frozen so that this is reached (carry_over.h):
-// then the new one decides whether the lease is kept.
+// Closes at a boundary. The page that was ended may be an old one by now, frozen so that this is
+// reached (carry_over.h). So the end is repeated on the current page, which decides whether the
+// lease is kept.
 void Runtime::Impl::end_slow() {
   drain();
   MutexLock lock(mu_);
@@ -37,7 +50,9 @@ void Runtime::Impl::end_slow() {
   if (wire::load(*page()).state() == wire::LeaseState::kClosing) finish_closing(*page());
 }
 
-// From here on no private block is handed out. false: not now.
+// Routes new allocations away from private memory, and ends what belongs to the lease: the cores,
+// the lane's slots, and the wait for late memory. From here on no private block is handed out.
+// false: not now, with the reason in close_failure_.
 bool Runtime::Impl::close_gate() {
   if (is_closed_.load(std::memory_order_relaxed)) return true;
   if (Status routed = route_outside(); !routed.ok()) {
@@ -55,7 +70,9 @@ bool Runtime::Impl::close_gate() {
   return true;
 }
 
-// pre: `page` is the current one, its word kClosing. false: not now; it is tried again.
+// Closes the gate, makes the word kIdle, and rings. If memory may move in the gap, the page says so
+// before the word does, so the coordinator reads both at once. pre: `page` is the current one, its
+// word kClosing. false: not now; it is tried again.
 bool Runtime::Impl::finish_closing(wire::LeasePage& page) {
   const bool was_due = is_close_due_;
   is_close_due_ = !close_gate();
@@ -74,7 +91,7 @@ bool Runtime::Impl::finish_closing(wire::LeasePage& page) {
   return true;
 }
 
-// On the client thread, as long as a close is due.
+// On the client thread, in every turn of its loop. Does nothing unless a close is due.
 void Runtime::Impl::retry_closing() {
   {
     MutexLock lock(mu_);
@@ -89,6 +106,7 @@ void Runtime::Impl::retry_closing() {
   }
 }
 
+// Closes an open lease without being asked. A word that is kClosing already is brought to its end.
 void Runtime::Impl::close_if_open(wire::BoundaryKind kind) {
   if (page() == nullptr) return;
   if (wire::start_close(*page())) {
@@ -98,7 +116,7 @@ void Runtime::Impl::close_if_open(wire::BoundaryKind kind) {
 }
 
 void Runtime::Impl::close_lease(wire::BoundaryKind kind) {
-  // The thread that was refused at the gate has failed, not the one that iterates.
+  // The thread that failed is one that was refused at the gate, and not the one that iterates.
   if (kind == wire::BoundaryKind::kException && is_anothers_iteration()) return;
   drain();
   MutexLock lock(mu_);
@@ -119,7 +137,9 @@ void Runtime::Impl::give_up() {
   if (is_parked_) give_up_parked();
 }
 
-// The user's code runs next, so all memory must be back first, with a lease or without.
+// Leaves the gate without a lease, after Ctrl-C say. The user's code runs next, so all memory must
+// be back first, however long that takes. If it cannot come back, what is spilled is shown at its
+// addresses where that is possible, and the log says that the rest must not be used.
 void Runtime::Impl::give_up_parked() {
   if (page() != nullptr && wire::give_up(*page())) ring();
   residency_.set_shows_copies(true);
@@ -138,16 +158,16 @@ void Runtime::Impl::give_up_parked() {
   unpark();
   gate_owner_ = std::thread::id();
   changed_.notify_all();
-  // It may have been granted at the very moment; or carried over to a new page as wanted.
+  // A lease may have been granted at this very moment, or the wish was carried over to a new page.
   if (page() != nullptr && wire::give_up(*page())) ring();
   close_if_open(wire::BoundaryKind::kNone);
 }
 
-// Makes the coordinator look at the page.
+// Writes the eventfd, so that the coordinator looks at the page.
 void Runtime::Impl::ring() {
   if (!bell_.is_valid()) return;
   const std::uint64_t one = 1;
-  // Cannot fail but when the counter is full, and then the coordinator has not looked yet.
+  // This fails only when the counter is full, and then the coordinator has not looked yet.
   if (::write(bell_.get(), &one, sizeof(one)) < 0) {
     log::debug("job {}: {}", address_.job.value, errno_status("ring").message());
   }

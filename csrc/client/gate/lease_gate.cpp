@@ -1,5 +1,18 @@
-// The gate: begin_iteration, on the thread that iterates. Its fast path takes no lock and makes no
-// system call.
+// The gate: begin_iteration() on the thread that iterates.
+//
+// The fast path (enter_at_once) is one compare-and-swap on the lease word: no lock, no system call.
+// It works while the lease is open and its memory in place. Otherwise the slow path takes these
+// steps, each under the state lock: park, want a lease, sleep on the futex, and open. Opening waits
+// for the room that the lease counts on, restores memory, maps the lane's slots, and lets
+// allocations in again.
+//
+// The state lock is let go for every wait: for the futex, for copies, and for a signal's handler.
+// So after each wait everything is looked at anew: the page may be another, and the lease may be
+// gone. That is why step_gate() does one step and says kAgain.
+//
+// What may go wrong: memory cannot come back. Then the lease is closed and the caller gets the
+// error. A time-out or a signal leaves the thread parked and in line; it calls again, or gives up
+// (lease_close.cpp).
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,13 +31,14 @@
 namespace gpushare::client {
 namespace {
 
-// A lost wake-up, or a page that was changed under the sleeper, costs no more than this.
+// The longest sleep at a time. A lost wake-up, or a new page in place of the one that is slept on,
+// costs no more than this.
 constexpr Nanos kSlice = millis(50);
 
-// User code waits so long for memory that moves.
+// How long user code waits for memory that is on the move, before it goes on without.
 constexpr Nanos kMovingPatience = seconds(2);
 
-// How long an ended thread may still be listed.
+// How long the kernel may still list a thread that has ended.
 constexpr Nanos kThreadEnd = millis(20);
 
 pid_t this_thread() {
@@ -32,7 +46,8 @@ pid_t this_thread() {
   return number;
 }
 
-// Where memory cannot move while it is used.
+// The error for a second iterating thread, on a device where memory cannot move while it is used (a
+// GPU).
 Status two_threads() {
   return {StatusCode::kFailedPrecondition,
           "two threads iterate at once (Optuna n_jobs?): one process can hold one lease. "
@@ -41,15 +56,18 @@ Status two_threads() {
 
 }  // namespace
 
-// Or did last.
+// Whether the calling thread has begun the iteration under way, or the last one.
 bool Runtime::Impl::is_iterating_thread() const {
   return iterating_thread_.load(std::memory_order_relaxed) == this_thread();
 }
 
+// Whether another thread is inside an iteration. A thread that ended without a boundary does not
+// count.
 bool Runtime::Impl::is_anothers_iteration() const {
   if (!counters_.is_in_iteration() || is_iterating_thread()) return false;
   const pid_t thread = iterating_thread_.load(std::memory_order_relaxed);
-  // One that has ended left its iteration open. It may have been joined an instant ago.
+  // A thread that has ended has left its iteration open. It may have been joined an instant ago and
+  // still be listed.
   const std::string path = fmt::format("/proc/self/task/{}", thread);
   const Nanos deadline = monotonic_now() + kThreadEnd;
   while (::access(path.c_str(), F_OK) == 0) {
@@ -68,7 +86,8 @@ void Runtime::Impl::enter(wire::LeasePage* page) {
 Result<bool> Runtime::Impl::enter_at_once() {
   // acquire; pairs with the release in install_page: the page is mapped and filled.
   wire::LeasePage* const page = page_.load(std::memory_order_acquire);
-  // Threads share a lease, and what a boundary of one takes from another is only slower to use.
+  // Where memory can move in use, several threads share the lease. If the boundary of one takes
+  // memory from another, that memory is only slower to use.
   const bool may_share = allocator_.can_move_in_use();
   if (page != nullptr && !may_share && is_anothers_iteration()) return fail(two_threads());
   const bool is_entered =
@@ -81,6 +100,8 @@ Result<bool> Runtime::Impl::enter_at_once() {
   return is_entered;
 }
 
+// threads: the one that iterates. Nothing is locked on entry; the slow path takes the state lock
+// itself.
 Result<GateResult> Runtime::Impl::begin_iteration(Nanos timeout) {
   const Result<bool> is_entered = enter_at_once();
   if (!is_entered.has_value()) return fail(is_entered.error());
@@ -94,7 +115,8 @@ Result<GateResult> Runtime::Impl::begin_iteration(Nanos timeout) {
   return result;
 }
 
-// Its iteration begins: with the cores that are its, and as many threads as fit there.
+// At the beginning of an iteration: binds the process to its share of the cores, if the share has
+// changed since, or another thread iterates now. Without a change it costs a few relaxed loads.
 void Runtime::Impl::settle_cores(const wire::LeasePage* page) {
   // relaxed: a share that is seen late is that of the next iteration.
   const std::uint32_t share = page == nullptr ? 0 : page->core_share.load(kRelaxed);
@@ -105,13 +127,16 @@ void Runtime::Impl::settle_cores(const wire::LeasePage* page) {
   cpu_share_.settle(wire::core_share_of(share), has_elastic_threads_.load(kRelaxed));
 }
 
-// Without a lease its threads go where they like, and where others do not run.
+// Without a lease the process's threads may run on all cores again.
 void Runtime::Impl::release_cores() {
   if (core_share_.load(kRelaxed) == 0) return;
   core_share_.store(kUnsettled, kRelaxed);
   cpu_share_.release();
 }
 
+// The device is drained before the lock is taken (routing.cpp). Only one thread is in the gate at a
+// time: gate_owner_ keeps others out, and stays set after a time-out, so that the thread keeps its
+// place.
 Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {
   drain();
   MutexLock lock(mu_);
@@ -124,16 +149,19 @@ Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {
   }
   gate_owner_ = self;
   is_handling_ = false;
-  // While the main thread waits here it uses nothing, and other threads seldom do. In the gate of
-  // another thread the main thread goes on.
+  // While the main thread waits here it uses no memory, and other threads seldom do. So what is
+  // spilled need not be shown at its addresses, which is faster. In the gate of another thread the
+  // main thread goes on.
   if (!config_.shows_in_gate && this_thread() == ::getpid()) residency_.set_shows_copies(false);
-  // An iteration that did not end before the next gate ended when its lease was closed. In one that
-  // is open it is another thread's.
+  // An iteration without a boundary ended when its lease was closed. If the lease is open, the
+  // iteration is another thread's.
   if (page() == nullptr || !wire::load(*page()).is_open()) counters_.forget();
-  // One of its threads may still wait at a safepoint. If this cannot close now, it waits on.
+  // Another thread may still wait at a safepoint of the iteration that this one leaves behind. If
+  // its lease cannot be closed now, it waits on.
   if (inside_since_.has_value()) break_off();
   Result<GateResult> result = pass_gate(deadline);
-  // Timed out: this thread keeps the gate, and its place, until it calls again or gives up.
+  // After a time-out this thread keeps the gate, and its place in line, until it calls again or
+  // gives up.
   const bool is_left = !result.has_value() || *result == GateResult::kEntered;
   if (is_left) {
     gate_owner_ = std::thread::id();
@@ -147,17 +175,19 @@ Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {
   return result;
 }
 
+// A signal's handler runs next on the main thread and may use any memory.
 void Runtime::Impl::show_memory() {
   MutexLock lock(mu_);
   show_spilled();
 }
 
-// What moves just now is waited for, and nothing moves until this thread is in the gate again. A
-// spill that takes longer shows what leaves from now on.
+// Makes spilled memory usable where it was. A move that is under way is waited for, up to
+// kMovingPatience. No other begins until this thread is in the gate again (is_handling_). A spill
+// that takes longer than that shows at once what leaves from now on.
 void Runtime::Impl::show_spilled() {
   if (config_.shows_in_gate) return;
   is_handling_ = is_parked_;
-  // kRestoring: whoever asks for memory meanwhile asks again.
+  // Said as a restore: a Revoke that comes meanwhile is answered with `held`, and is asked again.
   const bool is_still = start_moving(Moving::kRestoring, monotonic_now() + kMovingPatience);
   mu_.unlock();
   residency_.show_copies();
@@ -174,6 +204,9 @@ Result<GateResult> Runtime::Impl::pass_gate(Nanos deadline) {
   }
 }
 
+// One step, by the state of the word. Without a page there is no gate, unless a coordinator is
+// required. An open word with a closed gate means that the lease was just granted: it opens. Every
+// other state leads one step on in the drawing of lease_page.h.
 Result<Runtime::Impl::GateStep> Runtime::Impl::step_gate(Nanos deadline) {
   wire::LeasePage* const current = page();
   if (current == nullptr) {
@@ -189,7 +222,8 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::step_gate(Nanos deadline) {
       if (wire::want(*current)) ring();
       return GateStep::kAgain;
     case wire::LeaseState::kClosing:
-      // Taken in the gap an instant ago; the client thread has not come to it yet.
+      // The coordinator took the lease in the gap an instant ago, and the client thread has not
+      // come to it yet.
       if (!finish_closing(*current)) return fail(close_failure_);
       return GateStep::kAgain;
     case wire::LeaseState::kOpenBusy:
@@ -202,14 +236,14 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::step_gate(Nanos deadline) {
   }
 }
 
-// From here on the client thread may spill all private memory, until unpark.
-// false: not now.
+// Closes the gate and says so on the page. From here to unpark() the client thread may spill all
+// private memory. false: not now, since the gate cannot close (a stream is captured).
 bool Runtime::Impl::park(wire::LeasePage& page) {
   if (!close_gate()) return false;
   if (!is_parked_) parked_at_ = monotonic_now();
   is_parked_ = true;
   publish_usage(page);
-  // relaxed: the change of the word, in want, publishes it.
+  // relaxed: want() changes the word next, and that publishes it.
   page.is_parked.store(1, std::memory_order_relaxed);
   return true;
 }
@@ -219,7 +253,8 @@ void Runtime::Impl::unpark() {
   if (page() != nullptr) page()->is_parked.store(0, std::memory_order_relaxed);
 }
 
-// false: time is up, or a signal waits for its handler.
+// Sleeps while the word is `word`, for one slice at most. The lock is let go meanwhile, so that the
+// client thread can spill. false: time is up, or a signal waits for its handler.
 bool Runtime::Impl::wait_for_word(wire::LeasePage& page, wire::LeaseWord word, Nanos deadline) {
   const Nanos left = deadline - monotonic_now();
   if (left <= Nanos{0}) return false;
@@ -230,8 +265,9 @@ bool Runtime::Impl::wait_for_word(wire::LeasePage& page, wire::LeaseWord word, N
   return result != ipc::WaitResult::kInterrupted;
 }
 
-// The lease says which Grant of room it counts on; that message may still be on its way. false:
-// time is up.
+// Waits until the room that the lease counts on is granted. The page names the number of that
+// Grant; the message may still be on its way, since the page is faster than the socket. A lost
+// connection ends the wait. false: time is up.
 bool Runtime::Impl::wait_until_granted(wire::LeasePage* page, Nanos deadline) {
   while (link_ == Link::kAttached && page == this->page() &&
          needs_.last_grant() < page->grant_n.load(std::memory_order_relaxed)) {
@@ -242,13 +278,16 @@ bool Runtime::Impl::wait_until_granted(wire::LeasePage* page, Nanos deadline) {
   return true;
 }
 
-// The lease is granted (or none is needed): brings the memory back and lets the iteration in.
-// kAgain: the lease went away meanwhile.
+// The lease is granted, or none is needed: brings the memory back and lets the iteration in.
+// Restoring lets go of the lock, so the word is looked at again after it. kAgain: the lease went
+// away meanwhile.
 Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
   wire::LeasePage* const granting = page();
   Nanos granted = monotonic_now();
   if (granting != nullptr) {
     if (!wait_until_granted(granting, deadline)) return GateStep::kTimedOut;
+    // The time of the grant, as the page has it, but not before this thread parked and not in the
+    // future.
     const Nanos stated{granting->granted_ns.load(std::memory_order_relaxed)};
     granted = std::clamp(stated, std::min(parked_at_, granted), granted);
     granting->is_parked.store(0, std::memory_order_relaxed);

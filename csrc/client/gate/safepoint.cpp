@@ -1,12 +1,16 @@
 // Safepoints: places between two blocks of the model where the lease is given up inside an
-// iteration. Nothing is closed but the word: memory stays where it is, allocations go where they
-// went, and the iteration goes on with the next lease. The coordinator keeps to that as long as the
-// page says is_inside (sched/turns/interrupt.h).
+// iteration. Only the word is closed. Memory stays where it is, allocations go where they went, and
+// the iteration goes on with the next lease. The coordinator keeps to that as long as the page says
+// is_inside (sched/turns/interrupt.h).
 //
-// Not where memory is moving, or is held for another thread, or another thread waits for room: all
-// of that ends by itself, and the next safepoint is near. Not in gangs, whose ranks must stop
-// together. And only in threads of the iteration: another one, which calls a copy of the model say,
-// has no lease to give.
+// A thread stops only if nothing is half done: no memory is moving or late, no thread holds memory,
+// and none waits for room (may_stop_inside). All of that ends by itself, and the next safepoint is
+// near. Ranks of a gang do not stop, since they must stop together. Only threads of the iteration
+// stop: a thread that calls a copy of the model, say, has no lease to give.
+//
+// What may go wrong: the iteration ends in another thread while this one waits. Then nobody would
+// give back what is granted, so the wait is broken off and the lease closed. A close that is not
+// possible now (a stream is captured) is tried again at the next turn of the wait.
 #include <algorithm>
 
 #include "csrc/base/clock.h"
@@ -27,11 +31,13 @@ bool Runtime::Impl::is_asked_inside() const {
   return page != nullptr && wire::is_asked_inside(*page);
 }
 
+// In backward, autograd's own threads work on the iteration, so the thread is not compared there.
 bool Runtime::Impl::is_in_iteration_here(Safepoint where) const {
   return counters_.is_in_iteration() && (where == Safepoint::kBackward || is_iterating_thread());
 }
 
-// Without the device: most of what keeps a job from stopping lasts for many blocks.
+// Whether this thread is likely to stop here. Asked before the device is drained, which takes long:
+// most of what keeps a job from stopping lasts for many blocks.
 bool Runtime::Impl::is_worth_draining(Safepoint where) {
   MutexLock lock(mu_);
   if (!counters_.is_in_iteration()) return inside_since_.has_value();
@@ -40,6 +46,8 @@ bool Runtime::Impl::is_worth_draining(Safepoint where) {
   return inside_since_.has_value() || (is_asked_inside() && may_stop_inside());
 }
 
+// Stops if it must, then waits until the word is open again. Several threads may wait here; the
+// first one that finds the lease open ends the interruption for all.
 GateResult Runtime::Impl::safepoint(Safepoint where, Nanos timeout) {
   if (!is_worth_draining(where)) return GateResult::kEntered;
   // Before the lease is given up: what this job has queued would run beside the next holder.
@@ -60,6 +68,7 @@ GateResult Runtime::Impl::safepoint(Safepoint where, Nanos timeout) {
   return GateResult::kEntered;
 }
 
+// Whether nothing is half done that a stop would leave in the way of others.
 bool Runtime::Impl::may_stop_inside() {
   const bool is_whole = moving_ == Moving::kNone && num_holds_ == 0 && !needs_.has_waiting() &&
                         !is_closed_.load(kRelaxed) && !has_late_.load(kRelaxed);
@@ -67,7 +76,8 @@ bool Runtime::Impl::may_stop_inside() {
          options_.has_value() && options_->ranks <= 1;
 }
 
-// false: not now, or it was not asked.
+// Gives the lease up and wants the next at once. The page says is_inside before the word changes,
+// so the coordinator never sees the one without the other. false: not now, or it was not asked.
 bool Runtime::Impl::stop_inside() {
   if (page() == nullptr || !wire::is_asked_inside(*page()) || !may_stop_inside()) return false;
   say_inside(true);
@@ -87,6 +97,8 @@ bool Runtime::Impl::stop_inside() {
   return true;
 }
 
+// The iteration has a lease again. The time that it stood still counts as waiting, and not as part
+// of the iteration.
 void Runtime::Impl::go_on_inside(Nanos since) {
   const Nanos now = monotonic_now();
   waited_ += now - since;
@@ -106,8 +118,8 @@ void Runtime::Impl::say_inside(bool is_inside) {
   page()->is_inside.store(is_inside ? 1 : 0, std::memory_order_relaxed);
 }
 
-// The iteration has ended, in another thread than waits here: nobody would give back what is
-// granted.
+// Whether the iteration ended in another thread than the one that waits here. Nobody would give
+// back what is granted then.
 bool Runtime::Impl::is_left_inside() {
   return inside_since_.has_value() && !counters_.is_in_iteration() &&
          gate_owner_ == std::thread::id();
@@ -119,8 +131,8 @@ bool Runtime::Impl::leave_safepoint() {
   return break_off();
 }
 
-// The user's code runs next, without a lease, as in any gap: so from here on its memory may move
-// once it is parked. false: not now.
+// Ends the wait at a safepoint without a lease. The user's code runs next as in any gap, so the
+// gate is closed, and memory may move once the job parks. false: not now.
 bool Runtime::Impl::break_off() {
   if (!inside_since_.has_value()) return true;
   if (!close_gate()) return false;

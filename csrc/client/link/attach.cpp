@@ -1,5 +1,16 @@
-// Joining a coordinator: the first time here, again in reconnect.cpp. Pure C++, since the caller
-// may hold the GIL: it is the allocation that backs the process's first chunk.
+// Joining a coordinator for the first time; reconnect.cpp does it again. The steps are: find a
+// coordinator or start one (connector.cpp), say Hello, wait for Welcome, take over what it says,
+// and start the client thread. The caller may hold the GIL, since it is the allocation that backs
+// the process's first chunk. So all of this is C++ that needs no Python, but for the look for
+// signals.
+//
+// Hello must be the truth. It is made under the lock, and the allocator's room is set to what is
+// backed, so no chunk is backed that the coordinator does not know of.
+//
+// What may go wrong: no coordinator is found, or it refuses the job. Then the job is unmanaged: its
+// room is that of its setting, and the gate is open, unless a coordinator is required. Ctrl-C
+// leaves the job as it was, and the next call tries again. A coordinator that is stopped (SIGSTOP)
+// is waited for without a limit, since it still owns the device.
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -20,7 +31,8 @@ namespace {
 
 constexpr int kMostGreetings = 3;
 
-// Told apart from "there is none and none can be started".
+// A coordinator that ended before it answered is told apart from none at all: another may be there
+// by now.
 Status as_gone(const Status& status) {
   if (status.code() != StatusCode::kUnavailable) return status;
   return {StatusCode::kDeadlineExceeded, status.message()};
@@ -31,7 +43,7 @@ bool is_gone(const Result<T>& result) {
   return !result.has_value() && result.error().code() == StatusCode::kDeadlineExceeded;
 }
 
-// Nothing: no message is there now.
+// The coordinator's answer to Hello. Empty if no message is there now.
 Result<std::optional<wire::Welcome>> receive_welcome(Connection& connection) {
   Result<std::optional<Connection::Received>> received = connection.receive();
   if (!received.has_value()) return fail(received.error());
@@ -47,6 +59,7 @@ Result<std::optional<wire::Welcome>> receive_welcome(Connection& connection) {
 
 }  // namespace
 
+// Attaches once: other threads wait for the one that tries. The lock is not held while it does.
 Status Runtime::Impl::attach() {
   {
     MutexLock lock(mu_);
@@ -76,7 +89,8 @@ Status Runtime::Impl::attach_now() {
     if (!wake_.is_valid()) return errno_status("make the client thread's eventfd");
   }
   Result<Greeting> greeting = find_and_greet(Nanos{0});
-  // It was stopped and has been killed, or it was about to end: there may be another.
+  // The coordinator was stopped and has been killed, or it was about to end. There may be another
+  // one.
   for (int i = 1; i < kMostGreetings && is_gone(greeting); ++i) {
     greeting = find_and_greet(Nanos{0});
   }
@@ -105,8 +119,8 @@ Result<Runtime::Impl::Greeting> Runtime::Impl::find_and_greet(Nanos patience) {
   return say_hello(std::move(*socket));
 }
 
-// The truth about this job, now: growth stands still while it is read, and after it this job backs
-// no chunk that the coordinator does not know of.
+// The truth about this job now. The allocator's room is set to 0 first, so it grows no more while
+// the figures are read. A page with an open lease names the term that the job still holds.
 wire::Hello Runtime::Impl::make_hello() {
   wire::Hello hello;
   hello.version = config_.version;
@@ -141,9 +155,9 @@ wire::Hello Runtime::Impl::make_hello() {
   return hello;
 }
 
-// Without a time limit: one that is stopped (SIGSTOP) is still the owner of the device.
-// errors: kDeadlineExceeded (closed before it answered), kFailedPrecondition (we are refused),
-// kCancelled.
+// Says Hello and waits for Welcome, without a time limit: a coordinator that is stopped (SIGSTOP)
+// still owns the device. After connect_timeout one line says so. errors: kDeadlineExceeded (closed
+// before it answered), kFailedPrecondition (this job is refused), kCancelled.
 Result<Runtime::Impl::Greeting> Runtime::Impl::say_hello(UniqueFd socket) {
   Connection connection(std::move(socket));
   Status status;
@@ -176,6 +190,7 @@ bool Runtime::Impl::is_interrupted() const {
   return config_.is_interrupted != nullptr && config_.is_interrupted();
 }
 
+// Takes over what Welcome says. The room is the coordinator's figure from here on.
 void Runtime::Impl::adopt(Greeting greeting) {
   const wire::Welcome& welcome = greeting.welcome;
   link_ = Link::kAttached;
@@ -193,6 +208,9 @@ void Runtime::Impl::adopt(Greeting greeting) {
             to_string(room_), to_string(welcome.capacity));
 }
 
+// For good: the job has no coordinator any more. Its lanes end, its waits for room end, and page_
+// becomes null, which opens the gate. If a coordinator is required, the gate is closed first, so no
+// iteration follows.
 void Runtime::Impl::go_unmanaged(const std::string& reason) {
   log::warn("{}. {}", reason,
             config_.requires_coordinator ? "A coordinator is required: no iteration follows"
@@ -221,7 +239,8 @@ void Runtime::Impl::go_unmanaged(const std::string& reason) {
   changed_.notify_all();
 }
 
-// false: there is no connection, or it is dead now: the client thread sees its end and reconnects.
+// Sends a message, or queues it if the socket is full. false: there is no connection, or it is dead
+// now. The client thread then sees its end and reconnects.
 bool Runtime::Impl::send(const wire::JobMessage& message) {
   if (link_ != Link::kAttached) return false;
   const Status status = connection_.send(message);

@@ -1,3 +1,6 @@
+// Sends and receives messages without ever waiting. A message that the socket does not take now is
+// kept, in order, and flush() sends it later. A coordinator that reads nothing for kMaxUnsent
+// messages counts as gone.
 #include "csrc/client/link/connection.h"
 
 #include <sys/socket.h>
@@ -17,7 +20,7 @@ void Connection::close() {
 }
 
 void Connection::shut_down() {
-  // Fails only when it is not connected any more, which is what is wanted.
+  // This fails only if the socket is not connected any more, which is what is wanted.
   if (is_open()) static_cast<void>(::shutdown(socket_.get(), SHUT_RDWR));
   unsent_.clear();
 }

@@ -41,7 +41,7 @@ class Connection {
   // kMaxUnsent messages), kIo.
   Status send(const wire::JobMessage& message);
   Status flush();
-  // Nothing: no message is there now. errors: kUnavailable (the peer has closed), kProtocol, kIo.
+  // Empty if no message is there now. errors: kUnavailable (the peer has closed), kProtocol, kIo.
   Result<std::optional<Received>> receive();
 
  private:

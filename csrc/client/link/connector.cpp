@@ -1,3 +1,10 @@
+// Looks for a coordinator at each socket path in order, and starts one if nobody listens anywhere.
+//
+// Three outcomes of a try end the search: a connection, a listener that is not trusted, and a
+// socket that this user may not open. To start another coordinator beside one that owns the device
+// would give the device away twice. A listener with a full queue is waited for, up to a minute. If
+// nobody listens, the search goes on for `patience`; then a coordinator is started at the last
+// path. All of it ends at the search's timeout.
 #include "csrc/client/link/connector.h"
 
 #include <fcntl.h>
@@ -23,16 +30,19 @@
 namespace gpushare::client {
 namespace {
 
-// Between two tries: a coordinator that starts or ends takes some milliseconds.
+// The pause between two tries. A coordinator that starts or ends takes some milliseconds.
 constexpr Nanos kRetry = millis(10);
-// So long a job waits in the kernel for a coordinator that has too many to let in. The kernel wakes
-// it when there is a place. A job that came again by itself lost its place to a flood.
+// How long a job waits in the kernel for a coordinator whose queue is full. The kernel wakes it
+// when there is a place. A job that instead tried again by itself would lose its place to a flood
+// of others.
 constexpr Nanos kWaitToBeLetIn = millis(100);
-// There is a coordinator: to go on without it is worse than to wait.
+// The limit for a listener with a full queue. There is a coordinator, so waiting is better than
+// going on without.
 constexpr Nanos kBusyTimeout = seconds(60);
 
-// errors: kUnavailable: nobody listens at any of them; kDeadlineExceeded: one has too many to let
-// in now; kFailedPrecondition: one may not be opened.
+// One try at all paths. Whoever listens is checked before anything is sent (peer_trust.h). errors:
+// kUnavailable: nobody listens at any of them; kDeadlineExceeded: a queue stayed full;
+// kFailedPrecondition: one may not be opened, or is not trusted.
 Result<UniqueFd> connect_to_any(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     Result<UniqueFd> socket = ipc::connect_to(path, kWaitToBeLetIn);
@@ -93,13 +103,15 @@ class Search {
         return fail(StatusCode::kUnavailable,
                     fmt::format("{} after {}", nobody, to_string(elapsed())));
       }
-      // One that is just ending refused us, and will not be there the next time.
+      // A coordinator that is just ending refused this job, and is not there the next time.
       if (!limits_.pause(kRetry)) return fail(StatusCode::kCancelled, "search was stopped");
     }
   }
 
  private:
-  // errors: kDeadlineExceeded: nobody is there now, or nobody can be let in; others are final.
+  // One round: connect, and if nobody is there for `patience`, start a coordinator and connect to
+  // it. errors: kDeadlineExceeded: nobody is there now, or nobody can be let in; all others are
+  // final.
   Result<UniqueFd> try_once() {
     Result<UniqueFd> socket = connect_to_any(config_.socket_paths);
     if (socket.has_value()) return socket;
@@ -138,6 +150,7 @@ class Search {
 
 }  // namespace
 
+// Why a socket may not be opened, with the group that may: the usual cure is to join that group.
 std::string describe_refusal(const std::string& path, const std::string& cause) {
   const int access = ::faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK, AT_EACCESS);
   if (access == 0 || errno != EACCES) return cause;

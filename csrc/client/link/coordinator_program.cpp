@@ -1,3 +1,9 @@
+// Starts the coordinator's program and waits until it has put itself into the background. Its first
+// process ends then; exit status 0 means that a coordinator listens. The program must keep nothing
+// of the user's program alive: no descriptor, no signal mask, no terminal session.
+//
+// What may go wrong: the program cannot be run, ends with an error, or is not ready in time and is
+// killed. The error has what it wrote to its standard error, which is a pipe to here.
 #include "csrc/client/link/coordinator_program.h"
 
 #include <fcntl.h>
@@ -80,7 +86,8 @@ Status unavailable(const std::string& program, const std::string& how, const std
   return {StatusCode::kUnavailable, text};
 }
 
-// What is in the pipe now; the rest of a long text is dropped, so that the writer never blocks.
+// Reads what is in the pipe now. The rest of a long text is dropped, so that the writer never
+// blocks.
 void drain(int pipe, std::string& text) {
   std::array<char, 1024> buffer;
   ssize_t count = 0;
@@ -101,11 +108,12 @@ struct Ending {
   std::string said;
 };
 
-// Waits for our own child, never for any other. A child that somebody else has reaped (SIGCHLD
-// ignored, or the user's own wait()) counts as a success: whether it listens will be seen.
+// Waits for our own child and for no other. The child may have been reaped by somebody else, if
+// SIGCHLD is ignored or the user's program called wait(). That counts as success: the next connect
+// will show whether it listens.
 Ending wait_for_end(pid_t pid, int error_pipe, Nanos timeout) {
   Ending ending;
-  // Without one (an old kernel) poll ignores the -1 and the slice below ends the wait.
+  // An old kernel has no pidfd. Then poll() ignores the -1, and its time limit ends each wait.
   const Result<UniqueFd> pidfd = ipc::open_pidfd(pid);
   const Nanos deadline = monotonic_now() + timeout;
   while (true) {

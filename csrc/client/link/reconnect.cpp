@@ -1,5 +1,12 @@
-// A coordinator that is gone, and the next one. All of it runs on the client thread; meanwhile the
-// holder iterates on its old page, waiters wait, and requests for room stay open.
+// A coordinator that is gone, and the next one. All of it runs on the client thread. Meanwhile the
+// holder iterates on its old page, threads in the gate wait on, and requests for room stay open.
+//
+// The order is: pause, if connections have ended at once before; find a coordinator or start one;
+// say Hello; register again; send the open requests for room again. The new page comes with
+// Registered, and carry_over.cpp moves the lease to it.
+//
+// What may go wrong: none is found, or twelve connections in a row end at once. Then the job goes
+// on unmanaged.
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -16,17 +23,18 @@
 namespace gpushare::client {
 namespace {
 
-// A coordinator that ends in order leaves its socket for an instant; one that is restarted by
-// somebody else needs a little longer.
+// How long a coordinator is only looked for before one is started. One that ends in order leaves
+// its socket for an instant, and one that somebody else restarts needs a little longer.
 constexpr Nanos kPatience = millis(200);
-// Of a service, which a job cannot start: a coordinator of the job's own beside it would give the
-// device away twice.
+// The same after the loss of a service's coordinator, which a job cannot start. A coordinator of
+// the job's own beside it would give the device away twice.
 constexpr Nanos kPatienceWithService = seconds(3);
-// A connection that ends sooner was of no use; so many in a row, and there is no use in another.
+// A connection that ends sooner than this was of no use. After kMaxShort of them in a row the job
+// gives up.
 constexpr Nanos kShort = seconds(1);
 constexpr int kMaxShort = 12;
 constexpr int kMostTimesLonger = 100;  // times the first
-// The pause before the next connection: none for the first ones of no use, then twice as long each
+// The pause before the next connection: none after the first few of no use, then twice as long each
 // time. Whatever ended them may be over by then.
 Nanos pause_after(int num_short, Nanos first, Nanos longest) {
   constexpr int kAtOnce = 3;
@@ -36,8 +44,8 @@ Nanos pause_after(int num_short, Nanos first, Nanos longest) {
   return std::min(pause, longest);
 }
 
-// The folder of the socket that it is connected to; a socket is bound under another name, and
-// renamed.
+// The folder of the socket that this job is connected to. A listener binds another name and renames
+// it, so only the folder can be compared.
 std::string folder_of_peer(int socket) {
   sockaddr_un address{};
   socklen_t size = sizeof(address);
@@ -47,6 +55,8 @@ std::string folder_of_peer(int socket) {
 
 }  // namespace
 
+// Notes the loss, and whether the coordinator was a service's: its socket lay in another folder
+// than the one where this job would start a coordinator.
 void Runtime::Impl::lose_connection(const Status& why) {
   MutexLock lock(mu_);
   if (link_ != Link::kAttached) return;
@@ -57,7 +67,7 @@ void Runtime::Impl::lose_connection(const Status& why) {
   connection_.close();
   const bool is_short = monotonic_now() - connected_at_ < kShort;
   num_short_connections_ = is_short ? num_short_connections_ + 1 : 0;
-  // Taken in the gap, and its Close message is lost with the connection.
+  // The lease was taken in the gap, and the Close message is lost with the connection.
   if (page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kClosing) {
     finish_closing(*page());
   }
@@ -89,14 +99,15 @@ bool Runtime::Impl::pause_before_reconnect() {
     until = monotonic_now() + pause_after(num_short_connections_, config_.reconnect_pause,
                                           config_.reconnect_pause * kMostTimesLonger);
   }
-  // Whoever wakes this thread has something for a coordinator.
+  // Whoever wakes this thread has something for a coordinator, and there is none yet.
   for (Nanos now = monotonic_now(); now < until; now = monotonic_now()) {
     if (!pause(-1, false, until - now)) return false;
   }
   return true;
 }
 
-// errors: kDeadlineExceeded (it ended before it answered), kCancelled, and others, which are final.
+// One attempt to find the next coordinator and to join it. errors: kDeadlineExceeded (it ended
+// before it answered), kCancelled, and others, which are final.
 Status Runtime::Impl::find_and_adopt() {
   Nanos patience = kPatience;
   {

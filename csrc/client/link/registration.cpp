@@ -1,4 +1,13 @@
 // Becoming a job that takes turns, and ceasing to be one.
+//
+// Register is answered with Registered, which brings two descriptors: the lease page and the
+// eventfd that wakes the coordinator. install_page() checks them, writes this job's figures to the
+// page, and moves an open lease to it from the page before. From then on the fast paths see the new
+// page. A new registration starts without a lease.
+//
+// What may go wrong: the coordinator refuses the registration, and the caller gets the reason. A
+// page that cannot be used makes the job unmanaged. The wait for the answer has no time limit, but
+// Ctrl-C ends it.
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,7 +68,7 @@ Status Runtime::Impl::register_job(const RegisterOptions& options) {
   send(make_register());
   Status status = wait_registered();
   if (!status.ok() && options_.has_value()) {
-    // It may have been heard all the same.
+    // The coordinator may have heard the Register all the same.
     send(wire::Unregister{.of = address_});
     options_.reset();
   }
@@ -87,12 +96,16 @@ wire::Register Runtime::Impl::make_register() {
   return wish;
 }
 
-// What it may not be above; 0: none.
+// The limit that this job's memory may never exceed; 0: none. An elastic limit is no such limit.
+// Changes by the coordinator come before what the job has registered.
 Bytes Runtime::Impl::hard_limit() {
   if (changes_.is_elastic.value_or(options_.has_value() && options_->is_elastic)) return Bytes{};
   return changes_.memory_limit.value_or(options_.has_value() ? options_->memory_limit : Bytes{});
 }
 
+// Whether a signal's handler has raised. The lock is let go, since the handler is Python code. On
+// the main thread in the gate spilled memory is shown first, and only if a signal has come: the
+// handler may use any memory.
 bool Runtime::Impl::is_interrupted_unlocked() {
   const bool is_in_gate = !config_.shows_in_gate && ::gettid() == ::getpid() &&
                           gate_owner_ == std::this_thread::get_id();
@@ -109,7 +122,8 @@ bool Runtime::Impl::is_interrupted_unlocked() {
   return is_it;
 }
 
-// Without a time limit: one that is stopped (SIGSTOP) is still the owner of the device.
+// Waits for Registered without a time limit: a coordinator that is stopped (SIGSTOP) still owns the
+// device.
 Status Runtime::Impl::wait_registered() {
   const Nanos patience_ends = monotonic_now() + config_.connect_timeout;
   bool is_said = false;
@@ -128,6 +142,8 @@ Status Runtime::Impl::wait_registered() {
   return {};
 }
 
+// On the client thread. Installing a page may close a lease, so the device is drained before the
+// lock.
 void Runtime::Impl::on_registered(std::vector<UniqueFd> fds) {
   drain();
   MutexLock lock(mu_);
@@ -137,6 +153,8 @@ void Runtime::Impl::on_registered(std::vector<UniqueFd> fds) {
   changed_.notify_all();
 }
 
+// The page is filled before it is published in page_. errors: kProtocol for descriptors that are no
+// lease page, and what prevented a close.
 Status Runtime::Impl::install_page(std::vector<UniqueFd> fds) {
   if (fds.size() != 2) {
     return {StatusCode::kProtocol,
@@ -173,6 +191,8 @@ Status Runtime::Impl::install_page(std::vector<UniqueFd> fds) {
   return {};
 }
 
+// Gives the lease back and forgets the page, so the gate is open from here on. Private memory is
+// used again only if all of it is in place.
 void Runtime::Impl::unregister_job() {
   drain();
   MutexLock lock(mu_);

@@ -1,23 +1,32 @@
-// Whether memory may move while the main thread runs user code without a lease. `is_parked` in the
-// page says so to the coordinator, which then asks for it as it asks a job in the gate; memory that
-// was spilled stays reachable, and comes back with the next lease.
+// Whether memory may move while the main thread runs user code without a lease. It may if nobody
+// holds it and one of three things is so: the job's iterations are marked, the job said park(), or
+// nothing began for `idle_spill`. Then `is_parked` in the page says so, and the coordinator asks
+// for memory as it asks a job in the gate. Spilled memory stays reachable and comes back with the
+// next lease.
+//
+// hold() does the opposite: it brings all memory back and keeps it in place. Holds are counted, in
+// all and by thread. The count by thread tells a thread that goes on, and so comes to the end of
+// its hold, from one that waits for room itself.
 #include "csrc/base/clock.h"
 #include "csrc/client/runtime_impl.h"
 
 namespace gpushare::client {
 
+// Whether user code has allowed it. The state of the lease is not looked at here.
 bool Runtime::Impl::may_move_in_gap() {
   return num_holds_ == 0 && !counters_.is_in_iteration() &&
          (promises_iterations_ || is_parked_in_gap_ || is_idle_);
 }
 
-// No lease, none wanted, and from the next begin on the slow path.
+// Whether memory may move now. There must be no lease and none wanted. The gate must be closed, so
+// that the next begin takes the slow path and restores.
 bool Runtime::Impl::is_movable_in_gap() {
   return may_move_in_gap() && page() != nullptr && is_closed_.load(std::memory_order_relaxed) &&
          wire::load(*page()).state() == wire::LeaseState::kIdle;
 }
 
-// After a change of what may_move_in_gap() looks at, while the lease is closed already.
+// Tells the coordinator, if it has changed. Called after each change of what may_move_in_gap()
+// looks at. A job in the gate is parked anyway.
 void Runtime::Impl::say_movable() {
   if (page() == nullptr || is_parked_) return;
   const bool is_movable = is_movable_in_gap();
@@ -33,6 +42,7 @@ void Runtime::Impl::promise_iterations() {
   promises_iterations_ = true;
 }
 
+// Gives the lease back. From then on memory may move until the next iteration.
 void Runtime::Impl::park_in_gap() {
   drain();
   MutexLock lock(mu_);
@@ -53,8 +63,9 @@ Status Runtime::Impl::hold() {
   return status;
 }
 
-// It holds whether or not all came back. Said before the first byte moves: else the coordinator
-// would take what it has just granted for that, without end.
+// Begins a hold and restores all memory. The hold counts whether or not all came back; on a failure
+// the caller ends it. The hold is said before the first byte moves. Otherwise the coordinator would
+// take the room that it has just granted for the restore, again and again.
 Status Runtime::Impl::restore_and_hold() {
   add_hold(1);
   ++num_holds_starting_;
@@ -74,7 +85,8 @@ void Runtime::Impl::let_go() {
   say_movable();
 }
 
-// One that is let go by another thread than began it counts as any other's.
+// Counts a hold for the calling thread. A hold may be let go by another thread than began it. Then
+// it is taken from any thread that has one.
 void Runtime::Impl::add_hold(int change) {
   num_holds_ += change;
   auto holder = holds_.try_emplace(std::this_thread::get_id()).first;
@@ -86,10 +98,11 @@ void Runtime::Impl::add_hold(int change) {
   if (holder->second == 0) holds_.erase(holder);
 }
 
-// A thread that holds memory goes on, and so comes to the end of that.
+// Whether a thread that goes on holds memory. That thread comes to the end of its hold, so the
+// coordinator asks again soon.
 bool Runtime::Impl::is_held_at_work() { return num_holds_ > num_stopped_holds_; }
 
-// On the client thread, some times a second.
+// On the client thread, a few times a second: after `idle_spill` without a lease, memory may move.
 void Runtime::Impl::watch_idle_gap() {
   MutexLock lock(mu_);
   if (is_idle_ || is_parked_ || !is_closed_.load(std::memory_order_relaxed)) return;

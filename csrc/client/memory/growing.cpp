@@ -1,4 +1,16 @@
-// Asking for more room. See wire/messages.h for the rules; room.cpp gives some back.
+// Asking for more room, on the thread whose allocation lacks it. wire/messages.h has the rules;
+// room.cpp gives room back.
+//
+// grow() decides in this order. Late memory that is on its way back is waited for first, since
+// blocks in it may be free. Then the process attaches, if it has not. Then a managed job asks the
+// coordinator: with a Need that may wait, or with one for free room only (Patience::kOnlyFree), if
+// the caller holds a lock that other threads want. An unmanaged job has the room that it has.
+//
+// A thread that waits here has not returned from its allocation. So its memory may leave meanwhile,
+// as in the gate (is_stopped_for_room in room.cpp), and it is back before the wait returns.
+//
+// What may go wrong: the coordinator denies the room, or does not answer in time: out of memory.
+// Ctrl-C ends the wait with kCancelled.
 #include <algorithm>
 #include <cstdint>
 
@@ -11,13 +23,16 @@
 namespace gpushare::client {
 namespace {
 
-// A model grows by many small steps; each request is a message and an answer.
+// The least that a request wishes for. A model grows by many small steps, and each request is a
+// message and an answer.
 constexpr Bytes kLeastLike = mib(32);
-// Beyond the coordinator's own limit: it denies in time unless it is stopped.
+// Time beyond the coordinator's own limit. The coordinator denies in time unless it is stopped.
 constexpr Nanos kSlack = seconds(30);
-// An answer that nobody has to wait for takes far less.
+// The limit for an answer that the coordinator gives in the same step. Such an answer takes far
+// less.
 constexpr Nanos kAtOnce = seconds(1);
-// As in the gate: who waits silently is taken for stuck.
+// When the log first says that this thread waits, and how often then. A silent wait is taken for a
+// hang.
 constexpr Nanos kFirstLine = seconds(5);
 constexpr Nanos kNextLine = seconds(60);
 
@@ -30,7 +45,7 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
     return {};  // trying again may do
   }
   const Bytes before = allocator_.room();
-  // Another failure makes the job unmanaged, and is kept there.
+  // Any failure but kCancelled has made the job unmanaged, and is dealt with as that below.
   const Status attached = attach();
   if (attached.code() == StatusCode::kCancelled) return attached;
   const bool is_unmovable =
@@ -56,7 +71,11 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
                       to_string(config_.unmanaged_room), to_string(backed), to_string(bytes))};
 }
 
-// errors: as grow().
+// Sends a Need and waits for its answer. The counters that it raises tell on_revoke() whether
+// memory may leave meanwhile: how many threads wait, whether one is part of a parallel operation,
+// and how many holds are those of waiting threads. A thread that waits in the midst of a restore is
+// told apart: it has begun nothing, so memory may leave for another job's restore. errors: as
+// grow().
 Status Runtime::Impl::wait_for_room(Bytes bytes, Bytes wish, bool is_unmovable) {
   const std::uint64_t n = needs_.add(bytes, wish);
   ++num_stopped_;
@@ -83,15 +102,16 @@ Status Runtime::Impl::wait_for_room(Bytes bytes, Bytes wish, bool is_unmovable) 
   return answer;
 }
 
-// The job is not stopped: other threads of it may want what its caller has locked, so its memory
-// stays where it is, and only a coordinator that is stopped is waited for. errors: as grow().
+// Asks for room that is free, and waits only for the answer. The job is not taken for stopped:
+// other threads of it may want what the caller has locked, so its memory stays where it is. errors:
+// as grow().
 Status Runtime::Impl::ask_for_free_room(Bytes bytes, Bytes wish) {
-  // Its answer would be read when all is given.
+  // The client thread is giving memory away, and would read the answer only when all is given.
   if (moving_ == Moving::kReleasing) {
     return {StatusCode::kOutOfMemory, "memory of this job is being given to others"};
   }
   const std::uint64_t n = needs_.add_only_free(bytes, wish);
-  // Another thread's memory may not leave while this one goes on.
+  // Another thread waits for room while this one goes on, so the memory of that one may not leave.
   is_many_threaded_ = is_many_threaded_ || num_stopped_ > 0;
   const bool is_sent =
       send(wire::Need{.of = address_, .n = n, .bytes = bytes, .like = wish, .only_free = true});
@@ -104,8 +124,9 @@ Status Runtime::Impl::ask_for_free_room(Bytes bytes, Bytes wish) {
   return needs_.take(n);
 }
 
-// errors: kCancelled. What was spilled meanwhile must be back before the thread goes on, so then it
-// waits until its memory can be.
+// Waits for an answer, looking for signals every kSignalCheck. Without memory that was spilled
+// meanwhile there is a limit. With it there is none: the memory must be back before the thread goes
+// on. errors: kCancelled.
 Status Runtime::Impl::wait_for_answer(std::uint64_t need, Bytes bytes) {
   const Nanos start = monotonic_now();
   const Nanos deadline = start + memory_wait_ + kSlack;

@@ -1,5 +1,14 @@
-// Lanes: what the job tells the coordinator of them, and the slots it is told. See lane_chunks.h
-// for what happens to memory, and messages.h for the rules.
+// Lanes: what the job tells the coordinator of them, and the slots that it is told. lane_chunks.h
+// has what happens to memory, messages.h the rules.
+//
+// At a close the job says what has changed (close_lane): room given up, slots kept, slots returned.
+// The page counts these messages, and the word changes after them. So the coordinator grants no
+// lease before it has heard them all, although the word is faster than the socket. Before an open
+// the coordinator sends the slots (on_lane_table), and open_lane() maps them.
+//
+// A job stays out of its lane if it is of a gang, if lanes are off, or if its live memory was
+// spilled since its last close. What may go wrong: the connection is lost with slots in use. Then
+// those become the job's own (disconnect_lane), and the next Hello says which they are.
 #include <sys/stat.h>
 
 #include <string>
@@ -15,7 +24,7 @@ Bytes slots_of(std::size_t count) {
   return wire::kLaneSlotBytes * static_cast<std::int64_t>(count);
 }
 
-// Two descriptors of one memfd: each message brings a new one.
+// Whether two descriptors are of one memfd: each message brings a new descriptor.
 bool is_same_file(int a, int b) {
   struct stat first = {};
   struct stat second = {};
@@ -25,13 +34,13 @@ bool is_same_file(int a, int b) {
 
 }  // namespace
 
-// pre: the route is kOutside; the word does not say yet that the lease is closed: the coordinator
-// looks at the page's count before it grants the next lease.
+// Gives up the lane's memory and tells the coordinator. pre: the route is kOutside, and the word
+// does not say yet that the lease is closed.
 void Runtime::Impl::close_lane() {
   const bool has_lane = link_ == Link::kAttached && is_registered_ && page() != nullptr;
-  // Shared memory cannot hold all that private memory can: with jobs that have to make room for
-  // each other between their turns, that would be the room they lack.
-  // And ranks of a gang run at the same time, so they cannot use the same slots.
+  // Shared memory cannot hold all that private memory can. Jobs that have to make room for each
+  // other between their turns lack just that room. Ranks of a gang run at the same time, so they
+  // cannot use the same slots.
   const bool stays_out =
       std::exchange(was_spilled_in_gap_, false) || !address_.gang.empty() || !config_.lanes;
   spilled_at_close_ = residency_.totals().spilled;
@@ -43,7 +52,7 @@ void Runtime::Impl::close_lane() {
   counters_.shift_peaks(Bytes{} - change.given);
   if (stays_out) stay_out_of_lane();
   if (lane_epoch_ != epoch_) drop_lane_files();
-  // Without a connection, the next Hello says it all.
+  // Without a connection nothing is sent: the next Hello says it all.
   if (!has_lane) return;
   const bool is_news = more != Bytes{} || !change.donated.empty() || !change.returned.empty() ||
                        lane_chunks_.size() != lane_chunks_told_;
@@ -64,7 +73,7 @@ void Runtime::Impl::close_lane() {
                          .returned = std::move(change.returned)});
 }
 
-// All its chunks become private ones, and private ones are counted anew.
+// Turns all chunks of the lane into private ones. Their private use is counted anew from here.
 void Runtime::Impl::stay_out_of_lane() {
   const std::size_t before = lane_chunks_.size();
   const Status status = lane_chunks_.stay_out();
@@ -72,7 +81,8 @@ void Runtime::Impl::stay_out_of_lane() {
   if (!status.ok()) log::warn("job {}: {}", address_.job.value, status.to_string());
 }
 
-// pre: the lease is open, the route still kOutside. Does nothing where all slots are as they were.
+// Maps the slots that the coordinator has named, or leaves the lane if there is none any more. Does
+// nothing where all slots are as they were. pre: the lease is open, the route still kOutside.
 Status Runtime::Impl::open_lane() {
   was_spilled_in_gap_ = residency_.totals().spilled > spilled_at_close_;
   const std::size_t before = lane_chunks_.size();
@@ -84,11 +94,13 @@ Status Runtime::Impl::open_lane() {
   return status;
 }
 
-// Chunks that the lane has no slots for: the next lease's room is to hold them.
+// The lane has no slots for these chunks, so the next lease's room has to hold them.
 void Runtime::Impl::need_as_room(std::size_t num_chunks) {
   counters_.shift_peaks(slots_of(num_chunks));
 }
 
+// A table counts as a Grant: a lease may name its number and waits for it (wait_until_granted). A
+// table without its file breaks the rules, and the connection ends.
 void Runtime::Impl::on_lane_table(wire::LaneTable table, std::vector<UniqueFd> fds) {
   MutexLock lock(mu_);
   if (fds.size() != 1) {
@@ -106,8 +118,8 @@ void Runtime::Impl::on_lane_table(wire::LaneTable table, std::vector<UniqueFd> f
   changed_.notify_all();
 }
 
-// The connection is gone, or about to be replaced. What an open lease uses stays this job's own;
-// all else of the lane is left to the others.
+// The connection is gone, or about to be replaced. Slots that an open lease uses become this job's
+// own; all others are left to the lane.
 void Runtime::Impl::disconnect_lane() {
   const bool is_open = !is_closed_.load(kRelaxed);
   const std::size_t before = lane_chunks_.size();
@@ -120,20 +132,23 @@ void Runtime::Impl::disconnect_lane() {
   unheard_lane_changes_.clear();
 }
 
+// The job has a coordinator again. The same one (by its epoch) still knows the job's slots.
 void Runtime::Impl::adopt_lane(std::uint64_t epoch) {
   epoch_ = epoch;
-  // Nobody keeps the books of that lane any more.
+  // With another coordinator nobody keeps the books of the old lane.
   if (epoch == lane_epoch_) return;
   lane_chunks_.forget_slots();
   drop_lane_files();
 }
 
-// A file of a coordinator that is gone holds its memory as long as anybody has it open.
+// Closes the files of lanes that are not used any more. The file of a coordinator that is gone
+// holds its memory as long as anybody has it open.
 void Runtime::Impl::drop_lane_files() {
   if (!lane_chunks_.has_forgotten()) lane_files_.clear();
 }
 
-// By how much the job's room differs from what a coordinator says that has heard so many changes.
+// By how much this job's room differs from the room that the coordinator names in a Grant: the sum
+// of changes that the coordinator had not heard of when it sent the Grant.
 Bytes Runtime::Impl::unheard_lane_room(std::uint64_t heard) {
   auto& unheard = unheard_lane_changes_;
   unheard.erase(unheard.begin(), unheard.upper_bound(heard));

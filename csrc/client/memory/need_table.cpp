@@ -1,3 +1,6 @@
+// The open requests for room. A request stays in the table until its owner takes the answer, even
+// if the answer came long before. A request for free room only is never sent again and counts for
+// nothing else: its owner goes on without it.
 #include "csrc/client/memory/need_table.h"
 
 #include <algorithm>
@@ -52,6 +55,7 @@ void NeedTable::on_denied(std::uint64_t need_n, const std::string& reason) {
   found->second.answer = Status(StatusCode::kOutOfMemory, reason);
 }
 
+// Only one request grows, or the job would get the bytes several times.
 void NeedTable::add_to_oldest(Bytes bytes) {
   for (auto& [n, entry] : entries_) {
     if (!entry.is_waited_for()) continue;
@@ -61,6 +65,8 @@ void NeedTable::add_to_oldest(Bytes bytes) {
   }
 }
 
+// The job has become unmanaged: all waits end without an error, and their owners look at the room
+// again.
 void NeedTable::grant_all() {
   for (auto& [n, entry] : entries_)
     entry.is_answered = true;

@@ -1,9 +1,12 @@
-// The way back of what overflows: memory that was refused room and is used in the host tier.
+// The way back of memory that overflows: memory that was refused room and is used in the host tier.
 //
-// What room there is, it gets when a lease opens. While a lease is open the client thread asks for
-// more now and then, and moves it in under the running iteration: spilled and overflowing memory
-// alike stay readable while they move. Where writers do not wait (a GPU) it comes in with a lease
-// only, when the device is idle.
+// When a lease opens, overflow moves in as far as there is room. While the lease is open the client
+// thread asks for more room now and then, and moves overflow in under the running iteration: memory
+// stays readable while it moves. On a device where writers cannot be made to wait (a GPU) overflow
+// moves in only with a lease, when the device is idle.
+//
+// What may go wrong: room is denied. Then the pause before the next request is twice as long, up to
+// a minute.
 #include <algorithm>
 #include <utility>
 
@@ -16,12 +19,13 @@ namespace {
 
 constexpr Nanos kFirstPause = seconds(1);
 constexpr Nanos kLongestPause = seconds(60);
-// Few bytes that must be had and more that are welcome: so part of it may come.
+// The request must have these bytes and would like all: so part of the overflow may come.
 constexpr Bytes kMustHave = mib(32);
 
 }  // namespace
 
-// pre: this thread moves (start_moving).
+// Moves in what there is room for. The lock is let go during the copies. pre: this thread moves
+// (start_moving).
 void Runtime::Impl::move_overflow_in() {
   if (!config_.overflow || allocator_.overflow() == Bytes{0}) return;
   mu_.unlock();
@@ -35,7 +39,9 @@ void Runtime::Impl::move_overflow_in() {
   }
 }
 
-// On the client thread, some times a second.
+// On the client thread, a few times a second. Takes the answer to the last request, if there is
+// one, and asks again after a pause. It never waits: if another thread moves memory now, nothing is
+// moved this time.
 void Runtime::Impl::watch_overflow() {
   if (!config_.overflow || !allocator_.can_move_in_use()) return;
   MutexLock lock(mu_);

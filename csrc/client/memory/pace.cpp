@@ -1,3 +1,6 @@
+// A portion goes at full speed, and the next one is due when the last would have ended at the rate.
+// Time that passed unused earns nothing: due times follow from the last portion alone. So copies
+// never catch up by a burst.
 #include "csrc/client/memory/pace.h"
 
 #include <algorithm>
@@ -16,6 +19,7 @@ Nanos time_of(Bytes bytes, Bytes rate) {
 
 }  // namespace
 
+// About 10 ms of bytes, in whole pieces; at a very low rate one piece, which then takes longer.
 Bytes Pace::portion_at(Bytes rate) const {
   const Bytes even = round_down(rate / kPortionsPerSecond, piece_);
   return std::clamp(even, piece_, std::max(kMostPortion, piece_));

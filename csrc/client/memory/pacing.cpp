@@ -1,8 +1,9 @@
-// The transfer budget on this side: what this process copies while another job computes, and while
-// nobody waits for it, keeps to the rate that the coordinator writes into the page.
+// The transfer budget on the job's side. While another job computes and nobody waits for this job's
+// bytes, copies keep to the rate that the coordinator writes into the page.
 //
-// Only the client thread keeps to it, and only between two portions, when nothing is on the move
-// and no writer held up: it never makes a thread of the user wait.
+// Only the client thread keeps to it, and only between two portions. Nothing is on the move then
+// and no writer is held up, so no thread of the user ever waits for the rate. A message, a lost
+// connection, or another thread that wants to move memory ends the waiting at once.
 #include <algorithm>
 
 #include "csrc/base/clock.h"
@@ -12,13 +13,13 @@
 namespace gpushare::client {
 namespace {
 
-// The page changes silently.
+// How often the rate is read while this thread waits: the page changes without a message.
 constexpr Nanos kRateLook = millis(5);
 
 }  // namespace
 
-// Bytes a second; 0: no limit. A coordinator that is gone lifts none, and a new one knows nothing
-// of the old page.
+// The rate in bytes a second; 0: no limit. A page of a coordinator that is gone sets none, since
+// nobody would lift it. Nor does an open lease: then the copies are this job's own.
 Bytes Runtime::Impl::transfer_rate() {
   const bool is_heard = link_ == Link::kAttached && page() != nullptr && page()->epoch == epoch_;
   if (!is_heard || num_waiting_to_move_ > 0 || wire::load(*page()).is_open()) return {};
@@ -30,7 +31,8 @@ bool Runtime::Impl::is_limited() {
   return transfer_rate() > Bytes{0};
 }
 
-// What of `most` may be copied now.
+// How much of `most` may be copied now, or how long to wait. The page says meanwhile that this job
+// is held back.
 Pace::Turn Runtime::Impl::next_turn(Bytes most) {
   Pace::Turn turn = pace_.next(transfer_rate(), most, monotonic_now());
   turn.wait = std::min(turn.wait, kRateLook);
@@ -42,8 +44,8 @@ void Runtime::Impl::say_held_back(bool is_held_back) {
   if (page() != nullptr) page()->is_held_back.store(is_held_back ? 1 : 0, kRelaxed);
 }
 
-// The same, for a Revoke: waits for its turn. A message, or the end of the connection, cannot wait
-// for this thread: then all of it may go.
+// Waits for its turn, in the midst of a Revoke. A message or the end of the connection needs this
+// thread, so then all of `most` may go at once.
 Bytes Runtime::Impl::wait_for_turn(Bytes most) {
   while (true) {
     int socket = -1;

@@ -1,9 +1,17 @@
-// Memory on its way back: ahead of the lease, before it opens, and in the iteration.
+// Memory on its way back, at three times: ahead of the lease, before it opens, and in the
+// iteration.
 //
-// What an iteration needs late (optimizer state, see CachingAllocator::mark_late) does not keep the
-// lease closed: the client thread brings it back while the iteration runs, and the optimizer's step
-// waits for the rest. Until then it is reachable, only slower, and nothing else takes its room,
-// some of which may follow the lease.
+// Ahead of the lease the client thread restores into room that is there already, while the main
+// thread waits in the gate. Before the lease opens the main thread restores what the iteration
+// needs from its beginning. Late memory (optimizer state, see CachingAllocator::mark_late) does not
+// keep the lease closed: the client thread brings it back while the iteration runs, and the
+// optimizer's step waits for the rest. Until then it is reachable, only slower, and nothing else
+// takes its room. Some of that room may follow the lease.
+//
+// Only one thread moves memory at a time (start_moving). The lock is let go during copies.
+//
+// What may go wrong: a restore finds no room or the device fails. Before the lease opens that
+// closes the lease. Late memory then stays where it is and is used there, slowly.
 #include "csrc/alloc/allocator/device_lag.h"
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
@@ -12,27 +20,30 @@
 namespace gpushare::client {
 namespace {
 
-// What was to follow a lease is asked for when nothing came for so long.
+// If no room came for this long, the step stops waiting for room that follows the lease, and asks
+// for it.
 constexpr Nanos kNoneCame = millis(250);
 
 }  // namespace
 
-// pre: this thread moves (start_moving). Asks the coordinator for room if it must.
+// Restores everything, late memory too. Asks the coordinator for room if it must. pre: this thread
+// moves (start_moving).
 Status Runtime::Impl::restore_all() {
   Status status = restore_with(&alloc::Residency::restore);
   if (status.ok()) forget_late();
   return status;
 }
 
-// As restore_all(), but what an iteration needs late stays away if it can be reached.
-// pre: the lease opens, or this is a boundary.
+// As restore_all(), but late memory stays away if it can be reached. pre: the lease opens, or this
+// is a boundary.
 Status Runtime::Impl::restore_for_iteration() {
   // Between marked iterations other code may use anything, and no optimizer need be known.
   if (promises_iterations_) return restore_all();
   return restore_with(&alloc::Residency::restore_early);
 }
 
-// The iteration begins: the rest may come back.
+// The iteration begins. Whatever is still away may come back now, by the client thread. The books
+// expect the room that follows the lease, so that allocations do not wait for it.
 void Runtime::Impl::expect_late() {
   const Bytes to_restore = residency_.to_restore();
   allocator_.expect_room(std::clamp(room_to_come(), Bytes{0}, to_restore));
@@ -42,7 +53,8 @@ void Runtime::Impl::expect_late() {
   wake_client_thread();
 }
 
-// The lease may have come before all room that the iteration needs: that follows.
+// The room that the iteration needs less the room that the job has. The lease may have come before
+// all of it; the rest follows in Grants.
 Bytes Runtime::Impl::room_to_come() {
   const alloc::MemoryStats memory = allocator_.stats();
   Bytes needed = needed_room(memory) - memory.overflow_bytes;
@@ -51,6 +63,8 @@ Bytes Runtime::Impl::room_to_come() {
   return needed - memory.room;
 }
 
+// Restores, and tries again while the device is late. A process that was killed may hold its memory
+// for a moment after the books have given it away (device_lag.h).
 Status Runtime::Impl::restore_with(Status (alloc::Residency::*restore)()) {
   if (residency_.to_restore() == Bytes{0}) return {};
   const alloc::DeviceLag lag;
@@ -75,8 +89,9 @@ void Runtime::Impl::note_moved() {
 
 void Runtime::Impl::forget_late() { has_late_.store(false, kRelaxed); }
 
-// On the client thread, in steps short enough to answer others in between. When the next is due; no
-// time: there is nothing more to do.
+// On the client thread: restores one part, short enough to answer others in between. Returns when
+// the next part is due; no time if there is nothing more to do. has_room_ahead_ says that there may
+// be room unused. It is cleared before the part and set again if the part brought bytes back.
 std::optional<Nanos> Runtime::Impl::restore_in_background() {
   Pace::Turn turn;
   {
@@ -105,8 +120,8 @@ std::optional<Nanos> Runtime::Impl::restore_in_background() {
   return has_room_ahead_ ? std::optional(Nanos{0}) : std::nullopt;
 }
 
-// How much may come back ahead of the lease: of late memory no more than leaves the room that the
-// iteration needs from its beginning.
+// The most that may come back ahead of the lease. Late memory may take only what is left of the
+// room when the iteration's other needs are met.
 Bytes Runtime::Impl::most_ahead() {
   const alloc::MemoryStats memory = allocator_.stats();
   const Bytes resident{memory.reserved_bytes.all.current};
@@ -116,16 +131,16 @@ Bytes Runtime::Impl::most_ahead() {
   return std::max(to_restore - late, memory.room - resident - ephemeral);
 }
 
-// In an iteration, and while the main thread still waits in the gate: what is missing then comes
-// back with the lease.
+// Whether a restore in the background is of use now: in an iteration that has late memory, and
+// while the main thread waits in the gate for a lease. Anything else comes back with the lease.
 bool Runtime::Impl::is_restoring_of_use() {
   const bool is_ahead =
       is_parked_ && page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kWanted;
   return is_ahead || has_late();
 }
 
-// While room follows the lease: into what has come. Returns when it is all there, or none came for
-// a while.
+// Restores into room that follows the lease, as it comes. Returns when all of it has come, or none
+// came for a while.
 void Runtime::Impl::restore_what_follows() {
   while (link_ == Link::kAttached && allocator_.coming_room() > Bytes{0}) {
     mu_.unlock();
@@ -143,8 +158,9 @@ void Runtime::Impl::restore_what_follows() {
   }
 }
 
-// Brings back what the client thread has not, with nobody's help. A failure is no error: the memory
-// is reachable.
+// Called before an optimizer's step. Brings back what the client thread has not: first into room
+// that follows the lease, then with room that this thread asks for. A failure is no error, since
+// the memory is reachable: the step then uses it in the host tier.
 void Runtime::Impl::wait_for_late() {
   MutexLock lock(mu_);
   const Nanos start = monotonic_now();
@@ -164,8 +180,9 @@ void Runtime::Impl::wait_for_late() {
   if (page() != nullptr) page()->stall_ns.fetch_add(waited.value(), kRelaxed);
 }
 
-// Whether an allocation that lacks room should wait for late memory rather than ask: new blocks
-// keep off chunks that are away, also off what is free in them.
+// Whether an allocation that lacks room should wait for late memory rather than ask. New blocks
+// keep off chunks that are away, and so off the free parts of them. The thread that restores cannot
+// wait for itself.
 bool Runtime::Impl::has_late_for_others() {
   MutexLock lock(mu_);
   const bool restores =

@@ -1,5 +1,17 @@
-// Room that changes: what is granted, and what is given back. See wire/messages.h for the rules;
-// growing.cpp asks for more.
+// Room that changes: what the coordinator grants, and what it asks back. wire/messages.h has the
+// rules; growing.cpp asks for more.
+//
+// A Revoke is answered on the client thread (on_revoke), in three steps. First it is decided under
+// the lock what may leave: all, if the main thread is in the gate or memory may move in the gap;
+// also all, if the only thread that allocates waits for room; otherwise only free memory. Then
+// memory is given up in parts, without the lock (release_in_parts). Each part is said at once, so
+// that the next job need not wait for the last byte. Last the books and the waiting threads are
+// told.
+//
+// Only one thread moves memory at a time (moving_). A Revoke that comes while memory is being
+// restored is answered with nothing, and the coordinator asks again. One kind of restore gives all
+// the same: a restore that waits for room has begun nothing, and without this two jobs could wait
+// for each other.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -12,16 +24,17 @@
 
 namespace gpushare::client {
 
-// A thread that waits in wait_for_room() is as good as parked: an allocation that has not returned
-// touches nothing, unless it is one of several at work on an operation, or a job that allocates
-// from several threads at once. With a lease the coordinator asks for its memory only if another
-// lease is open, and its holder waits for room as well.
+// Whether the job is as good as parked, since its thread waits in wait_for_room(). An allocation
+// that has not returned touches nothing. That does not hold if the thread is one of several at work
+// on an operation, or if several threads of the job allocate at once. If the job has a lease, the
+// coordinator asks for its memory only if the holder of another open lease waits for room too.
 bool Runtime::Impl::is_stopped_for_room() {
   return num_holds_ == 0 && num_stopped_ == 1 && num_unmovable_ == 0 && !is_many_threaded_ &&
          needs_.has_waiting();
 }
 
-// Its lease is open: what it gave to the device before may be under way.
+// Such a job may have an open lease, and its earlier work may be under way on the device. So the
+// device is waited for first, without the lock.
 void Runtime::Impl::drain_if_stopped() {
   {
     MutexLock lock(mu_);
@@ -30,12 +43,12 @@ void Runtime::Impl::drain_if_stopped() {
   drain();
 }
 
-// The thread that waited for room goes on: what was spilled meanwhile must be back, however long it
-// takes. Room for it came with the answer; after a restart of the coordinator it is asked for
-// again.
+// The thread that waited for room goes on, so memory that was spilled meanwhile must be back,
+// however long that takes. Room for it came with the answer. After a restart of the coordinator it
+// is asked for again.
 void Runtime::Impl::restore_before_going_on() {
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
-  // Restoring needs more room itself: the outer call of this thread restores.
+  // This thread is in the midst of a restore that needs more room. Its outer call restores.
   if (moving_ == Moving::kRestoring && moving_thread_ == std::this_thread::get_id()) return;
   while (is_away_) {
     start_moving(Moving::kRestoring, monotonic_now() + kAsLongAsItTakes);
@@ -53,6 +66,8 @@ void Runtime::Impl::restore_before_going_on() {
   }
 }
 
+// The Grant names the job's room in all, as the coordinator knows it. Changes of the lane that it
+// had not heard of are added (unheard_lane_room). Consumed tells it that the room is in the books.
 void Runtime::Impl::on_grant(const wire::Grant& grant) {
   MutexLock lock(mu_);
   room_ = grant.room + unheard_lane_room(grant.lane_n);
@@ -81,18 +96,20 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
     if ((moving_ != Moving::kNone && !is_amid_restore) || revoke.bytes <= Bytes{0}) {
       alloc::ReleaseOutcome nothing;
       nothing.reason = "memory is being restored";
-      // That ends soon, unless it waits for room itself.
+      // A restore ends soon, unless it waits for room itself.
       answer(revoke, nothing, {.held = moving_ == Moving::kRestoring && !is_restore_stopped_});
       return;
     }
-    // Parked, and no lease was granted since: its main thread cannot leave the gate before
-    // stop_moving.
+    // The main thread is in the gate and no lease was granted since, so it cannot leave before
+    // stop_moving(). Or memory may move in the gap.
     is_parked =
         is_parked_ && page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kWanted;
     is_parked = is_parked || is_movable_in_gap();
     may_spill = (is_parked && num_holds_ == 0 && !is_handling_) || is_amid_restore;
     is_giving_amid_restore_ = is_amid_restore;
     if (!is_amid_restore) moving_ = Moving::kReleasing;
+    // The waiting thread restores before it goes on (is_away_). A captured stream keeps the route
+    // as it is, and the memory in place.
     if (!may_spill && is_stopped_for_room()) may_spill = is_away_ = route_outside().ok();
     is_held = !may_spill && (is_held_at_work() || is_handling_);
   }
@@ -106,15 +123,15 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
   changed_.notify_all();
 }
 
-// A restore that waits for room has begun nothing yet, and what it is for has not gone on: so what
-// is in place may leave again. Else two jobs that restore could wait for each other.
+// Whether a restore is under way that waits for room. It has begun nothing, and what it is for has
+// not gone on, so memory that is in place may leave again.
 bool Runtime::Impl::may_give_amid_restore() {
   return is_restore_stopped_ && num_holds_ == num_holds_starting_ &&
          allocator_.route() == alloc::Route::kOutside;
 }
 
-// Others need not wait for the last byte: each part that is free is said at once. Returns what was
-// not said.
+// Gives memory up, in portions that keep to the transfer rate if there is one. Each 64 MiB that are
+// free are said at once. Returns what was not said yet; the caller says it in the last answer.
 alloc::ReleaseOutcome Runtime::Impl::release_in_parts(const wire::Revoke& revoke,
                                                       bool is_parked,
                                                       bool may_spill) {
@@ -126,7 +143,7 @@ alloc::ReleaseOutcome Runtime::Impl::release_in_parts(const wire::Revoke& revoke
     note_released(part, is_parked);
     answer(revoke, part, {.more = true, .with_lease = is_parked});
   };
-  // What needs no copy waits for no turn.
+  // Memory that can be given up without a copy does not wait for the rate.
   if (may_spill && is_limited()) all = residency_.release(revoke.bytes, false);
   while (all.released < revoke.bytes) {
     const Bytes rest = revoke.bytes - all.released;
@@ -147,7 +164,8 @@ alloc::ReleaseOutcome Runtime::Impl::release_in_parts(const wire::Revoke& revoke
 
 void Runtime::Impl::note_released(const alloc::ReleaseOutcome& part, bool is_parked) {
   room_ -= part.released;
-  // To a parked job it comes back with the lease.
+  // To a parked job the room comes back with its lease. A thread that waits for room needs it with
+  // its own request.
   if (!is_parked) needs_.add_to_oldest(part.released);
 }
 
@@ -173,7 +191,8 @@ void Runtime::Impl::answer(const wire::Revoke& revoke,
                       .reason = outcome.reason});
 }
 
-// Waits until no other thread moves memory. false: not before `deadline`.
+// Waits until no other thread moves memory, and takes its place. The client thread sees that
+// somebody waits, and then ignores the transfer rate. false: not before `deadline`.
 bool Runtime::Impl::start_moving(Moving what, Nanos deadline) {
   while (moving_ != Moving::kNone) {
     const Nanos left = deadline - monotonic_now();
@@ -192,6 +211,8 @@ void Runtime::Impl::stop_moving() {
   changed_.notify_all();
 }
 
+// For `gpushare verify`: spills all private memory and restores it, without the coordinator. The
+// books are set to what is backed for that time, so that memory leaves and not only unused room.
 Status Runtime::Impl::spill_and_restore() {
   drain();
   MutexLock lock(mu_);
@@ -216,14 +237,14 @@ Status Runtime::Impl::spill_and_restore() {
   residency_.set_shows_copies(config_.shows_in_gate);
   const alloc::ReleaseOutcome outcome = residency_.release(backed, true);
   mu_.lock();
-  // The coordinator was not told, so the books are as before; a Grant may have raised them since.
+  // The coordinator was not told, so the room is as before. A Grant may have raised it meanwhile.
   allocator_.set_room(room_);
   const bool is_open = before == alloc::Route::kPrivate;
   Status status = is_open ? restore_for_iteration() : restore_all();
   residency_.set_shows_copies(true);
   if (!status.ok()) {
     residency_.show_copies();
-    // What is away must not be used: the next gate brings it back.
+    // Memory that is away must not be used. The next gate brings it back.
     if (is_open) static_cast<void>(close_gate());
     stop_moving();
     return status;

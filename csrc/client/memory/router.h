@@ -1,5 +1,5 @@
-// Where new allocations of another allocator go, torch's own on CUDA: what the lease gate needs of
-// it.
+// The interface through which the lease gate closes an allocator that is not ours: torch's own, on
+// CUDA.
 //
 // Which problem it solves: our arenas can close for new segments, but torch also hands out blocks
 // of the segments that it has. While the gate is closed none of them may be handed out, by any

@@ -1,5 +1,6 @@
-// Which arena serves new allocations: our own, and where torch has an allocator of its own, its
-// too.
+// Which arena serves new allocations: our own, and where torch has an allocator of its own (CUDA),
+// its too. Both go outside together at a close, ours first. If torch's cannot be closed now, ours
+// is opened again and the caller tries later.
 #include <utility>
 
 #include "csrc/base/log.h"
@@ -7,8 +8,8 @@
 
 namespace gpushare::client {
 
-// Before the lock is taken for a close: the device may have much to do, and nobody waits for it
-// under the lock.
+// Waits for the device before the lock is taken for a close. The device may have much to do, and
+// nobody should wait for it under the lock; close() then finds little left.
 void Runtime::Impl::drain() const {
   if (router_ != nullptr && !is_closed_.load(std::memory_order_relaxed)) router_->drain();
 }
@@ -16,8 +17,8 @@ void Runtime::Impl::drain() const {
 // From here on no private block is handed out. errors: kFailedPrecondition: not now.
 Status Runtime::Impl::route_outside() {
   const bool is_open = allocator_.route() == alloc::Route::kPrivate;
-  // Before the use is read: a segment that is given back and taken again after that would pass for
-  // unused.
+  // Our own route changes before torch's use is read. A segment that is given back and taken again
+  // after the reading would pass for unused.
   allocator_.set_route(alloc::Route::kOutside);
   if (router_ == nullptr || !is_open) return {};
   Result<alloc::MemoryUse> use = router_->close();

@@ -1,3 +1,9 @@
+// Reads a TOML file into the options. A key that is known is applied by its Setting, which also
+// checks the value. A key that is not known is only a warning, with a guess; a bad value is an
+// error.
+//
+// Users are read first, and of these the table of everybody: the tables of single users begin with
+// its values. A user who does not exist on this machine is a warning.
 #include "csrc/daemon/config/config_file.h"
 
 #include <algorithm>
@@ -28,13 +34,14 @@
 namespace gpushare::daemon {
 namespace {
 
-// Keys of our tables that other programs, or later versions, read.
+// Keys in our tables that are for other programs, or for later versions.
 constexpr std::array<std::string_view, 2> kOthersKeys{"host.per_user", "host.pinned"};
 constexpr std::array<std::string_view, 6> kOurTables{"coordinator", "host",       "log",
                                                      "device",      "device.cpu", "device.cuda"};
 constexpr std::string_view kJobsTable = "job";
 
-// How many letters have to be changed, added or left out to make one word of the other.
+// The edit distance: how many letters have to be changed, added or left out to make one word of the
+// other.
 std::size_t letters_apart(std::string_view one, std::string_view other) {
   std::vector<std::size_t> row(other.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -49,7 +56,7 @@ std::size_t letters_apart(std::string_view one, std::string_view other) {
   return row.back();
 }
 
-// The part before the last dot, and the one after it.
+// "host.budget" as "host" and "budget".
 std::pair<std::string_view, std::string_view> split(std::string_view key) {
   const std::size_t dot = key.rfind('.');
   if (dot == std::string_view::npos) return {"", key};
@@ -86,7 +93,8 @@ class Reader {
  public:
   Reader(const std::string& path, DaemonOptions& options) : path_(path), options_(options) {}
 
-  // Everybody else's first: what the others' tables do not say is as there.
+  // Reads the tables [user.NAME]. The one of all other users comes first: whatever a user's own
+  // table does not say is as there.
   Status read_users(const toml::table& file) {
     const toml::table* const users = file["user"].as_table();
     if (users == nullptr) return {};
@@ -162,6 +170,8 @@ class Reader {
       return {StatusCode::kInvalidArgument, fmt::format("{}: {}: bad value {}; allowed: {}", where,
                                                         name, shown.str(), setting->allowed)};
     }
+    // A time as text must have a unit: "10" could be milliseconds, as on the command line, or
+    // seconds.
     const bool is_time = setting->option_unit_ns != 0;
     if (is_time && node.is_string() && parse_number(*text).value_or(0) != 0) {
       return {StatusCode::kInvalidArgument, fmt::format("{}: {}: bad value \"{}\"; say {}ms or {}s",
@@ -192,6 +202,7 @@ Status read_config_text(const std::string& text, const std::string& path, Daemon
   return reader.read(parsed.table(), "");
 }
 
+// A default file may be missing; one that the user has named may not.
 Status read_config_file(const std::string& path, bool must_exist, DaemonOptions& options) {
   std::ifstream file(path);
   if (!file) {

@@ -1,3 +1,10 @@
+// Puts the options together: defaults, then TOML files, then GPUSHARE_SOCKET, then the command
+// line. Each later one wins.
+//
+// The device comes before all of them, since it says which of a file's settings are meant. Sizes
+// that nobody has given are filled in last, from the machine's memory, and from the device's where
+// somebody knows it. What may go wrong: any value that is not allowed ends in one line that names
+// it, where it stands and what is allowed.
 #include "csrc/daemon/config/options.h"
 
 #include <unistd.h>
@@ -44,8 +51,8 @@ std::string version_text() {
   return fmt::format("gpushared {} (protocol {})", daemon_version(), wire::kProtocolVersion);
 }
 
-// CLI11 only splits the words; what a value may be is Setting's business. CLI11 reports by
-// exception, and all of them end here. The text of --help or --version, or empty.
+// Splits the command line. Whether a value is allowed is the Setting's business. CLI11 reports by
+// exceptions, which all end here. Returns the text of --help or --version, or an empty one.
 Result<std::string> read_arguments(std::vector<std::string> arguments, CommandLine& line) {
   CLI::App app("The coordinator: lets jobs share one device, iteration by iteration.", "gpushared");
   app.set_version_flag("--version", version_text());
@@ -73,7 +80,7 @@ Result<std::string> read_arguments(std::vector<std::string> arguments, CommandLi
   return std::string();
 }
 
-// The device alone, or all others.
+// Applies the device's option alone, or all others.
 Status apply_given(const CommandLine& line, bool is_device, DaemonOptions& options) {
   for (const auto& [setting, value] : line.given) {
     if ((std::string_view(setting->option) == kDeviceOption) != is_device) continue;
@@ -83,6 +90,8 @@ Status apply_given(const CommandLine& line, bool is_device, DaemonOptions& optio
   return {};
 }
 
+// One file that was named on the command line or in GPUSHARE_CONFIG, or the default files, the
+// user's own last.
 Status read_files(const CommandLine& line, DaemonOptions& options) {
   const char* variable = std::getenv("GPUSHARE_CONFIG");
   const std::string config =
@@ -110,13 +119,16 @@ Status choose_socket(DaemonOptions& options) {
   return {};
 }
 
-// What processes take of a GPU beside jobs' memory, as they go: contexts (0.5 GiB each), modules,
-// workspaces of libraries, graphs (0.4 GiB more of one that uses many).
+// The part of a GPU that processes take beside jobs' memory, as they go. Contexts take 0.5 GiB
+// each; modules, workspaces of libraries and graphs come on top (0.4 GiB for a job that uses many
+// graphs). A tenth of the memory, but at most 1.5 GiB, and at least a fiftieth.
 Bytes drivers_part_of(Bytes device_memory) {
   const Bytes part = std::max(std::min(device_memory / 10, mib(1536)), device_memory / 50);
   return mib(2) * (part / mib(2));
 }
 
+// A CUDA device's capacity is all of its memory, less what drivers need; it must be known. A CPU's
+// is half of the machine's memory, and so is the host tier's budget.
 Status fill_in_sizes(DaemonOptions& options) {
   if (options.capacity == Bytes{0} && wire::is_cuda(options.device)) {
     options.capacity = options.device_memory;
@@ -143,7 +155,7 @@ Status fill_in_sizes(DaemonOptions& options) {
                       to_string(*options.reserve), to_string(options.capacity))};
 }
 
-// RAM in front of the file is part of the budget, and means something only in front of one.
+// A part in RAM is part of the host budget, and means something only in front of a file.
 Status check_host_budgets(const DaemonOptions& options) {
   const auto refuse = [&](const std::string& allowed) {
     return Status(StatusCode::kInvalidArgument,

@@ -1,5 +1,5 @@
-// What the coordinator's process is told: defaults, then the TOML files, then GPUSHARE_SOCKET, then
-// the command line; each later one wins.
+// The options of the coordinator's process: defaults, then the TOML files, then GPUSHARE_SOCKET,
+// then the command line; each later one wins.
 //
 // A bad value anywhere ends in one line that names key, value, where it stands and what is allowed.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace gpushare::daemon {
 
-// Of the distribution this program belongs to.
+// The version of the distribution that this program belongs to.
 const char* daemon_version();
 
 struct DaemonOptions {
@@ -42,7 +42,8 @@ struct DaemonOptions {
   std::string spill_dir;                      // empty: the host tier is RAM alone
   bool lanes = true;                          // jobs of one user share what is free at boundaries
   Bytes host_budget;  // RAM and file together; 0: half of this machine's memory
-  // Of it, in RAM before the file is used; nothing: all of it without a file, else none.
+  // The part of host_budget that is in RAM, in front of the file. Nothing: all of it without a
+  // file, and none with one.
   std::optional<Bytes> host_ram_budget;
   log::Level log_level = log::Level::kInfo;
   std::string log_file;  // empty: stderr, or the socket's folder with `daemonize`
@@ -56,8 +57,8 @@ struct DaemonOptions {
   [[nodiscard]] bool is_for_others() const { return (socket_mode & 0066U) != 0; }
 };
 
-// Where num_lanes is 0: 1, and under `pack` so many, which tries what of that pays: a core each, or
-// on CUDA a few.
+// The number of lanes under `pack` if num_lanes is 0: one for each core, or a few on CUDA. `pack`
+// finds out which of them pay. Under all other policies there is one lane then.
 std::uint32_t default_pack_lanes(const DaemonOptions& options);
 // Whole pieces of the host tier. pre: the sizes are filled in.
 HostBytes host_budgets(const DaemonOptions& options);

@@ -1,3 +1,9 @@
+// Where the socket and its neighbours lie, and whether their folder may be used.
+//
+// The folder decides who can put files under our names. It must be a real folder of ours or root's,
+// and not everybody may write to it. It is made if it is not there, and only then are its group and
+// mode set: a folder that exists keeps those that somebody gave it. All checks come after the
+// making, on what is there then.
 #include "csrc/daemon/config/paths.h"
 
 #include <fcntl.h>
@@ -33,7 +39,7 @@ bool is_own_folder(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
 }
 
-// Open to those whom the socket lets in.
+// Lets those enter the folder whom the socket lets in.
 mode_t folder_mode(unsigned socket_mode) {
   mode_t mode = 0700;
   if ((socket_mode & 0060U) != 0) mode |= 0050;
@@ -48,6 +54,8 @@ std::string socket_name(std::string_view device) {
   return std::string(device.substr(wire::kCudaPrefix.size())) + ".sock";
 }
 
+// A socket named after a CUDA device has a log of the same name; all others share one name, beside
+// their socket.
 std::string log_path_of(const std::string& socket_path) {
   const std::string name = socket_path.substr(socket_path.rfind('/') + 1);
   const std::string_view stem = std::string_view(name).substr(0, name.rfind('.'));
@@ -94,14 +102,14 @@ Status prepare_folder(const std::string& socket_path,
   if (!S_ISDIR(info.st_mode)) {
     return {StatusCode::kFailedPrecondition, folder + " is not a folder"};
   }
-  // Root's folders (/run/gpushare of a service) are as good as ours.
+  // Root's folders, such as /run/gpushare of a service, are as good as ours.
   if (info.st_uid != ::geteuid() && info.st_uid != 0) {
     return {StatusCode::kFailedPrecondition,
             fmt::format("{} belongs to user {}, not to {}: refusing to use it", folder, info.st_uid,
                         ::geteuid())};
   }
-  // A group may write: many machines give each user a group and umask 002. A sticky folder (/tmp)
-  // is no better: anybody may have put files under our names there.
+  // A group may write to it: many machines give each user a group and umask 002. A sticky folder
+  // (/tmp) is refused too: anybody may have put files under our names there.
   if ((info.st_mode & S_IWOTH) != 0) {
     return {StatusCode::kFailedPrecondition,
             fmt::format("{} has mode {:o}, so anybody can put files there: take a folder of your "

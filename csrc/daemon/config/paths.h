@@ -1,4 +1,4 @@
-// Where things are: the socket and its neighbours, and the folder they stand in.
+// Places of files: the socket and its neighbours, and the folder they stand in.
 //
 // Beside SOCKET stand SOCKET.lock (the kernel lock of the one coordinator; never deleted),
 // SOCKET.jobs (see state_file.h), SOCKET.profiles (see profile_file.h) and the log. The default
@@ -21,7 +21,8 @@ std::string socket_name(std::string_view device);
 // $XDG_RUNTIME_DIR/gpushare/NAME if that variable names a folder of ours, else
 // /tmp/gpushare-UID/NAME; NAME is the device's socket_name.
 std::string default_socket_path(std::string_view device);
-// Where a coordinator in the background logs: beside its socket, one of a CUDA device by its name.
+// The log of a coordinator in the background: beside its socket; that of a CUDA device has the
+// device's name.
 std::string log_path_of(const std::string& socket_path);
 // /etc/gpushare/config.toml, then the user's own. They need not exist.
 std::vector<std::string> default_config_paths();

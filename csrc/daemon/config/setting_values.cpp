@@ -1,3 +1,5 @@
+// Texts of settings as values. Each function accepts the whole text or none of it. Times are
+// bounded, so that sums of two still fit into 64 bits.
 #include "csrc/daemon/config/setting_values.h"
 
 #include <array>
@@ -24,7 +26,7 @@ constexpr std::array kTimeUnits{TimeUnit{"ns", 1},    TimeUnit{"us", 1e3},   Tim
 constexpr double kLongestNs = 1e18;  // 31 years: sums of two still fit
 constexpr std::size_t kLongestSocketPath = 100;
 
-// The unit's length; 0 if there is no such unit.
+// The length of a unit in ns; `plain` for a number without one; 0 if there is no such unit.
 double ns_of_unit(const std::string& name, Nanos plain) {
   if (name.empty()) return static_cast<double>(plain.value());
   for (const TimeUnit& unit : kTimeUnits) {

@@ -1,3 +1,10 @@
+// The table of all settings (kSettings). A row has the key in a file, the option of the command
+// line, the text of what is allowed, the help, and the function that checks a value and takes it
+// over. That function is the only place that knows the range, and it returns false for a value
+// outside.
+//
+// A setting may be in a file only, or on the command line only. Sizes of a kind of device
+// (device.cpu.capacity) are checked in any case, and taken only by a coordinator of such a device.
 #include "csrc/daemon/config/settings.h"
 
 #include <array>
@@ -60,6 +67,8 @@ bool set_linger(Options& options, Text text, Nanos unit) {
   return set_time(*options.linger, text, unit, Nanos{0});
 }
 
+// parse_level() takes a text that it does not know for "warn", so that result counts only for this
+// very text.
 bool set_log_level(Options& options, Text text) {
   options.log_level = log::parse_level(text);
   return options.log_level != log::Level::kWarn || text == "warn";
@@ -246,6 +255,7 @@ const Setting* find_setting(const std::string& key) {
   return nullptr;
 }
 
+// The error names the option as the user wrote it, or the file's place and the key.
 Status apply_setting(const Setting& setting,
                      const std::string& text,
                      Nanos unit,

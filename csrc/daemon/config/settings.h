@@ -15,14 +15,14 @@ struct Setting {
   const char* option;   // "--policy"; nullptr: only in a file
   const char* allowed;  // for the error: "fair, rr or fifo"
   const char* help;
-  // What a plain number counts as an option's value, in ns (0: not a time). In a file it counts
-  // seconds.
+  // The unit of a plain number as an option's value, in ns (0: not a time). In a file a plain
+  // number counts seconds.
   std::int64_t option_unit_ns;
   // false: not allowed. `unit` is what a plain number counts.
   bool (*apply)(DaemonOptions& options, const std::string& text, Nanos unit);
 };
 
-// It says which of a file's settings are meant, so it is applied before they are.
+// The device says which of a file's settings are meant, so this option is applied before the files.
 inline constexpr auto kDeviceOption = "--device";
 
 std::span<const Setting> all_settings();

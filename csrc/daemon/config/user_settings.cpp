@@ -1,3 +1,9 @@
+// Settings of users: one table with what each may be, and who is who on this machine.
+//
+// make_users_safe() is for a coordinator that other users may use. Its owner and root may have any
+// class and many jobs. All others get class `normal` at most and 64 jobs, unless the configuration
+// says otherwise. Without it a user could give his own jobs the highest class, or take all
+// descriptors.
 #include "csrc/daemon/config/user_settings.h"
 
 #include <grp.h>
@@ -89,6 +95,7 @@ constexpr std::array kUserSettings{
 
 }  // namespace
 
+// A number stands for itself, so a user without a name on this machine can be meant too.
 std::optional<std::uint32_t> find_uid(const std::string& name) {
   if (const auto uid = parse_id(name)) return uid;
   passwd entry{};

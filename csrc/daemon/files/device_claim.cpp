@@ -1,3 +1,14 @@
+// A claim is a socket with an abstract name, which holds the device, the process's number and the
+// socket's path. Anybody may take any such name, so a name is only a claim until it is checked.
+//
+// The checks of another process's claim come in this order. A process of that number exists and
+// belongs to the user who made the name. If that user is us, the process must have the very socket
+// open, since a number may be of another pid namespace. If it is another user, the named socket
+// must be a service's, in a folder that root gave it. Everything else is a stranger, of whom only
+// process and user are shown.
+//
+// What may go wrong: the kernel lists no sockets. Then other coordinators are not seen, and the log
+// says so.
 #include "csrc/daemon/files/device_claim.h"
 
 #include <sys/socket.h>
@@ -33,11 +44,11 @@
 namespace gpushare::daemon {
 namespace {
 
-// They go into one message, among jobs.
+// At most so many are named: they go into one message, among jobs.
 constexpr std::size_t kMostNamed = 8;
 constexpr std::size_t kLongestName = sizeof(sockaddr_un::sun_path) - 1;
 
-// "gpushare-coordinator cpu 77 /run/sock".
+// The name is "gpushare-coordinator cpu 77 /run/sock"; this is the part before the number.
 std::string prefix_of(const std::string& device) {
   return fmt::format("gpushare-coordinator {} ", device);
 }
@@ -46,7 +57,7 @@ std::string name_of(const std::string& device, std::int32_t pid, const std::stri
   return fmt::format("{}{} {}", prefix_of(device), pid, socket_path);
 }
 
-// A name, with nothing of it believed yet but who made the socket.
+// A name that was taken apart. Nothing of it is believed yet but who made the socket.
 struct Claim {
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
@@ -65,8 +76,8 @@ std::optional<Claim> parse_claim(const ipc::AbstractSocket& found, const std::st
   return claim;
 }
 
-// Whether a process of our user has this socket open. The number in a claim is one of the
-// claimant's own pid namespace, where it may be another process's.
+// Whether this process has the socket open. The number in a claim is one of the claimant's own pid
+// namespace; here it may be another process's.
 bool has_open(const std::string& process, std::uint32_t inode) {
   const std::string wanted = fmt::format("socket:[{}]", inode);
   std::error_code error;
@@ -78,7 +89,7 @@ bool has_open(const std::string& process, std::uint32_t inode) {
   return false;
 }
 
-// Nothing where it names no process of its user.
+// The coordinator behind a claim. Empty if the claim names no process of its user.
 std::optional<OtherCoordinator> check_claim(const Claim& claim,
                                             const std::string& device,
                                             const std::string& root) {
@@ -87,7 +98,7 @@ std::optional<OtherCoordinator> check_claim(const Claim& claim,
   if (::stat(process.c_str(), &info) != 0 || info.st_uid != claim.uid) return std::nullopt;
   const bool is_own = claim.uid == ::geteuid();
   if (is_own && !has_open(process, claim.inode)) return std::nullopt;
-  // The name first: no path is looked at because a stranger has named it.
+  // The name is compared first: no path is looked at only because a stranger has named it.
   const bool is_of_service =
       !is_own && std::filesystem::path(claim.socket).filename() == socket_name(device) &&
       ipc::is_of_service(claim.socket, claim.uid);
@@ -101,7 +112,7 @@ Result<UniqueFd> claim_device(const std::string& device, const std::string& sock
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string name = name_of(device, ::getpid(), socket_path);
-  // The first byte stays 0: a name that is no file.
+  // The first byte stays 0: a name that is no file. A longer name is cut.
   const std::size_t size = std::min(name.size(), kLongestName);
   std::memcpy(&address.sun_path[1], name.data(), size);
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -151,7 +162,7 @@ const int kRestoreSignal = SIGUSR1;
 std::optional<OtherCoordinator> find_of_socket(const std::string& device,
                                                const std::string& socket_path) {
   for (OtherCoordinator& other : find_other_coordinators(device)) {
-    // A claim has room for only so much of a path.
+    // A claim has room for only so much of a path, so a cut path counts if the rest agrees.
     const bool is_whole = other.socket == socket_path;
     const bool is_cut = name_of(device, other.pid, socket_path).size() > kLongestName;
     if (!other.stranger &&
@@ -161,6 +172,7 @@ std::optional<OtherCoordinator> find_of_socket(const std::string& device,
   return std::nullopt;
 }
 
+// Sent by pidfd, so it cannot reach a later process of the same number.
 Status ask_to_restore(int process) {
   const auto done = ::syscall(SYS_pidfd_send_signal, process, kRestoreSignal, nullptr, 0);
   if (done == 0 || errno == ESRCH) return {};

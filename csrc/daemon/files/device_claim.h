@@ -25,16 +25,17 @@ namespace gpushare::daemon {
 
 struct OtherCoordinator {
   std::int32_t pid = 0;
-  // Where it listens, of ours only; its end may be missing where it is long.
+  // The path where it listens, if it is one of ours. The end may be missing where the path is long.
   std::string socket;
-  // Of another user: it may be a coordinator, or say so.
+  // The user, if it is another one. That process may be a coordinator, or only say so.
   std::optional<std::uint32_t> stranger;
   bool operator==(const OtherCoordinator&) const = default;
 };
 
 // Holds the claim while it is open. errors: kIo.
 Result<UniqueFd> claim_device(const std::string& device, const std::string& socket_path);
-// Of other processes: ours, then strangers, each in the order of pids; eight at most.
+// The coordinators of other processes: ours, then strangers, each in the order of pids; eight at
+// most.
 std::vector<OtherCoordinator> find_other_coordinators(const std::string& device);
 // Those that such sockets claim to be. `root` stands before /proc; empty but in tests.
 std::vector<OtherCoordinator> coordinators_among(const std::vector<ipc::AbstractSocket>& sockets,

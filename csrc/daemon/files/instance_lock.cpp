@@ -1,3 +1,8 @@
+// The lock of one coordinator. The kernel gives it to one of many that start at once, and takes it
+// back however its holder ends. So a process that dies leaves no lock behind.
+//
+// One of several starters waits until the lock is free or the holder's socket answers, whichever
+// comes first. It polls both.
 #include "csrc/daemon/files/instance_lock.h"
 
 #include <fcntl.h>
@@ -39,7 +44,7 @@ Result<UniqueFd> take_lock_or_find_instance(const std::string& socket_path, Nano
     auto lock = take_instance_lock(socket_path);
     if (lock || lock.error().code() != StatusCode::kUnavailable) return lock;
     // The holder is starting (no socket yet), serving, or ending (its socket is gone, and soon its
-    // lock): ask the socket, then the lock again.
+    // lock). So the socket is asked first, and then the lock again.
     if (ipc::connect_to(socket_path)) return UniqueFd();
     if (monotonic_now() >= deadline) {
       return fail(StatusCode::kDeadlineExceeded,

@@ -1,3 +1,7 @@
+// Profiles as text: a header with the version, one line for each model, and a last line that says
+// that the file is whole. Each line names its fields, so that a reader sees at once if one is
+// missing. Any line that is not exactly so makes the whole file damaged. Then it is kept aside, and
+// the coordinator begins without profiles: they only save time.
 #include "csrc/daemon/files/profile_file.h"
 
 #include <cerrno>
@@ -19,7 +23,7 @@ namespace {
 
 constexpr const char* kHeader = "gpushare-profiles 1";
 constexpr const char* kLastLine = "end";
-// Longer is no line of ours, and more of them are no file of ours.
+// The length that bounds a line. With the most lines that there may be it bounds the file.
 constexpr std::size_t kMostLineBytes = 400;
 
 std::string line_of(const sched::ProfileKey& key, const sched::Profile& profile) {
@@ -31,6 +35,8 @@ std::string line_of(const sched::ProfileKey& key, const sched::Profile& profile)
       profile.sizes.ephemeral.value(), profile.iterations);
 }
 
+// Reads one line, field by field. After a field that is not as expected all others fail too, so the
+// caller asks once, at the end. Amounts below 0 are refused.
 class LineReader {
  public:
   explicit LineReader(const std::string& line) : words_(line) { is_good_ = take() == "profile"; }

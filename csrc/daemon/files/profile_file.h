@@ -19,8 +19,8 @@ std::string profile_path(const std::string& socket);
 Result<sched::Profiles> read_profile_file(const std::string& path);
 Status write_profile_file(const std::string& path, const sched::Profiles& profiles);
 
-// What is there, for a coordinator that begins. A file that cannot be read is renamed to
-// PATH.damaged, in place of an older one, and said once.
+// The stored profiles, for a coordinator that begins. A file that cannot be read is renamed to
+// PATH.damaged, in place of an older one, and that is said once.
 sched::Profiles load_profiles(const std::string& path);
 
 }  // namespace gpushare::daemon

@@ -1,3 +1,6 @@
+// The jobs of this coordinator as text, for the one after a crash: a header, the epoch, the policy
+// if it was set by hand, and a line for each job. A line that cannot be read makes the whole file
+// unusable (kProtocol), and the next coordinator begins without it.
 #include "csrc/daemon/files/state_file.h"
 
 #include <unistd.h>
@@ -80,6 +83,7 @@ Status remove_state_file(const std::string& path) {
   return {};
 }
 
+// A number with another start time is another process.
 std::vector<std::int32_t> living_pids(const std::vector<KnownJob>& jobs, const std::string& root) {
   std::vector<std::int32_t> pids;
   for (const KnownJob& job : jobs) {

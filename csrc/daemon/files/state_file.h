@@ -29,7 +29,8 @@ struct CoordinatorState {
   bool operator==(const CoordinatorState&) const = default;
 };
 
-// Nothing if there is no file. errors: kIo; kProtocol for text that is no such file.
+// The stored state. Empty result: there is no file. errors: kIo; kProtocol for text that is no such
+// file.
 Result<std::optional<CoordinatorState>> read_state_file(const std::string& path);
 Status write_state_file(const std::string& path, const CoordinatorState& state);
 Status remove_state_file(const std::string& path);

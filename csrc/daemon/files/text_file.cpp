@@ -1,3 +1,9 @@
+// Small files in a folder that others may be able to write to. A file is opened without following a
+// link and without waiting, and is then checked on the open descriptor: plain, and ours or root's.
+// So nobody can exchange it between check and use.
+//
+// A file is written under another name and renamed. A reader sees the old version or the new one,
+// also after a crash of this process in between.
 #include "csrc/daemon/files/text_file.h"
 
 #include <fcntl.h>
@@ -33,10 +39,10 @@ Status write_all(int fd, const std::string& text, const std::string& path) {
 }  // namespace
 
 Status write_text_file(const std::string& path, const std::string& text) {
-  // One writer, so one name for the new version is enough.
+  // There is one writer, so one name for the new version is enough.
   const std::string fresh = path + ".new";
-  // What lies there is removed, not opened: it may be the rest of an earlier attempt, or, in a
-  // folder that others may write to, a pipe, whose opening would wait for a reader.
+  // A file of this name is removed, and not opened. It may be the rest of an earlier attempt. In a
+  // folder that others may write to it may be a pipe, whose opening would wait for a reader.
   static_cast<void>(::unlink(fresh.c_str()));
   {
     const UniqueFd fd(
@@ -67,7 +73,7 @@ Status make_own_file(const std::string& path) {
 }
 
 Result<std::optional<std::string>> read_text_file(const std::string& path, std::size_t most) {
-  // Without waiting for the writer of a pipe.
+  // O_NONBLOCK: opening a pipe does not wait for its writer.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.is_valid() && errno == ENOENT) return std::nullopt;
   if (!fd.is_valid()) return fail(errno_status("read " + path));

@@ -22,8 +22,8 @@ Status check_own_file(int fd, const std::string& path);
 // with less care. errors: kIo, also for a link; and those of check_own_file().
 Status make_own_file(const std::string& path);
 
-// Nothing: no such file. At most `most` bytes. errors: kIo, also for a link; and those of
-// check_own_file().
+// The file's text, at most `most` bytes of it. Empty result: there is no such file. errors: kIo,
+// also for a link; and those of check_own_file().
 Result<std::optional<std::string>> read_text_file(const std::string& path, std::size_t most);
 
 }  // namespace gpushare::daemon

@@ -1,3 +1,17 @@
+// Carries out what the state machine answers, and feeds it what happens.
+//
+// An answer (Ready) is carried out in this order: empty slots of lanes, messages, pages, the next
+// deadline, the list of pages to look at, and the counts that pages show. Messages go before pages,
+// so a Grant of room is on its way when the lease opens. Jobs wait only for the first three, so the
+// rest comes after them.
+//
+// A job rings through its eventfd, and the page is then looked at (on_event). The page is believed
+// only as far as page_watch.cpp allows. At a deadline the pages that the coordinator has named are
+// looked at too.
+//
+// What may go wrong: a page has an impossible word, or a message cannot be sent. Then the session
+// is marked broken and the server closes it later. Nothing here closes a session at once, since an
+// answer may be in the midst of being carried out.
 #include "csrc/daemon/jobs/conductor.h"
 
 #include <functional>
@@ -16,10 +30,10 @@
 namespace gpushare::daemon {
 namespace {
 constexpr std::size_t kKeptDecisions = 64;
-// The pages of a user's jobs are looked at so often at most: more often than leases can change
-// hands.
+// How often the pages of one user's jobs are looked at in a second, at most. Leases cannot change
+// hands that often.
 constexpr double kRingsASecond = 20'000;
-// A job that rings without end is heard again after that.
+// When a job that rings more often than that is heard again.
 constexpr Nanos kUnheard = millis(20);
 }  // namespace
 
@@ -36,6 +50,7 @@ Conductor::Conductor(std::unique_ptr<sched::Coordinator> coordinator,
       timer_(loop.make_timer([this] { on_deadline(); })),
       hear_timer_(loop.make_timer([this] { hear_again(); })) {}
 
+// One step of the coordinator: the message and the time in, an answer out.
 void Conductor::feed(JobId from, const wire::JobMessage& message) {
   const Nanos now = monotonic_now();
   carry_out(coordinator_->on_message(from, message, now), now);
@@ -77,6 +92,8 @@ Status Conductor::watch_event(JobEntry& entry) {
   return {};
 }
 
+// A job rings. Beyond its user's rate the event is not watched for a while: the kernel would report
+// it without end, as nobody reads the counter.
 void Conductor::on_event(JobId id) {
   JobEntry* entry = jobs_.find(id);
   if (entry == nullptr || !entry->registration) return;
@@ -89,7 +106,8 @@ void Conductor::on_event(JobId id) {
   }
   entry->registration->drain_event();
   if (look(*entry) || !entry->registration) return;
-  // It rang for something else than its lease: whether its memory may move in the gap.
+  // The word has no news, so the job rang for another reason: whether its memory may move in the
+  // gap has changed.
   if (entry->registration->belief().lease == Belief::Lease::kNone) {
     feed(id, wire::Observed{entry->address, entry->registration->usage()});
   }
@@ -103,6 +121,9 @@ void Conductor::hear_again() {
   }
 }
 
+// Reads the word and feeds what must have happened since the last look. The count of waiting jobs
+// follows. Feeding may end the registration, so nothing of it is used afterwards. Returns whether
+// there was news.
 bool Conductor::look(JobEntry& entry) {
   if (!entry.registration) return true;
   const bool was_waiting = entry.is_waiting();
@@ -114,7 +135,8 @@ bool Conductor::look(JobEntry& entry) {
   note_waiting(was_waiting, entry);
   const JobId id = entry.id;  // feeding may end the registration, never the entry
   for (const wire::JobMessage& message : news.messages) {
-    // Of a lost job only what it gives back counts; it cannot be told of a grant's room.
+    // A job without a connection cannot be told of a grant's room. So only what it gives back
+    // counts, and its wish for a lease is dropped.
     if (entry.session == nullptr && std::holds_alternative<wire::Wanted>(message)) {
       forget_waiting(entry);
       continue;
@@ -132,7 +154,7 @@ void Conductor::carry_out(sched::Ready ready, Nanos now) {
   for (const sched::PageAction& action : ready.page_actions) {
     act(action, now);
   }
-  // From here on nobody waits for us.
+  // No job waits for anything from here on.
   if (ready.next_deadline) {
     timer_.set_at(*ready.next_deadline);
   } else {
@@ -159,6 +181,8 @@ void Conductor::act(const sched::PageAction& action, Nanos now) {
   }
 }
 
+// Opens the word and wakes the job. If the job gave up at that moment, the page is looked at again,
+// and the coordinator hears of it.
 void Conductor::act_grant(JobEntry& entry, const sched::PageAction& action, Nanos now) {
   const bool was_waiting = entry.is_waiting();
   const bool is_granted = entry.registration->grant(action.term, action.grant_n, now);
@@ -168,6 +192,9 @@ void Conductor::act_grant(JobEntry& entry, const sched::PageAction& action, Nano
              is_granted ? "" : ": no longer wanted");
 }
 
+// Asks for the lease through the page. In the gap the word becomes kClosing at once, and the
+// message Close makes the job's client thread finish. A stale term means that the word has changed
+// since; the page is looked at again.
 void Conductor::act_ask(JobEntry& entry, const sched::PageAction& action) {
   const Term term = action.term;
   const bool is_inside = action.kind == sched::PageAction::Kind::kAskInside;
@@ -178,13 +205,15 @@ void Conductor::act_ask(JobEntry& entry, const sched::PageAction& action) {
   }
 }
 
-// Later, not now: the coordinator's answer that is being carried out comes first.
+// Looks in a later turn of the loop. The answer that is being carried out comes first.
 void Conductor::look_soon(JobId id) {
   loop_.post([this, id] {
     if (JobEntry* entry = jobs_.find(id)) look(*entry);
   });
 }
 
+// The coordinator wants to see these pages before it decides, so they are fed first. The list is
+// taken out of its member: each step replaces it.
 void Conductor::on_deadline() {
   const std::vector<JobId> observe = std::exchange(observe_, {});
   for (const JobId id : observe) {
@@ -199,6 +228,7 @@ void Conductor::on_deadline() {
   carry_out(coordinator_->on_deadline(now), now);
 }
 
+// Keeps the newest decisions for `gpushare status` and logs them. Most are debug lines.
 void Conductor::keep(std::vector<sched::Decision> decisions) {
   for (sched::Decision& decision : decisions) {
     const bool is_warning =

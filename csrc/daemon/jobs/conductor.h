@@ -2,7 +2,7 @@
 //
 // The coordinator (csrc/sched) decides and touches nothing; the conductor is its hands: it sends
 // its messages, changes the lease words, wakes the jobs, keeps its deadline and looks at the pages.
-// It holds the path of a hand-over, which is: eventfd, one load of the word, on_message, one
+// The path of a hand-over runs through here: eventfd, one load of the word, on_message, one
 // compare-and-swap, one futex wake. Nothing is formatted, logged or sent before the wake unless the
 // coordinator asks for it.
 #pragma once
@@ -40,15 +40,16 @@ class Conductor {
   void feed(JobId from, const wire::JobMessage& message);
   // A job of the coordinator before has ended without a Hello here.
   void expected_pid_gone(std::int32_t pid);
-  // As Coordinator::set_suspended.
+  // Calls Coordinator::set_suspended() and carries out the answer.
   void set_suspended(JobId job, bool is_suspended);
-  // As Coordinator::set.
+  // Calls Coordinator::set() and carries out the answer.
   Status set(JobId job, const wire::Changes& changes, const sched::Requester& by);
-  // As Coordinator::set_policy.
+  // Calls Coordinator::set_policy() and carries out the answer.
   Status set_policy(const std::string& name);
-  // Looks at the job's page and tells the coordinator what has happened on it.
+  // Looks at the job's page and tells the coordinator what has happened on it. Returns whether
+  // there was news.
   bool look(JobEntry& entry);
-  // As Coordinator::set_profiles.
+  // Calls Coordinator::set_profiles().
   void set_profiles(sched::Profiles profiles) { coordinator_->set_profiles(std::move(profiles)); }
   // For texts about memory.
   void set_unmanaged(std::vector<sched::UnmanagedProcess> processes) {

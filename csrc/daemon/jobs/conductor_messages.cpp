@@ -1,4 +1,11 @@
-// What the conductor sends, and the pages it hands out.
+// Messages to jobs, and what their pages show of others.
+//
+// Two messages carry descriptors, and each is prepared here. Registered brings a new page and its
+// eventfd, in place of the page before. LaneTable brings the file of the user's lane. A job without
+// a connection gets nothing: it says Hello again, and Welcome tells it what it missed.
+//
+// What may go wrong: there is no descriptor or memory for a page or a lane. Then the job's session
+// is marked broken.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -41,6 +48,8 @@ void Conductor::deliver_lane(JobEntry& entry, const wire::CoordinatorMessage& me
   }
 }
 
+// Ends the registration before and makes a new one. A job that said in its Hello that it holds a
+// lease gets a page with that lease open.
 void Conductor::deliver_registered(JobEntry& entry, const wire::CoordinatorMessage& message) {
   forget_waiting(entry);
   entry.end_registration();
@@ -77,6 +86,7 @@ void Conductor::mark_broken(JobEntry& entry, std::string reason) {
   on_broken_(entry.id);
 }
 
+// The job no longer counts among those who wait.
 void Conductor::forget_waiting(JobEntry& entry) {
   are_others_new_ = true;  // it may have been the last to share with
   if (!entry.registration) return;
@@ -91,6 +101,8 @@ void Conductor::note_waiting(bool was_waiting, const JobEntry& entry) {
   is_num_waiting_new_ = true;
 }
 
+// Writes to each page how many jobs may share its lane's pool, and whether any job may interrupt
+// its iteration.
 void Conductor::publish_others() {
   are_others_new_ = false;
   for (auto& [id, entry] : jobs_.entries()) {
@@ -107,7 +119,7 @@ void Conductor::publish_transfer_rates() {
   }
 }
 
-// Of all lanes.
+// Writes to each page how many others wait for a lease, in all lanes together.
 void Conductor::publish_waiting() {
   is_num_waiting_new_ = false;
   for (auto& [id, entry] : jobs_.entries()) {

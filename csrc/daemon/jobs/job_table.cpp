@@ -1,3 +1,6 @@
+// The table of processes. A number is never used twice, so a message or a timer that still names an
+// ended job finds nothing. The start time of a process is kept with its number: the number alone
+// may be another process's later.
 #include "csrc/daemon/jobs/job_table.h"
 
 #include <cstdint>

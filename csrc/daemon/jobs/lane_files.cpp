@@ -1,3 +1,10 @@
+// The files of lanes: one memfd for each user, which all jobs of that user map.
+//
+// A file is as long as slot numbers go and has no pages until a job touches a slot. Emptying a slot
+// is a hole in the file, so its memory is free at once, even while jobs still have it mapped. That
+// is right only because no open lease uses a slot that the coordinator has emptied.
+//
+// What may go wrong: a hole cannot be made. Then the memory stays in use, and the log says so.
 #include "csrc/daemon/jobs/lane_files.h"
 
 #include <fcntl.h>
@@ -16,7 +23,7 @@
 namespace gpushare::daemon {
 namespace {
 
-// Else a job could make the others' accesses faults.
+// The size must not change. A job that shortened the file would make the others' accesses fault.
 constexpr int kSeals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
 
 Result<UniqueFd> make_file(std::uint32_t uid) {
@@ -31,6 +38,7 @@ Result<UniqueFd> make_file(std::uint32_t uid) {
   return fd;
 }
 
+// Gives back the memory of the slots from `first` to before `end`.
 void empty(int file, std::uint32_t first, std::uint32_t end, std::uint32_t uid) {
   const Bytes offset = wire::kLaneSlotBytes * first;
   const Bytes size = wire::kLaneSlotBytes * (end - first);
@@ -42,7 +50,8 @@ void empty(int file, std::uint32_t first, std::uint32_t end, std::uint32_t uid) 
   }
 }
 
-// Where there are pages in a gap between them, it is emptied whole.
+// Empties all slots but those that are kept. Each gap between kept slots is one call, and only
+// where the file has pages there (SEEK_DATA).
 void empty_all_but(int file, const std::set<std::uint32_t>& kept, std::uint32_t uid) {
   std::uint32_t first = 0;
   const auto empty_to = [&](std::uint32_t end) {

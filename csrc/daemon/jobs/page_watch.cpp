@@ -1,3 +1,12 @@
+// Decides from one value of the lease word what must have happened since the last look.
+//
+// The order of messages is the order of the events. A lease that was open and is not any more was
+// closed: Closed comes first. Then a word that is kWanted means Wanted. A job that waited and is
+// idle gave up; what it said on its page before is told first. A word that is open or closing under
+// the lease that the coordinator gave is no news.
+//
+// What may go wrong: a word that the drawing of lease_page.h cannot reach, such as a lease that was
+// never granted. That is the job's breach, and the caller ends its connection.
 #include "csrc/daemon/jobs/page_watch.h"
 
 #include <cstdint>
@@ -17,8 +26,8 @@ using wire::LeaseState;
 
 constexpr auto kLastState = static_cast<std::uint8_t>(LeaseState::kClosing);
 
-// A lease is open, or closing, only if we gave it. The term of a word without a lease says nothing:
-// the next grant replaces it.
+// Whether the word can have come about. A lease is open or closing only if the coordinator gave it.
+// The term of a word without a lease says nothing, since the next grant replaces it.
 bool is_possible(const Belief& belief, wire::LeaseWord word) {
   if (static_cast<std::uint8_t>(word.state()) > kLastState) return false;
   const bool is_under_lease = word.is_open() || word.state() == LeaseState::kClosing;
@@ -59,7 +68,7 @@ PageNews read_news(const Belief& belief,
     news.belief.lease = Lease::kWaiting;
   }
   if (state == LeaseState::kIdle && belief.lease == Lease::kWaiting) {
-    // First: what it changed before it gave up, of its lane say.
+    // Told first: what the job changed before it gave up, such as its lane.
     news.messages.emplace_back(wire::Observed{of, usage});
     news.messages.emplace_back(wire::GaveUp{of});
     news.belief.lease = Lease::kNone;

@@ -15,7 +15,7 @@
 
 namespace gpushare::daemon {
 
-// What the coordinator believes of one job's lease.
+// The coordinator's belief about one job's lease.
 struct Belief {
   enum class Lease : std::uint8_t { kNone, kWaiting, kOpen };
   Lease lease = Lease::kNone;

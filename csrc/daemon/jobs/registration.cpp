@@ -1,3 +1,10 @@
+// One lease page on the coordinator's side. The coordinator makes the page, so its size is sealed
+// and its first content is known; after that a job may write anything to it. Reads go through
+// wire::read_usage, which bounds them.
+//
+// A grant is the only write that others are ordered by: number and time of the grant are stored
+// before the word changes. All other fields are hints, and a job that sees an old value loses only
+// time.
 #include "csrc/daemon/jobs/registration.h"
 
 #include <sys/eventfd.h>
@@ -49,9 +56,10 @@ Result<Registration> Registration::create(std::uint64_t epoch, const wire::Addre
   return Registration(std::move(*memory), std::move(event), belief);
 }
 
-// Nothing there is as good: the caller looks at the page in any case.
+// It does not matter whether something was there: the caller looks at the page in any case.
 void Registration::drain_event() { ipc::drain_event(event_.get()); }
 
+// The word is read before the figures, so the figures are at least as new as the news.
 PageNews Registration::look(const wire::Address& of) {
   const wire::LeaseWord word = wire::load(page());
   PageNews news = read_news(belief_, word, of, usage());
@@ -61,6 +69,8 @@ PageNews Registration::look(const wire::Address& of) {
 
 wire::Usage Registration::usage() const { return wire::read_usage(page()); }
 
+// All threads that wait on the word are woken. false: the job gave up at this moment. The belief is
+// open all the same, as the coordinator's is; the next look then finds that the lease is closed.
 bool Registration::grant(Term term, std::uint64_t grant_n, Nanos now) {
   belief_ = {Belief::Lease::kOpen, term};
   // relaxed: published by the release of the word's change in wire::grant; the job's acquire load
@@ -101,6 +111,7 @@ void Registration::set_transfer_rate(Bytes rate) {
   page().transfer_rate.store(rate.value(), std::memory_order_relaxed);
 }
 
+// The coordinator has dropped the job's wish. The next look finds kWanted again, if it still is.
 void Registration::forget_waiting() {
   if (belief_.lease == Belief::Lease::kWaiting) belief_.lease = Belief::Lease::kNone;
 }

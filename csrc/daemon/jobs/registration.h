@@ -30,7 +30,7 @@ class Registration {
 
   // Takes the wake-up that is pending, so that the next one is seen. Before look().
   void drain_event();
-  // What has happened since the last look; the belief then includes it.
+  // Says what has happened since the last look; the belief then includes it.
   PageNews look(const wire::Address& of);
   [[nodiscard]] wire::Usage usage() const;
 
@@ -54,7 +54,7 @@ class Registration {
     Bytes dropped, spilled, restored;
   };
   [[nodiscard]] Totals totals() const;
-  // It has bytes to copy, and waits so as to keep to the transfer rate.
+  // Whether the job has bytes to copy and waits, so as to keep to the transfer rate.
   [[nodiscard]] bool is_held_back() const;
 
  private:

@@ -1,3 +1,6 @@
+// One connection. Sending never waits: a peer whose buffer is full is broken, since waiting for it
+// would hold up all others. A broken session sends and reads nothing more; its owner closes it when
+// no answer is being carried out.
 #include "csrc/daemon/jobs/session.h"
 
 #include <poll.h>
@@ -46,6 +49,7 @@ Result<wire::JobMessage> Session::receive() {
   return wire::decode_from_job(packet->bytes);
 }
 
+// POLLRDHUP is reported as soon as the peer has closed, even while messages of it are still unread.
 bool Session::has_hung_up() const {
   pollfd entry{.fd = socket_.get(), .events = POLLRDHUP, .revents = 0};
   return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;

@@ -1,3 +1,6 @@
+// Divides the descriptors of the process. A few are kept for the process itself. A quarter of the
+// rest, at most 512, is for visitors (visitors.h); the others are for jobs, five each. So neither
+// visitors nor jobs can take what the other needs.
 #include "csrc/daemon/machine/descriptor_shares.h"
 
 #include <sys/resource.h>
@@ -9,9 +12,9 @@
 namespace gpushare::daemon {
 namespace {
 
-// The loop, the log, the lock, the listener, files that are read; and some to spare.
+// For the loop, the log, the lock, the listener, files that are read; and some to spare.
 constexpr std::size_t kForItself = 32;
-// Its socket, process, page and event; and one for its lane's files.
+// A job's socket, process, page and event; and one for its lane's files.
 constexpr std::size_t kOfJob = 5;
 constexpr std::size_t kMostVisitors = 512;
 

@@ -1,3 +1,6 @@
+// How much memory this machine has for us: MemTotal, or less if a cgroup of this process has a
+// limit. All folders above the process's cgroup count, since each may have a limit. A limit that
+// cannot be read is taken for none.
 #include "csrc/daemon/machine/machine_memory.h"
 
 #include <algorithm>
@@ -15,7 +18,7 @@ namespace {
 
 constexpr Bytes kNoLimit{std::numeric_limits<std::int64_t>::max()};
 
-// "MemTotal:  24000000 kB"
+// Reads the line "MemTotal:  24000000 kB".
 Result<Bytes> total_memory(const std::string& root) {
   const std::string path = root + "/proc/meminfo";
   std::ifstream file(path);
@@ -28,15 +31,15 @@ Result<Bytes> total_memory(const std::string& root) {
   return fail(StatusCode::kIo, path + ": no line MemTotal");
 }
 
-// A limit file holds a number or "max"; no file, no limit.
+// The number in a limit file. "max", or no file, is no limit.
 Bytes limit_in(const std::string& path) {
   std::ifstream file(path);
   std::int64_t limit = 0;
   return file >> limit && limit > 0 ? Bytes{limit} : kNoLimit;
 }
 
-// The least limit of `folder` and the folders above it, up to `top`. A container often sees its
-// cgroup's path but not the folder: what is not there limits nothing.
+// The least limit of `folder` and of the folders above it, up to `top`. A container often sees the
+// path of its cgroup but not the folder; a folder that is not there limits nothing.
 Bytes least_limit(const std::string& top, std::string folder, const std::string& file) {
   Bytes least = limit_in(top + "/" + file);
   while (!folder.empty() && folder != "/") {
@@ -46,7 +49,7 @@ Bytes least_limit(const std::string& top, std::string folder, const std::string&
   return least;
 }
 
-// Lines are "0::/user.slice/x" (version 2) and "4:memory:/x" (version 1).
+// Reads lines like "0::/user.slice/x" (version 2) and "4:memory:/x" (version 1).
 Bytes cgroup_limit(const std::string& root) {
   std::ifstream file(root + "/proc/self/cgroup");
   Bytes least = kNoLimit;

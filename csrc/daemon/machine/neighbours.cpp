@@ -1,3 +1,9 @@
+// Processes that use torch on this machine without being jobs. A scan must take only milliseconds,
+// so the cheap questions come first: a process that is too small has not loaded torch, and a job's
+// child is no neighbour. Only then are the maps of a process read.
+//
+// What may go wrong: another user's maps may not be read. Then a process that looks like Python is
+// counted as unreadable. The process may also have ended; then it is left out.
 #include "csrc/daemon/machine/neighbours.h"
 
 #include <sys/stat.h>
@@ -18,8 +24,7 @@
 namespace gpushare::daemon {
 namespace {
 
-// A process that has loaded torch is far above this; most others are below, and their maps need not
-// be read. That makes a scan of a busy machine milliseconds.
+// A process that has loaded torch is far above this, and most others are below.
 constexpr Bytes kSmallestTorch = mib(24);
 
 enum class Maps : std::uint8_t { kTorch, kNoTorch, kForbidden };
@@ -37,7 +42,7 @@ Maps look_at_maps(std::int32_t pid, const std::string& root) {
   return Maps::kNoTorch;
 }
 
-// By its name or command, which anybody may read.
+// Decided by the process's name or command line, which anybody may read.
 bool may_be_python(std::int32_t pid, const std::string& root) {
   std::ifstream file(fmt::format("{}/proc/{}/comm", root, pid));
   std::string name;

@@ -1,3 +1,6 @@
+// Single facts about a process from /proc. A process may end while it is read, so a missing file is
+// an ordinary answer: no bytes, no command. The command is bounded and made printable, as it is
+// another user's text.
 #include "csrc/daemon/machine/process_info.h"
 
 #include <dirent.h>

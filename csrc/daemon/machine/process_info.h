@@ -1,4 +1,4 @@
-// What /proc says about one process beside its stat (base/process_stat.h). `root` stands before
+// Figures of one process from /proc, beside its stat (base/process_stat.h). `root` stands before
 // /proc; empty but in tests.
 #pragma once
 

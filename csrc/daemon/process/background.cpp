@@ -1,3 +1,9 @@
+// Two forks make a daemon. The first process waits for the middle one, which ends at once, and then
+// for a report in a pipe. The daemon writes "+" when it serves, or "-" with the error. If it dies
+// without a report, the pipe ends empty, and that counts as a failure too.
+//
+// The log, /dev/null and the pipe are opened before the first fork, where an error can still be
+// returned.
 #include "csrc/daemon/process/background.h"
 
 #include <fcntl.h>
@@ -39,7 +45,7 @@ std::string read_to_end(int fd) {
   }
 }
 
-// The first process: waits for the daemon's report and ends.
+// In the first process: waits for the daemon's report, and ends with it as the exit status.
 [[noreturn]] void wait_for_report(UniqueFd pipe, pid_t middle) {
   while (::waitpid(middle, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -85,7 +91,8 @@ Result<Launch> go_to_background(const std::string& log_file) {
   }
   reader.reset();
   Launch launch(std::move(writer));
-  // Own session; the second fork gives up its lead, so that no terminal can be acquired.
+  // The session is the daemon's own. The second fork gives up its lead, so that no terminal can be
+  // acquired.
   const bool has_session = ::setsid() >= 0;
   const pid_t daemon = has_session ? ::fork() : -1;
   if (daemon != 0) {

@@ -1,3 +1,6 @@
+// Speaks the protocol of sd_notify(3): one datagram for each message, to the socket that
+// NOTIFY_SOCKET names. Without that variable nothing is said. A message that cannot be sent is a
+// warning: the service manager then acts as it thinks fit, and the coordinator goes on.
 #include "csrc/daemon/process/service_notice.h"
 
 #include <unistd.h>
@@ -20,7 +23,8 @@ std::string_view environment(const char* name) {
   return value == nullptr ? std::string_view() : value;
 }
 
-// Whether signs of life are asked of this process, and not of one that started it.
+// Whether the service manager expects signs of life from this process, and not from one that
+// started it.
 bool is_watched() {
   const std::string_view pid = environment("WATCHDOG_PID");
   if (!pid.empty() && pid != std::to_string(::getpid())) return false;

@@ -1,3 +1,10 @@
+// A timer in the loop counts beats, and a thread of its own looks whether the count rises. After
+// twenty looks without a new beat the loop stands still, and the process ends itself. The thread
+// counts its own looks and not the time: a process that is suspended as a whole has no missed
+// beats.
+//
+// What may go wrong: the thread cannot be started. Then nothing ends a coordinator that hangs, and
+// the log says so.
 #include "csrc/daemon/process/watchdog.h"
 
 #include <unistd.h>
@@ -55,7 +62,7 @@ void Watchdog::watch() {
     num_missed = beats == seen ? num_missed + 1 : 0;
     seen = beats;
     if (num_missed < limits_.most_missed || is_ended_) continue;
-    // The loop may stand in the log, and have its lock.
+    // The loop may hang inside the log and hold its lock. Then the alarm ends the process instead.
     std::signal(SIGALRM, SIG_DFL);
     ::alarm(kMostSecondsToSayIt);
     log::error(

@@ -1,3 +1,16 @@
+// The life of the coordinator's process: how it begins, what it tells in a report, how it ends.
+//
+// It begins in this order. It claims the device, so that of two coordinators at least one sees the
+// other. It reads which jobs the coordinator before had, and waits for those that still live: no
+// lease is granted before they have said what they hold. Then the state machine, the profiles and
+// the state file are made. The socket is opened last, when all that a job may need is there.
+//
+// It ends by a signal, a Stop, or when no job was there for `linger`. The state file stays if jobs
+// still live, for the next coordinator.
+//
+// What may go wrong: another coordinator has the device. A CUDA device is then refused, and for a
+// CPU the log warns, unless `exclusive` says otherwise. A damaged state file is ignored. A state
+// file that is not ours ends the start.
 #include "csrc/daemon/server/server.h"
 
 #include <unistd.h>
@@ -29,23 +42,26 @@
 namespace gpushare::daemon {
 namespace {
 
-// A daemon that was just started waits at least so long for the job that started it.
+// A coordinator that was just started waits at least this long for the job that started it.
 constexpr Nanos kFirstLinger = seconds(10);
-// What a report says of other processes may be this old: to look for them takes milliseconds.
+// How old the list of other processes in a report may be. Looking for them takes milliseconds.
 constexpr Nanos kSurroundingsAge = millis(250);
-// So many connections are accepted: more than any number of jobs needs. At twice that rate a flood
-// cost two jobs beside it 13 % (benchmarks/bench_floods.py, 2026-11-25), at this one 3 %.
+// How many connections are accepted in a second: more than any number of jobs needs. At twice that
+// rate a flood cost two jobs beside it 13 % (benchmarks/bench_floods.py, 2026-11-25), at this one 3
+// %.
 constexpr double kAcceptsASecond = 2500;
 constexpr double kAcceptsAtOnce = 500;
 
-// Differs from the one before, without a wall clock: time since boot, mixed with the pid. Below
-// 2^53, so that every reader of JSON keeps it.
+// A number for this coordinator that differs from the one before, without a wall clock: time since
+// boot, mixed with the pid. Below 2^53, so that every reader of JSON keeps it.
 std::uint64_t fresh_epoch() {
   const auto now = static_cast<std::uint64_t>(monotonic_now().value());
   const auto pid = static_cast<std::uint64_t>(::getpid());
   return ((now ^ (pid << 30)) & ((1ULL << 53) - 1)) | 1;
 }
 
+// The state machine's options from the process's. What is kept from jobs (`reserve`) is no capacity
+// to it.
 sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
   sched::CoordinatorOptions result;
   result.device = options.device;
@@ -69,7 +85,7 @@ sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
   return result;
 }
 
-// Of the coordinator before, which may have been of another version.
+// The policy that somebody has set by hand at the coordinator before, if this version still has it.
 std::string known_policy(const std::string& name) {
   const std::vector<std::string> names = sched::policy_names();
   if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return name;
@@ -113,7 +129,8 @@ Server::Impl::Impl(const DaemonOptions& options, UniqueFd& lock, ipc::EventLoop&
       restore_timer_(loop.make_timer([this] { try_to_restore(); })),
       suspended_timer_(loop.make_timer([this] { look_for_suspended(); })) {}
 
-// Before others are looked for: of two that start at once, at least one sees the other.
+// Claims the device, and then looks for others that have. In this order at least one of two that
+// start at once sees the other.
 Status Server::Impl::claim() {
   auto claimed = claim_device(options_.device, options_.socket);
   if (!claimed)
@@ -128,6 +145,7 @@ Status Server::Impl::claim() {
   return {};
 }
 
+// The start, in the order that the top of this file gives.
 Status Server::Impl::begin() {
   GS_RETURN_IF_ERROR(claim());
   std::vector<std::int32_t> expected;
@@ -143,7 +161,7 @@ Status Server::Impl::begin() {
                 options_.policy);
     }
     for (const std::int32_t pid : living_pids((*state)->jobs)) {
-      // One that cannot be watched is just gone.
+      // A process that cannot be watched has just ended.
       if (expect(pid).ok()) expected.push_back(pid);
     }
     log::warn("the coordinator before ended without saying so: {} of its jobs live",
@@ -161,6 +179,8 @@ Status Server::Impl::begin() {
   return {};
 }
 
+// Makes the state machine and its hands. The callback closes a broken session in a later turn of
+// the loop, since the conductor may be in the midst of an answer.
 Status Server::Impl::begin_coordinator(std::uint64_t epoch,
                                        const std::vector<std::int32_t>& expected) {
   sched::CoordinatorOptions options = coordinator_options(options_);
@@ -178,6 +198,8 @@ Status Server::Impl::begin_coordinator(std::uint64_t epoch,
   return {};
 }
 
+// Writes which processes are jobs, and those that are still expected. Called after each change of
+// them.
 void Server::Impl::write_state() {
   CoordinatorState state{.epoch = epoch_, .jobs = {}, .policy = policy_};
   for (const auto& [id, entry] : jobs_.entries()) {
@@ -195,6 +217,8 @@ void Server::Impl::end_if_unused() {
   if (jobs_.empty() && options_.linger) linger_timer_.set_at(monotonic_now() + *options_.linger);
 }
 
+// Ends once, whatever the reasons. The profiles are saved and the socket is removed before the
+// connections close.
 void Server::Impl::shut_down(const char* reason) {
   if (std::exchange(is_ended_, true)) return;
   log::info("ends: {}", reason);
@@ -216,7 +240,7 @@ void Server::Impl::shut_down(const char* reason) {
 }
 
 void Server::Impl::look_around() {
-  // Who else is on a CUDA device the jobs' reports tell, in bytes (sched/memory/device_memory.h).
+  // For a CUDA device jobs report what others hold there, in bytes (sched/memory/device_memory.h).
   neighbours_ = wire::is_cuda(options_.device) ? Neighbours() : find_neighbours(jobs_.pids());
   warnings_.clear();
   for (const OtherCoordinator& other : find_other_coordinators(options_.device))
@@ -230,6 +254,7 @@ void Server::Impl::look_around() {
   conductor_->set_unmanaged(std::move(processes));
 }
 
+// The text behind `gpushare status`. Only jobs that wait have an explanation there.
 std::string Server::Impl::report(std::optional<sched::Why> why) {
   const Nanos now = monotonic_now();
   StatusFacts facts;

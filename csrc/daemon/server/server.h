@@ -35,8 +35,8 @@ class Server {
   // Stops serving and stops the loop. Jobs that live go on and look for a new coordinator; so the
   // state file is removed only if there is none.
   void shut_down(const char* reason);
-  // Where the socket's name does not lead here any more, since its folder was removed, it is made
-  // again, with the lock and the files beside it. Jobs that are here notice nothing.
+  // Makes the socket again, with the lock and the files beside it, if its name does not lead here
+  // any more (its folder was removed). Jobs that are here notice nothing.
   void restore_socket();
 
  private:

@@ -60,7 +60,7 @@ class Server::Impl {
   void look_around();
 
   // server_profiles.cpp
-  // What coordinators before this one have left. Before any job registers.
+  // Reads what the coordinators before this one have left. Before any job registers.
   void load_profiles();
   // If they have changed; not at once where they were written just now.
   void save_profiles();
@@ -120,11 +120,11 @@ class Server::Impl {
   JobTable jobs_;  // after sessions_: entries point at them
   std::map<std::int32_t, ExpectedJob> expected_;
   std::unique_ptr<Conductor> conductor_;  // after jobs_, which it uses
-  // As of the last look: it costs milliseconds.
+  // As of the last look around, which costs milliseconds.
   Neighbours neighbours_;
   std::vector<std::string> warnings_;  // of other coordinators of the device
   std::optional<Nanos> looked_around_;
-  // As of the last write: Profiles::num_changes(), and when.
+  // Profiles::num_changes() at the last write, and when that was.
   std::uint64_t saved_profiles_ = 0;
   std::optional<Nanos> profiles_saved_at_;
   ipc::EventLoop::Timer profile_timer_;

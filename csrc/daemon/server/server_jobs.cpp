@@ -1,4 +1,16 @@
-// Processes: from Hello until the pidfd says that they are gone.
+// Processes, from Hello until the pidfd says that they are gone.
+//
+// A Hello is checked in this order: it is the first of its connection; it is about this device; the
+// process behind the connection can be seen and lives; it has no other connection; its user may
+// have one more job. A failed check refuses the connection with a text for the user. Then the
+// process gets an entry, or its old one if it comes back, and the coordinator is told.
+//
+// Three events end something. A closed connection loses the session, and the job stays. A process
+// that is gone ends its job. A process of the coordinator before that is gone need not be waited
+// for any more.
+//
+// Identity comes from the kernel alone: process and user are those of the socket, whatever Hello
+// says.
 #include <poll.h>
 
 #include <algorithm>
@@ -32,7 +44,8 @@ bool is_gone(int pidfd) {
   return ::poll(&entry, 1, 0) > 0;
 }
 
-// What it wants, what is here, and where that is to be had.
+// The refusal for a job of another device: what the job wants, what is here, and how to get the
+// other.
 std::string another_device_text(const DaemonOptions& options, const std::string& device) {
   if (!wire::is_device_name(device)) {
     return fmt::format("no device is called \"{}\"; a name is {}",
@@ -48,8 +61,8 @@ std::string another_device_text(const DaemonOptions& options, const std::string&
 
 }  // namespace
 
-// The process' entry if it has one; with a dead connection taken off it, and not that of an earlier
-// process of the same number.
+// The entry of this process, if it has one. A process of the same number that has ended is taken
+// out first. So is a connection that has hung up, after its last messages were heard.
 JobEntry* Server::Impl::find_process(std::int32_t pid) {
   JobEntry* entry = jobs_.find_pid(pid);
   if (entry == nullptr) return nullptr;
@@ -59,14 +72,16 @@ JobEntry* Server::Impl::find_process(std::int32_t pid) {
     return nullptr;
   }
   if (entry->session != nullptr && entry->session->has_hung_up()) {
-    // What it sent last still counts. More than its buffer holds cannot be there.
+    // The last messages of the dead connection still count. The socket's buffer cannot hold more
+    // than this.
     constexpr int kAll = 1 << 20;
     read(*entry->session, kAll);
   }
   return jobs_.find(id);
 }
 
-// Whether `uid` may have one job more here.
+// Whether this user may have one job more here: by the limit of the user, then by the descriptors
+// that there are.
 Status Server::Impl::check_number(std::uint32_t uid) const {
   const auto of_user = static_cast<std::uint32_t>(
       std::count_if(jobs_.entries().begin(), jobs_.entries().end(),
@@ -83,7 +98,7 @@ Status Server::Impl::check_number(std::uint32_t uid) const {
                       jobs_.size())};
 }
 
-// The process that has made the connection. The number that it had may be another's by now.
+// A pidfd of the process that made the connection. Its number may be another process's by now.
 Result<UniqueFd> Server::Impl::open_peer(const Session& session) {
   if (session.peer().pid == 0) {
     return fail(StatusCode::kFailedPrecondition,
@@ -92,8 +107,8 @@ Result<UniqueFd> Server::Impl::open_peer(const Session& session) {
   }
   auto pidfd = ipc::open_peer_pidfd(session.socket());
   if (!pidfd) return fail(pidfd.error());
-  // Where the kernel cannot say (before Linux 6.5), whoever has its number now is not it if it
-  // started later.
+  // A kernel before Linux 6.5 cannot say which process made the connection. Then a process that has
+  // the number now and started after the connection was accepted is another one.
   const auto stat = read_process_stat(session.peer().pid);
   const bool is_later = stat && stat->start_ticks > session.admitted_ticks();
   if (is_gone(pidfd->get()) || is_later) {
@@ -102,6 +117,7 @@ Result<UniqueFd> Server::Impl::open_peer(const Session& session) {
   return std::move(*pidfd);
 }
 
+// A new job. From here on the pidfd tells when the process is gone.
 Result<JobEntry*> Server::Impl::add_process(std::int32_t pid, std::uint32_t uid, UniqueFd pidfd) {
   if (Status status = check_number(uid); !status.ok()) return fail(status);
   JobEntry& entry = jobs_.add(pid);
@@ -152,7 +168,7 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
   hello.uid = session.peer().uid;
   hello.of.job = entry->id;
   if (!wire::is_cuda(options_.device)) {
-    // Of a CPU's memory jobs may have what was configured, whatever one of them says.
+    // On a CPU jobs may have what was configured, whatever one of them says.
     hello.device_total = hello.device_free = Bytes{0};
   }
   entry->uid = hello.uid;
@@ -170,8 +186,10 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
   if (!is_looking_for_suspended_) look_for_suspended();
 }
 
-// A process counts as suspended if two looks, one after the other, found it so: a tracer stops a
-// process for a moment, again and again. While a job is alone it keeps nobody waiting.
+// Looks which jobs are suspended (SIGSTOP), and tells the coordinator. A process counts as
+// suspended if two looks in a row found it so: a tracer stops a process for a moment, again and
+// again. Some jobs are looked at in each turn, in the order of their numbers. A job that is alone
+// keeps nobody waiting, so it is not looked at.
 void Server::Impl::look_for_suspended() {
   constexpr Nanos kPause = millis(500);
   constexpr int kMostLooked = 64;  // of 20 us each
@@ -197,6 +215,8 @@ void Server::Impl::look_for_suspended() {
     conductor_->set_suspended(job->id, job->is_suspended);
 }
 
+// The connection is gone and the process lives. A last look at the page counts, then the
+// coordinator hears that the job is lost. Its room stays its own until the process is gone.
 void Server::Impl::on_session_closed(JobId id) {
   JobEntry* entry = jobs_.find(id);
   if (entry == nullptr) return;
@@ -211,6 +231,7 @@ void Server::Impl::on_session_closed(JobId id) {
   conductor_->feed(id, wire::Lost{entry->address});
 }
 
+// The process is gone with its memory. The coordinator ends its lease and frees its room.
 void Server::Impl::on_gone(JobId id) {
   JobEntry* entry = jobs_.find(id);
   if (entry == nullptr) return;
@@ -219,8 +240,9 @@ void Server::Impl::on_gone(JobId id) {
   const bool had_lease =
       entry->registration && entry->registration->belief().lease == Belief::Lease::kOpen;
   if (entry->is_welcomed && had_lease) {
-    // What it did since somebody looked last. Of others that was said, and one that waits could be
-    // granted a lease for it.
+    // The holder's figures since the last look count, so they are told before its end. For a job
+    // without a lease this is not done: it has said its own, and if it waits, this step could grant
+    // it a lease.
     conductor_->feed(id, wire::Observed{entry->address, entry->registration->usage()});
   }
   if (entry->is_welcomed) conductor_->feed(id, wire::Gone{entry->address});
@@ -231,6 +253,7 @@ void Server::Impl::on_gone(JobId id) {
   end_if_unused();
 }
 
+// Watches a process that was a job of the coordinator before.
 Status Server::Impl::expect(std::int32_t pid) {
   auto pidfd = ipc::open_pidfd(pid);
   if (!pidfd) return pidfd.error();

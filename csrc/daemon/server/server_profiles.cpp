@@ -1,5 +1,7 @@
-// What is remembered of jobs that have ended: read where the coordinator begins, written when a job
-// has ended.
+// Profiles of jobs that have ended: read when the coordinator begins, written when a job has ended.
+// Many jobs may end one after the other, so a write follows the one before after ten seconds at the
+// earliest; a timer does it then. A failed write costs nobody anything now, and is tried again when
+// the next job ends.
 #include <cstdint>
 #include <utility>
 
@@ -14,7 +16,7 @@
 namespace gpushare::daemon {
 namespace {
 
-// Of many jobs that end one after the other, a write for all.
+// The least time between two writes.
 constexpr Nanos kSavePause = seconds(10);
 
 }  // namespace

@@ -1,4 +1,17 @@
 // Connections and their messages.
+//
+// A connection is a visitor until it has said Hello. Visitors are limited in number and in what
+// they may say (visitors.h). A job is read only a few messages a turn, so that none keeps the
+// others waiting.
+//
+// A message is handled in this order. Hello makes a job. Questions (StatusRequest, Set, SetPolicy)
+// are answered, on connections of their own, and a Stop ends the coordinator. Everything else is a
+// job's: the page is looked at first, since it is faster than the socket, and then the state
+// machine gets the message.
+//
+// What may go wrong: the peer sends what it may not, reads nothing, or is not allowed here. It is
+// refused with a reason, marked broken and closed. Closing happens in read(), in dismiss(), or in a
+// later turn of the loop, and never while the conductor carries out an answer.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,17 +40,18 @@
 namespace gpushare::daemon {
 namespace {
 
+// At most so many connections are accepted in one turn of the loop.
 constexpr int kAcceptsATurn = 32;
 // A job that sends without end must not keep the others waiting.
 constexpr int kMessagesATurn = 16;
-// Until then a descriptor may have become free.
+// The pause after a failed accept. A descriptor may have become free by then.
 constexpr Nanos kAcceptPause = millis(100);
-// Whoever connects faster than connections are accepted waits in the queue of the listener.
+// The pause when connections come faster than they are accepted. They wait in the listener's queue.
 constexpr Nanos kFloodPause = millis(10);
-// Between two looks at the visitors: while some wait to be heard, and else.
+// The time between two looks at the visitors: while some wait to be heard, and otherwise.
 constexpr Nanos kHearAgain = millis(20);
 constexpr Nanos kLookAgain = seconds(1);
-// Unmanaged neighbours are looked for again, for the sake of an error text, when this has passed.
+// How old the list of unmanaged processes may be when a Need comes, whose refusal would name them.
 constexpr Nanos kNewsAge = seconds(30);
 
 }  // namespace
@@ -56,16 +70,19 @@ void Server::Impl::on_connection() {
   }
 }
 
+// The listener is not watched meanwhile: the loop would report it without end.
 void Server::Impl::accept_later(Nanos pause) {
   listener_watch_.reset();
   accept_timer_.set_at(monotonic_now() + pause);
 }
 
+// Whether this user may connect. If the socket's mode lets others in, the kernel has checked their
+// right to.
 bool Server::Impl::is_allowed(std::uint32_t uid) const {
-  // With a mode for a group or all, the kernel has checked the peer's right to connect.
   return options_.is_for_others() || uid == ::geteuid() || uid == 0;
 }
 
+// A new connection is a visitor. If there are too many, another one is closed in its place.
 void Server::Impl::admit(UniqueFd socket) {
   const auto peer = ipc::peer_credentials(socket.get());
   if (!peer) {
@@ -94,6 +111,8 @@ bool Server::Impl::watch(Session& session) {
   return status.ok();
 }
 
+// A job is read at once. A visitor is read one message at a time, if its user has not said too
+// much; otherwise it waits, unwatched, for look_after_visitors().
 void Server::Impl::on_readable(int socket) {
   const auto found = sessions_.find(socket);
   if (found == sessions_.end()) return;
@@ -106,7 +125,8 @@ void Server::Impl::on_readable(int socket) {
   unheard_.push_back(socket);
 }
 
-// Closes who is silent, and hears who was told to wait.
+// Closes visitors that have been silent for too long, and watches those again that were told to
+// wait.
 void Server::Impl::look_after_visitors() {
   const Nanos now = monotonic_now();
   for (const int socket : visitors_.silent(now))
@@ -124,7 +144,8 @@ void Server::Impl::dismiss(int socket, const std::string& reason) {
   close(session);
 }
 
-// May close the session: it is not to be used afterwards.
+// Reads and handles up to `most` messages. May close the session, which must not be used
+// afterwards.
 void Server::Impl::read(Session& session, int most) {
   for (int i = 0; i < most && !session.is_broken(); ++i) {
     auto message = session.receive();
@@ -150,7 +171,7 @@ void Server::Impl::handle(Session& session, wire::JobMessage message) {
                            std::holds_alternative<wire::Set>(message) ||
                            std::holds_alternative<wire::SetPolicy>(message);
   if (is_question && session.job().value != 0) {
-    // There it would not be counted among its user's (visitors.h).
+    // On a job's connection a question would not count among those of its user (visitors.h).
     refuse(session, "a question about jobs needs a connection of its own");
     return;
   }
@@ -181,7 +202,8 @@ void Server::Impl::handle(Session& session, wire::JobMessage message) {
     refuse(session, "the first message of a job must be hello");
     return;
   }
-  // What the job did on its page before it sent this comes first.
+  // The page is faster than the socket: what the job did there before it sent this message comes
+  // first.
   conductor_->look(*entry);
   if (session.is_broken()) return;
   if (const auto* wish = std::get_if<wire::Register>(&message)) {
@@ -190,10 +212,11 @@ void Server::Impl::handle(Session& session, wire::JobMessage message) {
     entry->address.ranks = wish->of.ranks;
     entry->iterations_before = wish->iterations_done;
   }
-  // A refusal would name who holds what.
+  // If the Need is refused, the text names who holds memory, unmanaged processes too.
   const bool is_need = std::holds_alternative<wire::Need>(message);
   if (is_need && (!looked_around_ || monotonic_now() - *looked_around_ > kNewsAge)) look_around();
-  // Whether what a holder had spilled is back decides who may give.
+  // Whether the holder's spilled memory is back decides who may give room, so the coordinator gets
+  // the newest figures.
   const bool is_holder =
       entry->registration && entry->registration->belief().lease == Belief::Lease::kOpen;
   if (is_need && is_holder) {
@@ -209,12 +232,14 @@ void Server::Impl::handle(Session& session, wire::JobMessage message) {
   }
 }
 
-// A failure marks the session broken, and read() then closes it.
+// A failed send marks the session broken, and read() then closes it.
 void Server::Impl::reply(Session& session, const wire::CoordinatorMessage& message) {
   const Status status = session.send(message);
   if (!status.ok()) log::warn("{}: {}", session.name(), status.message());
 }
 
+// The owner and root may stop the coordinator; with jobs, only by force. The loop stops in a later
+// turn, so that the report is sent before.
 void Server::Impl::handle_stop(Session& session, bool force) {
   if (session.peer().uid != ::geteuid() && session.peer().uid != 0) {
     refuse(session, fmt::format("user {} may not stop the coordinator of user {}",
@@ -234,7 +259,8 @@ void Server::Impl::handle_stop(Session& session, bool force) {
   loop_.post([this] { shut_down("asked to stop"); });
 }
 
-// A job's user and root may change it, and whose coordinator it is.
+// The user who asks for a change. A job's own user may change it; the coordinator's owner and root
+// may change all.
 sched::Requester Server::Impl::requester_of(const Session& session) {
   const std::uint32_t uid = session.peer().uid;
   return {.uid = uid, .may_change_all = uid == ::geteuid() || uid == 0};
@@ -246,7 +272,8 @@ void Server::Impl::handle_set(Session& session, const wire::Set& set) {
   reply(session, wire::StatusReport{report()});
 }
 
-// It is everybody's, so it is up to those whose coordinator it is.
+// The policy concerns all users, so only the coordinator's owner and root may change it. It is kept
+// for the coordinator after a crash.
 void Server::Impl::handle_policy(Session& session, const std::string& policy) {
   const sched::Requester by = requester_of(session);
   if (!by.may_change_all) {
@@ -265,7 +292,7 @@ void Server::Impl::handle_policy(Session& session, const std::string& policy) {
 void Server::Impl::refuse(Session& session, const std::string& reason) {
   if (session.is_broken()) return;
   log::warn("{} refused: {}", session.name(), reason);
-  // Whether it hears it is its own matter: the connection ends in any case.
+  // It does not matter whether the peer hears it: the connection ends in any case.
   [[maybe_unused]] const Status status = session.send(wire::Refused{reason});
   session.mark_broken(reason);
 }
@@ -273,13 +300,14 @@ void Server::Impl::refuse(Session& session, const std::string& reason) {
 void Server::Impl::close(Session& session) {
   const JobId job = session.job();
   log::info("{} disconnected: {}", session.name(), session.broken_reason());
-  // First: nobody may send to it, or mark it, while the coordinator is told.
+  // Done first: nobody may send to this session, or mark it, while the coordinator is told.
   if (JobEntry* entry = jobs_.find(job)) entry->session = nullptr;
   forget_session(session.socket());
   if (job.value != 0) on_session_closed(job);
 }
 
-// Forgets the session and closes its connection.
+// Forgets the session and closes its connection. Unread packets may hold descriptors, if the kernel
+// does not refuse them. Their close may take long, so it happens on another thread (ipc/closer.h).
 void Server::Impl::forget_session(int socket) {
   const auto found = sessions_.find(socket);
   visitors_.remove(socket);
@@ -293,7 +321,7 @@ void Server::Impl::forget_session(int socket) {
   sessions_.erase(found);
 }
 
-// For a session that was found broken while it, or another one, is being served.
+// Closes a session that was found broken while it, or another one, is being served.
 void Server::Impl::close_soon(int socket) {
   loop_.post([this, socket] {
     const auto found = sessions_.find(socket);

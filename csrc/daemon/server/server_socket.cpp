@@ -1,4 +1,12 @@
-// The socket that clients find: made at the start, and again where it has gone, or its folder.
+// The socket that jobs find: made at the start, and again when it or its folder has gone.
+//
+// A folder may be removed under a running coordinator, such as at a logout. The next coordinator
+// that starts there finds this one by its claim and sends a signal. Then folder, lock and socket
+// are made again, in this order. The starter may hold the lock at that moment, so this is tried for
+// ten seconds.
+//
+// What may go wrong: the folder cannot be made, or belongs to somebody else. The log says so, and
+// the coordinator goes on serving the jobs that it has.
 #include <sys/stat.h>
 
 #include <cstdint>
@@ -18,11 +26,12 @@
 namespace gpushare::daemon {
 namespace {
 
-// Whoever asks for the socket has the lock in that instant, and gives it back.
+// Whoever asks for the socket has the lock at that moment and gives it back.
 constexpr Nanos kTryAgain = millis(10);
 constexpr Nanos kTryFor = seconds(10);
 
-// 0 if nothing is there.
+// Which file is at `path`; 0 if there is none. Another coordinator's socket there has another
+// inode.
 std::uint64_t inode_of(const std::string& path) {
   struct stat info = {};
   return ::lstat(path.c_str(), &info) == 0 ? info.st_ino : 0;
@@ -37,6 +46,7 @@ Status Server::Impl::listen() {
   return {};
 }
 
+// Listens under the socket's name. The watch of the listener before ends first.
 Status Server::Impl::open_socket() {
   auto listener = ipc::listen_at(options_.socket, options_.socket_mode, options_.socket_group);
   if (!listener) return listener.error();
@@ -50,13 +60,15 @@ Status Server::Impl::open_socket() {
 
 bool Server::Impl::is_socket_here() const { return inode_of(options_.socket) == socket_inode_; }
 
+// Called for the signal of another coordinator. Does nothing if the socket is where it should be.
 void Server::Impl::restore_socket() {
   if (is_ended_ || is_socket_here()) return;
   restore_until_ = monotonic_now() + kTryFor;
   try_to_restore();
 }
 
-// The lock may have gone with the folder, or still be there beside the place of the socket.
+// The lock's file may have gone with the folder, or may still be there. Only a lock on the file
+// that is there now counts.
 Status Server::Impl::take_lock_again() {
   if (is_lock_of(lock_.get(), options_.socket)) return {};
   auto taken = take_instance_lock(options_.socket);

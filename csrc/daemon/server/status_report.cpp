@@ -1,3 +1,9 @@
+// The text behind `gpushare status --json`. The coordinator's snapshot gives jobs, lanes and
+// reasons; the pages of jobs give newer figures, which are taken where there are any.
+//
+// One message has a limit, so a text that is too long is shortened in steps: old decisions,
+// neighbours, command lines, and last jobs from the end. Each step makes the text anew and looks
+// whether it fits. How many jobs were left out is said.
 #include "csrc/daemon/server/status_report.h"
 
 #include <algorithm>
@@ -26,7 +32,7 @@ double seconds_until(Nanos now, Nanos then) {
   return then.value() == 0 ? 0.0 : std::max(0.0, to_seconds(then - now));
 }
 
-// Iterations per second of work.
+// Iterations for each second inside iterations.
 double busy_rate(const wire::Usage& usage) {
   if (usage.busy <= Nanos{0}) return 0;
   return static_cast<double>(usage.iterations) / to_seconds(usage.busy);
@@ -43,7 +49,7 @@ Json lane_json(const sched::LaneRow& lane, const std::string& device, Nanos now)
           {"switch_loss", lane.switch_loss}};
 }
 
-// What the job would do alone: it waited for leases in that part of the time.
+// The rate that the job would have alone: time in which it waited for leases is not counted.
 double rate_alone(const sched::JobRow& row, const PageFacts& page) {
   const Nanos own = row.age - row.waited;
   if (own <= Nanos{0}) return page.iterations_per_second;
@@ -80,18 +86,19 @@ void add_usage(Json& json, const wire::Usage& usage) {
   json["overflow_bytes"] = usage.overflow.value();
 }
 
-// The page is newer than what the coordinator saw last.
+// The figures of the job's page, which are newer than those that the coordinator saw last.
 const wire::Usage& usage_of(const sched::JobRow& row, const StatusFacts& facts) {
   const auto page = facts.pages.find(row.of.job);
   return page == facts.pages.end() ? row.usage : page->second.usage;
 }
 
-// Null while they are unknown.
+// Sizes are null while they are unknown.
 void add_sizes(Json& json, const std::optional<sched::Sizes>& sizes) {
   json["persistent_bytes"] = sizes ? Json(sizes->persistent.value()) : Json();
   json["ephemeral_bytes"] = sizes ? Json(sizes->ephemeral.value()) : Json();
 }
 
+// Whether all jobs fit side by side in memory, by the newest sizes.
 Json admission_json(const sched::DeviceRow& device, const StatusFacts& facts) {
   sched::Admission sums(device.capacity);
   for (const sched::JobRow& row : device.jobs) {
@@ -201,7 +208,7 @@ Json why_json(const sched::Why& why) {
           {"order", why.order},     {"changes", why.changes}};
 }
 
-// The one whose unmanaged processes are looked for.
+// The device whose unmanaged processes are looked for.
 std::string main_device(const StatusFacts& facts) {
   return facts.snapshot.devices.empty() ? "" : facts.snapshot.devices.front().device;
 }
@@ -250,7 +257,8 @@ Json whole_json(const StatusFacts& facts) {
   return json;
 }
 
-// Names come from users and may be any bytes; they are repaired, never a reason to throw.
+// Names come from users and may be any bytes. Bytes that are no text are replaced, and are no
+// reason to throw.
 std::string to_text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -259,7 +267,8 @@ bool fits(const std::string& text) {
   return wire::encode(wire::StatusReport{text}).size() <= wire::kMaxMessageBytes;
 }
 
-// One step shorter than a text of `length`; false if nothing is left to leave out.
+// Leaves out the next part, from what is missed least to what is missed most. false: nothing is
+// left to leave out. `length` is that of the text now.
 bool shorten(StatusFacts& facts, std::size_t length, std::uint64_t& jobs_left_out) {
   if (length > 2 * wire::kMaxMessageBytes && !std::exchange(facts.decisions, {}).empty()) {
     return true;
@@ -291,6 +300,7 @@ bool shorten(StatusFacts& facts, std::size_t length, std::uint64_t& jobs_left_ou
 
 }  // namespace
 
+// The rate counts iterations of this registration alone, over the time since it began.
 void add_page_facts(const JobTable& jobs, StatusFacts& facts) {
   for (const auto& [id, entry] : jobs.entries()) {
     if (!entry.registration) continue;

@@ -1,3 +1,11 @@
+// Counts connections that are no job's, and decides which one has to go.
+//
+// With too many of one user, one of that user's goes. With too many in all, one goes of the user
+// who has most. Of that user's connections the oldest goes that has had nothing to say; a
+// connection that has just come, or waits to be heard, goes only if there is no other.
+//
+// What a user may say is a token bucket for each user. A bucket that is full again is forgotten, so
+// that the table does not grow with users who came once.
 #include "csrc/daemon/server/visitors.h"
 
 #include <algorithm>
@@ -15,7 +23,7 @@ namespace {
 
 constexpr double kHeardASecond = 200;
 constexpr double kHeardAtOnce = 1000;
-// The first words of a connection that is younger than this may be on their way.
+// The first words of a connection that is younger than this may still be on their way.
 constexpr Nanos kFresh = millis(250);
 
 }  // namespace
@@ -42,7 +50,7 @@ bool Visitors::hear(int socket, Nanos now) {
   const auto found = by_socket_.find(socket);
   GS_CHECK(found != by_socket_.end(), "no visitor has socket {}", socket);
   const auto [bucket, is_new] = heard_.try_emplace(found->second.user, kHeardASecond, kHeardAtOnce);
-  // Whoever waits to be heard is not silent.
+  // A connection that waits to be heard is not silent.
   found->second.heard_at = now;
   const bool may_be_heard = bucket->second.take(now);
   found->second.waits = !may_be_heard;
