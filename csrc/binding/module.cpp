@@ -15,6 +15,7 @@
 #include "csrc/binding/process.h"
 #include "csrc/binding/simulation.h"
 #include "csrc/binding/stats_dict.h"
+#include "csrc/binding/watch_calls.h"
 #include "csrc/plugin/segment_plugin.h"
 
 namespace py = pybind11;
@@ -142,6 +143,7 @@ PYBIND11_MODULE(_C, module) {
   define_memory_functions(module);
   define_simulation_functions(module);
   define_module_calls(module);
+  define_watch(module);
 }
 
 }  // namespace gpushare::binding

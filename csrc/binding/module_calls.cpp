@@ -4,6 +4,8 @@
 #include <memory>
 #include <unordered_map>
 
+#include "csrc/binding/python_ref.h"
+
 namespace py = pybind11;
 
 namespace gpushare::binding {
@@ -39,9 +41,11 @@ PyObject* module_inside(PyObject* module) {
 
 // What Module.compile has set, or None: the value that the attribute has without us.
 PyObject* own_call(PyObject* module) {
+  static PyObject* const name = PyUnicode_InternFromString(kAttribute);
   const py::object dict = dict_of(module);
   if (!dict) return nullptr;
-  PyObject* call = PyDict_GetItemString(dict.ptr(), kAttribute);
+  PyObject* call = PyDict_GetItemWithError(dict.ptr(), name);
+  if (call == nullptr && PyErr_Occurred() != nullptr) return nullptr;
   return Py_NewRef(call != nullptr ? call : Py_None);
 }
 
@@ -78,8 +82,6 @@ PyObject* forget(PyObject* self, PyObject* id) {
   Py_RETURN_NONE;
 }
 
-PyObject* call_of(PyObject* /*self*/, PyObject* module) { return own_call(module); }
-
 PyObject* make(PyTypeObject* type, PyObject* /*args*/, PyObject* /*kwargs*/) {
   auto functions = std::make_unique<Functions>();
   PyObject* self = type->tp_alloc(type, 0);
@@ -101,10 +103,21 @@ void* slot(Function* function) {
 
 }  // namespace
 
+PyObject* make_traced_call(PyObject* const* args, Py_ssize_t num_args, PyObject* keywords) {
+  static PyObject* const name = PyUnicode_InternFromString("_call_impl");
+  return PyObject_VectorcallMethod(name, args, static_cast<std::size_t>(num_args), keywords);
+}
+
+PyObject* make_stock_call(PyObject* const* args, Py_ssize_t num_args, PyObject* keywords) {
+  const Ref own = Ref::steal(own_call(args[0]));
+  if (!own) return nullptr;
+  if (own.get() == Py_None) return make_traced_call(args, num_args, keywords);
+  return PyObject_Vectorcall(own.get(), args + 1, static_cast<std::size_t>(num_args - 1), keywords);
+}
+
 void define_module_calls(py::module_& module) {
   static PyMethodDef methods[] = {{"watch", &watch, METH_VARARGS, nullptr},
                                   {"forget", &forget, METH_O, nullptr},
-                                  {"own_call", &call_of, METH_O, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
   static PyType_Slot slots[] = {{Py_tp_new, slot(&make)},      {Py_tp_dealloc, slot(&destroy)},
                                 {Py_tp_descr_get, slot(&get)}, {Py_tp_descr_set, slot(&set)},
