@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, TypedDict
 
 import torch
@@ -200,8 +201,11 @@ class ModuleCalls:
     """As ``torch.nn.Module._compiled_call_impl``: how the calls of each module are made.
 
     An attribute that Module.compile sets keeps its place in the module's __dict__. What torch.compile
-    makes of a module is watched with the module.
+    makes of a module is watched with the module. Who reads the attribute in other code than
+    ``reader`` finds what it would be without us.
     """
+
+    def __init__(self, reader: CodeType, /) -> None: ...
 
     def watch(self, module: torch.nn.Module, function: Callable[..., Any]) -> None:
         """Its calls are function(module, ...) until ``forget``, before which it must not be freed."""

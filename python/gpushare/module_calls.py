@@ -5,6 +5,7 @@ instead of ``_call_impl``. The class has it as None, ``Module.compile`` sets it 
 put a descriptor into the class (``csrc/binding/module_calls.cpp``), which answers for the modules
 that are watched, and for the others as before. So nothing of ours is in a module: not in its
 ``__dict__`` and hooks, nor in what is pickled, copied, scripted, exported or compiled of it.
+Only torch's method sees the function; whoever else reads the attribute finds torch's own value.
 Compiled code does not ask.
 """
 
@@ -42,7 +43,7 @@ def watch(module: torch.nn.Module, function: Callable[..., Any]) -> Callable[[],
     import torch
 
     if _calls is None:
-        _calls = _native.load().ModuleCalls()
+        _calls = _native.load().ModuleCalls(torch.nn.Module._wrapped_call_impl.__code__)
     if not _watched:
         setattr(torch.nn.Module, _ATTRIBUTE, _calls)
     identity = id(module)
