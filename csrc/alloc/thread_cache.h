@@ -75,7 +75,8 @@ class ThreadCache {
   // Of which arena blocks are kept from now on. pre: empty.
   void set_arena(std::optional<Route> arena) GS_REQUIRES(lock);
   [[nodiscard]] std::optional<Route> arena() const GS_REQUIRES(lock) { return arena_; }
-  // What the books do not know yet; they are told now.
+  // What the books do not know yet; with take_tally() they are told now.
+  [[nodiscard]] const Tally& tally() const GS_REQUIRES(lock) { return tally_; }
   [[nodiscard]] Tally take_tally() GS_REQUIRES(lock) { return std::exchange(tally_, {}); }
 
   [[nodiscard]] std::uint32_t num_blocks() const GS_REQUIRES(lock) { return num_blocks_; }

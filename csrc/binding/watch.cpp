@@ -56,7 +56,7 @@ Watch::Watch(std::unique_ptr<WatchGate> gate, WatchOptions options)
 
 const std::shared_ptr<Watch>& Watch::current() { return current_watch(); }
 
-void Watch::set_current(std::shared_ptr<Watch> watch) { current_watch().swap(watch); }
+void Watch::set_current(std::shared_ptr<Watch> watch) { current_watch() = std::move(watch); }
 
 void Watch::forward_began() { carry_out(boundaries_.forward_began(is_in_backward())); }
 

@@ -104,7 +104,9 @@ PyObject* step_optimizer(PyObject* /*self*/,
   PyObject* const optimizer = args[1];
   const auto count = static_cast<std::size_t>(num_args - 1);
   bool counts = false;
-  if (!report([&](Watch& watch) { counts = watch.counts(optimizer); })) return nullptr;
+  const bool is_read =
+      report([&](Watch& watch) { counts = !is_compiling() && watch.counts(optimizer); });
+  if (!is_read) return nullptr;
   if (!counts) return PyObject_Vectorcall(step, args + 1, count, keywords);
   PyObject* result = nullptr;
   if (report([&](Watch& watch) { watch.step_began(optimizer); })) {

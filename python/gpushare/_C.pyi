@@ -206,7 +206,6 @@ class ModuleCalls:
     """
 
     def __init__(self, reader: CodeType, /) -> None: ...
-
     def watch(self, module: torch.nn.Module, function: Callable[..., Any]) -> None:
         """Its calls are function(module, ...) until ``forget``, before which it must not be freed."""
 
@@ -263,7 +262,9 @@ class Watch:
 def call_model(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
     """Makes a call of the job's model, and reports it."""
 
-def call_compiled(compiled: Compiled, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def call_compiled(
+    compiled: Compiled, function: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
     """Calls a compiled function, and reports that as a call of the model where it may be one."""
 
 def step_optimizer(

@@ -2,8 +2,9 @@
 
 When a job's memory comes back to the device, its iteration begins without optimizer state, which
 is restored meanwhile; the step waits for it. For that the allocator has to know which storages are
-such state. It is told before a step, and only when there can be anything new to tell, which the compiled
-module decides (``MarkedState``): a large model has many tensors to look at. An outdated answer costs time only: what moves is reachable.
+such state. The compiled module decides when it is told (``MarkedState``): before a step, and only
+where there can be anything new, since a large model has many tensors to look at. An outdated answer
+costs time only: what moves is reachable.
 """
 
 from __future__ import annotations

@@ -22,11 +22,12 @@ from gpushare import (
     module_calls,
     optimizer_steps,
 )
-from gpushare.gate import Gate
 from gpushare.optimizer_state import addresses, tensors_in
 
 if TYPE_CHECKING:
     import torch
+
+    from gpushare.gate import Gate
 
 _watcher: Watcher | None = None
 """The one that is attached."""

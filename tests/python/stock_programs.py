@@ -268,13 +268,16 @@ def recompiled(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Any]:
     def gradient(x: torch.Tensor) -> torch.Tensor:
         return torch.autograd.grad(model(x).mean(), list(model.parameters()))[0]
 
+    def whole(x: torch.Tensor) -> torch.Tensor:
+        return model.__call__(x) + 1
+
     calls: list[Callable[..., Any]] = [
         broken,
         traced,
         gradient,
         torch.compile(model, **options),
         torch.compile(model.__call__, **options),
-        torch.compile(lambda x: model.__call__(x), fullgraph=True, **options),
+        torch.compile(whole, fullgraph=True, **options),
     ]
     update = torch.compile(optimizer.step, **options)
     seen: list[str] = []

@@ -52,9 +52,7 @@ class Watched:
     def __init__(self, model, optimizers=()):
         self.model = model
         self.gate = RecordingGate()
-        self.watcher = Watcher(
-            self.gate.mark_late, gate=self.gate, has_optimizer=bool(optimizers)
-        )
+        self.watcher = Watcher(self.gate.mark_late, gate=self.gate, has_optimizer=bool(optimizers))
         self.watcher.attach(model, list(optimizers))
 
     @property
