@@ -1,17 +1,16 @@
 #include "csrc/binding/job_functions.h"
 
-#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <pybind11/stl.h>
 
 #include "csrc/base/log.h"
-#include "csrc/binding/installed.h"
+#include "csrc/binding/process/boundary_kinds.h"
+#include "csrc/binding/process/installed.h"
 #include "csrc/binding/python/errors.h"
 #include "csrc/binding/python/gate.h"
 #include "csrc/binding/python/stats_dict.h"
@@ -20,24 +19,6 @@ namespace py = pybind11;
 
 namespace gpushare::binding {
 namespace {
-
-constexpr std::array<std::pair<std::string_view, wire::BoundaryKind>, 6> kKinds{{
-    {"explicit", wire::BoundaryKind::kExplicit},
-    {"optimizer", wire::BoundaryKind::kOptimizer},
-    {"scaler", wire::BoundaryKind::kScaler},
-    {"forward", wire::BoundaryKind::kForward},
-    {"next_forward", wire::BoundaryKind::kNextForward},
-    {"exception", wire::BoundaryKind::kException},
-}};
-
-wire::BoundaryKind kind_of(std::string_view name) {
-  for (const auto& [known, kind] : kKinds) {
-    if (name == known) return kind;
-  }
-  throw py::value_error("kind: '" + std::string(name) +
-                        "'; allowed: explicit, optimizer, scaler, forward, next_forward, "
-                        "exception");
-}
 
 Nanos to_nanos(double seconds) {
   constexpr double kLongest = 1e9;
@@ -143,15 +124,7 @@ void end_iteration(std::string_view kind, bool is_optimizer_step) {
   installed().runtime().end_iteration(kind_of(kind), is_optimizer_step);
 }
 
-// In each step: the GIL is let go only where something has to be waited for.
-std::uint64_t begin_step() {
-  client::Runtime& runtime = installed().runtime();
-  if (runtime.has_late()) {
-    const py::gil_scoped_release release;
-    runtime.wait_for_late();
-  }
-  return runtime.num_leases();
-}
+std::uint64_t begin_step() { return wait_for_step(installed().runtime()); }
 
 void mark_late(const std::vector<std::uintptr_t>& addresses) {
   installed().allocator().mark_late(addresses);

@@ -14,13 +14,14 @@
 #include <pybind11/stl.h>
 
 #include "csrc/base/log.h"
-#include "csrc/binding/installed.h"
 #include "csrc/binding/job_functions.h"
-#include "csrc/binding/process.h"
+#include "csrc/binding/process/installed.h"
+#include "csrc/binding/process/process.h"
 #include "csrc/binding/python/errors.h"
 #include "csrc/binding/python/module_calls.h"
 #include "csrc/binding/python/simulation.h"
 #include "csrc/binding/python/stats_dict.h"
+#include "csrc/binding/watch/watch_calls.h"
 #include "csrc/plugin/segment_plugin.h"
 
 namespace py = pybind11;
@@ -151,6 +152,7 @@ PYBIND11_MODULE(_C, module) {
   define_memory_functions(module);
   define_simulation_functions(module);
   define_module_calls(module);
+  define_watch(module);
 }
 
 }  // namespace gpushare::binding

@@ -1,9 +1,13 @@
 """The compiled module. This file is its only description; sizes are bytes, times seconds."""
 
+import weakref
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, TypedDict
 
 import torch
+
+from gpushare.compiled import Compiled
 
 class JobStats(TypedDict):
     """What this process has done and holds, since it attached."""
@@ -197,14 +201,88 @@ class ModuleCalls:
     """As ``torch.nn.Module._compiled_call_impl``: how the calls of each module are made.
 
     An attribute that Module.compile sets keeps its place in the module's __dict__. What torch.compile
-    makes of a module is watched with the module.
+    makes of a module is watched with the module. Who reads the attribute in other code than
+    ``reader`` finds what it would be without us.
     """
 
+    def __init__(self, reader: CodeType, /) -> None: ...
     def watch(self, module: torch.nn.Module, function: Callable[..., Any]) -> None:
         """Its calls are function(module, ...) until ``forget``, before which it must not be freed."""
 
     def forget(self, identity: int) -> None:
         """The module with this id() is called as without us."""
 
-    def own_call(self, module: torch.nn.Module) -> Callable[..., Any] | None:
-        """What the attribute would be without us."""
+class Watch:
+    """Automatic boundaries of one job: what it is told of goes through the state machine to the gate."""
+
+    def __init__(
+        self,
+        *,
+        gate: object | None,
+        has_optimizer: bool,
+        captures: set[int],
+        mark_state: Callable[[Any], None],
+        join: Callable[[], bool] | None,
+    ) -> None:
+        """gate: an object with the methods of gpushare.gate.Gate; None: this process's own gate.
+
+        has_optimizer: the user named one. captures: not empty while a stream is captured.
+        mark_state(optimizer): the state of this optimizer may be new. join(): this process may be
+        one of several ranks; True: it was, and is not to be asked again.
+        """
+
+    def attach(self) -> None:
+        """The functions below report to this watch, in place of another."""
+
+    def detach(self) -> None:
+        """They report to nobody, unless another watch is attached."""
+
+    def set_named(self, optimizers: list[weakref.ref[torch.optim.Optimizer]]) -> None:
+        """Only the steps of these count; of all optimizers, if there are none."""
+
+    def step(self) -> None:
+        """job.step()."""
+
+    def begin_iteration(self) -> None:
+        """A block of job.iteration() begins. RuntimeError: inside another one."""
+
+    def end_iteration(self) -> None:
+        """The block ends without an exception."""
+
+    def fail(self) -> None:
+        """An exception has left the iteration: the lease is given back."""
+
+    def park(self) -> None:
+        """No iteration runs from here on."""
+
+    @property
+    def persistent_bytes(self) -> int:
+        """What was live at the last boundary; 0 if that is not known."""
+
+def call_model(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+    """Makes a call of the job's model, and reports it."""
+
+def call_compiled(
+    compiled: Compiled, function: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    """Calls a compiled function, and reports that as a call of the model where it may be one."""
+
+def step_optimizer(
+    step: Callable[..., Any], optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any
+) -> Any:
+    """Calls step(optimizer, ...), and reports it."""
+
+def watch_blocks(block_ended: Callable[[Any, Any], None]) -> Callable[..., Any]:
+    """Returns a function that makes a call of a block of the model.
+
+    After it comes block_ended(args, result), if somebody may want the lease inside an iteration.
+    """
+
+def guard_backward(engine: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function that calls autograd's engine, and reports an exception that leaves it."""
+
+def scaler_updated() -> None:
+    """A GradScaler was updated."""
+
+def exception_uncaught() -> None:
+    """An exception has reached the top of the program."""

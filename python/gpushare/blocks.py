@@ -37,7 +37,7 @@ class Iteration:
 
     def __enter__(self) -> None:
         if self._watcher is not None:
-            self._watcher.carry_out(self._watcher.boundaries.iteration_entered())
+            self._watcher.watch.begin_iteration()
 
     def __exit__(
         self,
@@ -48,6 +48,6 @@ class Iteration:
         if self._watcher is None:
             return
         if error_type is None:
-            self._watcher.carry_out(self._watcher.boundaries.iteration_left())
+            self._watcher.watch.end_iteration()
         else:
-            self._watcher.fail()
+            self._watcher.watch.fail()

@@ -1,51 +1,49 @@
-"""Entering and leaving iterations through the compiled gate: one call into C++ and back."""
+"""The gate that ``gpushare verify`` puts in place of the compiled one, and the gate of captures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import ModuleType
+
+from gpushare import dynamo
 
 
 class Gate:
-    """The gate of this process's job."""
+    """The gate of this process's job, which moves all memory out and back at each boundary.
 
-    __slots__ = ("_native", "_spill_and_restore", "begin_step", "enter", "leave", "mark_late")
-
-    enter: Callable[[], None]
-    """Waits for a lease, if there is none. After five seconds a line says who holds the device.
-
-    Raises:
-        torch.OutOfMemoryError: The job's memory does not fit on the device any more.
-        GpushareError: Another thread of this process is in the gate.
+    The compiled module calls these methods. Any object that has them can be a gate.
     """
-    leave: Callable[[str, bool], None]
-    """A boundary: what kind, and whether an optimizer stepped."""
-    begin_step: Callable[[], int]
-    """Waits for memory that is late (``optimizer_state.py``); returns the leases so far."""
-    mark_late: Callable[[list[int]], None]
-    """Storages at these addresses are used late in an iteration."""
 
-    def __init__(self, native: ModuleType, *, force_spill: bool = False) -> None:
-        """Does nothing yet.
-
-        Args:
-            native: The compiled module.
-            force_spill: Move all memory out and back at each boundary (``gpushare verify``).
-        """
+    def __init__(self, native: ModuleType) -> None:
+        """Does nothing yet; ``native`` is the compiled module."""
         self._native = native
-        self.enter = native.begin_iteration
-        self._spill_and_restore: Callable[[], None] = native.spill_and_restore
-        self.begin_step = native.begin_step
-        self.mark_late = native.mark_late
-        self.leave = self._leave_and_spill if force_spill else native.end_iteration
+        # A boundary may come inside a function that is being compiled.
+        dynamo.hide((Gate.enter, Gate.leave, Gate.close, Gate.begin_step, Gate.live_bytes))
+
+    def enter(self) -> None:
+        """Waits for a lease, if there is none. After five seconds a line says who holds the device.
+
+        Raises:
+            torch.OutOfMemoryError: The job's memory does not fit on the device any more.
+            GpushareError: Another thread of this process is in the gate.
+        """
+        self._native.begin_iteration()
+
+    def leave(self, kind: str, is_optimizer_step: bool) -> None:
+        """A boundary: what kind, and whether an optimizer stepped."""
+        self._native.end_iteration(kind, is_optimizer_step)
+        self._native.spill_and_restore()
 
     def close(self) -> None:
         """Gives the lease back: an exception ended the iteration."""
         self._native.close_lease("exception")
 
-    def _leave_and_spill(self, kind: str, is_optimizer_step: bool) -> None:
-        self._native.end_iteration(kind, is_optimizer_step)
-        self._spill_and_restore()
+    def begin_step(self) -> int:
+        """Waits for memory that is late (``optimizer_state.py``); returns the leases so far."""
+        return int(self._native.begin_step())
+
+    def live_bytes(self) -> int:
+        """Returns how many bytes are live."""
+        return int(self._native.live_bytes())
 
 
 def enter_outside_iteration(native: ModuleType) -> bool:

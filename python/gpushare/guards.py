@@ -5,7 +5,6 @@ Each function here wraps one thing of torch or Python, and returns what undoes i
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -13,8 +12,10 @@ from typing import Any
 Tell = Callable[[], None]
 
 
-def guard_backward(tell: Tell) -> Callable[[], None]:
+def guard_backward(guard: Callable[[Any], Any]) -> Callable[[], None]:
     """Tells when an exception leaves autograd's engine, for which torch has no hook.
+
+    guard(engine) is a function that calls the engine and tells.
 
     ``backward`` and ``grad`` of all kinds come together in one function; where a torch does not
     have it, ``torch.autograd.backward`` is the next best.
@@ -24,15 +25,7 @@ def guard_backward(tell: Tell) -> Callable[[], None]:
     autograd: Any = torch.autograd
     name = "_engine_run_backward" if hasattr(autograd, "_engine_run_backward") else "backward"
     engine = getattr(autograd, name)
-
-    @functools.wraps(engine)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return engine(*args, **kwargs)
-        except BaseException:
-            tell()
-            raise
-
+    run = guard(engine)
     setattr(autograd, name, run)
 
     def restore() -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from gpushare import _native, arguments, registration
 from gpushare.blocks import Hold, Iteration
-from gpushare.boundaries import Boundaries
 from gpushare.config import load, socket_paths
 from gpushare.coordinator_client import CoordinatorClient
 from gpushare.devices import CPU
@@ -102,7 +101,7 @@ class Job:
         """
         self._check_open()
         if self._watcher is not None:
-            self._watcher.boundaries.failed()  # no iteration runs from here on
+            self._watcher.watch.park()
         if self._number != 0:
             _native.load().park()
 
@@ -114,7 +113,7 @@ class Job:
         """
         self._check_open()
         if self._watcher is not None:
-            self._watcher.carry_out(self._watcher.boundaries.stepped())
+            self._watcher.watch.step()
 
     def set(
         self,
@@ -231,7 +230,7 @@ class Job:
             _current = None
         persistent_bytes = 0
         if self._watcher is not None:
-            persistent_bytes = self._watcher.boundaries.persistent_bytes
+            persistent_bytes = self._watcher.watch.persistent_bytes
             self._watcher.detach()
             self._watcher = None
         if self._number != 0 and not _native.is_forked_child():
@@ -341,12 +340,15 @@ def register(
     force_spill = os.environ.get("GPUSHARE_FORCE_SPILL") == "1"
     if number or (force_spill and _native.is_installed()):
         native = _native.load()
-        boundaries = Boundaries(has_optimizer=bool(optimizers), live_bytes=native.live_bytes)
-        stop = native.safepoint if number and config.safepoints else None
-        watcher = Watcher(boundaries, Gate(native, force_spill=force_spill), stop=stop)
+        may_join = number and not options["gang"]
+        watcher = Watcher(
+            native.mark_late,
+            gate=Gate(native) if force_spill else None,
+            has_optimizer=bool(optimizers),
+            stop=native.safepoint if number and config.safepoints else None,
+            join=functools.partial(_join_gang, options) if may_join else None,
+        )
         watcher.attach(checked_model, optimizers)
-        if number and not options["gang"]:
-            watcher.join_gang = functools.partial(_join_gang, options)
     _current = Job(options["name"], number, watcher)
     if number:
         from gpushare import immovable, report

@@ -5,6 +5,7 @@ instead of ``_call_impl``. The class has it as None, ``Module.compile`` sets it 
 put a descriptor into the class (``csrc/binding/python/module_calls.cpp``), which answers for the
 modules that are watched, and for the others as before. So nothing of ours is in a module: not in
 its ``__dict__`` and hooks, nor in what is pickled, copied, scripted, exported or compiled of it.
+Only torch's method sees the function; whoever else reads the attribute finds torch's own value.
 Compiled code does not ask.
 """
 
@@ -15,7 +16,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gpushare import _native, dynamo
+from gpushare import _native
 
 if TYPE_CHECKING:
     import torch
@@ -32,7 +33,8 @@ _watched: dict[int, weakref.ref[torch.nn.Module]] = {}
 def watch(module: torch.nn.Module, function: Callable[..., Any]) -> Callable[[], None]:
     """Has each call of the module be ``function(module, *args, **kwargs)``, but in compiled code.
 
-    That calls ``stock_call(module)(*args, **kwargs)``. One function a module: the last one.
+    The function is one of the compiled module's, which makes the call. One function a module: the
+    last one.
 
     Returns:
         What ends it. A module that is freed is forgotten by itself.
@@ -41,10 +43,9 @@ def watch(module: torch.nn.Module, function: Callable[..., Any]) -> Callable[[],
     import torch
 
     if _calls is None:
-        _calls = _native.load().ModuleCalls()
+        _calls = _native.load().ModuleCalls(torch.nn.Module._wrapped_call_impl.__code__)
     if not _watched:
         setattr(torch.nn.Module, _ATTRIBUTE, _calls)
-    dynamo.step_over(function)
     identity = id(module)
     reference = weakref.ref(module, lambda _: _forget(identity))
     _watched[identity] = reference
@@ -55,13 +56,6 @@ def watch(module: torch.nn.Module, function: Callable[..., Any]) -> Callable[[],
             _forget(identity)
 
     return undo
-
-
-def stock_call(module: torch.nn.Module) -> Callable[..., Any]:
-    """Returns what a call of this module is without us."""
-    assert _calls is not None
-    call: Callable[..., Any] = _calls.own_call(module) or module._call_impl
-    return call
 
 
 def _forget(identity: int) -> None:

@@ -84,11 +84,13 @@ def _classes(top: Any) -> Iterator[Any]:
 def _wrapped(stock: Callable[..., Any]) -> Callable[..., Any]:
     import torch
 
-    is_compiling = torch.compiler.is_compiling
+    # A constant for traced code, and quick elsewhere: this runs with cold caches. An export, which
+    # runs the program, is the compiled module's to see.
+    is_traced = torch.compiler.is_dynamo_compiling
 
     @functools.wraps(stock)
     def step(optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> Any:
-        if is_compiling():
+        if is_traced():
             compiled.note_step()
             return stock(optimizer, *args, **kwargs)
         if around is None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from gpushare import captures, dynamo, module_calls
+from gpushare import _native, captures, dynamo, module_calls
 
 _MOST_LEVELS = 3
 """So deep a list of blocks is looked for: model.encoder.layers, say."""
@@ -29,7 +29,8 @@ def attach(model: torch.nn.Module, stop: Callable[[bool], bool]) -> Callable[[],
     global _stop
     _stop = stop
     dynamo.hide([_block_ended, _gradient_comes])
-    undo = [module_calls.watch(block, _call) for block in blocks_of(model)]
+    call_block = _native.load().watch_blocks(_block_ended)
+    undo = [module_calls.watch(block, call_block) for block in blocks_of(model)]
 
     def detach() -> None:
         global _stop
@@ -68,15 +69,6 @@ def _has_list(module: torch.nn.Module, levels: int) -> bool:
         or (levels > 1 and _has_list(child, levels - 1))
         for child in module.children()
     )
-
-
-def _call(block: Any, *args: Any, **kwargs: Any) -> Any:
-    """A call of a block."""
-    if torch.compiler.is_compiling():
-        return block._call_impl(*args, **kwargs)
-    result = module_calls.stock_call(block)(*args, **kwargs)
-    _block_ended(args, result)
-    return result
 
 
 def _block_ended(args: Any, result: Any) -> None:

@@ -233,6 +233,65 @@ def odd(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Any]:
     return [losses, len(graphs), hashlib.sha256("".join(graphs).encode()).hexdigest()]
 
 
+def _register_again(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    if "gpushare" in sys.modules:
+        import gpushare
+
+        gpushare.register(model, optimizer)
+
+
+def recompiled(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Any]:
+    """Programs whose every recompilation is an error, also when the job is registered again."""
+    graphs: list[str] = []
+    options: dict[str, Any] = {"backend": _backend(graphs)}
+    own = Signs(model.parameters(), {})
+
+    @torch.compile(**options)
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        doubled = x * 2
+        torch._dynamo.graph_break()
+        loss = model(doubled).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    @torch.compile(**options)
+    def traced(x: torch.Tensor) -> torch.Tensor:
+        loss = model(x).mean()
+        loss.backward()
+        own.step()
+        own.zero_grad()
+        return loss.detach()
+
+    @torch.compile(**options)
+    def gradient(x: torch.Tensor) -> torch.Tensor:
+        return torch.autograd.grad(model(x).mean(), list(model.parameters()))[0]
+
+    def whole(x: torch.Tensor) -> torch.Tensor:
+        return model.__call__(x) + 1
+
+    calls: list[Callable[..., Any]] = [
+        broken,
+        traced,
+        gradient,
+        torch.compile(model, **options),
+        torch.compile(model.__call__, **options),
+        torch.compile(whole, fullgraph=True, **options),
+    ]
+    update = torch.compile(optimizer.step, **options)
+    seen: list[str] = []
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for _ in range(3):
+            for call in calls:
+                seen += [call(batch(number)).sum().item().hex() for number in range(3)]
+            model(batch(0)).mean().backward()
+            update()
+            optimizer.zero_grad()
+            _register_again(model, optimizer)
+    return [seen, len(graphs), hashlib.sha256("".join(graphs).encode()).hexdigest()]
+
+
 PROGRAMS = {
     each.__name__: each
     for each in (
@@ -244,6 +303,7 @@ PROGRAMS = {
         compiled_own_step,
         transformed,
         odd,
+        recompiled,
     )
 }
 

@@ -23,8 +23,8 @@ class Native:
     def begin_step(self):
         return 1
 
-    def mark_late(self, addresses):
-        self.calls.append(addresses)
+    def live_bytes(self):
+        return 2
 
     def close_lease(self, kind):
         self.calls.append(kind)
@@ -32,9 +32,10 @@ class Native:
 
 def test_forced_spills_happen_at_each_boundary():
     native = Native()
-    gate = Gate(native, force_spill=True)
+    gate = Gate(native)
     gate.enter()
     gate.leave("forward", False)
     assert native.calls == ["entered", ("forward", False), "moved"]
     gate.close()
     assert native.calls[-1] == "exception"
+    assert (gate.begin_step(), gate.live_bytes()) == (1, 2)

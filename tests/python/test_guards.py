@@ -122,12 +122,11 @@ def test_an_exception_inside_an_explicit_iteration_is_its_own_affair(watch):
     model = make_model()
     optimizer = FailingOptimizer(model.parameters(), lr=0.1)
     seen = watch(model, optimizer)
-    watcher = seen.watcher
-    watcher.carry_out(watcher.boundaries.iteration_entered())
+    seen.watcher.watch.begin_iteration()
     with pytest.raises(RuntimeError):
         model(torch.ones(2, 5))
     with pytest.raises(RuntimeError):
         optimizer.step()
     assert seen.gate.is_inside
-    watcher.carry_out(watcher.boundaries.iteration_left())
+    seen.watcher.watch.end_iteration()
     assert seen.log == ["explicit"]

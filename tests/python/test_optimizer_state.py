@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gpushare.optimizer_state import OptimizerState, addresses, tensors_in
+from gpushare.optimizer_state import addresses, tensors_in
 from tests.python.watched import make_model, train
 
 
@@ -41,18 +41,15 @@ def test_each_optimizer_tells_its_own(watch):
     assert told == [0, 0, 6, 6]
 
 
-def test_a_step_waits_before_it_begins():
-    log = []
-
-    def begin_step():
-        log.append("waited")
-        return 1
-
-    state = OptimizerState(begin_step, lambda marks: log.append(len(marks)))
-    optimizer = torch.optim.SGD(make_model().parameters(), lr=0.1)
-    state.step_began(optimizer)
-    state.step_began(optimizer)
-    assert log == ["waited", 0, "waited"]
+def test_a_step_waits_before_it_begins(watch):
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    seen = watch(model)
+    waits = []
+    optimizer.register_step_pre_hook(lambda *_: waits.append(seen.gate.num_waits))
+    train(model, optimizer, 2)
+    assert waits == [1, 2]
+    assert seen.gate.marked == [[]], "it is told of its state once, while that does not change"
 
 
 def test_tensors_in_lists_are_state_too():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from gpushare.boundaries import Boundaries
 from gpushare.optimizer_steps import watch_steps
 from gpushare.watcher import Watcher
 
@@ -20,10 +19,15 @@ class RecordingGate:
         self.is_inside = False
         self.error = None
         self.num_leases = 1
+        self.num_waits = 0
         self.marked = []
 
     def begin_step(self):
+        self.num_waits += 1
         return self.num_leases
+
+    def live_bytes(self):
+        return 0
 
     def mark_late(self, addresses):
         self.marked.append(addresses)
@@ -48,7 +52,7 @@ class Watched:
     def __init__(self, model, optimizers=()):
         self.model = model
         self.gate = RecordingGate()
-        self.watcher = Watcher(Boundaries(has_optimizer=bool(optimizers)), self.gate)
+        self.watcher = Watcher(self.gate.mark_late, gate=self.gate, has_optimizer=bool(optimizers))
         self.watcher.attach(model, list(optimizers))
 
     @property

@@ -62,6 +62,16 @@ void AllocatorCore::empty_caches() {
   empty_locked_caches();
 }
 
+// The locks are all held: more than the analysis follows.
+Bytes AllocatorCore::live_private() GS_NO_THREAD_SAFETY_ANALYSIS {
+  const AllCachesLock lock(caches_);
+  Bytes live = books.live(Route::kPrivate);
+  caches_.for_each([&live](const ThreadCache& cache) GS_NO_THREAD_SAFETY_ANALYSIS {
+    if (cache.arena() == Route::kPrivate) live += Bytes{cache.tally().all().bytes.current};
+  });
+  return live;
+}
+
 std::vector<SegmentInfo> AllocatorCore::snapshot() {
   const AllCachesLock lock(caches_);
   empty_locked_caches();

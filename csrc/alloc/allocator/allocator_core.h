@@ -98,7 +98,9 @@ class AllocatorCore final : private ThreadCaches::Home {
   // Puts back what the threads' caches keep, and tells the books. Free blocks join, so pointers to
   // them are void then.
   void empty_caches() GS_REQUIRES(mu);
-  // The same, and nothing changes before the snapshot is made.
+  // Bytes of live blocks of the private arena. Exact, and the caches keep what they have.
+  [[nodiscard]] Bytes live_private() GS_REQUIRES(mu);
+  // As empty_caches(), and nothing changes before the snapshot is made.
   [[nodiscard]] std::vector<SegmentInfo> snapshot() GS_REQUIRES(mu);
 
   // fork() between the two: the child finds whole data, under no lock.

@@ -149,6 +149,12 @@ MemoryStats CachingAllocator::stats() const {
   return core.books.stats();
 }
 
+Bytes CachingAllocator::live_private() const {
+  AllocatorCore& core = impl_->core;
+  MutexLock lock(core.mu);
+  return core.live_private();
+}
+
 void CachingAllocator::reset_peak_stats() {
   AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);

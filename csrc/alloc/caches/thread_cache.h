@@ -75,7 +75,8 @@ class ThreadCache {
   // The arena whose blocks are kept from now on. pre: empty.
   void set_arena(std::optional<Route> arena) GS_REQUIRES(lock);
   [[nodiscard]] std::optional<Route> arena() const GS_REQUIRES(lock) { return arena_; }
-  // The counts that the books do not know yet. The caller tells them now.
+  // The counts that the books do not know yet. With take_tally() the caller tells them now.
+  [[nodiscard]] const Tally& tally() const GS_REQUIRES(lock) { return tally_; }
   [[nodiscard]] Tally take_tally() GS_REQUIRES(lock) { return std::exchange(tally_, {}); }
 
   [[nodiscard]] std::uint32_t num_blocks() const GS_REQUIRES(lock) { return num_blocks_; }

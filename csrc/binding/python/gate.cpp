@@ -75,6 +75,15 @@ void wait_at_safepoint(client::Runtime& runtime, client::Safepoint where) {
   }
 }
 
+// In each step: the GIL is let go only where something has to be waited for.
+std::uint64_t wait_for_step(client::Runtime& runtime) {
+  if (runtime.has_late()) {
+    const py::gil_scoped_release release;
+    runtime.wait_for_late();
+  }
+  return runtime.num_leases();
+}
+
 void wait_in_gate(client::Runtime& runtime) {
   if (value_or_raise(runtime.enter_at_once())) return;
   SignalWatch signals;

@@ -3,6 +3,8 @@
 // it was (Runtime::show_memory).
 #pragma once
 
+#include <cstdint>
+
 #include "csrc/client/runtime.h"
 
 namespace gpushare::binding {
@@ -17,5 +19,9 @@ void wait_in_gate(client::Runtime& runtime);
 // above, but the place is given up only where no stream is captured; the exception comes then.
 // pre: GIL held.
 void wait_at_safepoint(client::Runtime& runtime, client::Safepoint where);
+
+// An optimizer's step begins: waits, without the GIL, for memory that came back too late for the
+// iteration's begin. Returns the number of leases so far. pre: GIL held.
+std::uint64_t wait_for_step(client::Runtime& runtime);
 
 }  // namespace gpushare::binding

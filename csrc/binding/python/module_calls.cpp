@@ -4,6 +4,8 @@
 #include <memory>
 #include <unordered_map>
 
+#include "csrc/binding/python/python_ref.h"
+
 namespace py = pybind11;
 
 namespace gpushare::binding {
@@ -12,16 +14,32 @@ namespace {
 // torch.nn.Module.__call__ asks each module for this attribute, which Module.compile sets, and
 // calls what it finds there. Our descriptor in the class answers for it. Read in each call of each
 // module, which is why it is not Python.
+//
+// Only that method of torch's finds our function there. To all else the attribute is what it would
+// be without us, above all to torch.compile: it reads the attribute when it traces a call, and
+// could neither trace a C function nor forget about it in its guards.
 constexpr const char* kAttribute = "_compiled_call_impl";
 
 using Functions = std::unordered_map<PyObject*, py::object>;
 
 struct ModuleCalls {
   PyObject_HEAD Functions*
-      functions;  // of modules that are alive: who watches one forgets it when it dies
+      functions;     // of modules that are alive: who watches one forgets it when it dies
+  PyObject* reader;  // the code of torch's method
 };
 
 Functions& functions_of(PyObject* self) { return *reinterpret_cast<ModuleCalls*>(self)->functions; }
+
+// Whether torch's method runs right now, so that it is what reads the attribute.
+bool is_read_by_call(PyObject* self) {
+  PyFrameObject* const frame = PyEval_GetFrame();
+  if (frame == nullptr) return false;
+  PyCodeObject* const code = PyFrame_GetCode(frame);
+  const bool is_reader =
+      reinterpret_cast<PyObject*>(code) == reinterpret_cast<ModuleCalls*>(self)->reader;
+  Py_DECREF(code);
+  return is_reader;
+}
 
 // Its __dict__, or null with an error set.
 py::object dict_of(PyObject* module) {
@@ -39,9 +57,11 @@ PyObject* module_inside(PyObject* module) {
 
 // What Module.compile has set, or None: the value that the attribute has without us.
 PyObject* own_call(PyObject* module) {
+  static PyObject* const name = PyUnicode_InternFromString(kAttribute);
   const py::object dict = dict_of(module);
   if (!dict) return nullptr;
-  PyObject* call = PyDict_GetItemString(dict.ptr(), kAttribute);
+  PyObject* call = PyDict_GetItemWithError(dict.ptr(), name);
+  if (call == nullptr && PyErr_Occurred() != nullptr) return nullptr;
   return Py_NewRef(call != nullptr ? call : Py_None);
 }
 
@@ -50,8 +70,8 @@ PyObject* get(PyObject* self, PyObject* module, PyObject* /*type*/) {
   const Functions& functions = functions_of(self);
   auto found = functions.find(module);
   if (found == functions.end()) found = functions.find(module_inside(module));
-  if (found != functions.end()) return PyMethod_New(found->second.ptr(), module);
-  return own_call(module);
+  if (found == functions.end() || !is_read_by_call(self)) return own_call(module);
+  return PyMethod_New(found->second.ptr(), module);
 }
 
 int set(PyObject* /*self*/, PyObject* module, PyObject* value) {
@@ -78,18 +98,23 @@ PyObject* forget(PyObject* self, PyObject* id) {
   Py_RETURN_NONE;
 }
 
-PyObject* call_of(PyObject* /*self*/, PyObject* module) { return own_call(module); }
-
-PyObject* make(PyTypeObject* type, PyObject* /*args*/, PyObject* /*kwargs*/) {
+// ModuleCalls(reader)
+PyObject* make(PyTypeObject* type, PyObject* args, PyObject* /*kwargs*/) {
+  PyObject* reader = nullptr;
+  if (PyArg_ParseTuple(args, "O!", &PyCode_Type, &reader) == 0) return nullptr;
   auto functions = std::make_unique<Functions>();
   PyObject* self = type->tp_alloc(type, 0);
-  if (self != nullptr) reinterpret_cast<ModuleCalls*>(self)->functions = functions.release();
+  if (self == nullptr) return nullptr;
+  auto* const calls = reinterpret_cast<ModuleCalls*>(self);
+  calls->functions = functions.release();
+  calls->reader = Py_NewRef(reader);
   return self;
 }
 
 void destroy(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   delete reinterpret_cast<ModuleCalls*>(self)->functions;
+  Py_XDECREF(reinterpret_cast<ModuleCalls*>(self)->reader);
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -101,10 +126,21 @@ void* slot(Function* function) {
 
 }  // namespace
 
+PyObject* make_traced_call(PyObject* const* args, Py_ssize_t num_args, PyObject* keywords) {
+  static PyObject* const name = PyUnicode_InternFromString("_call_impl");
+  return PyObject_VectorcallMethod(name, args, static_cast<std::size_t>(num_args), keywords);
+}
+
+PyObject* make_stock_call(PyObject* const* args, Py_ssize_t num_args, PyObject* keywords) {
+  const Ref own = Ref::steal(own_call(args[0]));
+  if (!own) return nullptr;
+  if (own.get() == Py_None) return make_traced_call(args, num_args, keywords);
+  return PyObject_Vectorcall(own.get(), args + 1, static_cast<std::size_t>(num_args - 1), keywords);
+}
+
 void define_module_calls(py::module_& module) {
   static PyMethodDef methods[] = {{"watch", &watch, METH_VARARGS, nullptr},
                                   {"forget", &forget, METH_O, nullptr},
-                                  {"own_call", &call_of, METH_O, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
   static PyType_Slot slots[] = {{Py_tp_new, slot(&make)},      {Py_tp_dealloc, slot(&destroy)},
                                 {Py_tp_descr_get, slot(&get)}, {Py_tp_descr_set, slot(&set)},

@@ -16,7 +16,7 @@ class CpuDevice final : public TorchDevice {
     return {};
   }
   void after_fork_in_child() override { use_default_cpu_allocator(); }
-  [[nodiscard]] Bytes live() const override { return allocator_->stats().live_private_bytes; }
+  [[nodiscard]] Bytes live() const override { return allocator_->live_private(); }
 
  private:
   vm::HostVmm vmm_;

@@ -66,6 +66,19 @@ TEST_F(WithWorker, FiguresAreExactWhileThreadsKeepBlocks) {
     EXPECT_EQ(segment.blocks.size(), 1U);
 }
 
+TEST_F(WithWorker, LiveBytesAreExactAndTheThreadsKeepTheirBlocks) {
+  void* const a = take(mib(3));
+  void* const b = take_there(kib(8));
+  EXPECT_EQ(world_.allocator->live_private(), mib(3) + kib(8));
+  give_there(a);
+  give(b);
+  EXPECT_EQ(world_.allocator->live_private(), Bytes{});
+  EXPECT_EQ(take(kib(8)), b) << "the figure took it from the thread that keeps it";
+  EXPECT_EQ(world_.allocator->live_private(), kib(8));
+  EXPECT_EQ(world_.allocator->stats().live_private_bytes, kib(8));
+  give(b);
+}
+
 TEST_F(WithWorker, WhatAThreadKeepsIsUsedByOthersBeforeMoreIsBacked) {
   void* const a = take_there(mib(8));
   void* const b = take_there(mib(8));

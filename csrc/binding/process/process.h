@@ -16,7 +16,7 @@
 #include "csrc/alloc/residency/residency.h"
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
-#include "csrc/binding/host_tier.h"
+#include "csrc/binding/process/host_tier.h"
 #include "csrc/binding/torch/torch_device.h"
 #include "csrc/client/config.h"
 #include "csrc/client/runtime.h"

@@ -7,7 +7,7 @@
 //
 // A fork takes all locks before it and lets go of them on both sides. The child would otherwise
 // inherit a lock that is held by a thread which does not exist there.
-#include "csrc/binding/process.h"
+#include "csrc/binding/process/process.h"
 
 #include <pthread.h>
 

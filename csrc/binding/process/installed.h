@@ -1,7 +1,7 @@
 // The process-wide object for functions that need it, or a Python exception.
 #pragma once
 
-#include "csrc/binding/process.h"
+#include "csrc/binding/process/process.h"
 #include "csrc/binding/python/errors.h"
 
 namespace gpushare::binding {

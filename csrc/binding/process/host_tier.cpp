@@ -7,7 +7,7 @@
 //
 // What may go wrong: the folder cannot be used. The present slab stays, with the new budgets, and
 // the log says what that costs.
-#include "csrc/binding/host_tier.h"
+#include "csrc/binding/process/host_tier.h"
 
 #include "csrc/base/log.h"
 

@@ -1,0 +1,67 @@
+#include "csrc/binding/watch/watch_gate.h"
+
+#include <utility>
+
+#include "csrc/binding/process/boundary_kinds.h"
+#include "csrc/binding/process/installed.h"
+#include "csrc/binding/python/gate.h"
+
+namespace py = pybind11;
+
+namespace gpushare::binding {
+namespace {
+
+class ProcessGate final : public WatchGate {
+ public:
+  void enter() override { wait_in_gate(installed().runtime()); }
+  void leave(wire::BoundaryKind kind, bool is_optimizer_step) override {
+    installed().runtime().end_iteration(kind, is_optimizer_step);
+  }
+  void close() override { installed().runtime().close_lease(wire::BoundaryKind::kException); }
+  std::uint64_t begin_step() override { return wait_for_step(installed().runtime()); }
+  [[nodiscard]] Bytes live() override { return installed().device().live(); }
+};
+
+Ref method(const Ref& object, const char* name) {
+  Ref method = Ref::steal(PyObject_GetAttrString(object.get(), name));
+  if (!method) throw py::error_already_set();
+  return method;
+}
+
+std::int64_t to_int(const Ref& number) {
+  const std::int64_t value = PyLong_AsLongLong(number.get());
+  if (value == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
+  return value;
+}
+
+class PythonGate final : public WatchGate {
+ public:
+  explicit PythonGate(Ref gate) : gate_(std::move(gate)) {}
+  void enter() override { call(method(gate_, "enter").get()); }
+  void leave(wire::BoundaryKind kind, bool is_optimizer_step) override {
+    const std::string_view name = name_of(kind);
+    const Ref text =
+        Ref::steal(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
+    call(method(gate_, "leave").get(), text.get(), is_optimizer_step ? Py_True : Py_False);
+  }
+  void close() override { call(method(gate_, "close").get()); }
+  std::uint64_t begin_step() override {
+    return static_cast<std::uint64_t>(to_int(call(method(gate_, "begin_step").get())));
+  }
+  [[nodiscard]] Bytes live() override {
+    return Bytes{to_int(call(method(gate_, "live_bytes").get()))};
+  }
+
+ private:
+  const Ref gate_;
+};
+
+}  // namespace
+
+std::unique_ptr<WatchGate> make_process_gate() { return std::make_unique<ProcessGate>(); }
+
+std::unique_ptr<WatchGate> make_python_gate(Ref gate) {
+  return std::make_unique<PythonGate>(std::move(gate));
+}
+
+}  // namespace gpushare::binding
