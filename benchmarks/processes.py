@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gpushare.coordinator_client import CoordinatorClient
+    from gpushare._coordinator.client import CoordinatorClient
 
 ROOT = Path(__file__).resolve().parent.parent
 WAIT_SECONDS = 300.0
@@ -193,7 +193,7 @@ def _client(env: dict[str, str]) -> CoordinatorClient:
     # benchmark's own process must not become a job.
     if _package_folder() not in sys.path:
         sys.path.append(_package_folder())
-    from gpushare.coordinator_client import CoordinatorClient
+    from gpushare._coordinator.client import CoordinatorClient
 
     return CoordinatorClient([env["GPUSHARE_SOCKET"]], WAIT_SECONDS)
 

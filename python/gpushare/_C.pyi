@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 import torch
 
-from gpushare.compiled import Compiled
+from gpushare._torch.compiled import Compiled
 
 class JobStats(TypedDict):
     """What this process has done and holds, since it attached."""
@@ -224,7 +224,7 @@ class Watch:
         mark_state: Callable[[Any], None],
         join: Callable[[], bool] | None,
     ) -> None:
-        """gate: an object with the methods of gpushare.gate.Gate; None: this process's own gate.
+        """gate: an object with the methods of gpushare._torch.gate.Gate; None: this process's own gate.
 
         has_optimizer: the user named one. captures: not empty while a stream is captured.
         mark_state(optimizer): the state of this optimizer may be new. join(): this process may be

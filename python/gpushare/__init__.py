@@ -42,10 +42,11 @@ def _start() -> None:
     """Has the allocator installed, unless the environment says to do nothing at all."""
     if os.environ.get("GPUSHARE_DISABLE") == "1":
         return
-    from gpushare import _native, immovable
+    from gpushare import _install
+    from gpushare._torch import immovable
 
     immovable.note_import()
-    _native.start()
+    _install.start()
     if os.environ.get("GPUSHARE_RUN") == "1":
         from gpushare import auto
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from gpushare import _native, children
-from gpushare.devices import CPU
+from gpushare import _install, _native, children
+from gpushare._settings.devices import CPU
+from gpushare._torch.torch_import import when_torch_is_loaded
 from gpushare.errors import say_once
-from gpushare.torch_import import when_torch_is_loaded
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +34,7 @@ def enable() -> None:
     global _finder
     if _finder is None:
         _finder = Finder()
-        _native.start()
+        _install.start()
         when_torch_is_loaded(_finder.start)
 
 
@@ -55,7 +55,7 @@ class Finder:
         if children.is_waiting_for_module():
             children.when_module_is_made(self.start)
             return
-        if not (_native.is_installed() or _native.is_waiting_for_cuda()):
+        if not (_native.is_installed() or _install.is_waiting_for_cuda()):
             return
         self._watch_optimizers()
         self._watch_calls()
@@ -109,7 +109,7 @@ class Finder:
 
         if torch._C._current_graph_task_id() != -1:
             return False
-        if not (_native.is_installed() or _native.is_waiting_for_cuda()):
+        if not (_native.is_installed() or _install.is_waiting_for_cuda()):
             self._is_watching, self._is_done = False, True
             return True  # gpushare was refused where CUDA started, and has said why
         if self._is_cpu_said and _begins_on_cpu(module):

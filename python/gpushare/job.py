@@ -7,15 +7,16 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from gpushare import _native, arguments, registration
-from gpushare.blocks import Hold, Iteration
-from gpushare.config import load, socket_paths
-from gpushare.coordinator_client import CoordinatorClient
-from gpushare.devices import CPU
+from gpushare import _native, _registration
+from gpushare._coordinator.client import CoordinatorClient
+from gpushare._settings import arguments
+from gpushare._settings.config import load, socket_paths
+from gpushare._settings.devices import CPU
+from gpushare._torch.blocks import Hold, Iteration
+from gpushare._torch.gate import Gate
+from gpushare._torch.watcher import Watcher
 from gpushare.errors import GpushareError
-from gpushare.gate import Gate
 from gpushare.stats import JobStats, job_stats
-from gpushare.watcher import Watcher
 
 if TYPE_CHECKING:
     import torch
@@ -335,7 +336,7 @@ def register(
     options["name"] = options["name"] or arguments.default_name()
     if _current is not None:
         _current.close()
-    number = 0 if config.disable else registration.register(options, wish, checked_model)
+    number = 0 if config.disable else _registration.register(options, wish, checked_model)
     watcher = None
     force_spill = os.environ.get("GPUSHARE_FORCE_SPILL") == "1"
     if number or (force_spill and _native.is_installed()):
@@ -351,10 +352,11 @@ def register(
         watcher.attach(checked_model, optimizers)
     _current = Job(options["name"], number, watcher)
     if number:
-        from gpushare import immovable, report
+        from gpushare import report
+        from gpushare._torch import immovable
 
         immovable.say_immovable(checked_model, optimizers, _native.load().reserved_range())
-        report.arm(_current)
+        report.arm(_current, current)
     return _current
 
 
@@ -365,7 +367,7 @@ def current() -> Job | None:
 
 def _join_gang(options: dict[str, Any]) -> None:
     """Called when torch.distributed was started after ``register``."""
-    number = registration.join_gang(options)
+    number = _registration.join_gang(options)
     if _current is not None:
         _current._number = number
 

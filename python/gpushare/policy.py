@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpushare import _native
-from gpushare.config import load, socket_paths
-from gpushare.coordinator_client import CoordinatorClient
+from gpushare._coordinator.client import CoordinatorClient
+from gpushare._settings.config import load, socket_paths
 
 
 def set_policy(name: str) -> None:

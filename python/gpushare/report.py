@@ -7,6 +7,7 @@ import dataclasses
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpushare import _native
@@ -32,14 +33,19 @@ _started: dict[str, tuple[float, JobStats]] = {}
 _is_armed = False
 
 
-def arm(job: Job) -> None:
-    """Has the job's end reported, by ``close`` or at exit."""
+def arm(job: Job, current: Callable[[], Job | None]) -> None:
+    """Has the job's end reported, by ``close`` or at exit.
+
+    Args:
+        job: Has just begun.
+        current: Returns the job that is open then.
+    """
     global _is_armed
     _started.clear()
     _started[job.name] = (time.monotonic(), job_stats())
     if not _is_armed:
         _is_armed = True
-        atexit.register(_close_at_exit, os.getpid())
+        atexit.register(_close_at_exit, os.getpid(), current)
 
 
 def note_end(job: Job, persistent_bytes: int = 0) -> None:
@@ -102,9 +108,7 @@ def format_time(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
 
 
-def _close_at_exit(owner: int) -> None:
-    from gpushare.job import current
-
+def _close_at_exit(owner: int, current: Callable[[], Job | None]) -> None:
     job = current()
     if job is not None and os.getpid() == owner:
         job.close(is_exiting=True)

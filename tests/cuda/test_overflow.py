@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from gpushare.coordinator_client import CoordinatorClient
+from gpushare._coordinator.client import CoordinatorClient
 from tests.cuda import fake
 from tests.cuda.child import Parent, start
 from tests.e2e.asking import status

@@ -25,7 +25,7 @@ print(job.is_managed)
 """
 ALLOCATE = 'torch.empty(1000, device="cuda")'
 
-OLD_TESTS = 'import gpushare.cuda; gpushare.cuda.TESTED_TORCH = ("2.99",)'
+OLD_TESTS = 'import gpushare._torch.cuda; gpushare._torch.cuda.TESTED_TORCH = ("2.99",)'
 PLUGGABLE = """
 import os
 from torch.cuda.memory import CUDAPluggableAllocator, change_current_allocator

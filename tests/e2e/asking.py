@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from gpushare.coordinator_client import CoordinatorClient
+from gpushare._coordinator.client import CoordinatorClient
 from gpushare.errors import CoordinatorUnreachable
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from gpushare.coordinator_client import CoordinatorClient
+from gpushare._coordinator.client import CoordinatorClient
 from tests.e2e.alone import arguments, peak_alone
 from tests.e2e.asking import PATIENCE_SECONDS, row_of, status, wait_until
 from tests.support.job_process import JobProcess

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gpushare.coordinator_client import CoordinatorClient
+from gpushare._coordinator.client import CoordinatorClient
 from tests.e2e.asking import status
 from tests.support.job_process import JobProcess
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gpushare.coordinator_client import CoordinatorClient
+from gpushare._coordinator.client import CoordinatorClient
 from gpushare.errors import GpushareError
 from tests.hostile import process_use
 

@@ -73,7 +73,7 @@ def test_members_share_strangers_are_told_and_classes_are_bounded(tmp_path: Path
 def test_a_user_may_not_change_another_ones_job(tmp_path: Path) -> None:
     with shared_box() as box:
         more = """
-from gpushare.coordinator_client import CoordinatorClient, RefusedError
+from gpushare._coordinator.client import CoordinatorClient, RefusedError
 client = CoordinatorClient([os.environ["GPUSHARE_SOCKET"]])
 child = os.fork()
 if child == 0:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from gpushare import config
+from gpushare._settings import config
+from gpushare._settings.config_files import SYSTEM_FILE
 from gpushare.admin.files import RECORD_PATH
 from gpushare.admin.settings_file import settings_text
 from gpushare.admin.unit import UNIT_PATH, unit_text
-from gpushare.config_files import SYSTEM_FILE
 from tests.python.conftest import PACKAGE, Completed, clean_environment
 
 DAEMON = str(PACKAGE / "bin" / "gpushared")

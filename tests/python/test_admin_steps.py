@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from gpushare._settings.config_files import SYSTEM_FILE
 from gpushare.admin import gpus, service
 from gpushare.admin.files import RECORD_PATH, Record, Tree
 from gpushare.admin.hands import Hands, StepError
 from gpushare.admin.unit import UNIT_PATH
-from gpushare.config_files import SYSTEM_FILE
 from tests.python.test_admin import GPU, admin, install
 
 

@@ -3,8 +3,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gpushare.arguments import check_device, check_model, check_optimizers, job_changes, job_options
-from gpushare.config import Config
+from gpushare._settings.arguments import (
+    check_device,
+    check_model,
+    check_optimizers,
+    job_changes,
+    job_options,
+)
+from gpushare._settings.config import Config
 
 NOTHING = {
     "name": None,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from gpushare import _native, auto, job
+from gpushare import _install, _native, auto, job
 
 
 class FakeJob:
@@ -122,10 +122,10 @@ def test_where_gpushare_was_refused_watching_ends(finder, monkeypatch):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     watching = nn.Module.__call__
     monkeypatch.setattr(_native, "is_installed", lambda: False)
-    monkeypatch.setattr(_native, "is_waiting_for_cuda", lambda: True)
+    monkeypatch.setattr(_install, "is_waiting_for_cuda", lambda: True)
     model(x())
     assert nn.Module.__call__ is watching
-    monkeypatch.setattr(_native, "is_waiting_for_cuda", lambda: False)
+    monkeypatch.setattr(_install, "is_waiting_for_cuda", lambda: False)
     model(x())
     assert nn.Module.__call__ is not watching
     again = torch.optim.SGD(model.parameters(), lr=0.1)

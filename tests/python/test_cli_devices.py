@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpushare import config
+from gpushare._settings import config
+from gpushare._settings.devices import label
 from gpushare.cli.coordinators import find_sockets
-from gpushare.devices import label
 from gpushare.errors import ConfigError
 from tests.python.command_line import needs_daemon
 from tests.python.conftest import clean_environment

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from gpushare._settings.config import Config
 from gpushare.cli.checks import checksum, coordinators, machine, mps
 from gpushare.cli.checks.finding import Finding
 from gpushare.cli.checks.package import check_identity
-from gpushare.config import Config
 from gpushare.version import __version__
 from tests.python.conftest import clean_environment
 from tests.python.fake_coordinator import FakeCoordinator, make_report

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from gpushare import identity
+from gpushare._coordinator import identity
 from gpushare.cli import main
 from gpushare.cli.app import COMMANDS
 from gpushare.version import __version__

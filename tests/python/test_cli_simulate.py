@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gpushare.settings import POLICIES
+from gpushare._settings.settings import POLICIES
 from gpushare.simulate import plots, runs
 from gpushare.simulate.table import format_time
 from tests.python.conftest import clean_environment

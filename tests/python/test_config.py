@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare import config as config_module
-from gpushare import config_files
-from gpushare.config import (
+from gpushare._settings import config as config_module
+from gpushare._settings import config_files
+from gpushare._settings.config import (
     Config,
     daemon_args,
     daemon_path,
@@ -19,8 +19,8 @@ from gpushare.config import (
     load_readable,
     socket_paths,
 )
+from gpushare._settings.settings import SETTINGS
 from gpushare.errors import ConfigError
-from gpushare.settings import SETTINGS
 
 
 @pytest.fixture(autouse=True)
@@ -343,7 +343,7 @@ def test_daemon_options_are_those_that_are_set():
 
 
 def test_the_daemon_is_the_packages_else_the_one_on_path(tmp_path, monkeypatch):
-    monkeypatch.setattr(config_module, "__file__", str(tmp_path / "config.py"))
+    monkeypatch.setattr(config_module, "__file__", str(tmp_path / "_settings" / "config.py"))
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     assert daemon_path() == ""
     for folder in ("path", "bin"):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpushare.config_notes import COORDINATORS_KEYS, USER_KEYS, config_notes
-from gpushare.settings import SETTINGS
+from gpushare._settings.config_notes import COORDINATORS_KEYS, USER_KEYS, config_notes
+from gpushare._settings.settings import SETTINGS
 from tests.python.conftest import ROOT
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare.coordinator_client import (
+from gpushare._coordinator.client import (
     MAX_MESSAGE_BYTES,
     CoordinatorClient,
     RefusedError,

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gpushare import _native, cuda
-from gpushare.config import Config
+from gpushare import _native
+from gpushare._settings.config import Config
+from gpushare._torch import cuda
 from gpushare.errors import GpushareError
 from tests.python.conftest import clean_environment
 

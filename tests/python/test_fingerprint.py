@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from gpushare import _native
-from gpushare.config import Config
-from gpushare.fingerprint import NONE, OFF, fingerprint
+from gpushare._settings.config import Config
+from gpushare._torch.fingerprint import NONE, OFF, fingerprint
 
 
 def make_model(width: int = 8) -> nn.Module:
@@ -104,7 +104,7 @@ def test_a_name_takes_the_models_place_and_off_is_none():
 
 def test_in_another_process_it_is_the_same(run_forked):
     code = """
-    from gpushare.fingerprint import fingerprint
+    from gpushare._torch.fingerprint import fingerprint
     from torch import nn
     print(fingerprint(nn.Linear(2, 3), "", device="cpu"))
     """
@@ -113,8 +113,8 @@ def test_in_another_process_it_is_the_same(run_forked):
 
 JOB = """
 import gpushare, sys, torch
-from gpushare.config import load, socket_paths
-from gpushare.coordinator_client import CoordinatorClient
+from gpushare._settings.config import load, socket_paths
+from gpushare._coordinator.client import CoordinatorClient
 model = torch.nn.Linear(300, WIDTH)
 job = gpushare.register(model, iterations=100)
 row = CoordinatorClient(socket_paths(load(), "cpu")).status()["devices"][0]["jobs"][-1]

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import torch.distributed as dist
 
-from gpushare import gangs
-from gpushare.devices import CPU
+from gpushare._coordinator import gangs
+from gpushare._settings.devices import CPU
 from gpushare.errors import GpushareError
 
 ALONE = {"gang": "", "rank": 0, "ranks": 1}

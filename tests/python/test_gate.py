@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpushare.gate import Gate
+from gpushare._torch.gate import Gate
 
 
 class Native:

@@ -6,7 +6,7 @@ import numpy
 import pytest
 import torch
 
-from gpushare.immovable import immovable_bytes
+from gpushare._torch.immovable import immovable_bytes
 
 
 def test_each_storage_outside_of_the_range_counts_once():

@@ -142,7 +142,7 @@ def test_the_name_is_the_scripts(run_forked):
 def test_a_default_name_for(argv0, name, monkeypatch):
     import sys
 
-    from gpushare.arguments import default_name
+    from gpushare._settings.arguments import default_name
 
     monkeypatch.setattr(sys, "argv", [argv0])
     assert default_name() == name

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpushare import errors, mps
+from gpushare import errors
+from gpushare._torch import mps
 
 SHARE = mps.SMS_VARIABLE
 

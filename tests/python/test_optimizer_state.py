@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gpushare.optimizer_state import addresses, tensors_in
+from gpushare._torch.optimizer_state import addresses, tensors_in
 from tests.python.watched import make_model, train
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare.coordinator_client import CoordinatorClient
+from gpushare._coordinator.client import CoordinatorClient
 from gpushare.errors import CoordinatorUnreachable
 from tests.hostile.shared_box import STRANGER, StrangerProcess
 

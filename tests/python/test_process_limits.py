@@ -61,7 +61,7 @@ def test_a_job_whose_coordinator_is_gone_for_good_says_so(run_forked) -> None:
         f"""
 import os, shutil, time
 import gpushare, torch
-from gpushare.coordinator_client import CoordinatorClient
+from gpushare._coordinator.client import CoordinatorClient
 job = gpushare.register(torch.nn.Linear(4, 4))
 assert job.is_managed
 coordinator = CoordinatorClient(["{folder}/sock"]).status()["coordinator"]["pid"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare.quantities import MissingUnitError, parse_bytes, parse_number, parse_seconds
+from gpushare._settings.quantities import MissingUnitError, parse_bytes, parse_number, parse_seconds
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpushare.recorder import hash_tensor
+from gpushare._torch.recorder import hash_tensor
 
 if TYPE_CHECKING:
     from tests.python.conftest import Run
@@ -17,7 +17,7 @@ SCRIPT = """
 import os, sys
 import torch
 from torch import nn
-from gpushare import recorder
+from gpushare._torch import recorder
 
 recorder.start({path!r})
 torch.manual_seed({seed})
@@ -98,7 +98,7 @@ def test_second_process_does_not_overwrite_the_first(run_forked: Run, tmp_path: 
 
 def test_program_that_does_not_train_writes_nothing(run_forked: Run, tmp_path: Path) -> None:
     path = tmp_path / "record.json"
-    run_forked(f"from gpushare import recorder; recorder.start({str(path)!r})", disable="1")
+    run_forked(f"from gpushare._torch import recorder; recorder.start({str(path)!r})", disable="1")
     assert not path.exists()
 
 

@@ -73,7 +73,8 @@ def test_every_figure_says_what_it_is():
     import ast
     import inspect
 
-    from gpushare import config, stats
+    from gpushare import stats
+    from gpushare._settings import config
 
     for module, name in ((stats, "JobStats"), (config, "Config")):
         tree = ast.parse(inspect.getsource(module))

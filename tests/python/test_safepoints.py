@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpushare import safepoints
+from gpushare._torch import safepoints
 from tests.python.conftest import clean_environment
 from tests.support import forked
 

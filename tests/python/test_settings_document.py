@@ -6,10 +6,10 @@ import inspect
 import re
 from pathlib import Path
 
-from gpushare.config import Config
-from gpushare.config_notes import COORDINATORS_KEYS, USER_KEYS
+from gpushare._settings.config import Config
+from gpushare._settings.config_notes import COORDINATORS_KEYS, USER_KEYS
+from gpushare._settings.settings import SETTINGS
 from gpushare.job import register
-from gpushare.settings import SETTINGS
 from tests.python.conftest import ROOT
 
 TEXT = (ROOT / "docs" / "settings.md").read_text()

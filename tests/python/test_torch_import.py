@@ -12,7 +12,7 @@ def test_calls_back_after_the_import_and_once(run_python: Run) -> None:
     ended = run_python(
         """
         import importlib.util, sys
-        from gpushare.torch_import import when_torch_is_loaded
+        from gpushare._torch.torch_import import when_torch_is_loaded
         when_torch_is_loaded(lambda: print("one", hasattr(sys.modules["torch"], "tensor")))
         when_torch_is_loaded(lambda: print("two"))
         assert "torch" not in sys.modules
@@ -38,7 +38,7 @@ def test_without_torch_the_import_fails_as_ever(run_python: Run) -> None:
     ended = run_python(
         """
         import sys
-        from gpushare.torch_import import when_torch_is_loaded
+        from gpushare._torch.torch_import import when_torch_is_loaded
         when_torch_is_loaded(lambda: print("called"))
         sys.path[:] = [entry for entry in sys.path if "site-packages" not in entry]
         try:

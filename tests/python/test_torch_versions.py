@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare import cuda
+from gpushare._torch import cuda
 from tests.cuda import torch_versions
 from tests.cuda.torch_versions import Row
 from tests.python.conftest import ROOT

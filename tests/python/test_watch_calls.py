@@ -261,7 +261,7 @@ def test_explicit_iterations_do_not_nest(watch):
 
 
 def test_a_stream_that_is_captured_holds_the_boundaries(watch):
-    from gpushare import captures
+    from gpushare._torch import captures
 
     model = make_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from gpushare.optimizer_steps import watch_steps
-from gpushare.watcher import Watcher
+from gpushare._torch.optimizer_steps import watch_steps
+from gpushare._torch.watcher import Watcher
 
 watch_steps()  # as importing gpushare does
 

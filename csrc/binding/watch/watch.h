@@ -6,7 +6,8 @@
 // microsecond. So nothing here is Python, but for what is rare: a job whose ranks turn out to be
 // several (`join`), and new optimizer state (`mark_state`).
 //
-// python/gpushare/watcher.py attaches and detaches; watch_calls.cpp reports the calls and steps.
+// python/gpushare/_torch/watcher.py attaches and detaches; watch_calls.cpp reports the calls and
+// steps.
 //
 // pre of all: GIL held. throws: as WatchGate, and what the Python functions raise.
 #pragma once

@@ -29,7 +29,7 @@ class WatchGate {
 
 // Process::get() when it is used.
 std::unique_ptr<WatchGate> make_process_gate();
-// An object with the methods of gpushare.gate.Gate.
+// An object with the methods of gpushare._torch.gate.Gate.
 std::unique_ptr<WatchGate> make_python_gate(Ref gate);
 
 }  // namespace gpushare::binding

@@ -16,7 +16,7 @@ _REQUIRED_BUT_MISSING = 3
 
 def _start() -> None:
     if os.environ.get("GPUSHARE_RECORD"):
-        from gpushare import recorder
+        from gpushare._torch import recorder
 
         recorder.start(os.environ["GPUSHARE_RECORD"])
     if os.environ.get("GPUSHARE_RUN") == "1" and os.environ.get("GPUSHARE_DISABLE") != "1":

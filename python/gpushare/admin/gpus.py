@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from typing import NamedTuple
 
-from gpushare.devices import CUDA_PREFIX
+from gpushare._settings.devices import CUDA_PREFIX
 from gpushare.errors import GpushareError
 
 _QUERY = "uuid,memory.total,mig.mode.current"

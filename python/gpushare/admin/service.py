@@ -7,13 +7,13 @@ import pwd
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpushare import config
+from gpushare._settings import config
+from gpushare._settings.config_files import SYSTEM_FILE, read_table
+from gpushare._settings.devices import CPU
 from gpushare.admin.files import RECORD_PATH, Record, Tree
 from gpushare.admin.program import check_program
 from gpushare.admin.settings_file import settings_text
 from gpushare.admin.unit import SERVICE_USER, UNIT_PATH, instance, unit_text
-from gpushare.config_files import SYSTEM_FILE, read_table
-from gpushare.devices import CPU
 from gpushare.errors import GpushareError
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpushare.quantities import parse_bytes
+from gpushare._settings.quantities import parse_bytes
 
 _TEXT = """\
 # Settings of gpushare for all users of this machine. docs/shared_machine.md explains them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpushare.config import SYSTEM_FOLDER
+from gpushare._settings.config import SYSTEM_FOLDER
 
 UNIT_PATH = "/etc/systemd/system/gpushared@.service"
 SERVICE_USER = "gpushared"

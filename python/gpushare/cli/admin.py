@@ -9,7 +9,9 @@ from typing import Annotated
 
 import typer
 
-from gpushare import config
+from gpushare._settings import config
+from gpushare._settings.devices import CPU, CUDA, is_device_name
+from gpushare._settings.settings import SETTINGS
 from gpushare.admin import service
 from gpushare.admin.files import Tree
 from gpushare.admin.gpus import find_gpus
@@ -17,8 +19,6 @@ from gpushare.admin.hands import Hands, systemd_runs
 from gpushare.admin.program import default_program
 from gpushare.admin.unit import SERVICE_USER
 from gpushare.cli.exit_code import ExitCode
-from gpushare.devices import CPU, CUDA, is_device_name
-from gpushare.settings import SETTINGS
 
 _GROUP_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _DRY = typer.Option("--dry-run", help="Only print each file and each command.")

@@ -12,14 +12,14 @@ from typing import Annotated, Any
 
 import typer
 
-from gpushare import config
+from gpushare._coordinator.client import CoordinatorClient, RefusedError
+from gpushare._settings import config
+from gpushare._settings.devices import AUTO, CPU, device_of_socket, shown_wish
+from gpushare._settings.settings import POLICIES
 from gpushare.cli.coordinators import ask_each, find_sockets, named_device
 from gpushare.cli.exit_code import ExitCode
 from gpushare.cli.setting_options import check_settings, to_environment
-from gpushare.coordinator_client import CoordinatorClient, RefusedError
-from gpushare.devices import AUTO, CPU, device_of_socket, shown_wish
 from gpushare.errors import CoordinatorUnreachable, GpushareError
-from gpushare.settings import POLICIES
 
 LOG_NAME = "coordinator.log"
 """Beside the socket, of the CPU; ``gpushared --daemonize`` writes it there."""

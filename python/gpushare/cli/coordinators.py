@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from gpushare import config
-from gpushare.coordinator_client import CoordinatorClient
-from gpushare.devices import CPU, CUDA, device_of_socket, is_device_name
+from gpushare._coordinator.client import CoordinatorClient
+from gpushare._settings import config
+from gpushare._settings.devices import CPU, CUDA, device_of_socket, is_device_name
 from gpushare.errors import ConfigError, CoordinatorUnreachable
 
 

@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from gpushare import config
+from gpushare._settings import config
+from gpushare._settings.config_notes import config_notes
 from gpushare.cli.checks.checksum import check_checksum
 from gpushare.cli.checks.coordinators import check_coordinators
 from gpushare.cli.checks.finding import Finding
@@ -18,7 +19,6 @@ from gpushare.cli.checks.machine import Machine, check_machine
 from gpushare.cli.checks.mps import check_mps
 from gpushare.cli.checks.package import check_package
 from gpushare.cli.exit_code import ExitCode
-from gpushare.config_notes import config_notes
 from gpushare.errors import ConfigError
 
 

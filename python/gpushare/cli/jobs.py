@@ -7,9 +7,9 @@ from typing import Any
 
 import typer
 
-from gpushare import config
+from gpushare._coordinator.client import CoordinatorClient, RefusedError
+from gpushare._settings import config
 from gpushare.cli.coordinators import Answer, ask_each, find_sockets
-from gpushare.coordinator_client import CoordinatorClient, RefusedError
 from gpushare.printable import printable
 
 
@@ -36,7 +36,7 @@ def change_job(job: str, device: str, changes: dict[str, Any]) -> dict[str, Any]
     Args:
         job: Its number, or its name.
         device: The device that it is on; "" for any.
-        changes: As ``gpushare.arguments.job_changes`` makes them.
+        changes: As ``gpushare._settings.arguments.job_changes`` makes them.
 
     Raises:
         CoordinatorUnreachable: No coordinator answers.

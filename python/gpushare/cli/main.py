@@ -31,7 +31,7 @@ def main() -> None:
         print(f"gpushare: {error}", file=sys.stderr)
         sys.exit(_exit_code(error))
     except ImportError:
-        from gpushare.identity import WRONG_PACKAGE, is_stranger_installed
+        from gpushare._coordinator.identity import WRONG_PACKAGE, is_stranger_installed
 
         if not is_stranger_installed():
             raise
@@ -71,7 +71,7 @@ def _exit_code(error: GpushareError) -> ExitCode:
         return ExitCode.USAGE
     if isinstance(error, CoordinatorUnreachable):
         return ExitCode.UNREACHABLE
-    client = sys.modules.get("gpushare.coordinator_client")
+    client = sys.modules.get("gpushare._coordinator.client")
     if client is not None and isinstance(error, client.RefusedError):
         return ExitCode.REFUSED
     return ExitCode.ERROR

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gpushare.arguments import PAUSED
+from gpushare._settings.arguments import PAUSED
 from gpushare.cli.jobs import change_job, label, print_json
 
 

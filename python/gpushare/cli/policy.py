@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpushare import config
+from gpushare._settings import config
+from gpushare._settings.settings import POLICIES
 from gpushare.cli.coordinators import ask_each, find_sockets
 from gpushare.cli.setting_options import check_policy
 from gpushare.errors import CoordinatorUnreachable
-from gpushare.settings import POLICIES
 
 if TYPE_CHECKING:
-    from gpushare.coordinator_client import CoordinatorClient
+    from gpushare._coordinator.client import CoordinatorClient
 
 
 def add_to(app: typer.Typer) -> None:

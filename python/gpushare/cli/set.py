@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gpushare.arguments import job_changes
+from gpushare._settings.arguments import job_changes
 from gpushare.cli.jobs import change_job, change_policy, label, print_json
 from gpushare.cli.setting_options import check_policy
 from gpushare.cli.units import format_bytes, format_seconds

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import typer
 
-from gpushare import config
-from gpushare.config_notes import config_notes
-from gpushare.settings import POLICIES, SETTINGS, Setting
+from gpushare._settings import config
+from gpushare._settings.config_notes import config_notes
+from gpushare._settings.settings import POLICIES, SETTINGS, Setting
 
 
 def to_environment(values: Mapping[str, str | float | bool | None]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from gpushare.demo.timeline import read_timeline
 from gpushare.demo.workload import Workload, find_workload
 
 if TYPE_CHECKING:
-    from gpushare.coordinator_client import CoordinatorClient
+    from gpushare._coordinator.client import CoordinatorClient
     from gpushare.demo.job_process import JobProcess
 
 

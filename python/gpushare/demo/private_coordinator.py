@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpushare import config
-from gpushare.coordinator_client import CoordinatorClient
+from gpushare._coordinator.client import CoordinatorClient
+from gpushare._settings import config
 from gpushare.demo.errors import DemoError
 from gpushare.demo.scene_runner import job_environment
 from gpushare.errors import CoordinatorUnreachable

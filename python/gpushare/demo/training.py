@@ -12,9 +12,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from gpushare._torch.recorder import hash_tensor
 from gpushare.demo.models import make_model
 from gpushare.demo.workload import Workload
-from gpushare.recorder import hash_tensor
 
 if TYPE_CHECKING:
     from gpushare.demo.text import Text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpushare._settings.devices import label
 from gpushare.cli._status.table import GAP, align, host_text, shorten, user_name
 from gpushare.cli.units import format_bytes
-from gpushare.devices import label
 from gpushare.printable import printable
 
 _COLUMNS = {

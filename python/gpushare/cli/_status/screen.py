@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpushare._settings.devices import label
 from gpushare.cli._status.limits import limit_lines
 from gpushare.cli._status.table import GAP, align, host_text, shorten, user_name
 from gpushare.cli.units import format_bytes, format_seconds
-from gpushare.devices import label
 from gpushare.printable import printable
 
 _HEADS = (

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from gpushare import config
+from gpushare._settings import config
 from gpushare.cli._status.memory import render_memory
 from gpushare.cli._status.screen import render_report
 from gpushare.cli.coordinators import ask_each, find_sockets, merge_reports, without_doubles

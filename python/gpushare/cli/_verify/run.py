@@ -83,7 +83,7 @@ def run_recorded(command: list[str], environment: Mapping[str, str], path: Path)
 
 
 def parse_record(record: dict[str, Any]) -> Record:
-    """Reads the JSON that ``gpushare.recorder`` writes."""
+    """Reads the JSON that ``gpushare._torch.recorder`` writes."""
     job = record["job"] or {}
     return Record(
         losses=record["losses"],

@@ -13,7 +13,7 @@ from gpushare.cli.checks.machine import Machine, check_capacity
 from gpushare.cli.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from gpushare.config import Config
+    from gpushare._settings.config import Config
 
 _TIMEOUT_SECONDS = 120.0
 _MODULE = "gpushare.cli.checks.checksum_job"

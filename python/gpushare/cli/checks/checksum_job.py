@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 
-from gpushare import _native, config
-from gpushare.devices import CPU
-from gpushare.recorder import hash_tensor
+from gpushare import _install, _native
+from gpushare._settings import config
+from gpushare._settings.devices import CPU
+from gpushare._torch.recorder import hash_tensor
 
 NUM_BYTES = 256 << 20
 _CHUNK_BYTES = 2 << 20
@@ -19,7 +20,7 @@ _CHUNK_BYTES = 2 << 20
 
 def main() -> None:
     """Writes one JSON object to standard output."""
-    _native.install()
+    _install.install()
     cuda = None
     if _native.device() != CPU:
         torch.cuda.set_device(_native.cuda_index())

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpushare import config
+from gpushare._coordinator.client import PROTOCOL_VERSION, CoordinatorClient
+from gpushare._settings import config
+from gpushare._settings.devices import CUDA
 from gpushare.cli.checks.finding import Finding
 from gpushare.cli.coordinators import find_sockets
 from gpushare.cli.units import format_bytes
-from gpushare.coordinator_client import PROTOCOL_VERSION, CoordinatorClient
-from gpushare.devices import CUDA
 from gpushare.errors import CoordinatorUnreachable
 
 

@@ -7,12 +7,12 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpushare._settings.devices import CPU, CUDA
 from gpushare.cli.checks.finding import Finding
 from gpushare.cli.units import GIB, format_bytes
-from gpushare.devices import CPU, CUDA
 
 if TYPE_CHECKING:
-    from gpushare.config import Config
+    from gpushare._settings.config import Config
 
 _HUGE_PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from gpushare._torch.mps import SMS_VARIABLE, folder, is_served
 from gpushare.cli.checks.finding import Finding
-from gpushare.mps import SMS_VARIABLE, folder, is_served
 
 _MEMORY = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
 

@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from gpushare import config
+from gpushare._coordinator.identity import DISTRIBUTION, REINSTALL, STRANGER, installed_version
+from gpushare._settings import config
 from gpushare.cli.checks.finding import Finding
-from gpushare.identity import DISTRIBUTION, REINSTALL, STRANGER, installed_version
 from gpushare.version import __version__
 
 

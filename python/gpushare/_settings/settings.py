@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gpushare.devices import WISHES, parse_wish
-from gpushare.quantities import MissingUnitError, parse_bytes, parse_number, parse_seconds
+from gpushare._settings.devices import WISHES, parse_wish
+from gpushare._settings.quantities import MissingUnitError, parse_bytes, parse_number, parse_seconds
 
 LEAST_SHARE = 0.01
 POLICIES = ("fair", "rr", "fifo", "srtf", "priority", "deadline", "pack")

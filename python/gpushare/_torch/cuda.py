@@ -12,12 +12,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from gpushare import mps
-from gpushare.devices import AUTO, CPU, CUDA, shown_wish
+from gpushare._settings.devices import AUTO, CPU, CUDA, shown_wish
+from gpushare._torch import mps
 from gpushare.errors import GpushareError, say_once
 
 if TYPE_CHECKING:
-    from gpushare.config import Config
+    from gpushare._settings.config import Config
 
 TESTED_TORCH = ("2.9", "2.10", "2.11", "2.12", "2.13", "2.14")
 """The versions of torch with which the CUDA part was tested."""

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gpushare import dynamo
+from gpushare._torch import dynamo
 
 Around = Callable[..., Any]
 

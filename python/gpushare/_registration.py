@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpushare import _native, gangs
-from gpushare.config import socket_paths
-from gpushare.coordinator_client import CoordinatorClient
+from gpushare import _install, _native
+from gpushare._coordinator import gangs
+from gpushare._coordinator.client import CoordinatorClient
+from gpushare._coordinator.required import exit_if_uncaught
+from gpushare._settings.config import socket_paths
+from gpushare._torch.fingerprint import fingerprint
 from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
-from gpushare.fingerprint import fingerprint
-from gpushare.required import exit_if_uncaught
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +30,7 @@ def register(options: dict[str, Any], wish: str, model: torch.nn.Module | None) 
         GpushareError: There is none, and GPUSHARE_REQUIRE=1.
     """
     try:
-        _native.install(wish)
+        _install.install(wish)
         if not socket_paths(_native.settings()):
             raise CoordinatorUnreachable("GPUSHARE_SOCKET=none: no coordinator is to be used")
         name = options.pop("profile")
@@ -59,7 +60,7 @@ def join_gang(options: dict[str, Any]) -> int:
 def _register(options: dict[str, Any]) -> int:
     native = _native.load()
     number: int = native.register_job(**options)
-    native.set_log_level(_native.settings().log_level or _native.DEFAULT_LOG_LEVEL)
+    native.set_log_level(_native.settings().log_level or _install.DEFAULT_LOG_LEVEL)
     return number
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpushare.settings import SETTINGS
+from gpushare._settings.settings import SETTINGS
 
 if TYPE_CHECKING:
     import torch
 
-    from gpushare.config import Config
+    from gpushare._settings.config import Config
 
 NONE = "none"
 """Of a limit or a deadline: takes it away."""

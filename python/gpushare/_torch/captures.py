@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from gpushare.gate import enter_outside_iteration
+from gpushare._torch.gate import enter_outside_iteration
 
 under_way: set[int] = set()
 """id() of the graphs that are captured now. Read at each boundary: a call would cost more."""

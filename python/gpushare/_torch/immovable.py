@@ -8,8 +8,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from gpushare._torch.optimizer_state import storage_place, tensors_in
 from gpushare.errors import say_once
-from gpushare.optimizer_state import storage_place, tensors_in
 
 if TYPE_CHECKING:
     import torch
@@ -91,7 +91,7 @@ def _state(
 
 
 def _importing_line(frame: FrameType | None) -> str:
-    package = str(Path(__file__).parent)
+    package = str(Path(__file__).parent.parent)
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith((package, "<frozen importlib")):

@@ -12,22 +12,15 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from gpushare import (
-    _native,
-    captures,
-    compiled,
-    dynamo,
-    gangs,
-    guards,
-    module_calls,
-    optimizer_steps,
-)
-from gpushare.optimizer_state import addresses, tensors_in
+from gpushare import _native
+from gpushare._coordinator import gangs
+from gpushare._torch import captures, compiled, dynamo, guards, module_calls, optimizer_steps
+from gpushare._torch.optimizer_state import addresses, tensors_in
 
 if TYPE_CHECKING:
     import torch
 
-    from gpushare.gate import Gate
+    from gpushare._torch.gate import Gate
 
 _watcher: Watcher | None = None
 """The one that is attached."""
@@ -105,7 +98,7 @@ class Watcher:
         self._detach_model()
         self._unwatch_model.append(module_calls.watch(model, _native.load().call_model))
         if self._stop is not None:
-            from gpushare import safepoints
+            from gpushare._torch import safepoints
 
             self._unwatch_model.append(safepoints.attach(model, self._stop))
 

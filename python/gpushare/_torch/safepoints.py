@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from gpushare import _native, captures, dynamo, module_calls
+from gpushare import _native
+from gpushare._torch import captures, dynamo, module_calls
 
 _MOST_LEVELS = 3
 """So deep a list of blocks is looked for: model.encoder.layers, say."""

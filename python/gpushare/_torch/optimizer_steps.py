@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from gpushare import compiled, dynamo
+from gpushare._torch import compiled, dynamo
 
 if TYPE_CHECKING:
     import torch

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from gpushare.torch_import import when_torch_is_loaded
+from gpushare._torch.torch_import import when_torch_is_loaded
 
 if TYPE_CHECKING:
     import torch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from gpushare import dynamo
+from gpushare._torch import dynamo
 
 
 class Gate:
@@ -51,10 +51,8 @@ def enter_outside_iteration(native: ModuleType) -> bool:
 
     That is in an iteration, and in a process that is no job. Else ``native.end_iteration`` ends it.
     """
-    from gpushare.job import current
-
-    job = current()
-    if job is None or not job.is_managed or native.is_in_iteration():
+    job = native.job_stats()
+    if not (job["is_registered"] and job["is_managed"]) or native.is_in_iteration():
         return False
     native.begin_iteration()
     return True

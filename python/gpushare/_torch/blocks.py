@@ -9,7 +9,7 @@ from gpushare import _native
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from gpushare.watcher import Watcher
+    from gpushare._torch.watcher import Watcher
 
 
 class Hold:

@@ -16,8 +16,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gpushare._coordinator.peer_trust import check_listener
 from gpushare.errors import CoordinatorUnreachable, GpushareError
-from gpushare.peer_trust import check_listener
 
 PROTOCOL_VERSION = 1
 MAX_MESSAGE_BYTES = 131072
@@ -75,7 +75,7 @@ class CoordinatorClient:
 
         Args:
             job: Its number.
-            changes: As ``gpushare.arguments.job_changes`` makes them.
+            changes: As ``gpushare._settings.arguments.job_changes`` makes them.
 
         Returns:
             The coordinator's report after it.

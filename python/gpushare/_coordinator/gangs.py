@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import Any
 
-from gpushare.devices import CPU
+from gpushare._settings.devices import CPU
 from gpushare.errors import GpushareError
 
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpushare.config_files import files, read_table
-from gpushare.devices import AUTO, CPU, socket_name
+from gpushare._settings.config_files import files, read_table
+from gpushare._settings.devices import AUTO, CPU, socket_name
+from gpushare._settings.quantities import parse_bytes, parse_seconds
+from gpushare._settings.settings import SETTINGS, Setting
 from gpushare.errors import ConfigError
-from gpushare.quantities import parse_bytes, parse_seconds
-from gpushare.settings import SETTINGS, Setting
 
 __all__ = [
     "Config",
@@ -99,7 +99,7 @@ class Config:
     profile: str = ""
     """Under which name the coordinator remembers this job: "" for its model's, "off" for none."""
     device: str = AUTO
-    """The device to share, as ``gpushare.devices.parse_wish`` has it."""
+    """The device to share, as ``gpushare._settings.devices.parse_wish`` has it."""
     idle_spill_seconds: float | None = None
     """After so long without a lease, and none wanted, the job's memory may be spilled."""
     disable: bool = False
@@ -210,7 +210,8 @@ def socket_folders() -> tuple[str, str]:
 
 def daemon_path() -> str:
     """Returns the coordinator's program: the one in this package, else on PATH, else ""."""
-    own = os.path.join(os.path.dirname(__file__), "bin", "gpushared")  # noqa: PTH118, PTH120
+    package = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120
+    own = os.path.join(package, "bin", "gpushared")  # noqa: PTH118
     return own if os.access(own, os.X_OK) else shutil.which("gpushared") or ""
 
 

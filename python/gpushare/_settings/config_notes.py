@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from gpushare.config_files import files, read_table
+from gpushare._settings.config_files import files, read_table
+from gpushare._settings.settings import SETTINGS
 from gpushare.printable import printable
-from gpushare.settings import SETTINGS
 
 COORDINATORS_KEYS = frozenset({
     "coordinator.socket_mode", "coordinator.socket_group", "coordinator.class_floor",

@@ -1,0 +1,1 @@
+"""How a process finds its coordinator, registers there, and asks it questions."""

@@ -1,0 +1,1 @@
+"""What may be set: names, values and units, files, environment and arguments."""

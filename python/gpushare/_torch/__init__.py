@@ -1,0 +1,1 @@
+"""What gpushare does around torch: calls of the model, steps, captures, memory that cannot move."""
