@@ -187,7 +187,7 @@ std::optional<Why> Coordinator::why(JobId job, Nanos now) const {
 }
 
 std::vector<JobId> Coordinator::order(std::size_t n) const {
-  return impl_->table().devices.front().lanes.front().waiting.order(n);
+  return impl_->table().device.lanes.front().waiting.order(n);
 }
 
 std::size_t Coordinator::num_jobs() const { return impl_->table().jobs.size(); }
@@ -209,7 +209,7 @@ bool Coordinator::has_transfer_budget() const {
 Bytes Coordinator::transfer_rate(JobId job) const {
   const Job* const found = impl_->table().find(job);
   if (found == nullptr) return {};
-  return sched::transfer_rate(impl_->table().device_of(*found), *found);
+  return sched::transfer_rate(impl_->table().device, *found);
 }
 
 void Coordinator::check_invariants() const { sched::check_invariants(impl_->table()); }

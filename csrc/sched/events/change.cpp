@@ -117,8 +117,7 @@ void apply(Step& step, Job& job, const wire::Changes& changes, std::uint32_t by)
   // What it holds beyond a new limit it may be able to give.
   if (changes.memory_limit || changes.is_elastic) job.note_change();
   if (changes.is_paused) *changes.is_paused ? pause(step, job, by) : resume(step, job);
-  Device& device = step.table().device_of(job);
-  if (job.is_waiting) Table::lane_of(device, job).waiting.update(order_key(device, job));
+  if (job.is_waiting) step.device().lane_of(job).waiting.update(order_key(step.device(), job));
 }
 
 // An older job reads nothing but the limit (messages.h).
@@ -128,10 +127,10 @@ void tell(Step& step, const Job& job, wire::Changes changes, std::uint32_t by) {
 }
 
 // Lanes come to have one virtual time, or go on from it with one each.
-void change_packing(Step& step, Device& device) {
-  open_lanes(step.table(), device, step.now());
-  device.side_by_side = {};
-  share_clock(step, device);
+void change_packing(Step& step) {
+  open_lanes(step.table(), step.now());
+  step.device().side_by_side = {};
+  share_clock(step);
 }
 
 }  // namespace
@@ -164,13 +163,13 @@ Status change_job(Step& step, JobId id, const wire::Changes& changes, const Requ
   if (changes.is_empty()) return refuse(fmt::format("nothing to change of job {}", label(*job)));
   GS_RETURN_IF_ERROR(check_ranges(changes));
   GS_RETURN_IF_ERROR(check_caps(step.table().options.users, *job, changes, by));
-  JobSet all = gang_of(step.table().device_of(*job), *job);
+  JobSet all = gang_of(step.device(), *job);
   if (all.empty()) all = {id};
   for (const JobId each : all) {
     const Job& member = std::as_const(step).table().at(each);
     GS_RETURN_IF_ERROR(check_limit(member, new_hard_limit(member, changes)));
   }
-  step.decide(step.table().device_of(*job), id, "set", text_of(*job, changes, by.uid));
+  step.decide(id, "set", text_of(*job, changes, by.uid));
   for (const JobId each : all) {
     Job& member = step.table().at(each);
     apply(step, member, changes, by.uid);
@@ -187,18 +186,17 @@ void apply_changes(Step& step, Job& job) {
 }
 
 Status change_policy(Step& step, const std::string& name) {
-  for (Device& device : step.table().devices) {
-    auto policy = make_policy(name);
-    if (!policy.has_value()) return policy.error();
-    step.decide(device, JobId{0}, "policy",
-                fmt::format("{} -> {}", device.policy->name(), (*policy)->name()));
-    const bool has_packed = device.packs();
-    device.policy = std::move(*policy);
-    if (device.packs() != has_packed) change_packing(step, device);
-    for (Lane& lane : device.lanes) {
-      for (const JobId job : lane.waiting.order(lane.waiting.size()))
-        lane.waiting.update(order_key(device, step.table().at(job)));
-    }
+  Device& device = step.device();
+  auto policy = make_policy(name);
+  if (!policy.has_value()) return policy.error();
+  step.decide(JobId{0}, "policy",
+              fmt::format("{} -> {}", device.policy->name(), (*policy)->name()));
+  const bool has_packed = device.packs();
+  device.policy = std::move(*policy);
+  if (device.packs() != has_packed) change_packing(step);
+  for (Lane& lane : device.lanes) {
+    for (const JobId job : lane.waiting.order(lane.waiting.size()))
+      lane.waiting.update(order_key(device, step.table().at(job)));
   }
   step.table().options.policy = name;
   return {};

@@ -55,11 +55,12 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
 
 // To a lane that nobody holds, if another job holds its own: of several leases that were open at
 // once, each has a lane again.
-void find_free_lane(Step& step, Device& device, Job& job) {
+void find_free_lane(Step& step, Job& job) {
+  Device& device = step.device();
   const auto is_its_own = [&](const Lane& lane) {
     return lane.lease.has_value() && lane.lease->is_held_by(job.id);
   };
-  if (!Table::lane_of(device, job).lease.has_value()) return;
+  if (!device.lane_of(job).lease.has_value()) return;
   for (const Lane& lane : device.lanes) {
     if (is_its_own(lane)) return;
   }
@@ -69,13 +70,13 @@ void find_free_lane(Step& step, Device& device, Job& job) {
 }
 
 // The job says that it holds an open lease.
-void adopt_lease(Step& step, Device& device, Job& job, Term term) {
-  if (adopt_along(step, device, job, term)) return;
-  find_free_lane(step, device, job);
-  Lane& lane = Table::lane_of(device, job);
+void adopt_lease(Step& step, Job& job, Term term) {
+  if (adopt_along(step, job, term)) return;
+  find_free_lane(step, job);
+  Lane& lane = step.device().lane_of(job);
   if (lane.lease.has_value() && lane.lease->job != job.id) {
     step.decide(
-        device, job.id, "ignore",
+        job.id, "ignore",
         fmt::format("it claims lease {}, but {} holds one", term.value, lane.lease->job.value));
     return;
   }
@@ -90,7 +91,7 @@ void adopt_lease(Step& step, Device& device, Job& job, Term term) {
     lease.let_in = std::move(lane.lease->let_in);
   }
   lane.lease = std::move(lease);
-  wait_along(step, device, job);
+  wait_along(step, job);
   lane.busy.turn(true, step.now());
   // Whoever was chosen for the free lane waits for this lease now.
   lane.next = JobId{0};
@@ -123,7 +124,7 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
   const bool is_back = before != nullptr;
   const bool is_same_gang = !is_back || before->of.gang == hello.of.gang;
   Job& job = record_of(table, from, hello);
-  Device& device = table.device_of(job);
+  Device& device = table.device;
   device.ledger.attach(from, Bytes{0});
   device.ledger.belongs_to(from, job.uid);
   end_inside(step, job, false);  // its Wanted will say so again
@@ -131,11 +132,11 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
   device.ledger.attach(from, hello.resident);
   if (hello.held_term == Term{0} || !is_same_gang) end_lease(step, job);
   if (hello.held_term > Term{0}) {
-    adopt_lease(step, device, job, hello.held_term);
+    adopt_lease(step, job, hello.held_term);
   }
   table.expected.erase(hello.pid);
-  on_device_total(step, device);
-  on_device_free(step, device, job, hello.device_free);
+  on_device_total(step);
+  on_device_free(step, job, hello.device_free);
   const CoordinatorOptions& options = table.options;
   step.send(from, wire::Welcome{.protocol = hello.protocol,
                                 .epoch = options.epoch,
@@ -146,7 +147,7 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
                                 .host_ram_budget = options.host_budget.ram,
                                 .host_file_budget = options.host_budget.file,
                                 .memory_wait = options.memory_wait});
-  step.decide(device, from, is_back ? "back" : "join",
+  step.decide(from, is_back ? "back" : "join",
               fmt::format("pid {} with {}, lease {}", hello.pid, to_string(hello.resident),
                           hello.held_term.value));
 }
@@ -157,7 +158,7 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
   job.of.gang = wish.of.gang;
   job.of.rank = wish.of.rank;
   job.of.ranks = wish.of.ranks;
-  join_gang(table.device_of(job), job);
+  join_gang(table.device, job);
   job.name = wish.name;
   job.group = wish.group;
   job.priority = wish.priority;
@@ -177,13 +178,13 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
   if (!job.was_registered) {
     job.was_registered = true;
     job.registered_at = step.now();
-    job.recent = BusyMeter(table.device_of(job).lanes.front().busy.began());
+    job.recent = BusyMeter(table.device.lanes.front().busy.began());
     job.arrival = ++table.num_arrivals;
   }
   const std::string capped = cap_wish(table.options.users, job.uid, job.priority, job.weight);
-  if (!capped.empty()) step.decide(table.device_of(job), job.id, "cap", capped);
+  if (!capped.empty()) step.decide(job.id, "cap", capped);
   step.send(job.id, wire::Registered{.of = job.of, .note = capped});
-  follow_gang(step, table.device_of(job), job);
+  follow_gang(step, job);
   apply_changes(step, job);
   lift(step, job);
 }
@@ -192,9 +193,9 @@ void on_unregister(Step& step, Job& job) {
   end_inside(step, job, false);
   leave_line(step, job);
   end_lease(step, job);
-  leave_gang(step.table().device_of(job), job);
+  leave_gang(step.device(), job);
   remember(step.table(), job);
-  forget_pace(step.table().device_of(job), job);  // the next ones may be of another model
+  forget_pace(step.device(), job);  // the next ones may be of another model
   job.is_registered = false;
   job.changes = {};  // they were of these iterations
   job.paused_by.reset();
@@ -205,7 +206,7 @@ void on_unregister(Step& step, Job& job) {
 
 void on_lost(Step& step, Job& job) {
   if (!job.is_connected) return;
-  Device& device = step.table().device_of(job);
+  Device& device = step.device();
   leave_line(step, job);
   leave_gang(device, job);
   drop_needs(device, job.id);
@@ -213,13 +214,13 @@ void on_lost(Step& step, Job& job) {
   note_stored(job, host_bytes(job));
   job.revoke.reset();
   job.is_connected = false;
-  step.decide(device, job.id, "lost",
+  step.decide(job.id, "lost",
               fmt::format("its room of {} stays counted", to_string(device.ledger.room(job.id))));
 }
 
 void on_gone(Step& step, Job& job) {
   Table& table = step.table();
-  Device& device = table.device_of(job);
+  Device& device = table.device;
   const JobId id = job.id;
   end_inside(step, job, false);
   leave_line(step, job);
@@ -233,14 +234,14 @@ void on_gone(Step& step, Job& job) {
   }
   table.expected.erase(job.pid);
   step.decide(
-      device, id, "leave",
+      id, "leave",
       fmt::format("pid {} is gone and frees {}", job.pid, to_string(device.ledger.room(id))));
   leave_lane(step, job);
   device.ledger.remove(id);
   forget_pace(device, job);
   table.jobs.erase(id);
-  on_device_total(step, device);
-  forget_absent_users(table, device);
+  on_device_total(step);
+  forget_absent_users(table);
 }
 
 }  // namespace gpushare::sched

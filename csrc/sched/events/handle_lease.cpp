@@ -28,26 +28,25 @@ Nanos overrun_of(const Lane& lane, Nanos now) {
 void observe(Step& step, Job& job, const wire::Usage& seen) {
   const Bytes before = job.usage.device_free;
   job.observe(seen, step.now());
-  Device& device = step.table().device_of(job);
-  if (job.is_waiting) Table::lane_of(device, job).waiting.update(order_key(device, job));
-  if (job.usage.device_free != before) on_device_free(step, device, job, job.usage.device_free);
+  if (job.is_waiting) step.device().lane_of(job).waiting.update(order_key(step.device(), job));
+  if (job.usage.device_free != before) on_device_free(step, job, job.usage.device_free);
 }
 
 }  // namespace
 
 void end_lease(Step& step, Job& job) {
-  Device& device = step.table().device_of(job);
+  Device& device = step.device();
   Lane* lane = device.lane_held_by(job.id);
   if (lane == nullptr) return;
   const Nanos now = step.now();
   end_suspension(*lane, now);
   const bool is_last = lane->lease->along.empty();
   if (is_last) {
-    note_harvest(step.table(), device, *lane, job, now);
+    note_harvest(step.table(), *lane, job, now);
     note_lent(*lane);
   }
   job.charge_lease(lane->lease->since_of(job.id), now);
-  note_charged(step, device, *lane, job);
+  note_charged(step, *lane, job);
   job.overrun = overrun_of(*lane, now);
   job.note_closed(now);
   job.note_change();
@@ -65,7 +64,7 @@ void end_lease(Step& step, Job& job) {
 
 void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
   // A job that wants a lease has none: its page says so.
-  if (wanted.usage.is_inside && may_be_inside(step.table().device_of(job), job)) {
+  if (wanted.usage.is_inside && may_be_inside(step.device(), job)) {
     begin_inside(step, job);
   } else {
     end_inside(step, job, false);
@@ -92,18 +91,17 @@ void on_gave_up(Step& step, Job& job) {
 }
 
 void on_closed(Step& step, Job& job, const wire::Closed& closed) {
-  Device& device = step.table().device_of(job);
-  if (device.lane_held_by(job.id) == nullptr || closed.term != job.term) return;
+  if (step.device().lane_held_by(job.id) == nullptr || closed.term != job.term) return;
   observe(step, job, closed.usage);
-  time_iterations(step, device, job, true);
-  if (closed.usage.is_inside && may_be_inside(device, job)) return begin_inside(step, job);
+  time_iterations(step, job, true);
+  if (closed.usage.is_inside && may_be_inside(step.device(), job)) return begin_inside(step, job);
   end_lease(step, job);
 }
 
 void on_observed(Step& step, Job& job, const wire::Observed& observed) {
   observe(step, job, observed.usage);
-  time_iterations(step, step.table().device_of(job), job, false);
-  const bool is_holder = step.table().device_of(job).lane_held_by(job.id) != nullptr;
+  time_iterations(step, job, false);
+  const bool is_holder = step.device().lane_held_by(job.id) != nullptr;
   // Its page still says what was spilled when the lease was granted.
   if (is_holder && job.usage.iterations > job.iterations_granted) job.usage.spilled = Bytes{0};
 }

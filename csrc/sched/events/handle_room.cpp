@@ -64,7 +64,7 @@ void note_owed(Device& device, const Job& job, WaitingNeed& need) {
 }  // namespace
 
 void on_need(Step& step, Job& job, const wire::Need& need) {
-  Device& device = step.table().device_of(job);
+  Device& device = step.device();
   const Bytes room = device.ledger.room(job.id);
   WaitingNeed waiting{.job = job.id,
                       .n = need.n,
@@ -75,11 +75,11 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
   // What is on its way to the holder is for memory it knows of: this is for more.
   if (!need.only_free) note_owed(device, job, waiting);
   if (job.most_memory() > Bytes{0} && room + job.lane + waiting.bytes > job.most_memory()) {
-    return deny_for_limit(step, device, waiting);
+    return deny_for_limit(step, waiting);
   }
   const Bytes alone = room + lane_in_use(device, job) + waiting.bytes;
   if (alone > device.ledger.capacity()) {
-    return deny(step, device, waiting,
+    return deny(step, waiting,
                 fmt::format("alone it needs {}, the whole device has {}, so it can never run here, "
                             "whoever else ends",
                             to_string(alone), to_string(device.ledger.capacity())));
@@ -93,10 +93,10 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
 }
 
 void on_released(Step& step, Job& job, const wire::Released& released) {
-  Device& device = step.table().device_of(job);
+  Device& device = step.device();
   // An answer to a Revoke from before its connection was lost: Hello stated the truth since.
   if (!job.revoke.has_value() || job.revoke->n != released.n) {
-    step.decide(device, job.id, "ignore", fmt::format("released {} is old", released.n));
+    step.decide(job.id, "ignore", fmt::format("released {} is old", released.n));
     return;
   }
   const PendingRevoke asked = *job.revoke;
@@ -125,12 +125,12 @@ void on_released(Step& step, Job& job, const wire::Released& released) {
   std::string reason = fmt::format("{} of {}{}", to_string(released.bytes), to_string(asked.bytes),
                                    released.more ? ", more to come" : "");
   if (!released.reason.empty()) reason += fmt::format(": {:.200}", released.reason);
-  step.decide(device, job.id, "released", reason);
+  step.decide(job.id, "released", reason);
 }
 
 void on_consumed(Step& step, Job& job, const wire::Consumed& consumed) {
   job.consumed_n = std::max(job.consumed_n, consumed.n);
-  Lane* const lane = step.table().device_of(job).lane_held_by(job.id);
+  Lane* const lane = step.device().lane_held_by(job.id);
   if (lane != nullptr && lane->lease->job == job.id && job.consumed_n >= job.last_grant_n)
     lane->lease->under_way = Bytes{0};
 }

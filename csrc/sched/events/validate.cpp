@@ -40,7 +40,7 @@ Status check_name(const char* what, std::string_view name) {
 
 Status check_address(const Table& table, const wire::Address& of) {
   GS_RETURN_IF_ERROR(check_name("device", of.device));
-  if (table.find_device(of.device) == nullptr) {
+  if (of.device != table.device.name) {
     return violation(fmt::format("no device '{:.64}' here", of.device));
   }
   if (of.ranks == 0 || of.rank >= of.ranks) {
@@ -104,7 +104,7 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
 
 Status check_register(const Table& table, const Job& job, const wire::Register& wish) {
   if (job.is_registered) return violation(fmt::format("job {} is registered", job.id.value));
-  const bool is_holder = table.device_of(job).lane_held_by(job.id) != nullptr;
+  const bool is_holder = table.device.lane_held_by(job.id) != nullptr;
   if (is_holder && wish.of.gang != job.of.gang) {
     return violation(
         fmt::format("gang '{}', and it holds a lease as one of '{}'", wish.of.gang, job.of.gang));
@@ -123,7 +123,7 @@ Status check_need(const Table& table, const Job& job, const wire::Need& need) {
   GS_RETURN_IF_ERROR(check_size("need", need.bytes));
   GS_RETURN_IF_ERROR(check_size("need", need.like));
   std::size_t num_waiting = 0;
-  for (const WaitingNeed& other : table.device_of(job).needs) {
+  for (const WaitingNeed& other : table.device.needs) {
     if (other.job != job.id) continue;
     if (other.n == need.n) return violation(fmt::format("need {} is waiting already", need.n));
     ++num_waiting;
@@ -149,7 +149,7 @@ Status check_released(const Table& table, const Job& job, const wire::Released& 
     return violation(fmt::format("released {}, the last revoke is {}", released.n, job.last_n));
   }
   const bool is_answer = job.revoke.has_value() && job.revoke->n == released.n;
-  const Bytes room = table.device_of(job).ledger.room(job.id);
+  const Bytes room = table.device.ledger.room(job.id);
   // Parts add up.
   if (is_answer && job.revoke->stored_before.total() + released.spilled > kMaxBytes) {
     return violation(fmt::format("spilled {} more, it has {} in the host tier",
@@ -175,14 +175,13 @@ Status check_lane_changed(const Table& table, const Job& job, const wire::LaneCh
     return violation(fmt::format("change {} of the lane after {}", changed.n, job.lane_heard));
   }
   GS_RETURN_IF_ERROR(check_size("given", changed.given));
-  const Device& device = table.device_of(job);
-  const Bytes room = device.ledger.room(job.id);
+  const Bytes room = table.device.ledger.room(job.id);
   if (changed.given > room) {
     return violation(
         fmt::format("gave {}, its room is {}", to_string(changed.given), to_string(room)));
   }
   if (has_twice(changed.donated) || has_twice(changed.returned)) return violation("a slot twice");
-  const auto& pools = Table::lane_of(device, job).pools;
+  const auto& pools = table.device.lane_of(job).pools;
   const auto found = pools.find(job.uid);
   const LanePool* const pool = found == pools.end() ? nullptr : &found->second;
   for (const std::uint32_t slot : changed.donated) {

@@ -18,10 +18,10 @@ struct Bounds {
   Bytes most;
 };
 
-Bounds backed_by_jobs(const Table& table, const Device& device, const Job& reporter) {
+Bounds backed_by_jobs(const Table& table, const Job& reporter) {
   // Slots of a lane's pool are backed as they are used.
-  Bounds backed{Bytes{0}, device.ledger.pools()};
-  for (const auto& [id, room] : device.ledger.rooms()) {
+  Bounds backed{Bytes{0}, table.device.ledger.pools()};
+  for (const auto& [id, room] : table.device.ledger.rooms()) {
     const Job& job = table.at(id);
     if (id == reporter.id) {
       backed.least += job.usage.resident;
@@ -37,7 +37,8 @@ Bounds backed_by_jobs(const Table& table, const Device& device, const Job& repor
 }
 
 // The ledger keeps a chunk at least, as it was made.
-Bytes to_withhold(const Table& table, const Device& device) {
+Bytes to_withhold(const Table& table) {
+  const Device& device = table.device;
   const Bytes left = device.total - device.held_by_others - table.options.reserve;
   const Bytes configured = device.ledger.configured();
   const Bytes less = round_up(std::max(configured - left, Bytes{0}), wire::kLaneSlotBytes);
@@ -45,16 +46,16 @@ Bytes to_withhold(const Table& table, const Device& device) {
 }
 
 // Of an even number of claims the upper one: what was configured may be less than the device has.
-Bytes believed_total(const Table& table, const Device& device) {
+Bytes believed_total(const Table& table) {
   std::map<std::uint32_t, Bytes> by_user;
-  for (const auto& [id, room] : device.ledger.rooms()) {
+  for (const auto& [id, room] : table.device.ledger.rooms()) {
     const Job& job = table.at(id);
     if (job.device_total > Bytes{0}) {
       by_user[job.uid] = std::max(by_user[job.uid], job.device_total);
     }
   }
   if (by_user.empty()) return Bytes{0};
-  std::vector<Bytes> claims{device.ledger.configured() + table.options.reserve};
+  std::vector<Bytes> claims{table.device.ledger.configured() + table.options.reserve};
   for (const auto& [uid, total] : by_user)
     claims.push_back(total);
   const auto middle = claims.begin() + static_cast<std::ptrdiff_t>(claims.size() / 2);
@@ -64,8 +65,9 @@ Bytes believed_total(const Table& table, const Device& device) {
 
 }  // namespace
 
-void on_device_total(Step& step, Device& device) {
-  const Bytes total = believed_total(step.table(), device);
+void on_device_total(Step& step) {
+  Device& device = step.device();
+  const Bytes total = believed_total(step.table());
   if (total == device.total) return;
   device.total = total;
   if (total > Bytes{0}) return;  // the next report of what is free counts on from it
@@ -73,9 +75,10 @@ void on_device_total(Step& step, Device& device) {
   device.ledger.withhold(Bytes{0});
 }
 
-void on_device_free(Step& step, Device& device, const Job& job, Bytes free) {
+void on_device_free(Step& step, const Job& job, Bytes free) {
+  Device& device = step.device();
   if (device.total <= Bytes{0} || free <= Bytes{0} || free > device.total) return;
-  const Bounds backed = backed_by_jobs(step.table(), device, job);
+  const Bounds backed = backed_by_jobs(step.table(), job);
   const Bytes used = device.total - free;
   const Bytes most = std::max(used - backed.least, Bytes{0});
   const Bytes least = std::max(used - backed.most, Bytes{0});
@@ -85,10 +88,10 @@ void on_device_free(Step& step, Device& device, const Job& job, Bytes free) {
     device.held_by_others = least;
   }
   const Bytes before = device.ledger.capacity();
-  device.ledger.withhold(to_withhold(step.table(), device));
+  device.ledger.withhold(to_withhold(step.table()));
   const Bytes now = device.ledger.capacity();
   if (now == before) return;
-  step.decide(device, job.id, "device",
+  step.decide(job.id, "device",
               fmt::format("{} for jobs, {} before: others hold {}", to_string(now),
                           to_string(before), to_string(device.held_by_others)));
 }

@@ -90,15 +90,15 @@ Bytes undroppable_of(const PendingRevoke& asked, const wire::Released& released)
   return std::max(released.spilled + released.unplaced - asked.may_spill.total(), Bytes{0});
 }
 
-bool is_host_tier_short(const Table& table, const Device& device, JobId claimant) {
+bool is_host_tier_short(const Table& table, JobId claimant) {
   const Bytes free = host_free(table).total();
   bool is_short = false;
-  for (const auto& [id, room] : device.ledger.rooms()) {
+  for (const auto& [id, room] : table.device.ledger.rooms()) {
     const Job& job = table.at(id);
     if (job.revoke.has_value() && !job.is_suspended()) return false;
     if (id == claimant || !job.is_connected || job.is_suspended()) continue;
-    is_short = is_short ||
-               (job.cannot_give ? job.unplaced > Bytes{0} : most_to_ask(device, job, free) < room);
+    is_short = is_short || (job.cannot_give ? job.unplaced > Bytes{0}
+                                            : most_to_ask(table.device, job, free) < room);
   }
   return is_short;
 }

@@ -38,7 +38,7 @@ Bytes spill_of(const Device& device, const Job& job, Bytes bytes, Bytes host_fre
 Bytes undroppable_of(const PendingRevoke& asked, const wire::Released& released);
 // It could give more to `claimant` if the host tier had more room. Not while answers are awaited
 // that may free some of it.
-bool is_host_tier_short(const Table& table, const Device& device, JobId claimant);
+bool is_host_tier_short(const Table& table, JobId claimant);
 
 // "host budget of 32.0 GiB is full (job 3: 18.0 GiB, job 8: 14.0 GiB)", or that a job found no
 // place although there should be some.

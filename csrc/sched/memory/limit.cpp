@@ -15,12 +15,12 @@ namespace gpushare::sched {
 namespace {
 
 // Its own, or its user's, as far as others of his are not giving that already.
-Bytes beyond_limits(const Table& table, const Device& device, const Job& job, Nanos now) {
+Bytes beyond_limits(const Table& table, const Job& job, Nanos now) {
   Bytes beyond;
-  if (job.hard_limit() > Bytes{0}) beyond = beyond_own_limit(device, job);
+  if (job.hard_limit() > Bytes{0}) beyond = beyond_own_limit(table.device, job);
   if (job.hard_user_limit() == Bytes{0}) return beyond;
-  const Bytes coming = coming_from_user(table, device, job.uid, now);
-  return std::max(beyond, Bytes{0} - left_to_user(device, job) - coming);
+  const Bytes coming = coming_from_user(table, job.uid, now);
+  return std::max(beyond, Bytes{0} - left_to_user(table.device, job) - coming);
 }
 
 }  // namespace
@@ -40,18 +40,18 @@ Status check_limit(const Job& job, Bytes limit) {
                       label(job), to_string(needed), to_string(job.usage.live), to_string(limit))};
 }
 
-void hold_to_limits(Step& step, Device& device) {
+void hold_to_limits(Step& step) {
+  Device& device = step.device();
   for (const JobId id : JobRecords::Ids(step.table().jobs.kept().limited)) {
     const Job& job = std::as_const(step.table()).at(id);
-    if (job.of.device != device.name) continue;
     if (!job.is_connected || job.is_inside || job.revoke.has_value() || job.cannot_give) continue;
     if (job.is_suspended()) continue;
     // Stopped in its iteration it would give what it needs there, and wait for that too.
     if (device.lane_held_by(id) != nullptr && device.has_need(id)) continue;
-    const Bytes beyond = beyond_limits(step.table(), device, job, step.now());
+    const Bytes beyond = beyond_limits(step.table(), job, step.now());
     const Bytes bytes = std::min(beyond, most_to_ask(device, job, host_free(step.table()).total()));
     if (bytes <= Bytes{0}) continue;
-    revoke_room(step, device, step.table().at(id), bytes, Bytes{0},
+    revoke_room(step, step.table().at(id), bytes, Bytes{0},
                 job.hard_limit() > Bytes{0}
                     ? fmt::format("beyond its limit of {}", to_string(job.memory_limit))
                     : fmt::format("beyond its user's limit of {}", to_string(job.user_limit)));

@@ -51,12 +51,11 @@ void RoomPool::take(Bytes bytes) {
   expected -= bytes - now;
 }
 
-RoomPool room_pool(const Table& table, const Device& device, Nanos now) {
-  RoomPool pool{device.ledger.free(), Bytes{0}};
+RoomPool room_pool(const Table& table, Nanos now) {
+  RoomPool pool{table.device.ledger.free(), Bytes{0}};
   for (const JobId id : table.jobs.kept().giving) {
     const Job& job = table.at(id);
-    const bool is_here = job.of.device == device.name;
-    if (is_here && !table.is_overdue(job, now)) pool.expected += job.revoke->bytes;
+    if (!table.is_overdue(job, now)) pool.expected += job.revoke->bytes;
   }
   return pool;
 }
@@ -100,16 +99,18 @@ Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const R
 
 Bytes late_room(const Job& job) { return std::min(job.usage.late, job.usage.spilled); }
 
-Nanos patience_ends(const Table& table, const Device& device, Nanos since, Bytes lacking) {
-  const bool could_help = lacking <= device.held_up;
-  return (could_help ? std::max(since, device.held_up_until) : since) + table.options.memory_wait;
+Nanos patience_ends(const Table& table, Nanos since, Bytes lacking) {
+  const bool could_help = lacking <= table.device.held_up;
+  return (could_help ? std::max(since, table.device.held_up_until) : since) +
+         table.options.memory_wait;
 }
 
 Bytes lacking_for(const Device& device, const WaitingNeed& need) {
   return need.bytes - std::max(device.ledger.free(), Bytes{0});
 }
 
-std::string ledger_text(const Table& table, const Device& device, JobId except) {
+std::string ledger_text(const Table& table, JobId except) {
+  const Device& device = table.device;
   constexpr std::size_t kMaxNamed = 8;
   std::vector<std::pair<Bytes, JobId>> others;
   for (const auto& [id, room] : device.ledger.rooms()) {

@@ -10,20 +10,20 @@
 
 namespace gpushare::sched {
 
-void grant_room(Step& step, Device& device, Job& job, Bytes by, std::uint64_t need_n) {
+void grant_room(Step& step, Job& job, Bytes by, std::uint64_t need_n) {
   GS_CHECK(!job.revoke.has_value(), "job {} owes Released {}", job.id.value, job.revoke->n);
-  device.ledger.raise(job.id, by);
+  step.device().ledger.raise(job.id, by);
   job.note_change();  // what it did not have before, it may give
   job.last_grant_n = ++job.last_n;
   step.send(job.id, wire::Grant{.of = job.of,
                                 .n = job.last_grant_n,
                                 .need_n = need_n,
-                                .room = device.ledger.room(job.id),
+                                .room = step.device().ledger.room(job.id),
                                 .lane_n = job.lane_heard});
 }
 
-void revoke_room(
-    Step& step, Device& device, Job& job, Bytes bytes, Bytes host_kept, const std::string& reason) {
+void revoke_room(Step& step, Job& job, Bytes bytes, Bytes host_kept, const std::string& reason) {
+  Device& device = step.device();
   GS_CHECK(!job.revoke.has_value(), "job {} owes Released {}", job.id.value, job.revoke->n);
   GS_CHECK(bytes > Bytes{0} && bytes <= device.ledger.room(job.id), "{} of {}", to_string(bytes),
            to_string(device.ledger.room(job.id)));
@@ -47,7 +47,7 @@ void revoke_room(
                                  .bytes = bytes,
                                  .most_ram = may_spill.ram,
                                  .most_file = may_spill.file});
-  step.decide(device, job.id, "revoke", fmt::format("{} {}", to_string(bytes), reason));
+  step.decide(job.id, "revoke", fmt::format("{} {}", to_string(bytes), reason));
 }
 
 }  // namespace gpushare::sched

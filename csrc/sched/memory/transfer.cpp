@@ -18,26 +18,26 @@ bool has_bytes_to_move(const Device& device, const Job& job) {
   return job.revoke.has_value() || has_room_ahead;
 }
 
-std::int64_t num_movers(const Table& table, const Device& device) {
+std::int64_t num_movers(const Table& table) {
   return std::count_if(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
-    return entry.second.of.device == device.name && has_bytes_to_move(device, entry.second);
+    return has_bytes_to_move(table.device, entry.second);
   });
 }
 
-Bytes rate_now(const Table& table, const Device& device) {
-  if (!is_lease_open(device) || device.is_anybody_short()) return {};
-  const std::int64_t num = std::max<std::int64_t>(num_movers(table, device), 1);
+Bytes rate_now(const Table& table) {
+  if (!is_lease_open(table.device) || table.device.is_anybody_short()) return {};
+  const std::int64_t num = std::max<std::int64_t>(num_movers(table), 1);
   return std::max(table.options.transfer_budget / num, Bytes{1});
 }
 
 }  // namespace
 
-void settle_transfer_rate(Step& step, Device& device) {
+void settle_transfer_rate(Step& step) {
+  Device& device = step.device();
   if (step.table().options.transfer_budget == Bytes{0}) return;
-  device.transfer_rate = rate_now(step.table(), device);
+  device.transfer_rate = rate_now(step.table());
   for (const JobId id : JobRecords::Ids(step.table().jobs.kept().giving)) {
     Job& job = step.table().at(id);
-    if (job.of.device != device.name) continue;
     const bool is_held_back = transfer_rate(device, job) > Bytes{0};
     if (job.revoke->is_held_back && !is_held_back) job.revoke->sent_at = step.now();
     job.revoke->is_held_back = is_held_back;

@@ -28,7 +28,8 @@ bool is_within_user_limit(const Device& device, const Job& job, Bytes growth) {
   return growth <= Bytes{0} || growth <= left_to_user(device, job);
 }
 
-bool may_come_to_fit(const Table& table, const Device& device, const Job& job, Bytes growth) {
+bool may_come_to_fit(const Table& table, const Job& job, Bytes growth) {
+  const Device& device = table.device;
   if (is_within_user_limit(device, job, growth)) return true;
   Bytes left = left_to_user(device, job);
   for (const auto& [id, room] : device.ledger.rooms()) {
@@ -39,25 +40,24 @@ bool may_come_to_fit(const Table& table, const Device& device, const Job& job, B
   return growth <= left;
 }
 
-Bytes beyond_elastic(const Table& table, const Device& device, std::uint32_t uid) {
+Bytes beyond_elastic(const Table& table, std::uint32_t uid) {
   const UserOptions& user = table.options.users.of(uid);
   if (!user.is_elastic || user.memory_limit == Bytes{0}) return Bytes{0};
-  return std::max(held_by_user(device, uid) - user.memory_limit, Bytes{0});
+  return std::max(held_by_user(table.device, uid) - user.memory_limit, Bytes{0});
 }
 
-Bytes coming_from_user(const Table& table, const Device& device, std::uint32_t uid, Nanos now) {
+Bytes coming_from_user(const Table& table, std::uint32_t uid, Nanos now) {
   Bytes coming;
   for (const JobId id : table.jobs.kept().giving) {
     const Job& job = table.at(id);
-    const bool is_his = job.of.device == device.name && job.uid == uid;
-    if (is_his && !table.is_overdue(job, now)) coming += job.revoke->bytes;
+    if (job.uid == uid && !table.is_overdue(job, now)) coming += job.revoke->bytes;
   }
   return coming;
 }
 
-std::string user_room_text(const Table& table, const Device& device, const Job& job) {
+std::string user_room_text(const Table& table, const Job& job) {
   const std::string held = fmt::format("{}'s jobs hold {}", table.options.users.label(job.uid),
-                                       to_string(held_by_user(device, job.uid)));
+                                       to_string(held_by_user(table.device, job.uid)));
   const std::string limit = to_string(job.user_limit);
   if (!job.is_user_elastic) return fmt::format("{} of the {} that they may", held, limit);
   return fmt::format("{}: what is beyond {} is given first", held, limit);

@@ -59,14 +59,15 @@ std::string explain_need(const WaitingNeed& need, Nanos now) {
                      need.wait_reason);
 }
 
-std::string explain_line(const Table& table, const Device& device, const Job& job, Nanos now) {
-  const Lane& lane = Table::lane_of(device, job);
-  if (is_used_up(device, job)) return share_limit_text(table, device, job, now);
+std::string explain_line(const Table& table, const Job& job, Nanos now) {
+  const Device& device = table.device;
+  const Lane& lane = device.lane_of(job);
+  if (is_used_up(device, job)) return share_limit_text(table, job, now);
   if (lane.lease.has_value()) return explain_boundary(table, lane, job, now);
-  if (!fits_beside_suspended(table, device, job)) {
+  if (!fits_beside_suspended(table, job)) {
     return fmt::format("waits for {} of room{}",
                        to_string(needed_room(job, device.ledger.capacity())),
-                       held_by_suspended_text(table, device));
+                       held_by_suspended_text(table));
   }
   if (job.revoke.has_value()) {
     return fmt::format("gives {} to others first", to_string(job.revoke->bytes));
@@ -104,22 +105,21 @@ std::string lease_end(const Table& table, const Lane& lane, Nanos now) {
 std::string explain(const Table& table, JobId id, Nanos now) {
   const Job* job = table.find(id);
   if (job == nullptr) return fmt::format("no job {}", id.value);
-  const Device& device = table.device_of(*job);
+  const Device& device = table.device;
   if (table.is_recovering(now)) {
     return fmt::format("waits until {} known processes have said Hello, at most {}",
                        table.expected.size(), to_string(table.recovery_ends - now));
   }
-  if (job->is_suspended()) return suspended_text(table, device, *job, now);
+  if (job->is_suspended()) return suspended_text(table, *job, now);
   for (const WaitingNeed& need : device.needs) {
     if (need.job == id) return explain_need(need, now);
   }
-  if (job->is_waiting) return explain_line(table, device, *job, now);
+  if (job->is_waiting) return explain_line(table, *job, now);
   for (const JobId other : gang_of(device, *job)) {
     const Job& rank = table.at(other);
-    if (rank.is_suspended())
-      return "waits for its gang: " + suspended_text(table, device, rank, now);
+    if (rank.is_suspended()) return "waits for its gang: " + suspended_text(table, rank, now);
   }
-  if (job->waits_in_gang) return gang_text(table, device, *job);
+  if (job->waits_in_gang) return gang_text(table, *job);
   if (const Lane* lane = device.lane_held_by(id)) {
     return fmt::format("has the lease since {}{}", to_string(now - lane->lease->granted_at),
                        job->is_paused() ? ", until its next boundary: it " + pause_text(*job, now)

@@ -20,7 +20,8 @@
 namespace gpushare::sched {
 namespace {
 
-JobRow job_row(const Table& table, const Device& device, const Job& job, Nanos now) {
+JobRow job_row(const Table& table, const Job& job, Nanos now) {
+  const Device& device = table.device;
   const Lane* held = device.lane_held_by(job.id);
   const Nanos until = held == nullptr ? now : held->lease->suspended_since.value_or(now);
   const Nanos running = held == nullptr ? Nanos{} : until - held->lease->since_of(job.id);
@@ -42,7 +43,7 @@ JobRow job_row(const Table& table, const Device& device, const Job& job, Nanos n
   row.deadline_note = deadline_note(device, job);
   row.share_limit = job.share_limit;
   row.is_elastic = job.is_elastic;
-  row.is_at_share_limit = is_at_hard_limit(table, device, job, now);
+  row.is_at_share_limit = is_at_hard_limit(table, job, now);
   row.paused_by = job.paused_by;
   BusyMeter recent = job.recent;
   if (held != nullptr) recent.add(held->lease->since_of(job.id), until);
@@ -88,10 +89,11 @@ LaneRow lane_row(const Lane& lane) {
   return row;
 }
 
-std::vector<UserRow> user_rows(const Table& table, const Device& device) {
+std::vector<UserRow> user_rows(const Table& table) {
+  const Device& device = table.device;
   std::set<std::uint32_t> uids;
   for (const auto& [id, job] : table.jobs)
-    if (job.of.device == device.name) uids.insert(job.uid);
+    uids.insert(job.uid);
   std::vector<UserRow> rows;
   for (const std::uint32_t uid : uids) {
     const UserOptions& options = table.options.users.of(uid);
@@ -107,7 +109,8 @@ std::vector<UserRow> user_rows(const Table& table, const Device& device) {
   return rows;
 }
 
-DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
+DeviceRow device_row(const Table& table, Nanos now) {
+  const Device& device = table.device;
   DeviceRow row;
   row.device = device.name;
   row.policy = device.policy->name();
@@ -119,18 +122,14 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
     row.switches += lane.switches;
     row.last_handover = std::max(row.last_handover, lane.last_handover);
     row.busy = std::max(row.busy, lane.busy.share(now));
-    std::string text = warning_of(table, device, lane, now);
+    std::string text = warning_of(table, lane, now);
     if (!text.empty()) row.warnings.push_back(std::move(text));
   }
-  for (const auto& [id, job] : table.jobs) {
-    if (job.of.device == device.name) row.jobs.push_back(job_row(table, device, job, now));
-  }
-  for (const JobId id : table.jobs.kept().suspended) {
-    const Job& job = table.at(id);
-    if (job.of.device == device.name)
-      row.warnings.push_back(suspended_text(table, device, job, now));
-  }
-  row.users = user_rows(table, device);
+  for (const auto& [id, job] : table.jobs)
+    row.jobs.push_back(job_row(table, job, now));
+  for (const JobId id : table.jobs.kept().suspended)
+    row.warnings.push_back(suspended_text(table, table.at(id), now));
+  row.users = user_rows(table);
   row.dropped = device.dropped;
   row.spilled = device.spilled;
   row.asked = device.asked;
@@ -163,8 +162,7 @@ Snapshot make_snapshot(const Table& table, Nanos now) {
   Snapshot snapshot;
   snapshot.epoch = table.options.epoch;
   snapshot.is_recovering = table.is_recovering(now);
-  for (const Device& device : table.devices)
-    snapshot.devices.push_back(device_row(table, device, now));
+  snapshot.devices.push_back(device_row(table, now));
   return snapshot;
 }
 

@@ -38,15 +38,14 @@ Job requeued(const Lane& lane, const Job& holder, Nanos now) {
 // counts as if it queued again now.
 struct Line {
   const Table& table;
-  const Device& device;
   Job job;
   std::optional<Job> holder;  // unless it is the job itself, or paused
   std::vector<Job> waiting;   // the others, in their order
 
-  [[nodiscard]] const Policy& policy() const { return *device.policy; }
+  [[nodiscard]] const Policy& policy() const { return *table.device.policy; }
   // Where it will stand in another class follows from who is in it: at worst at its end.
   [[nodiscard]] OrderKey key(const Job& other) const {
-    OrderKey key = order_key(device, other);
+    OrderKey key = order_key(table.device, other);
     if (std::isinf(other.virtual_time)) key.user_time = other.virtual_time;
     return key;
   }
@@ -75,9 +74,8 @@ struct Line {
   }
 };
 
-Line line_of(
-    const Table& table, const Device& device, const Lane& lane, const Job& job, Nanos now) {
-  Line line{table, device, job, {}, {}};
+Line line_of(const Table& table, const Lane& lane, const Job& job, Nanos now) {
+  Line line{table, job, {}, {}};
   for (const OrderKey& key : lane.waiting) {
     if (key.id != job.id) line.waiting.push_back(table.at(key.id));
   }
@@ -104,16 +102,16 @@ std::string until(const Table& table, const Lane& lane, Nanos now) {
   return text;
 }
 
-void say_lane(const Table& table, const Device& device, const Lane& lane, Why& why, Nanos now) {
+void say_lane(const Table& table, const Lane& lane, Why& why, Nanos now) {
   if (!lane.lease.has_value()) {
-    why.now.push_back(fmt::format("{} is free{}", lane_name(device, lane),
+    why.now.push_back(fmt::format("{} is free{}", lane_name(table.device, lane),
                                   lane.wait_reason.empty() ? "" : ": " + lane.wait_reason));
     return;
   }
   const Lease& lease = *lane.lease;
   why.now.push_back(
-      fmt::format("{} has {} since {}{}; {}", label(table.at(lease.job)), lane_name(device, lane),
-                  to_string(now - lease.granted_at),
+      fmt::format("{} has {} since {}{}; {}", label(table.at(lease.job)),
+                  lane_name(table.device, lane), to_string(now - lease.granted_at),
                   lease.granted_for.empty() ? "" : fmt::format(" ({})", lease.granted_for),
                   until(table, lane, now)));
 }
@@ -149,10 +147,8 @@ void say_move(const Job& job, Why& why) {
 }
 
 // Under `pack`: beside whom it runs, or may not.
-void say_beside(
-    const Table& table, const Device& device, const Job& job, Why& why, bool is_holder, Nanos now) {
-  std::string text =
-      is_holder ? beside_text(table, device, job) : reason_against(table, device, job, now);
+void say_beside(const Table& table, const Job& job, Why& why, bool is_holder, Nanos now) {
+  std::string text = is_holder ? beside_text(table, job) : reason_against(table, job, now);
   if (text.empty() || (!is_holder && !job.is_waiting)) return;
   why.now.push_back(is_holder ? std::move(text)
                               : fmt::format("it may not run beside others now: {}", text));
@@ -174,10 +170,10 @@ void say_turns(const Table& table, const Lane& lane, Why& why) {
 }
 
 // Of what a job waits for that is not the lease.
-void say_room(
-    const Table& table, const Device& device, const Lane& lane, const Job& job, Why& why) {
+void say_room(const Table& table, const Lane& lane, const Job& job, Why& why) {
+  const Device& device = table.device;
   if (job.user_limit > Bytes{0} && job.is_waiting) {
-    why.now.push_back(user_room_text(table, device, job));
+    why.now.push_back(user_room_text(table, job));
   }
   if (job.is_elastic && beyond_own_limit(device, job) > Bytes{0}) {
     why.now.push_back(fmt::format("it holds {}: what is beyond {} is given first",
@@ -186,8 +182,8 @@ void say_room(
   }
   const bool is_short = device.has_need(job.id) || (lane.next == job.id && lane.short_since);
   if (!is_short) return;
-  why.now.push_back(ledger_text(table, device, job.id));
-  if (is_host_tier_short(table, device, job.id)) {
+  why.now.push_back(ledger_text(table, job.id));
+  if (is_host_tier_short(table, job.id)) {
     why.changes.push_back(fmt::format("{}. {}", host_text(table), host_advice(table)));
   }
   why.changes.emplace_back("room that another job gives: it ends, or parks and may be spilled");
@@ -302,7 +298,7 @@ void try_no_harvest(const Table& table, const Line& line, Why& why) {
       std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
         const Job& other = entry.second;
         return other.is_registered && other.priority == wire::Priority::kGuaranteed &&
-               other.of.device == line.job.of.device && other.in_lane == line.job.in_lane;
+               other.in_lane == line.job.in_lane;
       });
   if (!is_beside_guaranteed) return;
   why.changes.push_back(fmt::format(
@@ -341,8 +337,8 @@ void try_weight(const Line& line, Why& why) {
 }  // namespace
 
 Why why(const Table& table, const Job& job, Nanos now) {
-  const Device& device = table.device_of(job);
-  const Lane& lane = Table::lane_of(device, job);
+  const Device& device = table.device;
+  const Lane& lane = device.lane_of(job);
   const bool is_holder = device.lane_held_by(job.id) != nullptr;
   Why why{job.id, job.name, state_of(device, job), explain(table, job.id, now), job.reason, {},
           {},     {}};
@@ -350,19 +346,19 @@ Why why(const Table& table, const Job& job, Nanos now) {
   const bool is_idle =
       !job.is_waiting && !job.waits_in_gang && !is_holder && !device.has_need(job.id);
   if (is_idle) say_idle(job, why, now);
-  say_lane(table, device, lane, why, now);
-  say_beside(table, device, job, why, is_holder, now);
+  say_lane(table, lane, why, now);
+  say_beside(table, job, why, is_holder, now);
   say_move(job, why);
   say_remembered(job, why);
   if (std::string note = deadline_note(device, job); !note.empty()) why.now.push_back(note);
   if (is_in_line) say_turns(table, lane, why);
-  say_room(table, device, lane, job, why);
+  say_room(table, lane, job, why);
   if (is_used_up(device, job)) {
-    why.now.push_back(share_limit_text(table, device, job, now));
+    why.now.push_back(share_limit_text(table, job, now));
   }
   if (job.is_paused()) why.changes.push_back(fmt::format("gpushare resume {}", job.id.value));
   if (!is_in_line) return why;
-  const Line line = line_of(table, device, lane, job, now);
+  const Line line = line_of(table, lane, job, now);
   say_order(line, why);
   try_options(line, why);
   try_urgent(lane, line, why, now);

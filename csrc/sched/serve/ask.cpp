@@ -55,10 +55,10 @@ std::size_t num_turns(const Lane& lane,
 // priorities can be compared, but under `pack`. There the first of them have the lanes that were
 // asked for already.
 std::optional<OrderKey> first_elsewhere(const Table& table,
-                                        const Device& device,
                                         const Lane& lane,
                                         const std::vector<OrderKey>& elsewhere,
                                         Nanos now) {
+  const Device& device = table.device;
   if (!device.packs()) {
     if (elsewhere.empty()) return std::nullopt;
     const OrderKey first = elsewhere.front();
@@ -75,7 +75,7 @@ std::optional<OrderKey> first_elsewhere(const Table& table,
       static_cast<std::size_t>(std::count_if(device.lanes.begin(), device.lanes.end(), is_coming));
   if (elsewhere.size() <= num_asked) return std::nullopt;
   const OrderKey first = elsewhere[num_asked];
-  if (requeued_key(table, device, lane, now) < first) return std::nullopt;
+  if (requeued_key(table, lane, now) < first) return std::nullopt;
   return first;
 }
 
@@ -87,14 +87,14 @@ Nanos opening_time(const Table& table, const Lane& lane, const Job& holder) {
 }
 
 void settle_quantum(const Table& table,
-                    const Device& device,
                     Lane& lane,
                     const Job& holder,
                     const std::vector<OrderKey>& elsewhere,
                     Nanos now) {
+  const Device& device = table.device;
   // A job that starts is not made to wait for what others learn.
   const bool is_unknown = (is_learning(holder) && !holder.remembered.has_value()) ||
-                          (device.packs() && is_on_trial(table, device, now));
+                          (device.packs() && is_on_trial(table, now));
   const bool may_learn = is_unknown && stuck_need(device, lane) == nullptr;
   const std::uint32_t user = device.policy->key(holder).user;
   // Under `pack` all lanes serve those who wait for this one.
@@ -119,49 +119,49 @@ void settle_quantum(const Table& table,
 }
 
 // Looks at the holder's page at once when the first waiter comes, then every gap_poll.
-void keep_looking(Step& step, const Device& device, Lane& lane, const Job& holder) {
+void keep_looking(Step& step, Lane& lane, const Job& holder) {
   const Nanos now = step.now();
   if (!lane.is_watched) {
     lane.is_watched = true;
     lane.next_look = now;
   } else if (step.is_deadline() && now >= lane.next_look) {
-    lane.next_look = look_for_gap(step.table(), device, lane, holder, now)
-                         .value_or(now + step.table().options.gap_poll);
+    lane.next_look =
+        look_for_gap(step.table(), lane, holder, now).value_or(now + step.table().options.gap_poll);
   }
 }
 
-bool is_in_long_gap(const Step& step, const Device& device, const Lane& lane, const Job& holder) {
+bool is_in_long_gap(const Step& step, const Lane& lane, const Job& holder) {
   const Nanos elapsed = time_in_gap(lane, holder, step.now()).value_or(Nanos{});
   if (elapsed <= Nanos{0}) return false;
-  return is_worth_harvesting(step.table(), device, lane, holder, elapsed)
-      .value_or(elapsed > usual_gap_ends(device, holder));
+  return is_worth_harvesting(step.table(), lane, holder, elapsed)
+      .value_or(elapsed > usual_gap_ends(step.device(), holder));
 }
 
 // Why the lease is asked back now; empty: it is not.
 std::string reason_to_ask(const Step& step,
-                          const Device& device,
                           const Lane& lane,
                           const Job& holder,
                           const std::vector<OrderKey>& elsewhere,
                           const std::optional<HarvestEnd>& harvest,
                           const std::optional<Headroom>& urgent,
                           const std::optional<MakeWay>& way) {
+  const Device& device = step.device();
   const Nanos now = step.now();
   if (holder.is_paused()) return fmt::format("paused by user {}", *holder.paused_by);
-  const Setback back = setback(step.table(), device, holder);
+  const Setback back = setback(step.table(), holder);
   if (back == Setback::kBarred ||
-      (back > Setback::kNone && is_time_wanted(step.table(), device, lane, back))) {
-    return share_limit_text(step.table(), device, holder, now);
+      (back > Setback::kNone && is_time_wanted(step.table(), lane, back))) {
+    return share_limit_text(step.table(), holder, now);
   }
-  if (is_in_long_gap(step, device, lane, holder)) {
+  if (is_in_long_gap(step, lane, holder)) {
     return fmt::format("gap: {} for {}, allowed {}", holder.id.value,
                        to_string(*time_in_gap(lane, holder, now)),
                        to_string(usual_gap_ends(device, holder)));
   }
   if (floor_turn_ends(step.table(), lane, now).has_value()) return {};
-  const auto due = class_due(step.table(), device, lane);
+  const auto due = class_due(step.table(), lane);
   if (due.has_value() && *due > holder.priority) return floor_text(step.table(), *due);
-  const auto lender = lender_back(step.table(), device, lane, now);
+  const auto lender = lender_back(step.table(), lane, now);
   if (lender.has_value() && now >= lender->at) {
     return fmt::format("{} is back, which has lent its gap", lender->job.value);
   }
@@ -171,15 +171,14 @@ std::string reason_to_ask(const Step& step,
                            ? "waits"
                            : "is expected back before another iteration could end");
   }
-  const std::optional<HarvestEnd> patience = patience_of_first(step.table(), device, lane);
+  const std::optional<HarvestEnd> patience = patience_of_first(step.table(), lane);
   if (patience.has_value() && now >= patience->at) {
     return fmt::format("{}: {} has waited for {}", device.policy->name(), patience->job.value,
                        to_string(step.table().options.max_wait));
   }
-  const JobId next = goes_on_next(step.table(), device, lane, now);
+  const JobId next = goes_on_next(step.table(), lane, now);
   if (next != JobId{0}) return fmt::format("{} goes on inside its iteration", next.value);
-  const std::optional<Interruption> inside =
-      patience_of_interrupted(step.table(), device, lane, now);
+  const std::optional<Interruption> inside = patience_of_interrupted(step.table(), lane, now);
   if (inside.has_value() && now >= inside->at) {
     return fmt::format("{} has waited for {} inside its iteration", inside->job.value,
                        to_string(step.table().options.max_wait));
@@ -189,19 +188,19 @@ std::string reason_to_ask(const Step& step,
   }
   if (way.has_value() && now >= way->at) return way->reason;
   if (now < lane.quantum_ends) return {};
-  if (is_lane_closed(step.table(), device, lane)) {
+  if (is_lane_closed(step.table(), lane)) {
     return fmt::format("lane {} is used no more", lane.id.value);
   }
   if (const WaitingNeed* need = stuck_need(device, lane)) {
     return fmt::format("quantum of {} is over, and {} waits for {} more room",
                        to_string(lane.quantum), need->job.value, to_string(need->bytes));
   }
-  const auto other = first_elsewhere(step.table(), device, lane, elsewhere, now);
+  const auto other = first_elsewhere(step.table(), lane, elsewhere, now);
   if (other.has_value()) {
     return fmt::format("quantum of {} is over, {} in lane {} waits for it", to_string(lane.quantum),
                        other->id.value, step.table().at(other->id).in_lane.value);
   }
-  const auto first = first_allowed(step.table(), device, lane, back);
+  const auto first = first_allowed(step.table(), lane, back);
   const Job after = holder.requeued(now - lane.lease->since, now);
   if (!first.has_value() || !(*first < order_key(device, after))) return {};
   return fmt::format("{}: quantum of {} is over, {} is first of {}", device.policy->name(),
@@ -209,8 +208,8 @@ std::string reason_to_ask(const Step& step,
 }
 
 // Why the gap at the holder's next boundary is lent; empty: it is not.
-std::string reason_to_lend(const Step& step, const Device& device, Lane& lane) {
-  const auto chance = gap_chance(step.table(), device, lane, step.now());
+std::string reason_to_lend(const Step& step, Lane& lane) {
+  const auto chance = gap_chance(step.table(), lane, step.now());
   if (!chance.has_value()) return {};
   lane.lease->is_asked_for_gap = true;
   return fmt::format("its gap of {} is lent to {}: changing hands twice takes {}",
@@ -219,7 +218,7 @@ std::string reason_to_lend(const Step& step, const Device& device, Lane& lane) {
 
 // Says once a lease that an iteration does not end. Before on_deadline the page was looked at; what
 // is known in other steps may be old.
-void warn_of_long_iteration(Step& step, Device& device, Lane& lane, const Job& holder) {
+void warn_of_long_iteration(Step& step, Lane& lane, const Job& holder) {
   if (lane.lease->is_warned || holder.usage.is_in_gap) return;
   const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at);
   const Nanos due = since + step.table().options.iteration_warning;
@@ -231,17 +230,14 @@ void warn_of_long_iteration(Step& step, Device& device, Lane& lane, const Job& h
   }
   lane.lease->is_warned = true;
   lane.lease->warned_since = since;
-  step.decide(device, holder.id, "warn", warning_of(step.table(), device, lane, step.now()));
+  step.decide(holder.id, "warn", warning_of(step.table(), lane, step.now()));
 }
 
 // Looks again when that is to be decided: how far the iteration is has to be known then.
-std::optional<Interruption> urgent_now(Step& step,
-                                       const Device& device,
-                                       const Lane& lane,
-                                       const Job& holder) {
+std::optional<Interruption> urgent_now(Step& step, const Lane& lane, const Job& holder) {
   if (lane.lease->is_asked_inside) return std::nullopt;
   if (floor_turn_ends(step.table(), lane, step.now()).has_value()) return std::nullopt;
-  const auto urgent = interruption(step.table(), device, lane, step.now());
+  const auto urgent = interruption(step.table(), lane, step.now());
   if (!urgent.has_value()) return urgent;
   const bool is_old = holder.observed_at < step.table().at(urgent->job).waiting_since;
   const bool has_waited = holder.waited_in_iteration() >= step.table().options.max_wait;
@@ -253,66 +249,65 @@ std::optional<Interruption> urgent_now(Step& step,
   return std::nullopt;
 }
 
-void ask_inside(
-    Step& step, const Device& device, Lane& lane, const Job& holder, const Interruption& urgent) {
+void ask_inside(Step& step, Lane& lane, const Job& holder, const Interruption& urgent) {
   const std::string reason = fmt::format("{}: {} is not to wait for the end of the iteration",
-                                         device.policy->name(), urgent.job.value);
-  if (!lane.lease->is_asked) ask_at_boundary(step, device, lane, holder, reason);
+                                         step.device().policy->name(), urgent.job.value);
+  if (!lane.lease->is_asked) ask_at_boundary(step, lane, holder, reason);
   lane.lease->is_asked_inside = true;
   step.act({PageAction::Kind::kAskInside, holder.id, holder.term, 0});
-  step.decide(device, holder.id, "ask_inside", reason);
+  step.decide(holder.id, "ask_inside", reason);
 }
 
 }  // namespace
 
-void ask_holder(Step& step, Device& device, Lane& lane) {
+void ask_holder(Step& step, Lane& lane) {
   if (!lane.lease.has_value()) return;
   if (is_lane_suspended(lane)) {
     lane.is_watched = false;
     return;
   }
   const Job& holder = step.table().at(lane.lease->job);
-  const std::vector<OrderKey> elsewhere = waiting_elsewhere(step.table(), device, lane, step.now());
-  const std::optional<HarvestEnd> harvest = harvest_end(step.table(), device, lane, step.now());
-  const std::optional<Headroom> urgent = headroom(step.table(), device, lane, step.now());
-  const std::optional<MakeWay> way = make_way(step.table(), device, lane, step.now());
+  const std::vector<OrderKey> elsewhere = waiting_elsewhere(step.table(), lane, step.now());
+  const std::optional<HarvestEnd> harvest = harvest_end(step.table(), lane, step.now());
+  const std::optional<Headroom> urgent = headroom(step.table(), lane, step.now());
+  const std::optional<MakeWay> way = make_way(step.table(), lane, step.now());
   const bool is_wanted = !lane.waiting.empty() || !elsewhere.empty() || harvest.has_value() ||
-                         way.has_value() || stuck_need(device, lane) != nullptr ||
-                         holder.is_paused() || is_lane_closed(step.table(), device, lane) ||
-                         setback(step.table(), device, holder) == Setback::kBarred;
-  if (const auto end = used_up_at(step.table(), device, holder, step.now())) step.due(*end);
+                         way.has_value() || stuck_need(step.device(), lane) != nullptr ||
+                         holder.is_paused() || is_lane_closed(step.table(), lane) ||
+                         setback(step.table(), holder) == Setback::kBarred;
+  if (const auto end = used_up_at(step.table(), holder, step.now())) step.due(*end);
   // One that has just come back has no page yet to be asked through.
   if (!is_wanted || !holder.is_connected || !holder.is_registered) {
     lane.is_watched = false;
     return;
   }
   const auto first = lane.waiting.first();
-  if (first.has_value() && is_used_up(device, step.table().at(first->id))) {
-    step.due(earned_at(step.table(), device, step.table().at(first->id)));
+  if (first.has_value() && is_used_up(step.device(), step.table().at(first->id))) {
+    step.due(earned_at(step.table(), step.table().at(first->id)));
   }
   const auto turn_ends = floor_turn_ends(step.table(), lane, step.now());
   if (!lane.lease->is_asked) {
-    settle_quantum(step.table(), device, lane, holder, elsewhere, step.now());
-    std::string reason = reason_to_ask(step, device, lane, holder, elsewhere, harvest, urgent, way);
-    if (reason.empty() && !turn_ends.has_value()) reason = reason_to_lend(step, device, lane);
-    if (!reason.empty()) ask_at_boundary(step, device, lane, holder, reason);
+    settle_quantum(step.table(), lane, holder, elsewhere, step.now());
+    std::string reason = reason_to_ask(step, lane, holder, elsewhere, harvest, urgent, way);
+    if (reason.empty() && !turn_ends.has_value()) reason = reason_to_lend(step, lane);
+    if (!reason.empty()) ask_at_boundary(step, lane, holder, reason);
   }
-  const auto interrupting = urgent_now(step, device, lane, holder);
-  if (interrupting.has_value()) ask_inside(step, device, lane, holder, *interrupting);
-  if (lane.lease->is_asked) return warn_of_long_iteration(step, device, lane, holder);
-  keep_looking(step, device, lane, holder);
-  warn_of_long_iteration(step, device, lane, holder);
+  const auto interrupting = urgent_now(step, lane, holder);
+  if (interrupting.has_value()) ask_inside(step, lane, holder, *interrupting);
+  if (lane.lease->is_asked) return warn_of_long_iteration(step, lane, holder);
+  keep_looking(step, lane, holder);
+  warn_of_long_iteration(step, lane, holder);
   step.due(lane.next_look);
   step.look_at(holder.id);
   // Until its class' turn is over, nobody goes before the holder.
   if (turn_ends.has_value()) return step.due(*turn_ends);
   if (lane.quantum_ends > step.now()) step.due(lane.quantum_ends);
   if (harvest.has_value()) step.due(harvest->at);
-  if (const auto due = class_due_at(step.table(), device, lane, step.now())) step.due(*due);
-  const auto lender = lender_back(step.table(), device, lane, step.now());
+  if (const auto due = class_due_at(step.table(), lane, step.now())) step.due(*due);
+  const auto lender = lender_back(step.table(), lane, step.now());
   if (lender.has_value()) step.due(lender->at);
-  if (const auto patience = patience_of_first(step.table(), device, lane)) step.due(patience->at);
-  const auto inside = patience_of_interrupted(step.table(), device, lane, step.now());
+  if (const auto patience = patience_of_first(step.table(), lane)) step.due(patience->at);
+  const auto inside = patience_of_interrupted(step.table(), lane, step.now());
   if (inside.has_value()) step.due(inside->at);
   if (urgent.has_value()) step.due(urgent->ends);
   if (way.has_value()) step.due(way->at);

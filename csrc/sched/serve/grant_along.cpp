@@ -54,7 +54,8 @@ bool is_needed(Step& step, const Lane& lane, const Job& job) {
 }
 
 // True: it waits for room that others give.
-bool waits_for_room(Step& step, Device& device, const Lane& lane, const Job& job, RoomPool& pool) {
+bool waits_for_room(Step& step, const Lane& lane, const Job& job, RoomPool& pool) {
+  Device& device = step.device();
   const Table& table = std::as_const(step).table();
   if (job.revoke.has_value()) {
     if (!table.is_overdue(job, step.now())) step.due(table.answer_due(job));
@@ -63,8 +64,8 @@ bool waits_for_room(Step& step, Device& device, const Lane& lane, const Job& job
   const Bytes deficit = deficit_of(device, lane, job, pool);
   if (deficit <= Bytes{0}) return false;
   Bytes missing = deficit - pool.expected;
-  missing -= cut_before_copies(step, device, job, missing, pool);
-  if (missing > Bytes{0}) missing -= ask_for_room(step, device, job.id, missing, pool);
+  missing -= cut_before_copies(step, job, missing, pool);
+  if (missing > Bytes{0}) missing -= ask_for_room(step, job.id, missing, pool);
   const Bytes lacking = deficit_of(device, lane, job, pool);
   // What nobody is about to give it asks for itself, as any holder does.
   if (lacking <= Bytes{0} || pool.expected <= Bytes{0}) return false;
@@ -73,15 +74,16 @@ bool waits_for_room(Step& step, Device& device, const Lane& lane, const Job& job
   return true;
 }
 
-void give_room(Step& step, Device& device, Job& job, RoomPool& pool) {
+void give_room(Step& step, Job& job, RoomPool& pool) {
+  Device& device = step.device();
   const Bytes lacking = needed_room(job, device.ledger.capacity()) - device.ledger.room(job.id);
   const Bytes rise = std::min({lacking, pool.free, left_to_user(device, job)});
   if (rise <= Bytes{0}) return;
-  grant_room(step, device, job, rise, 0);
+  grant_room(step, job, rise, 0);
   pool.take(rise);
 }
 
-void grant(Step& step, const Device& device, Lane& lane, Job& job) {
+void grant(Step& step, Lane& lane, Job& job) {
   Lease& lease = *lane.lease;
   job.note_granted(step.now());
   job.handover = Nanos{};
@@ -89,7 +91,7 @@ void grant(Step& step, const Device& device, Lane& lane, Job& job) {
   if (lease.is_asked) lease.let_in.insert(job.id);
   note_begun(lease, job);
   step.act({PageAction::Kind::kGrant, job.id, job.term, job.last_grant_n});
-  step.decide(device, job.id, "grant",
+  step.decide(job.id, "grant",
               fmt::format("along with {}, of the gang {}{}", lease.job.value, job.of.gang,
                           lease.is_asked ? ", for one iteration" : ""));
   if (lease.is_asked) step.act({PageAction::Kind::kAsk, job.id, job.term, 0});
@@ -97,18 +99,18 @@ void grant(Step& step, const Device& device, Lane& lane, Job& job) {
 
 }  // namespace
 
-void grant_along(Step& step, Device& device, Lane& lane, RoomPool& pool) {
+void grant_along(Step& step, Lane& lane, RoomPool& pool) {
   if (is_lane_suspended(lane)) return;
-  for (const JobId id : gang_of(device, step.table().at(lane.lease->job))) {
+  for (const JobId id : gang_of(step.device(), step.table().at(lane.lease->job))) {
     Job& job = step.table().at(id);
     if (!job.waits_in_gang || job.is_suspended()) continue;
     if (lane.lease->is_asked && !is_needed(step, lane, job)) continue;
     const bool is_elsewhere = job.in_lane != lane.id;
-    if (is_elsewhere && !may_be_moved(device, job)) continue;
+    if (is_elsewhere && !may_be_moved(step.device(), job)) continue;
     if (is_elsewhere) change_lane(step, job, lane.id);
-    if (waits_for_room(step, device, lane, job, pool)) continue;
-    give_room(step, device, job, pool);
-    grant(step, device, lane, job);
+    if (waits_for_room(step, lane, job, pool)) continue;
+    give_room(step, job, pool);
+    grant(step, lane, job);
   }
 }
 

@@ -14,8 +14,9 @@
 namespace gpushare::sched {
 namespace {
 
-void check_job(const Table& table, const Device& device, const Job& job) {
-  const Lane& lane = Table::lane_of(device, job);
+void check_job(const Table& table, const Job& job) {
+  const Device& device = table.device;
+  const Lane& lane = device.lane_of(job);
   const auto id = job.id.value;
   GS_CHECK(job.of.job == job.id, "job {} has address {}", id, job.of.job.value);
   GS_CHECK(device.ledger.rooms().contains(job.id), "job {} is not in the ledger", id);
@@ -34,7 +35,7 @@ void check_job(const Table& table, const Device& device, const Job& job) {
   }
   if (job.waits_in_gang) {
     GS_CHECK(job.is_connected && job.is_registered && !job.is_waiting, "job {} waits", id);
-    const bool may_wait = !job.is_paused() || is_gang_running(table, device, job);
+    const bool may_wait = !job.is_paused() || is_gang_running(table, job);
     GS_CHECK(may_wait && device.lane_held_by(job.id) == nullptr, "job {} waits", id);
   }
   const JobSet gang = gang_of(device, job);
@@ -76,7 +77,8 @@ void check_lane(const Table& table, const Lane& lane) {
   GS_CHECK(lane.next != JobId{0} || !lane.short_since.has_value(), "nobody is short");
 }
 
-void check_pools(const Table& table, const Device& device) {
+void check_pools(const Table& table) {
+  const Device& device = table.device;
   Bytes sum;
   std::map<std::uint32_t, std::size_t> num_used;
   for (const Lane& lane : device.lanes) {
@@ -106,29 +108,27 @@ void check_pools(const Table& table, const Device& device) {
 }  // namespace
 
 void check_invariants(const Table& table) {
-  for (const Device& device : table.devices) {
-    device.ledger.check_invariants();
-    check_pools(table, device);
-    for (const Lane& lane : device.lanes)
-      check_lane(table, lane);
-    GS_CHECK(!device.only_free.has_value(), "need {} of {} has no answer", device.only_free->n,
-             device.only_free->job.value);
-    for (const WaitingNeed& need : device.needs) {
-      const Job* job = table.find(need.job);
-      GS_CHECK(job != nullptr && job->is_connected, "job {} has need {}", need.job.value, need.n);
-    }
-    GS_CHECK(std::ranges::is_sorted(device.needs, {}, &WaitingNeed::job), "{} needs, unsorted",
-             device.needs.size());
-    for (const auto& [id, room] : device.ledger.rooms())
-      GS_CHECK(table.find(id) != nullptr, "job {} has {} and is gone", id.value, to_string(room));
+  const Device& device = table.device;
+  device.ledger.check_invariants();
+  check_pools(table);
+  for (const Lane& lane : device.lanes)
+    check_lane(table, lane);
+  GS_CHECK(!device.only_free.has_value(), "need {} of {} has no answer", device.only_free->n,
+           device.only_free->job.value);
+  for (const WaitingNeed& need : device.needs) {
+    const Job* job = table.find(need.job);
+    GS_CHECK(job != nullptr && job->is_connected, "job {} has need {}", need.job.value, need.n);
   }
+  GS_CHECK(std::ranges::is_sorted(device.needs, {}, &WaitingNeed::job), "{} needs, unsorted",
+           device.needs.size());
+  for (const auto& [id, room] : device.ledger.rooms())
+    GS_CHECK(table.find(id) != nullptr, "job {} has {} and is gone", id.value, to_string(room));
   table.jobs.check_invariants();
-  std::size_t num_inside = 0;
-  for (const Device& device : table.devices)
-    num_inside += device.inside.size();
+  std::size_t num_inside = device.inside.size();
   for (const auto& [id, job] : table.jobs) {
-    check_job(table, table.device_of(job), job);
-    GS_CHECK(job.is_inside == table.device_of(job).inside.contains(id), "job {} inside", id.value);
+    check_job(table, job);
+    GS_CHECK(job.of.device == device.name, "job {} is on '{}'", id.value, job.of.device);
+    GS_CHECK(job.is_inside == device.inside.contains(id), "job {} inside", id.value);
     if (job.is_inside) --num_inside;
   }
   GS_CHECK(num_inside == 0, "{} more jobs are inside", num_inside);

@@ -21,17 +21,17 @@ namespace {
 // Of two jobs that are each chosen for a free lane, and short of room, the one that is so for
 // longer gives nothing to the other: else they would take the same bytes from each other, by turns.
 bool is_chosen_before(const Device& device, const Job& job, const Lane& claims) {
-  const Lane& lane = Table::lane_of(device, job);
+  const Lane& lane = device.lane_of(job);
   if (lane.next != job.id) return false;
   if (is_short_before(lane, claims)) return true;
   return lane.short_since.has_value() && !is_short_before(claims, lane) && lane.id < claims.id;
 }
 
 // pre: it has room.
-bool may_be_asked(const Table& table, const Device& device, const Job& job, const Job& claimant) {
+bool may_be_asked(const Table& table, const Job& job, const Job& claimant) {
   const bool can_be = job.is_connected && !job.is_suspended() && !job.is_inside &&
                       !job.cannot_give && !job.revoke.has_value();
-  if (!can_be || job.id == claimant.id || is_gang_running(table, device, job)) return false;
+  if (!can_be || job.id == claimant.id || is_gang_running(table, job)) return false;
   return !is_in_gang(job) || !are_together(job, claimant);
 }
 
@@ -39,10 +39,11 @@ bool may_be_asked(const Table& table, const Device& device, const Job& job, cons
 // a holder, whose boundary everybody waits for, and else to a job that came before it, as one of
 // two holders does: so of jobs that wait for each other one goes on, and always the same one. By
 // the age of their Needs they would take turns, and spill each other for every tensor they make.
-bool gives_blocked(const Table& table, const Device& device, const Job& job, const Job& claimant) {
+bool gives_blocked(const Table& table, const Job& job, const Job& claimant) {
+  const Device& device = table.device;
   if (!device.has_need(job.id) || !device.has_need(claimant.id)) return false;
   // That one cannot give in turn (may_be_asked).
-  if (is_gang_running(table, device, claimant)) return true;
+  if (is_gang_running(table, claimant)) return true;
   const bool is_held = device.lane_held_by(job.id) != nullptr;
   const bool is_claimant_held = device.lane_held_by(claimant.id) != nullptr;
   return is_held == is_claimant_held ? claimant.id < job.id : is_claimant_held;
@@ -134,12 +135,8 @@ void share_beyond_own(Shares& shares, const Device& device, GiverLine& parked) {
 }
 
 // What other users' parked jobs hold beyond an elastic limit.
-void share_beyond_users(Shares& shares,
-                        const Table& table,
-                        const Device& device,
-                        GiverLine& parked,
-                        std::uint32_t claimant,
-                        Nanos now) {
+void share_beyond_users(
+    Shares& shares, const Table& table, GiverLine& parked, std::uint32_t claimant, Nanos now) {
   if (!parked.is_any_elastic()) return;
   std::map<std::uint32_t, Bytes> beyond;  // by user, what he does not give yet
   const auto is_meant = [&](const Job& job) { return job.is_user_elastic && job.uid != claimant; };
@@ -148,8 +145,7 @@ void share_beyond_users(Shares& shares,
     if (!is_meant(job)) continue;
     const auto [left, is_new] = beyond.try_emplace(job.uid);
     if (is_new) {
-      left->second =
-          beyond_elastic(table, device, job.uid) - coming_from_user(table, device, job.uid, now);
+      left->second = beyond_elastic(table, job.uid) - coming_from_user(table, job.uid, now);
     }
     left->second -= shares.of(job);
   }
@@ -158,7 +154,7 @@ void share_beyond_users(Shares& shares,
     const auto left = beyond.find(job.uid);
     if (!is_meant(job) || left == beyond.end() || left->second <= Bytes{0}) continue;
     const Bytes before = shares.of(job);
-    shares.raise_with_copies(device, job, before + left->second);
+    shares.raise_with_copies(table.device, job, before + left->second);
     left->second -= shares.of(job) - before;
   }
 }
@@ -166,22 +162,22 @@ void share_beyond_users(Shares& shares,
 }  // namespace
 
 MemoryPlan::MemoryPlan(const Table& table,
-                       const Device& device,
                        JobId claimant,
                        Nanos now,
                        std::optional<std::uint32_t> of_user)
-    : table_(table), device_(device), claimant_(table.at(claimant)), now_(now), of_user_(of_user) {
+    : table_(table), claimant_(table.at(claimant)), now_(now), of_user_(of_user) {
+  const Device& device = table.device;
   const auto claims = std::ranges::find(device.lanes, claimant, &Lane::next);
   for (const auto& [id, room] : device.ledger.rooms()) {
     if (room <= Bytes{0}) continue;
     const Job& job = table.at(id);
     if (of_user.has_value() && job.uid != *of_user) continue;
-    if (!may_be_asked(table, device, job, claimant_)) continue;
+    if (!may_be_asked(table, job, claimant_)) continue;
     if (claims != device.lanes.end() && is_chosen_before(device, job, *claims)) continue;
-    GiverLine* const line = is_parked(device, job)                         ? &parked_
-                            : gives_unparked(device, job, now)             ? &unparked_
-                            : gives_blocked(table, device, job, claimant_) ? &blocked_
-                                                                           : nullptr;
+    GiverLine* const line = is_parked(device, job)                 ? &parked_
+                            : gives_unparked(device, job, now)     ? &unparked_
+                            : gives_blocked(table, job, claimant_) ? &blocked_
+                                                                   : nullptr;
     if (line == nullptr) continue;
     const Bytes without_copy = droppable(device, job);
     to_spill_ += room - without_copy;
@@ -210,16 +206,17 @@ const Job* MemoryPlan::find_coming() {
 
 std::vector<Giving> MemoryPlan::revokes(Bytes deficit) {
   Shares shares(deficit, host_to_use(deficit));
-  share_drops(shares, device_, parked_, find_coming());
-  share_beyond_own(shares, device_, parked_);
+  share_drops(shares, table_.device, parked_, find_coming());
+  share_beyond_own(shares, table_.device, parked_);
   if (!of_user_.has_value()) {
-    share_beyond_users(shares, table_, device_, parked_, claimant_.uid, now_);
+    share_beyond_users(shares, table_, parked_, claimant_.uid, now_);
   }
   for (GiverLine* const line : {&parked_, &unparked_, &blocked_}) {
     for (std::size_t i = 0; shares.missing() > Bytes{0}; ++i) {
       const Giver* const giver = line->at(i);
       if (giver == nullptr) break;
-      shares.raise_with_copies(device_, *giver->job, device_.ledger.room(giver->job->id));
+      shares.raise_with_copies(table_.device, *giver->job,
+                               table_.device.ledger.room(giver->job->id));
     }
   }
   return shares.take();
@@ -227,7 +224,7 @@ std::vector<Giving> MemoryPlan::revokes(Bytes deficit) {
 
 Bytes MemoryPlan::beyond_drops(Bytes deficit) {
   Shares shares(deficit);
-  share_drops(shares, device_, parked_, find_coming());
+  share_drops(shares, table_.device, parked_, find_coming());
   return shares.missing();
 }
 
@@ -235,18 +232,19 @@ std::optional<ComingGiver> MemoryPlan::coming(Bytes deficit) {
   const Job* const coming = find_coming();
   if (coming == nullptr) return std::nullopt;
   Shares shares(deficit);
-  share_drops(shares, device_, parked_, coming);
+  share_drops(shares, table_.device, parked_, coming);
   const Bytes host = host_free(table_).total();
-  const bool can_spill = most_to_ask(device_, *coming, host) > droppable(device_, *coming);
+  const bool can_spill =
+      most_to_ask(table_.device, *coming, host) > droppable(table_.device, *coming);
   if (shares.missing() <= Bytes{0} || !can_spill) return std::nullopt;
   return ComingGiver{coming->id, comes_until(*coming)};
 }
 
-JobId later_giver(const Table& table, const Device& device, JobId claimant) {
-  for (const auto& [id, room] : device.ledger.rooms()) {
+JobId later_giver(const Table& table, JobId claimant) {
+  for (const auto& [id, room] : table.device.ledger.rooms()) {
     if (id == claimant || room == Bytes{0}) continue;
     const Job& job = table.at(id);
-    if (!is_parked(device, job) || job.revoke.has_value() || job.is_suspended()) return id;
+    if (!is_parked(table.device, job) || job.revoke.has_value() || job.is_suspended()) return id;
   }
   return JobId{0};
 }

@@ -8,7 +8,8 @@
 
 namespace gpushare::sched {
 
-void share_cores(Step& step, Device& device) {
+void share_cores(Step& step) {
+  Device& device = step.device();
   if (wire::is_cuda(device.name)) return;
   const auto of = static_cast<std::uint16_t>(num_held(device));
   std::uint16_t number = 0;

@@ -16,13 +16,13 @@ namespace {
 // Of those in the line of `from`, the first `most` that could have a lease of `to`, beside the
 // holders of all lanes but that one. True: others are set back further.
 bool add_able(const Table& table,
-              const Device& device,
               const Lane& from,
               const Lane& to,
               std::size_t most,
               Setback wanted,
               Nanos now,
               std::vector<OrderKey>& keys) {
+  const Device& device = table.device;
   JobSet others = holders_of(device);
   if (to.lease.has_value()) others = without(others, to.lease->job);
   std::size_t num_tried = 0;
@@ -31,11 +31,11 @@ bool add_able(const Table& table,
   for (const OrderKey& key : from.waiting) {
     if (num_tried++ == kMostTried || keys.size() >= enough) break;
     const Job& job = table.at(key.id);
-    const Setback own = setback(table, device, job);
+    const Setback own = setback(table, job);
     is_any_further = is_any_further || (own > wanted && own != Setback::kBarred);
     if (job.revoke.has_value() || own != wanted) continue;
     if (from.id != to.id && !may_be_moved(device, job)) continue;
-    if (bar_of(table, device, job, others, now)) continue;
+    if (bar_of(table, job, others, now)) continue;
     if (from.id != to.id && !fits_in(device.placed, device.lanes.size(), job.id, to.id)) continue;
     keys.push_back(key);
   }
@@ -44,18 +44,14 @@ bool add_able(const Table& table,
 
 // Who of those so far set back could have a lease of the free lane, in no order. True: others are
 // set back further.
-bool add_able_of_all(const Table& table,
-                     const Device& device,
-                     const Lane& lane,
-                     Setback wanted,
-                     Nanos now,
-                     std::vector<OrderKey>& keys) {
-  const Job* const claimant = first_by_claim(table, device, now);
+bool add_able_of_all(
+    const Table& table, const Lane& lane, Setback wanted, Nanos now, std::vector<OrderKey>& keys) {
+  const Job* const claimant = first_by_claim(table, now);
   const std::size_t most = claimant == nullptr ? 1 : kMostTried;
   bool is_any_further = false;
-  for (const Lane& from : device.lanes) {
+  for (const Lane& from : table.device.lanes) {
     if (!from.lease.has_value() && from.id != lane.id) continue;
-    is_any_further = add_able(table, device, from, lane, most, wanted, now, keys) || is_any_further;
+    is_any_further = add_able(table, from, lane, most, wanted, now, keys) || is_any_further;
   }
   if (claimant != nullptr) {
     std::erase_if(keys, [&](const OrderKey& key) { return key.id != claimant->id; });
@@ -65,14 +61,11 @@ bool add_able_of_all(const Table& table,
 
 }  // namespace
 
-std::vector<OrderKey> waiting_elsewhere(const Table& table,
-                                        const Device& device,
-                                        const Lane& lane,
-                                        Nanos now) {
+std::vector<OrderKey> waiting_elsewhere(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job);
   const auto is_by = [&](const OrderKey& key) { return table.at(key.id).uid == holder.uid; };
   std::vector<OrderKey> keys;
-  for (const Lane& other : device.lanes) {
+  for (const Lane& other : table.device.lanes) {
     if (other.id == lane.id) continue;
     if (other.id == holder.placed_in) {
       keys.insert(keys.end(), other.waiting.begin(), other.waiting.end());
@@ -80,22 +73,22 @@ std::vector<OrderKey> waiting_elsewhere(const Table& table,
       keys.push_back(*next);
     } else if (const auto kept = other.waiting.key_of(other.kept_out); kept && is_by(*kept)) {
       keys.push_back(*kept);
-    } else if (device.packs() && other.lease.has_value() && !lane.lease->is_asked) {
-      add_able(table, device, other, lane, kMostTried, Setback::kNone, now, keys);
+    } else if (table.device.packs() && other.lease.has_value() && !lane.lease->is_asked) {
+      add_able(table, other, lane, kMostTried, Setback::kNone, now, keys);
     }
   }
   std::sort(keys.begin(), keys.end());
   return keys;
 }
 
-void draw_first(Step& step, Device& device, Lane& lane) {
+void draw_first(Step& step, Lane& lane) {
   // Room is moved for somebody already.
   if (lane.waiting.contains(lane.next)) return;
   const Table& table = step.table();
   const Nanos now = step.now();
   std::vector<OrderKey> keys;
   for (const Setback wanted : {Setback::kNone, Setback::kByUser, Setback::kByOwn}) {
-    const bool is_any_further = add_able_of_all(table, device, lane, wanted, now, keys);
+    const bool is_any_further = add_able_of_all(table, lane, wanted, now, keys);
     if (!keys.empty() || !is_any_further) break;
   }
   const auto first = std::min_element(keys.begin(), keys.end());
@@ -103,7 +96,7 @@ void draw_first(Step& step, Device& device, Lane& lane) {
   Job& job = step.table().at(first->id);
   const LaneId from = job.in_lane;
   change_lane(step, job, lane.id);
-  step.decide(device, job.id, "move",
+  step.decide(job.id, "move",
               fmt::format("lane {} -> {}, which is free", from.value, lane.id.value));
 }
 

@@ -49,7 +49,8 @@ void time_whole_lease(SideBySide& sides, const Lease& lease, Job& job, Nanos now
 
 }  // namespace
 
-void time_iterations(Step& step, Device& device, Job& job, bool is_end) {
+void time_iterations(Step& step, Job& job, bool is_end) {
+  Device& device = step.device();
   Lane* const lane = device.lane_held_by(job.id);
   if (!device.packs() || lane == nullptr || lane->lease->job != job.id) return;
   SideBySide& sides = device.side_by_side;

@@ -51,21 +51,20 @@ bool is_kept_waiting(const Device& device,
 
 void settle_floors(Table& table, Nanos now) {
   const double part = table.options.class_floor;
-  for (Device& device : table.devices) {
-    for (Lane& lane : device.lanes) {
-      if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
-      const Job& holder = std::as_const(table).at(lane.lease->job);
-      const double used = std::max(to_seconds(now - lane.lease->charged_until), 0.0);
-      for (std::size_t i = 0; i < kNumClasses; ++i) {
-        const auto priority = static_cast<wire::Priority>(i);
-        double& earned = lane.floor_earned.at(i);
-        if (priority == holder.priority) {
-          earned = std::max(earned - used, -kTurn);
-        } else if (lane.waiting.num_of(priority) == 0) {
-          earned = std::min(earned, 0.0);
-        } else if (is_kept_waiting(device, lane, holder, priority)) {
-          earned = std::min(earned + used * part, turn_of(table, lane, priority));
-        }
+  Device& device = table.device;
+  for (Lane& lane : device.lanes) {
+    if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
+    const Job& holder = std::as_const(table).at(lane.lease->job);
+    const double used = std::max(to_seconds(now - lane.lease->charged_until), 0.0);
+    for (std::size_t i = 0; i < kNumClasses; ++i) {
+      const auto priority = static_cast<wire::Priority>(i);
+      double& earned = lane.floor_earned.at(i);
+      if (priority == holder.priority) {
+        earned = std::max(earned - used, -kTurn);
+      } else if (lane.waiting.num_of(priority) == 0) {
+        earned = std::min(earned, 0.0);
+      } else if (is_kept_waiting(device, lane, holder, priority)) {
+        earned = std::min(earned + used * part, turn_of(table, lane, priority));
       }
     }
   }
@@ -75,10 +74,8 @@ bool has_floor_after(const Device& device, const Job& after, const Job& waiter) 
   return waiter.uid != after.uid || !is_harvest(device, after, waiter.priority);
 }
 
-std::optional<wire::Priority> class_due(const Table& table,
-                                        const Device& device,
-                                        const Lane& lane) {
-  if (device.packs()) return std::nullopt;
+std::optional<wire::Priority> class_due(const Table& table, const Lane& lane) {
+  if (table.device.packs()) return std::nullopt;
   for (std::size_t i = kNumClasses; i-- > 0;) {
     const auto priority = static_cast<wire::Priority>(i);
     if (lane.floor_earned.at(i) <= 0 || lane.waiting.num_of(priority) == 0) continue;
@@ -87,16 +84,13 @@ std::optional<wire::Priority> class_due(const Table& table,
   return std::nullopt;
 }
 
-std::optional<Nanos> class_due_at(const Table& table,
-                                  const Device& device,
-                                  const Lane& lane,
-                                  Nanos now) {
+std::optional<Nanos> class_due_at(const Table& table, const Lane& lane, Nanos now) {
   const double part = table.options.class_floor;
   const Job& holder = table.at(lane.lease->job);
   std::optional<Nanos> first;
   for (std::size_t i = 0; i < kNumClasses && part > 0; ++i) {
     const auto priority = static_cast<wire::Priority>(i);
-    if (!is_kept_waiting(device, lane, holder, priority)) continue;
+    if (!is_kept_waiting(table.device, lane, holder, priority)) continue;
     const double lacking = turn_of(table, lane, priority) - lane.floor_earned.at(i);
     // A nanosecond more, so that the class has earned its turn by then.
     const Nanos due =

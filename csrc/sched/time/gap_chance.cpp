@@ -29,14 +29,12 @@ std::optional<Nanos> time_in_gap(const Lane& lane, const Job& holder, Nanos now)
   return now - std::max(holder.usage.changed_at, lane.lease->granted_at);
 }
 
-std::optional<GapChance> gap_chance(const Table& table,
-                                    const Device& device,
-                                    const Lane& lane,
-                                    Nanos now) {
+std::optional<GapChance> gap_chance(const Table& table, const Lane& lane, Nanos now) {
+  const Device& device = table.device;
   const Job& holder = table.at(lane.lease->job);
   if (device.packs() || holder.usage.mean_gap <= Nanos{} || is_learning(holder)) return {};
   const std::optional<Nanos> elapsed = time_in_gap(lane, holder, now);
-  const auto first = first_allowed(table, device, lane, setback(table, device, holder));
+  const auto first = first_allowed(table, lane, setback(table, holder));
   if (!elapsed.has_value() || !first.has_value()) return {};
   const Job& next = table.at(first->id);
   if (is_decided_by_harvest(device, holder, next)) return {};
@@ -47,7 +45,7 @@ std::optional<GapChance> gap_chance(const Table& table,
   const bool fits = !is_learning(next) && next.long_iteration() + cost <= usual + slack;
   const bool is_short =
       device.policy->shares_by_user() || next.iteration <= holder.usage.mean_gap + holder.iteration;
-  const bool is_its_turn = is_short && *first < boundary_key(table, device, lane, now);
+  const bool is_its_turn = is_short && *first < boundary_key(table, lane, now);
   if (!fits && !is_its_turn) return {};
   const Nanos gap = fits ? usual : holder.usage.mean_gap - *elapsed;
   const Nanos least = scaled(holder.iteration, table.options.switch_loss);
@@ -63,19 +61,16 @@ Nanos usual_gap_ends(const Device& device, const Job& holder) {
   return std::max({holder.stall * 2, usual + usual / 4, kShortGap});
 }
 
-std::optional<LenderBack> lender_back(const Table& table,
-                                      const Device& device,
-                                      const Lane& lane,
-                                      Nanos now) {
+std::optional<LenderBack> lender_back(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job);
   const Nanos opened = lane.lease->granted_at + holder.stall;
   const Nanos at = opened + time_for_loss(holder.stall, table.options.switch_loss);
-  const OrderKey after = boundary_key(table, device, lane, std::max(now, at));
+  const OrderKey after = boundary_key(table, lane, std::max(now, at));
   for (const JobId id : lane.lenders) {
     if (!lane.waiting.contains(id)) continue;
     const Job& job = table.at(id);
-    if (setback(table, device, job) > setback(table, device, holder)) continue;
-    if (order_key(device, job) < after) return LenderBack{id, at};
+    if (setback(table, job) > setback(table, holder)) continue;
+    if (order_key(table.device, job) < after) return LenderBack{id, at};
   }
   return {};
 }

@@ -44,12 +44,12 @@ bool is_opportunistic(const Job& job) { return job.priority == wire::Priority::k
 // Those that are away from the lane, and may come back to it. Not who has used up its share of the
 // time: it goes before nobody.
 template <typename Visit>
-void for_each_away(const Table& table, const Device& device, const Lane& lane, const Visit& visit) {
+void for_each_away(const Table& table, const Lane& lane, const Visit& visit) {
   for (const JobId id : table.jobs.kept().guaranteed) {
     const Job& job = table.at(id);
     const bool is_holder = lane.lease.has_value() && lane.lease->job == id;
     const bool is_away = job.in_lane == lane.id && !job.is_waiting && !is_holder;
-    if (is_away && !is_used_up(device, job)) visit(job);
+    if (is_away && !is_used_up(table.device, job)) visit(job);
   }
 }
 
@@ -66,10 +66,9 @@ struct Return {
 };
 
 // The first that what takes `run` may be in the way of; nothing: nothing is known of any.
-std::optional<Return> next_return(
-    const Table& table, const Device& device, const Lane& lane, Nanos run, Nanos now) {
+std::optional<Return> next_return(const Table& table, const Lane& lane, Nanos run, Nanos now) {
   std::optional<Return> next;
-  for_each_away(table, device, lane, [&](const Job& job) {
+  for_each_away(table, lane, [&](const Job& job) {
     const Nanos elapsed = now - job.gap_since;
     const auto from = job.gaps.risky_from(elapsed, trusted_run(run, job), kMostRisk);
     if (!from.has_value()) return;
@@ -91,9 +90,9 @@ bool has_room(const Device& device, const Job& job) {
 }
 
 // A guaranteed job is first as soon as it has given what it was asked for, which it does now.
-bool is_first_giving(Step& step, const Device& device, const Lane& lane) {
+bool is_first_giving(Step& step, const Lane& lane) {
   const Table& table = step.table();
-  const auto first = first_with_time(table, device, lane, wire::Priority::kGuaranteed);
+  const auto first = first_with_time(table, lane, wire::Priority::kGuaranteed);
   if (!first.has_value()) return false;
   const Job& job = table.at(first->id);
   if (!job.revoke.has_value() || table.is_overdue(job, step.now())) return false;
@@ -103,12 +102,13 @@ bool is_first_giving(Step& step, const Device& device, const Lane& lane) {
 
 }  // namespace
 
-JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next) {
+JobId choose_harvester(Step& step, Lane& lane, JobId next) {
   const Table& table = step.table();
-  if (next == JobId{0} || !harvests(device) || !is_opportunistic(table.at(next))) return next;
+  if (next == JobId{0} || !harvests(step.device()) || !is_opportunistic(table.at(next)))
+    return next;
   const Nanos now = step.now();
-  if (is_first_giving(step, device, lane)) return JobId{0};
-  const auto back = next_return(table, device, lane, time_to_run(table.at(next)), now);
+  if (is_first_giving(step, lane)) return JobId{0};
+  const auto back = next_return(table, lane, time_to_run(table.at(next)), now);
   const Nanos open_from = back.has_value() ? now : lane.rest_until;
   if (!back.has_value() && now >= open_from) return next;
   std::optional<Nanos> too_long;  // the shortest run of those that are in the way
@@ -116,14 +116,14 @@ JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next)
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
     if (!is_opportunistic(job) || job.revoke.has_value()) continue;
-    if (job.id != next && setback(table, device, job) == Setback::kBarred) continue;
+    if (job.id != next && setback(table, job) == Setback::kBarred) continue;
     const Nanos patience_ends = patience_end(table, job);
     if (now >= patience_ends) return key.id;
     const Nanos run = time_to_run(job);
     if (!too_long.has_value() || run < *too_long) {
-      const auto in_way = next_return(table, device, lane, run, now);
+      const auto in_way = next_return(table, lane, run, now);
       const bool fits = in_way.has_value() && in_way->at > now;
-      if (fits && has_room(device, job)) return key.id;
+      if (fits && has_room(step.device(), job)) return key.id;
       if (!fits) too_long = run;
     }
     step.due(patience_ends);
@@ -131,44 +131,41 @@ JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next)
   }
   if (!back.has_value()) {
     step.due(open_from);
-    step.wait(device, next, lane.wait_reason, "the lane rests: guaranteed jobs had to wait for it");
+    step.wait(next, lane.wait_reason, "the lane rests: guaranteed jobs had to wait for it");
     return JobId{0};
   }
   step.due(std::max(back->later, now + Nanos{1}));
-  step.wait(device, next, lane.wait_reason,
+  step.wait(next, lane.wait_reason,
             fmt::format("the lane is kept for {}, which is expected back before an iteration could "
                         "end",
                         back->job.value));
   return JobId{0};
 }
 
-std::optional<HarvestEnd> harvest_end(const Table& table,
-                                      const Device& device,
-                                      const Lane& lane,
-                                      Nanos now) {
+std::optional<HarvestEnd> harvest_end(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job);
-  if (!harvests(device) || !is_opportunistic(holder)) return std::nullopt;
-  if (const auto first = first_with_time(table, device, lane, wire::Priority::kGuaranteed)) {
+  if (!harvests(table.device) || !is_opportunistic(holder)) return std::nullopt;
+  if (const auto first = first_with_time(table, lane, wire::Priority::kGuaranteed)) {
     return HarvestEnd{now, first->id};
   }
-  const auto back = next_return(table, device, lane, time_to_run(holder), now);
+  const auto back = next_return(table, lane, time_to_run(holder), now);
   if (!back.has_value()) return std::nullopt;
   return HarvestEnd{std::max(back->at, lane.lease->granted_at), back->job};
 }
 
-std::optional<HarvestEnd> patience_of_first(const Table& table,
-                                            const Device& device,
-                                            const Lane& lane) {
-  if (!harvests(device) || !is_guaranteed(table.at(lane.lease->job))) return std::nullopt;
-  const auto first = first_with_time(table, device, lane);
+std::optional<HarvestEnd> patience_of_first(const Table& table, const Lane& lane) {
+  if (!harvests(table.device) || !is_guaranteed(table.at(lane.lease->job))) return std::nullopt;
+  const auto first = first_with_time(table, lane);
   // Others are before it, and wait for the holder themselves.
   if (!first.has_value() || first->priority != wire::Priority::kOpportunistic) return std::nullopt;
   return HarvestEnd{patience_end(table, table.at(first->id)), first->id};
 }
 
-std::optional<bool> is_worth_harvesting(
-    const Table& table, const Device& device, const Lane& lane, const Job& holder, Nanos elapsed) {
-  if (!harvests(device) || !is_guaranteed(holder) || holder.gaps.empty()) return std::nullopt;
+std::optional<bool> is_worth_harvesting(const Table& table,
+                                        const Lane& lane,
+                                        const Job& holder,
+                                        Nanos elapsed) {
+  if (!harvests(table.device) || !is_guaranteed(holder) || holder.gaps.empty()) return std::nullopt;
   if (!holder.gaps.next_over(elapsed).has_value()) return std::nullopt;
   std::optional<Nanos> too_long;
   std::size_t num_tried = 0;
@@ -186,9 +183,11 @@ std::optional<bool> is_worth_harvesting(
   return false;
 }
 
-std::optional<Nanos> look_for_gap(
-    const Table& table, const Device& device, const Lane& lane, const Job& holder, Nanos now) {
-  if (!harvests(device) || !is_guaranteed(holder)) return std::nullopt;
+std::optional<Nanos> look_for_gap(const Table& table,
+                                  const Lane& lane,
+                                  const Job& holder,
+                                  Nanos now) {
+  if (!harvests(table.device) || !is_guaranteed(holder)) return std::nullopt;
   if (lane.waiting.num_of(wire::Priority::kOpportunistic) == 0) return std::nullopt;
   const Nanos soon = now + std::min(kGapLook, table.options.gap_poll);
   if (holder.usage.is_in_gap || holder.observed_at < lane.next_look) return soon;
@@ -199,10 +198,10 @@ std::optional<Nanos> look_for_gap(
   return std::clamp(std::min(next, expected), soon, now + kMostBlind);
 }
 
-void note_return(const Table& table, const Device& device, const Lane& lane, Job& job, Nanos now) {
-  if (!harvests(device) || !is_guaranteed(job)) return;
+void note_return(const Table& table, const Lane& lane, Job& job, Nanos now) {
+  if (!harvests(table.device) || !is_guaranteed(job)) return;
   // While its share of the time was used up it waited for that.
-  const Nanos since = std::max(job.waiting_since, within_limits_since(table, device, job, now));
+  const Nanos since = std::max(job.waiting_since, within_limits_since(table, job, now));
   const Nanos waited = now - since;
   const Nanos period = (job.waiting_since - job.gap_since) + job.iteration;
   const Job* const last_holder = table.find(lane.last_holder);
@@ -219,12 +218,10 @@ void note_return(const Table& table, const Device& device, const Lane& lane, Job
   }
 }
 
-void note_harvest(
-    const Table& table, const Device& device, Lane& lane, const Job& holder, Nanos now) {
-  if (!harvests(device) || !is_opportunistic(holder)) return;
+void note_harvest(const Table& table, Lane& lane, const Job& holder, Nanos now) {
+  if (!harvests(table.device) || !is_opportunistic(holder)) return;
   double share = 1;
-  for_each_away(table, device, lane,
-                [&](const Job& job) { share = std::min(share, job.harvest_share); });
+  for_each_away(table, lane, [&](const Job& job) { share = std::min(share, job.harvest_share); });
   const Nanos used = now - lane.lease->granted_at;
   lane.rest_until = now + std::min(scaled(used, 1 / share - 1), kMostRest);
 }

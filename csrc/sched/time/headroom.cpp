@@ -21,19 +21,16 @@ Nanos with_safety(Nanos time) {
 
 }  // namespace
 
-std::optional<Headroom> headroom(const Table& table,
-                                 const Device& device,
-                                 const Lane& lane,
-                                 Nanos now) {
-  if (!has_deadlines(table, device)) return std::nullopt;
+std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now) {
+  if (!has_deadlines(table)) return std::nullopt;
   const Job& holder = table.at(lane.lease->job);
-  const OrderKey after = boundary_key(table, device, lane, now);
+  const OrderKey after = boundary_key(table, lane, now);
   std::optional<Headroom> least;
   std::size_t num_looked = 0;
   for (const OrderKey& key : lane.waiting) {
     if (!(key < after) || num_looked++ == kMostLooked) break;
     const Job& job = table.at(key.id);
-    if (job.deadline <= Nanos{} || is_used_up(device, job)) continue;
+    if (job.deadline <= Nanos{} || is_used_up(table.device, job)) continue;
     // What the holder may still run of its iteration, the switch, and the job's own iteration.
     const Nanos needed = with_safety(holder.iteration + job.iteration) + job.stall;
     const Nanos ends = job.waiting_since + job.deadline - needed;
@@ -42,8 +39,8 @@ std::optional<Headroom> headroom(const Table& table,
   return least;
 }
 
-bool has_deadlines(const Table& table, const Device& device) {
-  return device.policy->meets_deadlines() && !table.jobs.kept().hurried.empty();
+bool has_deadlines(const Table& table) {
+  return table.device.policy->meets_deadlines() && !table.jobs.kept().hurried.empty();
 }
 
 std::string deadline_note(const Device& device, const Job& job) {

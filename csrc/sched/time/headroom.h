@@ -27,13 +27,10 @@ struct Headroom {
 
 // Of the first in line that have a deadline and go before the holder, the one whose ends first.
 // pre: the lane is held.
-std::optional<Headroom> headroom(const Table& table,
-                                 const Device& device,
-                                 const Lane& lane,
-                                 Nanos now);
+std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now);
 
 // Whether there are deadlines that the device's policy keeps to.
-bool has_deadlines(const Table& table, const Device& device);
+bool has_deadlines(const Table& table);
 
 // That the policy keeps to no deadlines, and which do; "" if it does, or the job has none.
 std::string deadline_note(const Device& device, const Job& job);

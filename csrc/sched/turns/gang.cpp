@@ -22,8 +22,7 @@ GangId id_of(const Job& job) { return {job.uid, job.of.gang}; }
 }  // namespace
 
 bool are_together(const Job& job, const Job& other) {
-  return is_in_gang(job) && job.of.gang == other.of.gang && job.uid == other.uid &&
-         job.of.device == other.of.device;
+  return is_in_gang(job) && job.of.gang == other.of.gang && job.uid == other.uid;
 }
 
 JobSet gang_of(const Device& device, const Job& job) {
@@ -33,9 +32,9 @@ JobSet gang_of(const Device& device, const Job& job) {
   return std::binary_search(gang.begin(), gang.end(), job.id) ? gang : JobSet{};
 }
 
-bool is_gang_running(const Table& table, const Device& device, const Job& job) {
+bool is_gang_running(const Table& table, const Job& job) {
   if (!is_in_gang(job)) return false;
-  return std::any_of(device.lanes.begin(), device.lanes.end(), [&](const Lane& lane) {
+  return std::any_of(table.device.lanes.begin(), table.device.lanes.end(), [&](const Lane& lane) {
     return lane.lease.has_value() && are_together(table.at(lane.lease->job), job);
   });
 }
@@ -53,7 +52,8 @@ void leave_gang(Device& device, const Job& job) {
   if (found->second.empty()) device.gangs.erase(found);
 }
 
-void settle_gangs(Step& step, Device& device) {
+void settle_gangs(Step& step) {
+  Device& device = step.device();
   const Table& table = std::as_const(step).table();
   device.is_gang_short = false;
   for (const auto& [id, gang] : device.gangs) {
@@ -62,7 +62,7 @@ void settle_gangs(Step& step, Device& device) {
     bool is_settled = false;
     for (const JobId member : gang) {
       const Job& job = table.at(member);
-      const bool is_running = is_gang_running(table, device, job);
+      const bool is_running = is_gang_running(table, job);
       is_settled = is_settled || job.is_waiting || is_running;
       // While the others run it may have to end with them what they are in.
       if (!job.may_queue() && (job.waits_in_gang || job.waits_aside)) {
@@ -73,12 +73,12 @@ void settle_gangs(Step& step, Device& device) {
       waiting.push_back(member);
       first = std::min(first, job.waiting_since);
     }
-    if (is_suspended(table, device, table.at(gang.front()))) {
-      wait_along(step, device, table.at(gang.front()));
+    if (is_suspended(table, table.at(gang.front()))) {
+      wait_along(step, table.at(gang.front()));
       continue;
     }
     if (is_settled || waiting.empty()) continue;
-    const Lane& lane = Table::lane_of(device, table.at(waiting.front()));
+    const Lane& lane = device.lane_of(table.at(waiting.front()));
     const bool is_alone = !lane.lease.has_value() && lane.waiting.empty();
     const Nanos due = first + kComingTogether;
     if (waiting.size() < gang.size() && !is_alone && step.now() < due) {
@@ -102,27 +102,28 @@ void ask_along(Step& step, const Lane& lane) {
   }
 }
 
-void wait_along(Step& step, Device& device, const Job& holder) {
+void wait_along(Step& step, const Job& holder) {
+  Device& device = step.device();
   const auto found = device.gangs.find(id_of(holder));
   if (found == device.gangs.end()) return;
   for (const JobId id : found->second) {
     if (!std::as_const(step).table().at(id).is_waiting) continue;
     Job& job = step.table().at(id);
-    take_out_of_line(Table::lane_of(device, job), id);
+    take_out_of_line(device.lane_of(job), id);
     job.is_waiting = false;
     job.waits_in_gang = true;
   }
 }
 
-void follow_gang(Step& step, const Device& device, Job& job) {
-  for (const JobId id : gang_of(device, job)) {
+void follow_gang(Step& step, Job& job) {
+  for (const JobId id : gang_of(step.device(), job)) {
     const Job& other = std::as_const(step).table().at(id);
     if (!other.is_paused() || job.is_paused()) continue;
     job.paused_by = other.paused_by;
     job.paused_at = other.paused_at;
     job.changes.is_paused = true;
   }
-  const Lane* const lane = device.lane_held_by(job.id);
+  const Lane* const lane = step.device().lane_held_by(job.id);
   if (lane == nullptr || !lane->lease->is_asked) return;
   step.act({PageAction::Kind::kAsk, job.id, job.term, 0});
 }
@@ -141,8 +142,8 @@ void leave_to_others(Lane& lane, const Job& job) {
   lane.last_holder = lease.job;
 }
 
-bool adopt_along(Step& step, Device& device, Job& job, Term term) {
-  for (Lane& lane : device.lanes) {
+bool adopt_along(Step& step, Job& job, Term term) {
+  for (Lane& lane : step.device().lanes) {
     if (!lane.lease.has_value() || lane.lease->job == job.id) continue;
     const JobSet holders = holders_of_lane(lane);
     if (!are_together(std::as_const(step).table().at(holders.front()), job)) continue;
@@ -156,8 +157,8 @@ bool adopt_along(Step& step, Device& device, Job& job, Term term) {
   return false;
 }
 
-std::string gang_text(const Table& table, const Device& device, const Job& job) {
-  const JobSet gang = gang_of(device, job);
+std::string gang_text(const Table& table, const Job& job) {
+  const JobSet gang = gang_of(table.device, job);
   std::size_t num_waiting = 0;
   for (const JobId id : gang) {
     const Job& other = table.at(id);
@@ -167,9 +168,8 @@ std::string gang_text(const Table& table, const Device& device, const Job& job) 
     }
     if (other.waits_in_gang) ++num_waiting;
   }
-  const char* const until = is_gang_running(table, device, job)
-                                ? "it is let in when the others need it"
-                                : "they stand in line together";
+  const char* const until = is_gang_running(table, job) ? "it is let in when the others need it"
+                                                        : "they stand in line together";
   return fmt::format("{} of the {} jobs of gang {} want a lease: {}", num_waiting, gang.size(),
                      job.of.gang, until);
 }

@@ -65,9 +65,9 @@ bool fits_beside(const Device& device, const Lane& lane, const Job& job, const J
 
 // The job's place in line at its next boundary, if it has the lane until then: another job goes
 // before it now only if it would then. A job that has a deadline itself keeps its present place.
-OrderKey key_at_boundary(const Table& table, const Device& device, const Job& job, Nanos now) {
-  if (job.deadline > Nanos{}) return order_key(device, job);
-  return key_after(table, device, job, job.iteration, now);
+OrderKey key_at_boundary(const Table& table, const Job& job, Nanos now) {
+  if (job.deadline > Nanos{}) return order_key(table.device, job);
+  return key_after(table, job, job.iteration, now);
 }
 
 // Whether the job has said that it stopped inside, and not yet that it wants to go on.
@@ -79,11 +79,11 @@ bool is_coming_back(const Lane& lane, const Job& job, Nanos now) {
 // The first in line, but for one job, that is urgent and could begin at once. 0: there is none.
 template <typename IsUrgent>
 JobId first_that(const Table& table,
-                 const Device& device,
                  const Lane& lane,
                  JobId but,
                  const RoomPool& pool,
                  const IsUrgent& is_urgent) {
+  const Device& device = table.device;
   std::size_t num_looked = 0;
   for (const OrderKey& key : lane.waiting) {
     if (num_looked++ == kMostLooked) break;
@@ -104,28 +104,25 @@ Nanos waited_so_far(const Job& job, Nanos now) {
 }  // namespace
 
 bool has_interrupter(const Table& table, const Job& job) {
-  const Device& device = table.device_of(job);
-  if (device.packs() || is_in_gang(job)) return false;
+  if (table.device.packs() || is_in_gang(job)) return false;
   return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
     const Job& other = entry.second;
-    return other.is_registered && other.id != job.id && other.of.device == job.of.device &&
-           (interrupts_by_class(other, job) || interrupts_by_deadline(device, other));
+    return other.is_registered && other.id != job.id &&
+           (interrupts_by_class(other, job) || interrupts_by_deadline(table.device, other));
   });
 }
 
-std::optional<Interruption> interruption(const Table& table,
-                                         const Device& device,
-                                         const Lane& lane,
-                                         Nanos now) {
+std::optional<Interruption> interruption(const Table& table, const Lane& lane, Nanos now) {
+  const Device& device = table.device;
   const Job& holder = table.at(lane.lease->job);
   const bool is_by_class = holder.priority == wire::Priority::kOpportunistic &&
                            lane.waiting.num_of(wire::Priority::kGuaranteed) > 0;
-  if (!is_by_class && !has_deadlines(table, device)) return std::nullopt;
+  if (!is_by_class && !has_deadlines(table)) return std::nullopt;
   const bool may_be = !device.packs() && !is_in_gang(holder) && !lane.lease->is_for_boundary &&
                       lane.lease->owed == Bytes{} && lane.lease->under_way == Bytes{} &&
-                      interrupted_in(table, device, lane, now) == JobId{0};
+                      interrupted_in(table, lane, now) == JobId{0};
   if (!may_be) return std::nullopt;
-  const OrderKey after = boundary_key(table, device, lane, now);
+  const OrderKey after = boundary_key(table, lane, now);
   std::optional<Interruption> first;
   std::size_t num_looked = 0;
   for (const OrderKey& key : lane.waiting) {
@@ -139,8 +136,8 @@ std::optional<Interruption> interruption(const Table& table,
   return first;
 }
 
-JobId interrupted_in(const Table& table, const Device& device, const Lane& lane, Nanos now) {
-  for (const JobId id : device.inside) {
+JobId interrupted_in(const Table& table, const Lane& lane, Nanos now) {
+  for (const JobId id : table.device.inside) {
     const Job& job = table.at(id);
     const bool is_here =
         job.in_lane == lane.id && (job.is_waiting || is_coming_back(lane, job, now));
@@ -149,44 +146,37 @@ JobId interrupted_in(const Table& table, const Device& device, const Lane& lane,
   return JobId{0};
 }
 
-JobId first_urgent(const Table& table,
-                   const Device& device,
-                   const Lane& lane,
-                   const Job& interrupted,
-                   Nanos now,
-                   const RoomPool& pool) {
+JobId first_urgent(
+    const Table& table, const Lane& lane, const Job& interrupted, Nanos now, const RoomPool& pool) {
   if (waited_so_far(interrupted, now) >= table.options.max_wait) return JobId{0};
-  const OrderKey own = key_at_boundary(table, device, interrupted, now);
-  return first_that(table, device, lane, interrupted.id, pool,
-                    [&](const Job& job) { return may_interrupt(device, job, interrupted, own); });
+  const OrderKey own = key_at_boundary(table, interrupted, now);
+  return first_that(table, lane, interrupted.id, pool, [&](const Job& job) {
+    return may_interrupt(table.device, job, interrupted, own);
+  });
 }
 
-JobId urgent_before(const Table& table,
-                    const Device& device,
-                    const Lane& lane,
-                    const Job& first,
-                    Nanos now,
-                    const RoomPool& pool) {
-  if (!has_deadlines(table, device) || device.packs()) return JobId{0};
-  const OrderKey own = key_at_boundary(table, device, first, now);
-  return first_that(table, device, lane, first.id, pool, [&](const Job& job) {
+JobId urgent_before(
+    const Table& table, const Lane& lane, const Job& first, Nanos now, const RoomPool& pool) {
+  const Device& device = table.device;
+  if (!has_deadlines(table) || device.packs()) return JobId{0};
+  const OrderKey own = key_at_boundary(table, first, now);
+  return first_that(table, lane, first.id, pool, [&](const Job& job) {
     if (!interrupts_by_deadline(device, job) || !may_interrupt(device, job, first, own))
       return false;
     return job.deadline <= first.iteration || latest_begin(job) < now + first.iteration;
   });
 }
 
-JobId goes_on_next(const Table& table, const Device& device, const Lane& lane, Nanos now) {
-  const JobId id = interrupted_in(table, device, lane, now);
+JobId goes_on_next(const Table& table, const Lane& lane, Nanos now) {
+  const JobId id = interrupted_in(table, lane, now);
   if (id == JobId{0}) return id;
   return interrupts_by_class(table.at(lane.lease->job), table.at(id)) ? JobId{0} : id;
 }
 
 std::optional<Interruption> patience_of_interrupted(const Table& table,
-                                                    const Device& device,
                                                     const Lane& lane,
                                                     Nanos now) {
-  const JobId id = interrupted_in(table, device, lane, now);
+  const JobId id = interrupted_in(table, lane, now);
   if (id == JobId{0}) return std::nullopt;
   const Job& job = table.at(id);
   return Interruption{id, job.waiting_since + table.options.max_wait - job.waited_in_iteration()};
@@ -203,29 +193,28 @@ void begin_inside(Step& step, Job& job) {
   if (job.is_inside) return;
   job.is_inside = true;
   job.note_change();
-  Device& device = step.table().device_of(job);
+  Device& device = step.device();
   device.inside.insert(job.id);
   Lane* const lane = device.lane_held_by(job.id);
   if (lane == nullptr) return;  // another coordinator's
   end_suspension(*lane, step.now());
   job.charge_lease(lane->lease->since, step.now());
-  note_charged(step, device, *lane, job);
+  note_charged(step, *lane, job);
   job.overrun = Nanos{};
   set_slots_aside(device, job);
   lane->lease.reset();
   lane->busy.turn(false, step.now());
   lane->is_watched = false;
   lane->closed_at = step.now();
-  step.decide(device, job.id, "interrupted", "inside its iteration, with all its memory in place");
+  step.decide(job.id, "interrupted", "inside its iteration, with all its memory in place");
 }
 
 void end_inside(Step& step, Job& job, bool goes_on) {
   if (!job.is_inside) return;
   job.is_inside = false;
   job.note_change();
-  Device& device = step.table().device_of(job);
-  device.inside.erase(job.id);
-  end_slots_aside(device, job, goes_on);
+  step.device().inside.erase(job.id);
+  end_slots_aside(step.device(), job, goes_on);
 }
 
 }  // namespace gpushare::sched

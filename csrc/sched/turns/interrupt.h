@@ -39,38 +39,26 @@ struct Interruption {
   Nanos at;  // perhaps in the future
 };
 // Nothing: not for those who wait now. pre: the lane is held.
-std::optional<Interruption> interruption(const Table& table,
-                                         const Device& device,
-                                         const Lane& lane,
-                                         Nanos now);
+std::optional<Interruption> interruption(const Table& table, const Lane& lane, Nanos now);
 
 // The job of the lane that waits inside an iteration, or is about to since its lease has just ended
 // there; 0: none, or it owes an answer for too long.
-JobId interrupted_in(const Table& table, const Device& device, const Lane& lane, Nanos now);
+JobId interrupted_in(const Table& table, const Lane& lane, Nanos now);
 // Of those who wait for the free lane, who goes before the interrupted job now; 0: nobody.
-JobId first_urgent(const Table& table,
-                   const Device& device,
-                   const Lane& lane,
-                   const Job& interrupted,
-                   Nanos now,
-                   const RoomPool& pool);
+JobId first_urgent(
+    const Table& table, const Lane& lane, const Job& interrupted, Nanos now, const RoomPool& pool);
 // A waiting job that has its room, and would interrupt the first in line as soon as that had the
 // lane; 0: there is none.
-JobId urgent_before(const Table& table,
-                    const Device& device,
-                    const Lane& lane,
-                    const Job& first,
-                    Nanos now,
-                    const RoomPool& pool);
+JobId urgent_before(
+    const Table& table, const Lane& lane, const Job& first, Nanos now, const RoomPool& pool);
 // How long an interrupted job whose lease has just ended is waited for: it has no more to do than
 // to say so.
 inline constexpr Nanos kComesBack = millis(10);
 // The interrupted job of the lane that goes on after one iteration of the holder, which had to meet
 // a deadline; 0: none. pre: the lane is held.
-JobId goes_on_next(const Table& table, const Device& device, const Lane& lane, Nanos now);
+JobId goes_on_next(const Table& table, const Lane& lane, Nanos now);
 // When the holder is to be asked for its lease since an interrupted job has waited long enough.
 std::optional<Interruption> patience_of_interrupted(const Table& table,
-                                                    const Device& device,
                                                     const Lane& lane,
                                                     Nanos now);
 

@@ -25,9 +25,9 @@ Nanos is_back_by(const Table& table, const Job& job) {
   return std::max(job.registered_at, job.closed_at.value_or(Nanos{})) + table.options.max_wait;
 }
 
-bool takes_turns(Step& step, const Device& device, const Job& job) {
-  if (is_suspended(step.table(), device, job)) return false;
-  if (job.is_waiting || device.lane_held_by(job.id) != nullptr) return true;
+bool takes_turns(Step& step, const Job& job) {
+  if (is_suspended(step.table(), job)) return false;
+  if (job.is_waiting || step.device().lane_held_by(job.id) != nullptr) return true;
   if (job.is_paused()) return false;
   const Nanos until = is_back_by(step.table(), job);
   const bool is_expected = step.now() < until;
@@ -43,14 +43,15 @@ void settle_sizes(Step& step, const Job& job) {
   if (sizes != job.sizes) step.table().at(job.id).sizes = sizes;
 }
 
-PlacedJobs find_candidates(Step& step, const Device& device) {
+PlacedJobs find_candidates(Step& step) {
+  const Device& device = step.device();
   PlacedJobs found{{}, device.ledger.capacity()};
   for (const auto& [id, job] : step.table().jobs) {
-    if (job.of.device != device.name || !job.is_registered || !job.is_connected) continue;
+    if (!job.is_registered || !job.is_connected) continue;
     settle_sizes(step, job);
-    if (takes_turns(step, device, job)) {
+    if (takes_turns(step, job)) {
       // Room is moved for it there.
-      const bool is_next = device.packs() && Table::lane_of(device, job).next == id;
+      const bool is_next = device.packs() && device.lane_of(job).next == id;
       const bool is_holder = device.lane_held_by(id) != nullptr || job.is_inside || is_next;
       found.jobs.push_back({.id = id,
                             .sizes = job.sizes,
@@ -78,8 +79,8 @@ std::vector<LaneId> in_order_of_use(const Device& device) {
 }
 
 // As place(), which knows lanes by their place in that order.
-Placement place_in_order(const Table& table, const Device& device, const PlacedJobs& found) {
-  const std::vector<LaneId> order = in_order_of_use(device);
+Placement place_in_order(const Table& table, const PlacedJobs& found) {
+  const std::vector<LaneId> order = in_order_of_use(table.device);
   const auto place_of = [&](LaneId lane) {
     return LaneId{
         static_cast<std::uint32_t>(std::find(order.begin(), order.end(), lane) - order.begin())};
@@ -90,7 +91,7 @@ Placement place_in_order(const Table& table, const Device& device, const PlacedJ
     job.placed_in = place_of(job.placed_in);
   }
   Placement placement =
-      place(jobs, device.lanes.size(), table.num_open_lanes(device), found.capacity);
+      place(jobs, table.device.lanes.size(), table.num_open_lanes(), found.capacity);
   for (LaneId& lane : placement.lanes)
     lane = order.at(lane.value);
   return placement;
@@ -104,8 +105,9 @@ bool is_used(const Table& table, const Lane& lane) {
 }
 
 // Takes away closed lanes at the end that nobody uses any more.
-void close_lanes(const Table& table, Device& device, Nanos now) {
-  while (device.lanes.size() > 1 && is_lane_closed(table, device, device.lanes.back()) &&
+void close_lanes(Table& table, Nanos now) {
+  Device& device = table.device;
+  while (device.lanes.size() > 1 && is_lane_closed(table, device.lanes.back()) &&
          !is_used(table, device.lanes.back())) {
     // What the device was leased stays known.
     Lane& first = device.lanes.front();
@@ -120,24 +122,24 @@ void close_lanes(const Table& table, Device& device, Nanos now) {
 
 }  // namespace
 
-bool is_lane_closed(const Table& table, const Device& device, const Lane& lane) {
+bool is_lane_closed(const Table& table, const Lane& lane) {
   if (is_lane_suspended(lane)) return false;
-  const auto own = device.lanes.begin() + lane.id.value;
+  const auto own = table.device.lanes.begin() + lane.id.value;
   const auto num_before = std::count_if(
-      device.lanes.begin(), own, [](const Lane& other) { return !is_lane_suspended(other); });
-  return static_cast<std::size_t>(num_before) >= table.num_open_lanes(device);
+      table.device.lanes.begin(), own, [](const Lane& other) { return !is_lane_suspended(other); });
+  return static_cast<std::size_t>(num_before) >= table.num_open_lanes();
 }
 
 bool may_be_moved(const Device& device, const Job& job) {
   if (device.lane_held_by(job.id) != nullptr || is_unheard(job)) return false;
   // The job that interrupted it may be suspended, and keeps its lane then.
-  if (job.is_inside) return job.lane == Bytes{} && is_lane_suspended(Table::lane_of(device, job));
+  if (job.is_inside) return job.lane == Bytes{} && is_lane_suspended(device.lane_of(job));
   return is_parked(device, job) || job.lane == Bytes{};
 }
 
 void change_lane(Step& step, Job& job, LaneId to) {
-  Device& device = step.table().device_of(job);
-  Lane& from = Table::lane_of(device, job);
+  Device& device = step.device();
+  Lane& from = device.lane_of(job);
   Lane& next = device.lanes.at(to.value);
   std::optional<Ahead> ahead;  // under `pack` lanes have one time, so it keeps its own
   if (!device.packs()) ahead = ahead_of(step, job);
@@ -154,12 +156,13 @@ void change_lane(Step& step, Job& job, LaneId to) {
   step.note_new_sharing();
 }
 
-void place_jobs(Step& step, Device& device) {
-  open_lanes(step.table(), device, step.now());
+void place_jobs(Step& step) {
+  Device& device = step.device();
+  open_lanes(step.table(), step.now());
   if (device.lanes.size() == 1) return;
   PlacedJobs& found = device.placed;
-  found = find_candidates(step, device);
-  const Placement placement = place_in_order(step.table(), device, found);
+  found = find_candidates(step);
+  const Placement placement = place_in_order(step.table(), found);
   for (std::size_t i = 0; i < found.jobs.size(); ++i) {
     const JobId id = found.jobs[i].id;
     const LaneId before = std::exchange(found.jobs[i].placed_in, placement.lanes[i]);
@@ -170,11 +173,11 @@ void place_jobs(Step& step, Device& device) {
     const LaneId from = job.in_lane;
     change_lane(step, job, job.placed_in);
     step.decide(
-        device, job.id, "move",
+        job.id, "move",
         fmt::format("lane {} -> {}: {} in use, which need {} of {}", from.value, job.in_lane.value,
                     placement.num_used, to_string(placement.needed), to_string(found.capacity)));
   }
-  close_lanes(step.table(), device, step.now());
+  close_lanes(step.table(), step.now());
 }
 
 }  // namespace gpushare::sched

@@ -23,14 +23,13 @@ void stand_in_line(Step& step, Job& job) {
   job.waits_in_gang = false;
   job.is_waiting = true;
   job.queued = ++table.num_queued;
-  Device& device = table.device_of(job);
-  Table::lane_of(device, job).waiting.insert(order_key(device, job));
+  table.device.lane_of(job).waiting.insert(order_key(table.device, job));
 }
 
 void leave_line(Step& step, Job& job) {
   job.waits_aside = false;
   if (!job.is_waiting && !job.waits_in_gang) return;
-  if (job.is_waiting) take_out_of_line(Table::lane_of(step.table().device_of(job), job), job.id);
+  if (job.is_waiting) take_out_of_line(step.device().lane_of(job), job.id);
   job.is_waiting = job.waits_in_gang = false;
   job.waited += std::max(step.now() - job.waiting_since, Nanos{});
 }

@@ -19,7 +19,7 @@ constexpr JobId kSecond{2};
 // A device of 2000 MiB, of which 1800 are configured and 100 kept free.
 class DeviceMemory : public ::testing::Test {
  protected:
-  DeviceMemory() : table_(*make_table(options(), Nanos{0})), device_(table_.devices.front()) {
+  DeviceMemory() : table_(*make_table(options(), Nanos{0})), device_(table_.device) {
     device_.total = mib(2000);
   }
   static CoordinatorOptions options() {
@@ -38,7 +38,7 @@ class DeviceMemory : public ::testing::Test {
   // `by` says that so much is free. Whether that changed anything.
   bool report(JobId by, Bytes free) {
     Step step(table_, Nanos{0}, false);
-    on_device_free(step, device_, table_.at(by), free);
+    on_device_free(step, table_.at(by), free);
     return !step.take().decisions.empty();
   }
 
@@ -138,7 +138,7 @@ class DeviceTotal : public DeviceMemory {
   }
   void believe() {
     Step step(table_, Nanos{0}, false);
-    on_device_total(step, device_);
+    on_device_total(step);
   }
 };
 

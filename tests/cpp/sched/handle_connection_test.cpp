@@ -19,7 +19,7 @@ struct ConnectionWorld {
 
   Job& hello(std::uint64_t id, Bytes resident = {}, Term held_term = {}) {
     wire::Hello hello;
-    hello.of.device = table.devices.front().name;
+    hello.of.device = table.device.name;
     hello.pid = static_cast<std::int32_t>(id) + 100;
     hello.resident = resident;
     hello.held_term = held_term;

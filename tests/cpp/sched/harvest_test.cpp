@@ -15,7 +15,7 @@ Table make_priority_table() {
 }
 
 struct HarvestWorld {
-  HarvestWorld() : table(make_priority_table()), device(table.devices.front()) {
+  HarvestWorld() : table(make_priority_table()), device(table.device) {
     serve.id = JobId{1};
     serve.priority = wire::Priority::kGuaranteed;
     Job& train = table.jobs.make(JobId{2});
@@ -30,7 +30,7 @@ struct HarvestWorld {
     serve.gap_since = now;
     serve.waiting_since = now + seconds(1);
     now = serve.waiting_since + waited;
-    note_return(table, device, device.lanes.front(), serve, now);
+    note_return(table, device.lanes.front(), serve, now);
   }
 
   Table table;

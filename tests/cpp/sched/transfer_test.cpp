@@ -20,7 +20,7 @@ class Transfer : public ::testing::Test {
     }
     lane().lease.emplace(JobId{1}, Nanos{0});
   }
-  Device& device() { return table_.devices.front(); }
+  Device& device() { return table_.device; }
   Lane& lane() { return device().lanes.front(); }
   Job& job(std::uint64_t id) { return table_.at(JobId{id}); }
   void wait(Job& job) {
@@ -33,7 +33,7 @@ class Transfer : public ::testing::Test {
   }
   void settle(Nanos now) {
     Step step(table_, now, false);
-    settle_transfer_rate(step, device());
+    settle_transfer_rate(step);
   }
 
   static Table make() {
