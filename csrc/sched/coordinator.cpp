@@ -63,7 +63,9 @@ class Coordinator::Impl {
   }
   void note_running(Step& step, JobId from) {
     const Job* const job = std::as_const(table_).find(from);
-    if (job != nullptr && job->is_suspended()) sched::set_suspended(step, table_.at(from), false);
+    if (job != nullptr && job->place.is_suspended()) {
+      sched::set_suspended(step, table_.at(from), false);
+    }
   }
 
   // A connection that ended before its Hello: there is nobody to refuse.
@@ -91,7 +93,7 @@ class Coordinator::Impl {
     on_lane_changed(step, table_.at(from), m);
   }
   void handle(Step& step, JobId from, const wire::Explain& /*m*/) {
-    step.send(from, wire::Explained{.of = table_.at(from).of,
+    step.send(from, wire::Explained{.of = table_.at(from).who.of,
                                     .text = sched::explain(table_, from, step.now())});
   }
   void handle(Step& step, JobId from, const wire::Wanted& m) {

@@ -25,31 +25,31 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
   const bool is_back = table.find(from) != nullptr;
   Job& job = table.jobs.make(from);
   job.id = from;
-  job.of = hello.of;
-  job.of.job = from;
-  job.pid = hello.pid;
-  job.uid = hello.uid;
-  job.user_limit = table.options.users.of(hello.uid).memory_limit;
-  job.is_user_elastic = table.options.users.of(hello.uid).is_elastic;
-  job.command = hello.command;
+  job.who.of = hello.of;
+  job.who.of.job = from;
+  job.who.pid = hello.pid;
+  job.who.uid = hello.uid;
+  job.settings.user_limit = table.options.users.of(hello.uid).memory_limit;
+  job.settings.is_user_elastic = table.options.users.of(hello.uid).is_elastic;
+  job.who.command = hello.command;
   job.is_connected = true;
   job.is_registered = false;
-  job.may_come_inside = true;
-  job.last_grant_n = 0;
-  job.revoke.reset();
-  job.note_change();
+  job.place.may_come_inside = true;
+  job.room.last_grant_n = 0;
+  job.room.revoke.reset();
+  job.room.note_change();
   job.usage = {};
   // One that has memory, or a lease, was another coordinator's: it has counted there.
-  job.has_counted_before =
+  job.measured.has_counted_before =
       is_back || hello.held_term > Term{0} || hello.resident + hello.spilled > Bytes{0};
-  job.observed_at = Nanos{};
-  job.iterations_granted = std::numeric_limits<std::uint64_t>::max();
+  job.measured.observed_at = Nanos{};
+  job.served.iterations_granted = std::numeric_limits<std::uint64_t>::max();
   job.usage.resident = hello.resident;
   job.usage.spilled = hello.spilled;
   job.usage.host_file = hello.spilled_file;
   job.usage.device_free = hello.device_free;
-  job.piece = hello.device_piece;
-  job.device_total = hello.device_total;
+  job.who.piece = hello.device_piece;
+  job.who.device_total = hello.device_total;
   return job;
 }
 
@@ -80,7 +80,7 @@ void adopt_lease(Step& step, Job& job, Term term) {
         fmt::format("it claims lease {}, but {} holds one", term.value, lane.lease->job.value));
     return;
   }
-  job.term = term;
+  job.served.term = term;
   const Nanos granted_at = lane.lease.has_value() ? lane.lease->granted_at : step.now();
   Lease lease(job.id, granted_at);
   lease.charged_until = step.now();
@@ -106,14 +106,14 @@ void drop_needs(Device& device, JobId job) {
 
 // A registration of the same model goes on with what was measured.
 void begin_model(const Table& table, Job& job, std::uint64_t fingerprint) {
-  if (job.fingerprint == fingerprint) return;
-  job.begin_model(fingerprint, table.profiles.find({job.uid, fingerprint}));
+  if (job.measured.fingerprint == fingerprint) return;
+  job.measured.begin_model(fingerprint, table.profiles.find({job.who.uid, fingerprint}));
 }
 
 // Its iterations are over.
 void remember(Table& table, Job& job) {
-  table.profiles.note({job.uid, job.fingerprint}, job.profile());
-  job.measure_anew();
+  table.profiles.note({job.who.uid, job.measured.fingerprint}, job.profile());
+  job.measured.measure_anew();
 }
 
 }  // namespace
@@ -122,11 +122,11 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
   Table& table = step.table();
   const Job* const before = std::as_const(table).find(from);
   const bool is_back = before != nullptr;
-  const bool is_same_gang = !is_back || before->of.gang == hello.of.gang;
+  const bool is_same_gang = !is_back || before->who.of.gang == hello.of.gang;
   Job& job = record_of(table, from, hello);
   Device& device = table.device;
   device.ledger.attach(from, Bytes{0});
-  device.ledger.belongs_to(from, job.uid);
+  device.ledger.belongs_to(from, job.who.uid);
   end_inside(step, job, false);  // its Wanted will say so again
   rejoin_lane(step, job, hello);
   device.ledger.attach(from, hello.resident);
@@ -140,7 +140,7 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
   const CoordinatorOptions& options = table.options;
   step.send(from, wire::Welcome{.protocol = hello.protocol,
                                 .epoch = options.epoch,
-                                .of = job.of,
+                                .of = job.who.of,
                                 .capacity = device.ledger.capacity(),
                                 .room = hello.resident,
                                 .spill_dir = options.spill_dir,
@@ -155,35 +155,36 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
 void on_register(Step& step, Job& job, const wire::Register& wish) {
   Table& table = step.table();
   job.is_registered = true;
-  job.of.gang = wish.of.gang;
-  job.of.rank = wish.of.rank;
-  job.of.ranks = wish.of.ranks;
+  job.who.of.gang = wish.of.gang;
+  job.who.of.rank = wish.of.rank;
+  job.who.of.ranks = wish.of.ranks;
   join_gang(table.device, job);
-  job.name = wish.name;
-  job.group = wish.group;
-  job.priority = wish.priority;
-  job.weight = wish.weight;
-  job.memory_limit = wish.memory_limit;
-  job.deadline = wish.deadline;
-  job.share_limit = wish.share_limit;
-  job.is_elastic = wish.is_elastic;
-  job.core_share = {};  // the page is new
+  job.who.name = wish.name;
+  job.who.group = wish.group;
+  job.settings.priority = wish.priority;
+  job.settings.weight = wish.weight;
+  job.settings.memory_limit = wish.memory_limit;
+  job.settings.deadline = wish.deadline;
+  job.settings.share_limit = wish.share_limit;
+  job.settings.is_elastic = wish.is_elastic;
+  job.served.core_share = {};  // the page is new
   // What was said here meanwhile is newer.
-  if (!job.changes.is_paused.has_value()) {
-    job.paused_by = wish.paused_by;
-    job.paused_at = step.now();
+  if (!job.settings.changes.is_paused.has_value()) {
+    job.settings.paused_by = wish.paused_by;
+    job.settings.paused_at = step.now();
   }
-  job.iterations_total = wish.iterations_total;
+  job.settings.iterations_total = wish.iterations_total;
   begin_model(table, job, wish.fingerprint);
   if (!job.was_registered) {
     job.was_registered = true;
-    job.registered_at = step.now();
-    job.recent = BusyMeter(table.device.lanes.front().busy.began());
-    job.arrival = ++table.num_arrivals;
+    job.who.registered_at = step.now();
+    job.served.recent = BusyMeter(table.device.lanes.front().busy.began());
+    job.who.arrival = ++table.num_arrivals;
   }
-  const std::string capped = cap_wish(table.options.users, job.uid, job.priority, job.weight);
+  const std::string capped =
+      cap_wish(table.options.users, job.who.uid, job.settings.priority, job.settings.weight);
   if (!capped.empty()) step.decide(job.id, "cap", capped);
-  step.send(job.id, wire::Registered{.of = job.of, .note = capped});
+  step.send(job.id, wire::Registered{.of = job.who.of, .note = capped});
   follow_gang(step, job);
   apply_changes(step, job);
   lift(step, job);
@@ -197,11 +198,11 @@ void on_unregister(Step& step, Job& job) {
   remember(step.table(), job);
   forget_pace(step.device(), job);  // the next ones may be of another model
   job.is_registered = false;
-  job.changes = {};  // they were of these iterations
-  job.paused_by.reset();
+  job.settings.changes = {};  // they were of these iterations
+  job.settings.paused_by.reset();
   rest_in_lane(step, job);
   // What it freed before is not on its page, which is gone: asked again, it may give that.
-  job.note_change();
+  job.room.note_change();
 }
 
 void on_lost(Step& step, Job& job) {
@@ -212,7 +213,7 @@ void on_lost(Step& step, Job& job) {
   drop_needs(device, job.id);
   // It may still do what it was asked for.
   note_stored(job, host_bytes(job));
-  job.revoke.reset();
+  job.room.revoke.reset();
   job.is_connected = false;
   step.decide(job.id, "lost",
               fmt::format("its room of {} stays counted", to_string(device.ledger.room(job.id))));
@@ -232,10 +233,10 @@ void on_gone(Step& step, Job& job) {
     if (lane.hold.has_value() && lane.hold->job == id) lane.hold.reset();
     lane.lenders.erase(id);
   }
-  table.expected.erase(job.pid);
+  table.expected.erase(job.who.pid);
   step.decide(
       id, "leave",
-      fmt::format("pid {} is gone and frees {}", job.pid, to_string(device.ledger.room(id))));
+      fmt::format("pid {} is gone and frees {}", job.who.pid, to_string(device.ledger.room(id))));
   leave_lane(step, job);
   device.ledger.remove(id);
   forget_pace(device, job);

@@ -28,7 +28,9 @@ Nanos overrun_of(const Lane& lane, Nanos now) {
 void observe(Step& step, Job& job, const wire::Usage& seen) {
   const Bytes before = job.usage.device_free;
   job.observe(seen, step.now());
-  if (job.is_waiting) step.device().lane_of(job).waiting.update(order_key(step.device(), job));
+  if (job.place.is_waiting) {
+    step.device().lane_of(job).waiting.update(order_key(step.device(), job));
+  }
   if (job.usage.device_free != before) on_device_free(step, job, job.usage.device_free);
 }
 
@@ -47,9 +49,9 @@ void end_lease(Step& step, Job& job) {
   }
   job.charge_lease(lane->lease->since_of(job.id), now);
   note_charged(step, *lane, job);
-  job.overrun = overrun_of(*lane, now);
-  job.note_closed(now);
-  job.note_change();
+  job.served.overrun = overrun_of(*lane, now);
+  job.measured.note_closed(job.usage, now);
+  job.room.note_change();
   if (!is_last) return leave_to_others(*lane, job);
   const bool needs_wait = std::any_of(device.needs.begin(), device.needs.end(),
                                       [&](const WaitingNeed& need) { return need.job != job.id; });
@@ -70,14 +72,14 @@ void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
     end_inside(step, job, false);
     end_lease(step, job);
   }
-  job.may_come_inside = false;
+  job.place.may_come_inside = false;
   observe(step, job, wanted.usage);
-  job.note_parked(step.now());
-  job.note_change();
-  if (job.is_waiting || job.waits_in_gang || !job.is_connected) return;
+  job.measured.note_parked(step.now());
+  job.room.note_change();
+  if (job.place.is_waiting || job.place.waits_in_gang || !job.is_connected) return;
   // Of a gang it may have to end what the others are in.
   if (!job.may_queue() && !is_in_gang(job)) {
-    job.waits_aside = true;
+    job.place.waits_aside = true;
   } else {
     join_line(step, job);
   }
@@ -91,7 +93,7 @@ void on_gave_up(Step& step, Job& job) {
 }
 
 void on_closed(Step& step, Job& job, const wire::Closed& closed) {
-  if (step.device().lane_held_by(job.id) == nullptr || closed.term != job.term) return;
+  if (step.device().lane_held_by(job.id) == nullptr || closed.term != job.served.term) return;
   observe(step, job, closed.usage);
   time_iterations(step, job, true);
   if (closed.usage.is_inside && may_be_inside(step.device(), job)) return begin_inside(step, job);
@@ -103,7 +105,9 @@ void on_observed(Step& step, Job& job, const wire::Observed& observed) {
   time_iterations(step, job, false);
   const bool is_holder = step.device().lane_held_by(job.id) != nullptr;
   // Its page still says what was spilled when the lease was granted.
-  if (is_holder && job.usage.iterations > job.iterations_granted) job.usage.spilled = Bytes{0};
+  if (is_holder && job.usage.iterations > job.served.iterations_granted) {
+    job.usage.spilled = Bytes{0};
+  }
 }
 
 }  // namespace gpushare::sched

@@ -33,12 +33,12 @@ HostBytes spilled_by(const wire::Released& released) {
 
 // A part of an answer: so much is free now, the rest is on its way.
 void note_part(Job& job, const wire::Released& part, Nanos now) {
-  PendingRevoke& asked = *job.revoke;
+  PendingRevoke& asked = *job.room.revoke;
   asked.bytes = std::max(asked.bytes - part.bytes, Bytes{0});
   asked.sent_at = now;
   asked.late += part.spilled_late;
   const HostBytes spilled = spilled_by(part);
-  job.undroppable += undroppable_of(asked, part);
+  job.room.undroppable += undroppable_of(asked, part);
   asked.stored_before += spilled;
   asked.may_spill = (asked.may_spill - spilled).at_least_zero();
 }
@@ -49,7 +49,7 @@ void note_part(Job& job, const wire::Released& part, Nanos now) {
 void note_spilled(Job& job, const PendingRevoke& asked, const wire::Released& released) {
   note_stored(job, asked.stored_before + spilled_by(released));
   job.usage.late = asked.late + released.spilled_late;
-  job.undroppable += undroppable_of(asked, released);
+  job.room.undroppable += undroppable_of(asked, released);
 }
 
 // A holder asks for what was to follow its lease; what has followed it crossed with the request.
@@ -74,7 +74,8 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
                       .wait_reason = {}};
   // What is on its way to the holder is for memory it knows of: this is for more.
   if (!need.only_free) note_owed(device, job, waiting);
-  if (job.most_memory() > Bytes{0} && room + job.lane + waiting.bytes > job.most_memory()) {
+  if (job.settings.most_memory() > Bytes{0} &&
+      room + job.room.lane + waiting.bytes > job.settings.most_memory()) {
     return deny_for_limit(step, waiting);
   }
   const Bytes alone = room + lane_in_use(device, job) + waiting.bytes;
@@ -89,26 +90,26 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
     return;
   }
   device.add_need(waiting);
-  job.note_change();  // stopped in an allocation, it may give what it could not give before
+  job.room.note_change();  // stopped in an allocation, it may give what it could not give before
 }
 
 void on_released(Step& step, Job& job, const wire::Released& released) {
   Device& device = step.device();
   // An answer to a Revoke from before its connection was lost: Hello stated the truth since.
-  if (!job.revoke.has_value() || job.revoke->n != released.n) {
+  if (!job.room.revoke.has_value() || job.room.revoke->n != released.n) {
     step.decide(job.id, "ignore", fmt::format("released {} is old", released.n));
     return;
   }
-  const PendingRevoke asked = *job.revoke;
+  const PendingRevoke asked = *job.room.revoke;
   if (released.more) {
     note_part(job, released, step.now());
   } else {
-    job.revoke.reset();
+    job.room.revoke.reset();
     note_spilled(job, asked, released);
   }
   if (released.unplaced > Bytes{0}) {
     // The last piece may not have fitted into what it was allowed.
-    const Bytes rest = job.piece - wire::kHostPieceBytes;
+    const Bytes rest = job.who.piece - wire::kHostPieceBytes;
     device.is_place_lacking = released.spilled + rest < asked.may_spill.total();
   } else if (released.spilled > Bytes{0}) {
     device.is_place_lacking = false;
@@ -118,9 +119,9 @@ void on_released(Step& step, Job& job, const wire::Released& released) {
   device.dropped += std::min(released.dropped, released.bytes);
   device.spilled += std::min(released.spilled, released.bytes);
   if (!released.more && released.bytes < asked.bytes) {
-    job.note_short(asked, released, step.now());
+    job.room.note_short(asked, released, step.now());
   } else if (!released.more) {
-    job.note_given();
+    job.room.note_given();
   }
   std::string reason = fmt::format("{} of {}{}", to_string(released.bytes), to_string(asked.bytes),
                                    released.more ? ", more to come" : "");
@@ -129,10 +130,12 @@ void on_released(Step& step, Job& job, const wire::Released& released) {
 }
 
 void on_consumed(Step& step, Job& job, const wire::Consumed& consumed) {
-  job.consumed_n = std::max(job.consumed_n, consumed.n);
+  job.room.consumed_n = std::max(job.room.consumed_n, consumed.n);
   Lane* const lane = step.device().lane_held_by(job.id);
-  if (lane != nullptr && lane->lease->job == job.id && job.consumed_n >= job.last_grant_n)
+  if (lane != nullptr && lane->lease->job == job.id &&
+      job.room.consumed_n >= job.room.last_grant_n) {
     lane->lease->under_way = Bytes{0};
+  }
 }
 
 }  // namespace gpushare::sched

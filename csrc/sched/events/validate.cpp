@@ -55,9 +55,9 @@ Status check_sender(const Table& table, const Job& job, const wire::Address& of)
   if (of.job != job.id) {
     return violation(fmt::format("job {} speaks as job {}", job.id.value, of.job.value));
   }
-  if (of.device != job.of.device) {
+  if (of.device != job.who.of.device) {
     return violation(
-        fmt::format("job {} is on {}, not {}", job.id.value, job.of.device, of.device));
+        fmt::format("job {} is on {}, not {}", job.id.value, job.who.of.device, of.device));
   }
   return {};
 }
@@ -89,7 +89,7 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
   }
   if (hello.pid <= 0) return violation(fmt::format("pid {}", hello.pid));
   if (const Job* const before = table.find(from)) {
-    const bool is_same = before->pid == hello.pid && before->uid == hello.uid;
+    const bool is_same = before->who.pid == hello.pid && before->who.uid == hello.uid;
     if (before->is_connected || !is_same) {
       return violation(fmt::format("job {} said Hello before", from.value));
     }
@@ -105,9 +105,9 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
 Status check_register(const Table& table, const Job& job, const wire::Register& wish) {
   if (job.is_registered) return violation(fmt::format("job {} is registered", job.id.value));
   const bool is_holder = table.device.lane_held_by(job.id) != nullptr;
-  if (is_holder && wish.of.gang != job.of.gang) {
-    return violation(
-        fmt::format("gang '{}', and it holds a lease as one of '{}'", wish.of.gang, job.of.gang));
+  if (is_holder && wish.of.gang != job.who.of.gang) {
+    return violation(fmt::format("gang '{}', and it holds a lease as one of '{}'", wish.of.gang,
+                                 job.who.of.gang));
   }
   GS_RETURN_IF_ERROR(check_name("name", wish.name));
   GS_RETURN_IF_ERROR(check_name("group", wish.group));
@@ -145,16 +145,17 @@ Status check_released(const Table& table, const Job& job, const wire::Released& 
     return violation(fmt::format("spilled {}, {} of it used late", to_string(released.spilled),
                                  to_string(released.spilled_late)));
   }
-  if (released.n > job.last_n) {
-    return violation(fmt::format("released {}, the last revoke is {}", released.n, job.last_n));
+  if (released.n > job.room.last_n) {
+    return violation(
+        fmt::format("released {}, the last revoke is {}", released.n, job.room.last_n));
   }
-  const bool is_answer = job.revoke.has_value() && job.revoke->n == released.n;
+  const bool is_answer = job.room.revoke.has_value() && job.room.revoke->n == released.n;
   const Bytes room = table.device.ledger.room(job.id);
   // Parts add up.
-  if (is_answer && job.revoke->stored_before.total() + released.spilled > kMaxBytes) {
+  if (is_answer && job.room.revoke->stored_before.total() + released.spilled > kMaxBytes) {
     return violation(fmt::format("spilled {} more, it has {} in the host tier",
                                  to_string(released.spilled),
-                                 to_string(job.revoke->stored_before.total())));
+                                 to_string(job.room.revoke->stored_before.total())));
   }
   if (is_answer && released.bytes > room) {
     return violation(
@@ -171,8 +172,8 @@ bool has_twice(std::vector<std::uint32_t> slots) {
 Status check_lane_changed(const Table& table, const Job& job, const wire::LaneChanged& changed) {
   if (!table.options.lanes) return violation("a change of the lane, and lanes are off");
   if (!job.is_registered) return violation(fmt::format("job {} is not registered", job.id.value));
-  if (changed.n != job.lane_heard + 1) {
-    return violation(fmt::format("change {} of the lane after {}", changed.n, job.lane_heard));
+  if (changed.n != job.room.lane_heard + 1) {
+    return violation(fmt::format("change {} of the lane after {}", changed.n, job.room.lane_heard));
   }
   GS_RETURN_IF_ERROR(check_size("given", changed.given));
   const Bytes room = table.device.ledger.room(job.id);
@@ -182,11 +183,12 @@ Status check_lane_changed(const Table& table, const Job& job, const wire::LaneCh
   }
   if (has_twice(changed.donated) || has_twice(changed.returned)) return violation("a slot twice");
   const auto& pools = table.device.lane_of(job).pools;
-  const auto found = pools.find(job.uid);
+  const auto found = pools.find(job.who.uid);
   const LanePool* const pool = found == pools.end() ? nullptr : &found->second;
   for (const std::uint32_t slot : changed.donated) {
-    if (pool == nullptr || !pool->has_slot(job.id, slot))
+    if (pool == nullptr || !pool->has_slot(job.id, slot)) {
       return violation(fmt::format("slot {} is not in the pool", slot));
+    }
   }
   for (const std::uint32_t slot : changed.returned) {
     const auto& donated = changed.donated;
@@ -212,7 +214,7 @@ Status check_state(const Table& table, const Job& job, const Message& message) {
   } else if constexpr (std::is_same_v<M, wire::LaneChanged>) {
     return check_lane_changed(table, job, message);
   } else if constexpr (std::is_same_v<M, wire::Consumed>) {
-    if (message.n > job.last_n) return violation(fmt::format("consumed {}", message.n));
+    if (message.n > job.room.last_n) return violation(fmt::format("consumed {}", message.n));
   } else if constexpr (std::is_same_v<M, wire::Unregister> || std::is_same_v<M, wire::Wanted>) {
     if (!job.is_registered) return violation(fmt::format("job {} is not registered", job.id.value));
   }

@@ -29,7 +29,7 @@ Bounds backed_by_jobs(const Table& table, const Job& reporter) {
       continue;
     }
     // What it is asked for may be gone already.
-    const Bytes going = job.revoke.has_value() ? job.revoke->bytes : Bytes{0};
+    const Bytes going = job.room.revoke.has_value() ? job.room.revoke->bytes : Bytes{0};
     backed.least += std::max(std::min(job.usage.resident, room) - going, Bytes{0});
     backed.most += room;
   }
@@ -50,8 +50,8 @@ Bytes believed_total(const Table& table) {
   std::map<std::uint32_t, Bytes> by_user;
   for (const auto& [id, room] : table.device.ledger.rooms()) {
     const Job& job = table.at(id);
-    if (job.device_total > Bytes{0}) {
-      by_user[job.uid] = std::max(by_user[job.uid], job.device_total);
+    if (job.who.device_total > Bytes{0}) {
+      by_user[job.who.uid] = std::max(by_user[job.who.uid], job.who.device_total);
     }
   }
   if (by_user.empty()) return Bytes{0};

@@ -52,11 +52,11 @@ void donate(Device& device, LanePool& pool, JobId job, std::uint32_t slot) {
 
 // A Revoke that is out asks for no more than there is.
 void clamp_revoke(const Device& device, Job& job) {
-  if (!job.revoke.has_value()) return;
-  job.revoke->bytes = std::min(job.revoke->bytes, device.ledger.room(job.id));
+  if (!job.room.revoke.has_value()) return;
+  job.room.revoke->bytes = std::min(job.room.revoke->bytes, device.ledger.room(job.id));
 }
 
-bool is_in(const Lane& lane, const Job& job) { return job.in_lane == lane.id; }
+bool is_in(const Lane& lane, const Job& job) { return job.place.in_lane == lane.id; }
 
 bool is_anybody_unheard(const Table& table, const Lane& lane) {
   const JobRecords::Ids& ids = table.jobs.kept().unheard;
@@ -81,7 +81,7 @@ void end_if_empty(Step& step, Lane& lane, std::uint32_t uid) {
 // Whose slots stay in a lane's pools: its holder's, or those of the job that is to have it.
 JobId user_of(const Lane& lane, const Job& claimant) {
   if (lane.lease.has_value()) return lane.lease->job;
-  return lane.id == claimant.in_lane ? claimant.id : lane.next;
+  return lane.id == claimant.place.in_lane ? claimant.id : lane.next;
 }
 
 // All but the first `num_kept` slots may go, for up to `bytes`. Returns how much went.
@@ -94,8 +94,8 @@ Bytes cut(Step& step, std::uint32_t uid, LanePool& pool, std::size_t num_kept, B
 
 // Nobody will say which slots it kept: all it may have used are its own.
 void keep_all_it_used(Step& step, Job& job) {
-  job.lane_heard = job.usage.lane_changes;
-  LanePool* pool = find_pool(step.device().lane_of(job), job.uid);
+  job.room.lane_heard = job.usage.lane_changes;
+  LanePool* pool = find_pool(step.device().lane_of(job), job.who.uid);
   if (pool == nullptr) return;
   const std::size_t num_used = pool->num_used(job.id);
   const std::vector<std::uint32_t> used(
@@ -111,31 +111,32 @@ std::size_t num_sharing(const Table& table, const Job& job) {
   if (!table.options.lanes) return 0;
   const auto shares = [&](const auto& entry) {
     const Job& other = entry.second;
-    return other.is_registered && other.uid == job.uid && other.in_lane == job.in_lane;
+    return other.is_registered && other.who.uid == job.who.uid &&
+           other.place.in_lane == job.place.in_lane;
   };
   return static_cast<std::size_t>(std::count_if(table.jobs.begin(), table.jobs.end(), shares));
 }
 
 void on_lane_changed(Step& step, Job& job, const wire::LaneChanged& changed) {
   Device& device = step.device();
-  LanePool& pool = pool_of(device, device.lane_of(job), job.uid);
-  job.lane_heard = changed.n;
+  LanePool& pool = pool_of(device, device.lane_of(job), job.who.uid);
+  job.room.lane_heard = changed.n;
   device.ledger.lower(job.id, changed.given);
   clamp_revoke(device, job);
   for (const std::uint32_t slot : changed.donated)
     donate(device, pool, job.id, slot);
   for (const std::uint32_t slot : changed.returned)
     pool.take_back(job.id, slot);
-  if (!changed.returned.empty()) step.empty_slots(job.uid, changed.returned);
+  if (!changed.returned.empty()) step.empty_slots(job.who.uid, changed.returned);
   LanePool::Member& member = pool.member(job.id);
   const std::size_t num_given = LanePool::slots_in(changed.given);
   member.num_chunks = std::min(changed.num_chunks, member.num_chunks + num_given);
-  job.lane = LanePool::bytes_of(member.num_chunks);
+  job.room.lane = LanePool::bytes_of(member.num_chunks);
   if (member.num_chunks > pool.slots().size()) {
     grow(device, pool, std::min(num_given, member.num_chunks - pool.slots().size()));
   }
-  settle_size(step, job.uid, pool);
-  job.note_change();
+  settle_size(step, job.who.uid, pool);
+  job.room.note_change();
   step.decide(job.id, "lane",
               fmt::format("{} chunks, gave {}, keeps {} slots, returns {}; the pool has {}",
                           member.num_chunks, to_string(changed.given), changed.donated.size(),
@@ -143,10 +144,10 @@ void on_lane_changed(Step& step, Job& job, const wire::LaneChanged& changed) {
 }
 
 void rejoin_lane(Step& step, Job& job, const wire::Hello& hello) {
-  job.lane_heard = 0;
-  job.lane_unheard_since.reset();
-  job.lane = Bytes{};
-  LanePool* pool = find_pool(step.device().lane_of(job), job.uid);
+  job.room.lane_heard = 0;
+  job.room.lane_unheard_since.reset();
+  job.room.lane = Bytes{};
+  LanePool* pool = find_pool(step.device().lane_of(job), job.who.uid);
   if (pool == nullptr || !pool->members().contains(job.id)) return;
   std::set<std::uint32_t> kept;
   if (hello.lane_epoch == step.table().options.epoch) {
@@ -162,41 +163,41 @@ void rejoin_lane(Step& step, Job& job, const wire::Hello& hello) {
     pool->take_back(job.id, slot);
     empty.push_back(slot);
   }
-  if (!empty.empty()) step.empty_slots(job.uid, std::move(empty));
+  if (!empty.empty()) step.empty_slots(job.who.uid, std::move(empty));
   for (const std::uint32_t slot : kept) {
     if (pool->has_slot(job.id, slot)) donate(step.device(), *pool, job.id, slot);
   }
-  settle_size(step, job.uid, *pool);
+  settle_size(step, job.who.uid, *pool);
 }
 
 void rest_in_lane(Step& step, Job& job) {
-  job.lane = Bytes{};
-  LanePool* pool = find_pool(step.device().lane_of(job), job.uid);
+  job.room.lane = Bytes{};
+  LanePool* pool = find_pool(step.device().lane_of(job), job.who.uid);
   if (pool == nullptr || !pool->members().contains(job.id)) return;
   pool->member(job.id).num_chunks = 0;
   pool->member(job.id).told = 0;
-  settle_size(step, job.uid, *pool);
+  settle_size(step, job.who.uid, *pool);
 }
 
 void leave_lane(Step& step, Job& job) {
   Device& device = step.device();
   Lane& lane = device.lane_of(job);
-  LanePool* pool = find_pool(lane, job.uid);
+  LanePool* pool = find_pool(lane, job.who.uid);
   if (pool == nullptr) return;
   pool->remove(job.id);
-  settle_size(step, job.uid, *pool);
-  end_if_empty(step, lane, job.uid);
-  const auto numbers = device.slot_numbers.find(job.uid);
-  if (numbers != device.slot_numbers.end()) step.keep_slots(job.uid, numbers->second.used());
+  settle_size(step, job.who.uid, *pool);
+  end_if_empty(step, lane, job.who.uid);
+  const auto numbers = device.slot_numbers.find(job.who.uid);
+  if (numbers != device.slot_numbers.end()) step.keep_slots(job.who.uid, numbers->second.used());
 }
 
 void change_pool(Step& step, Job& job, Lane& to) {
   Lane& from = step.device().lane_of(job);
-  LanePool* const pool = find_pool(from, job.uid);
+  LanePool* const pool = find_pool(from, job.who.uid);
   if (pool == nullptr || !pool->members().contains(job.id)) return;
-  pool->move_member(job.id, pool_of(step.device(), to, job.uid));
-  settle_size(step, job.uid, *pool);
-  end_if_empty(step, from, job.uid);
+  pool->move_member(job.id, pool_of(step.device(), to, job.who.uid));
+  settle_size(step, job.who.uid, *pool);
+  end_if_empty(step, from, job.who.uid);
 }
 
 bool is_lane_unsettled(Step& step, const Lane& lane) {
@@ -205,7 +206,7 @@ bool is_lane_unsettled(Step& step, const Lane& lane) {
     Job& job = step.table().at(id);
     if (!is_in(lane, job)) continue;
     if (!is_unheard(job)) {
-      job.lane_unheard_since.reset();
+      job.room.lane_unheard_since.reset();
       continue;
     }
     if (!job.is_connected) {
@@ -213,27 +214,27 @@ bool is_lane_unsettled(Step& step, const Lane& lane) {
       continue;
     }
     const Nanos patience = step.table().options.max_wait;
-    if (!job.lane_unheard_since.has_value()) job.lane_unheard_since = step.now();
-    if (step.now() >= *job.lane_unheard_since + patience) {
+    if (!job.room.lane_unheard_since.has_value()) job.room.lane_unheard_since = step.now();
+    if (step.now() >= *job.room.lane_unheard_since + patience) {
       step.refuse(id, fmt::format("its page says {} changes of the lane, {} were sent",
-                                  job.usage.lane_changes, job.lane_heard));
-      job.lane_unheard_since = step.now();
+                                  job.usage.lane_changes, job.room.lane_heard));
+      job.room.lane_unheard_since = step.now();
     }
-    step.due(*job.lane_unheard_since + patience);
+    step.due(*job.room.lane_unheard_since + patience);
     is_unsettled = true;
   }
   return is_unsettled;
 }
 
 Bytes lane_lack(const Lane& lane, const Job& job) {
-  const auto found = lane.pools.find(job.uid);
+  const auto found = lane.pools.find(job.who.uid);
   if (found == lane.pools.end()) return {};
   const std::size_t size = found->second.slots().size();
   return LanePool::bytes_of(std::max(found->second.num_chunks(job.id), size) - size);
 }
 
 Bytes lane_lack_beside(const Lane& lane, const Job& job, const Job& holder) {
-  const auto found = lane.pools.find(job.uid);
+  const auto found = lane.pools.find(job.who.uid);
   if (found == lane.pools.end()) return {};
   const LanePool& pool = found->second;
   const std::size_t left = pool.slots().size() - pool.num_used(holder.id);
@@ -241,26 +242,26 @@ Bytes lane_lack_beside(const Lane& lane, const Job& job, const Job& holder) {
 }
 
 void set_slots_aside(Device& device, const Job& job) {
-  LanePool* const pool = find_pool(device.lane_of(job), job.uid);
+  LanePool* const pool = find_pool(device.lane_of(job), job.who.uid);
   if (pool != nullptr) pool->set_aside(job.id);
 }
 
 void end_slots_aside(Device& device, const Job& job, bool goes_on) {
-  LanePool* const pool = find_pool(device.lane_of(job), job.uid);
+  LanePool* const pool = find_pool(device.lane_of(job), job.who.uid);
   if (pool != nullptr) pool->end_aside(job.id, goes_on);
 }
 
 Bytes lane_in_use(const Device& device, const Job& job) {
   const Lane* const lane = device.lane_held_by(job.id);
   if (lane == nullptr) return {};
-  const auto found = lane->pools.find(job.uid);
+  const auto found = lane->pools.find(job.who.uid);
   if (found == lane->pools.end()) return {};
   const LanePool& pool = found->second;
   return LanePool::bytes_of(pool.num_used(job.id));
 }
 
 void tell_lane(Step& step, Lane& lane, Job& job, RoomPool& pool) {
-  LanePool* const found = find_pool(lane, job.uid);
+  LanePool* const found = find_pool(lane, job.who.uid);
   if (found == nullptr || found->num_chunks(job.id) == 0) return;
   LanePool::Member& member = found->member(job.id);
   if (member.num_chunks > found->slots().size() && pool.free > Bytes{}) {
@@ -271,8 +272,9 @@ void tell_lane(Step& step, Lane& lane, Job& job, RoomPool& pool) {
   }
   if (member.told == found->version()) return;
   member.told = found->version();
-  job.last_grant_n = ++job.last_n;
-  step.send(job.id, wire::LaneTable{.of = job.of, .n = job.last_grant_n, .slots = found->slots()});
+  job.room.last_grant_n = ++job.room.last_n;
+  step.send(job.id,
+            wire::LaneTable{.of = job.who.of, .n = job.room.last_grant_n, .slots = found->slots()});
 }
 
 Bytes shrink_pools(Step& step, const Job& claimant, Bytes bytes, RoomPool& pool) {
@@ -283,7 +285,7 @@ Bytes shrink_pools(Step& step, const Job& claimant, Bytes bytes, RoomPool& pool)
     for (Lane& lane : step.device().lanes) {
       if (is_anybody_unheard(step.table(), lane)) continue;
       for (auto& [uid, each] : lane.pools) {
-        const bool is_its_own = uid == claimant.uid && lane.id == claimant.in_lane;
+        const bool is_its_own = uid == claimant.who.uid && lane.id == claimant.place.in_lane;
         if (is_its_own != is_own || freed >= bytes) continue;
         const std::size_t num_kept = each.num_chunks(user_of(lane, claimant));
         freed += cut(step, uid, each, num_kept, bytes - freed);

@@ -17,22 +17,23 @@ namespace {
 // Its own, or its user's, as far as others of his are not giving that already.
 Bytes beyond_limits(const Table& table, const Job& job, Nanos now) {
   Bytes beyond;
-  if (job.hard_limit() > Bytes{0}) beyond = beyond_own_limit(table.device, job);
-  if (job.hard_user_limit() == Bytes{0}) return beyond;
-  const Bytes coming = coming_from_user(table, job.uid, now);
+  if (job.settings.hard_limit() > Bytes{0}) beyond = beyond_own_limit(table.device, job);
+  if (job.settings.hard_user_limit() == Bytes{0}) return beyond;
+  const Bytes coming = coming_from_user(table, job.who.uid, now);
   return std::max(beyond, Bytes{0} - left_to_user(table.device, job) - coming);
 }
 
 }  // namespace
 
 Bytes beyond_own_limit(const Device& device, const Job& job) {
-  if (job.memory_limit == Bytes{0}) return Bytes{0};
-  return std::max(device.ledger.room(job.id) + job.lane - job.memory_limit, Bytes{0});
+  if (job.settings.memory_limit == Bytes{0}) return Bytes{0};
+  return std::max(device.ledger.room(job.id) + job.room.lane - job.settings.memory_limit, Bytes{0});
 }
 
 Status check_limit(const Job& job, Bytes limit) {
   // What overflows can stay where it is. Lane chunks are within the limit.
-  const Bytes needed = std::max(job.usage.need, job.usage.live) - job.usage.overflow + job.lane;
+  const Bytes needed =
+      std::max(job.usage.need, job.usage.live) - job.usage.overflow + job.room.lane;
   if (limit == Bytes{0} || limit >= needed) return {};
   return {StatusCode::kInvalidArgument,
           fmt::format("job {} needs {} for an iteration, {} of it live between iterations: with a "
@@ -44,17 +45,21 @@ void hold_to_limits(Step& step) {
   Device& device = step.device();
   for (const JobId id : JobRecords::Ids(step.table().jobs.kept().limited)) {
     const Job& job = std::as_const(step.table()).at(id);
-    if (!job.is_connected || job.is_inside || job.revoke.has_value() || job.cannot_give) continue;
-    if (job.is_suspended()) continue;
+    if (!job.is_connected || job.place.is_inside || job.room.revoke.has_value() ||
+        job.room.cannot_give) {
+      continue;
+    }
+    if (job.place.is_suspended()) continue;
     // Stopped in its iteration it would give what it needs there, and wait for that too.
     if (device.lane_held_by(id) != nullptr && device.has_need(id)) continue;
     const Bytes beyond = beyond_limits(step.table(), job, step.now());
     const Bytes bytes = std::min(beyond, most_to_ask(device, job, host_free(step.table()).total()));
     if (bytes <= Bytes{0}) continue;
-    revoke_room(step, step.table().at(id), bytes, Bytes{0},
-                job.hard_limit() > Bytes{0}
-                    ? fmt::format("beyond its limit of {}", to_string(job.memory_limit))
-                    : fmt::format("beyond its user's limit of {}", to_string(job.user_limit)));
+    revoke_room(
+        step, step.table().at(id), bytes, Bytes{0},
+        job.settings.hard_limit() > Bytes{0}
+            ? fmt::format("beyond its limit of {}", to_string(job.settings.memory_limit))
+            : fmt::format("beyond its user's limit of {}", to_string(job.settings.user_limit)));
   }
 }
 

@@ -15,8 +15,8 @@ namespace gpushare::sched {
 namespace {
 
 std::string ledger_label(const Job& job) {
-  const std::string name = job.name.empty() ? fmt::format("pid {}", job.pid) : job.name;
-  return fmt::format("job {} u{}/{}", job.id.value, job.uid, name);
+  const std::string name = job.who.name.empty() ? fmt::format("pid {}", job.who.pid) : job.who.name;
+  return fmt::format("job {} u{}/{}", job.id.value, job.who.uid, name);
 }
 
 // The largest; what they hold is not in the ledger, and may be why the capacity is what it is.
@@ -55,29 +55,29 @@ RoomPool room_pool(const Table& table, Nanos now) {
   RoomPool pool{table.device.ledger.free(), Bytes{0}};
   for (const JobId id : table.jobs.kept().giving) {
     const Job& job = table.at(id);
-    if (!table.is_overdue(job, now)) pool.expected += job.revoke->bytes;
+    if (!table.is_overdue(job, now)) pool.expected += job.room.revoke->bytes;
   }
   return pool;
 }
 
 bool is_parked(const Device& device, const Job& job) {
-  if (!job.is_connected || job.is_inside) return false;
-  return job.is_waiting || job.waits_aside ||
+  if (!job.is_connected || job.place.is_inside) return false;
+  return job.place.is_waiting || job.place.waits_aside ||
          (job.usage.is_parked && device.lane_held_by(job.id) == nullptr);
 }
 
 Bytes needed_room(const Job& job, Bytes capacity) {
   Bytes needed = std::min(std::max(job.usage.need, job.usage.live), capacity);
-  const Bytes most = job.most_memory();
-  if (most > Bytes{0}) needed = std::min(needed, most - job.lane);
+  const Bytes most = job.settings.most_memory();
+  if (most > Bytes{0}) needed = std::min(needed, most - job.room.lane);
   return needed;
 }
 
 Bytes most_more(const Device& device, const Job& job) {
   const Bytes room = device.ledger.room(job.id);
   Bytes most = device.ledger.capacity() - room;
-  const Bytes limit = job.most_memory();
-  if (limit > Bytes{0}) most = std::min(most, limit - room - job.lane);
+  const Bytes limit = job.settings.most_memory();
+  if (limit > Bytes{0}) most = std::min(most, limit - room - job.room.lane);
   return std::max(std::min(most, left_to_user(device, job)), Bytes{0});
 }
 
@@ -86,7 +86,7 @@ Bytes growth_of(const Device& device, const Lane& lane, const Job& job) {
   const Bytes rise = std::max(needed_room(job, device.ledger.capacity()) - room, Bytes{0});
   const Bytes lack = lane_lack(lane, job);
   // With the slots it has, no more than the device.
-  const Bytes most = device.ledger.capacity() - room - (job.lane - lack);
+  const Bytes most = device.ledger.capacity() - room - (job.room.lane - lack);
   return std::min(rise + lack, std::max(most, Bytes{0}));
 }
 

@@ -11,39 +11,41 @@
 namespace gpushare::sched {
 
 void grant_room(Step& step, Job& job, Bytes by, std::uint64_t need_n) {
-  GS_CHECK(!job.revoke.has_value(), "job {} owes Released {}", job.id.value, job.revoke->n);
+  GS_CHECK(!job.room.revoke.has_value(), "job {} owes Released {}", job.id.value,
+           job.room.revoke->n);
   step.device().ledger.raise(job.id, by);
-  job.note_change();  // what it did not have before, it may give
-  job.last_grant_n = ++job.last_n;
-  step.send(job.id, wire::Grant{.of = job.of,
-                                .n = job.last_grant_n,
+  job.room.note_change();  // what it did not have before, it may give
+  job.room.last_grant_n = ++job.room.last_n;
+  step.send(job.id, wire::Grant{.of = job.who.of,
+                                .n = job.room.last_grant_n,
                                 .need_n = need_n,
                                 .room = step.device().ledger.room(job.id),
-                                .lane_n = job.lane_heard});
+                                .lane_n = job.room.lane_heard});
 }
 
 void revoke_room(Step& step, Job& job, Bytes bytes, Bytes host_kept, const std::string& reason) {
   Device& device = step.device();
-  GS_CHECK(!job.revoke.has_value(), "job {} owes Released {}", job.id.value, job.revoke->n);
+  GS_CHECK(!job.room.revoke.has_value(), "job {} owes Released {}", job.id.value,
+           job.room.revoke->n);
   GS_CHECK(bytes > Bytes{0} && bytes <= device.ledger.room(job.id), "{} of {}", to_string(bytes),
            to_string(device.ledger.room(job.id)));
   const HostBytes free = host_free(step.table());
   // More than it is thought to spill, where others do not need it: it may have less unused room
   // than its page said, and the last piece may be larger than what is left to spill.
-  const Bytes most = round_up(bytes, wire::kHostPieceBytes) + job.piece - wire::kHostPieceBytes;
+  const Bytes most = round_up(bytes, wire::kHostPieceBytes) + job.who.piece - wire::kHostPieceBytes;
   const HostBytes may_spill =
       free.first(std::clamp(most, Bytes{0}, std::max(free.total() - host_kept, Bytes{0})));
-  job.revoke = PendingRevoke{.n = ++job.last_n,
-                             .bytes = bytes,
-                             .sent_at = step.now(),
-                             .num_changes = job.num_changes,
-                             .stored_before = stored_in_host_tier(job),
-                             .may_spill = may_spill,
-                             .late = late_room(job)};
+  job.room.revoke = PendingRevoke{.n = ++job.room.last_n,
+                                  .bytes = bytes,
+                                  .sent_at = step.now(),
+                                  .num_changes = job.room.num_changes,
+                                  .stored_before = stored_in_host_tier(job),
+                                  .may_spill = may_spill,
+                                  .late = late_room(job)};
   device.asked += bytes;
   device.planned_spill += std::max(bytes - droppable(device, job), Bytes{0});
-  step.send(job.id, wire::Revoke{.of = job.of,
-                                 .n = job.revoke->n,
+  step.send(job.id, wire::Revoke{.of = job.who.of,
+                                 .n = job.room.revoke->n,
                                  .bytes = bytes,
                                  .most_ram = may_spill.ram,
                                  .most_file = may_spill.file});

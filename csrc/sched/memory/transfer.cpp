@@ -13,9 +13,9 @@ bool is_lease_open(const Device& device) {
 
 // As far as is known: it was asked for room, or has room ahead of its lease.
 bool has_bytes_to_move(const Device& device, const Job& job) {
-  const bool has_room_ahead = job.is_waiting && job.usage.spilled > Bytes{0} &&
+  const bool has_room_ahead = job.place.is_waiting && job.usage.spilled > Bytes{0} &&
                               device.ledger.room(job.id) > job.usage.resident;
-  return job.revoke.has_value() || has_room_ahead;
+  return job.room.revoke.has_value() || has_room_ahead;
 }
 
 std::int64_t num_movers(const Table& table) {
@@ -39,8 +39,8 @@ void settle_transfer_rate(Step& step) {
   for (const JobId id : JobRecords::Ids(step.table().jobs.kept().giving)) {
     Job& job = step.table().at(id);
     const bool is_held_back = transfer_rate(device, job) > Bytes{0};
-    if (job.revoke->is_held_back && !is_held_back) job.revoke->sent_at = step.now();
-    job.revoke->is_held_back = is_held_back;
+    if (job.room.revoke->is_held_back && !is_held_back) job.room.revoke->sent_at = step.now();
+    job.room.revoke->is_held_back = is_held_back;
   }
 }
 

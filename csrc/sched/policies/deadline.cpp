@@ -13,13 +13,18 @@ namespace {
 constexpr double kPatienceSeconds = 10;
 
 double allowed_seconds(const Job& job) {
-  return job.deadline > Nanos{} ? to_seconds(job.deadline) : kPatienceSeconds / job.weight;
+  return job.settings.deadline > Nanos{} ? to_seconds(job.settings.deadline)
+                                         : kPatienceSeconds / job.settings.weight;
 }
 
-double due_seconds(const Job& job) { return to_seconds(job.waiting_since) + allowed_seconds(job); }
+double due_seconds(const Job& job) {
+  return to_seconds(job.place.waiting_since) + allowed_seconds(job);
+}
 
 std::string allowed_text(const Job& job) {
-  if (job.deadline > Nanos{}) return fmt::format("a deadline of {}", to_string(job.deadline));
+  if (job.settings.deadline > Nanos{}) {
+    return fmt::format("a deadline of {}", to_string(job.settings.deadline));
+  }
   return fmt::format("none, which counts as {:g} s", allowed_seconds(job));
 }
 
@@ -31,8 +36,10 @@ class EarliestDeadline final : public Policy {
  public:
   [[nodiscard]] const char* name() const override { return "deadline"; }
   [[nodiscard]] OrderKey key(const Job& job) const override {
-    return {
-        .priority = job.priority, .number = due_seconds(job), .arrival = job.arrival, .id = job.id};
+    return {.priority = job.settings.priority,
+            .number = due_seconds(job),
+            .arrival = job.who.arrival,
+            .id = job.id};
   }
   [[nodiscard]] bool meets_deadlines() const override { return true; }
 

@@ -22,17 +22,17 @@ class Fair final : public LeastServed {
 // source: Goyal, Vin, Cheng, "Start-time Fair Queueing" (SIGCOMM 1996), section 2; Goyal, Guo, Vin,
 // "A Hierarchical CPU Scheduler for Multimedia Operating Systems" (OSDI 1996), section 3.
 OrderKey LeastServed::key(const Job& job) const {
-  return {.priority = job.priority,
-          .user = job.uid,
-          .number = job.virtual_time,
-          .arrival = job.arrival,
+  return {.priority = job.settings.priority,
+          .user = job.who.uid,
+          .number = job.served.virtual_time,
+          .arrival = job.who.arrival,
           .id = job.id};
 }
 
 std::string LeastServed::compare(const Job& first, const Job& second) const {
   return fmt::format("served over weight, {} counts {:.3f} s (weight {}), {} {:.3f} s (weight {})",
-                     label(first), first.virtual_time, first.weight, label(second),
-                     second.virtual_time, second.weight);
+                     label(first), first.served.virtual_time, first.settings.weight, label(second),
+                     second.served.virtual_time, second.settings.weight);
 }
 
 std::unique_ptr<const Policy> make_fair() { return std::make_unique<Fair>(); }

@@ -12,16 +12,17 @@ class Fifo final : public Policy {
  public:
   [[nodiscard]] const char* name() const override { return "fifo"; }
   [[nodiscard]] OrderKey key(const Job& job) const override {
-    return {.priority = job.priority,
-            .number = static_cast<double>(job.arrival),
-            .arrival = job.arrival,
+    return {.priority = job.settings.priority,
+            .number = static_cast<double>(job.who.arrival),
+            .arrival = job.who.arrival,
             .id = job.id};
   }
 
  private:
   [[nodiscard]] std::string compare(const Job& first, const Job& second) const override {
     return fmt::format("{} registered {} before {}", label(first),
-                       to_string(second.registered_at - first.registered_at), label(second));
+                       to_string(second.who.registered_at - first.who.registered_at),
+                       label(second));
   }
 };
 

@@ -30,9 +30,9 @@ constexpr std::array kPolicies{
 }  // namespace
 
 std::string Policy::why(const Job& first, const Job& second) const {
-  if (first.priority != second.priority) {
-    return fmt::format("{} is {}, {} is {}", label(first), wire::name_of(first.priority),
-                       label(second), wire::name_of(second.priority));
+  if (first.settings.priority != second.settings.priority) {
+    return fmt::format("{} is {}, {} is {}", label(first), wire::name_of(first.settings.priority),
+                       label(second), wire::name_of(second.settings.priority));
   }
   if (key(first).number != key(second).number) {
     return fmt::format("{}: {}", name(), compare(first, second));

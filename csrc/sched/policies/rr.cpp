@@ -13,16 +13,17 @@ class RoundRobin final : public Policy {
   [[nodiscard]] const char* name() const override { return "rr"; }
   // A holder that queued again would be last, so at the end of its quantum any waiter is before it.
   [[nodiscard]] OrderKey key(const Job& job) const override {
-    return {.priority = job.priority,
-            .number = static_cast<double>(job.queued),
-            .arrival = job.arrival,
+    return {.priority = job.settings.priority,
+            .number = static_cast<double>(job.place.queued),
+            .arrival = job.who.arrival,
             .id = job.id};
   }
 
  private:
   [[nodiscard]] std::string compare(const Job& first, const Job& second) const override {
     return fmt::format("{} waits {} longer than {}", label(first),
-                       to_string(second.waiting_since - first.waiting_since), label(second));
+                       to_string(second.place.waiting_since - first.place.waiting_since),
+                       label(second));
   }
 };
 

@@ -24,10 +24,10 @@ std::size_t position(const Lane& lane, JobId job) {
 
 // A lease ends within an iteration after it was asked back; how long that is was measured.
 std::string bound(const Job& holder, Nanos asked_at, Nanos now) {
-  if (holder.iteration <= Nanos{}) return {};
-  const Nanos rest = asked_at + holder.iteration - now;
+  if (holder.measured.iteration <= Nanos{}) return {};
+  const Nanos rest = asked_at + holder.measured.iteration - now;
   if (rest >= Nanos{}) return fmt::format(", at most {}", to_string(rest));
-  return fmt::format(", longer than its iterations of {}", to_string(holder.iteration));
+  return fmt::format(", longer than its iterations of {}", to_string(holder.measured.iteration));
 }
 
 // A short wait is over before anybody has read of it.
@@ -69,8 +69,8 @@ std::string explain_line(const Table& table, const Job& job, Nanos now) {
                        to_string(needed_room(job, device.ledger.capacity())),
                        held_by_suspended_text(table));
   }
-  if (job.revoke.has_value()) {
-    return fmt::format("gives {} to others first", to_string(job.revoke->bytes));
+  if (job.room.revoke.has_value()) {
+    return fmt::format("gives {} to others first", to_string(job.room.revoke->bytes));
   }
   if (lane.hold.has_value()) return lane.wait_reason;
   if (lane.next == job.id) {
@@ -80,8 +80,9 @@ std::string explain_line(const Table& table, const Job& job, Nanos now) {
 }
 
 std::string pause_text(const Job& job, Nanos now) {
-  return fmt::format("is paused by user {} since {}; to go on: gpushare resume {}", *job.paused_by,
-                     to_string(now - job.paused_at), job.id.value);
+  return fmt::format("is paused by user {} since {}; to go on: gpushare resume {}",
+                     *job.settings.paused_by, to_string(now - job.settings.paused_at),
+                     job.id.value);
 }
 
 }  // namespace
@@ -110,22 +111,23 @@ std::string explain(const Table& table, JobId id, Nanos now) {
     return fmt::format("waits until {} known processes have said Hello, at most {}",
                        table.expected.size(), to_string(table.recovery_ends - now));
   }
-  if (job->is_suspended()) return suspended_text(table, *job, now);
+  if (job->place.is_suspended()) return suspended_text(table, *job, now);
   for (const WaitingNeed& need : device.needs) {
     if (need.job == id) return explain_need(need, now);
   }
-  if (job->is_waiting) return explain_line(table, *job, now);
+  if (job->place.is_waiting) return explain_line(table, *job, now);
   for (const JobId other : gang_of(device, *job)) {
     const Job& rank = table.at(other);
-    if (rank.is_suspended()) return "waits for its gang: " + suspended_text(table, rank, now);
+    if (rank.place.is_suspended()) return "waits for its gang: " + suspended_text(table, rank, now);
   }
-  if (job->waits_in_gang) return gang_text(table, *job);
+  if (job->place.waits_in_gang) return gang_text(table, *job);
   if (const Lane* lane = device.lane_held_by(id)) {
     return fmt::format("has the lease since {}{}", to_string(now - lane->lease->granted_at),
-                       job->is_paused() ? ", until its next boundary: it " + pause_text(*job, now)
-                                        : std::string());
+                       job->settings.is_paused()
+                           ? ", until its next boundary: it " + pause_text(*job, now)
+                           : std::string());
   }
-  if (job->is_paused()) return pause_text(*job, now);
+  if (job->settings.is_paused()) return pause_text(*job, now);
   return "does not wait";
 }
 

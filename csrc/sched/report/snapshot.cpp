@@ -25,49 +25,37 @@ JobRow job_row(const Table& table, const Job& job, Nanos now) {
   const Lane* held = device.lane_held_by(job.id);
   const Nanos until = held == nullptr ? now : held->lease->suspended_since.value_or(now);
   const Nanos running = held == nullptr ? Nanos{} : until - held->lease->since_of(job.id);
-  const Nanos served = job.served + std::max(running, Nanos{});
-  const Nanos age = now - job.registered_at;
+  const Nanos served = job.served.time + std::max(running, Nanos{});
+  const Nanos age = now - job.who.registered_at;
   JobRow row;
-  row.of = job.of;
-  row.name = job.name;
-  row.group = job.group;
-  row.command = job.command;
-  row.pid = job.pid;
-  row.uid = job.uid;
+  row.who = job.who;
+  row.settings = job.settings;
   row.is_registered = job.is_registered;
   row.state = state_of(device, job);
   row.reason = job.reason;
-  row.priority = job.priority;
-  row.weight = job.weight;
-  row.deadline = job.deadline;
   row.deadline_note = deadline_note(device, job);
-  row.share_limit = job.share_limit;
-  row.is_elastic = job.is_elastic;
   row.is_at_share_limit = is_at_hard_limit(table, job, now);
-  row.paused_by = job.paused_by;
-  BusyMeter recent = job.recent;
+  BusyMeter recent = job.served.recent;
   if (held != nullptr) recent.add(held->lease->since_of(job.id), until);
   row.share = recent.share(now);
   row.age = job.was_registered ? age : Nanos{};
   row.room = device.ledger.room(job.id);
-  row.memory_limit = job.memory_limit;
-  row.in_lane = job.in_lane;
+  row.in_lane = job.place.in_lane;
   row.transfer_rate = transfer_rate(device, job);
-  row.lane = job.lane;
+  row.lane = job.room.lane;
   row.usage = job.usage;
-  row.iterations_total = job.iterations_total;
-  row.leases = job.leases;
+  row.leases = job.served.leases;
   row.served = served;
-  row.waited = job.waited;
-  if (job.is_waiting || job.waits_in_gang) {
-    row.waited += std::max(now - job.waiting_since, Nanos{});
-    row.waiting_since = job.waiting_since;
+  row.waited = job.served.waited;
+  if (job.place.is_waiting || job.place.waits_in_gang) {
+    row.waited += std::max(now - job.place.waiting_since, Nanos{});
+    row.waiting_since = job.place.waiting_since;
   }
   row.waits_for_room = device.has_need(job.id);
-  row.term = job.term;
-  row.iteration = job.iteration;
+  row.term = job.served.term;
+  row.iteration = job.measured.iteration;
   row.long_iteration = job.long_iteration();
-  row.iteration_source = job.iteration_source();
+  row.iteration_source = job.measured.iteration_source();
   return row;
 }
 
@@ -93,7 +81,7 @@ std::vector<UserRow> user_rows(const Table& table) {
   const Device& device = table.device;
   std::set<std::uint32_t> uids;
   for (const auto& [id, job] : table.jobs)
-    uids.insert(job.uid);
+    uids.insert(job.who.uid);
   std::vector<UserRow> rows;
   for (const std::uint32_t uid : uids) {
     const UserOptions& options = table.options.users.of(uid);
@@ -149,12 +137,12 @@ DeviceRow device_row(const Table& table, Nanos now) {
 
 std::string state_of(const Device& device, const Job& job) {
   if (!job.is_connected) return "lost";
-  if (job.is_suspended()) return "suspended";
+  if (job.place.is_suspended()) return "suspended";
   if (const Lane* lane = device.lane_held_by(job.id)) {
     return lane->lease->is_asked ? "closing" : "running";
   }
-  if (job.is_paused()) return "paused";
-  if (job.is_waiting || job.waits_in_gang) return "waiting";
+  if (job.settings.is_paused()) return "paused";
+  if (job.place.is_waiting || job.place.waits_in_gang) return "waiting";
   return job.was_registered ? "idle" : "starting";
 }
 

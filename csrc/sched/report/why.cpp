@@ -46,7 +46,7 @@ struct Line {
   // Where it will stand in another class follows from who is in it: at worst at its end.
   [[nodiscard]] OrderKey key(const Job& other) const {
     OrderKey key = order_key(table.device, other);
-    if (std::isinf(other.virtual_time)) key.user_time = other.virtual_time;
+    if (std::isinf(other.served.virtual_time)) key.user_time = other.served.virtual_time;
     return key;
   }
   // As JobTable::order: users of one class have their turns by turns.
@@ -83,7 +83,7 @@ Line line_of(const Table& table, const Lane& lane, const Job& job, Nanos now) {
   const Job after = requeued(lane, table.at(lane.lease->job), now);
   if (after.id == job.id) {
     line.job = after;
-  } else if (!after.is_paused()) {
+  } else if (!after.settings.is_paused()) {
     line.holder = after;
   }
   return line;
@@ -123,33 +123,33 @@ void say_idle(const Job& job, Why& why, Nanos now) {
     why.now.emplace_back("it has not registered: it asks for turns with gpushare.register()");
   } else if (!job.is_registered) {
     why.now.emplace_back("it has no more iterations, and keeps what memory it has");
-  } else if (!job.is_paused() && job.closed_at.has_value()) {
+  } else if (!job.settings.is_paused() && job.measured.closed_at.has_value()) {
     why.now.push_back(fmt::format("it wants no lease since {}, when its last one ended",
-                                  to_string(now - *job.closed_at)));
-  } else if (!job.is_paused()) {
+                                  to_string(now - *job.measured.closed_at)));
+  } else if (!job.settings.is_paused()) {
     why.now.emplace_back("it has not come to an iteration yet");
   }
 }
 
 // What is measured needs no word.
 void say_remembered(const Job& job, Why& why) {
-  if (job.iteration_source() != Source::kRemembered) return;
+  if (job.measured.iteration_source() != Source::kRemembered) return;
   why.now.push_back(
       fmt::format("an iteration of it is taken to last {}, as remembered of its model until "
                   "iterations of this job are measured",
-                  to_string(job.iteration)));
+                  to_string(job.measured.iteration)));
 }
 
 void say_move(const Job& job, Why& why) {
-  if (job.placed_in == job.in_lane) return;
+  if (job.place.placed_in == job.place.in_lane) return;
   why.now.push_back(
-      fmt::format("it is to change to lane {} after its next boundary", job.placed_in.value));
+      fmt::format("it is to change to lane {} after its next boundary", job.place.placed_in.value));
 }
 
 // Under `pack`: beside whom it runs, or may not.
 void say_beside(const Table& table, const Job& job, Why& why, bool is_holder, Nanos now) {
   std::string text = is_holder ? beside_text(table, job) : reason_against(table, job, now);
-  if (text.empty() || (!is_holder && !job.is_waiting)) return;
+  if (text.empty() || (!is_holder && !job.place.is_waiting)) return;
   why.now.push_back(is_holder ? std::move(text)
                               : fmt::format("it may not run beside others now: {}", text));
 }
@@ -158,7 +158,7 @@ void say_beside(const Table& table, const Job& job, Why& why, bool is_holder, Na
 void say_turns(const Table& table, const Lane& lane, Why& why) {
   if (!lane.lease.has_value() || !lane.is_watched) return;
   const Job& holder = table.at(lane.lease->job);
-  const Nanos stall = std::max(holder.stall, holder.usage.stall);
+  const Nanos stall = std::max(holder.measured.stall, holder.usage.stall);
   if (stall < table.options.min_quantum / 10 || lane.quantum <= table.options.min_quantum) return;
   why.now.push_back(fmt::format(
       "a turn lasts for {} here: memory moves for {} when the lane changes hands, and {:.1f} % of "
@@ -172,13 +172,13 @@ void say_turns(const Table& table, const Lane& lane, Why& why) {
 // Of what a job waits for that is not the lease.
 void say_room(const Table& table, const Lane& lane, const Job& job, Why& why) {
   const Device& device = table.device;
-  if (job.user_limit > Bytes{0} && job.is_waiting) {
+  if (job.settings.user_limit > Bytes{0} && job.place.is_waiting) {
     why.now.push_back(user_room_text(table, job));
   }
-  if (job.is_elastic && beyond_own_limit(device, job) > Bytes{0}) {
+  if (job.settings.is_elastic && beyond_own_limit(device, job) > Bytes{0}) {
     why.now.push_back(fmt::format("it holds {}: what is beyond {} is given first",
-                                  to_string(device.ledger.room(job.id) + job.lane),
-                                  to_string(job.memory_limit)));
+                                  to_string(device.ledger.room(job.id) + job.room.lane),
+                                  to_string(job.settings.memory_limit)));
   }
   const bool is_short = device.has_need(job.id) || (lane.next == job.id && lane.short_since);
   if (!is_short) return;
@@ -196,8 +196,8 @@ std::string compare(const Line& line, const Job& first, const Job& second) {
   if (a.priority != b.priority || a.user == b.user) return line.policy().why(first, second);
   const auto text = [&](const OrderKey& key, const Job& job) {
     const Users& users = line.table.options.users;
-    return fmt::format("{} {:.3f} s (weight {:g}; job {})", users.label(job.uid), key.user_time,
-                       users.of(job.uid).weight, label(job));
+    return fmt::format("{} {:.3f} s (weight {:g}; job {})", users.label(job.who.uid), key.user_time,
+                       users.of(job.who.uid).weight, label(job));
   };
   return fmt::format("{}: served over weight, of users: {}, {}", line.policy().name(),
                      text(a, first), text(b, second));
@@ -238,28 +238,30 @@ void add_option(std::vector<Option>& options,
                 std::string text) {
   if (!check_ranges(changes).ok()) return;
   Job changed = job;
-  changes.apply_to(changed);
-  if (changes.priority) changed.virtual_time = std::numeric_limits<double>::infinity();
+  changes.apply_to(changed.settings);
+  if (changes.priority) changed.served.virtual_time = std::numeric_limits<double>::infinity();
   options.push_back({std::move(text), std::move(changed)});
 }
 
 // By kind; the smallest change of each comes first.
 std::vector<std::vector<Option>> options_of(const Job& job) {
   std::vector<std::vector<Option>> kinds(3);
-  for (auto p = static_cast<int>(job.priority) - 1; p >= 0; --p) {
+  for (auto p = static_cast<int>(job.settings.priority) - 1; p >= 0; --p) {
     const auto priority = static_cast<wire::Priority>(p);
     add_option(kinds[0], job, {.priority = priority},
                fmt::format("--priority {} (now {})", wire::name_of(priority),
-                           wire::name_of(job.priority)));
+                           wire::name_of(job.settings.priority)));
   }
   for (const double factor : {2.0, 4.0, 8.0}) {
-    add_option(kinds[1], job, {.weight = job.weight * factor},
-               fmt::format("--weight {:g} (now {:g})", job.weight * factor, job.weight));
+    add_option(
+        kinds[1], job, {.weight = job.settings.weight * factor},
+        fmt::format("--weight {:g} (now {:g})", job.settings.weight * factor, job.settings.weight));
   }
   for (const std::int64_t ms : {5000, 1000, 200, 50, 10}) {
-    add_option(kinds[2], job, {.deadline = millis(ms)},
-               fmt::format("--deadline {}ms (now {})", ms,
-                           job.deadline > Nanos{} ? to_string(job.deadline) : "none"));
+    add_option(
+        kinds[2], job, {.deadline = millis(ms)},
+        fmt::format("--deadline {}ms (now {})", ms,
+                    job.settings.deadline > Nanos{} ? to_string(job.settings.deadline) : "none"));
   }
   return kinds;
 }
@@ -281,10 +283,10 @@ void try_options(const Line& line, Why& why) {
 void try_urgent(const Lane& lane, const Line& line, Why& why, Nanos now) {
   if (!line.holder.has_value() || lane.lease->is_asked || !lane.is_watched) return;
   Job urgent = line.job;
-  urgent.priority = wire::Priority::kInteractive;
-  urgent.virtual_time = std::numeric_limits<double>::infinity();
+  urgent.settings.priority = wire::Priority::kInteractive;
+  urgent.served.virtual_time = std::numeric_limits<double>::infinity();
   const Nanos ends = std::max(lane.lease->granted_at + kUrgentWait, now);
-  if (line.job.priority <= urgent.priority || ends >= lane.quantum_ends) return;
+  if (line.job.settings.priority <= urgent.settings.priority || ends >= lane.quantum_ends) return;
   if (line.num_before(line.job) > 0 || line.num_before(urgent) > 0) return;
   why.changes.push_back(fmt::format(
       "gpushare set {} --priority interactive: the lease is asked for in {} instead of {}",
@@ -293,12 +295,14 @@ void try_urgent(const Lane& lane, const Line& line, Why& why, Nanos now) {
 
 // Under such a policy it gets what guaranteed jobs leave, whatever its place in line.
 void try_no_harvest(const Table& table, const Line& line, Why& why) {
-  if (!line.policy().harvests() || line.job.priority != wire::Priority::kOpportunistic) return;
+  if (!line.policy().harvests() || line.job.settings.priority != wire::Priority::kOpportunistic) {
+    return;
+  }
   const bool is_beside_guaranteed =
       std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
         const Job& other = entry.second;
-        return other.is_registered && other.priority == wire::Priority::kGuaranteed &&
-               other.in_lane == line.job.in_lane;
+        return other.is_registered && other.settings.priority == wire::Priority::kGuaranteed &&
+               other.place.in_lane == line.job.place.in_lane;
       });
   if (!is_beside_guaranteed) return;
   why.changes.push_back(fmt::format(
@@ -311,18 +315,21 @@ void try_no_harvest(const Table& table, const Line& line, Why& why) {
 // changes at once by that is not foretold.
 void try_weight(const Line& line, Why& why) {
   Job heavier = line.job;
-  heavier.weight *= 2;
+  heavier.settings.weight *= 2;
   const bool counts = line.policy().key(heavier.requeued(seconds(1), Nanos{})).number <
                       line.policy().key(line.job.requeued(seconds(1), Nanos{})).number;
   const bool is_at_once = line.key(heavier) != line.key(line.job);
   const auto is_of_its_class = [&](const Job& other) {
-    return other.priority == line.job.priority && line.key(other).user == line.key(line.job).user;
+    return other.settings.priority == line.job.settings.priority &&
+           line.key(other).user == line.key(line.job).user;
   };
   const bool has_rival = std::any_of(line.waiting.begin(), line.waiting.end(), is_of_its_class) ||
                          (line.holder.has_value() && is_of_its_class(*line.holder));
-  const bool is_possible = check_ranges({.weight = heavier.weight}).ok();
+  const bool is_possible = check_ranges({.weight = heavier.settings.weight}).ok();
   if (!counts || is_at_once || !has_rival || !is_possible) return;
-  const auto is_of_another_user = [&](const Job& other) { return other.uid != line.job.uid; };
+  const auto is_of_another_user = [&](const Job& other) {
+    return other.who.uid != line.job.who.uid;
+  };
   const bool is_by_user =
       line.policy().shares_by_user() &&
       (std::any_of(line.waiting.begin(), line.waiting.end(), is_of_another_user) ||
@@ -330,7 +337,7 @@ void try_weight(const Line& line, Why& why) {
   why.changes.push_back(
       fmt::format("gpushare set {} --weight {:g} (now {:g}): twice the time, against those of its "
                   "class{}, from now on",
-                  line.job.id.value, heavier.weight, line.job.weight,
+                  line.job.id.value, heavier.settings.weight, line.job.settings.weight,
                   is_by_user ? " that are of its user" : ""));
 }
 
@@ -340,11 +347,12 @@ Why why(const Table& table, const Job& job, Nanos now) {
   const Device& device = table.device;
   const Lane& lane = device.lane_of(job);
   const bool is_holder = device.lane_held_by(job.id) != nullptr;
-  Why why{job.id, job.name, state_of(device, job), explain(table, job.id, now), job.reason, {},
-          {},     {}};
-  const bool is_in_line = (job.is_waiting || is_holder) && !job.is_paused();
+  Why why{
+      job.id, job.who.name, state_of(device, job), explain(table, job.id, now), job.reason, {}, {},
+      {}};
+  const bool is_in_line = (job.place.is_waiting || is_holder) && !job.settings.is_paused();
   const bool is_idle =
-      !job.is_waiting && !job.waits_in_gang && !is_holder && !device.has_need(job.id);
+      !job.place.is_waiting && !job.place.waits_in_gang && !is_holder && !device.has_need(job.id);
   if (is_idle) say_idle(job, why, now);
   say_lane(table, lane, why, now);
   say_beside(table, job, why, is_holder, now);
@@ -356,7 +364,9 @@ Why why(const Table& table, const Job& job, Nanos now) {
   if (is_used_up(device, job)) {
     why.now.push_back(share_limit_text(table, job, now));
   }
-  if (job.is_paused()) why.changes.push_back(fmt::format("gpushare resume {}", job.id.value));
+  if (job.settings.is_paused()) {
+    why.changes.push_back(fmt::format("gpushare resume {}", job.id.value));
+  }
   if (!is_in_line) return why;
   const Line line = line_of(table, lane, job, now);
   say_order(line, why);

@@ -62,7 +62,7 @@ std::optional<OrderKey> first_elsewhere(const Table& table,
   if (!device.packs()) {
     if (elsewhere.empty()) return std::nullopt;
     const OrderKey first = elsewhere.front();
-    if (table.at(lane.lease->job).priority < first.priority) return std::nullopt;
+    if (table.at(lane.lease->job).settings.priority < first.priority) return std::nullopt;
     return first;
   }
   // But for one that has not come to a boundary for long.
@@ -93,7 +93,7 @@ void settle_quantum(const Table& table,
                     Nanos now) {
   const Device& device = table.device;
   // A job that starts is not made to wait for what others learn.
-  const bool is_unknown = (is_learning(holder) && !holder.remembered.has_value()) ||
+  const bool is_unknown = (is_learning(holder) && !holder.measured.remembered.has_value()) ||
                           (device.packs() && is_on_trial(table, now));
   const bool may_learn = is_unknown && stuck_need(device, lane) == nullptr;
   const std::uint32_t user = device.policy->key(holder).user;
@@ -104,12 +104,13 @@ void settle_quantum(const Table& table,
   };
   // What the switch to this lease cost counts at once: the average of a new job's is far behind. An
   // odd one rules this lease alone.
-  const Nanos stall = std::max(holder.stall, holder.usage.stall + holder.handover);
-  const bool is_usual_known = holder.stall > Nanos{};
+  const Nanos stall =
+      std::max(holder.measured.stall, holder.usage.stall + holder.measured.handover);
+  const bool is_usual_known = holder.measured.stall > Nanos{};
   const QuantumInput input{.stall = stall,
-                           .usual_stall = is_usual_known ? holder.stall : stall,
-                           .iteration = holder.iteration,
-                           .overrun = holder.overrun,
+                           .usual_stall = is_usual_known ? holder.measured.stall : stall,
+                           .iteration = holder.measured.iteration,
+                           .overrun = holder.served.overrun,
                            .num_waiting = turns(wire::Priority::kOpportunistic),
                            .num_urgent = turns(wire::Priority::kInteractive),
                            .is_learning = may_learn};
@@ -147,7 +148,9 @@ std::string reason_to_ask(const Step& step,
                           const std::optional<MakeWay>& way) {
   const Device& device = step.device();
   const Nanos now = step.now();
-  if (holder.is_paused()) return fmt::format("paused by user {}", *holder.paused_by);
+  if (holder.settings.is_paused()) {
+    return fmt::format("paused by user {}", *holder.settings.paused_by);
+  }
   const Setback back = setback(step.table(), holder);
   if (back == Setback::kBarred ||
       (back > Setback::kNone && is_time_wanted(step.table(), lane, back))) {
@@ -160,7 +163,7 @@ std::string reason_to_ask(const Step& step,
   }
   if (floor_turn_ends(step.table(), lane, now).has_value()) return {};
   const auto due = class_due(step.table(), lane);
-  if (due.has_value() && *due > holder.priority) return floor_text(step.table(), *due);
+  if (due.has_value() && *due > holder.settings.priority) return floor_text(step.table(), *due);
   const auto lender = lender_back(step.table(), lane, now);
   if (lender.has_value() && now >= lender->at) {
     return fmt::format("{} is back, which has lent its gap", lender->job.value);
@@ -198,7 +201,7 @@ std::string reason_to_ask(const Step& step,
   const auto other = first_elsewhere(step.table(), lane, elsewhere, now);
   if (other.has_value()) {
     return fmt::format("quantum of {} is over, {} in lane {} waits for it", to_string(lane.quantum),
-                       other->id.value, step.table().at(other->id).in_lane.value);
+                       other->id.value, step.table().at(other->id).place.in_lane.value);
   }
   const auto first = first_allowed(step.table(), lane, back);
   const Job after = holder.requeued(now - lane.lease->since, now);
@@ -222,7 +225,7 @@ void warn_of_long_iteration(Step& step, Lane& lane, const Job& holder) {
   if (lane.lease->is_warned || holder.usage.is_in_gap) return;
   const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at);
   const Nanos due = since + step.table().options.iteration_warning;
-  const bool is_fresh = step.is_deadline() || holder.observed_at == step.now();
+  const bool is_fresh = step.is_deadline() || holder.measured.observed_at == step.now();
   if (step.now() < due || !is_fresh) {
     step.due(due);
     step.look_at(holder.id);
@@ -239,7 +242,8 @@ std::optional<Interruption> urgent_now(Step& step, const Lane& lane, const Job& 
   if (floor_turn_ends(step.table(), lane, step.now()).has_value()) return std::nullopt;
   const auto urgent = interruption(step.table(), lane, step.now());
   if (!urgent.has_value()) return urgent;
-  const bool is_old = holder.observed_at < step.table().at(urgent->job).waiting_since;
+  const bool is_old =
+      holder.measured.observed_at < step.table().at(urgent->job).place.waiting_since;
   const bool has_waited = holder.waited_in_iteration() >= step.table().options.max_wait;
   if (has_waited && (!is_old || step.is_deadline())) return std::nullopt;
   if (!has_waited && step.now() >= urgent->at) return urgent;
@@ -254,7 +258,7 @@ void ask_inside(Step& step, Lane& lane, const Job& holder, const Interruption& u
                                          step.device().policy->name(), urgent.job.value);
   if (!lane.lease->is_asked) ask_at_boundary(step, lane, holder, reason);
   lane.lease->is_asked_inside = true;
-  step.act({PageAction::Kind::kAskInside, holder.id, holder.term, 0});
+  step.act({PageAction::Kind::kAskInside, holder.id, holder.served.term, 0});
   step.decide(holder.id, "ask_inside", reason);
 }
 
@@ -273,7 +277,7 @@ void ask_holder(Step& step, Lane& lane) {
   const std::optional<MakeWay> way = make_way(step.table(), lane, step.now());
   const bool is_wanted = !lane.waiting.empty() || !elsewhere.empty() || harvest.has_value() ||
                          way.has_value() || stuck_need(step.device(), lane) != nullptr ||
-                         holder.is_paused() || is_lane_closed(step.table(), lane) ||
+                         holder.settings.is_paused() || is_lane_closed(step.table(), lane) ||
                          setback(step.table(), holder) == Setback::kBarred;
   if (const auto end = used_up_at(step.table(), holder, step.now())) step.due(*end);
   // One that has just come back has no page yet to be asked through.

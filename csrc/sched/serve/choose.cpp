@@ -20,9 +20,9 @@ constexpr double kKept = 0.9;
 
 // Whether its user's limit has room for it; after memory_wait it gets what there is.
 bool may_grow(Step& step, Lane& lane, const Job& job, RoomPool& pool) {
-  if (job.hard_user_limit() == Bytes{0}) return true;
+  if (job.settings.hard_user_limit() == Bytes{0}) return true;
   if (fits_its_user(step, job, growth_of(step.device(), lane, job), pool)) return true;
-  const Nanos until = job.waiting_since + step.table().options.memory_wait;
+  const Nanos until = job.place.waiting_since + step.table().options.memory_wait;
   if (step.now() >= until) return true;
   step.due(until);
   if (lane.kept_out == JobId{0}) lane.kept_out = job.id;
@@ -52,7 +52,7 @@ JobId choose_next(Step& step, Lane& lane, RoomPool& pool) {
       step.due(step.now() + table.options.memory_wait);
       return false;
     }
-    return !job.revoke.has_value() && may_grow(step, lane, job, pool);
+    return !job.room.revoke.has_value() && may_grow(step, lane, job, pool);
   };
   for (const Setback most : {Setback::kNone, Setback::kByUser, Setback::kByOwn}) {
     bool is_any_passed = false;
@@ -77,9 +77,9 @@ JobId choose_for_floor(Step& step, Lane& lane, RoomPool& pool) {
   if (!due.has_value()) return JobId{0};
   const Job* const last = table.find(lane.last_holder);
   const JobId next = first_in_line(table, lane, [&](const Job& job) {
-    return job.priority == *due &&
+    return job.settings.priority == *due &&
            (last == nullptr || has_floor_after(step.device(), *last, job)) &&
-           !job.revoke.has_value() && setback(table, job) == Setback::kNone &&
+           !job.room.revoke.has_value() && setback(table, job) == Setback::kNone &&
            fits_beside_suspended(table, job) && may_grow(step, lane, job, pool);
   });
   // If the class stayed due, the holder would be asked for its lease again at once.

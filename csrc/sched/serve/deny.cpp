@@ -18,7 +18,7 @@ namespace {
 
 void send_denied(Step& step, const WaitingNeed& need, std::string text, const std::string& why) {
   const Job& job = step.table().at(need.job);
-  step.send(need.job, wire::Denied{.of = job.of, .n = need.n, .reason = std::move(text)});
+  step.send(need.job, wire::Denied{.of = job.who.of, .n = need.n, .reason = std::move(text)});
   step.decide(need.job, "deny", fmt::format("asked for {} more: {}", to_string(need.bytes), why));
 }
 
@@ -26,27 +26,28 @@ void send_denied(Step& step, const WaitingNeed& need, std::string text, const st
 std::string figures_of(const Job& job) {
   if (job.usage.live <= Bytes{0} && job.usage.need <= Bytes{0}) return {};
   return fmt::format(" ({} persistent, {} peak)", to_string(job.usage.live),
-                     to_string(std::max(job.usage.need, job.usage.live) + job.lane));
+                     to_string(std::max(job.usage.need, job.usage.live) + job.room.lane));
 }
 
 // It waits for room, for a lane that is not free before somebody else gets room, or for a person.
 bool is_blocked(const Table& table, const Job& job, Nanos now) {
   const Device& device = table.device;
-  if (job.asked_again_at.has_value()) return false;  // it may be able to give then
-  if (job.is_suspended()) return true;
+  if (job.room.asked_again_at.has_value()) return false;  // it may be able to give then
+  if (job.place.is_suspended()) return true;
   if (device.has_need(job.id)) return true;
   // Nothing of a gang that has the lease is given before all of it have closed.
   if (is_gang_running(table, job)) {
     const JobSet gang = gang_of(device, job);
     return std::any_of(gang.begin(), gang.end(), [&](JobId id) { return device.has_need(id); });
   }
-  if (!job.is_waiting && !job.waits_aside && !job.waits_in_gang) return false;
-  const bool is_giving = job.revoke.has_value() && !table.is_overdue(job, now);
+  if (!job.place.is_waiting && !job.place.waits_aside && !job.place.waits_in_gang) return false;
+  const bool is_giving = job.room.revoke.has_value() && !table.is_overdue(job, now);
   if (is_giving) return false;
-  const bool may_be_asked = !job.is_inside && !job.cannot_give && !job.revoke.has_value() &&
+  const bool may_be_asked = !job.place.is_inside && !job.room.cannot_give &&
+                            !job.room.revoke.has_value() &&
                             most_to_ask(device, job, host_free(table).total()) > Bytes{0};
   if (may_be_asked) return false;
-  if (job.waits_aside) return true;
+  if (job.place.waits_aside) return true;
   const Lane& lane = device.lane_of(job);
   // It waits for holders, which are asked themselves.
   const bool is_barred = !lane.lease.has_value() && !reason_against(table, job, now).empty();
@@ -66,7 +67,7 @@ bool is_deadlocked(const Table& table, Nanos now) {
     }
   bool is_any_stuck = false;
   for (const WaitingNeed& need : device.needs) {
-    if (table.at(need.job).is_suspended()) continue;
+    if (table.at(need.job).place.is_suspended()) continue;
     if (!need.is_stuck) return false;
     is_any_stuck = true;
     // A suspended job is waited for, where that helps.
@@ -100,15 +101,15 @@ void deny(Step& step, const WaitingNeed& need, const std::string& why) {
 
 void deny_for_limit(Step& step, const WaitingNeed& need) {
   const Job& job = step.table().at(need.job);
-  const Bytes limit = job.most_memory();
-  const bool is_users = job.hard_user_limit() == limit;
+  const Bytes limit = job.settings.most_memory();
+  const bool is_users = job.settings.hard_user_limit() == limit;
   const std::string whose = is_users ? fmt::format("the memory_limit of {}'s jobs",
-                                                   step.table().options.users.label(job.uid))
+                                                   step.table().options.users.label(job.who.uid))
                                      : std::string("this job's memory_limit");
   std::string text = fmt::format(
       "{} is {}: it holds {} and asked {} more. Try: a larger memory_limit, a smaller batch, "
       "GPUSHARE_OVERFLOW=1 (slow)",
-      whose, to_string(limit), to_string(step.device().ledger.room(need.job) + job.lane),
+      whose, to_string(limit), to_string(step.device().ledger.room(need.job) + job.room.lane),
       to_string(need.bytes));
   send_denied(step, need, std::move(text), fmt::format("memory_limit {}", to_string(limit)));
 }
@@ -123,7 +124,7 @@ void break_deadlock(Step& step) {
   if (!is_deadlocked(table, step.now())) return;
   auto newest = device.needs.end();
   for (auto need = device.needs.begin(); need != device.needs.end(); ++need) {
-    if (need->has_given || table.at(need->job).is_suspended()) continue;
+    if (need->has_given || table.at(need->job).place.is_suspended()) continue;
     if (newest == device.needs.end() || need->since >= newest->since) newest = need;
   }
   if (newest == device.needs.end()) return;

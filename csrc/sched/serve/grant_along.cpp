@@ -27,7 +27,7 @@ std::uint64_t num_ended(const Lease& lease, const Job& job) {
 
 // Whether its page was looked at since the other began to wait; if not, it will be.
 bool was_seen(Step& step, const Job& holder, const Job& waiting) {
-  if (holder.observed_at >= waiting.waiting_since) return true;
+  if (holder.measured.observed_at >= waiting.place.waiting_since) return true;
   step.look_at(holder.id);
   if (holder.is_connected && holder.is_registered) step.due(step.now());
   return false;
@@ -45,10 +45,10 @@ bool is_needed(Step& step, const Lane& lane, const Job& job) {
     const bool is_ahead = num_ended(lease, holder) + 1 > num_ended(lease, job);
     if (is_ahead && !lease.let_in.contains(job.id)) return true;
     is_any_inside = true;
-    longest = std::max(longest, holder.iteration);
+    longest = std::max(longest, holder.measured.iteration);
     step.look_at(id);
   }
-  const Nanos due = job.waiting_since + std::max(longest * kIterationsInStep, kLeastInStep);
+  const Nanos due = job.place.waiting_since + std::max(longest * kIterationsInStep, kLeastInStep);
   if (step.now() < due) step.due(due);
   return is_any_inside && step.now() >= due;
 }
@@ -57,7 +57,7 @@ bool is_needed(Step& step, const Lane& lane, const Job& job) {
 bool waits_for_room(Step& step, const Lane& lane, const Job& job, RoomPool& pool) {
   Device& device = step.device();
   const Table& table = std::as_const(step).table();
-  if (job.revoke.has_value()) {
+  if (job.room.revoke.has_value()) {
     if (!table.is_overdue(job, step.now())) step.due(table.answer_due(job));
     return true;
   }
@@ -86,15 +86,15 @@ void give_room(Step& step, Job& job, RoomPool& pool) {
 void grant(Step& step, Lane& lane, Job& job) {
   Lease& lease = *lane.lease;
   job.note_granted(step.now());
-  job.handover = Nanos{};
+  job.measured.handover = Nanos{};
   lease.along.push_back({job.id, step.now()});
   if (lease.is_asked) lease.let_in.insert(job.id);
   note_begun(lease, job);
-  step.act({PageAction::Kind::kGrant, job.id, job.term, job.last_grant_n});
+  step.act({PageAction::Kind::kGrant, job.id, job.served.term, job.room.last_grant_n});
   step.decide(job.id, "grant",
-              fmt::format("along with {}, of the gang {}{}", lease.job.value, job.of.gang,
+              fmt::format("along with {}, of the gang {}{}", lease.job.value, job.who.of.gang,
                           lease.is_asked ? ", for one iteration" : ""));
-  if (lease.is_asked) step.act({PageAction::Kind::kAsk, job.id, job.term, 0});
+  if (lease.is_asked) step.act({PageAction::Kind::kAsk, job.id, job.served.term, 0});
 }
 
 }  // namespace
@@ -103,9 +103,9 @@ void grant_along(Step& step, Lane& lane, RoomPool& pool) {
   if (is_lane_suspended(lane)) return;
   for (const JobId id : gang_of(step.device(), step.table().at(lane.lease->job))) {
     Job& job = step.table().at(id);
-    if (!job.waits_in_gang || job.is_suspended()) continue;
+    if (!job.place.waits_in_gang || job.place.is_suspended()) continue;
     if (lane.lease->is_asked && !is_needed(step, lane, job)) continue;
-    const bool is_elsewhere = job.in_lane != lane.id;
+    const bool is_elsewhere = job.place.in_lane != lane.id;
     if (is_elsewhere && !may_be_moved(step.device(), job)) continue;
     if (is_elsewhere) change_lane(step, job, lane.id);
     if (waits_for_room(step, lane, job, pool)) continue;

@@ -29,8 +29,8 @@ bool is_chosen_before(const Device& device, const Job& job, const Lane& claims) 
 
 // pre: it has room.
 bool may_be_asked(const Table& table, const Job& job, const Job& claimant) {
-  const bool can_be = job.is_connected && !job.is_suspended() && !job.is_inside &&
-                      !job.cannot_give && !job.revoke.has_value();
+  const bool can_be = job.is_connected && !job.place.is_suspended() && !job.place.is_inside &&
+                      !job.room.cannot_give && !job.room.revoke.has_value();
   if (!can_be || job.id == claimant.id || is_gang_running(table, job)) return false;
   return !is_in_gang(job) || !are_together(job, claimant);
 }
@@ -52,21 +52,24 @@ bool gives_blocked(const Table& table, const Job& job, const Job& claimant) {
 // A holder that is not stopped needs its memory until its boundary.
 bool gives_unparked(const Device& device, const Job& job, Nanos now) {
   return device.lane_held_by(job.id) == nullptr && !device.has_need(job.id) &&
-         now >= job.spared_until;
+         now >= job.room.spared_until;
 }
 
 // Its place in line, or the one it would get.
 OrderKey place_in_line(const Device& device, const Job& job, Nanos now) {
-  return job.is_waiting ? order_key(device, job) : order_key(device, job.requeued(Nanos{0}, now));
+  return job.place.is_waiting ? order_key(device, job)
+                              : order_key(device, job.requeued(Nanos{0}, now));
 }
 
 // When a job that has closed its lease is waited for no longer.
-Nanos comes_until(const Job& job) { return *job.closed_at + park_allowance(job.stall); }
+Nanos comes_until(const Job& job) {
+  return *job.measured.closed_at + park_allowance(job.measured.stall);
+}
 
 // pre: it gives unparked.
 bool may_come(const Job& job, Nanos now) {
-  return job.closed_at.has_value() && job.is_registered && now < comes_until(job) &&
-         job.park_delay <= park_allowance(job.stall);
+  return job.measured.closed_at.has_value() && job.is_registered && now < comes_until(job) &&
+         job.measured.park_delay <= park_allowance(job.measured.stall);
 }
 
 // Of what is asked for, what each job gives, and what of the host tier that takes.
@@ -130,7 +133,9 @@ void share_beyond_own(Shares& shares, const Device& device, GiverLine& parked) {
   if (!parked.is_any_elastic()) return;
   for (std::size_t i = 0; const Giver* const giver = parked.at(i); ++i) {
     const Job& job = *giver->job;
-    if (job.is_elastic) shares.raise_with_copies(device, job, beyond_own_limit(device, job));
+    if (job.settings.is_elastic) {
+      shares.raise_with_copies(device, job, beyond_own_limit(device, job));
+    }
   }
 }
 
@@ -139,19 +144,21 @@ void share_beyond_users(
     Shares& shares, const Table& table, GiverLine& parked, std::uint32_t claimant, Nanos now) {
   if (!parked.is_any_elastic()) return;
   std::map<std::uint32_t, Bytes> beyond;  // by user, what he does not give yet
-  const auto is_meant = [&](const Job& job) { return job.is_user_elastic && job.uid != claimant; };
+  const auto is_meant = [&](const Job& job) {
+    return job.settings.is_user_elastic && job.who.uid != claimant;
+  };
   for (std::size_t i = 0; const Giver* const giver = parked.at(i); ++i) {
     const Job& job = *giver->job;
     if (!is_meant(job)) continue;
-    const auto [left, is_new] = beyond.try_emplace(job.uid);
+    const auto [left, is_new] = beyond.try_emplace(job.who.uid);
     if (is_new) {
-      left->second = beyond_elastic(table, job.uid) - coming_from_user(table, job.uid, now);
+      left->second = beyond_elastic(table, job.who.uid) - coming_from_user(table, job.who.uid, now);
     }
     left->second -= shares.of(job);
   }
   for (std::size_t i = 0; const Giver* const giver = parked.at(i); ++i) {
     const Job& job = *giver->job;
-    const auto left = beyond.find(job.uid);
+    const auto left = beyond.find(job.who.uid);
     if (!is_meant(job) || left == beyond.end() || left->second <= Bytes{0}) continue;
     const Bytes before = shares.of(job);
     shares.raise_with_copies(table.device, job, before + left->second);
@@ -171,7 +178,7 @@ MemoryPlan::MemoryPlan(const Table& table,
   for (const auto& [id, room] : device.ledger.rooms()) {
     if (room <= Bytes{0}) continue;
     const Job& job = table.at(id);
-    if (of_user.has_value() && job.uid != *of_user) continue;
+    if (of_user.has_value() && job.who.uid != *of_user) continue;
     if (!may_be_asked(table, job, claimant_)) continue;
     if (claims != device.lanes.end() && is_chosen_before(device, job, *claims)) continue;
     GiverLine* const line = is_parked(device, job)                 ? &parked_
@@ -209,7 +216,7 @@ std::vector<Giving> MemoryPlan::revokes(Bytes deficit) {
   share_drops(shares, table_.device, parked_, find_coming());
   share_beyond_own(shares, table_.device, parked_);
   if (!of_user_.has_value()) {
-    share_beyond_users(shares, table_, parked_, claimant_.uid, now_);
+    share_beyond_users(shares, table_, parked_, claimant_.who.uid, now_);
   }
   for (GiverLine* const line : {&parked_, &unparked_, &blocked_}) {
     for (std::size_t i = 0; shares.missing() > Bytes{0}; ++i) {
@@ -244,7 +251,9 @@ JobId later_giver(const Table& table, JobId claimant) {
   for (const auto& [id, room] : table.device.ledger.rooms()) {
     if (id == claimant || room == Bytes{0}) continue;
     const Job& job = table.at(id);
-    if (!is_parked(table.device, job) || job.revoke.has_value() || job.is_suspended()) return id;
+    if (!is_parked(table.device, job) || job.room.revoke.has_value() || job.place.is_suspended()) {
+      return id;
+    }
   }
   return JobId{0};
 }

@@ -34,23 +34,23 @@ void watch_givers(Step& step) {
   }
   for (const JobId id : JobRecords::Ids(table.jobs.kept().spared)) {
     const Job& job = table.at(id);
-    if (job.spared_until <= step.now()) {
-      step.table().at(id).spared_until = Nanos{};
+    if (job.room.spared_until <= step.now()) {
+      step.table().at(id).room.spared_until = Nanos{};
     } else if (device.ledger.room(id) > Bytes{0}) {
-      step.due(job.spared_until);
+      step.due(job.room.spared_until);
     }
   }
 }
 
 // A job that could not give, for a reason that may pass, is asked again later if somebody is short
-// then (Job::asked_again_at).
+// then (RoomRecord::asked_again_at).
 void end_pauses(Step& step) {
   for (const JobId id : JobRecords::Ids(step.table().jobs.kept().asked_again)) {
     Job& job = step.table().at(id);
-    if (step.now() >= *job.asked_again_at) {
-      job.end_pause();
+    if (step.now() >= *job.room.asked_again_at) {
+      job.room.end_pause();
     } else if (step.device().is_anybody_short()) {
-      step.due(*job.asked_again_at);
+      step.due(*job.room.asked_again_at);
     }
   }
 }
@@ -85,7 +85,7 @@ std::vector<Lane*> by_claim(Table& table) {
     if (a->lease.has_value() != b->lease.has_value()) return !a->lease.has_value();
     if (is_kept_out(*a) != is_kept_out(*b)) return is_kept_out(*a);
     if (is_kept_out(*a)) {
-      return known.at(a->kept_out).waiting_since < known.at(b->kept_out).waiting_since;
+      return known.at(a->kept_out).place.waiting_since < known.at(b->kept_out).place.waiting_since;
     }
     if (is_short_before(*a, *b) || is_short_before(*b, *a)) return is_short_before(*a, *b);
     // As in memory_plan.cpp, by the lane's number: else they would take the same bytes from each
@@ -175,8 +175,8 @@ Bytes ask_as_planned(Step& step, MemoryPlan& plan, Bytes deficit, RoomPool& pool
 bool fits_its_user(Step& step, const Job& job, Bytes growth, RoomPool& pool) {
   const Bytes lacking = growth - left_to_user(step.device(), job);
   if (growth <= Bytes{0} || lacking <= Bytes{0}) return true;
-  const Bytes missing = lacking - coming_from_user(step.table(), job.uid, step.now());
-  if (missing > Bytes{0}) ask_for_room(step, job.id, missing, pool, job.uid);
+  const Bytes missing = lacking - coming_from_user(step.table(), job.who.uid, step.now());
+  if (missing > Bytes{0}) ask_for_room(step, job.id, missing, pool, job.who.uid);
   return false;
 }
 

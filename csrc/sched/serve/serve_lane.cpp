@@ -55,11 +55,11 @@ void note_switch(Lane& lane, Job& job, Nanos now) {
   const bool is_switch = lane.last_holder != JobId{0} && lane.last_holder != job.id;
   if (is_switch) ++lane.switches;
   lane.last_holder = job.id;
-  job.handover = Nanos{0};
+  job.measured.handover = Nanos{0};
   if (!lane.closed_at.has_value()) return;
-  lane.last_handover = now - std::max(*lane.closed_at, job.waiting_since);
+  lane.last_handover = now - std::max(*lane.closed_at, job.place.waiting_since);
   lane.closed_at.reset();
-  if (is_switch) job.handover = lane.last_handover;
+  if (is_switch) job.measured.handover = lane.last_handover;
 }
 
 void grant_lease(Step& step, Lane& lane, Job& job, const std::string& remark) {
@@ -82,7 +82,7 @@ void grant_lease(Step& step, Lane& lane, Job& job, const std::string& remark) {
   lane.is_stuck = false;
   lane.is_watched = false;
   lane.wait_reason.clear();
-  step.act({PageAction::Kind::kGrant, job.id, job.term, job.last_grant_n});
+  step.act({PageAction::Kind::kGrant, job.id, job.served.term, job.room.last_grant_n});
   const std::string others =
       num_waiting > 1 ? fmt::format("first of {} in line", num_waiting) : "alone in line";
   lane.lease->granted_for =
@@ -132,7 +132,7 @@ Bytes coming_from_parked(const Table& table, Nanos now) {
   for (const JobId id : table.jobs.kept().giving) {
     const Job& job = table.at(id);
     const bool is_coming = !table.is_overdue(job, now);
-    if (is_coming && is_parked(table.device, job)) sum += job.revoke->bytes;
+    if (is_coming && is_parked(table.device, job)) sum += job.room.revoke->bytes;
   }
   return sum;
 }
@@ -149,7 +149,7 @@ JobId fits_as_it_is(const Table& table, const Lane& lane, const RoomPool& pool, 
   const Device& device = table.device;
   if (!is_host_tier_short(table, lane.next)) return JobId{0};
   const auto fits = [&](const Job& job) {
-    if (job.id == lane.next || job.revoke.has_value() || job.is_inside) return false;
+    if (job.id == lane.next || job.room.revoke.has_value() || job.place.is_inside) return false;
     return reason_against(table, job, now).empty() &&
            deficit_of(device, lane, job, pool) <= Bytes{0} &&
            is_within_user_limit(device, job, growth_of(device, lane, job));
@@ -162,11 +162,11 @@ JobId fits_as_it_is(const Table& table, const Lane& lane, const RoomPool& pool, 
 // room is still being given, or the holder runs. It is parked: it can be asked for it again. Not
 // where its user has a limit: of his jobs it would be asked at once, and be given it again.
 void grant_ahead(Step& step, Job& job, RoomPool& pool) {
-  if (job.hard_user_limit() > Bytes{0}) return;
+  if (job.settings.hard_user_limit() > Bytes{0}) return;
   const Bytes room = step.device().ledger.room(job.id);
   const Bytes rise = needed_room(job, step.device().ledger.capacity()) - room;
   const Bytes bytes = std::min({rise, pool.free, job.usage.spilled});
-  if (bytes < kWorthAMessage || job.revoke.has_value()) return;
+  if (bytes < kWorthAMessage || job.room.revoke.has_value()) return;
   grant_room(step, job, bytes, 0);
   pool.take(bytes);
   step.decide(job.id, "room",
@@ -256,14 +256,14 @@ void serve_interrupted(Step& step, Lane& lane, JobId inside, RoomPool& pool) {
   lane.short_since.reset();
   const Job& interrupted = step.table().at(inside);
   const Job* const last = std::as_const(step).table().find(lane.last_holder);
-  const bool is_due = class_due(step.table(), lane) == interrupted.priority &&
+  const bool is_due = class_due(step.table(), lane) == interrupted.settings.priority &&
                       (last == nullptr || has_floor_after(step.device(), *last, interrupted));
   lane.due = is_due ? inside : JobId{0};
   const JobId first =
       is_due ? JobId{0} : first_urgent(step.table(), lane, interrupted, step.now(), pool);
   if (first != JobId{0}) return grant_with(step, lane, step.table().at(first), pool);
-  if (interrupted.revoke.has_value()) return step.due(step.table().answer_due(interrupted));
-  if (!interrupted.is_waiting) return step.due(*lane.closed_at + kComesBack);
+  if (interrupted.room.revoke.has_value()) return step.due(step.table().answer_due(interrupted));
+  if (!interrupted.place.is_waiting) return step.due(*lane.closed_at + kComesBack);
   grant_inside(step, lane, step.table().at(inside));
 }
 
@@ -288,7 +288,7 @@ void serve_owed(Step& step, Lane& lane, RoomPool& pool) {
   lease.owed = std::min(lease.owed, pool.usable());
   const Bytes bytes = std::min({lease.owed, pool.free, left_to_user(device, job)});
   const bool is_worth_it = bytes >= kWorthAMessage || bytes == lease.owed;
-  if (bytes > Bytes{0} && is_worth_it && !job.revoke.has_value()) {
+  if (bytes > Bytes{0} && is_worth_it && !job.room.revoke.has_value()) {
     grant_room(step, job, bytes, 0);
     pool.take(bytes);
     lease.owed -= bytes;
@@ -327,7 +327,7 @@ void serve_lane(Step& step, Lane& lane, RoomPool& pool) {
     return;
   }
   Job& job = step.table().at(next);
-  if (job.is_inside) return grant_inside(step, lane, job);
+  if (job.place.is_inside) return grant_inside(step, lane, job);
   const bool is_waiting = waits_for_room(step, lane, job, pool);
   if (lane.is_stuck) {
     const JobId other = fits_as_it_is(step.table(), lane, pool, step.now());

@@ -70,7 +70,7 @@ void grant_free_room(Step& step, Job& job, const WaitingNeed& need, RoomPool& po
 
 void grant_need(Step& step, Job& job, const WaitingNeed& need, RoomPool& pool) {
   grant_free_room(step, job, need, pool);
-  job.spared_until = step.now() + std::max(kLeastSparing, step.table().options.min_quantum);
+  job.room.spared_until = step.now() + std::max(kLeastSparing, step.table().options.min_quantum);
 }
 
 // What is free and nobody waits for. A Need that waits, or a line before a free lane, lacks more
@@ -106,7 +106,7 @@ void keep_for_stuck(const Table& table, RoomPool& pool) {
 void wait_for_user(Step& step, const Job& job, WaitingNeed& need, RoomPool& pool) {
   fits_its_user(step, job, need.bytes, pool);
   need.said.reset();
-  const Bytes coming = coming_from_user(step.table(), job.uid, step.now());
+  const Bytes coming = coming_from_user(step.table(), job.who.uid, step.now());
   need.is_stuck = coming < need.bytes - left_to_user(step.device(), job);
   step.wait(job.id, need.wait_reason,
             fmt::format("asked for {} more: {}", to_string(need.bytes),
@@ -158,7 +158,7 @@ bool finds_room(Step& step, const Job& job, WaitingNeed& need, Unmet& unmet, Roo
 bool serve_need(Step& step, WaitingNeed& need, Unmet& unmet, RoomPool& pool) {
   const Job& job = std::as_const(step).table().at(need.job);
   need.is_stuck = false;
-  if (job.is_suspended()) return false;  // it could not go on with it
+  if (job.place.is_suspended()) return false;  // it could not go on with it
   const auto grant = [&] {
     grant_need(step, step.table().at(need.job), need, pool);
     return true;
@@ -166,7 +166,7 @@ bool serve_need(Step& step, WaitingNeed& need, Unmet& unmet, RoomPool& pool) {
   // Its own Released comes first (PendingRevoke says why).
   const bool fits_user = need.bytes <= left_to_user(step.device(), job);
   const bool fits = need.bytes <= std::max(pool.free, Bytes{0}) && fits_user;
-  if (!job.revoke.has_value() && fits) {
+  if (!job.room.revoke.has_value() && fits) {
     grant();
     ask_ahead(step, job, need, pool);
     return true;
@@ -178,9 +178,9 @@ bool serve_need(Step& step, WaitingNeed& need, Unmet& unmet, RoomPool& pool) {
                      fits_user ? "" : ": " + user_room_text(step.table(), job)));
     return true;
   }
-  if (!job.revoke.has_value() && !fits_user) {
+  if (!job.room.revoke.has_value() && !fits_user) {
     wait_for_user(step, job, need, pool);
-  } else if (!job.revoke.has_value() && finds_room(step, job, need, unmet, pool)) {
+  } else if (!job.room.revoke.has_value() && finds_room(step, job, need, unmet, pool)) {
     return grant();
   }
   // If suspended jobs come to hold less meanwhile, patience ends as early as without them.
@@ -234,7 +234,7 @@ void serve_only_free(Step& step, RoomPool& pool) {
   const WaitingNeed need = *std::exchange(device.only_free, std::nullopt);
   Job& job = step.table().at(need.job);
   const Bytes free = unclaimed(device, pool);
-  if (job.revoke.has_value()) {
+  if (job.room.revoke.has_value()) {
     deny_only_free(step, need, "memory of this job is being given to others");
   } else if (need.bytes > left_to_user(device, job)) {
     deny_only_free(step, need, user_room_text(step.table(), job));

@@ -45,9 +45,9 @@ std::string warning_of(const Table& table, const Lane& lane, Nanos now) {
       "job {} (u{}/{}) has held its lease {} without a boundary; {}. Seen: {} iterations, {} "
       "optimizer steps. Nothing is broken. Call job.step() once per batch, or \"with "
       "job.iteration():\"",
-      holder.id.value, holder.uid, holder.name.empty() ? holder.command : holder.name,
-      to_string(now - since), who_waits(table, lane, now), holder.usage.iterations,
-      holder.usage.optimizer_steps);
+      holder.id.value, holder.who.uid,
+      holder.who.name.empty() ? holder.who.command : holder.who.name, to_string(now - since),
+      who_waits(table, lane, now), holder.usage.iterations, holder.usage.optimizer_steps);
 }
 
 }  // namespace gpushare::sched

@@ -13,12 +13,12 @@
 namespace gpushare::sched {
 namespace {
 
-bool is_guaranteed(const Job& job) { return job.priority == wire::Priority::kGuaranteed; }
+bool is_guaranteed(const Job& job) { return job.settings.priority == wire::Priority::kGuaranteed; }
 
 Bar bar_of_pair(const Packing& packing, const Job& a, const Job& b, Nanos now) {
   for (const Job* const job : {&a, &b}) {
     if (is_guaranteed(*job)) return {Bar::Kind::kGuaranteed, {job->id}};
-    if (!job->alone.is_known()) return {Bar::Kind::kNotTimed, {job->id}};
+    if (!job->measured.alone.is_known()) return {Bar::Kind::kNotTimed, {job->id}};
   }
   const JobSet pair = with({a.id}, b.id);
   if (packing.verdict(pair, now) != Verdict::kDoesNotPay) return {};
@@ -109,7 +109,7 @@ JobSet in_the_way(const Table& table, const Job& job, Nanos now) {
   for (const JobId other : holders) {
     const Job& holder = table.at(other);
     const bool is_against =
-        holder.in_lane == job.in_lane ||
+        holder.place.in_lane == job.place.in_lane ||
         static_cast<bool>(bar_of_pair(table.device.side_by_side.packing, job, holder, now));
     (is_against ? way : left).push_back(other);
   }

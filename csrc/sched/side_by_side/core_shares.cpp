@@ -18,11 +18,11 @@ void share_cores(Step& step) {
     const wire::CoreShare share{.number = number++, .of = of};
     const Job& holder = std::as_const(step).table().at(lane.lease->job);
     const bool can_be_told = holder.is_connected && holder.is_registered;
-    if (!can_be_told || holder.core_share == share) continue;
-    step.table().at(holder.id).core_share = share;
+    if (!can_be_told || holder.served.core_share == share) continue;
+    step.table().at(holder.id).served.core_share = share;
     step.act({.kind = PageAction::Kind::kShareCores,
               .job = holder.id,
-              .term = holder.term,
+              .term = holder.served.term,
               .grant_n = 0,
               .cores = share});
   }

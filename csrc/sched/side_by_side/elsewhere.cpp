@@ -33,7 +33,7 @@ bool add_able(const Table& table,
     const Job& job = table.at(key.id);
     const Setback own = setback(table, job);
     is_any_further = is_any_further || (own > wanted && own != Setback::kBarred);
-    if (job.revoke.has_value() || own != wanted) continue;
+    if (job.room.revoke.has_value() || own != wanted) continue;
     if (from.id != to.id && !may_be_moved(device, job)) continue;
     if (bar_of(table, job, others, now)) continue;
     if (from.id != to.id && !fits_in(device.placed, device.lanes.size(), job.id, to.id)) continue;
@@ -63,11 +63,13 @@ bool add_able_of_all(
 
 std::vector<OrderKey> waiting_elsewhere(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job);
-  const auto is_by = [&](const OrderKey& key) { return table.at(key.id).uid == holder.uid; };
+  const auto is_by = [&](const OrderKey& key) {
+    return table.at(key.id).who.uid == holder.who.uid;
+  };
   std::vector<OrderKey> keys;
   for (const Lane& other : table.device.lanes) {
     if (other.id == lane.id) continue;
-    if (other.id == holder.placed_in) {
+    if (other.id == holder.place.placed_in) {
       keys.insert(keys.end(), other.waiting.begin(), other.waiting.end());
     } else if (const auto next = other.waiting.key_of(other.next); other.is_stuck && next) {
       keys.push_back(*next);
@@ -94,7 +96,7 @@ void draw_first(Step& step, Lane& lane) {
   const auto first = std::min_element(keys.begin(), keys.end());
   if (first == keys.end() || lane.waiting.contains(first->id)) return;
   Job& job = step.table().at(first->id);
-  const LaneId from = job.in_lane;
+  const LaneId from = job.place.in_lane;
   change_lane(step, job, lane.id);
   step.decide(job.id, "move",
               fmt::format("lane {} -> {}, which is free", from.value, lane.id.value));

@@ -30,7 +30,7 @@ std::string make_way_text(const Job& first) {
 // It was passed over for so long that it runs next, whoever has had what: its user may have all
 // that is his by another job, which pays beside those that this one does not.
 bool is_passed_over(const Table& table, const Job& job, Nanos now) {
-  return now - job.waiting_since >= table.options.max_wait * kMostWaits;
+  return now - job.place.waiting_since >= table.options.max_wait * kMostWaits;
 }
 
 // Those in its way are set back further by their limits of the time; or they are so as far, and
@@ -44,12 +44,12 @@ bool is_due(const Table& table, const OrderKey& key, Nanos now) {
     const Job& other = table.at(holder);
     const Setback others = setback(table, other);
     if (own != others) return own < others;
-    return (is_over && key.priority <= other.priority) ||
+    return (is_over && key.priority <= other.settings.priority) ||
            key < requeued_key(table, *table.device.lane_held_by(holder), now);
   });
 }
 
-bool is_guaranteed(const Job& job) { return job.priority == wire::Priority::kGuaranteed; }
+bool is_guaranteed(const Job& job) { return job.settings.priority == wire::Priority::kGuaranteed; }
 
 // As long as a lease lasts while all wait who do. Of one that is still to be timed, as long as
 // others may be made to wait. Only a guaranteed job is waited for by one.
@@ -67,9 +67,9 @@ Nanos patience(const Table& table, const Job& job, const JobSet& way, Nanos now)
     num_urgent += lane.waiting.num_turns(wire::Priority::kInteractive, user);
   }
   const std::size_t at_a_time = num_held(device);
-  return full_quantum(table.quantum_limits(), {.stall = job.stall,
-                                               .usual_stall = job.stall,
-                                               .iteration = job.iteration,
+  return full_quantum(table.quantum_limits(), {.stall = job.measured.stall,
+                                               .usual_stall = job.measured.stall,
+                                               .iteration = job.measured.iteration,
                                                .overrun = {},
                                                .num_waiting = num_waiting / at_a_time,
                                                .num_urgent = num_urgent / at_a_time,
@@ -78,7 +78,9 @@ Nanos patience(const Table& table, const Job& job, const JobSet& way, Nanos now)
 
 // Who goes first, before all that a policy says.
 using Rank = std::pair<Setback, wire::Priority>;
-Rank rank_of(const Table& table, const Job& job) { return {setback(table, job), job.priority}; }
+Rank rank_of(const Table& table, const Job& job) {
+  return {setback(table, job), job.settings.priority};
+}
 
 // The best of those who wait, and are not barred.
 Rank best_waiting(const Table& table) {
@@ -101,8 +103,11 @@ std::optional<OrderKey> first_passed_over(const Table& table, Nanos now) {
       if (key.priority > best.second) break;
       const Job& job = table.at(key.id);
       if (rank_of(table, job) != best) continue;
-      if (!is_passed_over(table, job, now) || job.revoke.has_value()) continue;
-      if (longest.has_value() && table.at(longest->id).waiting_since <= job.waiting_since) continue;
+      if (!is_passed_over(table, job, now) || job.room.revoke.has_value()) continue;
+      if (longest.has_value() &&
+          table.at(longest->id).place.waiting_since <= job.place.waiting_since) {
+        continue;
+      }
       if (!bar_elsewhere(table, job, now)) continue;
       if (is_due(table, key, now)) longest = key;
     }
@@ -119,7 +124,7 @@ std::optional<OrderKey> first_barred(const Table& table, Nanos now) {
     const Job& job = table.at(key->id);
     const std::pair candidate{setback(table, job), *key};
     if (first.has_value() && *first < candidate) continue;
-    if (!job.revoke.has_value() && bar_elsewhere(table, job, now)) first = candidate;
+    if (!job.room.revoke.has_value() && bar_elsewhere(table, job, now)) first = candidate;
   }
   return first.has_value() ? std::optional(first->second) : std::nullopt;
 }
@@ -127,7 +132,7 @@ std::optional<OrderKey> first_barred(const Table& table, Nanos now) {
 // Others are held up by it no longer than it needs to get its room.
 bool is_valid(const Table& table, const SideBySide::Claim& claim, Nanos now) {
   const Job* const job = table.find(claim.job);
-  if (job == nullptr || !job->is_waiting || job->revoke.has_value()) return false;
+  if (job == nullptr || !job->place.is_waiting || job->room.revoke.has_value()) return false;
   const Rank rank = rank_of(table, *job);
   if (rank.first == Setback::kBarred || best_waiting(table) < rank) return false;
   // Its lane's own holder too: without the claim, others would begin beside that one meanwhile.
@@ -149,13 +154,15 @@ std::vector<Pace> paces_of(const Table& table, const SideBySide& sides, Nanos no
   std::vector<Pace> paces;
   for (const JobId id : sides.running) {
     const Job& job = table.at(id);
-    const Nanos pause = job.pauses.median();
+    const Nanos pause = job.measured.pauses.median();
     Pace pace;
-    if (job.alone.is_known()) pace.iteration = job.alone.median();
+    if (job.measured.alone.is_known()) pace.iteration = job.measured.alone.median();
     // In a longer one it would not keep its lease.
-    if (pause <= park_allowance(job.stall)) pace.gap = pause;
+    if (pause <= park_allowance(job.measured.stall)) pace.gap = pause;
     const bool has_begun = !job.usage.is_in_gap && job.usage.changed_at >= sides.since;
-    if (has_begun && job.observed_at == now) pace.in_iteration = now - job.usage.changed_at;
+    if (has_begun && job.measured.observed_at == now) {
+      pace.in_iteration = now - job.usage.changed_at;
+    }
     paces.push_back(pace);
   }
   return paces;
@@ -179,7 +186,7 @@ std::string reason_to_part(const Table& table, const SideBySide& sides, Nanos no
   if (sides.running.size() < 2) return {};
   // As after a restart, when several had leases.
   for (const JobId id : sides.running) {
-    if (table.at(id).alone.is_known()) continue;
+    if (table.at(id).measured.alone.is_known()) continue;
     return text_of(sides.packing, {.kind = Bar::Kind::kNotTimed, .jobs = {id}});
   }
   if (sides.packing.verdict(sides.running, now) != Verdict::kDoesNotPay) return {};
@@ -218,20 +225,20 @@ bool is_on_trial(const Table& table, Nanos now) {
     return table.device.side_by_side.packing.verdict(holders, now) == Verdict::kTrial;
   }
   return std::any_of(holders.begin(), holders.end(),
-                     [&](JobId id) { return !table.at(id).alone.is_known(); });
+                     [&](JobId id) { return !table.at(id).measured.alone.is_known(); });
 }
 
 void forget_pace(Device& device, Job& job) {
   device.side_by_side.packing.forget(job.id);
-  job.alone = job.pauses = {};
-  job.alone_noted = {};
+  job.measured.alone = job.measured.pauses = {};
+  job.measured.alone_noted = {};
 }
 
 const Job* first_by_claim(const Table& table, Nanos now) {
   const auto& claim = table.device.side_by_side.claim;
   if (!claim.has_value() || now < claim->due) return nullptr;
   const Job* const job = table.find(claim->job);
-  return job != nullptr && job->is_waiting ? job : nullptr;
+  return job != nullptr && job->place.is_waiting ? job : nullptr;
 }
 
 void settle_claim(Step& step) {
@@ -271,7 +278,7 @@ JobId choose_beside(Step& step, Lane& lane, JobId next) {
   const Job* const first = first_by_claim(table, now);
   std::string reason;
   const auto may_begin = [&](const Job& job) {
-    if (job.revoke.has_value()) return false;
+    if (job.room.revoke.has_value()) return false;
     if (first != nullptr && first->id != job.id) {
       if (reason.empty()) reason = make_way_text(*first);
       return false;
@@ -344,7 +351,7 @@ std::optional<MakeWay> make_way(const Table& table, const Lane& lane, Nanos now)
   }
   if (!sides.claim.has_value()) return std::nullopt;
   const Job& first = table.at(sides.claim->job);
-  if (!first.is_waiting) return std::nullopt;
+  if (!first.place.is_waiting) return std::nullopt;
   const JobSet way = in_the_way(table, first, now);
   if (!std::binary_search(way.begin(), way.end(), lane.lease->job)) return std::nullopt;
   return MakeWay{sides.claim->due,

@@ -44,7 +44,7 @@ void Step::decide(JobId job, std::string what, std::string reason) {
   LaneId lane;
   if (Job* record = table_.find(job)) {
     record->reason = what + ": " + reason;
-    lane = record->in_lane;
+    lane = record->place.in_lane;
   }
   ready_.decisions.push_back(
       {now_, table_.device.name, lane, job, std::move(what), std::move(reason)});

@@ -70,11 +70,11 @@ bool Table::is_recovering(Nanos now) const { return !expected.empty() && now < r
 Nanos Table::answer_due(const Job& job) const {
   // A spill takes its time, however short the turns are.
   constexpr Nanos kLeastPatience = seconds(2);
-  return job.revoke->sent_at + std::max(options.max_wait, kLeastPatience);
+  return job.room.revoke->sent_at + std::max(options.max_wait, kLeastPatience);
 }
 
 bool Table::is_overdue(const Job& job, Nanos now) const {
-  return job.revoke.has_value() && (job.is_suspended() || now >= answer_due(job));
+  return job.room.revoke.has_value() && (job.place.is_suspended() || now >= answer_due(job));
 }
 
 QuantumLimits Table::quantum_limits() const {

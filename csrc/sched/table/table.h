@@ -84,7 +84,7 @@ struct Device {
   std::map<std::uint32_t, SlotNumbers> slot_numbers;  // by user, of its pools in all lanes
   std::map<std::uint32_t, Allowance> allowances;      // by user, of those with a share_limit
   std::map<JobId, Allowance> job_allowances;          // of jobs with one of their own
-  std::set<JobId> inside;                             // their Job::is_inside
+  std::set<JobId> inside;                             // their PlaceInLine::is_inside
   // When suspended jobs were last seen to hold room, and how much (suspended.h).
   Nanos held_up_until;
   Bytes held_up;
@@ -109,8 +109,10 @@ struct Device {
   [[nodiscard]] const Lane* lane_held_by(JobId job) const;
   [[nodiscard]] Lane* lane_held_by(JobId job);
   // The lane that the job queues in, holds its lease in, and is a member of.
-  [[nodiscard]] const Lane& lane_of(const Job& job) const { return lanes.at(job.in_lane.value); }
-  [[nodiscard]] Lane& lane_of(const Job& job) { return lanes.at(job.in_lane.value); }
+  [[nodiscard]] const Lane& lane_of(const Job& job) const {
+    return lanes.at(job.place.in_lane.value);
+  }
+  [[nodiscard]] Lane& lane_of(const Job& job) { return lanes.at(job.place.in_lane.value); }
 };
 
 // All jobs that hold the lane; the first is Lease::job. pre: it is held.

@@ -25,15 +25,15 @@ std::size_t index_of(wire::Priority priority) { return static_cast<std::size_t>(
 double turn_of(const Table& table, const Lane& lane, wire::Priority priority) {
   const Job& first = table.at(lane.waiting.first_of(priority)->id);
   // A stall is the job's own word, so it makes a turn no longer than anybody is to wait.
-  const double worth =
-      std::min(to_seconds(first.stall) * kTurnOverStall, to_seconds(table.options.max_wait));
+  const double worth = std::min(to_seconds(first.measured.stall) * kTurnOverStall,
+                                to_seconds(table.options.max_wait));
   return std::max(kTurn, worth);
 }
 
 // Whether jobs of the class get the gaps of the holder's class, and no more, where both are of one
 // user.
 bool is_harvest(const Device& device, const Job& holder, wire::Priority priority) {
-  return device.policy->harvests() && holder.priority == wire::Priority::kGuaranteed &&
+  return device.policy->harvests() && holder.settings.priority == wire::Priority::kGuaranteed &&
          priority == wire::Priority::kOpportunistic;
 }
 
@@ -42,9 +42,10 @@ bool is_kept_waiting(const Device& device,
                      const Lane& lane,
                      const Job& holder,
                      wire::Priority priority) {
-  if (device.packs() || priority <= holder.priority) return false;
+  if (device.packs() || priority <= holder.settings.priority) return false;
   if (lane.waiting.num_of(priority) == 0) return false;
-  return !is_harvest(device, holder, priority) || lane.waiting.has_other_user(priority, holder.uid);
+  return !is_harvest(device, holder, priority) ||
+         lane.waiting.has_other_user(priority, holder.who.uid);
 }
 
 }  // namespace
@@ -59,7 +60,7 @@ void settle_floors(Table& table, Nanos now) {
     for (std::size_t i = 0; i < kNumClasses; ++i) {
       const auto priority = static_cast<wire::Priority>(i);
       double& earned = lane.floor_earned.at(i);
-      if (priority == holder.priority) {
+      if (priority == holder.settings.priority) {
         earned = std::max(earned - used, -kTurn);
       } else if (lane.waiting.num_of(priority) == 0) {
         earned = std::min(earned, 0.0);
@@ -71,7 +72,7 @@ void settle_floors(Table& table, Nanos now) {
 }
 
 bool has_floor_after(const Device& device, const Job& after, const Job& waiter) {
-  return waiter.uid != after.uid || !is_harvest(device, after, waiter.priority);
+  return waiter.who.uid != after.who.uid || !is_harvest(device, after, waiter.settings.priority);
 }
 
 std::optional<wire::Priority> class_due(const Table& table, const Lane& lane) {
@@ -102,7 +103,7 @@ std::optional<Nanos> class_due_at(const Table& table, const Lane& lane, Nanos no
 
 std::optional<Nanos> floor_turn_ends(const Table& table, const Lane& lane, Nanos now) {
   if (!lane.lease->is_for_floor) return std::nullopt;
-  const double left = lane.floor_earned.at(index_of(table.at(lane.lease->job).priority));
+  const double left = lane.floor_earned.at(index_of(table.at(lane.lease->job).settings.priority));
   if (left <= 0) return std::nullopt;
   return now + Nanos{static_cast<std::int64_t>(left * 1e9) + 1};
 }

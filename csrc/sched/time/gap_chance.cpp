@@ -16,15 +16,15 @@ namespace {
 constexpr Nanos kShortGap = millis(2);
 
 bool is_decided_by_harvest(const Device& device, const Job& holder, const Job& next) {
-  return device.policy->harvests() && holder.priority == wire::Priority::kGuaranteed &&
-         next.priority == wire::Priority::kOpportunistic;
+  return device.policy->harvests() && holder.settings.priority == wire::Priority::kGuaranteed &&
+         next.settings.priority == wire::Priority::kOpportunistic;
 }
 
 }  // namespace
 
 std::optional<Nanos> time_in_gap(const Lane& lane, const Job& holder, Nanos now) {
   if (lane.lease->granted_at == now) return Nanos{};
-  if (holder.observed_at != now) return std::nullopt;
+  if (holder.measured.observed_at != now) return std::nullopt;
   if (!holder.usage.is_in_gap) return Nanos{};
   return now - std::max(holder.usage.changed_at, lane.lease->granted_at);
 }
@@ -39,32 +39,34 @@ std::optional<GapChance> gap_chance(const Table& table, const Lane& lane, Nanos 
   const Job& next = table.at(first->id);
   if (is_decided_by_harvest(device, holder, next)) return {};
 
-  const Nanos cost = holder.stall + next.stall;
+  const Nanos cost = holder.measured.stall + next.measured.stall;
   const Nanos usual = holder.usage.gap - *elapsed;
-  const Nanos slack = scaled(holder.iteration + holder.usage.gap, table.options.switch_loss);
+  const Nanos slack =
+      scaled(holder.measured.iteration + holder.usage.gap, table.options.switch_loss);
   const bool fits = !is_learning(next) && next.long_iteration() + cost <= usual + slack;
   const bool is_short =
-      device.policy->shares_by_user() || next.iteration <= holder.usage.mean_gap + holder.iteration;
+      device.policy->shares_by_user() ||
+      next.measured.iteration <= holder.usage.mean_gap + holder.measured.iteration;
   const bool is_its_turn = is_short && *first < boundary_key(table, lane, now);
   if (!fits && !is_its_turn) return {};
   const Nanos gap = fits ? usual : holder.usage.mean_gap - *elapsed;
-  const Nanos least = scaled(holder.iteration, table.options.switch_loss);
+  const Nanos least = scaled(holder.measured.iteration, table.options.switch_loss);
   if (gap - cost <= least) return {};
   return GapChance{next.id, gap, cost};
 }
 
 Nanos usual_gap_ends(const Device& device, const Job& holder) {
   const bool is_harvested =
-      device.policy->harvests() && holder.priority == wire::Priority::kGuaranteed;
-  if (is_harvested) return park_allowance(holder.stall);
+      device.policy->harvests() && holder.settings.priority == wire::Priority::kGuaranteed;
+  if (is_harvested) return park_allowance(holder.measured.stall);
   const Nanos usual = std::max(holder.usage.gap, holder.usage.mean_gap);
-  return std::max({holder.stall * 2, usual + usual / 4, kShortGap});
+  return std::max({holder.measured.stall * 2, usual + usual / 4, kShortGap});
 }
 
 std::optional<LenderBack> lender_back(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job);
-  const Nanos opened = lane.lease->granted_at + holder.stall;
-  const Nanos at = opened + time_for_loss(holder.stall, table.options.switch_loss);
+  const Nanos opened = lane.lease->granted_at + holder.measured.stall;
+  const Nanos at = opened + time_for_loss(holder.measured.stall, table.options.switch_loss);
   const OrderKey after = boundary_key(table, lane, std::max(now, at));
   for (const JobId id : lane.lenders) {
     if (!lane.waiting.contains(id)) continue;

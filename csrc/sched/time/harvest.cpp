@@ -38,8 +38,10 @@ constexpr double kDecrease = 0.8;
 constexpr Nanos kMostRest = seconds(1);
 
 bool harvests(const Device& device) { return device.policy->harvests(); }
-bool is_guaranteed(const Job& job) { return job.priority == wire::Priority::kGuaranteed; }
-bool is_opportunistic(const Job& job) { return job.priority == wire::Priority::kOpportunistic; }
+bool is_guaranteed(const Job& job) { return job.settings.priority == wire::Priority::kGuaranteed; }
+bool is_opportunistic(const Job& job) {
+  return job.settings.priority == wire::Priority::kOpportunistic;
+}
 
 // Those that are away from the lane, and may come back to it. Not who has used up its share of the
 // time: it goes before nobody.
@@ -48,16 +50,18 @@ void for_each_away(const Table& table, const Lane& lane, const Visit& visit) {
   for (const JobId id : table.jobs.kept().guaranteed) {
     const Job& job = table.at(id);
     const bool is_holder = lane.lease.has_value() && lane.lease->job == id;
-    const bool is_away = job.in_lane == lane.id && !job.is_waiting && !is_holder;
+    const bool is_away = job.place.in_lane == lane.id && !job.place.is_waiting && !is_holder;
     if (is_away && !is_used_up(table.device, job)) visit(job);
   }
 }
 
 // An iteration, a long one, and the two changes of hands around it.
-Nanos time_to_run(const Job& job) { return job.long_iteration() + job.stall + kMargin; }
+Nanos time_to_run(const Job& job) { return job.long_iteration() + job.measured.stall + kMargin; }
 
 // As long as it is trusted to take beside a job that had to wait.
-Nanos trusted_run(Nanos run, const Job& away) { return scaled(run, 1 / away.harvest_share); }
+Nanos trusted_run(Nanos run, const Job& away) {
+  return scaled(run, 1 / away.measured.harvest_share);
+}
 
 struct Return {
   JobId job;
@@ -69,18 +73,18 @@ struct Return {
 std::optional<Return> next_return(const Table& table, const Lane& lane, Nanos run, Nanos now) {
   std::optional<Return> next;
   for_each_away(table, lane, [&](const Job& job) {
-    const Nanos elapsed = now - job.gap_since;
-    const auto from = job.gaps.risky_from(elapsed, trusted_run(run, job), kMostRisk);
+    const Nanos elapsed = now - job.measured.gap_since;
+    const auto from = job.measured.gaps.risky_from(elapsed, trusted_run(run, job), kMostRisk);
     if (!from.has_value()) return;
-    const Nanos at = job.gap_since + *from;
+    const Nanos at = job.measured.gap_since + *from;
     if (next.has_value() && next->at <= at) return;
-    next = Return{job.id, at, job.gap_since + *job.gaps.next_over(elapsed)};
+    next = Return{job.id, at, job.measured.gap_since + *job.measured.gaps.next_over(elapsed)};
   });
   return next;
 }
 
 Nanos patience_end(const Table& table, const Job& job) {
-  return job.waiting_since + table.options.max_wait;
+  return job.place.waiting_since + table.options.max_wait;
 }
 
 // No bytes have to move for it: while they do, the gap passes.
@@ -95,7 +99,7 @@ bool is_first_giving(Step& step, const Lane& lane) {
   const auto first = first_with_time(table, lane, wire::Priority::kGuaranteed);
   if (!first.has_value()) return false;
   const Job& job = table.at(first->id);
-  if (!job.revoke.has_value() || table.is_overdue(job, step.now())) return false;
+  if (!job.room.revoke.has_value() || table.is_overdue(job, step.now())) return false;
   step.due(table.answer_due(job));
   return true;
 }
@@ -104,8 +108,9 @@ bool is_first_giving(Step& step, const Lane& lane) {
 
 JobId choose_harvester(Step& step, Lane& lane, JobId next) {
   const Table& table = step.table();
-  if (next == JobId{0} || !harvests(step.device()) || !is_opportunistic(table.at(next)))
+  if (next == JobId{0} || !harvests(step.device()) || !is_opportunistic(table.at(next))) {
     return next;
+  }
   const Nanos now = step.now();
   if (is_first_giving(step, lane)) return JobId{0};
   const auto back = next_return(table, lane, time_to_run(table.at(next)), now);
@@ -115,7 +120,7 @@ JobId choose_harvester(Step& step, Lane& lane, JobId next) {
   std::size_t num_tried = 0;
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
-    if (!is_opportunistic(job) || job.revoke.has_value()) continue;
+    if (!is_opportunistic(job) || job.room.revoke.has_value()) continue;
     if (job.id != next && setback(table, job) == Setback::kBarred) continue;
     const Nanos patience_ends = patience_end(table, job);
     if (now >= patience_ends) return key.id;
@@ -165,17 +170,19 @@ std::optional<bool> is_worth_harvesting(const Table& table,
                                         const Lane& lane,
                                         const Job& holder,
                                         Nanos elapsed) {
-  if (!harvests(table.device) || !is_guaranteed(holder) || holder.gaps.empty()) return std::nullopt;
-  if (!holder.gaps.next_over(elapsed).has_value()) return std::nullopt;
+  if (!harvests(table.device) || !is_guaranteed(holder) || holder.measured.gaps.empty()) {
+    return std::nullopt;
+  }
+  if (!holder.measured.gaps.next_over(elapsed).has_value()) return std::nullopt;
   std::optional<Nanos> too_long;
   std::size_t num_tried = 0;
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
     // Others take turns with the holder in any case.
     if (!is_opportunistic(job)) return std::nullopt;
-    const Nanos run = trusted_run(time_to_run(job) + holder.stall + kMargin, holder);
+    const Nanos run = trusted_run(time_to_run(job) + holder.measured.stall + kMargin, holder);
     if (!too_long.has_value() || run < *too_long) {
-      if (holder.gaps.risky_from(elapsed, run, kMostRisk) > elapsed) return true;
+      if (holder.measured.gaps.risky_from(elapsed, run, kMostRisk) > elapsed) return true;
       too_long = run;
     }
     if (++num_tried == kMostTried) break;
@@ -190,38 +197,39 @@ std::optional<Nanos> look_for_gap(const Table& table,
   if (!harvests(table.device) || !is_guaranteed(holder)) return std::nullopt;
   if (lane.waiting.num_of(wire::Priority::kOpportunistic) == 0) return std::nullopt;
   const Nanos soon = now + std::min(kGapLook, table.options.gap_poll);
-  if (holder.usage.is_in_gap || holder.observed_at < lane.next_look) return soon;
+  if (holder.usage.is_in_gap || holder.measured.observed_at < lane.next_look) return soon;
   const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at);
-  const Nanos expected = since + scaled(holder.iteration, kMaybeOver);
-  const Nanos next = std::max(since + scaled(holder.iteration, kSurelyBusy),
-                              now + scaled(holder.iteration, kEarlyLook));
+  const Nanos expected = since + scaled(holder.measured.iteration, kMaybeOver);
+  const Nanos next = std::max(since + scaled(holder.measured.iteration, kSurelyBusy),
+                              now + scaled(holder.measured.iteration, kEarlyLook));
   return std::clamp(std::min(next, expected), soon, now + kMostBlind);
 }
 
 void note_return(const Table& table, const Lane& lane, Job& job, Nanos now) {
   if (!harvests(table.device) || !is_guaranteed(job)) return;
   // While its share of the time was used up it waited for that.
-  const Nanos since = std::max(job.waiting_since, within_limits_since(table, job, now));
+  const Nanos since = std::max(job.place.waiting_since, within_limits_since(table, job, now));
   const Nanos waited = now - since;
-  const Nanos period = (job.waiting_since - job.gap_since) + job.iteration;
+  const Nanos period = (job.place.waiting_since - job.measured.gap_since) + job.measured.iteration;
   const Job* const last_holder = table.find(lane.last_holder);
   const bool is_by_harvest =
       lane.last_holder != job.id && last_holder != nullptr && is_opportunistic(*last_holder);
   const double harm =
       is_by_harvest ? to_seconds(waited) / to_seconds(std::max(period, kMargin)) : 0;
-  job.harvest_harm += kHarmWeight * (harm - job.harvest_harm);
-  if (job.harvest_harm > kAllowedHarm) {
-    job.harvest_share = std::max(job.harvest_share * kDecrease, kLeastShare);
-    job.harvest_harm = 0;  // measured anew
+  job.measured.harvest_harm += kHarmWeight * (harm - job.measured.harvest_harm);
+  if (job.measured.harvest_harm > kAllowedHarm) {
+    job.measured.harvest_share = std::max(job.measured.harvest_share * kDecrease, kLeastShare);
+    job.measured.harvest_harm = 0;  // measured anew
   } else if (harm <= kAllowedHarm) {
-    job.harvest_share = std::min(job.harvest_share + kIncrease, 1.0);
+    job.measured.harvest_share = std::min(job.measured.harvest_share + kIncrease, 1.0);
   }
 }
 
 void note_harvest(const Table& table, Lane& lane, const Job& holder, Nanos now) {
   if (!harvests(table.device) || !is_opportunistic(holder)) return;
   double share = 1;
-  for_each_away(table, lane, [&](const Job& job) { share = std::min(share, job.harvest_share); });
+  for_each_away(table, lane,
+                [&](const Job& job) { share = std::min(share, job.measured.harvest_share); });
   const Nanos used = now - lane.lease->granted_at;
   lane.rest_until = now + std::min(scaled(used, 1 / share - 1), kMostRest);
 }

@@ -30,10 +30,11 @@ std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now
   for (const OrderKey& key : lane.waiting) {
     if (!(key < after) || num_looked++ == kMostLooked) break;
     const Job& job = table.at(key.id);
-    if (job.deadline <= Nanos{} || is_used_up(table.device, job)) continue;
+    if (job.settings.deadline <= Nanos{} || is_used_up(table.device, job)) continue;
     // What the holder may still run of its iteration, the switch, and the job's own iteration.
-    const Nanos needed = with_safety(holder.iteration + job.iteration) + job.stall;
-    const Nanos ends = job.waiting_since + job.deadline - needed;
+    const Nanos needed =
+        with_safety(holder.measured.iteration + job.measured.iteration) + job.measured.stall;
+    const Nanos ends = job.place.waiting_since + job.settings.deadline - needed;
     if (!least.has_value() || ends < least->ends) least = Headroom{job.id, ends};
   }
   return least;
@@ -44,14 +45,15 @@ bool has_deadlines(const Table& table) {
 }
 
 std::string deadline_note(const Device& device, const Job& job) {
-  if (job.deadline <= Nanos{} || device.policy->meets_deadlines()) return {};
+  if (job.settings.deadline <= Nanos{} || device.policy->meets_deadlines()) return {};
   std::vector<std::string> others;
   for (const std::string& name : policy_names()) {
     const auto policy = make_policy(name);
     if (policy.has_value() && (*policy)->meets_deadlines()) others.push_back(name);
   }
   return fmt::format("its deadline of {} has no effect under the policy {}; it has under {}",
-                     to_string(job.deadline), device.policy->name(), fmt::join(others, ", "));
+                     to_string(job.settings.deadline), device.policy->name(),
+                     fmt::join(others, ", "));
 }
 
 }  // namespace gpushare::sched

@@ -23,7 +23,7 @@ std::size_t num_leases(const Table& table, std::uint32_t uid) {
   return static_cast<std::size_t>(
       std::count_if(table.device.lanes.begin(), table.device.lanes.end(), [&](const Lane& lane) {
         return lane.lease.has_value() && !is_lane_suspended(lane) &&
-               table.at(lane.lease->job).uid == uid;
+               table.at(lane.lease->job).who.uid == uid;
       }));
 }
 
@@ -60,12 +60,13 @@ Limit make_limit(double share, bool is_elastic, const Allowances& allowances, co
 }
 
 Limit users_limit(const Table& table, const Job& job) {
-  const UserOptions& user = table.options.users.of(job.uid);
-  return make_limit(user.share_limit, user.is_elastic, table.device.allowances, job.uid);
+  const UserOptions& user = table.options.users.of(job.who.uid);
+  return make_limit(user.share_limit, user.is_elastic, table.device.allowances, job.who.uid);
 }
 
 Limit own_limit(const Device& device, const Job& job) {
-  return make_limit(job.share_limit, job.is_elastic, device.job_allowances, job.id);
+  return make_limit(job.settings.share_limit, job.settings.is_elastic, device.job_allowances,
+                    job.id);
 }
 
 // A new one is full since `since`. The limit may have been a higher one.
@@ -92,7 +93,7 @@ bool is_said_before(const Limit& limit, const Limit& other) {
 
 bool could_begin(const Table& table, const Job& job) {
   const Bytes growth = growth_of(table.device, table.device.lane_of(job), job);
-  return !job.revoke.has_value() && may_come_to_fit(table, job, growth);
+  return !job.room.revoke.has_value() && may_come_to_fit(table, job, growth);
 }
 
 // At an elastic limit a lease goes on while nobody else wants the time: that neither spends nor
@@ -147,21 +148,22 @@ void settle_allowances(Table& table, Nanos now) {
     const Nanos since = std::min(lane.lease->charged_until, now);
     const double used = to_seconds(now - since);
     const Spending spending{known, lane, used, now};
-    if (const UserOptions& user = users.of(job.uid); user.share_limit > 0) {
-      spending.take_from(allowance_of(device.allowances, job.uid, user.share_limit, since),
+    if (const UserOptions& user = users.of(job.who.uid); user.share_limit > 0) {
+      spending.take_from(allowance_of(device.allowances, job.who.uid, user.share_limit, since),
                          user.is_elastic, Setback::kByUser);
     }
     for (const JobId id : holders_of_lane(lane)) {
       const Job& holder = known.at(id);
-      if (holder.share_limit <= 0) continue;
-      spending.take_from(allowance_of(device.job_allowances, id, holder.share_limit, since),
-                         holder.is_elastic, Setback::kByOwn);
+      if (holder.settings.share_limit <= 0) continue;
+      spending.take_from(
+          allowance_of(device.job_allowances, id, holder.settings.share_limit, since),
+          holder.settings.is_elastic, Setback::kByOwn);
     }
   }
   earn(device.allowances, [&](std::uint32_t uid) { return users.of(uid).share_limit; }, now);
   const auto share_of = [&](JobId id) {
     const Job* const job = known.find(id);
-    return job == nullptr ? 0.0 : job->share_limit;
+    return job == nullptr ? 0.0 : job->settings.share_limit;
   };
   earn(device.job_allowances, share_of, now);
 }
@@ -172,7 +174,7 @@ bool is_user_used_up(const Device& device, std::uint32_t uid) {
 }
 
 bool is_used_up(const Device& device, const Job& job) {
-  return is_user_used_up(device, job.uid) || own_limit(device, job).is_used_up();
+  return is_user_used_up(device, job.who.uid) || own_limit(device, job).is_used_up();
 }
 
 Setback setback(const Table& table, const Job& job) {
@@ -232,7 +234,7 @@ Nanos within_limits_since(const Table& table, const Job& job, Nanos now) {
 }
 
 std::optional<Nanos> used_up_at(const Table& table, const Job& job, Nanos now) {
-  const auto users = users_limit(table, job).used_up_at(num_leases(table, job.uid), now);
+  const auto users = users_limit(table, job).used_up_at(num_leases(table, job.who.uid), now);
   const auto own = own_limit(table.device, job).used_up_at(1, now);
   if (users.has_value() && own.has_value()) return std::min(*users, *own);
   return users.has_value() ? users : own;
@@ -244,7 +246,7 @@ std::string share_limit_text(const Table& table, const Job& job, Nanos now) {
   const bool is_own = is_said_before(own, users);
   const Limit& limit = is_own ? own : users;
   return fmt::format("{} is at the limit of {:g} % of the time, for {}{}",
-                     is_own ? "job " + label(job) : table.options.users.label(job.uid),
+                     is_own ? "job " + label(job) : table.options.users.label(job.who.uid),
                      limit.share * 100, to_string(std::max(limit.earned_at() - now, Nanos{})),
                      limit.is_elastic ? ": others go before" : "");
 }

@@ -21,7 +21,7 @@ ClassTimes& times_of(Device& device, Lane& lane, wire::Priority priority) {
 }
 
 UserTimes& user_of(Device& device, Lane& lane, const Job& job) {
-  return times_of(device, lane, job.priority).users[job.uid];
+  return times_of(device, lane, job.settings.priority).users[job.who.uid];
 }
 
 // Whose jobs the lane's jobs share time with.
@@ -35,8 +35,9 @@ std::vector<const Lane*> rival_lanes(const Table& table, const Lane& lane, const
   for (const Lane& other : table.device.lanes) {
     if (!is_peer(table.device, lane, other) || !other.lease.has_value()) continue;
     const Job& holder = table.at(other.lease->job);
-    const bool is_rival =
-        holder.id != job.id && holder.priority == job.priority && holder.uid == job.uid;
+    const bool is_rival = holder.id != job.id &&
+                          holder.settings.priority == job.settings.priority &&
+                          holder.who.uid == job.who.uid;
     if (is_rival) lanes.push_back(&other);
   }
   return lanes;
@@ -48,7 +49,7 @@ std::optional<OrderKey> first_of_user(const Device& device, const Lane& lane, co
   if (!device.policy->shares_by_user()) return first;
   for (const Lane& other : device.lanes) {
     if (!is_peer(device, lane, other)) continue;
-    const auto key = other.waiting.first_of(job.priority, job.uid);
+    const auto key = other.waiting.first_of(job.settings.priority, job.who.uid);
     if (key.has_value() && (!first.has_value() || *key < *first)) first = key;
   }
   return first;
@@ -73,8 +74,8 @@ void raise_to_users(Table& table, Lane& lane, wire::Priority priority) {
     }
     if (!other.lease.has_value()) continue;
     const Job& holder = table.at(other.lease->job);
-    if (holder.priority == priority) {
-      least = std::min(least, times.users[holder.uid].virtual_time);
+    if (holder.settings.priority == priority) {
+      least = std::min(least, times.users[holder.who.uid].virtual_time);
     }
   }
   if (least < std::numeric_limits<double>::infinity()) {
@@ -92,10 +93,10 @@ void raise_to_jobs(Step& step, Lane& lane, const Job& job) {
   for (const Lane* const rival : rivals) {
     const Nanos time = step.now() - rival->lease->since;
     const Job& holder = table.at(rival->lease->job);
-    least = std::min(least, holder.requeued(time, step.now()).virtual_time);
+    least = std::min(least, holder.requeued(time, step.now()).served.virtual_time);
   }
   if (const auto first = first_of_user(step.device(), lane, job)) {
-    least = std::min(least, table.at(first->id).virtual_time);
+    least = std::min(least, table.at(first->id).served.virtual_time);
   }
   double& of_jobs = user_of(step.device(), lane, job).of_jobs;
   of_jobs = std::max(of_jobs, least);
@@ -103,7 +104,7 @@ void raise_to_jobs(Step& step, Lane& lane, const Job& job) {
 
 void add_user_time(const Table& table, const Job& job, Nanos time, OrderKey& key) {
   if (!table.device.policy->shares_by_user()) return;
-  key.user_time += to_seconds(time) / table.options.users.of(job.uid).weight;
+  key.user_time += to_seconds(time) / table.options.users.of(job.who.uid).weight;
 }
 
 }  // namespace
@@ -115,12 +116,13 @@ void charge_users(Table& table, Nanos now) {
     if (now <= lane.lease->charged_until) continue;
     const Job& holder = std::as_const(table).at(lane.lease->job);
     double& time = user_of(device, lane, holder).virtual_time;
-    time += to_seconds(now - lane.lease->charged_until) / table.options.users.of(holder.uid).weight;
+    time +=
+        to_seconds(now - lane.lease->charged_until) / table.options.users.of(holder.who.uid).weight;
     lane.lease->charged_until = now;
     if (!device.policy->shares_by_user()) continue;
     for (Lane& other : device.lanes) {
       if (!is_peer(device, lane, other)) continue;
-      other.waiting.set_user_time(holder.priority, holder.uid, time);
+      other.waiting.set_user_time(holder.settings.priority, holder.who.uid, time);
     }
   }
 }
@@ -129,8 +131,8 @@ OrderKey order_key(const Device& device, const Job& job) {
   OrderKey key = device.policy->key(job);
   if (!device.policy->shares_by_user()) return key;
   const Lane& clock = device.packs() ? device.lanes.front() : device.lane_of(job);
-  const auto& users = clock.times.at(static_cast<std::size_t>(job.priority)).users;
-  const auto user = users.find(job.uid);
+  const auto& users = clock.times.at(static_cast<std::size_t>(job.settings.priority)).users;
+  const auto user = users.find(job.who.uid);
   key.user_time = user == users.end() ? 0 : user->second.virtual_time;
   return key;
 }
@@ -142,9 +144,9 @@ OrderKey requeued_key(const Table& table, const Lane& lane, Nanos now) {
 
 OrderKey boundary_key(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job);
-  const Nanos held = now - lane.lease->since + holder.iteration;
+  const Nanos held = now - lane.lease->since + holder.measured.iteration;
   OrderKey key = order_key(table.device, holder.requeued(held, now));
-  add_user_time(table, holder, holder.iteration, key);  // until now he is charged already
+  add_user_time(table, holder, holder.measured.iteration, key);  // until now he is charged already
   return key;
 }
 
@@ -159,35 +161,36 @@ void lift(Step& step, Job& job) {
   Lane& lane = device.lane_of(job);
   UserTimes& user = user_of(device, lane, job);
   if (!is_user_present(step.table(), lane, job)) {
-    raise_to_users(step.table(), lane, job.priority);
-    user.virtual_time = std::max(user.virtual_time, times_of(device, lane, job.priority).of_users);
+    raise_to_users(step.table(), lane, job.settings.priority);
+    user.virtual_time =
+        std::max(user.virtual_time, times_of(device, lane, job.settings.priority).of_users);
   }
   raise_to_jobs(step, lane, job);
-  job.virtual_time = std::max(job.virtual_time, user.of_jobs);
+  job.served.virtual_time = std::max(job.served.virtual_time, user.of_jobs);
 }
 
 void note_granted(Device& device, Lane& lane, const Job& job) {
-  ClassTimes& times = times_of(device, lane, job.priority);
-  UserTimes& user = times.users[job.uid];
+  ClassTimes& times = times_of(device, lane, job.settings.priority);
+  UserTimes& user = times.users[job.who.uid];
   times.of_users = std::max(times.of_users, user.virtual_time);
-  user.of_jobs = std::max(user.of_jobs, job.virtual_time);
+  user.of_jobs = std::max(user.of_jobs, job.served.virtual_time);
 }
 
 void note_charged(Step& step, Lane& lane, const Job& job) {
-  double least = job.virtual_time;
+  double least = job.served.virtual_time;
   if (const auto first = first_of_user(step.device(), lane, job)) {
-    least = std::min(least, std::as_const(step).table().at(first->id).virtual_time);
+    least = std::min(least, std::as_const(step).table().at(first->id).served.virtual_time);
   }
   double& of_jobs = user_of(step.device(), lane, job).of_jobs;
   of_jobs = std::max(of_jobs, least);
   // Users outlive their jobs: who comes next begins where this one stands, not where he began.
-  raise_to_users(step.table(), lane, job.priority);
+  raise_to_users(step.table(), lane, job.settings.priority);
 }
 
 void forget_absent_users(Table& table) {
   std::set<std::uint32_t> present;
   for (const auto& [id, job] : table.jobs)
-    present.insert(job.uid);
+    present.insert(job.who.uid);
   for (Lane& lane : table.device.lanes) {
     for (ClassTimes& times : lane.times) {
       std::erase_if(times.users, [&](const auto& entry) {
@@ -220,31 +223,34 @@ void share_clock(Step& step) {
   }
   for (const JobId id : ids) {
     Job& job = step.table().at(id);
-    auto& users = device.lane_of(job).times.at(static_cast<std::size_t>(job.priority)).users;
-    job.virtual_time += user_of(device, device.lanes.front(), job).of_jobs - users[job.uid].of_jobs;
+    auto& users =
+        device.lane_of(job).times.at(static_cast<std::size_t>(job.settings.priority)).users;
+    job.served.virtual_time +=
+        user_of(device, device.lanes.front(), job).of_jobs - users[job.who.uid].of_jobs;
   }
 }
 
 Ahead ahead_of(Step& step, const Job& job) {
   Device& device = step.device();
   Lane& lane = device.lane_of(job);
-  raise_to_users(step.table(), lane, job.priority);
+  raise_to_users(step.table(), lane, job.settings.priority);
   raise_to_jobs(step, lane, job);
-  const ClassTimes& times = times_of(device, lane, job.priority);
+  const ClassTimes& times = times_of(device, lane, job.settings.priority);
   const UserTimes& user = user_of(device, lane, job);
-  return {.user = user.virtual_time - times.of_users, .job = job.virtual_time - user.of_jobs};
+  return {.user = user.virtual_time - times.of_users,
+          .job = job.served.virtual_time - user.of_jobs};
 }
 
 void stay_ahead(Step& step, Job& job, const Ahead& ahead) {
   Lane& lane = step.device().lane_of(job);
-  ClassTimes& times = times_of(step.device(), lane, job.priority);
-  UserTimes& user = times.users[job.uid];
+  ClassTimes& times = times_of(step.device(), lane, job.settings.priority);
+  UserTimes& user = times.users[job.who.uid];
   if (!is_user_present(step.table(), lane, job)) {
-    raise_to_users(step.table(), lane, job.priority);
+    raise_to_users(step.table(), lane, job.settings.priority);
     user.virtual_time = times.of_users + ahead.user;
   }
   raise_to_jobs(step, lane, job);
-  job.virtual_time = user.of_jobs + ahead.job;
+  job.served.virtual_time = user.of_jobs + ahead.job;
 }
 
 }  // namespace gpushare::sched

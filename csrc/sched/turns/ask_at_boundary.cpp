@@ -9,7 +9,7 @@ void ask_at_boundary(Step& step, Lane& lane, const Job& holder, const std::strin
   lane.lease->asked_at = step.now();
   lane.lease->asked_for = reason;
   lane.lease->is_asked_for_quantum = step.now() >= lane.quantum_ends;
-  step.act({PageAction::Kind::kAsk, holder.id, holder.term, 0});
+  step.act({PageAction::Kind::kAsk, holder.id, holder.served.term, 0});
   ask_along(step, lane);
   step.decide(holder.id, "ask", reason);
 }

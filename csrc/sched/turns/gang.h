@@ -28,7 +28,7 @@
 
 namespace gpushare::sched {
 
-inline bool is_in_gang(const Job& job) { return !job.of.gang.empty(); }
+inline bool is_in_gang(const Job& job) { return !job.who.of.gang.empty(); }
 // Of one gang of one user, on one device. False of a job and itself where it has none.
 bool are_together(const Job& job, const Job& other);
 // All of its gang that take turns, the job too; empty if it is of none, or takes no turns.
@@ -55,7 +55,7 @@ void leave_to_others(Lane& lane, const Job& job);
 // A job of the gang said that it holds a lease, as another one does. False: none does.
 bool adopt_along(Step& step, Job& job, Term term);
 
-// For whom it waits. pre: Job::waits_in_gang.
+// For whom it waits. pre: PlaceInLine::waits_in_gang.
 std::string gang_text(const Table& table, const Job& job);
 
 }  // namespace gpushare::sched

@@ -16,38 +16,42 @@ namespace gpushare::sched {
 namespace {
 
 bool interrupts_by_class(const Job& job, const Job& other) {
-  return job.priority == wire::Priority::kGuaranteed &&
-         other.priority == wire::Priority::kOpportunistic;
+  return job.settings.priority == wire::Priority::kGuaranteed &&
+         other.settings.priority == wire::Priority::kOpportunistic;
 }
 
 bool interrupts_by_deadline(const Device& device, const Job& job) {
-  return device.policy->meets_deadlines() && job.deadline > Nanos{};
+  return device.policy->meets_deadlines() && job.settings.deadline > Nanos{};
 }
 
 bool may_interrupt(const Device& device, const Job& job, const Job& other, const OrderKey& others) {
-  if (job.revoke.has_value() || is_used_up(device, job)) return false;
+  if (job.room.revoke.has_value() || is_used_up(device, job)) return false;
   return interrupts_by_class(job, other) ||
          (interrupts_by_deadline(device, job) && order_key(device, job) < others);
 }
 
 // Then its iteration must begin.
 Nanos latest_begin(const Job& job) {
-  const auto own = static_cast<double>(job.iteration.value()) * kDeadlineSafety;
-  return job.waiting_since + job.deadline - Nanos{static_cast<std::int64_t>(own)} - job.stall;
+  const auto own = static_cast<double>(job.measured.iteration.value()) * kDeadlineSafety;
+  return job.place.waiting_since + job.settings.deadline - Nanos{static_cast<std::int64_t>(own)} -
+         job.measured.stall;
 }
 
 Nanos next_boundary(const Lane& lane, const Job& holder, Nanos now) {
   // Seen under this lease, its iteration may have begun under the one before.
-  const bool is_fresh = holder.observed_at >= lane.lease->granted_at;
+  const bool is_fresh = holder.measured.observed_at >= lane.lease->granted_at;
   const Nanos since = is_fresh ? holder.usage.changed_at : lane.lease->granted_at;
-  return std::max(since + holder.iteration, now);
+  return std::max(since + holder.measured.iteration, now);
 }
 
 // A guaranteed job waits for nobody's iteration; a deadline only has to be met. One that is shorter
 // than the holder's iteration is met after its boundary by luck alone: when that comes is a guess.
 Nanos begins_at(const Lane& lane, const Job& job, const Job& holder, Nanos now) {
-  if (job.priority == wire::Priority::kGuaranteed && holder.priority != job.priority) return now;
-  if (job.deadline <= holder.iteration) return now;
+  if (job.settings.priority == wire::Priority::kGuaranteed &&
+      holder.settings.priority != job.settings.priority) {
+    return now;
+  }
+  if (job.settings.deadline <= holder.measured.iteration) return now;
   const Nanos latest = std::max(latest_begin(job), now);
   return next_boundary(lane, holder, now) > latest ? now : latest;
 }
@@ -66,8 +70,8 @@ bool fits_beside(const Device& device, const Lane& lane, const Job& job, const J
 // The job's place in line at its next boundary, if it has the lane until then: another job goes
 // before it now only if it would then. A job that has a deadline itself keeps its present place.
 OrderKey key_at_boundary(const Table& table, const Job& job, Nanos now) {
-  if (job.deadline > Nanos{}) return order_key(table.device, job);
-  return key_after(table, job, job.iteration, now);
+  if (job.settings.deadline > Nanos{}) return order_key(table.device, job);
+  return key_after(table, job, job.measured.iteration, now);
 }
 
 // Whether the job has said that it stopped inside, and not yet that it wants to go on.
@@ -97,7 +101,8 @@ JobId first_that(const Table& table,
 
 // Of its iteration, or before it.
 Nanos waited_so_far(const Job& job, Nanos now) {
-  const Nanos now_too = job.is_waiting ? std::max(now - job.waiting_since, Nanos{}) : Nanos{};
+  const Nanos now_too =
+      job.place.is_waiting ? std::max(now - job.place.waiting_since, Nanos{}) : Nanos{};
   return job.waited_in_iteration() + now_too;
 }
 
@@ -115,7 +120,7 @@ bool has_interrupter(const Table& table, const Job& job) {
 std::optional<Interruption> interruption(const Table& table, const Lane& lane, Nanos now) {
   const Device& device = table.device;
   const Job& holder = table.at(lane.lease->job);
-  const bool is_by_class = holder.priority == wire::Priority::kOpportunistic &&
+  const bool is_by_class = holder.settings.priority == wire::Priority::kOpportunistic &&
                            lane.waiting.num_of(wire::Priority::kGuaranteed) > 0;
   if (!is_by_class && !has_deadlines(table)) return std::nullopt;
   const bool may_be = !device.packs() && !is_in_gang(holder) && !lane.lease->is_for_boundary &&
@@ -140,8 +145,8 @@ JobId interrupted_in(const Table& table, const Lane& lane, Nanos now) {
   for (const JobId id : table.device.inside) {
     const Job& job = table.at(id);
     const bool is_here =
-        job.in_lane == lane.id && (job.is_waiting || is_coming_back(lane, job, now));
-    if (is_here && !(job.revoke.has_value() && table.is_overdue(job, now))) return id;
+        job.place.in_lane == lane.id && (job.place.is_waiting || is_coming_back(lane, job, now));
+    if (is_here && !(job.room.revoke.has_value() && table.is_overdue(job, now))) return id;
   }
   return JobId{0};
 }
@@ -161,9 +166,11 @@ JobId urgent_before(
   if (!has_deadlines(table) || device.packs()) return JobId{0};
   const OrderKey own = key_at_boundary(table, first, now);
   return first_that(table, lane, first.id, pool, [&](const Job& job) {
-    if (!interrupts_by_deadline(device, job) || !may_interrupt(device, job, first, own))
+    if (!interrupts_by_deadline(device, job) || !may_interrupt(device, job, first, own)) {
       return false;
-    return job.deadline <= first.iteration || latest_begin(job) < now + first.iteration;
+    }
+    return job.settings.deadline <= first.measured.iteration ||
+           latest_begin(job) < now + first.measured.iteration;
   });
 }
 
@@ -179,20 +186,21 @@ std::optional<Interruption> patience_of_interrupted(const Table& table,
   const JobId id = interrupted_in(table, lane, now);
   if (id == JobId{0}) return std::nullopt;
   const Job& job = table.at(id);
-  return Interruption{id, job.waiting_since + table.options.max_wait - job.waited_in_iteration()};
+  return Interruption{id,
+                      job.place.waiting_since + table.options.max_wait - job.waited_in_iteration()};
 }
 
 bool may_be_inside(const Device& device, const Job& job) {
   if (is_in_gang(job)) return false;
-  if (job.is_inside || job.may_come_inside) return true;
+  if (job.place.is_inside || job.place.may_come_inside) return true;
   const Lane* const lane = device.lane_held_by(job.id);
   return lane != nullptr && lane->lease->is_asked_inside;
 }
 
 void begin_inside(Step& step, Job& job) {
-  if (job.is_inside) return;
-  job.is_inside = true;
-  job.note_change();
+  if (job.place.is_inside) return;
+  job.place.is_inside = true;
+  job.room.note_change();
   Device& device = step.device();
   device.inside.insert(job.id);
   Lane* const lane = device.lane_held_by(job.id);
@@ -200,7 +208,7 @@ void begin_inside(Step& step, Job& job) {
   end_suspension(*lane, step.now());
   job.charge_lease(lane->lease->since, step.now());
   note_charged(step, *lane, job);
-  job.overrun = Nanos{};
+  job.served.overrun = Nanos{};
   set_slots_aside(device, job);
   lane->lease.reset();
   lane->busy.turn(false, step.now());
@@ -210,9 +218,9 @@ void begin_inside(Step& step, Job& job) {
 }
 
 void end_inside(Step& step, Job& job, bool goes_on) {
-  if (!job.is_inside) return;
-  job.is_inside = false;
-  job.note_change();
+  if (!job.place.is_inside) return;
+  job.place.is_inside = false;
+  job.room.note_change();
   step.device().inside.erase(job.id);
   end_slots_aside(step.device(), job, goes_on);
 }

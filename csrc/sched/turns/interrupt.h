@@ -5,9 +5,9 @@
 // meet deadlines a job that has one and goes before the holder at its boundary: if it would be late
 // after that, or has a deadline shorter than the holder's iterations. Such a job is also granted a
 // free lane before the first in line, whom it would interrupt at once. The interrupted job is not
-// parked: its activations are live, so nothing of it is moved or asked for (Job::is_inside), and
-// the slots that it uses of its lane are its own meanwhile. So only a job that fits beside it as it
-// is may interrupt it; else the lease is asked for at the boundary.
+// parked: its activations are live, so nothing of it is moved or asked for
+// (PlaceInLine::is_inside), and the slots that it uses of its lane are its own meanwhile. So only a
+// job that fits beside it as it is may interrupt it; else the lease is asked for at the boundary.
 //
 // While a job of a lane is interrupted, only urgent jobs go before it, and nobody else is
 // interrupted there. It runs at least one block between two interruptions; once it has waited for

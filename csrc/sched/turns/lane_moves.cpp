@@ -22,13 +22,14 @@ namespace {
 // Until when a job counts as one that takes turns, though it wants none now: what it needs inside
 // an iteration is kept for it, and its lane not given to others, as long as a wait may last.
 Nanos is_back_by(const Table& table, const Job& job) {
-  return std::max(job.registered_at, job.closed_at.value_or(Nanos{})) + table.options.max_wait;
+  return std::max(job.who.registered_at, job.measured.closed_at.value_or(Nanos{})) +
+         table.options.max_wait;
 }
 
 bool takes_turns(Step& step, const Job& job) {
   if (is_suspended(step.table(), job)) return false;
-  if (job.is_waiting || step.device().lane_held_by(job.id) != nullptr) return true;
-  if (job.is_paused()) return false;
+  if (job.place.is_waiting || step.device().lane_held_by(job.id) != nullptr) return true;
+  if (job.settings.is_paused()) return false;
   const Nanos until = is_back_by(step.table(), job);
   const bool is_expected = step.now() < until;
   if (is_expected) step.due(until);
@@ -38,9 +39,9 @@ bool takes_turns(Step& step, const Job& job) {
 // Its page says what it needs beside its lane chunks, its socket how many those are: of two that do
 // not say the same of its lane, one is old.
 void settle_sizes(Step& step, const Job& job) {
-  if (job.usage.lane_changes != job.lane_heard) return;
+  if (job.usage.lane_changes != job.room.lane_heard) return;
   const std::optional<Sizes> sizes = planned_sizes(job);
-  if (sizes != job.sizes) step.table().at(job.id).sizes = sizes;
+  if (sizes != job.place.sizes) step.table().at(job.id).place.sizes = sizes;
 }
 
 PlacedJobs find_candidates(Step& step) {
@@ -52,17 +53,17 @@ PlacedJobs find_candidates(Step& step) {
     if (takes_turns(step, job)) {
       // Room is moved for it there.
       const bool is_next = device.packs() && device.lane_of(job).next == id;
-      const bool is_holder = device.lane_held_by(id) != nullptr || job.is_inside || is_next;
+      const bool is_holder = device.lane_held_by(id) != nullptr || job.place.is_inside || is_next;
       found.jobs.push_back({.id = id,
-                            .sizes = job.sizes,
-                            .in_lane = job.in_lane,
-                            .placed_in = job.placed_in,
+                            .sizes = job.place.sizes,
+                            .in_lane = job.place.in_lane,
+                            .placed_in = job.place.placed_in,
                             .is_holder = is_holder,
                             .held = device.ledger.room(id) + job.usage.spilled});
-    } else if (job.is_suspended()) {
-      found.capacity -= device.ledger.room(id) + job.lane;
-    } else if (job.sizes.has_value()) {
-      found.capacity -= job.sizes->persistent;
+    } else if (job.place.is_suspended()) {
+      found.capacity -= device.ledger.room(id) + job.room.lane;
+    } else if (job.place.sizes.has_value()) {
+      found.capacity -= job.place.sizes->persistent;
     }
   }
   return found;
@@ -100,7 +101,7 @@ Placement place_in_order(const Table& table, const PlacedJobs& found) {
 bool is_used(const Table& table, const Lane& lane) {
   if (lane.lease.has_value() || !lane.waiting.empty() || !lane.pools.empty()) return true;
   return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
-    return entry.second.in_lane == lane.id || entry.second.placed_in == lane.id;
+    return entry.second.place.in_lane == lane.id || entry.second.place.placed_in == lane.id;
   });
 }
 
@@ -133,8 +134,10 @@ bool is_lane_closed(const Table& table, const Lane& lane) {
 bool may_be_moved(const Device& device, const Job& job) {
   if (device.lane_held_by(job.id) != nullptr || is_unheard(job)) return false;
   // The job that interrupted it may be suspended, and keeps its lane then.
-  if (job.is_inside) return job.lane == Bytes{} && is_lane_suspended(device.lane_of(job));
-  return is_parked(device, job) || job.lane == Bytes{};
+  if (job.place.is_inside) {
+    return job.room.lane == Bytes{} && is_lane_suspended(device.lane_of(job));
+  }
+  return is_parked(device, job) || job.room.lane == Bytes{};
 }
 
 void change_lane(Step& step, Job& job, LaneId to) {
@@ -143,11 +146,11 @@ void change_lane(Step& step, Job& job, LaneId to) {
   Lane& next = device.lanes.at(to.value);
   std::optional<Ahead> ahead;  // under `pack` lanes have one time, so it keeps its own
   if (!device.packs()) ahead = ahead_of(step, job);
-  const bool is_waiting = job.is_waiting;
+  const bool is_waiting = job.place.is_waiting;
   if (is_waiting) take_out_of_line(from, job.id);
   change_pool(step, job, next);
   from.lenders.erase(job.id);
-  job.in_lane = job.placed_in = to;
+  job.place.in_lane = job.place.placed_in = to;
   for (PlacedJob& placed : device.placed.jobs) {
     if (placed.id == job.id) placed.in_lane = placed.placed_in = to;
   }
@@ -168,14 +171,14 @@ void place_jobs(Step& step) {
     const LaneId before = std::exchange(found.jobs[i].placed_in, placement.lanes[i]);
     if (placement.lanes[i] == before && placement.lanes[i] == found.jobs[i].in_lane) continue;
     Job& job = step.table().at(id);
-    job.placed_in = placement.lanes[i];
-    if (job.placed_in == job.in_lane || !may_be_moved(device, job)) continue;
-    const LaneId from = job.in_lane;
-    change_lane(step, job, job.placed_in);
-    step.decide(
-        job.id, "move",
-        fmt::format("lane {} -> {}: {} in use, which need {} of {}", from.value, job.in_lane.value,
-                    placement.num_used, to_string(placement.needed), to_string(found.capacity)));
+    job.place.placed_in = placement.lanes[i];
+    if (job.place.placed_in == job.place.in_lane || !may_be_moved(device, job)) continue;
+    const LaneId from = job.place.in_lane;
+    change_lane(step, job, job.place.placed_in);
+    step.decide(job.id, "move",
+                fmt::format("lane {} -> {}: {} in use, which need {} of {}", from.value,
+                            job.place.in_lane.value, placement.num_used,
+                            to_string(placement.needed), to_string(found.capacity)));
   }
   close_lanes(step.table(), step.now());
 }

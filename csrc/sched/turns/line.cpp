@@ -8,10 +8,10 @@
 namespace gpushare::sched {
 
 void join_line(Step& step, Job& job) {
-  job.waits_aside = false;
-  job.waiting_since = step.now();
+  job.place.waits_aside = false;
+  job.place.waiting_since = step.now();
   if (is_in_gang(job)) {
-    job.waits_in_gang = true;
+    job.place.waits_in_gang = true;
   } else {
     stand_in_line(step, job);
   }
@@ -20,18 +20,18 @@ void join_line(Step& step, Job& job) {
 void stand_in_line(Step& step, Job& job) {
   Table& table = step.table();
   lift(step, job);
-  job.waits_in_gang = false;
-  job.is_waiting = true;
-  job.queued = ++table.num_queued;
+  job.place.waits_in_gang = false;
+  job.place.is_waiting = true;
+  job.place.queued = ++table.num_queued;
   table.device.lane_of(job).waiting.insert(order_key(table.device, job));
 }
 
 void leave_line(Step& step, Job& job) {
-  job.waits_aside = false;
-  if (!job.is_waiting && !job.waits_in_gang) return;
-  if (job.is_waiting) take_out_of_line(step.device().lane_of(job), job.id);
-  job.is_waiting = job.waits_in_gang = false;
-  job.waited += std::max(step.now() - job.waiting_since, Nanos{});
+  job.place.waits_aside = false;
+  if (!job.place.is_waiting && !job.place.waits_in_gang) return;
+  if (job.place.is_waiting) take_out_of_line(step.device().lane_of(job), job.id);
+  job.place.is_waiting = job.place.waits_in_gang = false;
+  job.served.waited += std::max(step.now() - job.place.waiting_since, Nanos{});
 }
 
 void take_out_of_line(Lane& lane, JobId job) {

@@ -15,18 +15,18 @@ namespace gpushare::sched {
 namespace {
 
 void suspend(Step& step, Job& job) {
-  job.suspended_since = step.now();
-  if (job.is_waiting) {
+  job.place.suspended_since = step.now();
+  if (job.place.is_waiting) {
     leave_line(step, job);
-    job.waits_aside = true;
+    job.place.waits_aside = true;
   }
   step.decide(job.id, "suspended", suspended_text(step.table(), job, step.now()));
 }
 
 void go_on(Step& step, Job& job) {
-  job.suspended_since.reset();
-  job.note_change();
-  if (job.waits_aside && job.may_queue()) join_line(step, job);
+  job.place.suspended_since.reset();
+  job.room.note_change();
+  if (job.place.waits_aside && job.may_queue()) join_line(step, job);
   step.decide(job.id, "goes_on", "its process is suspended no more");
 }
 
@@ -43,21 +43,21 @@ void begin_suspension(Step& step, Lane& lane) {
 
 // Room of the job that nobody else can have while it is suspended.
 Bytes held_room(const Device& device, const Job& job) {
-  return device.ledger.room(job.id) + job.lane;
+  return device.ledger.room(job.id) + job.room.lane;
 }
 
 }  // namespace
 
 void set_suspended(Step& step, Job& job, bool is_suspended) {
-  if (job.is_suspended() == is_suspended) return;
+  if (job.place.is_suspended() == is_suspended) return;
   is_suspended ? suspend(step, job) : go_on(step, job);
 }
 
 bool is_suspended(const Table& table, const Job& job) {
-  if (job.is_suspended()) return true;
+  if (job.place.is_suspended()) return true;
   const JobSet gang = gang_of(table.device, job);
   return std::any_of(gang.begin(), gang.end(),
-                     [&](JobId id) { return table.at(id).is_suspended(); });
+                     [&](JobId id) { return table.at(id).place.is_suspended(); });
 }
 
 void settle_suspended(Step& step) {
@@ -104,9 +104,9 @@ bool fits_beside_suspended(const Table& table, const Job& job) {
 }
 
 std::string suspended_text(const Table& table, const Job& job, Nanos now) {
-  const Bytes held = table.device.ledger.room(job.id) + job.lane;
+  const Bytes held = table.device.ledger.room(job.id) + job.room.lane;
   const bool has_lease = table.device.lane_held_by(job.id) != nullptr;
-  const Nanos time = now - *job.suspended_since;
+  const Nanos time = now - *job.place.suspended_since;
   std::string text =
       fmt::format("job {} is suspended (Ctrl-Z, SIGSTOP or a debugger){}", label(job),
                   time > Nanos{} ? fmt::format(" since {}", to_string(time)) : std::string());
@@ -114,7 +114,7 @@ std::string suspended_text(const Table& table, const Job& job, Nanos now) {
     text += fmt::format(", and its {} of memory cannot move until it goes on", to_string(held));
   }
   if (has_lease && table.jobs.size() > 1) text += "; others take turns without it";
-  return text + fmt::format(". To go on: fg in its shell, or kill -CONT {}", job.pid);
+  return text + fmt::format(". To go on: fg in its shell, or kill -CONT {}", job.who.pid);
 }
 
 std::string held_by_suspended_text(const Table& table) {

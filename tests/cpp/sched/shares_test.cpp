@@ -21,8 +21,8 @@ TEST(Shares, OfAUserWithoutJobsOnlyWhatHeIsAheadIsKept) {
   Table table = *make_table({}, Nanos{0});
   Device& device = table.device;
   Job& job = table.jobs.make(JobId{1});
-  job.of.device = device.name;
-  job.uid = kAlice;
+  job.who.of.device = device.name;
+  job.who.uid = kAlice;
   ClassTimes& times = device.lanes.front().times.at(2);
   times.of_users = 10;
   times.users[kAlice].virtual_time = 5;
