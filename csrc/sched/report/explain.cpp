@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "csrc/sched/memory/room.h"
+#include "csrc/sched/serve/lease_claims.h"
 #include "csrc/sched/time/share_limit.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/suspended.h"
@@ -33,10 +35,29 @@ std::string bound(const Job& holder, Nanos asked_at, Nanos now) {
 // A short wait is over before anybody has read of it.
 constexpr Nanos kWorthSaying = seconds(2);
 
+// When and why the holder will be asked for its lease, where that is not for the end of its
+// quantum: for another rule's claim before that, or later since its class has its turn.
+struct OtherEnd {
+  Nanos at;
+  std::string why;
+};
+
+// Under `pack` the claims of other lanes are dropped as soon as their jobs may run beside the
+// holder, so only the end of its quantum is told.
+std::optional<OtherEnd> other_end(const Table& table, const Lane& lane, Nanos now) {
+  if (!lane.is_watched || lane.lease->is_asked || table.device.packs()) return std::nullopt;
+  const AskCase c(table, lane, now);
+  const LeaseClaims claims = claims_on(c);
+  const auto first = std::ranges::min_element(claims.later, {}, &LeaseClaim::at);
+  if (first == claims.later.end() || first->at == lane.quantum_ends) return std::nullopt;
+  return OtherEnd{first->at, text_of(c, *first)};
+}
+
 // If those before it take turns as long as this one. 0: nobody can tell.
-Nanos until_turn(const Lane& lane, std::size_t num_before, Nanos now) {
-  if (!lane.is_watched || lane.lease->is_asked || now > lane.quantum_ends) return {};
-  return lane.quantum_ends - now + lane.quantum * static_cast<std::int64_t>(num_before);
+Nanos until_turn(const Table& table, const Lane& lane, std::size_t num_before, Nanos now) {
+  const Nanos ends = to_be_asked_at(table, lane, now);
+  if (!lane.is_watched || lane.lease->is_asked || now > ends) return {};
+  return ends - now + lane.quantum * static_cast<std::int64_t>(num_before);
 }
 
 std::string explain_boundary(const Table& table, const Lane& lane, const Job& job, Nanos now) {
@@ -48,7 +69,7 @@ std::string explain_boundary(const Table& table, const Lane& lane, const Job& jo
           : fmt::format("waits for {}, whose connection is lost, to come back or end",
                         label(holder));
   if (before > 0) text += fmt::format("; {} before it in line", before);
-  const Nanos turn = until_turn(lane, before, now);
+  const Nanos turn = until_turn(table, lane, before, now);
   if (turn >= kWorthSaying) text += fmt::format("; its turn in about {}", to_string(turn));
   return text;
 }
@@ -87,12 +108,21 @@ std::string pause_text(const Job& job, Nanos now) {
 
 }  // namespace
 
+Nanos to_be_asked_at(const Table& table, const Lane& lane, Nanos now) {
+  const auto other = other_end(table, lane, now);
+  return other.has_value() ? other->at : lane.quantum_ends;
+}
+
 std::string lease_end(const Table& table, const Lane& lane, Nanos now) {
   const Lease& lease = *lane.lease;
   const Job& holder = table.at(lease.job);
   if (lease.is_asked) {
     return fmt::format("asked for it {} ago{}", to_string(now - lease.asked_at),
                        bound(holder, lease.asked_at, now));
+  }
+  if (const auto other = other_end(table, lane, now)) {
+    return fmt::format("asked for it in {} ({}){}", to_string(other->at - now), other->why,
+                       bound(holder, other->at, now));
   }
   // Then it would have been asked, if anybody went before it.
   if (lane.is_watched && now > lane.quantum_ends) {

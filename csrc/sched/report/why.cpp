@@ -286,11 +286,12 @@ void try_urgent(const Lane& lane, const Line& line, Why& why, Nanos now) {
   urgent.settings.priority = wire::Priority::kInteractive;
   urgent.served.virtual_time = std::numeric_limits<double>::infinity();
   const Nanos ends = std::max(lane.lease->granted_at + kUrgentWait, now);
-  if (line.job.settings.priority <= urgent.settings.priority || ends >= lane.quantum_ends) return;
+  const Nanos usual = to_be_asked_at(line.table, lane, now);
+  if (line.job.settings.priority <= urgent.settings.priority || ends >= usual) return;
   if (line.num_before(line.job) > 0 || line.num_before(urgent) > 0) return;
   why.changes.push_back(fmt::format(
       "gpushare set {} --priority interactive: the lease is asked for in {} instead of {}",
-      line.job.id.value, to_string(ends - now), to_string(lane.quantum_ends - now)));
+      line.job.id.value, to_string(ends - now), to_string(usual - now)));
 }
 
 // Under such a policy it gets what guaranteed jobs leave, whatever its place in line.

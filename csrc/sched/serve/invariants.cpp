@@ -18,6 +18,7 @@ void check_job(const Table& table, const Job& job) {
   const Device& device = table.device;
   const Lane& lane = device.lane_of(job);
   const auto id = job.id.value;
+  GS_CHECK(job.settings.weight > 0, "job {} weighs {}", id, job.settings.weight);
   GS_CHECK(job.who.of.job == job.id, "job {} has address {}", id, job.who.of.job.value);
   GS_CHECK(device.ledger.rooms().contains(job.id), "job {} is not in the ledger", id);
   GS_CHECK(lane.waiting.contains(job.id) == job.place.is_waiting, "job {} waiting {}", id,
