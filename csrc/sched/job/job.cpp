@@ -14,6 +14,9 @@
 namespace gpushare::sched {
 namespace {
 
+// What a job would be queued as that queues again after all others.
+constexpr auto kLastInLine = std::numeric_limits<std::uint64_t>::max();
+
 // A wild claim must not make sums overflow.
 constexpr Bytes kMostOfOneJob = gib(1 << 20);
 // Anything above is a wild claim, and would overflow when multiplied.
@@ -105,11 +108,40 @@ Profile Job::profile() const {
           .iterations = measured.iterations};
 }
 
-Job Job::requeued(Nanos time, Nanos now) const {
+Standing Job::standing() const {
+  return {.id = id,
+          .uid = who.uid,
+          .in_lane = place.in_lane,
+          .priority = settings.priority,
+          .weight = settings.weight,
+          .deadline = settings.deadline,
+          .arrival = who.arrival,
+          .registered_at = who.registered_at,
+          .queued = place.queued,
+          .waiting_since = place.waiting_since,
+          .served = served.time,
+          .virtual_time = served.virtual_time,
+          .iterations_total = settings.iterations_total,
+          .iterations = usage.iterations,
+          .iteration = measured.iteration};
+}
+
+Standing Job::requeued(Nanos time, Nanos now) const {
+  Standing standing = this->standing();
+  Served charged = served;
+  charged.charge(time, settings.weight);
+  standing.served = charged.time;
+  standing.virtual_time = charged.virtual_time;
+  standing.waiting_since = now;
+  standing.queued = kLastInLine;
+  return standing;
+}
+
+Job Job::copy_requeued(Nanos time, Nanos now) const {
   Job copy = *this;
   copy.charge(time);
   copy.place.waiting_since = now;
-  copy.place.queued = std::numeric_limits<std::uint64_t>::max();
+  copy.place.queued = kLastInLine;
   return copy;
 }
 

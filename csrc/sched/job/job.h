@@ -84,6 +84,26 @@ struct Served {
   void charge(Nanos used, double weight);
 };
 
+// What a job's place in line depends on, and nothing else: all that a policy sees of it (policy.h).
+struct Standing {
+  JobId id;
+  std::uint32_t uid = 0;
+  LaneId in_lane;
+  wire::Priority priority = wire::Priority::kNormal;
+  double weight = 1;
+  Nanos deadline;             // of an iteration; 0: none
+  std::uint64_t arrival = 0;  // counts first registrations
+  Nanos registered_at;
+  std::uint64_t queued = 0;  // counts entries into the table
+  Nanos waiting_since;
+  Nanos served;
+  double virtual_time = 0;             // seconds served over weight
+  std::uint64_t iterations_total = 0;  // 0: it does not say
+  std::uint64_t iterations = 0;        // so far
+  Nanos iteration;                     // how long one takes; 0: unknown
+  bool operator==(const Standing&) const = default;
+};
+
 struct Job {
   JobId id;
   Identity who;
@@ -117,8 +137,11 @@ struct Job {
   [[nodiscard]] Profile profile() const;
   // It is granted its next lease. pre: it waits for one.
   void note_granted(Nanos now);
-  // This record as it would be if its lease, open for `time`, ended and it queued again now.
-  [[nodiscard]] Job requeued(Nanos time, Nanos now) const;
+  [[nodiscard]] Standing standing() const;
+  // Its standing as it would be if its lease, open for `time`, ended and it queued again now.
+  [[nodiscard]] Standing requeued(Nanos time, Nanos now) const;
+  // The whole record as it would be then, for those who tell people about it.
+  [[nodiscard]] Job copy_requeued(Nanos time, Nanos now) const;
 };
 
 // "3 (gpt)", or "3" before it has a name.

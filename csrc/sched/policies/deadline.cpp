@@ -12,20 +12,19 @@ namespace {
 // those without a deadline take turns among themselves.
 constexpr double kPatienceSeconds = 10;
 
-double allowed_seconds(const Job& job) {
-  return job.settings.deadline > Nanos{} ? to_seconds(job.settings.deadline)
-                                         : kPatienceSeconds / job.settings.weight;
+double allowed_seconds(const Standing& job) {
+  return job.deadline > Nanos{} ? to_seconds(job.deadline) : kPatienceSeconds / job.weight;
 }
 
-double due_seconds(const Job& job) {
-  return to_seconds(job.place.waiting_since) + allowed_seconds(job);
+double due_seconds(const Standing& job) {
+  return to_seconds(job.waiting_since) + allowed_seconds(job);
 }
 
 std::string allowed_text(const Job& job) {
   if (job.settings.deadline > Nanos{}) {
     return fmt::format("a deadline of {}", to_string(job.settings.deadline));
   }
-  return fmt::format("none, which counts as {:g} s", allowed_seconds(job));
+  return fmt::format("none, which counts as {:g} s", allowed_seconds(job.standing()));
 }
 
 // Earliest deadline first: from when the job wanted its lease, its iteration is to be over within
@@ -35,19 +34,17 @@ std::string allowed_text(const Job& job) {
 class EarliestDeadline final : public Policy {
  public:
   [[nodiscard]] const char* name() const override { return "deadline"; }
-  [[nodiscard]] OrderKey key(const Job& job) const override {
-    return {.priority = job.settings.priority,
-            .number = due_seconds(job),
-            .arrival = job.who.arrival,
-            .id = job.id};
+  [[nodiscard]] OrderKey key(const Standing& job) const override {
+    return {
+        .priority = job.priority, .number = due_seconds(job), .arrival = job.arrival, .id = job.id};
   }
   [[nodiscard]] bool meets_deadlines() const override { return true; }
 
  private:
   [[nodiscard]] std::string compare(const Job& first, const Job& second) const override {
     return fmt::format("{} is due {:.3f} s before {}: {}, against {}", label(first),
-                       due_seconds(second) - due_seconds(first), label(second), allowed_text(first),
-                       allowed_text(second));
+                       due_seconds(second.standing()) - due_seconds(first.standing()),
+                       label(second), allowed_text(first), allowed_text(second));
   }
 };
 

@@ -21,11 +21,11 @@ class Fair final : public LeastServed {
 // (shares.h).
 // source: Goyal, Vin, Cheng, "Start-time Fair Queueing" (SIGCOMM 1996), section 2; Goyal, Guo, Vin,
 // "A Hierarchical CPU Scheduler for Multimedia Operating Systems" (OSDI 1996), section 3.
-OrderKey LeastServed::key(const Job& job) const {
-  return {.priority = job.settings.priority,
-          .user = job.who.uid,
-          .number = job.served.virtual_time,
-          .arrival = job.who.arrival,
+OrderKey LeastServed::key(const Standing& job) const {
+  return {.priority = job.priority,
+          .user = job.uid,
+          .number = job.virtual_time,
+          .arrival = job.arrival,
           .id = job.id};
 }
 

@@ -11,10 +11,10 @@ namespace {
 class Fifo final : public Policy {
  public:
   [[nodiscard]] const char* name() const override { return "fifo"; }
-  [[nodiscard]] OrderKey key(const Job& job) const override {
-    return {.priority = job.settings.priority,
-            .number = static_cast<double>(job.who.arrival),
-            .arrival = job.who.arrival,
+  [[nodiscard]] OrderKey key(const Standing& job) const override {
+    return {.priority = job.priority,
+            .number = static_cast<double>(job.arrival),
+            .arrival = job.arrival,
             .id = job.id};
   }
 

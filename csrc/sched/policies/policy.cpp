@@ -34,7 +34,7 @@ std::string Policy::why(const Job& first, const Job& second) const {
     return fmt::format("{} is {}, {} is {}", label(first), wire::name_of(first.settings.priority),
                        label(second), wire::name_of(second.settings.priority));
   }
-  if (key(first).number != key(second).number) {
+  if (key(first.standing()).number != key(second.standing()).number) {
     return fmt::format("{}: {}", name(), compare(first, second));
   }
   return fmt::format("{}: even, and {} registered before {}", name(), label(first), label(second));

@@ -12,10 +12,10 @@ class RoundRobin final : public Policy {
  public:
   [[nodiscard]] const char* name() const override { return "rr"; }
   // A holder that queued again would be last, so at the end of its quantum any waiter is before it.
-  [[nodiscard]] OrderKey key(const Job& job) const override {
-    return {.priority = job.settings.priority,
-            .number = static_cast<double>(job.place.queued),
-            .arrival = job.who.arrival,
+  [[nodiscard]] OrderKey key(const Standing& job) const override {
+    return {.priority = job.priority,
+            .number = static_cast<double>(job.queued),
+            .arrival = job.arrival,
             .id = job.id};
   }
 

@@ -31,7 +31,7 @@ namespace {
 constexpr std::size_t kMostNamed = 4;
 
 Job requeued(const Lane& lane, const Job& holder, Nanos now) {
-  return holder.requeued(now - lane.lease->since, now);
+  return holder.copy_requeued(now - lane.lease->since, now);
 }
 
 // The place in line that a job has, or would have: those of its lane that are before it. A holder

@@ -65,7 +65,7 @@ void settle_quantum(const Table& table,
   const bool is_unknown = (is_learning(holder) && !holder.measured.remembered.has_value()) ||
                           (device.packs() && is_on_trial(table, now));
   const bool may_learn = is_unknown && stuck_need(device, lane) == nullptr;
-  const std::uint32_t user = device.policy->key(holder).user;
+  const std::uint32_t user = device.policy->key(holder.standing()).user;
   // Under `pack` all lanes serve those who wait for this one.
   const std::size_t at_a_time = device.packs() ? num_held(device) : 1;
   const auto turns = [&](wire::Priority last) {

@@ -59,7 +59,7 @@ Nanos patience(const Table& table, const Job& job, const JobSet& way, Nanos now)
                           std::none_of(way.begin(), way.end(),
                                        [&](JobId other) { return is_guaranteed(table.at(other)); });
   if (goes_first) return {};
-  const std::uint32_t user = device.policy->key(job).user;
+  const std::uint32_t user = device.policy->key(job.standing()).user;
   std::size_t num_waiting = 0;
   std::size_t num_urgent = 0;
   for (const Lane& lane : device.lanes) {

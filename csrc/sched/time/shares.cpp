@@ -93,7 +93,7 @@ void raise_to_jobs(Step& step, Lane& lane, const Job& job) {
   for (const Lane* const rival : rivals) {
     const Nanos time = step.now() - rival->lease->since;
     const Job& holder = table.at(rival->lease->job);
-    least = std::min(least, holder.requeued(time, step.now()).served.virtual_time);
+    least = std::min(least, holder.requeued(time, step.now()).virtual_time);
   }
   if (const auto first = first_of_user(step.device(), lane, job)) {
     least = std::min(least, table.at(first->id).served.virtual_time);
@@ -127,14 +127,18 @@ void charge_users(Table& table, Nanos now) {
   }
 }
 
-OrderKey order_key(const Device& device, const Job& job) {
+OrderKey order_key(const Device& device, const Standing& job) {
   OrderKey key = device.policy->key(job);
   if (!device.policy->shares_by_user()) return key;
-  const Lane& clock = device.packs() ? device.lanes.front() : device.lane_of(job);
-  const auto& users = clock.times.at(static_cast<std::size_t>(job.settings.priority)).users;
-  const auto user = users.find(job.who.uid);
+  const Lane& clock = device.packs() ? device.lanes.front() : device.lanes.at(job.in_lane.value);
+  const auto& users = clock.times.at(static_cast<std::size_t>(job.priority)).users;
+  const auto user = users.find(job.uid);
   key.user_time = user == users.end() ? 0 : user->second.virtual_time;
   return key;
+}
+
+OrderKey order_key(const Device& device, const Job& job) {
+  return order_key(device, job.standing());
 }
 
 OrderKey requeued_key(const Table& table, const Lane& lane, Nanos now) {

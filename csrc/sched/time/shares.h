@@ -22,7 +22,8 @@ namespace gpushare::sched {
 // Charges the users of all open leases until now. At the beginning of each step.
 void charge_users(Table& table, Nanos now);
 
-// The place in line of a job, or of a changed copy of its record, in its lane.
+// The place in line of a job in its lane, as it stands or as it would stand.
+OrderKey order_key(const Device& device, const Standing& job);
 OrderKey order_key(const Device& device, const Job& job);
 // The holder's, as if its lease ended now and it queued again; and as if it ran one iteration more
 // before that, to its boundary. pre: the lane is held.

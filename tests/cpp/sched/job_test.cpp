@@ -24,6 +24,20 @@ TEST(Job, ChargesTimeByWeight) {
   EXPECT_EQ(job.served.time, seconds(2)) << "time does not run backwards";
 }
 
+TEST(Job, StandsAsItsCopyWouldThatQueuedAgain) {
+  Job job;
+  job.id = job.who.of.job = JobId{3};
+  job.settings.weight = 2;
+  job.served.virtual_time = 1;
+  job.place.queued = 7;
+  const Standing after = job.requeued(seconds(4), seconds(9));
+  EXPECT_TRUE(after == job.copy_requeued(seconds(4), seconds(9)).standing());
+  EXPECT_EQ(after.served, seconds(4));
+  EXPECT_DOUBLE_EQ(after.virtual_time, 3);
+  EXPECT_EQ(after.waiting_since, seconds(9));
+  EXPECT_GT(after.queued, job.place.queued) << "it is last in line";
+}
+
 TEST(Job, LearnsHowLongAnIterationTakes) {
   Job job;
   job.observe(usage_of(10, seconds(1)), seconds(2));

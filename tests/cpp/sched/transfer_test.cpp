@@ -25,7 +25,7 @@ class Transfer : public ::testing::Test {
   Job& job(std::uint64_t id) { return table_.at(JobId{id}); }
   void wait(Job& job) {
     job.place.is_waiting = true;
-    lane().waiting.insert(device().policy->key(job));
+    lane().waiting.insert(device().policy->key(job.standing()));
   }
   Bytes rate(std::uint64_t id) {
     settle(Nanos{0});
@@ -77,7 +77,7 @@ TEST_F(Transfer, HasNoLimitWhileAJobWaitsForRoom) {
 TEST_F(Transfer, HasNoLimitWhileALaneIsFreeAndHasALine) {
   device().lanes.emplace_back(Nanos{0});
   EXPECT_EQ(rate(2), mib(100)) << "nobody is in its line";
-  device().lanes.back().waiting.insert(device().policy->key(job(3)));
+  device().lanes.back().waiting.insert(device().policy->key(job(3).standing()));
   EXPECT_EQ(rate(2), Bytes{0});
 }
 
