@@ -1,3 +1,18 @@
+// One call of the coordinator is one step. A step goes through the rooms of this layer from the
+// bottom to the top and back:
+//
+// 1. begin_step() charges the time since the step before, so that everything is decided by books of
+//    now.
+// 2. validate() looks at the message. A message that cannot be right changes nothing, and its
+//    sender is refused. Time goes on all the same, so the step still serves.
+// 3. A handler (events/) changes the table by what the message says. It grants nothing and asks
+//    nobody.
+// 4. serve() draws all conclusions: room, leases, questions to holders, and the next deadline.
+// 5. The caller carries out the Ready that results, and calls on_deadline() when that says so.
+//
+// A message from a job also shows that its process runs, so it ends a suspension that the daemon
+// has not seen end. What the daemon says of a job by itself (Observed, Lost, Gone) shows no such
+// thing.
 #include "csrc/sched/coordinator.h"
 
 #include <memory>

@@ -1,3 +1,15 @@
+// What a person may change of a running job, and what follows.
+//
+// A change is refused as a whole, or made as a whole, in this order: whose job it is, whether its
+// numbers are possible, what the coordinator's owner allows this user to set, and whether the job's
+// live memory fits under the new limit. Only what the change asks for is held against the user's
+// caps. So a job keeps what the owner gave it by hand.
+//
+// All jobs of a gang are changed together, since none of them can go on without the others.
+//
+// A job in line keeps its place as far as it can. In a new class it is as far ahead of the others
+// as it was in the old one. With a new weight, the time that it was ahead is counted over the new
+// weight, so that a change neither pays nor costs at once.
 #include "csrc/sched/events/change.h"
 
 #include <string>
@@ -76,14 +88,15 @@ std::string text_of(const Job& job, const wire::Changes& changes, std::uint32_t 
   return fmt::format("{} by user {}", fmt::join(texts, ", "), by);
 }
 
-// In the new class it is as far ahead, or behind, as it was in the old one (shares.h).
+// The job is as far ahead of the others, or behind them, as it was in the old class (shares.h).
 void change_class(Step& step, Job& job, wire::Priority priority) {
   const Ahead ahead = ahead_of(step, job);
   job.settings.priority = priority;
   stay_ahead(step, job, ahead);
 }
 
-// What it wants meanwhile is remembered.
+// A lease that the job wants while it is paused is remembered, and it joins the line when it is
+// resumed.
 void pause(Step& step, Job& job, std::uint32_t by) {
   if (!job.settings.is_paused()) job.settings.paused_at = step.now();
   job.settings.paused_by = by;
@@ -97,7 +110,8 @@ void resume(Step& step, Job& job) {
   if (job.place.waits_aside && job.may_queue()) join_line(step, job);
 }
 
-// What it is ahead of the others was time over the old weight.
+// How far the job is ahead of the others is time over its old weight, and becomes the same time
+// over the new one.
 void change_weight(Step& step, Job& job, double weight) {
   const double ahead = ahead_of(step, job).job;
   if (ahead > 0) job.served.virtual_time += ahead * (job.settings.weight / weight - 1);
@@ -116,7 +130,7 @@ void apply(Step& step, Job& job, const wire::Changes& changes, std::uint32_t by)
     change_class(step, job, *changes.priority);
   }
   changes.apply_to(job.settings);
-  // What it holds beyond a new limit it may be able to give.
+  // The job may be able to give what it holds beyond a new limit, so it may be asked again.
   if (changes.memory_limit || changes.is_elastic) job.room.note_change();
   if (changes.is_paused) *changes.is_paused ? pause(step, job, by) : resume(step, job);
   if (job.place.is_waiting) {

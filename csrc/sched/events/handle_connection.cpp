@@ -1,3 +1,18 @@
+// Who is here: a connection begins (Hello), iterations begin and end (Register, Unregister), a
+// connection is lost, a process is gone.
+//
+// A record is made by the first Hello, and ends when the process is gone, not when its connection
+// is lost. Until then the memory of the process is still there, so its room stays counted. After a
+// lost connection the record goes on, with what was measured and the job's virtual time. What only
+// the old connection could say is forgotten: numbers of Grants, the Revoke that had no answer, its
+// page.
+//
+// A Hello is the truth about the job's memory. Whatever it says to have backed is booked, even
+// beyond the capacity: nobody's room rises then until enough was given back.
+//
+// After a restart of the coordinator, jobs come with open leases. Each gets its lease back in the
+// lane that it is in, or in a free lane if another job holds that one. If no lane is free, its
+// claim is ignored: two jobs must not hold one lane.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -110,7 +125,8 @@ void begin_model(const Table& table, Job& job, std::uint64_t fingerprint) {
   job.measured.begin_model(fingerprint, table.profiles.find({job.who.uid, fingerprint}));
 }
 
-// Its iterations are over.
+// The job's iterations are over: what was measured of them is kept for the next job with the same
+// model.
 void remember(Table& table, Job& job) {
   table.profiles.note({job.who.uid, job.measured.fingerprint}, job.profile());
   job.measured.measure_anew();
@@ -168,7 +184,7 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
   job.settings.share_limit = wish.share_limit;
   job.settings.is_elastic = wish.is_elastic;
   job.served.core_share = {};  // the page is new
-  // What was said here meanwhile is newer.
+  // A pause that was set here while the job was away is newer than what it registers with.
   if (!job.settings.changes.is_paused.has_value()) {
     job.settings.paused_by = wish.paused_by;
     job.settings.paused_at = step.now();
@@ -201,7 +217,8 @@ void on_unregister(Step& step, Job& job) {
   job.settings.changes = {};  // they were of these iterations
   job.settings.paused_by.reset();
   rest_in_lane(step, job);
-  // What it freed before is not on its page, which is gone: asked again, it may give that.
+  // The page is gone, and with it the news of what the job freed before. If it is asked again, it
+  // may give that.
   job.room.note_change();
 }
 

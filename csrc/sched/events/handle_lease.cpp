@@ -1,3 +1,15 @@
+// A job's turns: it wants a lease, gave up waiting, closed its lease, or was seen to go on.
+//
+// A lease ends when its job says so: by Closed, or by wanting the next one, which it can do only
+// without a lease. What was used is charged before the lane is free, since places in line follow
+// from it. If the lease was asked back while another job waited for memory, the lane stays free a
+// moment longer: the job is about to park, and what it can give then may be all that is missing
+// (Hold).
+//
+// If several jobs of a gang hold the lane, it becomes free when the last of them has closed.
+//
+// A page says whether the job stopped inside an iteration. It is believed only of a job that was
+// asked to (may_be_inside), since its memory is then left alone.
 #include <algorithm>
 #include <cstddef>
 
@@ -17,14 +29,15 @@
 namespace gpushare::sched {
 namespace {
 
-// What the job ran on after it was asked at its quantum's end; no more than a whole quantum, so
-// that a job with long iterations still gets one of them a turn.
+// How long the job ran on after it was asked at the end of its quantum. No more than a whole
+// quantum counts, so that a job with long iterations still gets one of them a turn.
 Nanos overrun_of(const Lane& lane, Nanos now) {
   if (!lane.lease->is_asked_for_quantum) return {};
   return std::clamp(now - lane.lease->asked_at, Nanos{}, lane.quantum);
 }
 
-// Its page, perhaps seen before: what it says of the device is of the time when that changed.
+// Takes over what the page says. The page may have been seen before, and what it says of the device
+// is of the time when that changed.
 void observe(Step& step, Job& job, const wire::Usage& seen) {
   const Bytes before = job.usage.device_free;
   job.observe(seen, step.now());
@@ -77,7 +90,8 @@ void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
   job.measured.note_parked(step.now());
   job.room.note_change();
   if (job.place.is_waiting || job.place.waits_in_gang || !job.is_connected) return;
-  // Of a gang it may have to end what the others are in.
+  // A job of a gang may wait all the same: the others may need it to end the iteration that they
+  // are in.
   if (!job.may_queue() && !is_in_gang(job)) {
     job.place.waits_aside = true;
   } else {
@@ -104,7 +118,8 @@ void on_observed(Step& step, Job& job, const wire::Observed& observed) {
   observe(step, job, observed.usage);
   time_iterations(step, job, false);
   const bool is_holder = step.device().lane_held_by(job.id) != nullptr;
-  // Its page still says what was spilled when the lease was granted.
+  // The page still says what was spilled when the lease was granted. After an iteration all of that
+  // is back.
   if (is_holder && job.usage.iterations > job.served.iterations_granted) {
     job.usage.spilled = Bytes{0};
   }

@@ -1,3 +1,15 @@
+// A job's bytes: it needs more room (Need), gave some back (Released), or has begun to use what it
+// was granted (Consumed).
+//
+// A Need is answered here only if it can never be met: beyond the job's limit, or beyond the whole
+// device. Every other Need waits in the table, and serve_needs() meets it, asks other jobs for the
+// room, or denies it. A Need that wants free room only is answered in the same step, after all
+// others have claimed what they wait for.
+//
+// A Released lowers the room by what the job says is really free. It also says where the bytes
+// went, which corrects what the coordinator believes: how much the job has in the host tier, and
+// how much of its room looked free and was not. If a job gave less than it was asked for, it is not
+// asked again until something about it changes, or a short pause is over (RoomRecord::note_short).
 #include <algorithm>
 #include <string>
 
@@ -72,7 +84,8 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
                       .like = std::max(need.like, need.bytes),
                       .since = step.now(),
                       .wait_reason = {}};
-  // What is on its way to the holder is for memory it knows of: this is for more.
+  // Room on its way to the holder is taken off what it asks for. A Need for free room only is for
+  // memory beyond that.
   if (!need.only_free) note_owed(device, job, waiting);
   if (job.settings.most_memory() > Bytes{0} &&
       room + job.room.lane + waiting.bytes > job.settings.most_memory()) {

@@ -1,3 +1,13 @@
+// What is refused, and why nothing after this file has to doubt a message.
+//
+// A job is not trusted: its messages may be wrong, and its page may lie. So a message is looked at
+// in three stages. First, whether this kind of message may come from a job at all. Then whether the
+// sender is known, connected, and names itself. Last, whether the message is possible in the job's
+// present state: a Released answers a Revoke that was sent, a slot that is returned was the job's,
+// sizes are within what sums can hold.
+//
+// The checks only read. They are by number, so a message that comes late because two messages
+// crossed is not refused here; the handler ignores it.
 #include "csrc/sched/events/validate.h"
 
 #include <algorithm>
@@ -49,7 +59,7 @@ Status check_address(const Table& table, const wire::Address& of) {
   return check_name("gang", of.gang);
 }
 
-// What a socket carries names its sender.
+// A message from a socket names its sender. The socket says who it is, so the two must agree.
 Status check_sender(const Table& table, const Job& job, const wire::Address& of) {
   GS_RETURN_IF_ERROR(check_address(table, of));
   if (of.job != job.id) {
@@ -201,7 +211,7 @@ Status check_lane_changed(const Table& table, const Job& job, const wire::LaneCh
   return {};
 }
 
-// What only a state of the job makes wrong.
+// Checks what is wrong only in the job's present state.
 template <typename Message>
 Status check_state(const Table& table, const Job& job, const Message& message) {
   using M = std::decay_t<Message>;

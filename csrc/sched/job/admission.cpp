@@ -1,3 +1,8 @@
+// Whether the jobs' memory fits, and from when on that is known.
+//
+// Sizes are believed after kIterationsToLearn iterations. The first ones allocate optimizer state
+// and workspaces, so they show less than the job will keep. A job of a remembered model is planned
+// with the sizes of its last run from the beginning, but never with less than it has live now.
 #include "csrc/sched/job/admission.h"
 
 #include <algorithm>

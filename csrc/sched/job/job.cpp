@@ -14,7 +14,7 @@
 namespace gpushare::sched {
 namespace {
 
-// What a job would be queued as that queues again after all others.
+// The place in line of a job that queues again after all others.
 constexpr auto kLastInLine = std::numeric_limits<std::uint64_t>::max();
 
 // A wild claim must not make sums overflow.
@@ -27,7 +27,7 @@ wire::IterationTime with_possible_times(const wire::IterationTime& time) {
           std::clamp(time.tail, Nanos{}, kMaxIteration)};
 }
 
-// Of its training, unless it does nothing but evaluate.
+// The times of the phase that a job is known by: its training, unless it does nothing but evaluate.
 const wire::IterationTime& main_phase(const wire::Usage& usage) {
   return usage.training.usual > Nanos{} ? usage.training : usage.evaluation;
 }

@@ -16,7 +16,8 @@ Nanos moving_average(Nanos average, Nanos sample, std::int64_t part = 4) {
   return average == Nanos{} ? sample : average + (sample - average) / part;
 }
 
-// What is remembered of switches is gone after so few: each counts for half.
+// After so many switches nothing remembered of them is left: each of these first ones counts for
+// half.
 constexpr std::uint32_t kSwitchesToLearn = 4;
 
 Nanos mean(Nanos sum, std::uint64_t num) {

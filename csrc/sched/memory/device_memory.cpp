@@ -1,3 +1,14 @@
+// How much of the device is believed to be others'.
+//
+// What a job says to be free is right at one moment only, and the books of the other jobs are of
+// another moment. So a report gives two bounds. If all our other jobs have backed their whole room,
+// others hold the least. If each of them has backed only what it said last, less what it was asked
+// to give, others hold the most. What was believed before is kept as long as it lies between the
+// bounds, within a hysteresis. Without that, the capacity would change with each report, and jobs
+// would be asked for memory to and fro.
+//
+// The size of the device is voted on by users, not by jobs: one user with many jobs has one vote.
+// What was configured has a vote too.
 #include "csrc/sched/memory/device_memory.h"
 
 #include <algorithm>
@@ -12,7 +23,7 @@
 namespace gpushare::sched {
 namespace {
 
-// What our jobs have backed.
+// Bounds of how many bytes our jobs have backed.
 struct Bounds {
   Bytes least;
   Bytes most;
@@ -28,7 +39,7 @@ Bounds backed_by_jobs(const Table& table, const Job& reporter) {
       backed.most += job.usage.resident;
       continue;
     }
-    // What it is asked for may be gone already.
+    // Memory that the job was asked for may be gone already.
     const Bytes going = job.room.revoke.has_value() ? job.room.revoke->bytes : Bytes{0};
     backed.least += std::max(std::min(job.usage.resident, room) - going, Bytes{0});
     backed.most += room;
@@ -45,7 +56,8 @@ Bytes to_withhold(const Table& table) {
   return std::clamp(less, Bytes{0}, std::max(configured - wire::kLaneSlotBytes, Bytes{0}));
 }
 
-// Of an even number of claims the upper one: what was configured may be less than the device has.
+// The claim in the middle is believed. If their number is even, it is the upper one: what was
+// configured may be less than the device has.
 Bytes believed_total(const Table& table) {
   std::map<std::uint32_t, Bytes> by_user;
   for (const auto& [id, room] : table.device.ledger.rooms()) {

@@ -1,3 +1,15 @@
+// How many bytes a job can be asked for, when giving may mean copying to the host.
+//
+// 1. Room that the job has not backed is given first and costs nothing.
+// 2. Of the rest, what is not live can be dropped without a copy. How much that is, is estimated
+//    from the live bytes at its last boundary. The estimate is lowered by what earlier answers
+//    showed to be live after all.
+// 3. Everything else must be spilled, and is asked for only as far as the host tier has room.
+//
+// Nothing is known of a job before its first boundary, nor inside an allocation. Such a job counts
+// as having nothing to drop, so that nobody relies on memory that may be live.
+//
+// The tier is called short only if no answer is on its way: an answer may free some of it.
 #include "csrc/sched/memory/host_tier.h"
 
 #include <algorithm>

@@ -1,3 +1,15 @@
+// How the pools of a lane follow what its jobs say.
+//
+// A job changes its lane on its page at a close, and its socket says the same in a numbered
+// LaneChanged a moment later. Between the two, slots that it keeps may still look free. So no lease
+// of the lane is granted before all announced changes were heard. A job that announces and does not
+// send is refused after max_wait. A job whose connection is lost will never send: all slots that it
+// may have used are taken to be its own.
+//
+// A pool is never larger than its largest member has use for. It grows by room that a job gave for
+// it, or by free room when a lease is granted. It shrinks as soon as nobody has use for a slot, and
+// when others lack room: then slots that the holder, or the next job, does not use go before any
+// live byte is copied.
 #include "csrc/sched/memory/lanes.h"
 
 #include <algorithm>
@@ -92,7 +104,8 @@ Bytes cut(Step& step, std::uint32_t uid, LanePool& pool, std::size_t num_kept, B
   return shrink(step, uid, pool, size - std::min(to_cut, size - num_kept));
 }
 
-// Nobody will say which slots it kept: all it may have used are its own.
+// The job will not say any more which slots it kept, so all slots that it may have used become its
+// own.
 void keep_all_it_used(Step& step, Job& job) {
   job.room.lane_heard = job.usage.lane_changes;
   LanePool* pool = find_pool(step.device().lane_of(job), job.who.uid);

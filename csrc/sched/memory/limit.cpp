@@ -1,3 +1,10 @@
+// Jobs that hold more than a limit allows, since the limit was lowered or they came with the
+// memory, are asked for the rest.
+//
+// A holder that waits in an allocation is left alone: it could give what it needs in the very
+// iteration that it must finish. So are jobs that are inside an iteration, suspended, or have shown
+// that they cannot give. An elastic limit asks for nothing here. What lies beyond it is only given
+// first when somebody lacks room (memory_plan.h).
 #include "csrc/sched/memory/limit.h"
 
 #include <algorithm>
@@ -14,7 +21,8 @@ namespace gpushare::sched {
 
 namespace {
 
-// Its own, or its user's, as far as others of his are not giving that already.
+// How far the job is beyond its own limit or its user's. What other jobs of the user are giving
+// already is taken off.
 Bytes beyond_limits(const Table& table, const Job& job, Nanos now) {
   Bytes beyond;
   if (job.settings.hard_limit() > Bytes{0}) beyond = beyond_own_limit(table.device, job);
@@ -31,7 +39,7 @@ Bytes beyond_own_limit(const Device& device, const Job& job) {
 }
 
 Status check_limit(const Job& job, Bytes limit) {
-  // What overflows can stay where it is. Lane chunks are within the limit.
+  // Memory that overflowed to the host can stay there. Lane chunks are within the limit.
   const Bytes needed =
       std::max(job.usage.need, job.usage.live) - job.usage.overflow + job.room.lane;
   if (limit == Bytes{0} || limit >= needed) return {};

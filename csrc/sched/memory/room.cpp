@@ -1,3 +1,14 @@
+// The arithmetic of room: what a job needs for its next iteration, what it lacks, and what of that
+// is free or on its way.
+//
+// A job needs what its page says its iterations need at most, never more than the device or its
+// limits. What it lacks beyond its room is its growth. What of the growth is not free is its
+// deficit. If other processes hold some of the device, a job that need not grow has no deficit: it
+// runs in the room that it has.
+//
+// RoomPool is how one step divides what is free. Whoever is served earlier in the step takes from
+// it first, whether the bytes are there or only expected from jobs that were asked. So the order in
+// which serve() calls its parts is the order of claims.
 #include "csrc/sched/memory/room.h"
 
 #include <algorithm>
@@ -85,14 +96,14 @@ Bytes growth_of(const Device& device, const Lane& lane, const Job& job) {
   const Bytes room = device.ledger.room(job.id);
   const Bytes rise = std::max(needed_room(job, device.ledger.capacity()) - room, Bytes{0});
   const Bytes lack = lane_lack(lane, job);
-  // With the slots it has, no more than the device.
+  // Together with the slots that it has, a job can grow to the whole device and no further.
   const Bytes most = device.ledger.capacity() - room - (job.room.lane - lack);
   return std::min(rise + lack, std::max(most, Bytes{0}));
 }
 
 Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const RoomPool& pool) {
   const Bytes growth = growth_of(device, lane, job);
-  // What others hold of the device holds up those who grow.
+  // Memory that other processes hold keeps only those jobs waiting that must grow.
   if (growth == Bytes{0} && device.ledger.withheld() > Bytes{0}) return {};
   return growth - pool.free;
 }

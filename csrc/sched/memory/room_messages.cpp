@@ -1,3 +1,11 @@
+// Both messages are numbered from one sequence of the job, so that each side can tell an old one. A
+// Grant names the job's new total and not a difference: a total cannot be counted twice. For the
+// same reason no Grant is sent while a Revoke has no answer, as its total would undo what the job
+// is just giving up.
+//
+// A Revoke says how many bytes the job may add to the host tier for it. That is rounded up by what
+// a last piece may be larger than the rest, where others do not need the space. So a job is not
+// held up by less than one piece.
 #include "csrc/sched/memory/room_messages.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// The budget is divided by the jobs that have bytes to move, as far as that is known: those that
+// were asked for room, and those that were given room before their lease. It holds only while some
+// job has a lease and nobody waits for bytes. Otherwise all bytes move at full speed.
+//
+// A job that is held back cannot be blamed for being late. So the time that others wait for its
+// answer begins anew when it is held back no longer.
 #include "csrc/sched/memory/transfer.h"
 
 #include <algorithm>
@@ -11,7 +17,8 @@ bool is_lease_open(const Device& device) {
                      [](const Lane& lane) { return lane.lease.has_value(); });
 }
 
-// As far as is known: it was asked for room, or has room ahead of its lease.
+// Whether the job has bytes to move, as far as is known: it was asked for room, or was given room
+// ahead of its lease.
 bool has_bytes_to_move(const Device& device, const Job& job) {
   const bool has_room_ahead = job.place.is_waiting && job.usage.spilled > Bytes{0} &&
                               device.ledger.room(job.id) > job.usage.resident;

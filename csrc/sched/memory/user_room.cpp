@@ -1,3 +1,9 @@
+// A user's limit counts the room of all his jobs and the pools that they share, since a slot of a
+// pool is memory of his that others cannot have.
+//
+// A job that would exceed the limit can still come to fit, if other jobs of the same user give.
+// Only jobs that are parked, or hold a lease and will park when it ends, are counted on for that.
+// If even those could not give enough, waiting would not help.
 #include "csrc/sched/memory/user_room.h"
 
 #include <algorithm>

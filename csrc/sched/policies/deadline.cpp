@@ -1,3 +1,6 @@
+// A job's number is the time by which its iteration must be over. A job without a deadline is taken
+// to have one of kPatienceSeconds over its weight, so that it cannot starve behind jobs with short
+// deadlines.
 #include <memory>
 #include <string>
 
@@ -8,8 +11,8 @@
 namespace gpushare::sched {
 namespace {
 
-// Of a job that has none, over its weight: nobody waits much longer than that for his turn, and
-// those without a deadline take turns among themselves.
+// The deadline of a job that has none, divided by its weight. So no job waits much longer than that
+// for its turn, and those without a deadline take turns among themselves.
 constexpr double kPatienceSeconds = 10;
 
 double allowed_seconds(const Standing& job) {

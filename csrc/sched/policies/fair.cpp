@@ -1,3 +1,6 @@
+// The order by time served over weight, which `fair`, `priority` and `pack` have in common. The
+// number of a key is the job's own virtual time. The time of its user comes before that, and is put
+// into the key by the lane (shares.h), since it changes while the job waits.
 #include <memory>
 #include <string>
 

@@ -1,3 +1,5 @@
+// The simplest policy: its number is the job's first registration, which never changes. So a later
+// job runs only while all earlier ones want no lease.
 #include <memory>
 #include <string>
 

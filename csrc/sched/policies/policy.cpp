@@ -1,3 +1,6 @@
+// The table of policies, and how an order is explained. Of two jobs, the classes decide first, then
+// the policy's own number, then who registered first. The explanation follows the same order, so
+// that it names what really decided.
 #include "csrc/sched/policies/policy.h"
 
 #include <array>

@@ -1,3 +1,5 @@
+// Round robin: its number counts entries into the line, so a job that had its turn goes behind all
+// that wait.
 #include <memory>
 #include <string>
 

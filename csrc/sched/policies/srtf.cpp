@@ -1,3 +1,6 @@
+// A job's number is the time that it still needs, with a little taken off for its age. The time
+// follows from how many iterations it said it would run and how long one takes. Where that is not
+// known, the time it has had stands in for it.
 #include <memory>
 #include <string>
 
@@ -8,9 +11,9 @@
 namespace gpushare::sched {
 namespace {
 
-// Of its age, what a job is ahead of those that come later: one with `r` seconds to go is passed by
-// none that comes more than r / kAging seconds after it. So no stream of short jobs starves a long
-// one, and the order of jobs of about the same age is that of their lengths.
+// The part of its age by which a job is ahead of those that came later. A job with `r` seconds to
+// go is passed by none that comes more than r / kAging seconds after it. So no stream of short jobs
+// starves a long one, and jobs of about the same age are ordered by their lengths.
 constexpr double kAging = 0.02;
 
 // How long the job is thought to use the device still, in seconds. Where that is not known, as long

@@ -1,3 +1,13 @@
+// One line that says what a job waits for. A job can be held up by several things at once, so the
+// one that must end first is said: the coordinator's recovery, the job's own suspension, its Need,
+// its place in line, its gang, or a person who paused it.
+//
+// In line, the reasons are in this order: a limit on time that is used up, the holder of the lane,
+// room that suspended jobs hold, memory that the job itself still has to give, and then the room
+// that the lane waits for.
+//
+// When a lease ends is taken from the same list of rules that asks the holder for it
+// (serve/lease_claims.h), so that a person is told what the coordinator will do.
 #include "csrc/sched/report/explain.h"
 
 #include <algorithm>
@@ -42,8 +52,8 @@ struct OtherEnd {
   std::string why;
 };
 
-// Under `pack` the claims of other lanes are dropped as soon as their jobs may run beside the
-// holder, so only the end of its quantum is told.
+// Under `pack` a claim may be dropped before it is due (side_by_side.cpp), so only the end of the
+// quantum is told.
 std::optional<OtherEnd> other_end(const Table& table, const Lane& lane, Nanos now) {
   if (!lane.is_watched || lane.lease->is_asked || table.device.packs()) return std::nullopt;
   const AskCase c(table, lane, now);

@@ -1,3 +1,7 @@
+// Copies of the table for `gpushare status`, made from one moment, so that a reader never sees half
+// of a step. Nothing is decided here. Where a number counts until a turn ends (time served, time
+// waited, the recent share), the open turn is counted up to now, or up to when its holder was
+// suspended.
 #include "csrc/sched/report/snapshot.h"
 
 #include <algorithm>

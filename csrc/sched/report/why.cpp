@@ -1,3 +1,9 @@
+// The long answer: what holds the job up now, why the order is as it is, and what would change
+// that.
+//
+// A change that is said to bring the job further to the front was tried before: on a copy of its
+// record, and with the policy's own order. Of each kind of change (class, weight, deadline) the one
+// that brings it furthest is said, and of several such changes the smallest.
 #include "csrc/sched/report/why.h"
 
 #include <algorithm>
@@ -43,7 +49,8 @@ struct Line {
   std::vector<Job> waiting;   // the others, in their order
 
   [[nodiscard]] const Policy& policy() const { return *table.device.policy; }
-  // Where it will stand in another class follows from who is in it: at worst at its end.
+  // Where the job would stand in another class depends on who is in it, so it is put at the end of
+  // its equals there.
   [[nodiscard]] OrderKey key(const Job& other) const {
     OrderKey key = order_key(table.device, other);
     if (std::isinf(other.served.virtual_time)) key.user_time = other.served.virtual_time;
@@ -131,7 +138,7 @@ void say_idle(const Job& job, Why& why, Nanos now) {
   }
 }
 
-// What is measured needs no word.
+// A time that was measured needs no explanation; one that is remembered does.
 void say_remembered(const Job& job, Why& why) {
   if (job.measured.iteration_source() != Source::kRemembered) return;
   why.now.push_back(
@@ -146,7 +153,7 @@ void say_move(const Job& job, Why& why) {
       fmt::format("it is to change to lane {} after its next boundary", job.place.placed_in.value));
 }
 
-// Under `pack`: beside whom it runs, or may not.
+// Under `pack`, says beside whom the job runs, or why it may not run now.
 void say_beside(const Table& table, const Job& job, Why& why, bool is_holder, Nanos now) {
   std::string text = is_holder ? beside_text(table, job) : reason_against(table, job, now);
   if (text.empty() || (!is_holder && !job.place.is_waiting)) return;
@@ -154,7 +161,7 @@ void say_beside(const Table& table, const Job& job, Why& why, bool is_holder, Na
                               : fmt::format("it may not run beside others now: {}", text));
 }
 
-// That turns are long since changing hands takes long, and what would make them shorter.
+// Says that turns are long because changing hands takes long, and what would make them shorter.
 void say_turns(const Table& table, const Lane& lane, Why& why) {
   if (!lane.lease.has_value() || !lane.is_watched) return;
   const Job& holder = table.at(lane.lease->job);
@@ -169,7 +176,7 @@ void say_turns(const Table& table, const Lane& lane, Why& why) {
       "larger switch_loss");
 }
 
-// Of what a job waits for that is not the lease.
+// Says what the job waits for beside the lease: room.
 void say_room(const Table& table, const Lane& lane, const Job& job, Why& why) {
   const Device& device = table.device;
   if (job.settings.user_limit > Bytes{0} && job.place.is_waiting) {
@@ -214,7 +221,7 @@ void say_order(const Line& line, Why& why) {
   std::size_t num_named = 0;
   for (const Job& other : line.waiting) {
     const bool is_before = line.key(other) < key;
-    // Of a job without a rival before it, the next one is said.
+    // If no rival is before the job, the next one behind it is named.
     if (num_named == kMostNamed || (!is_before && num_named > 0)) break;
     say(other);
     ++num_named;
@@ -243,7 +250,7 @@ void add_option(std::vector<Option>& options,
   options.push_back({std::move(text), std::move(changed)});
 }
 
-// By kind; the smallest change of each comes first.
+// The options by kind. Within a kind the smallest change comes first.
 std::vector<std::vector<Option>> options_of(const Job& job) {
   std::vector<std::vector<Option>> kinds(3);
   for (auto p = static_cast<int>(job.settings.priority) - 1; p >= 0; --p) {
@@ -266,7 +273,8 @@ std::vector<std::vector<Option>> options_of(const Job& job) {
   return kinds;
 }
 
-// Of each kind, what brings it furthest with the smallest change.
+// Says of each kind the option that brings the job furthest, and the smallest of several that do
+// so.
 void try_options(const Line& line, Why& why) {
   const std::size_t now = line.num_before(line.job);
   for (const std::vector<Option>& kind : options_of(line.job)) {
@@ -279,7 +287,8 @@ void try_options(const Line& line, Why& why) {
   }
 }
 
-// Nobody lets an urgent job wait for the end of a longer quantum.
+// An interactive job waits no longer than kUrgentWait, so asking for that class can shorten a long
+// quantum.
 void try_urgent(const Lane& lane, const Line& line, Why& why, Nanos now) {
   if (!line.holder.has_value() || lane.lease->is_asked || !lane.is_watched) return;
   Job urgent = line.job;
@@ -294,7 +303,8 @@ void try_urgent(const Lane& lane, const Line& line, Why& why, Nanos now) {
       line.job.id.value, to_string(ends - now), to_string(usual - now)));
 }
 
-// Under such a policy it gets what guaranteed jobs leave, whatever its place in line.
+// Under a policy that harvests, an opportunistic job gets what guaranteed jobs leave, whatever its
+// place in line.
 void try_no_harvest(const Table& table, const Line& line, Why& why) {
   if (!line.policy().harvests() || line.job.settings.priority != wire::Priority::kOpportunistic) {
     return;
@@ -312,8 +322,8 @@ void try_no_harvest(const Table& table, const Line& line, Why& why) {
       line.job.id.value));
 }
 
-// What it is ahead of the others, and what is served from now on, counts less: a place in line that
-// changes at once by that is not foretold.
+// With more weight, what the job is ahead of the others and what is served from now on count less.
+// A place in line that would change at once by that is not foretold.
 void try_weight(const Line& line, Why& why) {
   Job heavier = line.job;
   heavier.settings.weight *= 2;

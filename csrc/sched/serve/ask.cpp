@@ -34,7 +34,7 @@
 namespace gpushare::sched {
 namespace {
 
-// As JobTable::num_turns, of those who wait elsewhere too.
+// Like JobTable::num_turns, but with the jobs that wait for this lane in other lines.
 std::size_t num_turns(const Lane& lane,
                       const std::vector<OrderKey>& elsewhere,
                       wire::Priority last,
@@ -66,13 +66,13 @@ void settle_quantum(const Table& table,
                           (device.packs() && is_on_trial(table, now));
   const bool may_learn = is_unknown && stuck_need(device, lane) == nullptr;
   const std::uint32_t user = device.policy->key(holder.standing()).user;
-  // Under `pack` all lanes serve those who wait for this one.
+  // Under `pack` all lanes serve those who wait for this one, so several turns are had at a time.
   const std::size_t at_a_time = device.packs() ? num_held(device) : 1;
   const auto turns = [&](wire::Priority last) {
     return (num_turns(lane, elsewhere, last, user) + at_a_time - 1) / at_a_time;
   };
-  // What the switch to this lease cost counts at once: the average of a new job's is far behind. An
-  // odd one rules this lease alone.
+  // The cost of the switch to this lease counts at once, because a new job's average lags behind.
+  // An odd one rules this lease alone.
   const Nanos stall =
       std::max(holder.measured.stall, holder.usage.stall + holder.measured.handover);
   const bool is_usual_known = holder.measured.stall > Nanos{};

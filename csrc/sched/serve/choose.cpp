@@ -1,3 +1,18 @@
+// Which job a free lane serves next. Four rules are asked, from the strongest to the weakest:
+//
+// 1. A class that has earned its turn (class_floor.h) has its first job served.
+// 2. Otherwise the first in line that may have the lane. A job may not if it owes an answer to a
+//    Revoke, if its user's memory limit has no room for it, or if suspended jobs hold what it
+//    needs. Jobs at no time limit come first, then those at their user's elastic limit, then those
+//    at their own.
+// 3. Under `pack` that job may have to wait for others, or another may run beside the holders
+//    (side_by_side.h). Under `priority` an opportunistic job may have to wait for a guaranteed one
+//    that is about to return (harvest.h).
+// 4. A job that would interrupt the chosen one as soon as it ran is served in its place
+//    (interrupt.h).
+//
+// The job chosen in an earlier step stays chosen, unless a job of a better class came: memory was
+// moved for it already, and changing the choice would move it back.
 #include "csrc/sched/serve/choose.h"
 
 #include <utility>

@@ -1,3 +1,16 @@
+// When a request for memory fails, and which one.
+//
+// A Need that waits may be met as long as some job can go on to a boundary, or give. There is a
+// deadlock if every job that holds room or a lease is blocked: it waits for room itself, or for a
+// lane that is not freed before somebody gets room, or for a person. Then, and only then, the
+// newest Need fails, because the others have waited longer and one failure may be enough.
+//
+// Two kinds of Needs are spared. A job that has given memory while it waited needs it back, so its
+// allocation cannot fail, only wait. A suspended job does not wait at all, and what it holds may
+// still come free.
+//
+// The text of a failure names who holds what, and which setting would help, since it ends as an
+// out-of-memory error in a user's program.
 #include "csrc/sched/serve/deny.h"
 
 #include <algorithm>
@@ -22,7 +35,7 @@ void send_denied(Step& step, const WaitingNeed& need, std::string text, const st
   step.decide(need.job, "deny", fmt::format("asked for {} more: {}", to_string(need.bytes), why));
 }
 
-// What it needs at its boundaries and inside its iterations, once it had some.
+// How much the job needs at its boundaries and inside its iterations, if it had any yet.
 std::string figures_of(const Job& job) {
   if (job.usage.live <= Bytes{0} && job.usage.need <= Bytes{0}) return {};
   return fmt::format(" ({} persistent, {} peak)", to_string(job.usage.live),
@@ -35,7 +48,7 @@ bool is_blocked(const Table& table, const Job& job, Nanos now) {
   if (job.room.asked_again_at.has_value()) return false;  // it may be able to give then
   if (job.place.is_suspended()) return true;
   if (device.has_need(job.id)) return true;
-  // Nothing of a gang that has the lease is given before all of it have closed.
+  // A gang that has the lease gives nothing before all of its jobs have closed.
   if (is_gang_running(table, job)) {
     const JobSet gang = gang_of(device, job);
     return std::any_of(gang.begin(), gang.end(), [&](JobId id) { return device.has_need(id); });
@@ -87,7 +100,7 @@ bool is_deadlocked(const Table& table, Nanos now) {
 
 void deny(Step& step, const WaitingNeed& need, const std::string& why) {
   const Table& table = step.table();
-  // What others have could go there, if it had a place.
+  // Other jobs could spill what they have, if the host tier had a place for it.
   const std::string host = is_host_tier_short(table, need.job)
                                ? fmt::format(", and {}. {}", host_text(table), host_advice(table))
                                : std::string();

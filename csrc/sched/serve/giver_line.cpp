@@ -1,3 +1,10 @@
+// The furthest next use comes first, because its bytes are missed last (Belady's rule, with the
+// policy's order as the forecast).
+//
+// Paused jobs give first, since nobody knows their next use, and then jobs of the lowest class.
+// Users of one class are thought to have their turns by turns, so the user with the most jobs left
+// has the furthest next use. His last job is taken, and then the rule is applied again. Groups are
+// heaps, so that only the givers that are looked at are put in order.
 #include "csrc/sched/serve/giver_line.h"
 
 #include <algorithm>

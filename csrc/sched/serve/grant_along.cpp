@@ -1,3 +1,13 @@
+// When the other jobs of the holder's gang get their leases.
+//
+// As long as the gang's lease is not asked back, each of its jobs that wants a lease gets one as
+// soon as its room is settled. Once the lease is asked back, a job is let in only if the others
+// need it: a holder has begun an iteration more than it has, so the others wait for it inside that
+// iteration. Numbers of iterations mislead if ranks do different things. So a job is also let in if
+// it has waited for two of the longest iterations while another one is inside an iteration.
+//
+// A job that lacks room waits for it before it gets its lease, but only while somebody is about to
+// give. Otherwise it asks by a Need, as any holder does.
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -13,7 +23,8 @@
 namespace gpushare::sched {
 namespace {
 
-// As many of its iterations one may take, and as long at least, until another is let in.
+// How many iterations a waiting job lets the others take, and how long at least, before it is let
+// in though nobody is known to need it.
 constexpr int kIterationsInStep = 2;
 constexpr Nanos kLeastInStep = millis(50);
 
@@ -67,7 +78,7 @@ bool waits_for_room(Step& step, const Lane& lane, const Job& job, RoomPool& pool
   missing -= cut_before_copies(step, job, missing, pool);
   if (missing > Bytes{0}) missing -= ask_for_room(step, job.id, missing, pool);
   const Bytes lacking = deficit_of(device, lane, job, pool);
-  // What nobody is about to give it asks for itself, as any holder does.
+  // If nobody is about to give the rest, the job asks for it by a Need, as any holder does.
   if (lacking <= Bytes{0} || pool.expected <= Bytes{0}) return false;
   device.is_gang_short = true;
   pool.take(std::clamp(lacking + pool.free, Bytes{0}, pool.usable()));

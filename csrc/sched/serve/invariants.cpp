@@ -1,3 +1,7 @@
+// Everything that must hold between two steps, checked after each step in tests. A check stands
+// here, and not beside a mutator, if it is about several structures: the record of a job against
+// its lane's table, its order key against the policy, the ledger against the pools, indexes against
+// what they index.
 #include "csrc/sched/serve/invariants.h"
 
 #include <algorithm>

@@ -1,3 +1,19 @@
+// How a deficit is divided among the jobs that can give.
+//
+// 1. Everything that can be dropped without a copy, from parked jobs, the furthest next use first.
+//    A job that is about to park, and is used later than all of them, counts as parked.
+// 2. What parked jobs hold beyond an elastic limit of their own, then what other users' jobs hold
+//    beyond an elastic limit of their user.
+// 3. All the room of parked jobs, then that of jobs that are not parked, which give what is free of
+//    it at most, then the room of jobs that wait in an allocation.
+//
+// Copies are planned only as far as the host tier has room. If even all of the tier would not be
+// enough for the deficit, nothing is copied: the bytes would be moved for a lease that cannot be
+// granted.
+//
+// Holders give nothing: others wait for their boundary. Of two holders that wait for room, the
+// later one gives to the earlier one. So of jobs that wait for each other always the same one goes
+// on.
 #include "csrc/sched/serve/memory_plan.h"
 
 #include <algorithm>
@@ -18,8 +34,8 @@
 namespace gpushare::sched {
 namespace {
 
-// Of two jobs that are each chosen for a free lane, and short of room, the one that is so for
-// longer gives nothing to the other: else they would take the same bytes from each other, by turns.
+// Two jobs may each be chosen for a free lane and be short of room. The one that has been short for
+// longer gives nothing to the other, or they would take the same bytes from each other in turn.
 bool is_chosen_before(const Device& device, const Job& job, const Lane& claims) {
   const Lane& lane = device.lane_of(job);
   if (lane.next != job.id) return false;
@@ -42,7 +58,7 @@ bool may_be_asked(const Table& table, const Job& job, const Job& claimant) {
 bool gives_blocked(const Table& table, const Job& job, const Job& claimant) {
   const Device& device = table.device;
   if (!device.has_need(job.id) || !device.has_need(claimant.id)) return false;
-  // That one cannot give in turn (may_be_asked).
+  // The claimant is of a running gang, so it cannot give to this job in its turn (may_be_asked).
   if (is_gang_running(table, claimant)) return true;
   const bool is_held = device.lane_held_by(job.id) != nullptr;
   const bool is_claimant_held = device.lane_held_by(claimant.id) != nullptr;
@@ -55,7 +71,7 @@ bool gives_unparked(const Device& device, const Job& job, Nanos now) {
          now >= job.room.spared_until;
 }
 
-// Its place in line, or the one it would get.
+// The job's place in line, or the one that it would get if it queued now.
 OrderKey place_in_line(const Device& device, const Job& job, Nanos now) {
   return job.place.is_waiting ? order_key(device, job)
                               : order_key(device, job.requeued(Nanos{0}, now));
@@ -72,7 +88,7 @@ bool may_come(const Job& job, Nanos now) {
          job.measured.park_delay <= park_allowance(job.measured.stall);
 }
 
-// Of what is asked for, what each job gives, and what of the host tier that takes.
+// How a deficit is divided: what each job gives, and what of the host tier that takes.
 class Shares {
  public:
   explicit Shares(Bytes deficit, Bytes host = {}) : missing_(deficit), host_(host) {}
@@ -90,7 +106,7 @@ class Shares {
     if (of(job) == Bytes{0}) order_.push_back(job.id);
     entries_[job.id].bytes += more;
   }
-  // And with copies, as far as the host tier has room.
+  // The same with copies, as far as the host tier has room.
   void raise_with_copies(const Device& device, const Job& job, Bytes most) {
     Bytes& host = entries_[job.id].host;
     host_ += host;
@@ -117,7 +133,7 @@ class Shares {
   std::vector<JobId> order_;
 };
 
-// What can be given without a copy.
+// Divides what can be given without a copy, from the furthest next use on.
 void share_drops(Shares& shares, const Device& device, GiverLine& parked, const Job* coming) {
   if (coming != nullptr) shares.raise(*coming, droppable(device, *coming));
   Bytes left = parked.droppable();
@@ -128,7 +144,7 @@ void share_drops(Shares& shares, const Device& device, GiverLine& parked, const 
   }
 }
 
-// What parked jobs hold beyond elastic limits of their own.
+// Divides what parked jobs hold beyond elastic limits of their own.
 void share_beyond_own(Shares& shares, const Device& device, GiverLine& parked) {
   if (!parked.is_any_elastic()) return;
   for (std::size_t i = 0; const Giver* const giver = parked.at(i); ++i) {
@@ -139,7 +155,7 @@ void share_beyond_own(Shares& shares, const Device& device, GiverLine& parked) {
   }
 }
 
-// What other users' parked jobs hold beyond an elastic limit.
+// Divides what parked jobs of other users hold beyond their users' elastic limits.
 void share_beyond_users(
     Shares& shares, const Table& table, GiverLine& parked, std::uint32_t claimant, Nanos now) {
   if (!parked.is_any_elastic()) return;
@@ -192,8 +208,8 @@ MemoryPlan::MemoryPlan(const Table& table,
   }
 }
 
-// What of the host tier is worth using for `deficit`: nothing where even all of it would not do, so
-// that nobody's bytes are copied for a lease that cannot be granted.
+// How much of the host tier is worth using for `deficit`. It is nothing if even all of the tier
+// would not be enough, so that no bytes are copied for a lease that cannot be granted.
 Bytes MemoryPlan::host_to_use(Bytes deficit) const {
   const Bytes free = host_free(table_).total();
   const Bytes to_drop = parked_.droppable() + unparked_.droppable() + blocked_.droppable();

@@ -1,3 +1,20 @@
+// What follows every step, in the order in which the parts may claim what is free:
+//
+// 1. While the coordinator recovers after a restart nobody is granted anything: not all jobs have
+//    said what they hold.
+// 2. Books are brought up to date: the transfer rate, pauses that are over, suspended leases, the
+//    jobs' lanes, limits that were lowered, gangs that come to stand in line.
+// 3. Holders come first: room that was promised to follow their lease, then the Needs of those that
+//    wait in an allocation. Others wait for their boundaries.
+// 4. Then lanes are served: free ones before held ones, and of the free ones those that have been
+//    short of room for longest first. What is left goes to a Need that takes only free room.
+// 5. If nobody can go on, one Need fails.
+// 6. Under `pack` the jobs that run are judged; the cores are divided; holders are asked for their
+//    leases.
+// 7. The transfer rate is settled again: who waits has changed. Last, the times at which somebody
+//    must be looked at again are noted.
+//
+// Each part takes what it claims from one RoomPool, so two parts never count on the same bytes.
 #include "csrc/sched/serve/serve.h"
 
 #include <algorithm>
@@ -23,7 +40,8 @@
 namespace gpushare::sched {
 namespace {
 
-// While somebody waits for room: when a Revoke is counted on no more, and when a job may be asked.
+// While somebody waits for room, notes when an unanswered Revoke is given up, and when a spared job
+// may be asked again.
 void watch_givers(Step& step) {
   const Device& device = step.device();
   if (!device.is_anybody_short()) return;
@@ -55,7 +73,7 @@ void end_pauses(Step& step) {
   }
 }
 
-// What each is thought to spill, within the host tier.
+// How much each job is thought to spill, within what is free of the host tier.
 std::vector<Bytes> spills_of(const Table& table, const std::vector<Giving>& givings) {
   std::vector<Bytes> spills;
   Bytes host = host_free(table).total();
@@ -88,8 +106,8 @@ std::vector<Lane*> by_claim(Table& table) {
       return known.at(a->kept_out).place.waiting_since < known.at(b->kept_out).place.waiting_since;
     }
     if (is_short_before(*a, *b) || is_short_before(*b, *a)) return is_short_before(*a, *b);
-    // As in memory_plan.cpp, by the lane's number: else they would take the same bytes from each
-    // other.
+    // Ties go by the lane's number, as in memory_plan.cpp, or two lanes would take the same bytes
+    // from each other.
     return !a->short_since.has_value() && is_first(*a, *b);
   });
   return lanes;

@@ -1,3 +1,22 @@
+// A lane is given to its next job, or kept for it.
+//
+// If the lane is held, jobs of its holder's gang get leases along with it, and the first in line
+// may get its room in advance. If it is free:
+//
+// 1. The lane may stay free for a moment, so that the last holder can park and give what a Need
+//    waits for (Hold).
+// 2. A job that was interrupted inside its iteration goes on, unless an urgent one comes before it.
+//    (Under `pack` its turn comes as any other's.)
+// 3. Otherwise a job is chosen (choose.h), and its room is settled: pools are cut, others are
+//    asked, or the coordinator waits for a job that is about to park.
+// 4. If nobody can give what the job lacks, another job that fits as it is may run in its place.
+//    After memory_wait the chosen job is granted the lane with what there is, and asks for the rest
+//    itself.
+// 5. The grant: first the room, then the slots of the lane, then the lease, then the leases of its
+//    gang.
+//
+// What a waiting lane has claimed it takes from the pool, so that no lane that is served later
+// counts on it.
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -102,7 +121,8 @@ void grant_with(Step& step, Lane& lane, Job& job, RoomPool& pool) {
   Device& device = step.device();
   const Bytes room = device.ledger.room(job.id);
   const Bytes needed = needed_room(job, device.ledger.capacity());
-  // Where room may follow, slots of the lane, which are used from the beginning, come first.
+  // Slots of the lane are used from the first kernel on, and late room is not. So if some room may
+  // follow the lease, the slots come first.
   const Bytes slots = late_room(job) > Bytes{0} ? lane_lack(lane, job) : Bytes{0};
   const Bytes left = left_to_user(device, job) - slots;
   const Bytes rise = std::max(std::min({needed - room, pool.free - slots, left}), Bytes{0});
@@ -126,7 +146,8 @@ void grant_with(Step& step, Lane& lane, Job& job, RoomPool& pool) {
   grant_along(step, lane, pool);
 }
 
-// What parked jobs were asked for; others give free memory at most, which may be none.
+// What parked jobs were asked for and will give. Jobs that are not parked give free memory at most,
+// which may be none, so they are not counted on.
 Bytes coming_from_parked(const Table& table, Nanos now) {
   Bytes sum;
   for (const JobId id : table.jobs.kept().giving) {
@@ -143,8 +164,8 @@ bool may_begin(const Step& step, const Job& job, Bytes deficit, const RoomPool& 
          deficit <= coming_from_parked(step.table(), step.now());
 }
 
-// While nobody can give since the host tier is full: a waiter that has its room already, so that
-// jobs run one after the other, whole. 0: none.
+// While the host tier is full and nobody can give: a waiter that has its room already, so that jobs
+// run whole, one after the other. 0: there is none.
 JobId fits_as_it_is(const Table& table, const Lane& lane, const RoomPool& pool, Nanos now) {
   const Device& device = table.device;
   if (!is_host_tier_short(table, lane.next)) return JobId{0};
@@ -158,9 +179,10 @@ JobId fits_as_it_is(const Table& table, const Lane& lane, const RoomPool& pool, 
   return first.has_value() ? first->id : JobId{0};
 }
 
-// What is free already the job gets at once, so that its memory comes back while the rest of its
-// room is still being given, or the holder runs. It is parked: it can be asked for it again. Not
-// where its user has a limit: of his jobs it would be asked at once, and be given it again.
+// The job gets what is free at once, so that its memory comes back while the rest of its room is
+// still being given, or the holder runs. It is parked, so it can be asked for it again. This is not
+// done for a job whose user has a memory limit: the user's other jobs would be asked for the same
+// bytes at once, and the jobs would trade them.
 void grant_ahead(Step& step, Job& job, RoomPool& pool) {
   if (job.settings.hard_user_limit() > Bytes{0}) return;
   const Bytes room = step.device().ledger.room(job.id);
@@ -185,7 +207,7 @@ bool does_a_holder_grow(const Table& table) {
   });
 }
 
-// While the lane is held: what nobody else is short of goes to the first in line.
+// While the lane is held, room that nobody else is short of goes to the first in line.
 void grant_first_ahead(Step& step, const Lane& lane, RoomPool& pool) {
   const auto first = lane.waiting.first();
   if (!first.has_value() || !step.device().needs.empty()) return;
@@ -232,7 +254,7 @@ bool waits_for_room(Step& step, Lane& lane, Job& job, RoomPool& pool) {
     say(fmt::format("waits until {} parks, which is used last", coming->job.value));
     return step.now() < until;
   }
-  // Not while somebody else is short: who may be asked for it would be, at once.
+  // If somebody else is short too, the job would be asked for this room at once.
   if (pool.expected >= deficit && device.needs.empty()) grant_ahead(step, job, pool);
   if (pool.expected > Bytes{0}) {
     step.due(until);
@@ -277,14 +299,14 @@ void serve_owed(Step& step, Lane& lane, RoomPool& pool) {
   Job& job = step.table().at(lease.job);
   // One that comes back says what it has, and asks for the rest.
   if (!job.is_connected) lease.owed = Bytes{0};
-  // Its step waits for what it asked for: that goes first.
+  // The holder is stopped in an allocation: what that waits for goes first.
   if (device.has_need(job.id)) return;
   const Bytes room = device.ledger.room(job.id);
   const Bytes lacking = std::max(needed_room(job, device.ledger.capacity()) - room, Bytes{0});
   lease.owed = std::min(lease.owed, lacking);
   const Bytes missing = lease.owed - pool.free - pool.expected;
   if (missing > Bytes{0}) ask_for_room(step, job.id, missing, pool);
-  // What nobody can give now it asks for itself, when it has use for it.
+  // For room that nobody can give now, the holder asks itself when it has use for it.
   lease.owed = std::min(lease.owed, pool.usable());
   const Bytes bytes = std::min({lease.owed, pool.free, left_to_user(device, job)});
   const bool is_worth_it = bytes >= kWorthAMessage || bytes == lease.owed;
@@ -314,7 +336,7 @@ void serve_lane(Step& step, Lane& lane, RoomPool& pool) {
   if (!lane.waiting.empty() && is_lane_unsettled(step, lane)) return;
   if (!lane.waiting.empty() && is_held(step, lane)) return;
   const JobId inside = interrupted_in(step.table(), lane, step.now());
-  // Under `pack`, where it stopped under another policy: its turn comes as any other's.
+  // A job that stopped inside under another policy has its turn under `pack` as any other.
   if (inside != JobId{0} && !device.packs()) return serve_interrupted(step, lane, inside, pool);
   const JobId next = choose(step, lane, pool);
   if (next != lane.next) {

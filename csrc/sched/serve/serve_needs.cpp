@@ -1,3 +1,18 @@
+// How requests for room inside an iteration are met.
+//
+// Holders' Needs come first, since everybody waits for their boundaries. Among the others the job
+// that came first is served first. For each request, in this order:
+//
+// 1. It is met if enough is free, and the job's user may have it. The job's own Revoke must be
+//    answered before, since a Grant names a total.
+// 2. It fails if it has waited for memory_wait, unless memory of its job is away: such a job can
+//    only wait.
+// 3. If its user's limit is in the way, other jobs of the user are asked.
+// 4. Otherwise pools are cut, and others are asked for what is missing. A holder asks for more than
+//    it needs at once, since it will be short again soon.
+//
+// If nobody can give, the request is stuck. While one is, other lanes do not take what comes free,
+// unless the host tier is full: then only a job that runs to its end helps.
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -45,14 +60,15 @@ bool is_scarce(const Device& device) {
                      [](const Lane& lane) { return lane.short_since.has_value(); });
 }
 
-// What others are asked for beyond what is missing: a holder that grows will be short again soon,
+// How much more than is missing others are asked for. A holder that grows will be short again soon,
 // and each time costs a message and an answer.
 Bytes headroom(const Device& device, const Job& job, const WaitingNeed& need) {
   if (is_scarce(device) || device.lane_held_by(need.job) == nullptr) return {};
   return std::max(std::min(need.like, most_more(device, job)) - need.bytes, Bytes{0});
 }
 
-// What it gets beyond what it must have: free, unclaimed, and within its own limit.
+// How much the job gets beyond what it must have: it is free, nobody claims it, and it is within
+// its limits.
 Bytes extra(const Device& device, const Job& job, const WaitingNeed& need, Bytes free) {
   if (is_scarce(device)) return {};
   return std::max(std::min({need.like, free, most_more(device, job)}) - need.bytes, Bytes{0});
@@ -73,7 +89,7 @@ void grant_need(Step& step, Job& job, const WaitingNeed& need, RoomPool& pool) {
   job.room.spared_until = step.now() + std::max(kLeastSparing, step.table().options.min_quantum);
 }
 
-// What is free and nobody waits for. A Need that waits, or a line before a free lane, lacks more
+// Free room that nobody waits for. If a Need waits, or a line before a free lane, those lack more
 // than there is.
 Bytes unclaimed(const Device& device, const RoomPool& pool) {
   const bool is_lane_short = std::any_of(
@@ -91,8 +107,9 @@ void ask_ahead(Step& step, const Job& job, const WaitingNeed& need, RoomPool& po
   if (bytes > Bytes{0}) ask_for_room(step, job.id, bytes, pool);
 }
 
-// While a job of one lane has what a Need lacks, those that are next in others do not take what was
-// given for it. Where the host tier is full they do: one that runs and ends is what helps then.
+// While a Need is stuck, all free room is reserved for it, so that the next jobs of other lanes do
+// not take what was given for it. If the host tier is full, they may: only a job that runs and ends
+// helps then.
 void keep_for_stuck(const Table& table, RoomPool& pool) {
   const Device& device = table.device;
   const bool is_any_stuck = std::any_of(device.needs.begin(), device.needs.end(),
@@ -130,7 +147,7 @@ Bytes still_missing(
 
 void say_stuck(Step& step, WaitingNeed& need, Bytes missing) {
   const Table& table = std::as_const(step).table();
-  // Where hundreds of requests wait, making all their texts in each step would take most of it.
+  // With hundreds of requests that wait, making all their texts would take most of each step.
   const auto said = std::tuple(need.bytes, missing, held_by_suspended(table));
   if (need.said == said) return;
   need.said = said;
@@ -163,7 +180,7 @@ bool serve_need(Step& step, WaitingNeed& need, Unmet& unmet, RoomPool& pool) {
     grant_need(step, step.table().at(need.job), need, pool);
     return true;
   };
-  // Its own Released comes first (PendingRevoke says why).
+  // The answer to the job's own Revoke comes first (PendingRevoke says why).
   const bool fits_user = need.bytes <= left_to_user(step.device(), job);
   const bool fits = need.bytes <= std::max(pool.free, Bytes{0}) && fits_user;
   if (!job.room.revoke.has_value() && fits) {

@@ -1,3 +1,6 @@
+// The warning about an iteration that does not end. It is said once a lease, and withdrawn as soon
+// as the page shows that the iteration ended or that the job is in a gap. Nothing is done about it:
+// the job may be right, and only its user can know.
 #include "csrc/sched/serve/warning.h"
 
 #include <algorithm>

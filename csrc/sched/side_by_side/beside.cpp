@@ -1,3 +1,12 @@
+// Why two or more jobs may not run at the same time under `pack`. The reasons are asked in this
+// order: one of them is guaranteed and runs alone; one was not yet timed alone, so that nothing
+// could be compared; two of them were found not to pay; those that run are still on trial, and a
+// trial must not be disturbed; the whole set was found not to pay; too many sets of this size did
+// not pay lately.
+//
+// A job's way is free if all holders that stand against it are gone. Holders that do not stand
+// against it one by one may still do so together. Then the last of them in the policy's order is
+// taken out, until the rest may stay.
 #include "csrc/sched/side_by_side/beside.h"
 
 #include <algorithm>

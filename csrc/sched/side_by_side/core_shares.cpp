@@ -1,3 +1,6 @@
+// Shares are numbered in the order of lanes, so that a holder keeps its number while leases of
+// later lanes come and go. A holder is told only if its share changed, and only if it can be: a job
+// that has no page yet is told when it has one.
 #include "csrc/sched/side_by_side/core_shares.h"
 
 #include <cstdint>

@@ -1,3 +1,13 @@
+// Which iterations are counted as run beside a certain set of jobs.
+//
+// A job's page is looked at from time to time, and its counters differ between two looks. The first
+// difference after a set came together is thrown away, because the iteration under way had begun
+// before. After that the busy time over the number of iterations is one sample. A job whose lease
+// lasts for one iteration only, as one with long gaps, would never give a sample so; then the whole
+// lease is taken, if the set did not change in it.
+//
+// If the time of a job alone has changed by more than kTolerance, all sets with the job are tried
+// again.
 #include "csrc/sched/side_by_side/iteration_timing.h"
 
 #include <algorithm>
@@ -10,7 +20,8 @@
 namespace gpushare::sched {
 namespace {
 
-// What the median of its iterations alone was taken for has changed: sets with it are tried again.
+// If the median of the iterations alone has moved away from the one that sets were judged by, sets
+// with the job are tried again.
 void note_alone(SideBySide& sides, Job& job, Nanos now) {
   if (!job.measured.alone.is_known()) return;
   const double before = to_seconds(job.measured.alone_noted);

@@ -1,3 +1,18 @@
+// Who runs beside whom under `pack`, from step to step.
+//
+// 1. settle_claim() finds the job that must not wait any longer: the first in the order that may
+//    not run beside the holders, or one that was passed over for three times max_wait. Its claim
+//    falls due after about a quantum, and then those in its way are asked for their leases and
+//    nobody else begins.
+// 2. choose_beside() lets the first waiter begin that may run beside the holders. If a claim is
+//    due, only its job may begin.
+// 3. judge_running() closes a trial once it is decided, and forgets what was known of jobs that
+//    have changed.
+// 4. make_way() names the holder that is asked. If a set does not pay, that is the last of its jobs
+//    in the policy's order, one at a time, since the rest may pay without it.
+//
+// A claim is dropped when its job does not wait any more, when a better job waits, or when those in
+// its way have caught up with it. So nobody is asked for nothing.
 #include "csrc/sched/side_by_side/side_by_side.h"
 
 #include <algorithm>
@@ -19,7 +34,8 @@ namespace {
 
 // Known sets are looked at so often, to see when they pay no more.
 constexpr Nanos kKnownLook = seconds(1);
-// As often all waiters are looked at, for one that was passed over for so many times max_wait.
+// How often all waiters are looked at for one that was passed over, and for how many times max_wait
+// it must have been.
 constexpr Nanos kPassedOverLook = seconds(1);
 constexpr int kMostWaits = 3;
 
@@ -33,8 +49,9 @@ bool is_passed_over(const Table& table, const Job& job, Nanos now) {
   return now - job.place.waiting_since >= table.options.max_wait * kMostWaits;
 }
 
-// Those in its way are set back further by their limits of the time; or they are so as far, and
-// have had more than it has, or are of no better class and it was passed over.
+// True if every holder in the job's way ranks after it: limits on time set the holder back further;
+// or as far, and the holder is later in the order, or of no better class than a job that was passed
+// over.
 bool is_due(const Table& table, const OrderKey& key, Nanos now) {
   const Job& job = table.at(key.id);
   const JobSet way = in_the_way(table, job, now);
@@ -51,8 +68,9 @@ bool is_due(const Table& table, const OrderKey& key, Nanos now) {
 
 bool is_guaranteed(const Job& job) { return job.settings.priority == wire::Priority::kGuaranteed; }
 
-// As long as a lease lasts while all wait who do. Of one that is still to be timed, as long as
-// others may be made to wait. Only a guaranteed job is waited for by one.
+// How long the holders in the way may go on: as long as a lease lasts while all wait that wait now.
+// A set on trial has as long as others may be made to wait. A guaranteed job waits only for
+// guaranteed ones.
 Nanos patience(const Table& table, const Job& job, const JobSet& way, Nanos now) {
   const Device& device = table.device;
   const bool goes_first = is_guaranteed(job) &&
@@ -76,7 +94,7 @@ Nanos patience(const Table& table, const Job& job, const JobSet& way, Nanos now)
                                                .is_learning = is_on_trial(table, now)});
 }
 
-// Who goes first, before all that a policy says.
+// What decides before everything that a policy says: limits on time, then the class.
 using Rank = std::pair<Setback, wire::Priority>;
 Rank rank_of(const Table& table, const Job& job) {
   return {setback(table, job), job.settings.priority};
@@ -92,8 +110,8 @@ Rank best_waiting(const Table& table) {
   return best;
 }
 
-// Who has waited longest of those that were passed over, and may not run beside the holders of
-// other lanes. Nobody while a better one waits.
+// The job that has waited longest of those that were passed over and may not run beside the holders
+// of other lanes. Nothing while a better job waits.
 std::optional<OrderKey> first_passed_over(const Table& table, Nanos now) {
   std::optional<OrderKey> longest;
   const Rank best = best_waiting(table);
@@ -115,7 +133,8 @@ std::optional<OrderKey> first_passed_over(const Table& table, Nanos now) {
   return longest;
 }
 
-// Of the first jobs of all lanes, the first in order that may not run beside the holders of others.
+// The first jobs of all lanes are compared: the first in order that may not run beside the holders
+// of other lanes.
 std::optional<OrderKey> first_barred(const Table& table, Nanos now) {
   std::optional<std::pair<Setback, OrderKey>> first;
   for (const Lane& lane : table.device.lanes) {
@@ -135,7 +154,8 @@ bool is_valid(const Table& table, const SideBySide::Claim& claim, Nanos now) {
   if (job == nullptr || !job->place.is_waiting || job->room.revoke.has_value()) return false;
   const Rank rank = rank_of(table, *job);
   if (rank.first == Setback::kBarred || best_waiting(table) < rank) return false;
-  // Its lane's own holder too: without the claim, others would begin beside that one meanwhile.
+  // The holder of the job's own lane counts too. Without the claim, others would begin beside that
+  // one meanwhile.
   if (!in_the_way(table, *job, now).empty()) {
     return is_due(table, order_key(table.device, *job), now);
   }
@@ -157,7 +177,7 @@ std::vector<Pace> paces_of(const Table& table, const SideBySide& sides, Nanos no
     const Nanos pause = job.measured.pauses.median();
     Pace pace;
     if (job.measured.alone.is_known()) pace.iteration = job.measured.alone.median();
-    // In a longer one it would not keep its lease.
+    // In a longer pause the job would not keep its lease.
     if (pause <= park_allowance(job.measured.stall)) pace.gap = pause;
     const bool has_begun = !job.usage.is_in_gap && job.usage.changed_at >= sides.since;
     if (has_begun && job.measured.observed_at == now) {
@@ -184,7 +204,7 @@ bool forget_outdated(Step& step, const std::vector<Pace>& paces) {
 // Why those who run are not to run side by side; empty: they may.
 std::string reason_to_part(const Table& table, const SideBySide& sides, Nanos now) {
   if (sides.running.size() < 2) return {};
-  // As after a restart, when several had leases.
+  // After a restart several jobs may have leases, and none of them is timed.
   for (const JobId id : sides.running) {
     if (table.at(id).measured.alone.is_known()) continue;
     return text_of(sides.packing, {.kind = Bar::Kind::kNotTimed, .jobs = {id}});
@@ -193,7 +213,7 @@ std::string reason_to_part(const Table& table, const SideBySide& sides, Nanos no
   return text_of(sides.packing, {.kind = Bar::Kind::kDoesNotPay, .jobs = sides.running});
 }
 
-// Of those who run, who can be asked for their leases.
+// The running jobs that can be asked for their leases.
 JobSet reachable(const Table& table, const JobSet& running) {
   JobSet jobs = running;
   std::erase_if(
@@ -256,7 +276,7 @@ void settle_claim(Step& step) {
     }
     if (!first.has_value()) return;
     if (!is_due(table, *first, now)) {
-      // Nothing else may happen while those in its way catch up with it.
+      // Nothing else may happen until those in its way have had more than it, so look again.
       return step.due(now + std::max(table.options.min_quantum, table.options.gap_poll));
     }
     const JobSet way = in_the_way(table, table.at(first->id), now);

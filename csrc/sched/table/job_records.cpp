@@ -1,3 +1,7 @@
+// How the indexes stay right without looking at all jobs. Each record that somebody got a mutable
+// reference to is noted. When an index is asked for, only the noted records are compared with what
+// was counted of them before, and the difference is applied. A record may be changed again after
+// that within the step, so it stays noted until the next step begins.
 #include "csrc/sched/table/job_records.h"
 
 #include "csrc/base/check.h"

@@ -1,3 +1,9 @@
+// What a coordinator may be made with. Every setting is held against its range once, here, so that
+// no rule has to think about a negative budget or a loss of 100 %. Ranges are wide: they exclude
+// what cannot be meant, or would make sums of times overflow.
+//
+// Lanes are opened as far as the policy wants, and one more for each lane whose holder is
+// suspended, since that lane is of no use meanwhile.
 #include "csrc/sched/table/options.h"
 
 #include <algorithm>
@@ -96,7 +102,7 @@ void open_lanes(Table& table, Nanos now) {
     device.lanes.emplace_back(now);
     device.lanes.back().id = id;
     if (id == LaneId{0}) continue;
-    // Its recent time is the device's: it may be opened in the place of another one.
+    // The lane may be opened in the place of another one, so its recent time is the device's.
     device.lanes.back().busy = device.lanes.front().busy;
     device.lanes.back().busy.turn(false, now);
   }

@@ -1,3 +1,7 @@
+// What one step says, in the order in which the caller carries it out. A share of the cores is put
+// before other changes of lease words, because a lease is opened with its share. A wait is recorded
+// only if it differs from the last one of its place: hundreds of steps may pass while the same job
+// waits for the same thing. Of several deadlines, only the earliest is kept.
 #include "csrc/sched/table/step.h"
 
 #include <algorithm>

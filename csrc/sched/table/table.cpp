@@ -1,3 +1,6 @@
+// Look-ups of the table. The patience with a Revoke that has no answer is max_wait, but two seconds
+// at least: a spill takes its time, however short turns are. A suspended job counts as overdue at
+// once, since it cannot answer.
 #include "csrc/sched/table/table.h"
 
 #include <algorithm>

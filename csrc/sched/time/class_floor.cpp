@@ -1,3 +1,12 @@
+// How a class below the running one comes to its turn.
+//
+// While a job of a class holds the lane, each lower class with a waiting job earns class_floor of
+// the time, up to one turn. A class that has the lane spends what it earned, and may go one turn
+// into debt. A class of which nobody waits loses what it saved: absence earns nothing.
+//
+// A turn lasts a second, or longer if bringing the job in is slow: kTurnOverStall times that, so
+// that little of the class' time is lost to the switch. A class is due when it has earned a whole
+// turn and not before, since shorter turns would be lost to switches.
 #include "csrc/sched/time/class_floor.h"
 
 #include <algorithm>

@@ -1,3 +1,15 @@
+// Whether a holder's next gap is worth two switches.
+//
+// The gap is lent if the next job's long iteration and both switches fit into what is left of the
+// usual gap, with the slack that switching may cost anyhow. Failing that, it is lent if it is the
+// next job's turn at that boundary by the policy's order. In both cases the gap must gain more than
+// switch_loss of an iteration.
+//
+// Nothing is lent by a job that is still learning, nor under `pack`, where another job runs beside
+// it already. Between a guaranteed holder and an opportunistic waiter harvest.cpp decides instead.
+//
+// A lender that comes back does not get the lane at once. The borrower keeps it until its own
+// switch has paid off.
 #include "csrc/sched/time/gap_chance.h"
 
 #include <algorithm>

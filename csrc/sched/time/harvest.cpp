@@ -1,3 +1,16 @@
+// When an opportunistic job may use the lane of a guaranteed one that is away.
+//
+// A guaranteed job's return is forecast from its last gaps. An opportunistic iteration may begin
+// if, by that forecast, it would be in the way of no more than kMostRisk of the returns. The length
+// of the iteration is taken with its tail, and stretched by how badly earlier forecasts went
+// (harvest_share). The same forecast says when a running opportunistic job is asked: just before an
+// iteration that begins then would be in the way.
+//
+// If nothing is known of the return, opportunistic jobs run until the guaranteed one wants the
+// lane. If that made it wait, the lane rests for a part of the time after each of them.
+//
+// harvest_share is raised slowly by good returns and lowered fast by bad ones, so that the harm to
+// a guaranteed job stays at kAllowedHarm, however wrong the forecasts are.
 #include "csrc/sched/time/harvest.h"
 
 #include <algorithm>
@@ -13,7 +26,8 @@
 namespace gpushare::sched {
 namespace {
 
-// Of waiters that do not fit, so many are passed over: more have longer iterations still, or wait.
+// How many waiters that do not fit are passed over. Those behind them have longer iterations still,
+// or wait.
 constexpr std::size_t kMostTried = 16;
 // A lane changes hands in less.
 constexpr Nanos kMargin = millis(1);
@@ -22,9 +36,10 @@ constexpr Nanos kGapLook = millis(1);
 // An iteration is expected to end from this part of its time on, and not before that one.
 constexpr double kMaybeOver = 0.9;
 constexpr double kSurelyBusy = 0.5;
-// Between them it is looked at so often in its time,
+// Between the two, the page is looked at after each such part of the iteration.
 constexpr double kEarlyLook = 0.05;
-// and before them after this: some iterations are much shorter than those before.
+// Before them it is looked at after this time at the latest: some iterations are much shorter than
+// those before.
 constexpr Nanos kMostBlind = millis(100);
 
 // An iteration begins where it is in the way of no more than this part of the returns. An iteration
@@ -43,8 +58,8 @@ bool is_opportunistic(const Job& job) {
   return job.settings.priority == wire::Priority::kOpportunistic;
 }
 
-// Those that are away from the lane, and may come back to it. Not who has used up its share of the
-// time: it goes before nobody.
+// The guaranteed jobs that are away from the lane and may come back to it. A job that has used up
+// its share of the time is not among them, since it goes before nobody.
 template <typename Visit>
 void for_each_away(const Table& table, const Lane& lane, const Visit& visit) {
   for (const JobId id : table.jobs.kept().guaranteed) {
@@ -58,7 +73,8 @@ void for_each_away(const Table& table, const Lane& lane, const Visit& visit) {
 // An iteration, a long one, and the two changes of hands around it.
 Nanos time_to_run(const Job& job) { return job.long_iteration() + job.measured.stall + kMargin; }
 
-// As long as it is trusted to take beside a job that had to wait.
+// How long a run counts beside a job that had to wait for earlier ones: the less its forecasts are
+// trusted, the longer.
 Nanos trusted_run(Nanos run, const Job& away) {
   return scaled(run, 1 / away.measured.harvest_share);
 }
@@ -207,7 +223,7 @@ std::optional<Nanos> look_for_gap(const Table& table,
 
 void note_return(const Table& table, const Lane& lane, Job& job, Nanos now) {
   if (!harvests(table.device) || !is_guaranteed(job)) return;
-  // While its share of the time was used up it waited for that.
+  // While its share of the time was used up, the job waited for that and not for the lane.
   const Nanos since = std::max(job.place.waiting_since, within_limits_since(table, job, now));
   const Nanos waited = now - since;
   const Nanos period = (job.place.waiting_since - job.measured.gap_since) + job.measured.iteration;

@@ -1,3 +1,10 @@
+// A job with a deadline needs three things before it: the rest of the holder's iteration, the
+// switch, and its own iteration. The rest of the holder's iteration is unknown, so a whole one is
+// counted. Iterations vary, so both are stretched by kDeadlineSafety. What is left of the deadline
+// after that is the headroom: until then the holder may go on.
+//
+// Only jobs that go before the holder at its boundary count, and only the first kMostLooked of
+// them.
 #include "csrc/sched/time/headroom.h"
 
 #include <cstddef>
@@ -31,7 +38,7 @@ std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now
     if (!(key < after) || num_looked++ == kMostLooked) break;
     const Job& job = table.at(key.id);
     if (job.settings.deadline <= Nanos{} || is_used_up(table.device, job)) continue;
-    // What the holder may still run of its iteration, the switch, and the job's own iteration.
+    // The job needs the rest of the holder's iteration, the switch, and its own iteration.
     const Nanos needed =
         with_safety(holder.measured.iteration + job.measured.iteration) + job.measured.stall;
     const Nanos ends = job.place.waiting_since + job.settings.deadline - needed;

@@ -1,3 +1,13 @@
+// Limits on time are kept as allowances (a token bucket). An allowance earns its share of each
+// second, saves up to one second's worth, and open leases spend it. Once it is empty, it stays used
+// up until half of it is earned again: otherwise a job at its limit would get turns too short for
+// their switches.
+//
+// A user's allowance and a job's own are kept apart, and a job is set back by the worse of the two.
+// A hard limit bars the job. An elastic limit only puts it behind all jobs that are set back less.
+// Time beyond its savings that no such job wanted is not charged to it.
+//
+// Full allowances are not stored. A user who comes back later finds a full one, which is the same.
 #include "csrc/sched/time/share_limit.h"
 
 #include <algorithm>
@@ -44,7 +54,7 @@ struct Limit {
     const double missing = most_saved(share) / 2 - allowance->seconds;
     return allowance->as_of + from_seconds(missing / share) + micros(1);
   }
-  // With so many leases open.
+  // When the allowance is used up with so many leases open; nothing: never.
   [[nodiscard]] std::optional<Nanos> used_up_at(std::size_t num_leases, Nanos now) const {
     const double spent = static_cast<double>(num_leases) - share;
     if (share <= 0 || spent <= 0 || is_used_up()) return std::nullopt;
@@ -83,8 +93,8 @@ std::array<Limit, 2> limits_of(const Table& table, const Job& job) {
   return {users_limit(table, job), own_limit(table.device, job)};
 }
 
-// What keeps a job from the device is said before what lets others go before it. pre: one of them
-// is used up.
+// Of two limits, the one that keeps the job from the device is said before one that only lets
+// others go first. pre: one of them is used up.
 bool is_said_before(const Limit& limit, const Limit& other) {
   if (!limit.is_used_up() || !other.is_used_up()) return limit.is_used_up();
   if (limit.is_elastic != other.is_elastic) return other.is_elastic;

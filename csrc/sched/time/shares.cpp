@@ -1,3 +1,16 @@
+// How virtual times are kept fair when jobs and users come and go.
+//
+// Each level has its clock: of_users for the users of a class, of_jobs for the jobs of a user. A
+// clock never falls. It follows the least virtual time of those who are present, that is, who wait
+// or hold a lease. A newcomer starts at the clock, or where it stood if that is later. So a job
+// that was away for an hour does not get the lane for an hour, and a job that had more than its
+// share does not lose its debt by leaving.
+//
+// A user is charged while his job runs, in each step. A job is charged when its lease ends; before
+// that its key is computed as if the lease ended now (Job::requeued).
+//
+// The users' times are kept under all policies. Only policies that share by user put them into
+// keys.
 #include "csrc/sched/time/shares.h"
 
 #include <algorithm>

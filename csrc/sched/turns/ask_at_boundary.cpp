@@ -1,3 +1,6 @@
+// A lease is asked for once, and of all who hold it. The reason is kept with the lease, for those
+// who ask why. Whether the quantum was over is kept too: only then what the holder runs on is its
+// overrun (its last turn's debt).
 #include "csrc/sched/turns/ask_at_boundary.h"
 
 #include "csrc/sched/turns/gang.h"

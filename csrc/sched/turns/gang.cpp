@@ -1,3 +1,15 @@
+// How several jobs share one place in line and one lease.
+//
+// A gang comes to stand in line when all of its jobs want a lease. If some do not come, those that
+// wait stand in line after kComingTogether, since a rank that does something else (saves a
+// checkpoint, say) may take long. If nobody else wants the lane, they need not wait for each other
+// at all. The job with the lowest number stands for all; the rest wait aside with `waits_in_gang`.
+//
+// When the job that holds the lease for all closes, the next of them takes it over, and the lane
+// stays held until the last has closed.
+//
+// A pause or a suspension of one job is one of the gang: none of the others could end its iteration
+// without it.
 #include "csrc/sched/turns/gang.h"
 
 #include <algorithm>
@@ -64,7 +76,8 @@ void settle_gangs(Step& step) {
       const Job& job = table.at(member);
       const bool is_running = is_gang_running(table, job);
       is_settled = is_settled || job.place.is_waiting || is_running;
-      // While the others run it may have to end with them what they are in.
+      // While the others run, the job may have to end with them the iteration that they are in, so
+      // it waits with them even if it is paused.
       if (!job.may_queue() && (job.place.waits_in_gang || job.place.waits_aside)) {
         step.table().at(member).place.waits_in_gang = is_running;
         step.table().at(member).place.waits_aside = !is_running;

@@ -1,3 +1,16 @@
+// Who may stop a holder inside its iteration, and when.
+//
+// Two kinds of jobs may: a guaranteed one an opportunistic one, and under policies that meet
+// deadlines one with a deadline that goes before the holder. Both only if they fit beside the
+// holder's memory as it is, because none of it can move.
+//
+// A guaranteed job interrupts at once. A job with a deadline waits for the boundary if that comes
+// in time. If its deadline is shorter than the holder's iterations it interrupts at once, since the
+// guess when the boundary comes would decide otherwise.
+//
+// An interrupted job is protected in three ways. It runs at least to its next safepoint between two
+// interruptions; after max_wait in one iteration it is not interrupted again before its boundary;
+// and while it waits, only urgent jobs go before it.
 #include "csrc/sched/turns/interrupt.h"
 
 #include <algorithm>
@@ -56,8 +69,8 @@ Nanos begins_at(const Lane& lane, const Job& job, const Job& holder, Nanos now) 
   return next_boundary(lane, holder, now) > latest ? now : latest;
 }
 
-// What it needs is free now, and the holder keeps all it uses. A job whose sizes are unknown may
-// grow beyond any room that there is.
+// Whether the job fits while the holder keeps all that it uses: what it needs must be free now. A
+// job whose sizes are unknown may grow beyond any room.
 bool fits_beside(const Device& device, const Lane& lane, const Job& job, const Job& holder) {
   const Bytes free = device.ledger.free();
   if (is_learning(job) || !device.needs.empty() || free < Bytes{0}) return false;
@@ -99,7 +112,7 @@ JobId first_that(const Table& table,
   return JobId{0};
 }
 
-// Of its iteration, or before it.
+// How long the job has waited in this iteration, and just before it.
 Nanos waited_so_far(const Job& job, Nanos now) {
   const Nanos now_too =
       job.place.is_waiting ? std::max(now - job.place.waiting_since, Nanos{}) : Nanos{};

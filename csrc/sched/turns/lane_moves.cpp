@@ -1,3 +1,16 @@
+// How a plan of lanes is carried out without breaking promises.
+//
+// A job counts as one that takes turns for max_wait after its last lease, so that a job which is
+// away for a moment keeps its place in the plan. A job that takes no turns keeps its persistent
+// memory, which is taken off the capacity.
+//
+// A job is moved only if nothing has to be heard or moved first: it holds no lease, and is parked
+// or has no memory in its lane. Until then `placed_in` says where it is to be, and the holder there
+// is asked for its lease when its quantum ends.
+//
+// Lanes whose holder is suspended are used last, and another lane is opened in their place. A lane
+// that is not wanted any more is taken away from the end of the list, once nobody uses it: a lane's
+// number is its place in that list.
 #include "csrc/sched/turns/lane_moves.h"
 
 #include <algorithm>
@@ -36,8 +49,8 @@ bool takes_turns(Step& step, const Job& job) {
   return is_expected;
 }
 
-// Its page says what it needs beside its lane chunks, its socket how many those are: of two that do
-// not say the same of its lane, one is old.
+// The page says what the job needs beside its lane chunks, and the socket says how many chunks
+// there are. While the two differ about the lane, one of them is old, so neither is used.
 void settle_sizes(Step& step, const Job& job) {
   if (job.usage.lane_changes != job.room.lane_heard) return;
   const std::optional<Sizes> sizes = planned_sizes(job);
@@ -79,7 +92,7 @@ std::vector<LaneId> in_order_of_use(const Device& device) {
   return ids;
 }
 
-// As place(), which knows lanes by their place in that order.
+// Calls place(), which knows lanes by their place in the order of use.
 Placement place_in_order(const Table& table, const PlacedJobs& found) {
   const std::vector<LaneId> order = in_order_of_use(table.device);
   const auto place_of = [&](LaneId lane) {
@@ -110,7 +123,7 @@ void close_lanes(Table& table, Nanos now) {
   Device& device = table.device;
   while (device.lanes.size() > 1 && is_lane_closed(table, device.lanes.back()) &&
          !is_used(table, device.lanes.back())) {
-    // What the device was leased stays known.
+    // The recent share of the device must not be forgotten with the lane.
     Lane& first = device.lanes.front();
     const BusyMeter& last = device.lanes.back().busy;
     if (last.share(now) > first.busy.share(now)) {

@@ -1,3 +1,7 @@
+// A job that comes to its line is first lifted to the virtual time of those present (shares.h), and
+// then gets its key. A job of a gang does not enter the table: it waits until the gang stands in
+// line as one. A job that was chosen for a free lane and leaves takes the choice with it, so that
+// the lane is chosen for anew.
 #include "csrc/sched/turns/line.h"
 
 #include <algorithm>

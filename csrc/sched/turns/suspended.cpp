@@ -1,3 +1,10 @@
+// What a stopped process changes at once: its job leaves the line, its lease is not charged, its
+// lane counts as not there.
+//
+// The lease is asked back when the suspension begins, so that a holder which runs on nevertheless
+// gives the lane up at its next boundary. When the process goes on, the times of the lease are
+// moved by the length of the suspension. So its quantum, its charge and its age are those of the
+// time in which it could run.
 #include "csrc/sched/turns/suspended.h"
 
 #include <algorithm>
