@@ -84,7 +84,7 @@ struct DeviceRow {
   Bytes transfer_budget;  // bytes a second; 0: no limit
   std::string spill_dir;
   double switch_loss_allowed = 0;
-  std::vector<std::string> warnings;  // that hold now: error texts 4 and 6
+  std::vector<std::string> warnings;  // that hold now: long iterations, a full host tier
 };
 
 struct Snapshot {

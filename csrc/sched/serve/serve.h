@@ -15,8 +15,8 @@ namespace gpushare::sched {
 // All of the below, in this order.
 void serve(Step& step);
 
-// Error text 6, once until the tier is half empty again: nobody can give to `job`, since what they
-// would spill has no place. `so` says what follows for it.
+// Says that the host tier is full, once until it is half empty again: nobody can give to `job`,
+// since what they would spill has no place. `so` says what follows for the job.
 void say_host_full(Step& step, const Job& job, const std::string& so);
 // serve_lane.cpp: what is free of the room that follows the lane's lease goes to its holder.
 void serve_owed(Step& step, Lane& lane, RoomPool& pool);

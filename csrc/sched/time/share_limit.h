@@ -6,8 +6,8 @@
 // itself where lanes run side by side. Used up, a lease is asked back at the next boundary, and the
 // job waits until half of the savings are there again, so that turns are worth their switches. So
 // within any 10 s it is no more than the share and a tenth of it, and what an iteration ran over.
-// That is a debt, paid before the next lease. What nobody else in the lane wanted is no debt of an
-// elastic one.
+// That is a debt, paid before the next lease. Under an elastic limit, time that nobody else in the
+// lane was waiting for is not charged.
 #pragma once
 
 #include <cstddef>
@@ -27,9 +27,9 @@ void settle_allowances(Table& table, Nanos now);
 
 // No job of his is granted a lease now; with an elastic limit only if nobody else is.
 bool is_user_used_up(const Device& device, std::uint32_t uid);
-// Its user has used up his, or it its own.
+// Whether its own limit on time is used up, or its user's.
 bool is_used_up(const Device& device, const Job& job);
-// How far that sets it back: who is set back less goes first, of whatever class.
+// How far limits on time set a job back: one that is set back less goes first, of whatever class.
 enum class Setback : std::uint8_t {
   kNone,
   kByUser,  // by its user's elastic limit
