@@ -1,3 +1,18 @@
+// One call of the coordinator is one step. A step goes through the rooms of this layer from the
+// bottom to the top and back:
+//
+// 1. begin_step() charges the time since the step before, so that everything is decided by books of
+//    now.
+// 2. validate() looks at the message. A message that cannot be right changes nothing, and its
+//    sender is refused. Time goes on all the same, so the step still serves.
+// 3. A handler (events/) changes the table by what the message says. It grants nothing and asks
+//    nobody.
+// 4. serve() draws all conclusions: room, leases, questions to holders, and the next deadline.
+// 5. The caller carries out the Ready that results, and calls on_deadline() when that says so.
+//
+// A message from a job also shows that its process runs, so it ends a suspension that the daemon
+// has not seen end. What the daemon says of a job by itself (Observed, Lost, Gone) shows no such
+// thing.
 #include "csrc/sched/coordinator.h"
 
 #include <memory>
@@ -63,7 +78,9 @@ class Coordinator::Impl {
   }
   void note_running(Step& step, JobId from) {
     const Job* const job = std::as_const(table_).find(from);
-    if (job != nullptr && job->is_suspended()) sched::set_suspended(step, table_.at(from), false);
+    if (job != nullptr && job->place.is_suspended()) {
+      sched::set_suspended(step, table_.at(from), false);
+    }
   }
 
   // A connection that ended before its Hello: there is nobody to refuse.
@@ -91,7 +108,7 @@ class Coordinator::Impl {
     on_lane_changed(step, table_.at(from), m);
   }
   void handle(Step& step, JobId from, const wire::Explain& /*m*/) {
-    step.send(from, wire::Explained{.of = table_.at(from).of,
+    step.send(from, wire::Explained{.of = table_.at(from).who.of,
                                     .text = sched::explain(table_, from, step.now())});
   }
   void handle(Step& step, JobId from, const wire::Wanted& m) {
@@ -187,7 +204,7 @@ std::optional<Why> Coordinator::why(JobId job, Nanos now) const {
 }
 
 std::vector<JobId> Coordinator::order(std::size_t n) const {
-  return impl_->table().devices.front().lanes.front().waiting.order(n);
+  return impl_->table().device.lanes.front().waiting.order(n);
 }
 
 std::size_t Coordinator::num_jobs() const { return impl_->table().jobs.size(); }
@@ -209,7 +226,7 @@ bool Coordinator::has_transfer_budget() const {
 Bytes Coordinator::transfer_rate(JobId job) const {
   const Job* const found = impl_->table().find(job);
   if (found == nullptr) return {};
-  return sched::transfer_rate(impl_->table().device_of(*found), *found);
+  return sched::transfer_rate(impl_->table().device, *found);
 }
 
 void Coordinator::check_invariants() const { sched::check_invariants(impl_->table()); }

@@ -70,7 +70,7 @@ class Coordinator {
   [[nodiscard]] std::string explain(JobId job, Nanos now) const;
   // Nothing: there is no such job.
   [[nodiscard]] std::optional<Why> why(JobId job, Nanos now) const;
-  // The next n jobs of a device's first lane in order of service, for plans about memory.
+  // The next n jobs of the first lane in order of service, for plans about memory.
   [[nodiscard]] std::vector<JobId> order(std::size_t n) const;
   [[nodiscard]] std::size_t num_jobs() const;
   // Jobs of its lane that may share the pool with this one, itself included; 0: none may.

@@ -40,7 +40,7 @@ def test_each_function_is_in_its_file(root, sources, name):
         for function, file in sorted(named)
         if not any(_is_defined(function, source) for source in sources[file])
     ]
-    assert missing == []
+    assert not missing, "\n".join(missing)
     assert len(named) > 10, "the pattern finds nothing any more"
 
 

@@ -270,9 +270,9 @@ std::string Server::Impl::report(std::optional<sched::Why> why) {
   add_page_facts(jobs_, facts);
   for (const sched::DeviceRow& device : facts.snapshot.devices) {
     for (const sched::JobRow& row : device.jobs) {
-      const JobId id = row.of.job;
+      const JobId id = row.who.of.job;
       const JobEntry* entry = jobs_.find(id);
-      const bool is_waiting = row.waits_for_room || row.paused_by.has_value() ||
+      const bool is_waiting = row.waits_for_room || row.settings.paused_by.has_value() ||
                               row.state == "suspended" || (entry != nullptr && entry->is_waiting());
       if (is_waiting) facts.explained[id] = conductor_->coordinator().explain(id, now);
     }

@@ -88,7 +88,7 @@ void add_usage(Json& json, const wire::Usage& usage) {
 
 // The figures of the job's page, which are newer than those that the coordinator saw last.
 const wire::Usage& usage_of(const sched::JobRow& row, const StatusFacts& facts) {
-  const auto page = facts.pages.find(row.of.job);
+  const auto page = facts.pages.find(row.who.of.job);
   return page == facts.pages.end() ? row.usage : page->second.usage;
 }
 
@@ -112,32 +112,32 @@ Json admission_json(const sched::DeviceRow& device, const StatusFacts& facts) {
 }
 
 Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
-  Json json = {{"job", row.of.job.value},
-               {"name", row.name},
-               {"group", row.group},
-               {"pid", row.pid},
-               {"uid", row.uid},
-               {"command", row.command},
-               {"device", row.of.device},
-               {"gang", row.of.gang},
-               {"rank", row.of.rank},
-               {"ranks", row.of.ranks},
+  Json json = {{"job", row.who.of.job.value},
+               {"name", row.who.name},
+               {"group", row.who.group},
+               {"pid", row.who.pid},
+               {"uid", row.who.uid},
+               {"command", row.who.command},
+               {"device", row.who.of.device},
+               {"gang", row.who.of.gang},
+               {"rank", row.who.of.rank},
+               {"ranks", row.who.of.ranks},
                {"state", row.state},
                {"reason", row.reason},
-               {"priority", wire::name_of(row.priority)},
-               {"weight", row.weight},
-               {"deadline_seconds", to_seconds(row.deadline)},
+               {"priority", wire::name_of(row.settings.priority)},
+               {"weight", row.settings.weight},
+               {"deadline_seconds", to_seconds(row.settings.deadline)},
                {"deadline_note", row.deadline_note},
-               {"share_limit", row.share_limit},
+               {"share_limit", row.settings.share_limit},
                {"is_at_share_limit", row.is_at_share_limit},
-               {"is_elastic", row.is_elastic},
-               {"paused_by_uid", row.paused_by ? Json(*row.paused_by) : Json()},
+               {"is_elastic", row.settings.is_elastic},
+               {"paused_by_uid", row.settings.paused_by ? Json(*row.settings.paused_by) : Json()},
                {"share", row.share},
                {"lane", row.in_lane.value},
                {"room_bytes", row.room.value()},
-               {"memory_limit_bytes", row.memory_limit.value()},
+               {"memory_limit_bytes", row.settings.memory_limit.value()},
                {"transfer_bytes_per_second", row.transfer_rate.value()},
-               {"iterations_total", row.iterations_total},
+               {"iterations_total", row.settings.iterations_total},
                {"iteration_seconds", to_seconds(row.iteration)},
                {"long_iteration_seconds", to_seconds(row.long_iteration)},
                {"iteration_source", sched::name_of(row.iteration_source)},
@@ -148,12 +148,12 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
                {"waited_seconds", to_seconds(row.waited)},
                {"waiting_seconds",
                 row.waiting_since.value() == 0 ? 0.0 : to_seconds(facts.now - row.waiting_since)}};
-  const auto page = facts.pages.find(row.of.job);
+  const auto page = facts.pages.find(row.who.of.job);
   const bool has_page = page != facts.pages.end();
   add_usage(json, usage_of(row, facts));
   add_sizes(json, sched::sizes_of(usage_of(row, facts), row.lane));
   add_page(json, row, has_page ? page->second : PageFacts{row.usage, {}, 0, false});
-  const auto text = facts.explained.find(row.of.job);
+  const auto text = facts.explained.find(row.who.of.job);
   json["explain"] = text == facts.explained.end() ? "" : text->second;
   return json;
 }
@@ -282,7 +282,7 @@ bool shorten(StatusFacts& facts, std::size_t length, std::uint64_t& jobs_left_ou
   bool had_commands = false;
   for (sched::DeviceRow& device : facts.snapshot.devices) {
     for (sched::JobRow& row : device.jobs) {
-      had_commands |= !std::exchange(row.command, "").empty();
+      had_commands |= !std::exchange(row.who.command, "").empty();
     }
   }
   if (had_commands) return true;

@@ -1,3 +1,15 @@
+// What a person may change of a running job, and what follows.
+//
+// A change is refused as a whole, or made as a whole, in this order: whose job it is, whether its
+// numbers are possible, what the coordinator's owner allows this user to set, and whether the job's
+// live memory fits under the new limit. Only what the change asks for is held against the user's
+// caps. So a job keeps what the owner gave it by hand.
+//
+// All jobs of a gang are changed together, since none of them can go on without the others.
+//
+// A job in line keeps its place as far as it can. In a new class it is as far ahead of the others
+// as it was in the old one. With a new weight, the time that it was ahead is counted over the new
+// weight, so that a change neither pays nor costs at once.
 #include "csrc/sched/events/change.h"
 
 #include <string>
@@ -20,9 +32,9 @@ namespace {
 Status refuse(std::string reason) { return {StatusCode::kInvalidArgument, std::move(reason)}; }
 
 Status check_right(const Job& job, const Requester& by) {
-  if (by.may_change_all || by.uid == job.uid) return {};
+  if (by.may_change_all || by.uid == job.who.uid) return {};
   return refuse(
-      fmt::format("user {} may not change job {} of user {}", by.uid, label(job), job.uid));
+      fmt::format("user {} may not change job {} of user {}", by.uid, label(job), job.who.uid));
 }
 
 // Whether a user may set so much himself. Whoever owns the coordinator may give more.
@@ -35,7 +47,7 @@ Status check_caps(const Users& users,
   // hand.
   wire::Priority priority = changes.priority.value_or(wire::Priority::kOpportunistic);
   double weight = changes.weight.value_or(kMinWeight);
-  const std::string capped = cap_wish(users, job.uid, priority, weight);
+  const std::string capped = cap_wish(users, job.who.uid, priority, weight);
   if (capped.empty()) return {};
   return refuse(fmt::format("{}. Who owns the coordinator may set more", capped));
 }
@@ -53,20 +65,22 @@ std::string share_or_none(double share) {
 std::string text_of(const Job& job, const wire::Changes& changes, std::uint32_t by) {
   std::vector<std::string> texts;
   if (changes.priority) {
-    texts.push_back(fmt::format("priority {} -> {}", wire::name_of(job.priority),
+    texts.push_back(fmt::format("priority {} -> {}", wire::name_of(job.settings.priority),
                                 wire::name_of(*changes.priority)));
   }
-  if (changes.weight) texts.push_back(fmt::format("weight {} -> {}", job.weight, *changes.weight));
+  if (changes.weight) {
+    texts.push_back(fmt::format("weight {} -> {}", job.settings.weight, *changes.weight));
+  }
   if (changes.memory_limit) {
-    texts.push_back(fmt::format("memory_limit {} -> {}", or_none(job.memory_limit),
+    texts.push_back(fmt::format("memory_limit {} -> {}", or_none(job.settings.memory_limit),
                                 or_none(*changes.memory_limit)));
   }
   if (changes.deadline) {
-    texts.push_back(
-        fmt::format("deadline {} -> {}", or_none(job.deadline), or_none(*changes.deadline)));
+    texts.push_back(fmt::format("deadline {} -> {}", or_none(job.settings.deadline),
+                                or_none(*changes.deadline)));
   }
   if (changes.share_limit) {
-    texts.push_back(fmt::format("share_limit {} -> {}", share_or_none(job.share_limit),
+    texts.push_back(fmt::format("share_limit {} -> {}", share_or_none(job.settings.share_limit),
                                 share_or_none(*changes.share_limit)));
   }
   if (changes.is_elastic) texts.emplace_back(*changes.is_elastic ? "elastic" : "hard");
@@ -74,64 +88,67 @@ std::string text_of(const Job& job, const wire::Changes& changes, std::uint32_t 
   return fmt::format("{} by user {}", fmt::join(texts, ", "), by);
 }
 
-// In the new class it is as far ahead, or behind, as it was in the old one (shares.h).
+// The job is as far ahead of the others, or behind them, as it was in the old class (shares.h).
 void change_class(Step& step, Job& job, wire::Priority priority) {
   const Ahead ahead = ahead_of(step, job);
-  job.priority = priority;
+  job.settings.priority = priority;
   stay_ahead(step, job, ahead);
 }
 
-// What it wants meanwhile is remembered.
+// A lease that the job wants while it is paused is remembered, and it joins the line when it is
+// resumed.
 void pause(Step& step, Job& job, std::uint32_t by) {
-  if (!job.is_paused()) job.paused_at = step.now();
-  job.paused_by = by;
-  if (!job.is_waiting) return;
+  if (!job.settings.is_paused()) job.settings.paused_at = step.now();
+  job.settings.paused_by = by;
+  if (!job.place.is_waiting) return;
   leave_line(step, job);
-  job.waits_aside = true;
+  job.place.waits_aside = true;
 }
 
 void resume(Step& step, Job& job) {
-  job.paused_by.reset();
-  if (job.waits_aside && job.may_queue()) join_line(step, job);
+  job.settings.paused_by.reset();
+  if (job.place.waits_aside && job.may_queue()) join_line(step, job);
 }
 
-// What it is ahead of the others was time over the old weight.
+// How far the job is ahead of the others is time over its old weight, and becomes the same time
+// over the new one.
 void change_weight(Step& step, Job& job, double weight) {
   const double ahead = ahead_of(step, job).job;
-  if (ahead > 0) job.virtual_time += ahead * (job.weight / weight - 1);
+  if (ahead > 0) job.served.virtual_time += ahead * (job.settings.weight / weight - 1);
 }
 
 // 0: none, or it stays as it is.
 Bytes new_hard_limit(const Job& job, const wire::Changes& changes) {
   const bool is_new = changes.memory_limit.has_value() || changes.is_elastic.has_value();
-  if (!is_new || changes.is_elastic.value_or(job.is_elastic)) return Bytes{0};
-  return changes.memory_limit.value_or(job.memory_limit);
+  if (!is_new || changes.is_elastic.value_or(job.settings.is_elastic)) return Bytes{0};
+  return changes.memory_limit.value_or(job.settings.memory_limit);
 }
 
 void apply(Step& step, Job& job, const wire::Changes& changes, std::uint32_t by) {
   if (changes.weight) change_weight(step, job, *changes.weight);
-  if (changes.priority && *changes.priority != job.priority) {
+  if (changes.priority && *changes.priority != job.settings.priority) {
     change_class(step, job, *changes.priority);
   }
-  changes.apply_to(job);
-  // What it holds beyond a new limit it may be able to give.
-  if (changes.memory_limit || changes.is_elastic) job.note_change();
+  changes.apply_to(job.settings);
+  // The job may be able to give what it holds beyond a new limit, so it may be asked again.
+  if (changes.memory_limit || changes.is_elastic) job.room.note_change();
   if (changes.is_paused) *changes.is_paused ? pause(step, job, by) : resume(step, job);
-  Device& device = step.table().device_of(job);
-  if (job.is_waiting) Table::lane_of(device, job).waiting.update(order_key(device, job));
+  if (job.place.is_waiting) {
+    step.device().lane_of(job).waiting.update(order_key(step.device(), job));
+  }
 }
 
 // An older job reads nothing but the limit (messages.h).
 void tell(Step& step, const Job& job, wire::Changes changes, std::uint32_t by) {
-  changes.memory_limit = job.memory_limit;
-  step.send(job.id, wire::Changed{.of = job.of, .changes = changes, .by = by});
+  changes.memory_limit = job.settings.memory_limit;
+  step.send(job.id, wire::Changed{.of = job.who.of, .changes = changes, .by = by});
 }
 
 // Lanes come to have one virtual time, or go on from it with one each.
-void change_packing(Step& step, Device& device) {
-  open_lanes(step.table(), device, step.now());
-  device.side_by_side = {};
-  share_clock(step, device);
+void change_packing(Step& step) {
+  open_lanes(step.table(), step.now());
+  step.device().side_by_side = {};
+  share_clock(step);
 }
 
 }  // namespace
@@ -164,41 +181,40 @@ Status change_job(Step& step, JobId id, const wire::Changes& changes, const Requ
   if (changes.is_empty()) return refuse(fmt::format("nothing to change of job {}", label(*job)));
   GS_RETURN_IF_ERROR(check_ranges(changes));
   GS_RETURN_IF_ERROR(check_caps(step.table().options.users, *job, changes, by));
-  JobSet all = gang_of(step.table().device_of(*job), *job);
+  JobSet all = gang_of(step.device(), *job);
   if (all.empty()) all = {id};
   for (const JobId each : all) {
     const Job& member = std::as_const(step).table().at(each);
     GS_RETURN_IF_ERROR(check_limit(member, new_hard_limit(member, changes)));
   }
-  step.decide(step.table().device_of(*job), id, "set", text_of(*job, changes, by.uid));
+  step.decide(id, "set", text_of(*job, changes, by.uid));
   for (const JobId each : all) {
     Job& member = step.table().at(each);
     apply(step, member, changes, by.uid);
-    member.changes.add(changes);
+    member.settings.changes.add(changes);
     tell(step, member, changes, by.uid);
   }
   return {};
 }
 
 void apply_changes(Step& step, Job& job) {
-  if (job.changes.is_empty()) return;
-  job.changes.apply_to(job);
-  tell(step, job, job.changes, job.paused_by.value_or(0));
+  if (job.settings.changes.is_empty()) return;
+  job.settings.changes.apply_to(job.settings);
+  tell(step, job, job.settings.changes, job.settings.paused_by.value_or(0));
 }
 
 Status change_policy(Step& step, const std::string& name) {
-  for (Device& device : step.table().devices) {
-    auto policy = make_policy(name);
-    if (!policy.has_value()) return policy.error();
-    step.decide(device, JobId{0}, "policy",
-                fmt::format("{} -> {}", device.policy->name(), (*policy)->name()));
-    const bool has_packed = device.packs();
-    device.policy = std::move(*policy);
-    if (device.packs() != has_packed) change_packing(step, device);
-    for (Lane& lane : device.lanes) {
-      for (const JobId job : lane.waiting.order(lane.waiting.size()))
-        lane.waiting.update(order_key(device, step.table().at(job)));
-    }
+  Device& device = step.device();
+  auto policy = make_policy(name);
+  if (!policy.has_value()) return policy.error();
+  step.decide(JobId{0}, "policy",
+              fmt::format("{} -> {}", device.policy->name(), (*policy)->name()));
+  const bool has_packed = device.packs();
+  device.policy = std::move(*policy);
+  if (device.packs() != has_packed) change_packing(step);
+  for (Lane& lane : device.lanes) {
+    for (const JobId job : lane.waiting.order(lane.waiting.size()))
+      lane.waiting.update(order_key(device, step.table().at(job)));
   }
   step.table().options.policy = name;
   return {};

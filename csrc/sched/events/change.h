@@ -3,9 +3,9 @@
 //
 // All of one Set, or nothing. A job that waits gets its place in line by the new record at once;
 // whether a holder is asked for its lease is settled in what follows each step (ask.cpp). The job
-// is told, and says the same when it registers anew; what it missed is in Job::changes. A paused
-// job is out of the line, and its holder's lease asked back: it runs to its next boundary. Its
-// memory is that of any parked job, and first to go.
+// is told, and says the same when it registers anew; what it missed is in Settings::changes. A
+// paused job is out of the line, and its holder's lease asked back: it runs to its next boundary.
+// Its memory is that of any parked job, and first to go.
 #pragma once
 
 #include <string>

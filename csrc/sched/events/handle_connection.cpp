@@ -1,3 +1,18 @@
+// Who is here: a connection begins (Hello), iterations begin and end (Register, Unregister), a
+// connection is lost, a process is gone.
+//
+// A record is made by the first Hello, and ends when the process is gone, not when its connection
+// is lost. Until then the memory of the process is still there, so its room stays counted. After a
+// lost connection the record goes on, with what was measured and the job's virtual time. What only
+// the old connection could say is forgotten: numbers of Grants, the Revoke that had no answer, its
+// page.
+//
+// A Hello is the truth about the job's memory. Whatever it says to have backed is booked, even
+// beyond the capacity: nobody's room rises then until enough was given back.
+//
+// After a restart of the coordinator, jobs come with open leases. Each gets its lease back in the
+// lane that it is in, or in a free lane if another job holds that one. If no lane is free, its
+// claim is ignored: two jobs must not hold one lane.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -25,41 +40,42 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
   const bool is_back = table.find(from) != nullptr;
   Job& job = table.jobs.make(from);
   job.id = from;
-  job.of = hello.of;
-  job.of.job = from;
-  job.pid = hello.pid;
-  job.uid = hello.uid;
-  job.user_limit = table.options.users.of(hello.uid).memory_limit;
-  job.is_user_elastic = table.options.users.of(hello.uid).is_elastic;
-  job.command = hello.command;
+  job.who.of = hello.of;
+  job.who.of.job = from;
+  job.who.pid = hello.pid;
+  job.who.uid = hello.uid;
+  job.settings.user_limit = table.options.users.of(hello.uid).memory_limit;
+  job.settings.is_user_elastic = table.options.users.of(hello.uid).is_elastic;
+  job.who.command = hello.command;
   job.is_connected = true;
   job.is_registered = false;
-  job.may_come_inside = true;
-  job.last_grant_n = 0;
-  job.revoke.reset();
-  job.note_change();
+  job.place.may_come_inside = true;
+  job.room.last_grant_n = 0;
+  job.room.revoke.reset();
+  job.room.note_change();
   job.usage = {};
   // One that has memory, or a lease, was another coordinator's: it has counted there.
-  job.has_counted_before =
+  job.measured.has_counted_before =
       is_back || hello.held_term > Term{0} || hello.resident + hello.spilled > Bytes{0};
-  job.observed_at = Nanos{};
-  job.iterations_granted = std::numeric_limits<std::uint64_t>::max();
+  job.measured.observed_at = Nanos{};
+  job.served.iterations_granted = std::numeric_limits<std::uint64_t>::max();
   job.usage.resident = hello.resident;
   job.usage.spilled = hello.spilled;
   job.usage.host_file = hello.spilled_file;
   job.usage.device_free = hello.device_free;
-  job.piece = hello.device_piece;
-  job.device_total = hello.device_total;
+  job.who.piece = hello.device_piece;
+  job.who.device_total = hello.device_total;
   return job;
 }
 
 // To a lane that nobody holds, if another job holds its own: of several leases that were open at
 // once, each has a lane again.
-void find_free_lane(Step& step, Device& device, Job& job) {
+void find_free_lane(Step& step, Job& job) {
+  Device& device = step.device();
   const auto is_its_own = [&](const Lane& lane) {
     return lane.lease.has_value() && lane.lease->is_held_by(job.id);
   };
-  if (!Table::lane_of(device, job).lease.has_value()) return;
+  if (!device.lane_of(job).lease.has_value()) return;
   for (const Lane& lane : device.lanes) {
     if (is_its_own(lane)) return;
   }
@@ -69,17 +85,17 @@ void find_free_lane(Step& step, Device& device, Job& job) {
 }
 
 // The job says that it holds an open lease.
-void adopt_lease(Step& step, Device& device, Job& job, Term term) {
-  if (adopt_along(step, device, job, term)) return;
-  find_free_lane(step, device, job);
-  Lane& lane = Table::lane_of(device, job);
+void adopt_lease(Step& step, Job& job, Term term) {
+  if (adopt_along(step, job, term)) return;
+  find_free_lane(step, job);
+  Lane& lane = step.device().lane_of(job);
   if (lane.lease.has_value() && lane.lease->job != job.id) {
     step.decide(
-        device, job.id, "ignore",
+        job.id, "ignore",
         fmt::format("it claims lease {}, but {} holds one", term.value, lane.lease->job.value));
     return;
   }
-  job.term = term;
+  job.served.term = term;
   const Nanos granted_at = lane.lease.has_value() ? lane.lease->granted_at : step.now();
   Lease lease(job.id, granted_at);
   lease.charged_until = step.now();
@@ -90,7 +106,7 @@ void adopt_lease(Step& step, Device& device, Job& job, Term term) {
     lease.let_in = std::move(lane.lease->let_in);
   }
   lane.lease = std::move(lease);
-  wait_along(step, device, job);
+  wait_along(step, job);
   lane.busy.turn(true, step.now());
   // Whoever was chosen for the free lane waits for this lease now.
   lane.next = JobId{0};
@@ -105,14 +121,15 @@ void drop_needs(Device& device, JobId job) {
 
 // A registration of the same model goes on with what was measured.
 void begin_model(const Table& table, Job& job, std::uint64_t fingerprint) {
-  if (job.fingerprint == fingerprint) return;
-  job.begin_model(fingerprint, table.profiles.find({job.uid, fingerprint}));
+  if (job.measured.fingerprint == fingerprint) return;
+  job.measured.begin_model(fingerprint, table.profiles.find({job.who.uid, fingerprint}));
 }
 
-// Its iterations are over.
+// The job's iterations are over: what was measured of them is kept for the next job with the same
+// model.
 void remember(Table& table, Job& job) {
-  table.profiles.note({job.uid, job.fingerprint}, job.profile());
-  job.measure_anew();
+  table.profiles.note({job.who.uid, job.measured.fingerprint}, job.profile());
+  job.measured.measure_anew();
 }
 
 }  // namespace
@@ -121,32 +138,32 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
   Table& table = step.table();
   const Job* const before = std::as_const(table).find(from);
   const bool is_back = before != nullptr;
-  const bool is_same_gang = !is_back || before->of.gang == hello.of.gang;
+  const bool is_same_gang = !is_back || before->who.of.gang == hello.of.gang;
   Job& job = record_of(table, from, hello);
-  Device& device = table.device_of(job);
+  Device& device = table.device;
   device.ledger.attach(from, Bytes{0});
-  device.ledger.belongs_to(from, job.uid);
+  device.ledger.belongs_to(from, job.who.uid);
   end_inside(step, job, false);  // its Wanted will say so again
   rejoin_lane(step, job, hello);
   device.ledger.attach(from, hello.resident);
   if (hello.held_term == Term{0} || !is_same_gang) end_lease(step, job);
   if (hello.held_term > Term{0}) {
-    adopt_lease(step, device, job, hello.held_term);
+    adopt_lease(step, job, hello.held_term);
   }
   table.expected.erase(hello.pid);
-  on_device_total(step, device);
-  on_device_free(step, device, job, hello.device_free);
+  on_device_total(step);
+  on_device_free(step, job, hello.device_free);
   const CoordinatorOptions& options = table.options;
   step.send(from, wire::Welcome{.protocol = hello.protocol,
                                 .epoch = options.epoch,
-                                .of = job.of,
+                                .of = job.who.of,
                                 .capacity = device.ledger.capacity(),
                                 .room = hello.resident,
                                 .spill_dir = options.spill_dir,
                                 .host_ram_budget = options.host_budget.ram,
                                 .host_file_budget = options.host_budget.file,
                                 .memory_wait = options.memory_wait});
-  step.decide(device, from, is_back ? "back" : "join",
+  step.decide(from, is_back ? "back" : "join",
               fmt::format("pid {} with {}, lease {}", hello.pid, to_string(hello.resident),
                           hello.held_term.value));
 }
@@ -154,36 +171,37 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
 void on_register(Step& step, Job& job, const wire::Register& wish) {
   Table& table = step.table();
   job.is_registered = true;
-  job.of.gang = wish.of.gang;
-  job.of.rank = wish.of.rank;
-  job.of.ranks = wish.of.ranks;
-  join_gang(table.device_of(job), job);
-  job.name = wish.name;
-  job.group = wish.group;
-  job.priority = wish.priority;
-  job.weight = wish.weight;
-  job.memory_limit = wish.memory_limit;
-  job.deadline = wish.deadline;
-  job.share_limit = wish.share_limit;
-  job.is_elastic = wish.is_elastic;
-  job.core_share = {};  // the page is new
-  // What was said here meanwhile is newer.
-  if (!job.changes.is_paused.has_value()) {
-    job.paused_by = wish.paused_by;
-    job.paused_at = step.now();
+  job.who.of.gang = wish.of.gang;
+  job.who.of.rank = wish.of.rank;
+  job.who.of.ranks = wish.of.ranks;
+  join_gang(table.device, job);
+  job.who.name = wish.name;
+  job.who.group = wish.group;
+  job.settings.priority = wish.priority;
+  job.settings.weight = wish.weight;
+  job.settings.memory_limit = wish.memory_limit;
+  job.settings.deadline = wish.deadline;
+  job.settings.share_limit = wish.share_limit;
+  job.settings.is_elastic = wish.is_elastic;
+  job.served.core_share = {};  // the page is new
+  // A pause that was set here while the job was away is newer than what it registers with.
+  if (!job.settings.changes.is_paused.has_value()) {
+    job.settings.paused_by = wish.paused_by;
+    job.settings.paused_at = step.now();
   }
-  job.iterations_total = wish.iterations_total;
+  job.settings.iterations_total = wish.iterations_total;
   begin_model(table, job, wish.fingerprint);
   if (!job.was_registered) {
     job.was_registered = true;
-    job.registered_at = step.now();
-    job.recent = BusyMeter(table.device_of(job).lanes.front().busy.began());
-    job.arrival = ++table.num_arrivals;
+    job.who.registered_at = step.now();
+    job.served.recent = BusyMeter(table.device.lanes.front().busy.began());
+    job.who.arrival = ++table.num_arrivals;
   }
-  const std::string capped = cap_wish(table.options.users, job.uid, job.priority, job.weight);
-  if (!capped.empty()) step.decide(table.device_of(job), job.id, "cap", capped);
-  step.send(job.id, wire::Registered{.of = job.of, .note = capped});
-  follow_gang(step, table.device_of(job), job);
+  const std::string capped =
+      cap_wish(table.options.users, job.who.uid, job.settings.priority, job.settings.weight);
+  if (!capped.empty()) step.decide(job.id, "cap", capped);
+  step.send(job.id, wire::Registered{.of = job.who.of, .note = capped});
+  follow_gang(step, job);
   apply_changes(step, job);
   lift(step, job);
 }
@@ -192,34 +210,35 @@ void on_unregister(Step& step, Job& job) {
   end_inside(step, job, false);
   leave_line(step, job);
   end_lease(step, job);
-  leave_gang(step.table().device_of(job), job);
+  leave_gang(step.device(), job);
   remember(step.table(), job);
-  forget_pace(step.table().device_of(job), job);  // the next ones may be of another model
+  forget_pace(step.device(), job);  // the next ones may be of another model
   job.is_registered = false;
-  job.changes = {};  // they were of these iterations
-  job.paused_by.reset();
+  job.settings.changes = {};  // they were of these iterations
+  job.settings.paused_by.reset();
   rest_in_lane(step, job);
-  // What it freed before is not on its page, which is gone: asked again, it may give that.
-  job.note_change();
+  // The page is gone, and with it the news of what the job freed before. If it is asked again, it
+  // may give that.
+  job.room.note_change();
 }
 
 void on_lost(Step& step, Job& job) {
   if (!job.is_connected) return;
-  Device& device = step.table().device_of(job);
+  Device& device = step.device();
   leave_line(step, job);
   leave_gang(device, job);
   drop_needs(device, job.id);
   // It may still do what it was asked for.
   note_stored(job, host_bytes(job));
-  job.revoke.reset();
+  job.room.revoke.reset();
   job.is_connected = false;
-  step.decide(device, job.id, "lost",
+  step.decide(job.id, "lost",
               fmt::format("its room of {} stays counted", to_string(device.ledger.room(job.id))));
 }
 
 void on_gone(Step& step, Job& job) {
   Table& table = step.table();
-  Device& device = table.device_of(job);
+  Device& device = table.device;
   const JobId id = job.id;
   end_inside(step, job, false);
   leave_line(step, job);
@@ -231,16 +250,16 @@ void on_gone(Step& step, Job& job) {
     if (lane.hold.has_value() && lane.hold->job == id) lane.hold.reset();
     lane.lenders.erase(id);
   }
-  table.expected.erase(job.pid);
+  table.expected.erase(job.who.pid);
   step.decide(
-      device, id, "leave",
-      fmt::format("pid {} is gone and frees {}", job.pid, to_string(device.ledger.room(id))));
+      id, "leave",
+      fmt::format("pid {} is gone and frees {}", job.who.pid, to_string(device.ledger.room(id))));
   leave_lane(step, job);
   device.ledger.remove(id);
   forget_pace(device, job);
   table.jobs.erase(id);
-  on_device_total(step, device);
-  forget_absent_users(table, device);
+  on_device_total(step);
+  forget_absent_users(table);
 }
 
 }  // namespace gpushare::sched

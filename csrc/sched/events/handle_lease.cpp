@@ -1,3 +1,15 @@
+// A job's turns: it wants a lease, gave up waiting, closed its lease, or was seen to go on.
+//
+// A lease ends when its job says so: by Closed, or by wanting the next one, which it can do only
+// without a lease. What was used is charged before the lane is free, since places in line follow
+// from it. If the lease was asked back while another job waited for memory, the lane stays free a
+// moment longer: the job is about to park, and what it can give then may be all that is missing
+// (Hold).
+//
+// If several jobs of a gang hold the lane, it becomes free when the last of them has closed.
+//
+// A page says whether the job stopped inside an iteration. It is believed only of a job that was
+// asked to (may_be_inside), since its memory is then left alone.
 #include <algorithm>
 #include <cstddef>
 
@@ -17,40 +29,42 @@
 namespace gpushare::sched {
 namespace {
 
-// What the job ran on after it was asked at its quantum's end; no more than a whole quantum, so
-// that a job with long iterations still gets one of them a turn.
+// How long the job ran on after it was asked at the end of its quantum. No more than a whole
+// quantum counts, so that a job with long iterations still gets one of them a turn.
 Nanos overrun_of(const Lane& lane, Nanos now) {
   if (!lane.lease->is_asked_for_quantum) return {};
   return std::clamp(now - lane.lease->asked_at, Nanos{}, lane.quantum);
 }
 
-// Its page, perhaps seen before: what it says of the device is of the time when that changed.
+// Takes over what the page says. The page may have been seen before, and what it says of the device
+// is of the time when that changed.
 void observe(Step& step, Job& job, const wire::Usage& seen) {
   const Bytes before = job.usage.device_free;
   job.observe(seen, step.now());
-  Device& device = step.table().device_of(job);
-  if (job.is_waiting) Table::lane_of(device, job).waiting.update(order_key(device, job));
-  if (job.usage.device_free != before) on_device_free(step, device, job, job.usage.device_free);
+  if (job.place.is_waiting) {
+    step.device().lane_of(job).waiting.update(order_key(step.device(), job));
+  }
+  if (job.usage.device_free != before) on_device_free(step, job, job.usage.device_free);
 }
 
 }  // namespace
 
 void end_lease(Step& step, Job& job) {
-  Device& device = step.table().device_of(job);
+  Device& device = step.device();
   Lane* lane = device.lane_held_by(job.id);
   if (lane == nullptr) return;
   const Nanos now = step.now();
   end_suspension(*lane, now);
   const bool is_last = lane->lease->along.empty();
   if (is_last) {
-    note_harvest(step.table(), device, *lane, job, now);
+    note_harvest(step.table(), *lane, job, now);
     note_lent(*lane);
   }
   job.charge_lease(lane->lease->since_of(job.id), now);
-  note_charged(step, device, *lane, job);
-  job.overrun = overrun_of(*lane, now);
-  job.note_closed(now);
-  job.note_change();
+  note_charged(step, *lane, job);
+  job.served.overrun = overrun_of(*lane, now);
+  job.measured.note_closed(job.usage, now);
+  job.room.note_change();
   if (!is_last) return leave_to_others(*lane, job);
   const bool needs_wait = std::any_of(device.needs.begin(), device.needs.end(),
                                       [&](const WaitingNeed& need) { return need.job != job.id; });
@@ -65,20 +79,21 @@ void end_lease(Step& step, Job& job) {
 
 void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
   // A job that wants a lease has none: its page says so.
-  if (wanted.usage.is_inside && may_be_inside(step.table().device_of(job), job)) {
+  if (wanted.usage.is_inside && may_be_inside(step.device(), job)) {
     begin_inside(step, job);
   } else {
     end_inside(step, job, false);
     end_lease(step, job);
   }
-  job.may_come_inside = false;
+  job.place.may_come_inside = false;
   observe(step, job, wanted.usage);
-  job.note_parked(step.now());
-  job.note_change();
-  if (job.is_waiting || job.waits_in_gang || !job.is_connected) return;
-  // Of a gang it may have to end what the others are in.
+  job.measured.note_parked(step.now());
+  job.room.note_change();
+  if (job.place.is_waiting || job.place.waits_in_gang || !job.is_connected) return;
+  // A job of a gang may wait all the same: the others may need it to end the iteration that they
+  // are in.
   if (!job.may_queue() && !is_in_gang(job)) {
-    job.waits_aside = true;
+    job.place.waits_aside = true;
   } else {
     join_line(step, job);
   }
@@ -92,20 +107,22 @@ void on_gave_up(Step& step, Job& job) {
 }
 
 void on_closed(Step& step, Job& job, const wire::Closed& closed) {
-  Device& device = step.table().device_of(job);
-  if (device.lane_held_by(job.id) == nullptr || closed.term != job.term) return;
+  if (step.device().lane_held_by(job.id) == nullptr || closed.term != job.served.term) return;
   observe(step, job, closed.usage);
-  time_iterations(step, device, job, true);
-  if (closed.usage.is_inside && may_be_inside(device, job)) return begin_inside(step, job);
+  time_iterations(step, job, true);
+  if (closed.usage.is_inside && may_be_inside(step.device(), job)) return begin_inside(step, job);
   end_lease(step, job);
 }
 
 void on_observed(Step& step, Job& job, const wire::Observed& observed) {
   observe(step, job, observed.usage);
-  time_iterations(step, step.table().device_of(job), job, false);
-  const bool is_holder = step.table().device_of(job).lane_held_by(job.id) != nullptr;
-  // Its page still says what was spilled when the lease was granted.
-  if (is_holder && job.usage.iterations > job.iterations_granted) job.usage.spilled = Bytes{0};
+  time_iterations(step, job, false);
+  const bool is_holder = step.device().lane_held_by(job.id) != nullptr;
+  // The page still says what was spilled when the lease was granted. After an iteration all of that
+  // is back.
+  if (is_holder && job.usage.iterations > job.served.iterations_granted) {
+    job.usage.spilled = Bytes{0};
+  }
 }
 
 }  // namespace gpushare::sched

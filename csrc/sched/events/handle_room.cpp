@@ -1,3 +1,15 @@
+// A job's bytes: it needs more room (Need), gave some back (Released), or has begun to use what it
+// was granted (Consumed).
+//
+// A Need is answered here only if it can never be met: beyond the job's limit, or beyond the whole
+// device. Every other Need waits in the table, and serve_needs() meets it, asks other jobs for the
+// room, or denies it. A Need that wants free room only is answered in the same step, after all
+// others have claimed what they wait for.
+//
+// A Released lowers the room by what the job says is really free. It also says where the bytes
+// went, which corrects what the coordinator believes: how much the job has in the host tier, and
+// how much of its room looked free and was not. If a job gave less than it was asked for, it is not
+// asked again until something about it changes, or a short pause is over (RoomRecord::note_short).
 #include <algorithm>
 #include <string>
 
@@ -33,12 +45,12 @@ HostBytes spilled_by(const wire::Released& released) {
 
 // A part of an answer: so much is free now, the rest is on its way.
 void note_part(Job& job, const wire::Released& part, Nanos now) {
-  PendingRevoke& asked = *job.revoke;
+  PendingRevoke& asked = *job.room.revoke;
   asked.bytes = std::max(asked.bytes - part.bytes, Bytes{0});
   asked.sent_at = now;
   asked.late += part.spilled_late;
   const HostBytes spilled = spilled_by(part);
-  job.undroppable += undroppable_of(asked, part);
+  job.room.undroppable += undroppable_of(asked, part);
   asked.stored_before += spilled;
   asked.may_spill = (asked.may_spill - spilled).at_least_zero();
 }
@@ -49,7 +61,7 @@ void note_part(Job& job, const wire::Released& part, Nanos now) {
 void note_spilled(Job& job, const PendingRevoke& asked, const wire::Released& released) {
   note_stored(job, asked.stored_before + spilled_by(released));
   job.usage.late = asked.late + released.spilled_late;
-  job.undroppable += undroppable_of(asked, released);
+  job.room.undroppable += undroppable_of(asked, released);
 }
 
 // A holder asks for what was to follow its lease; what has followed it crossed with the request.
@@ -64,7 +76,7 @@ void note_owed(Device& device, const Job& job, WaitingNeed& need) {
 }  // namespace
 
 void on_need(Step& step, Job& job, const wire::Need& need) {
-  Device& device = step.table().device_of(job);
+  Device& device = step.device();
   const Bytes room = device.ledger.room(job.id);
   WaitingNeed waiting{.job = job.id,
                       .n = need.n,
@@ -72,14 +84,16 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
                       .like = std::max(need.like, need.bytes),
                       .since = step.now(),
                       .wait_reason = {}};
-  // What is on its way to the holder is for memory it knows of: this is for more.
+  // Room on its way to the holder is taken off what it asks for. A Need for free room only is for
+  // memory beyond that.
   if (!need.only_free) note_owed(device, job, waiting);
-  if (job.most_memory() > Bytes{0} && room + job.lane + waiting.bytes > job.most_memory()) {
-    return deny_for_limit(step, device, waiting);
+  if (job.settings.most_memory() > Bytes{0} &&
+      room + job.room.lane + waiting.bytes > job.settings.most_memory()) {
+    return deny_for_limit(step, waiting);
   }
   const Bytes alone = room + lane_in_use(device, job) + waiting.bytes;
   if (alone > device.ledger.capacity()) {
-    return deny(step, device, waiting,
+    return deny(step, waiting,
                 fmt::format("alone it needs {}, the whole device has {}, so it can never run here, "
                             "whoever else ends",
                             to_string(alone), to_string(device.ledger.capacity())));
@@ -89,26 +103,26 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
     return;
   }
   device.add_need(waiting);
-  job.note_change();  // stopped in an allocation, it may give what it could not give before
+  job.room.note_change();  // stopped in an allocation, it may give what it could not give before
 }
 
 void on_released(Step& step, Job& job, const wire::Released& released) {
-  Device& device = step.table().device_of(job);
+  Device& device = step.device();
   // An answer to a Revoke from before its connection was lost: Hello stated the truth since.
-  if (!job.revoke.has_value() || job.revoke->n != released.n) {
-    step.decide(device, job.id, "ignore", fmt::format("released {} is old", released.n));
+  if (!job.room.revoke.has_value() || job.room.revoke->n != released.n) {
+    step.decide(job.id, "ignore", fmt::format("released {} is old", released.n));
     return;
   }
-  const PendingRevoke asked = *job.revoke;
+  const PendingRevoke asked = *job.room.revoke;
   if (released.more) {
     note_part(job, released, step.now());
   } else {
-    job.revoke.reset();
+    job.room.revoke.reset();
     note_spilled(job, asked, released);
   }
   if (released.unplaced > Bytes{0}) {
     // The last piece may not have fitted into what it was allowed.
-    const Bytes rest = job.piece - wire::kHostPieceBytes;
+    const Bytes rest = job.who.piece - wire::kHostPieceBytes;
     device.is_place_lacking = released.spilled + rest < asked.may_spill.total();
   } else if (released.spilled > Bytes{0}) {
     device.is_place_lacking = false;
@@ -118,21 +132,23 @@ void on_released(Step& step, Job& job, const wire::Released& released) {
   device.dropped += std::min(released.dropped, released.bytes);
   device.spilled += std::min(released.spilled, released.bytes);
   if (!released.more && released.bytes < asked.bytes) {
-    job.note_short(asked, released, step.now());
+    job.room.note_short(asked, released, step.now());
   } else if (!released.more) {
-    job.note_given();
+    job.room.note_given();
   }
   std::string reason = fmt::format("{} of {}{}", to_string(released.bytes), to_string(asked.bytes),
                                    released.more ? ", more to come" : "");
   if (!released.reason.empty()) reason += fmt::format(": {:.200}", released.reason);
-  step.decide(device, job.id, "released", reason);
+  step.decide(job.id, "released", reason);
 }
 
 void on_consumed(Step& step, Job& job, const wire::Consumed& consumed) {
-  job.consumed_n = std::max(job.consumed_n, consumed.n);
-  Lane* const lane = step.table().device_of(job).lane_held_by(job.id);
-  if (lane != nullptr && lane->lease->job == job.id && job.consumed_n >= job.last_grant_n)
+  job.room.consumed_n = std::max(job.room.consumed_n, consumed.n);
+  Lane* const lane = step.device().lane_held_by(job.id);
+  if (lane != nullptr && lane->lease->job == job.id &&
+      job.room.consumed_n >= job.room.last_grant_n) {
     lane->lease->under_way = Bytes{0};
+  }
 }
 
 }  // namespace gpushare::sched

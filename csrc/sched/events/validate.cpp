@@ -1,3 +1,13 @@
+// What is refused, and why nothing after this file has to doubt a message.
+//
+// A job is not trusted: its messages may be wrong, and its page may lie. So a message is looked at
+// in three stages. First, whether this kind of message may come from a job at all. Then whether the
+// sender is known, connected, and names itself. Last, whether the message is possible in the job's
+// present state: a Released answers a Revoke that was sent, a slot that is returned was the job's,
+// sizes are within what sums can hold.
+//
+// The checks only read. They are by number, so a message that comes late because two messages
+// crossed is not refused here; the handler ignores it.
 #include "csrc/sched/events/validate.h"
 
 #include <algorithm>
@@ -40,7 +50,7 @@ Status check_name(const char* what, std::string_view name) {
 
 Status check_address(const Table& table, const wire::Address& of) {
   GS_RETURN_IF_ERROR(check_name("device", of.device));
-  if (table.find_device(of.device) == nullptr) {
+  if (of.device != table.device.name) {
     return violation(fmt::format("no device '{:.64}' here", of.device));
   }
   if (of.ranks == 0 || of.rank >= of.ranks) {
@@ -49,15 +59,15 @@ Status check_address(const Table& table, const wire::Address& of) {
   return check_name("gang", of.gang);
 }
 
-// What a socket carries names its sender.
+// A message from a socket names its sender. The socket says who it is, so the two must agree.
 Status check_sender(const Table& table, const Job& job, const wire::Address& of) {
   GS_RETURN_IF_ERROR(check_address(table, of));
   if (of.job != job.id) {
     return violation(fmt::format("job {} speaks as job {}", job.id.value, of.job.value));
   }
-  if (of.device != job.of.device) {
+  if (of.device != job.who.of.device) {
     return violation(
-        fmt::format("job {} is on {}, not {}", job.id.value, job.of.device, of.device));
+        fmt::format("job {} is on {}, not {}", job.id.value, job.who.of.device, of.device));
   }
   return {};
 }
@@ -89,7 +99,7 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
   }
   if (hello.pid <= 0) return violation(fmt::format("pid {}", hello.pid));
   if (const Job* const before = table.find(from)) {
-    const bool is_same = before->pid == hello.pid && before->uid == hello.uid;
+    const bool is_same = before->who.pid == hello.pid && before->who.uid == hello.uid;
     if (before->is_connected || !is_same) {
       return violation(fmt::format("job {} said Hello before", from.value));
     }
@@ -104,10 +114,10 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
 
 Status check_register(const Table& table, const Job& job, const wire::Register& wish) {
   if (job.is_registered) return violation(fmt::format("job {} is registered", job.id.value));
-  const bool is_holder = table.device_of(job).lane_held_by(job.id) != nullptr;
-  if (is_holder && wish.of.gang != job.of.gang) {
-    return violation(
-        fmt::format("gang '{}', and it holds a lease as one of '{}'", wish.of.gang, job.of.gang));
+  const bool is_holder = table.device.lane_held_by(job.id) != nullptr;
+  if (is_holder && wish.of.gang != job.who.of.gang) {
+    return violation(fmt::format("gang '{}', and it holds a lease as one of '{}'", wish.of.gang,
+                                 job.who.of.gang));
   }
   GS_RETURN_IF_ERROR(check_name("name", wish.name));
   GS_RETURN_IF_ERROR(check_name("group", wish.group));
@@ -123,7 +133,7 @@ Status check_need(const Table& table, const Job& job, const wire::Need& need) {
   GS_RETURN_IF_ERROR(check_size("need", need.bytes));
   GS_RETURN_IF_ERROR(check_size("need", need.like));
   std::size_t num_waiting = 0;
-  for (const WaitingNeed& other : table.device_of(job).needs) {
+  for (const WaitingNeed& other : table.device.needs) {
     if (other.job != job.id) continue;
     if (other.n == need.n) return violation(fmt::format("need {} is waiting already", need.n));
     ++num_waiting;
@@ -145,16 +155,17 @@ Status check_released(const Table& table, const Job& job, const wire::Released& 
     return violation(fmt::format("spilled {}, {} of it used late", to_string(released.spilled),
                                  to_string(released.spilled_late)));
   }
-  if (released.n > job.last_n) {
-    return violation(fmt::format("released {}, the last revoke is {}", released.n, job.last_n));
+  if (released.n > job.room.last_n) {
+    return violation(
+        fmt::format("released {}, the last revoke is {}", released.n, job.room.last_n));
   }
-  const bool is_answer = job.revoke.has_value() && job.revoke->n == released.n;
-  const Bytes room = table.device_of(job).ledger.room(job.id);
+  const bool is_answer = job.room.revoke.has_value() && job.room.revoke->n == released.n;
+  const Bytes room = table.device.ledger.room(job.id);
   // Parts add up.
-  if (is_answer && job.revoke->stored_before.total() + released.spilled > kMaxBytes) {
+  if (is_answer && job.room.revoke->stored_before.total() + released.spilled > kMaxBytes) {
     return violation(fmt::format("spilled {} more, it has {} in the host tier",
                                  to_string(released.spilled),
-                                 to_string(job.revoke->stored_before.total())));
+                                 to_string(job.room.revoke->stored_before.total())));
   }
   if (is_answer && released.bytes > room) {
     return violation(
@@ -171,23 +182,23 @@ bool has_twice(std::vector<std::uint32_t> slots) {
 Status check_lane_changed(const Table& table, const Job& job, const wire::LaneChanged& changed) {
   if (!table.options.lanes) return violation("a change of the lane, and lanes are off");
   if (!job.is_registered) return violation(fmt::format("job {} is not registered", job.id.value));
-  if (changed.n != job.lane_heard + 1) {
-    return violation(fmt::format("change {} of the lane after {}", changed.n, job.lane_heard));
+  if (changed.n != job.room.lane_heard + 1) {
+    return violation(fmt::format("change {} of the lane after {}", changed.n, job.room.lane_heard));
   }
   GS_RETURN_IF_ERROR(check_size("given", changed.given));
-  const Device& device = table.device_of(job);
-  const Bytes room = device.ledger.room(job.id);
+  const Bytes room = table.device.ledger.room(job.id);
   if (changed.given > room) {
     return violation(
         fmt::format("gave {}, its room is {}", to_string(changed.given), to_string(room)));
   }
   if (has_twice(changed.donated) || has_twice(changed.returned)) return violation("a slot twice");
-  const auto& pools = Table::lane_of(device, job).pools;
-  const auto found = pools.find(job.uid);
+  const auto& pools = table.device.lane_of(job).pools;
+  const auto found = pools.find(job.who.uid);
   const LanePool* const pool = found == pools.end() ? nullptr : &found->second;
   for (const std::uint32_t slot : changed.donated) {
-    if (pool == nullptr || !pool->has_slot(job.id, slot))
+    if (pool == nullptr || !pool->has_slot(job.id, slot)) {
       return violation(fmt::format("slot {} is not in the pool", slot));
+    }
   }
   for (const std::uint32_t slot : changed.returned) {
     const auto& donated = changed.donated;
@@ -200,7 +211,7 @@ Status check_lane_changed(const Table& table, const Job& job, const wire::LaneCh
   return {};
 }
 
-// What only a state of the job makes wrong.
+// Checks what is wrong only in the job's present state.
 template <typename Message>
 Status check_state(const Table& table, const Job& job, const Message& message) {
   using M = std::decay_t<Message>;
@@ -213,7 +224,7 @@ Status check_state(const Table& table, const Job& job, const Message& message) {
   } else if constexpr (std::is_same_v<M, wire::LaneChanged>) {
     return check_lane_changed(table, job, message);
   } else if constexpr (std::is_same_v<M, wire::Consumed>) {
-    if (message.n > job.last_n) return violation(fmt::format("consumed {}", message.n));
+    if (message.n > job.room.last_n) return violation(fmt::format("consumed {}", message.n));
   } else if constexpr (std::is_same_v<M, wire::Unregister> || std::is_same_v<M, wire::Wanted>) {
     if (!job.is_registered) return violation(fmt::format("job {} is not registered", job.id.value));
   }

@@ -1,3 +1,8 @@
+// Whether the jobs' memory fits, and from when on that is known.
+//
+// Sizes are believed after kIterationsToLearn iterations. The first ones allocate optimizer state
+// and workspaces, so they show less than the job will keep. A job of a remembered model is planned
+// with the sizes of its last run from the beginning, but never with less than it has live now.
 #include "csrc/sched/job/admission.h"
 
 #include <algorithm>
@@ -37,16 +42,17 @@ std::optional<Sizes> sizes_of(const wire::Usage& usage, Bytes lane) {
 }
 
 std::optional<Sizes> planned_sizes(const Job& job) {
-  const std::optional<Sizes> sizes = sizes_of(job.usage, job.lane);
-  const bool is_remembered = job.remembered.has_value() && job.remembered->sizes != Sizes{};
+  const std::optional<Sizes> sizes = sizes_of(job.usage, job.room.lane);
+  const bool is_remembered =
+      job.measured.remembered.has_value() && job.measured.remembered->sizes != Sizes{};
   if (sizes.has_value() || !is_remembered) return sizes;
-  Sizes planned = job.remembered->sizes;
+  Sizes planned = job.measured.remembered->sizes;
   planned.persistent = std::max(planned.persistent, job.usage.live + job.usage.outside);
   return planned;
 }
 
 bool is_learning(const Job& job) {
-  return job.observed_at != Nanos{} && job.usage.iterations < kIterationsToLearn;
+  return job.measured.observed_at != Nanos{} && job.usage.iterations < kIterationsToLearn;
 }
 
 }  // namespace gpushare::sched

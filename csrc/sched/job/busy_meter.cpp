@@ -1,3 +1,7 @@
+// An exponentially weighted average in closed form. Busy time that ended `t` ago weighs e^(-t/60
+// s), so what is kept is one number and the time of the last turn. The share is that number over
+// what time without a pause would weigh. That is right from the first second on, when less than a
+// window has passed.
 #include "csrc/sched/job/busy_meter.h"
 
 #include <algorithm>
@@ -10,7 +14,7 @@ constexpr double kWindowSeconds = 60;
 
 double seconds_between(Nanos from, Nanos to) { return std::max(to_seconds(to - from), 0.0); }
 
-// What `time` seconds that end now weigh.
+// The weight of `time` seconds of busy time that end now.
 double weight_of(double time) { return kWindowSeconds * -std::expm1(-time / kWindowSeconds); }
 
 }  // namespace

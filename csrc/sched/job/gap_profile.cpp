@@ -1,3 +1,11 @@
+// Gaps are kept twice: in the order in which they came, so that the oldest can be replaced, and
+// sorted, so that questions need one pass.
+//
+// risky_from() asks at which moment of the gap an iteration of length `run` is too likely to be in
+// the way of the job's return. A return `g` after the gap began is in the way of all that begins
+// between `g - run` and `g`. So the candidates are the times `g - run`. For each, the known gaps
+// that end while the iteration would run are counted against those that are still possible. The
+// first candidate that is beyond `most_risk` is the answer.
 #include "csrc/sched/job/gap_profile.h"
 
 #include <algorithm>

@@ -17,7 +17,7 @@ namespace gpushare::sched {
 
 class GapProfile {
  public:
-  // Of so many gaps it knows, the last.
+  // How many gaps it keeps: the last ones.
   static constexpr std::size_t kMostGaps = 64;
 
   void add(Nanos gap);

@@ -1,3 +1,10 @@
+// A run says more about a model the longer it was. So a new profile replaces the older one in
+// proportion to its iterations, and the older one counts as kMostOldIterations at most: a model
+// that was changed is known anew after a few iterations.
+//
+// The numbers come from jobs, so they are cut to what is possible before they are kept. If the
+// table is full, the user who has most profiles loses his oldest one. So nobody can push out what
+// others left.
 #include "csrc/sched/job/profiles.h"
 
 #include <algorithm>

@@ -5,9 +5,10 @@
 // registers says a fingerprint of its model (wire::Register), and what was measured of it is kept
 // here when it ends.
 //
-// A profile is a hint. What is measured replaces it within a few iterations (job.cpp), and no byte
-// of room follows from it. It is found under its user alone: a user's jobs neither see nor change
-// what others' left, and where the table is full the user with most profiles loses his oldest one.
+// A profile is a hint. What is measured replaces it within a few iterations (measured.cpp), and no
+// byte of room follows from it. It is found under its user alone: a user's jobs neither see nor
+// change what others' left, and where the table is full the user with most profiles loses his
+// oldest one.
 #pragma once
 
 #include <compare>

@@ -1,3 +1,6 @@
+// One list of what a job's numbers may be, for registrations and for later changes alike. The
+// limits are there so that sums and products of many jobs' numbers stay far from overflow. The
+// least share limit is one with which a job still gets a turn within seconds, not minutes.
 #include "csrc/sched/job/ranges.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// The median of a few samples, not the mean: one odd iteration, such as a checkpoint or an
+// evaluation, must not count. Samples are a job's own word, so each is cut before it is kept.
 #include "csrc/sched/job/recent_times.h"
 
 #include <algorithm>

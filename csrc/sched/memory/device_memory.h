@@ -28,10 +28,10 @@ inline constexpr Bytes kDeviceHysteresis = mib(64);
 
 // `job` said, now, that so much of its device is free; its resident bytes are of the same moment.
 // Nothing where the device's size or what is free is unknown (0).
-void on_device_free(Step& step, Device& device, const Job& job, Bytes free);
+void on_device_free(Step& step, const Job& job, Bytes free);
 
 // A job has said how large its device is, or has ended: what is believed of the device now.
-void on_device_total(Step& step, Device& device);
+void on_device_total(Step& step);
 
 // "the device has 600.0 MiB less than configured (2.0 GiB): ..."; empty: it has all.
 std::string withheld_text(const Device& device);

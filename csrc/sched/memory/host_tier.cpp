@@ -1,3 +1,15 @@
+// How many bytes a job can be asked for, when giving may mean copying to the host.
+//
+// 1. Room that the job has not backed is given first and costs nothing.
+// 2. Of the rest, what is not live can be dropped without a copy. How much that is, is estimated
+//    from the live bytes at its last boundary. The estimate is lowered by what earlier answers
+//    showed to be live after all.
+// 3. Everything else must be spilled, and is asked for only as far as the host tier has room.
+//
+// Nothing is known of a job before its first boundary, nor inside an allocation. Such a job counts
+// as having nothing to drop, so that nobody relies on memory that may be live.
+//
+// The tier is called short only if no answer is on its way: an answer may free some of it.
 #include "csrc/sched/memory/host_tier.h"
 
 #include <algorithm>
@@ -13,7 +25,7 @@ namespace {
 // Nothing is known of a job that never was at a boundary; one stopped in an allocation has bytes
 // that no boundary has seen.
 bool is_usage_known(const Device& device, const Job& job) {
-  return job.observed_at != Nanos{} && !device.has_need(job.id);
+  return job.measured.observed_at != Nanos{} && !device.has_need(job.id);
 }
 
 // Given first, always, and without a copy.
@@ -25,7 +37,7 @@ Bytes unused_room(const Device& device, const Job& job, Bytes room) {
 // A job that could not store what it was allowed to: its disk or its memory has run out.
 const Job* find_without_place(const Table& table) {
   for (const auto& [id, job] : table.jobs)
-    if (job.cannot_give && job.unplaced > Bytes{0}) return &job;
+    if (job.room.cannot_give && job.room.unplaced > Bytes{0}) return &job;
   return nullptr;
 }
 
@@ -71,7 +83,7 @@ Bytes droppable(const Device& device, const Job& job) {
   const Bytes room = device.ledger.room(job.id);
   const Bytes held = job.usage.live + job.usage.outside;
   const Bytes live = std::max(held - job.usage.spilled - job.usage.overflow, Bytes{0});
-  return std::clamp(room - live - job.undroppable, Bytes{0}, room);
+  return std::clamp(room - live - job.room.undroppable, Bytes{0}, room);
 }
 
 Bytes most_to_ask(const Device& device, const Job& job, Bytes host_free) {
@@ -90,15 +102,15 @@ Bytes undroppable_of(const PendingRevoke& asked, const wire::Released& released)
   return std::max(released.spilled + released.unplaced - asked.may_spill.total(), Bytes{0});
 }
 
-bool is_host_tier_short(const Table& table, const Device& device, JobId claimant) {
+bool is_host_tier_short(const Table& table, JobId claimant) {
   const Bytes free = host_free(table).total();
   bool is_short = false;
-  for (const auto& [id, room] : device.ledger.rooms()) {
+  for (const auto& [id, room] : table.device.ledger.rooms()) {
     const Job& job = table.at(id);
-    if (job.revoke.has_value() && !job.is_suspended()) return false;
-    if (id == claimant || !job.is_connected || job.is_suspended()) continue;
-    is_short = is_short ||
-               (job.cannot_give ? job.unplaced > Bytes{0} : most_to_ask(device, job, free) < room);
+    if (job.room.revoke.has_value() && !job.place.is_suspended()) return false;
+    if (id == claimant || !job.is_connected || job.place.is_suspended()) continue;
+    is_short = is_short || (job.room.cannot_give ? job.room.unplaced > Bytes{0}
+                                                 : most_to_ask(table.device, job, free) < room);
   }
   return is_short;
 }
@@ -107,7 +119,7 @@ std::string host_text(const Table& table) {
   const Job* const job = find_without_place(table);
   if (job != nullptr && host_free(table).total() > Bytes{0}) {
     return fmt::format("job {} has no place for {} in the host tier: {:.300}", job->id.value,
-                       to_string(job->unplaced), job->short_reason);
+                       to_string(job->room.unplaced), job->room.short_reason);
   }
   const Bytes left = host_free(table).total();
   const std::string state = left > Bytes{0}

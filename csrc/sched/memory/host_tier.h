@@ -28,17 +28,18 @@ HostBytes host_used(const Table& table);
 // Whole pieces. Nothing when jobs came with more after a restart.
 HostBytes host_free(const Table& table);
 
-// Of its room, what is taken to be given without a copy.
+// How much of its room the job is taken to give without a copy.
 Bytes droppable(const Device& device, const Job& job);
 // The most the job may be asked for now, of its room.
 Bytes most_to_ask(const Device& device, const Job& job, Bytes host_free);
 // What it is thought to spill, at most, when it is asked for `bytes`.
 Bytes spill_of(const Device& device, const Job& job, Bytes bytes, Bytes host_free);
-// What an answer shows to be live that looked free, of what was asked.
+// Bytes that looked free when they were asked for, and that the answer shows to be live: the job's
+// estimate is lowered by them.
 Bytes undroppable_of(const PendingRevoke& asked, const wire::Released& released);
 // It could give more to `claimant` if the host tier had more room. Not while answers are awaited
 // that may free some of it.
-bool is_host_tier_short(const Table& table, const Device& device, JobId claimant);
+bool is_host_tier_short(const Table& table, JobId claimant);
 
 // "host budget of 32.0 GiB is full (job 3: 18.0 GiB, job 8: 14.0 GiB)", or that a job found no
 // place although there should be some.

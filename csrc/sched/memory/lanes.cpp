@@ -1,3 +1,15 @@
+// How the pools of a lane follow what its jobs say.
+//
+// A job changes its lane on its page at a close, and its socket says the same in a numbered
+// LaneChanged a moment later. Between the two, slots that it keeps may still look free. So no lease
+// of the lane is granted before all announced changes were heard. A job that announces and does not
+// send is refused after max_wait. A job whose connection is lost will never send: all slots that it
+// may have used are taken to be its own.
+//
+// A pool is never larger than its largest member has use for. It grows by room that a job gave for
+// it, or by free room when a lease is granted. It shrinks as soon as nobody has use for a slot, and
+// when others lack room: then slots that the holder, or the next job, does not use go before any
+// live byte is copied.
 #include "csrc/sched/memory/lanes.h"
 
 #include <algorithm>
@@ -25,11 +37,11 @@ LanePool& pool_of(Device& device, Lane& lane, std::uint32_t uid) {
 }
 
 // Slots leave the pool for good. Returns their bytes.
-Bytes shrink(Step& step, Device& device, std::uint32_t uid, LanePool& pool, std::size_t to) {
+Bytes shrink(Step& step, std::uint32_t uid, LanePool& pool, std::size_t to) {
   std::vector<std::uint32_t> left = pool.shrink_to(to);
   const Bytes bytes = LanePool::bytes_of(left.size());
   if (left.empty()) return bytes;
-  device.ledger.lower_pools(bytes);
+  step.device().ledger.lower_pools(bytes);
   step.empty_slots(uid, std::move(left));
   return bytes;
 }
@@ -41,8 +53,8 @@ std::size_t grow(Device& device, LanePool& pool, std::size_t by) {
 }
 
 // No larger than its members have use for. The holder's use is in that, so nothing open is cut.
-void settle_size(Step& step, Device& device, std::uint32_t uid, LanePool& pool) {
-  if (pool.num_wanted() < pool.slots().size()) shrink(step, device, uid, pool, pool.num_wanted());
+void settle_size(Step& step, std::uint32_t uid, LanePool& pool) {
+  if (pool.num_wanted() < pool.slots().size()) shrink(step, uid, pool, pool.num_wanted());
 }
 
 void donate(Device& device, LanePool& pool, JobId job, std::uint32_t slot) {
@@ -52,23 +64,22 @@ void donate(Device& device, LanePool& pool, JobId job, std::uint32_t slot) {
 
 // A Revoke that is out asks for no more than there is.
 void clamp_revoke(const Device& device, Job& job) {
-  if (!job.revoke.has_value()) return;
-  job.revoke->bytes = std::min(job.revoke->bytes, device.ledger.room(job.id));
+  if (!job.room.revoke.has_value()) return;
+  job.room.revoke->bytes = std::min(job.room.revoke->bytes, device.ledger.room(job.id));
 }
 
-bool is_in(const Device& device, const Lane& lane, const Job& job) {
-  return job.of.device == device.name && job.in_lane == lane.id;
-}
+bool is_in(const Lane& lane, const Job& job) { return job.place.in_lane == lane.id; }
 
-bool is_anybody_unheard(const Table& table, const Device& device, const Lane& lane) {
+bool is_anybody_unheard(const Table& table, const Lane& lane) {
   const JobRecords::Ids& ids = table.jobs.kept().unheard;
   return std::any_of(ids.begin(), ids.end(), [&](JobId id) {
-    return is_in(device, lane, table.at(id)) && is_unheard(table.at(id));
+    return is_in(lane, table.at(id)) && is_unheard(table.at(id));
   });
 }
 
 // A pool ends with its last member, and the user's file with the last of its pools.
-void end_if_empty(Step& step, Device& device, Lane& lane, std::uint32_t uid) {
+void end_if_empty(Step& step, Lane& lane, std::uint32_t uid) {
+  Device& device = step.device();
   const LanePool* const pool = find_pool(lane, uid);
   if (pool == nullptr || !pool->members().empty()) return;
   lane.pools.erase(uid);
@@ -82,33 +93,29 @@ void end_if_empty(Step& step, Device& device, Lane& lane, std::uint32_t uid) {
 // Whose slots stay in a lane's pools: its holder's, or those of the job that is to have it.
 JobId user_of(const Lane& lane, const Job& claimant) {
   if (lane.lease.has_value()) return lane.lease->job;
-  return lane.id == claimant.in_lane ? claimant.id : lane.next;
+  return lane.id == claimant.place.in_lane ? claimant.id : lane.next;
 }
 
 // All but the first `num_kept` slots may go, for up to `bytes`. Returns how much went.
-Bytes cut(Step& step,
-          Device& device,
-          std::uint32_t uid,
-          LanePool& pool,
-          std::size_t num_kept,
-          Bytes bytes) {
+Bytes cut(Step& step, std::uint32_t uid, LanePool& pool, std::size_t num_kept, Bytes bytes) {
   const std::size_t size = pool.slots().size();
   const std::size_t to_cut = LanePool::slots_in(bytes + wire::kLaneSlotBytes - Bytes{1});
   if (size <= num_kept) return {};
-  return shrink(step, device, uid, pool, size - std::min(to_cut, size - num_kept));
+  return shrink(step, uid, pool, size - std::min(to_cut, size - num_kept));
 }
 
-// Nobody will say which slots it kept: all it may have used are its own.
-void keep_all_it_used(Step& step, Device& device, Job& job) {
-  job.lane_heard = job.usage.lane_changes;
-  LanePool* pool = find_pool(Table::lane_of(device, job), job.uid);
+// The job will not say any more which slots it kept, so all slots that it may have used become its
+// own.
+void keep_all_it_used(Step& step, Job& job) {
+  job.room.lane_heard = job.usage.lane_changes;
+  LanePool* pool = find_pool(step.device().lane_of(job), job.who.uid);
   if (pool == nullptr) return;
   const std::size_t num_used = pool->num_used(job.id);
   const std::vector<std::uint32_t> used(
       pool->slots().begin(), pool->slots().begin() + static_cast<std::ptrdiff_t>(num_used));
   for (const std::uint32_t slot : used)
-    donate(device, *pool, job.id, slot);
-  step.decide(device, job.id, "lane", fmt::format("lost: keeps the {} slots it used", num_used));
+    donate(step.device(), *pool, job.id, slot);
+  step.decide(job.id, "lane", fmt::format("lost: keeps the {} slots it used", num_used));
 }
 
 }  // namespace
@@ -117,44 +124,43 @@ std::size_t num_sharing(const Table& table, const Job& job) {
   if (!table.options.lanes) return 0;
   const auto shares = [&](const auto& entry) {
     const Job& other = entry.second;
-    return other.is_registered && other.uid == job.uid && other.of.device == job.of.device &&
-           other.in_lane == job.in_lane;
+    return other.is_registered && other.who.uid == job.who.uid &&
+           other.place.in_lane == job.place.in_lane;
   };
   return static_cast<std::size_t>(std::count_if(table.jobs.begin(), table.jobs.end(), shares));
 }
 
 void on_lane_changed(Step& step, Job& job, const wire::LaneChanged& changed) {
-  Device& device = step.table().device_of(job);
-  LanePool& pool = pool_of(device, Table::lane_of(device, job), job.uid);
-  job.lane_heard = changed.n;
+  Device& device = step.device();
+  LanePool& pool = pool_of(device, device.lane_of(job), job.who.uid);
+  job.room.lane_heard = changed.n;
   device.ledger.lower(job.id, changed.given);
   clamp_revoke(device, job);
   for (const std::uint32_t slot : changed.donated)
     donate(device, pool, job.id, slot);
   for (const std::uint32_t slot : changed.returned)
     pool.take_back(job.id, slot);
-  if (!changed.returned.empty()) step.empty_slots(job.uid, changed.returned);
+  if (!changed.returned.empty()) step.empty_slots(job.who.uid, changed.returned);
   LanePool::Member& member = pool.member(job.id);
   const std::size_t num_given = LanePool::slots_in(changed.given);
   member.num_chunks = std::min(changed.num_chunks, member.num_chunks + num_given);
-  job.lane = LanePool::bytes_of(member.num_chunks);
+  job.room.lane = LanePool::bytes_of(member.num_chunks);
   if (member.num_chunks > pool.slots().size()) {
     grow(device, pool, std::min(num_given, member.num_chunks - pool.slots().size()));
   }
-  settle_size(step, device, job.uid, pool);
-  job.note_change();
-  step.decide(device, job.id, "lane",
+  settle_size(step, job.who.uid, pool);
+  job.room.note_change();
+  step.decide(job.id, "lane",
               fmt::format("{} chunks, gave {}, keeps {} slots, returns {}; the pool has {}",
                           member.num_chunks, to_string(changed.given), changed.donated.size(),
                           changed.returned.size(), to_string(pool.bytes())));
 }
 
 void rejoin_lane(Step& step, Job& job, const wire::Hello& hello) {
-  job.lane_heard = 0;
-  job.lane_unheard_since.reset();
-  job.lane = Bytes{};
-  Device& device = step.table().device_of(job);
-  LanePool* pool = find_pool(Table::lane_of(device, job), job.uid);
+  job.room.lane_heard = 0;
+  job.room.lane_unheard_since.reset();
+  job.room.lane = Bytes{};
+  LanePool* pool = find_pool(step.device().lane_of(job), job.who.uid);
   if (pool == nullptr || !pool->members().contains(job.id)) return;
   std::set<std::uint32_t> kept;
   if (hello.lane_epoch == step.table().options.epoch) {
@@ -170,80 +176,78 @@ void rejoin_lane(Step& step, Job& job, const wire::Hello& hello) {
     pool->take_back(job.id, slot);
     empty.push_back(slot);
   }
-  if (!empty.empty()) step.empty_slots(job.uid, std::move(empty));
+  if (!empty.empty()) step.empty_slots(job.who.uid, std::move(empty));
   for (const std::uint32_t slot : kept) {
-    if (pool->has_slot(job.id, slot)) donate(device, *pool, job.id, slot);
+    if (pool->has_slot(job.id, slot)) donate(step.device(), *pool, job.id, slot);
   }
-  settle_size(step, device, job.uid, *pool);
+  settle_size(step, job.who.uid, *pool);
 }
 
 void rest_in_lane(Step& step, Job& job) {
-  job.lane = Bytes{};
-  Device& device = step.table().device_of(job);
-  LanePool* pool = find_pool(Table::lane_of(device, job), job.uid);
+  job.room.lane = Bytes{};
+  LanePool* pool = find_pool(step.device().lane_of(job), job.who.uid);
   if (pool == nullptr || !pool->members().contains(job.id)) return;
   pool->member(job.id).num_chunks = 0;
   pool->member(job.id).told = 0;
-  settle_size(step, device, job.uid, *pool);
+  settle_size(step, job.who.uid, *pool);
 }
 
 void leave_lane(Step& step, Job& job) {
-  Device& device = step.table().device_of(job);
-  Lane& lane = Table::lane_of(device, job);
-  LanePool* pool = find_pool(lane, job.uid);
+  Device& device = step.device();
+  Lane& lane = device.lane_of(job);
+  LanePool* pool = find_pool(lane, job.who.uid);
   if (pool == nullptr) return;
   pool->remove(job.id);
-  settle_size(step, device, job.uid, *pool);
-  end_if_empty(step, device, lane, job.uid);
-  const auto numbers = device.slot_numbers.find(job.uid);
-  if (numbers != device.slot_numbers.end()) step.keep_slots(job.uid, numbers->second.used());
+  settle_size(step, job.who.uid, *pool);
+  end_if_empty(step, lane, job.who.uid);
+  const auto numbers = device.slot_numbers.find(job.who.uid);
+  if (numbers != device.slot_numbers.end()) step.keep_slots(job.who.uid, numbers->second.used());
 }
 
 void change_pool(Step& step, Job& job, Lane& to) {
-  Device& device = step.table().device_of(job);
-  Lane& from = Table::lane_of(device, job);
-  LanePool* const pool = find_pool(from, job.uid);
+  Lane& from = step.device().lane_of(job);
+  LanePool* const pool = find_pool(from, job.who.uid);
   if (pool == nullptr || !pool->members().contains(job.id)) return;
-  pool->move_member(job.id, pool_of(device, to, job.uid));
-  settle_size(step, device, job.uid, *pool);
-  end_if_empty(step, device, from, job.uid);
+  pool->move_member(job.id, pool_of(step.device(), to, job.who.uid));
+  settle_size(step, job.who.uid, *pool);
+  end_if_empty(step, from, job.who.uid);
 }
 
-bool is_lane_unsettled(Step& step, Device& device, const Lane& lane) {
+bool is_lane_unsettled(Step& step, const Lane& lane) {
   bool is_unsettled = false;
   for (const JobId id : JobRecords::Ids(step.table().jobs.kept().unheard)) {
     Job& job = step.table().at(id);
-    if (!is_in(device, lane, job)) continue;
+    if (!is_in(lane, job)) continue;
     if (!is_unheard(job)) {
-      job.lane_unheard_since.reset();
+      job.room.lane_unheard_since.reset();
       continue;
     }
     if (!job.is_connected) {
-      keep_all_it_used(step, device, job);
+      keep_all_it_used(step, job);
       continue;
     }
     const Nanos patience = step.table().options.max_wait;
-    if (!job.lane_unheard_since.has_value()) job.lane_unheard_since = step.now();
-    if (step.now() >= *job.lane_unheard_since + patience) {
+    if (!job.room.lane_unheard_since.has_value()) job.room.lane_unheard_since = step.now();
+    if (step.now() >= *job.room.lane_unheard_since + patience) {
       step.refuse(id, fmt::format("its page says {} changes of the lane, {} were sent",
-                                  job.usage.lane_changes, job.lane_heard));
-      job.lane_unheard_since = step.now();
+                                  job.usage.lane_changes, job.room.lane_heard));
+      job.room.lane_unheard_since = step.now();
     }
-    step.due(*job.lane_unheard_since + patience);
+    step.due(*job.room.lane_unheard_since + patience);
     is_unsettled = true;
   }
   return is_unsettled;
 }
 
 Bytes lane_lack(const Lane& lane, const Job& job) {
-  const auto found = lane.pools.find(job.uid);
+  const auto found = lane.pools.find(job.who.uid);
   if (found == lane.pools.end()) return {};
   const std::size_t size = found->second.slots().size();
   return LanePool::bytes_of(std::max(found->second.num_chunks(job.id), size) - size);
 }
 
 Bytes lane_lack_beside(const Lane& lane, const Job& job, const Job& holder) {
-  const auto found = lane.pools.find(job.uid);
+  const auto found = lane.pools.find(job.who.uid);
   if (found == lane.pools.end()) return {};
   const LanePool& pool = found->second;
   const std::size_t left = pool.slots().size() - pool.num_used(holder.id);
@@ -251,59 +255,60 @@ Bytes lane_lack_beside(const Lane& lane, const Job& job, const Job& holder) {
 }
 
 void set_slots_aside(Device& device, const Job& job) {
-  LanePool* const pool = find_pool(Table::lane_of(device, job), job.uid);
+  LanePool* const pool = find_pool(device.lane_of(job), job.who.uid);
   if (pool != nullptr) pool->set_aside(job.id);
 }
 
 void end_slots_aside(Device& device, const Job& job, bool goes_on) {
-  LanePool* const pool = find_pool(Table::lane_of(device, job), job.uid);
+  LanePool* const pool = find_pool(device.lane_of(job), job.who.uid);
   if (pool != nullptr) pool->end_aside(job.id, goes_on);
 }
 
 Bytes lane_in_use(const Device& device, const Job& job) {
   const Lane* const lane = device.lane_held_by(job.id);
   if (lane == nullptr) return {};
-  const auto found = lane->pools.find(job.uid);
+  const auto found = lane->pools.find(job.who.uid);
   if (found == lane->pools.end()) return {};
   const LanePool& pool = found->second;
   return LanePool::bytes_of(pool.num_used(job.id));
 }
 
-void tell_lane(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {
-  LanePool* const found = find_pool(lane, job.uid);
+void tell_lane(Step& step, Lane& lane, Job& job, RoomPool& pool) {
+  LanePool* const found = find_pool(lane, job.who.uid);
   if (found == nullptr || found->num_chunks(job.id) == 0) return;
   LanePool::Member& member = found->member(job.id);
   if (member.num_chunks > found->slots().size() && pool.free > Bytes{}) {
-    const Bytes left = std::max(left_to_user(device, job), Bytes{0});
+    const Bytes left = std::max(left_to_user(step.device(), job), Bytes{0});
     const std::size_t most = LanePool::slots_in(std::min(pool.free, left));
     const std::size_t by = std::min(member.num_chunks - found->slots().size(), most);
-    pool.take(LanePool::bytes_of(grow(device, *found, by)));
+    pool.take(LanePool::bytes_of(grow(step.device(), *found, by)));
   }
   if (member.told == found->version()) return;
   member.told = found->version();
-  job.last_grant_n = ++job.last_n;
-  step.send(job.id, wire::LaneTable{.of = job.of, .n = job.last_grant_n, .slots = found->slots()});
+  job.room.last_grant_n = ++job.room.last_n;
+  step.send(job.id,
+            wire::LaneTable{.of = job.who.of, .n = job.room.last_grant_n, .slots = found->slots()});
 }
 
-Bytes shrink_pools(Step& step, Device& device, const Job& claimant, Bytes bytes, RoomPool& pool) {
+Bytes shrink_pools(Step& step, const Job& claimant, Bytes bytes, RoomPool& pool) {
   if (bytes <= Bytes{}) return {};
   Bytes freed;
   // The claimant's own pool last: it has use for that itself.
   for (const bool is_own : {false, true}) {
-    for (Lane& lane : device.lanes) {
-      if (is_anybody_unheard(step.table(), device, lane)) continue;
+    for (Lane& lane : step.device().lanes) {
+      if (is_anybody_unheard(step.table(), lane)) continue;
       for (auto& [uid, each] : lane.pools) {
-        const bool is_its_own = uid == claimant.uid && lane.id == claimant.in_lane;
+        const bool is_its_own = uid == claimant.who.uid && lane.id == claimant.place.in_lane;
         if (is_its_own != is_own || freed >= bytes) continue;
         const std::size_t num_kept = each.num_chunks(user_of(lane, claimant));
-        freed += cut(step, device, uid, each, num_kept, bytes - freed);
+        freed += cut(step, uid, each, num_kept, bytes - freed);
       }
     }
   }
   if (freed == Bytes{}) return freed;
   pool.free += freed;
   step.decide(
-      device, claimant.id, "lane",
+      claimant.id, "lane",
       fmt::format("{} of the pool are given up for {}", to_string(freed), claimant.id.value));
   return freed;
 }

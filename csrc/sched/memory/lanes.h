@@ -31,7 +31,7 @@ void leave_lane(Step& step, Job& job);
 void change_pool(Step& step, Job& job, Lane& to);
 
 // Whether a LaneChanged of some job of the lane is still to be heard before a lease may be granted.
-bool is_lane_unsettled(Step& step, Device& device, const Lane& lane);
+bool is_lane_unsettled(Step& step, const Lane& lane);
 // Room that is lacking for the slots that the job has use for.
 Bytes lane_lack(const Lane& lane, const Job& job);
 // The same where the holder keeps the slots that it uses.
@@ -43,9 +43,9 @@ void end_slots_aside(Device& device, const Job& job, bool goes_on);
 // Slots that the job uses until its lease ends.
 Bytes lane_in_use(const Device& device, const Job& job);
 // Before the job's lease: its slots, as far as there is room.
-void tell_lane(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool);
+void tell_lane(Step& step, Lane& lane, Job& job, RoomPool& pool);
 // Makes up to `bytes` free out of the pools of all lanes, but nothing that a holder uses, or that
 // the job which is to have a free lane has use for. Returns how much.
-Bytes shrink_pools(Step& step, Device& device, const Job& claimant, Bytes bytes, RoomPool& pool);
+Bytes shrink_pools(Step& step, const Job& claimant, Bytes bytes, RoomPool& pool);
 
 }  // namespace gpushare::sched

@@ -1,3 +1,10 @@
+// Jobs that hold more than a limit allows, since the limit was lowered or they came with the
+// memory, are asked for the rest.
+//
+// A holder that waits in an allocation is left alone: it could give what it needs in the very
+// iteration that it must finish. So are jobs that are inside an iteration, suspended, or have shown
+// that they cannot give. An elastic limit asks for nothing here. What lies beyond it is only given
+// first when somebody lacks room (memory_plan.h).
 #include "csrc/sched/memory/limit.h"
 
 #include <algorithm>
@@ -14,25 +21,27 @@ namespace gpushare::sched {
 
 namespace {
 
-// Its own, or its user's, as far as others of his are not giving that already.
-Bytes beyond_limits(const Table& table, const Device& device, const Job& job, Nanos now) {
+// How far the job is beyond its own limit or its user's. What other jobs of the user are giving
+// already is taken off.
+Bytes beyond_limits(const Table& table, const Job& job, Nanos now) {
   Bytes beyond;
-  if (job.hard_limit() > Bytes{0}) beyond = beyond_own_limit(device, job);
-  if (job.hard_user_limit() == Bytes{0}) return beyond;
-  const Bytes coming = coming_from_user(table, device, job.uid, now);
-  return std::max(beyond, Bytes{0} - left_to_user(device, job) - coming);
+  if (job.settings.hard_limit() > Bytes{0}) beyond = beyond_own_limit(table.device, job);
+  if (job.settings.hard_user_limit() == Bytes{0}) return beyond;
+  const Bytes coming = coming_from_user(table, job.who.uid, now);
+  return std::max(beyond, Bytes{0} - left_to_user(table.device, job) - coming);
 }
 
 }  // namespace
 
 Bytes beyond_own_limit(const Device& device, const Job& job) {
-  if (job.memory_limit == Bytes{0}) return Bytes{0};
-  return std::max(device.ledger.room(job.id) + job.lane - job.memory_limit, Bytes{0});
+  if (job.settings.memory_limit == Bytes{0}) return Bytes{0};
+  return std::max(device.ledger.room(job.id) + job.room.lane - job.settings.memory_limit, Bytes{0});
 }
 
 Status check_limit(const Job& job, Bytes limit) {
-  // What overflows can stay where it is. Lane chunks are within the limit.
-  const Bytes needed = std::max(job.usage.need, job.usage.live) - job.usage.overflow + job.lane;
+  // Memory that overflowed to the host can stay there. Lane chunks are within the limit.
+  const Bytes needed =
+      std::max(job.usage.need, job.usage.live) - job.usage.overflow + job.room.lane;
   if (limit == Bytes{0} || limit >= needed) return {};
   return {StatusCode::kInvalidArgument,
           fmt::format("job {} needs {} for an iteration, {} of it live between iterations: with a "
@@ -40,21 +49,25 @@ Status check_limit(const Job& job, Bytes limit) {
                       label(job), to_string(needed), to_string(job.usage.live), to_string(limit))};
 }
 
-void hold_to_limits(Step& step, Device& device) {
+void hold_to_limits(Step& step) {
+  Device& device = step.device();
   for (const JobId id : JobRecords::Ids(step.table().jobs.kept().limited)) {
     const Job& job = std::as_const(step.table()).at(id);
-    if (job.of.device != device.name) continue;
-    if (!job.is_connected || job.is_inside || job.revoke.has_value() || job.cannot_give) continue;
-    if (job.is_suspended()) continue;
+    if (!job.is_connected || job.place.is_inside || job.room.revoke.has_value() ||
+        job.room.cannot_give) {
+      continue;
+    }
+    if (job.place.is_suspended()) continue;
     // Stopped in its iteration it would give what it needs there, and wait for that too.
     if (device.lane_held_by(id) != nullptr && device.has_need(id)) continue;
-    const Bytes beyond = beyond_limits(step.table(), device, job, step.now());
+    const Bytes beyond = beyond_limits(step.table(), job, step.now());
     const Bytes bytes = std::min(beyond, most_to_ask(device, job, host_free(step.table()).total()));
     if (bytes <= Bytes{0}) continue;
-    revoke_room(step, device, step.table().at(id), bytes, Bytes{0},
-                job.hard_limit() > Bytes{0}
-                    ? fmt::format("beyond its limit of {}", to_string(job.memory_limit))
-                    : fmt::format("beyond its user's limit of {}", to_string(job.user_limit)));
+    revoke_room(
+        step, step.table().at(id), bytes, Bytes{0},
+        job.settings.hard_limit() > Bytes{0}
+            ? fmt::format("beyond its limit of {}", to_string(job.settings.memory_limit))
+            : fmt::format("beyond its user's limit of {}", to_string(job.settings.user_limit)));
   }
 }
 

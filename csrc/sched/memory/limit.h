@@ -19,6 +19,6 @@ Bytes beyond_own_limit(const Device& device, const Job& job);
 // who asked.
 Status check_limit(const Job& job, Bytes limit);
 // Asks jobs that hold more than their limit for the difference.
-void hold_to_limits(Step& step, Device& device);
+void hold_to_limits(Step& step);
 
 }  // namespace gpushare::sched

@@ -1,3 +1,14 @@
+// The arithmetic of room: what a job needs for its next iteration, what it lacks, and what of that
+// is free or on its way.
+//
+// A job needs what its page says its iterations need at most, never more than the device or its
+// limits. What it lacks beyond its room is its growth. What of the growth is not free is its
+// deficit. If other processes hold some of the device, a job that need not grow has no deficit: it
+// runs in the room that it has.
+//
+// RoomPool is how one step divides what is free. Whoever is served earlier in the step takes from
+// it first, whether the bytes are there or only expected from jobs that were asked. So the order in
+// which serve() calls its parts is the order of claims.
 #include "csrc/sched/memory/room.h"
 
 #include <algorithm>
@@ -15,8 +26,8 @@ namespace gpushare::sched {
 namespace {
 
 std::string ledger_label(const Job& job) {
-  const std::string name = job.name.empty() ? fmt::format("pid {}", job.pid) : job.name;
-  return fmt::format("job {} u{}/{}", job.id.value, job.uid, name);
+  const std::string name = job.who.name.empty() ? fmt::format("pid {}", job.who.pid) : job.who.name;
+  return fmt::format("job {} u{}/{}", job.id.value, job.who.uid, name);
 }
 
 // The largest; what they hold is not in the ledger, and may be why the capacity is what it is.
@@ -51,34 +62,33 @@ void RoomPool::take(Bytes bytes) {
   expected -= bytes - now;
 }
 
-RoomPool room_pool(const Table& table, const Device& device, Nanos now) {
-  RoomPool pool{device.ledger.free(), Bytes{0}};
+RoomPool room_pool(const Table& table, Nanos now) {
+  RoomPool pool{table.device.ledger.free(), Bytes{0}};
   for (const JobId id : table.jobs.kept().giving) {
     const Job& job = table.at(id);
-    const bool is_here = job.of.device == device.name;
-    if (is_here && !table.is_overdue(job, now)) pool.expected += job.revoke->bytes;
+    if (!table.is_overdue(job, now)) pool.expected += job.room.revoke->bytes;
   }
   return pool;
 }
 
 bool is_parked(const Device& device, const Job& job) {
-  if (!job.is_connected || job.is_inside) return false;
-  return job.is_waiting || job.waits_aside ||
+  if (!job.is_connected || job.place.is_inside) return false;
+  return job.place.is_waiting || job.place.waits_aside ||
          (job.usage.is_parked && device.lane_held_by(job.id) == nullptr);
 }
 
 Bytes needed_room(const Job& job, Bytes capacity) {
   Bytes needed = std::min(std::max(job.usage.need, job.usage.live), capacity);
-  const Bytes most = job.most_memory();
-  if (most > Bytes{0}) needed = std::min(needed, most - job.lane);
+  const Bytes most = job.settings.most_memory();
+  if (most > Bytes{0}) needed = std::min(needed, most - job.room.lane);
   return needed;
 }
 
 Bytes most_more(const Device& device, const Job& job) {
   const Bytes room = device.ledger.room(job.id);
   Bytes most = device.ledger.capacity() - room;
-  const Bytes limit = job.most_memory();
-  if (limit > Bytes{0}) most = std::min(most, limit - room - job.lane);
+  const Bytes limit = job.settings.most_memory();
+  if (limit > Bytes{0}) most = std::min(most, limit - room - job.room.lane);
   return std::max(std::min(most, left_to_user(device, job)), Bytes{0});
 }
 
@@ -86,30 +96,32 @@ Bytes growth_of(const Device& device, const Lane& lane, const Job& job) {
   const Bytes room = device.ledger.room(job.id);
   const Bytes rise = std::max(needed_room(job, device.ledger.capacity()) - room, Bytes{0});
   const Bytes lack = lane_lack(lane, job);
-  // With the slots it has, no more than the device.
-  const Bytes most = device.ledger.capacity() - room - (job.lane - lack);
+  // Together with the slots that it has, a job can grow to the whole device and no further.
+  const Bytes most = device.ledger.capacity() - room - (job.room.lane - lack);
   return std::min(rise + lack, std::max(most, Bytes{0}));
 }
 
 Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const RoomPool& pool) {
   const Bytes growth = growth_of(device, lane, job);
-  // What others hold of the device holds up those who grow.
+  // Memory that other processes hold keeps only those jobs waiting that must grow.
   if (growth == Bytes{0} && device.ledger.withheld() > Bytes{0}) return {};
   return growth - pool.free;
 }
 
 Bytes late_room(const Job& job) { return std::min(job.usage.late, job.usage.spilled); }
 
-Nanos patience_ends(const Table& table, const Device& device, Nanos since, Bytes lacking) {
-  const bool could_help = lacking <= device.held_up;
-  return (could_help ? std::max(since, device.held_up_until) : since) + table.options.memory_wait;
+Nanos patience_ends(const Table& table, Nanos since, Bytes lacking) {
+  const bool could_help = lacking <= table.device.held_up;
+  return (could_help ? std::max(since, table.device.held_up_until) : since) +
+         table.options.memory_wait;
 }
 
 Bytes lacking_for(const Device& device, const WaitingNeed& need) {
   return need.bytes - std::max(device.ledger.free(), Bytes{0});
 }
 
-std::string ledger_text(const Table& table, const Device& device, JobId except) {
+std::string ledger_text(const Table& table, JobId except) {
+  const Device& device = table.device;
   constexpr std::size_t kMaxNamed = 8;
   std::vector<std::pair<Bytes, JobId>> others;
   for (const auto& [id, room] : device.ledger.rooms()) {

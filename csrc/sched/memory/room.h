@@ -22,7 +22,7 @@ struct RoomPool {
   // pre: bytes <= free + expected.
   void take(Bytes bytes);
 };
-RoomPool room_pool(const Table& table, const Device& device, Nanos now);
+RoomPool room_pool(const Table& table, Nanos now);
 
 // Its main thread waits in the gate, not inside an iteration: all its memory may be moved.
 bool is_parked(const Device& device, const Job& job);
@@ -40,12 +40,12 @@ Bytes late_room(const Job& job);
 
 // Until when who lacks so much room since then waits for it: memory_wait, but for the time in which
 // suspended jobs hold as much.
-Nanos patience_ends(const Table& table, const Device& device, Nanos since, Bytes lacking);
+Nanos patience_ends(const Table& table, Nanos since, Bytes lacking);
 // Of that request, what is not free.
 Bytes lacking_for(const Device& device, const WaitingNeed& need);
 
 // "device cpu (2.0 GiB): job 3 u1001/gpt 1.1 GiB, pid 42 0.5 GiB (unmanaged), free 0.1 GiB": for
 // texts about memory. Without `except`.
-std::string ledger_text(const Table& table, const Device& device, JobId except);
+std::string ledger_text(const Table& table, JobId except);
 
 }  // namespace gpushare::sched

@@ -12,10 +12,9 @@ namespace gpushare::sched {
 
 // Raises the job's room by so much, and tells it the new total. pre: no Revoke of the job is
 // unanswered.
-void grant_room(Step& step, Device& device, Job& job, Bytes by, std::uint64_t need_n);
+void grant_room(Step& step, Job& job, Bytes by, std::uint64_t need_n);
 // Asks the job for so much of its room. `host_kept` of the host tier is for others. pre: no Revoke
 // of the job is unanswered.
-void revoke_room(
-    Step& step, Device& device, Job& job, Bytes bytes, Bytes host_kept, const std::string& reason);
+void revoke_room(Step& step, Job& job, Bytes bytes, Bytes host_kept, const std::string& reason);
 
 }  // namespace gpushare::sched

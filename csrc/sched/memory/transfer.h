@@ -15,7 +15,7 @@ namespace gpushare::sched {
 // How fast the device's jobs without a lease may copy from now on. Patience with one that was asked
 // for room begins when it is no longer held back. Before anybody counts on that room, and again
 // when all are served.
-void settle_transfer_rate(Step& step, Device& device);
+void settle_transfer_rate(Step& step);
 // Bytes a second that the job may copy, as settled last: a share of the budget where several jobs
 // have bytes to move; 0: as many as it can.
 Bytes transfer_rate(const Device& device, const Job& job);

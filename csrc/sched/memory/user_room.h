@@ -26,12 +26,12 @@ Bytes left_to_user(const Device& device, const Job& job);
 bool is_within_user_limit(const Device& device, const Job& job, Bytes growth);
 // The same with what others of its user could give it: those that are parked, or come to be when
 // their leases end.
-bool may_come_to_fit(const Table& table, const Device& device, const Job& job, Bytes growth);
+bool may_come_to_fit(const Table& table, const Job& job, Bytes growth);
 // What his jobs hold beyond his elastic limit; 0 without one.
-Bytes beyond_elastic(const Table& table, const Device& device, std::uint32_t uid);
+Bytes beyond_elastic(const Table& table, std::uint32_t uid);
 // Of what his jobs were asked for, what is on its way.
-Bytes coming_from_user(const Table& table, const Device& device, std::uint32_t uid, Nanos now);
+Bytes coming_from_user(const Table& table, std::uint32_t uid, Nanos now);
 // "alice's jobs hold 3.0 GiB of the 4.0 GiB that they may". pre: he has a limit.
-std::string user_room_text(const Table& table, const Device& device, const Job& job);
+std::string user_room_text(const Table& table, const Job& job);
 
 }  // namespace gpushare::sched

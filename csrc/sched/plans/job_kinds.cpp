@@ -1,3 +1,7 @@
+// A job that changes (another batch size, say) leaves its kind, and joins one that it is like, or
+// founds one. If it was alone in its kind, and is like no other, the kind changes with it. So what
+// was found out about the job's sets is kept when its iterations only become a little longer, again
+// and again.
 #include "csrc/sched/plans/job_kinds.h"
 
 #include <algorithm>

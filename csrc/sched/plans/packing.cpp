@@ -1,3 +1,17 @@
+// How a trial of jobs that run side by side is judged.
+//
+// Each job's throughput beside the others is divided by its throughput alone, and the quotients are
+// added. Jobs that take turns add up to 1, so a pair pays if its sum is above 1 by kMargin. A
+// larger set must be better by kMargin than the best set with one job less that is known to pay. A
+// set that was found to pay goes on without the margin, so that noise does not part it.
+//
+// A trial ends early if it is hopeless: even if each iteration under way ended now, the sum would
+// be below kHopeless of what it must come to. Otherwise it ends when each job's iterations were
+// timed often enough.
+//
+// A set that did not pay is tried again later, after twice the time each time. Beyond that, sizes
+// are judged as well: if fewer than one in four of the last verdicts on sets of a size were good,
+// other sets of that size are tried no more than once in kFirstRetry.
 #include "csrc/sched/plans/packing.h"
 
 #include <algorithm>
@@ -8,12 +22,13 @@
 namespace gpushare::sched {
 namespace {
 
-// Of that many sets with one out of four that paid, others may pay.
+// After so many verdicts on sets of one size, a share of good ones below one in four says that
+// others will not pay either.
 constexpr std::size_t kEnoughVerdicts = 4;
 // A trial that does not even come to this, however it goes on, is over: iterations that take twenty
 // times as long beside each other are not waited for.
 constexpr double kHopeless = 0.8;
-// Who does so much more beside others than alone has changed since it ran alone.
+// A job that gets so much more done beside others than alone has changed since it ran alone.
 constexpr double kFaster = 1.25;
 // More sets than that at once are not remembered.
 constexpr std::size_t kMostSets = 10'000;

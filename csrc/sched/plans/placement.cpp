@@ -1,3 +1,15 @@
+// In which order jobs are placed, and why moves are rare.
+//
+// 1. If the jobs do not fit as they are placed now, or a lane is to be left, all jobs of known
+//    sizes go to one lane, where they take turns.
+// 2. Then one job at a time moves to a lane that has at least two jobs less, as long as all fit. Of
+//    the possible moves, the one to the emptiest lane is made; of those, the one after which least
+//    memory is needed; of those, one that brings a job to the lane where it already is.
+// 3. Last, jobs of unknown sizes are put together in one lane.
+//
+// Since a move needs a difference of two jobs, lanes never trade one job to and fro. A holder is
+// planned for no lane but that of its lease, except where all jobs are gathered; and it moves only
+// when its lease has ended.
 #include "csrc/sched/plans/placement.h"
 
 #include <algorithm>
@@ -137,8 +149,8 @@ class Planner {
     return largest;
   }
 
-  // For the unknown ones in a lane of their own. While one of them runs, what it has is no longer
-  // what it keeps.
+  // How much memory the jobs of unknown sizes are taken to need in a lane of their own. While one
+  // of them runs, what it holds is more than what it will keep, so it is not counted.
   [[nodiscard]] Bytes assumed_for(const PlacedJob& first) const {
     Bytes kept;
     for (const PlacedJob& job : jobs_)

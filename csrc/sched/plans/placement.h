@@ -45,8 +45,9 @@ struct PlacedJobs {
   Bytes capacity;  // less what is persistent of those that take no turns
 };
 
-// Of the jobs that take turns. `capacity`: less what is persistent of others. Lanes from `num_open`
-// on are left. pre: 0 < num_open <= num_lanes; each lane is below num_lanes.
+// Assigns a lane to each job that takes turns. `capacity` is that of the device less the persistent
+// memory of jobs that take none. Lanes from `num_open` on are left. pre: 0 < num_open <= num_lanes;
+// each lane is below num_lanes.
 Placement place(const std::vector<PlacedJob>& jobs,
                 std::size_t num_lanes,
                 std::size_t num_open,

@@ -1,3 +1,15 @@
+// How the four wishes about a quantum are weighed.
+//
+// 1. At least as long as keeps the loss to switching below the allowed part, and as one iteration,
+//    and min_quantum.
+// 2. At most so long that the last of those who wait has its turn within max_wait. This wins over
+//    the first.
+// 3. But never so short that more than kMostLoss is lost to usual switches. This wins over the
+//    second, since on a device that only moves memory nobody has short waits either.
+// 4. If interactive or guaranteed jobs wait, at most so long that the last of them waits for
+//    kUrgentWait. This wins over all.
+//
+// The overrun of the last turn is taken off, but never below what keeps the loss bounded.
 #include "csrc/sched/plans/quantum.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How long a lease lasts while others wait (design 5.3).
+// How long a lease lasts while others wait.
 //
 // It counts from when the holder's memory is back. Q >= stall (1 - f) / f, so that at most the part
 // f of the device's time is lost to switching; at least the floor (min_quantum, and one iteration);
@@ -22,7 +22,7 @@ namespace gpushare::sched {
 
 // Ceiling on waiting for interactive and guaranteed jobs.
 inline constexpr Nanos kUrgentWait = seconds(1);
-// Of the device's time, lost to switching at most.
+// The most of the device's time that usual switches may cost, whatever waits follow.
 inline constexpr double kMostLoss = 0.025;
 
 struct QuantumLimits {

@@ -1,3 +1,6 @@
+// A job's number is the time by which its iteration must be over. A job without a deadline is taken
+// to have one of kPatienceSeconds over its weight, so that it cannot starve behind jobs with short
+// deadlines.
 #include <memory>
 #include <string>
 
@@ -8,19 +11,23 @@
 namespace gpushare::sched {
 namespace {
 
-// Of a job that has none, over its weight: nobody waits much longer than that for his turn, and
-// those without a deadline take turns among themselves.
+// The deadline of a job that has none, divided by its weight. So no job waits much longer than that
+// for its turn, and those without a deadline take turns among themselves.
 constexpr double kPatienceSeconds = 10;
 
-double allowed_seconds(const Job& job) {
+double allowed_seconds(const Standing& job) {
   return job.deadline > Nanos{} ? to_seconds(job.deadline) : kPatienceSeconds / job.weight;
 }
 
-double due_seconds(const Job& job) { return to_seconds(job.waiting_since) + allowed_seconds(job); }
+double due_seconds(const Standing& job) {
+  return to_seconds(job.waiting_since) + allowed_seconds(job);
+}
 
 std::string allowed_text(const Job& job) {
-  if (job.deadline > Nanos{}) return fmt::format("a deadline of {}", to_string(job.deadline));
-  return fmt::format("none, which counts as {:g} s", allowed_seconds(job));
+  if (job.settings.deadline > Nanos{}) {
+    return fmt::format("a deadline of {}", to_string(job.settings.deadline));
+  }
+  return fmt::format("none, which counts as {:g} s", allowed_seconds(job.standing()));
 }
 
 // Earliest deadline first: from when the job wanted its lease, its iteration is to be over within
@@ -30,7 +37,7 @@ std::string allowed_text(const Job& job) {
 class EarliestDeadline final : public Policy {
  public:
   [[nodiscard]] const char* name() const override { return "deadline"; }
-  [[nodiscard]] OrderKey key(const Job& job) const override {
+  [[nodiscard]] OrderKey key(const Standing& job) const override {
     return {
         .priority = job.priority, .number = due_seconds(job), .arrival = job.arrival, .id = job.id};
   }
@@ -39,8 +46,8 @@ class EarliestDeadline final : public Policy {
  private:
   [[nodiscard]] std::string compare(const Job& first, const Job& second) const override {
     return fmt::format("{} is due {:.3f} s before {}: {}, against {}", label(first),
-                       due_seconds(second) - due_seconds(first), label(second), allowed_text(first),
-                       allowed_text(second));
+                       due_seconds(second.standing()) - due_seconds(first.standing()),
+                       label(second), allowed_text(first), allowed_text(second));
   }
 };
 

@@ -1,3 +1,6 @@
+// The order by time served over weight, which `fair`, `priority` and `pack` have in common. The
+// number of a key is the job's own virtual time. The time of its user comes before that, and is put
+// into the key by the lane (shares.h), since it changes while the job waits.
 #include <memory>
 #include <string>
 
@@ -21,7 +24,7 @@ class Fair final : public LeastServed {
 // (shares.h).
 // source: Goyal, Vin, Cheng, "Start-time Fair Queueing" (SIGCOMM 1996), section 2; Goyal, Guo, Vin,
 // "A Hierarchical CPU Scheduler for Multimedia Operating Systems" (OSDI 1996), section 3.
-OrderKey LeastServed::key(const Job& job) const {
+OrderKey LeastServed::key(const Standing& job) const {
   return {.priority = job.priority,
           .user = job.uid,
           .number = job.virtual_time,
@@ -31,8 +34,8 @@ OrderKey LeastServed::key(const Job& job) const {
 
 std::string LeastServed::compare(const Job& first, const Job& second) const {
   return fmt::format("served over weight, {} counts {:.3f} s (weight {}), {} {:.3f} s (weight {})",
-                     label(first), first.virtual_time, first.weight, label(second),
-                     second.virtual_time, second.weight);
+                     label(first), first.served.virtual_time, first.settings.weight, label(second),
+                     second.served.virtual_time, second.settings.weight);
 }
 
 std::unique_ptr<const Policy> make_fair() { return std::make_unique<Fair>(); }

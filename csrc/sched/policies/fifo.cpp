@@ -1,3 +1,5 @@
+// The simplest policy: its number is the job's first registration, which never changes. So a later
+// job runs only while all earlier ones want no lease.
 #include <memory>
 #include <string>
 
@@ -11,7 +13,7 @@ namespace {
 class Fifo final : public Policy {
  public:
   [[nodiscard]] const char* name() const override { return "fifo"; }
-  [[nodiscard]] OrderKey key(const Job& job) const override {
+  [[nodiscard]] OrderKey key(const Standing& job) const override {
     return {.priority = job.priority,
             .number = static_cast<double>(job.arrival),
             .arrival = job.arrival,
@@ -21,7 +23,8 @@ class Fifo final : public Policy {
  private:
   [[nodiscard]] std::string compare(const Job& first, const Job& second) const override {
     return fmt::format("{} registered {} before {}", label(first),
-                       to_string(second.registered_at - first.registered_at), label(second));
+                       to_string(second.who.registered_at - first.who.registered_at),
+                       label(second));
   }
 };
 

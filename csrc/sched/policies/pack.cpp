@@ -1,3 +1,5 @@
+// Only the order stands here. Which jobs run at the same time does not follow from an order key, so
+// it is decided where leases are granted (side_by_side.h).
 #include <memory>
 
 #include "csrc/sched/policies/policies.h"

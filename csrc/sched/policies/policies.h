@@ -11,7 +11,7 @@ namespace gpushare::sched {
 // The order of those who share time by user, then by job: least time served over weight first.
 class LeastServed : public Policy {
  public:
-  [[nodiscard]] OrderKey key(const Job& job) const final;
+  [[nodiscard]] OrderKey key(const Standing& job) const final;
   [[nodiscard]] bool shares_by_user() const final { return true; }
 
  private:

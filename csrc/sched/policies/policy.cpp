@@ -1,3 +1,6 @@
+// The table of policies, and how an order is explained. Of two jobs, the classes decide first, then
+// the policy's own number, then who registered first. The explanation follows the same order, so
+// that it names what really decided.
 #include "csrc/sched/policies/policy.h"
 
 #include <array>
@@ -30,11 +33,11 @@ constexpr std::array kPolicies{
 }  // namespace
 
 std::string Policy::why(const Job& first, const Job& second) const {
-  if (first.priority != second.priority) {
-    return fmt::format("{} is {}, {} is {}", label(first), wire::name_of(first.priority),
-                       label(second), wire::name_of(second.priority));
+  if (first.settings.priority != second.settings.priority) {
+    return fmt::format("{} is {}, {} is {}", label(first), wire::name_of(first.settings.priority),
+                       label(second), wire::name_of(second.settings.priority));
   }
-  if (key(first).number != key(second).number) {
+  if (key(first.standing()).number != key(second.standing()).number) {
     return fmt::format("{}: {}", name(), compare(first, second));
   }
   return fmt::format("{}: even, and {} registered before {}", name(), label(first), label(second));

@@ -1,11 +1,11 @@
 // Whom to serve first: a policy gives each job an order key, and the smallest key is first.
 //
-// A policy is const and has no state. A key depends on nothing but the job's own record, and its
+// A policy is const and has no state. A key depends on nothing but the job's own Standing, and its
 // first element is the priority class, so jobs stay ordered in a table while others run
 // (job_table.h), a pick costs O(log n), and the next n jobs can be named. Where users share time,
 // they come before their jobs: what a user has had is the lane's to say (shares.h). Whether a
-// waiter may take the holder's place is the same question: the holder's key is that of its record
-// as it would be if it queued again now (Job::requeued).
+// waiter may take the holder's place is the same question: the holder's key is that of its
+// standing as it would be if it queued again now (Job::requeued).
 #pragma once
 
 #include <compare>
@@ -39,9 +39,9 @@ class Policy {
 
   [[nodiscard]] virtual const char* name() const = 0;
   // post: key.priority == job.priority, key.id == job.id.
-  [[nodiscard]] virtual OrderKey key(const Job& job) const = 0;
-  // Why `first` is before `second`, in numbers. pre: key(first) < key(second), and both are of one
-  // user where users share.
+  [[nodiscard]] virtual OrderKey key(const Standing& job) const = 0;
+  // Why `first` is before `second`, in numbers. pre: the key of `first` is less, and both are of
+  // one user where users share.
   [[nodiscard]] std::string why(const Job& first, const Job& second) const;
   // Whether users share the time, and the jobs of each what is his.
   [[nodiscard]] virtual bool shares_by_user() const { return false; }

@@ -1,3 +1,6 @@
+// The classes alone make no policy of their own: every policy serves a higher class first. What
+// `priority` adds is that opportunistic jobs keep to the time in which guaranteed ones are away
+// (harvest.h).
 #include <memory>
 
 #include "csrc/sched/policies/policies.h"

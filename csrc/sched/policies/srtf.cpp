@@ -1,3 +1,6 @@
+// A job's number is the time that it still needs, with a little taken off for its age. The time
+// follows from how many iterations it said it would run and how long one takes. Where that is not
+// known, the time it has had stands in for it.
 #include <memory>
 #include <string>
 
@@ -8,35 +11,35 @@
 namespace gpushare::sched {
 namespace {
 
-// Of its age, what a job is ahead of those that come later: one with `r` seconds to go is passed by
-// none that comes more than r / kAging seconds after it. So no stream of short jobs starves a long
-// one, and the order of jobs of about the same age is that of their lengths.
+// The part of its age by which a job is ahead of those that came later. A job with `r` seconds to
+// go is passed by none that comes more than r / kAging seconds after it. So no stream of short jobs
+// starves a long one, and jobs of about the same age are ordered by their lengths.
 constexpr double kAging = 0.02;
 
 // How long the job is thought to use the device still, in seconds. Where that is not known, as long
 // as it has used it (least attained service): where lengths have a heavy tail, what has run for
 // long goes on for long. It is not known of a job that does not say how many iterations it has,
 // or has run more than it said, and of one whose iterations were not seen yet.
-bool is_known(const Job& job) {
-  return job.iterations_total > job.usage.iterations && job.iteration > Nanos{};
+bool is_known(const Standing& job) {
+  return job.iterations_total > job.iterations && job.iteration > Nanos{};
 }
 
-double remaining_seconds(const Job& job) {
+double remaining_seconds(const Standing& job) {
   if (!is_known(job)) return to_seconds(job.served);
-  return static_cast<double>(job.iterations_total - job.usage.iterations) *
-         to_seconds(job.iteration);
+  return static_cast<double>(job.iterations_total - job.iterations) * to_seconds(job.iteration);
 }
 
 std::string remaining_text(const Job& job) {
-  if (is_known(job)) {
-    const bool is_remembered = job.iteration_source() == Source::kRemembered;
-    return fmt::format("{} has {:.3f} s to go{}", label(job), remaining_seconds(job),
+  if (is_known(job.standing())) {
+    const bool is_remembered = job.measured.iteration_source() == Source::kRemembered;
+    return fmt::format("{} has {:.3f} s to go{}", label(job), remaining_seconds(job.standing()),
                        is_remembered ? ", as remembered of its model" : "");
   }
-  const char* why = job.iterations_total == 0  ? "it does not say how long it is"
-                    : job.iteration <= Nanos{} ? "no iteration of it was seen"
-                                               : "it has run all iterations that it said";
-  return fmt::format("{} has had {:.3f} s, and {}", label(job), remaining_seconds(job), why);
+  const char* why = job.settings.iterations_total == 0  ? "it does not say how long it is"
+                    : job.measured.iteration <= Nanos{} ? "no iteration of it was seen"
+                                                        : "it has run all iterations that it said";
+  return fmt::format("{} has had {:.3f} s, and {}", label(job), remaining_seconds(job.standing()),
+                     why);
 }
 
 // Shortest remaining time first, by iteration times that were measured, now or of the same model
@@ -47,7 +50,7 @@ std::string remaining_text(const Job& job) {
 class Srtf final : public Policy {
  public:
   [[nodiscard]] const char* name() const override { return "srtf"; }
-  [[nodiscard]] OrderKey key(const Job& job) const override {
+  [[nodiscard]] OrderKey key(const Standing& job) const override {
     const double number = remaining_seconds(job) + kAging * to_seconds(job.registered_at);
     return {.priority = job.priority, .number = number, .arrival = job.arrival, .id = job.id};
   }
@@ -55,8 +58,8 @@ class Srtf final : public Policy {
  private:
   [[nodiscard]] std::string compare(const Job& first, const Job& second) const override {
     std::string text = fmt::format("{}; {}", remaining_text(first), remaining_text(second));
-    if (remaining_seconds(first) < remaining_seconds(second)) return text;
-    const Nanos older = second.registered_at - first.registered_at;
+    if (remaining_seconds(first.standing()) < remaining_seconds(second.standing())) return text;
+    const Nanos older = second.who.registered_at - first.who.registered_at;
     return text + fmt::format("; having come {} before counts as {:.3f} s", to_string(older),
                               kAging * to_seconds(older));
   }

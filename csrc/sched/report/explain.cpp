@@ -1,14 +1,26 @@
+// One line that says what a job waits for. A job can be held up by several things at once, so the
+// one that must end first is said: the coordinator's recovery, the job's own suspension, its Need,
+// its place in line, its gang, or a person who paused it.
+//
+// In line, the reasons are in this order: a limit on time that is used up, the holder of the lane,
+// room that suspended jobs hold, memory that the job itself still has to give, and then the room
+// that the lane waits for.
+//
+// When a lease ends is taken from the same list of rules that asks the holder for it
+// (serve/lease_claims.h), so that a person is told what the coordinator will do.
 #include "csrc/sched/report/explain.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "csrc/sched/memory/room.h"
+#include "csrc/sched/serve/lease_claims.h"
 #include "csrc/sched/time/share_limit.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/suspended.h"
@@ -24,19 +36,38 @@ std::size_t position(const Lane& lane, JobId job) {
 
 // A lease ends within an iteration after it was asked back; how long that is was measured.
 std::string bound(const Job& holder, Nanos asked_at, Nanos now) {
-  if (holder.iteration <= Nanos{}) return {};
-  const Nanos rest = asked_at + holder.iteration - now;
+  if (holder.measured.iteration <= Nanos{}) return {};
+  const Nanos rest = asked_at + holder.measured.iteration - now;
   if (rest >= Nanos{}) return fmt::format(", at most {}", to_string(rest));
-  return fmt::format(", longer than its iterations of {}", to_string(holder.iteration));
+  return fmt::format(", longer than its iterations of {}", to_string(holder.measured.iteration));
 }
 
 // A short wait is over before anybody has read of it.
 constexpr Nanos kWorthSaying = seconds(2);
 
+// When and why the holder will be asked for its lease, where that is not for the end of its
+// quantum: for another rule's claim before that, or later since its class has its turn.
+struct OtherEnd {
+  Nanos at;
+  std::string why;
+};
+
+// Under `pack` a claim may be dropped before it is due (side_by_side.cpp), so only the end of the
+// quantum is told.
+std::optional<OtherEnd> other_end(const Table& table, const Lane& lane, Nanos now) {
+  if (!lane.is_watched || lane.lease->is_asked || table.device.packs()) return std::nullopt;
+  const AskCase c(table, lane, now);
+  const LeaseClaims claims = claims_on(c);
+  const auto first = std::ranges::min_element(claims.later, {}, &LeaseClaim::at);
+  if (first == claims.later.end() || first->at == lane.quantum_ends) return std::nullopt;
+  return OtherEnd{first->at, text_of(c, *first)};
+}
+
 // If those before it take turns as long as this one. 0: nobody can tell.
-Nanos until_turn(const Lane& lane, std::size_t num_before, Nanos now) {
-  if (!lane.is_watched || lane.lease->is_asked || now > lane.quantum_ends) return {};
-  return lane.quantum_ends - now + lane.quantum * static_cast<std::int64_t>(num_before);
+Nanos until_turn(const Table& table, const Lane& lane, std::size_t num_before, Nanos now) {
+  const Nanos ends = to_be_asked_at(table, lane, now);
+  if (!lane.is_watched || lane.lease->is_asked || now > ends) return {};
+  return ends - now + lane.quantum * static_cast<std::int64_t>(num_before);
 }
 
 std::string explain_boundary(const Table& table, const Lane& lane, const Job& job, Nanos now) {
@@ -48,7 +79,7 @@ std::string explain_boundary(const Table& table, const Lane& lane, const Job& jo
           : fmt::format("waits for {}, whose connection is lost, to come back or end",
                         label(holder));
   if (before > 0) text += fmt::format("; {} before it in line", before);
-  const Nanos turn = until_turn(lane, before, now);
+  const Nanos turn = until_turn(table, lane, before, now);
   if (turn >= kWorthSaying) text += fmt::format("; its turn in about {}", to_string(turn));
   return text;
 }
@@ -59,17 +90,18 @@ std::string explain_need(const WaitingNeed& need, Nanos now) {
                      need.wait_reason);
 }
 
-std::string explain_line(const Table& table, const Device& device, const Job& job, Nanos now) {
-  const Lane& lane = Table::lane_of(device, job);
-  if (is_used_up(device, job)) return share_limit_text(table, device, job, now);
+std::string explain_line(const Table& table, const Job& job, Nanos now) {
+  const Device& device = table.device;
+  const Lane& lane = device.lane_of(job);
+  if (is_used_up(device, job)) return share_limit_text(table, job, now);
   if (lane.lease.has_value()) return explain_boundary(table, lane, job, now);
-  if (!fits_beside_suspended(table, device, job)) {
+  if (!fits_beside_suspended(table, job)) {
     return fmt::format("waits for {} of room{}",
                        to_string(needed_room(job, device.ledger.capacity())),
-                       held_by_suspended_text(table, device));
+                       held_by_suspended_text(table));
   }
-  if (job.revoke.has_value()) {
-    return fmt::format("gives {} to others first", to_string(job.revoke->bytes));
+  if (job.room.revoke.has_value()) {
+    return fmt::format("gives {} to others first", to_string(job.room.revoke->bytes));
   }
   if (lane.hold.has_value()) return lane.wait_reason;
   if (lane.next == job.id) {
@@ -79,11 +111,17 @@ std::string explain_line(const Table& table, const Device& device, const Job& jo
 }
 
 std::string pause_text(const Job& job, Nanos now) {
-  return fmt::format("is paused by user {} since {}; to go on: gpushare resume {}", *job.paused_by,
-                     to_string(now - job.paused_at), job.id.value);
+  return fmt::format("is paused by user {} since {}; to go on: gpushare resume {}",
+                     *job.settings.paused_by, to_string(now - job.settings.paused_at),
+                     job.id.value);
 }
 
 }  // namespace
+
+Nanos to_be_asked_at(const Table& table, const Lane& lane, Nanos now) {
+  const auto other = other_end(table, lane, now);
+  return other.has_value() ? other->at : lane.quantum_ends;
+}
 
 std::string lease_end(const Table& table, const Lane& lane, Nanos now) {
   const Lease& lease = *lane.lease;
@@ -91,6 +129,10 @@ std::string lease_end(const Table& table, const Lane& lane, Nanos now) {
   if (lease.is_asked) {
     return fmt::format("asked for it {} ago{}", to_string(now - lease.asked_at),
                        bound(holder, lease.asked_at, now));
+  }
+  if (const auto other = other_end(table, lane, now)) {
+    return fmt::format("asked for it in {} ({}){}", to_string(other->at - now), other->why,
+                       bound(holder, other->at, now));
   }
   // Then it would have been asked, if anybody went before it.
   if (lane.is_watched && now > lane.quantum_ends) {
@@ -104,28 +146,28 @@ std::string lease_end(const Table& table, const Lane& lane, Nanos now) {
 std::string explain(const Table& table, JobId id, Nanos now) {
   const Job* job = table.find(id);
   if (job == nullptr) return fmt::format("no job {}", id.value);
-  const Device& device = table.device_of(*job);
+  const Device& device = table.device;
   if (table.is_recovering(now)) {
     return fmt::format("waits until {} known processes have said Hello, at most {}",
                        table.expected.size(), to_string(table.recovery_ends - now));
   }
-  if (job->is_suspended()) return suspended_text(table, device, *job, now);
+  if (job->place.is_suspended()) return suspended_text(table, *job, now);
   for (const WaitingNeed& need : device.needs) {
     if (need.job == id) return explain_need(need, now);
   }
-  if (job->is_waiting) return explain_line(table, device, *job, now);
+  if (job->place.is_waiting) return explain_line(table, *job, now);
   for (const JobId other : gang_of(device, *job)) {
     const Job& rank = table.at(other);
-    if (rank.is_suspended())
-      return "waits for its gang: " + suspended_text(table, device, rank, now);
+    if (rank.place.is_suspended()) return "waits for its gang: " + suspended_text(table, rank, now);
   }
-  if (job->waits_in_gang) return gang_text(table, device, *job);
+  if (job->place.waits_in_gang) return gang_text(table, *job);
   if (const Lane* lane = device.lane_held_by(id)) {
     return fmt::format("has the lease since {}{}", to_string(now - lane->lease->granted_at),
-                       job->is_paused() ? ", until its next boundary: it " + pause_text(*job, now)
-                                        : std::string());
+                       job->settings.is_paused()
+                           ? ", until its next boundary: it " + pause_text(*job, now)
+                           : std::string());
   }
-  if (job->is_paused()) return pause_text(*job, now);
+  if (job->settings.is_paused()) return pause_text(*job, now);
   return "does not wait";
 }
 

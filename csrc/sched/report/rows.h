@@ -16,33 +16,21 @@ namespace gpushare::sched {
 
 // One row of status: copies, in the order of job numbers.
 struct JobRow {
-  wire::Address of;
-  std::string name;
-  std::string group;
-  std::string command;
-  std::int32_t pid = 0;
-  std::uint32_t uid = 0;
+  Identity who;
+  Settings settings;
   bool is_registered = false;
   std::string state;  // "starting" "idle" "waiting" "running" "closing" "paused" "suspended" "lost"
-  std::string reason;  // the last decision about it
-  wire::Priority priority = wire::Priority::kNormal;
-  double weight = 1;
-  Nanos deadline;                          // of an iteration; 0: none
-  std::string deadline_note;               // that it has no effect; else empty
-  double share_limit = 0;                  // 0: none
-  bool is_elastic = false;                 // its limits
-  bool is_at_share_limit = false;          // its own, or its user's: it is granted no lease now
-  std::optional<std::uint32_t> paused_by;  // the user
-  double share =
-      0;       // of its lane's recent time (busy_meter.h): of those in a lane they add up to 1
+  std::string reason;              // the last decision about it
+  std::string deadline_note;       // why its deadline has no effect; else empty
+  bool is_at_share_limit = false;  // its own, or its user's: it is granted no lease now
+  // Of its lane's recent time (busy_meter.h): those of all jobs in a lane add up to 1.
+  double share = 0;
   Nanos age;   // since it registered; 0 if it has not
   Bytes room;  // ledger
-  Bytes memory_limit;
   LaneId in_lane;
   Bytes lane;           // its lane chunks, whether or not the pool has a slot for each
   Bytes transfer_rate;  // bytes a second that it may copy now; 0: no limit
   wire::Usage usage;    // as last seen
-  std::uint64_t iterations_total = 0;
   std::uint64_t leases = 0;
   Nanos served;
   Nanos waited;
@@ -96,7 +84,7 @@ struct DeviceRow {
   Bytes transfer_budget;  // bytes a second; 0: no limit
   std::string spill_dir;
   double switch_loss_allowed = 0;
-  std::vector<std::string> warnings;  // that hold now: error texts 4 and 6
+  std::vector<std::string> warnings;  // that hold now: long iterations, a full host tier
 };
 
 struct Snapshot {

@@ -1,3 +1,7 @@
+// Copies of the table for `gpushare status`, made from one moment, so that a reader never sees half
+// of a step. Nothing is decided here. Where a number counts until a turn ends (time served, time
+// waited, the recent share), the open turn is counted up to now, or up to when its holder was
+// suspended.
 #include "csrc/sched/report/snapshot.h"
 
 #include <algorithm>
@@ -20,53 +24,42 @@
 namespace gpushare::sched {
 namespace {
 
-JobRow job_row(const Table& table, const Device& device, const Job& job, Nanos now) {
+JobRow job_row(const Table& table, const Job& job, Nanos now) {
+  const Device& device = table.device;
   const Lane* held = device.lane_held_by(job.id);
   const Nanos until = held == nullptr ? now : held->lease->suspended_since.value_or(now);
   const Nanos running = held == nullptr ? Nanos{} : until - held->lease->since_of(job.id);
-  const Nanos served = job.served + std::max(running, Nanos{});
-  const Nanos age = now - job.registered_at;
+  const Nanos served = job.served.time + std::max(running, Nanos{});
+  const Nanos age = now - job.who.registered_at;
   JobRow row;
-  row.of = job.of;
-  row.name = job.name;
-  row.group = job.group;
-  row.command = job.command;
-  row.pid = job.pid;
-  row.uid = job.uid;
+  row.who = job.who;
+  row.settings = job.settings;
   row.is_registered = job.is_registered;
   row.state = state_of(device, job);
   row.reason = job.reason;
-  row.priority = job.priority;
-  row.weight = job.weight;
-  row.deadline = job.deadline;
   row.deadline_note = deadline_note(device, job);
-  row.share_limit = job.share_limit;
-  row.is_elastic = job.is_elastic;
-  row.is_at_share_limit = is_at_hard_limit(table, device, job, now);
-  row.paused_by = job.paused_by;
-  BusyMeter recent = job.recent;
+  row.is_at_share_limit = is_at_hard_limit(table, job, now);
+  BusyMeter recent = job.served.recent;
   if (held != nullptr) recent.add(held->lease->since_of(job.id), until);
   row.share = recent.share(now);
   row.age = job.was_registered ? age : Nanos{};
   row.room = device.ledger.room(job.id);
-  row.memory_limit = job.memory_limit;
-  row.in_lane = job.in_lane;
+  row.in_lane = job.place.in_lane;
   row.transfer_rate = transfer_rate(device, job);
-  row.lane = job.lane;
+  row.lane = job.room.lane;
   row.usage = job.usage;
-  row.iterations_total = job.iterations_total;
-  row.leases = job.leases;
+  row.leases = job.served.leases;
   row.served = served;
-  row.waited = job.waited;
-  if (job.is_waiting || job.waits_in_gang) {
-    row.waited += std::max(now - job.waiting_since, Nanos{});
-    row.waiting_since = job.waiting_since;
+  row.waited = job.served.waited;
+  if (job.place.is_waiting || job.place.waits_in_gang) {
+    row.waited += std::max(now - job.place.waiting_since, Nanos{});
+    row.waiting_since = job.place.waiting_since;
   }
   row.waits_for_room = device.has_need(job.id);
-  row.term = job.term;
-  row.iteration = job.iteration;
+  row.term = job.served.term;
+  row.iteration = job.measured.iteration;
   row.long_iteration = job.long_iteration();
-  row.iteration_source = job.iteration_source();
+  row.iteration_source = job.measured.iteration_source();
   return row;
 }
 
@@ -88,10 +81,11 @@ LaneRow lane_row(const Lane& lane) {
   return row;
 }
 
-std::vector<UserRow> user_rows(const Table& table, const Device& device) {
+std::vector<UserRow> user_rows(const Table& table) {
+  const Device& device = table.device;
   std::set<std::uint32_t> uids;
   for (const auto& [id, job] : table.jobs)
-    if (job.of.device == device.name) uids.insert(job.uid);
+    uids.insert(job.who.uid);
   std::vector<UserRow> rows;
   for (const std::uint32_t uid : uids) {
     const UserOptions& options = table.options.users.of(uid);
@@ -107,7 +101,8 @@ std::vector<UserRow> user_rows(const Table& table, const Device& device) {
   return rows;
 }
 
-DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
+DeviceRow device_row(const Table& table, Nanos now) {
+  const Device& device = table.device;
   DeviceRow row;
   row.device = device.name;
   row.policy = device.policy->name();
@@ -119,18 +114,14 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
     row.switches += lane.switches;
     row.last_handover = std::max(row.last_handover, lane.last_handover);
     row.busy = std::max(row.busy, lane.busy.share(now));
-    std::string text = warning_of(table, device, lane, now);
+    std::string text = warning_of(table, lane, now);
     if (!text.empty()) row.warnings.push_back(std::move(text));
   }
-  for (const auto& [id, job] : table.jobs) {
-    if (job.of.device == device.name) row.jobs.push_back(job_row(table, device, job, now));
-  }
-  for (const JobId id : table.jobs.kept().suspended) {
-    const Job& job = table.at(id);
-    if (job.of.device == device.name)
-      row.warnings.push_back(suspended_text(table, device, job, now));
-  }
-  row.users = user_rows(table, device);
+  for (const auto& [id, job] : table.jobs)
+    row.jobs.push_back(job_row(table, job, now));
+  for (const JobId id : table.jobs.kept().suspended)
+    row.warnings.push_back(suspended_text(table, table.at(id), now));
+  row.users = user_rows(table);
   row.dropped = device.dropped;
   row.spilled = device.spilled;
   row.asked = device.asked;
@@ -150,12 +141,12 @@ DeviceRow device_row(const Table& table, const Device& device, Nanos now) {
 
 std::string state_of(const Device& device, const Job& job) {
   if (!job.is_connected) return "lost";
-  if (job.is_suspended()) return "suspended";
+  if (job.place.is_suspended()) return "suspended";
   if (const Lane* lane = device.lane_held_by(job.id)) {
     return lane->lease->is_asked ? "closing" : "running";
   }
-  if (job.is_paused()) return "paused";
-  if (job.is_waiting || job.waits_in_gang) return "waiting";
+  if (job.settings.is_paused()) return "paused";
+  if (job.place.is_waiting || job.place.waits_in_gang) return "waiting";
   return job.was_registered ? "idle" : "starting";
 }
 
@@ -163,8 +154,7 @@ Snapshot make_snapshot(const Table& table, Nanos now) {
   Snapshot snapshot;
   snapshot.epoch = table.options.epoch;
   snapshot.is_recovering = table.is_recovering(now);
-  for (const Device& device : table.devices)
-    snapshot.devices.push_back(device_row(table, device, now));
+  snapshot.devices.push_back(device_row(table, now));
   return snapshot;
 }
 

@@ -1,3 +1,9 @@
+// The long answer: what holds the job up now, why the order is as it is, and what would change
+// that.
+//
+// A change that is said to bring the job further to the front was tried before: on a copy of its
+// record, and with the policy's own order. Of each kind of change (class, weight, deadline) the one
+// that brings it furthest is said, and of several such changes the smallest.
 #include "csrc/sched/report/why.h"
 
 #include <algorithm>
@@ -31,23 +37,23 @@ namespace {
 constexpr std::size_t kMostNamed = 4;
 
 Job requeued(const Lane& lane, const Job& holder, Nanos now) {
-  return holder.requeued(now - lane.lease->since, now);
+  return holder.copy_requeued(now - lane.lease->since, now);
 }
 
 // The place in line that a job has, or would have: those of its lane that are before it. A holder
 // counts as if it queued again now.
 struct Line {
   const Table& table;
-  const Device& device;
   Job job;
   std::optional<Job> holder;  // unless it is the job itself, or paused
   std::vector<Job> waiting;   // the others, in their order
 
-  [[nodiscard]] const Policy& policy() const { return *device.policy; }
-  // Where it will stand in another class follows from who is in it: at worst at its end.
+  [[nodiscard]] const Policy& policy() const { return *table.device.policy; }
+  // Where the job would stand in another class depends on who is in it, so it is put at the end of
+  // its equals there.
   [[nodiscard]] OrderKey key(const Job& other) const {
-    OrderKey key = order_key(device, other);
-    if (std::isinf(other.virtual_time)) key.user_time = other.virtual_time;
+    OrderKey key = order_key(table.device, other);
+    if (std::isinf(other.served.virtual_time)) key.user_time = other.served.virtual_time;
     return key;
   }
   // As JobTable::order: users of one class have their turns by turns.
@@ -75,9 +81,8 @@ struct Line {
   }
 };
 
-Line line_of(
-    const Table& table, const Device& device, const Lane& lane, const Job& job, Nanos now) {
-  Line line{table, device, job, {}, {}};
+Line line_of(const Table& table, const Lane& lane, const Job& job, Nanos now) {
+  Line line{table, job, {}, {}};
   for (const OrderKey& key : lane.waiting) {
     if (key.id != job.id) line.waiting.push_back(table.at(key.id));
   }
@@ -85,7 +90,7 @@ Line line_of(
   const Job after = requeued(lane, table.at(lane.lease->job), now);
   if (after.id == job.id) {
     line.job = after;
-  } else if (!after.is_paused()) {
+  } else if (!after.settings.is_paused()) {
     line.holder = after;
   }
   return line;
@@ -104,16 +109,16 @@ std::string until(const Table& table, const Lane& lane, Nanos now) {
   return text;
 }
 
-void say_lane(const Table& table, const Device& device, const Lane& lane, Why& why, Nanos now) {
+void say_lane(const Table& table, const Lane& lane, Why& why, Nanos now) {
   if (!lane.lease.has_value()) {
-    why.now.push_back(fmt::format("{} is free{}", lane_name(device, lane),
+    why.now.push_back(fmt::format("{} is free{}", lane_name(table.device, lane),
                                   lane.wait_reason.empty() ? "" : ": " + lane.wait_reason));
     return;
   }
   const Lease& lease = *lane.lease;
   why.now.push_back(
-      fmt::format("{} has {} since {}{}; {}", label(table.at(lease.job)), lane_name(device, lane),
-                  to_string(now - lease.granted_at),
+      fmt::format("{} has {} since {}{}; {}", label(table.at(lease.job)),
+                  lane_name(table.device, lane), to_string(now - lease.granted_at),
                   lease.granted_for.empty() ? "" : fmt::format(" ({})", lease.granted_for),
                   until(table, lane, now)));
 }
@@ -125,44 +130,42 @@ void say_idle(const Job& job, Why& why, Nanos now) {
     why.now.emplace_back("it has not registered: it asks for turns with gpushare.register()");
   } else if (!job.is_registered) {
     why.now.emplace_back("it has no more iterations, and keeps what memory it has");
-  } else if (!job.is_paused() && job.closed_at.has_value()) {
+  } else if (!job.settings.is_paused() && job.measured.closed_at.has_value()) {
     why.now.push_back(fmt::format("it wants no lease since {}, when its last one ended",
-                                  to_string(now - *job.closed_at)));
-  } else if (!job.is_paused()) {
+                                  to_string(now - *job.measured.closed_at)));
+  } else if (!job.settings.is_paused()) {
     why.now.emplace_back("it has not come to an iteration yet");
   }
 }
 
-// What is measured needs no word.
+// A time that was measured needs no explanation; one that is remembered does.
 void say_remembered(const Job& job, Why& why) {
-  if (job.iteration_source() != Source::kRemembered) return;
+  if (job.measured.iteration_source() != Source::kRemembered) return;
   why.now.push_back(
       fmt::format("an iteration of it is taken to last {}, as remembered of its model until "
                   "iterations of this job are measured",
-                  to_string(job.iteration)));
+                  to_string(job.measured.iteration)));
 }
 
 void say_move(const Job& job, Why& why) {
-  if (job.placed_in == job.in_lane) return;
+  if (job.place.placed_in == job.place.in_lane) return;
   why.now.push_back(
-      fmt::format("it is to change to lane {} after its next boundary", job.placed_in.value));
+      fmt::format("it is to change to lane {} after its next boundary", job.place.placed_in.value));
 }
 
-// Under `pack`: beside whom it runs, or may not.
-void say_beside(
-    const Table& table, const Device& device, const Job& job, Why& why, bool is_holder, Nanos now) {
-  std::string text =
-      is_holder ? beside_text(table, device, job) : reason_against(table, device, job, now);
-  if (text.empty() || (!is_holder && !job.is_waiting)) return;
+// Under `pack`, says beside whom the job runs, or why it may not run now.
+void say_beside(const Table& table, const Job& job, Why& why, bool is_holder, Nanos now) {
+  std::string text = is_holder ? beside_text(table, job) : reason_against(table, job, now);
+  if (text.empty() || (!is_holder && !job.place.is_waiting)) return;
   why.now.push_back(is_holder ? std::move(text)
                               : fmt::format("it may not run beside others now: {}", text));
 }
 
-// That turns are long since changing hands takes long, and what would make them shorter.
+// Says that turns are long because changing hands takes long, and what would make them shorter.
 void say_turns(const Table& table, const Lane& lane, Why& why) {
   if (!lane.lease.has_value() || !lane.is_watched) return;
   const Job& holder = table.at(lane.lease->job);
-  const Nanos stall = std::max(holder.stall, holder.usage.stall);
+  const Nanos stall = std::max(holder.measured.stall, holder.usage.stall);
   if (stall < table.options.min_quantum / 10 || lane.quantum <= table.options.min_quantum) return;
   why.now.push_back(fmt::format(
       "a turn lasts for {} here: memory moves for {} when the lane changes hands, and {:.1f} % of "
@@ -173,21 +176,21 @@ void say_turns(const Table& table, const Lane& lane, Why& why) {
       "larger switch_loss");
 }
 
-// Of what a job waits for that is not the lease.
-void say_room(
-    const Table& table, const Device& device, const Lane& lane, const Job& job, Why& why) {
-  if (job.user_limit > Bytes{0} && job.is_waiting) {
-    why.now.push_back(user_room_text(table, device, job));
+// Says what the job waits for beside the lease: room.
+void say_room(const Table& table, const Lane& lane, const Job& job, Why& why) {
+  const Device& device = table.device;
+  if (job.settings.user_limit > Bytes{0} && job.place.is_waiting) {
+    why.now.push_back(user_room_text(table, job));
   }
-  if (job.is_elastic && beyond_own_limit(device, job) > Bytes{0}) {
+  if (job.settings.is_elastic && beyond_own_limit(device, job) > Bytes{0}) {
     why.now.push_back(fmt::format("it holds {}: what is beyond {} is given first",
-                                  to_string(device.ledger.room(job.id) + job.lane),
-                                  to_string(job.memory_limit)));
+                                  to_string(device.ledger.room(job.id) + job.room.lane),
+                                  to_string(job.settings.memory_limit)));
   }
   const bool is_short = device.has_need(job.id) || (lane.next == job.id && lane.short_since);
   if (!is_short) return;
-  why.now.push_back(ledger_text(table, device, job.id));
-  if (is_host_tier_short(table, device, job.id)) {
+  why.now.push_back(ledger_text(table, job.id));
+  if (is_host_tier_short(table, job.id)) {
     why.changes.push_back(fmt::format("{}. {}", host_text(table), host_advice(table)));
   }
   why.changes.emplace_back("room that another job gives: it ends, or parks and may be spilled");
@@ -200,8 +203,8 @@ std::string compare(const Line& line, const Job& first, const Job& second) {
   if (a.priority != b.priority || a.user == b.user) return line.policy().why(first, second);
   const auto text = [&](const OrderKey& key, const Job& job) {
     const Users& users = line.table.options.users;
-    return fmt::format("{} {:.3f} s (weight {:g}; job {})", users.label(job.uid), key.user_time,
-                       users.of(job.uid).weight, label(job));
+    return fmt::format("{} {:.3f} s (weight {:g}; job {})", users.label(job.who.uid), key.user_time,
+                       users.of(job.who.uid).weight, label(job));
   };
   return fmt::format("{}: served over weight, of users: {}, {}", line.policy().name(),
                      text(a, first), text(b, second));
@@ -218,7 +221,7 @@ void say_order(const Line& line, Why& why) {
   std::size_t num_named = 0;
   for (const Job& other : line.waiting) {
     const bool is_before = line.key(other) < key;
-    // Of a job without a rival before it, the next one is said.
+    // If no rival is before the job, the next one behind it is named.
     if (num_named == kMostNamed || (!is_before && num_named > 0)) break;
     say(other);
     ++num_named;
@@ -242,33 +245,36 @@ void add_option(std::vector<Option>& options,
                 std::string text) {
   if (!check_ranges(changes).ok()) return;
   Job changed = job;
-  changes.apply_to(changed);
-  if (changes.priority) changed.virtual_time = std::numeric_limits<double>::infinity();
+  changes.apply_to(changed.settings);
+  if (changes.priority) changed.served.virtual_time = std::numeric_limits<double>::infinity();
   options.push_back({std::move(text), std::move(changed)});
 }
 
-// By kind; the smallest change of each comes first.
+// The options by kind. Within a kind the smallest change comes first.
 std::vector<std::vector<Option>> options_of(const Job& job) {
   std::vector<std::vector<Option>> kinds(3);
-  for (auto p = static_cast<int>(job.priority) - 1; p >= 0; --p) {
+  for (auto p = static_cast<int>(job.settings.priority) - 1; p >= 0; --p) {
     const auto priority = static_cast<wire::Priority>(p);
     add_option(kinds[0], job, {.priority = priority},
                fmt::format("--priority {} (now {})", wire::name_of(priority),
-                           wire::name_of(job.priority)));
+                           wire::name_of(job.settings.priority)));
   }
   for (const double factor : {2.0, 4.0, 8.0}) {
-    add_option(kinds[1], job, {.weight = job.weight * factor},
-               fmt::format("--weight {:g} (now {:g})", job.weight * factor, job.weight));
+    add_option(
+        kinds[1], job, {.weight = job.settings.weight * factor},
+        fmt::format("--weight {:g} (now {:g})", job.settings.weight * factor, job.settings.weight));
   }
   for (const std::int64_t ms : {5000, 1000, 200, 50, 10}) {
-    add_option(kinds[2], job, {.deadline = millis(ms)},
-               fmt::format("--deadline {}ms (now {})", ms,
-                           job.deadline > Nanos{} ? to_string(job.deadline) : "none"));
+    add_option(
+        kinds[2], job, {.deadline = millis(ms)},
+        fmt::format("--deadline {}ms (now {})", ms,
+                    job.settings.deadline > Nanos{} ? to_string(job.settings.deadline) : "none"));
   }
   return kinds;
 }
 
-// Of each kind, what brings it furthest with the smallest change.
+// Says of each kind the option that brings the job furthest, and the smallest of several that do
+// so.
 void try_options(const Line& line, Why& why) {
   const std::size_t now = line.num_before(line.job);
   for (const std::vector<Option>& kind : options_of(line.job)) {
@@ -281,28 +287,33 @@ void try_options(const Line& line, Why& why) {
   }
 }
 
-// Nobody lets an urgent job wait for the end of a longer quantum.
+// An interactive job waits no longer than kUrgentWait, so asking for that class can shorten a long
+// quantum.
 void try_urgent(const Lane& lane, const Line& line, Why& why, Nanos now) {
   if (!line.holder.has_value() || lane.lease->is_asked || !lane.is_watched) return;
   Job urgent = line.job;
-  urgent.priority = wire::Priority::kInteractive;
-  urgent.virtual_time = std::numeric_limits<double>::infinity();
+  urgent.settings.priority = wire::Priority::kInteractive;
+  urgent.served.virtual_time = std::numeric_limits<double>::infinity();
   const Nanos ends = std::max(lane.lease->granted_at + kUrgentWait, now);
-  if (line.job.priority <= urgent.priority || ends >= lane.quantum_ends) return;
+  const Nanos usual = to_be_asked_at(line.table, lane, now);
+  if (line.job.settings.priority <= urgent.settings.priority || ends >= usual) return;
   if (line.num_before(line.job) > 0 || line.num_before(urgent) > 0) return;
   why.changes.push_back(fmt::format(
       "gpushare set {} --priority interactive: the lease is asked for in {} instead of {}",
-      line.job.id.value, to_string(ends - now), to_string(lane.quantum_ends - now)));
+      line.job.id.value, to_string(ends - now), to_string(usual - now)));
 }
 
-// Under such a policy it gets what guaranteed jobs leave, whatever its place in line.
+// Under a policy that harvests, an opportunistic job gets what guaranteed jobs leave, whatever its
+// place in line.
 void try_no_harvest(const Table& table, const Line& line, Why& why) {
-  if (!line.policy().harvests() || line.job.priority != wire::Priority::kOpportunistic) return;
+  if (!line.policy().harvests() || line.job.settings.priority != wire::Priority::kOpportunistic) {
+    return;
+  }
   const bool is_beside_guaranteed =
       std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
         const Job& other = entry.second;
-        return other.is_registered && other.priority == wire::Priority::kGuaranteed &&
-               other.of.device == line.job.of.device && other.in_lane == line.job.in_lane;
+        return other.is_registered && other.settings.priority == wire::Priority::kGuaranteed &&
+               other.place.in_lane == line.job.place.in_lane;
       });
   if (!is_beside_guaranteed) return;
   why.changes.push_back(fmt::format(
@@ -311,22 +322,25 @@ void try_no_harvest(const Table& table, const Line& line, Why& why) {
       line.job.id.value));
 }
 
-// What it is ahead of the others, and what is served from now on, counts less: a place in line that
-// changes at once by that is not foretold.
+// With more weight, what the job is ahead of the others and what is served from now on count less.
+// A place in line that would change at once by that is not foretold.
 void try_weight(const Line& line, Why& why) {
   Job heavier = line.job;
-  heavier.weight *= 2;
+  heavier.settings.weight *= 2;
   const bool counts = line.policy().key(heavier.requeued(seconds(1), Nanos{})).number <
                       line.policy().key(line.job.requeued(seconds(1), Nanos{})).number;
   const bool is_at_once = line.key(heavier) != line.key(line.job);
   const auto is_of_its_class = [&](const Job& other) {
-    return other.priority == line.job.priority && line.key(other).user == line.key(line.job).user;
+    return other.settings.priority == line.job.settings.priority &&
+           line.key(other).user == line.key(line.job).user;
   };
   const bool has_rival = std::any_of(line.waiting.begin(), line.waiting.end(), is_of_its_class) ||
                          (line.holder.has_value() && is_of_its_class(*line.holder));
-  const bool is_possible = check_ranges({.weight = heavier.weight}).ok();
+  const bool is_possible = check_ranges({.weight = heavier.settings.weight}).ok();
   if (!counts || is_at_once || !has_rival || !is_possible) return;
-  const auto is_of_another_user = [&](const Job& other) { return other.uid != line.job.uid; };
+  const auto is_of_another_user = [&](const Job& other) {
+    return other.who.uid != line.job.who.uid;
+  };
   const bool is_by_user =
       line.policy().shares_by_user() &&
       (std::any_of(line.waiting.begin(), line.waiting.end(), is_of_another_user) ||
@@ -334,35 +348,38 @@ void try_weight(const Line& line, Why& why) {
   why.changes.push_back(
       fmt::format("gpushare set {} --weight {:g} (now {:g}): twice the time, against those of its "
                   "class{}, from now on",
-                  line.job.id.value, heavier.weight, line.job.weight,
+                  line.job.id.value, heavier.settings.weight, line.job.settings.weight,
                   is_by_user ? " that are of its user" : ""));
 }
 
 }  // namespace
 
 Why why(const Table& table, const Job& job, Nanos now) {
-  const Device& device = table.device_of(job);
-  const Lane& lane = Table::lane_of(device, job);
+  const Device& device = table.device;
+  const Lane& lane = device.lane_of(job);
   const bool is_holder = device.lane_held_by(job.id) != nullptr;
-  Why why{job.id, job.name, state_of(device, job), explain(table, job.id, now), job.reason, {},
-          {},     {}};
-  const bool is_in_line = (job.is_waiting || is_holder) && !job.is_paused();
+  Why why{
+      job.id, job.who.name, state_of(device, job), explain(table, job.id, now), job.reason, {}, {},
+      {}};
+  const bool is_in_line = (job.place.is_waiting || is_holder) && !job.settings.is_paused();
   const bool is_idle =
-      !job.is_waiting && !job.waits_in_gang && !is_holder && !device.has_need(job.id);
+      !job.place.is_waiting && !job.place.waits_in_gang && !is_holder && !device.has_need(job.id);
   if (is_idle) say_idle(job, why, now);
-  say_lane(table, device, lane, why, now);
-  say_beside(table, device, job, why, is_holder, now);
+  say_lane(table, lane, why, now);
+  say_beside(table, job, why, is_holder, now);
   say_move(job, why);
   say_remembered(job, why);
   if (std::string note = deadline_note(device, job); !note.empty()) why.now.push_back(note);
   if (is_in_line) say_turns(table, lane, why);
-  say_room(table, device, lane, job, why);
+  say_room(table, lane, job, why);
   if (is_used_up(device, job)) {
-    why.now.push_back(share_limit_text(table, device, job, now));
+    why.now.push_back(share_limit_text(table, job, now));
   }
-  if (job.is_paused()) why.changes.push_back(fmt::format("gpushare resume {}", job.id.value));
+  if (job.settings.is_paused()) {
+    why.changes.push_back(fmt::format("gpushare resume {}", job.id.value));
+  }
   if (!is_in_line) return why;
-  const Line line = line_of(table, device, lane, job, now);
+  const Line line = line_of(table, lane, job, now);
   say_order(line, why);
   try_options(line, why);
   try_urgent(lane, line, why, now);

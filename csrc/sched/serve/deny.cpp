@@ -1,3 +1,16 @@
+// When a request for memory fails, and which one.
+//
+// A Need that waits may be met as long as some job can go on to a boundary, or give. There is a
+// deadlock if every job that holds room or a lease is blocked: it waits for room itself, or for a
+// lane that is not freed before somebody gets room, or for a person. Then, and only then, the
+// newest Need fails, because the others have waited longer and one failure may be enough.
+//
+// Two kinds of Needs are spared. A job that has given memory while it waited needs it back, so its
+// allocation cannot fail, only wait. A suspended job does not wait at all, and what it holds may
+// still come free.
+//
+// The text of a failure names who holds what, and which setting would help, since it ends as an
+// out-of-memory error in a user's program.
 #include "csrc/sched/serve/deny.h"
 
 #include <algorithm>
@@ -16,122 +29,121 @@
 namespace gpushare::sched {
 namespace {
 
-void send_denied(
-    Step& step, Device& device, const WaitingNeed& need, std::string text, const std::string& why) {
+void send_denied(Step& step, const WaitingNeed& need, std::string text, const std::string& why) {
   const Job& job = step.table().at(need.job);
-  step.send(need.job, wire::Denied{.of = job.of, .n = need.n, .reason = std::move(text)});
-  step.decide(device, need.job, "deny",
-              fmt::format("asked for {} more: {}", to_string(need.bytes), why));
+  step.send(need.job, wire::Denied{.of = job.who.of, .n = need.n, .reason = std::move(text)});
+  step.decide(need.job, "deny", fmt::format("asked for {} more: {}", to_string(need.bytes), why));
 }
 
-// What it needs at its boundaries and inside its iterations, once it had some.
+// How much the job needs at its boundaries and inside its iterations, if it had any yet.
 std::string figures_of(const Job& job) {
   if (job.usage.live <= Bytes{0} && job.usage.need <= Bytes{0}) return {};
   return fmt::format(" ({} persistent, {} peak)", to_string(job.usage.live),
-                     to_string(std::max(job.usage.need, job.usage.live) + job.lane));
+                     to_string(std::max(job.usage.need, job.usage.live) + job.room.lane));
 }
 
 // It waits for room, for a lane that is not free before somebody else gets room, or for a person.
-bool is_blocked(const Table& table, const Device& device, const Job& job, Nanos now) {
-  if (job.asked_again_at.has_value()) return false;  // it may be able to give then
-  if (job.is_suspended()) return true;
+bool is_blocked(const Table& table, const Job& job, Nanos now) {
+  const Device& device = table.device;
+  if (job.room.asked_again_at.has_value()) return false;  // it may be able to give then
+  if (job.place.is_suspended()) return true;
   if (device.has_need(job.id)) return true;
-  // Nothing of a gang that has the lease is given before all of it have closed.
-  if (is_gang_running(table, device, job)) {
+  // A gang that has the lease gives nothing before all of its jobs have closed.
+  if (is_gang_running(table, job)) {
     const JobSet gang = gang_of(device, job);
     return std::any_of(gang.begin(), gang.end(), [&](JobId id) { return device.has_need(id); });
   }
-  if (!job.is_waiting && !job.waits_aside && !job.waits_in_gang) return false;
-  const bool is_giving = job.revoke.has_value() && !table.is_overdue(job, now);
+  if (!job.place.is_waiting && !job.place.waits_aside && !job.place.waits_in_gang) return false;
+  const bool is_giving = job.room.revoke.has_value() && !table.is_overdue(job, now);
   if (is_giving) return false;
-  const bool may_be_asked = !job.is_inside && !job.cannot_give && !job.revoke.has_value() &&
+  const bool may_be_asked = !job.place.is_inside && !job.room.cannot_give &&
+                            !job.room.revoke.has_value() &&
                             most_to_ask(device, job, host_free(table).total()) > Bytes{0};
   if (may_be_asked) return false;
-  if (job.waits_aside) return true;
-  const Lane& lane = Table::lane_of(device, job);
+  if (job.place.waits_aside) return true;
+  const Lane& lane = device.lane_of(job);
   // It waits for holders, which are asked themselves.
-  const bool is_barred =
-      !lane.lease.has_value() && !reason_against(table, device, job, now).empty();
+  const bool is_barred = !lane.lease.has_value() && !reason_against(table, job, now).empty();
   if (is_barred) return true;
   if (!lane.lease.has_value()) return lane.is_stuck;
   return std::any_of(device.needs.begin(), device.needs.end(),
                      [&](const WaitingNeed& need) { return lane.lease->is_held_by(need.job); });
 }
 
-bool is_deadlocked(const Table& table, const Device& device, Nanos now) {
+bool is_deadlocked(const Table& table, Nanos now) {
+  const Device& device = table.device;
   if (device.needs.empty()) return false;
   // A holder that goes on ends it at its boundary.
   for (const Lane& lane : device.lanes)
-    if (lane.lease.has_value() && !is_blocked(table, device, table.at(lane.lease->job), now)) {
+    if (lane.lease.has_value() && !is_blocked(table, table.at(lane.lease->job), now)) {
       return false;
     }
   bool is_any_stuck = false;
   for (const WaitingNeed& need : device.needs) {
-    if (table.at(need.job).is_suspended()) continue;
+    if (table.at(need.job).place.is_suspended()) continue;
     if (!need.is_stuck) return false;
     is_any_stuck = true;
     // A suspended job is waited for, where that helps.
     const Bytes lacking = lacking_for(device, need);
-    if (lacking <= held_by_suspended(table, device)) return false;
+    if (lacking <= held_by_suspended(table)) return false;
   }
   if (!is_any_stuck) return false;
   return std::all_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
     const Job& job = entry.second;
-    const bool is_here = job.of.device == device.name;
-    const bool matters = is_here && (device.ledger.room(job.id) > Bytes{0} ||
-                                     device.lane_held_by(job.id) != nullptr);
-    return !matters || is_blocked(table, device, job, now);
+    const bool matters =
+        device.ledger.room(job.id) > Bytes{0} || device.lane_held_by(job.id) != nullptr;
+    return !matters || is_blocked(table, job, now);
   });
 }
 
 }  // namespace
 
-void deny(Step& step, Device& device, const WaitingNeed& need, const std::string& why) {
+void deny(Step& step, const WaitingNeed& need, const std::string& why) {
   const Table& table = step.table();
-  // What others have could go there, if it had a place.
-  const std::string host = is_host_tier_short(table, device, need.job)
+  // Other jobs could spill what they have, if the host tier had a place for it.
+  const std::string host = is_host_tier_short(table, need.job)
                                ? fmt::format(", and {}. {}", host_text(table), host_advice(table))
                                : std::string();
   std::string text = fmt::format(
       "{}; this job holds {}{} and asked {} more: {}{}. Try: a larger --capacity, a smaller batch, "
       "GPUSHARE_OVERFLOW=1 (slow)",
-      ledger_text(table, device, need.job), to_string(device.ledger.room(need.job)),
+      ledger_text(table, need.job), to_string(step.device().ledger.room(need.job)),
       figures_of(table.at(need.job)), to_string(need.bytes), why, host);
-  send_denied(step, device, need, std::move(text), why);
+  send_denied(step, need, std::move(text), why);
 }
 
-void deny_for_limit(Step& step, Device& device, const WaitingNeed& need) {
+void deny_for_limit(Step& step, const WaitingNeed& need) {
   const Job& job = step.table().at(need.job);
-  const Bytes limit = job.most_memory();
-  const bool is_users = job.hard_user_limit() == limit;
+  const Bytes limit = job.settings.most_memory();
+  const bool is_users = job.settings.hard_user_limit() == limit;
   const std::string whose = is_users ? fmt::format("the memory_limit of {}'s jobs",
-                                                   step.table().options.users.label(job.uid))
+                                                   step.table().options.users.label(job.who.uid))
                                      : std::string("this job's memory_limit");
   std::string text = fmt::format(
       "{} is {}: it holds {} and asked {} more. Try: a larger memory_limit, a smaller batch, "
       "GPUSHARE_OVERFLOW=1 (slow)",
-      whose, to_string(limit), to_string(device.ledger.room(need.job) + job.lane),
+      whose, to_string(limit), to_string(step.device().ledger.room(need.job) + job.room.lane),
       to_string(need.bytes));
-  send_denied(step, device, need, std::move(text),
-              fmt::format("memory_limit {}", to_string(limit)));
+  send_denied(step, need, std::move(text), fmt::format("memory_limit {}", to_string(limit)));
 }
 
-void deny_only_free(Step& step, Device& device, const WaitingNeed& need, const std::string& why) {
-  send_denied(step, device, need, why, why);
+void deny_only_free(Step& step, const WaitingNeed& need, const std::string& why) {
+  send_denied(step, need, why, why);
 }
 
-void break_deadlock(Step& step, Device& device) {
+void break_deadlock(Step& step) {
+  Device& device = step.device();
   const Table& table = std::as_const(step).table();
-  if (!is_deadlocked(table, device, step.now())) return;
+  if (!is_deadlocked(table, step.now())) return;
   auto newest = device.needs.end();
   for (auto need = device.needs.begin(); need != device.needs.end(); ++need) {
-    if (need->has_given || table.at(need->job).is_suspended()) continue;
+    if (need->has_given || table.at(need->job).place.is_suspended()) continue;
     if (newest == device.needs.end() || need->since >= newest->since) newest = need;
   }
   if (newest == device.needs.end()) return;
   const WaitingNeed denied = *newest;
   device.needs.erase(newest);
-  deny(step, device, denied, "every job that holds room waits for more of it, or for this job");
+  deny(step, denied, "every job that holds room waits for more of it, or for this job");
 }
 
 }  // namespace gpushare::sched

@@ -9,13 +9,13 @@
 namespace gpushare::sched {
 
 // `why` is for the trace; the job's text names who holds what, and what would help.
-void deny(Step& step, Device& device, const WaitingNeed& need, const std::string& why);
+void deny(Step& step, const WaitingNeed& need, const std::string& why);
 // It would exceed the job's own memory_limit.
-void deny_for_limit(Step& step, Device& device, const WaitingNeed& need);
+void deny_for_limit(Step& step, const WaitingNeed& need);
 // Too little is free for a Need that asked for no more than that. `why` is for the job as well.
-void deny_only_free(Step& step, Device& device, const WaitingNeed& need, const std::string& why);
+void deny_only_free(Step& step, const WaitingNeed& need, const std::string& why);
 // If nobody who holds room can go on without more of it, the newest Need fails, so that the others
 // can be met.
-void break_deadlock(Step& step, Device& device);
+void break_deadlock(Step& step);
 
 }  // namespace gpushare::sched

@@ -1,3 +1,10 @@
+// The furthest next use comes first, because its bytes are missed last (Belady's rule, with the
+// policy's order as the forecast).
+//
+// Paused jobs give first, since nobody knows their next use, and then jobs of the lowest class.
+// Users of one class are thought to have their turns by turns, so the user with the most jobs left
+// has the furthest next use. His last job is taken, and then the rule is applied again. Groups are
+// heaps, so that only the givers that are looked at are put in order.
 #include "csrc/sched/serve/giver_line.h"
 
 #include <algorithm>
@@ -16,12 +23,14 @@ void GiverLine::add(const Giver& giver) {
   GS_DCHECK(ordered_.empty(), "job {} comes late", giver.job->id.value);
   givers_.push_back(giver);
   droppable_ += giver.droppable;
-  is_any_elastic_ = is_any_elastic_ || giver.job->is_elastic || giver.job->is_user_elastic;
+  is_any_elastic_ =
+      is_any_elastic_ || giver.job->settings.is_elastic || giver.job->settings.is_user_elastic;
 }
 
 void GiverLine::make_groups() {
   for (const Giver& giver : givers_)
-    groups_[{giver.job->is_paused(), giver.key.priority, giver.key.user}].push_back(&giver);
+    groups_[{giver.job->settings.is_paused(), giver.key.priority, giver.key.user}].push_back(
+        &giver);
   for (auto& [name, group] : groups_)
     std::make_heap(group.begin(), group.end(), is_nearer);
 }
@@ -51,12 +60,12 @@ const Giver* GiverLine::at(std::size_t place) {
 bool GiverLine::is_before(const Giver& other) {
   if (givers_.empty()) return true;
   const Giver& last = *at(0);
-  if (last.job->is_paused()) return false;
+  if (last.job->settings.is_paused()) return false;
   // The number of turns that the user of a job has before it.
   const auto turn = [this](const Giver& of) {
     return std::ranges::count_if(givers_, [&](const Giver& giver) {
       const bool is_his = giver.key.priority == of.key.priority && giver.key.user == of.key.user;
-      return is_his && !giver.job->is_paused() && giver.key < of.key;
+      return is_his && !giver.job->settings.is_paused() && giver.key < of.key;
     });
   };
   const auto use = [&](const Giver& of) { return std::tuple(of.key.priority, turn(of), of.key); };

@@ -1,3 +1,13 @@
+// When the other jobs of the holder's gang get their leases.
+//
+// As long as the gang's lease is not asked back, each of its jobs that wants a lease gets one as
+// soon as its room is settled. Once the lease is asked back, a job is let in only if the others
+// need it: a holder has begun an iteration more than it has, so the others wait for it inside that
+// iteration. Numbers of iterations mislead if ranks do different things. So a job is also let in if
+// it has waited for two of the longest iterations while another one is inside an iteration.
+//
+// A job that lacks room waits for it before it gets its lease, but only while somebody is about to
+// give. Otherwise it asks by a Need, as any holder does.
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -13,7 +23,8 @@
 namespace gpushare::sched {
 namespace {
 
-// As many of its iterations one may take, and as long at least, until another is let in.
+// How many iterations a waiting job lets the others take, and how long at least, before it is let
+// in though nobody is known to need it.
 constexpr int kIterationsInStep = 2;
 constexpr Nanos kLeastInStep = millis(50);
 
@@ -27,7 +38,7 @@ std::uint64_t num_ended(const Lease& lease, const Job& job) {
 
 // Whether its page was looked at since the other began to wait; if not, it will be.
 bool was_seen(Step& step, const Job& holder, const Job& waiting) {
-  if (holder.observed_at >= waiting.waiting_since) return true;
+  if (holder.measured.observed_at >= waiting.place.waiting_since) return true;
   step.look_at(holder.id);
   if (holder.is_connected && holder.is_registered) step.due(step.now());
   return false;
@@ -45,70 +56,72 @@ bool is_needed(Step& step, const Lane& lane, const Job& job) {
     const bool is_ahead = num_ended(lease, holder) + 1 > num_ended(lease, job);
     if (is_ahead && !lease.let_in.contains(job.id)) return true;
     is_any_inside = true;
-    longest = std::max(longest, holder.iteration);
+    longest = std::max(longest, holder.measured.iteration);
     step.look_at(id);
   }
-  const Nanos due = job.waiting_since + std::max(longest * kIterationsInStep, kLeastInStep);
+  const Nanos due = job.place.waiting_since + std::max(longest * kIterationsInStep, kLeastInStep);
   if (step.now() < due) step.due(due);
   return is_any_inside && step.now() >= due;
 }
 
 // True: it waits for room that others give.
-bool waits_for_room(Step& step, Device& device, const Lane& lane, const Job& job, RoomPool& pool) {
+bool waits_for_room(Step& step, const Lane& lane, const Job& job, RoomPool& pool) {
+  Device& device = step.device();
   const Table& table = std::as_const(step).table();
-  if (job.revoke.has_value()) {
+  if (job.room.revoke.has_value()) {
     if (!table.is_overdue(job, step.now())) step.due(table.answer_due(job));
     return true;
   }
   const Bytes deficit = deficit_of(device, lane, job, pool);
   if (deficit <= Bytes{0}) return false;
   Bytes missing = deficit - pool.expected;
-  missing -= cut_before_copies(step, device, job, missing, pool);
-  if (missing > Bytes{0}) missing -= ask_for_room(step, device, job.id, missing, pool);
+  missing -= cut_before_copies(step, job, missing, pool);
+  if (missing > Bytes{0}) missing -= ask_for_room(step, job.id, missing, pool);
   const Bytes lacking = deficit_of(device, lane, job, pool);
-  // What nobody is about to give it asks for itself, as any holder does.
+  // If nobody is about to give the rest, the job asks for it by a Need, as any holder does.
   if (lacking <= Bytes{0} || pool.expected <= Bytes{0}) return false;
   device.is_gang_short = true;
   pool.take(std::clamp(lacking + pool.free, Bytes{0}, pool.usable()));
   return true;
 }
 
-void give_room(Step& step, Device& device, Job& job, RoomPool& pool) {
+void give_room(Step& step, Job& job, RoomPool& pool) {
+  Device& device = step.device();
   const Bytes lacking = needed_room(job, device.ledger.capacity()) - device.ledger.room(job.id);
   const Bytes rise = std::min({lacking, pool.free, left_to_user(device, job)});
   if (rise <= Bytes{0}) return;
-  grant_room(step, device, job, rise, 0);
+  grant_room(step, job, rise, 0);
   pool.take(rise);
 }
 
-void grant(Step& step, const Device& device, Lane& lane, Job& job) {
+void grant(Step& step, Lane& lane, Job& job) {
   Lease& lease = *lane.lease;
   job.note_granted(step.now());
-  job.handover = Nanos{};
+  job.measured.handover = Nanos{};
   lease.along.push_back({job.id, step.now()});
   if (lease.is_asked) lease.let_in.insert(job.id);
   note_begun(lease, job);
-  step.act({PageAction::Kind::kGrant, job.id, job.term, job.last_grant_n});
-  step.decide(device, job.id, "grant",
-              fmt::format("along with {}, of the gang {}{}", lease.job.value, job.of.gang,
+  step.act({PageAction::Kind::kGrant, job.id, job.served.term, job.room.last_grant_n});
+  step.decide(job.id, "grant",
+              fmt::format("along with {}, of the gang {}{}", lease.job.value, job.who.of.gang,
                           lease.is_asked ? ", for one iteration" : ""));
-  if (lease.is_asked) step.act({PageAction::Kind::kAsk, job.id, job.term, 0});
+  if (lease.is_asked) step.act({PageAction::Kind::kAsk, job.id, job.served.term, 0});
 }
 
 }  // namespace
 
-void grant_along(Step& step, Device& device, Lane& lane, RoomPool& pool) {
+void grant_along(Step& step, Lane& lane, RoomPool& pool) {
   if (is_lane_suspended(lane)) return;
-  for (const JobId id : gang_of(device, step.table().at(lane.lease->job))) {
+  for (const JobId id : gang_of(step.device(), step.table().at(lane.lease->job))) {
     Job& job = step.table().at(id);
-    if (!job.waits_in_gang || job.is_suspended()) continue;
+    if (!job.place.waits_in_gang || job.place.is_suspended()) continue;
     if (lane.lease->is_asked && !is_needed(step, lane, job)) continue;
-    const bool is_elsewhere = job.in_lane != lane.id;
-    if (is_elsewhere && !may_be_moved(device, job)) continue;
+    const bool is_elsewhere = job.place.in_lane != lane.id;
+    if (is_elsewhere && !may_be_moved(step.device(), job)) continue;
     if (is_elsewhere) change_lane(step, job, lane.id);
-    if (waits_for_room(step, device, lane, job, pool)) continue;
-    give_room(step, device, job, pool);
-    grant(step, device, lane, job);
+    if (waits_for_room(step, lane, job, pool)) continue;
+    give_room(step, job, pool);
+    grant(step, lane, job);
   }
 }
 

@@ -1,3 +1,7 @@
+// Everything that must hold between two steps, checked after each step in tests. A check stands
+// here, and not beside a mutator, if it is about several structures: the record of a job against
+// its lane's table, its order key against the policy, the ledger against the pools, indexes against
+// what they index.
 #include "csrc/sched/serve/invariants.h"
 
 #include <algorithm>
@@ -14,45 +18,49 @@
 namespace gpushare::sched {
 namespace {
 
-void check_job(const Table& table, const Device& device, const Job& job) {
-  const Lane& lane = Table::lane_of(device, job);
+void check_job(const Table& table, const Job& job) {
+  const Device& device = table.device;
+  const Lane& lane = device.lane_of(job);
   const auto id = job.id.value;
-  GS_CHECK(job.of.job == job.id, "job {} has address {}", id, job.of.job.value);
+  GS_CHECK(job.settings.weight > 0, "job {} weighs {}", id, job.settings.weight);
+  GS_CHECK(job.who.of.job == job.id, "job {} has address {}", id, job.who.of.job.value);
   GS_CHECK(device.ledger.rooms().contains(job.id), "job {} is not in the ledger", id);
-  GS_CHECK(lane.waiting.contains(job.id) == job.is_waiting, "job {} waiting {}", id,
-           job.is_waiting);
+  GS_CHECK(lane.waiting.contains(job.id) == job.place.is_waiting, "job {} waiting {}", id,
+           job.place.is_waiting);
   for (const Lane& other : device.lanes) {
     const bool is_there = other.waiting.contains(job.id) || other.next == job.id ||
                           (other.lease.has_value() && other.lease->job == job.id);
     GS_CHECK(!is_there || other.id == lane.id, "job {} of lane {} is in {}", id, lane.id.value,
              other.id.value);
   }
-  GS_CHECK(job.may_queue() || !job.is_waiting, "job {} waits, paused {}", id, job.is_paused());
-  if (job.waits_aside) {
+  GS_CHECK(job.may_queue() || !job.place.is_waiting, "job {} waits, paused {}", id,
+           job.settings.is_paused());
+  if (job.place.waits_aside) {
     GS_CHECK(!job.may_queue() && job.is_connected && job.is_registered, "job {} waits", id);
     GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);
   }
-  if (job.waits_in_gang) {
-    GS_CHECK(job.is_connected && job.is_registered && !job.is_waiting, "job {} waits", id);
-    const bool may_wait = !job.is_paused() || is_gang_running(table, device, job);
+  if (job.place.waits_in_gang) {
+    GS_CHECK(job.is_connected && job.is_registered && !job.place.is_waiting, "job {} waits", id);
+    const bool may_wait = !job.settings.is_paused() || is_gang_running(table, job);
     GS_CHECK(may_wait && device.lane_held_by(job.id) == nullptr, "job {} waits", id);
   }
   const JobSet gang = gang_of(device, job);
   const bool is_there = std::find(gang.begin(), gang.end(), job.id) != gang.end();
   const bool is_member = is_in_gang(job) && job.is_registered && job.is_connected;
-  GS_CHECK(is_there == is_member, "job {} in gang {}", id, job.of.gang);
-  if (job.is_waiting) {
+  GS_CHECK(is_there == is_member, "job {} in gang {}", id, job.who.of.gang);
+  if (job.place.is_waiting) {
     GS_CHECK(job.is_connected && job.is_registered, "job {} waits", id);
     GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);
     // A key changes only with its record, and then the table is told.
     GS_CHECK(lane.waiting.key_of(job.id) == order_key(device, job), "job {} has an old key", id);
   }
-  GS_CHECK(job.last_grant_n <= job.last_n, "job {}: {} of {}", id, job.last_grant_n, job.last_n);
-  if (job.revoke.has_value()) {
-    GS_CHECK(job.is_connected && job.revoke->n <= job.last_n, "job {} revoke {}", id,
-             job.revoke->n);
-    GS_CHECK(job.revoke->bytes <= device.ledger.room(job.id), "job {}: {} of {}", id,
-             to_string(job.revoke->bytes), to_string(device.ledger.room(job.id)));
+  GS_CHECK(job.room.last_grant_n <= job.room.last_n, "job {}: {} of {}", id, job.room.last_grant_n,
+           job.room.last_n);
+  if (job.room.revoke.has_value()) {
+    GS_CHECK(job.is_connected && job.room.revoke->n <= job.room.last_n, "job {} revoke {}", id,
+             job.room.revoke->n);
+    GS_CHECK(job.room.revoke->bytes <= device.ledger.room(job.id), "job {}: {} of {}", id,
+             to_string(job.room.revoke->bytes), to_string(device.ledger.room(job.id)));
   }
 }
 
@@ -68,7 +76,7 @@ void check_lane(const Table& table, const Lane& lane) {
       GS_CHECK(other != nullptr && are_together(*holder, *other), "job {} holds along with {}",
                along.job.value, holder->id.value);
     }
-    GS_CHECK(holder->term > Term{0}, "job {} holds term 0", holder->id.value);
+    GS_CHECK(holder->served.term > Term{0}, "job {} holds term 0", holder->id.value);
     GS_CHECK(lane.next == JobId{0}, "job {} is next", lane.next.value);
   }
   GS_CHECK(lane.next == JobId{0} || lane.waiting.contains(lane.next), "job {} is next",
@@ -76,7 +84,8 @@ void check_lane(const Table& table, const Lane& lane) {
   GS_CHECK(lane.next != JobId{0} || !lane.short_since.has_value(), "nobody is short");
 }
 
-void check_pools(const Table& table, const Device& device) {
+void check_pools(const Table& table) {
+  const Device& device = table.device;
   Bytes sum;
   std::map<std::uint32_t, std::size_t> num_used;
   for (const Lane& lane : device.lanes) {
@@ -86,8 +95,10 @@ void check_pools(const Table& table, const Device& device) {
       num_used[uid] += pool.size();
       for (const auto& [id, member] : pool.members()) {
         const Job* const job = table.find(id);
-        GS_CHECK(job != nullptr && job->uid == uid, "job {} is no job of user {}", id.value, uid);
-        GS_CHECK(job->in_lane == lane.id, "job {} is no job of lane {}", id.value, lane.id.value);
+        GS_CHECK(job != nullptr && job->who.uid == uid, "job {} is no job of user {}", id.value,
+                 uid);
+        GS_CHECK(job->place.in_lane == lane.id, "job {} is no job of lane {}", id.value,
+                 lane.id.value);
         num_used[uid] += member.donated.size();
         GS_CHECK(member.num_chunks == 0 || job->is_registered || !job->is_connected,
                  "job {} has {} lane chunks", id.value, member.num_chunks);
@@ -106,30 +117,28 @@ void check_pools(const Table& table, const Device& device) {
 }  // namespace
 
 void check_invariants(const Table& table) {
-  for (const Device& device : table.devices) {
-    device.ledger.check_invariants();
-    check_pools(table, device);
-    for (const Lane& lane : device.lanes)
-      check_lane(table, lane);
-    GS_CHECK(!device.only_free.has_value(), "need {} of {} has no answer", device.only_free->n,
-             device.only_free->job.value);
-    for (const WaitingNeed& need : device.needs) {
-      const Job* job = table.find(need.job);
-      GS_CHECK(job != nullptr && job->is_connected, "job {} has need {}", need.job.value, need.n);
-    }
-    GS_CHECK(std::ranges::is_sorted(device.needs, {}, &WaitingNeed::job), "{} needs, unsorted",
-             device.needs.size());
-    for (const auto& [id, room] : device.ledger.rooms())
-      GS_CHECK(table.find(id) != nullptr, "job {} has {} and is gone", id.value, to_string(room));
+  const Device& device = table.device;
+  device.ledger.check_invariants();
+  check_pools(table);
+  for (const Lane& lane : device.lanes)
+    check_lane(table, lane);
+  GS_CHECK(!device.only_free.has_value(), "need {} of {} has no answer", device.only_free->n,
+           device.only_free->job.value);
+  for (const WaitingNeed& need : device.needs) {
+    const Job* job = table.find(need.job);
+    GS_CHECK(job != nullptr && job->is_connected, "job {} has need {}", need.job.value, need.n);
   }
+  GS_CHECK(std::ranges::is_sorted(device.needs, {}, &WaitingNeed::job), "{} needs, unsorted",
+           device.needs.size());
+  for (const auto& [id, room] : device.ledger.rooms())
+    GS_CHECK(table.find(id) != nullptr, "job {} has {} and is gone", id.value, to_string(room));
   table.jobs.check_invariants();
-  std::size_t num_inside = 0;
-  for (const Device& device : table.devices)
-    num_inside += device.inside.size();
+  std::size_t num_inside = device.inside.size();
   for (const auto& [id, job] : table.jobs) {
-    check_job(table, table.device_of(job), job);
-    GS_CHECK(job.is_inside == table.device_of(job).inside.contains(id), "job {} inside", id.value);
-    if (job.is_inside) --num_inside;
+    check_job(table, job);
+    GS_CHECK(job.who.of.device == device.name, "job {} is on '{}'", id.value, job.who.of.device);
+    GS_CHECK(job.place.is_inside == device.inside.contains(id), "job {} inside", id.value);
+    if (job.place.is_inside) --num_inside;
   }
   GS_CHECK(num_inside == 0, "{} more jobs are inside", num_inside);
 }

@@ -1,3 +1,19 @@
+// How a deficit is divided among the jobs that can give.
+//
+// 1. Everything that can be dropped without a copy, from parked jobs, the furthest next use first.
+//    A job that is about to park, and is used later than all of them, counts as parked.
+// 2. What parked jobs hold beyond an elastic limit of their own, then what other users' jobs hold
+//    beyond an elastic limit of their user.
+// 3. All the room of parked jobs, then that of jobs that are not parked, which give what is free of
+//    it at most, then the room of jobs that wait in an allocation.
+//
+// Copies are planned only as far as the host tier has room. If even all of the tier would not be
+// enough for the deficit, nothing is copied: the bytes would be moved for a lease that cannot be
+// granted.
+//
+// Holders give nothing: others wait for their boundary. Of two holders that wait for room, the
+// later one gives to the earlier one. So of jobs that wait for each other always the same one goes
+// on.
 #include "csrc/sched/serve/memory_plan.h"
 
 #include <algorithm>
@@ -18,20 +34,20 @@
 namespace gpushare::sched {
 namespace {
 
-// Of two jobs that are each chosen for a free lane, and short of room, the one that is so for
-// longer gives nothing to the other: else they would take the same bytes from each other, by turns.
+// Two jobs may each be chosen for a free lane and be short of room. The one that has been short for
+// longer gives nothing to the other, or they would take the same bytes from each other in turn.
 bool is_chosen_before(const Device& device, const Job& job, const Lane& claims) {
-  const Lane& lane = Table::lane_of(device, job);
+  const Lane& lane = device.lane_of(job);
   if (lane.next != job.id) return false;
   if (is_short_before(lane, claims)) return true;
   return lane.short_since.has_value() && !is_short_before(claims, lane) && lane.id < claims.id;
 }
 
 // pre: it has room.
-bool may_be_asked(const Table& table, const Device& device, const Job& job, const Job& claimant) {
-  const bool can_be = job.is_connected && !job.is_suspended() && !job.is_inside &&
-                      !job.cannot_give && !job.revoke.has_value();
-  if (!can_be || job.id == claimant.id || is_gang_running(table, device, job)) return false;
+bool may_be_asked(const Table& table, const Job& job, const Job& claimant) {
+  const bool can_be = job.is_connected && !job.place.is_suspended() && !job.place.is_inside &&
+                      !job.room.cannot_give && !job.room.revoke.has_value();
+  if (!can_be || job.id == claimant.id || is_gang_running(table, job)) return false;
   return !is_in_gang(job) || !are_together(job, claimant);
 }
 
@@ -39,10 +55,11 @@ bool may_be_asked(const Table& table, const Device& device, const Job& job, cons
 // a holder, whose boundary everybody waits for, and else to a job that came before it, as one of
 // two holders does: so of jobs that wait for each other one goes on, and always the same one. By
 // the age of their Needs they would take turns, and spill each other for every tensor they make.
-bool gives_blocked(const Table& table, const Device& device, const Job& job, const Job& claimant) {
+bool gives_blocked(const Table& table, const Job& job, const Job& claimant) {
+  const Device& device = table.device;
   if (!device.has_need(job.id) || !device.has_need(claimant.id)) return false;
-  // That one cannot give in turn (may_be_asked).
-  if (is_gang_running(table, device, claimant)) return true;
+  // The claimant is of a running gang, so it cannot give to this job in its turn (may_be_asked).
+  if (is_gang_running(table, claimant)) return true;
   const bool is_held = device.lane_held_by(job.id) != nullptr;
   const bool is_claimant_held = device.lane_held_by(claimant.id) != nullptr;
   return is_held == is_claimant_held ? claimant.id < job.id : is_claimant_held;
@@ -51,24 +68,27 @@ bool gives_blocked(const Table& table, const Device& device, const Job& job, con
 // A holder that is not stopped needs its memory until its boundary.
 bool gives_unparked(const Device& device, const Job& job, Nanos now) {
   return device.lane_held_by(job.id) == nullptr && !device.has_need(job.id) &&
-         now >= job.spared_until;
+         now >= job.room.spared_until;
 }
 
-// Its place in line, or the one it would get.
+// The job's place in line, or the one that it would get if it queued now.
 OrderKey place_in_line(const Device& device, const Job& job, Nanos now) {
-  return job.is_waiting ? order_key(device, job) : order_key(device, job.requeued(Nanos{0}, now));
+  return job.place.is_waiting ? order_key(device, job)
+                              : order_key(device, job.requeued(Nanos{0}, now));
 }
 
 // When a job that has closed its lease is waited for no longer.
-Nanos comes_until(const Job& job) { return *job.closed_at + park_allowance(job.stall); }
+Nanos comes_until(const Job& job) {
+  return *job.measured.closed_at + park_allowance(job.measured.stall);
+}
 
 // pre: it gives unparked.
 bool may_come(const Job& job, Nanos now) {
-  return job.closed_at.has_value() && job.is_registered && now < comes_until(job) &&
-         job.park_delay <= park_allowance(job.stall);
+  return job.measured.closed_at.has_value() && job.is_registered && now < comes_until(job) &&
+         job.measured.park_delay <= park_allowance(job.measured.stall);
 }
 
-// Of what is asked for, what each job gives, and what of the host tier that takes.
+// How a deficit is divided: what each job gives, and what of the host tier that takes.
 class Shares {
  public:
   explicit Shares(Bytes deficit, Bytes host = {}) : missing_(deficit), host_(host) {}
@@ -86,7 +106,7 @@ class Shares {
     if (of(job) == Bytes{0}) order_.push_back(job.id);
     entries_[job.id].bytes += more;
   }
-  // And with copies, as far as the host tier has room.
+  // The same with copies, as far as the host tier has room.
   void raise_with_copies(const Device& device, const Job& job, Bytes most) {
     Bytes& host = entries_[job.id].host;
     host_ += host;
@@ -113,7 +133,7 @@ class Shares {
   std::vector<JobId> order_;
 };
 
-// What can be given without a copy.
+// Divides what can be given without a copy, from the furthest next use on.
 void share_drops(Shares& shares, const Device& device, GiverLine& parked, const Job* coming) {
   if (coming != nullptr) shares.raise(*coming, droppable(device, *coming));
   Bytes left = parked.droppable();
@@ -124,41 +144,40 @@ void share_drops(Shares& shares, const Device& device, GiverLine& parked, const 
   }
 }
 
-// What parked jobs hold beyond elastic limits of their own.
+// Divides what parked jobs hold beyond elastic limits of their own.
 void share_beyond_own(Shares& shares, const Device& device, GiverLine& parked) {
   if (!parked.is_any_elastic()) return;
   for (std::size_t i = 0; const Giver* const giver = parked.at(i); ++i) {
     const Job& job = *giver->job;
-    if (job.is_elastic) shares.raise_with_copies(device, job, beyond_own_limit(device, job));
+    if (job.settings.is_elastic) {
+      shares.raise_with_copies(device, job, beyond_own_limit(device, job));
+    }
   }
 }
 
-// What other users' parked jobs hold beyond an elastic limit.
-void share_beyond_users(Shares& shares,
-                        const Table& table,
-                        const Device& device,
-                        GiverLine& parked,
-                        std::uint32_t claimant,
-                        Nanos now) {
+// Divides what parked jobs of other users hold beyond their users' elastic limits.
+void share_beyond_users(
+    Shares& shares, const Table& table, GiverLine& parked, std::uint32_t claimant, Nanos now) {
   if (!parked.is_any_elastic()) return;
   std::map<std::uint32_t, Bytes> beyond;  // by user, what he does not give yet
-  const auto is_meant = [&](const Job& job) { return job.is_user_elastic && job.uid != claimant; };
+  const auto is_meant = [&](const Job& job) {
+    return job.settings.is_user_elastic && job.who.uid != claimant;
+  };
   for (std::size_t i = 0; const Giver* const giver = parked.at(i); ++i) {
     const Job& job = *giver->job;
     if (!is_meant(job)) continue;
-    const auto [left, is_new] = beyond.try_emplace(job.uid);
+    const auto [left, is_new] = beyond.try_emplace(job.who.uid);
     if (is_new) {
-      left->second =
-          beyond_elastic(table, device, job.uid) - coming_from_user(table, device, job.uid, now);
+      left->second = beyond_elastic(table, job.who.uid) - coming_from_user(table, job.who.uid, now);
     }
     left->second -= shares.of(job);
   }
   for (std::size_t i = 0; const Giver* const giver = parked.at(i); ++i) {
     const Job& job = *giver->job;
-    const auto left = beyond.find(job.uid);
+    const auto left = beyond.find(job.who.uid);
     if (!is_meant(job) || left == beyond.end() || left->second <= Bytes{0}) continue;
     const Bytes before = shares.of(job);
-    shares.raise_with_copies(device, job, before + left->second);
+    shares.raise_with_copies(table.device, job, before + left->second);
     left->second -= shares.of(job) - before;
   }
 }
@@ -166,22 +185,22 @@ void share_beyond_users(Shares& shares,
 }  // namespace
 
 MemoryPlan::MemoryPlan(const Table& table,
-                       const Device& device,
                        JobId claimant,
                        Nanos now,
                        std::optional<std::uint32_t> of_user)
-    : table_(table), device_(device), claimant_(table.at(claimant)), now_(now), of_user_(of_user) {
+    : table_(table), claimant_(table.at(claimant)), now_(now), of_user_(of_user) {
+  const Device& device = table.device;
   const auto claims = std::ranges::find(device.lanes, claimant, &Lane::next);
   for (const auto& [id, room] : device.ledger.rooms()) {
     if (room <= Bytes{0}) continue;
     const Job& job = table.at(id);
-    if (of_user.has_value() && job.uid != *of_user) continue;
-    if (!may_be_asked(table, device, job, claimant_)) continue;
+    if (of_user.has_value() && job.who.uid != *of_user) continue;
+    if (!may_be_asked(table, job, claimant_)) continue;
     if (claims != device.lanes.end() && is_chosen_before(device, job, *claims)) continue;
-    GiverLine* const line = is_parked(device, job)                         ? &parked_
-                            : gives_unparked(device, job, now)             ? &unparked_
-                            : gives_blocked(table, device, job, claimant_) ? &blocked_
-                                                                           : nullptr;
+    GiverLine* const line = is_parked(device, job)                 ? &parked_
+                            : gives_unparked(device, job, now)     ? &unparked_
+                            : gives_blocked(table, job, claimant_) ? &blocked_
+                                                                   : nullptr;
     if (line == nullptr) continue;
     const Bytes without_copy = droppable(device, job);
     to_spill_ += room - without_copy;
@@ -189,8 +208,8 @@ MemoryPlan::MemoryPlan(const Table& table,
   }
 }
 
-// What of the host tier is worth using for `deficit`: nothing where even all of it would not do, so
-// that nobody's bytes are copied for a lease that cannot be granted.
+// How much of the host tier is worth using for `deficit`. It is nothing if even all of the tier
+// would not be enough, so that no bytes are copied for a lease that cannot be granted.
 Bytes MemoryPlan::host_to_use(Bytes deficit) const {
   const Bytes free = host_free(table_).total();
   const Bytes to_drop = parked_.droppable() + unparked_.droppable() + blocked_.droppable();
@@ -210,16 +229,17 @@ const Job* MemoryPlan::find_coming() {
 
 std::vector<Giving> MemoryPlan::revokes(Bytes deficit) {
   Shares shares(deficit, host_to_use(deficit));
-  share_drops(shares, device_, parked_, find_coming());
-  share_beyond_own(shares, device_, parked_);
+  share_drops(shares, table_.device, parked_, find_coming());
+  share_beyond_own(shares, table_.device, parked_);
   if (!of_user_.has_value()) {
-    share_beyond_users(shares, table_, device_, parked_, claimant_.uid, now_);
+    share_beyond_users(shares, table_, parked_, claimant_.who.uid, now_);
   }
   for (GiverLine* const line : {&parked_, &unparked_, &blocked_}) {
     for (std::size_t i = 0; shares.missing() > Bytes{0}; ++i) {
       const Giver* const giver = line->at(i);
       if (giver == nullptr) break;
-      shares.raise_with_copies(device_, *giver->job, device_.ledger.room(giver->job->id));
+      shares.raise_with_copies(table_.device, *giver->job,
+                               table_.device.ledger.room(giver->job->id));
     }
   }
   return shares.take();
@@ -227,7 +247,7 @@ std::vector<Giving> MemoryPlan::revokes(Bytes deficit) {
 
 Bytes MemoryPlan::beyond_drops(Bytes deficit) {
   Shares shares(deficit);
-  share_drops(shares, device_, parked_, find_coming());
+  share_drops(shares, table_.device, parked_, find_coming());
   return shares.missing();
 }
 
@@ -235,18 +255,21 @@ std::optional<ComingGiver> MemoryPlan::coming(Bytes deficit) {
   const Job* const coming = find_coming();
   if (coming == nullptr) return std::nullopt;
   Shares shares(deficit);
-  share_drops(shares, device_, parked_, coming);
+  share_drops(shares, table_.device, parked_, coming);
   const Bytes host = host_free(table_).total();
-  const bool can_spill = most_to_ask(device_, *coming, host) > droppable(device_, *coming);
+  const bool can_spill =
+      most_to_ask(table_.device, *coming, host) > droppable(table_.device, *coming);
   if (shares.missing() <= Bytes{0} || !can_spill) return std::nullopt;
   return ComingGiver{coming->id, comes_until(*coming)};
 }
 
-JobId later_giver(const Table& table, const Device& device, JobId claimant) {
-  for (const auto& [id, room] : device.ledger.rooms()) {
+JobId later_giver(const Table& table, JobId claimant) {
+  for (const auto& [id, room] : table.device.ledger.rooms()) {
     if (id == claimant || room == Bytes{0}) continue;
     const Job& job = table.at(id);
-    if (!is_parked(device, job) || job.revoke.has_value() || job.is_suspended()) return id;
+    if (!is_parked(table.device, job) || job.room.revoke.has_value() || job.place.is_suspended()) {
+      return id;
+    }
   }
   return JobId{0};
 }

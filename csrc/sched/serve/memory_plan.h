@@ -50,7 +50,6 @@ class MemoryPlan {
  public:
   // With a user, only his jobs are asked. Table and device outlive the plan.
   MemoryPlan(const Table& table,
-             const Device& device,
              JobId claimant,
              Nanos now,
              std::optional<std::uint32_t> of_user = {});
@@ -68,7 +67,6 @@ class MemoryPlan {
   [[nodiscard]] const Job* find_coming();
 
   const Table& table_;
-  const Device& device_;
   const Job& claimant_;
   Nanos now_;
   std::optional<std::uint32_t> of_user_;
@@ -80,6 +78,6 @@ class MemoryPlan {
 };
 
 // A job that holds room and may give it later, by parking, leaving, or answering at last; 0: none.
-JobId later_giver(const Table& table, const Device& device, JobId claimant);
+JobId later_giver(const Table& table, JobId claimant);
 
 }  // namespace gpushare::sched

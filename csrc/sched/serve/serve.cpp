@@ -1,3 +1,20 @@
+// What follows every step, in the order in which the parts may claim what is free:
+//
+// 1. While the coordinator recovers after a restart nobody is granted anything: not all jobs have
+//    said what they hold.
+// 2. Books are brought up to date: the transfer rate, pauses that are over, suspended leases, the
+//    jobs' lanes, limits that were lowered, gangs that come to stand in line.
+// 3. Holders come first: room that was promised to follow their lease, then the Needs of those that
+//    wait in an allocation. Others wait for their boundaries.
+// 4. Then lanes are served: free ones before held ones, and of the free ones those that have been
+//    short of room for longest first. What is left goes to a Need that takes only free room.
+// 5. If nobody can go on, one Need fails.
+// 6. Under `pack` the jobs that run are judged; the cores are divided; holders are asked for their
+//    leases.
+// 7. The transfer rate is settled again: who waits has changed. Last, the times at which somebody
+//    must be looked at again are noted.
+//
+// Each part takes what it claims from one RoomPool, so two parts never count on the same bytes.
 #include "csrc/sched/serve/serve.h"
 
 #include <algorithm>
@@ -23,48 +40,45 @@
 namespace gpushare::sched {
 namespace {
 
-// While somebody waits for room: when a Revoke is counted on no more, and when a job may be asked.
-void watch_givers(Step& step, const Device& device) {
+// While somebody waits for room, notes when an unanswered Revoke is given up, and when a spared job
+// may be asked again.
+void watch_givers(Step& step) {
+  const Device& device = step.device();
   if (!device.is_anybody_short()) return;
   const Table& table = std::as_const(step).table();
   for (const JobId id : table.jobs.kept().giving) {
     const Job& job = table.at(id);
-    if (job.of.device == device.name && !table.is_overdue(job, step.now())) {
-      step.due(table.answer_due(job));
-    }
+    if (!table.is_overdue(job, step.now())) step.due(table.answer_due(job));
   }
   for (const JobId id : JobRecords::Ids(table.jobs.kept().spared)) {
     const Job& job = table.at(id);
-    if (job.spared_until <= step.now()) {
-      step.table().at(id).spared_until = Nanos{};
-    } else if (job.of.device == device.name && device.ledger.room(id) > Bytes{0}) {
-      step.due(job.spared_until);
+    if (job.room.spared_until <= step.now()) {
+      step.table().at(id).room.spared_until = Nanos{};
+    } else if (device.ledger.room(id) > Bytes{0}) {
+      step.due(job.room.spared_until);
     }
   }
 }
 
 // A job that could not give, for a reason that may pass, is asked again later if somebody is short
-// then (Job::asked_again_at).
-void end_pauses(Step& step, const Device& device) {
+// then (RoomRecord::asked_again_at).
+void end_pauses(Step& step) {
   for (const JobId id : JobRecords::Ids(step.table().jobs.kept().asked_again)) {
     Job& job = step.table().at(id);
-    if (job.of.device != device.name) continue;
-    if (step.now() >= *job.asked_again_at) {
-      job.end_pause();
-    } else if (device.is_anybody_short()) {
-      step.due(*job.asked_again_at);
+    if (step.now() >= *job.room.asked_again_at) {
+      job.room.end_pause();
+    } else if (step.device().is_anybody_short()) {
+      step.due(*job.room.asked_again_at);
     }
   }
 }
 
-// What each is thought to spill, within the host tier.
-std::vector<Bytes> spills_of(const Table& table,
-                             const Device& device,
-                             const std::vector<Giving>& givings) {
+// How much each job is thought to spill, within what is free of the host tier.
+std::vector<Bytes> spills_of(const Table& table, const std::vector<Giving>& givings) {
   std::vector<Bytes> spills;
   Bytes host = host_free(table).total();
   for (const Giving& giving : givings) {
-    spills.push_back(spill_of(device, table.at(giving.job), giving.bytes, host));
+    spills.push_back(spill_of(table.device, table.at(giving.job), giving.bytes, host));
     host -= spills.back();
   }
   return spills;
@@ -76,23 +90,24 @@ bool is_kept_out(const Lane& lane) { return lane.waiting.contains(lane.kept_out)
 // to get its room now, the longest waiting first, then the one whose next job is short of room for
 // longest: what comes free is for that; and where the policy compares jobs of different lanes, by
 // its order. Held ones only give their waiters what is left.
-std::vector<Lane*> by_claim(const Table& table, Device& device) {
+std::vector<Lane*> by_claim(Table& table) {
+  const Table& known = table;
   std::vector<Lane*> lanes;
-  for (Lane& lane : device.lanes)
+  for (Lane& lane : table.device.lanes)
     lanes.push_back(&lane);
   const auto is_first = [&](const Lane& a, const Lane& b) {
-    return device.packs() && !a.waiting.empty() &&
+    return table.device.packs() && !a.waiting.empty() &&
            (b.waiting.empty() || *a.waiting.first() < *b.waiting.first());
   };
   std::stable_sort(lanes.begin(), lanes.end(), [&](const Lane* a, const Lane* b) {
     if (a->lease.has_value() != b->lease.has_value()) return !a->lease.has_value();
     if (is_kept_out(*a) != is_kept_out(*b)) return is_kept_out(*a);
     if (is_kept_out(*a)) {
-      return table.at(a->kept_out).waiting_since < table.at(b->kept_out).waiting_since;
+      return known.at(a->kept_out).place.waiting_since < known.at(b->kept_out).place.waiting_since;
     }
     if (is_short_before(*a, *b) || is_short_before(*b, *a)) return is_short_before(*a, *b);
-    // As in memory_plan.cpp, by the lane's number: else they would take the same bytes from each
-    // other.
+    // Ties go by the lane's number, as in memory_plan.cpp, or two lanes would take the same bytes
+    // from each other.
     return !a->short_since.has_value() && is_first(*a, *b);
   });
   return lanes;
@@ -100,79 +115,74 @@ std::vector<Lane*> by_claim(const Table& table, Device& device) {
 
 }  // namespace
 
-void say_host_full(Step& step, Device& device, const Job& job, const std::string& so) {
+void say_host_full(Step& step, const Job& job, const std::string& so) {
+  Device& device = step.device();
   if (!device.host_warning.empty()) return;
   device.host_warning =
       fmt::format("{}. {}. {}", host_text(step.table()), so, host_advice(step.table()));
-  step.decide(device, job.id, "host_full", device.host_warning);
+  step.decide(job.id, "host_full", device.host_warning);
 }
 
 void serve(Step& step) {
   Table& table = step.table();
+  Device& device = step.device();
   if (table.is_recovering(step.now())) {
     step.due(table.recovery_ends);
-    for (Device& device : table.devices) {
-      settle_gangs(step, device);
-      deny_only_free_unseen(step, device);
-    }
+    settle_gangs(step);
+    deny_only_free_unseen(step);
     return;
   }
   table.expected.clear();
-  for (Device& device : table.devices) {
-    const bool is_half_used = host_used(table).total() > table.options.host_budget.total() / 2;
-    if (!is_half_used && !device.is_place_lacking) device.host_warning.clear();
-    settle_transfer_rate(step, device);
-    end_pauses(step, device);
-    settle_suspended(step, device);
-    place_jobs(step, device);
-    hold_to_limits(step, device);
-    settle_gangs(step, device);
-    RoomPool pool = room_pool(table, device, step.now());
-    for (Lane& lane : device.lanes)
-      serve_owed(step, device, lane, pool);
-    serve_needs(step, device, pool);
-    settle_claim(step, device);
-    for (Lane* const lane : by_claim(table, device))
-      serve_lane(step, device, *lane, pool);
-    serve_only_free(step, device, pool);
-    break_deadlock(step, device);
-    judge_running(step, device);
-    share_cores(step, device);
-    for (Lane& lane : device.lanes)
-      ask_holder(step, device, lane);
-    settle_transfer_rate(step, device);
-    watch_givers(step, device);
-  }
+  const bool is_half_used = host_used(table).total() > table.options.host_budget.total() / 2;
+  if (!is_half_used && !device.is_place_lacking) device.host_warning.clear();
+  settle_transfer_rate(step);
+  end_pauses(step);
+  settle_suspended(step);
+  place_jobs(step);
+  hold_to_limits(step);
+  settle_gangs(step);
+  RoomPool pool = room_pool(table, step.now());
+  for (Lane& lane : device.lanes)
+    serve_owed(step, lane, pool);
+  serve_needs(step, pool);
+  settle_claim(step);
+  for (Lane* const lane : by_claim(table))
+    serve_lane(step, *lane, pool);
+  serve_only_free(step, pool);
+  break_deadlock(step);
+  judge_running(step);
+  share_cores(step);
+  for (Lane& lane : device.lanes)
+    ask_holder(step, lane);
+  settle_transfer_rate(step);
+  watch_givers(step);
 }
 
-Bytes cut_before_copies(
-    Step& step, Device& device, const Job& claimant, Bytes missing, RoomPool& pool) {
-  if (missing <= Bytes{0} || device.ledger.pools() == Bytes{0}) return {};
-  const Bytes to_copy =
-      MemoryPlan(step.table(), device, claimant.id, step.now()).beyond_drops(missing);
-  return shrink_pools(step, device, claimant, to_copy, pool);
+Bytes cut_before_copies(Step& step, const Job& claimant, Bytes missing, RoomPool& pool) {
+  if (missing <= Bytes{0} || step.device().ledger.pools() == Bytes{0}) return {};
+  const Bytes to_copy = MemoryPlan(step.table(), claimant.id, step.now()).beyond_drops(missing);
+  return shrink_pools(step, claimant, to_copy, pool);
 }
 
 Bytes ask_for_room(Step& step,
-                   Device& device,
                    JobId claimant,
                    Bytes deficit,
                    RoomPool& pool,
                    std::optional<std::uint32_t> of_user) {
-  MemoryPlan plan(step.table(), device, claimant, step.now(), of_user);
-  return ask_as_planned(step, device, plan, deficit, pool);
+  MemoryPlan plan(step.table(), claimant, step.now(), of_user);
+  return ask_as_planned(step, plan, deficit, pool);
 }
 
-Bytes ask_as_planned(Step& step, Device& device, MemoryPlan& plan, Bytes deficit, RoomPool& pool) {
+Bytes ask_as_planned(Step& step, MemoryPlan& plan, Bytes deficit, RoomPool& pool) {
   Bytes asked;
   Table& table = step.table();
   const std::vector<Giving> givings = plan.revokes(deficit);
-  const std::vector<Bytes> spills = spills_of(table, device, givings);
+  const std::vector<Bytes> spills = spills_of(table, givings);
   Bytes host_kept = std::accumulate(spills.begin(), spills.end(), Bytes{0});
   for (std::size_t i = 0; i < givings.size(); ++i) {
     host_kept -= spills[i];
     revoke_room(
-        step, device, table.at(givings[i].job), givings[i].bytes, host_kept,
+        step, table.at(givings[i].job), givings[i].bytes, host_kept,
         fmt::format("for {}, which is short of {}", plan.claimant().value, to_string(deficit)));
     asked += givings[i].bytes;
   }
@@ -180,11 +190,11 @@ Bytes ask_as_planned(Step& step, Device& device, MemoryPlan& plan, Bytes deficit
   return asked;
 }
 
-bool fits_its_user(Step& step, Device& device, const Job& job, Bytes growth, RoomPool& pool) {
-  const Bytes lacking = growth - left_to_user(device, job);
+bool fits_its_user(Step& step, const Job& job, Bytes growth, RoomPool& pool) {
+  const Bytes lacking = growth - left_to_user(step.device(), job);
   if (growth <= Bytes{0} || lacking <= Bytes{0}) return true;
-  const Bytes missing = lacking - coming_from_user(step.table(), device, job.uid, step.now());
-  if (missing > Bytes{0}) ask_for_room(step, device, job.id, missing, pool, job.uid);
+  const Bytes missing = lacking - coming_from_user(step.table(), job.who.uid, step.now());
+  if (missing > Bytes{0}) ask_for_room(step, job.id, missing, pool, job.who.uid);
   return false;
 }
 

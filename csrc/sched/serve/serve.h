@@ -15,43 +15,41 @@ namespace gpushare::sched {
 // All of the below, in this order.
 void serve(Step& step);
 
-// Error text 6, once until the tier is half empty again: nobody can give to `job`, since what they
-// would spill has no place. `so` says what follows for it.
-void say_host_full(Step& step, Device& device, const Job& job, const std::string& so);
+// Says that the host tier is full, once until it is half empty again: nobody can give to `job`,
+// since what they would spill has no place. `so` says what follows for the job.
+void say_host_full(Step& step, const Job& job, const std::string& so);
 // serve_lane.cpp: what is free of the room that follows the lane's lease goes to its holder.
-void serve_owed(Step& step, Device& device, Lane& lane, RoomPool& pool);
+void serve_owed(Step& step, Lane& lane, RoomPool& pool);
 // serve_needs.cpp: answers the Needs that can be met now, asks others to give for the rest.
-void serve_needs(Step& step, Device& device, RoomPool& pool);
+void serve_needs(Step& step, RoomPool& pool);
 // serve_needs.cpp: grants the step's Need for free room what is left of it now, or denies it. Last,
 // when all others have claimed what they wait for.
-void serve_only_free(Step& step, Device& device, RoomPool& pool);
+void serve_only_free(Step& step, RoomPool& pool);
 // While recovering nobody knows what is free.
-void deny_only_free_unseen(Step& step, Device& device);
+void deny_only_free_unseen(Step& step);
 // serve_lane.cpp: if the lane is free, settles the room of the first waiter and grants it a lease.
-void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool);
+void serve_lane(Step& step, Lane& lane, RoomPool& pool);
 // ask.cpp: asks the holder for its lease, if somebody waits and it has had its turn.
-void ask_holder(Step& step, Device& device, Lane& lane);
+void ask_holder(Step& step, Lane& lane);
 
 // grant_along.cpp, for serve_lane(): grants leases along with the lane's to jobs of its holder's
 // gang that wait for that. pre: the lane is held.
-void grant_along(Step& step, Device& device, Lane& lane, RoomPool& pool);
+void grant_along(Step& step, Lane& lane, RoomPool& pool);
 
 // Pools hold no bytes that anybody needs: before a live byte is copied to make `missing` bytes
 // free, what of them nobody uses goes. Returns how much.
-Bytes cut_before_copies(
-    Step& step, Device& device, const Job& claimant, Bytes missing, RoomPool& pool);
+Bytes cut_before_copies(Step& step, const Job& claimant, Bytes missing, RoomPool& pool);
 
 // Asks others for `deficit` bytes, as the plan says; how many of them may come. Also adds them to
 // what `pool` expects.
-Bytes ask_as_planned(Step& step, Device& device, MemoryPlan& plan, Bytes deficit, RoomPool& pool);
+Bytes ask_as_planned(Step& step, MemoryPlan& plan, Bytes deficit, RoomPool& pool);
 // With a plan of this moment. With a user, of his jobs alone.
 Bytes ask_for_room(Step& step,
-                   Device& device,
                    JobId claimant,
                    Bytes deficit,
                    RoomPool& pool,
                    std::optional<std::uint32_t> of_user = {});
 // Whether the job may grow by so much now. If not, others of its user are asked for the rest.
-bool fits_its_user(Step& step, Device& device, const Job& job, Bytes growth, RoomPool& pool);
+bool fits_its_user(Step& step, const Job& job, Bytes growth, RoomPool& pool);
 
 }  // namespace gpushare::sched

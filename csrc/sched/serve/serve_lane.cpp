@@ -1,3 +1,22 @@
+// A lane is given to its next job, or kept for it.
+//
+// If the lane is held, jobs of its holder's gang get leases along with it, and the first in line
+// may get its room in advance. If it is free:
+//
+// 1. The lane may stay free for a moment, so that the last holder can park and give what a Need
+//    waits for (Hold).
+// 2. A job that was interrupted inside its iteration goes on, unless an urgent one comes before it.
+//    (Under `pack` its turn comes as any other's.)
+// 3. Otherwise a job is chosen (choose.h), and its room is settled: pools are cut, others are
+//    asked, or the coordinator waits for a job that is about to park.
+// 4. If nobody can give what the job lacks, another job that fits as it is may run in its place.
+//    After memory_wait the chosen job is granted the lane with what there is, and asks for the rest
+//    itself.
+// 5. The grant: first the room, then the slots of the lane, then the lease, then the leases of its
+//    gang.
+//
+// What a waiting lane has claimed it takes from the pool, so that no lane that is served later
+// counts on it.
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -31,7 +50,8 @@ namespace {
 constexpr Bytes kWorthAMessage = mib(16);
 
 // Whether the lane stays free so that the last holder can park first.
-bool is_held(Step& step, const Device& device, Lane& lane) {
+bool is_held(Step& step, Lane& lane) {
+  const Device& device = step.device();
   if (!lane.hold.has_value()) return false;
   const Hold hold = *lane.hold;
   const Job* job = step.table().find(hold.job);
@@ -41,7 +61,7 @@ bool is_held(Step& step, const Device& device, Lane& lane) {
                    [&](const WaitingNeed& waiting) { return waiting.job != hold.job; });
   if (may_still_park && need != device.needs.end() && step.now() < hold.until) {
     step.due(hold.until);
-    step.wait(device, hold.job, lane.wait_reason,
+    step.wait(hold.job, lane.wait_reason,
               fmt::format("the lane stays free until {} parks, since {} waits for room",
                           hold.job.value, need->job.value));
     return true;
@@ -54,19 +74,19 @@ void note_switch(Lane& lane, Job& job, Nanos now) {
   const bool is_switch = lane.last_holder != JobId{0} && lane.last_holder != job.id;
   if (is_switch) ++lane.switches;
   lane.last_holder = job.id;
-  job.handover = Nanos{0};
+  job.measured.handover = Nanos{0};
   if (!lane.closed_at.has_value()) return;
-  lane.last_handover = now - std::max(*lane.closed_at, job.waiting_since);
+  lane.last_handover = now - std::max(*lane.closed_at, job.place.waiting_since);
   lane.closed_at.reset();
-  if (is_switch) job.handover = lane.last_handover;
+  if (is_switch) job.measured.handover = lane.last_handover;
 }
 
-void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::string& remark) {
+void grant_lease(Step& step, Lane& lane, Job& job, const std::string& remark) {
   const Nanos now = step.now();
   const std::size_t num_waiting = lane.waiting.size();
-  note_return(step.table(), device, lane, job, now);
+  note_return(step.table(), lane, job, now);
   note_switch(lane, job, now);
-  note_granted(device, lane, job);
+  note_granted(step.device(), lane, job);
   note_taken_back(lane, job.id);
   lane.waiting.erase(job.id);
   job.note_granted(now);
@@ -81,25 +101,28 @@ void grant_lease(Step& step, Device& device, Lane& lane, Job& job, const std::st
   lane.is_stuck = false;
   lane.is_watched = false;
   lane.wait_reason.clear();
-  step.act({PageAction::Kind::kGrant, job.id, job.term, job.last_grant_n});
+  step.act({PageAction::Kind::kGrant, job.id, job.served.term, job.room.last_grant_n});
   const std::string others =
       num_waiting > 1 ? fmt::format("first of {} in line", num_waiting) : "alone in line";
-  lane.lease->granted_for = fmt::format("{}, by {}{}", others, device.policy->name(), remark);
-  step.decide(device, job.id, "grant", lane.lease->granted_for);
+  lane.lease->granted_for =
+      fmt::format("{}, by {}{}", others, step.device().policy->name(), remark);
+  step.decide(job.id, "grant", lane.lease->granted_for);
 }
 
 // It has all it had there. Where nobody had the lane meanwhile it stopped for nothing, and would
 // again at the next block.
-void grant_inside(Step& step, Device& device, Lane& lane, Job& job) {
+void grant_inside(Step& step, Lane& lane, Job& job) {
   const bool was_for_nobody = lane.last_holder == job.id;
-  grant_lease(step, device, lane, job, ", inside its iteration");
+  grant_lease(step, lane, job, ", inside its iteration");
   lane.lease->is_for_boundary = was_for_nobody;
 }
 
-void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {
+void grant_with(Step& step, Lane& lane, Job& job, RoomPool& pool) {
+  Device& device = step.device();
   const Bytes room = device.ledger.room(job.id);
   const Bytes needed = needed_room(job, device.ledger.capacity());
-  // Where room may follow, slots of the lane, which are used from the beginning, come first.
+  // Slots of the lane are used from the first kernel on, and late room is not. So if some room may
+  // follow the lease, the slots come first.
   const Bytes slots = late_room(job) > Bytes{0} ? lane_lack(lane, job) : Bytes{0};
   const Bytes left = left_to_user(device, job) - slots;
   const Bytes rise = std::max(std::min({needed - room, pool.free - slots, left}), Bytes{0});
@@ -107,7 +130,7 @@ void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool
       std::min({needed - room - rise, late_room(job), pool.expected, left - rise}), Bytes{0});
   std::string remark;
   if (rise > Bytes{0}) {
-    grant_room(step, device, job, rise, 0);
+    grant_room(step, job, rise, 0);
     pool.take(rise);
     remark = fmt::format("; its room grows from {} to {}", to_string(room), to_string(room + rise));
   }
@@ -116,64 +139,66 @@ void grant_with(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool
   } else if (room + rise < needed) {
     remark += fmt::format(", which is {} less than it needs", to_string(needed - room - rise));
   }
-  tell_lane(step, device, lane, job, pool);
-  grant_lease(step, device, lane, job, remark);
+  tell_lane(step, lane, job, pool);
+  grant_lease(step, lane, job, remark);
   lane.lease->owed = std::clamp(owed, Bytes{0}, pool.usable());
   pool.take(lane.lease->owed);
-  grant_along(step, device, lane, pool);
+  grant_along(step, lane, pool);
 }
 
-// What parked jobs were asked for; others give free memory at most, which may be none.
-Bytes coming_from_parked(const Table& table, const Device& device, Nanos now) {
+// What parked jobs were asked for and will give. Jobs that are not parked give free memory at most,
+// which may be none, so they are not counted on.
+Bytes coming_from_parked(const Table& table, Nanos now) {
   Bytes sum;
   for (const JobId id : table.jobs.kept().giving) {
     const Job& job = table.at(id);
-    const bool is_coming = job.of.device == device.name && !table.is_overdue(job, now);
-    if (is_coming && is_parked(device, job)) sum += job.revoke->bytes;
+    const bool is_coming = !table.is_overdue(job, now);
+    if (is_coming && is_parked(table.device, job)) sum += job.room.revoke->bytes;
   }
   return sum;
 }
 
 // Whether what the job can begin with fits, and room for the rest is on its way.
-bool may_begin(
-    const Step& step, const Device& device, const Job& job, Bytes deficit, const RoomPool& pool) {
+bool may_begin(const Step& step, const Job& job, Bytes deficit, const RoomPool& pool) {
   return deficit <= late_room(job) && deficit <= pool.expected &&
-         deficit <= coming_from_parked(step.table(), device, step.now());
+         deficit <= coming_from_parked(step.table(), step.now());
 }
 
-// While nobody can give since the host tier is full: a waiter that has its room already, so that
-// jobs run one after the other, whole. 0: none.
-JobId fits_as_it_is(
-    const Table& table, const Device& device, const Lane& lane, const RoomPool& pool, Nanos now) {
-  if (!is_host_tier_short(table, device, lane.next)) return JobId{0};
+// While the host tier is full and nobody can give: a waiter that has its room already, so that jobs
+// run whole, one after the other. 0: there is none.
+JobId fits_as_it_is(const Table& table, const Lane& lane, const RoomPool& pool, Nanos now) {
+  const Device& device = table.device;
+  if (!is_host_tier_short(table, lane.next)) return JobId{0};
   const auto fits = [&](const Job& job) {
-    if (job.id == lane.next || job.revoke.has_value() || job.is_inside) return false;
-    return reason_against(table, device, job, now).empty() &&
+    if (job.id == lane.next || job.room.revoke.has_value() || job.place.is_inside) return false;
+    return reason_against(table, job, now).empty() &&
            deficit_of(device, lane, job, pool) <= Bytes{0} &&
            is_within_user_limit(device, job, growth_of(device, lane, job));
   };
-  const auto first = first_set_back_least(table, device, lane, fits);
+  const auto first = first_set_back_least(table, lane, fits);
   return first.has_value() ? first->id : JobId{0};
 }
 
-// What is free already the job gets at once, so that its memory comes back while the rest of its
-// room is still being given, or the holder runs. It is parked: it can be asked for it again. Not
-// where its user has a limit: of his jobs it would be asked at once, and be given it again.
-void grant_ahead(Step& step, Device& device, Job& job, RoomPool& pool) {
-  if (job.hard_user_limit() > Bytes{0}) return;
-  const Bytes room = device.ledger.room(job.id);
-  const Bytes rise = needed_room(job, device.ledger.capacity()) - room;
+// The job gets what is free at once, so that its memory comes back while the rest of its room is
+// still being given, or the holder runs. It is parked, so it can be asked for it again. This is not
+// done for a job whose user has a memory limit: the user's other jobs would be asked for the same
+// bytes at once, and the jobs would trade them.
+void grant_ahead(Step& step, Job& job, RoomPool& pool) {
+  if (job.settings.hard_user_limit() > Bytes{0}) return;
+  const Bytes room = step.device().ledger.room(job.id);
+  const Bytes rise = needed_room(job, step.device().ledger.capacity()) - room;
   const Bytes bytes = std::min({rise, pool.free, job.usage.spilled});
-  if (bytes < kWorthAMessage || job.revoke.has_value()) return;
-  grant_room(step, device, job, bytes, 0);
+  if (bytes < kWorthAMessage || job.room.revoke.has_value()) return;
+  grant_room(step, job, bytes, 0);
   pool.take(bytes);
-  step.decide(device, job.id, "room",
+  step.decide(job.id, "room",
               fmt::format("grows ahead of its lease, from {} to {}", to_string(room),
                           to_string(room + bytes)));
 }
 
 // It learns, or has less room than it needs.
-bool does_a_holder_grow(const Table& table, const Device& device) {
+bool does_a_holder_grow(const Table& table) {
+  const Device& device = table.device;
   return std::any_of(device.lanes.begin(), device.lanes.end(), [&](const Lane& lane) {
     if (!lane.lease.has_value() || is_lane_suspended(lane)) return false;
     const Job& holder = table.at(lane.lease->job);
@@ -182,12 +207,12 @@ bool does_a_holder_grow(const Table& table, const Device& device) {
   });
 }
 
-// While the lane is held: what nobody else is short of goes to the first in line.
-void grant_first_ahead(Step& step, Device& device, const Lane& lane, RoomPool& pool) {
+// While the lane is held, room that nobody else is short of goes to the first in line.
+void grant_first_ahead(Step& step, const Lane& lane, RoomPool& pool) {
   const auto first = lane.waiting.first();
-  if (!first.has_value() || !device.needs.empty()) return;
-  if (does_a_holder_grow(step.table(), device)) return;
-  grant_ahead(step, device, step.table().at(first->id), pool);
+  if (!first.has_value() || !step.device().needs.empty()) return;
+  if (does_a_holder_grow(step.table())) return;
+  grant_ahead(step, step.table().at(first->id), pool);
 }
 
 // Another lane's next job does not count on what this one waits for.
@@ -197,39 +222,40 @@ void claim(const Device& device, const Lane& lane, const Job& job, RoomPool& poo
 }
 
 // True: it waits for room.
-bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& pool) {
+bool waits_for_room(Step& step, Lane& lane, Job& job, RoomPool& pool) {
+  Device& device = step.device();
   Bytes deficit = deficit_of(device, lane, job, pool);
   if (deficit <= Bytes{0}) return false;
   Bytes missing = deficit - pool.expected;
-  const Bytes cut = cut_before_copies(step, device, job, missing, pool);
+  const Bytes cut = cut_before_copies(step, job, missing, pool);
   deficit -= cut;
   missing -= cut;
   if (deficit <= Bytes{0}) return false;
   std::optional<ComingGiver> coming;
   if (missing > Bytes{0}) {
-    MemoryPlan plan(step.table(), device, job.id, step.now());
+    MemoryPlan plan(step.table(), job.id, step.now());
     coming = plan.coming(missing);
     if (!coming.has_value()) {
-      missing -= ask_as_planned(step, device, plan, missing, pool);
-      deficit -= shrink_pools(step, device, job, missing, pool);
+      missing -= ask_as_planned(step, plan, missing, pool);
+      deficit -= shrink_pools(step, job, missing, pool);
       if (deficit <= Bytes{0}) return false;
     }
   }
-  if (may_begin(step, device, job, deficit, pool)) return false;
+  if (may_begin(step, job, deficit, pool)) return false;
   if (!lane.short_since.has_value()) lane.short_since = step.now();
-  const Nanos until = patience_ends(step.table(), device, *lane.short_since, deficit);
+  const Nanos until = patience_ends(step.table(), *lane.short_since, deficit);
   const auto say = [&](const std::string& what) {
-    step.wait(device, job.id, lane.wait_reason,
+    step.wait(job.id, lane.wait_reason,
               fmt::format("{} is next, {} short: {}{}", job.id.value, to_string(deficit), what,
-                          held_by_suspended_text(step.table(), device)));
+                          held_by_suspended_text(step.table())));
   };
   if (coming.has_value()) {
     step.due(std::min(coming->until, until));
     say(fmt::format("waits until {} parks, which is used last", coming->job.value));
     return step.now() < until;
   }
-  // Not while somebody else is short: who may be asked for it would be, at once.
-  if (pool.expected >= deficit && device.needs.empty()) grant_ahead(step, device, job, pool);
+  // If somebody else is short too, the job would be asked for this room at once.
+  if (pool.expected >= deficit && device.needs.empty()) grant_ahead(step, job, pool);
   if (pool.expected > Bytes{0}) {
     step.due(until);
     say("asked others to give room");
@@ -238,7 +264,7 @@ bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& 
   lane.is_stuck = true;
   // Until now nothing moved: that was others' time, not what changing hands costs.
   if (lane.closed_at.has_value()) lane.closed_at = step.now();
-  const JobId giver = later_giver(step.table(), device, job.id);
+  const JobId giver = later_giver(step.table(), job.id);
   if (giver == JobId{0} || step.now() >= until) return false;
   step.due(until);
   say(fmt::format("waits until {} parks, gives or leaves", giver.value));
@@ -247,71 +273,72 @@ bool waits_for_room(Step& step, Device& device, Lane& lane, Job& job, RoomPool& 
 
 // A job was interrupted inside its iteration: it goes on, unless an urgent one comes before it and
 // has its room already. No limit of its user's holds it: its boundary is ahead.
-void serve_interrupted(Step& step, Device& device, Lane& lane, JobId inside, RoomPool& pool) {
+void serve_interrupted(Step& step, Lane& lane, JobId inside, RoomPool& pool) {
   lane.next = JobId{0};
   lane.short_since.reset();
   const Job& interrupted = step.table().at(inside);
   const Job* const last = std::as_const(step).table().find(lane.last_holder);
-  const bool is_due = class_due(step.table(), device, lane) == interrupted.priority &&
-                      (last == nullptr || has_floor_after(device, *last, interrupted));
+  const bool is_due = class_due(step.table(), lane) == interrupted.settings.priority &&
+                      (last == nullptr || has_floor_after(step.device(), *last, interrupted));
   lane.due = is_due ? inside : JobId{0};
   const JobId first =
-      is_due ? JobId{0} : first_urgent(step.table(), device, lane, interrupted, step.now(), pool);
-  if (first != JobId{0}) return grant_with(step, device, lane, step.table().at(first), pool);
-  if (interrupted.revoke.has_value()) return step.due(step.table().answer_due(interrupted));
-  if (!interrupted.is_waiting) return step.due(*lane.closed_at + kComesBack);
-  grant_inside(step, device, lane, step.table().at(inside));
+      is_due ? JobId{0} : first_urgent(step.table(), lane, interrupted, step.now(), pool);
+  if (first != JobId{0}) return grant_with(step, lane, step.table().at(first), pool);
+  if (interrupted.room.revoke.has_value()) return step.due(step.table().answer_due(interrupted));
+  if (!interrupted.place.is_waiting) return step.due(*lane.closed_at + kComesBack);
+  grant_inside(step, lane, step.table().at(inside));
 }
 
 }  // namespace
 
-void serve_owed(Step& step, Device& device, Lane& lane, RoomPool& pool) {
+void serve_owed(Step& step, Lane& lane, RoomPool& pool) {
+  Device& device = step.device();
   if (!lane.lease.has_value() || lane.lease->owed <= Bytes{0}) return;
   if (is_lane_suspended(lane)) return;
   Lease& lease = *lane.lease;
   Job& job = step.table().at(lease.job);
   // One that comes back says what it has, and asks for the rest.
   if (!job.is_connected) lease.owed = Bytes{0};
-  // Its step waits for what it asked for: that goes first.
+  // The holder is stopped in an allocation: what that waits for goes first.
   if (device.has_need(job.id)) return;
   const Bytes room = device.ledger.room(job.id);
   const Bytes lacking = std::max(needed_room(job, device.ledger.capacity()) - room, Bytes{0});
   lease.owed = std::min(lease.owed, lacking);
   const Bytes missing = lease.owed - pool.free - pool.expected;
-  if (missing > Bytes{0}) ask_for_room(step, device, job.id, missing, pool);
-  // What nobody can give now it asks for itself, when it has use for it.
+  if (missing > Bytes{0}) ask_for_room(step, job.id, missing, pool);
+  // For room that nobody can give now, the holder asks itself when it has use for it.
   lease.owed = std::min(lease.owed, pool.usable());
   const Bytes bytes = std::min({lease.owed, pool.free, left_to_user(device, job)});
   const bool is_worth_it = bytes >= kWorthAMessage || bytes == lease.owed;
-  if (bytes > Bytes{0} && is_worth_it && !job.revoke.has_value()) {
-    grant_room(step, device, job, bytes, 0);
+  if (bytes > Bytes{0} && is_worth_it && !job.room.revoke.has_value()) {
+    grant_room(step, job, bytes, 0);
     pool.take(bytes);
     lease.owed -= bytes;
     lease.under_way += bytes;
-    step.decide(device, job.id, "room",
+    step.decide(job.id, "room",
                 fmt::format("grows after its lease, from {} to {}", to_string(room),
                             to_string(room + bytes)));
   }
   pool.take(lease.owed);
 }
 
-void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
+void serve_lane(Step& step, Lane& lane, RoomPool& pool) {
+  Device& device = step.device();
   lane.is_stuck = false;
   if (lane.lease.has_value()) {
     lane.hold.reset();
-    grant_along(step, device, lane, pool);
-    grant_first_ahead(step, device, lane, pool);
+    grant_along(step, lane, pool);
+    grant_first_ahead(step, lane, pool);
     return;
   }
-  const bool may_draw = device.packs() && !is_lane_closed(step.table(), device, lane);
-  if (may_draw && !is_held(step, device, lane)) draw_first(step, device, lane);
-  if (!lane.waiting.empty() && is_lane_unsettled(step, device, lane)) return;
-  if (!lane.waiting.empty() && is_held(step, device, lane)) return;
-  const JobId inside = interrupted_in(step.table(), device, lane, step.now());
-  // Under `pack`, where it stopped under another policy: its turn comes as any other's.
-  if (inside != JobId{0} && !device.packs())
-    return serve_interrupted(step, device, lane, inside, pool);
-  const JobId next = choose(step, device, lane, pool);
+  const bool may_draw = device.packs() && !is_lane_closed(step.table(), lane);
+  if (may_draw && !is_held(step, lane)) draw_first(step, lane);
+  if (!lane.waiting.empty() && is_lane_unsettled(step, lane)) return;
+  if (!lane.waiting.empty() && is_held(step, lane)) return;
+  const JobId inside = interrupted_in(step.table(), lane, step.now());
+  // A job that stopped inside under another policy has its turn under `pack` as any other.
+  if (inside != JobId{0} && !device.packs()) return serve_interrupted(step, lane, inside, pool);
+  const JobId next = choose(step, lane, pool);
   if (next != lane.next) {
     lane.short_since.reset();
     if (next != JobId{0}) lane.wait_reason.clear();
@@ -322,19 +349,19 @@ void serve_lane(Step& step, Device& device, Lane& lane, RoomPool& pool) {
     return;
   }
   Job& job = step.table().at(next);
-  if (job.is_inside) return grant_inside(step, device, lane, job);
-  const bool is_waiting = waits_for_room(step, device, lane, job, pool);
+  if (job.place.is_inside) return grant_inside(step, lane, job);
+  const bool is_waiting = waits_for_room(step, lane, job, pool);
   if (lane.is_stuck) {
-    const JobId other = fits_as_it_is(step.table(), device, lane, pool, step.now());
+    const JobId other = fits_as_it_is(step.table(), lane, pool, step.now());
     if (other != JobId{0}) {
-      say_host_full(step, device, job,
+      say_host_full(step, job,
                     fmt::format("Job {} is not refused: jobs now run one after the other, whole",
                                 next.value));
-      return grant_with(step, device, lane, step.table().at(other), pool);
+      return grant_with(step, lane, step.table().at(other), pool);
     }
   }
   if (is_waiting) return claim(device, lane, job, pool);
-  grant_with(step, device, lane, job, pool);
+  grant_with(step, lane, job, pool);
 }
 
 }  // namespace gpushare::sched

@@ -8,7 +8,7 @@
 
 namespace gpushare::sched {
 
-// Error text 4, while an iteration that was warned of goes on; else empty.
-std::string warning_of(const Table& table, const Device& device, const Lane& lane, Nanos now);
+// The text, while an iteration that was warned of goes on; else empty.
+std::string warning_of(const Table& table, const Lane& lane, Nanos now);
 
 }  // namespace gpushare::sched

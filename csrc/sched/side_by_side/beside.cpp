@@ -1,3 +1,12 @@
+// Why two or more jobs may not run at the same time under `pack`. The reasons are asked in this
+// order: one of them is guaranteed and runs alone; one was not yet timed alone, so that nothing
+// could be compared; two of them were found not to pay; those that run are still on trial, and a
+// trial must not be disturbed; the whole set was found not to pay; too many sets of this size did
+// not pay lately.
+//
+// A job's way is free if all holders that stand against it are gone. Holders that do not stand
+// against it one by one may still do so together. Then the last of them in the policy's order is
+// taken out, until the rest may stay.
 #include "csrc/sched/side_by_side/beside.h"
 
 #include <algorithm>
@@ -13,12 +22,12 @@
 namespace gpushare::sched {
 namespace {
 
-bool is_guaranteed(const Job& job) { return job.priority == wire::Priority::kGuaranteed; }
+bool is_guaranteed(const Job& job) { return job.settings.priority == wire::Priority::kGuaranteed; }
 
 Bar bar_of_pair(const Packing& packing, const Job& a, const Job& b, Nanos now) {
   for (const Job* const job : {&a, &b}) {
     if (is_guaranteed(*job)) return {Bar::Kind::kGuaranteed, {job->id}};
-    if (!job->alone.is_known()) return {Bar::Kind::kNotTimed, {job->id}};
+    if (!job->measured.alone.is_known()) return {Bar::Kind::kNotTimed, {job->id}};
   }
   const JobSet pair = with({a.id}, b.id);
   if (packing.verdict(pair, now) != Verdict::kDoesNotPay) return {};
@@ -66,9 +75,8 @@ std::size_t num_held(const Device& device) {
   return std::max<std::size_t>(holders_of(device).size(), 1);
 }
 
-Bar bar_of(
-    const Table& table, const Device& device, const Job& job, const JobSet& holders, Nanos now) {
-  const Packing& packing = device.side_by_side.packing;
+Bar bar_of(const Table& table, const Job& job, const JobSet& holders, Nanos now) {
+  const Packing& packing = table.device.side_by_side.packing;
   if (holders.empty()) return {};
   for (const JobId other : holders) {
     const Bar bar = bar_of_pair(packing, job, table.at(other), now);
@@ -84,42 +92,38 @@ Bar bar_of(
   return is_new && !packing.may_try(all.size(), now) ? Bar{Bar::Kind::kSize, all} : Bar{};
 }
 
-Bar bar_elsewhere(const Table& table, const Device& device, const Job& job, Nanos now) {
-  JobSet holders = holders_of(device);
-  const Lane& own = Table::lane_of(device, job);
+Bar bar_elsewhere(const Table& table, const Job& job, Nanos now) {
+  JobSet holders = holders_of(table.device);
+  const Lane& own = table.device.lane_of(job);
   if (own.lease.has_value()) std::erase(holders, own.lease->job);
-  return bar_of(table, device, job, holders, now);
+  return bar_of(table, job, holders, now);
 }
 
-const Lane* last_in_order(const Table& table,
-                          const Device& device,
-                          const JobSet& holders,
-                          Nanos now) {
+const Lane* last_in_order(const Table& table, const JobSet& holders, Nanos now) {
   const Lane* last = nullptr;
-  for (const Lane& lane : device.lanes) {
+  for (const Lane& lane : table.device.lanes) {
     if (!lane.lease.has_value()) continue;
     if (!std::binary_search(holders.begin(), holders.end(), lane.lease->job)) continue;
-    if (last == nullptr ||
-        requeued_key(table, device, *last, now) < requeued_key(table, device, lane, now)) {
+    if (last == nullptr || requeued_key(table, *last, now) < requeued_key(table, lane, now)) {
       last = &lane;
     }
   }
   return last;
 }
 
-JobSet in_the_way(const Table& table, const Device& device, const Job& job, Nanos now) {
-  const JobSet holders = holders_of(device);
+JobSet in_the_way(const Table& table, const Job& job, Nanos now) {
+  const JobSet holders = holders_of(table.device);
   JobSet left;
   JobSet way;
   for (const JobId other : holders) {
     const Job& holder = table.at(other);
     const bool is_against =
-        holder.in_lane == job.in_lane ||
-        static_cast<bool>(bar_of_pair(device.side_by_side.packing, job, holder, now));
+        holder.place.in_lane == job.place.in_lane ||
+        static_cast<bool>(bar_of_pair(table.device.side_by_side.packing, job, holder, now));
     (is_against ? way : left).push_back(other);
   }
-  while (!left.empty() && bar_of(table, device, job, left, now)) {
-    const JobId last = last_in_order(table, device, left, now)->lease->job;
+  while (!left.empty() && bar_of(table, job, left, now)) {
+    const JobId last = last_in_order(table, left, now)->lease->job;
     left = without(left, last);
     way = with(way, last);
   }

@@ -29,22 +29,18 @@ std::string verdict_text(const Packing& packing, const JobSet& set);
 
 // The jobs that hold leases and run: not those whose process is suspended.
 JobSet holders_of(const Device& device);
-// Of a lane's line so many are looked at, to find one that may begin.
+// How many of a lane's line are looked at to find one that may begin.
 inline constexpr std::size_t kMostTried = 16;
 // Lanes that are held, so many turns are had at a time; 1 if none is.
 std::size_t num_held(const Device& device);
-// Of the job beside all of those.
-Bar bar_of(
-    const Table& table, const Device& device, const Job& job, const JobSet& holders, Nanos now);
-// Of the job beside the holders of other lanes than its own.
-Bar bar_elsewhere(const Table& table, const Device& device, const Job& job, Nanos now);
+// Why the job may not run together with all of the holders; no bar if it may.
+Bar bar_of(const Table& table, const Job& job, const JobSet& holders, Nanos now);
+// The same with the holders of all lanes but its own.
+Bar bar_elsewhere(const Table& table, const Job& job, Nanos now);
 
-// Of those holders the last in order, as if all queued again now; null: there is none.
-const Lane* last_in_order(const Table& table,
-                          const Device& device,
-                          const JobSet& holders,
-                          Nanos now);
+// The lane of the holder that is last in order, as if all queued again now; null: there is none.
+const Lane* last_in_order(const Table& table, const JobSet& holders, Nanos now);
 // Which holders have to make way for the job.
-JobSet in_the_way(const Table& table, const Device& device, const Job& job, Nanos now);
+JobSet in_the_way(const Table& table, const Job& job, Nanos now);
 
 }  // namespace gpushare::sched

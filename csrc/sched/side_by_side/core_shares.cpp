@@ -1,3 +1,6 @@
+// Shares are numbered in the order of lanes, so that a holder keeps its number while leases of
+// later lanes come and go. A holder is told only if its share changed, and only if it can be: a job
+// that has no page yet is told when it has one.
 #include "csrc/sched/side_by_side/core_shares.h"
 
 #include <cstdint>
@@ -8,7 +11,8 @@
 
 namespace gpushare::sched {
 
-void share_cores(Step& step, Device& device) {
+void share_cores(Step& step) {
+  Device& device = step.device();
   if (wire::is_cuda(device.name)) return;
   const auto of = static_cast<std::uint16_t>(num_held(device));
   std::uint16_t number = 0;
@@ -17,11 +21,11 @@ void share_cores(Step& step, Device& device) {
     const wire::CoreShare share{.number = number++, .of = of};
     const Job& holder = std::as_const(step).table().at(lane.lease->job);
     const bool can_be_told = holder.is_connected && holder.is_registered;
-    if (!can_be_told || holder.core_share == share) continue;
-    step.table().at(holder.id).core_share = share;
+    if (!can_be_told || holder.served.core_share == share) continue;
+    step.table().at(holder.id).served.core_share = share;
     step.act({.kind = PageAction::Kind::kShareCores,
               .job = holder.id,
-              .term = holder.term,
+              .term = holder.served.term,
               .grant_n = 0,
               .cores = share});
   }

@@ -9,6 +9,6 @@
 namespace gpushare::sched {
 
 // Tells the holders theirs, where it has changed. After all leases were granted.
-void share_cores(Step& step, Device& device);
+void share_cores(Step& step);
 
 }  // namespace gpushare::sched

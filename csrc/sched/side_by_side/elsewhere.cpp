@@ -1,3 +1,13 @@
+// Which jobs of other lines count for a lane.
+//
+// Without `pack` lanes have their own lines, and there are three exceptions: jobs that are to move
+// to the holder's lane, the next job of a lane that is stuck for room, and a job that is kept out
+// by its user's memory limit while the holder is of the same user. Each of them can only be helped
+// by a boundary of this holder.
+//
+// Under `pack` all lines are one order. A free lane draws the first job, of any line of a held
+// lane, that is able to run there: it may be moved, fits, and may run beside the holders. Those
+// that limits on time set back less are drawn first. If a job has a claim, only that one is drawn.
 #include "csrc/sched/side_by_side/elsewhere.h"
 
 #include <algorithm>
@@ -13,97 +23,104 @@
 namespace gpushare::sched {
 namespace {
 
-// Of those in the line of `from`, the first `most` that could have a lease of `to`, beside the
-// holders of all lanes but that one. True: others are set back further.
-bool add_able(const Table& table,
-              const Device& device,
-              const Lane& from,
-              const Lane& to,
-              std::size_t most,
-              Setback wanted,
-              Nanos now,
-              std::vector<OrderKey>& keys) {
-  JobSet others = holders_of(device);
-  if (to.lease.has_value()) others = without(others, to.lease->job);
-  std::size_t num_tried = 0;
-  bool is_any_further = false;
-  const std::size_t enough = keys.size() + most;
-  for (const OrderKey& key : from.waiting) {
-    if (num_tried++ == kMostTried || keys.size() >= enough) break;
-    const Job& job = table.at(key.id);
-    const Setback own = setback(table, device, job);
-    is_any_further = is_any_further || (own > wanted && own != Setback::kBarred);
-    if (job.revoke.has_value() || own != wanted) continue;
-    if (from.id != to.id && !may_be_moved(device, job)) continue;
-    if (bar_of(table, device, job, others, now)) continue;
-    if (from.id != to.id && !fits_in(device.placed, device.lanes.size(), job.id, to.id)) continue;
-    keys.push_back(key);
+// Looks for jobs that could have a lease of one lane, beside the holders of all other lanes.
+class Search {
+ public:
+  Search(const Table& table, const Lane& to, Nanos now)
+      : table_(table), to_(to), now_(now), others_(holders_of(table.device)) {
+    if (to.lease.has_value()) others_ = without(others_, to.lease->job);
   }
-  return is_any_further;
-}
 
-// Who of those so far set back could have a lease of the free lane, in no order. True: others are
-// set back further.
-bool add_able_of_all(const Table& table,
-                     const Device& device,
-                     const Lane& lane,
-                     Setback wanted,
-                     Nanos now,
-                     std::vector<OrderKey>& keys) {
-  const Job* const claimant = first_by_claim(table, device, now);
-  const std::size_t most = claimant == nullptr ? 1 : kMostTried;
-  bool is_any_further = false;
-  for (const Lane& from : device.lanes) {
-    if (!from.lease.has_value() && from.id != lane.id) continue;
-    is_any_further = add_able(table, device, from, lane, most, wanted, now, keys) || is_any_further;
+  // Finds the first `most` in the line of `from` that are set back exactly as far as `wanted`.
+  void look_at(const Lane& from, Setback wanted, std::size_t most) {
+    std::size_t num_tried = 0;
+    const std::size_t enough = keys_.size() + most;
+    for (const OrderKey& key : from.waiting) {
+      if (num_tried++ == kMostTried || keys_.size() >= enough) break;
+      const Job& job = table_.at(key.id);
+      const Setback own = setback(table_, job);
+      is_any_further_ = is_any_further_ || (own > wanted && own != Setback::kBarred);
+      if (own == wanted && could_begin(from, job)) keys_.push_back(key);
+    }
   }
-  if (claimant != nullptr) {
-    std::erase_if(keys, [&](const OrderKey& key) { return key.id != claimant->id; });
+  // The same in all lines from which the free lane may draw. If a job has a claim, only that one.
+  void look_at_all(Setback wanted) {
+    const Job* const claimant = first_by_claim(table_, now_);
+    const std::size_t most = claimant == nullptr ? 1 : kMostTried;
+    is_any_further_ = false;
+    for (const Lane& from : table_.device.lanes) {
+      if (from.lease.has_value() || from.id == to_.id) look_at(from, wanted, most);
+    }
+    if (claimant != nullptr) {
+      std::erase_if(keys_, [&](const OrderKey& key) { return key.id != claimant->id; });
+    }
   }
-  return is_any_further;
-}
+
+  [[nodiscard]] const std::vector<OrderKey>& keys() const { return keys_; }
+  // Whether it passed over jobs that are set back further, and could be looked for next.
+  [[nodiscard]] bool is_any_further() const { return is_any_further_; }
+
+ private:
+  [[nodiscard]] bool could_begin(const Lane& from, const Job& job) const {
+    const Device& device = table_.device;
+    if (job.room.revoke.has_value()) return false;
+    const bool is_move = from.id != to_.id;
+    if (is_move && !may_be_moved(device, job)) return false;
+    if (bar_of(table_, job, others_, now_)) return false;
+    return !is_move || fits_in(device.placed, device.lanes.size(), job.id, to_.id);
+  }
+
+  const Table& table_;
+  const Lane& to_;
+  Nanos now_;
+  JobSet others_;               // holders beside whom the job would run
+  std::vector<OrderKey> keys_;  // found so far, in no order
+  bool is_any_further_ = false;
+};
 
 }  // namespace
 
-std::vector<OrderKey> waiting_elsewhere(const Table& table,
-                                        const Device& device,
-                                        const Lane& lane,
-                                        Nanos now) {
+std::vector<OrderKey> waiting_elsewhere(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job);
-  const auto is_by = [&](const OrderKey& key) { return table.at(key.id).uid == holder.uid; };
+  const auto is_by = [&](const OrderKey& key) {
+    return table.at(key.id).who.uid == holder.who.uid;
+  };
   std::vector<OrderKey> keys;
-  for (const Lane& other : device.lanes) {
+  for (const Lane& other : table.device.lanes) {
     if (other.id == lane.id) continue;
-    if (other.id == holder.placed_in) {
+    if (other.id == holder.place.placed_in) {
       keys.insert(keys.end(), other.waiting.begin(), other.waiting.end());
     } else if (const auto next = other.waiting.key_of(other.next); other.is_stuck && next) {
       keys.push_back(*next);
     } else if (const auto kept = other.waiting.key_of(other.kept_out); kept && is_by(*kept)) {
       keys.push_back(*kept);
-    } else if (device.packs() && other.lease.has_value() && !lane.lease->is_asked) {
-      add_able(table, device, other, lane, kMostTried, Setback::kNone, now, keys);
+    } else if (table.device.packs() && other.lease.has_value() && !lane.lease->is_asked) {
+      Search search(table, lane, now);
+      search.look_at(other, Setback::kNone, kMostTried);
+      keys.insert(keys.end(), search.keys().begin(), search.keys().end());
     }
   }
   std::sort(keys.begin(), keys.end());
   return keys;
 }
 
-void draw_first(Step& step, Device& device, Lane& lane) {
+void draw_first(Step& step, Lane& lane) {
   // Room is moved for somebody already.
   if (lane.waiting.contains(lane.next)) return;
   const Table& table = step.table();
   const Nanos now = step.now();
-  std::vector<OrderKey> keys;
+  Search search(table, lane, now);
   for (const Setback wanted : {Setback::kNone, Setback::kByUser, Setback::kByOwn}) {
-    const bool is_any_further = add_able_of_all(table, device, lane, wanted, now, keys);
-    if (!keys.empty() || !is_any_further) break;
+    search.look_at_all(wanted);
+    if (!search.keys().empty() || !search.is_any_further()) break;
   }
+  const std::vector<OrderKey>& keys = search.keys();
   const auto first = std::min_element(keys.begin(), keys.end());
   if (first == keys.end() || lane.waiting.contains(first->id)) return;
   Job& job = step.table().at(first->id);
-  const LaneId from = job.in_lane;
+  const LaneId from = job.place.in_lane;
   change_lane(step, job, lane.id);
-  step.decide(device, job.id, "move",
+  step.decide(job.id, "move",
               fmt::format("lane {} -> {}, which is free", from.value, lane.id.value));
 }
 

@@ -17,11 +17,8 @@
 namespace gpushare::sched {
 
 // In order. pre: the lane is held.
-std::vector<OrderKey> waiting_elsewhere(const Table& table,
-                                        const Device& device,
-                                        const Lane& lane,
-                                        Nanos now);
+std::vector<OrderKey> waiting_elsewhere(const Table& table, const Lane& lane, Nanos now);
 // pre: the lane is free, and the policy packs.
-void draw_first(Step& step, Device& device, Lane& lane);
+void draw_first(Step& step, Lane& lane);
 
 }  // namespace gpushare::sched

@@ -1,3 +1,13 @@
+// Which iterations are counted as run beside a certain set of jobs.
+//
+// A job's page is looked at from time to time, and its counters differ between two looks. The first
+// difference after a set came together is thrown away, because the iteration under way had begun
+// before. After that the busy time over the number of iterations is one sample. A job whose lease
+// lasts for one iteration only, as one with long gaps, would never give a sample so; then the whole
+// lease is taken, if the set did not change in it.
+//
+// If the time of a job alone has changed by more than kTolerance, all sets with the job are tried
+// again.
 #include "csrc/sched/side_by_side/iteration_timing.h"
 
 #include <algorithm>
@@ -10,21 +20,23 @@
 namespace gpushare::sched {
 namespace {
 
-// What the median of its iterations alone was taken for has changed: sets with it are tried again.
+// If the median of the iterations alone has moved away from the one that sets were judged by, sets
+// with the job are tried again.
 void note_alone(SideBySide& sides, Job& job, Nanos now) {
-  if (!job.alone.is_known()) return;
-  const double before = to_seconds(job.alone_noted);
-  const double change = std::abs(to_seconds(job.alone.median()) - before);
+  if (!job.measured.alone.is_known()) return;
+  const double before = to_seconds(job.measured.alone_noted);
+  const double change = std::abs(to_seconds(job.measured.alone.median()) - before);
   if (change <= JobKinds::kTolerance * before) return;
-  job.alone_noted = job.alone.median();
-  sides.packing.note_change(job.id, {job.uid, job.fingerprint, job.alone_noted}, now);
+  job.measured.alone_noted = job.measured.alone.median();
+  sides.packing.note_change(job.id,
+                            {job.who.uid, job.measured.fingerprint, job.measured.alone_noted}, now);
 }
 
 void add_time(SideBySide& sides, Job& job, Nanos iteration, Nanos now) {
   if (sides.running.size() > 1) {
     sides.packing.add(sides.running, job.id, iteration);
   } else {
-    job.alone.add(iteration);
+    job.measured.alone.add(iteration);
     note_alone(sides, job, now);
   }
 }
@@ -41,15 +53,17 @@ TimedFrom timed_from(const Job& job, Nanos since) {
 // A lease of one iteration, as of a job with long gaps: all there is of it.
 void time_whole_lease(SideBySide& sides, const Lease& lease, Job& job, Nanos now) {
   if (lease.is_timed || sides.since != lease.granted_at) return;
-  if (job.iterations_granted < kIterationsToLearn) return;
-  if (job.usage.iterations <= job.iterations_granted) return;
-  const auto num_new = static_cast<std::int64_t>(job.usage.iterations - job.iterations_granted);
+  if (job.served.iterations_granted < kIterationsToLearn) return;
+  if (job.usage.iterations <= job.served.iterations_granted) return;
+  const auto num_new =
+      static_cast<std::int64_t>(job.usage.iterations - job.served.iterations_granted);
   add_time(sides, job, (job.usage.busy - lease.busy_before) / num_new, now);
 }
 
 }  // namespace
 
-void time_iterations(Step& step, Device& device, Job& job, bool is_end) {
+void time_iterations(Step& step, Job& job, bool is_end) {
+  Device& device = step.device();
   Lane* const lane = device.lane_held_by(job.id);
   if (!device.packs() || lane == nullptr || lane->lease->job != job.id) return;
   SideBySide& sides = device.side_by_side;
@@ -68,7 +82,7 @@ void time_iterations(Step& step, Device& device, Job& job, bool is_end) {
       add_time(sides, job, busy, step.now());
       lease.is_timed = true;
       const Nanos whole = (seen.changed_at - from.changed_at) / num_new;
-      if (seen.is_in_gap == from.is_in_gap) job.pauses.add(whole - busy);
+      if (seen.is_in_gap == from.is_in_gap) job.measured.pauses.add(whole - busy);
     }
     from = timed_from(job, sides.since);
     from.is_warming = false;

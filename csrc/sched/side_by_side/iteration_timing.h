@@ -9,6 +9,6 @@
 namespace gpushare::sched {
 
 // After the job's page was seen. `is_end`: its lease is over.
-void time_iterations(Step& step, Device& device, Job& job, bool is_end);
+void time_iterations(Step& step, Job& job, bool is_end);
 
 }  // namespace gpushare::sched

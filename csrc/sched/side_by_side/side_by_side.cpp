@@ -1,3 +1,18 @@
+// Who runs beside whom under `pack`, from step to step.
+//
+// 1. settle_claim() finds the job that must not wait any longer: the first in the order that may
+//    not run beside the holders, or one that was passed over for three times max_wait. Its claim
+//    falls due after about a quantum, and then those in its way are asked for their leases and
+//    nobody else begins.
+// 2. choose_beside() lets the first waiter begin that may run beside the holders. If a claim is
+//    due, only its job may begin.
+// 3. judge_running() closes a trial once it is decided, and forgets what was known of jobs that
+//    have changed.
+// 4. make_way() names the holder that is asked. If a set does not pay, that is the last of its jobs
+//    in the policy's order, one at a time, since the rest may pay without it.
+//
+// A claim is dropped when its job does not wait any more, when a better job waits, or when those in
+// its way have caught up with it. So nobody is asked for nothing.
 #include "csrc/sched/side_by_side/side_by_side.h"
 
 #include <algorithm>
@@ -19,7 +34,8 @@ namespace {
 
 // Known sets are looked at so often, to see when they pay no more.
 constexpr Nanos kKnownLook = seconds(1);
-// As often all waiters are looked at, for one that was passed over for so many times max_wait.
+// How often all waiters are looked at for one that was passed over, and for how many times max_wait
+// it must have been.
 constexpr Nanos kPassedOverLook = seconds(1);
 constexpr int kMostWaits = 3;
 
@@ -30,36 +46,38 @@ std::string make_way_text(const Job& first) {
 // It was passed over for so long that it runs next, whoever has had what: its user may have all
 // that is his by another job, which pays beside those that this one does not.
 bool is_passed_over(const Table& table, const Job& job, Nanos now) {
-  return now - job.waiting_since >= table.options.max_wait * kMostWaits;
+  return now - job.place.waiting_since >= table.options.max_wait * kMostWaits;
 }
 
-// Those in its way are set back further by their limits of the time; or they are so as far, and
-// have had more than it has, or are of no better class and it was passed over.
-bool is_due(const Table& table, const Device& device, const OrderKey& key, Nanos now) {
+// True if every holder in the job's way ranks after it: limits on time set the holder back further;
+// or as far, and the holder is later in the order, or of no better class than a job that was passed
+// over.
+bool is_due(const Table& table, const OrderKey& key, Nanos now) {
   const Job& job = table.at(key.id);
-  const JobSet way = in_the_way(table, device, job, now);
-  const Setback own = setback(table, device, job);
+  const JobSet way = in_the_way(table, job, now);
+  const Setback own = setback(table, job);
   const bool is_over = is_passed_over(table, job, now);
   return !way.empty() && std::all_of(way.begin(), way.end(), [&](JobId holder) {
     const Job& other = table.at(holder);
-    const Setback others = setback(table, device, other);
+    const Setback others = setback(table, other);
     if (own != others) return own < others;
-    return (is_over && key.priority <= other.priority) ||
-           key < requeued_key(table, device, *device.lane_held_by(holder), now);
+    return (is_over && key.priority <= other.settings.priority) ||
+           key < requeued_key(table, *table.device.lane_held_by(holder), now);
   });
 }
 
-bool is_guaranteed(const Job& job) { return job.priority == wire::Priority::kGuaranteed; }
+bool is_guaranteed(const Job& job) { return job.settings.priority == wire::Priority::kGuaranteed; }
 
-// As long as a lease lasts while all wait who do. Of one that is still to be timed, as long as
-// others may be made to wait. Only a guaranteed job is waited for by one.
-Nanos patience(
-    const Table& table, const Device& device, const Job& job, const JobSet& way, Nanos now) {
+// How long the holders in the way may go on: as long as a lease lasts while all wait that wait now.
+// A set on trial has as long as others may be made to wait. A guaranteed job waits only for
+// guaranteed ones.
+Nanos patience(const Table& table, const Job& job, const JobSet& way, Nanos now) {
+  const Device& device = table.device;
   const bool goes_first = is_guaranteed(job) &&
                           std::none_of(way.begin(), way.end(),
                                        [&](JobId other) { return is_guaranteed(table.at(other)); });
   if (goes_first) return {};
-  const std::uint32_t user = device.policy->key(job).user;
+  const std::uint32_t user = device.policy->key(job.standing()).user;
   std::size_t num_waiting = 0;
   std::size_t num_urgent = 0;
   for (const Lane& lane : device.lanes) {
@@ -67,76 +85,81 @@ Nanos patience(
     num_urgent += lane.waiting.num_turns(wire::Priority::kInteractive, user);
   }
   const std::size_t at_a_time = num_held(device);
-  return full_quantum(table.quantum_limits(), {.stall = job.stall,
-                                               .usual_stall = job.stall,
-                                               .iteration = job.iteration,
+  return full_quantum(table.quantum_limits(), {.stall = job.measured.stall,
+                                               .usual_stall = job.measured.stall,
+                                               .iteration = job.measured.iteration,
                                                .overrun = {},
                                                .num_waiting = num_waiting / at_a_time,
                                                .num_urgent = num_urgent / at_a_time,
-                                               .is_learning = is_on_trial(table, device, now)});
+                                               .is_learning = is_on_trial(table, now)});
 }
 
-// Who goes first, before all that a policy says.
+// What decides before everything that a policy says: limits on time, then the class.
 using Rank = std::pair<Setback, wire::Priority>;
-Rank rank_of(const Table& table, const Device& device, const Job& job) {
-  return {setback(table, device, job), job.priority};
+Rank rank_of(const Table& table, const Job& job) {
+  return {setback(table, job), job.settings.priority};
 }
 
 // The best of those who wait, and are not barred.
-Rank best_waiting(const Table& table, const Device& device) {
+Rank best_waiting(const Table& table) {
   Rank best{Setback::kBarred, wire::Priority::kOpportunistic};
-  for (const Lane& lane : device.lanes) {
-    const auto first = first_allowed(table, device, lane);
-    if (first.has_value()) best = std::min(best, rank_of(table, device, table.at(first->id)));
+  for (const Lane& lane : table.device.lanes) {
+    const auto first = first_allowed(table, lane);
+    if (first.has_value()) best = std::min(best, rank_of(table, table.at(first->id)));
   }
   return best;
 }
 
-// Who has waited longest of those that were passed over, and may not run beside the holders of
-// other lanes. Nobody while a better one waits.
-std::optional<OrderKey> first_passed_over(const Table& table, const Device& device, Nanos now) {
+// The job that has waited longest of those that were passed over and may not run beside the holders
+// of other lanes. Nothing while a better job waits.
+std::optional<OrderKey> first_passed_over(const Table& table, Nanos now) {
   std::optional<OrderKey> longest;
-  const Rank best = best_waiting(table, device);
+  const Rank best = best_waiting(table);
   if (best.first == Setback::kBarred) return longest;
-  for (const Lane& lane : device.lanes) {
+  for (const Lane& lane : table.device.lanes) {
     for (const OrderKey& key : lane.waiting) {
       if (key.priority > best.second) break;
       const Job& job = table.at(key.id);
-      if (rank_of(table, device, job) != best) continue;
-      if (!is_passed_over(table, job, now) || job.revoke.has_value()) continue;
-      if (longest.has_value() && table.at(longest->id).waiting_since <= job.waiting_since) continue;
-      if (!bar_elsewhere(table, device, job, now)) continue;
-      if (is_due(table, device, key, now)) longest = key;
+      if (rank_of(table, job) != best) continue;
+      if (!is_passed_over(table, job, now) || job.room.revoke.has_value()) continue;
+      if (longest.has_value() &&
+          table.at(longest->id).place.waiting_since <= job.place.waiting_since) {
+        continue;
+      }
+      if (!bar_elsewhere(table, job, now)) continue;
+      if (is_due(table, key, now)) longest = key;
     }
   }
   return longest;
 }
 
-// Of the first jobs of all lanes, the first in order that may not run beside the holders of others.
-std::optional<OrderKey> first_barred(const Table& table, const Device& device, Nanos now) {
+// The first jobs of all lanes are compared: the first in order that may not run beside the holders
+// of other lanes.
+std::optional<OrderKey> first_barred(const Table& table, Nanos now) {
   std::optional<std::pair<Setback, OrderKey>> first;
-  for (const Lane& lane : device.lanes) {
-    const auto key = first_allowed(table, device, lane);
+  for (const Lane& lane : table.device.lanes) {
+    const auto key = first_allowed(table, lane);
     if (!key.has_value()) continue;
     const Job& job = table.at(key->id);
-    const std::pair candidate{setback(table, device, job), *key};
+    const std::pair candidate{setback(table, job), *key};
     if (first.has_value() && *first < candidate) continue;
-    if (!job.revoke.has_value() && bar_elsewhere(table, device, job, now)) first = candidate;
+    if (!job.room.revoke.has_value() && bar_elsewhere(table, job, now)) first = candidate;
   }
   return first.has_value() ? std::optional(first->second) : std::nullopt;
 }
 
 // Others are held up by it no longer than it needs to get its room.
-bool is_valid(const Table& table, const Device& device, const SideBySide::Claim& claim, Nanos now) {
+bool is_valid(const Table& table, const SideBySide::Claim& claim, Nanos now) {
   const Job* const job = table.find(claim.job);
-  if (job == nullptr || !job->is_waiting || job->revoke.has_value()) return false;
-  const Rank rank = rank_of(table, device, *job);
-  if (rank.first == Setback::kBarred || best_waiting(table, device) < rank) return false;
-  // Its lane's own holder too: without the claim, others would begin beside that one meanwhile.
-  if (!in_the_way(table, device, *job, now).empty()) {
-    return is_due(table, device, order_key(device, *job), now);
+  if (job == nullptr || !job->place.is_waiting || job->room.revoke.has_value()) return false;
+  const Rank rank = rank_of(table, *job);
+  if (rank.first == Setback::kBarred || best_waiting(table) < rank) return false;
+  // The holder of the job's own lane counts too. Without the claim, others would begin beside that
+  // one meanwhile.
+  if (!in_the_way(table, *job, now).empty()) {
+    return is_due(table, order_key(table.device, *job), now);
   }
-  return !claim.is_way_free || Table::lane_of(device, *job).next == claim.job;
+  return !claim.is_way_free || table.device.lane_of(*job).next == claim.job;
 }
 
 // When the last of them was granted its lease.
@@ -151,13 +174,15 @@ std::vector<Pace> paces_of(const Table& table, const SideBySide& sides, Nanos no
   std::vector<Pace> paces;
   for (const JobId id : sides.running) {
     const Job& job = table.at(id);
-    const Nanos pause = job.pauses.median();
+    const Nanos pause = job.measured.pauses.median();
     Pace pace;
-    if (job.alone.is_known()) pace.iteration = job.alone.median();
-    // In a longer one it would not keep its lease.
-    if (pause <= park_allowance(job.stall)) pace.gap = pause;
+    if (job.measured.alone.is_known()) pace.iteration = job.measured.alone.median();
+    // In a longer pause the job would not keep its lease.
+    if (pause <= park_allowance(job.measured.stall)) pace.gap = pause;
     const bool has_begun = !job.usage.is_in_gap && job.usage.changed_at >= sides.since;
-    if (has_begun && job.observed_at == now) pace.in_iteration = now - job.usage.changed_at;
+    if (has_begun && job.measured.observed_at == now) {
+      pace.in_iteration = now - job.usage.changed_at;
+    }
     paces.push_back(pace);
   }
   return paces;
@@ -165,12 +190,12 @@ std::vector<Pace> paces_of(const Table& table, const SideBySide& sides, Nanos no
 
 // Jobs are timed alone again where what is known of that is old; sets with them end (make_way).
 // True: there are some.
-bool forget_outdated(Step& step, Device& device, const std::vector<Pace>& paces) {
-  const SideBySide& sides = device.side_by_side;
+bool forget_outdated(Step& step, const std::vector<Pace>& paces) {
+  const SideBySide& sides = step.device().side_by_side;
   const JobSet jobs = sides.packing.outdated(sides.running, paces);
   for (const JobId id : jobs) {
-    forget_pace(device, step.table().at(id));
-    step.decide(device, id, "pack",
+    forget_pace(step.device(), step.table().at(id));
+    step.decide(id, "pack",
                 fmt::format("{} is faster than it was alone, and is timed anew", id.value));
   }
   return !jobs.empty();
@@ -179,16 +204,16 @@ bool forget_outdated(Step& step, Device& device, const std::vector<Pace>& paces)
 // Why those who run are not to run side by side; empty: they may.
 std::string reason_to_part(const Table& table, const SideBySide& sides, Nanos now) {
   if (sides.running.size() < 2) return {};
-  // As after a restart, when several had leases.
+  // After a restart several jobs may have leases, and none of them is timed.
   for (const JobId id : sides.running) {
-    if (table.at(id).alone.is_known()) continue;
+    if (table.at(id).measured.alone.is_known()) continue;
     return text_of(sides.packing, {.kind = Bar::Kind::kNotTimed, .jobs = {id}});
   }
   if (sides.packing.verdict(sides.running, now) != Verdict::kDoesNotPay) return {};
   return text_of(sides.packing, {.kind = Bar::Kind::kDoesNotPay, .jobs = sides.running});
 }
 
-// Of those who run, who can be asked for their leases.
+// The running jobs that can be asked for their leases.
 JobSet reachable(const Table& table, const JobSet& running) {
   JobSet jobs = running;
   std::erase_if(
@@ -196,10 +221,10 @@ JobSet reachable(const Table& table, const JobSet& running) {
   return jobs;
 }
 
-void look_at_running(Step& step, Device& device) {
-  SideBySide& sides = device.side_by_side;
+void look_at_running(Step& step) {
+  SideBySide& sides = step.device().side_by_side;
   const Nanos now = step.now();
-  const bool is_trial = is_on_trial(step.table(), device, now);
+  const bool is_trial = is_on_trial(step.table(), now);
   if (sides.running.empty() || (!is_trial && sides.running.size() < 2)) return;
   const Nanos every = is_trial ? step.table().options.gap_poll
                                : std::max(kKnownLook, step.table().options.gap_poll);
@@ -214,84 +239,86 @@ void look_at_running(Step& step, Device& device) {
 
 }  // namespace
 
-bool is_on_trial(const Table& table, const Device& device, Nanos now) {
-  const JobSet holders = holders_of(device);
+bool is_on_trial(const Table& table, Nanos now) {
+  const JobSet holders = holders_of(table.device);
   if (holders.size() > 1) {
-    return device.side_by_side.packing.verdict(holders, now) == Verdict::kTrial;
+    return table.device.side_by_side.packing.verdict(holders, now) == Verdict::kTrial;
   }
   return std::any_of(holders.begin(), holders.end(),
-                     [&](JobId id) { return !table.at(id).alone.is_known(); });
+                     [&](JobId id) { return !table.at(id).measured.alone.is_known(); });
 }
 
 void forget_pace(Device& device, Job& job) {
   device.side_by_side.packing.forget(job.id);
-  job.alone = job.pauses = {};
-  job.alone_noted = {};
+  job.measured.alone = job.measured.pauses = {};
+  job.measured.alone_noted = {};
 }
 
-const Job* first_by_claim(const Table& table, const Device& device, Nanos now) {
-  const auto& claim = device.side_by_side.claim;
+const Job* first_by_claim(const Table& table, Nanos now) {
+  const auto& claim = table.device.side_by_side.claim;
   if (!claim.has_value() || now < claim->due) return nullptr;
   const Job* const job = table.find(claim->job);
-  return job != nullptr && job->is_waiting ? job : nullptr;
+  return job != nullptr && job->place.is_waiting ? job : nullptr;
 }
 
-void settle_claim(Step& step, Device& device) {
+void settle_claim(Step& step) {
+  Device& device = step.device();
   if (!device.packs()) return;
   const Table& table = step.table();
   const Nanos now = step.now();
   auto& claim = device.side_by_side.claim;
-  if (claim.has_value() && !is_valid(table, device, *claim, now)) claim.reset();
+  if (claim.has_value() && !is_valid(table, *claim, now)) claim.reset();
   if (!claim.has_value()) {
-    auto first = first_barred(table, device, now);
+    auto first = first_barred(table, now);
     if (now >= device.side_by_side.next_passed_over_look) {
       device.side_by_side.next_passed_over_look = now + kPassedOverLook;
-      if (const auto over = first_passed_over(table, device, now)) first = over;
+      if (const auto over = first_passed_over(table, now)) first = over;
     }
     if (!first.has_value()) return;
-    if (!is_due(table, device, *first, now)) {
-      // Nothing else may happen while those in its way catch up with it.
+    if (!is_due(table, *first, now)) {
+      // Nothing else may happen until those in its way have had more than it, so look again.
       return step.due(now + std::max(table.options.min_quantum, table.options.gap_poll));
     }
-    const JobSet way = in_the_way(table, device, table.at(first->id), now);
+    const JobSet way = in_the_way(table, table.at(first->id), now);
     claim = {.job = first->id, .since = last_grant(device, way), .due = {}};
   }
   const Job& job = table.at(claim->job);
-  const JobSet way = in_the_way(table, device, job, now);
+  const JobSet way = in_the_way(table, job, now);
   claim->is_way_free = way.empty();
-  claim->due = claim->since + patience(table, device, job, way, now);
+  claim->due = claim->since + patience(table, job, way, now);
   if (now < claim->due) step.due(claim->due);
 }
 
-JobId choose_beside(Step& step, Device& device, Lane& lane, JobId next) {
+JobId choose_beside(Step& step, Lane& lane, JobId next) {
+  Device& device = step.device();
   if (next == JobId{0} || !device.packs()) return next;
   const Table& table = step.table();
   const Nanos now = step.now();
   const JobSet holders = holders_of(device);
-  const Job* const first = first_by_claim(table, device, now);
+  const Job* const first = first_by_claim(table, now);
   std::string reason;
   const auto may_begin = [&](const Job& job) {
-    if (job.revoke.has_value()) return false;
+    if (job.room.revoke.has_value()) return false;
     if (first != nullptr && first->id != job.id) {
       if (reason.empty()) reason = make_way_text(*first);
       return false;
     }
-    const Bar bar = bar_of(table, device, job, holders, now);
+    const Bar bar = bar_of(table, job, holders, now);
     if (bar && reason.empty()) reason = text_of(device.side_by_side.packing, bar);
     return !bar;
   };
   if (first != nullptr && lane.waiting.contains(first->id)) next = first->id;
   if (may_begin(table.at(next))) return next;
   const auto may_go_first = [&](const Job& job) { return job.id != next && may_begin(job); };
-  const auto beside =
-      first_set_back_least(table, device, lane, may_go_first, Setback::kByOwn, kMostTried);
+  const auto beside = first_set_back_least(table, lane, may_go_first, Setback::kByOwn, kMostTried);
   if (beside.has_value()) return beside->id;
   lane.closed_at.reset();  // what follows is no cost of changing hands
-  step.wait(device, next, lane.wait_reason, fmt::format("pack: {}", reason));
+  step.wait(next, lane.wait_reason, fmt::format("pack: {}", reason));
   return JobId{0};
 }
 
-void judge_running(Step& step, Device& device) {
+void judge_running(Step& step) {
+  Device& device = step.device();
   if (!device.packs()) return;
   SideBySide& sides = device.side_by_side;
   const Nanos now = step.now();
@@ -302,25 +329,25 @@ void judge_running(Step& step, Device& device) {
     sides.packing.begin(sides.running, now);
   }
   const std::vector<Pace> paces = paces_of(step.table(), sides, now);
-  if (!forget_outdated(step, device, paces) && sides.packing.judge(sides.running, paces, now)) {
+  if (!forget_outdated(step, paces) && sides.packing.judge(sides.running, paces, now)) {
     const bool pays = sides.packing.verdict(sides.running, now) == Verdict::kPays;
-    step.decide(device, last_in_order(step.table(), device, sides.running, now)->lease->job, "pack",
+    step.decide(last_in_order(step.table(), sides.running, now)->lease->job, "pack",
                 fmt::format("{} {}: {}", names_of(sides.running), pays ? "pay" : "do not pay",
                             verdict_text(sides.packing, sides.running)));
   }
-  look_at_running(step, device);
+  look_at_running(step);
 }
 
-std::string reason_against(const Table& table, const Device& device, const Job& job, Nanos now) {
-  if (!device.packs()) return {};
-  const Job* const first = first_by_claim(table, device, now);
+std::string reason_against(const Table& table, const Job& job, Nanos now) {
+  if (!table.device.packs()) return {};
+  const Job* const first = first_by_claim(table, now);
   if (first != nullptr && first->id != job.id) return make_way_text(*first);
-  return text_of(device.side_by_side.packing, bar_elsewhere(table, device, job, now));
+  return text_of(table.device.side_by_side.packing, bar_elsewhere(table, job, now));
 }
 
-std::string beside_text(const Table& table, const Device& device, const Job& holder) {
-  const SideBySide& sides = device.side_by_side;
-  if (!device.packs() || sides.running.size() < 2) return {};
+std::string beside_text(const Table& table, const Job& holder) {
+  const SideBySide& sides = table.device.side_by_side;
+  if (!table.device.packs() || sides.running.size() < 2) return {};
   if (!std::binary_search(sides.running.begin(), sides.running.end(), holder.id)) return {};
   std::vector<std::string> others;
   for (const JobId id : without(sides.running, holder.id))
@@ -330,10 +357,8 @@ std::string beside_text(const Table& table, const Device& device, const Job& hol
   return text + ": " + verdict_text(sides.packing, sides.running);
 }
 
-std::optional<MakeWay> make_way(const Table& table,
-                                const Device& device,
-                                const Lane& lane,
-                                Nanos now) {
+std::optional<MakeWay> make_way(const Table& table, const Lane& lane, Nanos now) {
+  const Device& device = table.device;
   if (!device.packs()) return std::nullopt;
   const SideBySide& sides = device.side_by_side;
   const bool is_any_asked =
@@ -341,14 +366,13 @@ std::optional<MakeWay> make_way(const Table& table,
         return other.lease.has_value() && other.lease->is_asked && !is_lane_suspended(other);
       });
   const std::string reason = is_any_asked ? "" : reason_to_part(table, sides, now);
-  if (!reason.empty() &&
-      last_in_order(table, device, reachable(table, sides.running), now) == &lane) {
+  if (!reason.empty() && last_in_order(table, reachable(table, sides.running), now) == &lane) {
     return MakeWay{now, fmt::format("pack: {}", reason)};
   }
   if (!sides.claim.has_value()) return std::nullopt;
   const Job& first = table.at(sides.claim->job);
-  if (!first.is_waiting) return std::nullopt;
-  const JobSet way = in_the_way(table, device, first, now);
+  if (!first.place.is_waiting) return std::nullopt;
+  const JobSet way = in_the_way(table, first, now);
   if (!std::binary_search(way.begin(), way.end(), lane.lease->job)) return std::nullopt;
   return MakeWay{sides.claim->due,
                  fmt::format("pack: {} is first, and may not run beside it", first.id.value)};

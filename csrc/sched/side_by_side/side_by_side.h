@@ -29,21 +29,21 @@ void forget_pace(Device& device, Job& job);
 
 // Whether something is to be learned from the iterations of those who run: leases then last longer,
 // since no lease's first iteration counts.
-bool is_on_trial(const Table& table, const Device& device, Nanos now);
+bool is_on_trial(const Table& table, Nanos now);
 // Who is to have a lease before anybody else; null: nobody.
-const Job* first_by_claim(const Table& table, const Device& device, Nanos now);
+const Job* first_by_claim(const Table& table, Nanos now);
 // Who has a claim now. Before anybody is granted a lease.
-void settle_claim(Step& step, Device& device);
+void settle_claim(Step& step);
 // The first waiter of the free lane who may begin now: `next`, or another who may. 0: nobody; the
 // reason is said.
-JobId choose_beside(Step& step, Device& device, Lane& lane, JobId next);
+JobId choose_beside(Step& step, Lane& lane, JobId next);
 // Judges those who run, after all leases were granted; and says when to look at their pages.
-void judge_running(Step& step, Device& device);
+void judge_running(Step& step);
 
 // Why the waiting job may not run beside the holders of other lanes now; empty: it may.
-std::string reason_against(const Table& table, const Device& device, const Job& job, Nanos now);
+std::string reason_against(const Table& table, const Job& job, Nanos now);
 // Who of the holders runs beside which others, and what that gains; empty: none does.
-std::string beside_text(const Table& table, const Device& device, const Job& holder);
+std::string beside_text(const Table& table, const Job& holder);
 
 // When and why the holder is asked for its lease, for another's claim or since its set does not
 // pay. Nothing: not for that.
@@ -51,9 +51,6 @@ struct MakeWay {
   Nanos at;
   std::string reason;
 };
-std::optional<MakeWay> make_way(const Table& table,
-                                const Device& device,
-                                const Lane& lane,
-                                Nanos now);
+std::optional<MakeWay> make_way(const Table& table, const Lane& lane, Nanos now);
 
 }  // namespace gpushare::sched

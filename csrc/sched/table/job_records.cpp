@@ -1,3 +1,7 @@
+// How the indexes stay right without looking at all jobs. Each record that somebody got a mutable
+// reference to is noted. When an index is asked for, only the noted records are compared with what
+// was counted of them before, and the difference is applied. A record may be changed again after
+// that within the step, so it stays noted until the next step begins.
 #include "csrc/sched/table/job_records.h"
 
 #include "csrc/base/check.h"
@@ -53,17 +57,17 @@ const JobRecords::Kept& JobRecords::kept() const {
 }
 
 JobRecords::Part JobRecords::part_of(const Job& job) {
-  return {.is_giving = job.revoke.has_value(),
-          .is_asked_again = job.asked_again_at.has_value(),
-          .is_spared = job.spared_until > Nanos{},
-          .is_suspended = job.is_suspended(),
-          .is_hurried = job.deadline > Nanos{},
+  return {.is_giving = job.room.revoke.has_value(),
+          .is_asked_again = job.room.asked_again_at.has_value(),
+          .is_spared = job.room.spared_until > Nanos{},
+          .is_suspended = job.place.is_suspended(),
+          .is_hurried = job.settings.deadline > Nanos{},
           .is_guaranteed = job.is_registered && job.is_connected && job.may_queue() &&
-                           job.priority == wire::Priority::kGuaranteed,
-          .is_limited = job.most_memory() > Bytes{0},
-          .is_unheard = is_unheard(job) || job.lane_unheard_since.has_value(),
+                           job.settings.priority == wire::Priority::kGuaranteed,
+          .is_limited = job.settings.most_memory() > Bytes{0},
+          .is_unheard = is_unheard(job) || job.room.lane_unheard_since.has_value(),
           .in_host_tier = host_bytes(job),
-          .pid = job.pid};
+          .pid = job.who.pid};
 }
 
 void JobRecords::count(JobId job, const Part& part) const {

@@ -26,9 +26,9 @@ class JobRecords {
   // What is kept of all jobs.
   struct Kept {
     Ids giving;       // owe a Released
-    Ids asked_again;  // are asked again later (Job::asked_again_at)
+    Ids asked_again;  // are asked again later (RoomRecord::asked_again_at)
     Ids spared;       // have a spared_until, perhaps one that has passed
-    Ids suspended;    // their Job::is_suspended()
+    Ids suspended;    // their PlaceInLine::is_suspended()
     Ids hurried;      // have a deadline
     Ids guaranteed;   // take turns, and are of that class
     Ids limited;      // have a memory_limit, or their user has

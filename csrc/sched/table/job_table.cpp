@@ -1,3 +1,9 @@
+// Two orders instead of one. What a user has had changes with every charge, and would move all of
+// his jobs. So the jobs of one user and class are ordered among themselves, by keys without the
+// user's time, and the users by that time. A charge then moves one entry.
+//
+// order() says who has turns when: the users of a class alternate, so of each user's jobs one comes
+// before the second of any.
 #include "csrc/sched/table/job_table.h"
 
 #include <array>

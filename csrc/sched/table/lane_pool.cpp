@@ -1,3 +1,10 @@
+// A pool is a list of slots whose first part is what the holder uses. Donated slots leave the list,
+// and are their job's alone until it returns them. Slots that an interrupted job uses are set
+// aside: they are still the pool's, but nobody else's. When it goes on they come back to the front,
+// where it expects them.
+//
+// Each change of the list raises the version, so that a job is told its slots only if they changed
+// since it was told.
 #include "csrc/sched/table/lane_pool.h"
 
 #include <algorithm>

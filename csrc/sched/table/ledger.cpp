@@ -1,3 +1,6 @@
+// Sums are kept beside the entries, by user and in all, so that what is free is one subtraction.
+// Every mutator says what it must not do, as a check: room rises only within what is free, and
+// falls only by what there is.
 #include "csrc/sched/table/ledger.h"
 
 #include "csrc/base/check.h"

@@ -1,3 +1,9 @@
+// What a coordinator may be made with. Every setting is held against its range once, here, so that
+// no rule has to think about a negative budget or a loss of 100 %. Ranges are wide: they exclude
+// what cannot be meant, or would make sums of times overflow.
+//
+// Lanes are opened as far as the policy wants, and one more for each lane whose holder is
+// suspended, since that lane is of no use meanwhile.
 #include "csrc/sched/table/options.h"
 
 #include <algorithm>
@@ -87,15 +93,16 @@ Status check(const CoordinatorOptions& options) {
 
 }  // namespace
 
-void open_lanes(const Table& table, Device& device, Nanos now) {
+void open_lanes(Table& table, Nanos now) {
+  Device& device = table.device;
   const auto num_suspended = static_cast<std::size_t>(
       std::count_if(device.lanes.begin(), device.lanes.end(), is_lane_suspended));
-  while (device.lanes.size() < table.num_open_lanes(device) + num_suspended) {
+  while (device.lanes.size() < table.num_open_lanes() + num_suspended) {
     const LaneId id{static_cast<std::uint32_t>(device.lanes.size())};
     device.lanes.emplace_back(now);
     device.lanes.back().id = id;
     if (id == LaneId{0}) continue;
-    // Its recent time is the device's: it may be opened in the place of another one.
+    // The lane may be opened in the place of another one, so its recent time is the device's.
     device.lanes.back().busy = device.lanes.front().busy;
     device.lanes.back().busy.turn(false, now);
   }
@@ -106,38 +113,11 @@ Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
   if (!status.ok()) return fail(status);
   auto policy = make_policy(options.policy);
   if (!policy.has_value()) return fail(policy.error());
-  Table table;
-  table.options = options;
+  Table table(options, std::move(*policy));
   table.expected =
       std::set<std::int32_t>(options.expected_pids.begin(), options.expected_pids.end());
   table.recovery_ends = now + options.recovery;
-  Device device{.name = options.device,
-                .policy = std::move(*policy),
-                .ledger = Ledger(options.capacity),
-                .total = {},
-                .held_by_others = {},
-                .lanes = {},
-                .placed = {},
-                .slot_numbers = {},
-                .allowances = {},
-                .job_allowances = {},
-                .inside = {},
-                .held_up_until = {},
-                .held_up = {},
-                .gangs = {},
-                .needs = {},
-                .only_free = {},
-                .dropped = {},
-                .spilled = {},
-                .asked = {},
-                .planned_spill = {},
-                .host_warning = {},
-                .is_gang_short = false,
-                .is_place_lacking = false,
-                .transfer_rate = {},
-                .side_by_side = {}};
-  open_lanes(table, device, now);
-  table.devices.push_back(std::move(device));
+  open_lanes(table, now);
   return table;
 }
 

@@ -1,3 +1,5 @@
+// Numbers are tried in turn from the last one on, and not from the lowest, so that a number which
+// was given back is used again as late as possible.
 #include "csrc/sched/table/slot_numbers.h"
 
 #include "csrc/base/check.h"

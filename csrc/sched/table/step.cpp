@@ -1,3 +1,7 @@
+// What one step says, in the order in which the caller carries it out. A share of the cores is put
+// before other changes of lease words, because a lease is opened with its share. A wait is recorded
+// only if it differs from the last one of its place: hundreds of steps may pass while the same job
+// waits for the same thing. Of several deadlines, only the earliest is kept.
 #include "csrc/sched/table/step.h"
 
 #include <algorithm>
@@ -17,7 +21,7 @@ void Step::send(JobId to, wire::CoordinatorMessage message) {
 }
 
 void Step::refuse(JobId to, std::string reason) {
-  ready_.decisions.push_back({now_, table_.options.device, LaneId{0}, to, "refuse", reason});
+  ready_.decisions.push_back({now_, table_.device.name, LaneId{0}, to, "refuse", reason});
   send(to, wire::Refused{std::move(reason)});
 }
 
@@ -40,19 +44,20 @@ void Step::end_pool(std::uint32_t uid) {
   ready_.lane_actions.push_back({.uid = uid, .empty = {}, .ends = true});
 }
 
-void Step::decide(const Device& device, JobId job, std::string what, std::string reason) {
+void Step::decide(JobId job, std::string what, std::string reason) {
   LaneId lane;
   if (Job* record = table_.find(job)) {
     record->reason = what + ": " + reason;
-    lane = record->in_lane;
+    lane = record->place.in_lane;
   }
-  ready_.decisions.push_back({now_, device.name, lane, job, std::move(what), std::move(reason)});
+  ready_.decisions.push_back(
+      {now_, table_.device.name, lane, job, std::move(what), std::move(reason)});
 }
 
-void Step::wait(const Device& device, JobId job, std::string& last, std::string reason) {
+void Step::wait(JobId job, std::string& last, std::string reason) {
   if (last == reason) return;
   last = reason;
-  decide(device, job, "wait", std::move(reason));
+  decide(job, "wait", std::move(reason));
 }
 
 void Step::due(Nanos time) {

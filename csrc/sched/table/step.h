@@ -21,6 +21,8 @@ class Step {
 
   [[nodiscard]] Table& table() { return table_; }
   [[nodiscard]] const Table& table() const { return table_; }
+  [[nodiscard]] Device& device() { return table_.device; }
+  [[nodiscard]] const Device& device() const { return table_.device; }
   [[nodiscard]] Nanos now() const { return now_; }
   [[nodiscard]] bool is_deadline() const { return is_deadline_; }
 
@@ -32,9 +34,9 @@ class Step {
   void keep_slots(std::uint32_t uid, std::set<std::uint32_t> slots);
   void end_pool(std::uint32_t uid);
   // Records why; `job` may be 0.
-  void decide(const Device& device, JobId job, std::string what, std::string reason);
+  void decide(JobId job, std::string what, std::string reason);
   // The same for a wait, unless `last` says so already.
-  void wait(const Device& device, JobId job, std::string& last, std::string reason);
+  void wait(JobId job, std::string& last, std::string reason);
   // on_deadline is due at `time`, or before.
   void due(Nanos time);
   // With whom a job shares has changed (Ready::is_sharing_new).

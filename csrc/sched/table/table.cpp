@@ -1,20 +1,17 @@
+// Look-ups of the table. The patience with a Revoke that has no answer is max_wait, but two seconds
+// at least: a spill takes its time, however short turns are. A suspended job counts as overdue at
+// once, since it cannot answer.
 #include "csrc/sched/table/table.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "csrc/base/check.h"
 
 namespace gpushare::sched {
 namespace {
-
-template <typename Devices>
-auto* find_by_name(Devices& devices, const std::string& name) {
-  const auto found = std::find_if(devices.begin(), devices.end(),
-                                  [&](const Device& device) { return device.name == name; });
-  return found == devices.end() ? nullptr : &*found;
-}
 
 template <typename Lanes>
 auto* find_holder(Lanes& lanes, JobId job) {
@@ -25,6 +22,9 @@ auto* find_holder(Lanes& lanes, JobId job) {
 }
 
 }  // namespace
+
+Device::Device(std::string name_of_device, std::unique_ptr<const Policy> by, Bytes capacity)
+    : name(std::move(name_of_device)), policy(std::move(by)), ledger(capacity) {}
 
 bool Device::has_need(JobId job) const {
   return std::ranges::binary_search(needs, job, {}, &WaitingNeed::job);
@@ -46,6 +46,9 @@ bool Device::is_anybody_short() const {
 const Lane* Device::lane_held_by(JobId job) const { return find_holder(lanes, job); }
 Lane* Device::lane_held_by(JobId job) { return find_holder(lanes, job); }
 
+Table::Table(CoordinatorOptions with, std::unique_ptr<const Policy> policy)
+    : options(std::move(with)), device(options.device, std::move(policy), options.capacity) {}
+
 const Job* Table::find(JobId job) const { return jobs.find(job); }
 Job* Table::find(JobId job) { return jobs.find(job); }
 
@@ -61,25 +64,7 @@ Job& Table::at(JobId job) {
   return *found;
 }
 
-const Device* Table::find_device(const std::string& name) const {
-  return find_by_name(devices, name);
-}
-
-Device* Table::find_device(const std::string& name) { return find_by_name(devices, name); }
-
-const Device& Table::device_of(const Job& job) const {
-  const Device* device = find_device(job.of.device);
-  GS_CHECK(device != nullptr, "job {} is on '{}'", job.id.value, job.of.device);
-  return *device;
-}
-
-Device& Table::device_of(const Job& job) {
-  Device* device = find_device(job.of.device);
-  GS_CHECK(device != nullptr, "job {} is on '{}'", job.id.value, job.of.device);
-  return *device;
-}
-
-std::size_t Table::num_open_lanes(const Device& device) const {
+std::size_t Table::num_open_lanes() const {
   return device.packs() ? std::max(options.num_lanes, options.pack_lanes) : options.num_lanes;
 }
 
@@ -88,11 +73,11 @@ bool Table::is_recovering(Nanos now) const { return !expected.empty() && now < r
 Nanos Table::answer_due(const Job& job) const {
   // A spill takes its time, however short the turns are.
   constexpr Nanos kLeastPatience = seconds(2);
-  return job.revoke->sent_at + std::max(options.max_wait, kLeastPatience);
+  return job.room.revoke->sent_at + std::max(options.max_wait, kLeastPatience);
 }
 
 bool Table::is_overdue(const Job& job, Nanos now) const {
-  return job.revoke.has_value() && (job.is_suspended() || now >= answer_due(job));
+  return job.room.revoke.has_value() && (job.place.is_suspended() || now >= answer_due(job));
 }
 
 QuantumLimits Table::quantum_limits() const {

@@ -1,4 +1,8 @@
-// Everything the coordinator knows: jobs, devices with their lanes and ledger, what it recovers.
+// Everything the coordinator knows: its device with lanes and ledger, the jobs, what it recovers.
+//
+// A coordinator serves one device, so that no rule has to ask which device a job is on: the daemon
+// serves one, and the simulator makes one coordinator a device. A Hello that names another device
+// is refused (validate.h).
 //
 // Data with look-ups; it changes in the handlers (handlers.h) and in what follows each of them
 // (serve.h). No order of iteration comes from a hash.
@@ -66,7 +70,10 @@ struct SideBySide {
 // A user's gang of that name (gang.h).
 using GangId = std::pair<std::uint32_t, std::string>;
 
+// What the coordinator knows of its device: the lanes, the ledger and what follows from them.
 struct Device {
+  Device(std::string name_of_device, std::unique_ptr<const Policy> by, Bytes capacity);
+
   std::string name;
   std::unique_ptr<const Policy> policy;
   Ledger ledger;
@@ -77,7 +84,7 @@ struct Device {
   std::map<std::uint32_t, SlotNumbers> slot_numbers;  // by user, of its pools in all lanes
   std::map<std::uint32_t, Allowance> allowances;      // by user, of those with a share_limit
   std::map<JobId, Allowance> job_allowances;          // of jobs with one of their own
-  std::set<JobId> inside;                             // their Job::is_inside
+  std::set<JobId> inside;                             // their PlaceInLine::is_inside
   // When suspended jobs were last seen to hold room, and how much (suspended.h).
   Nanos held_up_until;
   Bytes held_up;
@@ -101,15 +108,23 @@ struct Device {
   // The lane whose open lease the job holds, perhaps along with others (gang.h); null: none.
   [[nodiscard]] const Lane* lane_held_by(JobId job) const;
   [[nodiscard]] Lane* lane_held_by(JobId job);
+  // The lane that the job queues in, holds its lease in, and is a member of.
+  [[nodiscard]] const Lane& lane_of(const Job& job) const {
+    return lanes.at(job.place.in_lane.value);
+  }
+  [[nodiscard]] Lane& lane_of(const Job& job) { return lanes.at(job.place.in_lane.value); }
 };
 
 // All jobs that hold the lane; the first is Lease::job. pre: it is held.
 JobSet holders_of_lane(const Lane& lane);
 
 struct Table {
+  // pre: the options are valid (options.h).
+  Table(CoordinatorOptions with, std::unique_ptr<const Policy> policy);
+
   CoordinatorOptions options;
   JobRecords jobs;
-  std::vector<Device> devices;
+  Device device;
   std::uint64_t num_arrivals = 0;
   std::uint64_t num_queued = 0;
   // After a restart: who has to say Hello before anything is granted, and until when.
@@ -123,22 +138,9 @@ struct Table {
   // pre: it exists.
   [[nodiscard]] const Job& at(JobId job) const;
   [[nodiscard]] Job& at(JobId job);
-  [[nodiscard]] const Device* find_device(const std::string& name) const;
-  [[nodiscard]] Device* find_device(const std::string& name);
-  // pre: the job is one of ours, so its device exists.
-  [[nodiscard]] const Device& device_of(const Job& job) const;
-  [[nodiscard]] Device& device_of(const Job& job);
-  // The lane that the job queues in, holds its lease in, and is a member of.
-  [[nodiscard]] static Lane& lane_of(Device& device, const Job& job) {
-    return device.lanes.at(job.in_lane.value);
-  }
-  [[nodiscard]] static const Lane& lane_of(const Device& device, const Job& job) {
-    return device.lanes.at(job.in_lane.value);
-  }
-
   // Lanes that jobs are to be in. There may be more, of the policy before, or while holders are
   // suspended.
-  [[nodiscard]] std::size_t num_open_lanes(const Device& device) const;
+  [[nodiscard]] std::size_t num_open_lanes() const;
   [[nodiscard]] bool is_recovering(Nanos now) const;
   // When nobody counts on the answer to its Revoke any more. pre: it has one.
   [[nodiscard]] Nanos answer_due(const Job& job) const;

@@ -1,3 +1,12 @@
+// How a class below the running one comes to its turn.
+//
+// While a job of a class holds the lane, each lower class with a waiting job earns class_floor of
+// the time, up to one turn. A class that has the lane spends what it earned, and may go one turn
+// into debt. A class of which nobody waits loses what it saved: absence earns nothing.
+//
+// A turn lasts a second, or longer if bringing the job in is slow: kTurnOverStall times that, so
+// that little of the class' time is lost to the switch. A class is due when it has earned a whole
+// turn and not before, since shorter turns would be lost to switches.
 #include "csrc/sched/time/class_floor.h"
 
 #include <algorithm>
@@ -25,15 +34,15 @@ std::size_t index_of(wire::Priority priority) { return static_cast<std::size_t>(
 double turn_of(const Table& table, const Lane& lane, wire::Priority priority) {
   const Job& first = table.at(lane.waiting.first_of(priority)->id);
   // A stall is the job's own word, so it makes a turn no longer than anybody is to wait.
-  const double worth =
-      std::min(to_seconds(first.stall) * kTurnOverStall, to_seconds(table.options.max_wait));
+  const double worth = std::min(to_seconds(first.measured.stall) * kTurnOverStall,
+                                to_seconds(table.options.max_wait));
   return std::max(kTurn, worth);
 }
 
 // Whether jobs of the class get the gaps of the holder's class, and no more, where both are of one
 // user.
 bool is_harvest(const Device& device, const Job& holder, wire::Priority priority) {
-  return device.policy->harvests() && holder.priority == wire::Priority::kGuaranteed &&
+  return device.policy->harvests() && holder.settings.priority == wire::Priority::kGuaranteed &&
          priority == wire::Priority::kOpportunistic;
 }
 
@@ -42,43 +51,41 @@ bool is_kept_waiting(const Device& device,
                      const Lane& lane,
                      const Job& holder,
                      wire::Priority priority) {
-  if (device.packs() || priority <= holder.priority) return false;
+  if (device.packs() || priority <= holder.settings.priority) return false;
   if (lane.waiting.num_of(priority) == 0) return false;
-  return !is_harvest(device, holder, priority) || lane.waiting.has_other_user(priority, holder.uid);
+  return !is_harvest(device, holder, priority) ||
+         lane.waiting.has_other_user(priority, holder.who.uid);
 }
 
 }  // namespace
 
 void settle_floors(Table& table, Nanos now) {
   const double part = table.options.class_floor;
-  for (Device& device : table.devices) {
-    for (Lane& lane : device.lanes) {
-      if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
-      const Job& holder = std::as_const(table).at(lane.lease->job);
-      const double used = std::max(to_seconds(now - lane.lease->charged_until), 0.0);
-      for (std::size_t i = 0; i < kNumClasses; ++i) {
-        const auto priority = static_cast<wire::Priority>(i);
-        double& earned = lane.floor_earned.at(i);
-        if (priority == holder.priority) {
-          earned = std::max(earned - used, -kTurn);
-        } else if (lane.waiting.num_of(priority) == 0) {
-          earned = std::min(earned, 0.0);
-        } else if (is_kept_waiting(device, lane, holder, priority)) {
-          earned = std::min(earned + used * part, turn_of(table, lane, priority));
-        }
+  Device& device = table.device;
+  for (Lane& lane : device.lanes) {
+    if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
+    const Job& holder = std::as_const(table).at(lane.lease->job);
+    const double used = std::max(to_seconds(now - lane.lease->charged_until), 0.0);
+    for (std::size_t i = 0; i < kNumClasses; ++i) {
+      const auto priority = static_cast<wire::Priority>(i);
+      double& earned = lane.floor_earned.at(i);
+      if (priority == holder.settings.priority) {
+        earned = std::max(earned - used, -kTurn);
+      } else if (lane.waiting.num_of(priority) == 0) {
+        earned = std::min(earned, 0.0);
+      } else if (is_kept_waiting(device, lane, holder, priority)) {
+        earned = std::min(earned + used * part, turn_of(table, lane, priority));
       }
     }
   }
 }
 
 bool has_floor_after(const Device& device, const Job& after, const Job& waiter) {
-  return waiter.uid != after.uid || !is_harvest(device, after, waiter.priority);
+  return waiter.who.uid != after.who.uid || !is_harvest(device, after, waiter.settings.priority);
 }
 
-std::optional<wire::Priority> class_due(const Table& table,
-                                        const Device& device,
-                                        const Lane& lane) {
-  if (device.packs()) return std::nullopt;
+std::optional<wire::Priority> class_due(const Table& table, const Lane& lane) {
+  if (table.device.packs()) return std::nullopt;
   for (std::size_t i = kNumClasses; i-- > 0;) {
     const auto priority = static_cast<wire::Priority>(i);
     if (lane.floor_earned.at(i) <= 0 || lane.waiting.num_of(priority) == 0) continue;
@@ -87,16 +94,13 @@ std::optional<wire::Priority> class_due(const Table& table,
   return std::nullopt;
 }
 
-std::optional<Nanos> class_due_at(const Table& table,
-                                  const Device& device,
-                                  const Lane& lane,
-                                  Nanos now) {
+std::optional<Nanos> class_due_at(const Table& table, const Lane& lane, Nanos now) {
   const double part = table.options.class_floor;
   const Job& holder = table.at(lane.lease->job);
   std::optional<Nanos> first;
   for (std::size_t i = 0; i < kNumClasses && part > 0; ++i) {
     const auto priority = static_cast<wire::Priority>(i);
-    if (!is_kept_waiting(device, lane, holder, priority)) continue;
+    if (!is_kept_waiting(table.device, lane, holder, priority)) continue;
     const double lacking = turn_of(table, lane, priority) - lane.floor_earned.at(i);
     // A nanosecond more, so that the class has earned its turn by then.
     const Nanos due =
@@ -108,7 +112,7 @@ std::optional<Nanos> class_due_at(const Table& table,
 
 std::optional<Nanos> floor_turn_ends(const Table& table, const Lane& lane, Nanos now) {
   if (!lane.lease->is_for_floor) return std::nullopt;
-  const double left = lane.floor_earned.at(index_of(table.at(lane.lease->job).priority));
+  const double left = lane.floor_earned.at(index_of(table.at(lane.lease->job).settings.priority));
   if (left <= 0) return std::nullopt;
   return now + Nanos{static_cast<std::int64_t>(left * 1e9) + 1};
 }

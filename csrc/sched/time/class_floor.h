@@ -29,12 +29,9 @@ void settle_floors(Table& table, Nanos now);
 // `after` is a guaranteed one of its own user, as above.
 bool has_floor_after(const Device& device, const Job& after, const Job& waiter);
 // The class whose turn it is; nothing: the classes go by their order.
-std::optional<wire::Priority> class_due(const Table& table, const Device& device, const Lane& lane);
+std::optional<wire::Priority> class_due(const Table& table, const Lane& lane);
 // When a class below the holder's will be due, if it keeps the lane. pre: the lane is held.
-std::optional<Nanos> class_due_at(const Table& table,
-                                  const Device& device,
-                                  const Lane& lane,
-                                  Nanos now);
+std::optional<Nanos> class_due_at(const Table& table, const Lane& lane, Nanos now);
 // Until when nobody goes before the holder, which has its class' turn; nothing: it has none.
 // pre: the lane is held.
 std::optional<Nanos> floor_turn_ends(const Table& table, const Lane& lane, Nanos now);

@@ -1,3 +1,15 @@
+// Whether a holder's next gap is worth two switches.
+//
+// The gap is lent if the next job's long iteration and both switches fit into what is left of the
+// usual gap, with the slack that switching may cost anyhow. Failing that, it is lent if it is the
+// next job's turn at that boundary by the policy's order. In both cases the gap must gain more than
+// switch_loss of an iteration.
+//
+// Nothing is lent by a job that is still learning, nor under `pack`, where another job runs beside
+// it already. Between a guaranteed holder and an opportunistic waiter harvest.cpp decides instead.
+//
+// A lender that comes back does not get the lane at once. The borrower keeps it until its own
+// switch has paid off.
 #include "csrc/sched/time/gap_chance.h"
 
 #include <algorithm>
@@ -16,66 +28,63 @@ namespace {
 constexpr Nanos kShortGap = millis(2);
 
 bool is_decided_by_harvest(const Device& device, const Job& holder, const Job& next) {
-  return device.policy->harvests() && holder.priority == wire::Priority::kGuaranteed &&
-         next.priority == wire::Priority::kOpportunistic;
+  return device.policy->harvests() && holder.settings.priority == wire::Priority::kGuaranteed &&
+         next.settings.priority == wire::Priority::kOpportunistic;
 }
 
 }  // namespace
 
 std::optional<Nanos> time_in_gap(const Lane& lane, const Job& holder, Nanos now) {
   if (lane.lease->granted_at == now) return Nanos{};
-  if (holder.observed_at != now) return std::nullopt;
+  if (holder.measured.observed_at != now) return std::nullopt;
   if (!holder.usage.is_in_gap) return Nanos{};
   return now - std::max(holder.usage.changed_at, lane.lease->granted_at);
 }
 
-std::optional<GapChance> gap_chance(const Table& table,
-                                    const Device& device,
-                                    const Lane& lane,
-                                    Nanos now) {
+std::optional<GapChance> gap_chance(const Table& table, const Lane& lane, Nanos now) {
+  const Device& device = table.device;
   const Job& holder = table.at(lane.lease->job);
   if (device.packs() || holder.usage.mean_gap <= Nanos{} || is_learning(holder)) return {};
   const std::optional<Nanos> elapsed = time_in_gap(lane, holder, now);
-  const auto first = first_allowed(table, device, lane, setback(table, device, holder));
+  const auto first = first_allowed(table, lane, setback(table, holder));
   if (!elapsed.has_value() || !first.has_value()) return {};
   const Job& next = table.at(first->id);
   if (is_decided_by_harvest(device, holder, next)) return {};
 
-  const Nanos cost = holder.stall + next.stall;
+  const Nanos cost = holder.measured.stall + next.measured.stall;
   const Nanos usual = holder.usage.gap - *elapsed;
-  const Nanos slack = scaled(holder.iteration + holder.usage.gap, table.options.switch_loss);
+  const Nanos slack =
+      scaled(holder.measured.iteration + holder.usage.gap, table.options.switch_loss);
   const bool fits = !is_learning(next) && next.long_iteration() + cost <= usual + slack;
   const bool is_short =
-      device.policy->shares_by_user() || next.iteration <= holder.usage.mean_gap + holder.iteration;
-  const bool is_its_turn = is_short && *first < boundary_key(table, device, lane, now);
+      device.policy->shares_by_user() ||
+      next.measured.iteration <= holder.usage.mean_gap + holder.measured.iteration;
+  const bool is_its_turn = is_short && *first < boundary_key(table, lane, now);
   if (!fits && !is_its_turn) return {};
   const Nanos gap = fits ? usual : holder.usage.mean_gap - *elapsed;
-  const Nanos least = scaled(holder.iteration, table.options.switch_loss);
+  const Nanos least = scaled(holder.measured.iteration, table.options.switch_loss);
   if (gap - cost <= least) return {};
   return GapChance{next.id, gap, cost};
 }
 
 Nanos usual_gap_ends(const Device& device, const Job& holder) {
   const bool is_harvested =
-      device.policy->harvests() && holder.priority == wire::Priority::kGuaranteed;
-  if (is_harvested) return park_allowance(holder.stall);
+      device.policy->harvests() && holder.settings.priority == wire::Priority::kGuaranteed;
+  if (is_harvested) return park_allowance(holder.measured.stall);
   const Nanos usual = std::max(holder.usage.gap, holder.usage.mean_gap);
-  return std::max({holder.stall * 2, usual + usual / 4, kShortGap});
+  return std::max({holder.measured.stall * 2, usual + usual / 4, kShortGap});
 }
 
-std::optional<LenderBack> lender_back(const Table& table,
-                                      const Device& device,
-                                      const Lane& lane,
-                                      Nanos now) {
+std::optional<LenderBack> lender_back(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job);
-  const Nanos opened = lane.lease->granted_at + holder.stall;
-  const Nanos at = opened + time_for_loss(holder.stall, table.options.switch_loss);
-  const OrderKey after = boundary_key(table, device, lane, std::max(now, at));
+  const Nanos opened = lane.lease->granted_at + holder.measured.stall;
+  const Nanos at = opened + time_for_loss(holder.measured.stall, table.options.switch_loss);
+  const OrderKey after = boundary_key(table, lane, std::max(now, at));
   for (const JobId id : lane.lenders) {
     if (!lane.waiting.contains(id)) continue;
     const Job& job = table.at(id);
-    if (setback(table, device, job) > setback(table, device, holder)) continue;
-    if (order_key(device, job) < after) return LenderBack{id, at};
+    if (setback(table, job) > setback(table, holder)) continue;
+    if (order_key(table.device, job) < after) return LenderBack{id, at};
   }
   return {};
 }

@@ -31,10 +31,7 @@ struct GapChance {
 
 // Nothing: the gap at the holder's next boundary is not lent, or it is not known now where the
 // holder is. pre: the lane is held.
-std::optional<GapChance> gap_chance(const Table& table,
-                                    const Device& device,
-                                    const Lane& lane,
-                                    Nanos now);
+std::optional<GapChance> gap_chance(const Table& table, const Lane& lane, Nanos now);
 
 // A gap that is longer than this is none of the usual ones: its rest is anybody's.
 Nanos usual_gap_ends(const Device& device, const Job& holder);
@@ -50,10 +47,7 @@ struct LenderBack {
   Nanos at;  // when the holder is to be asked
 };
 // pre: the lane is held.
-std::optional<LenderBack> lender_back(const Table& table,
-                                      const Device& device,
-                                      const Lane& lane,
-                                      Nanos now);
+std::optional<LenderBack> lender_back(const Table& table, const Lane& lane, Nanos now);
 
 // The lease of the lane ends: if the holder was asked for its gap, it is a lender from now on.
 void note_lent(Lane& lane);

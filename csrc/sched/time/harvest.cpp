@@ -1,3 +1,16 @@
+// When an opportunistic job may use the lane of a guaranteed one that is away.
+//
+// A guaranteed job's return is forecast from its last gaps. An opportunistic iteration may begin
+// if, by that forecast, it would be in the way of no more than kMostRisk of the returns. The length
+// of the iteration is taken with its tail, and stretched by how badly earlier forecasts went
+// (harvest_share). The same forecast says when a running opportunistic job is asked: just before an
+// iteration that begins then would be in the way.
+//
+// If nothing is known of the return, opportunistic jobs run until the guaranteed one wants the
+// lane. If that made it wait, the lane rests for a part of the time after each of them.
+//
+// harvest_share is raised slowly by good returns and lowered fast by bad ones, so that the harm to
+// a guaranteed job stays at kAllowedHarm, however wrong the forecasts are.
 #include "csrc/sched/time/harvest.h"
 
 #include <algorithm>
@@ -13,7 +26,8 @@
 namespace gpushare::sched {
 namespace {
 
-// Of waiters that do not fit, so many are passed over: more have longer iterations still, or wait.
+// How many waiters that do not fit are passed over. Those behind them have longer iterations still,
+// or wait.
 constexpr std::size_t kMostTried = 16;
 // A lane changes hands in less.
 constexpr Nanos kMargin = millis(1);
@@ -22,9 +36,10 @@ constexpr Nanos kGapLook = millis(1);
 // An iteration is expected to end from this part of its time on, and not before that one.
 constexpr double kMaybeOver = 0.9;
 constexpr double kSurelyBusy = 0.5;
-// Between them it is looked at so often in its time,
+// Between the two, the page is looked at after each such part of the iteration.
 constexpr double kEarlyLook = 0.05;
-// and before them after this: some iterations are much shorter than those before.
+// Before them it is looked at after this time at the latest: some iterations are much shorter than
+// those before.
 constexpr Nanos kMostBlind = millis(100);
 
 // An iteration begins where it is in the way of no more than this part of the returns. An iteration
@@ -38,26 +53,31 @@ constexpr double kDecrease = 0.8;
 constexpr Nanos kMostRest = seconds(1);
 
 bool harvests(const Device& device) { return device.policy->harvests(); }
-bool is_guaranteed(const Job& job) { return job.priority == wire::Priority::kGuaranteed; }
-bool is_opportunistic(const Job& job) { return job.priority == wire::Priority::kOpportunistic; }
+bool is_guaranteed(const Job& job) { return job.settings.priority == wire::Priority::kGuaranteed; }
+bool is_opportunistic(const Job& job) {
+  return job.settings.priority == wire::Priority::kOpportunistic;
+}
 
-// Those that are away from the lane, and may come back to it. Not who has used up its share of the
-// time: it goes before nobody.
+// The guaranteed jobs that are away from the lane and may come back to it. A job that has used up
+// its share of the time is not among them, since it goes before nobody.
 template <typename Visit>
-void for_each_away(const Table& table, const Device& device, const Lane& lane, const Visit& visit) {
+void for_each_away(const Table& table, const Lane& lane, const Visit& visit) {
   for (const JobId id : table.jobs.kept().guaranteed) {
     const Job& job = table.at(id);
     const bool is_holder = lane.lease.has_value() && lane.lease->job == id;
-    const bool is_away = job.in_lane == lane.id && !job.is_waiting && !is_holder;
-    if (is_away && !is_used_up(device, job)) visit(job);
+    const bool is_away = job.place.in_lane == lane.id && !job.place.is_waiting && !is_holder;
+    if (is_away && !is_used_up(table.device, job)) visit(job);
   }
 }
 
 // An iteration, a long one, and the two changes of hands around it.
-Nanos time_to_run(const Job& job) { return job.long_iteration() + job.stall + kMargin; }
+Nanos time_to_run(const Job& job) { return job.long_iteration() + job.measured.stall + kMargin; }
 
-// As long as it is trusted to take beside a job that had to wait.
-Nanos trusted_run(Nanos run, const Job& away) { return scaled(run, 1 / away.harvest_share); }
+// How long a run counts beside a job that had to wait for earlier ones: the less its forecasts are
+// trusted, the longer.
+Nanos trusted_run(Nanos run, const Job& away) {
+  return scaled(run, 1 / away.measured.harvest_share);
+}
 
 struct Return {
   JobId job;
@@ -66,22 +86,21 @@ struct Return {
 };
 
 // The first that what takes `run` may be in the way of; nothing: nothing is known of any.
-std::optional<Return> next_return(
-    const Table& table, const Device& device, const Lane& lane, Nanos run, Nanos now) {
+std::optional<Return> next_return(const Table& table, const Lane& lane, Nanos run, Nanos now) {
   std::optional<Return> next;
-  for_each_away(table, device, lane, [&](const Job& job) {
-    const Nanos elapsed = now - job.gap_since;
-    const auto from = job.gaps.risky_from(elapsed, trusted_run(run, job), kMostRisk);
+  for_each_away(table, lane, [&](const Job& job) {
+    const Nanos elapsed = now - job.measured.gap_since;
+    const auto from = job.measured.gaps.risky_from(elapsed, trusted_run(run, job), kMostRisk);
     if (!from.has_value()) return;
-    const Nanos at = job.gap_since + *from;
+    const Nanos at = job.measured.gap_since + *from;
     if (next.has_value() && next->at <= at) return;
-    next = Return{job.id, at, job.gap_since + *job.gaps.next_over(elapsed)};
+    next = Return{job.id, at, job.measured.gap_since + *job.measured.gaps.next_over(elapsed)};
   });
   return next;
 }
 
 Nanos patience_end(const Table& table, const Job& job) {
-  return job.waiting_since + table.options.max_wait;
+  return job.place.waiting_since + table.options.max_wait;
 }
 
 // No bytes have to move for it: while they do, the gap passes.
@@ -91,39 +110,41 @@ bool has_room(const Device& device, const Job& job) {
 }
 
 // A guaranteed job is first as soon as it has given what it was asked for, which it does now.
-bool is_first_giving(Step& step, const Device& device, const Lane& lane) {
+bool is_first_giving(Step& step, const Lane& lane) {
   const Table& table = step.table();
-  const auto first = first_with_time(table, device, lane, wire::Priority::kGuaranteed);
+  const auto first = first_with_time(table, lane, wire::Priority::kGuaranteed);
   if (!first.has_value()) return false;
   const Job& job = table.at(first->id);
-  if (!job.revoke.has_value() || table.is_overdue(job, step.now())) return false;
+  if (!job.room.revoke.has_value() || table.is_overdue(job, step.now())) return false;
   step.due(table.answer_due(job));
   return true;
 }
 
 }  // namespace
 
-JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next) {
+JobId choose_harvester(Step& step, Lane& lane, JobId next) {
   const Table& table = step.table();
-  if (next == JobId{0} || !harvests(device) || !is_opportunistic(table.at(next))) return next;
+  if (next == JobId{0} || !harvests(step.device()) || !is_opportunistic(table.at(next))) {
+    return next;
+  }
   const Nanos now = step.now();
-  if (is_first_giving(step, device, lane)) return JobId{0};
-  const auto back = next_return(table, device, lane, time_to_run(table.at(next)), now);
+  if (is_first_giving(step, lane)) return JobId{0};
+  const auto back = next_return(table, lane, time_to_run(table.at(next)), now);
   const Nanos open_from = back.has_value() ? now : lane.rest_until;
   if (!back.has_value() && now >= open_from) return next;
   std::optional<Nanos> too_long;  // the shortest run of those that are in the way
   std::size_t num_tried = 0;
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
-    if (!is_opportunistic(job) || job.revoke.has_value()) continue;
-    if (job.id != next && setback(table, device, job) == Setback::kBarred) continue;
+    if (!is_opportunistic(job) || job.room.revoke.has_value()) continue;
+    if (job.id != next && setback(table, job) == Setback::kBarred) continue;
     const Nanos patience_ends = patience_end(table, job);
     if (now >= patience_ends) return key.id;
     const Nanos run = time_to_run(job);
     if (!too_long.has_value() || run < *too_long) {
-      const auto in_way = next_return(table, device, lane, run, now);
+      const auto in_way = next_return(table, lane, run, now);
       const bool fits = in_way.has_value() && in_way->at > now;
-      if (fits && has_room(device, job)) return key.id;
+      if (fits && has_room(step.device(), job)) return key.id;
       if (!fits) too_long = run;
     }
     step.due(patience_ends);
@@ -131,54 +152,53 @@ JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next)
   }
   if (!back.has_value()) {
     step.due(open_from);
-    step.wait(device, next, lane.wait_reason, "the lane rests: guaranteed jobs had to wait for it");
+    step.wait(next, lane.wait_reason, "the lane rests: guaranteed jobs had to wait for it");
     return JobId{0};
   }
   step.due(std::max(back->later, now + Nanos{1}));
-  step.wait(device, next, lane.wait_reason,
+  step.wait(next, lane.wait_reason,
             fmt::format("the lane is kept for {}, which is expected back before an iteration could "
                         "end",
                         back->job.value));
   return JobId{0};
 }
 
-std::optional<HarvestEnd> harvest_end(const Table& table,
-                                      const Device& device,
-                                      const Lane& lane,
-                                      Nanos now) {
+std::optional<HarvestEnd> harvest_end(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job);
-  if (!harvests(device) || !is_opportunistic(holder)) return std::nullopt;
-  if (const auto first = first_with_time(table, device, lane, wire::Priority::kGuaranteed)) {
+  if (!harvests(table.device) || !is_opportunistic(holder)) return std::nullopt;
+  if (const auto first = first_with_time(table, lane, wire::Priority::kGuaranteed)) {
     return HarvestEnd{now, first->id};
   }
-  const auto back = next_return(table, device, lane, time_to_run(holder), now);
+  const auto back = next_return(table, lane, time_to_run(holder), now);
   if (!back.has_value()) return std::nullopt;
   return HarvestEnd{std::max(back->at, lane.lease->granted_at), back->job};
 }
 
-std::optional<HarvestEnd> patience_of_first(const Table& table,
-                                            const Device& device,
-                                            const Lane& lane) {
-  if (!harvests(device) || !is_guaranteed(table.at(lane.lease->job))) return std::nullopt;
-  const auto first = first_with_time(table, device, lane);
+std::optional<HarvestEnd> patience_of_first(const Table& table, const Lane& lane) {
+  if (!harvests(table.device) || !is_guaranteed(table.at(lane.lease->job))) return std::nullopt;
+  const auto first = first_with_time(table, lane);
   // Others are before it, and wait for the holder themselves.
   if (!first.has_value() || first->priority != wire::Priority::kOpportunistic) return std::nullopt;
   return HarvestEnd{patience_end(table, table.at(first->id)), first->id};
 }
 
-std::optional<bool> is_worth_harvesting(
-    const Table& table, const Device& device, const Lane& lane, const Job& holder, Nanos elapsed) {
-  if (!harvests(device) || !is_guaranteed(holder) || holder.gaps.empty()) return std::nullopt;
-  if (!holder.gaps.next_over(elapsed).has_value()) return std::nullopt;
+std::optional<bool> is_worth_harvesting(const Table& table,
+                                        const Lane& lane,
+                                        const Job& holder,
+                                        Nanos elapsed) {
+  if (!harvests(table.device) || !is_guaranteed(holder) || holder.measured.gaps.empty()) {
+    return std::nullopt;
+  }
+  if (!holder.measured.gaps.next_over(elapsed).has_value()) return std::nullopt;
   std::optional<Nanos> too_long;
   std::size_t num_tried = 0;
   for (const OrderKey& key : lane.waiting) {
     const Job& job = table.at(key.id);
     // Others take turns with the holder in any case.
     if (!is_opportunistic(job)) return std::nullopt;
-    const Nanos run = trusted_run(time_to_run(job) + holder.stall + kMargin, holder);
+    const Nanos run = trusted_run(time_to_run(job) + holder.measured.stall + kMargin, holder);
     if (!too_long.has_value() || run < *too_long) {
-      if (holder.gaps.risky_from(elapsed, run, kMostRisk) > elapsed) return true;
+      if (holder.measured.gaps.risky_from(elapsed, run, kMostRisk) > elapsed) return true;
       too_long = run;
     }
     if (++num_tried == kMostTried) break;
@@ -186,45 +206,46 @@ std::optional<bool> is_worth_harvesting(
   return false;
 }
 
-std::optional<Nanos> look_for_gap(
-    const Table& table, const Device& device, const Lane& lane, const Job& holder, Nanos now) {
-  if (!harvests(device) || !is_guaranteed(holder)) return std::nullopt;
+std::optional<Nanos> look_for_gap(const Table& table,
+                                  const Lane& lane,
+                                  const Job& holder,
+                                  Nanos now) {
+  if (!harvests(table.device) || !is_guaranteed(holder)) return std::nullopt;
   if (lane.waiting.num_of(wire::Priority::kOpportunistic) == 0) return std::nullopt;
   const Nanos soon = now + std::min(kGapLook, table.options.gap_poll);
-  if (holder.usage.is_in_gap || holder.observed_at < lane.next_look) return soon;
+  if (holder.usage.is_in_gap || holder.measured.observed_at < lane.next_look) return soon;
   const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at);
-  const Nanos expected = since + scaled(holder.iteration, kMaybeOver);
-  const Nanos next = std::max(since + scaled(holder.iteration, kSurelyBusy),
-                              now + scaled(holder.iteration, kEarlyLook));
+  const Nanos expected = since + scaled(holder.measured.iteration, kMaybeOver);
+  const Nanos next = std::max(since + scaled(holder.measured.iteration, kSurelyBusy),
+                              now + scaled(holder.measured.iteration, kEarlyLook));
   return std::clamp(std::min(next, expected), soon, now + kMostBlind);
 }
 
-void note_return(const Table& table, const Device& device, const Lane& lane, Job& job, Nanos now) {
-  if (!harvests(device) || !is_guaranteed(job)) return;
-  // While its share of the time was used up it waited for that.
-  const Nanos since = std::max(job.waiting_since, within_limits_since(table, device, job, now));
+void note_return(const Table& table, const Lane& lane, Job& job, Nanos now) {
+  if (!harvests(table.device) || !is_guaranteed(job)) return;
+  // While its share of the time was used up, the job waited for that and not for the lane.
+  const Nanos since = std::max(job.place.waiting_since, within_limits_since(table, job, now));
   const Nanos waited = now - since;
-  const Nanos period = (job.waiting_since - job.gap_since) + job.iteration;
+  const Nanos period = (job.place.waiting_since - job.measured.gap_since) + job.measured.iteration;
   const Job* const last_holder = table.find(lane.last_holder);
   const bool is_by_harvest =
       lane.last_holder != job.id && last_holder != nullptr && is_opportunistic(*last_holder);
   const double harm =
       is_by_harvest ? to_seconds(waited) / to_seconds(std::max(period, kMargin)) : 0;
-  job.harvest_harm += kHarmWeight * (harm - job.harvest_harm);
-  if (job.harvest_harm > kAllowedHarm) {
-    job.harvest_share = std::max(job.harvest_share * kDecrease, kLeastShare);
-    job.harvest_harm = 0;  // measured anew
+  job.measured.harvest_harm += kHarmWeight * (harm - job.measured.harvest_harm);
+  if (job.measured.harvest_harm > kAllowedHarm) {
+    job.measured.harvest_share = std::max(job.measured.harvest_share * kDecrease, kLeastShare);
+    job.measured.harvest_harm = 0;  // measured anew
   } else if (harm <= kAllowedHarm) {
-    job.harvest_share = std::min(job.harvest_share + kIncrease, 1.0);
+    job.measured.harvest_share = std::min(job.measured.harvest_share + kIncrease, 1.0);
   }
 }
 
-void note_harvest(
-    const Table& table, const Device& device, Lane& lane, const Job& holder, Nanos now) {
-  if (!harvests(device) || !is_opportunistic(holder)) return;
+void note_harvest(const Table& table, Lane& lane, const Job& holder, Nanos now) {
+  if (!harvests(table.device) || !is_opportunistic(holder)) return;
   double share = 1;
-  for_each_away(table, device, lane,
-                [&](const Job& job) { share = std::min(share, job.harvest_share); });
+  for_each_away(table, lane,
+                [&](const Job& job) { share = std::min(share, job.measured.harvest_share); });
   const Nanos used = now - lane.lease->granted_at;
   lane.rest_until = now + std::min(scaled(used, 1 / share - 1), kMostRest);
 }

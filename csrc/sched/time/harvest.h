@@ -28,7 +28,7 @@ inline constexpr double kAllowedHarm = 0.01;
 // The first waiter of the free lane who may have it now, `next` or, where the guaranteed job is
 // back before an iteration of that could end, another opportunistic one. 0: nobody yet; says when
 // to look again.
-JobId choose_harvester(Step& step, const Device& device, Lane& lane, JobId next);
+JobId choose_harvester(Step& step, Lane& lane, JobId next);
 
 // When the holder is to be asked for its lease for a guaranteed job's sake, and why. Nothing: not
 // for that.
@@ -36,29 +36,27 @@ struct HarvestEnd {
   Nanos at;
   JobId job;  // whose
 };
-std::optional<HarvestEnd> harvest_end(const Table& table,
-                                      const Device& device,
-                                      const Lane& lane,
-                                      Nanos now);
+std::optional<HarvestEnd> harvest_end(const Table& table, const Lane& lane, Nanos now);
 // When a guaranteed holder is to be asked for its lease since an opportunistic job, the first that
 // waits, has waited for max_wait; the job is that one.
-std::optional<HarvestEnd> patience_of_first(const Table& table,
-                                            const Device& device,
-                                            const Lane& lane);
+std::optional<HarvestEnd> patience_of_first(const Table& table, const Lane& lane);
 
 // Whether opportunistic jobs may have the rest of the gap that the holder is in since `elapsed`.
 // Nothing: that cannot be said, as of a job that is not guaranteed.
-std::optional<bool> is_worth_harvesting(
-    const Table& table, const Device& device, const Lane& lane, const Job& holder, Nanos elapsed);
+std::optional<bool> is_worth_harvesting(const Table& table,
+                                        const Lane& lane,
+                                        const Job& holder,
+                                        Nanos elapsed);
 
 // When to look at the guaranteed holder for the beginning of its gap. Nothing: as at others.
-std::optional<Nanos> look_for_gap(
-    const Table& table, const Device& device, const Lane& lane, const Job& holder, Nanos now);
+std::optional<Nanos> look_for_gap(const Table& table,
+                                  const Lane& lane,
+                                  const Job& holder,
+                                  Nanos now);
 
 // A guaranteed job is granted its lease: what its return had to wait. Before its wait is forgotten.
-void note_return(const Table& table, const Device& device, const Lane& lane, Job& job, Nanos now);
+void note_return(const Table& table, const Lane& lane, Job& job, Nanos now);
 // The holder's lease ends: how long the lane is not for opportunistic jobs.
-void note_harvest(
-    const Table& table, const Device& device, Lane& lane, const Job& holder, Nanos now);
+void note_harvest(const Table& table, Lane& lane, const Job& holder, Nanos now);
 
 }  // namespace gpushare::sched

@@ -1,3 +1,10 @@
+// A job with a deadline needs three things before it: the rest of the holder's iteration, the
+// switch, and its own iteration. The rest of the holder's iteration is unknown, so a whole one is
+// counted. Iterations vary, so both are stretched by kDeadlineSafety. What is left of the deadline
+// after that is the headroom: until then the holder may go on.
+//
+// Only jobs that go before the holder at its boundary count, and only the first kMostLooked of
+// them.
 #include "csrc/sched/time/headroom.h"
 
 #include <cstddef>
@@ -21,40 +28,39 @@ Nanos with_safety(Nanos time) {
 
 }  // namespace
 
-std::optional<Headroom> headroom(const Table& table,
-                                 const Device& device,
-                                 const Lane& lane,
-                                 Nanos now) {
-  if (!has_deadlines(table, device)) return std::nullopt;
+std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now) {
+  if (!has_deadlines(table)) return std::nullopt;
   const Job& holder = table.at(lane.lease->job);
-  const OrderKey after = boundary_key(table, device, lane, now);
+  const OrderKey after = boundary_key(table, lane, now);
   std::optional<Headroom> least;
   std::size_t num_looked = 0;
   for (const OrderKey& key : lane.waiting) {
     if (!(key < after) || num_looked++ == kMostLooked) break;
     const Job& job = table.at(key.id);
-    if (job.deadline <= Nanos{} || is_used_up(device, job)) continue;
-    // What the holder may still run of its iteration, the switch, and the job's own iteration.
-    const Nanos needed = with_safety(holder.iteration + job.iteration) + job.stall;
-    const Nanos ends = job.waiting_since + job.deadline - needed;
+    if (job.settings.deadline <= Nanos{} || is_used_up(table.device, job)) continue;
+    // The job needs the rest of the holder's iteration, the switch, and its own iteration.
+    const Nanos needed =
+        with_safety(holder.measured.iteration + job.measured.iteration) + job.measured.stall;
+    const Nanos ends = job.place.waiting_since + job.settings.deadline - needed;
     if (!least.has_value() || ends < least->ends) least = Headroom{job.id, ends};
   }
   return least;
 }
 
-bool has_deadlines(const Table& table, const Device& device) {
-  return device.policy->meets_deadlines() && !table.jobs.kept().hurried.empty();
+bool has_deadlines(const Table& table) {
+  return table.device.policy->meets_deadlines() && !table.jobs.kept().hurried.empty();
 }
 
 std::string deadline_note(const Device& device, const Job& job) {
-  if (job.deadline <= Nanos{} || device.policy->meets_deadlines()) return {};
+  if (job.settings.deadline <= Nanos{} || device.policy->meets_deadlines()) return {};
   std::vector<std::string> others;
   for (const std::string& name : policy_names()) {
     const auto policy = make_policy(name);
     if (policy.has_value() && (*policy)->meets_deadlines()) others.push_back(name);
   }
   return fmt::format("its deadline of {} has no effect under the policy {}; it has under {}",
-                     to_string(job.deadline), device.policy->name(), fmt::join(others, ", "));
+                     to_string(job.settings.deadline), device.policy->name(),
+                     fmt::join(others, ", "));
 }
 
 }  // namespace gpushare::sched

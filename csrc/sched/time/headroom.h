@@ -25,17 +25,16 @@ struct Headroom {
   Nanos ends;  // then the holder is to be asked; perhaps in the past
 };
 
-// Of the first in line that have a deadline and go before the holder, the one whose ends first.
+// The headroom that ends first, of the first jobs in line that have a deadline and go before the
+// holder.
 // pre: the lane is held.
-std::optional<Headroom> headroom(const Table& table,
-                                 const Device& device,
-                                 const Lane& lane,
-                                 Nanos now);
+std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now);
 
 // Whether there are deadlines that the device's policy keeps to.
-bool has_deadlines(const Table& table, const Device& device);
+bool has_deadlines(const Table& table);
 
-// That the policy keeps to no deadlines, and which do; "" if it does, or the job has none.
+// A note that the policy keeps to no deadlines, and which policies do; "" if it does, or the job
+// has none.
 std::string deadline_note(const Device& device, const Job& job);
 
 }  // namespace gpushare::sched

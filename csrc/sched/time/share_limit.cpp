@@ -1,3 +1,13 @@
+// Limits on time are kept as allowances (a token bucket). An allowance earns its share of each
+// second, saves up to one second's worth, and open leases spend it. Once it is empty, it stays used
+// up until half of it is earned again: otherwise a job at its limit would get turns too short for
+// their switches.
+//
+// A user's allowance and a job's own are kept apart, and a job is set back by the worse of the two.
+// A hard limit bars the job. An elastic limit only puts it behind all jobs that are set back less.
+// Time beyond its savings that no such job wanted is not charged to it.
+//
+// Full allowances are not stored. A user who comes back later finds a full one, which is the same.
 #include "csrc/sched/time/share_limit.h"
 
 #include <algorithm>
@@ -19,11 +29,11 @@ double most_saved(double share_limit) { return share_limit * kBurst; }
 Nanos from_seconds(double time) { return Nanos{static_cast<std::int64_t>(time * 1e9)}; }
 
 // Leases that his jobs have open.
-std::size_t num_leases(const Table& table, const Device& device, std::uint32_t uid) {
+std::size_t num_leases(const Table& table, std::uint32_t uid) {
   return static_cast<std::size_t>(
-      std::count_if(device.lanes.begin(), device.lanes.end(), [&](const Lane& lane) {
+      std::count_if(table.device.lanes.begin(), table.device.lanes.end(), [&](const Lane& lane) {
         return lane.lease.has_value() && !is_lane_suspended(lane) &&
-               table.at(lane.lease->job).uid == uid;
+               table.at(lane.lease->job).who.uid == uid;
       }));
 }
 
@@ -44,7 +54,7 @@ struct Limit {
     const double missing = most_saved(share) / 2 - allowance->seconds;
     return allowance->as_of + from_seconds(missing / share) + micros(1);
   }
-  // With so many leases open.
+  // When the allowance is used up with so many leases open; nothing: never.
   [[nodiscard]] std::optional<Nanos> used_up_at(std::size_t num_leases, Nanos now) const {
     const double spent = static_cast<double>(num_leases) - share;
     if (share <= 0 || spent <= 0 || is_used_up()) return std::nullopt;
@@ -59,13 +69,14 @@ Limit make_limit(double share, bool is_elastic, const Allowances& allowances, co
   return {share, is_elastic, share > 0 ? find(allowances, key) : nullptr};
 }
 
-Limit users_limit(const Table& table, const Device& device, const Job& job) {
-  const UserOptions& user = table.options.users.of(job.uid);
-  return make_limit(user.share_limit, user.is_elastic, device.allowances, job.uid);
+Limit users_limit(const Table& table, const Job& job) {
+  const UserOptions& user = table.options.users.of(job.who.uid);
+  return make_limit(user.share_limit, user.is_elastic, table.device.allowances, job.who.uid);
 }
 
 Limit own_limit(const Device& device, const Job& job) {
-  return make_limit(job.share_limit, job.is_elastic, device.job_allowances, job.id);
+  return make_limit(job.settings.share_limit, job.settings.is_elastic, device.job_allowances,
+                    job.id);
 }
 
 // A new one is full since `since`. The limit may have been a higher one.
@@ -78,35 +89,34 @@ Allowance& allowance_of(Allowances& allowances, const Key& key, double share, Na
   return own;
 }
 
-std::array<Limit, 2> limits_of(const Table& table, const Device& device, const Job& job) {
-  return {users_limit(table, device, job), own_limit(device, job)};
+std::array<Limit, 2> limits_of(const Table& table, const Job& job) {
+  return {users_limit(table, job), own_limit(table.device, job)};
 }
 
-// What keeps a job from the device is said before what lets others go before it. pre: one of them
-// is used up.
+// Of two limits, the one that keeps the job from the device is said before one that only lets
+// others go first. pre: one of them is used up.
 bool is_said_before(const Limit& limit, const Limit& other) {
   if (!limit.is_used_up() || !other.is_used_up()) return limit.is_used_up();
   if (limit.is_elastic != other.is_elastic) return other.is_elastic;
   return limit.earned_at() >= other.earned_at();
 }
 
-bool could_begin(const Table& table, const Device& device, const Job& job) {
-  const Bytes growth = growth_of(device, Table::lane_of(device, job), job);
-  return !job.revoke.has_value() && may_come_to_fit(table, device, job, growth);
+bool could_begin(const Table& table, const Job& job) {
+  const Bytes growth = growth_of(table.device, table.device.lane_of(job), job);
+  return !job.room.revoke.has_value() && may_come_to_fit(table, job, growth);
 }
 
 // At an elastic limit a lease goes on while nobody else wants the time: that neither spends nor
 // earns.
 struct Spending {
   const Table& table;
-  const Device& device;
   const Lane& lane;
   double used = 0;
   Nanos now;
 
   // `than`: how far it sets back who has used it up.
   void take_from(Allowance& allowance, bool is_elastic, Setback than) const {
-    if (is_elastic && allowance.seconds < used && !is_time_wanted(table, device, lane, than)) {
+    if (is_elastic && allowance.seconds < used && !is_time_wanted(table, lane, than)) {
       allowance.seconds = std::min(allowance.seconds, 0.0);
       allowance.as_of = now;
     } else {
@@ -141,31 +151,31 @@ void earn(Allowances& allowances, const ShareOf& share_of, Nanos now) {
 void settle_allowances(Table& table, Nanos now) {
   const Table& known = table;
   const Users& users = table.options.users;
-  for (Device& device : table.devices) {
-    for (const Lane& lane : device.lanes) {
-      if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
-      const Job& job = known.at(lane.lease->job);
-      const Nanos since = std::min(lane.lease->charged_until, now);
-      const double used = to_seconds(now - since);
-      const Spending spending{known, device, lane, used, now};
-      if (const UserOptions& user = users.of(job.uid); user.share_limit > 0) {
-        spending.take_from(allowance_of(device.allowances, job.uid, user.share_limit, since),
-                           user.is_elastic, Setback::kByUser);
-      }
-      for (const JobId id : holders_of_lane(lane)) {
-        const Job& holder = known.at(id);
-        if (holder.share_limit <= 0) continue;
-        spending.take_from(allowance_of(device.job_allowances, id, holder.share_limit, since),
-                           holder.is_elastic, Setback::kByOwn);
-      }
+  Device& device = table.device;
+  for (const Lane& lane : device.lanes) {
+    if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
+    const Job& job = known.at(lane.lease->job);
+    const Nanos since = std::min(lane.lease->charged_until, now);
+    const double used = to_seconds(now - since);
+    const Spending spending{known, lane, used, now};
+    if (const UserOptions& user = users.of(job.who.uid); user.share_limit > 0) {
+      spending.take_from(allowance_of(device.allowances, job.who.uid, user.share_limit, since),
+                         user.is_elastic, Setback::kByUser);
     }
-    earn(device.allowances, [&](std::uint32_t uid) { return users.of(uid).share_limit; }, now);
-    const auto share_of = [&](JobId id) {
-      const Job* const job = known.find(id);
-      return job == nullptr ? 0.0 : job->share_limit;
-    };
-    earn(device.job_allowances, share_of, now);
+    for (const JobId id : holders_of_lane(lane)) {
+      const Job& holder = known.at(id);
+      if (holder.settings.share_limit <= 0) continue;
+      spending.take_from(
+          allowance_of(device.job_allowances, id, holder.settings.share_limit, since),
+          holder.settings.is_elastic, Setback::kByOwn);
+    }
   }
+  earn(device.allowances, [&](std::uint32_t uid) { return users.of(uid).share_limit; }, now);
+  const auto share_of = [&](JobId id) {
+    const Job* const job = known.find(id);
+    return job == nullptr ? 0.0 : job->settings.share_limit;
+  };
+  earn(device.job_allowances, share_of, now);
 }
 
 bool is_user_used_up(const Device& device, std::uint32_t uid) {
@@ -174,12 +184,12 @@ bool is_user_used_up(const Device& device, std::uint32_t uid) {
 }
 
 bool is_used_up(const Device& device, const Job& job) {
-  return is_user_used_up(device, job.uid) || own_limit(device, job).is_used_up();
+  return is_user_used_up(device, job.who.uid) || own_limit(device, job).is_used_up();
 }
 
-Setback setback(const Table& table, const Device& device, const Job& job) {
-  const Limit users = users_limit(table, device, job);
-  const Limit own = own_limit(device, job);
+Setback setback(const Table& table, const Job& job) {
+  const Limit users = users_limit(table, job);
+  const Limit own = own_limit(table.device, job);
   const bool is_barred =
       (users.is_used_up() && !users.is_elastic) || (own.is_used_up() && !own.is_elastic);
   if (is_barred) return Setback::kBarred;
@@ -187,75 +197,66 @@ Setback setback(const Table& table, const Device& device, const Job& job) {
   return users.is_used_up() ? Setback::kByUser : Setback::kNone;
 }
 
-std::optional<OrderKey> first_with_time(const Table& table,
-                                        const Device& device,
-                                        const Lane& lane,
-                                        wire::Priority last) {
+std::optional<OrderKey> first_with_time(const Table& table, const Lane& lane, wire::Priority last) {
   for (const OrderKey& key : lane.waiting) {
     if (key.priority > last) break;
-    if (!is_used_up(device, table.at(key.id))) return key;
+    if (!is_used_up(table.device, table.at(key.id))) return key;
   }
   return std::nullopt;
 }
 
-std::optional<OrderKey> first_allowed(const Table& table,
-                                      const Device& device,
-                                      const Lane& lane,
-                                      Setback most) {
-  return first_set_back_least(table, device, lane, [](const Job&) { return true; }, most);
+std::optional<OrderKey> first_allowed(const Table& table, const Lane& lane, Setback most) {
+  return first_set_back_least(table, lane, [](const Job&) { return true; }, most);
 }
 
-bool is_time_wanted(const Table& table, const Device& device, const Lane& lane, Setback than) {
+bool is_time_wanted(const Table& table, const Lane& lane, Setback than) {
+  const Device& device = table.device;
   const auto is_wanted_in = [&](const Lane& line) {
     return std::any_of(line.waiting.begin(), line.waiting.end(), [&](const OrderKey& key) {
       const Job& job = table.at(key.id);
-      return setback(table, device, job) < than && could_begin(table, device, job);
+      return setback(table, job) < than && could_begin(table, job);
     });
   };
   if (!device.packs()) return is_wanted_in(lane);
   return std::any_of(device.lanes.begin(), device.lanes.end(), is_wanted_in);
 }
 
-bool is_at_hard_limit(const Table& table, const Device& device, const Job& job, Nanos now) {
-  const auto limits = limits_of(table, device, job);
+bool is_at_hard_limit(const Table& table, const Job& job, Nanos now) {
+  const auto limits = limits_of(table, job);
   return std::any_of(limits.begin(), limits.end(), [now](const Limit& limit) {
     return limit.is_used_up() && !limit.is_elastic && now < limit.earned_at();
   });
 }
 
-Nanos earned_at(const Table& table, const Device& device, const Job& job) {
-  const Limit users = users_limit(table, device, job);
-  const Limit own = own_limit(device, job);
+Nanos earned_at(const Table& table, const Job& job) {
+  const Limit users = users_limit(table, job);
+  const Limit own = own_limit(table.device, job);
   if (!users.is_used_up()) return own.earned_at();
   return own.is_used_up() ? std::min(users.earned_at(), own.earned_at()) : users.earned_at();
 }
 
-Nanos within_limits_since(const Table& table, const Device& device, const Job& job, Nanos now) {
-  if (is_used_up(device, job)) return now;
+Nanos within_limits_since(const Table& table, const Job& job, Nanos now) {
+  if (is_used_up(table.device, job)) return now;
   Nanos since;
-  for (const Limit& limit : limits_of(table, device, job))
+  for (const Limit& limit : limits_of(table, job))
     if (limit.allowance != nullptr) since = std::max(since, limit.allowance->gives_since);
   return since;
 }
 
-std::optional<Nanos> used_up_at(const Table& table,
-                                const Device& device,
-                                const Job& job,
-                                Nanos now) {
-  const auto users =
-      users_limit(table, device, job).used_up_at(num_leases(table, device, job.uid), now);
-  const auto own = own_limit(device, job).used_up_at(1, now);
+std::optional<Nanos> used_up_at(const Table& table, const Job& job, Nanos now) {
+  const auto users = users_limit(table, job).used_up_at(num_leases(table, job.who.uid), now);
+  const auto own = own_limit(table.device, job).used_up_at(1, now);
   if (users.has_value() && own.has_value()) return std::min(*users, *own);
   return users.has_value() ? users : own;
 }
 
-std::string share_limit_text(const Table& table, const Device& device, const Job& job, Nanos now) {
-  const Limit users = users_limit(table, device, job);
-  const Limit own = own_limit(device, job);
+std::string share_limit_text(const Table& table, const Job& job, Nanos now) {
+  const Limit users = users_limit(table, job);
+  const Limit own = own_limit(table.device, job);
   const bool is_own = is_said_before(own, users);
   const Limit& limit = is_own ? own : users;
   return fmt::format("{} is at the limit of {:g} % of the time, for {}{}",
-                     is_own ? "job " + label(job) : table.options.users.label(job.uid),
+                     is_own ? "job " + label(job) : table.options.users.label(job.who.uid),
                      limit.share * 100, to_string(std::max(limit.earned_at() - now, Nanos{})),
                      limit.is_elastic ? ": others go before" : "");
 }

@@ -6,8 +6,8 @@
 // itself where lanes run side by side. Used up, a lease is asked back at the next boundary, and the
 // job waits until half of the savings are there again, so that turns are worth their switches. So
 // within any 10 s it is no more than the share and a tenth of it, and what an iteration ran over.
-// That is a debt, paid before the next lease. What nobody else in the lane wanted is no debt of an
-// elastic one.
+// That is a debt, paid before the next lease. Under an elastic limit, time that nobody else in the
+// lane was waiting for is not charged.
 #pragma once
 
 #include <cstddef>
@@ -27,21 +27,20 @@ void settle_allowances(Table& table, Nanos now);
 
 // No job of his is granted a lease now; with an elastic limit only if nobody else is.
 bool is_user_used_up(const Device& device, std::uint32_t uid);
-// Its user has used up his, or it its own.
+// Whether its own limit on time is used up, or its user's.
 bool is_used_up(const Device& device, const Job& job);
-// How far that sets it back: who is set back less goes first, of whatever class.
+// How far limits on time set a job back: one that is set back less goes first, of whatever class.
 enum class Setback : std::uint8_t {
   kNone,
   kByUser,  // by its user's elastic limit
   kByOwn,   // by an elastic limit of its own, and perhaps its user's
   kBarred   // by a hard limit: it gets no lease
 };
-Setback setback(const Table& table, const Device& device, const Job& job);
+Setback setback(const Table& table, const Job& job);
 // A hard limit bars it, also now between two steps: it may have earned since.
-bool is_at_hard_limit(const Table& table, const Device& device, const Job& job, Nanos now);
+bool is_at_hard_limit(const Table& table, const Job& job, Nanos now);
 // The first in line that is not used up, of classes up to `last`; nothing: there is none.
 std::optional<OrderKey> first_with_time(const Table& table,
-                                        const Device& device,
                                         const Lane& lane,
                                         wire::Priority last = wire::Priority::kOpportunistic);
 // Of the first `most_tried` in line that may_be() takes, the first of those that are set back
@@ -49,7 +48,6 @@ std::optional<OrderKey> first_with_time(const Table& table,
 template <typename MayBe>
 std::optional<OrderKey> first_set_back_least(
     const Table& table,
-    const Device& device,
     const Lane& lane,
     const MayBe& may_be,
     Setback most = Setback::kByOwn,
@@ -59,7 +57,7 @@ std::optional<OrderKey> first_set_back_least(
   for (const OrderKey& key : lane.waiting) {
     if (least == Setback::kNone || most_tried-- == 0) break;
     const Job& job = table.at(key.id);
-    const Setback own = setback(table, device, job);
+    const Setback own = setback(table, job);
     if (own > most || own >= least || !may_be(job)) continue;
     first = key;
     least = own;
@@ -68,23 +66,19 @@ std::optional<OrderKey> first_set_back_least(
 }
 // The same of all of them.
 std::optional<OrderKey> first_allowed(const Table& table,
-                                      const Device& device,
                                       const Lane& lane,
                                       Setback most = Setback::kByOwn);
 // Whether somebody who is set back less than so wants the lane's time, and could have it: no limit
 // of room is in his way that others of his user could not clear. Under `pack` the lines of all
 // lanes are one.
-bool is_time_wanted(const Table& table, const Device& device, const Lane& lane, Setback than);
+bool is_time_wanted(const Table& table, const Lane& lane, Setback than);
 // When a limit that is used up gives again: the first of them, if both are. pre: is_used_up().
-Nanos earned_at(const Table& table, const Device& device, const Job& job);
+Nanos earned_at(const Table& table, const Job& job);
 // Since when no limit has set it back; now: one does.
-Nanos within_limits_since(const Table& table, const Device& device, const Job& job, Nanos now);
+Nanos within_limits_since(const Table& table, const Job& job, Nanos now);
 // When it is used up, if the leases go on; nothing: never. pre: it holds a lane.
-std::optional<Nanos> used_up_at(const Table& table,
-                                const Device& device,
-                                const Job& job,
-                                Nanos now);
+std::optional<Nanos> used_up_at(const Table& table, const Job& job, Nanos now);
 // "alice is at the limit of 50 % of the time, for 200 ms". pre: is_used_up().
-std::string share_limit_text(const Table& table, const Device& device, const Job& job, Nanos now);
+std::string share_limit_text(const Table& table, const Job& job, Nanos now);
 
 }  // namespace gpushare::sched

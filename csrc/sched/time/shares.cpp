@@ -1,3 +1,16 @@
+// How virtual times are kept fair when jobs and users come and go.
+//
+// Each level has its clock: of_users for the users of a class, of_jobs for the jobs of a user. A
+// clock never falls. It follows the least virtual time of those who are present, that is, who wait
+// or hold a lease. A newcomer starts at the clock, or where it stood if that is later. So a job
+// that was away for an hour does not get the lane for an hour, and a job that had more than its
+// share does not lose its debt by leaving.
+//
+// A user is charged while his job runs, in each step. A job is charged when its lease ends; before
+// that its key is computed as if the lease ended now (Job::requeued).
+//
+// The users' times are kept under all policies. Only policies that share by user put them into
+// keys.
 #include "csrc/sched/time/shares.h"
 
 #include <algorithm>
@@ -21,7 +34,7 @@ ClassTimes& times_of(Device& device, Lane& lane, wire::Priority priority) {
 }
 
 UserTimes& user_of(Device& device, Lane& lane, const Job& job) {
-  return times_of(device, lane, job.priority).users[job.uid];
+  return times_of(device, lane, job.settings.priority).users[job.who.uid];
 }
 
 // Whose jobs the lane's jobs share time with.
@@ -30,16 +43,14 @@ bool is_peer(const Device& device, const Lane& lane, const Lane& other) {
 }
 
 // Holders beside the job itself, of its user and class.
-std::vector<const Lane*> rival_lanes(const Table& table,
-                                     const Device& device,
-                                     const Lane& lane,
-                                     const Job& job) {
+std::vector<const Lane*> rival_lanes(const Table& table, const Lane& lane, const Job& job) {
   std::vector<const Lane*> lanes;
-  for (const Lane& other : device.lanes) {
-    if (!is_peer(device, lane, other) || !other.lease.has_value()) continue;
+  for (const Lane& other : table.device.lanes) {
+    if (!is_peer(table.device, lane, other) || !other.lease.has_value()) continue;
     const Job& holder = table.at(other.lease->job);
-    const bool is_rival =
-        holder.id != job.id && holder.priority == job.priority && holder.uid == job.uid;
+    const bool is_rival = holder.id != job.id &&
+                          holder.settings.priority == job.settings.priority &&
+                          holder.who.uid == job.who.uid;
     if (is_rival) lanes.push_back(&other);
   }
   return lanes;
@@ -51,20 +62,21 @@ std::optional<OrderKey> first_of_user(const Device& device, const Lane& lane, co
   if (!device.policy->shares_by_user()) return first;
   for (const Lane& other : device.lanes) {
     if (!is_peer(device, lane, other)) continue;
-    const auto key = other.waiting.first_of(job.priority, job.uid);
+    const auto key = other.waiting.first_of(job.settings.priority, job.who.uid);
     if (key.has_value() && (!first.has_value() || *key < *first)) first = key;
   }
   return first;
 }
 
 // Without the job itself, which does not wait.
-bool is_user_present(const Table& table, const Device& device, const Lane& lane, const Job& job) {
-  return first_of_user(device, lane, job).has_value() ||
-         !rival_lanes(table, device, lane, job).empty();
+bool is_user_present(const Table& table, const Lane& lane, const Job& job) {
+  return first_of_user(table.device, lane, job).has_value() ||
+         !rival_lanes(table, lane, job).empty();
 }
 
 // Raises that of the class to the least of the users who are present.
-void raise_to_users(const Table& table, Device& device, Lane& lane, wire::Priority priority) {
+void raise_to_users(Table& table, Lane& lane, wire::Priority priority) {
+  Device& device = table.device;
   ClassTimes& times = times_of(device, lane, priority);
   double least = std::numeric_limits<double>::infinity();
   for (const Lane& other : device.lanes) {
@@ -75,8 +87,8 @@ void raise_to_users(const Table& table, Device& device, Lane& lane, wire::Priori
     }
     if (!other.lease.has_value()) continue;
     const Job& holder = table.at(other.lease->job);
-    if (holder.priority == priority) {
-      least = std::min(least, times.users[holder.uid].virtual_time);
+    if (holder.settings.priority == priority) {
+      least = std::min(least, times.users[holder.who.uid].virtual_time);
     }
   }
   if (least < std::numeric_limits<double>::infinity()) {
@@ -86,9 +98,9 @@ void raise_to_users(const Table& table, Device& device, Lane& lane, wire::Priori
 
 // Raises that of the user's jobs to the least of those present, while one of them has the lane.
 // Else all of them but those that have just closed their lease are behind it, and it stays.
-void raise_to_jobs(Step& step, Device& device, Lane& lane, const Job& job) {
+void raise_to_jobs(Step& step, Lane& lane, const Job& job) {
   const Table& table = step.table();
-  const std::vector<const Lane*> rivals = rival_lanes(table, device, lane, job);
+  const std::vector<const Lane*> rivals = rival_lanes(table, lane, job);
   if (rivals.empty()) return;
   double least = std::numeric_limits<double>::infinity();
   for (const Lane* const rival : rivals) {
@@ -96,106 +108,107 @@ void raise_to_jobs(Step& step, Device& device, Lane& lane, const Job& job) {
     const Job& holder = table.at(rival->lease->job);
     least = std::min(least, holder.requeued(time, step.now()).virtual_time);
   }
-  if (const auto first = first_of_user(device, lane, job)) {
-    least = std::min(least, table.at(first->id).virtual_time);
+  if (const auto first = first_of_user(step.device(), lane, job)) {
+    least = std::min(least, table.at(first->id).served.virtual_time);
   }
-  double& of_jobs = user_of(device, lane, job).of_jobs;
+  double& of_jobs = user_of(step.device(), lane, job).of_jobs;
   of_jobs = std::max(of_jobs, least);
 }
 
-void add_user_time(
-    const Table& table, const Device& device, const Job& job, Nanos time, OrderKey& key) {
-  if (!device.policy->shares_by_user()) return;
-  key.user_time += to_seconds(time) / table.options.users.of(job.uid).weight;
+void add_user_time(const Table& table, const Job& job, Nanos time, OrderKey& key) {
+  if (!table.device.policy->shares_by_user()) return;
+  key.user_time += to_seconds(time) / table.options.users.of(job.who.uid).weight;
 }
 
 }  // namespace
 
 void charge_users(Table& table, Nanos now) {
-  for (Device& device : table.devices) {
-    for (Lane& lane : device.lanes) {
-      if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
-      if (now <= lane.lease->charged_until) continue;
-      const Job& holder = std::as_const(table).at(lane.lease->job);
-      double& time = user_of(device, lane, holder).virtual_time;
-      time +=
-          to_seconds(now - lane.lease->charged_until) / table.options.users.of(holder.uid).weight;
-      lane.lease->charged_until = now;
-      if (!device.policy->shares_by_user()) continue;
-      for (Lane& other : device.lanes) {
-        if (!is_peer(device, lane, other)) continue;
-        other.waiting.set_user_time(holder.priority, holder.uid, time);
-      }
+  Device& device = table.device;
+  for (Lane& lane : device.lanes) {
+    if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
+    if (now <= lane.lease->charged_until) continue;
+    const Job& holder = std::as_const(table).at(lane.lease->job);
+    double& time = user_of(device, lane, holder).virtual_time;
+    time +=
+        to_seconds(now - lane.lease->charged_until) / table.options.users.of(holder.who.uid).weight;
+    lane.lease->charged_until = now;
+    if (!device.policy->shares_by_user()) continue;
+    for (Lane& other : device.lanes) {
+      if (!is_peer(device, lane, other)) continue;
+      other.waiting.set_user_time(holder.settings.priority, holder.who.uid, time);
     }
   }
 }
 
-OrderKey order_key(const Device& device, const Job& job) {
+OrderKey order_key(const Device& device, const Standing& job) {
   OrderKey key = device.policy->key(job);
   if (!device.policy->shares_by_user()) return key;
-  const Lane& clock = device.packs() ? device.lanes.front() : Table::lane_of(device, job);
+  const Lane& clock = device.packs() ? device.lanes.front() : device.lanes.at(job.in_lane.value);
   const auto& users = clock.times.at(static_cast<std::size_t>(job.priority)).users;
   const auto user = users.find(job.uid);
   key.user_time = user == users.end() ? 0 : user->second.virtual_time;
   return key;
 }
 
-OrderKey requeued_key(const Table& table, const Device& device, const Lane& lane, Nanos now) {
-  const Job& holder = table.at(lane.lease->job);
-  return order_key(device, holder.requeued(now - lane.lease->since, now));
+OrderKey order_key(const Device& device, const Job& job) {
+  return order_key(device, job.standing());
 }
 
-OrderKey boundary_key(const Table& table, const Device& device, const Lane& lane, Nanos now) {
+OrderKey requeued_key(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job);
-  const Nanos held = now - lane.lease->since + holder.iteration;
-  OrderKey key = order_key(device, holder.requeued(held, now));
-  add_user_time(table, device, holder, holder.iteration, key);  // until now he is charged already
+  return order_key(table.device, holder.requeued(now - lane.lease->since, now));
+}
+
+OrderKey boundary_key(const Table& table, const Lane& lane, Nanos now) {
+  const Job& holder = table.at(lane.lease->job);
+  const Nanos held = now - lane.lease->since + holder.measured.iteration;
+  OrderKey key = order_key(table.device, holder.requeued(held, now));
+  add_user_time(table, holder, holder.measured.iteration, key);  // until now he is charged already
   return key;
 }
 
-OrderKey key_after(
-    const Table& table, const Device& device, const Job& job, Nanos time, Nanos now) {
-  OrderKey key = order_key(device, job.requeued(time, now));
-  add_user_time(table, device, job, time, key);
+OrderKey key_after(const Table& table, const Job& job, Nanos time, Nanos now) {
+  OrderKey key = order_key(table.device, job.requeued(time, now));
+  add_user_time(table, job, time, key);
   return key;
 }
 
 void lift(Step& step, Job& job) {
-  Device& device = step.table().device_of(job);
-  Lane& lane = Table::lane_of(device, job);
+  Device& device = step.device();
+  Lane& lane = device.lane_of(job);
   UserTimes& user = user_of(device, lane, job);
-  if (!is_user_present(step.table(), device, lane, job)) {
-    raise_to_users(step.table(), device, lane, job.priority);
-    user.virtual_time = std::max(user.virtual_time, times_of(device, lane, job.priority).of_users);
+  if (!is_user_present(step.table(), lane, job)) {
+    raise_to_users(step.table(), lane, job.settings.priority);
+    user.virtual_time =
+        std::max(user.virtual_time, times_of(device, lane, job.settings.priority).of_users);
   }
-  raise_to_jobs(step, device, lane, job);
-  job.virtual_time = std::max(job.virtual_time, user.of_jobs);
+  raise_to_jobs(step, lane, job);
+  job.served.virtual_time = std::max(job.served.virtual_time, user.of_jobs);
 }
 
 void note_granted(Device& device, Lane& lane, const Job& job) {
-  ClassTimes& times = times_of(device, lane, job.priority);
-  UserTimes& user = times.users[job.uid];
+  ClassTimes& times = times_of(device, lane, job.settings.priority);
+  UserTimes& user = times.users[job.who.uid];
   times.of_users = std::max(times.of_users, user.virtual_time);
-  user.of_jobs = std::max(user.of_jobs, job.virtual_time);
+  user.of_jobs = std::max(user.of_jobs, job.served.virtual_time);
 }
 
-void note_charged(Step& step, Device& device, Lane& lane, const Job& job) {
-  double least = job.virtual_time;
-  if (const auto first = first_of_user(device, lane, job)) {
-    least = std::min(least, std::as_const(step).table().at(first->id).virtual_time);
+void note_charged(Step& step, Lane& lane, const Job& job) {
+  double least = job.served.virtual_time;
+  if (const auto first = first_of_user(step.device(), lane, job)) {
+    least = std::min(least, std::as_const(step).table().at(first->id).served.virtual_time);
   }
-  double& of_jobs = user_of(device, lane, job).of_jobs;
+  double& of_jobs = user_of(step.device(), lane, job).of_jobs;
   of_jobs = std::max(of_jobs, least);
   // Users outlive their jobs: who comes next begins where this one stands, not where he began.
-  raise_to_users(step.table(), device, lane, job.priority);
+  raise_to_users(step.table(), lane, job.settings.priority);
 }
 
-void forget_absent_users(const Table& table, Device& device) {
+void forget_absent_users(Table& table) {
   std::set<std::uint32_t> present;
-  for (const auto& [id, job] : table.jobs) {
-    if (job.of.device == device.name) present.insert(job.uid);
-  }
-  for (Lane& lane : device.lanes) {
+  for (const auto& [id, job] : table.jobs)
+    present.insert(job.who.uid);
+  for (Lane& lane : table.device.lanes) {
     for (ClassTimes& times : lane.times) {
       std::erase_if(times.users, [&](const auto& entry) {
         const auto& [uid, user] = entry;
@@ -205,7 +218,8 @@ void forget_absent_users(const Table& table, Device& device) {
   }
 }
 
-void share_clock(Step& step, Device& device) {
+void share_clock(Step& step) {
+  Device& device = step.device();
   if (!device.packs()) {
     const auto clock = device.lanes.front().times;
     for (Lane& lane : device.lanes)
@@ -213,9 +227,8 @@ void share_clock(Step& step, Device& device) {
     return;
   }
   std::vector<JobId> ids;
-  for (const auto& [id, job] : std::as_const(step).table().jobs) {
-    if (job.of.device == device.name) ids.push_back(id);
-  }
+  for (const auto& [id, job] : std::as_const(step).table().jobs)
+    ids.push_back(id);
   for (Lane& lane : device.lanes) {
     for (std::size_t p = 0; p < lane.times.size(); ++p) {
       for (const auto& [uid, times] : std::map(lane.times.at(p).users)) {
@@ -228,32 +241,33 @@ void share_clock(Step& step, Device& device) {
   for (const JobId id : ids) {
     Job& job = step.table().at(id);
     auto& users =
-        Table::lane_of(device, job).times.at(static_cast<std::size_t>(job.priority)).users;
-    job.virtual_time += user_of(device, device.lanes.front(), job).of_jobs - users[job.uid].of_jobs;
+        device.lane_of(job).times.at(static_cast<std::size_t>(job.settings.priority)).users;
+    job.served.virtual_time +=
+        user_of(device, device.lanes.front(), job).of_jobs - users[job.who.uid].of_jobs;
   }
 }
 
 Ahead ahead_of(Step& step, const Job& job) {
-  Device& device = step.table().device_of(job);
-  Lane& lane = Table::lane_of(device, job);
-  raise_to_users(step.table(), device, lane, job.priority);
-  raise_to_jobs(step, device, lane, job);
-  const ClassTimes& times = times_of(device, lane, job.priority);
+  Device& device = step.device();
+  Lane& lane = device.lane_of(job);
+  raise_to_users(step.table(), lane, job.settings.priority);
+  raise_to_jobs(step, lane, job);
+  const ClassTimes& times = times_of(device, lane, job.settings.priority);
   const UserTimes& user = user_of(device, lane, job);
-  return {.user = user.virtual_time - times.of_users, .job = job.virtual_time - user.of_jobs};
+  return {.user = user.virtual_time - times.of_users,
+          .job = job.served.virtual_time - user.of_jobs};
 }
 
 void stay_ahead(Step& step, Job& job, const Ahead& ahead) {
-  Device& device = step.table().device_of(job);
-  Lane& lane = Table::lane_of(device, job);
-  ClassTimes& times = times_of(device, lane, job.priority);
-  UserTimes& user = times.users[job.uid];
-  if (!is_user_present(step.table(), device, lane, job)) {
-    raise_to_users(step.table(), device, lane, job.priority);
+  Lane& lane = step.device().lane_of(job);
+  ClassTimes& times = times_of(step.device(), lane, job.settings.priority);
+  UserTimes& user = times.users[job.who.uid];
+  if (!is_user_present(step.table(), lane, job)) {
+    raise_to_users(step.table(), lane, job.settings.priority);
     user.virtual_time = times.of_users + ahead.user;
   }
-  raise_to_jobs(step, device, lane, job);
-  job.virtual_time = user.of_jobs + ahead.job;
+  raise_to_jobs(step, lane, job);
+  job.served.virtual_time = user.of_jobs + ahead.job;
 }
 
 }  // namespace gpushare::sched

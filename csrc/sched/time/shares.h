@@ -22,29 +22,30 @@ namespace gpushare::sched {
 // Charges the users of all open leases until now. At the beginning of each step.
 void charge_users(Table& table, Nanos now);
 
-// The place in line of a job, or of a changed copy of its record, in its lane.
+// The place in line of a job in its lane, as it stands or as it would stand.
+OrderKey order_key(const Device& device, const Standing& job);
 OrderKey order_key(const Device& device, const Job& job);
 // The holder's, as if its lease ended now and it queued again; and as if it ran one iteration more
 // before that, to its boundary. pre: the lane is held.
-OrderKey requeued_key(const Table& table, const Device& device, const Lane& lane, Nanos now);
-OrderKey boundary_key(const Table& table, const Device& device, const Lane& lane, Nanos now);
+OrderKey requeued_key(const Table& table, const Lane& lane, Nanos now);
+OrderKey boundary_key(const Table& table, const Lane& lane, Nanos now);
 
 // That of a job that waits, as if it had the lane for `time` from now on, and queued again.
-OrderKey key_after(const Table& table, const Device& device, const Job& job, Nanos time, Nanos now);
+OrderKey key_after(const Table& table, const Job& job, Nanos time, Nanos now);
 
 // It comes, or comes back, to its lane.
 void lift(Step& step, Job& job);
 // It is granted its lease.
 void note_granted(Device& device, Lane& lane, const Job& job);
 // Its lease ends, and it was charged. pre: the lane still has the lease.
-void note_charged(Step& step, Device& device, Lane& lane, const Job& job);
+void note_charged(Step& step, Lane& lane, const Job& job);
 
 // A job is gone: of users without jobs only what they are ahead of the others is kept.
-void forget_absent_users(const Table& table, Device& device);
+void forget_absent_users(Table& table);
 
 // The policy packs from now on, or no more: lanes come to have one time, or go on from it with one
 // each.
-void share_clock(Step& step, Device& device);
+void share_clock(Step& step);
 
 // How far a job, and its user, are ahead of those present.
 struct Ahead {

@@ -1,18 +1,20 @@
+// A lease is asked for once, and of all who hold it. The reason is kept with the lease, for those
+// who ask why. Whether the quantum was over is kept too: only then what the holder runs on is its
+// overrun (its last turn's debt).
 #include "csrc/sched/turns/ask_at_boundary.h"
 
 #include "csrc/sched/turns/gang.h"
 
 namespace gpushare::sched {
 
-void ask_at_boundary(
-    Step& step, const Device& device, Lane& lane, const Job& holder, const std::string& reason) {
+void ask_at_boundary(Step& step, Lane& lane, const Job& holder, const std::string& reason) {
   lane.lease->is_asked = true;
   lane.lease->asked_at = step.now();
   lane.lease->asked_for = reason;
   lane.lease->is_asked_for_quantum = step.now() >= lane.quantum_ends;
-  step.act({PageAction::Kind::kAsk, holder.id, holder.term, 0});
+  step.act({PageAction::Kind::kAsk, holder.id, holder.served.term, 0});
   ask_along(step, lane);
-  step.decide(device, holder.id, "ask", reason);
+  step.decide(holder.id, "ask", reason);
 }
 
 }  // namespace gpushare::sched

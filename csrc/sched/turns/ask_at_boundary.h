@@ -8,7 +8,6 @@
 namespace gpushare::sched {
 
 // Asks all who hold the lane for their lease at their next boundary. pre: nobody has.
-void ask_at_boundary(
-    Step& step, const Device& device, Lane& lane, const Job& holder, const std::string& reason);
+void ask_at_boundary(Step& step, Lane& lane, const Job& holder, const std::string& reason);
 
 }  // namespace gpushare::sched

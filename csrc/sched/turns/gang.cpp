@@ -1,3 +1,15 @@
+// How several jobs share one place in line and one lease.
+//
+// A gang comes to stand in line when all of its jobs want a lease. If some do not come, those that
+// wait stand in line after kComingTogether, since a rank that does something else (saves a
+// checkpoint, say) may take long. If nobody else wants the lane, they need not wait for each other
+// at all. The job with the lowest number stands for all; the rest wait aside with `waits_in_gang`.
+//
+// When the job that holds the lease for all closes, the next of them takes it over, and the lane
+// stays held until the last has closed.
+//
+// A pause or a suspension of one job is one of the gang: none of the others could end its iteration
+// without it.
 #include "csrc/sched/turns/gang.h"
 
 #include <algorithm>
@@ -17,13 +29,12 @@ namespace {
 
 // Ranks come to a boundary one after the other; one that does not come now does something else.
 constexpr Nanos kComingTogether = millis(200);
-GangId id_of(const Job& job) { return {job.uid, job.of.gang}; }
+GangId id_of(const Job& job) { return {job.who.uid, job.who.of.gang}; }
 
 }  // namespace
 
 bool are_together(const Job& job, const Job& other) {
-  return is_in_gang(job) && job.of.gang == other.of.gang && job.uid == other.uid &&
-         job.of.device == other.of.device;
+  return is_in_gang(job) && job.who.of.gang == other.who.of.gang && job.who.uid == other.who.uid;
 }
 
 JobSet gang_of(const Device& device, const Job& job) {
@@ -33,9 +44,9 @@ JobSet gang_of(const Device& device, const Job& job) {
   return std::binary_search(gang.begin(), gang.end(), job.id) ? gang : JobSet{};
 }
 
-bool is_gang_running(const Table& table, const Device& device, const Job& job) {
+bool is_gang_running(const Table& table, const Job& job) {
   if (!is_in_gang(job)) return false;
-  return std::any_of(device.lanes.begin(), device.lanes.end(), [&](const Lane& lane) {
+  return std::any_of(table.device.lanes.begin(), table.device.lanes.end(), [&](const Lane& lane) {
     return lane.lease.has_value() && are_together(table.at(lane.lease->job), job);
   });
 }
@@ -53,7 +64,8 @@ void leave_gang(Device& device, const Job& job) {
   if (found->second.empty()) device.gangs.erase(found);
 }
 
-void settle_gangs(Step& step, Device& device) {
+void settle_gangs(Step& step) {
+  Device& device = step.device();
   const Table& table = std::as_const(step).table();
   device.is_gang_short = false;
   for (const auto& [id, gang] : device.gangs) {
@@ -62,23 +74,24 @@ void settle_gangs(Step& step, Device& device) {
     bool is_settled = false;
     for (const JobId member : gang) {
       const Job& job = table.at(member);
-      const bool is_running = is_gang_running(table, device, job);
-      is_settled = is_settled || job.is_waiting || is_running;
-      // While the others run it may have to end with them what they are in.
-      if (!job.may_queue() && (job.waits_in_gang || job.waits_aside)) {
-        step.table().at(member).waits_in_gang = is_running;
-        step.table().at(member).waits_aside = !is_running;
+      const bool is_running = is_gang_running(table, job);
+      is_settled = is_settled || job.place.is_waiting || is_running;
+      // While the others run, the job may have to end with them the iteration that they are in, so
+      // it waits with them even if it is paused.
+      if (!job.may_queue() && (job.place.waits_in_gang || job.place.waits_aside)) {
+        step.table().at(member).place.waits_in_gang = is_running;
+        step.table().at(member).place.waits_aside = !is_running;
       }
-      if (!job.waits_in_gang) continue;
+      if (!job.place.waits_in_gang) continue;
       waiting.push_back(member);
-      first = std::min(first, job.waiting_since);
+      first = std::min(first, job.place.waiting_since);
     }
-    if (is_suspended(table, device, table.at(gang.front()))) {
-      wait_along(step, device, table.at(gang.front()));
+    if (is_suspended(table, table.at(gang.front()))) {
+      wait_along(step, table.at(gang.front()));
       continue;
     }
     if (is_settled || waiting.empty()) continue;
-    const Lane& lane = Table::lane_of(device, table.at(waiting.front()));
+    const Lane& lane = device.lane_of(table.at(waiting.front()));
     const bool is_alone = !lane.lease.has_value() && lane.waiting.empty();
     const Nanos due = first + kComingTogether;
     if (waiting.size() < gang.size() && !is_alone && step.now() < due) {
@@ -98,33 +111,34 @@ void ask_along(Step& step, const Lane& lane) {
     const Job& job = std::as_const(step).table().at(each.job);
     // A job that has no page yet is asked when it gets one (follow_gang).
     if (!job.is_connected || !job.is_registered) continue;
-    step.act({PageAction::Kind::kAsk, job.id, job.term, 0});
+    step.act({PageAction::Kind::kAsk, job.id, job.served.term, 0});
   }
 }
 
-void wait_along(Step& step, Device& device, const Job& holder) {
+void wait_along(Step& step, const Job& holder) {
+  Device& device = step.device();
   const auto found = device.gangs.find(id_of(holder));
   if (found == device.gangs.end()) return;
   for (const JobId id : found->second) {
-    if (!std::as_const(step).table().at(id).is_waiting) continue;
+    if (!std::as_const(step).table().at(id).place.is_waiting) continue;
     Job& job = step.table().at(id);
-    take_out_of_line(Table::lane_of(device, job), id);
-    job.is_waiting = false;
-    job.waits_in_gang = true;
+    take_out_of_line(device.lane_of(job), id);
+    job.place.is_waiting = false;
+    job.place.waits_in_gang = true;
   }
 }
 
-void follow_gang(Step& step, const Device& device, Job& job) {
-  for (const JobId id : gang_of(device, job)) {
+void follow_gang(Step& step, Job& job) {
+  for (const JobId id : gang_of(step.device(), job)) {
     const Job& other = std::as_const(step).table().at(id);
-    if (!other.is_paused() || job.is_paused()) continue;
-    job.paused_by = other.paused_by;
-    job.paused_at = other.paused_at;
-    job.changes.is_paused = true;
+    if (!other.settings.is_paused() || job.settings.is_paused()) continue;
+    job.settings.paused_by = other.settings.paused_by;
+    job.settings.paused_at = other.settings.paused_at;
+    job.settings.changes.is_paused = true;
   }
-  const Lane* const lane = device.lane_held_by(job.id);
+  const Lane* const lane = step.device().lane_held_by(job.id);
   if (lane == nullptr || !lane->lease->is_asked) return;
-  step.act({PageAction::Kind::kAsk, job.id, job.term, 0});
+  step.act({PageAction::Kind::kAsk, job.id, job.served.term, 0});
 }
 
 void leave_to_others(Lane& lane, const Job& job) {
@@ -141,37 +155,36 @@ void leave_to_others(Lane& lane, const Job& job) {
   lane.last_holder = lease.job;
 }
 
-bool adopt_along(Step& step, Device& device, Job& job, Term term) {
-  for (Lane& lane : device.lanes) {
+bool adopt_along(Step& step, Job& job, Term term) {
+  for (Lane& lane : step.device().lanes) {
     if (!lane.lease.has_value() || lane.lease->job == job.id) continue;
     const JobSet holders = holders_of_lane(lane);
     if (!are_together(std::as_const(step).table().at(holders.front()), job)) continue;
     if (std::find(holders.begin(), holders.end(), job.id) == holders.end()) {
-      if (job.in_lane != lane.id) change_lane(step, job, lane.id);
+      if (job.place.in_lane != lane.id) change_lane(step, job, lane.id);
       lane.lease->along.push_back({job.id, step.now()});
     }
-    job.term = term;
+    job.served.term = term;
     return true;
   }
   return false;
 }
 
-std::string gang_text(const Table& table, const Device& device, const Job& job) {
-  const JobSet gang = gang_of(device, job);
+std::string gang_text(const Table& table, const Job& job) {
+  const JobSet gang = gang_of(table.device, job);
   std::size_t num_waiting = 0;
   for (const JobId id : gang) {
     const Job& other = table.at(id);
-    if (other.is_waiting) {
+    if (other.place.is_waiting) {
       return fmt::format("job {} stands in line for the {} jobs of gang {}", id.value, gang.size(),
-                         job.of.gang);
+                         job.who.of.gang);
     }
-    if (other.waits_in_gang) ++num_waiting;
+    if (other.place.waits_in_gang) ++num_waiting;
   }
-  const char* const until = is_gang_running(table, device, job)
-                                ? "it is let in when the others need it"
-                                : "they stand in line together";
+  const char* const until = is_gang_running(table, job) ? "it is let in when the others need it"
+                                                        : "they stand in line together";
   return fmt::format("{} of the {} jobs of gang {} want a lease: {}", num_waiting, gang.size(),
-                     job.of.gang, until);
+                     job.who.of.gang, until);
 }
 
 }  // namespace gpushare::sched

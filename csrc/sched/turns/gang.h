@@ -28,34 +28,34 @@
 
 namespace gpushare::sched {
 
-inline bool is_in_gang(const Job& job) { return !job.of.gang.empty(); }
+inline bool is_in_gang(const Job& job) { return !job.who.of.gang.empty(); }
 // Of one gang of one user, on one device. False of a job and itself where it has none.
 bool are_together(const Job& job, const Job& other);
 // All of its gang that take turns, the job too; empty if it is of none, or takes no turns.
 JobSet gang_of(const Device& device, const Job& job);
 // Whether a job of its gang has a lease, or is about to be let in.
-bool is_gang_running(const Table& table, const Device& device, const Job& job);
+bool is_gang_running(const Table& table, const Job& job);
 
 // It takes turns from now on; no more. No-op without a gang.
 void join_gang(Device& device, const Job& job);
 void leave_gang(Device& device, const Job& job);
 
 // Puts a job of each gang in line for the others, where it is time for that.
-void settle_gangs(Step& step, Device& device);
+void settle_gangs(Step& step);
 // Remembers how far the job was when it was granted its first lease there.
 void note_begun(Lease& lease, const Job& job);
 // The lane is asked back: the others too.
 void ask_along(Step& step, const Lane& lane);
 // A job that has said Hello holds the lane: others of its gang wait along with it.
-void wait_along(Step& step, Device& device, const Job& holder);
+void wait_along(Step& step, const Job& holder);
 // It takes turns from now on, as its gang does: paused with it, asked for its lease with it.
-void follow_gang(Step& step, const Device& device, Job& job);
+void follow_gang(Step& step, Job& job);
 // The job, which holds the lane, has closed: the others keep it. pre: others hold it too.
 void leave_to_others(Lane& lane, const Job& job);
 // A job of the gang said that it holds a lease, as another one does. False: none does.
-bool adopt_along(Step& step, Device& device, Job& job, Term term);
+bool adopt_along(Step& step, Job& job, Term term);
 
-// For whom it waits. pre: Job::waits_in_gang.
-std::string gang_text(const Table& table, const Device& device, const Job& job);
+// For whom it waits. pre: PlaceInLine::waits_in_gang.
+std::string gang_text(const Table& table, const Job& job);
 
 }  // namespace gpushare::sched

@@ -1,3 +1,16 @@
+// Who may stop a holder inside its iteration, and when.
+//
+// Two kinds of jobs may: a guaranteed one an opportunistic one, and under policies that meet
+// deadlines one with a deadline that goes before the holder. Both only if they fit beside the
+// holder's memory as it is, because none of it can move.
+//
+// A guaranteed job interrupts at once. A job with a deadline waits for the boundary if that comes
+// in time. If its deadline is shorter than the holder's iterations it interrupts at once, since the
+// guess when the boundary comes would decide otherwise.
+//
+// An interrupted job is protected in three ways. It runs at least to its next safepoint between two
+// interruptions; after max_wait in one iteration it is not interrupted again before its boundary;
+// and while it waits, only urgent jobs go before it.
 #include "csrc/sched/turns/interrupt.h"
 
 #include <algorithm>
@@ -16,44 +29,48 @@ namespace gpushare::sched {
 namespace {
 
 bool interrupts_by_class(const Job& job, const Job& other) {
-  return job.priority == wire::Priority::kGuaranteed &&
-         other.priority == wire::Priority::kOpportunistic;
+  return job.settings.priority == wire::Priority::kGuaranteed &&
+         other.settings.priority == wire::Priority::kOpportunistic;
 }
 
 bool interrupts_by_deadline(const Device& device, const Job& job) {
-  return device.policy->meets_deadlines() && job.deadline > Nanos{};
+  return device.policy->meets_deadlines() && job.settings.deadline > Nanos{};
 }
 
 bool may_interrupt(const Device& device, const Job& job, const Job& other, const OrderKey& others) {
-  if (job.revoke.has_value() || is_used_up(device, job)) return false;
+  if (job.room.revoke.has_value() || is_used_up(device, job)) return false;
   return interrupts_by_class(job, other) ||
          (interrupts_by_deadline(device, job) && order_key(device, job) < others);
 }
 
 // Then its iteration must begin.
 Nanos latest_begin(const Job& job) {
-  const auto own = static_cast<double>(job.iteration.value()) * kDeadlineSafety;
-  return job.waiting_since + job.deadline - Nanos{static_cast<std::int64_t>(own)} - job.stall;
+  const auto own = static_cast<double>(job.measured.iteration.value()) * kDeadlineSafety;
+  return job.place.waiting_since + job.settings.deadline - Nanos{static_cast<std::int64_t>(own)} -
+         job.measured.stall;
 }
 
 Nanos next_boundary(const Lane& lane, const Job& holder, Nanos now) {
   // Seen under this lease, its iteration may have begun under the one before.
-  const bool is_fresh = holder.observed_at >= lane.lease->granted_at;
+  const bool is_fresh = holder.measured.observed_at >= lane.lease->granted_at;
   const Nanos since = is_fresh ? holder.usage.changed_at : lane.lease->granted_at;
-  return std::max(since + holder.iteration, now);
+  return std::max(since + holder.measured.iteration, now);
 }
 
 // A guaranteed job waits for nobody's iteration; a deadline only has to be met. One that is shorter
 // than the holder's iteration is met after its boundary by luck alone: when that comes is a guess.
 Nanos begins_at(const Lane& lane, const Job& job, const Job& holder, Nanos now) {
-  if (job.priority == wire::Priority::kGuaranteed && holder.priority != job.priority) return now;
-  if (job.deadline <= holder.iteration) return now;
+  if (job.settings.priority == wire::Priority::kGuaranteed &&
+      holder.settings.priority != job.settings.priority) {
+    return now;
+  }
+  if (job.settings.deadline <= holder.measured.iteration) return now;
   const Nanos latest = std::max(latest_begin(job), now);
   return next_boundary(lane, holder, now) > latest ? now : latest;
 }
 
-// What it needs is free now, and the holder keeps all it uses. A job whose sizes are unknown may
-// grow beyond any room that there is.
+// Whether the job fits while the holder keeps all that it uses: what it needs must be free now. A
+// job whose sizes are unknown may grow beyond any room.
 bool fits_beside(const Device& device, const Lane& lane, const Job& job, const Job& holder) {
   const Bytes free = device.ledger.free();
   if (is_learning(job) || !device.needs.empty() || free < Bytes{0}) return false;
@@ -65,9 +82,9 @@ bool fits_beside(const Device& device, const Lane& lane, const Job& job, const J
 
 // The job's place in line at its next boundary, if it has the lane until then: another job goes
 // before it now only if it would then. A job that has a deadline itself keeps its present place.
-OrderKey key_at_boundary(const Table& table, const Device& device, const Job& job, Nanos now) {
-  if (job.deadline > Nanos{}) return order_key(device, job);
-  return key_after(table, device, job, job.iteration, now);
+OrderKey key_at_boundary(const Table& table, const Job& job, Nanos now) {
+  if (job.settings.deadline > Nanos{}) return order_key(table.device, job);
+  return key_after(table, job, job.measured.iteration, now);
 }
 
 // Whether the job has said that it stopped inside, and not yet that it wants to go on.
@@ -79,11 +96,11 @@ bool is_coming_back(const Lane& lane, const Job& job, Nanos now) {
 // The first in line, but for one job, that is urgent and could begin at once. 0: there is none.
 template <typename IsUrgent>
 JobId first_that(const Table& table,
-                 const Device& device,
                  const Lane& lane,
                  JobId but,
                  const RoomPool& pool,
                  const IsUrgent& is_urgent) {
+  const Device& device = table.device;
   std::size_t num_looked = 0;
   for (const OrderKey& key : lane.waiting) {
     if (num_looked++ == kMostLooked) break;
@@ -95,37 +112,35 @@ JobId first_that(const Table& table,
   return JobId{0};
 }
 
-// Of its iteration, or before it.
+// How long the job has waited in this iteration, and just before it.
 Nanos waited_so_far(const Job& job, Nanos now) {
-  const Nanos now_too = job.is_waiting ? std::max(now - job.waiting_since, Nanos{}) : Nanos{};
+  const Nanos now_too =
+      job.place.is_waiting ? std::max(now - job.place.waiting_since, Nanos{}) : Nanos{};
   return job.waited_in_iteration() + now_too;
 }
 
 }  // namespace
 
 bool has_interrupter(const Table& table, const Job& job) {
-  const Device& device = table.device_of(job);
-  if (device.packs() || is_in_gang(job)) return false;
+  if (table.device.packs() || is_in_gang(job)) return false;
   return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
     const Job& other = entry.second;
-    return other.is_registered && other.id != job.id && other.of.device == job.of.device &&
-           (interrupts_by_class(other, job) || interrupts_by_deadline(device, other));
+    return other.is_registered && other.id != job.id &&
+           (interrupts_by_class(other, job) || interrupts_by_deadline(table.device, other));
   });
 }
 
-std::optional<Interruption> interruption(const Table& table,
-                                         const Device& device,
-                                         const Lane& lane,
-                                         Nanos now) {
+std::optional<Interruption> interruption(const Table& table, const Lane& lane, Nanos now) {
+  const Device& device = table.device;
   const Job& holder = table.at(lane.lease->job);
-  const bool is_by_class = holder.priority == wire::Priority::kOpportunistic &&
+  const bool is_by_class = holder.settings.priority == wire::Priority::kOpportunistic &&
                            lane.waiting.num_of(wire::Priority::kGuaranteed) > 0;
-  if (!is_by_class && !has_deadlines(table, device)) return std::nullopt;
+  if (!is_by_class && !has_deadlines(table)) return std::nullopt;
   const bool may_be = !device.packs() && !is_in_gang(holder) && !lane.lease->is_for_boundary &&
                       lane.lease->owed == Bytes{} && lane.lease->under_way == Bytes{} &&
-                      interrupted_in(table, device, lane, now) == JobId{0};
+                      interrupted_in(table, lane, now) == JobId{0};
   if (!may_be) return std::nullopt;
-  const OrderKey after = boundary_key(table, device, lane, now);
+  const OrderKey after = boundary_key(table, lane, now);
   std::optional<Interruption> first;
   std::size_t num_looked = 0;
   for (const OrderKey& key : lane.waiting) {
@@ -139,93 +154,88 @@ std::optional<Interruption> interruption(const Table& table,
   return first;
 }
 
-JobId interrupted_in(const Table& table, const Device& device, const Lane& lane, Nanos now) {
-  for (const JobId id : device.inside) {
+JobId interrupted_in(const Table& table, const Lane& lane, Nanos now) {
+  for (const JobId id : table.device.inside) {
     const Job& job = table.at(id);
     const bool is_here =
-        job.in_lane == lane.id && (job.is_waiting || is_coming_back(lane, job, now));
-    if (is_here && !(job.revoke.has_value() && table.is_overdue(job, now))) return id;
+        job.place.in_lane == lane.id && (job.place.is_waiting || is_coming_back(lane, job, now));
+    if (is_here && !(job.room.revoke.has_value() && table.is_overdue(job, now))) return id;
   }
   return JobId{0};
 }
 
-JobId first_urgent(const Table& table,
-                   const Device& device,
-                   const Lane& lane,
-                   const Job& interrupted,
-                   Nanos now,
-                   const RoomPool& pool) {
+JobId first_urgent(
+    const Table& table, const Lane& lane, const Job& interrupted, Nanos now, const RoomPool& pool) {
   if (waited_so_far(interrupted, now) >= table.options.max_wait) return JobId{0};
-  const OrderKey own = key_at_boundary(table, device, interrupted, now);
-  return first_that(table, device, lane, interrupted.id, pool,
-                    [&](const Job& job) { return may_interrupt(device, job, interrupted, own); });
-}
-
-JobId urgent_before(const Table& table,
-                    const Device& device,
-                    const Lane& lane,
-                    const Job& first,
-                    Nanos now,
-                    const RoomPool& pool) {
-  if (!has_deadlines(table, device) || device.packs()) return JobId{0};
-  const OrderKey own = key_at_boundary(table, device, first, now);
-  return first_that(table, device, lane, first.id, pool, [&](const Job& job) {
-    if (!interrupts_by_deadline(device, job) || !may_interrupt(device, job, first, own))
-      return false;
-    return job.deadline <= first.iteration || latest_begin(job) < now + first.iteration;
+  const OrderKey own = key_at_boundary(table, interrupted, now);
+  return first_that(table, lane, interrupted.id, pool, [&](const Job& job) {
+    return may_interrupt(table.device, job, interrupted, own);
   });
 }
 
-JobId goes_on_next(const Table& table, const Device& device, const Lane& lane, Nanos now) {
-  const JobId id = interrupted_in(table, device, lane, now);
+JobId urgent_before(
+    const Table& table, const Lane& lane, const Job& first, Nanos now, const RoomPool& pool) {
+  const Device& device = table.device;
+  if (!has_deadlines(table) || device.packs()) return JobId{0};
+  const OrderKey own = key_at_boundary(table, first, now);
+  return first_that(table, lane, first.id, pool, [&](const Job& job) {
+    if (!interrupts_by_deadline(device, job) || !may_interrupt(device, job, first, own)) {
+      return false;
+    }
+    return job.settings.deadline <= first.measured.iteration ||
+           latest_begin(job) < now + first.measured.iteration;
+  });
+}
+
+JobId goes_on_next(const Table& table, const Lane& lane, Nanos now) {
+  const JobId id = interrupted_in(table, lane, now);
   if (id == JobId{0}) return id;
   return interrupts_by_class(table.at(lane.lease->job), table.at(id)) ? JobId{0} : id;
 }
 
 std::optional<Interruption> patience_of_interrupted(const Table& table,
-                                                    const Device& device,
                                                     const Lane& lane,
                                                     Nanos now) {
-  const JobId id = interrupted_in(table, device, lane, now);
+  const JobId id = interrupted_in(table, lane, now);
   if (id == JobId{0}) return std::nullopt;
   const Job& job = table.at(id);
-  return Interruption{id, job.waiting_since + table.options.max_wait - job.waited_in_iteration()};
+  return Interruption{id,
+                      job.place.waiting_since + table.options.max_wait - job.waited_in_iteration()};
 }
 
 bool may_be_inside(const Device& device, const Job& job) {
   if (is_in_gang(job)) return false;
-  if (job.is_inside || job.may_come_inside) return true;
+  if (job.place.is_inside || job.place.may_come_inside) return true;
   const Lane* const lane = device.lane_held_by(job.id);
   return lane != nullptr && lane->lease->is_asked_inside;
 }
 
 void begin_inside(Step& step, Job& job) {
-  if (job.is_inside) return;
-  job.is_inside = true;
-  job.note_change();
-  Device& device = step.table().device_of(job);
+  if (job.place.is_inside) return;
+  job.place.is_inside = true;
+  job.room.note_change();
+  Device& device = step.device();
   device.inside.insert(job.id);
   Lane* const lane = device.lane_held_by(job.id);
   if (lane == nullptr) return;  // another coordinator's
   end_suspension(*lane, step.now());
   job.charge_lease(lane->lease->since, step.now());
-  note_charged(step, device, *lane, job);
-  job.overrun = Nanos{};
+  note_charged(step, *lane, job);
+  job.served.overrun = Nanos{};
   set_slots_aside(device, job);
   lane->lease.reset();
   lane->busy.turn(false, step.now());
   lane->is_watched = false;
   lane->closed_at = step.now();
-  step.decide(device, job.id, "interrupted", "inside its iteration, with all its memory in place");
+  step.decide(job.id, "interrupted", "inside its iteration, with all its memory in place");
 }
 
 void end_inside(Step& step, Job& job, bool goes_on) {
-  if (!job.is_inside) return;
-  job.is_inside = false;
-  job.note_change();
-  Device& device = step.table().device_of(job);
-  device.inside.erase(job.id);
-  end_slots_aside(device, job, goes_on);
+  if (!job.place.is_inside) return;
+  job.place.is_inside = false;
+  job.room.note_change();
+  step.device().inside.erase(job.id);
+  end_slots_aside(step.device(), job, goes_on);
 }
 
 }  // namespace gpushare::sched

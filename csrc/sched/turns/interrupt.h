@@ -5,9 +5,9 @@
 // meet deadlines a job that has one and goes before the holder at its boundary: if it would be late
 // after that, or has a deadline shorter than the holder's iterations. Such a job is also granted a
 // free lane before the first in line, whom it would interrupt at once. The interrupted job is not
-// parked: its activations are live, so nothing of it is moved or asked for (Job::is_inside), and
-// the slots that it uses of its lane are its own meanwhile. So only a job that fits beside it as it
-// is may interrupt it; else the lease is asked for at the boundary.
+// parked: its activations are live, so nothing of it is moved or asked for
+// (PlaceInLine::is_inside), and the slots that it uses of its lane are its own meanwhile. So only a
+// job that fits beside it as it is may interrupt it; else the lease is asked for at the boundary.
 //
 // While a job of a lane is interrupted, only urgent jobs go before it, and nobody else is
 // interrupted there. It runs at least one block between two interruptions; once it has waited for
@@ -39,38 +39,26 @@ struct Interruption {
   Nanos at;  // perhaps in the future
 };
 // Nothing: not for those who wait now. pre: the lane is held.
-std::optional<Interruption> interruption(const Table& table,
-                                         const Device& device,
-                                         const Lane& lane,
-                                         Nanos now);
+std::optional<Interruption> interruption(const Table& table, const Lane& lane, Nanos now);
 
 // The job of the lane that waits inside an iteration, or is about to since its lease has just ended
 // there; 0: none, or it owes an answer for too long.
-JobId interrupted_in(const Table& table, const Device& device, const Lane& lane, Nanos now);
+JobId interrupted_in(const Table& table, const Lane& lane, Nanos now);
 // Of those who wait for the free lane, who goes before the interrupted job now; 0: nobody.
-JobId first_urgent(const Table& table,
-                   const Device& device,
-                   const Lane& lane,
-                   const Job& interrupted,
-                   Nanos now,
-                   const RoomPool& pool);
+JobId first_urgent(
+    const Table& table, const Lane& lane, const Job& interrupted, Nanos now, const RoomPool& pool);
 // A waiting job that has its room, and would interrupt the first in line as soon as that had the
 // lane; 0: there is none.
-JobId urgent_before(const Table& table,
-                    const Device& device,
-                    const Lane& lane,
-                    const Job& first,
-                    Nanos now,
-                    const RoomPool& pool);
+JobId urgent_before(
+    const Table& table, const Lane& lane, const Job& first, Nanos now, const RoomPool& pool);
 // How long an interrupted job whose lease has just ended is waited for: it has no more to do than
 // to say so.
 inline constexpr Nanos kComesBack = millis(10);
 // The interrupted job of the lane that goes on after one iteration of the holder, which had to meet
 // a deadline; 0: none. pre: the lane is held.
-JobId goes_on_next(const Table& table, const Device& device, const Lane& lane, Nanos now);
+JobId goes_on_next(const Table& table, const Lane& lane, Nanos now);
 // When the holder is to be asked for its lease since an interrupted job has waited long enough.
 std::optional<Interruption> patience_of_interrupted(const Table& table,
-                                                    const Device& device,
                                                     const Lane& lane,
                                                     Nanos now);
 

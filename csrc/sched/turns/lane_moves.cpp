@@ -1,3 +1,16 @@
+// How a plan of lanes is carried out without breaking promises.
+//
+// A job counts as one that takes turns for max_wait after its last lease, so that a job which is
+// away for a moment keeps its place in the plan. A job that takes no turns keeps its persistent
+// memory, which is taken off the capacity.
+//
+// A job is moved only if nothing has to be heard or moved first: it holds no lease, and is parked
+// or has no memory in its lane. Until then `placed_in` says where it is to be, and the holder there
+// is asked for its lease when its quantum ends.
+//
+// Lanes whose holder is suspended are used last, and another lane is opened in their place. A lane
+// that is not wanted any more is taken away from the end of the list, once nobody uses it: a lane's
+// number is its place in that list.
 #include "csrc/sched/turns/lane_moves.h"
 
 #include <algorithm>
@@ -22,46 +35,48 @@ namespace {
 // Until when a job counts as one that takes turns, though it wants none now: what it needs inside
 // an iteration is kept for it, and its lane not given to others, as long as a wait may last.
 Nanos is_back_by(const Table& table, const Job& job) {
-  return std::max(job.registered_at, job.closed_at.value_or(Nanos{})) + table.options.max_wait;
+  return std::max(job.who.registered_at, job.measured.closed_at.value_or(Nanos{})) +
+         table.options.max_wait;
 }
 
-bool takes_turns(Step& step, const Device& device, const Job& job) {
-  if (is_suspended(step.table(), device, job)) return false;
-  if (job.is_waiting || device.lane_held_by(job.id) != nullptr) return true;
-  if (job.is_paused()) return false;
+bool takes_turns(Step& step, const Job& job) {
+  if (is_suspended(step.table(), job)) return false;
+  if (job.place.is_waiting || step.device().lane_held_by(job.id) != nullptr) return true;
+  if (job.settings.is_paused()) return false;
   const Nanos until = is_back_by(step.table(), job);
   const bool is_expected = step.now() < until;
   if (is_expected) step.due(until);
   return is_expected;
 }
 
-// Its page says what it needs beside its lane chunks, its socket how many those are: of two that do
-// not say the same of its lane, one is old.
+// The page says what the job needs beside its lane chunks, and the socket says how many chunks
+// there are. While the two differ about the lane, one of them is old, so neither is used.
 void settle_sizes(Step& step, const Job& job) {
-  if (job.usage.lane_changes != job.lane_heard) return;
+  if (job.usage.lane_changes != job.room.lane_heard) return;
   const std::optional<Sizes> sizes = planned_sizes(job);
-  if (sizes != job.sizes) step.table().at(job.id).sizes = sizes;
+  if (sizes != job.place.sizes) step.table().at(job.id).place.sizes = sizes;
 }
 
-PlacedJobs find_candidates(Step& step, const Device& device) {
+PlacedJobs find_candidates(Step& step) {
+  const Device& device = step.device();
   PlacedJobs found{{}, device.ledger.capacity()};
   for (const auto& [id, job] : step.table().jobs) {
-    if (job.of.device != device.name || !job.is_registered || !job.is_connected) continue;
+    if (!job.is_registered || !job.is_connected) continue;
     settle_sizes(step, job);
-    if (takes_turns(step, device, job)) {
+    if (takes_turns(step, job)) {
       // Room is moved for it there.
-      const bool is_next = device.packs() && Table::lane_of(device, job).next == id;
-      const bool is_holder = device.lane_held_by(id) != nullptr || job.is_inside || is_next;
+      const bool is_next = device.packs() && device.lane_of(job).next == id;
+      const bool is_holder = device.lane_held_by(id) != nullptr || job.place.is_inside || is_next;
       found.jobs.push_back({.id = id,
-                            .sizes = job.sizes,
-                            .in_lane = job.in_lane,
-                            .placed_in = job.placed_in,
+                            .sizes = job.place.sizes,
+                            .in_lane = job.place.in_lane,
+                            .placed_in = job.place.placed_in,
                             .is_holder = is_holder,
                             .held = device.ledger.room(id) + job.usage.spilled});
-    } else if (job.is_suspended()) {
-      found.capacity -= device.ledger.room(id) + job.lane;
-    } else if (job.sizes.has_value()) {
-      found.capacity -= job.sizes->persistent;
+    } else if (job.place.is_suspended()) {
+      found.capacity -= device.ledger.room(id) + job.room.lane;
+    } else if (job.place.sizes.has_value()) {
+      found.capacity -= job.place.sizes->persistent;
     }
   }
   return found;
@@ -77,9 +92,9 @@ std::vector<LaneId> in_order_of_use(const Device& device) {
   return ids;
 }
 
-// As place(), which knows lanes by their place in that order.
-Placement place_in_order(const Table& table, const Device& device, const PlacedJobs& found) {
-  const std::vector<LaneId> order = in_order_of_use(device);
+// Calls place(), which knows lanes by their place in the order of use.
+Placement place_in_order(const Table& table, const PlacedJobs& found) {
+  const std::vector<LaneId> order = in_order_of_use(table.device);
   const auto place_of = [&](LaneId lane) {
     return LaneId{
         static_cast<std::uint32_t>(std::find(order.begin(), order.end(), lane) - order.begin())};
@@ -90,7 +105,7 @@ Placement place_in_order(const Table& table, const Device& device, const PlacedJ
     job.placed_in = place_of(job.placed_in);
   }
   Placement placement =
-      place(jobs, device.lanes.size(), table.num_open_lanes(device), found.capacity);
+      place(jobs, table.device.lanes.size(), table.num_open_lanes(), found.capacity);
   for (LaneId& lane : placement.lanes)
     lane = order.at(lane.value);
   return placement;
@@ -99,15 +114,16 @@ Placement place_in_order(const Table& table, const Device& device, const PlacedJ
 bool is_used(const Table& table, const Lane& lane) {
   if (lane.lease.has_value() || !lane.waiting.empty() || !lane.pools.empty()) return true;
   return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
-    return entry.second.in_lane == lane.id || entry.second.placed_in == lane.id;
+    return entry.second.place.in_lane == lane.id || entry.second.place.placed_in == lane.id;
   });
 }
 
 // Takes away closed lanes at the end that nobody uses any more.
-void close_lanes(const Table& table, Device& device, Nanos now) {
-  while (device.lanes.size() > 1 && is_lane_closed(table, device, device.lanes.back()) &&
+void close_lanes(Table& table, Nanos now) {
+  Device& device = table.device;
+  while (device.lanes.size() > 1 && is_lane_closed(table, device.lanes.back()) &&
          !is_used(table, device.lanes.back())) {
-    // What the device was leased stays known.
+    // The recent share of the device must not be forgotten with the lane.
     Lane& first = device.lanes.front();
     const BusyMeter& last = device.lanes.back().busy;
     if (last.share(now) > first.busy.share(now)) {
@@ -120,32 +136,34 @@ void close_lanes(const Table& table, Device& device, Nanos now) {
 
 }  // namespace
 
-bool is_lane_closed(const Table& table, const Device& device, const Lane& lane) {
+bool is_lane_closed(const Table& table, const Lane& lane) {
   if (is_lane_suspended(lane)) return false;
-  const auto own = device.lanes.begin() + lane.id.value;
+  const auto own = table.device.lanes.begin() + lane.id.value;
   const auto num_before = std::count_if(
-      device.lanes.begin(), own, [](const Lane& other) { return !is_lane_suspended(other); });
-  return static_cast<std::size_t>(num_before) >= table.num_open_lanes(device);
+      table.device.lanes.begin(), own, [](const Lane& other) { return !is_lane_suspended(other); });
+  return static_cast<std::size_t>(num_before) >= table.num_open_lanes();
 }
 
 bool may_be_moved(const Device& device, const Job& job) {
   if (device.lane_held_by(job.id) != nullptr || is_unheard(job)) return false;
   // The job that interrupted it may be suspended, and keeps its lane then.
-  if (job.is_inside) return job.lane == Bytes{} && is_lane_suspended(Table::lane_of(device, job));
-  return is_parked(device, job) || job.lane == Bytes{};
+  if (job.place.is_inside) {
+    return job.room.lane == Bytes{} && is_lane_suspended(device.lane_of(job));
+  }
+  return is_parked(device, job) || job.room.lane == Bytes{};
 }
 
 void change_lane(Step& step, Job& job, LaneId to) {
-  Device& device = step.table().device_of(job);
-  Lane& from = Table::lane_of(device, job);
+  Device& device = step.device();
+  Lane& from = device.lane_of(job);
   Lane& next = device.lanes.at(to.value);
   std::optional<Ahead> ahead;  // under `pack` lanes have one time, so it keeps its own
   if (!device.packs()) ahead = ahead_of(step, job);
-  const bool is_waiting = job.is_waiting;
+  const bool is_waiting = job.place.is_waiting;
   if (is_waiting) take_out_of_line(from, job.id);
   change_pool(step, job, next);
   from.lenders.erase(job.id);
-  job.in_lane = job.placed_in = to;
+  job.place.in_lane = job.place.placed_in = to;
   for (PlacedJob& placed : device.placed.jobs) {
     if (placed.id == job.id) placed.in_lane = placed.placed_in = to;
   }
@@ -154,27 +172,28 @@ void change_lane(Step& step, Job& job, LaneId to) {
   step.note_new_sharing();
 }
 
-void place_jobs(Step& step, Device& device) {
-  open_lanes(step.table(), device, step.now());
+void place_jobs(Step& step) {
+  Device& device = step.device();
+  open_lanes(step.table(), step.now());
   if (device.lanes.size() == 1) return;
   PlacedJobs& found = device.placed;
-  found = find_candidates(step, device);
-  const Placement placement = place_in_order(step.table(), device, found);
+  found = find_candidates(step);
+  const Placement placement = place_in_order(step.table(), found);
   for (std::size_t i = 0; i < found.jobs.size(); ++i) {
     const JobId id = found.jobs[i].id;
     const LaneId before = std::exchange(found.jobs[i].placed_in, placement.lanes[i]);
     if (placement.lanes[i] == before && placement.lanes[i] == found.jobs[i].in_lane) continue;
     Job& job = step.table().at(id);
-    job.placed_in = placement.lanes[i];
-    if (job.placed_in == job.in_lane || !may_be_moved(device, job)) continue;
-    const LaneId from = job.in_lane;
-    change_lane(step, job, job.placed_in);
-    step.decide(
-        device, job.id, "move",
-        fmt::format("lane {} -> {}: {} in use, which need {} of {}", from.value, job.in_lane.value,
-                    placement.num_used, to_string(placement.needed), to_string(found.capacity)));
+    job.place.placed_in = placement.lanes[i];
+    if (job.place.placed_in == job.place.in_lane || !may_be_moved(device, job)) continue;
+    const LaneId from = job.place.in_lane;
+    change_lane(step, job, job.place.placed_in);
+    step.decide(job.id, "move",
+                fmt::format("lane {} -> {}: {} in use, which need {} of {}", from.value,
+                            job.place.in_lane.value, placement.num_used,
+                            to_string(placement.needed), to_string(found.capacity)));
   }
-  close_lanes(step.table(), device, step.now());
+  close_lanes(step.table(), step.now());
 }
 
 }  // namespace gpushare::sched

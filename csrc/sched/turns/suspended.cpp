@@ -1,3 +1,10 @@
+// What a stopped process changes at once: its job leaves the line, its lease is not charged, its
+// lane counts as not there.
+//
+// The lease is asked back when the suspension begins, so that a holder which runs on nevertheless
+// gives the lane up at its next boundary. When the process goes on, the times of the lease are
+// moved by the length of the suspension. So its quantum, its charge and its age are those of the
+// time in which it could run.
 #include "csrc/sched/turns/suspended.h"
 
 #include <algorithm>
@@ -15,64 +22,64 @@ namespace gpushare::sched {
 namespace {
 
 void suspend(Step& step, Job& job) {
-  job.suspended_since = step.now();
-  if (job.is_waiting) {
+  job.place.suspended_since = step.now();
+  if (job.place.is_waiting) {
     leave_line(step, job);
-    job.waits_aside = true;
+    job.place.waits_aside = true;
   }
-  Device& device = step.table().device_of(job);
-  step.decide(device, job.id, "suspended", suspended_text(step.table(), device, job, step.now()));
+  step.decide(job.id, "suspended", suspended_text(step.table(), job, step.now()));
 }
 
 void go_on(Step& step, Job& job) {
-  job.suspended_since.reset();
-  job.note_change();
-  if (job.waits_aside && job.may_queue()) join_line(step, job);
-  step.decide(step.table().device_of(job), job.id, "goes_on", "its process is suspended no more");
+  job.place.suspended_since.reset();
+  job.room.note_change();
+  if (job.place.waits_aside && job.may_queue()) join_line(step, job);
+  step.decide(job.id, "goes_on", "its process is suspended no more");
 }
 
 // The holders and their user were charged until now. The lease is asked for, so that a holder that
 // runs nevertheless gives it back at its next boundary.
-void begin_suspension(Step& step, const Device& device, Lane& lane) {
+void begin_suspension(Step& step, Lane& lane) {
   Lease& lease = *lane.lease;
   lease.suspended_since = step.now();
   lane.busy.turn(false, step.now());
   const Job& holder = std::as_const(step).table().at(lease.job);
   if (lease.is_asked || !holder.is_connected || !holder.is_registered) return;
-  ask_at_boundary(step, device, lane, holder, "a process that holds it is suspended");
+  ask_at_boundary(step, lane, holder, "a process that holds it is suspended");
 }
 
 // Room of the job that nobody else can have while it is suspended.
 Bytes held_room(const Device& device, const Job& job) {
-  return job.of.device == device.name ? device.ledger.room(job.id) + job.lane : Bytes{0};
+  return device.ledger.room(job.id) + job.room.lane;
 }
 
 }  // namespace
 
 void set_suspended(Step& step, Job& job, bool is_suspended) {
-  if (job.is_suspended() == is_suspended) return;
+  if (job.place.is_suspended() == is_suspended) return;
   is_suspended ? suspend(step, job) : go_on(step, job);
 }
 
-bool is_suspended(const Table& table, const Device& device, const Job& job) {
-  if (job.is_suspended()) return true;
-  const JobSet gang = gang_of(device, job);
+bool is_suspended(const Table& table, const Job& job) {
+  if (job.place.is_suspended()) return true;
+  const JobSet gang = gang_of(table.device, job);
   return std::any_of(gang.begin(), gang.end(),
-                     [&](JobId id) { return table.at(id).is_suspended(); });
+                     [&](JobId id) { return table.at(id).place.is_suspended(); });
 }
 
-void settle_suspended(Step& step, Device& device) {
+void settle_suspended(Step& step) {
+  Device& device = step.device();
   const Table& table = std::as_const(step).table();
-  const Bytes held_up = held_by_suspended(table, device);
+  const Bytes held_up = held_by_suspended(table);
   if (held_up > Bytes{0}) {
     device.held_up_until = step.now();
     device.held_up = held_up;
   }
   for (Lane& lane : device.lanes) {
     if (!lane.lease.has_value()) continue;
-    const bool is_now = is_suspended(table, device, table.at(lane.lease->job));
+    const bool is_now = is_suspended(table, table.at(lane.lease->job));
     if (is_now == lane.lease->suspended_since.has_value()) continue;
-    is_now ? begin_suspension(step, device, lane) : end_suspension(lane, step.now());
+    is_now ? begin_suspension(step, lane) : end_suspension(lane, step.now());
   }
 }
 
@@ -90,23 +97,23 @@ void end_suspension(Lane& lane, Nanos now) {
   lane.busy.turn(true, now);
 }
 
-Bytes held_by_suspended(const Table& table, const Device& device) {
+Bytes held_by_suspended(const Table& table) {
   Bytes sum;
   for (const JobId id : table.jobs.kept().suspended)
-    sum += held_room(device, table.at(id));
+    sum += held_room(table.device, table.at(id));
   return sum;
 }
 
-bool fits_beside_suspended(const Table& table, const Device& device, const Job& job) {
-  const Bytes capacity = device.ledger.capacity();
-  const Bytes left = capacity - held_by_suspended(table, device);
-  return needed_room(job, capacity) <= std::max(left, device.ledger.room(job.id));
+bool fits_beside_suspended(const Table& table, const Job& job) {
+  const Bytes capacity = table.device.ledger.capacity();
+  const Bytes left = capacity - held_by_suspended(table);
+  return needed_room(job, capacity) <= std::max(left, table.device.ledger.room(job.id));
 }
 
-std::string suspended_text(const Table& table, const Device& device, const Job& job, Nanos now) {
-  const Bytes held = device.ledger.room(job.id) + job.lane;
-  const bool has_lease = device.lane_held_by(job.id) != nullptr;
-  const Nanos time = now - *job.suspended_since;
+std::string suspended_text(const Table& table, const Job& job, Nanos now) {
+  const Bytes held = table.device.ledger.room(job.id) + job.room.lane;
+  const bool has_lease = table.device.lane_held_by(job.id) != nullptr;
+  const Nanos time = now - *job.place.suspended_since;
   std::string text =
       fmt::format("job {} is suspended (Ctrl-Z, SIGSTOP or a debugger){}", label(job),
                   time > Nanos{} ? fmt::format(" since {}", to_string(time)) : std::string());
@@ -114,14 +121,14 @@ std::string suspended_text(const Table& table, const Device& device, const Job& 
     text += fmt::format(", and its {} of memory cannot move until it goes on", to_string(held));
   }
   if (has_lease && table.jobs.size() > 1) text += "; others take turns without it";
-  return text + fmt::format(". To go on: fg in its shell, or kill -CONT {}", job.pid);
+  return text + fmt::format(". To go on: fg in its shell, or kill -CONT {}", job.who.pid);
 }
 
-std::string held_by_suspended_text(const Table& table, const Device& device) {
+std::string held_by_suspended_text(const Table& table) {
   std::string text;
   for (const JobId id : table.jobs.kept().suspended) {
     const Job& job = table.at(id);
-    const Bytes held = held_room(device, job);
+    const Bytes held = held_room(table.device, job);
     if (held == Bytes{0}) continue;
     text += fmt::format("{} {} {}", text.empty() ? "; held by suspended jobs:" : ",", label(job),
                         to_string(held));

@@ -21,20 +21,20 @@ namespace gpushare::sched {
 // The job's process is suspended now, or goes on.
 void set_suspended(Step& step, Job& job, bool is_suspended);
 // Whether the job's process is suspended, or that of another job of its gang.
-bool is_suspended(const Table& table, const Device& device, const Job& job);
+bool is_suspended(const Table& table, const Job& job);
 // Brings the leases up to date: the time in which their holders are suspended is not charged.
-void settle_suspended(Step& step, Device& device);
+void settle_suspended(Step& step);
 // The time of a suspension is over; nothing where there is none. Call it before a lease is charged.
 void end_suspension(Lane& lane, Nanos now);
 
 // The room that suspended jobs hold.
-Bytes held_by_suspended(const Table& table, const Device& device);
+Bytes held_by_suspended(const Table& table);
 // Whether the job would have its room if all but suspended jobs gave theirs.
-bool fits_beside_suspended(const Table& table, const Device& device, const Job& job);
+bool fits_beside_suspended(const Table& table, const Job& job);
 
 // For people, what the job's suspension means and how it ends: "job 3 (gpt) is suspended ...".
-std::string suspended_text(const Table& table, const Device& device, const Job& job, Nanos now);
+std::string suspended_text(const Table& table, const Job& job, Nanos now);
 // "; held by suspended jobs: 3 (gpt) 1.2 GiB", for who lacks room; "" if there are none.
-std::string held_by_suspended_text(const Table& table, const Device& device);
+std::string held_by_suspended_text(const Table& table);
 
 }  // namespace gpushare::sched

@@ -16,10 +16,10 @@ using nlohmann::json;
 
 sched::JobRow make_row(std::uint64_t id) {
   sched::JobRow row;
-  row.of.job = JobId{id};
-  row.name = "gpt";
-  row.command = std::string(150, 'c');
-  row.pid = 100 + static_cast<std::int32_t>(id);
+  row.who.of.job = JobId{id};
+  row.who.name = "gpt";
+  row.who.command = std::string(150, 'c');
+  row.who.pid = 100 + static_cast<std::int32_t>(id);
   row.state = "waiting";
   row.is_registered = true;
   row.room = mib(20);
@@ -190,7 +190,7 @@ TEST(StatusReport, SaysWhatTheDeviceAndTheHostTierDo) {
 
 TEST(StatusReport, BytesThatAreNoTextDoNotBreakIt) {
   StatusFacts facts = make_facts(1);
-  facts.snapshot.devices[0].jobs[0].name =
+  facts.snapshot.devices[0].jobs[0].who.name =
       "a\xff"
       "b\n\"";
   EXPECT_TRUE(json::accept(status_text(facts)));

@@ -46,10 +46,10 @@ TEST(Admission, PlansWithRememberedSizesUntilThoseOfTheJobAreKnown) {
   Job job;
   EXPECT_FALSE(planned_sizes(job).has_value());
   Profile known;
-  job.begin_model(4, &known);
+  job.measured.begin_model(4, &known);
   EXPECT_FALSE(planned_sizes(job).has_value()) << "they were unknown then too";
   known.sizes = {mib(30), mib(10)};
-  job.begin_model(5, &known);
+  job.measured.begin_model(5, &known);
   EXPECT_EQ(*planned_sizes(job), known.sizes);
   job.usage.live = mib(100);
   job.usage.outside = mib(1);

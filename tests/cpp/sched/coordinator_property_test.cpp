@@ -315,7 +315,7 @@ class Fuzz {
     Bytes sum;
     for (const JobRow& job : device.jobs) {
       sum += job.room;
-      RC_ASSERT(!(job.is_at_share_limit && begun_.contains(job.of.job)));
+      RC_ASSERT(!(job.is_at_share_limit && begun_.contains(job.who.of.job)));
     }
     for (const LaneRow& lane : device.lanes)
       sum += lane.pool;
@@ -328,8 +328,8 @@ class Fuzz {
   // Nobody of its gang owes an answer, has used up its time, or is suspended.
   bool may_run(const DeviceRow& device, const JobRow& job) const {
     return std::none_of(device.jobs.begin(), device.jobs.end(), [&](const JobRow& other) {
-      const bool is_kept =
-          other.is_at_share_limit || revokes_.contains(other.of.job) || other.state == "suspended";
+      const bool is_kept = other.is_at_share_limit || revokes_.contains(other.who.of.job) ||
+                           other.state == "suspended";
       return is_kept && unit_of(other) == unit_of(job);
     });
   }
@@ -340,10 +340,10 @@ class Fuzz {
     for (const JobRow& job : device.jobs) {
       // Until all it changed was heard, or an interrupted job is back, nobody is granted the lane.
       if (job.in_lane == lane.lane || device.policy == "pack")
-        is_unsettled |= job.usage.lane_changes > heard_[job.of.job];
+        is_unsettled |= job.usage.lane_changes > heard_[job.who.of.job];
       if (job.in_lane != lane.lane) continue;
       is_unsettled |= job.state == "idle" && job.reason.starts_with("interrupted: ");
-      const bool is_in_gang = !job.of.gang.empty();
+      const bool is_in_gang = !job.who.of.gang.empty();
       if (job.state == "running" || job.state == "closing") running.insert(unit_of(job));
       if (job.state != "waiting") continue;
       // It runs, or is to, with others of its gang, in whatever lane they are.
@@ -353,7 +353,7 @@ class Fuzz {
       if (!is_in_gang && job.is_at_share_limit) continue;
       does_everybody_fit &= fits(device, job);
       // A job that owes an answer to a Revoke is passed over until it gives it.
-      is_anybody_waiting = is_anybody_waiting || (!is_in_gang && !revokes_.contains(job.of.job));
+      if (!is_in_gang && !revokes_.contains(job.who.of.job)) is_anybody_waiting = true;
     }
     RC_ASSERT(running.size() <= 1U);
     // Who waits for a free lane is granted it, or somebody was asked to give, or there is a time at

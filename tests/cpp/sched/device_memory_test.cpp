@@ -19,7 +19,7 @@ constexpr JobId kSecond{2};
 // A device of 2000 MiB, of which 1800 are configured and 100 kept free.
 class DeviceMemory : public ::testing::Test {
  protected:
-  DeviceMemory() : table_(*make_table(options(), Nanos{0})), device_(table_.devices.front()) {
+  DeviceMemory() : table_(*make_table(options(), Nanos{0})), device_(table_.device) {
     device_.total = mib(2000);
   }
   static CoordinatorOptions options() {
@@ -31,14 +31,14 @@ class DeviceMemory : public ::testing::Test {
   void add(JobId id, Bytes room, Bytes resident) {
     Job& job = table_.jobs.make(id);
     job.id = id;
-    job.of.job = id;
+    job.who.of.job = id;
     job.usage.resident = resident;
     device_.ledger.attach(id, room);
   }
   // `by` says that so much is free. Whether that changed anything.
   bool report(JobId by, Bytes free) {
     Step step(table_, Nanos{0}, false);
-    on_device_free(step, device_, table_.at(by), free);
+    on_device_free(step, table_.at(by), free);
     return !step.take().decisions.empty();
   }
 
@@ -90,7 +90,7 @@ TEST_F(DeviceMemory, OtherJobsHaveBackedBetweenWhatTheySaidAndTheirRoom) {
 TEST_F(DeviceMemory, WhatAJobIsAskedForMayBeGone) {
   add(kFirst, mib(100), mib(100));
   add(kSecond, mib(800), mib(800));
-  table_.at(kSecond).revoke.emplace().bytes = mib(300);
+  table_.at(kSecond).room.revoke.emplace().bytes = mib(300);
   report(kFirst, mib(300));
   EXPECT_EQ(device_.held_by_others, mib(800));
   EXPECT_FALSE(report(kFirst, mib(600))) << "its 300 have gone";
@@ -132,13 +132,13 @@ class DeviceTotal : public DeviceMemory {
  protected:
   void claim(JobId id, std::uint32_t user, Bytes total) {
     add(id, Bytes{0}, Bytes{0});
-    table_.at(id).uid = user;
-    table_.at(id).device_total = total;
+    table_.at(id).who.uid = user;
+    table_.at(id).who.device_total = total;
     believe();
   }
   void believe() {
     Step step(table_, Nanos{0}, false);
-    on_device_total(step, device_);
+    on_device_total(step);
   }
 };
 

@@ -15,7 +15,7 @@ class GiverLines : public ::testing::Test {
   Giver giver(std::uint64_t id, std::uint32_t user, double number, Bytes droppable = {}) {
     Job& job = jobs_.at(id);
     job.id = JobId{id};
-    job.uid = user;
+    job.who.uid = user;
     return {&job, {.user = user, .number = number, .id = job.id}, droppable};
   }
   Ids order() {
@@ -52,7 +52,7 @@ TEST_F(GiverLines, APausedJobAndAWorseClassComeFirst) {
   opportunistic.key.priority = wire::Priority::kOpportunistic;
   line_.add(opportunistic);
   line_.add(giver(3, 7, 2));
-  jobs_[4].paused_by = 0;
+  jobs_[4].settings.paused_by = 0;
   line_.add(giver(4, 7, 0));
   EXPECT_EQ(order(), (Ids{4, 2, 3, 1}));
 }
@@ -68,7 +68,7 @@ TEST_F(GiverLines, AnotherIsLaterIfItsUserHasMoreTurnsBeforeIt) {
 }
 
 TEST_F(GiverLines, NobodyIsBeforeAnotherWhileOneIsPaused) {
-  jobs_[1].paused_by = 0;
+  jobs_[1].settings.paused_by = 0;
   line_.add(giver(1, 7, 1));
   EXPECT_FALSE(line_.is_before(giver(2, 7, 3)));
 }
@@ -76,7 +76,7 @@ TEST_F(GiverLines, NobodyIsBeforeAnotherWhileOneIsPaused) {
 TEST_F(GiverLines, AddsUpWhatIsGivenWithoutACopy) {
   line_.add(giver(1, 7, 1, mib(2)));
   EXPECT_FALSE(line_.is_any_elastic());
-  jobs_[2].is_elastic = true;
+  jobs_[2].settings.is_elastic = true;
   line_.add(giver(2, 7, 2, mib(3)));
   EXPECT_EQ(line_.droppable(), mib(5));
   EXPECT_TRUE(line_.is_any_elastic());

@@ -19,7 +19,7 @@ struct ConnectionWorld {
 
   Job& hello(std::uint64_t id, Bytes resident = {}, Term held_term = {}) {
     wire::Hello hello;
-    hello.of.device = table.devices.front().name;
+    hello.of.device = table.device.name;
     hello.pid = static_cast<std::int32_t>(id) + 100;
     hello.resident = resident;
     hello.held_term = held_term;
@@ -33,10 +33,10 @@ struct ConnectionWorld {
 
 TEST(HandleConnection, AJobThatWasHereBeforeHasCounted) {
   ConnectionWorld world;
-  EXPECT_FALSE(world.hello(1).has_counted_before) << "it is new";
-  EXPECT_TRUE(world.hello(1).has_counted_before);
-  EXPECT_TRUE(world.hello(2, mib(5)).has_counted_before) << "at another coordinator";
-  EXPECT_TRUE(world.hello(3, {}, Term{4}).has_counted_before);
+  EXPECT_FALSE(world.hello(1).measured.has_counted_before) << "it is new";
+  EXPECT_TRUE(world.hello(1).measured.has_counted_before);
+  EXPECT_TRUE(world.hello(2, mib(5)).measured.has_counted_before) << "at another coordinator";
+  EXPECT_TRUE(world.hello(3, {}, Term{4}).measured.has_counted_before);
 }
 
 TEST(HandleConnection, EachRegistrationIsMeasuredByItself) {
@@ -54,11 +54,11 @@ TEST(HandleConnection, EachRegistrationIsMeasuredByItself) {
   usage.iterations = 30;
   usage.busy = seconds(3);
   job.observe(usage, seconds(9));
-  EXPECT_EQ(job.measured_busy, seconds(3));
+  EXPECT_EQ(job.measured.busy, seconds(3));
   on_unregister(step, job);
   EXPECT_EQ(world.table.profiles.find({0, 5})->iterations, 46U) << "and 16 of those before";
-  EXPECT_EQ(job.measured_iterations, 0U);
-  EXPECT_EQ(job.measured_busy, Nanos{});
+  EXPECT_EQ(job.measured.iterations, 0U);
+  EXPECT_EQ(job.measured.busy, Nanos{});
 }
 
 TEST(HandleConnection, WhatAJobSaysOfItselfIsKeptWithinWhatItsUserMayHave) {
@@ -69,12 +69,12 @@ TEST(HandleConnection, WhatAJobSaysOfItselfIsKeptWithinWhatItsUserMayHave) {
   Job& job = world.hello(1);
   Step step = begin_step(world.table, seconds(1), false);
   wire::Register wish;
-  wish.of = job.of;
+  wish.of = job.who.of;
   wish.priority = wire::Priority::kGuaranteed;
   wish.weight = 1e6;
   on_register(step, job, wish);
-  EXPECT_EQ(job.priority, wire::Priority::kNormal);
-  EXPECT_EQ(job.weight, 2);
+  EXPECT_EQ(job.settings.priority, wire::Priority::kNormal);
+  EXPECT_EQ(job.settings.weight, 2);
   const Ready result = step.take();
   const auto& answer = std::get<wire::Registered>(result.messages.at(0).message);
   EXPECT_EQ(answer.note,
@@ -83,11 +83,11 @@ TEST(HandleConnection, WhatAJobSaysOfItselfIsKeptWithinWhatItsUserMayHave) {
 
   const wire::Changes urgent{.priority = wire::Priority::kInteractive};
   const Status refused =
-      change_job(step, job.id, urgent, {.uid = job.uid, .may_change_all = false});
+      change_job(step, job.id, urgent, {.uid = job.who.uid, .may_change_all = false});
   EXPECT_THAT(refused.message(), ::testing::HasSubstr("at most priority normal, not interactive"));
-  EXPECT_TRUE(change_job(step, job.id, {.memory_limit = mib(9)}, {job.uid, false}).ok());
+  EXPECT_TRUE(change_job(step, job.id, {.memory_limit = mib(9)}, {job.who.uid, false}).ok());
   EXPECT_TRUE(change_job(step, job.id, urgent, {.uid = 7, .may_change_all = true}).ok());
-  EXPECT_EQ(job.priority, wire::Priority::kInteractive) << "who owns the coordinator may";
+  EXPECT_EQ(job.settings.priority, wire::Priority::kInteractive) << "who owns the coordinator may";
 }
 
 TEST(HandleConnection, LessThanTheMostIsLeftAsItIs) {
@@ -96,10 +96,10 @@ TEST(HandleConnection, LessThanTheMostIsLeftAsItIs) {
   Job& job = world.hello(1);
   Step step = begin_step(world.table, seconds(1), false);
   wire::Register wish;
-  wish.of = job.of;
+  wish.of = job.who.of;
   wish.priority = wire::Priority::kOpportunistic;
   on_register(step, job, wish);
-  EXPECT_EQ(job.priority, wire::Priority::kOpportunistic);
+  EXPECT_EQ(job.settings.priority, wire::Priority::kOpportunistic);
   const Ready result = step.take();
   EXPECT_EQ(std::get<wire::Registered>(result.messages.at(0).message).note, "");
 }

@@ -13,12 +13,13 @@ TEST(JobRecords, CountsWhatChangedWhileItIsStillBeingChanged) {
   job.usage.spilled = mib(4);
   EXPECT_EQ(jobs.kept().in_host_tier.ram, mib(4));
   job.usage.spilled = mib(6);
-  job.revoke = PendingRevoke{.n = 1, .bytes = mib(2), .sent_at = {}, .stored_before = {mib(6), {}}};
+  job.room.revoke =
+      PendingRevoke{.n = 1, .bytes = mib(2), .sent_at = {}, .stored_before = {mib(6), {}}};
   EXPECT_EQ(jobs.kept().in_host_tier.ram, mib(6));
   EXPECT_EQ(jobs.kept().giving, JobRecords::Ids{JobId{1}});
   jobs.begin_step();
-  jobs.find(JobId{1})->revoke.reset();
-  jobs.find(JobId{1})->memory_limit = mib(8);
+  jobs.find(JobId{1})->room.revoke.reset();
+  jobs.find(JobId{1})->settings.memory_limit = mib(8);
   EXPECT_TRUE(jobs.kept().giving.empty());
   EXPECT_EQ(jobs.kept().limited, JobRecords::Ids{JobId{1}});
   jobs.check_invariants();
@@ -29,13 +30,13 @@ TEST(JobRecords, AJobThatIsGoneCountsNoMore) {
   jobs.begin_step();
   Job& job = jobs.make(JobId{1});
   job.id = JobId{1};
-  job.pid = 11;
+  job.who.pid = 11;
   job.usage.spilled = mib(4);
-  job.asked_again_at = seconds(1);
+  job.room.asked_again_at = seconds(1);
   EXPECT_EQ(jobs.kept().by_pid.at(11), JobId{1});
   jobs.erase(JobId{1});
   EXPECT_EQ(jobs.kept(), JobRecords::Kept{});
-  jobs.make(JobId{2}).pid = 11;
+  jobs.make(JobId{2}).who.pid = 11;
   EXPECT_EQ(jobs.kept().by_pid.at(11), JobId{2});
 }
 

@@ -16,28 +16,42 @@ wire::Usage usage_of(std::uint64_t iterations, Nanos busy) {
 
 TEST(Job, ChargesTimeByWeight) {
   Job job;
-  job.weight = 4;
+  job.settings.weight = 4;
   job.charge(seconds(2));
-  EXPECT_EQ(job.served, seconds(2));
-  EXPECT_DOUBLE_EQ(job.virtual_time, 0.5);
+  EXPECT_EQ(job.served.time, seconds(2));
+  EXPECT_DOUBLE_EQ(job.served.virtual_time, 0.5);
   job.charge(seconds(-5));
-  EXPECT_EQ(job.served, seconds(2)) << "time does not run backwards";
+  EXPECT_EQ(job.served.time, seconds(2)) << "time does not run backwards";
+}
+
+TEST(Job, StandsAsItsCopyWouldThatQueuedAgain) {
+  Job job;
+  job.id = job.who.of.job = JobId{3};
+  job.settings.weight = 2;
+  job.served.virtual_time = 1;
+  job.place.queued = 7;
+  const Standing after = job.requeued(seconds(4), seconds(9));
+  EXPECT_TRUE(after == job.copy_requeued(seconds(4), seconds(9)).standing());
+  EXPECT_EQ(after.served, seconds(4));
+  EXPECT_DOUBLE_EQ(after.virtual_time, 3);
+  EXPECT_EQ(after.waiting_since, seconds(9));
+  EXPECT_GT(after.queued, job.place.queued) << "it is last in line";
 }
 
 TEST(Job, LearnsHowLongAnIterationTakes) {
   Job job;
   job.observe(usage_of(10, seconds(1)), seconds(2));
-  EXPECT_EQ(job.iteration, millis(100));
+  EXPECT_EQ(job.measured.iteration, millis(100));
   job.observe(usage_of(11, millis(1500)), seconds(3));
-  EXPECT_EQ(job.iteration, millis(200)) << "a quarter of the way to 500 ms";
+  EXPECT_EQ(job.measured.iteration, millis(200)) << "a quarter of the way to 500 ms";
   // A new page counts from 0 again.
   job.observe(usage_of(1, millis(50)), seconds(4));
-  EXPECT_EQ(job.iteration, millis(200));
+  EXPECT_EQ(job.measured.iteration, millis(200));
 }
 
 Job job_with(const Profile& known) {
   Job job;
-  job.begin_model(5, &known);
+  job.measured.begin_model(5, &known);
   return job;
 }
 
@@ -49,35 +63,35 @@ const Profile kKnown{.iteration = millis(50),
                      .iterations = 100};
 
 TEST(Job, BeginsAsItsModelIsRemembered) {
-  EXPECT_EQ(Job{}.iteration_source(), Source::kUnknown);
+  EXPECT_EQ(Job{}.measured.iteration_source(), Source::kUnknown);
   const Job job = job_with(kKnown);
-  EXPECT_EQ(job.iteration, millis(50));
-  EXPECT_EQ(job.stall, millis(80));
-  EXPECT_EQ(job.iteration_source(), Source::kRemembered);
+  EXPECT_EQ(job.measured.iteration, millis(50));
+  EXPECT_EQ(job.measured.stall, millis(80));
+  EXPECT_EQ(job.measured.iteration_source(), Source::kRemembered);
 }
 
 TEST(Job, WhatIsMeasuredReplacesWhatIsRememberedWithinAFewIterations) {
   Job job = job_with(kKnown);
   // The first allocates and compiles: it is no news of those after it.
   job.observe(usage_of(1, seconds(30)), seconds(30));
-  EXPECT_EQ(job.iteration, millis(50));
+  EXPECT_EQ(job.measured.iteration, millis(50));
   job.observe(usage_of(3, seconds(30) + millis(600)), seconds(31));
-  EXPECT_EQ(job.iteration, millis(50)) << "two are too few";
-  EXPECT_EQ(job.iteration_source(), Source::kRemembered);
+  EXPECT_EQ(job.measured.iteration, millis(50)) << "two are too few";
+  EXPECT_EQ(job.measured.iteration_source(), Source::kRemembered);
   job.observe(usage_of(4, seconds(30) + millis(900)), seconds(32));
-  EXPECT_EQ(job.iteration, millis(300)) << "nothing is left of 50 ms";
-  EXPECT_EQ(job.iteration_source(), Source::kMeasured);
+  EXPECT_EQ(job.measured.iteration, millis(300)) << "nothing is left of 50 ms";
+  EXPECT_EQ(job.measured.iteration_source(), Source::kMeasured);
   job.observe(usage_of(5, seconds(30) + millis(1600)), seconds(33));
-  EXPECT_EQ(job.iteration, millis(400)) << "a quarter of the way to 700 ms, as of any job";
+  EXPECT_EQ(job.measured.iteration, millis(400)) << "a quarter of the way to 700 ms, as of any job";
 }
 
 TEST(Job, ManyIterationsSeenAtOnceCountWithTheFirst) {
   Job few = job_with(kKnown);
   few.observe(usage_of(15, seconds(15)), seconds(15));
-  EXPECT_EQ(few.iteration, millis(50));
+  EXPECT_EQ(few.measured.iteration, millis(50));
   Job many = job_with(kKnown);
   many.observe(usage_of(100, seconds(10)), seconds(10));
-  EXPECT_EQ(many.iteration, millis(100));
+  EXPECT_EQ(many.measured.iteration, millis(100));
 }
 
 TEST(Job, TheMedianThatAJobKnowsIsBetterThanAMean) {
@@ -85,8 +99,8 @@ TEST(Job, TheMedianThatAJobKnowsIsBetterThanAMean) {
   wire::Usage usage = usage_of(4, seconds(31));
   usage.training = {millis(200), millis(900)};
   job.observe(usage, seconds(31));
-  EXPECT_EQ(job.iteration, millis(200)) << "the 30 s of the first are not in it";
-  EXPECT_EQ(job.iteration_source(), Source::kMeasured);
+  EXPECT_EQ(job.measured.iteration, millis(200)) << "the 30 s of the first are not in it";
+  EXPECT_EQ(job.measured.iteration_source(), Source::kMeasured);
   EXPECT_EQ(job.profile().iteration, millis(200));
   EXPECT_EQ(job.profile().tail, millis(900));
 }
@@ -107,7 +121,7 @@ TEST(Job, ALongIterationIsThatOfThePhaseItIsIn) {
   EXPECT_EQ(job.profile().iteration, millis(50)) << "training is what is remembered";
   usage.evaluation = {};
   job.observe(usage, seconds(31));
-  EXPECT_EQ(job.long_iteration(), job.iteration) << "no less than usual";
+  EXPECT_EQ(job.long_iteration(), job.measured.iteration) << "no less than usual";
   Job evaluates;
   wire::Usage only = usage_of(20, seconds(1));
   only.evaluation = {millis(10), millis(300)};
@@ -120,19 +134,19 @@ TEST(Job, ARememberedSwitchCostIsGoneAfterAFewTurns) {
   wrong.stall = seconds(160);
   Job job = job_with(wrong);
   for (int i = 0; i < 4; ++i)
-    job.note_closed(seconds(1));
-  EXPECT_EQ(job.stall, seconds(10));
-  job.note_closed(seconds(1));
-  EXPECT_EQ(job.stall, millis(7500)) << "then as of any job";
+    job.measured.note_closed(job.usage, seconds(1));
+  EXPECT_EQ(job.measured.stall, seconds(10));
+  job.measured.note_closed(job.usage, seconds(1));
+  EXPECT_EQ(job.measured.stall, millis(7500)) << "then as of any job";
 }
 
 TEST(Job, ARememberedGapLastsUntilTheFirstIsMeasured) {
   Job job = job_with(kKnown);
-  job.note_closed(seconds(1));
-  EXPECT_EQ(job.gaps.risky_from(Nanos{}, Nanos{}, 0), millis(400));
-  job.note_parked(seconds(3));
-  job.note_closed(seconds(4));
-  EXPECT_EQ(job.gaps.risky_from(Nanos{}, Nanos{}, 0), seconds(2));
+  job.measured.note_closed(job.usage, seconds(1));
+  EXPECT_EQ(job.measured.gaps.risky_from(Nanos{}, Nanos{}, 0), millis(400));
+  job.measured.note_parked(seconds(3));
+  job.measured.note_closed(job.usage, seconds(4));
+  EXPECT_EQ(job.measured.gaps.risky_from(Nanos{}, Nanos{}, 0), seconds(2));
   EXPECT_EQ(job.profile().gap, seconds(2));
 }
 
@@ -150,31 +164,31 @@ TEST(Job, ASecondRegistrationOfAModelIsMeasuredByItself) {
   Job job = job_with(kKnown);
   job.observe(usage_of(1, seconds(30)), seconds(30));
   job.observe(usage_of(5, seconds(40)), seconds(40));
-  job.measure_anew();
+  job.measured.measure_anew();
   job.observe(usage_of(9, seconds(40) + millis(800)), seconds(41));
-  EXPECT_EQ(job.iteration, millis(200)) << "none of the 10 s before";
+  EXPECT_EQ(job.measured.iteration, millis(200)) << "none of the 10 s before";
   EXPECT_EQ(job.profile().iterations, 4U);
 }
 
 TEST(Job, WhatWasCountedBeforeItWasSeenIsNoSample) {
   Job job = job_with(kKnown);
-  job.has_counted_before = true;
+  job.measured.has_counted_before = true;
   job.observe(usage_of(1000, seconds(1000)), seconds(1));
-  EXPECT_EQ(job.iteration, millis(50)) << "as remembered";
-  EXPECT_EQ(job.iteration_source(), Source::kRemembered);
+  EXPECT_EQ(job.measured.iteration, millis(50)) << "as remembered";
+  EXPECT_EQ(job.measured.iteration_source(), Source::kRemembered);
   job.observe(usage_of(1020, seconds(1004)), seconds(5));
-  EXPECT_EQ(job.iteration, millis(200));
+  EXPECT_EQ(job.measured.iteration, millis(200));
   EXPECT_EQ(job.profile().iterations, 20U);
 }
 
 TEST(Job, AnotherModelBeginsAnew) {
   Job job = job_with(kKnown);
   job.observe(usage_of(100, seconds(10)), seconds(10));
-  job.begin_model(6, nullptr);
-  EXPECT_EQ(job.iteration_source(), Source::kUnknown);
+  job.measured.begin_model(6, nullptr);
+  EXPECT_EQ(job.measured.iteration_source(), Source::kUnknown);
   EXPECT_EQ(job.profile().iterations, 0U);
   job.observe(usage_of(110, seconds(12)), seconds(13));
-  EXPECT_EQ(job.iteration, millis(200));
+  EXPECT_EQ(job.measured.iteration, millis(200));
   EXPECT_EQ(job.profile().iterations, 10U);
 }
 
@@ -191,7 +205,7 @@ TEST(Job, CutsImpossibleClaims) {
   job.observe(wild, seconds(5));
   EXPECT_LE(job.usage.training.tail, seconds(1'000'000));
   EXPECT_EQ(job.usage.training.usual, Nanos{});
-  EXPECT_LE(job.iteration, seconds(1'000'000));
+  EXPECT_LE(job.measured.iteration, seconds(1'000'000));
   EXPECT_LE(job.usage.stall, seconds(3600));
   EXPECT_EQ(job.usage.changed_at, seconds(5));
   EXPECT_EQ(job.usage.live, Bytes{0});
@@ -204,33 +218,33 @@ TEST(Job, MayBeAskedAgainAfterAChange) {
   wire::Released short_answer;
   short_answer.unplaced = mib(2);
   short_answer.reason = "the disk is full";
-  job.note_short(revoke, short_answer, seconds(1));
-  EXPECT_TRUE(job.cannot_give);
-  EXPECT_EQ(job.unplaced, mib(2));
-  EXPECT_EQ(job.short_reason, "the disk is full");
+  job.room.note_short(revoke, short_answer, seconds(1));
+  EXPECT_TRUE(job.room.cannot_give);
+  EXPECT_EQ(job.room.unplaced, mib(2));
+  EXPECT_EQ(job.room.short_reason, "the disk is full");
   job.observe(job.usage, seconds(1));
-  EXPECT_TRUE(job.cannot_give) << "nothing changed";
+  EXPECT_TRUE(job.room.cannot_give) << "nothing changed";
   wire::Usage parked = job.usage;
   parked.is_parked = true;
   job.observe(parked, seconds(2));
-  EXPECT_FALSE(job.cannot_give);
-  EXPECT_EQ(job.unplaced, Bytes{});
-  EXPECT_EQ(job.short_reason, "");
+  EXPECT_FALSE(job.room.cannot_give);
+  EXPECT_EQ(job.room.unplaced, Bytes{});
+  EXPECT_EQ(job.room.short_reason, "");
   // Its answer to what was asked before it parked says nothing about now.
-  job.note_short(revoke, short_answer, seconds(1));
-  EXPECT_FALSE(job.cannot_give);
+  job.room.note_short(revoke, short_answer, seconds(1));
+  EXPECT_FALSE(job.room.cannot_give);
 }
 
 TEST(Job, ThatHoldsItsMemoryIsAskedAgainAfterAPause) {
   Job job;
   wire::Released short_answer;
   short_answer.held = true;
-  job.note_short({}, short_answer, seconds(1));
-  EXPECT_TRUE(job.cannot_give);
-  ASSERT_TRUE(job.asked_again_at.has_value());
-  EXPECT_GT(*job.asked_again_at, seconds(1));
-  job.note_change();
-  EXPECT_FALSE(job.asked_again_at.has_value());
+  job.room.note_short({}, short_answer, seconds(1));
+  EXPECT_TRUE(job.room.cannot_give);
+  ASSERT_TRUE(job.room.asked_again_at.has_value());
+  EXPECT_GT(*job.room.asked_again_at, seconds(1));
+  job.room.note_change();
+  EXPECT_FALSE(job.room.asked_again_at.has_value());
 }
 
 TEST(Job, WhoseDiskIsFullIsAskedAgainSomeTimesUntilItStoresSomething) {
@@ -240,35 +254,35 @@ TEST(Job, WhoseDiskIsFullIsAskedAgainSomeTimesUntilItStoresSomething) {
   Nanos now = seconds(1);
   const auto answer = [&](const wire::Released& released) {
     PendingRevoke asked;
-    asked.num_changes = job.num_changes;
-    job.note_short(asked, released, now);
+    asked.num_changes = job.room.num_changes;
+    job.room.note_short(asked, released, now);
   };
   int num_pauses = 0;
-  for (answer(full); job.asked_again_at.has_value(); ++num_pauses) {
-    now = *job.asked_again_at;
-    job.end_pause();
-    EXPECT_FALSE(job.cannot_give);
+  for (answer(full); job.room.asked_again_at.has_value(); ++num_pauses) {
+    now = *job.room.asked_again_at;
+    job.room.end_pause();
+    EXPECT_FALSE(job.room.cannot_give);
     answer(full);
     ASSERT_LT(num_pauses, 100);
   }
   EXPECT_GE(now, seconds(4)) << "the reason may pass";
   EXPECT_LE(now, seconds(10)) << "a disk that stays full is an error soon";
   // A change is not one of those tries, and a place that is found begins them anew.
-  job.note_change();
+  job.room.note_change();
   answer(full);
-  EXPECT_FALSE(job.asked_again_at.has_value());
-  job.note_change();
+  EXPECT_FALSE(job.room.asked_again_at.has_value());
+  job.room.note_change();
   wire::Released part = full;
   part.spilled = mib(4);
   answer(part);
-  EXPECT_TRUE(job.asked_again_at.has_value());
+  EXPECT_TRUE(job.room.asked_again_at.has_value());
 }
 
 TEST(Job, IsNamedWhenItHasAName) {
   Job job;
   job.id = JobId{3};
   EXPECT_EQ(label(job), "3");
-  job.name = "gpt";
+  job.who.name = "gpt";
   EXPECT_EQ(label(job), "3 (gpt)");
 }
 

@@ -19,15 +19,15 @@ namespace {
 Job job_of(std::uint64_t id, std::uint64_t arrival, std::uint64_t queued, double virtual_time) {
   Job job;
   job.id = JobId{id};
-  job.arrival = arrival;
-  job.queued = queued;
-  job.virtual_time = virtual_time;
+  job.who.arrival = arrival;
+  job.place.queued = queued;
+  job.served.virtual_time = virtual_time;
   return job;
 }
 
 bool is_first(const char* policy, const Job& a, const Job& b) {
   const auto made = make_policy(policy);
-  return (*made)->key(a) < (*made)->key(b);
+  return (*made)->key(a.standing()) < (*made)->key(b.standing());
 }
 
 TEST(Policy, EachOrdersByItsOwnNumber) {
@@ -43,7 +43,7 @@ TEST(Policy, EachOrdersByItsOwnNumber) {
 TEST(Policy, ARoundRobinHolderIsAfterEveryWaiter) {
   const Job holder = job_of(1, 1, 1, 0);
   const Job waiter = job_of(2, 2, 1000000, 0);
-  EXPECT_TRUE(is_first("rr", waiter, holder.requeued(Nanos{0}, Nanos{0})));
+  EXPECT_TRUE(is_first("rr", waiter, holder.copy_requeued(Nanos{0}, Nanos{0})));
 }
 
 // Of those that share time. (By srtf, what has been served has less to go.)
@@ -53,24 +53,24 @@ TEST(Policy, ServiceMovesNobodyForward) {
     EXPECT_TRUE(rc::check("service moves nobody forward", [&] {
       const Job a = any_job(1);
       const Nanos time = millis(*rc::gen::inRange(0, 100000));
-      RC_ASSERT(!((*policy)->key(a.requeued(time, Nanos{0})) < (*policy)->key(a)));
+      RC_ASSERT(!((*policy)->key(a.requeued(time, Nanos{0})) < (*policy)->key(a.standing())));
     })) << name;
   }
 }
 
 TEST(Policy, AFairHolderIsChargedByItsWeight) {
   Job holder = job_of(1, 1, 1, 0);
-  holder.weight = 2;
+  holder.settings.weight = 2;
   const Job waiter = job_of(2, 2, 2, 1.0);
-  EXPECT_TRUE(is_first("fair", holder.requeued(millis(1999), Nanos{0}), waiter));
-  EXPECT_TRUE(is_first("fair", waiter, holder.requeued(millis(2001), Nanos{0})));
+  EXPECT_TRUE(is_first("fair", holder.copy_requeued(millis(1999), Nanos{0}), waiter));
+  EXPECT_TRUE(is_first("fair", waiter, holder.copy_requeued(millis(2001), Nanos{0})));
 }
 
 // 100 iterations to go of 1 s, registered at 0.
 Job job_of_length(std::uint64_t id, std::uint64_t iterations_total) {
   Job job = job_of(id, id, id, 0);
-  job.iterations_total = iterations_total;
-  job.iteration = seconds(1);
+  job.settings.iterations_total = iterations_total;
+  job.measured.iteration = seconds(1);
   return job;
 }
 
@@ -80,15 +80,15 @@ TEST(Srtf, TheShortestRemainingTimeIsFirst) {
   EXPECT_TRUE(is_first("srtf", shorter, longer));
   longer.usage.iterations = 20;
   EXPECT_TRUE(is_first("srtf", longer, shorter)) << "what is done does not count";
-  longer.iteration = seconds(2);
+  longer.measured.iteration = seconds(2);
   EXPECT_TRUE(is_first("srtf", shorter, longer)) << "iterations count by their length";
 }
 
 TEST(Srtf, OfAnUnknownLengthWhatItHadCounts) {
   Job had_little = job_of(1, 2, 1, 0);
   Job had_much = job_of(2, 1, 1, 0);
-  had_little.served = seconds(10);
-  had_much.served = seconds(20);
+  had_little.served.time = seconds(10);
+  had_much.served.time = seconds(20);
   EXPECT_TRUE(is_first("srtf", had_little, had_much));
   EXPECT_TRUE(is_first("srtf", job_of_length(3, 15), had_much)) << "the same seconds";
   EXPECT_TRUE(is_first("srtf", had_little, job_of_length(3, 15)));
@@ -96,17 +96,17 @@ TEST(Srtf, OfAnUnknownLengthWhatItHadCounts) {
 
 TEST(Srtf, ANewJobIsFirstUntilItsIterationsWereSeen) {
   Job unseen = job_of_length(2, 1000000);
-  unseen.iteration = Nanos{};
+  unseen.measured.iteration = Nanos{};
   EXPECT_TRUE(is_first("srtf", unseen, job_of_length(1, 1)));
 }
 
 TEST(Srtf, OfAJobThatDoesMoreThanItSaidOrShowsNothingWhatItHadCounts) {
   Job over = job_of_length(1, 10);
   over.usage.iterations = 11;
-  over.served = seconds(20);
+  over.served.time = seconds(20);
   Job silent = job_of_length(3, 10);
-  silent.iteration = Nanos{};
-  silent.served = seconds(20);
+  silent.measured.iteration = Nanos{};
+  silent.served.time = seconds(20);
   for (const Job& job : {over, silent}) {
     EXPECT_TRUE(is_first("srtf", job_of_length(2, 15), job));
     EXPECT_TRUE(is_first("srtf", job, job_of_length(2, 25)));
@@ -116,41 +116,41 @@ TEST(Srtf, OfAJobThatDoesMoreThanItSaidOrShowsNothingWhatItHadCounts) {
 TEST(Srtf, WhatHasWaitedLongGoesBeforeWhatIsShort) {
   const Job longer = job_of_length(1, 1000);
   Job shorter = job_of_length(2, 1);
-  shorter.registered_at = seconds(40'000);
+  shorter.who.registered_at = seconds(40'000);
   EXPECT_TRUE(is_first("srtf", shorter, longer));
-  shorter.registered_at = seconds(60'000);
+  shorter.who.registered_at = seconds(60'000);
   EXPECT_TRUE(is_first("srtf", longer, shorter));
 }
 
 TEST(Deadline, TheEarliestIsFirst) {
   Job urgent = job_of(2, 2, 2, 0);
-  urgent.waiting_since = seconds(5);
-  urgent.deadline = millis(50);
+  urgent.place.waiting_since = seconds(5);
+  urgent.settings.deadline = millis(50);
   Job patient = job_of(1, 1, 1, 0);
-  patient.waiting_since = seconds(1);
+  patient.place.waiting_since = seconds(1);
   EXPECT_TRUE(is_first("deadline", urgent, patient));
-  patient.deadline = seconds(4);
+  patient.settings.deadline = seconds(4);
   EXPECT_TRUE(is_first("deadline", patient, urgent)) << "at 5 s, not at 5.05 s";
 }
 
 TEST(Deadline, WhoHasNoneDoesNotWaitForEver) {
   Job urgent = job_of(2, 2, 2, 0);
-  urgent.deadline = millis(50);
+  urgent.settings.deadline = millis(50);
   const Job without = job_of(1, 1, 1, 0);
-  EXPECT_TRUE(is_first("deadline", urgent.requeued(Nanos{0}, seconds(9)), without));
-  EXPECT_TRUE(is_first("deadline", without, urgent.requeued(Nanos{0}, seconds(11))));
+  EXPECT_TRUE(is_first("deadline", urgent.copy_requeued(Nanos{0}, seconds(9)), without));
+  EXPECT_TRUE(is_first("deadline", without, urgent.copy_requeued(Nanos{0}, seconds(11))));
 }
 
 std::string why(const char* policy, const Job& first, const Job& second) {
   const auto made = make_policy(policy);
-  EXPECT_LT((*made)->key(first), (*made)->key(second));
+  EXPECT_LT((*made)->key(first.standing()), (*made)->key(second.standing()));
   return (*made)->why(first, second);
 }
 
 TEST(PolicyWhy, AClassIsBeforeAllElse) {
   Job first = job_of(3, 2, 9, 9.0);
-  first.name = "gpt";
-  first.priority = wire::Priority::kGuaranteed;
+  first.who.name = "gpt";
+  first.settings.priority = wire::Priority::kGuaranteed;
   for (const std::string& policy : policy_names()) {
     EXPECT_EQ(why(policy.c_str(), first, job_of(5, 1, 1, 0)), "3 (gpt) is guaranteed, 5 is normal");
   }
@@ -163,21 +163,21 @@ TEST(PolicyWhy, EvenJobsAreInTheOrderOfTheirRegistration) {
 
 TEST(PolicyWhy, FifoSaysHowMuchEarlierOneRegistered) {
   Job second = job_of(5, 2, 1, 0);
-  second.registered_at = seconds(12);
+  second.who.registered_at = seconds(12);
   EXPECT_EQ(why("fifo", job_of(3, 1, 2, 0), second), "fifo: 3 registered 12.0 s before 5");
 }
 
 TEST(PolicyWhy, RrSaysHowMuchLongerOneWaits) {
   Job first = job_of(3, 2, 1, 0);
-  first.waiting_since = seconds(4);
+  first.place.waiting_since = seconds(4);
   Job second = job_of(5, 1, 2, 0);
-  second.waiting_since = millis(5500);
+  second.place.waiting_since = millis(5500);
   EXPECT_EQ(why("rr", first, second), "rr: 3 waits 1.5 s longer than 5");
 }
 
 TEST(PolicyWhy, FairAndPrioritySayWhatWasServedOverWeight) {
   Job first = job_of(3, 2, 1, 9.5);
-  first.weight = 2;
+  first.settings.weight = 2;
   const Job second = job_of(5, 1, 2, 12.0);
   const std::string said = "served over weight, 3 counts 9.500 s (weight 2), 5 12.000 s (weight 1)";
   EXPECT_EQ(why("fair", first, second), "fair: " + said);
@@ -188,16 +188,16 @@ TEST(PolicyWhy, SrtfSaysWhatEachHasToGo) {
   EXPECT_EQ(why("srtf", job_of_length(3, 12), job_of_length(5, 40)),
             "srtf: 3 has 12.000 s to go; 5 has 40.000 s to go");
   Job unseen = job_of_length(5, 40);
-  unseen.iteration = Nanos{};
+  unseen.measured.iteration = Nanos{};
   Job unknown = job_of(7, 1, 1, 0);
-  unknown.served = seconds(3);
+  unknown.served.time = seconds(3);
   EXPECT_EQ(
       why("srtf", unseen, unknown),
       "srtf: 5 has had 0.000 s, and no iteration of it was seen; 7 has had 3.000 s, and it does "
       "not say how long it is");
   Job over = job_of_length(9, 5);
   over.usage.iterations = 5;
-  over.served = seconds(4);
+  over.served.time = seconds(4);
   EXPECT_EQ(
       why("srtf", unknown, over),
       "srtf: 7 has had 3.000 s, and it does not say how long it is; 9 has had 4.000 s, and it "
@@ -206,7 +206,7 @@ TEST(PolicyWhy, SrtfSaysWhatEachHasToGo) {
 
 TEST(PolicyWhy, SrtfSaysWhatAgeCounts) {
   Job shorter = job_of_length(5, 1);
-  shorter.registered_at = seconds(60'000);
+  shorter.who.registered_at = seconds(60'000);
   EXPECT_EQ(why("srtf", job_of_length(3, 1000), shorter),
             "srtf: 3 has 1000.000 s to go; 5 has 1.000 s to go; having come 60000.0 s before "
             "counts as 1200.000 s");
@@ -214,11 +214,11 @@ TEST(PolicyWhy, SrtfSaysWhatAgeCounts) {
 
 TEST(PolicyWhy, DeadlineSaysWhoIsDueFirst) {
   Job first = job_of(3, 2, 1, 0);
-  first.waiting_since = seconds(2);
-  first.deadline = millis(50);
+  first.place.waiting_since = seconds(2);
+  first.settings.deadline = millis(50);
   Job second = job_of(5, 1, 2, 0);
-  second.waiting_since = seconds(1);
-  second.weight = 2;
+  second.place.waiting_since = seconds(1);
+  second.settings.weight = 2;
   EXPECT_EQ(why("deadline", first, second),
             "deadline: 3 is due 3.950 s before 5: a deadline of 50 ms, against none, which counts "
             "as 5 s");

@@ -19,16 +19,16 @@ constexpr std::uint32_t kCarol = 9;
 
 TEST(Shares, OfAUserWithoutJobsOnlyWhatHeIsAheadIsKept) {
   Table table = *make_table({}, Nanos{0});
-  Device& device = table.devices.front();
+  Device& device = table.device;
   Job& job = table.jobs.make(JobId{1});
-  job.of.device = device.name;
-  job.uid = kAlice;
+  job.who.of.device = device.name;
+  job.who.uid = kAlice;
   ClassTimes& times = device.lanes.front().times.at(2);
   times.of_users = 10;
   times.users[kAlice].virtual_time = 5;
   times.users[kBob].virtual_time = 10;
   times.users[kCarol].virtual_time = 10.5;
-  forget_absent_users(table, device);
+  forget_absent_users(table);
   EXPECT_TRUE(times.users.contains(kAlice)) << "she has a job";
   EXPECT_FALSE(times.users.contains(kBob));
   EXPECT_TRUE(times.users.contains(kCarol));
@@ -66,7 +66,7 @@ TEST(Shares, AnAllowanceThatIsFullIsNotKept) {
   CoordinatorOptions options;
   options.users.others.share_limit = 0.5;
   Table table = *make_table(options, Nanos{0});
-  Device& device = table.devices.front();
+  Device& device = table.device;
   device.allowances[kBob] = {.seconds = 0.3, .as_of = seconds(1), .is_used_up = false};
   settle_allowances(table, seconds(1) + millis(300));
   EXPECT_TRUE(device.allowances.contains(kBob));

@@ -14,18 +14,18 @@ class Transfer : public ::testing::Test {
     for (const JobId id : {JobId{1}, JobId{2}, JobId{3}}) {
       Job& job = table_.jobs.make(id);
       job.id = id;
-      job.of.device = "cpu";
+      job.who.of.device = "cpu";
       device().ledger.attach(id, mib(300));
       if (id != JobId{1}) wait(job);
     }
     lane().lease.emplace(JobId{1}, Nanos{0});
   }
-  Device& device() { return table_.devices.front(); }
+  Device& device() { return table_.device; }
   Lane& lane() { return device().lanes.front(); }
   Job& job(std::uint64_t id) { return table_.at(JobId{id}); }
   void wait(Job& job) {
-    job.is_waiting = true;
-    lane().waiting.insert(device().policy->key(job));
+    job.place.is_waiting = true;
+    lane().waiting.insert(device().policy->key(job.standing()));
   }
   Bytes rate(std::uint64_t id) {
     settle(Nanos{0});
@@ -33,7 +33,7 @@ class Transfer : public ::testing::Test {
   }
   void settle(Nanos now) {
     Step step(table_, now, false);
-    settle_transfer_rate(step, device());
+    settle_transfer_rate(step);
   }
 
   static Table make() {
@@ -77,7 +77,7 @@ TEST_F(Transfer, HasNoLimitWhileAJobWaitsForRoom) {
 TEST_F(Transfer, HasNoLimitWhileALaneIsFreeAndHasALine) {
   device().lanes.emplace_back(Nanos{0});
   EXPECT_EQ(rate(2), mib(100)) << "nobody is in its line";
-  device().lanes.back().waiting.insert(device().policy->key(job(3)));
+  device().lanes.back().waiting.insert(device().policy->key(job(3).standing()));
   EXPECT_EQ(rate(2), Bytes{0});
 }
 
@@ -87,7 +87,7 @@ TEST_F(Transfer, HasNoLimitWhileRoomFollowsALease) {
 }
 
 TEST_F(Transfer, IsSharedByThoseThatHaveBytesToMove) {
-  job(2).revoke = PendingRevoke{};
+  job(2).room.revoke = PendingRevoke{};
   EXPECT_EQ(rate(2), mib(100));
   job(3).usage.spilled = mib(64);
   job(3).usage.resident = mib(300);
@@ -99,20 +99,20 @@ TEST_F(Transfer, IsSharedByThoseThatHaveBytesToMove) {
 
 TEST_F(Transfer, ABudgetThatManyShareIsALimitStill) {
   table_.options.transfer_budget = Bytes{1};
-  job(2).revoke = PendingRevoke{};
-  job(3).revoke = PendingRevoke{};
+  job(2).room.revoke = PendingRevoke{};
+  job(3).room.revoke = PendingRevoke{};
   EXPECT_EQ(rate(2), Bytes{1});
 }
 
 TEST_F(Transfer, PatienceBeginsWhenAJobIsNoLongerHeldBack) {
-  job(2).revoke = PendingRevoke{};
+  job(2).room.revoke = PendingRevoke{};
   settle(seconds(1));
-  EXPECT_EQ(job(2).revoke->sent_at, Nanos{0});
+  EXPECT_EQ(job(2).room.revoke->sent_at, Nanos{0});
   need();
   settle(seconds(30));
-  EXPECT_EQ(job(2).revoke->sent_at, seconds(30));
+  EXPECT_EQ(job(2).room.revoke->sent_at, seconds(30));
   settle(seconds(35));
-  EXPECT_EQ(job(2).revoke->sent_at, seconds(30)) << "it is counted from there on";
+  EXPECT_EQ(job(2).room.revoke->sent_at, seconds(30)) << "it is counted from there on";
 }
 
 }  // namespace

@@ -77,9 +77,9 @@ std::string text_of(const PageAction& action) {
 
 std::string text_of(const JobRow& job) {
   std::string text = fmt::format("job {} {} {} room={} leases={} served={} waited={} share={:.2f}",
-                                 job.of.job.value, job.name.empty() ? "-" : job.name, job.state,
-                                 to_string(job.room), job.leases, seconds_text(job.served),
-                                 seconds_text(job.waited), job.share);
+                                 job.who.of.job.value, job.who.name.empty() ? "-" : job.who.name,
+                                 job.state, to_string(job.room), job.leases,
+                                 seconds_text(job.served), seconds_text(job.waited), job.share);
   if (job.transfer_rate > Bytes{}) text += fmt::format(" rate={}/s", to_string(job.transfer_rate));
   if (job.in_lane != LaneId{0}) text += fmt::format(" lane={}", job.in_lane.value);
   return text;
@@ -166,7 +166,7 @@ std::string print_fit(const Snapshot& snapshot) {
       const auto sizes = sizes_of(job.usage, job.lane);
       if (job.is_registered) sums.add(sizes);
       if (!sizes.has_value()) continue;
-      jobs += fmt::format("  job {} persistent={} ephemeral={}\n", job.of.job.value,
+      jobs += fmt::format("  job {} persistent={} ephemeral={}\n", job.who.of.job.value,
                           to_string(sizes->persistent), to_string(sizes->ephemeral));
     }
     text +=

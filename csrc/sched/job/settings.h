@@ -1,0 +1,40 @@
+// What a job, its user or a person may set: as registered, or changed since (events/change.h).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "csrc/base/units.h"
+#include "csrc/wire/messages.h"
+
+namespace gpushare::sched {
+
+struct Settings {
+  wire::Priority priority = wire::Priority::kNormal;
+  double weight = 1;        // more than 0 (validate.h)
+  Bytes memory_limit;       // 0: none
+  double share_limit = 0;   // the most of the device's time (share_limit.h); 0: none
+  bool is_elastic = false;  // both bind only while others want what is beyond them
+  Bytes user_limit;         // of all jobs of its user; 0: none (user_room.h)
+  bool is_user_elastic = false;
+  Nanos deadline;                          // of an iteration, since it wants a lease; 0: none
+  std::uint64_t iterations_total = 0;      // how many it will run; 0: it does not say
+  wire::Changes changes;                   // since it registered first: it may not know all of them
+  std::optional<std::uint32_t> paused_by;  // the user who did: it gets no lease
+  Nanos paused_at;
+
+  [[nodiscard]] bool is_paused() const { return paused_by.has_value(); }
+  // What its memory may not exceed even on an empty device; 0: no limit.
+  [[nodiscard]] Bytes hard_limit() const { return is_elastic ? Bytes{0} : memory_limit; }
+  // The same for all jobs of its user together.
+  [[nodiscard]] Bytes hard_user_limit() const { return is_user_elastic ? Bytes{0} : user_limit; }
+  // The most that it may hold by itself; 0: no limit.
+  [[nodiscard]] Bytes most_memory() const {
+    const Bytes own = hard_limit();
+    const Bytes of_user = hard_user_limit();
+    return own == Bytes{0} || of_user == Bytes{0} ? own + of_user : std::min(own, of_user);
+  }
+};
+
+}  // namespace gpushare::sched

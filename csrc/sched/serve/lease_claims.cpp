@@ -1,0 +1,388 @@
+// The rules by which a holder is asked for its lease, in the order in which they are looked at.
+//
+// First come those that no turn of a class puts off: a person or a limit takes the lease away, or
+// the holder does not use it. Then, unless the holder has its class' turn (class_floor.h), those
+// for which a quantum is cut short: a class that is due, a job that comes back, waits too long, or
+// would be late. Last come those that wait for the end of the quantum, and the gap that is lent. Of
+// several that are due at once, the first is recorded as the reason, so the order is that in which
+// a reader wants to hear them: what a person did, what a limit did, what a job waits for.
+#include "csrc/sched/serve/lease_claims.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/side_by_side/elsewhere.h"
+#include "csrc/sched/time/class_floor.h"
+#include "csrc/sched/time/gap_chance.h"
+#include "csrc/sched/time/headroom.h"
+#include "csrc/sched/time/share_limit.h"
+#include "csrc/sched/time/shares.h"
+#include "csrc/sched/turns/interrupt.h"
+#include "csrc/sched/turns/lane_moves.h"
+
+namespace gpushare::sched {
+
+// One rule. Both functions only read.
+struct AskRule {
+  std::optional<LeaseClaim> (*claim)(const AskCase& c);
+  std::string (*text)(const AskCase& c, const LeaseClaim& claim);
+  bool counts_in_class_turn = false;  // while nobody goes before the holder for its place in line
+  bool lends_gap = false;
+};
+
+namespace {
+
+using MaybeClaim = std::optional<LeaseClaim>;
+
+// A user who pauses his job wants the device back at the next boundary, and not when others come.
+struct Paused {
+  static MaybeClaim claim(const AskCase& c) {
+    if (!c.holder.settings.is_paused()) return {};
+    return LeaseClaim{c.now, JobId{0}};
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
+    return fmt::format("paused by user {}", *c.holder.settings.paused_by);
+  }
+};
+
+// Whoever set a limit on time counts on it: a holder that has used its share up makes way, at once
+// where the limit is hard, and under an elastic limit as soon as somebody else wants the time.
+struct OverItsShare {
+  static MaybeClaim claim(const AskCase& c) {
+    const Setback back = setback(c.table, c.holder);
+    const bool is_over = back == Setback::kBarred ||
+                         (back > Setback::kNone && is_time_wanted(c.table, c.lane, back));
+    if (!is_over) return {};
+    return LeaseClaim{c.now, JobId{0}};
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
+    return share_limit_text(c.table, c.holder, c.now);
+  }
+};
+
+// A holder that loads data for long does not compute, and others are not to wait for that. Its
+// usual gaps are left to it. Its page is looked at every gap_poll, so the time is not known before.
+struct LongGap {
+  static MaybeClaim claim(const AskCase& c) {
+    const Nanos elapsed = time_in_gap(c.lane, c.holder, c.now).value_or(Nanos{});
+    if (elapsed <= Nanos{0}) return {};
+    const bool is_long = is_worth_harvesting(c.table, c.lane, c.holder, elapsed)
+                             .value_or(elapsed > usual_gap_ends(c.table.device, c.holder));
+    if (!is_long) return {};
+    return LeaseClaim{c.now, JobId{0}};
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
+    return fmt::format("gap: {} for {}, allowed {}", c.holder.id.value,
+                       to_string(*time_in_gap(c.lane, c.holder, c.now)),
+                       to_string(usual_gap_ends(c.table.device, c.holder)));
+  }
+};
+
+// A job of a lower class that waits below a busy higher one gets some turns all the same: its class
+// is asked for as soon as it has earned one.
+struct ClassIsDue {
+  static MaybeClaim claim(const AskCase& c) {
+    const auto due = class_due(c.table, c.lane);
+    if (due.has_value() && *due > c.holder.settings.priority) return LeaseClaim{c.now, JobId{0}};
+    const auto at = class_due_at(c.table, c.lane, c.now);
+    if (!at.has_value()) return {};
+    return LeaseClaim{*at, JobId{0}};
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
+    const auto due = class_due(c.table, c.lane);
+    return due.has_value() ? floor_text(c.table, *due) : "a class below its own is due";
+  }
+};
+
+// A job that lent the lane while it loaded data wants it back when it has the data, so that lending
+// costs it next to nothing.
+struct LenderIsBack {
+  static MaybeClaim claim(const AskCase& c) {
+    const auto lender = lender_back(c.table, c.lane, c.now);
+    if (!lender.has_value()) return {};
+    return LeaseClaim{lender->at, lender->job};
+  }
+  static std::string text(const AskCase& /*c*/, const LeaseClaim& claim) {
+    return fmt::format("{} is back, which has lent its gap", claim.by.value);
+  }
+};
+
+// A guaranteed job that serves requests must not wait for the iteration of an opportunistic one, so
+// that one is asked before the guaranteed job is expected back, under the policy `priority`.
+struct GuaranteedReturns {
+  static MaybeClaim claim(const AskCase& c) {
+    if (!c.harvest.has_value()) return {};
+    return LeaseClaim{c.harvest->at, c.harvest->job};
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& claim) {
+    return fmt::format("{}: {} {}", c.table.device.policy->name(), claim.by.value,
+                       c.lane.waiting.contains(claim.by)
+                           ? "waits"
+                           : "is expected back before another iteration could end");
+  }
+};
+
+// An opportunistic job whose iterations fit into no gap of the guaranteed one would never run: it
+// gets one of them once it has waited for max_wait.
+struct OpportunisticWaitsLong {
+  static MaybeClaim claim(const AskCase& c) {
+    const auto patience = patience_of_first(c.table, c.lane);
+    if (!patience.has_value()) return {};
+    return LeaseClaim{patience->at, patience->job};
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& claim) {
+    return fmt::format("{}: {} has waited for {}", c.table.device.policy->name(), claim.by.value,
+                       to_string(c.table.options.max_wait));
+  }
+};
+
+// A job that was stopped inside its iteration for this holder's deadline goes on after the one
+// iteration that the deadline was for.
+struct InterruptedGoesOn {
+  static MaybeClaim claim(const AskCase& c) {
+    const JobId next = goes_on_next(c.table, c.lane, c.now);
+    if (next == JobId{0}) return {};
+    return LeaseClaim{c.now, next};
+  }
+  static std::string text(const AskCase& /*c*/, const LeaseClaim& claim) {
+    return fmt::format("{} goes on inside its iteration", claim.by.value);
+  }
+};
+
+// An interrupted job has its activations in memory and half an iteration behind it, so it waits for
+// max_wait at most, whoever is before it.
+struct InterruptedWaitsLong {
+  static MaybeClaim claim(const AskCase& c) {
+    const auto inside = patience_of_interrupted(c.table, c.lane, c.now);
+    if (!inside.has_value()) return {};
+    return LeaseClaim{inside->at, inside->job};
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& claim) {
+    return fmt::format("{} has waited for {} inside its iteration", claim.by.value,
+                       to_string(c.table.options.max_wait));
+  }
+};
+
+// A job with a deadline gets the lane in time for it, under the policies that meet deadlines; not
+// sooner, since a quantum that is cut short costs a switch.
+struct WouldBeLate {
+  static MaybeClaim claim(const AskCase& c) {
+    const auto urgent = headroom(c.table, c.lane, c.now);
+    if (!urgent.has_value()) return {};
+    return LeaseClaim{urgent->ends, urgent->job};
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& claim) {
+    return fmt::format("{}: {} would be late", c.table.device.policy->name(), claim.by.value);
+  }
+};
+
+// Under `pack`: a job that may not run beside this holder gets its turn, and a set of jobs that
+// lose more together than they gain is parted.
+struct MakesWay {
+  static MaybeClaim claim(const AskCase& c) {
+    if (!c.way.has_value()) return {};
+    return LeaseClaim{c.way->at, JobId{0}};
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) { return c.way->reason; }
+};
+
+// The holder has its lease for a quantum, so that changing hands costs little of the time. Who is
+// to have the lane then is decided then, by the rules that follow.
+struct QuantumEnds {
+  static MaybeClaim claim(const AskCase& c) {
+    if (c.now >= c.lane.quantum_ends) return {};
+    return LeaseClaim{c.lane.quantum_ends, JobId{0}};
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
+    return fmt::format("quantum of {} is over", to_string(c.lane.quantum));
+  }
+};
+
+// Jobs are to leave the lane: the policy has fewer lanes now, or the suspended holder whose place
+// it took goes on. The holder has its quantum first.
+struct LaneIsClosed {
+  static MaybeClaim claim(const AskCase& c) {
+    if (c.now < c.lane.quantum_ends || !is_lane_closed(c.table, c.lane)) return {};
+    return LeaseClaim{c.now, JobId{0}};
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
+    return fmt::format("lane {} is used no more", c.lane.id.value);
+  }
+};
+
+// A job that stopped in an allocation goes on once the holder has parked, and gives what it may.
+struct NeedIsStuck {
+  static MaybeClaim claim(const AskCase& c) {
+    if (c.now < c.lane.quantum_ends) return {};
+    const WaitingNeed* const need = stuck_need(c.table.device, c.lane);
+    if (need == nullptr) return {};
+    return LeaseClaim{c.now, need->job};
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
+    const WaitingNeed* const need = stuck_need(c.table.device, c.lane);
+    return fmt::format("quantum of {} is over, and {} waits for {} more room",
+                       to_string(c.lane.quantum), need->job.value, to_string(need->bytes));
+  }
+};
+
+// Of those who wait in other lanes, whom the holder does not go before. Of different lanes, only
+// priorities can be compared, but under `pack`: there the first of them have the lanes that were
+// asked for already, except one whose holder has not come to a boundary for long.
+std::optional<OrderKey> first_elsewhere(const AskCase& c) {
+  const Device& device = c.table.device;
+  if (!device.packs()) {
+    if (c.elsewhere.empty()) return std::nullopt;
+    const OrderKey first = c.elsewhere.front();
+    if (c.holder.settings.priority < first.priority) return std::nullopt;
+    return first;
+  }
+  const auto is_coming = [&](const Lane& other) {
+    return other.lease.has_value() && other.lease->is_asked && !is_lane_suspended(other) &&
+           c.now - other.lease->asked_at < c.table.options.max_wait &&
+           c.table.at(other.lease->job).is_connected;
+  };
+  const auto num_asked =
+      static_cast<std::size_t>(std::count_if(device.lanes.begin(), device.lanes.end(), is_coming));
+  if (c.elsewhere.size() <= num_asked) return std::nullopt;
+  const OrderKey first = c.elsewhere[num_asked];
+  if (requeued_key(c.table, c.lane, c.now) < first) return std::nullopt;
+  return first;
+}
+
+// Some jobs wait for this holder in the lines of other lanes (elsewhere.h), for its turns or for
+// its room, and would not be served if only this lane's line counted.
+struct WaitsElsewhere {
+  static MaybeClaim claim(const AskCase& c) {
+    if (c.now < c.lane.quantum_ends) return {};
+    const auto first = first_elsewhere(c);
+    if (!first.has_value()) return {};
+    return LeaseClaim{c.now, first->id};
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& claim) {
+    return fmt::format("quantum of {} is over, {} in lane {} waits for it",
+                       to_string(c.lane.quantum), claim.by.value,
+                       c.table.at(claim.by).place.in_lane.value);
+  }
+};
+
+// The turns themselves: whoever the policy puts before the holder, as if that queued again now, is
+// next. If nobody is, the holder goes on, since a switch would serve nobody.
+struct FirstInLine {
+  static MaybeClaim claim(const AskCase& c) {
+    if (c.now < c.lane.quantum_ends) return {};
+    const auto first = first_allowed(c.table, c.lane, setback(c.table, c.holder));
+    if (!first.has_value() || !(*first < requeued_key(c.table, c.lane, c.now))) return {};
+    return LeaseClaim{c.now, first->id};
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& claim) {
+    return fmt::format("{}: quantum of {} is over, {} is first of {}",
+                       c.table.device.policy->name(), to_string(c.lane.quantum), claim.by.value,
+                       c.lane.waiting.size());
+  }
+};
+
+// A job that loads data between two iterations lends the lane for that time where another job's
+// iteration fits in, or has its turn then anyhow. It is asked before its boundary, so that the lane
+// is free when the gap begins.
+struct GapIsLent {
+  static MaybeClaim claim(const AskCase& c) {
+    const auto chance = gap_chance(c.table, c.lane, c.now);
+    if (!chance.has_value()) return {};
+    return LeaseClaim{c.now, chance->next};
+  }
+  static std::string text(const AskCase& c, const LeaseClaim& claim) {
+    const auto chance = gap_chance(c.table, c.lane, c.now);
+    return fmt::format("its gap of {} is lent to {}: changing hands twice takes {}",
+                       to_string(chance->gap), claim.by.value, to_string(chance->cost));
+  }
+};
+
+// A class that has earned its turn keeps the lane until that is over, whoever waits.
+struct ClassTurnEnds {
+  static MaybeClaim claim(const AskCase& c) {
+    const auto at = floor_turn_ends(c.table, c.lane, c.now);
+    if (!at.has_value()) return {};
+    return LeaseClaim{*at, JobId{0}};
+  }
+  static std::string text(const AskCase& /*c*/, const LeaseClaim& /*claim*/) {
+    return "the turn of its class is over";
+  }
+};
+
+template <typename Rule>
+constexpr AskRule rule_of(bool counts_in_class_turn = false, bool lends_gap = false) {
+  return {Rule::claim, Rule::text, counts_in_class_turn, lends_gap};
+}
+
+// NEW_RULE: one line here, and one struct above that says which user needs it.
+constexpr std::array kRules{
+    rule_of<Paused>(true),
+    rule_of<OverItsShare>(true),
+    rule_of<LongGap>(true),
+    rule_of<ClassIsDue>(),
+    rule_of<LenderIsBack>(),
+    rule_of<GuaranteedReturns>(),
+    rule_of<OpportunisticWaitsLong>(),
+    rule_of<InterruptedGoesOn>(),
+    rule_of<InterruptedWaitsLong>(),
+    rule_of<WouldBeLate>(),
+    rule_of<MakesWay>(),
+    rule_of<QuantumEnds>(),
+    rule_of<LaneIsClosed>(),
+    rule_of<NeedIsStuck>(),
+    rule_of<WaitsElsewhere>(),
+    rule_of<FirstInLine>(),
+    rule_of<GapIsLent>(false, true),
+};
+// Until then only the first ones of the list count.
+constexpr AskRule kClassTurn = rule_of<ClassTurnEnds>(true);
+
+}  // namespace
+
+AskCase::AskCase(const Table& in, const Lane& of, Nanos at)
+    : table(in),
+      lane(of),
+      holder(in.at(of.lease->job)),
+      now(at),
+      elsewhere(waiting_elsewhere(in, of, at)),
+      harvest(harvest_end(in, of, at)),
+      way(make_way(in, of, at)) {}
+
+bool AskCase::is_wanted() const {
+  return !lane.waiting.empty() || !elsewhere.empty() || harvest.has_value() || way.has_value() ||
+         stuck_need(table.device, lane) != nullptr || holder.settings.is_paused() ||
+         is_lane_closed(table, lane) || setback(table, holder) == Setback::kBarred;
+}
+
+LeaseClaims claims_on(const AskCase& c) {
+  LeaseClaims claims;
+  const MaybeClaim turn = kClassTurn.claim(c);
+  if (turn.has_value()) claims.later.push_back({turn->at, turn->by, &kClassTurn});
+  for (const AskRule& rule : kRules) {
+    if (turn.has_value() && !rule.counts_in_class_turn) continue;
+    MaybeClaim claim = rule.claim(c);
+    if (!claim.has_value()) continue;
+    claim->rule = &rule;
+    if (claim->at <= c.now) return {.due = claim, .later = {}};
+    claims.later.push_back(*claim);
+  }
+  return claims;
+}
+
+std::string text_of(const AskCase& c, const LeaseClaim& claim) {
+  return claim.rule->text(c, claim);
+}
+
+bool lends_gap(const LeaseClaim& claim) { return claim.rule->lends_gap; }
+
+const WaitingNeed* stuck_need(const Device& device, const Lane& lane) {
+  for (const WaitingNeed& need : device.needs) {
+    if (need.is_stuck && !lane.lease->is_held_by(need.job)) return &need;
+  }
+  return nullptr;
+}
+
+}  // namespace gpushare::sched
