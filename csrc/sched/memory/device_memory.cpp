@@ -5,7 +5,7 @@
 // others hold the least. If each of them has backed only what it said last, less what it was asked
 // to give, others hold the most. What was believed before is kept as long as it lies between the
 // bounds, within a hysteresis. Without that, the capacity would change with each report, and jobs
-// would be asked for memory to and fro.
+// would be asked for memory back and forth.
 //
 // The size of the device is voted on by users, not by jobs: one user with many jobs has one vote.
 // What was configured has a vote too.
