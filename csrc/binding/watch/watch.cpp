@@ -143,16 +143,16 @@ void Watch::fail() {
   gate_->close();
 }
 
-void Watch::stepped() { carry_out(boundaries_.stepped()); }
+void Watch::step() { carry_out(boundaries_.stepped()); }
 
-void Watch::iteration_entered() {
+void Watch::begin_iteration() {
   if (boundaries_.is_in_explicit()) {
     throw std::runtime_error("gpushare: \"with job.iteration()\" inside another one");
   }
   carry_out(boundaries_.iteration_entered());
 }
 
-void Watch::iteration_left() { carry_out(boundaries_.iteration_left()); }
+void Watch::end_iteration() { carry_out(boundaries_.iteration_left()); }
 
 void Watch::carry_out(const watch::Decision& decision) {
   if (decision.is_nothing() || is_capturing()) return;

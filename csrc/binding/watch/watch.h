@@ -23,7 +23,7 @@
 
 namespace gpushare::binding {
 
-// A set of optimizers' state that the allocator knows as memory that is used late in an iteration.
+// Which optimizers' state the allocator knows as memory that is used late in an iteration.
 class MarkedState {
  public:
   // mark_state(optimizer) tells the allocator.
@@ -42,7 +42,7 @@ class MarkedState {
 struct WatchOptions {
   bool has_optimizer = false;  // the user named one
   Ref captures;                // a set, which is not empty while a stream is captured
-  Ref mark_state;              // see MarkedState
+  Ref mark_state;              // a function; see MarkedState
   Ref join;  // None, or called where this process may be one of several ranks; False: ask again
 };
 
@@ -54,7 +54,7 @@ class Watch {
   static const std::shared_ptr<Watch>& current();
   static void set_current(std::shared_ptr<Watch> watch);
 
-  // Only the steps of these count; of all there are, if it is empty. Weak references.
+  // Weak references to the optimizers whose steps count. If there are none, all steps count.
   void set_named(std::vector<Ref> optimizers) { named_ = std::move(optimizers); }
 
   // Calls of the model. Whoever reports a begin reports the end, or that the call has failed.
@@ -86,10 +86,10 @@ class Watch {
   void fail();
 
   // job.step(); a block of `with job.iteration()` begins, ends; job.park().
-  void stepped();
-  void iteration_entered();
-  void iteration_left();
-  void parked() { boundaries_.failed(); }
+  void step();
+  void begin_iteration();
+  void end_iteration();
+  void park() { boundaries_.failed(); }
   [[nodiscard]] Bytes persistent() const { return boundaries_.persistent(); }
 
  private:

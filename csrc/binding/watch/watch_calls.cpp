@@ -231,11 +231,11 @@ void define_watch(py::module_& module) {
       .def("attach", [](const std::shared_ptr<Watch>& watch) { Watch::set_current(watch); })
       .def("detach", &detach)
       .def("set_named", &set_named, py::arg("optimizers"))
-      .def("step", &Watch::stepped)
-      .def("begin_iteration", &Watch::iteration_entered)
-      .def("end_iteration", &Watch::iteration_left)
+      .def("step", &Watch::step)
+      .def("begin_iteration", &Watch::begin_iteration)
+      .def("end_iteration", &Watch::end_iteration)
       .def("fail", &Watch::fail)
-      .def("park", &Watch::parked)
+      .def("park", &Watch::park)
       .def_property_readonly("persistent_bytes",
                              [](const Watch& watch) { return watch.persistent().value(); });
 }
