@@ -24,6 +24,7 @@ struct Settings {
   std::optional<std::uint32_t> paused_by;  // the user who did: it gets no lease
   Nanos paused_at;
 
+  [[nodiscard]] bool is_guaranteed() const { return priority == wire::Priority::kGuaranteed; }
   [[nodiscard]] bool is_paused() const { return paused_by.has_value(); }
   // What its memory may not exceed even on an empty device; 0: no limit.
   [[nodiscard]] Bytes hard_limit() const { return is_elastic ? Bytes{0} : memory_limit; }

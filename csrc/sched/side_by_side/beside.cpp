@@ -22,11 +22,9 @@
 namespace gpushare::sched {
 namespace {
 
-bool is_guaranteed(const Job& job) { return job.settings.priority == wire::Priority::kGuaranteed; }
-
 Bar bar_of_pair(const Packing& packing, const Job& a, const Job& b, Nanos now) {
   for (const Job* const job : {&a, &b}) {
-    if (is_guaranteed(*job)) return {Bar::Kind::kGuaranteed, {job->id}};
+    if (job->settings.is_guaranteed()) return {Bar::Kind::kGuaranteed, {job->id}};
     if (!job->measured.alone.is_known()) return {Bar::Kind::kNotTimed, {job->id}};
   }
   const JobSet pair = with({a.id}, b.id);

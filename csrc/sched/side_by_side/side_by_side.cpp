@@ -66,16 +66,15 @@ bool is_due(const Table& table, const OrderKey& key, Nanos now) {
   });
 }
 
-bool is_guaranteed(const Job& job) { return job.settings.priority == wire::Priority::kGuaranteed; }
-
 // How long the holders in the way may go on: as long as a lease lasts while all wait that wait now.
 // A set on trial has as long as others may be made to wait. A guaranteed job waits only for
 // guaranteed ones.
 Nanos patience(const Table& table, const Job& job, const JobSet& way, Nanos now) {
   const Device& device = table.device;
-  const bool goes_first = is_guaranteed(job) &&
-                          std::none_of(way.begin(), way.end(),
-                                       [&](JobId other) { return is_guaranteed(table.at(other)); });
+  const bool goes_first =
+      job.settings.is_guaranteed() && std::none_of(way.begin(), way.end(), [&](JobId other) {
+        return table.at(other).settings.is_guaranteed();
+      });
   if (goes_first) return {};
   const std::uint32_t user = device.policy->key(job.standing()).user;
   std::size_t num_waiting = 0;

@@ -53,7 +53,6 @@ constexpr double kDecrease = 0.8;
 constexpr Nanos kMostRest = seconds(1);
 
 bool harvests(const Device& device) { return device.policy->harvests(); }
-bool is_guaranteed(const Job& job) { return job.settings.priority == wire::Priority::kGuaranteed; }
 bool is_opportunistic(const Job& job) {
   return job.settings.priority == wire::Priority::kOpportunistic;
 }
@@ -175,7 +174,8 @@ std::optional<HarvestEnd> harvest_end(const Table& table, const Lane& lane, Nano
 }
 
 std::optional<HarvestEnd> patience_of_first(const Table& table, const Lane& lane) {
-  if (!harvests(table.device) || !is_guaranteed(table.at(lane.lease->job))) return std::nullopt;
+  if (!harvests(table.device) || !table.at(lane.lease->job).settings.is_guaranteed())
+    return std::nullopt;
   const auto first = first_with_time(table, lane);
   // Others are before it, and wait for the holder themselves.
   if (!first.has_value() || first->priority != wire::Priority::kOpportunistic) return std::nullopt;
@@ -186,7 +186,7 @@ std::optional<bool> is_worth_harvesting(const Table& table,
                                         const Lane& lane,
                                         const Job& holder,
                                         Nanos elapsed) {
-  if (!harvests(table.device) || !is_guaranteed(holder) || holder.measured.gaps.empty()) {
+  if (!harvests(table.device) || !holder.settings.is_guaranteed() || holder.measured.gaps.empty()) {
     return std::nullopt;
   }
   if (!holder.measured.gaps.next_over(elapsed).has_value()) return std::nullopt;
@@ -210,7 +210,7 @@ std::optional<Nanos> look_for_gap(const Table& table,
                                   const Lane& lane,
                                   const Job& holder,
                                   Nanos now) {
-  if (!harvests(table.device) || !is_guaranteed(holder)) return std::nullopt;
+  if (!harvests(table.device) || !holder.settings.is_guaranteed()) return std::nullopt;
   if (lane.waiting.num_of(wire::Priority::kOpportunistic) == 0) return std::nullopt;
   const Nanos soon = now + std::min(kGapLook, table.options.gap_poll);
   if (holder.usage.is_in_gap || holder.measured.observed_at < lane.next_look) return soon;
@@ -222,7 +222,7 @@ std::optional<Nanos> look_for_gap(const Table& table,
 }
 
 void note_return(const Table& table, const Lane& lane, Job& job, Nanos now) {
-  if (!harvests(table.device) || !is_guaranteed(job)) return;
+  if (!harvests(table.device) || !job.settings.is_guaranteed()) return;
   // While its share of the time was used up, the job waited for that and not for the lane.
   const Nanos since = std::max(job.place.waiting_since, within_limits_since(table, job, now));
   const Nanos waited = now - since;
