@@ -1,10 +1,10 @@
 // Reads the settings of one TOML file into the options.
 //
 // The file is shared with the jobs' side, which reads the table [job] and checks it itself
-// (python/gpushare/_settings/config_notes.py, which also looks for unknown keys, and may suggest others). Any
-// other table that is not the coordinator's becomes a warning, and so does an unknown key, with the
-// key that was probably meant; a bad value is an error. A number without quotes counts seconds
-// where a time is expected; in quotes it needs its unit.
+// (python/gpushare/_settings/config_notes.py, which also looks for unknown keys, and may suggest
+// others). Any other table that is not the coordinator's becomes a warning, and so does an unknown
+// key, with the key that was probably meant; a bad value is an error. A number without quotes
+// counts seconds where a time is expected; in quotes it needs its unit.
 #pragma once
 
 #include <string>

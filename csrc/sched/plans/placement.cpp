@@ -7,9 +7,9 @@
 //    memory is needed; of those, one that brings a job to the lane where it already is.
 // 3. Last, jobs of unknown sizes are put together in one lane.
 //
-// Since a move needs a difference of two jobs, lanes never trade one job back and forth. A holder is
-// planned for no lane but that of its lease, except where all jobs are gathered; and it moves only
-// when its lease has ended.
+// Since a move needs a difference of two jobs, lanes never trade one job back and forth. A holder
+// is planned for no lane but that of its lease, except where all jobs are gathered; and it moves
+// only when its lease has ended.
 #include "csrc/sched/plans/placement.h"
 
 #include <algorithm>

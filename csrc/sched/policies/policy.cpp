@@ -21,8 +21,8 @@ struct Entry {
   std::unique_ptr<const Policy> (*make)();
 };
 
-// NEW_POLICY: one line here; its name in daemon/config/settings.cpp and gpushare/_settings/settings.py too,
-// which tests compare.
+// NEW_POLICY: one line here; its name in daemon/config/settings.cpp and
+// gpushare/_settings/settings.py too, which tests compare.
 constexpr std::array kPolicies{
     Entry{"fifo", make_fifo},         Entry{"rr", make_rr},
     Entry{"fair", make_fair},         Entry{"srtf", make_srtf},
