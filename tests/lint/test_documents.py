@@ -10,7 +10,13 @@ SOURCES = ("csrc", "python/gpushare")
 _FUNCTION = re.compile(r"`(\w+)\(\)` in `([\w.]+)`")
 _FILE = re.compile(r"`(\w+\.(?:cpp|h|py))`")
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
-FOLLOWED = ("life_of_a_lease.md", "life_of_an_allocation.md", "scheduler.md")
+FOLLOWED = (
+    "lanes.md",
+    "life_of_a_lease.md",
+    "life_of_an_allocation.md",
+    "memory.md",
+    "scheduler.md",
+)
 
 
 def _is_defined(function, source):
