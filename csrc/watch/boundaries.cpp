@@ -1,3 +1,8 @@
+// Each event is judged in the same order. First come the events that are none: recomputation inside
+// a backward, calls inside a call, and everything once the program marks its iterations itself.
+// Then comes what the event says of the iteration that runs. Last comes what was learnt of the
+// loop: how many steps it makes, and whether it makes any. A guess that turns out wrong is
+// corrected by the next events, since they look different from what was expected.
 #include "csrc/watch/boundaries.h"
 
 #include <algorithm>
@@ -16,6 +21,8 @@ bool Boundaries::is_in_step_of(OptimizerId optimizer) const {
   return std::find(stepping_.begin(), stepping_.end(), optimizer) != stepping_.end();
 }
 
+// A forward begins an iteration where none runs. Where one runs, a step that was made shows that
+// the forward belongs to the next iteration.
 Decision Boundaries::forward_began(bool is_in_backward) {
   if (is_in_backward || is_only_explicit_) return {};
   ++forward_depth_;
@@ -35,6 +42,8 @@ Decision Boundaries::forward_began(bool is_in_backward) {
   return {};
 }
 
+// A training forward ends nothing, since its backward and its step follow. An evaluation forward is
+// an iteration of its own.
 Decision Boundaries::forward_ended(bool is_evaluation, bool is_in_backward) {
   if (is_in_backward || forward_depth_ == 0) return {};
   --forward_depth_;
@@ -56,7 +65,9 @@ void Boundaries::step_began(OptimizerId optimizer, bool is_in_backward) {
   if (!is_in_backward && !is_in_step_of(optimizer)) stepping_.push_back(optimizer);
 }
 
+// Only the outermost step counts: a closure or an optimizer around others makes steps inside it.
 Decision Boundaries::step_ended(OptimizerId optimizer, bool is_in_backward) {
+  // The program steps in hooks of the backward, so it will make no step after it.
   if (is_in_backward) {
     steps_in_backward_ = true;
     return {};
@@ -122,6 +133,7 @@ Decision Boundaries::begin() {
   return {.begins = true};
 }
 
+// The iteration goes on where far more memory is live than at the last boundary.
 Decision Boundaries::end(BoundaryKind kind, bool is_optimizer_step) {
   if (live_.refuses()) return {};
   is_active_ = false;
@@ -134,6 +146,8 @@ Decision Boundaries::end_and_begin(BoundaryKind kind, bool is_optimizer_step) {
   return decision;
 }
 
+// Two forwards without a step may be accumulation, if an optimizer is known that steps after the
+// backward. Sixty-four are none.
 bool Boundaries::ends_at_next_forward() {
   const bool waits_for_step = has_optimizer_ && !steps_in_backward_;
   if (forwards_ >= kForwardsWithoutStep && !waits_for_step) is_next_forward_ = true;
@@ -151,6 +165,7 @@ Decision Boundaries::note_late_step() {
   return begin();
 }
 
+// A program with a second phase makes fewer steps from then on. One short iteration proves nothing.
 void Boundaries::note_short_iteration() {
   ++num_short_;
   if (num_short_ < kShortIterationsToForget) return;

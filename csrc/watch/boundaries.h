@@ -19,9 +19,8 @@
 // - an optimizer in the backward, or no torch optimizer: after two forwards without a step it is
 //   clear that no step will come. From then on the next forward ends an iteration.
 // - loops that never call the registered module: each step is both an end and a begin.
-// - evaluation: the end of a forward ends an iteration, unless the forward stands between a
-// training
-//   forward and its step.
+// - evaluation: the end of a forward ends an iteration, unless that forward stands between a
+//   training forward and its step.
 //
 // Pure: no torch, no Python, no clock. Not thread-safe; `binding` calls it under the GIL.
 #pragma once

@@ -1,3 +1,6 @@
+// A place in mid-iteration holds activations, which are many times what lives on. So a boundary is
+// refused by comparison with the last one, and never the first. A model that grows is refused a few
+// times at most: then the larger amount becomes the one to compare with.
 #include "csrc/watch/live_limit.h"
 
 namespace gpushare::watch {

@@ -1,3 +1,6 @@
+// Which errors of the program's code are ours to drop. An Exception in an attribute that we only
+// look at is dropped, since without us nobody would have read it. Any other BaseException, such as
+// the KeyboardInterrupt of Ctrl-C, goes on to the program.
 #include "csrc/binding/python/python_ref.h"
 
 namespace py = pybind11;
@@ -12,6 +15,7 @@ Ref attribute_or_nothing(PyObject* object, PyObject* name) {
   return {};
 }
 
+// As an `except` block does it: the later error is raised, and the earlier one is its context.
 void SavedError::restore() {
   if (PyErr_Occurred() != nullptr) {
     SavedError later;

@@ -1,3 +1,6 @@
+// What each event of the program means to the state machine, and what its decision leads to. The
+// gate is left before it is entered. If the gate cannot be entered, the iteration has not begun:
+// the state machine is told so, and the error goes on to the program.
 #include "csrc/binding/watch/watch.h"
 
 #include <stdexcept>
@@ -21,6 +24,8 @@ Py_ssize_t state_size(PyObject* optimizer) {
   return state && PyDict_Check(state.get()) != 0 ? PyDict_Size(state.get()) : 0;
 }
 
+// A module without the attribute, or with one that raises, counts as training: its forward then
+// ends no iteration, which costs time at most.
 bool is_training(PyObject* module) {
   static PyObject* const name = PyUnicode_InternFromString("training");
   const Ref training = attribute_or_nothing(module, name);
@@ -35,6 +40,7 @@ std::shared_ptr<Watch>& current_watch() {
 
 }  // namespace
 
+// The allocator is told once a lease, and again when the optimizer's state has more entries.
 void MarkedState::step_began(PyObject* optimizer, std::uint64_t num_leases) {
   if (num_leases != num_leases_) {
     num_leases_ = num_leases;
@@ -96,6 +102,8 @@ bool Watch::is_call_of_model() const {
   return !boundaries_.is_active() || is_grad_enabled();
 }
 
+// A compiled training step has called no step that could be seen: its end stands for a forward and
+// for a step. Both decisions are carried out, in this order.
 void Watch::compiled_ended(bool has_stepped) {
   const watch::Decision at_end = boundaries_.forward_ended(!is_grad_enabled(), false);
   watch::Decision after_step;
@@ -107,6 +115,8 @@ void Watch::compiled_ended(bool has_stepped) {
   carry_out(after_step);
 }
 
+// A step inside a step of the same optimizer is that of a base class. If the program named its
+// optimizers, steps of others (of a discriminator, of a library) are not the job's.
 bool Watch::counts(PyObject* optimizer) const {
   if (boundaries_.is_in_step_of(id_of(optimizer))) return false;
   for (const Ref& reference : named_) {
@@ -138,6 +148,7 @@ void Watch::raised() {
   if (is_ours && !is_in_backward()) fail();
 }
 
+// The lease is given back at once: the program may handle the error and never come here again.
 void Watch::fail() {
   boundaries_.failed();
   gate_->close();
@@ -167,6 +178,8 @@ void Watch::carry_out(const watch::Decision& decision) {
   }
 }
 
+// A process learns late that it is one of several ranks: torch.distributed starts after the model
+// was registered. It then registers anew, before it asks for a lease.
 void Watch::join_ranks() {
   if (!join_ || !may_be_distributed()) return;
   const Ref join = std::exchange(join_, Ref());

@@ -1,3 +1,5 @@
+// Two gates. A job's gate goes straight to the runtime, since it is passed in every iteration.
+// `gpushare verify` puts a Python object in its place, which moves all memory at each boundary.
 #include "csrc/binding/watch/watch_gate.h"
 
 #include <utility>

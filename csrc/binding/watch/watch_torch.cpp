@@ -1,3 +1,6 @@
+// Questions about torch's state, asked in every iteration. They are answered from torch's C++ where
+// that has the answer. Where only Python has it, a dict is read: no code of the program runs, and
+// nothing is imported that the program has not imported.
 #include "csrc/binding/watch/watch_torch.h"
 
 #include <ATen/core/grad_mode.h>
@@ -45,6 +48,8 @@ bool requires_grad(PyObject* value) {
   return THPVariable_Unpack(value).requires_grad();
 }
 
+// Looks at the value and at the parts of one tuple, list or dict, no deeper. The containers are
+// read by CPython's own functions, so that a subclass with odd methods of its own is harmless.
 bool may_be_differentiated(PyObject* value) {
   if (requires_grad(value)) return true;
   if (PyTuple_Check(value) != 0) {
@@ -65,6 +70,8 @@ bool may_be_differentiated(PyObject* value) {
   return false;
 }
 
+// torch keeps the default process group in a record that stays the same object. If torch's own
+// names have changed, the answer is yes, and Python decides.
 bool may_be_distributed() {
   static PyObject* const world_name = PyUnicode_InternFromString("_world");
   static PyObject* const group_name = PyUnicode_InternFromString("_default_pg");
