@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "csrc/base/clock.h"
-#include "csrc/base/process_exit.h"
+#include "csrc/base/process/process_exit.h"
 #include "csrc/client/runtime_impl.h"
 
 namespace gpushare::client {

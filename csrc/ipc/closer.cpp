@@ -14,7 +14,7 @@
 
 #include "csrc/base/log.h"
 #include "csrc/base/mutex.h"
-#include "csrc/base/start_thread.h"
+#include "csrc/base/process/start_thread.h"
 
 namespace gpushare::ipc {
 namespace {

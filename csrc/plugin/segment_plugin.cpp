@@ -27,8 +27,8 @@
 
 #include "csrc/base/check.h"
 #include "csrc/base/log.h"
-#include "csrc/base/process_exit.h"
-#include "csrc/base/start_thread.h"
+#include "csrc/base/process/process_exit.h"
+#include "csrc/base/process/start_thread.h"
 #include "csrc/plugin/import_slots.h"
 
 namespace gpushare::plugin {

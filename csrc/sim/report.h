@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "csrc/sim/simulation.h"
+#include "csrc/sim/run/simulation.h"
 
 namespace gpushare::sim {
 

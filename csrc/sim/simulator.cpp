@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "csrc/sched/policies/policy.h"
-#include "csrc/sim/scenario.h"
-#include "csrc/sim/simulation.h"
-#include "csrc/sim/trace.h"
+#include "csrc/sim/run/simulation.h"
+#include "csrc/sim/scenario/scenario.h"
+#include "csrc/sim/scenario/trace.h"
 
 namespace gpushare::sim {
 namespace {

@@ -18,8 +18,8 @@
 #include "csrc/base/check.h"
 #include "csrc/base/log.h"
 #include "csrc/base/mutex.h"
-#include "csrc/base/process_exit.h"
-#include "csrc/base/start_thread.h"
+#include "csrc/base/process/process_exit.h"
+#include "csrc/base/process/start_thread.h"
 
 namespace gpushare::vm {
 class Mover::Impl {

@@ -18,7 +18,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include "csrc/base/process_exit.h"
+#include "csrc/base/process/process_exit.h"
 #include "csrc/binding/python/interrupts.h"
 #include "csrc/vm/calls/address_limit.h"
 

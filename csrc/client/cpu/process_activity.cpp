@@ -22,7 +22,7 @@
 #include <fmt/format.h>
 
 #include "csrc/base/clock.h"
-#include "csrc/base/process_stat.h"
+#include "csrc/base/process/process_stat.h"
 
 namespace gpushare::client {
 namespace {

@@ -21,7 +21,7 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
-#include "csrc/base/start_thread.h"
+#include "csrc/base/process/start_thread.h"
 #include "csrc/client/link/connector.h"
 #include "csrc/client/runtime_impl.h"
 #include "csrc/ipc/socket.h"

@@ -21,7 +21,7 @@ namespace gpushare::daemon {
 
 class Session {
  public:
-  // `now`: boot_ticks_now() (base/process_stat.h).
+  // `now`: boot_ticks_now() (base/process/process_stat.h).
   Session(UniqueFd socket, ipc::Credentials peer, std::uint64_t now)
       : socket_(std::move(socket)), peer_(peer), admitted_ticks_(now) {}
 

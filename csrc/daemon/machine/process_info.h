@@ -1,12 +1,12 @@
-// Figures of one process from /proc, beside its stat (base/process_stat.h). `root` stands before
-// /proc; empty but in tests.
+// Figures of one process from /proc, beside its stat (base/process/process_stat.h). `root` stands
+// before /proc; empty but in tests.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "csrc/base/process_stat.h"
+#include "csrc/base/process/process_stat.h"
 #include "csrc/base/units.h"
 
 namespace gpushare::daemon {

@@ -16,7 +16,7 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
-#include "csrc/base/start_thread.h"
+#include "csrc/base/process/start_thread.h"
 
 namespace gpushare::daemon {
 

@@ -27,7 +27,7 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
-#include "csrc/base/process_stat.h"
+#include "csrc/base/process/process_stat.h"
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"

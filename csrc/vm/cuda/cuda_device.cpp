@@ -17,7 +17,7 @@
 #include <fmt/format.h>
 
 #include "csrc/base/log.h"
-#include "csrc/base/process_exit.h"
+#include "csrc/base/process/process_exit.h"
 #include "csrc/vm/contract/vmm.h"
 
 namespace gpushare::vm {

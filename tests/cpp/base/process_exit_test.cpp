@@ -1,4 +1,4 @@
-#include "csrc/base/process_exit.h"
+#include "csrc/base/process/process_exit.h"
 
 #include <unistd.h>
 

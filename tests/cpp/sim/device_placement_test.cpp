@@ -1,4 +1,4 @@
-#include "csrc/sim/device_placement.h"
+#include "csrc/sim/run/device_placement.h"
 
 #include <rapidcheck.h>
 

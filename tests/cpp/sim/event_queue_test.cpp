@@ -1,4 +1,4 @@
-#include "csrc/sim/event_queue.h"
+#include "csrc/sim/run/event_queue.h"
 
 #include <rapidcheck.h>
 

@@ -1,4 +1,4 @@
-#include "csrc/sim/iterations.h"
+#include "csrc/sim/run/iterations.h"
 
 #include <rapidcheck.h>
 

@@ -1,4 +1,4 @@
-#include "csrc/sim/link.h"
+#include "csrc/sim/run/link.h"
 
 #include <gtest/gtest.h>
 

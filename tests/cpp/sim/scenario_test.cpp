@@ -1,4 +1,4 @@
-#include "csrc/sim/scenario.h"
+#include "csrc/sim/scenario/scenario.h"
 
 #include <string>
 

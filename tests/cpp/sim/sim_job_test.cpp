@@ -1,4 +1,4 @@
-#include "csrc/sim/sim_job.h"
+#include "csrc/sim/run/sim_job.h"
 
 #include <optional>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "csrc/sim/simulation.h"
+#include "csrc/sim/run/simulation.h"
 
 #include <rapidcheck.h>
 

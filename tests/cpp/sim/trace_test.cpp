@@ -1,4 +1,4 @@
-#include "csrc/sim/trace.h"
+#include "csrc/sim/scenario/trace.h"
 
 #include <string>
 

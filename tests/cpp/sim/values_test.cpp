@@ -1,4 +1,4 @@
-#include "csrc/sim/values.h"
+#include "csrc/sim/scenario/values.h"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "csrc/base/check.h"
-#include "csrc/sim/scenario.h"
-#include "csrc/sim/simulation.h"
+#include "csrc/sim/run/simulation.h"
+#include "csrc/sim/scenario/scenario.h"
 
 namespace gpushare::sim::testing {
 

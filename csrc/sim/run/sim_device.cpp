@@ -8,7 +8,7 @@
 //
 // What may go wrong: coordinator and jobs answer each other without end at one moment. After
 // kMostAtOnce messages the simulation is reported as stuck.
-#include "csrc/sim/sim_device.h"
+#include "csrc/sim/run/sim_device.h"
 
 #include <algorithm>
 #include <memory>

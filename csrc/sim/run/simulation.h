@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "csrc/base/status.h"
-#include "csrc/sim/device_placement.h"
-#include "csrc/sim/event_queue.h"
-#include "csrc/sim/scenario.h"
-#include "csrc/sim/sim_device.h"
-#include "csrc/sim/sim_job.h"
+#include "csrc/sim/run/device_placement.h"
+#include "csrc/sim/run/event_queue.h"
+#include "csrc/sim/run/sim_device.h"
+#include "csrc/sim/run/sim_job.h"
+#include "csrc/sim/scenario/scenario.h"
 
 namespace gpushare::sim {
 

@@ -2,7 +2,7 @@
 // name that nobody knows, and an error. The reader of a line takes all its fields first and asks
 // status() once. So the order of checks in the reader does not matter, and no field is passed over
 // unseen.
-#include "csrc/sim/fields.h"
+#include "csrc/sim/scenario/fields.h"
 
 #include <optional>
 #include <sstream>
@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "csrc/sim/values.h"
+#include "csrc/sim/scenario/values.h"
 
 namespace gpushare::sim {
 

@@ -6,7 +6,7 @@
 // One decision is made here: how often the simulated daemon looks at pages (settle_looks). A look
 // costs an event. So under most policies it looks where a page has news, and besides that every
 // min_quantum.
-#include "csrc/sim/scenario.h"
+#include "csrc/sim/scenario/scenario.h"
 
 #include <algorithm>
 #include <array>
@@ -21,7 +21,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/job/ranges.h"
-#include "csrc/sim/fields.h"
+#include "csrc/sim/scenario/fields.h"
 
 namespace gpushare::sim {
 namespace {

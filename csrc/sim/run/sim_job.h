@@ -13,9 +13,9 @@
 #include <optional>
 
 #include "csrc/base/units.h"
-#include "csrc/sim/iterations.h"
-#include "csrc/sim/link.h"
-#include "csrc/sim/scenario.h"
+#include "csrc/sim/run/iterations.h"
+#include "csrc/sim/run/link.h"
+#include "csrc/sim/scenario/scenario.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sim {

@@ -7,7 +7,7 @@
 //
 // What may go wrong: the simulation does not get on in virtual time, or has more events than are
 // allowed. Both are kFailedPrecondition, with the time that it had come to. Ctrl-C is kCancelled.
-#include "csrc/sim/simulation.h"
+#include "csrc/sim/run/simulation.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Numbers with units. A value that cannot be read, is not finite or is out of bounds gives no
 // value; the caller has the field's name for the message. The bounds keep sums in 64 bits: 1e18 ns
 // is 31 years.
-#include "csrc/sim/values.h"
+#include "csrc/sim/scenario/values.h"
 
 #include <array>
 #include <cmath>

@@ -2,7 +2,7 @@
 // in brackets, and the process may choose any name, with blanks, brackets and line breaks. So
 // fields are counted from the last bracket. Times are in clock ticks. A line with too few fields
 // counts as no process.
-#include "csrc/base/process_stat.h"
+#include "csrc/base/process/process_stat.h"
 
 #include <time.h>
 #include <unistd.h>

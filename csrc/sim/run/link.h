@@ -3,7 +3,7 @@
 #pragma once
 
 #include "csrc/base/units.h"
-#include "csrc/sim/models.h"
+#include "csrc/sim/scenario/models.h"
 
 namespace gpushare::sim {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "csrc/base/status.h"
-#include "csrc/sim/scenario.h"
+#include "csrc/sim/scenario/scenario.h"
 
 namespace gpushare::sim {
 

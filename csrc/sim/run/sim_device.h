@@ -17,10 +17,10 @@
 #include "csrc/base/units.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/sched/job/ready.h"
-#include "csrc/sim/event_queue.h"
-#include "csrc/sim/link.h"
-#include "csrc/sim/scenario.h"
-#include "csrc/sim/sim_job.h"
+#include "csrc/sim/run/event_queue.h"
+#include "csrc/sim/run/link.h"
+#include "csrc/sim/run/sim_job.h"
+#include "csrc/sim/scenario/scenario.h"
 
 namespace gpushare::sim {
 

@@ -1,7 +1,7 @@
 // A heap that knows where each source's entry is, so set() moves an event in place. The heap has
 // four children an entry. put() writes an entry and notes its place together, so the two never
 // disagree.
-#include "csrc/sim/event_queue.h"
+#include "csrc/sim/run/event_queue.h"
 
 #include <algorithm>
 #include <limits>

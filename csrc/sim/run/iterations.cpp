@@ -1,7 +1,7 @@
 // Boundaries of a lease by arithmetic. Three times describe it all: when the iteration under way
 // began (begun_at_), its boundary (next_), and the boundary before (last_). In a gap begun_at_ lies
 // in the future, since it is when the next iteration will begin.
-#include "csrc/sim/iterations.h"
+#include "csrc/sim/run/iterations.h"
 
 #include <cmath>
 #include <cstdint>

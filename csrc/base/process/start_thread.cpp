@@ -1,4 +1,4 @@
-#include "csrc/base/start_thread.h"
+#include "csrc/base/process/start_thread.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 // Chooses a device by comparing costs. A cost is a tuple, so its members decide in their order: the
 // device is too small for the job alone, bytes to move in turns, jobs there, and bytes left. The
 // first device with the least cost is taken, so the same jobs always go to the same devices.
-#include "csrc/sim/device_placement.h"
+#include "csrc/sim/run/device_placement.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -7,7 +7,7 @@
 //
 // What may go wrong: an unknown or doubled column, a value that cannot be read, or a row of another
 // length. Each is an error with the line's number.
-#include "csrc/sim/trace.h"
+#include "csrc/sim/scenario/trace.h"
 
 #include <algorithm>
 #include <array>
@@ -23,7 +23,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "csrc/sim/values.h"
+#include "csrc/sim/scenario/values.h"
 
 namespace gpushare::sim {
 namespace {

@@ -10,7 +10,7 @@
 // before an iteration. A check here fails only if the coordinator has broken a promise: an
 // iteration ran with less room than its peak, a lease was granted to a job that did not want one,
 // or a checked job was refused.
-#include "csrc/sim/sim_job.h"
+#include "csrc/sim/run/sim_job.h"
 
 #include <algorithm>
 #include <cmath>

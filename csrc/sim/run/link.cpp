@@ -1,7 +1,7 @@
 // When a copy is done. Each direction has a time at which it is free again, and a copy begins at
 // the latest of: now, its own direction's time, and, unless the link is duplex, the other
 // direction's time. The parts in RAM and in the file take their time one after the other.
-#include "csrc/sim/link.h"
+#include "csrc/sim/run/link.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // exit() runs its handlers and the destructors of static objects in the reverse order of
 // registration. So the flag is set before the destructor of any static object that was there when
 // watch_process_exit() was called.
-#include "csrc/base/process_exit.h"
+#include "csrc/base/process/process_exit.h"
 
 #include <atomic>
 #include <cstdlib>

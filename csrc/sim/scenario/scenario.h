@@ -13,7 +13,7 @@
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/sched/coordinator.h"
-#include "csrc/sim/models.h"
+#include "csrc/sim/scenario/models.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sim {
