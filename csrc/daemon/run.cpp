@@ -120,7 +120,7 @@ Result<bool> bring_back(const OtherCoordinator& other, const DaemonOptions& opti
   if (!process) return fail(process.error());
   // The pidfd is open now, so the number can be no other process's any more. The claim is looked up
   // once more, to be sure that the pidfd is that of the coordinator.
-  if (find_of_socket(options.device, options.socket) != other) return false;
+  if (find_of_socket(options.coordinator.device, options.socket) != other) return false;
   if (const Status status = ask_to_restore(process->get()); !status.ok()) return fail(status);
   while (!ipc::connect_to(options.socket)) {
     const auto has_ended = ipc::wait_readable(process->get(), kLookForOther);
@@ -138,12 +138,13 @@ Result<bool> bring_back(const OtherCoordinator& other, const DaemonOptions& opti
 // The lock of the socket, or an invalid descriptor if another instance serves. In the background
 // that is success for whoever starts a coordinator; in the foreground it is an error.
 Result<UniqueFd> take_lock(const DaemonOptions& options) {
-  const auto other = find_of_socket(options.device, options.socket);
+  const auto other = find_of_socket(options.coordinator.device, options.socket);
   if (other && !ipc::connect_to(options.socket)) {
     const auto is_back = bring_back(*other, options);
     if (!is_back) return fail(is_back.error());
     if (*is_back && options.daemonize) return UniqueFd();
-    if (*is_back) return fail(StatusCode::kUnavailable, warning_text(*other, options.device));
+    if (*is_back)
+      return fail(StatusCode::kUnavailable, warning_text(*other, options.coordinator.device));
   }
   if (options.daemonize) return take_lock_or_find_instance(options.socket, kOtherStarts);
   return take_instance_lock(options.socket);

@@ -99,7 +99,7 @@ class Reader {
     const toml::table* const users = file["user"].as_table();
     if (users == nullptr) return {};
     if (const toml::table* const table = (*users)[kDefaultUser].as_table()) {
-      GS_RETURN_IF_ERROR(read_user(*table, kDefaultUser, options_.users.others));
+      GS_RETURN_IF_ERROR(read_user(*table, kDefaultUser, options_.coordinator.users.others));
     }
     for (const auto& [key, node] : *users) {
       const std::string name(key.str());
@@ -113,7 +113,8 @@ class Reader {
         continue;
       }
       sched::UserOptions& user =
-          options_.users.named.try_emplace(*uid, options_.users.others).first->second;
+          options_.coordinator.users.named.try_emplace(*uid, options_.coordinator.users.others)
+              .first->second;
       user.name = name;
       GS_RETURN_IF_ERROR(read_user(*table, name, user));
     }

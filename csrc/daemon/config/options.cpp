@@ -115,7 +115,7 @@ Status choose_socket(DaemonOptions& options) {
     }
     options.socket = variable;
   }
-  if (options.socket.empty()) options.socket = default_socket_path(options.device);
+  if (options.socket.empty()) options.socket = default_socket_path(options.coordinator.device);
   return {};
 }
 
@@ -130,16 +130,16 @@ Bytes drivers_part_of(Bytes device_memory) {
 // A CUDA device's capacity is all of its memory, less what drivers need; it must be known. A CPU's
 // is half of the machine's memory, and so is the host tier's budget.
 Status fill_in_sizes(DaemonOptions& options) {
-  if (options.capacity == Bytes{0} && wire::is_cuda(options.device)) {
+  if (options.capacity == Bytes{0} && wire::is_cuda(options.coordinator.device)) {
     options.capacity = options.device_memory;
     if (!options.reserve) options.reserve = drivers_part_of(options.device_memory);
   }
   if (!options.reserve) options.reserve = Bytes{0};
-  if (options.capacity == Bytes{0} && wire::is_cuda(options.device)) {
+  if (options.capacity == Bytes{0} && wire::is_cuda(options.coordinator.device)) {
     return {StatusCode::kInvalidArgument,
             fmt::format("--capacity: the memory of {} is not known here. Give it with --capacity, "
                         "GPUSHARE_CAPACITY, or capacity under [device.cuda] in a file",
-                        options.device)};
+                        options.coordinator.device)};
   }
   if (options.capacity == Bytes{0} || options.host_budget == Bytes{0}) {
     const auto memory = machine_memory();
@@ -163,7 +163,7 @@ Status check_host_budgets(const DaemonOptions& options) {
                               to_string(*options.host_ram_budget), allowed));
   };
   if (!options.host_ram_budget.has_value()) return {};
-  if (options.spill_dir.empty()) {
+  if (options.coordinator.spill_dir.empty()) {
     return refuse(
         "only with a --spill-dir for the rest; without one all of the host budget is RAM");
   }
@@ -176,13 +176,14 @@ Status check_host_budgets(const DaemonOptions& options) {
 }  // namespace
 
 std::uint32_t default_pack_lanes(const DaemonOptions& options) {
-  if (wire::is_cuda(options.device)) return sched::kFewLanes;
+  if (wire::is_cuda(options.coordinator.device)) return sched::kFewLanes;
   return std::clamp(std::thread::hardware_concurrency(), 2U, sched::kMaxLanes);
 }
 
 HostBytes host_budgets(const DaemonOptions& options) {
-  const Bytes in_ram =
-      options.spill_dir.empty() ? options.host_budget : options.host_ram_budget.value_or(Bytes{0});
+  const Bytes in_ram = options.coordinator.spill_dir.empty()
+                           ? options.host_budget
+                           : options.host_ram_budget.value_or(Bytes{0});
   return {round_down(in_ram, wire::kHostPieceBytes),
           round_down(options.host_budget - in_ram, wire::kHostPieceBytes)};
 }
@@ -206,7 +207,7 @@ Result<ParsedCommandLine> parse_command_line(const std::vector<std::string>& arg
   options.daemonize = line.daemonize;
   if (Status status = fill_in_sizes(options); !status.ok()) return fail(status);
   if (Status status = check_host_budgets(options); !status.ok()) return fail(status);
-  if (options.is_for_others()) make_users_safe(::geteuid(), options.users);
+  if (options.is_for_others()) make_users_safe(::geteuid(), options.coordinator.users);
   return parsed;
 }
 

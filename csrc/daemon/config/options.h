@@ -13,7 +13,7 @@
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
-#include "csrc/sched/job/user_options.h"
+#include "csrc/sched/job/coordinator_options.h"
 
 namespace gpushare::daemon {
 
@@ -24,22 +24,15 @@ struct DaemonOptions {
   std::string socket;  // empty: default_socket_path()
   unsigned socket_mode = 0600;
   std::optional<std::uint32_t> socket_group;  // nothing: that of the process
-  std::string device = "cpu";
+  // Options that the coordinator takes as they are. It gets its sizes and lanes from the fields
+  // below (coordinator_options() in server.cpp).
+  sched::CoordinatorOptions coordinator;
   Bytes capacity;       // of the device; 0: half of this machine's memory, of cpu
   Bytes device_memory;  // of a CUDA device, where somebody knows it: the capacity if there is none
   std::optional<Bytes>
       reserve;  // of the capacity, of which jobs get nothing; set once it is parsed
-  std::string policy = "fair";
-  Nanos min_quantum = millis(250);
-  Nanos max_wait = seconds(10);
-  double switch_loss = 0.02;
-  double class_floor = 0.05;
-  Nanos memory_wait = seconds(600);
-  Nanos gap_poll = millis(10);
   std::optional<Nanos> linger = seconds(10);  // nothing: never ends by itself
-  Bytes transfer_budget;                      // bytes a second; 0: no limit
   std::uint32_t num_lanes = 0;                // jobs that may run at the same time; 0: see below
-  std::string spill_dir;                      // empty: the host tier is RAM alone
   bool lanes = true;                          // jobs of one user share what is free at boundaries
   Bytes host_budget;  // RAM and file together; 0: half of this machine's memory
   // The part of host_budget that is in RAM, in front of the file. Nothing: all of it without a
@@ -50,7 +43,6 @@ struct DaemonOptions {
   // Refuse a device that another coordinator has; nothing: if it is no cpu.
   std::optional<bool> exclusive;
   bool daemonize = false;
-  sched::Users users;                 // [user.NAME]
   std::vector<std::string> warnings;  // unknown keys: said once the log is open
 
   // Whether the socket's mode lets other users in.

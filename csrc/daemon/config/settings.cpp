@@ -77,14 +77,14 @@ bool set_log_level(Options& options, Text text) {
 bool set_loss(Options& options, Text text) {
   const auto loss = parse_number(text);
   if (!loss || *loss <= 0.0 || *loss > 0.5) return false;
-  options.switch_loss = *loss;
+  options.coordinator.switch_loss = *loss;
   return true;
 }
 
 bool set_class_floor(Options& options, Text text) {
   const auto floor = parse_number(text);
   if (!floor || *floor < 0.0 || *floor > 0.3) return false;
-  options.class_floor = *floor;
+  options.coordinator.class_floor = *floor;
   return true;
 }
 
@@ -113,7 +113,7 @@ template <typename Field>
 bool set_size_of(bool is_cuda, Options& options, Field& field, Text text, Bytes least) {
   Bytes size;
   if (!set_bytes(size, text, least)) return false;
-  if (wire::is_cuda(options.device) == is_cuda) field = size;
+  if (wire::is_cuda(options.coordinator.device) == is_cuda) field = size;
   return true;
 }
 
@@ -144,11 +144,12 @@ constexpr std::array kSettings{
             [](Options& o, Text t, Nanos) {
               constexpr std::size_t kLongest = 50;
               return t.size() <= kLongest && is_socket_path(t) &&
-                     set_text(o.socket, t + "/" + socket_name(o.device));
+                     set_text(o.socket, t + "/" + socket_name(o.coordinator.device));
             }},
-    Setting{
-        nullptr, kDeviceOption, wire::kDeviceNames, "the device to share", 0,
-        [](Options& o, Text t, Nanos) { return wire::is_device_name(t) && set_text(o.device, t); }},
+    Setting{nullptr, kDeviceOption, wire::kDeviceNames, "the device to share", 0,
+            [](Options& o, Text t, Nanos) {
+              return wire::is_device_name(t) && set_text(o.coordinator.device, t);
+            }},
     Setting{nullptr, "--exclusive", "yes or no",
             "refuse to start while another coordinator has the device (default: yes for cuda, no "
             "for cpu)",
@@ -182,12 +183,16 @@ constexpr std::array kSettings{
     Setting{"coordinator.policy", "--policy", "fair, rr, fifo, srtf, priority, deadline or pack",
             "whom to serve next", 0,
             [](Options& o, Text t, Nanos) {
-              return sched::make_policy(t).has_value() && set_text(o.policy, t);
+              return sched::make_policy(t).has_value() && set_text(o.coordinator.policy, t);
             }},
     Setting{"coordinator.min_quantum", "--min-quantum-ms", kTimeOrZero, "the shortest lease", kMs,
-            [](Options& o, Text t, Nanos u) { return set_time(o.min_quantum, t, u, Nanos{0}); }},
+            [](Options& o, Text t, Nanos u) {
+              return set_time(o.coordinator.min_quantum, t, u, Nanos{0});
+            }},
     Setting{"coordinator.max_wait", "--max-wait-ms", kTime, "the ceiling on waiting", kMs,
-            [](Options& o, Text t, Nanos u) { return set_time(o.max_wait, t, u, Nanos{1}); }},
+            [](Options& o, Text t, Nanos u) {
+              return set_time(o.coordinator.max_wait, t, u, Nanos{1});
+            }},
     Setting{"coordinator.switch_loss", "--switch-loss", "a number above 0, at most 0.5",
             "the allowed loss by switching, as a fraction", 0,
             [](Options& o, Text t, Nanos) { return set_loss(o, t); }},
@@ -196,10 +201,14 @@ constexpr std::array kSettings{
             [](Options& o, Text t, Nanos) { return set_class_floor(o, t); }},
     Setting{"coordinator.memory_wait", "--memory-wait-s", kTimeOrZero,
             "how long to wait for room before out of memory", kSecond,
-            [](Options& o, Text t, Nanos u) { return set_time(o.memory_wait, t, u, Nanos{0}); }},
+            [](Options& o, Text t, Nanos u) {
+              return set_time(o.coordinator.memory_wait, t, u, Nanos{0});
+            }},
     Setting{"coordinator.gap_poll", "--gap-poll-ms", kTime,
             "how often a holder's gap is looked at while others wait", kMs,
-            [](Options& o, Text t, Nanos u) { return set_time(o.gap_poll, t, u, Nanos{1}); }},
+            [](Options& o, Text t, Nanos u) {
+              return set_time(o.coordinator.gap_poll, t, u, Nanos{1});
+            }},
     Setting{"coordinator.num_lanes", "--num-lanes", "a whole number from 1 to 16",
             "how many jobs may run at the same time, as far as they fit side by side (default: 1; "
             "under "
@@ -218,8 +227,9 @@ constexpr std::array kSettings{
             "(default: 0, no limit)",
             0,
             [](Options& o, Text t, Nanos) {
-              return set_bytes(o.transfer_budget, t, Bytes{0}) &&
-                     (o.transfer_budget == Bytes{0} || o.transfer_budget >= kSmallestTransfer);
+              return set_bytes(o.coordinator.transfer_budget, t, Bytes{0}) &&
+                     (o.coordinator.transfer_budget == Bytes{0} ||
+                      o.coordinator.transfer_budget >= kSmallestTransfer);
             }},
     Setting{"coordinator.linger", "--linger-s", "a time, or \"never\"",
             "how long to stay after the last job", kSecond, set_linger},
@@ -228,7 +238,7 @@ constexpr std::array kSettings{
             "a folder where spilled memory goes", 0,
             [](Options& o, Text t, Nanos) {
               const bool is_path = t.empty() || (t.front() == '/' && printable(t) == t);
-              return is_path && set_text(o.spill_dir, t);
+              return is_path && set_text(o.coordinator.spill_dir, t);
             }},
     Setting{"host.budget", "--host-budget", kSize,
             "the most that may be spilled (default: half of the machine's memory)", 0,

@@ -62,26 +62,16 @@ std::uint64_t fresh_epoch() {
 
 // The state machine's options from the process's. What is kept from jobs (`reserve`) is no capacity
 // to it.
+// What the coordinator decides by: the options that are its own, and what follows from the machine.
 sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
-  sched::CoordinatorOptions result;
-  result.device = options.device;
+  sched::CoordinatorOptions result = options.coordinator;
   result.reserve = options.reserve.value_or(Bytes{0});
   result.capacity = options.capacity - result.reserve;
-  result.policy = options.policy;
-  result.min_quantum = options.min_quantum;
-  result.max_wait = options.max_wait;
-  result.switch_loss = options.switch_loss;
-  result.class_floor = options.class_floor;
-  result.memory_wait = options.memory_wait;
-  result.gap_poll = options.gap_poll;
-  result.transfer_budget = options.transfer_budget;
-  result.spill_dir = options.spill_dir;
   result.host_budget = host_budgets(options);
   result.num_lanes = std::max(options.num_lanes, 1U);
   if (options.num_lanes == 0) result.pack_lanes = default_pack_lanes(options);
-  result.users = options.users;
   // Only memory of the CPU device is a file that jobs can share so far.
-  result.lanes = options.lanes && !wire::is_cuda(options.device);
+  result.lanes = options.lanes && !wire::is_cuda(result.device);
   return result;
 }
 
@@ -132,13 +122,13 @@ Server::Impl::Impl(const DaemonOptions& options, UniqueFd& lock, ipc::EventLoop&
 // Claims the device, and then looks for others that have. In this order at least one of two that
 // start at once sees the other.
 Status Server::Impl::claim() {
-  auto claimed = claim_device(options_.device, options_.socket);
+  auto claimed = claim_device(options_.coordinator.device, options_.socket);
   if (!claimed)
     log::warn("{}: other coordinators will not see this one", claimed.error().message());
   if (claimed) claim_ = std::move(*claimed);
-  for (const OtherCoordinator& other : find_other_coordinators(options_.device)) {
-    const std::string text = warning_text(other, options_.device);
-    if (!other.stranger && options_.exclusive.value_or(wire::is_cuda(options_.device)))
+  for (const OtherCoordinator& other : find_other_coordinators(options_.coordinator.device)) {
+    const std::string text = warning_text(other, options_.coordinator.device);
+    if (!other.stranger && options_.exclusive.value_or(wire::is_cuda(options_.coordinator.device)))
       return {StatusCode::kFailedPrecondition, text};
     log::warn("{}: each gives away all of it", text);
   }
@@ -156,9 +146,9 @@ Status Server::Impl::begin() {
   if (state && *state) {
     epoch_ = (*state)->epoch + 1;
     policy_ = known_policy((*state)->policy);
-    if (!policy_.empty() && policy_ != options_.policy) {
+    if (!policy_.empty() && policy_ != options_.coordinator.policy) {
       log::info("policy {} was set by hand, in place of {} of the settings", policy_,
-                options_.policy);
+                options_.coordinator.policy);
     }
     for (const std::int32_t pid : living_pids((*state)->jobs)) {
       // A process that cannot be watched has just ended.
@@ -174,8 +164,8 @@ Status Server::Impl::begin() {
   if (options_.linger) linger_timer_.set_at(started_ + std::max(*options_.linger, kFirstLinger));
   const Bytes reserve = options_.reserve.value_or(Bytes{0});
   log::info("serves {}: device {}, {} for jobs, {} kept from them, policy {}, epoch {}",
-            options_.socket, options_.device, to_string(options_.capacity - reserve),
-            to_string(reserve), policy_.empty() ? options_.policy : policy_, epoch_);
+            options_.socket, options_.coordinator.device, to_string(options_.capacity - reserve),
+            to_string(reserve), policy_.empty() ? options_.coordinator.policy : policy_, epoch_);
   return {};
 }
 
@@ -241,10 +231,11 @@ void Server::Impl::shut_down(const char* reason) {
 
 void Server::Impl::look_around() {
   // For a CUDA device jobs report what others hold there, in bytes (sched/memory/device_memory.h).
-  neighbours_ = wire::is_cuda(options_.device) ? Neighbours() : find_neighbours(jobs_.pids());
+  neighbours_ =
+      wire::is_cuda(options_.coordinator.device) ? Neighbours() : find_neighbours(jobs_.pids());
   warnings_.clear();
-  for (const OtherCoordinator& other : find_other_coordinators(options_.device))
-    warnings_.push_back(warning_text(other, options_.device));
+  for (const OtherCoordinator& other : find_other_coordinators(options_.coordinator.device))
+    warnings_.push_back(warning_text(other, options_.coordinator.device));
   looked_around_ = monotonic_now();
   std::vector<sched::UnmanagedProcess> processes;
   processes.reserve(neighbours_.found.size());

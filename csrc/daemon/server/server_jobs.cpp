@@ -56,7 +56,7 @@ std::string another_device_text(const DaemonOptions& options, const std::string&
       "this job wants device {}, and the coordinator at {} has {}: use GPUSHARE_SOCKET={}, or "
       "leave it unset; a job starts a coordinator there, as does: gpushared --device {} --capacity "
       "SIZE --socket {}",
-      device, options.socket, options.device, socket, device, socket);
+      device, options.socket, options.coordinator.device, socket, device, socket);
 }
 
 }  // namespace
@@ -86,10 +86,10 @@ Status Server::Impl::check_number(std::uint32_t uid) const {
   const auto of_user = static_cast<std::uint32_t>(
       std::count_if(jobs_.entries().begin(), jobs_.entries().end(),
                     [uid](const auto& entry) { return entry.second.uid == uid; }));
-  if (const auto most = options_.users.of(uid).max_jobs; most && of_user >= *most) {
+  if (const auto most = options_.coordinator.users.of(uid).max_jobs; most && of_user >= *most) {
     return {StatusCode::kFailedPrecondition,
             fmt::format("{} has {} jobs here, which is the most he may have (max_jobs)",
-                        options_.users.label(uid), of_user)};
+                        options_.coordinator.users.label(uid), of_user)};
   }
   if (jobs_.size() < descriptors_.most_jobs) return {};
   return {StatusCode::kFailedPrecondition,
@@ -138,7 +138,7 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
     refuse(session, "a second hello on one connection");
     return;
   }
-  if (hello.of.device != options_.device) {
+  if (hello.of.device != options_.coordinator.device) {
     refuse(session, another_device_text(options_, hello.of.device));
     return;
   }
@@ -167,7 +167,7 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
   hello.pid = pid;
   hello.uid = session.peer().uid;
   hello.of.job = entry->id;
-  if (!wire::is_cuda(options_.device)) {
+  if (!wire::is_cuda(options_.coordinator.device)) {
     // On a CPU jobs may have what was configured, whatever one of them says.
     hello.device_total = hello.device_free = Bytes{0};
   }

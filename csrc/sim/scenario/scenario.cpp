@@ -22,11 +22,10 @@
 
 #include "csrc/sched/job/ranges.h"
 #include "csrc/sim/scenario/fields.h"
+#include "csrc/sim/scenario/values.h"
 
 namespace gpushare::sim {
 namespace {
-
-Status invalid(std::string reason) { return {StatusCode::kInvalidArgument, std::move(reason)}; }
 
 constexpr std::uint64_t kMostDevices = 1'000'000;
 constexpr double kMostInterference = 10;

@@ -31,8 +31,6 @@ namespace {
 // The time of an iteration, if the trace says only how long a job runs.
 constexpr Nanos kUnknownIteration = millis(100);
 
-Status invalid(std::string reason) { return {StatusCode::kInvalidArgument, std::move(reason)}; }
-
 // One row while it is read, with what the trace has said of the job so far.
 struct Row {
   JobSpec job;

@@ -58,4 +58,6 @@ std::optional<std::uint64_t> parse_count(const std::string& text) {
   return static_cast<std::uint64_t>(*number);
 }
 
+Status invalid(std::string reason) { return {StatusCode::kInvalidArgument, std::move(reason)}; }
+
 }  // namespace gpushare::sim

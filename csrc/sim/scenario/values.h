@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "csrc/base/status.h"
 #include "csrc/base/units.h"
 
 namespace gpushare::sim {
@@ -16,5 +17,8 @@ std::optional<Bytes> parse_size(const std::string& text);
 std::optional<double> parse_number(const std::string& text);
 // A whole number from 0 to 1e15.
 std::optional<std::uint64_t> parse_count(const std::string& text);
+
+// The error of a text that has something else.
+Status invalid(std::string reason);
 
 }  // namespace gpushare::sim

@@ -42,17 +42,17 @@ file = "/tmp/log"
                                          "c.toml", options);
   ASSERT_TRUE(status.ok()) << status.to_string();
   EXPECT_EQ(options.socket, "/run/gpushare/sock");
-  EXPECT_EQ(options.policy, "rr");
-  EXPECT_EQ(options.max_wait, seconds(5));
-  EXPECT_EQ(options.switch_loss, 0.05);
+  EXPECT_EQ(options.coordinator.policy, "rr");
+  EXPECT_EQ(options.coordinator.max_wait, seconds(5));
+  EXPECT_EQ(options.coordinator.switch_loss, 0.05);
   EXPECT_EQ(options.num_lanes, 2U);
-  EXPECT_EQ(options.memory_wait, seconds(120));
-  EXPECT_EQ(options.min_quantum, millis(100));
-  EXPECT_EQ(options.gap_poll, millis(20));
-  EXPECT_EQ(options.transfer_budget, mib(500));
+  EXPECT_EQ(options.coordinator.memory_wait, seconds(120));
+  EXPECT_EQ(options.coordinator.min_quantum, millis(100));
+  EXPECT_EQ(options.coordinator.gap_poll, millis(20));
+  EXPECT_EQ(options.coordinator.transfer_budget, mib(500));
   EXPECT_FALSE(options.linger.has_value());
   EXPECT_EQ(options.host_budget, gib(8));
-  EXPECT_EQ(options.spill_dir, "/var/tmp");
+  EXPECT_EQ(options.coordinator.spill_dir, "/var/tmp");
   EXPECT_EQ(options.capacity, gib(2));
   EXPECT_EQ(options.reserve, mib(64));
   EXPECT_EQ(options.log_level, log::Level::kDebug);
@@ -158,7 +158,7 @@ TEST(ConfigFile, TimesInQuotesHaveAUnitOrAreZero) {
   const Status status =
       read_config_text("[coordinator]\nmin_quantum = \"0\"\nlinger = \"3s\"\n", "c.toml", options);
   ASSERT_TRUE(status.ok()) << status.to_string();
-  EXPECT_EQ(options.min_quantum, Nanos{0});
+  EXPECT_EQ(options.coordinator.min_quantum, Nanos{0});
   EXPECT_EQ(options.linger, seconds(3));
 }
 
@@ -179,15 +179,15 @@ colour = 1
 )",
                                          "c.toml", options);
   ASSERT_TRUE(status.ok()) << status.to_string();
-  EXPECT_EQ(options.users.of(0).weight, 2.5);
-  EXPECT_EQ(options.users.of(0).memory_limit, gib(8)) << "as by default";
-  EXPECT_TRUE(options.users.of(0).is_elastic);
-  EXPECT_FALSE(options.users.of(4242).is_elastic);
-  EXPECT_EQ(options.users.label(0), "root");
-  EXPECT_EQ(options.users.of(1234567).memory_limit, gib(3));
-  EXPECT_EQ(options.users.of(1234567).weight, 1);
-  EXPECT_EQ(options.users.of(4242).memory_limit, gib(8));
-  EXPECT_EQ(options.users.label(4242), "user 4242");
+  EXPECT_EQ(options.coordinator.users.of(0).weight, 2.5);
+  EXPECT_EQ(options.coordinator.users.of(0).memory_limit, gib(8)) << "as by default";
+  EXPECT_TRUE(options.coordinator.users.of(0).is_elastic);
+  EXPECT_FALSE(options.coordinator.users.of(4242).is_elastic);
+  EXPECT_EQ(options.coordinator.users.label(0), "root");
+  EXPECT_EQ(options.coordinator.users.of(1234567).memory_limit, gib(3));
+  EXPECT_EQ(options.coordinator.users.of(1234567).weight, 1);
+  EXPECT_EQ(options.coordinator.users.of(4242).memory_limit, gib(8));
+  EXPECT_EQ(options.coordinator.users.label(4242), "user 4242");
   EXPECT_THAT(options.warnings,
               ::testing::UnorderedElementsAre(
                   "c.toml:9: [user.no-such-user-here]: no user of this machine has that name",
@@ -208,15 +208,15 @@ max_jobs = 3
   ASSERT_TRUE(status.ok()) << status.to_string();
   EXPECT_TRUE(options.is_for_others());
   constexpr std::uint32_t kOwner = 5;
-  make_users_safe(kOwner, options.users);
-  EXPECT_EQ(options.users.of(77).max_priority, wire::Priority::kInteractive);
-  EXPECT_EQ(options.users.of(77).max_weight, 2.5);
-  EXPECT_EQ(options.users.of(77).max_jobs, 3U);
-  EXPECT_EQ(options.users.of(4242).max_priority, wire::Priority::kNormal);
-  EXPECT_EQ(options.users.of(4242).max_jobs, 64U);
+  make_users_safe(kOwner, options.coordinator.users);
+  EXPECT_EQ(options.coordinator.users.of(77).max_priority, wire::Priority::kInteractive);
+  EXPECT_EQ(options.coordinator.users.of(77).max_weight, 2.5);
+  EXPECT_EQ(options.coordinator.users.of(77).max_jobs, 3U);
+  EXPECT_EQ(options.coordinator.users.of(4242).max_priority, wire::Priority::kNormal);
+  EXPECT_EQ(options.coordinator.users.of(4242).max_jobs, 64U);
   for (const std::uint32_t trusted : {kOwner, 0U}) {
-    EXPECT_EQ(options.users.of(trusted).max_priority, wire::Priority::kGuaranteed);
-    EXPECT_GT(options.users.of(trusted).max_jobs, 10'000U);
+    EXPECT_EQ(options.coordinator.users.of(trusted).max_priority, wire::Priority::kGuaranteed);
+    EXPECT_GT(options.coordinator.users.of(trusted).max_jobs, 10'000U);
   }
 }
 

@@ -68,11 +68,11 @@ TEST_F(Options, DefaultsFollowTheMachine) {
   EXPECT_LE(options.capacity, *memory / 2);
   EXPECT_GT(options.capacity, *memory / 2 - mib(4));
   EXPECT_EQ(options.host_budget, options.capacity);
-  EXPECT_EQ(options.policy, "fair");
+  EXPECT_EQ(options.coordinator.policy, "fair");
   EXPECT_EQ(options.linger, seconds(10));
   EXPECT_EQ(options.socket_mode, 0600U);
   EXPECT_EQ(options.log_level, log::Level::kInfo);
-  EXPECT_EQ(options.spill_dir, "");
+  EXPECT_EQ(options.coordinator.spill_dir, "");
   EXPECT_TRUE(options.lanes);
   EXPECT_EQ(options.num_lanes, 0U);
   EXPECT_GE(default_pack_lanes(options), 2U);
@@ -93,18 +93,18 @@ TEST_F(Options, EveryOptionIsRead) {
   EXPECT_EQ(options.socket, "/tmp/s");
   EXPECT_EQ(options.capacity, gib(2));
   EXPECT_EQ(options.reserve, mib(64));
-  EXPECT_EQ(options.policy, "fifo");
-  EXPECT_EQ(options.min_quantum, millis(100));
-  EXPECT_EQ(options.max_wait, seconds(5));
-  EXPECT_EQ(options.switch_loss, 0.1);
+  EXPECT_EQ(options.coordinator.policy, "fifo");
+  EXPECT_EQ(options.coordinator.min_quantum, millis(100));
+  EXPECT_EQ(options.coordinator.max_wait, seconds(5));
+  EXPECT_EQ(options.coordinator.switch_loss, 0.1);
   EXPECT_EQ(options.num_lanes, 16U);
-  EXPECT_EQ(options.memory_wait, seconds(30));
-  EXPECT_EQ(options.gap_poll, millis(5));
+  EXPECT_EQ(options.coordinator.memory_wait, seconds(30));
+  EXPECT_EQ(options.coordinator.gap_poll, millis(5));
   EXPECT_EQ(options.linger, seconds(3));
-  EXPECT_EQ(options.spill_dir, "/var/tmp");
+  EXPECT_EQ(options.coordinator.spill_dir, "/var/tmp");
   EXPECT_EQ(options.host_budget, gib(64));
   EXPECT_EQ(options.host_ram_budget, gib(4));
-  EXPECT_EQ(options.transfer_budget, mib(1));
+  EXPECT_EQ(options.coordinator.transfer_budget, mib(1));
   EXPECT_EQ(options.log_level, log::Level::kWarn);
   EXPECT_EQ(options.log_file, "/tmp/l");
   EXPECT_EQ(options.socket_mode, 0660U);
@@ -137,18 +137,18 @@ TEST_F(Options, RamBeforeTheFileIsPartOfTheBudgetAndNeedsAFile) {
 TEST_F(Options, TheUsersFileIsReadAndOptionsWin) {
   write("gpushare/config.toml", "[coordinator]\npolicy = \"rr\"\nmax_wait = 7\n");
   const DaemonOptions options = parsed({"--policy", "fifo"});
-  EXPECT_EQ(options.policy, "fifo");
-  EXPECT_EQ(options.max_wait, seconds(7));
+  EXPECT_EQ(options.coordinator.policy, "fifo");
+  EXPECT_EQ(options.coordinator.max_wait, seconds(7));
 }
 
 TEST_F(Options, ConfigReplacesTheDefaultFiles) {
   write("gpushare/config.toml", "[coordinator]\npolicy = \"rr\"\n");
   const std::string other = write("other.toml", "[coordinator]\nmax_wait = 3\n");
   const DaemonOptions options = parsed({"--config", other});
-  EXPECT_EQ(options.policy, "fair");
-  EXPECT_EQ(options.max_wait, seconds(3));
+  EXPECT_EQ(options.coordinator.policy, "fair");
+  EXPECT_EQ(options.coordinator.max_wait, seconds(3));
   ::setenv("GPUSHARE_CONFIG", other.c_str(), 1);
-  EXPECT_EQ(parsed({}).max_wait, seconds(3));
+  EXPECT_EQ(parsed({}).coordinator.max_wait, seconds(3));
 }
 
 TEST_F(Options, SocketComesFromOptionEnvironmentFileOrDefault) {
@@ -229,7 +229,7 @@ TEST_F(Options, TheSizesOfItsKindOfDeviceAreTakenFromAFile) {
   EXPECT_EQ(cpu.capacity, gib(2));
   EXPECT_EQ(cpu.reserve, mib(64));
   const DaemonOptions cuda = parsed({"--device", kGpu});
-  EXPECT_EQ(cuda.device, kGpu);
+  EXPECT_EQ(cuda.coordinator.device, kGpu);
   EXPECT_EQ(cuda.capacity, gib(80));
   EXPECT_EQ(cuda.reserve, gib(1));
   const DaemonOptions set = parsed({"--device", kGpu, "--capacity", "1GiB"});
