@@ -96,8 +96,8 @@ class Turns {
     wire::Register wish;
     wish.of = address(job);
     wish.name = fmt::format("job{}", job.value);
-    wish.weight = 1.0 + static_cast<double>(job.value % 4);
-    wish.iterations_total = 1'000'000 + job.value;
+    wish.settings.weight = 1.0 + static_cast<double>(job.value % 4);
+    wish.settings.iterations_total = 1'000'000 + job.value;
     jobs_[job.value].spilled = kLive;
     tell(job, wish);
   }

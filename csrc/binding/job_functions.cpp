@@ -14,6 +14,7 @@
 #include "csrc/binding/python/errors.h"
 #include "csrc/binding/python/gate.h"
 #include "csrc/binding/python/stats_dict.h"
+#include "csrc/wire/codec.h"
 
 namespace py = pybind11;
 
@@ -36,36 +37,19 @@ void attach() {
   raise_if_error(status);
 }
 
-std::uint64_t register_job(const std::string& name,
+std::uint64_t register_job(const std::string& settings,
+                           const std::string& name,
                            const std::string& group,
-                           const std::string& priority,
-                           double weight,
-                           std::int64_t memory_limit_bytes,
-                           double deadline_seconds,
-                           double share_limit,
-                           bool elastic_limits,
                            bool elastic_threads,
-                           std::uint64_t iterations,
                            std::uint64_t fingerprint,
                            const std::string& gang,
                            std::uint32_t rank,
                            std::uint32_t ranks) {
   Process& process = installed();
-  const std::optional<wire::Priority> parsed = wire::parse_priority(priority);
-  if (!parsed) {
-    throw py::value_error("priority: '" + priority +
-                          "'; allowed: guaranteed, interactive, normal, opportunistic");
-  }
   const client::RegisterOptions options{.name = name,
                                         .group = group,
-                                        .priority = *parsed,
-                                        .weight = weight,
-                                        .memory_limit = Bytes{memory_limit_bytes},
-                                        .deadline = to_nanos(deadline_seconds),
-                                        .share_limit = share_limit,
-                                        .is_elastic = elastic_limits,
+                                        .settings = value_or_raise(wire::decode_settings(settings)),
                                         .elastic_threads = elastic_threads,
-                                        .iterations_total = iterations,
                                         .fingerprint = fingerprint,
                                         .gang = gang,
                                         .rank = rank,
@@ -153,11 +137,9 @@ void spill_and_restore() {
 
 void define_job_functions(py::module_& module) {
   module.def("attach", &attach);
-  module.def("register_job", &register_job, py::kw_only(), py::arg("name"), py::arg("group"),
-             py::arg("priority"), py::arg("weight"), py::arg("memory_limit_bytes"),
-             py::arg("deadline_seconds"), py::arg("share_limit"), py::arg("elastic_limits"),
-             py::arg("elastic_threads"), py::arg("iterations"), py::arg("fingerprint"),
-             py::arg("gang"), py::arg("rank"), py::arg("ranks"));
+  module.def("register_job", &register_job, py::kw_only(), py::arg("settings"), py::arg("name"),
+             py::arg("group"), py::arg("elastic_threads"), py::arg("fingerprint"), py::arg("gang"),
+             py::arg("rank"), py::arg("ranks"));
   module.def("unregister_job", &unregister_job, py::kw_only(), py::arg("is_exiting") = false);
   module.def("begin_iteration", &begin_iteration);
   module.def("safepoint", &safepoint);

@@ -32,15 +32,9 @@ namespace gpushare::client {
 struct RegisterOptions {
   std::string name = {};
   std::string group = {};
-  wire::Priority priority = wire::Priority::kNormal;
-  double weight = 1.0;
-  Bytes memory_limit = {};             // 0: none
-  Nanos deadline = {};                 // of an iteration; 0: none
-  double share_limit = 0;              // the most of the device's time; 0: none
-  bool is_elastic = false;             // both limits bind only while others want more
-  bool elastic_threads = false;        // fewer threads work on an operation beside others
-  std::uint64_t iterations_total = 0;  // 0: unknown
-  std::uint64_t fingerprint = 0;       // of its model; 0: none
+  wire::JobSettings settings = {};
+  bool elastic_threads = false;   // fewer threads work on an operation beside others
+  std::uint64_t fingerprint = 0;  // of its model; 0: none
   std::string gang = {};
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "csrc/base/units.h"
+#include "csrc/wire/job_settings.h"
 #include "csrc/wire/priority.h"
 
 namespace gpushare::wire {
@@ -34,8 +35,7 @@ struct Changes {
 
   // `settings` has these fields, as a Register has. It has no is_paused: a Register names the user
   // who paused the job instead.
-  template <typename Settings>
-  void apply_to(Settings& settings) const {
+  void apply_to(JobSettings& settings) const {
     settings.priority = priority.value_or(settings.priority);
     settings.weight = weight.value_or(settings.weight);
     settings.memory_limit = memory_limit.value_or(settings.memory_limit);

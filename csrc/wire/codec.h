@@ -22,5 +22,7 @@ std::string encode(const CoordinatorMessage& message);
 // Messages marked (page) or (daemon) are refused: a socket may not carry them.
 Result<JobMessage> decode_from_job(std::string_view text);
 Result<CoordinatorMessage> decode_from_coordinator(std::string_view text);
+// The settings alone: one object with the fields that a Register has for them. errors: kProtocol.
+Result<JobSettings> decode_settings(std::string_view text);
 
 }  // namespace gpushare::wire

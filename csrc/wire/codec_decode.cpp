@@ -40,8 +40,8 @@ Status check_version(const json& object) {
                       kProtocolVersion)};
 }
 
-// One object with a known version. errors: kProtocol.
-Result<json> parse_object(std::string_view text) {
+// One object, no longer than a message may be. errors: kProtocol.
+Result<json> parse_json(std::string_view text) {
   if (text.size() > kMaxMessageBytes) {
     return fail(StatusCode::kProtocol,
                 fmt::format("message of {} B, at most {} allowed", text.size(), kMaxMessageBytes));
@@ -50,7 +50,14 @@ Result<json> parse_object(std::string_view text) {
   json object = json::parse(text, nullptr, false);
   if (object.is_discarded()) return fail(StatusCode::kProtocol, "message is not JSON");
   if (!object.is_object()) return fail(StatusCode::kProtocol, "message is not a JSON object");
-  const Status status = check_version(object);
+  return object;
+}
+
+// The same, with a known version. errors: kProtocol.
+Result<json> parse_object(std::string_view text) {
+  Result<json> object = parse_json(text);
+  if (!object.has_value()) return object;
+  const Status status = check_version(*object);
   if (!status.ok()) return fail(status);
   return object;
 }
@@ -111,6 +118,16 @@ Result<JobMessage> decode_from_job(std::string_view text) {
 
 Result<CoordinatorMessage> decode_from_coordinator(std::string_view text) {
   return decode(text, static_cast<const CoordinatorMessage*>(nullptr));
+}
+
+Result<JobSettings> decode_settings(std::string_view text) {
+  const Result<json> object = parse_json(text);
+  if (!object.has_value()) return fail(object.error());
+  JobSettings settings;
+  codec::Decoder decoder(*object, "settings");
+  codec::list_fields(decoder, settings);
+  if (Status status = decoder.status(); !status.ok()) return fail(std::move(status));
+  return settings;
 }
 
 }  // namespace gpushare::wire

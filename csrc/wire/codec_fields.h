@@ -48,19 +48,25 @@ void list_fields(V& v, Ref<V, Hello> m) {
   v.field("device_piece_bytes", m.device_piece);
 }
 
+// NEW_SETTING: one line here. An older peer does not send it, so it is a newer_...().
+template <typename V>
+void list_fields(V& v, Ref<V, JobSettings> s) {
+  v.field("priority", s.priority);
+  v.weight(s.weight);
+  v.field("memory_limit_bytes", s.memory_limit);
+  v.newer_field("deadline_ns", s.deadline);
+  v.newer_share("share_limit", s.share_limit);
+  v.newer_field("is_elastic", s.is_elastic);
+  v.field("iterations_total", s.iterations_total);
+}
+
 template <typename V>
 void list_fields(V& v, Ref<V, Register> m) {
   list_fields(v, m.of);
   v.field("name", m.name);
   v.field("group", m.group);
-  v.field("priority", m.priority);
-  v.weight(m.weight);
-  v.field("memory_limit_bytes", m.memory_limit);
-  v.newer_field("deadline_ns", m.deadline);
-  v.newer_share("share_limit", m.share_limit);
-  v.newer_field("is_elastic", m.is_elastic);
+  list_fields(v, m.settings);
   v.field("paused_by_uid", m.paused_by);
-  v.field("iterations_total", m.iterations_total);
   v.field("iterations_done", m.iterations_done);
   v.newer_field("fingerprint", m.fingerprint);
 }

@@ -43,6 +43,7 @@
 #include "csrc/base/units.h"
 #include "csrc/wire/address.h"
 #include "csrc/wire/changes.h"
+#include "csrc/wire/job_settings.h"
 #include "csrc/wire/priority.h"
 #include "csrc/wire/usage.h"
 
@@ -102,14 +103,8 @@ struct Register {
   Address of;
   std::string name;
   std::string group;
-  Priority priority = Priority::kNormal;
-  double weight = 1.0;      // share inside a priority; > 0
-  Bytes memory_limit;       // 0: none
-  Nanos deadline = {};      // for an iteration, since it wants a lease; 0: none
-  double share_limit = 0;   // the most of the device's time; 0: none
-  bool is_elastic = false;  // both limits bind only while others want what is beyond them
+  JobSettings settings = {};
   std::optional<std::uint32_t> paused_by = {};  // the user; it gets no lease
-  std::uint64_t iterations_total = 0;           // 0: unknown
   std::uint64_t iterations_done = 0;            // after a coordinator's restart
   std::uint64_t fingerprint = 0;  // of its model: jobs with the same one are alike; 0: none
   bool operator==(const Register&) const = default;

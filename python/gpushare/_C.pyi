@@ -114,22 +114,19 @@ def attach() -> None:
 
 def register_job(
     *,
+    settings: str,
     name: str,
     group: str,
-    priority: str,
-    weight: float,
-    memory_limit_bytes: int,
-    deadline_seconds: float,
-    share_limit: float,
-    elastic_limits: bool,
     elastic_threads: bool,
-    iterations: int,
     fingerprint: int,
     gang: str,
     rank: int,
     ranks: int,
 ) -> int:
-    """Asks for turns; returns the job's number. Raises CoordinatorUnreachable, ValueError."""
+    """Asks for turns; returns the job's number. Raises CoordinatorUnreachable, ValueError.
+
+    ``settings`` is JSON, with the fields of csrc/wire/job_settings.h as messages name them.
+    """
 
 def unregister_job(*, is_exiting: bool = False) -> None:
     """No iterations follow. Unless is_exiting, memory comes back from the host tier first."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from gpushare import _install, _native
 from gpushare._coordinator import gangs
 from gpushare._coordinator.client import CoordinatorClient
 from gpushare._coordinator.required import exit_if_uncaught
+from gpushare._settings.arguments import wire_settings
 from gpushare._settings.config import socket_paths
 from gpushare._torch.fingerprint import fingerprint
 from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
@@ -15,6 +17,8 @@ from gpushare.errors import CoordinatorUnreachable, GpushareError, say_once
 if TYPE_CHECKING:
     import torch
 
+_OPTIONS_BESIDE = ("name", "group", "elastic_threads", "fingerprint", "gang", "rank", "ranks")
+"""Options of a registration that are no settings of the job at its coordinator."""
 _LEVELS_THAT_WARN = ("", "debug", "info", "warn")
 
 
@@ -22,7 +26,7 @@ def register(options: dict[str, Any], wish: str, model: torch.nn.Module | None) 
     """Returns the job's number, or 0 after saying why there is none.
 
     Args:
-        options: Of ``arguments.job_options``; become what ``_C.register_job`` takes.
+        options: Of ``arguments.job_options``.
         wish: The device that is asked for; "": that of the settings.
         model: Its fingerprint is the profile's, unless a profile is named.
 
@@ -59,7 +63,10 @@ def join_gang(options: dict[str, Any]) -> int:
 
 def _register(options: dict[str, Any]) -> int:
     native = _native.load()
-    number: int = native.register_job(**options)
+    number: int = native.register_job(
+        settings=json.dumps(wire_settings(options)),
+        **{name: options[name] for name in _OPTIONS_BESIDE},
+    )
     native.set_log_level(_native.settings().log_level or _install.DEFAULT_LOG_LEVEL)
     return number
 

@@ -30,7 +30,9 @@ struct CheckBounds {
     if constexpr (requires { message.room; }) check_amount(message.room.value());
     if constexpr (requires { message.resident; }) check_amount(message.resident.value());
     if constexpr (requires { message.memory_wait; }) check_amount(message.memory_wait.value());
-    if constexpr (requires { message.weight; }) GS_CHECK(message.weight > 0, "{}", message.weight);
+    if constexpr (requires { message.settings.weight; }) {
+      GS_CHECK(message.settings.weight > 0, "{}", message.settings.weight);
+    }
     if constexpr (requires { message.reason; }) {
       GS_CHECK(message.reason.size() <= kMaxTextBytes, "{} B", message.reason.size());
     }

@@ -34,15 +34,17 @@ Status check_options(const RegisterOptions& options) {
                                  text->substr(0, 16), text->size(), wire::kMaxNameBytes));
     }
   }
-  if (!(options.weight > 0)) return invalid(fmt::format("weight {}, must be > 0", options.weight));
-  if (options.memory_limit < Bytes{0}) {
-    return invalid(fmt::format("memory_limit {} B, must be >= 0", options.memory_limit.value()));
+  const wire::JobSettings& settings = options.settings;
+  if (!(settings.weight > 0))
+    return invalid(fmt::format("weight {}, must be > 0", settings.weight));
+  if (settings.memory_limit < Bytes{0}) {
+    return invalid(fmt::format("memory_limit {} B, must be >= 0", settings.memory_limit.value()));
   }
-  if (options.deadline < Nanos{0}) {
-    return invalid(fmt::format("deadline {}, must be >= 0", to_string(options.deadline)));
+  if (settings.deadline < Nanos{0}) {
+    return invalid(fmt::format("deadline {}, must be >= 0", to_string(settings.deadline)));
   }
-  if (!(options.share_limit >= 0 && options.share_limit <= 1)) {
-    return invalid(fmt::format("share_limit {}, must be from 0 to 1", options.share_limit));
+  if (!(settings.share_limit >= 0 && settings.share_limit <= 1)) {
+    return invalid(fmt::format("share_limit {}, must be from 0 to 1", settings.share_limit));
   }
   if (options.ranks == 0 || options.rank >= options.ranks) {
     return invalid(fmt::format("rank {} of {}", options.rank, options.ranks));
@@ -82,16 +84,10 @@ wire::Register Runtime::Impl::make_register() {
   wire::Register wish{.of = address_,
                       .name = options_->name,
                       .group = options_->group,
-                      .priority = options_->priority,
-                      .weight = options_->weight,
-                      .memory_limit = options_->memory_limit,
-                      .deadline = options_->deadline,
-                      .share_limit = options_->share_limit,
-                      .is_elastic = options_->is_elastic,
-                      .iterations_total = options_->iterations_total,
+                      .settings = options_->settings,
                       .iterations_done = counters_.iterations(),
                       .fingerprint = options_->fingerprint};
-  changes_.apply_to(wish);
+  changes_.apply_to(wish.settings);
   if (changes_.is_paused.value_or(false)) wish.paused_by = paused_by_;
   return wish;
 }
@@ -99,8 +95,10 @@ wire::Register Runtime::Impl::make_register() {
 // The limit that this job's memory may never exceed; 0: none. An elastic limit is no such limit.
 // Changes by the coordinator come before what the job has registered.
 Bytes Runtime::Impl::hard_limit() {
-  if (changes_.is_elastic.value_or(options_.has_value() && options_->is_elastic)) return Bytes{};
-  return changes_.memory_limit.value_or(options_.has_value() ? options_->memory_limit : Bytes{});
+  if (changes_.is_elastic.value_or(options_.has_value() && options_->settings.is_elastic))
+    return Bytes{};
+  return changes_.memory_limit.value_or(options_.has_value() ? options_->settings.memory_limit
+                                                             : Bytes{});
 }
 
 // Whether a signal's handler has raised. The lock is let go, since the handler is Python code. On

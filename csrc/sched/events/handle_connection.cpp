@@ -177,19 +177,13 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
   join_gang(table.device, job);
   job.who.name = wish.name;
   job.who.group = wish.group;
-  job.settings.priority = wish.priority;
-  job.settings.weight = wish.weight;
-  job.settings.memory_limit = wish.memory_limit;
-  job.settings.deadline = wish.deadline;
-  job.settings.share_limit = wish.share_limit;
-  job.settings.is_elastic = wish.is_elastic;
+  static_cast<wire::JobSettings&>(job.settings) = wish.settings;
   job.served.core_share = {};  // the page is new
   // A pause that was set here while the job was away is newer than what it registers with.
   if (!job.settings.changes.is_paused.has_value()) {
     job.settings.paused_by = wish.paused_by;
     job.settings.paused_at = step.now();
   }
-  job.settings.iterations_total = wish.iterations_total;
   begin_model(table, job, wish.fingerprint);
   if (!job.was_registered) {
     job.was_registered = true;

@@ -121,11 +121,11 @@ Status check_register(const Table& table, const Job& job, const wire::Register& 
   }
   GS_RETURN_IF_ERROR(check_name("name", wish.name));
   GS_RETURN_IF_ERROR(check_name("group", wish.group));
-  const Status ranges = check_ranges({.priority = wish.priority,
-                                      .weight = wish.weight,
-                                      .memory_limit = wish.memory_limit,
-                                      .deadline = wish.deadline,
-                                      .share_limit = wish.share_limit});
+  const Status ranges = check_ranges({.priority = wish.settings.priority,
+                                      .weight = wish.settings.weight,
+                                      .memory_limit = wish.settings.memory_limit,
+                                      .deadline = wish.settings.deadline,
+                                      .share_limit = wish.settings.share_limit});
   return ranges.ok() ? Status{} : violation(ranges.message());
 }
 

@@ -10,16 +10,10 @@
 
 namespace gpushare::sched {
 
-struct Settings {
-  wire::Priority priority = wire::Priority::kNormal;
-  double weight = 1;        // more than 0 (validate.h)
-  Bytes memory_limit;       // 0: none
-  double share_limit = 0;   // the most of the device's time (share_limit.h); 0: none
-  bool is_elastic = false;  // both bind only while others want what is beyond them
-  Bytes user_limit;         // of all jobs of its user; 0: none (user_room.h)
+// Those of wire::JobSettings were checked by validate.h. The rest nobody registers.
+struct Settings : wire::JobSettings {
+  Bytes user_limit;  // of all jobs of its user; 0: none (user_room.h)
   bool is_user_elastic = false;
-  Nanos deadline;                          // of an iteration, since it wants a lease; 0: none
-  std::uint64_t iterations_total = 0;      // how many it will run; 0: it does not say
   wire::Changes changes;                   // since it registered first: it may not know all of them
   std::optional<std::uint32_t> paused_by;  // the user who did: it gets no lease
   Nanos paused_at;

@@ -156,13 +156,13 @@ void SimJob::receive(const wire::Grant& m) {
     machine_->tell(*this, wire::Register{.of = address(),
                                          .name = spec_->name,
                                          .group = spec_->user,
-                                         .priority = spec_->priority,
-                                         .weight = spec_->weight,
-                                         .memory_limit = spec_->limit,
-                                         .deadline = spec_->deadline,
-                                         .share_limit = spec_->share_limit,
-                                         .is_elastic = spec_->is_elastic,
-                                         .iterations_total = spec_->iterations});
+                                         .settings = {.priority = spec_->priority,
+                                                      .weight = spec_->weight,
+                                                      .memory_limit = spec_->limit,
+                                                      .deadline = spec_->deadline,
+                                                      .share_limit = spec_->share_limit,
+                                                      .is_elastic = spec_->is_elastic,
+                                                      .iterations_total = spec_->iterations}});
   } else if (phase_ == Phase::kNeeding) {
     begin_iterations();
   }

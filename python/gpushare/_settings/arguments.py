@@ -60,8 +60,25 @@ def check_device(device: Any) -> str:
     return str(_choose("device", device, ""))
 
 
+def wire_settings(options: dict[str, Any]) -> dict[str, Any]:
+    """Returns the settings of a job as messages name them (``csrc/wire/job_settings.h``).
+
+    Args:
+        options: Of ``job_options``.
+    """
+    return {
+        "priority": options["priority"],
+        "weight": options["weight"],
+        "memory_limit_bytes": options["memory_limit_bytes"],
+        "deadline_ns": _nanoseconds(options["deadline_seconds"]),
+        "share_limit": options["share_limit"],
+        "is_elastic": options["elastic_limits"],
+        "iterations_total": options["iterations"],
+    }
+
+
 def job_options(config: Config, **given: Any) -> dict[str, Any]:
-    """Returns what ``_C.register_job`` takes, with ``profile`` in place of ``fingerprint``.
+    """Returns the options of a registration, with ``profile`` in place of ``fingerprint``.
 
     An argument that is None comes from the settings.
 

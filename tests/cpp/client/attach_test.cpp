@@ -202,12 +202,12 @@ TEST(Register, GetsAPageAndClosesTheGate) {
   FakeCoordinator coordinator(folder.file("sock"));
   JobWorld job(folder);
   EXPECT_EQ(job.allocator->route(), alloc::Route::kPrivate);
-  const RegisterOptions options{.name = "gpt", .group = "sweep", .weight = 2.0};
+  const RegisterOptions options{.name = "gpt", .group = "sweep", .settings = {.weight = 2.0}};
   ASSERT_TRUE(job.runtime->register_job(options).ok());
   const auto wish = coordinator.wait_for<wire::Register>();
   EXPECT_EQ(wish.name, "gpt");
   EXPECT_EQ(wish.group, "sweep");
-  EXPECT_EQ(wish.weight, 2.0);
+  EXPECT_EQ(wish.settings.weight, 2.0);
   EXPECT_EQ(wish.of.job, JobId{7});
   EXPECT_EQ(job.allocator->route(), alloc::Route::kOutside);
   EXPECT_EQ(wire::load(coordinator.page()).state(), wire::LeaseState::kIdle);
@@ -221,7 +221,8 @@ TEST(Register, RefusesBadOptionsByThemselves) {
   JobWorld job(folder);
   EXPECT_EQ(job.runtime->register_job({.name = std::string(200, 'x')}).code(),
             StatusCode::kInvalidArgument);
-  EXPECT_EQ(job.runtime->register_job({.weight = 0}).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(job.runtime->register_job({.settings = {.weight = 0}}).code(),
+            StatusCode::kInvalidArgument);
   EXPECT_EQ(job.runtime->register_job({.rank = 2, .ranks = 2}).code(),
             StatusCode::kInvalidArgument);
 }

@@ -91,11 +91,11 @@ TEST_F(Reconnect, WhatWasChangedMeanwhileIsSaidToTheNextCoordinator) {
   kill();
   start(2);
   const auto wish = coordinator_->wait_for<wire::Register>();
-  EXPECT_EQ(wish.priority, wire::Priority::kGuaranteed);
-  EXPECT_EQ(wish.weight, 2.0);
-  EXPECT_EQ(wish.memory_limit, mib(64));
-  EXPECT_EQ(wish.deadline, millis(50));
-  EXPECT_TRUE(wish.is_elastic);
+  EXPECT_EQ(wish.settings.priority, wire::Priority::kGuaranteed);
+  EXPECT_EQ(wish.settings.weight, 2.0);
+  EXPECT_EQ(wish.settings.memory_limit, mib(64));
+  EXPECT_EQ(wish.settings.deadline, millis(50));
+  EXPECT_TRUE(wish.settings.is_elastic);
   EXPECT_EQ(wish.paused_by, std::optional<std::uint32_t>(12));
 }
 

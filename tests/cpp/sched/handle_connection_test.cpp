@@ -70,8 +70,8 @@ TEST(HandleConnection, WhatAJobSaysOfItselfIsKeptWithinWhatItsUserMayHave) {
   Step step = begin_step(world.table, seconds(1), false);
   wire::Register wish;
   wish.of = job.who.of;
-  wish.priority = wire::Priority::kGuaranteed;
-  wish.weight = 1e6;
+  wish.settings.priority = wire::Priority::kGuaranteed;
+  wish.settings.weight = 1e6;
   on_register(step, job, wish);
   EXPECT_EQ(job.settings.priority, wire::Priority::kNormal);
   EXPECT_EQ(job.settings.weight, 2);
@@ -97,7 +97,7 @@ TEST(HandleConnection, LessThanTheMostIsLeftAsItIs) {
   Step step = begin_step(world.table, seconds(1), false);
   wire::Register wish;
   wish.of = job.who.of;
-  wish.priority = wire::Priority::kOpportunistic;
+  wish.settings.priority = wire::Priority::kOpportunistic;
   on_register(step, job, wish);
   EXPECT_EQ(job.settings.priority, wire::Priority::kOpportunistic);
   const Ready result = step.take();

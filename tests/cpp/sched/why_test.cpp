@@ -65,10 +65,10 @@ class Line {
     coordinator_->on_message(id, hello, now_);
     wire::Register wish;
     wish.of = of;
-    wish.priority = static_cast<wire::Priority>(any(0, 4));
-    wish.weight = any(1, 40) / 10.0;
-    wish.deadline = millis(any(0, 2) * any(1, 20000));
-    wish.iterations_total = static_cast<std::uint64_t>(any(0, 1000));
+    wish.settings.priority = static_cast<wire::Priority>(any(0, 4));
+    wish.settings.weight = any(1, 40) / 10.0;
+    wish.settings.deadline = millis(any(0, 2) * any(1, 20000));
+    wish.settings.iterations_total = static_cast<std::uint64_t>(any(0, 1000));
     coordinator_->on_message(id, wish, now_);
     want(id);
   }

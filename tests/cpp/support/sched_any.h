@@ -80,11 +80,11 @@ inline wire::JobMessage any_register(const wire::Address& of) {
   wire::Register wish;
   wish.of = of;
   wish.of.gang = any_gang();
-  wish.priority = static_cast<wire::Priority>(any(0, 4));
-  wish.weight = any(any(0, 10) == 0 ? 0 : 1, 40) / 10.0;
-  wish.memory_limit = *rc::gen::arbitrary<bool>() ? Bytes{0} : any_bytes();
-  if (any(0, 4) == 0) wish.share_limit = any(0, 110) / 100.0;
-  wish.is_elastic = any(0, 2) == 0;
+  wish.settings.priority = static_cast<wire::Priority>(any(0, 4));
+  wish.settings.weight = any(any(0, 10) == 0 ? 0 : 1, 40) / 10.0;
+  wish.settings.memory_limit = *rc::gen::arbitrary<bool>() ? Bytes{0} : any_bytes();
+  if (any(0, 4) == 0) wish.settings.share_limit = any(0, 110) / 100.0;
+  wish.settings.is_elastic = any(0, 2) == 0;
   return wish;
 }
 

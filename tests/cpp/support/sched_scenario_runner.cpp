@@ -96,13 +96,14 @@ JobMessage read_register(ScenarioFields& f, JobId job) {
   m.of = f.address(job);
   m.name = f.text("name");
   m.group = f.text("group");
-  m.priority = wire::parse_priority(f.text("priority", "normal")).value_or(wire::Priority::kNormal);
-  m.weight = f.real("weight", 1);
-  m.memory_limit = f.bytes("memory_limit");
-  m.iterations_total = f.count("iterations_total");
-  m.deadline = f.time("deadline");
-  m.share_limit = f.real("share_limit", 0);
-  m.is_elastic = f.count("elastic", 0) != 0;
+  m.settings.priority =
+      wire::parse_priority(f.text("priority", "normal")).value_or(wire::Priority::kNormal);
+  m.settings.weight = f.real("weight", 1);
+  m.settings.memory_limit = f.bytes("memory_limit");
+  m.settings.iterations_total = f.count("iterations_total");
+  m.settings.deadline = f.time("deadline");
+  m.settings.share_limit = f.real("share_limit", 0);
+  m.settings.is_elastic = f.count("elastic", 0) != 0;
   m.fingerprint = f.count("fingerprint");
   if (f.has("paused_by")) m.paused_by = static_cast<std::uint32_t>(f.count("paused_by"));
   return m;

@@ -177,7 +177,7 @@ TEST(CodecRefusal, WeightsThatAreNoShare) {
   EXPECT_EQ(error_of(with(register_text(), "weight", "1e999")), "message is not JSON");
   EXPECT_EQ(error_of(with(register_text(), "weight", "2")), "accepted");
   Register endless;
-  endless.weight = std::numeric_limits<double>::infinity();
+  endless.settings.weight = std::numeric_limits<double>::infinity();
   EXPECT_THAT(error_of(encode(JobMessage(endless))), HasSubstr("field weight is"));
 }
 
@@ -202,6 +202,21 @@ TEST(CodecRefusal, TextThatIsTooLong) {
   EXPECT_EQ(error_of(with(hello, "command", quoted(kMaxTextBytes))), "accepted");
   EXPECT_THAT(error_of(with(hello, "command", quoted(kMaxTextBytes + 1))),
               HasSubstr("command has 8193 B"));
+}
+
+TEST(CodecSettings, AreReadAsARegisterHasThem) {
+  const auto settings = decode_settings(
+      R"({"priority":"guaranteed","weight":2,"memory_limit_bytes":1024,"iterations_total":7})");
+  ASSERT_TRUE(settings.has_value());
+  EXPECT_EQ(*settings, (JobSettings{.priority = Priority::kGuaranteed,
+                                    .weight = 2,
+                                    .memory_limit = Bytes{1024},
+                                    .iterations_total = 7}));
+  for (const char* const text :
+       {"", "[]", "{}", R"({"priority":"urgent","weight":1,"memory_limit_bytes":0})",
+        R"({"priority":"normal","weight":0,"memory_limit_bytes":0,"iterations_total":0})"}) {
+    EXPECT_FALSE(decode_settings(text).has_value()) << text;
+  }
 }
 
 }  // namespace

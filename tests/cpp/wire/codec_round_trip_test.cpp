@@ -96,8 +96,8 @@ TEST(CodecRoundTrip, AnOlderJobsMessagesAreRead) {
       R"("group":"","priority":"normal","weight":1,"memory_limit_bytes":0,"iterations_total":0,)"
       R"("iterations_done":0})");
   ASSERT_TRUE(wish.has_value()) << wish.error().to_string();
-  EXPECT_EQ(std::get<Register>(*wish).deadline, Nanos{});
-  EXPECT_EQ(std::get<Register>(*wish).share_limit, 0);
+  EXPECT_EQ(std::get<Register>(*wish).settings.deadline, Nanos{});
+  EXPECT_EQ(std::get<Register>(*wish).settings.share_limit, 0);
   EXPECT_EQ(std::get<Register>(*wish).fingerprint, 0U);
 }
 

@@ -105,18 +105,22 @@ inline Changes draw_changes() {
           .is_paused = draw_perhaps(*rc::gen::arbitrary<bool>())};
 }
 
-inline Register draw_register() {
-  return {.of = draw_address(),
-          .name = draw_string(),
-          .group = draw_string(),
-          .priority = draw_priority(),
+inline JobSettings draw_settings() {
+  return {.priority = draw_priority(),
           .weight = draw_weight(),
           .memory_limit = draw_bytes(),
           .deadline = draw_nanos(),
           .share_limit = draw_share(),
           .is_elastic = *rc::gen::arbitrary<bool>(),
+          .iterations_total = draw_number()};
+}
+
+inline Register draw_register() {
+  return {.of = draw_address(),
+          .name = draw_string(),
+          .group = draw_string(),
+          .settings = draw_settings(),
           .paused_by = draw_perhaps(draw_up_to(std::numeric_limits<std::uint32_t>::max())),
-          .iterations_total = draw_number(),
           .iterations_done = draw_number(),
           .fingerprint = draw_number()};
 }
