@@ -12,7 +12,7 @@ from tests.hostile.shared_box import as_stranger, shared_box
 WIRE = Path(__file__).parents[2] / "csrc" / "wire"
 UNNAMED_FIELDS = {"weight": {"weight"}, "ranks": {"rank", "ranks"}}
 """The fields of a visitor's functions that are not given a name."""
-PARTS = {"of": "Address", "changes": "Changes"}
+PARTS = {"settings": "JobSettings", "of": "Address", "changes": "Changes"}
 """The structs that have a list of their own, by the member that is one."""
 
 
