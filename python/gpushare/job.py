@@ -279,7 +279,8 @@ def register(
     """Makes this process a job: it takes turns on the device with others, from now on.
 
     A process has one job; a second call closes the first. Where no coordinator can be reached the
-    job goes on unmanaged, says so once, and its methods do nothing.
+    job goes on unmanaged and says so once. Its iterations and holds then wait for nobody; what asks
+    the coordinator for a change (``set``, ``pause``, ``resume``) raises GpushareError.
 
     Args:
         model: Its forward begins an iteration. None: only ``step`` and ``iteration`` do.
