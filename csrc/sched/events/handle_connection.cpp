@@ -151,7 +151,9 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
     adopt_lease(step, job, hello.held_term);
   }
   table.expected.erase(hello.pid);
-  on_device_total(step);
+  // Asks all jobs. Where nobody says a size, as on a CPU, a newcomer that says none changes
+  // nothing.
+  if (job.who.device_total > Bytes{0} || device.total > Bytes{0}) on_device_total(step);
   on_device_free(step, job, hello.device_free);
   const CoordinatorOptions& options = table.options;
   step.send(from, wire::Welcome{.protocol = hello.protocol,
@@ -252,7 +254,7 @@ void on_gone(Step& step, Job& job) {
   device.ledger.remove(id);
   forget_pace(device, job);
   table.jobs.erase(id);
-  on_device_total(step);
+  if (device.total > Bytes{0}) on_device_total(step);
   forget_absent_users(table);
 }
 
