@@ -19,24 +19,6 @@ export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
 # A test that hangs fails after so many seconds, with the stacks of all threads (pytest-timeout).
 export PYTEST_TIMEOUT=${PYTEST_TIMEOUT:-300}
 
-# run_pytest PYTHON ARGUMENT...: one run of pytest. In CI, up to three tests that failed run once more, one
-# at a time: most tests start processes, and two busy cores make some of them late. Each test that then
-# passes is named at the end of CI (a line that begins with FLAKY) and is to be mended; one that fails
-# twice fails CI.
-run_pytest() {
-  local python=$1 status=0 most=3 failed
-  shift
-  [ "${CI:-}" = true ] || { "$python" -m pytest "$@"; return; }
-  local cache=(-o "cache_dir=$PWD/.pytest_cache")
-  "$python" -m pytest "${cache[@]}" --cache-clear "$@" || status=$?
-  [ "$status" -eq 1 ] || return "$status"
-  failed=$("$python" -c 'import json; print("\n".join(json.load(open(".pytest_cache/v/cache/lastfailed"))))') || return 1
-  [ "$(wc -l <<<"$failed")" -le "$most" ] || return 1
-  say "failed, and run once more:"$'\n'"$failed"
-  "$python" -m pytest "${cache[@]}" --last-failed "$@" -n 0 || return 1
-  printf 'FLAKY: %s\n' "${failed//$'\n'/$'\nFLAKY: '}"
-}
-
 say() {
   if [ -t 2 ]; then printf '\033[1m==> %s\033[0m\n' "$*" >&2; else printf '==> %s\n' "$*" >&2; fi
 }

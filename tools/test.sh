@@ -16,7 +16,7 @@ pytest_in() {
   local name=$1
   shift
   say "$name tests"
-  timed "$name tests" run_pytest "$VENV/bin/python" "${two_at_a_time[@]}" "$@" "${arguments[@]}" ||
+  timed "$name tests" "$VENV/bin/python" -m pytest "${two_at_a_time[@]}" "$@" "${arguments[@]}" ||
     failed+=("$name tests")
 }
 

@@ -43,5 +43,5 @@ say "tests of the C++ core on it"
 ctest --test-dir "$build" --output-on-failure --no-tests=error -R '^CudaOnFakeCuda$' ||
   failed+=("CudaOnFakeCuda")
 say "tests with PyTorch on it"
-run_pytest "$python" "${two_at_a_time[@]}" tests/cuda "$@" || failed+=("tests/cuda")
+"$python" -m pytest "${two_at_a_time[@]}" tests/cuda "$@" || failed+=("tests/cuda")
 [ ${#failed[@]} -eq 0 ] || die "failed: $(printf '%s, ' "${failed[@]}" | sed 's/, $//')"
