@@ -1,5 +1,5 @@
-// Who is here: a connection begins (Hello), iterations begin and end (Register, Unregister), a
-// connection is lost, a process is gone.
+// The handlers of a job's arrival and end: a connection begins (Hello), iterations begin and end
+// (Register, Unregister), a connection is lost, a process is gone.
 //
 // A record is made by the first Hello, and ends when the process is gone, not when its connection
 // is lost. Until then the memory of the process is still there, so its room stays counted. After a

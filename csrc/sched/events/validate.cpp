@@ -1,4 +1,4 @@
-// What is refused, and why nothing after this file has to doubt a message.
+// Refuses bad messages, so that no code after this file has to doubt one.
 //
 // A job is not trusted: its messages may be wrong, and its page may lie. So a message is looked at
 // in three stages. First, whether this kind of message may come from a job at all. Then whether the

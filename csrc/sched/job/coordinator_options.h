@@ -39,7 +39,8 @@ struct CoordinatorOptions {
   std::uint32_t pack_lanes = 0;  // under `pack` so many, if that is more
   bool lanes = true;             // jobs of one user share memory that is free at boundaries
   std::string spill_dir;         // empty: host tier in RAM
-  // Of all jobs together: Revokes keep to it (host_tier.h). Whole pieces of the tier.
+  // All jobs together may have so much in the host tier, in whole pieces of it. Revokes keep to it
+  // (host_tier.h).
   HostBytes host_budget{gib(64), Bytes{0}};
   Users users;
 };
@@ -50,7 +51,7 @@ struct UnmanagedProcess {
   Bytes resident;
 };
 
-// Who asks for a change: of its own jobs only, or of all.
+// The user who asks for a change, and whether that user may change other users' jobs too.
 struct Requester {
   std::uint32_t uid = 0;
   bool may_change_all = false;

@@ -25,7 +25,7 @@
 
 namespace gpushare::sched {
 
-// Who the job is, as it and its socket say.
+// The job's identity, as the job and its socket say it.
 struct Identity {
   wire::Address of;   // Invariant: of.device is the coordinator's device, of.job the job's number.
   std::string name;   // as registered
@@ -133,7 +133,7 @@ struct Job {
   void charge_lease(Nanos since, Nanos now);
   // Takes over what the job says of itself, with impossible numbers cut.
   void observe(const wire::Usage& seen, Nanos now);
-  // What is to be remembered of it now.
+  // The profile that would be remembered if the job ended now.
   [[nodiscard]] Profile profile() const;
   // It is granted its next lease. pre: it waits for one.
   void note_granted(Nanos now);

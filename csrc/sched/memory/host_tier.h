@@ -23,7 +23,7 @@
 
 namespace gpushare::sched {
 
-// Of all jobs, in the host tier or on the way there.
+// The bytes of all jobs together that are in the host tier or on the way there.
 HostBytes host_used(const Table& table);
 // Whole pieces. Nothing when jobs came with more after a restart.
 HostBytes host_free(const Table& table);

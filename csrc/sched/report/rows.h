@@ -23,7 +23,8 @@ struct JobRow {
   std::string reason;              // the last decision about it
   std::string deadline_note;       // why its deadline has no effect; else empty
   bool is_at_share_limit = false;  // its own, or its user's: it is granted no lease now
-  // Of its lane's recent time (busy_meter.h): those of all jobs in a lane add up to 1.
+  // The job's part of its lane's recent time (busy_meter.h). The parts of all jobs in a lane add up
+  // to 1 at most.
   double share = 0;
   Nanos age;   // since it registered; 0 if it has not
   Bytes room;  // ledger

@@ -228,9 +228,9 @@ struct NeedIsStuck {
   }
 };
 
-// Of those who wait in other lanes, whom the holder does not go before. Of different lanes, only
-// priorities can be compared, but under `pack`: there the first of them have the lanes that were
-// asked for already, except one whose holder has not come to a boundary for long.
+// The first job in another lane's line that goes before the holder. Jobs of different lanes can be
+// compared by priority only, except under `pack`. There the first of them take the lanes whose
+// holders were asked already; a holder that has not come to a boundary for long is not counted.
 std::optional<OrderKey> first_elsewhere(const AskCase& c) {
   const Device& device = c.table.device;
   if (!device.packs()) {

@@ -1,4 +1,4 @@
-// Who wants the holder's lease, from when on, and why: one list of rules.
+// The list of rules by which a holder is asked for its lease: for which job, from when on, and why.
 //
 // Which problem it solves: whether the holder is asked for its lease now, when the coordinator must
 // look again, and what `gpushare why` says are one question. So each rule gives one claim that

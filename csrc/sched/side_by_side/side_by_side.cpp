@@ -1,4 +1,4 @@
-// Who runs beside whom under `pack`, from step to step.
+// Decides under `pack`, in each step, which jobs run side by side.
 //
 // 1. settle_claim() finds the job that must not wait any longer: the first in the order that may
 //    not run beside the holders, or one that was passed over for three times max_wait. Its claim
