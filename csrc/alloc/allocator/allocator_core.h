@@ -3,7 +3,8 @@
 // CachingAllocator is the face towards torch and forwards to it; Residency and its helpers, which
 // move memory, work on it directly. Functions that take the lock say GS_EXCLUDES, those that want
 // it held GS_REQUIRES. The lock is held while chunks are backed and dropped, since a candidate
-// block must not be taken meanwhile; never while bytes are copied or somebody is asked for room.
+// block must not be taken meanwhile, and while chunks change hands with a lane (lane_chunks.h). It
+// is not held while spilled bytes are copied, nor while the coordinator is asked for room.
 //
 // A block that a thread frees goes to its cache, and its next allocations come from there, without
 // that lock. A kept block counts as in use for the pools, not for the books. So the caches are

@@ -15,8 +15,9 @@
 // refuses.
 //
 // threads: any thread may allocate and free. What a thread freed serves it again without the one
-// lock (thread_cache.h); that lock is held for no copy. (Populating chunks under it is the one
-// system call: a page fault there would cost the same.)
+// lock (thread_cache.h). Spills and restores copy without that lock. Under it the kernel is called
+// to back, drop and map chunks, and a lane's chunks are cleared or copied at a close: other threads
+// must not take blocks over these chunks meanwhile.
 #pragma once
 
 #include <cstdint>

@@ -7,9 +7,10 @@
 // failure rolls the chunk back to where it was. Restore puts bytes back at the same addresses.
 // Where the host tier can be mapped, those show a chunk's copy while it is spilled.
 //
-// threads: one thread at a time calls release and restore (the client's thread or the gate's, kept
-// apart by the caller's lock); allocator calls of other threads go on meanwhile. to_restore() and
-// totals() are for any thread.
+// threads: one thread at a time moves memory, which the caller sees to (client::Runtime::Impl's
+// Moving). One exception: a restore that waits for room in the RoomSource has begun nothing, and
+// meanwhile another thread may call release(). Allocator calls of other threads go on throughout.
+// to_restore() and totals() are for any thread.
 #pragma once
 
 #include <functional>
@@ -54,7 +55,8 @@ class Residency {
   Residency(CachingAllocator& allocator, vm::HostSlab& slab, vm::Mover& mover);
 
   // Lowers room by at least `bytes` if it can, more where the last piece is larger: unused room
-  // first, then free chunks, then, if `may_spill`, live chunks that may move.
+  // first, then free chunks, then chunks of torch's segments without an active block, then, if
+  // `may_spill`, live chunks that may move.
   // Memory is really free when it returns. Backed bytes beyond the room (see set_room) go first and
   // are released to nobody. While it spills, `on_part` hears of each kPartBytes that are free; the
   // outcome is of all of them. No more than `most_spilled` is spilled into each part of the host
