@@ -3,7 +3,7 @@
 The table is the only place of the rule. Besides: an include of ours starts at the repository's root
 and names its layer; torch and Python headers are for `binding` only; `sched`, `watch` and `wire`
 decide and describe, so they see no clock, thread or system header. Where csrc/LAYER/README.md has a
-table of rooms, the layer's folders are rooms on floors, and no include goes to a higher floor.
+table of folders, the layer's folders are folders on levels, and no include goes to a higher level.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from source_tree import cpp_files, main
 
 _ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \|")
-_ROOM_ROW = re.compile(r"^\| (\d+) \| `(\w+|\.)` \| [^|]+ \| ([^|]+) \|")
+_FOLDER_ROW = re.compile(r"^\| (\d+) \| `(\w+|\.)` \| [^|]+ \| ([^|]+) \|")
 _INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 _LIBRARY = re.compile(r"^gs_layer\((\w+)((?: \w+)*)\)", re.MULTILINE)
 
@@ -37,66 +37,66 @@ def read_table(readme: Path) -> dict[str, set[str]]:
     return table
 
 
-def read_rooms(readme: Path) -> dict[str, set[str]]:
-    """Room -> the rooms it may include, from a layer's README.md; empty where there is no table.
+def read_folders(readme: Path) -> dict[str, set[str]]:
+    """Folder -> the folders it may include, from a layer's README.md; empty where there is no table.
 
-    A row names its floor, its room, what lives there, and what it may include: "-", "all below",
-    or rooms of lower floors. The room "." is the files that lie in the layer itself; where it has
+    A row names its level, its folder, what lives there, and what it may include: "-", "all below",
+    or folders of lower levels. The folder "." is the files that lie in the layer itself; where it has
     no row it is the top.
     """
     if not readme.exists():
         return {}
-    floors: dict[str, int] = {}
+    levels: dict[str, int] = {}
     listed: dict[str, str] = {}
     for line in readme.read_text().splitlines():
-        if row := _ROOM_ROW.match(line):
-            floors[row.group(2)] = int(row.group(1))
+        if row := _FOLDER_ROW.match(line):
+            levels[row.group(2)] = int(row.group(1))
             listed[row.group(2)] = row.group(3).strip()
-    rooms: dict[str, set[str]] = {}
-    for room, text in listed.items():
-        below = {other for other, floor in floors.items() if floor < floors[room]}
+    folders: dict[str, set[str]] = {}
+    for folder, text in listed.items():
+        below = {other for other, level in levels.items() if level < levels[folder]}
         names = {name.strip() for name in text.split(",")} - {"-"}
-        rooms[room] = below if text == "all below" else below & names
-    if rooms:
-        rooms.setdefault(".", set(rooms))
-    return rooms
+        folders[folder] = below if text == "all below" else below & names
+    if folders:
+        folders.setdefault(".", set(folders))
+    return folders
 
 
-def _room_of(name: Path) -> str:
-    """The room of csrc/LAYER/ROOM/file; "." for a file that lies in the layer itself."""
+def _folder_of(name: Path) -> str:
+    """The folder of csrc/LAYER/ROOM/file; "." for a file that lies in the layer itself."""
     return name.parts[2] if len(name.parts) > 3 else "."
 
 
-def _room_problem_of(name: Path, target: str, rooms: dict[str, set[str]]) -> str | None:
+def _folder_problem_of(name: Path, target: str, folders: dict[str, set[str]]) -> str | None:
     """Why this file must not include `target`, which is of its own layer, if so."""
-    room, used = _room_of(name), _room_of(Path(target))
-    if used not in rooms:
+    folder, used = _folder_of(name), _folder_of(Path(target))
+    if used not in folders:
         return f"{target}: no row for `{used}` in csrc/{name.parts[1]}/README.md"
-    if used not in rooms[room] | {room}:
-        below = ", ".join(sorted(rooms[room])) or "itself"
-        return f"{target}: room `{room}` may include only {below}"
+    if used not in folders[folder] | {folder}:
+        below = ", ".join(sorted(folders[folder])) or "itself"
+        return f"{target}: folder `{folder}` may include only {below}"
     return None
 
 
-def _room_problems(root: Path) -> list[str]:
-    """Of each layer whose README.md has a table of rooms."""
+def _folder_problems(root: Path) -> list[str]:
+    """Of each layer whose README.md has a table of folders."""
     problems = []
     for readme in sorted((root / "csrc").glob("*/README.md")):
-        rooms = read_rooms(readme)
-        if not rooms:
+        folders = read_folders(readme)
+        if not folders:
             continue
         layer = readme.parent.name
         for path in cpp_files(root, f"csrc/{layer}"):
             name = path.relative_to(root)
-            room = _room_of(name)
-            if room not in rooms:
-                problems.append(f"{name}: no row for `{room}` in csrc/{layer}/README.md")
+            folder = _folder_of(name)
+            if folder not in folders:
+                problems.append(f"{name}: no row for `{folder}` in csrc/{layer}/README.md")
                 continue
             text = path.read_text()
             for match in _INCLUDE.finditer(text):
                 if not match[2].startswith(f"csrc/{layer}/"):
                     continue
-                problem = _room_problem_of(name, match[2], rooms)
+                problem = _folder_problem_of(name, match[2], folders)
                 if problem:
                     line = text.count("\n", 0, match.start(1)) + 1
                     problems.append(f"{name}:{line}: {problem}")
@@ -150,7 +150,7 @@ def find_problems(root: Path) -> list[str]:
     table = read_table(root / "csrc" / "README.md")
     if not table:
         return ["csrc/README.md: no layer table found"]
-    return _include_problems(root, table) + _room_problems(root) + _library_problems(root, table)
+    return _include_problems(root, table) + _folder_problems(root) + _library_problems(root, table)
 
 
 if __name__ == "__main__":

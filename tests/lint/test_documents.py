@@ -6,9 +6,10 @@ from collections import defaultdict
 import pytest
 
 SOURCES = ("csrc", "python/gpushare")
-# "`stand_in_line()` in `handle_lease.cpp`": files by their base names, as folders come and go.
-_FUNCTION = re.compile(r"`(\w+)\(\)` in `([\w.]+)`")
-_FILE = re.compile(r"`(\w+\.(?:cpp|h|py))`")
+# "`stand_in_line()` in `handle_lease.cpp`": files without their folders, as folders come and go. A
+# name that two files have stands with as many folders as it takes: `client/memory/room.cpp`.
+_FUNCTION = re.compile(r"`(\w+)\(\)` in `([\w./]+)`")
+_FILE = re.compile(r"`([\w/]+\.(?:cpp|h|py))`")
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 FOLLOWED = (
     "lanes.md",
@@ -28,12 +29,14 @@ def _is_defined(function, source):
 
 @pytest.fixture
 def sources(root):
-    """Texts by base name."""
+    """Texts by each way to name the file: its base name, with its folder, and so on."""
     found = defaultdict(list)
     for folder in SOURCES:
         for path in (root / folder).rglob("*"):
             if path.suffix in {".cpp", ".h", ".py"}:
-                found[path.name].append(path.read_text())
+                parts = path.relative_to(root).parts
+                for first in range(len(parts)):
+                    found["/".join(parts[first:])].append(path.read_text())
     return found
 
 
@@ -51,9 +54,11 @@ def test_each_function_is_in_its_file(root, sources, name):
 
 
 @pytest.mark.parametrize("name", FOLLOWED)
-def test_each_file_is_there(root, sources, name):
+def test_each_file_is_there_once(root, sources, name):
     text = (root / "docs" / name).read_text()
-    assert sorted(set(_FILE.findall(text)) - set(sources)) == []
+    named = {file for _, file in _FUNCTION.findall(text)} | set(_FILE.findall(text))
+    assert sorted(named - set(sources)) == []
+    assert [file for file in sorted(named) if len(sources[file]) > 1] == [], "name their folders"
 
 
 def _anchor(title):

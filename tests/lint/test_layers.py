@@ -75,9 +75,9 @@ def test_a_lost_table_is_no_permission(small_tree, write):
     assert check_layers.find_problems(small_tree) == ["csrc/README.md: no layer table found"]
 
 
-ROOMS = """# The rooms of `sched`
+FOLDERS = """# The folders of `sched`
 
-| floor | room | what lives there | it may include |
+| level | folder | what lives there | it may include |
 | --- | --- | --- | --- |
 | 1 | `job` | jobs | - |
 | 1 | `plans` | plans | - |
@@ -86,11 +86,11 @@ ROOMS = """# The rooms of `sched`
 """
 
 
-def test_each_table_of_rooms_has_the_folders_of_its_layer(root):
+def test_each_table_of_folders_has_the_folders_of_its_layer(root):
     for readme in (root / "csrc").glob("*/README.md"):
-        rooms = check_layers.read_rooms(readme)
-        folders = {path.name for path in readme.parent.iterdir() if path.is_dir()}
-        assert set(rooms) - {"."} == folders, readme
+        listed = check_layers.read_folders(readme)
+        there = {path.name for path in readme.parent.iterdir() if path.is_dir()}
+        assert set(listed) - {"."} == there, readme
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_each_table_of_rooms_has_the_folders_of_its_layer(root):
     ],
 )
 def test_an_include_that_goes_up_is_caught(small_tree, write, path, include, reason):
-    write("csrc/sched/README.md", ROOMS)
+    write("csrc/sched/README.md", FOLDERS)
     write(path, f'#include "{include}"\n')
     (problem,) = check_layers.find_problems(small_tree)
     assert problem.startswith(path)
@@ -118,13 +118,13 @@ def test_an_include_that_goes_up_is_caught(small_tree, write, path, include, rea
         ("csrc/sched/table/table.h", "csrc/sched/job/job.h"),
         ("csrc/sched/table/table.h", "csrc/sched/table/lane.h"),
         ("csrc/sched/coordinator.h", "csrc/sched/serve/serve.h"),
-        # Which files of a room another layer uses is no matter of floors.
+        # Which files of a folder another layer uses is no matter of levels.
         ("csrc/sim/simulator.h", "csrc/sched/serve/serve.h"),
-        # A layer without a table of rooms may have folders.
+        # A layer without a table of folders may have folders.
         ("csrc/vm/held/held_calls.h", "csrc/vm/contract/vmm.h"),
     ],
 )
 def test_an_include_that_goes_down_passes(small_tree, write, path, include):
-    write("csrc/sched/README.md", ROOMS)
+    write("csrc/sched/README.md", FOLDERS)
     write(path, f'#include "{include}"\n')
     assert check_layers.find_problems(small_tree) == []
