@@ -9,7 +9,7 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 gpushare := $(VENV)/bin/gpushare
 python := $(VENV)/bin/python
 
-.PHONY: help demo test build wheel test-cpp test-python test-e2e gallery test-cuda torch-versions test-sanitizers fuzz spin \
+.PHONY: help demo test build wheel test-cpp test-python test-e2e gallery test-cuda torch-versions python-versions test-sanitizers fuzz spin \
         lint format tidy bench clean distclean
 
 help: ## this list
@@ -60,6 +60,9 @@ test-cuda: setup-test ## the tests with PyTorch's CUDA build on a fake device (5
 
 torch-versions: setup-test ## the same with torch 2.9 to 2.14, into docs/torch_versions.md (ARGS="--quick --drop 2.11.0")
 	@PYTHON=$(python) scripts/torch_versions $(ARGS)
+
+python-versions: ## the Python tests and those of the wheel with other Pythons (PYTHONS="python3.10 python3.13")
+	@tools/python_versions.sh $(PYTHONS)
 
 test-sanitizers: setup-cpp ## the C++ tests under ASan+UBSan, and under TSan where there are threads
 	@tools/test_cpp.sh asan

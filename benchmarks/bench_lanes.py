@@ -12,6 +12,9 @@ segments a turn; null where strace cannot be used. Both in the steady state.
 
 `iteration_over_private`: time of an iteration over that with lanes off: memory of a file may lack
 the huge pages that private memory has.
+
+`strict_over_default`: time that the four jobs take for as many iterations, with the default turns,
+if access to the lane's memory between two leases is a fault, over the time if it is not.
 """
 
 from __future__ import annotations
@@ -79,6 +82,9 @@ def run(*, quick: bool) -> Report:
     report.figures["switch_map_calls"] = shared.map_calls
     report.figures["bit_equal"] = float(_are_as_alone(shared.results))
     report.figures["iteration_over_private"] = shared.busy_seconds / private.busy_seconds
+    rates = [(_rate("1", seconds / 2), _rate("0", seconds / 2)) for _ in range(1 if quick else 5)]
+    over = [default / strict for strict, default in rates]
+    report.figures["strict_over_default"] = report.add_samples("strict_over_default", over)
     report.add_samples("physical_bytes", shared.physical_bytes)
     report.add_samples("private_physical_bytes", private.physical_bytes)
     report.notes.append(
@@ -144,6 +150,30 @@ def _together(lanes: str, seconds: float) -> Together:
             job.go()
         seen.results = [job.result() for job in jobs]
     return seen
+
+
+def _rate(strict: str, seconds: float) -> float:
+    """Iterations a second of all jobs in the steady state, with the default turns."""
+    with private_coordinator(capacity=SETTINGS["capacity"], lanes="on") as env, ExitStack() as stack:
+        flag = {"GPUSHARE_LANE_STRICT": strict}
+        jobs = [
+            _job(stack, env | flag, rows, seed, "--shared", "--until-told")
+            for seed, rows in enumerate(ROWS)
+        ]
+        for job in jobs:
+            job.wait_ready()
+        for job in jobs:
+            job.go()
+        _wait_until_steady(env, is_shared=True)
+        started, before = time.monotonic(), _status(env)
+        time.sleep(seconds)
+        after, ended = _status(env), time.monotonic()
+        for job in jobs:
+            job.go()
+        for job in jobs:
+            job.result()
+    made = sum(job["iterations"] for job in after["jobs"])
+    return float(made - sum(job["iterations"] for job in before["jobs"])) / (ended - started)
 
 
 def _status(env: dict[str, str]) -> dict[str, Any]:

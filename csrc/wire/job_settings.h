@@ -1,8 +1,9 @@
 // What a job's turns and its memory are bound by: the one list of such settings.
 //
 // A job says them when it registers (Register), people change most of them later (changes.h), and
-// the coordinator decides by them (sched/job/settings.h). A new one is a field here and a line in
-// codec_fields.h; what hands them on between Python and the coordinator takes the struct whole.
+// the coordinator decides by them (sched/job/settings.h). A new one is a field here, and
+// CONTRIBUTING.md lists what else. What hands them on between Python and the coordinator takes the
+// struct whole.
 #pragma once
 
 #include <cstdint>

@@ -40,8 +40,9 @@ enum class LeaseState : std::uint8_t {
   kWanted = 1,    // the job's main thread waits (or is about to) for a grant
   kOpenBusy = 2,  // lease open, inside an iteration
   kOpenGap = 3,   // lease open, between iterations
-  kClosing = 4,   // the job's side is closing; whoever moved the word here from the job's side, or
-                  // the client thread when the coordinator did, makes it kIdle
+  kClosing = 4,   // the job's side is closing. Whichever thread of the job finishes the close makes
+                  // it kIdle: the one that ended the iteration, the client thread when the
+                  // coordinator took the lease in the gap, or the next one at the gate
 };
 const char* name_of(LeaseState state);
 
@@ -60,11 +61,6 @@ class LeaseWord {
   [[nodiscard]] constexpr bool is_asked() const { return (bits_ & 8) != 0; }
   [[nodiscard]] constexpr bool is_open() const {
     return state() == LeaseState::kOpenBusy || state() == LeaseState::kOpenGap;
-  }
-  // Taken back by the coordinator in the gap: the client thread is the one that closes. (A closing
-  // that began on the job's side has the revoke bit clear: its own thread finishes it.)
-  [[nodiscard]] constexpr bool is_taken_in_gap() const {
-    return state() == LeaseState::kClosing && is_asked();
   }
   // The part of the word that the futex compares.
   [[nodiscard]] constexpr std::uint32_t low() const { return static_cast<std::uint32_t>(bits_); }
@@ -122,7 +118,7 @@ struct LeasePage {
   std::atomic<std::int64_t> busy_ns;         // total inside iterations
   std::atomic<std::int64_t> changed_ns;      // last change between busy and gap
   std::atomic<std::uint32_t> boundary_kind;  // BoundaryKind of the last boundary
-  std::atomic<std::uint32_t> is_parked;      // main thread in the gate, memory may move
+  std::atomic<std::uint32_t> is_parked;      // in the gate, or in a gap in which memory may move
   std::atomic<std::int64_t> stall_ns;        // exposed cost of the last open
   std::atomic<std::int64_t> live_bytes;
   std::atomic<std::int64_t> need_bytes;

@@ -3,7 +3,7 @@
 // JobMessage is what the coordinator's state machine is fed. Most verbs come over the socket; those
 // marked (page) are read off the lease page by the daemon, and those marked (daemon) are what the
 // daemon itself saw. CoordinatorMessage is what goes back over the socket. Leases are opened and
-// asked back through the page (lease_page.h): the socket is the truth, the page is the fast path.
+// asked back through the page (lease_page.h), which is faster; sizes and names go over the socket.
 //
 // clang-format off
 //   job                               coordinator
@@ -15,7 +15,7 @@
 //    | Register ---------------------> | has a model; wants turns
 //    | <---- Registered, page, eventfd |
 //    | Wanted (page) ----------------> |
-//    | <------- the lease word: kOpen, term + 1
+//    | <--- the lease word (page): kOpenBusy, term + 1
 //    | Closed (page) ----------------> |
 //    | <------------- Revoke(n, bytes) | another job needs room
 //    | Released(n, bytes, more) -----> | so many bytes are really free now, room is lower by them

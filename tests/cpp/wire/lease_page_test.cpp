@@ -23,12 +23,6 @@ TEST(LeaseWord, KeepsTermStateAndRevokeBitApart) {
   EXPECT_EQ(LeaseWord().state(), LeaseState::kIdle);
 }
 
-TEST(LeaseWord, IsTakenInGapOnlyWhenTheCoordinatorBeganTheClosing) {
-  EXPECT_TRUE(word_of(LeaseState::kClosing, true).is_taken_in_gap());
-  EXPECT_FALSE(word_of(LeaseState::kClosing, false).is_taken_in_gap());
-  EXPECT_FALSE(word_of(LeaseState::kOpenBusy, true).is_taken_in_gap());
-}
-
 TEST(LeasePage, BeginEntersFromTheGapAndIsIdempotent) {
   PageInState gap(word_of(LeaseState::kOpenGap));
   EXPECT_EQ(try_begin(gap.page), BeginResult::kEntered);
@@ -171,7 +165,7 @@ TEST(LeasePage, AskTakesTheLeaseInTheGap) {
   PageInState gap(word_of(LeaseState::kOpenGap));
   EXPECT_EQ(ask(gap.page, kTerm), AskResult::kTakenInGap);
   EXPECT_EQ(load(gap.page).state(), LeaseState::kClosing);
-  EXPECT_TRUE(load(gap.page).is_taken_in_gap());
+  EXPECT_TRUE(load(gap.page).is_asked());
   EXPECT_EQ(ask(gap.page, kTerm), AskResult::kStale);
 }
 

@@ -44,7 +44,10 @@ bool run_iteration(Shared& shared, std::uint64_t& leases_seen, Pause& pause) {
   switch (try_begin(shared.page)) {
     case BeginResult::kMustWant: want(shared.page); return false;
     case BeginResult::kMustWait:
-      if (load(shared.page).is_taken_in_gap()) finish_close(shared.page);
+      if (const LeaseWord word = load(shared.page);
+          word.state() == LeaseState::kClosing && word.is_asked()) {
+        finish_close(shared.page);
+      }
       pause();
       return false;
     case BeginResult::kEntered: break;
