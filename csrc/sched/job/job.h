@@ -77,6 +77,7 @@ struct Served {
                               // for the ones before too
   double virtual_time = 0;    // seconds served over weight, lifted after absence (lane.h)
   Nanos overrun;              // of its last turn, charged to the next one
+  Nanos turn_before;          // of the turn that goes on where it was interrupted
   // When its last lease was granted: with more iterations than that, all it had spilled is back.
   std::uint64_t iterations_granted = std::numeric_limits<std::uint64_t>::max();
 

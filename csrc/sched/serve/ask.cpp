@@ -85,7 +85,10 @@ void settle_quantum(const Table& table,
                            .is_learning = may_learn};
   lane.quantum = quantum(table.quantum_limits(), input);
   lane.switch_loss = switch_loss(table.quantum_limits(), input);
-  lane.quantum_ends = lane.lease->granted_at + opening_time(table, lane, holder) + lane.quantum;
+  // A turn that was interrupted goes on: else a job that is interrupted often would keep its lane
+  // from those who wait behind it.
+  const Nanos left = std::max(lane.quantum - lane.lease->turn_before, Nanos{});
+  lane.quantum_ends = lane.lease->granted_at + opening_time(table, lane, holder) + left;
 }
 
 // Looks at the holder's page at once when the first waiter comes, then every gap_poll.

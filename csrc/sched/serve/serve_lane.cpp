@@ -90,8 +90,11 @@ void grant_lease(Step& step, Lane& lane, Job& job, const std::string& remark) {
   note_taken_back(lane, job.id);
   lane.waiting.erase(job.id);
   job.note_granted(now);
+  const Nanos turn_before = std::exchange(job.served.turn_before, Nanos{});
+  const bool goes_on = job.place.is_inside;
   end_inside(step, job, true);
   lane.lease.emplace(job.id, now);
+  if (goes_on) lane.lease->turn_before = turn_before;
   lane.lease->busy_before = job.usage.busy;
   lane.lease->is_for_floor = std::exchange(lane.due, JobId{0}) == job.id;
   note_begun(*lane.lease, job);

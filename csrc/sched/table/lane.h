@@ -66,6 +66,7 @@ struct Lease {
   Nanos asked_at;
   bool is_asked_inside = false;       // at its next safepoint
   bool is_for_boundary = false;       // it stopped inside for nobody: not asked there again
+  Nanos turn_before;  // of the same turn, in leases that were interrupted inside its iterations
   bool is_asked_for_quantum = false;  // so what it runs on is overrun
   bool is_asked_for_gap = false;      // which is lent (gap_chance.h)
   bool is_for_floor = false;          // its class was due (class_floor.h)

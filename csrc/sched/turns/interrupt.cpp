@@ -222,6 +222,7 @@ void begin_inside(Step& step, Job& job) {
   job.charge_lease(lane->lease->since, step.now());
   note_charged(step, *lane, job);
   job.served.overrun = Nanos{};
+  job.served.turn_before = lane->lease->turn_before + step.now() - lane->lease->granted_at;
   set_slots_aside(device, job);
   lane->lease.reset();
   lane->busy.turn(false, step.now());
