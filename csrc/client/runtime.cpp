@@ -13,14 +13,6 @@
 #include "csrc/client/runtime_impl.h"
 
 namespace gpushare::client {
-namespace {
-
-std::uint64_t next_number() {
-  static std::atomic<std::uint64_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: only distinct
-}
-
-}  // namespace
 
 Runtime::Impl::Impl(ClientConfig config,
                     alloc::CachingAllocator& allocator,
@@ -30,7 +22,6 @@ Runtime::Impl::Impl(ClientConfig config,
       allocator_(allocator),
       residency_(residency),
       configure_host_tier_(std::move(configure_host_tier)),
-      number_(next_number()),
       lane_chunks_(allocator),
       idle_rule_(config_.idle_rule) {
   watch_process_exit();

@@ -283,8 +283,7 @@ class Runtime::Impl {
   alloc::CachingAllocator& allocator_;
   alloc::Residency& residency_;
   const HostTier configure_host_tier_;
-  const std::uint64_t number_;  // of this object, from 1: an address can be used twice
-  UniqueFd wake_;               // eventfd, made by attach(); wakes the client thread
+  UniqueFd wake_;  // eventfd, made by attach(); wakes the client thread
 
   Mutex mu_;
   CondVar changed_;  // anything below that somebody waits for
