@@ -29,7 +29,7 @@ void Runtime::Impl::bring_back_for_child() {
     log::warn("job {}: a forked child cannot use the {} of memory that overflow",
               address_.job.value, to_string(overflow));
   }
-  add_hold(-1);  // mu_ is held, so nobody moves it before the fork
+  holds_.drop(std::this_thread::get_id());  // mu_ is held, so nobody moves it before the fork
   lane_chunks_.make_live_private();
 }
 

@@ -30,9 +30,11 @@
 #include "csrc/client/gate/idle_rule.h"
 #include "csrc/client/gate/iteration_counters.h"
 #include "csrc/client/link/connection.h"
+#include "csrc/client/memory/holds.h"
 #include "csrc/client/memory/need_table.h"
 #include "csrc/client/memory/pace.h"
 #include "csrc/client/memory/router.h"
+#include "csrc/client/memory/stopped_threads.h"
 #include "csrc/client/runtime.h"
 #include "csrc/ipc/shared_memory.h"
 
@@ -218,12 +220,11 @@ class Runtime::Impl {
   [[nodiscard]] bool is_movable_in_gap() GS_REQUIRES(mu_);
   void say_movable() GS_REQUIRES(mu_);
   Status restore_and_hold() GS_REQUIRES(mu_);
-  void add_hold(int change) GS_REQUIRES(mu_);
-  [[nodiscard]] bool is_held_at_work() GS_REQUIRES(mu_);
   void watch_idle_gap() GS_EXCLUDES(mu_);
 
   // growing.cpp
   Status wait_for_room(Bytes bytes, Bytes wish, bool is_unmovable) GS_REQUIRES(mu_);
+  Status wait_stopped(std::uint64_t need, Bytes bytes, bool is_unmovable) GS_REQUIRES(mu_);
   Status ask_for_free_room(Bytes bytes, Bytes wish) GS_REQUIRES(mu_);
   Status wait_for_answer(std::uint64_t need, Bytes bytes) GS_REQUIRES(mu_);
 
@@ -347,10 +348,7 @@ class Runtime::Impl {
   std::optional<std::uint64_t> overflow_need_ GS_GUARDED_BY(mu_);  // asked for, not taken
   Nanos overflow_asked_at_ GS_GUARDED_BY(mu_);
   Nanos overflow_pause_ GS_GUARDED_BY(mu_);
-  int num_stopped_ GS_GUARDED_BY(mu_) = 0;            // threads that wait in wait_for_room()
-  int num_unmovable_ GS_GUARDED_BY(mu_) = 0;          // of these, in a parallel region
-  bool is_many_threaded_ GS_GUARDED_BY(mu_) = false;  // two threads have waited at once
-  bool is_away_ GS_GUARDED_BY(mu_) = false;           // memory was spilled while one of them waited
+  StoppedThreads stopped_ GS_GUARDED_BY(mu_);
   Nanos parked_at_ GS_GUARDED_BY(mu_);
   std::optional<Nanos> inside_since_ GS_GUARDED_BY(mu_);  // at a safepoint, without a lease
   std::uint64_t num_interruptions_ GS_GUARDED_BY(mu_) = 0;
@@ -359,10 +357,7 @@ class Runtime::Impl {
   bool promises_iterations_ GS_GUARDED_BY(mu_) = false;
   bool is_parked_in_gap_ GS_GUARDED_BY(mu_) = false;
   bool is_idle_ GS_GUARDED_BY(mu_) = false;
-  int num_holds_ GS_GUARDED_BY(mu_) = 0;                     // while above 0 nothing is spilled
-  std::map<std::thread::id, int> holds_ GS_GUARDED_BY(mu_);  // the same, by thread
-  int num_stopped_holds_ GS_GUARDED_BY(mu_) = 0;   // of these, of threads in wait_for_room()
-  int num_holds_starting_ GS_GUARDED_BY(mu_) = 0;  // of these, whose memory is still coming back
+  Holds holds_ GS_GUARDED_BY(mu_);
   // The restoring thread waits for room, and has begun nothing: memory may leave meanwhile.
   bool is_restore_stopped_ GS_GUARDED_BY(mu_) = false;
   bool is_giving_amid_restore_ GS_GUARDED_BY(mu_) = false;

@@ -4,9 +4,7 @@
 // for memory as it asks a job in the gate. Spilled memory stays reachable and comes back with the
 // next lease.
 //
-// hold() does the opposite: it brings all memory back and keeps it in place. Holds are counted, in
-// all and by thread. The count by thread tells a thread that goes on, and so comes to the end of
-// its hold, from one that waits for room itself.
+// hold() does the opposite: it brings all memory back and keeps it in place (holds.h).
 #include "csrc/base/clock.h"
 #include "csrc/client/runtime_impl.h"
 
@@ -14,7 +12,7 @@ namespace gpushare::client {
 
 // Whether user code has allowed it. The state of the lease is not looked at here.
 bool Runtime::Impl::may_move_in_gap() {
-  return num_holds_ == 0 && !counters_.is_in_iteration() &&
+  return !holds_.is_held() && !counters_.is_in_iteration() &&
          (promises_iterations_ || is_parked_in_gap_ || is_idle_);
 }
 
@@ -57,7 +55,7 @@ Status Runtime::Impl::hold() {
   if (link_ == Link::kForked) return {};
   Status status = restore_and_hold();
   if (!status.ok()) {
-    add_hold(-1);
+    holds_.drop(std::this_thread::get_id());
     say_movable();
   }
   return status;
@@ -67,40 +65,21 @@ Status Runtime::Impl::hold() {
 // the caller ends it. The hold is said before the first byte moves. Otherwise the coordinator would
 // take the room that it has just granted for the restore, again and again.
 Status Runtime::Impl::restore_and_hold() {
-  add_hold(1);
-  ++num_holds_starting_;
+  holds_.add(std::this_thread::get_id());
+  const Holds::Starting starting(holds_);
   say_movable();
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
   start_moving(Moving::kRestoring, monotonic_now() + kAsLongAsItTakes);
   Status status = restore_all();
-  --num_holds_starting_;
   stop_moving();
   return status;
 }
 
 void Runtime::Impl::let_go() {
   MutexLock lock(mu_);
-  if (num_holds_ == 0) return;  // a forked child's
-  add_hold(-1);
-  say_movable();
+  // In a forked child hold() has counted nothing, so there may be none.
+  if (holds_.drop(std::this_thread::get_id())) say_movable();
 }
-
-// Counts a hold for the calling thread. A hold may be let go by another thread than began it. Then
-// it is taken from any thread that has one.
-void Runtime::Impl::add_hold(int change) {
-  num_holds_ += change;
-  auto holder = holds_.try_emplace(std::this_thread::get_id()).first;
-  if (change < 0 && holder->second == 0) {
-    holds_.erase(holder);
-    holder = holds_.begin();
-  }
-  holder->second += change;
-  if (holder->second == 0) holds_.erase(holder);
-}
-
-// Whether a thread that goes on holds memory. That thread comes to the end of its hold, so the
-// coordinator asks again soon.
-bool Runtime::Impl::is_held_at_work() { return num_holds_ > num_stopped_holds_; }
 
 // On the client thread, a few times a second: after `idle_spill` without a lease, memory may move.
 void Runtime::Impl::watch_idle_gap() {

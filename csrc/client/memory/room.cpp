@@ -24,13 +24,11 @@
 
 namespace gpushare::client {
 
-// Whether the job is as good as parked, since its thread waits in wait_for_room(). An allocation
-// that has not returned touches nothing. That does not hold if the thread is one of several at work
-// on an operation, or if several threads of the job allocate at once. If the job has a lease, the
-// coordinator asks for its memory only if the holder of another open lease waits for room too.
+// Whether the job is as good as parked, since its thread waits in wait_for_room()
+// (stopped_threads.h). If the job has a lease, the coordinator asks for its memory only if the
+// holder of another open lease waits for room too.
 bool Runtime::Impl::is_stopped_for_room() {
-  return num_holds_ == 0 && num_stopped_ == 1 && num_unmovable_ == 0 && !is_many_threaded_ &&
-         needs_.has_waiting();
+  return !holds_.is_held() && stopped_.may_memory_leave() && needs_.has_waiting();
 }
 
 // Such a job may have an open lease, and its earlier work may be under way on the device. So the
@@ -50,11 +48,11 @@ void Runtime::Impl::restore_before_going_on() {
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
   // This thread is in the midst of a restore that needs more room. Its outer call restores.
   if (moving_ == Moving::kRestoring && moving_thread_ == std::this_thread::get_id()) return;
-  while (is_away_) {
+  while (stopped_.is_memory_away()) {
     start_moving(Moving::kRestoring, monotonic_now() + kAsLongAsItTakes);
-    const Status status = is_away_ ? restore_all() : Status();
+    const Status status = stopped_.is_memory_away() ? restore_all() : Status();
     if (status.ok()) {
-      is_away_ = false;
+      stopped_.set_memory_away(false);
       const bool is_closed = is_closed_.load(std::memory_order_relaxed);
       if (!is_closed) route_private();
     } else {
@@ -62,7 +60,7 @@ void Runtime::Impl::restore_before_going_on() {
                 status.message());
     }
     stop_moving();
-    if (is_away_) changed_.wait_for(mu_, seconds(1));
+    if (stopped_.is_memory_away()) changed_.wait_for(mu_, seconds(1));
   }
 }
 
@@ -105,13 +103,16 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
     is_parked =
         is_parked_ && page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kWanted;
     is_parked = is_parked || is_movable_in_gap();
-    may_spill = (is_parked && num_holds_ == 0 && !is_handling_) || is_amid_restore;
+    may_spill = (is_parked && !holds_.is_held() && !is_handling_) || is_amid_restore;
     is_giving_amid_restore_ = is_amid_restore;
     if (!is_amid_restore) moving_ = Moving::kReleasing;
-    // The waiting thread restores before it goes on (is_away_). A captured stream keeps the route
-    // as it is, and the memory in place.
-    if (!may_spill && is_stopped_for_room()) may_spill = is_away_ = route_outside().ok();
-    is_held = !may_spill && (is_held_at_work() || is_handling_);
+    // The waiting thread restores before it goes on. A captured stream keeps the route as it is,
+    // and the memory in place.
+    if (!may_spill && is_stopped_for_room()) {
+      may_spill = route_outside().ok();
+      stopped_.set_memory_away(may_spill);
+    }
+    is_held = !may_spill && (holds_.is_held_at_work() || is_handling_);
   }
   const alloc::ReleaseOutcome rest = release_in_parts(revoke, is_parked, may_spill);
   MutexLock lock(mu_);
@@ -126,7 +127,7 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
 // Whether a restore is under way that waits for room. It has begun nothing, and what it is for has
 // not gone on, so memory that is in place may leave again.
 bool Runtime::Impl::may_give_amid_restore() {
-  return is_restore_stopped_ && num_holds_ == num_holds_starting_ &&
+  return is_restore_stopped_ && holds_.are_all_starting() &&
          allocator_.route() == alloc::Route::kOutside;
 }
 
