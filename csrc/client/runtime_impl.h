@@ -30,8 +30,10 @@
 #include "csrc/client/gate/idle_rule.h"
 #include "csrc/client/gate/iteration_counters.h"
 #include "csrc/client/link/connection.h"
+#include "csrc/client/memory/gap_reasons.h"
 #include "csrc/client/memory/holds.h"
 #include "csrc/client/memory/need_table.h"
+#include "csrc/client/memory/overflow_request.h"
 #include "csrc/client/memory/pace.h"
 #include "csrc/client/memory/router.h"
 #include "csrc/client/memory/stopped_threads.h"
@@ -345,18 +347,13 @@ class Runtime::Impl {
   bool is_parked_ GS_GUARDED_BY(mu_) = false;    // the main thread is in the gate
   bool is_handling_ GS_GUARDED_BY(mu_) = false;  // and runs user code there (show_memory)
   std::thread::id gate_owner_ GS_GUARDED_BY(mu_);
-  std::optional<std::uint64_t> overflow_need_ GS_GUARDED_BY(mu_);  // asked for, not taken
-  Nanos overflow_asked_at_ GS_GUARDED_BY(mu_);
-  Nanos overflow_pause_ GS_GUARDED_BY(mu_);
+  OverflowRequest overflow_request_ GS_GUARDED_BY(mu_);
   StoppedThreads stopped_ GS_GUARDED_BY(mu_);
   Nanos parked_at_ GS_GUARDED_BY(mu_);
   std::optional<Nanos> inside_since_ GS_GUARDED_BY(mu_);  // at a safepoint, without a lease
   std::uint64_t num_interruptions_ GS_GUARDED_BY(mu_) = 0;
   Nanos closed_at_ GS_GUARDED_BY(mu_);
-  // Reasons why memory may move in the gap: the first for good, the others until the next lease.
-  bool promises_iterations_ GS_GUARDED_BY(mu_) = false;
-  bool is_parked_in_gap_ GS_GUARDED_BY(mu_) = false;
-  bool is_idle_ GS_GUARDED_BY(mu_) = false;
+  GapReasons gap_reasons_ GS_GUARDED_BY(mu_);
   Holds holds_ GS_GUARDED_BY(mu_);
   // The restoring thread waits for room, and has begun nothing: memory may leave meanwhile.
   bool is_restore_stopped_ GS_GUARDED_BY(mu_) = false;

@@ -41,7 +41,8 @@ void Runtime::Impl::publish_usage(wire::LeasePage& page) {
   store(page.lane_bytes, memory.lane_bytes);
   store(page.donated_bytes, memory.donated_bytes);
   store(page.overflow_bytes, memory.overflow_bytes);
-  store(page.late_bytes, promises_iterations_ ? Bytes{0} : residency_.to_restore_late());
+  const bool has_late_memory = !gap_reasons_.promises_iterations();
+  store(page.late_bytes, has_late_memory ? residency_.to_restore_late() : Bytes{0});
   store(page.need_bytes, needed_room(memory));
   // Written after the resident bytes: a reader that sees this value sees the resident bytes of the
   // same moment.

@@ -315,7 +315,7 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
   expect_late();
   route_private();
   is_closed_.store(false, std::memory_order_relaxed);
-  is_parked_in_gap_ = is_idle_ = false;
+  gap_reasons_.on_lease();
   unpark();
   if (current != nullptr) wire::try_begin(*current);
   enter(current);

@@ -1,8 +1,7 @@
 // Whether memory may move while the main thread runs user code without a lease. It may if nobody
-// holds it and one of three things is so: the job's iterations are marked, the job said park(), or
-// nothing began for `idle_spill`. Then `is_parked` in the page says so, and the coordinator asks
-// for memory as it asks a job in the gate. Spilled memory stays reachable and comes back with the
-// next lease.
+// holds it and there is a reason (gap_reasons.h). Then `is_parked` in the page says so, and the
+// coordinator asks for memory as it asks a job in the gate. Spilled memory stays reachable and
+// comes back with the next lease.
 //
 // hold() does the opposite: it brings all memory back and keeps it in place (holds.h).
 #include "csrc/base/clock.h"
@@ -12,8 +11,7 @@ namespace gpushare::client {
 
 // Whether user code has allowed it. The state of the lease is not looked at here.
 bool Runtime::Impl::may_move_in_gap() {
-  return !holds_.is_held() && !counters_.is_in_iteration() &&
-         (promises_iterations_ || is_parked_in_gap_ || is_idle_);
+  return !holds_.is_held() && !counters_.is_in_iteration() && gap_reasons_.has_any();
 }
 
 // Whether memory may move now. There must be no lease and none wanted. The gate must be closed, so
@@ -37,7 +35,7 @@ void Runtime::Impl::say_movable() {
 
 void Runtime::Impl::promise_iterations() {
   MutexLock lock(mu_);
-  promises_iterations_ = true;
+  gap_reasons_.promise_iterations();
 }
 
 // Gives the lease back. From then on memory may move until the next iteration.
@@ -45,7 +43,7 @@ void Runtime::Impl::park_in_gap() {
   drain();
   MutexLock lock(mu_);
   if (link_ == Link::kForked) return;
-  is_parked_in_gap_ = true;
+  gap_reasons_.park();
   close_if_open(wire::BoundaryKind::kExplicit);
   say_movable();
 }
@@ -84,9 +82,9 @@ void Runtime::Impl::let_go() {
 // On the client thread, a few times a second: after `idle_spill` without a lease, memory may move.
 void Runtime::Impl::watch_idle_gap() {
   MutexLock lock(mu_);
-  if (is_idle_ || is_parked_ || !is_closed_.load(std::memory_order_relaxed)) return;
+  if (gap_reasons_.is_idle() || is_parked_ || !is_closed_.load(std::memory_order_relaxed)) return;
   if (monotonic_now() - closed_at_ < config_.idle_spill) return;
-  is_idle_ = true;
+  gap_reasons_.note_idle();
   say_movable();
 }
 

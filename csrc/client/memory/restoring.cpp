@@ -38,7 +38,7 @@ Status Runtime::Impl::restore_all() {
 // is a boundary.
 Status Runtime::Impl::restore_for_iteration() {
   // Between marked iterations other code may use anything, and no optimizer need be known.
-  if (promises_iterations_) return restore_all();
+  if (gap_reasons_.promises_iterations()) return restore_all();
   return restore_with(&alloc::Residency::restore_early);
 }
 
@@ -127,7 +127,7 @@ Bytes Runtime::Impl::most_ahead() {
   const Bytes resident{memory.reserved_bytes.all.current};
   const Bytes to_restore = residency_.to_restore();
   const Bytes ephemeral = needed_room(memory) - memory.overflow_bytes - resident - to_restore;
-  const Bytes late = promises_iterations_ ? Bytes{0} : residency_.to_restore_late();
+  const Bytes late = gap_reasons_.promises_iterations() ? Bytes{0} : residency_.to_restore_late();
   return std::max(to_restore - late, memory.room - resident - ephemeral);
 }
 
