@@ -15,7 +15,7 @@ namespace gpushare::client {
 void Runtime::Impl::before_fork() {
   mu_.lock();
   bring_back_for_child();
-  cpu_share_.before_fork();
+  cores_.before_fork();
 }
 
 void Runtime::Impl::bring_back_for_child() {
@@ -35,7 +35,7 @@ void Runtime::Impl::bring_back_for_child() {
 
 // The hold for the child has ended, so the coordinator is told that memory may move again.
 void Runtime::Impl::after_fork_in_parent() {
-  cpu_share_.after_fork_in_parent();
+  cores_.after_fork_in_parent();
   say_movable();
   mu_.unlock();
 }
@@ -51,8 +51,7 @@ void Runtime::Impl::after_fork_in_child() {
   pages_.clear();
   is_closed_.store(false, std::memory_order_relaxed);
   counters_.forget();
-  core_share_.store(0, kRelaxed);
-  cpu_share_.after_fork_in_child();
+  cores_.after_fork_in_child();
   options_.reset();
   is_registered_ = false;
   is_parked_ = false;

@@ -26,7 +26,7 @@
 #include "csrc/alloc/residency/lane_chunks.h"
 #include "csrc/base/mutex.h"
 #include "csrc/base/unique_fd.h"
-#include "csrc/client/cpu/cpu_share.h"
+#include "csrc/client/cpu/iteration_cores.h"
 #include "csrc/client/gate/idle_rule.h"
 #include "csrc/client/gate/iteration_counters.h"
 #include "csrc/client/link/connection.h"
@@ -96,7 +96,6 @@ class Runtime::Impl {
 
  private:
   static constexpr Nanos kSignalCheck = millis(50);
-  static constexpr std::uint32_t kUnsettled = UINT32_MAX;
   static constexpr auto kNoAnswer =
       "the coordinator does not answer. Is it stopped (SIGSTOP)? See: gpushare coordinator log";
 
@@ -150,7 +149,6 @@ class Runtime::Impl {
   [[nodiscard]] bool is_anothers_iteration() const;
   void enter(wire::LeasePage* page);
   void settle_cores(const wire::LeasePage* page) GS_EXCLUDES(mu_);
-  void release_cores();
   Result<GateResult> begin_slow(Nanos deadline) GS_EXCLUDES(mu_);
   void show_spilled() GS_REQUIRES(mu_);
   Result<GateResult> pass_gate(Nanos deadline) GS_REQUIRES(mu_);
@@ -360,13 +358,7 @@ class Runtime::Impl {
   bool is_giving_amid_restore_ GS_GUARDED_BY(mu_) = false;
   std::optional<Nanos> opened_at_ GS_GUARDED_BY(mu_);
 
-  CpuShare cpu_share_{config_.worker_threads};
-  // The share of cores in force, as on the page; kUnsettled: none since a lease ended. relaxed: the
-  // thread that iterates finds at its next boundary what another thread wrote.
-  std::atomic<std::uint32_t> core_share_{0};
-  std::atomic<pid_t> settled_thread_{0};  // relaxed; that iterated when it came to be in force
-  std::atomic<bool> has_elastic_threads_{false};  // relaxed; before the first iteration
-
+  IterationCores cores_{config_.worker_threads};
   IterationCounters counters_;
   // The kernel's number of the thread that began the iteration; relaxed: only compared.
   std::atomic<pid_t> iterating_thread_{0};

@@ -115,7 +115,7 @@ JobStats Runtime::Impl::stats() {
   stats.leases = num_leases();
   stats.reconnects = num_reconnects_;
   stats.interruptions = num_interruptions_;
-  stats.num_cpus = cpu_share_.num_bound();
+  stats.num_cpus = cores_.num_bound();
   stats.busy = counters_.busy();
   stats.waited = waited_;
   stats.moving = moving_time_;

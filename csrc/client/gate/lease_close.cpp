@@ -65,7 +65,7 @@ bool Runtime::Impl::close_gate() {
   closed_at_ = monotonic_now();
   if (opened_at_.has_value()) held_ += monotonic_now() - *opened_at_;
   opened_at_.reset();
-  release_cores();
+  cores_.release();
   close_lane();
   return true;
 }

@@ -25,6 +25,7 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
+#include "csrc/client/cpu/this_thread.h"
 #include "csrc/client/runtime_impl.h"
 #include "csrc/ipc/futex.h"
 
@@ -40,11 +41,6 @@ constexpr Nanos kMovingPatience = seconds(2);
 
 // How long the kernel may still list a thread that has ended.
 constexpr Nanos kThreadEnd = millis(20);
-
-pid_t this_thread() {
-  static thread_local const pid_t number = ::gettid();
-  return number;
-}
 
 // The error for a second iterating thread, on a device where memory cannot move while it is used (a
 // GPU).
@@ -115,23 +111,10 @@ Result<GateResult> Runtime::Impl::begin_iteration(Nanos timeout) {
   return result;
 }
 
-// At the beginning of an iteration: binds the process to its share of the cores, if the share has
-// changed since, or another thread iterates now. Without a change it costs a few relaxed loads.
+// Binds the process to its share of the cores. Without a page it may use all of them.
 void Runtime::Impl::settle_cores(const wire::LeasePage* page) {
   // relaxed: a share that is seen late is that of the next iteration.
-  const std::uint32_t share = page == nullptr ? 0 : page->core_share.load(kRelaxed);
-  const bool is_same_thread = share == 0 || settled_thread_.load(kRelaxed) == this_thread();
-  if (share == core_share_.load(kRelaxed) && is_same_thread) return;
-  core_share_.store(share, kRelaxed);
-  settled_thread_.store(this_thread(), kRelaxed);
-  cpu_share_.settle(wire::core_share_of(share), has_elastic_threads_.load(kRelaxed));
-}
-
-// Without a lease the process's threads may run on all cores again.
-void Runtime::Impl::release_cores() {
-  if (core_share_.load(kRelaxed) == 0) return;
-  core_share_.store(kUnsettled, kRelaxed);
-  cpu_share_.release();
+  cores_.settle(page == nullptr ? 0 : page->core_share.load(kRelaxed));
 }
 
 // The device is drained before the lock is taken (routing.cpp). Only one thread is in the gate at a

@@ -62,7 +62,7 @@ Status Runtime::Impl::register_job(const RegisterOptions& options) {
     return {StatusCode::kFailedPrecondition, "this process has registered a job already"};
   }
   options_ = options;
-  has_elastic_threads_.store(options.elastic_threads, kRelaxed);
+  cores_.set_elastic(options.elastic_threads);
   changes_ = {};
   note_share();
   refusal_.clear();

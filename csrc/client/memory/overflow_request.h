@@ -31,7 +31,7 @@ class OverflowRequest {
     pause_ = is_granted ? kFirstPause : std::min(pause_ * 2, kLongestPause);
     answered_at_ = now;
   }
-  // Whether the pause after the last answer is over. Before the first answer there is no pause.
+  // Whether the pause after the last answer is over. Until the first grant there is no pause.
   [[nodiscard]] bool is_due(Nanos now) const { return now - answered_at_ >= pause_; }
 
  private:
