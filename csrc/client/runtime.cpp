@@ -22,7 +22,7 @@ Runtime::Impl::Impl(ClientConfig config,
       allocator_(allocator),
       residency_(residency),
       configure_host_tier_(std::move(configure_host_tier)),
-      lane_chunks_(allocator),
+      lane_(allocator),
       idle_rule_(config_.idle_rule) {
   watch_process_exit();
 }

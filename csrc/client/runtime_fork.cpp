@@ -30,7 +30,7 @@ void Runtime::Impl::bring_back_for_child() {
               address_.job.value, to_string(overflow));
   }
   holds_.drop(std::this_thread::get_id());  // mu_ is held, so nobody moves it before the fork
-  lane_chunks_.make_live_private();
+  lane_.make_live_private();
 }
 
 // The hold for the child has ended, so the coordinator is told that memory may move again.

@@ -17,13 +17,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "csrc/alloc/residency/lane_chunks.h"
 #include "csrc/base/mutex.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/client/cpu/iteration_cores.h"
@@ -32,6 +30,7 @@
 #include "csrc/client/link/connection.h"
 #include "csrc/client/memory/gap_reasons.h"
 #include "csrc/client/memory/holds.h"
+#include "csrc/client/memory/lane_member.h"
 #include "csrc/client/memory/need_table.h"
 #include "csrc/client/memory/overflow_request.h"
 #include "csrc/client/memory/pace.h"
@@ -204,11 +203,9 @@ class Runtime::Impl {
   void close_lane() GS_REQUIRES(mu_);
   Status open_lane() GS_REQUIRES(mu_);
   void on_lane_table(wire::LaneTable table, std::vector<UniqueFd> fds) GS_EXCLUDES(mu_);
-  void need_as_room(std::size_t num_chunks) GS_REQUIRES(mu_);
+  void tell_lane(alloc::LaneChange change) GS_REQUIRES(mu_);
+  void need_as_room(Bytes left) GS_REQUIRES(mu_);
   void disconnect_lane() GS_REQUIRES(mu_);
-  void adopt_lane(std::uint64_t epoch) GS_REQUIRES(mu_);
-  void drop_lane_files() GS_REQUIRES(mu_);
-  Bytes unheard_lane_room(std::uint64_t heard) GS_REQUIRES(mu_);
 
   // routing.cpp
   void drain() const GS_EXCLUDES(mu_);
@@ -303,18 +300,8 @@ class Runtime::Impl {
   std::uint64_t num_explained_ GS_GUARDED_BY(mu_) = 0;
   std::string explained_ GS_GUARDED_BY(mu_);
 
-  alloc::LaneChunks lane_chunks_ GS_GUARDED_BY(mu_);
-  std::uint64_t epoch_ GS_GUARDED_BY(mu_) = 0;       // of the coordinator
-  std::uint64_t lane_epoch_ GS_GUARDED_BY(mu_) = 0;  // of the one that lane_files_ came from
-  // The last is in use. Older ones stay open while chunks are mapped from them.
-  std::vector<UniqueFd> lane_files_ GS_GUARDED_BY(mu_);
-  std::vector<std::uint32_t> lane_slots_ GS_GUARDED_BY(mu_);
-  Bytes spilled_at_close_ GS_GUARDED_BY(mu_);           // in all
-  bool was_spilled_in_gap_ GS_GUARDED_BY(mu_) = false;  // before the lease that is open
-  std::size_t lane_chunks_told_ GS_GUARDED_BY(mu_) = 0;
-  std::uint64_t num_lane_changes_ GS_GUARDED_BY(mu_) = 0;  // sent on this connection
-  // By how much each LaneChanged has changed room, for those that no Grant is known to include.
-  std::map<std::uint64_t, Bytes> unheard_lane_changes_ GS_GUARDED_BY(mu_);
+  std::uint64_t epoch_ GS_GUARDED_BY(mu_) = 0;  // of the coordinator
+  LaneMember lane_ GS_GUARDED_BY(mu_);
 
   std::optional<RegisterOptions> options_ GS_GUARDED_BY(mu_);  // registered, or about to be
   bool is_registered_ GS_GUARDED_BY(mu_) = false;

@@ -135,8 +135,8 @@ wire::Hello Runtime::Impl::make_hello() {
   }
   allocator_.set_room(Bytes{0});
   disconnect_lane();
-  hello.lane_epoch = lane_epoch_;
-  hello.lane_slots = lane_chunks_.donated_slots();
+  hello.lane_epoch = lane_.epoch();
+  hello.lane_slots = lane_.kept_slots();
   hello.resident = allocator_.backed();
   room_ = hello.resident;
   allocator_.set_room(room_);
@@ -202,7 +202,8 @@ void Runtime::Impl::adopt(Greeting greeting) {
   capacity_ = welcome.capacity;
   note_share();
   needs_.on_new_connection();
-  adopt_lane(welcome.epoch);
+  epoch_ = welcome.epoch;
+  lane_.adopt(epoch_);
   allocator_.set_room(room_);
   log::info("job {} attached: epoch {}, room {} of {}", address_.job.value, welcome.epoch,
             to_string(room_), to_string(welcome.capacity));
@@ -221,8 +222,7 @@ void Runtime::Impl::go_unmanaged(const std::string& reason) {
   connection_.close();
   is_registered_ = false;
   disconnect_lane();
-  lane_chunks_.forget_slots();
-  drop_lane_files();
+  lane_.forget();
   room_ = config_.unmanaged_room;
   allocator_.set_room(room_);
   needs_.grant_all();

@@ -166,7 +166,7 @@ Status Runtime::Impl::install_page(std::vector<UniqueFd> fds) {
   bell_ = std::move(fds[1]);
   pages_.push_back(std::move(*memory));
   counters_.publish(*fresh);
-  fresh->lane_changes.store(num_lane_changes_, std::memory_order_relaxed);
+  fresh->lane_changes.store(lane_.num_changes(), std::memory_order_relaxed);
   publish_usage(*fresh);
   const bool may_move = is_parked_ || is_movable_in_gap();
   fresh->is_parked.store(may_move ? 1 : 0, std::memory_order_relaxed);
@@ -205,8 +205,7 @@ void Runtime::Impl::unregister_job() {
   // release; pairs with the acquire of the fast paths.
   page_.store(nullptr, std::memory_order_release);
   bell_.reset();
-  const Status left = lane_chunks_.leave();
-  lane_chunks_told_ = 0;
+  const Status left = lane_.leave().status;
   if (!left.ok()) log::error("job {}: {}", address_.job.value, left.to_string());
   if (left.ok() && residency_.to_restore() == Bytes{0}) {
     route_private();

@@ -65,10 +65,10 @@ void Runtime::Impl::restore_before_going_on() {
 }
 
 // The Grant names the job's room in all, as the coordinator knows it. Changes of the lane that it
-// had not heard of are added (unheard_lane_room). Consumed tells it that the room is in the books.
+// had not heard of are added. Consumed tells it that the room is in the books.
 void Runtime::Impl::on_grant(const wire::Grant& grant) {
   MutexLock lock(mu_);
-  room_ = grant.room + unheard_lane_room(grant.lane_n);
+  room_ = grant.room + lane_.unheard_room(grant.lane_n);
   allocator_.raise_room(room_);
   needs_.on_grant(grant.n, grant.need_n);
   has_room_ahead_ = true;
