@@ -53,9 +53,9 @@ void Runtime::Impl::run() {
     std::optional<Nanos> timeout;
     {
       MutexLock lock(mu_);
-      if (link_ != Link::kAttached) break;
-      socket = connection_.fd();
-      wants_write = connection_.has_unsent();
+      if (!link_.is_attached()) break;
+      socket = link_.connection().fd();
+      wants_write = link_.connection().has_unsent();
       if (is_registered_) timeout = kIdleLook;
       const auto look_in = [&timeout](Nanos time) {
         timeout = std::min(timeout.value_or(time), time);
@@ -108,8 +108,8 @@ bool Runtime::Impl::receive_all() {
     Status status;
     {
       MutexLock lock(mu_);
-      received = connection_.receive();
-      if (received.has_value()) status = connection_.flush();
+      received = link_.connection().receive();
+      if (received.has_value()) status = link_.connection().flush();
     }
     if (!received.has_value()) status = received.error();
     if (!status.ok()) {
@@ -170,8 +170,7 @@ void Runtime::Impl::on_changed(const wire::Changed& changed) {
 
 void Runtime::Impl::on_explained(const wire::Explained& explained) {
   MutexLock lock(mu_);
-  explained_ = explained.text;
-  ++num_explained_;
+  link_.on_explained(explained.text);
   changed_.notify_all();
 }
 
@@ -197,8 +196,8 @@ void Runtime::Impl::watch_idle() {
   const wire::LeaseWord word = wire::load(*page());
   const bool is_same = word.state() == wire::LeaseState::kOpenBusy && word.term() == *idle;
   if (!is_same) return;
-  log::info("job {} did nothing for {} inside an iteration: its lease is closed",
-            address_.job.value, to_string(config_.idle_rule));
+  log::info("job {} did nothing for {} inside an iteration: its lease is closed", link_.job().value,
+            to_string(config_.idle_rule));
   close_if_open(wire::BoundaryKind::kIdleRule);
 }
 

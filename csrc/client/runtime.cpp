@@ -34,7 +34,7 @@ bool Runtime::Impl::stop() {
   is_stopping_.store(true, std::memory_order_release);
   {
     MutexLock lock(mu_);
-    if (link_ == Link::kForked) return false;
+    if (link_.is_forked()) return false;
   }
   if (!thread_.joinable()) return true;
   wake_client_thread();

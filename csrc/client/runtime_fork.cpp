@@ -19,15 +19,15 @@ void Runtime::Impl::before_fork() {
 }
 
 void Runtime::Impl::bring_back_for_child() {
-  if (link_ == Link::kForked) return;  // nobody moves memory there
-  if (router_ != nullptr) return;      // a child inherits no CUDA memory
+  if (link_.is_forked()) return;   // nobody moves memory there
+  if (router_ != nullptr) return;  // a child inherits no CUDA memory
   if (const Status status = restore_and_hold(); !status.ok()) {
-    log::warn("job {}: a forked child cannot use {} of memory: {}", address_.job.value,
+    log::warn("job {}: a forked child cannot use {} of memory: {}", link_.job().value,
               to_string(residency_.to_restore()), status.message());
   }
   if (const Bytes overflow = allocator_.overflow(); overflow > Bytes{0}) {
-    log::warn("job {}: a forked child cannot use the {} of memory that overflow",
-              address_.job.value, to_string(overflow));
+    log::warn("job {}: a forked child cannot use the {} of memory that overflow", link_.job().value,
+              to_string(overflow));
   }
   holds_.drop(std::this_thread::get_id());  // mu_ is held, so nobody moves it before the fork
   lane_.make_live_private();
@@ -43,8 +43,7 @@ void Runtime::Impl::after_fork_in_parent() {
 // Closing only takes the child's own descriptors away. No condition variable is touched: threads
 // that waited on it do not exist here.
 void Runtime::Impl::after_fork_in_child() {
-  link_ = Link::kForked;
-  connection_.close();
+  link_.on_fork();
   bell_.reset();
   wake_.reset();
   page_.store(nullptr, std::memory_order_relaxed);  // one thread here
@@ -59,7 +58,6 @@ void Runtime::Impl::after_fork_in_child() {
   moving_ = Moving::kNone;
   forget_late();
   gate_owner_ = std::thread::id();
-  address_ = wire::Address();
   router_ = nullptr;
   mu_.unlock();
 }

@@ -28,6 +28,7 @@
 #include "csrc/client/gate/idle_rule.h"
 #include "csrc/client/gate/iteration_counters.h"
 #include "csrc/client/link/connection.h"
+#include "csrc/client/link/coordinator_link.h"
 #include "csrc/client/memory/gap_reasons.h"
 #include "csrc/client/memory/holds.h"
 #include "csrc/client/memory/lane_member.h"
@@ -98,14 +99,6 @@ class Runtime::Impl {
   static constexpr auto kNoAnswer =
       "the coordinator does not answer. Is it stopped (SIGSTOP)? See: gpushare coordinator log";
 
-  enum class Link : std::uint8_t {
-    kDetached,   // nothing tried yet
-    kAttaching,  // one thread is trying
-    kAttached,
-    kLost,       // the coordinator is gone; the client thread looks for one
-    kUnmanaged,  // none can be had
-    kForked,     // a child: never a job
-  };
   // Which way memory moves now. residency_ takes one caller at a time.
   enum class Moving : std::uint8_t { kNone, kReleasing, kRestoring };
   // The result of one step in the gate. kAgain: something has changed, look again.
@@ -286,21 +279,10 @@ class Runtime::Impl {
   Mutex mu_;
   CondVar changed_;  // anything below that somebody waits for
 
-  Link link_ GS_GUARDED_BY(mu_) = Link::kDetached;
-  std::string unmanaged_reason_ GS_GUARDED_BY(mu_);
-  Connection connection_ GS_GUARDED_BY(mu_);
-  wire::Address address_ GS_GUARDED_BY(mu_);
-  Nanos memory_wait_ GS_GUARDED_BY(mu_);
-  Nanos connected_at_ GS_GUARDED_BY(mu_);
-  int num_short_connections_ GS_GUARDED_BY(mu_) = 0;  // in a row
-  bool is_of_service_ GS_GUARDED_BY(mu_) = false;     // the coordinator that was lost
-  Bytes capacity_ GS_GUARDED_BY(mu_);                 // of the device, for all jobs
-  Bytes room_ GS_GUARDED_BY(mu_);                     // as the coordinator's ledger has it
+  CoordinatorLink link_ GS_GUARDED_BY(mu_);
+  Bytes room_ GS_GUARDED_BY(mu_);  // as the coordinator's ledger has it
   NeedTable needs_ GS_GUARDED_BY(mu_);
-  std::uint64_t num_explained_ GS_GUARDED_BY(mu_) = 0;
-  std::string explained_ GS_GUARDED_BY(mu_);
 
-  std::uint64_t epoch_ GS_GUARDED_BY(mu_) = 0;  // of the coordinator
   LaneMember lane_ GS_GUARDED_BY(mu_);
 
   std::optional<RegisterOptions> options_ GS_GUARDED_BY(mu_);  // registered, or about to be
@@ -354,7 +336,6 @@ class Runtime::Impl {
   std::atomic<std::int64_t> outside_bytes_{0};       // relaxed; as of that moment
   alloc::ResidencyTotals moved_ GS_GUARDED_BY(mu_);
   std::atomic<std::uint64_t> num_leases_{0};  // written under mu_; relaxed: only compared
-  std::uint64_t num_reconnects_ GS_GUARDED_BY(mu_) = 0;
   Nanos waited_ GS_GUARDED_BY(mu_);
   Nanos moving_time_ GS_GUARDED_BY(mu_);
   Nanos held_ GS_GUARDED_BY(mu_);

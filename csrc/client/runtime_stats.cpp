@@ -93,7 +93,7 @@ void Runtime::Impl::refresh_usage(wire::LeasePage& page, Nanos now) {
 
 // What share() returns. Called after each change of the link, the capacity or the limit.
 void Runtime::Impl::note_share() {
-  Bytes share = link_ == Link::kAttached ? capacity_ : Bytes{};
+  Bytes share = link_.is_attached() ? link_.capacity() : Bytes{};
   const Bytes limit = hard_limit();
   if (limit > Bytes{}) share = std::min(share, limit);
   share_bytes_.store(share.value(), kRelaxed);
@@ -103,17 +103,17 @@ JobStats Runtime::Impl::stats() {
   const alloc::MemoryStats memory = allocator_.stats();
   JobStats stats;
   MutexLock lock(mu_);
-  stats.is_managed = link_ == Link::kAttached || link_ == Link::kLost;
-  if (stats.is_managed) stats.job = address_.job;
+  stats.is_managed = link_.is_managed();
+  if (stats.is_managed) stats.job = link_.job();
   stats.is_registered = is_registered_;
-  stats.unmanaged_reason = unmanaged_reason_;
+  stats.unmanaged_reason = link_.unmanaged_reason();
   const wire::LeaseWord word = page() == nullptr ? wire::LeaseWord() : wire::load(*page());
   stats.lease_state = wire::name_of(word.state());
   stats.term = word.term();
   stats.iterations = counters_.iterations();
   stats.optimizer_steps = counters_.optimizer_steps();
   stats.leases = num_leases();
-  stats.reconnects = num_reconnects_;
+  stats.reconnects = link_.num_reconnects();
   stats.interruptions = num_interruptions_;
   stats.num_cpus = cores_.num_bound();
   stats.busy = counters_.busy();
@@ -139,25 +139,27 @@ JobStats Runtime::Impl::stats() {
 
 bool Runtime::Impl::is_managed() {
   MutexLock lock(mu_);
-  return link_ == Link::kAttached || link_ == Link::kLost;
+  return link_.is_managed();
 }
 
 std::string Runtime::Impl::explain(Nanos timeout) {
   MutexLock lock(mu_);
-  if (link_ == Link::kUnmanaged) return unmanaged_reason_;
-  if (link_ == Link::kLost) return "the coordinator is gone; looking for one, or starting one";
-  if (link_ != Link::kAttached) return "this process has no coordinator";
-  const std::uint64_t before = num_explained_;
-  send(wire::Explain{.of = address_});
+  if (link_.is_unmanaged()) return link_.unmanaged_reason();
+  if (link_.state() == CoordinatorLink::State::kLost) {
+    return "the coordinator is gone; looking for one, or starting one";
+  }
+  if (!link_.is_attached()) return "this process has no coordinator";
+  const std::uint64_t before = link_.num_explained();
+  send(wire::Explain{.of = link_.address()});
   const Nanos deadline = monotonic_now() + timeout;
-  while (num_explained_ == before) {
+  while (link_.num_explained() == before) {
     const Nanos left = deadline - monotonic_now();
-    if (left <= Nanos{0} || link_ != Link::kAttached) {
+    if (left <= Nanos{0} || !link_.is_attached()) {
       return "the coordinator has not answered in " + to_string(timeout);
     }
     changed_.wait_for(mu_, left);
   }
-  return explained_;
+  return link_.explanation();
 }
 
 }  // namespace gpushare::client

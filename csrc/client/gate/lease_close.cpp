@@ -56,7 +56,7 @@ void Runtime::Impl::end_slow() {
 bool Runtime::Impl::close_gate() {
   if (is_closed_.load(std::memory_order_relaxed)) return true;
   if (Status routed = route_outside(); !routed.ok()) {
-    log::debug("job {} stays open for now: {}", address_.job.value, routed.message());
+    log::debug("job {} stays open for now: {}", link_.job().value, routed.message());
     close_failure_ = std::move(routed);
     return false;
   }
@@ -87,7 +87,7 @@ bool Runtime::Impl::finish_closing(wire::LeasePage& page) {
   }
   wire::finish_close(page);
   ring();
-  log::debug("job {} kClosing -> kIdle term {}", address_.job.value, wire::load(page).term().value);
+  log::debug("job {} kClosing -> kIdle term {}", link_.job().value, wire::load(page).term().value);
   return true;
 }
 
@@ -152,7 +152,7 @@ void Runtime::Impl::give_up_parked() {
     log::error(
         "job {} has left the gate, but {} of its memory cannot come back: {}. The next gate "
         "tries again; using that memory before is a fault",
-        address_.job.value, to_string(residency_.to_restore()), status.message());
+        link_.job().value, to_string(residency_.to_restore()), status.message());
   }
   waited_ += monotonic_now() - parked_at_;
   unpark();
@@ -169,7 +169,7 @@ void Runtime::Impl::ring() {
   const std::uint64_t one = 1;
   // This fails only when the counter is full, and then the coordinator has not looked yet.
   if (::write(bell_.get(), &one, sizeof(one)) < 0) {
-    log::debug("job {}: {}", address_.job.value, errno_status("ring").message());
+    log::debug("job {}: {}", link_.job().value, errno_status("ring").message());
   }
 }
 

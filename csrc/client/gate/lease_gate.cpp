@@ -193,8 +193,8 @@ Result<GateResult> Runtime::Impl::pass_gate(Nanos deadline) {
 Result<Runtime::Impl::GateStep> Runtime::Impl::step_gate(Nanos deadline) {
   wire::LeasePage* const current = page();
   if (current == nullptr) {
-    const bool is_refused = config_.requires_coordinator && link_ == Link::kUnmanaged;
-    if (is_refused) return fail(StatusCode::kUnavailable, unmanaged_reason_);
+    const bool is_refused = config_.requires_coordinator && link_.is_unmanaged();
+    if (is_refused) return fail(StatusCode::kUnavailable, link_.unmanaged_reason());
     return open(deadline);
   }
   const wire::LeaseWord word = wire::load(*current);
@@ -252,7 +252,7 @@ bool Runtime::Impl::wait_for_word(wire::LeasePage& page, wire::LeaseWord word, N
 // Grant; the message may still be on its way, since the page is faster than the socket. A lost
 // connection ends the wait. false: time is up.
 bool Runtime::Impl::wait_until_granted(wire::LeasePage* page, Nanos deadline) {
-  while (link_ == Link::kAttached && page == this->page() &&
+  while (link_.is_attached() && page == this->page() &&
          needs_.last_grant() < page->grant_n.load(std::memory_order_relaxed)) {
     const Nanos left = deadline - monotonic_now();
     if (left <= Nanos{0}) return false;
@@ -313,7 +313,7 @@ void Runtime::Impl::note_opened(Nanos granted) {
   if (page() == nullptr) return;
   num_leases_.fetch_add(1, std::memory_order_relaxed);
   page()->stall_ns.store((now - granted).value(), std::memory_order_relaxed);
-  log::debug("job {} kWanted -> kOpenBusy term {}", address_.job.value,
+  log::debug("job {} kWanted -> kOpenBusy term {}", link_.job().value,
              wire::load(*page()).term().value);
 }
 

@@ -72,8 +72,8 @@ GateResult Runtime::Impl::safepoint(Safepoint where, Nanos timeout) {
 bool Runtime::Impl::may_stop_inside() {
   const bool is_whole = moving_ == Moving::kNone && !holds_.is_held() && !needs_.has_waiting() &&
                         !is_closed_.load(kRelaxed) && !has_late_.load(kRelaxed);
-  return is_whole && link_ == Link::kAttached && counters_.is_in_iteration() &&
-         options_.has_value() && options_->ranks <= 1;
+  return is_whole && link_.is_attached() && counters_.is_in_iteration() && options_.has_value() &&
+         options_->ranks <= 1;
 }
 
 // Gives the lease up and wants the next at once. The page says is_inside before the word changes,
@@ -92,7 +92,7 @@ bool Runtime::Impl::stop_inside() {
   opened_at_.reset();
   wire::finish_close(*page());
   if (wire::want(*page())) ring();
-  log::debug("job {} kOpenBusy -> kWanted inside its iteration, term {}", address_.job.value,
+  log::debug("job {} kOpenBusy -> kWanted inside its iteration, term {}", link_.job().value,
              wire::load(*page()).term().value);
   return true;
 }
@@ -109,7 +109,7 @@ void Runtime::Impl::go_on_inside(Nanos since) {
   if (page() == nullptr) return;
   say_inside(false);
   if (is_left) return close_if_open(wire::BoundaryKind::kException);
-  log::debug("job {} goes on inside its iteration, term {}", address_.job.value,
+  log::debug("job {} goes on inside its iteration, term {}", link_.job().value,
              wire::load(*page()).term().value);
 }
 

@@ -63,18 +63,18 @@ Result<std::optional<wire::Welcome>> receive_welcome(Connection& connection) {
 Status Runtime::Impl::attach() {
   {
     MutexLock lock(mu_);
-    while (link_ == Link::kAttaching)
+    while (link_.state() == CoordinatorLink::State::kAttaching)
       changed_.wait(mu_);
-    if (link_ == Link::kForked) return {StatusCode::kUnavailable, "a forked child is no job"};
-    if (link_ == Link::kUnmanaged) return {StatusCode::kUnavailable, unmanaged_reason_};
-    if (link_ != Link::kDetached) return {};
-    link_ = Link::kAttaching;
+    if (link_.is_forked()) return {StatusCode::kUnavailable, "a forked child is no job"};
+    if (link_.is_unmanaged()) return {StatusCode::kUnavailable, link_.unmanaged_reason()};
+    if (link_.state() != CoordinatorLink::State::kDetached) return {};
+    link_.start_attaching();
   }
   const Status status = attach_now();
   if (status.ok()) return status;
   MutexLock lock(mu_);
   if (status.code() == StatusCode::kCancelled) {
-    link_ = Link::kDetached;  // the next one tries again
+    link_.stop_attaching();  // the next one tries again
     changed_.notify_all();
   } else {
     go_unmanaged(status.message());
@@ -193,19 +193,13 @@ bool Runtime::Impl::is_interrupted() const {
 // Takes over what Welcome says. The room is the coordinator's figure from here on.
 void Runtime::Impl::adopt(Greeting greeting) {
   const wire::Welcome& welcome = greeting.welcome;
-  link_ = Link::kAttached;
-  connected_at_ = monotonic_now();
-  connection_ = std::move(greeting.connection);
-  address_ = welcome.of;
-  memory_wait_ = welcome.memory_wait;
+  link_.adopt(std::move(greeting.connection), welcome, monotonic_now());
   room_ = welcome.room;
-  capacity_ = welcome.capacity;
   note_share();
   needs_.on_new_connection();
-  epoch_ = welcome.epoch;
-  lane_.adopt(epoch_);
+  lane_.adopt(welcome.epoch);
   allocator_.set_room(room_);
-  log::info("job {} attached: epoch {}, room {} of {}", address_.job.value, welcome.epoch,
+  log::info("job {} attached: epoch {}, room {} of {}", link_.job().value, welcome.epoch,
             to_string(room_), to_string(welcome.capacity));
 }
 
@@ -216,10 +210,8 @@ void Runtime::Impl::go_unmanaged(const std::string& reason) {
   log::warn("{}. {}", reason,
             config_.requires_coordinator ? "A coordinator is required: no iteration follows"
                                          : "Training goes on unmanaged");
-  link_ = Link::kUnmanaged;
+  link_.go_unmanaged(reason);
   note_share();
-  unmanaged_reason_ = reason;
-  connection_.close();
   is_registered_ = false;
   disconnect_lane();
   lane_.forget();
@@ -242,14 +234,8 @@ void Runtime::Impl::go_unmanaged(const std::string& reason) {
 // Sends a message, or queues it if the socket is full. false: there is no connection, or it is dead
 // now. The client thread then sees its end and reconnects.
 bool Runtime::Impl::send(const wire::JobMessage& message) {
-  if (link_ != Link::kAttached) return false;
-  const Status status = connection_.send(message);
-  if (!status.ok()) {
-    log::info("job {}: {}", address_.job.value, status.message());
-    connection_.shut_down();
-    return false;
-  }
-  if (connection_.has_unsent()) wake_client_thread();
+  if (!link_.send(message)) return false;
+  if (link_.connection().has_unsent()) wake_client_thread();
   return true;
 }
 

@@ -71,17 +71,15 @@ Status Runtime::Impl::register_job(const RegisterOptions& options) {
   Status status = wait_registered();
   if (!status.ok() && options_.has_value()) {
     // The coordinator may have heard the Register all the same.
-    send(wire::Unregister{.of = address_});
+    send(wire::Unregister{.of = link_.address()});
     options_.reset();
   }
   return status;
 }
 
 wire::Register Runtime::Impl::make_register() {
-  address_.gang = options_->gang;
-  address_.rank = options_->rank;
-  address_.ranks = options_->ranks;
-  wire::Register wish{.of = address_,
+  link_.join_gang(options_->gang, options_->rank, options_->ranks);
+  wire::Register wish{.of = link_.address(),
                       .name = options_->name,
                       .group = options_->group,
                       .settings = options_->settings,
@@ -127,7 +125,7 @@ Status Runtime::Impl::wait_registered() {
   bool is_said = false;
   while (!is_registered_) {
     if (!refusal_.empty()) return {StatusCode::kInvalidArgument, refusal_};
-    if (link_ == Link::kUnmanaged) return {StatusCode::kUnavailable, unmanaged_reason_};
+    if (link_.is_unmanaged()) return {StatusCode::kUnavailable, link_.unmanaged_reason()};
     if (!is_said && monotonic_now() >= patience_ends) {
       is_said = true;
       log::warn("{}. Waiting for it", kNoAnswer);
@@ -197,7 +195,7 @@ void Runtime::Impl::unregister_job() {
   if (!options_.has_value()) return;
   if (is_parked_) give_up_parked();
   close_if_open(wire::BoundaryKind::kExplicit);
-  send(wire::Unregister{.of = address_});
+  send(wire::Unregister{.of = link_.address()});
   options_.reset();
   is_registered_ = false;
   counters_.forget();
@@ -206,7 +204,7 @@ void Runtime::Impl::unregister_job() {
   page_.store(nullptr, std::memory_order_release);
   bell_.reset();
   const Status left = lane_.leave().status;
-  if (!left.ok()) log::error("job {}: {}", address_.job.value, left.to_string());
+  if (!left.ok()) log::error("job {}: {}", link_.job().value, left.to_string());
   if (left.ok() && residency_.to_restore() == Bytes{0}) {
     route_private();
     is_closed_.store(false, std::memory_order_relaxed);

@@ -42,7 +42,7 @@ void Runtime::Impl::promise_iterations() {
 void Runtime::Impl::park_in_gap() {
   drain();
   MutexLock lock(mu_);
-  if (link_ == Link::kForked) return;
+  if (link_.is_forked()) return;
   gap_reasons_.park();
   close_if_open(wire::BoundaryKind::kExplicit);
   say_movable();
@@ -50,7 +50,7 @@ void Runtime::Impl::park_in_gap() {
 
 Status Runtime::Impl::hold() {
   MutexLock lock(mu_);
-  if (link_ == Link::kForked) return {};
+  if (link_.is_forked()) return {};
   Status status = restore_and_hold();
   if (!status.ok()) {
     holds_.drop(std::this_thread::get_id());

@@ -51,7 +51,7 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
   const bool is_unmovable =
       config_.is_in_parallel_region != nullptr && config_.is_in_parallel_region();
   MutexLock lock(mu_);
-  if (link_ != Link::kUnmanaged && link_ != Link::kForked) {
+  if (!link_.is_unmanaged() && !link_.is_forked()) {
     const Bytes wish = round_up(std::max({bytes, like, kLeastLike}), vm::kChunkBytes);
     const Status answer =
         may_wait ? wait_for_room(bytes, wish, is_unmovable) : ask_for_free_room(bytes, wish);
@@ -60,7 +60,7 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
     const Bytes room = allocator_.room();
     const bool is_given = room > before && room - allocator_.backed() >= bytes;
     if (!answer.ok() && !is_given) return answer;
-    if (link_ != Link::kUnmanaged) return {};
+    if (!link_.is_unmanaged()) return {};
   }
   // Unmanaged, the room is what it is; becoming unmanaged may have raised it just now.
   if (allocator_.room() - before >= bytes) return {};
@@ -76,7 +76,7 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
 Status Runtime::Impl::wait_for_room(Bytes bytes, Bytes wish, bool is_unmovable) {
   const std::uint64_t n = needs_.add(bytes, wish);
   // Without a connection now, the client thread sends it when it has one again.
-  send(wire::Need{.of = address_, .n = n, .bytes = bytes, .like = wish});
+  send(wire::Need{.of = link_.address(), .n = n, .bytes = bytes, .like = wish});
   const Status waited = wait_stopped(n, bytes, is_unmovable);
   restore_before_going_on();
   const Status answer = needs_.take(n);
@@ -111,10 +111,10 @@ Status Runtime::Impl::ask_for_free_room(Bytes bytes, Bytes wish) {
   }
   const std::uint64_t n = needs_.add_only_free(bytes, wish);
   stopped_.note_thread_at_work();
-  const bool is_sent =
-      send(wire::Need{.of = address_, .n = n, .bytes = bytes, .like = wish, .only_free = true});
+  const bool is_sent = send(
+      wire::Need{.of = link_.address(), .n = n, .bytes = bytes, .like = wish, .only_free = true});
   const Nanos deadline = monotonic_now() + kAtOnce;
-  while (is_sent && link_ == Link::kAttached && needs_.is_waiting(n)) {
+  while (is_sent && link_.is_attached() && needs_.is_waiting(n)) {
     const Nanos left = deadline - monotonic_now();
     if (left <= Nanos{0}) break;
     changed_.wait_for(mu_, left);
@@ -127,7 +127,7 @@ Status Runtime::Impl::ask_for_free_room(Bytes bytes, Bytes wish) {
 // on. errors: kCancelled.
 Status Runtime::Impl::wait_for_answer(std::uint64_t need, Bytes bytes) {
   const Nanos start = monotonic_now();
-  const Nanos deadline = start + memory_wait_ + kSlack;
+  const Nanos deadline = start + link_.memory_wait() + kSlack;
   Nanos next_line = start + kFirstLine;
   while (needs_.is_waiting(need) && (stopped_.is_memory_away() || monotonic_now() < deadline)) {
     changed_.wait_for(mu_, kSignalCheck);

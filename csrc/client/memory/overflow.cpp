@@ -60,7 +60,7 @@ void Runtime::Impl::watch_overflow() {
   const Bytes bytes = std::min(overflow, kMustHave);
   const std::uint64_t n = needs_.add(bytes, overflow);
   overflow_request_.open(n);
-  send(wire::Need{.of = address_, .n = n, .bytes = bytes, .like = overflow});
+  send(wire::Need{.of = link_.address(), .n = n, .bytes = bytes, .like = overflow});
 }
 
 }  // namespace gpushare::client

@@ -76,7 +76,7 @@ Status Runtime::Impl::restore_with(Status (alloc::Residency::*restore)()) {
     if (!lag.explains(status, allocator_, residency_.to_restore())) return status;
     if (!is_said) {
       log::warn("job {} waits for memory that others gave up and the device still has: {}",
-                address_.job.value, status.message());
+                link_.job().value, status.message());
     }
     changed_.wait_for(mu_, alloc::DeviceLag::kLook);
   }
@@ -112,7 +112,7 @@ std::optional<Nanos> Runtime::Impl::restore_in_background() {
   note_moved();
   stop_moving();
   if (!restored.has_value()) {
-    log::warn("job {} could not restore in the background: {}", address_.job.value,
+    log::warn("job {} could not restore in the background: {}", link_.job().value,
               restored.error().message());
   }
   if (residency_.to_restore() == Bytes{0}) forget_late();
@@ -142,7 +142,7 @@ bool Runtime::Impl::is_restoring_of_use() {
 // Restores into room that follows the lease, as it comes. Returns when all of it has come, or none
 // came for a while.
 void Runtime::Impl::restore_what_follows() {
-  while (link_ == Link::kAttached && allocator_.coming_room() > Bytes{0}) {
+  while (link_.is_attached() && allocator_.coming_room() > Bytes{0}) {
     mu_.unlock();
     // A failure is restore_all()'s to say, which tries it again.
     static_cast<void>(residency_.restore_within_room(alloc::Residency::kPartBytes));
@@ -172,7 +172,7 @@ void Runtime::Impl::wait_for_late() {
   stop_moving();
   if (!status.ok()) {
     allocator_.forgo_late();
-    log::warn("job {} uses {} of its memory in the host tier, slowly: {}", address_.job.value,
+    log::warn("job {} uses {} of its memory in the host tier, slowly: {}", link_.job().value,
               to_string(residency_.to_restore()), status.message());
   }
   const Nanos waited = monotonic_now() - start;

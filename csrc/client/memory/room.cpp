@@ -56,7 +56,7 @@ void Runtime::Impl::restore_before_going_on() {
       const bool is_closed = is_closed_.load(std::memory_order_relaxed);
       if (!is_closed) route_private();
     } else {
-      log::warn("job {} waits for room to bring its memory back: {}", address_.job.value,
+      log::warn("job {} waits for room to bring its memory back: {}", link_.job().value,
                 status.message());
     }
     stop_moving();
@@ -72,7 +72,7 @@ void Runtime::Impl::on_grant(const wire::Grant& grant) {
   allocator_.raise_room(room_);
   needs_.on_grant(grant.n, grant.need_n);
   has_room_ahead_ = true;
-  send(wire::Consumed{.of = address_, .n = grant.n});
+  send(wire::Consumed{.of = link_.address(), .n = grant.n});
   changed_.notify_all();
 }
 
@@ -173,13 +173,13 @@ void Runtime::Impl::note_released(const alloc::ReleaseOutcome& part, bool is_par
 void Runtime::Impl::answer(const wire::Revoke& revoke,
                            const alloc::ReleaseOutcome& outcome,
                            const AnswerKind& kind) {
-  log::debug("job {} revoke {}: {} of {} released, {} dropped, {} spilled{}{}", address_.job.value,
+  log::debug("job {} revoke {}: {} of {} released, {} dropped, {} spilled{}{}", link_.job().value,
              revoke.n, to_string(outcome.released), to_string(revoke.bytes),
              to_string(outcome.dropped), to_string(outcome.spilled),
              outcome.reason.empty() && !kind.more ? "" : ": ",
              kind.more ? "more to come" : outcome.reason);
   const bool is_late_told = !gap_reasons_.promises_iterations();
-  send(wire::Released{.of = address_,
+  send(wire::Released{.of = link_.address(),
                       .n = revoke.n,
                       .bytes = outcome.released,
                       .dropped = outcome.dropped,
@@ -218,13 +218,13 @@ void Runtime::Impl::stop_moving() {
 Status Runtime::Impl::spill_and_restore() {
   drain();
   MutexLock lock(mu_);
-  if (link_ == Link::kForked || is_parked_) {
+  if (link_.is_forked() || is_parked_) {
     return {StatusCode::kFailedPrecondition, "memory is spilled at a boundary, by the main thread"};
   }
-  if (link_ == Link::kAttaching) {
+  if (link_.state() == CoordinatorLink::State::kAttaching) {
     return {StatusCode::kFailedPrecondition, "attach has not ended"};
   }
-  if (link_ == Link::kDetached) room_ = allocator_.room();
+  if (link_.state() == CoordinatorLink::State::kDetached) room_ = allocator_.room();
   start_moving(Moving::kRestoring, monotonic_now() + seconds(3600));
   const alloc::Route before = allocator_.route();
   if (Status routed = route_outside(); !routed.ok()) {
