@@ -56,7 +56,7 @@ void Runtime::Impl::run() {
       if (!link_.is_attached()) break;
       socket = link_.connection().fd();
       wants_write = link_.connection().has_unsent();
-      if (is_registered_) timeout = kIdleLook;
+      if (registration_.is_registered()) timeout = kIdleLook;
       const auto look_in = [&timeout](Nanos time) {
         timeout = std::min(timeout.value_or(time), time);
       };
@@ -162,9 +162,8 @@ void Runtime::Impl::on_changed(const wire::Changed& changed) {
   MutexLock lock(mu_);
   // This change is for iterations that the process has ended meanwhile. What holds for new ones
   // comes after Registered.
-  if (!is_registered_) return;
-  changes_.add(changed.changes);
-  if (changed.changes.is_paused.has_value()) paused_by_ = changed.by;
+  if (!registration_.is_registered()) return;
+  registration_.change(changed.changes, changed.by);
   note_share();
 }
 
@@ -177,11 +176,7 @@ void Runtime::Impl::on_explained(const wire::Explained& explained) {
 void Runtime::Impl::on_refused(const wire::Refused& refused) {
   MutexLock lock(mu_);
   log::warn("the coordinator refused a message of this job: {}", refused.reason);
-  // The reconnect that follows must not send the refused registration again.
-  if (options_.has_value() && !is_registered_) {
-    refusal_ = refused.reason;
-    options_.reset();
-  }
+  registration_.refuse(refused.reason);
   changed_.notify_all();
 }
 

@@ -44,15 +44,12 @@ void Runtime::Impl::after_fork_in_parent() {
 // that waited on it do not exist here.
 void Runtime::Impl::after_fork_in_child() {
   link_.on_fork();
-  bell_.reset();
   wake_.reset();
   page_.store(nullptr, std::memory_order_relaxed);  // one thread here
-  pages_.clear();
+  registration_.on_fork();
   is_closed_.store(false, std::memory_order_relaxed);
   counters_.forget();
   cores_.after_fork_in_child();
-  options_.reset();
-  is_registered_ = false;
   is_parked_ = false;
   inside_since_.reset();
   moving_ = Moving::kNone;

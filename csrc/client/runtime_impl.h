@@ -1,5 +1,5 @@
 // The runtime's parts and its one lock. Its functions are spread by what they are about:
-// attach.cpp, reconnect.cpp, registration.cpp, lease_gate.cpp, lease_close.cpp, safepoint.cpp,
+// attach.cpp, reconnect.cpp, registering.cpp, lease_gate.cpp, lease_close.cpp, safepoint.cpp,
 // growing.cpp, room.cpp, restoring.cpp, pacing.cpp, gap_memory.cpp, routing.cpp, lane.cpp,
 // overflow.cpp, client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
 //
@@ -29,6 +29,7 @@
 #include "csrc/client/gate/iteration_counters.h"
 #include "csrc/client/link/connection.h"
 #include "csrc/client/link/coordinator_link.h"
+#include "csrc/client/link/registration.h"
 #include "csrc/client/memory/gap_reasons.h"
 #include "csrc/client/memory/holds.h"
 #include "csrc/client/memory/lane_member.h"
@@ -38,7 +39,6 @@
 #include "csrc/client/memory/router.h"
 #include "csrc/client/memory/stopped_threads.h"
 #include "csrc/client/runtime.h"
-#include "csrc/ipc/shared_memory.h"
 
 namespace gpushare::client {
 
@@ -127,9 +127,8 @@ class Runtime::Impl {
   bool pause_before_reconnect() GS_EXCLUDES(mu_);
   Status find_and_adopt() GS_EXCLUDES(mu_);
 
-  // registration.cpp
+  // registering.cpp
   wire::Register make_register() GS_REQUIRES(mu_);
-  [[nodiscard]] Bytes hard_limit() GS_REQUIRES(mu_);
   Status wait_registered() GS_REQUIRES(mu_);
   [[nodiscard]] bool is_interrupted_unlocked() GS_REQUIRES(mu_);
   void on_registered(std::vector<UniqueFd> fds) GS_EXCLUDES(mu_);
@@ -285,14 +284,7 @@ class Runtime::Impl {
 
   LaneMember lane_ GS_GUARDED_BY(mu_);
 
-  std::optional<RegisterOptions> options_ GS_GUARDED_BY(mu_);  // registered, or about to be
-  bool is_registered_ GS_GUARDED_BY(mu_) = false;
-  wire::Changes changes_ GS_GUARDED_BY(mu_);        // of options_, by the coordinator
-  std::uint32_t paused_by_ GS_GUARDED_BY(mu_) = 0;  // the user, if changes_ say that it is
-  std::string refusal_ GS_GUARDED_BY(mu_);
-  UniqueFd bell_ GS_GUARDED_BY(mu_);  // the registration's eventfd: wakes the coordinator
-  // The last is in use. Older ones stay mapped: the main thread may be looking at one.
-  std::vector<ipc::SharedMemory> pages_ GS_GUARDED_BY(mu_);
+  Registration registration_ GS_GUARDED_BY(mu_);
   // release by who holds mu_; pairs with the acquire of the fast paths. Null: no gate.
   std::atomic<wire::LeasePage*> page_{nullptr};
   // Private memory may be gone and the route is kOutside: the next begin takes the slow path.

@@ -94,7 +94,7 @@ void Runtime::Impl::refresh_usage(wire::LeasePage& page, Nanos now) {
 // What share() returns. Called after each change of the link, the capacity or the limit.
 void Runtime::Impl::note_share() {
   Bytes share = link_.is_attached() ? link_.capacity() : Bytes{};
-  const Bytes limit = hard_limit();
+  const Bytes limit = registration_.hard_limit();
   if (limit > Bytes{}) share = std::min(share, limit);
   share_bytes_.store(share.value(), kRelaxed);
 }
@@ -105,7 +105,7 @@ JobStats Runtime::Impl::stats() {
   MutexLock lock(mu_);
   stats.is_managed = link_.is_managed();
   if (stats.is_managed) stats.job = link_.job();
-  stats.is_registered = is_registered_;
+  stats.is_registered = registration_.is_registered();
   stats.unmanaged_reason = link_.unmanaged_reason();
   const wire::LeaseWord word = page() == nullptr ? wire::LeaseWord() : wire::load(*page());
   stats.lease_state = wire::name_of(word.state());

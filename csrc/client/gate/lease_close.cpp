@@ -165,10 +165,10 @@ void Runtime::Impl::give_up_parked() {
 
 // Writes the eventfd, so that the coordinator looks at the page.
 void Runtime::Impl::ring() {
-  if (!bell_.is_valid()) return;
+  if (registration_.bell() < 0) return;
   const std::uint64_t one = 1;
   // This fails only when the counter is full, and then the coordinator has not looked yet.
-  if (::write(bell_.get(), &one, sizeof(one)) < 0) {
+  if (::write(registration_.bell(), &one, sizeof(one)) < 0) {
     log::debug("job {}: {}", link_.job().value, errno_status("ring").message());
   }
 }

@@ -72,8 +72,8 @@ GateResult Runtime::Impl::safepoint(Safepoint where, Nanos timeout) {
 bool Runtime::Impl::may_stop_inside() {
   const bool is_whole = moving_ == Moving::kNone && !holds_.is_held() && !needs_.has_waiting() &&
                         !is_closed_.load(kRelaxed) && !has_late_.load(kRelaxed);
-  return is_whole && link_.is_attached() && counters_.is_in_iteration() && options_.has_value() &&
-         options_->ranks <= 1;
+  return is_whole && link_.is_attached() && counters_.is_in_iteration() &&
+         registration_.is_wanted() && registration_.options().ranks <= 1;
 }
 
 // Gives the lease up and wants the next at once. The page says is_inside before the word changes,

@@ -128,10 +128,11 @@ wire::Hello Runtime::Impl::make_hello() {
   hello.pid = ::getpid();
   hello.uid = ::getuid();
   hello.of.device = config_.device;
-  if (options_.has_value()) {
-    hello.of.gang = options_->gang;
-    hello.of.rank = options_->rank;
-    hello.of.ranks = options_->ranks;
+  if (registration_.is_wanted()) {
+    const RegisterOptions& options = registration_.options();
+    hello.of.gang = options.gang;
+    hello.of.rank = options.rank;
+    hello.of.ranks = options.ranks;
   }
   allocator_.set_room(Bytes{0});
   disconnect_lane();
@@ -212,7 +213,7 @@ void Runtime::Impl::go_unmanaged(const std::string& reason) {
                                          : "Training goes on unmanaged");
   link_.go_unmanaged(reason);
   note_share();
-  is_registered_ = false;
+  registration_.on_unmanaged();
   disconnect_lane();
   lane_.forget();
   room_ = config_.unmanaged_room;

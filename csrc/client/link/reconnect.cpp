@@ -97,7 +97,7 @@ Status Runtime::Impl::find_and_adopt() {
   configure_host_tier(greeting->welcome);  // it may have other budgets
   MutexLock lock(mu_);
   adopt(std::move(*greeting));
-  if (options_.has_value()) send(make_register());
+  if (registration_.is_wanted()) send(make_register());
   for (const wire::Need& need : needs_.waiting(link_.address()))
     send(need);
   changed_.notify_all();

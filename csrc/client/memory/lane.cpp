@@ -20,7 +20,7 @@ namespace gpushare::client {
 // Gives up the lane's memory and tells the coordinator. pre: the route is kOutside, and the word
 // does not say yet that the lease is closed.
 void Runtime::Impl::close_lane() {
-  const bool has_lane = link_.is_attached() && is_registered_ && page() != nullptr;
+  const bool has_lane = link_.is_attached() && registration_.is_registered() && page() != nullptr;
   const bool was_spilled = lane_.take_spilled_in_gap(residency_.totals().spilled);
   // Shared memory cannot hold all that private memory can. Jobs that have to make room for each
   // other between their turns lack just that room. Ranks of a gang run at the same time, so they

@@ -58,7 +58,7 @@ void Runtime::Impl::expect_late() {
 Bytes Runtime::Impl::room_to_come() {
   const alloc::MemoryStats memory = allocator_.stats();
   Bytes needed = needed_room(memory) - memory.overflow_bytes;
-  const Bytes limit = hard_limit();
+  const Bytes limit = registration_.hard_limit();
   if (limit > Bytes{0}) needed = std::min(needed, limit - memory.lane_bytes);
   return needed - memory.room;
 }
