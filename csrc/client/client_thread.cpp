@@ -212,7 +212,7 @@ IdleObservation Runtime::Impl::look_at_lease() {
   MutexLock lock(mu_);
   IdleObservation seen;
   seen.now = monotonic_now();
-  seen.is_waiting = is_parked_ || moving_ != Moving::kNone || needs_.has_waiting();
+  seen.is_waiting = is_parked_ || !moves_.is_still() || needs_.has_waiting();
   if (page() != nullptr) {
     const wire::LeaseWord word = wire::load(*page());
     const bool is_wanted =

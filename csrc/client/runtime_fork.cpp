@@ -52,7 +52,7 @@ void Runtime::Impl::after_fork_in_child() {
   cores_.after_fork_in_child();
   is_parked_ = false;
   inside_since_.reset();
-  moving_ = Moving::kNone;
+  moves_.stop();
   forget_late();
   gate_owner_ = std::thread::id();
   router_ = nullptr;

@@ -4,7 +4,7 @@
 // overflow.cpp, client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
 //
 // Lock order: mu_, then the router's and torch's, then the allocator's. Nothing is waited for under
-// mu_: a copy, a room request and the futex are waited for without it (`moving_` keeps two copies
+// mu_: a copy, a room request and the futex are waited for without it (`moves_` keeps two copies
 // apart meanwhile), and so is the device (drain), but for what it was given in the moment between,
 // and where a connection is lost for good.
 //
@@ -33,6 +33,7 @@
 #include "csrc/client/memory/gap_reasons.h"
 #include "csrc/client/memory/holds.h"
 #include "csrc/client/memory/lane_member.h"
+#include "csrc/client/memory/moves.h"
 #include "csrc/client/memory/need_table.h"
 #include "csrc/client/memory/overflow_request.h"
 #include "csrc/client/memory/pace.h"
@@ -99,8 +100,6 @@ class Runtime::Impl {
   static constexpr auto kNoAnswer =
       "the coordinator does not answer. Is it stopped (SIGSTOP)? See: gpushare coordinator log";
 
-  // Which way memory moves now. residency_ takes one caller at a time.
-  enum class Moving : std::uint8_t { kNone, kReleasing, kRestoring };
   // The result of one step in the gate. kAgain: something has changed, look again.
   enum class GateStep : std::uint8_t { kEntered, kTimedOut, kAgain };
   struct Greeting {
@@ -236,7 +235,7 @@ class Runtime::Impl {
   [[nodiscard]] bool is_stopped_for_room() GS_REQUIRES(mu_);
   void drain_if_stopped() GS_EXCLUDES(mu_);
   void restore_before_going_on() GS_REQUIRES(mu_);
-  bool start_moving(Moving what, Nanos deadline) GS_REQUIRES(mu_);
+  bool start_restoring(Nanos deadline) GS_REQUIRES(mu_);
   void stop_moving() GS_REQUIRES(mu_);
 
   // overflow.cpp
@@ -295,11 +294,8 @@ class Runtime::Impl {
   bool is_close_due_ GS_GUARDED_BY(mu_) = false;
   Status close_failure_ GS_GUARDED_BY(mu_);  // the last
 
-  Moving moving_ GS_GUARDED_BY(mu_) = Moving::kNone;
-  std::thread::id moving_thread_ GS_GUARDED_BY(mu_);  // of the last start_moving
-  int num_waiting_to_move_ GS_GUARDED_BY(mu_) = 0;    // threads, until another is done moving
+  Moves moves_ GS_GUARDED_BY(mu_);
   Pace pace_ GS_GUARDED_BY(mu_){allocator_.most_piece()};
-  bool has_room_ahead_ GS_GUARDED_BY(mu_) = false;  // unused perhaps, and not looked at since
   // The iteration began without memory that it needs late. Written under mu_; relaxed: the
   // iterating thread sees its own writes, and a step that misses another's finds nothing to do.
   std::atomic<bool> has_late_{false};
@@ -314,9 +310,6 @@ class Runtime::Impl {
   Nanos closed_at_ GS_GUARDED_BY(mu_);
   GapReasons gap_reasons_ GS_GUARDED_BY(mu_);
   Holds holds_ GS_GUARDED_BY(mu_);
-  // The restoring thread waits for room, and has begun nothing: memory may leave meanwhile.
-  bool is_restore_stopped_ GS_GUARDED_BY(mu_) = false;
-  bool is_giving_amid_restore_ GS_GUARDED_BY(mu_) = false;
   std::optional<Nanos> opened_at_ GS_GUARDED_BY(mu_);
 
   IterationCores cores_{config_.worker_threads};
@@ -326,8 +319,7 @@ class Runtime::Impl {
   std::atomic<std::int64_t> usage_refreshed_ns_{0};  // relaxed; the iterating thread's own
   std::atomic<std::int64_t> share_bytes_{0};         // relaxed; a figure alone
   std::atomic<std::int64_t> outside_bytes_{0};       // relaxed; as of that moment
-  alloc::ResidencyTotals moved_ GS_GUARDED_BY(mu_);
-  std::atomic<std::uint64_t> num_leases_{0};  // written under mu_; relaxed: only compared
+  std::atomic<std::uint64_t> num_leases_{0};         // written under mu_; relaxed: only compared
   Nanos waited_ GS_GUARDED_BY(mu_);
   Nanos moving_time_ GS_GUARDED_BY(mu_);
   Nanos held_ GS_GUARDED_BY(mu_);

@@ -49,9 +49,9 @@ void Runtime::Impl::publish_usage(wire::LeasePage& page) {
   if (const auto device = device_memory(); device.has_value()) {
     page.device_free_bytes.store(device->free.value(), std::memory_order_release);
   }
-  store(page.dropped_total_bytes, moved_.dropped);
-  store(page.spilled_total_bytes, moved_.spilled);
-  store(page.restored_total_bytes, moved_.restored);
+  store(page.dropped_total_bytes, moves_.totals().dropped);
+  store(page.spilled_total_bytes, moves_.totals().spilled);
+  store(page.restored_total_bytes, moves_.totals().restored);
 }
 
 // The device's memory as the driver says it; empty if the answer is impossible.
@@ -129,9 +129,9 @@ JobStats Runtime::Impl::stats() {
   stats.lane = memory.lane_bytes;
   stats.donated = memory.donated_bytes;
   stats.overflow = memory.overflow_bytes;
-  stats.dropped_total = moved_.dropped;
-  stats.spilled_total = moved_.spilled;
-  stats.restored_total = moved_.restored;
+  stats.dropped_total = moves_.totals().dropped;
+  stats.spilled_total = moves_.totals().spilled;
+  stats.restored_total = moves_.totals().restored;
   const Bytes most_reserved{memory.reserved_bytes.all.peak};
   stats.peak_backed = std::max(counters_.highest_peak(), most_reserved);
   return stats;

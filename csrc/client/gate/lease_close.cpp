@@ -144,7 +144,7 @@ void Runtime::Impl::give_up_parked() {
   if (page() != nullptr && wire::give_up(*page())) ring();
   residency_.set_shows_copies(true);
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
-  start_moving(Moving::kRestoring, monotonic_now() + kAsLongAsItTakes);
+  start_restoring(monotonic_now() + kAsLongAsItTakes);
   const Status status = restore_all();
   stop_moving();
   if (!status.ok()) {

@@ -171,7 +171,7 @@ void Runtime::Impl::show_spilled() {
   if (config_.shows_in_gate) return;
   is_handling_ = is_parked_;
   // Said as a restore: a Revoke that comes meanwhile is answered with `held`, and is asked again.
-  const bool is_still = start_moving(Moving::kRestoring, monotonic_now() + kMovingPatience);
+  const bool is_still = start_restoring(monotonic_now() + kMovingPatience);
   mu_.unlock();
   residency_.show_copies();
   mu_.lock();
@@ -275,7 +275,7 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
     granted = std::clamp(stated, std::min(parked_at_, granted), granted);
     granting->is_parked.store(0, std::memory_order_relaxed);
   }
-  if (!start_moving(Moving::kRestoring, deadline)) return GateStep::kTimedOut;
+  if (!start_restoring(deadline)) return GateStep::kTimedOut;
   const Status status = restore_for_iteration();
   move_overflow_in();
   stop_moving();

@@ -70,7 +70,7 @@ GateResult Runtime::Impl::safepoint(Safepoint where, Nanos timeout) {
 
 // Whether nothing is half done that a stop would leave in the way of others.
 bool Runtime::Impl::may_stop_inside() {
-  const bool is_whole = moving_ == Moving::kNone && !holds_.is_held() && !needs_.has_waiting() &&
+  const bool is_whole = moves_.is_still() && !holds_.is_held() && !needs_.has_waiting() &&
                         !is_closed_.load(kRelaxed) && !has_late_.load(kRelaxed);
   return is_whole && link_.is_attached() && counters_.is_in_iteration() &&
          registration_.is_wanted() && registration_.options().ranks <= 1;

@@ -67,7 +67,7 @@ Status Runtime::Impl::restore_and_hold() {
   const Holds::Starting starting(holds_);
   say_movable();
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
-  start_moving(Moving::kRestoring, monotonic_now() + kAsLongAsItTakes);
+  start_restoring(monotonic_now() + kAsLongAsItTakes);
   Status status = restore_all();
   stop_moving();
   return status;

@@ -91,12 +91,11 @@ Status Runtime::Impl::wait_for_room(Bytes bytes, Bytes wish, bool is_unmovable) 
 Status Runtime::Impl::wait_stopped(std::uint64_t need, Bytes bytes, bool is_unmovable) {
   const StoppedThreads::Scope stopped(stopped_, is_unmovable);
   const Holds::Stopped stopped_holds(holds_, std::this_thread::get_id());
-  const bool is_restoring =
-      moving_ == Moving::kRestoring && moving_thread_ == std::this_thread::get_id();
-  is_restore_stopped_ = is_restore_stopped_ || is_restoring;
+  const bool is_restoring = moves_.is_restored_by(std::this_thread::get_id());
+  if (is_restoring) moves_.wait_for_room();
   Status waited = wait_for_answer(need, bytes);
-  if (is_restoring) is_restore_stopped_ = false;
-  while (is_restoring && is_giving_amid_restore_)
+  if (is_restoring) moves_.go_on();
+  while (is_restoring && moves_.is_giving())
     changed_.wait(mu_);
   return waited;
 }
@@ -106,7 +105,7 @@ Status Runtime::Impl::wait_stopped(std::uint64_t need, Bytes bytes, bool is_unmo
 // as grow().
 Status Runtime::Impl::ask_for_free_room(Bytes bytes, Bytes wish) {
   // The client thread is giving memory away, and would read the answer only when all is given.
-  if (moving_ == Moving::kReleasing) {
+  if (moves_.is_releasing()) {
     return {StatusCode::kOutOfMemory, "memory of this job is being given to others"};
   }
   const std::uint64_t n = needs_.add_only_free(bytes, wish);

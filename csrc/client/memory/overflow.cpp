@@ -23,7 +23,7 @@ constexpr Bytes kMustHave = mib(32);
 }  // namespace
 
 // Moves in what there is room for. The lock is let go during the copies. pre: this thread moves
-// (start_moving).
+// (start_restoring).
 void Runtime::Impl::move_overflow_in() {
   if (!config_.overflow || allocator_.overflow() == Bytes{0}) return;
   mu_.unlock();
@@ -47,7 +47,7 @@ void Runtime::Impl::watch_overflow() {
     if (needs_.is_waiting(*need)) return;
     const Status answer = needs_.take(*need);
     overflow_request_.close(answer.ok(), monotonic_now());
-    if (answer.ok() && start_moving(Moving::kRestoring, monotonic_now())) {
+    if (answer.ok() && start_restoring(monotonic_now())) {
       move_overflow_in();
       stop_moving();
     }

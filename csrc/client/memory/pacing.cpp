@@ -22,7 +22,7 @@ constexpr Nanos kRateLook = millis(5);
 // nobody would lift it. Nor does an open lease: then the copies are this job's own.
 Bytes Runtime::Impl::transfer_rate() {
   const bool is_heard = link_.is_attached() && page() != nullptr && page()->epoch == link_.epoch();
-  if (!is_heard || num_waiting_to_move_ > 0 || wire::load(*page()).is_open()) return {};
+  if (!is_heard || moves_.has_waiting() || wire::load(*page()).is_open()) return {};
   return Bytes{page()->transfer_rate.load(kRelaxed)};
 }
 

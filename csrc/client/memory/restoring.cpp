@@ -8,7 +8,7 @@
 // optimizer's step waits for the rest. Until then it is reachable, only slower, and nothing else
 // takes its room. Some of that room may follow the lease.
 //
-// Only one thread moves memory at a time (start_moving). The lock is let go during copies.
+// Only one thread moves memory at a time (start_restoring). The lock is let go during copies.
 //
 // What may go wrong: a restore finds no room or the device fails. Before the lease opens that
 // closes the lease. Late memory then stays where it is and is used there, slowly.
@@ -27,7 +27,7 @@ constexpr Nanos kNoneCame = millis(250);
 }  // namespace
 
 // Restores everything, late memory too. Asks the coordinator for room if it must. pre: this thread
-// moves (start_moving).
+// moves (start_restoring).
 Status Runtime::Impl::restore_all() {
   Status status = restore_with(&alloc::Residency::restore);
   if (status.ok()) forget_late();
@@ -49,7 +49,7 @@ void Runtime::Impl::expect_late() {
   allocator_.expect_room(std::clamp(room_to_come(), Bytes{0}, to_restore));
   if (to_restore == Bytes{0}) return;
   has_late_.store(true, kRelaxed);
-  has_room_ahead_ = true;
+  moves_.set_room_ahead(true);
   wake_client_thread();
 }
 
@@ -83,29 +83,29 @@ Status Runtime::Impl::restore_with(Status (alloc::Residency::*restore)()) {
 }
 
 void Runtime::Impl::note_moved() {
-  moved_ = residency_.totals();
+  moves_.note_totals(residency_.totals());
   if (page() != nullptr) publish_usage(*page());
 }
 
 void Runtime::Impl::forget_late() { has_late_.store(false, kRelaxed); }
 
 // On the client thread: restores one part, short enough to answer others in between. Returns when
-// the next part is due; no time if there is nothing more to do. has_room_ahead_ says that there may
-// be room unused. It is cleared before the part and set again if the part brought bytes back.
+// the next part is due; no time if there is nothing more to do. has_room_ahead() says that there
+// may be room unused. It is cleared before the part and set again if the part brought bytes back.
 std::optional<Nanos> Runtime::Impl::restore_in_background() {
   Pace::Turn turn;
   {
     MutexLock lock(mu_);
     const bool may_restore =
-        has_room_ahead_ && moving_ == Moving::kNone && !is_handling_ && is_restoring_of_use();
+        moves_.has_room_ahead() && moves_.is_still() && !is_handling_ && is_restoring_of_use();
     Bytes most;
     if (may_restore) most = std::min(alloc::Residency::kPartBytes, residency_.to_restore());
     if (may_restore && is_parked_) most = std::min(most, most_ahead());
     turn = next_turn(most);
     if (turn.wait > Nanos{0}) return turn.wait;
-    has_room_ahead_ = false;
+    moves_.set_room_ahead(false);
     if (!may_restore) return std::nullopt;
-    start_moving(Moving::kRestoring, monotonic_now());
+    start_restoring(monotonic_now());
   }
   const Result<Bytes> restored = residency_.restore_within_room(turn.bytes);
   MutexLock lock(mu_);
@@ -116,8 +116,9 @@ std::optional<Nanos> Runtime::Impl::restore_in_background() {
               restored.error().message());
   }
   if (residency_.to_restore() == Bytes{0}) forget_late();
-  has_room_ahead_ = restored.has_value() && *restored > Bytes{0};
-  return has_room_ahead_ ? std::optional(Nanos{0}) : std::nullopt;
+  const bool may_go_on = restored.has_value() && *restored > Bytes{0};
+  moves_.set_room_ahead(may_go_on);
+  return may_go_on ? std::optional(Nanos{0}) : std::nullopt;
 }
 
 // The most that may come back ahead of the lease. Late memory may take only what is left of the
@@ -165,7 +166,7 @@ void Runtime::Impl::wait_for_late() {
   MutexLock lock(mu_);
   const Nanos start = monotonic_now();
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
-  start_moving(Moving::kRestoring, start + kAsLongAsItTakes);
+  start_restoring(start + kAsLongAsItTakes);
   if (has_late_.load(kRelaxed)) restore_what_follows();
   const Status status = has_late_.load(kRelaxed) ? restore_all() : Status();
   forget_late();  // also after a failure: the next lease tries again
@@ -185,9 +186,7 @@ void Runtime::Impl::wait_for_late() {
 // wait for itself.
 bool Runtime::Impl::has_late_for_others() {
   MutexLock lock(mu_);
-  const bool restores =
-      moving_ == Moving::kRestoring && moving_thread_ == std::this_thread::get_id();
-  return has_late_.load(kRelaxed) && !restores;
+  return has_late_.load(kRelaxed) && !moves_.is_restored_by(std::this_thread::get_id());
 }
 
 }  // namespace gpushare::client

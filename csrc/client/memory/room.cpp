@@ -8,10 +8,9 @@
 // that the next job need not wait for the last byte. Last the books and the waiting threads are
 // told.
 //
-// Only one thread moves memory at a time (moving_). A Revoke that comes while memory is being
-// restored is answered with nothing, and the coordinator asks again. One kind of restore gives all
-// the same: a restore that waits for room has begun nothing, and without this two jobs could wait
-// for each other.
+// Only one thread moves memory at a time (moves.h). A Revoke that comes while memory is being
+// restored is answered with nothing, and the coordinator asks again. Only a restore that waits for
+// room gives all the same.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -47,9 +46,9 @@ void Runtime::Impl::drain_if_stopped() {
 void Runtime::Impl::restore_before_going_on() {
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
   // This thread is in the midst of a restore that needs more room. Its outer call restores.
-  if (moving_ == Moving::kRestoring && moving_thread_ == std::this_thread::get_id()) return;
+  if (moves_.is_restored_by(std::this_thread::get_id())) return;
   while (stopped_.is_memory_away()) {
-    start_moving(Moving::kRestoring, monotonic_now() + kAsLongAsItTakes);
+    start_restoring(monotonic_now() + kAsLongAsItTakes);
     const Status status = stopped_.is_memory_away() ? restore_all() : Status();
     if (status.ok()) {
       stopped_.set_memory_away(false);
@@ -71,7 +70,7 @@ void Runtime::Impl::on_grant(const wire::Grant& grant) {
   room_ = grant.room + lane_.unheard_room(grant.lane_n);
   allocator_.raise_room(room_);
   needs_.on_grant(grant.n, grant.need_n);
-  has_room_ahead_ = true;
+  moves_.set_room_ahead(true);
   send(wire::Consumed{.of = link_.address(), .n = grant.n});
   changed_.notify_all();
 }
@@ -91,11 +90,11 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
   {
     MutexLock lock(mu_);
     is_amid_restore = may_give_amid_restore();
-    if ((moving_ != Moving::kNone && !is_amid_restore) || revoke.bytes <= Bytes{0}) {
+    if ((!moves_.is_still() && !is_amid_restore) || revoke.bytes <= Bytes{0}) {
       alloc::ReleaseOutcome nothing;
       nothing.reason = "memory is being restored";
       // A restore ends soon, unless it waits for room itself.
-      answer(revoke, nothing, {.held = moving_ == Moving::kRestoring && !is_restore_stopped_});
+      answer(revoke, nothing, {.held = moves_.is_restore_at_work()});
       return;
     }
     // The main thread is in the gate and no lease was granted since, so it cannot leave before
@@ -104,8 +103,11 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
         is_parked_ && page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kWanted;
     is_parked = is_parked || is_movable_in_gap();
     may_spill = (is_parked && !holds_.is_held() && !is_handling_) || is_amid_restore;
-    is_giving_amid_restore_ = is_amid_restore;
-    if (!is_amid_restore) moving_ = Moving::kReleasing;
+    if (is_amid_restore) {
+      moves_.start_giving();
+    } else {
+      moves_.start_release();
+    }
     // The waiting thread restores before it goes on. A captured stream keeps the route as it is,
     // and the memory in place.
     if (!may_spill && is_stopped_for_room()) {
@@ -120,14 +122,14 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
   note_moved();
   answer(revoke, rest, {.more = false, .with_lease = is_parked, .held = is_held});
   if (!is_amid_restore) return stop_moving();
-  is_giving_amid_restore_ = false;
+  moves_.stop_giving();
   changed_.notify_all();
 }
 
 // Whether a restore is under way that waits for room. It has begun nothing, and what it is for has
 // not gone on, so memory that is in place may leave again.
 bool Runtime::Impl::may_give_amid_restore() {
-  return is_restore_stopped_ && holds_.are_all_starting() &&
+  return moves_.is_restore_waiting() && holds_.are_all_starting() &&
          allocator_.route() == alloc::Route::kOutside;
 }
 
@@ -193,23 +195,21 @@ void Runtime::Impl::answer(const wire::Revoke& revoke,
                       .reason = outcome.reason});
 }
 
-// Waits until no other thread moves memory, and takes its place. The client thread sees that
+// Waits until no other thread moves memory, and begins a restore. The client thread sees that
 // somebody waits, and then ignores the transfer rate. false: not before `deadline`.
-bool Runtime::Impl::start_moving(Moving what, Nanos deadline) {
-  while (moving_ != Moving::kNone) {
+bool Runtime::Impl::start_restoring(Nanos deadline) {
+  while (!moves_.is_still()) {
     const Nanos left = deadline - monotonic_now();
     if (left <= Nanos{0}) return false;
-    ++num_waiting_to_move_;
+    const Moves::Waiting waiting(moves_);
     changed_.wait_for(mu_, left);
-    --num_waiting_to_move_;
   }
-  moving_ = what;
-  moving_thread_ = std::this_thread::get_id();
+  moves_.start_restore(std::this_thread::get_id());
   return true;
 }
 
 void Runtime::Impl::stop_moving() {
-  moving_ = Moving::kNone;
+  moves_.stop();
   changed_.notify_all();
 }
 
@@ -225,7 +225,7 @@ Status Runtime::Impl::spill_and_restore() {
     return {StatusCode::kFailedPrecondition, "attach has not ended"};
   }
   if (link_.state() == CoordinatorLink::State::kDetached) room_ = allocator_.room();
-  start_moving(Moving::kRestoring, monotonic_now() + seconds(3600));
+  start_restoring(monotonic_now() + seconds(3600));
   const alloc::Route before = allocator_.route();
   if (Status routed = route_outside(); !routed.ok()) {
     stop_moving();
