@@ -8,13 +8,9 @@
 // itself. The device is drained before the lock is taken where a close may follow.
 //
 // The loop ends when the runtime is stopped, or when the job has become unmanaged.
-#include <poll.h>
 #include <pthread.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -47,6 +43,7 @@ Overloaded(Handlers...) -> Overloaded<Handlers...>;
 void Runtime::Impl::run() {
   ::pthread_setname_np(::pthread_self(), "gpushare-client");
   std::optional<Nanos> restores_again_in;
+  IdleRule idle_rule(config_.idle_rule);
   while (true) {
     int socket = -1;
     bool wants_write = false;
@@ -63,42 +60,17 @@ void Runtime::Impl::run() {
       if (restores_again_in.has_value()) look_in(*restores_again_in);
       if (is_close_due_) look_in(kCloseAgain);
     }
-    if (!pause(socket, wants_write, timeout)) break;
+    if (!thread_.pause(socket, wants_write, timeout)) break;
     if (!receive_all() && !reconnect()) break;
     retry_closing();
     restores_again_in = restore_in_background();
-    watch_idle();
+    watch_idle(idle_rule);
     watch_idle_gap();
     watch_overflow();
   }
   MutexLock lock(mu_);
-  is_thread_done_ = true;
+  thread_.note_done();
   changed_.notify_all();
-}
-
-// Waits until the socket can be read (or written, if wanted), somebody wakes this thread, or
-// `timeout` has passed. false: the runtime is being stopped.
-bool Runtime::Impl::pause(int socket, bool wants_write, std::optional<Nanos> timeout) {
-  constexpr std::int64_t kNanosInSecond = 1'000'000'000;
-  const auto events = static_cast<short>(wants_write ? POLLIN | POLLOUT : POLLIN);
-  std::array<pollfd, 2> entries{{{.fd = socket, .events = events, .revents = 0},
-                                 {.fd = wake_.get(), .events = POLLIN, .revents = 0}}};
-  const std::int64_t ns = std::max<std::int64_t>(timeout.value_or(Nanos{0}).value(), 0);
-  const timespec wait{.tv_sec = ns / kNanosInSecond, .tv_nsec = ns % kNanosInSecond};
-  // An error is a signal at most, and the caller looks again anyway.
-  ::ppoll(entries.data(), entries.size(), timeout.has_value() ? &wait : nullptr, nullptr);
-  std::uint64_t ignored = 0;
-  while (::read(wake_.get(), &ignored, sizeof(ignored)) > 0) {
-  }
-  // acquire; pairs with the release in stop().
-  return !is_stopping_.load(std::memory_order_acquire);
-}
-
-void Runtime::Impl::wake_client_thread() {
-  const std::uint64_t one = 1;
-  if (::write(wake_.get(), &one, sizeof(one)) < 0) {
-    log::debug("{}", errno_status("wake the client thread").message());
-  }
 }
 
 // Handles all messages that are there, and sends what was kept. false: the connection has ended.
@@ -182,8 +154,8 @@ void Runtime::Impl::on_refused(const wire::Refused& refused) {
 
 // Closes a lease that others want, if the process does nothing inside its iteration (idle_rule.h).
 // The lease is looked at again after the drain, since the job may have gone on.
-void Runtime::Impl::watch_idle() {
-  const std::optional<Term> idle = find_idle();
+void Runtime::Impl::watch_idle(IdleRule& rule) {
+  const std::optional<Term> idle = find_idle(rule);
   if (!idle.has_value()) return;
   drain();
   MutexLock lock(mu_);
@@ -198,14 +170,14 @@ void Runtime::Impl::watch_idle() {
 
 // The term of a lease that others want and that is not used. A lease that nobody has asked for
 // counts too: jobs of a lower class wait without asking.
-std::optional<Term> Runtime::Impl::find_idle() {
+std::optional<Term> Runtime::Impl::find_idle(IdleRule& rule) {
   IdleObservation seen = look_at_lease();
   if (seen.is_wanted) {
     // Read without the lock: many files are read for it.
     seen.cpu = cpu_of_process_tree();
     seen.awaits_input = awaits_input(iterating_thread_.load(std::memory_order_relaxed));
   }
-  return idle_rule_.observe(seen) ? std::optional(seen.term) : std::nullopt;
+  return rule.observe(seen) ? std::optional(seen.term) : std::nullopt;
 }
 
 IdleObservation Runtime::Impl::look_at_lease() {

@@ -44,7 +44,7 @@ void Runtime::Impl::after_fork_in_parent() {
 // that waited on it do not exist here.
 void Runtime::Impl::after_fork_in_child() {
   link_.on_fork();
-  wake_.reset();
+  thread_.on_fork();
   page_.store(nullptr, std::memory_order_relaxed);  // one thread here
   registration_.on_fork();
   is_closed_.store(false, std::memory_order_relaxed);

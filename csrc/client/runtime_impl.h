@@ -30,6 +30,7 @@
 #include "csrc/client/link/connection.h"
 #include "csrc/client/link/coordinator_link.h"
 #include "csrc/client/link/registration.h"
+#include "csrc/client/link/wakeable_thread.h"
 #include "csrc/client/memory/gap_reasons.h"
 #include "csrc/client/memory/holds.h"
 #include "csrc/client/memory/lane_member.h"
@@ -244,7 +245,6 @@ class Runtime::Impl {
 
   // client_thread.cpp
   void run() GS_EXCLUDES(mu_);
-  bool pause(int socket, bool wants_write, std::optional<Nanos> timeout);
   bool receive_all() GS_EXCLUDES(mu_);
   void dispatch(Connection::Received received) GS_EXCLUDES(mu_);
   void on_denied(const wire::Denied& denied) GS_EXCLUDES(mu_);
@@ -252,10 +252,9 @@ class Runtime::Impl {
   void on_changed(const wire::Changed& changed) GS_EXCLUDES(mu_);
   void on_explained(const wire::Explained& explained) GS_EXCLUDES(mu_);
   void on_refused(const wire::Refused& refused) GS_EXCLUDES(mu_);
-  void watch_idle() GS_EXCLUDES(mu_);
-  std::optional<Term> find_idle() GS_EXCLUDES(mu_);
+  void watch_idle(IdleRule& rule) GS_EXCLUDES(mu_);
+  std::optional<Term> find_idle(IdleRule& rule) GS_EXCLUDES(mu_);
   IdleObservation look_at_lease() GS_EXCLUDES(mu_);
-  void wake_client_thread();
 
   // runtime_fork.cpp
   void bring_back_for_child() GS_REQUIRES(mu_);
@@ -272,7 +271,6 @@ class Runtime::Impl {
   alloc::CachingAllocator& allocator_;
   alloc::Residency& residency_;
   const HostTier configure_host_tier_;
-  UniqueFd wake_;  // eventfd, made by attach(); wakes the client thread
 
   Mutex mu_;
   CondVar changed_;  // anything below that somebody waits for
@@ -324,12 +322,8 @@ class Runtime::Impl {
   Nanos moving_time_ GS_GUARDED_BY(mu_);
   Nanos held_ GS_GUARDED_BY(mu_);
 
-  IdleRule idle_rule_;        // the client thread's own
   Router* router_ = nullptr;  // before any other thread is there
-  std::thread thread_;        // started by the attaching thread, joined by the destructor
-  // release by stop(); pairs with the acquire in the client thread.
-  std::atomic<bool> is_stopping_{false};
-  bool is_thread_done_ GS_GUARDED_BY(mu_) = false;
+  WakeableThread thread_;     // the client thread; started by the attaching thread
 };
 
 }  // namespace gpushare::client

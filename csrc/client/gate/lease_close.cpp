@@ -9,7 +9,6 @@
 //
 // What may go wrong: on CUDA a stream is captured, and memory cannot be closed now. Then the word
 // stays kClosing, is_close_due_ is set, and the client thread tries again (retry_closing).
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <string>
@@ -77,7 +76,7 @@ bool Runtime::Impl::finish_closing(wire::LeasePage& page) {
   const bool was_due = is_close_due_;
   is_close_due_ = !close_gate();
   if (is_close_due_) {
-    if (!was_due) wake_client_thread();
+    if (!was_due) thread_.wake();
     return false;
   }
   if (may_move_in_gap()) {

@@ -11,7 +11,6 @@
 // room is that of its setting, and the gate is open, unless a coordinator is required. Ctrl-C
 // leaves the job as it was, and the next call tries again. A coordinator that is stopped (SIGSTOP)
 // is waited for without a limit, since it still owns the device.
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,7 +20,6 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
-#include "csrc/base/process/start_thread.h"
 #include "csrc/client/link/connector.h"
 #include "csrc/client/runtime_impl.h"
 #include "csrc/ipc/socket.h"
@@ -84,10 +82,7 @@ Status Runtime::Impl::attach() {
 
 Status Runtime::Impl::attach_now() {
   GS_RETURN_IF_ERROR(validate(config_));
-  if (!wake_.is_valid()) {
-    wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!wake_.is_valid()) return errno_status("make the client thread's eventfd");
-  }
+  GS_RETURN_IF_ERROR(thread_.prepare());
   Result<Greeting> greeting = find_and_greet(Nanos{0});
   // The coordinator was stopped and has been killed, or it was about to end. There may be another
   // one.
@@ -101,10 +96,7 @@ Status Runtime::Impl::attach_now() {
     adopt(std::move(*greeting));
     changed_.notify_all();
   }
-  Result<std::thread> thread = start_thread("the coordinator's messages", [this] { run(); });
-  if (!thread.has_value()) return thread.error();
-  thread_ = std::move(*thread);
-  return {};
+  return thread_.start("the coordinator's messages", [this] { run(); });
 }
 
 void Runtime::Impl::configure_host_tier(const wire::Welcome& welcome) {
@@ -112,7 +104,7 @@ void Runtime::Impl::configure_host_tier(const wire::Welcome& welcome) {
 }
 
 Result<Runtime::Impl::Greeting> Runtime::Impl::find_and_greet(Nanos patience) {
-  const auto pause_search = [this](Nanos time) { return pause(-1, false, time); };
+  const auto pause_search = [this](Nanos time) { return thread_.pause(-1, false, time); };
   Result<UniqueFd> socket = find_coordinator(
       config_, {.patience = patience, .timeout = config_.connect_timeout, .pause = pause_search});
   if (!socket.has_value()) return fail(socket.error());
@@ -179,7 +171,8 @@ Result<Runtime::Impl::Greeting> Runtime::Impl::say_hello(UniqueFd socket) {
       is_said = true;
       log::warn("{}. Waiting for it", kNoAnswer);
     }
-    if (!pause(connection.fd(), connection.has_unsent(), kSignalCheck) || is_interrupted()) {
+    if (!thread_.pause(connection.fd(), connection.has_unsent(), kSignalCheck) ||
+        is_interrupted()) {
       return fail(StatusCode::kCancelled, "attach was stopped");
     }
     status = connection.flush();
@@ -236,7 +229,7 @@ void Runtime::Impl::go_unmanaged(const std::string& reason) {
 // now. The client thread then sees its end and reconnects.
 bool Runtime::Impl::send(const wire::JobMessage& message) {
   if (!link_.send(message)) return false;
-  if (link_.connection().has_unsent()) wake_client_thread();
+  if (link_.connection().has_unsent()) thread_.wake();
   return true;
 }
 

@@ -75,7 +75,7 @@ bool Runtime::Impl::pause_before_reconnect() {
   }
   // Whoever wakes this thread has something for a coordinator, and there is none yet.
   for (Nanos now = monotonic_now(); now < until; now = monotonic_now()) {
-    if (!pause(-1, false, until - now)) return false;
+    if (!thread_.pause(-1, false, until - now)) return false;
   }
   return true;
 }

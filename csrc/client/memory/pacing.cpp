@@ -57,9 +57,7 @@ Bytes Runtime::Impl::wait_for_turn(Bytes most) {
     }
     if (turn.bytes > Bytes{0}) return turn.bytes;
     const Result<bool> is_called = ipc::wait_readable(socket, turn.wait);
-    // acquire; pairs with the release in stop().
-    const bool is_stopping = is_stopping_.load(std::memory_order_acquire);
-    if (is_stopping || !is_called.has_value() || *is_called) break;
+    if (thread_.is_stopping() || !is_called.has_value() || *is_called) break;
   }
   MutexLock lock(mu_);
   say_held_back(false);

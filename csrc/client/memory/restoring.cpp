@@ -50,7 +50,7 @@ void Runtime::Impl::expect_late() {
   if (to_restore == Bytes{0}) return;
   has_late_.store(true, kRelaxed);
   moves_.set_room_ahead(true);
-  wake_client_thread();
+  thread_.wake();
 }
 
 // The room that the iteration needs less the room that the job has. The lease may have come before
