@@ -27,6 +27,7 @@
 #include "csrc/client/cpu/iteration_cores.h"
 #include "csrc/client/gate/idle_rule.h"
 #include "csrc/client/gate/iteration_counters.h"
+#include "csrc/client/gate/lease_times.h"
 #include "csrc/client/link/connection.h"
 #include "csrc/client/link/coordinator_link.h"
 #include "csrc/client/link/registration.h"
@@ -40,6 +41,7 @@
 #include "csrc/client/memory/pace.h"
 #include "csrc/client/memory/router.h"
 #include "csrc/client/memory/stopped_threads.h"
+#include "csrc/client/memory/usage_figures.h"
 #include "csrc/client/runtime.h"
 
 namespace gpushare::client {
@@ -90,7 +92,7 @@ class Runtime::Impl {
   std::string explain(Nanos timeout) GS_EXCLUDES(mu_);
   Status spill_and_restore() GS_EXCLUDES(mu_);
   JobStats stats() GS_EXCLUDES(mu_);
-  [[nodiscard]] Bytes share() const { return Bytes{share_bytes_.load(kRelaxed)}; }
+  [[nodiscard]] Bytes share() const { return figures_.share(); }
   Status grow(Bytes bytes, Bytes like, alloc::Patience patience) GS_EXCLUDES(mu_);
   void before_fork() GS_NO_THREAD_SAFETY_ANALYSIS;
   void after_fork_in_parent() GS_NO_THREAD_SAFETY_ANALYSIS;
@@ -302,25 +304,17 @@ class Runtime::Impl {
   std::thread::id gate_owner_ GS_GUARDED_BY(mu_);
   OverflowRequest overflow_request_ GS_GUARDED_BY(mu_);
   StoppedThreads stopped_ GS_GUARDED_BY(mu_);
-  Nanos parked_at_ GS_GUARDED_BY(mu_);
+  LeaseTimes times_ GS_GUARDED_BY(mu_);
   std::optional<Nanos> inside_since_ GS_GUARDED_BY(mu_);  // at a safepoint, without a lease
-  std::uint64_t num_interruptions_ GS_GUARDED_BY(mu_) = 0;
-  Nanos closed_at_ GS_GUARDED_BY(mu_);
   GapReasons gap_reasons_ GS_GUARDED_BY(mu_);
   Holds holds_ GS_GUARDED_BY(mu_);
-  std::optional<Nanos> opened_at_ GS_GUARDED_BY(mu_);
 
   IterationCores cores_{config_.worker_threads};
   IterationCounters counters_;
   // The kernel's number of the thread that began the iteration; relaxed: only compared.
   std::atomic<pid_t> iterating_thread_{0};
-  std::atomic<std::int64_t> usage_refreshed_ns_{0};  // relaxed; the iterating thread's own
-  std::atomic<std::int64_t> share_bytes_{0};         // relaxed; a figure alone
-  std::atomic<std::int64_t> outside_bytes_{0};       // relaxed; as of that moment
-  std::atomic<std::uint64_t> num_leases_{0};         // written under mu_; relaxed: only compared
-  Nanos waited_ GS_GUARDED_BY(mu_);
-  Nanos moving_time_ GS_GUARDED_BY(mu_);
-  Nanos held_ GS_GUARDED_BY(mu_);
+  UsageFigures figures_;
+  std::atomic<std::uint64_t> num_leases_{0};  // written under mu_; relaxed: only compared
 
   Router* router_ = nullptr;  // before any other thread is there
   WakeableThread thread_;     // the client thread; started by the attaching thread

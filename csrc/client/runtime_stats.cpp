@@ -12,9 +12,6 @@
 namespace gpushare::client {
 namespace {
 
-// How old the allocator's figures on the page may be at a boundary.
-constexpr Nanos kRefresh = millis(100);
-
 void store(std::atomic<std::int64_t>& field, Bytes bytes) { field.store(bytes.value(), kRelaxed); }
 
 // The free bytes of the device belong to the resident bytes of the same moment. So they are set to
@@ -31,7 +28,7 @@ void store_resident(wire::LeasePage& page, Bytes resident) {
 void Runtime::Impl::publish_usage(wire::LeasePage& page) {
   const alloc::MemoryStats memory = allocator_.stats();
   const Bytes resident{memory.reserved_bytes.all.current};
-  outside_bytes_.store(memory.outside_bytes.value(), kRelaxed);
+  figures_.set_outside(memory.outside_bytes);
   store(page.live_bytes, live_bytes(memory));
   store_resident(page, resident);
   const HostBytes stored = residency_.in_host_tier();
@@ -79,16 +76,15 @@ Bytes Runtime::Impl::live_bytes(const alloc::MemoryStats& memory) const {
 
 // At a boundary, without the lock. Figures that are dear to read are read only now and then.
 void Runtime::Impl::refresh_usage(wire::LeasePage& page, Nanos now) {
-  if (now.value() - usage_refreshed_ns_.load(kRelaxed) >= kRefresh.value()) {
-    usage_refreshed_ns_.store(now.value(), kRelaxed);
+  if (figures_.take_refresh(now)) {
     const alloc::MemoryStats memory = allocator_.stats();
-    outside_bytes_.store(memory.outside_bytes.value(), kRelaxed);
+    figures_.set_outside(memory.outside_bytes);
     store(page.live_bytes, live_bytes(memory));
     store_resident(page, Bytes{memory.reserved_bytes.all.current});
     store(page.outside_bytes, memory.outside_bytes);
     store(page.overflow_bytes, memory.overflow_bytes);
   }
-  store(page.need_bytes, counters_.expected_peak() + Bytes{outside_bytes_.load(kRelaxed)});
+  store(page.need_bytes, counters_.expected_peak() + figures_.outside());
 }
 
 // What share() returns. Called after each change of the link, the capacity or the limit.
@@ -96,7 +92,7 @@ void Runtime::Impl::note_share() {
   Bytes share = link_.is_attached() ? link_.capacity() : Bytes{};
   const Bytes limit = registration_.hard_limit();
   if (limit > Bytes{}) share = std::min(share, limit);
-  share_bytes_.store(share.value(), kRelaxed);
+  figures_.set_share(share);
 }
 
 JobStats Runtime::Impl::stats() {
@@ -114,13 +110,12 @@ JobStats Runtime::Impl::stats() {
   stats.optimizer_steps = counters_.optimizer_steps();
   stats.leases = num_leases();
   stats.reconnects = link_.num_reconnects();
-  stats.interruptions = num_interruptions_;
+  stats.interruptions = times_.num_interruptions();
   stats.num_cpus = cores_.num_bound();
   stats.busy = counters_.busy();
-  stats.waited = waited_;
-  stats.moving = moving_time_;
-  stats.held = held_;
-  if (opened_at_.has_value()) stats.held += monotonic_now() - *opened_at_;
+  stats.waited = times_.waited();
+  stats.moving = times_.moving();
+  stats.held = times_.held(monotonic_now());
   stats.room = memory.room;
   stats.resident = Bytes{memory.reserved_bytes.all.current};
   stats.spilled = memory.spilled_bytes;

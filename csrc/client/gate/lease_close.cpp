@@ -61,9 +61,7 @@ bool Runtime::Impl::close_gate() {
   }
   is_closed_.store(true, std::memory_order_relaxed);
   forget_late();  // what is still away comes back with the next lease
-  closed_at_ = monotonic_now();
-  if (opened_at_.has_value()) held_ += monotonic_now() - *opened_at_;
-  opened_at_.reset();
+  times_.close(monotonic_now());
   cores_.release();
   close_lane();
   return true;
@@ -153,7 +151,7 @@ void Runtime::Impl::give_up_parked() {
         "tries again; using that memory before is a fault",
         link_.job().value, to_string(residency_.to_restore()), status.message());
   }
-  waited_ += monotonic_now() - parked_at_;
+  times_.leave(monotonic_now());
   unpark();
   gate_owner_ = std::thread::id();
   changed_.notify_all();

@@ -223,7 +223,7 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::step_gate(Nanos deadline) {
 // private memory. false: not now, since the gate cannot close (a stream is captured).
 bool Runtime::Impl::park(wire::LeasePage& page) {
   if (!close_gate()) return false;
-  if (!is_parked_) parked_at_ = monotonic_now();
+  if (!is_parked_) times_.park(monotonic_now());
   is_parked_ = true;
   publish_usage(page);
   // relaxed: want() changes the word next, and that publishes it.
@@ -269,10 +269,8 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
   Nanos granted = monotonic_now();
   if (granting != nullptr) {
     if (!wait_until_granted(granting, deadline)) return GateStep::kTimedOut;
-    // The time of the grant, as the page has it, but not before this thread parked and not in the
-    // future.
-    const Nanos stated{granting->granted_ns.load(std::memory_order_relaxed)};
-    granted = std::clamp(stated, std::min(parked_at_, granted), granted);
+    granted =
+        times_.granted_at(Nanos{granting->granted_ns.load(std::memory_order_relaxed)}, granted);
     granting->is_parked.store(0, std::memory_order_relaxed);
   }
   if (!start_restoring(deadline)) return GateStep::kTimedOut;
@@ -307,9 +305,7 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
 
 void Runtime::Impl::note_opened(Nanos granted) {
   const Nanos now = monotonic_now();
-  if (is_parked_) waited_ += granted - parked_at_;
-  moving_time_ += now - granted;
-  opened_at_ = granted;
+  times_.open(granted, now, is_parked_);
   if (page() == nullptr) return;
   num_leases_.fetch_add(1, std::memory_order_relaxed);
   page()->stall_ns.store((now - granted).value(), std::memory_order_relaxed);

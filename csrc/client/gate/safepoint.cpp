@@ -87,9 +87,7 @@ bool Runtime::Impl::stop_inside() {
   }
   const Nanos now = monotonic_now();
   inside_since_ = now;
-  ++num_interruptions_;
-  if (opened_at_.has_value()) held_ += now - *opened_at_;
-  opened_at_.reset();
+  times_.stop_inside(now);
   wire::finish_close(*page());
   if (wire::want(*page())) ring();
   log::debug("job {} kOpenBusy -> kWanted inside its iteration, term {}", link_.job().value,
@@ -101,8 +99,7 @@ bool Runtime::Impl::stop_inside() {
 // of the iteration.
 void Runtime::Impl::go_on_inside(Nanos since) {
   const Nanos now = monotonic_now();
-  waited_ += now - since;
-  opened_at_ = now;
+  times_.go_on_inside(since, now);
   const bool is_left = is_left_inside();
   inside_since_.reset();
   if (counters_.is_in_iteration()) counters_.resume(page(), now - since);
@@ -138,7 +135,7 @@ bool Runtime::Impl::break_off() {
   if (!close_gate()) return false;
   const Nanos since = *inside_since_;
   go_on_inside(since);
-  opened_at_.reset();
+  times_.go_on_without();
   if (page() == nullptr) return true;
   if (wire::give_up(*page())) {
     ring();

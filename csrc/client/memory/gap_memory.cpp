@@ -83,7 +83,7 @@ void Runtime::Impl::let_go() {
 void Runtime::Impl::watch_idle_gap() {
   MutexLock lock(mu_);
   if (gap_reasons_.is_idle() || is_parked_ || !is_closed_.load(std::memory_order_relaxed)) return;
-  if (monotonic_now() - closed_at_ < config_.idle_spill) return;
+  if (times_.since_close(monotonic_now()) < config_.idle_spill) return;
   gap_reasons_.note_idle();
   say_movable();
 }

@@ -177,7 +177,7 @@ void Runtime::Impl::wait_for_late() {
               to_string(residency_.to_restore()), status.message());
   }
   const Nanos waited = monotonic_now() - start;
-  moving_time_ += waited;
+  times_.add_moving(waited);
   if (page() != nullptr) page()->stall_ns.fetch_add(waited.value(), kRelaxed);
 }
 
