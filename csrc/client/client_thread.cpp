@@ -58,7 +58,7 @@ void Runtime::Impl::run() {
         timeout = std::min(timeout.value_or(time), time);
       };
       if (restores_again_in.has_value()) look_in(*restores_again_in);
-      if (is_close_due_) look_in(kCloseAgain);
+      if (gate_.is_close_due()) look_in(kCloseAgain);
     }
     if (!thread_.pause(socket, wants_write, timeout)) break;
     if (!receive_all() && !reconnect()) break;
@@ -184,7 +184,7 @@ IdleObservation Runtime::Impl::look_at_lease() {
   MutexLock lock(mu_);
   IdleObservation seen;
   seen.now = monotonic_now();
-  seen.is_waiting = is_parked_ || !moves_.is_still() || needs_.has_waiting();
+  seen.is_waiting = gate_.is_parked() || !moves_.is_still() || needs_.has_waiting();
   if (page() != nullptr) {
     const wire::LeaseWord word = wire::load(*page());
     const bool is_wanted =

@@ -50,11 +50,9 @@ void Runtime::Impl::after_fork_in_child() {
   is_closed_.store(false, std::memory_order_relaxed);
   counters_.forget();
   cores_.after_fork_in_child();
-  is_parked_ = false;
-  inside_since_.reset();
+  gate_ = GateState();
   moves_.stop();
   forget_late();
-  gate_owner_ = std::thread::id();
   router_ = nullptr;
   mu_.unlock();
 }

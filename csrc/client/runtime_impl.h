@@ -25,6 +25,7 @@
 #include "csrc/base/mutex.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/client/cpu/iteration_cores.h"
+#include "csrc/client/gate/gate_state.h"
 #include "csrc/client/gate/idle_rule.h"
 #include "csrc/client/gate/iteration_counters.h"
 #include "csrc/client/gate/lease_times.h"
@@ -290,22 +291,16 @@ class Runtime::Impl {
   // Written under mu_; relaxed: the main thread sees its own writes, and where another thread
   // closed, the word's new state tells it.
   std::atomic<bool> is_closed_{false};
-  // The word is kClosing, but a close was not possible then: the client thread tries again.
-  bool is_close_due_ GS_GUARDED_BY(mu_) = false;
-  Status close_failure_ GS_GUARDED_BY(mu_);  // the last
 
   Moves moves_ GS_GUARDED_BY(mu_);
   Pace pace_ GS_GUARDED_BY(mu_){allocator_.most_piece()};
   // The iteration began without memory that it needs late. Written under mu_; relaxed: the
   // iterating thread sees its own writes, and a step that misses another's finds nothing to do.
   std::atomic<bool> has_late_{false};
-  bool is_parked_ GS_GUARDED_BY(mu_) = false;    // the main thread is in the gate
-  bool is_handling_ GS_GUARDED_BY(mu_) = false;  // and runs user code there (show_memory)
-  std::thread::id gate_owner_ GS_GUARDED_BY(mu_);
+  GateState gate_ GS_GUARDED_BY(mu_);
   OverflowRequest overflow_request_ GS_GUARDED_BY(mu_);
   StoppedThreads stopped_ GS_GUARDED_BY(mu_);
   LeaseTimes times_ GS_GUARDED_BY(mu_);
-  std::optional<Nanos> inside_since_ GS_GUARDED_BY(mu_);  // at a safepoint, without a lease
   GapReasons gap_reasons_ GS_GUARDED_BY(mu_);
   Holds holds_ GS_GUARDED_BY(mu_);
 

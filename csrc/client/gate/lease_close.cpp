@@ -8,7 +8,7 @@
 // (safepoint.cpp).
 //
 // What may go wrong: on CUDA a stream is captured, and memory cannot be closed now. Then the word
-// stays kClosing, is_close_due_ is set, and the client thread tries again (retry_closing).
+// stays kClosing, the close is due, and the client thread tries again (retry_closing).
 #include <unistd.h>
 
 #include <string>
@@ -51,12 +51,12 @@ void Runtime::Impl::end_slow() {
 
 // Routes new allocations away from private memory, and ends what belongs to the lease: the cores,
 // the lane's slots, and the wait for late memory. From here on no private block is handed out.
-// false: not now, with the reason in close_failure_.
+// false: not now, with the reason in close_failure().
 bool Runtime::Impl::close_gate() {
   if (is_closed_.load(std::memory_order_relaxed)) return true;
   if (Status routed = route_outside(); !routed.ok()) {
     log::debug("job {} stays open for now: {}", link_.job().value, routed.message());
-    close_failure_ = std::move(routed);
+    gate_.note_close_failure(std::move(routed));
     return false;
   }
   is_closed_.store(true, std::memory_order_relaxed);
@@ -71,9 +71,9 @@ bool Runtime::Impl::close_gate() {
 // before the word does, so the coordinator reads both at once. pre: `page` is the current one, its
 // word kClosing. false: not now; it is tried again.
 bool Runtime::Impl::finish_closing(wire::LeasePage& page) {
-  const bool was_due = is_close_due_;
-  is_close_due_ = !close_gate();
-  if (is_close_due_) {
+  const bool was_due = gate_.is_close_due();
+  gate_.set_close_due(!close_gate());
+  if (gate_.is_close_due()) {
     if (!was_due) thread_.wake();
     return false;
   }
@@ -92,12 +92,12 @@ bool Runtime::Impl::finish_closing(wire::LeasePage& page) {
 void Runtime::Impl::retry_closing() {
   {
     MutexLock lock(mu_);
-    if (!is_close_due_) return;
+    if (!gate_.is_close_due()) return;
   }
   drain();
   MutexLock lock(mu_);
   if (page() == nullptr || wire::load(*page()).state() != wire::LeaseState::kClosing) {
-    is_close_due_ = false;
+    gate_.set_close_due(false);
   } else {
     finish_closing(*page());
   }
@@ -117,7 +117,7 @@ void Runtime::Impl::close_lease(wire::BoundaryKind kind) {
   if (kind == wire::BoundaryKind::kException && is_anothers_iteration()) return;
   drain();
   MutexLock lock(mu_);
-  if (is_parked_) give_up_parked();
+  if (gate_.is_parked()) give_up_parked();
   if (counters_.is_in_iteration()) {
     counters_.leave(page(), monotonic_now(),
                     {.kind = kind,
@@ -131,7 +131,7 @@ void Runtime::Impl::close_lease(wire::BoundaryKind kind) {
 
 void Runtime::Impl::give_up() {
   MutexLock lock(mu_);
-  if (is_parked_) give_up_parked();
+  if (gate_.is_parked()) give_up_parked();
 }
 
 // Leaves the gate without a lease, after Ctrl-C say. The user's code runs next, so all memory must
@@ -153,7 +153,7 @@ void Runtime::Impl::give_up_parked() {
   }
   times_.leave(monotonic_now());
   unpark();
-  gate_owner_ = std::thread::id();
+  gate_.leave();
   changed_.notify_all();
   // A lease may have been granted at this very moment, or the wish was carried over to a new page.
   if (page() != nullptr && wire::give_up(*page())) ring();

@@ -118,20 +118,19 @@ void Runtime::Impl::settle_cores(const wire::LeasePage* page) {
 }
 
 // The device is drained before the lock is taken (routing.cpp). Only one thread is in the gate at a
-// time: gate_owner_ keeps others out, and stays set after a time-out, so that the thread keeps its
-// place.
+// time, its owner. It stays the owner after a time-out, so that it keeps its place in line.
 Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {
   drain();
   MutexLock lock(mu_);
   const std::thread::id self = std::this_thread::get_id();
-  while (gate_owner_ != std::thread::id() && gate_owner_ != self) {
+  while (!gate_.is_free_for(self)) {
     if (!allocator_.can_move_in_use()) return fail(two_threads());
     const Nanos left = deadline - monotonic_now();
     if (left <= Nanos{0}) return GateResult::kTimedOut;
     changed_.wait_for(mu_, std::min(left, kSlice));
   }
-  gate_owner_ = self;
-  is_handling_ = false;
+  gate_.take(self);
+  gate_.come_back();
   // While the main thread waits here it uses no memory, and other threads seldom do. So what is
   // spilled need not be shown at its addresses, which is faster. In the gate of another thread the
   // main thread goes on.
@@ -141,13 +140,13 @@ Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {
   if (page() == nullptr || !wire::load(*page()).is_open()) counters_.forget();
   // Another thread may still wait at a safepoint of the iteration that this one leaves behind. If
   // its lease cannot be closed now, it waits on.
-  if (inside_since_.has_value()) break_off();
+  break_off();
   Result<GateResult> result = pass_gate(deadline);
   // After a time-out this thread keeps the gate, and its place in line, until it calls again or
   // gives up.
   const bool is_left = !result.has_value() || *result == GateResult::kEntered;
   if (is_left) {
-    gate_owner_ = std::thread::id();
+    gate_.leave();
     changed_.notify_all();
   }
   if (result.has_value() && *result == GateResult::kEntered) {
@@ -165,11 +164,11 @@ void Runtime::Impl::show_memory() {
 }
 
 // Makes spilled memory usable where it was. A move that is under way is waited for, up to
-// kMovingPatience. No other begins until this thread is in the gate again (is_handling_). A spill
+// kMovingPatience. No other begins until this thread is in the gate again. A spill
 // that takes longer than that shows at once what leaves from now on.
 void Runtime::Impl::show_spilled() {
   if (config_.shows_in_gate) return;
-  is_handling_ = is_parked_;
+  gate_.let_handler_run();
   // Said as a restore: a Revoke that comes meanwhile is answered with `held`, and is asked again.
   const bool is_still = start_restoring(monotonic_now() + kMovingPatience);
   mu_.unlock();
@@ -201,13 +200,13 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::step_gate(Nanos deadline) {
   if (word.is_open() && is_closed_.load(std::memory_order_relaxed)) return open(deadline);
   switch (word.state()) {
     case wire::LeaseState::kIdle:
-      if (!park(*current)) return fail(close_failure_);
+      if (!park(*current)) return fail(gate_.close_failure());
       if (wire::want(*current)) ring();
       return GateStep::kAgain;
     case wire::LeaseState::kClosing:
       // The coordinator took the lease in the gap an instant ago, and the client thread has not
       // come to it yet.
-      if (!finish_closing(*current)) return fail(close_failure_);
+      if (!finish_closing(*current)) return fail(gate_.close_failure());
       return GateStep::kAgain;
     case wire::LeaseState::kOpenBusy:
     case wire::LeaseState::kOpenGap:
@@ -223,8 +222,8 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::step_gate(Nanos deadline) {
 // private memory. false: not now, since the gate cannot close (a stream is captured).
 bool Runtime::Impl::park(wire::LeasePage& page) {
   if (!close_gate()) return false;
-  if (!is_parked_) times_.park(monotonic_now());
-  is_parked_ = true;
+  if (!gate_.is_parked()) times_.park(monotonic_now());
+  gate_.park();
   publish_usage(page);
   // relaxed: want() changes the word next, and that publishes it.
   page.is_parked.store(1, std::memory_order_relaxed);
@@ -232,7 +231,7 @@ bool Runtime::Impl::park(wire::LeasePage& page) {
 }
 
 void Runtime::Impl::unpark() {
-  is_parked_ = is_handling_ = false;
+  gate_.unpark();
   if (page() != nullptr) page()->is_parked.store(0, std::memory_order_relaxed);
 }
 
@@ -284,7 +283,7 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
   }
   wire::LeasePage* const current = page();
   if (current != nullptr && !wire::load(*current).is_open()) {
-    current->is_parked.store(is_parked_ ? 1 : 0, std::memory_order_relaxed);
+    current->is_parked.store(gate_.is_parked() ? 1 : 0, std::memory_order_relaxed);
     return GateStep::kAgain;
   }
   if (const Status mapped = open_lane(); !mapped.ok()) {
@@ -305,7 +304,7 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
 
 void Runtime::Impl::note_opened(Nanos granted) {
   const Nanos now = monotonic_now();
-  times_.open(granted, now, is_parked_);
+  times_.open(granted, now, gate_.is_parked());
   if (page() == nullptr) return;
   num_leases_.fetch_add(1, std::memory_order_relaxed);
   page()->stall_ns.store((now - granted).value(), std::memory_order_relaxed);

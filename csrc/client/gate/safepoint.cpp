@@ -12,6 +12,7 @@
 // give back what is granted, so the wait is broken off and the lease closed. A close that is not
 // possible now (a stream is captured) is tried again at the next turn of the wait.
 #include <algorithm>
+#include <optional>
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
@@ -40,10 +41,10 @@ bool Runtime::Impl::is_in_iteration_here(Safepoint where) const {
 // most of what keeps a job from stopping lasts for many blocks.
 bool Runtime::Impl::is_worth_draining(Safepoint where) {
   MutexLock lock(mu_);
-  if (!counters_.is_in_iteration()) return inside_since_.has_value();
+  if (!counters_.is_in_iteration()) return gate_.is_stopped_inside();
   if (!is_in_iteration_here(where)) return false;
   // Another thread may have stopped already: this one waits with it.
-  return inside_since_.has_value() || (is_asked_inside() && may_stop_inside());
+  return gate_.is_stopped_inside() || (is_asked_inside() && may_stop_inside());
 }
 
 // Stops if it must, then waits until the word is open again. Several threads may wait here; the
@@ -55,16 +56,16 @@ GateResult Runtime::Impl::safepoint(Safepoint where, Nanos timeout) {
   constexpr Nanos kLongest = seconds(1'000'000);  // a sum with the clock must not wrap
   const Nanos deadline = monotonic_now() + std::min(timeout, kLongest);
   MutexLock lock(mu_);
-  if (!inside_since_.has_value() && !stop_inside()) return GateResult::kEntered;
+  if (!gate_.is_stopped_inside() && !stop_inside()) return GateResult::kEntered;
   while (page() != nullptr) {
     if (is_left_inside() && break_off()) return GateResult::kEntered;
     const wire::LeaseWord word = wire::load(*page());
-    if (word.is_open() || !inside_since_.has_value()) break;
+    if (word.is_open() || !gate_.is_stopped_inside()) break;
     if (word.state() == wire::LeaseState::kIdle && wire::want(*page())) ring();
     if (word.state() == wire::LeaseState::kIdle) continue;
     if (!wait_for_word(*page(), word, deadline)) return GateResult::kTimedOut;
   }
-  if (inside_since_.has_value()) go_on_inside(*inside_since_);
+  if (const auto since = gate_.stopped_inside_at(); since.has_value()) go_on_inside(*since);
   return GateResult::kEntered;
 }
 
@@ -86,7 +87,7 @@ bool Runtime::Impl::stop_inside() {
     return false;
   }
   const Nanos now = monotonic_now();
-  inside_since_ = now;
+  gate_.stop_inside(now);
   times_.stop_inside(now);
   wire::finish_close(*page());
   if (wire::want(*page())) ring();
@@ -101,7 +102,7 @@ void Runtime::Impl::go_on_inside(Nanos since) {
   const Nanos now = monotonic_now();
   times_.go_on_inside(since, now);
   const bool is_left = is_left_inside();
-  inside_since_.reset();
+  gate_.go_on_inside();
   if (counters_.is_in_iteration()) counters_.resume(page(), now - since);
   if (page() == nullptr) return;
   say_inside(false);
@@ -118,8 +119,7 @@ void Runtime::Impl::say_inside(bool is_inside) {
 // Whether the iteration ended in another thread than the one that waits here. Nobody would give
 // back what is granted then.
 bool Runtime::Impl::is_left_inside() {
-  return inside_since_.has_value() && !counters_.is_in_iteration() &&
-         gate_owner_ == std::thread::id();
+  return gate_.is_stopped_inside() && !counters_.is_in_iteration() && !gate_.has_owner();
 }
 
 bool Runtime::Impl::leave_safepoint() {
@@ -131,10 +131,10 @@ bool Runtime::Impl::leave_safepoint() {
 // Ends the wait at a safepoint without a lease. The user's code runs next as in any gap, so the
 // gate is closed, and memory may move once the job parks. false: not now.
 bool Runtime::Impl::break_off() {
-  if (!inside_since_.has_value()) return true;
+  const std::optional<Nanos> since = gate_.stopped_inside_at();
+  if (!since.has_value()) return true;
   if (!close_gate()) return false;
-  const Nanos since = *inside_since_;
-  go_on_inside(since);
+  go_on_inside(*since);
   times_.go_on_without();
   if (page() == nullptr) return true;
   if (wire::give_up(*page())) {

@@ -220,7 +220,7 @@ void Runtime::Impl::go_unmanaged(const std::string& reason) {
   }
   // release; pairs with the acquire of the fast paths.
   page_.store(nullptr, std::memory_order_release);
-  const bool is_open = !config_.requires_coordinator && !is_parked_;
+  const bool is_open = !config_.requires_coordinator && !gate_.is_parked();
   if (is_open) times_.open_unmanaged(monotonic_now());
   changed_.notify_all();
 }

@@ -52,7 +52,7 @@ wire::Register Runtime::Impl::make_register() {
 // handler may use any memory.
 bool Runtime::Impl::is_interrupted_unlocked() {
   const bool is_in_gate = !config_.shows_in_gate && ::gettid() == ::getpid() &&
-                          gate_owner_ == std::this_thread::get_id();
+                          gate_.is_owned_by(std::this_thread::get_id());
   mu_.unlock();
   if (is_in_gate) {
     if (config_.has_signal != nullptr && !config_.has_signal()) {
@@ -108,9 +108,9 @@ Status Runtime::Impl::install_page(std::vector<UniqueFd> fds) {
   counters_.publish(*fresh);
   fresh->lane_changes.store(lane_.num_changes(), std::memory_order_relaxed);
   publish_usage(*fresh);
-  const bool may_move = is_parked_ || is_movable_in_gap();
+  const bool may_move = gate_.is_parked() || is_movable_in_gap();
   fresh->is_parked.store(may_move ? 1 : 0, std::memory_order_relaxed);
-  fresh->is_inside.store(inside_since_.has_value() ? 1 : 0, std::memory_order_relaxed);
+  fresh->is_inside.store(gate_.is_stopped_inside() ? 1 : 0, std::memory_order_relaxed);
 
   wire::LeasePage* const old = page();
   CarryOver carried = CarryOver::kNothing;
@@ -118,7 +118,7 @@ Status Runtime::Impl::install_page(std::vector<UniqueFd> fds) {
     carried = carry_over(*old, *fresh);
   } else {
     // A new registration starts without a lease.
-    if (!close_gate()) return close_failure_;
+    if (!close_gate()) return gate_.close_failure();
   }
   // release; pairs with the acquire of the fast paths.
   page_.store(fresh, std::memory_order_release);
@@ -134,7 +134,7 @@ void Runtime::Impl::unregister_job() {
   drain();
   MutexLock lock(mu_);
   if (!registration_.is_wanted()) return;
-  if (is_parked_) give_up_parked();
+  if (gate_.is_parked()) give_up_parked();
   close_if_open(wire::BoundaryKind::kExplicit);
   send(wire::Unregister{.of = link_.address()});
   registration_.end();

@@ -24,7 +24,7 @@ bool Runtime::Impl::is_movable_in_gap() {
 // Tells the coordinator, if it has changed. Called after each change of what may_move_in_gap()
 // looks at. A job in the gate is parked anyway.
 void Runtime::Impl::say_movable() {
-  if (page() == nullptr || is_parked_) return;
+  if (page() == nullptr || gate_.is_parked()) return;
   const bool is_movable = is_movable_in_gap();
   const bool was_movable =
       page()->is_parked.exchange(is_movable ? 1 : 0, std::memory_order_relaxed) != 0;
@@ -82,7 +82,8 @@ void Runtime::Impl::let_go() {
 // On the client thread, a few times a second: after `idle_spill` without a lease, memory may move.
 void Runtime::Impl::watch_idle_gap() {
   MutexLock lock(mu_);
-  if (gap_reasons_.is_idle() || is_parked_ || !is_closed_.load(std::memory_order_relaxed)) return;
+  if (gap_reasons_.is_idle() || gate_.is_parked() || !is_closed_.load(std::memory_order_relaxed))
+    return;
   if (times_.since_close(monotonic_now()) < config_.idle_spill) return;
   gap_reasons_.note_idle();
   say_movable();

@@ -96,11 +96,11 @@ std::optional<Nanos> Runtime::Impl::restore_in_background() {
   Pace::Turn turn;
   {
     MutexLock lock(mu_);
-    const bool may_restore =
-        moves_.has_room_ahead() && moves_.is_still() && !is_handling_ && is_restoring_of_use();
+    const bool may_restore = moves_.has_room_ahead() && moves_.is_still() && !gate_.is_handling() &&
+                             is_restoring_of_use();
     Bytes most;
     if (may_restore) most = std::min(alloc::Residency::kPartBytes, residency_.to_restore());
-    if (may_restore && is_parked_) most = std::min(most, most_ahead());
+    if (may_restore && gate_.is_parked()) most = std::min(most, most_ahead());
     turn = next_turn(most);
     if (turn.wait > Nanos{0}) return turn.wait;
     moves_.set_room_ahead(false);
@@ -135,8 +135,8 @@ Bytes Runtime::Impl::most_ahead() {
 // Whether a restore in the background is of use now: in an iteration that has late memory, and
 // while the main thread waits in the gate for a lease. Anything else comes back with the lease.
 bool Runtime::Impl::is_restoring_of_use() {
-  const bool is_ahead =
-      is_parked_ && page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kWanted;
+  const bool is_ahead = gate_.is_parked() && page() != nullptr &&
+                        wire::load(*page()).state() == wire::LeaseState::kWanted;
   return is_ahead || has_late();
 }
 

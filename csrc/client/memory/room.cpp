@@ -99,10 +99,10 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
     }
     // The main thread is in the gate and no lease was granted since, so it cannot leave before
     // stop_moving(). Or memory may move in the gap.
-    is_parked =
-        is_parked_ && page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kWanted;
+    is_parked = gate_.is_parked() && page() != nullptr &&
+                wire::load(*page()).state() == wire::LeaseState::kWanted;
     is_parked = is_parked || is_movable_in_gap();
-    may_spill = (is_parked && !holds_.is_held() && !is_handling_) || is_amid_restore;
+    may_spill = (is_parked && !holds_.is_held() && !gate_.is_handling()) || is_amid_restore;
     if (is_amid_restore) {
       moves_.start_giving();
     } else {
@@ -114,7 +114,7 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
       may_spill = route_outside().ok();
       stopped_.set_memory_away(may_spill);
     }
-    is_held = !may_spill && (holds_.is_held_at_work() || is_handling_);
+    is_held = !may_spill && (holds_.is_held_at_work() || gate_.is_handling());
   }
   const alloc::ReleaseOutcome rest = release_in_parts(revoke, is_parked, may_spill);
   MutexLock lock(mu_);
@@ -218,7 +218,7 @@ void Runtime::Impl::stop_moving() {
 Status Runtime::Impl::spill_and_restore() {
   drain();
   MutexLock lock(mu_);
-  if (link_.is_forked() || is_parked_) {
+  if (link_.is_forked() || gate_.is_parked()) {
     return {StatusCode::kFailedPrecondition, "memory is spilled at a boundary, by the main thread"};
   }
   if (link_.state() == CoordinatorLink::State::kAttaching) {
