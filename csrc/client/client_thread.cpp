@@ -175,7 +175,7 @@ std::optional<Term> Runtime::Impl::find_idle(IdleRule& rule) {
   if (seen.is_wanted) {
     // Read without the lock: many files are read for it.
     seen.cpu = cpu_of_process_tree();
-    seen.awaits_input = awaits_input(iterating_thread_.load(std::memory_order_relaxed));
+    seen.awaits_input = awaits_input(fast_.iterating_thread());
   }
   return rule.observe(seen) ? std::optional(seen.term) : std::nullopt;
 }

@@ -45,9 +45,9 @@ void Runtime::Impl::after_fork_in_parent() {
 void Runtime::Impl::after_fork_in_child() {
   link_.on_fork();
   thread_.on_fork();
-  page_.store(nullptr, std::memory_order_relaxed);  // one thread here
+  fast_.set_page(nullptr);
   registration_.on_fork();
-  is_closed_.store(false, std::memory_order_relaxed);
+  fast_.set_closed(false);
   counters_.forget();
   cores_.after_fork_in_child();
   gate_ = GateState();

@@ -1,7 +1,11 @@
-// The runtime's parts and its one lock. Its functions are spread by what they are about:
-// attach.cpp, reconnect.cpp, registering.cpp, lease_gate.cpp, lease_close.cpp, safepoint.cpp,
-// growing.cpp, room.cpp, restoring.cpp, pacing.cpp, gap_memory.cpp, routing.cpp, lane.cpp,
-// overflow.cpp, client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
+// The runtime's parts and its one lock.
+//
+// Its state is kept by objects, each in a file of its own, whose header has its invariants: a noun
+// names the file (gate_state.h, moves.h). None that the lock guards waits or knows another one. The
+// runtime's functions join them. They are spread by what they are about: attach.cpp,
+// reconnect.cpp, registering.cpp, lease_gate.cpp, lease_close.cpp, safepoint.cpp, growing.cpp,
+// room.cpp, restoring.cpp, pacing.cpp, gap_memory.cpp, routing.cpp, lane.cpp, overflow.cpp,
+// client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
 //
 // Lock order: mu_, then the router's and torch's, then the allocator's. Nothing is waited for under
 // mu_: a copy, a room request and the futex are waited for without it (`moves_` keeps two copies
@@ -14,7 +18,6 @@
 // (carry_over.h).
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -25,6 +28,7 @@
 #include "csrc/base/mutex.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/client/cpu/iteration_cores.h"
+#include "csrc/client/gate/fast_state.h"
 #include "csrc/client/gate/gate_state.h"
 #include "csrc/client/gate/idle_rule.h"
 #include "csrc/client/gate/iteration_counters.h"
@@ -79,11 +83,9 @@ class Runtime::Impl {
   bool leave_safepoint() GS_EXCLUDES(mu_);
   void end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) GS_EXCLUDES(mu_);
   [[nodiscard]] bool is_in_iteration() const { return counters_.is_in_iteration(); }
-  [[nodiscard]] bool has_late() const { return has_late_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool has_late() const { return fast_.has_late(); }
   void wait_for_late() GS_EXCLUDES(mu_);
-  [[nodiscard]] std::uint64_t num_leases() const {
-    return num_leases_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] std::uint64_t num_leases() const { return fast_.num_leases(); }
   void close_lease(wire::BoundaryKind kind) GS_EXCLUDES(mu_);
   void set_router(Router* router) { router_ = router; }
   void promise_iterations() GS_EXCLUDES(mu_);
@@ -136,10 +138,9 @@ class Runtime::Impl {
   [[nodiscard]] bool is_interrupted_unlocked() GS_REQUIRES(mu_);
   void on_registered(std::vector<UniqueFd> fds) GS_EXCLUDES(mu_);
   Status install_page(std::vector<UniqueFd> fds) GS_REQUIRES(mu_);
-  wire::LeasePage* page() GS_REQUIRES(mu_) { return page_.load(std::memory_order_relaxed); }
+  wire::LeasePage* page() GS_REQUIRES(mu_) { return fast_.page_under_lock(); }
 
   // lease_gate.cpp: on the main thread
-  [[nodiscard]] bool is_iterating_thread() const;
   [[nodiscard]] bool is_anothers_iteration() const;
   void enter(wire::LeasePage* page);
   void settle_cores(const wire::LeasePage* page) GS_EXCLUDES(mu_);
@@ -275,44 +276,36 @@ class Runtime::Impl {
   alloc::Residency& residency_;
   const HostTier configure_host_tier_;
 
+  Router* router_ = nullptr;  // set before any other thread is there
+  WakeableThread thread_;     // the client thread; started by the attaching thread
+
   Mutex mu_;
-  CondVar changed_;  // anything below that somebody waits for
+  CondVar changed_;  // anything guarded that somebody waits for
 
+  // The coordinator, and what it knows of this job.
   CoordinatorLink link_ GS_GUARDED_BY(mu_);
-  Bytes room_ GS_GUARDED_BY(mu_);  // as the coordinator's ledger has it
-  NeedTable needs_ GS_GUARDED_BY(mu_);
-
-  LaneMember lane_ GS_GUARDED_BY(mu_);
-
   Registration registration_ GS_GUARDED_BY(mu_);
-  // release by who holds mu_; pairs with the acquire of the fast paths. Null: no gate.
-  std::atomic<wire::LeasePage*> page_{nullptr};
-  // Private memory may be gone and the route is kOutside: the next begin takes the slow path.
-  // Written under mu_; relaxed: the main thread sees its own writes, and where another thread
-  // closed, the word's new state tells it.
-  std::atomic<bool> is_closed_{false};
+  NeedTable needs_ GS_GUARDED_BY(mu_);
+  Bytes room_ GS_GUARDED_BY(mu_);  // as the coordinator's ledger has it
 
+  // The gate.
+  GateState gate_ GS_GUARDED_BY(mu_);
+  LeaseTimes times_ GS_GUARDED_BY(mu_);
+
+  // Memory: what moves, and what keeps it in place.
   Moves moves_ GS_GUARDED_BY(mu_);
   Pace pace_ GS_GUARDED_BY(mu_){allocator_.most_piece()};
-  // The iteration began without memory that it needs late. Written under mu_; relaxed: the
-  // iterating thread sees its own writes, and a step that misses another's finds nothing to do.
-  std::atomic<bool> has_late_{false};
-  GateState gate_ GS_GUARDED_BY(mu_);
-  OverflowRequest overflow_request_ GS_GUARDED_BY(mu_);
-  StoppedThreads stopped_ GS_GUARDED_BY(mu_);
-  LeaseTimes times_ GS_GUARDED_BY(mu_);
-  GapReasons gap_reasons_ GS_GUARDED_BY(mu_);
   Holds holds_ GS_GUARDED_BY(mu_);
+  StoppedThreads stopped_ GS_GUARDED_BY(mu_);
+  GapReasons gap_reasons_ GS_GUARDED_BY(mu_);
+  OverflowRequest overflow_request_ GS_GUARDED_BY(mu_);
+  LaneMember lane_ GS_GUARDED_BY(mu_);
 
-  IterationCores cores_{config_.worker_threads};
+  // Read, and partly written, without the lock. Each header says by whom.
+  FastState fast_;
   IterationCounters counters_;
-  // The kernel's number of the thread that began the iteration; relaxed: only compared.
-  std::atomic<pid_t> iterating_thread_{0};
+  IterationCores cores_{config_.worker_threads};
   UsageFigures figures_;
-  std::atomic<std::uint64_t> num_leases_{0};  // written under mu_; relaxed: only compared
-
-  Router* router_ = nullptr;  // before any other thread is there
-  WakeableThread thread_;     // the client thread; started by the attaching thread
 };
 
 }  // namespace gpushare::client

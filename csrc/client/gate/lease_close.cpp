@@ -24,8 +24,7 @@ namespace gpushare::client {
 // Only a lease that is asked for leads on to end_slow().
 void Runtime::Impl::end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) {
   if (!counters_.is_in_iteration()) return;
-  // acquire; pairs with the release in install_page: the page is mapped and filled.
-  wire::LeasePage* const page = page_.load(std::memory_order_acquire);
+  wire::LeasePage* const page = fast_.page();
   const Nanos now = monotonic_now();
   counters_.leave(page, now,
                   {.kind = kind,
@@ -53,13 +52,13 @@ void Runtime::Impl::end_slow() {
 // the lane's slots, and the wait for late memory. From here on no private block is handed out.
 // false: not now, with the reason in close_failure().
 bool Runtime::Impl::close_gate() {
-  if (is_closed_.load(std::memory_order_relaxed)) return true;
+  if (fast_.is_closed()) return true;
   if (Status routed = route_outside(); !routed.ok()) {
     log::debug("job {} stays open for now: {}", link_.job().value, routed.message());
     gate_.note_close_failure(std::move(routed));
     return false;
   }
-  is_closed_.store(true, std::memory_order_relaxed);
+  fast_.set_closed(true);
   forget_late();  // what is still away comes back with the next lease
   times_.close(monotonic_now());
   cores_.release();

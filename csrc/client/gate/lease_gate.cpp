@@ -52,16 +52,11 @@ Status two_threads() {
 
 }  // namespace
 
-// Whether the calling thread has begun the iteration under way, or the last one.
-bool Runtime::Impl::is_iterating_thread() const {
-  return iterating_thread_.load(std::memory_order_relaxed) == this_thread();
-}
-
 // Whether another thread is inside an iteration. A thread that ended without a boundary does not
 // count.
 bool Runtime::Impl::is_anothers_iteration() const {
-  if (!counters_.is_in_iteration() || is_iterating_thread()) return false;
-  const pid_t thread = iterating_thread_.load(std::memory_order_relaxed);
+  if (!counters_.is_in_iteration() || fast_.is_iterating_here()) return false;
+  const pid_t thread = fast_.iterating_thread();
   // A thread that has ended has left its iteration open. It may have been joined an instant ago and
   // still be listed.
   const std::string path = fmt::format("/proc/self/task/{}", thread);
@@ -76,18 +71,17 @@ bool Runtime::Impl::is_anothers_iteration() const {
 void Runtime::Impl::enter(wire::LeasePage* page) {
   // A second forward inside one iteration needs no time of its own.
   if (!counters_.is_in_iteration()) counters_.enter(page, monotonic_now());
-  iterating_thread_.store(this_thread(), std::memory_order_relaxed);
+  fast_.set_iterating_here();
 }
 
 Result<bool> Runtime::Impl::enter_at_once() {
-  // acquire; pairs with the release in install_page: the page is mapped and filled.
-  wire::LeasePage* const page = page_.load(std::memory_order_acquire);
+  wire::LeasePage* const page = fast_.page();
   // Where memory can move in use, several threads share the lease. If the boundary of one takes
   // memory from another, that memory is only slower to use.
   const bool may_share = allocator_.can_move_in_use();
   if (page != nullptr && !may_share && is_anothers_iteration()) return fail(two_threads());
   const bool is_entered =
-      !is_closed_.load(std::memory_order_relaxed) &&
+      !fast_.is_closed() &&
       (page == nullptr || wire::try_begin(*page) == wire::BeginResult::kEntered);
   if (is_entered) {
     enter(page);
@@ -102,12 +96,11 @@ Result<GateResult> Runtime::Impl::begin_iteration(Nanos timeout) {
   const Result<bool> is_entered = enter_at_once();
   if (!is_entered.has_value()) return fail(is_entered.error());
   if (*is_entered) return GateResult::kEntered;
-  counters_.come(page_.load(std::memory_order_acquire), monotonic_now());
+  counters_.come(fast_.page(), monotonic_now());
   constexpr Nanos kLongest = seconds(1'000'000);  // a sum with the clock must not wrap
   const Result<GateResult> result = begin_slow(monotonic_now() + std::min(timeout, kLongest));
   const bool is_open = result.has_value() && *result == GateResult::kEntered;
-  // acquire; pairs with the release in install_page: the page is mapped and filled.
-  if (is_open) settle_cores(page_.load(std::memory_order_acquire));
+  if (is_open) settle_cores(fast_.page());
   return result;
 }
 
@@ -197,7 +190,7 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::step_gate(Nanos deadline) {
     return open(deadline);
   }
   const wire::LeaseWord word = wire::load(*current);
-  if (word.is_open() && is_closed_.load(std::memory_order_relaxed)) return open(deadline);
+  if (word.is_open() && fast_.is_closed()) return open(deadline);
   switch (word.state()) {
     case wire::LeaseState::kIdle:
       if (!park(*current)) return fail(gate_.close_failure());
@@ -294,7 +287,7 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
   note_opened(granted);
   expect_late();
   route_private();
-  is_closed_.store(false, std::memory_order_relaxed);
+  fast_.set_closed(false);
   gap_reasons_.on_lease();
   unpark();
   if (current != nullptr) wire::try_begin(*current);
@@ -306,7 +299,7 @@ void Runtime::Impl::note_opened(Nanos granted) {
   const Nanos now = monotonic_now();
   times_.open(granted, now, gate_.is_parked());
   if (page() == nullptr) return;
-  num_leases_.fetch_add(1, std::memory_order_relaxed);
+  fast_.count_lease();
   page()->stall_ns.store((now - granted).value(), std::memory_order_relaxed);
   log::debug("job {} kWanted -> kOpenBusy term {}", link_.job().value,
              wire::load(*page()).term().value);

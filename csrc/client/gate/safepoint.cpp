@@ -21,20 +21,20 @@
 namespace gpushare::client {
 
 bool Runtime::Impl::may_be_interrupted() const {
-  // acquire; as in is_asked_inside(). relaxed: nothing is ordered by it.
-  const wire::LeasePage* const page = page_.load(std::memory_order_acquire);
+  const wire::LeasePage* const page = fast_.page();
+  // relaxed: nothing is ordered by it.
   return page != nullptr && page->may_be_interrupted.load(kRelaxed) != 0;
 }
 
 bool Runtime::Impl::is_asked_inside() const {
-  // acquire; pairs with the release in install_page: the page is mapped and filled.
-  const wire::LeasePage* const page = page_.load(std::memory_order_acquire);
+  const wire::LeasePage* const page = fast_.page();
   return page != nullptr && wire::is_asked_inside(*page);
 }
 
 // In backward, autograd's own threads work on the iteration, so the thread is not compared there.
 bool Runtime::Impl::is_in_iteration_here(Safepoint where) const {
-  return counters_.is_in_iteration() && (where == Safepoint::kBackward || is_iterating_thread());
+  return counters_.is_in_iteration() &&
+         (where == Safepoint::kBackward || fast_.is_iterating_here());
 }
 
 // Whether this thread is likely to stop here. Asked before the device is drained, which takes long:
@@ -72,7 +72,7 @@ GateResult Runtime::Impl::safepoint(Safepoint where, Nanos timeout) {
 // Whether nothing is half done that a stop would leave in the way of others.
 bool Runtime::Impl::may_stop_inside() {
   const bool is_whole = moves_.is_still() && !holds_.is_held() && !needs_.has_waiting() &&
-                        !is_closed_.load(kRelaxed) && !has_late_.load(kRelaxed);
+                        !fast_.is_closed() && !fast_.has_late();
   return is_whole && link_.is_attached() && counters_.is_in_iteration() &&
          registration_.is_wanted() && registration_.options().ranks <= 1;
 }

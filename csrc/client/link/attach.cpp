@@ -197,8 +197,8 @@ void Runtime::Impl::adopt(Greeting greeting) {
             to_string(room_), to_string(welcome.capacity));
 }
 
-// For good: the job has no coordinator any more. Its lanes end, its waits for room end, and page_
-// becomes null, which opens the gate. If a coordinator is required, the gate is closed first, so no
+// For good: the job has no coordinator any more. Its lanes end, its waits for room end, and the
+// page is gone, which opens the gate. If a coordinator is required, the gate is closed first, so no
 // iteration follows.
 void Runtime::Impl::go_unmanaged(const std::string& reason) {
   log::warn("{}. {}", reason,
@@ -216,10 +216,9 @@ void Runtime::Impl::go_unmanaged(const std::string& reason) {
   // begin restores what was spilled.
   if (config_.requires_coordinator && page() != nullptr && !close_gate()) {
     log::warn("a stream is captured: its iteration goes on unmanaged");
-    is_closed_.store(true, std::memory_order_relaxed);  // and none follows
+    fast_.set_closed(true);  // and none follows
   }
-  // release; pairs with the acquire of the fast paths.
-  page_.store(nullptr, std::memory_order_release);
+  fast_.set_page(nullptr);
   const bool is_open = !config_.requires_coordinator && !gate_.is_parked();
   if (is_open) times_.open_unmanaged(monotonic_now());
   changed_.notify_all();

@@ -99,7 +99,7 @@ void Runtime::Impl::on_registered(std::vector<UniqueFd> fds) {
   changed_.notify_all();
 }
 
-// The page is filled before it is published in page_. errors: kProtocol for descriptors that are no
+// The page is filled before it is published. errors: kProtocol for descriptors that are no
 // lease page, and what prevented a close.
 Status Runtime::Impl::install_page(std::vector<UniqueFd> fds) {
   const Result<wire::LeasePage*> installed = registration_.install(std::move(fds));
@@ -120,8 +120,7 @@ Status Runtime::Impl::install_page(std::vector<UniqueFd> fds) {
     // A new registration starts without a lease.
     if (!close_gate()) return gate_.close_failure();
   }
-  // release; pairs with the acquire of the fast paths.
-  page_.store(fresh, std::memory_order_release);
+  fast_.set_page(fresh);
   if (carried == CarryOver::kMustClose) finish_closing(*fresh);
   if (carried == CarryOver::kRing) ring();
   registration_.confirm();
@@ -140,13 +139,12 @@ void Runtime::Impl::unregister_job() {
   registration_.end();
   counters_.forget();
   counters_.forget_times();
-  // release; pairs with the acquire of the fast paths.
-  page_.store(nullptr, std::memory_order_release);
+  fast_.set_page(nullptr);
   const Status left = lane_.leave().status;
   if (!left.ok()) log::error("job {}: {}", link_.job().value, left.to_string());
   if (left.ok() && residency_.to_restore() == Bytes{0}) {
     route_private();
-    is_closed_.store(false, std::memory_order_relaxed);
+    fast_.set_closed(false);
   }
 }
 

@@ -17,7 +17,7 @@ bool Runtime::Impl::may_move_in_gap() {
 // Whether memory may move now. There must be no lease and none wanted. The gate must be closed, so
 // that the next begin takes the slow path and restores.
 bool Runtime::Impl::is_movable_in_gap() {
-  return may_move_in_gap() && page() != nullptr && is_closed_.load(std::memory_order_relaxed) &&
+  return may_move_in_gap() && page() != nullptr && fast_.is_closed() &&
          wire::load(*page()).state() == wire::LeaseState::kIdle;
 }
 
@@ -82,8 +82,7 @@ void Runtime::Impl::let_go() {
 // On the client thread, a few times a second: after `idle_spill` without a lease, memory may move.
 void Runtime::Impl::watch_idle_gap() {
   MutexLock lock(mu_);
-  if (gap_reasons_.is_idle() || gate_.is_parked() || !is_closed_.load(std::memory_order_relaxed))
-    return;
+  if (gap_reasons_.is_idle() || gate_.is_parked() || !fast_.is_closed()) return;
   if (times_.since_close(monotonic_now()) < config_.idle_spill) return;
   gap_reasons_.note_idle();
   say_movable();

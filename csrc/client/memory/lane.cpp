@@ -89,7 +89,7 @@ void Runtime::Impl::on_lane_table(wire::LaneTable table, std::vector<UniqueFd> f
 
 // The connection is gone, or about to be replaced.
 void Runtime::Impl::disconnect_lane() {
-  const bool is_open = !is_closed_.load(kRelaxed);
+  const bool is_open = !fast_.is_closed();
   const LaneMember::Outcome gone = lane_.on_disconnect(is_open);
   need_as_room(gone.left);
   if (!gone.status.ok()) log::error("job {}: {}", link_.job().value, gone.status.to_string());

@@ -48,7 +48,7 @@ void Runtime::Impl::expect_late() {
   const Bytes to_restore = residency_.to_restore();
   allocator_.expect_room(std::clamp(room_to_come(), Bytes{0}, to_restore));
   if (to_restore == Bytes{0}) return;
-  has_late_.store(true, kRelaxed);
+  fast_.set_late(true);
   moves_.set_room_ahead(true);
   thread_.wake();
 }
@@ -87,7 +87,7 @@ void Runtime::Impl::note_moved() {
   if (page() != nullptr) publish_usage(*page());
 }
 
-void Runtime::Impl::forget_late() { has_late_.store(false, kRelaxed); }
+void Runtime::Impl::forget_late() { fast_.set_late(false); }
 
 // On the client thread: restores one part, short enough to answer others in between. Returns when
 // the next part is due; no time if there is nothing more to do. has_room_ahead() says that there
@@ -167,8 +167,8 @@ void Runtime::Impl::wait_for_late() {
   const Nanos start = monotonic_now();
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
   start_restoring(start + kAsLongAsItTakes);
-  if (has_late_.load(kRelaxed)) restore_what_follows();
-  const Status status = has_late_.load(kRelaxed) ? restore_all() : Status();
+  if (fast_.has_late()) restore_what_follows();
+  const Status status = fast_.has_late() ? restore_all() : Status();
   forget_late();  // also after a failure: the next lease tries again
   stop_moving();
   if (!status.ok()) {
@@ -186,7 +186,7 @@ void Runtime::Impl::wait_for_late() {
 // wait for itself.
 bool Runtime::Impl::has_late_for_others() {
   MutexLock lock(mu_);
-  return has_late_.load(kRelaxed) && !moves_.is_restored_by(std::this_thread::get_id());
+  return fast_.has_late() && !moves_.is_restored_by(std::this_thread::get_id());
 }
 
 }  // namespace gpushare::client

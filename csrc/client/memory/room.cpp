@@ -52,7 +52,7 @@ void Runtime::Impl::restore_before_going_on() {
     const Status status = stopped_.is_memory_away() ? restore_all() : Status();
     if (status.ok()) {
       stopped_.set_memory_away(false);
-      const bool is_closed = is_closed_.load(std::memory_order_relaxed);
+      const bool is_closed = fast_.is_closed();
       if (!is_closed) route_private();
     } else {
       log::warn("job {} waits for room to bring its memory back: {}", link_.job().value,
