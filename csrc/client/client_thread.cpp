@@ -8,13 +8,9 @@
 // itself. The device is drained before the lock is taken where a close may follow.
 //
 // The loop ends when the runtime is stopped, or when the job has become unmanaged.
-#include <poll.h>
 #include <pthread.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -47,58 +43,34 @@ Overloaded(Handlers...) -> Overloaded<Handlers...>;
 void Runtime::Impl::run() {
   ::pthread_setname_np(::pthread_self(), "gpushare-client");
   std::optional<Nanos> restores_again_in;
+  IdleRule idle_rule(config_.idle_rule);
   while (true) {
     int socket = -1;
     bool wants_write = false;
     std::optional<Nanos> timeout;
     {
       MutexLock lock(mu_);
-      if (link_ != Link::kAttached) break;
-      socket = connection_.fd();
-      wants_write = connection_.has_unsent();
-      if (is_registered_) timeout = kIdleLook;
+      if (!link_.is_attached()) break;
+      socket = link_.connection().fd();
+      wants_write = link_.connection().has_unsent();
+      if (registration_.is_registered()) timeout = kIdleLook;
       const auto look_in = [&timeout](Nanos time) {
         timeout = std::min(timeout.value_or(time), time);
       };
       if (restores_again_in.has_value()) look_in(*restores_again_in);
-      if (is_close_due_) look_in(kCloseAgain);
+      if (gate_.is_close_due()) look_in(kCloseAgain);
     }
-    if (!pause(socket, wants_write, timeout)) break;
+    if (!thread_.pause(socket, wants_write, timeout)) break;
     if (!receive_all() && !reconnect()) break;
     retry_closing();
     restores_again_in = restore_in_background();
-    watch_idle();
+    watch_idle(idle_rule);
     watch_idle_gap();
     watch_overflow();
   }
   MutexLock lock(mu_);
-  is_thread_done_ = true;
+  thread_.note_done();
   changed_.notify_all();
-}
-
-// Waits until the socket can be read (or written, if wanted), somebody wakes this thread, or
-// `timeout` has passed. false: the runtime is being stopped.
-bool Runtime::Impl::pause(int socket, bool wants_write, std::optional<Nanos> timeout) {
-  constexpr std::int64_t kNanosInSecond = 1'000'000'000;
-  const auto events = static_cast<short>(wants_write ? POLLIN | POLLOUT : POLLIN);
-  std::array<pollfd, 2> entries{{{.fd = socket, .events = events, .revents = 0},
-                                 {.fd = wake_.get(), .events = POLLIN, .revents = 0}}};
-  const std::int64_t ns = std::max<std::int64_t>(timeout.value_or(Nanos{0}).value(), 0);
-  const timespec wait{.tv_sec = ns / kNanosInSecond, .tv_nsec = ns % kNanosInSecond};
-  // An error is a signal at most, and the caller looks again anyway.
-  ::ppoll(entries.data(), entries.size(), timeout.has_value() ? &wait : nullptr, nullptr);
-  std::uint64_t ignored = 0;
-  while (::read(wake_.get(), &ignored, sizeof(ignored)) > 0) {
-  }
-  // acquire; pairs with the release in stop().
-  return !is_stopping_.load(std::memory_order_acquire);
-}
-
-void Runtime::Impl::wake_client_thread() {
-  const std::uint64_t one = 1;
-  if (::write(wake_.get(), &one, sizeof(one)) < 0) {
-    log::debug("{}", errno_status("wake the client thread").message());
-  }
 }
 
 // Handles all messages that are there, and sends what was kept. false: the connection has ended.
@@ -108,8 +80,8 @@ bool Runtime::Impl::receive_all() {
     Status status;
     {
       MutexLock lock(mu_);
-      received = connection_.receive();
-      if (received.has_value()) status = connection_.flush();
+      received = link_.connection().receive();
+      if (received.has_value()) status = link_.connection().flush();
     }
     if (!received.has_value()) status = received.error();
     if (!status.ok()) {
@@ -162,34 +134,28 @@ void Runtime::Impl::on_changed(const wire::Changed& changed) {
   MutexLock lock(mu_);
   // This change is for iterations that the process has ended meanwhile. What holds for new ones
   // comes after Registered.
-  if (!is_registered_) return;
-  changes_.add(changed.changes);
-  if (changed.changes.is_paused.has_value()) paused_by_ = changed.by;
+  if (!registration_.is_registered()) return;
+  registration_.change(changed.changes, changed.by);
   note_share();
 }
 
 void Runtime::Impl::on_explained(const wire::Explained& explained) {
   MutexLock lock(mu_);
-  explained_ = explained.text;
-  ++num_explained_;
+  link_.on_explained(explained.text);
   changed_.notify_all();
 }
 
 void Runtime::Impl::on_refused(const wire::Refused& refused) {
   MutexLock lock(mu_);
   log::warn("the coordinator refused a message of this job: {}", refused.reason);
-  // The reconnect that follows must not send the refused registration again.
-  if (options_.has_value() && !is_registered_) {
-    refusal_ = refused.reason;
-    options_.reset();
-  }
+  registration_.refuse(refused.reason);
   changed_.notify_all();
 }
 
 // Closes a lease that others want, if the process does nothing inside its iteration (idle_rule.h).
 // The lease is looked at again after the drain, since the job may have gone on.
-void Runtime::Impl::watch_idle() {
-  const std::optional<Term> idle = find_idle();
+void Runtime::Impl::watch_idle(IdleRule& rule) {
+  const std::optional<Term> idle = find_idle(rule);
   if (!idle.has_value()) return;
   drain();
   MutexLock lock(mu_);
@@ -197,28 +163,28 @@ void Runtime::Impl::watch_idle() {
   const wire::LeaseWord word = wire::load(*page());
   const bool is_same = word.state() == wire::LeaseState::kOpenBusy && word.term() == *idle;
   if (!is_same) return;
-  log::info("job {} did nothing for {} inside an iteration: its lease is closed",
-            address_.job.value, to_string(config_.idle_rule));
+  log::info("job {} did nothing for {} inside an iteration: its lease is closed", link_.job().value,
+            to_string(config_.idle_rule));
   close_if_open(wire::BoundaryKind::kIdleRule);
 }
 
 // The term of a lease that others want and that is not used. A lease that nobody has asked for
 // counts too: jobs of a lower class wait without asking.
-std::optional<Term> Runtime::Impl::find_idle() {
+std::optional<Term> Runtime::Impl::find_idle(IdleRule& rule) {
   IdleObservation seen = look_at_lease();
   if (seen.is_wanted) {
     // Read without the lock: many files are read for it.
     seen.cpu = cpu_of_process_tree();
-    seen.awaits_input = awaits_input(iterating_thread_.load(std::memory_order_relaxed));
+    seen.awaits_input = awaits_input(fast_.iterating_thread());
   }
-  return idle_rule_.observe(seen) ? std::optional(seen.term) : std::nullopt;
+  return rule.observe(seen) ? std::optional(seen.term) : std::nullopt;
 }
 
 IdleObservation Runtime::Impl::look_at_lease() {
   MutexLock lock(mu_);
   IdleObservation seen;
   seen.now = monotonic_now();
-  seen.is_waiting = is_parked_ || moving_ != Moving::kNone || needs_.has_waiting();
+  seen.is_waiting = gate_.is_parked() || !moves_.is_still() || needs_.has_waiting();
   if (page() != nullptr) {
     const wire::LeaseWord word = wire::load(*page());
     const bool is_wanted =

@@ -13,14 +13,6 @@
 #include "csrc/client/runtime_impl.h"
 
 namespace gpushare::client {
-namespace {
-
-std::uint64_t next_number() {
-  static std::atomic<std::uint64_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: only distinct
-}
-
-}  // namespace
 
 Runtime::Impl::Impl(ClientConfig config,
                     alloc::CachingAllocator& allocator,
@@ -30,31 +22,28 @@ Runtime::Impl::Impl(ClientConfig config,
       allocator_(allocator),
       residency_(residency),
       configure_host_tier_(std::move(configure_host_tier)),
-      number_(next_number()),
-      lane_chunks_(allocator),
-      idle_rule_(config_.idle_rule) {
+      lane_(allocator) {
   watch_process_exit();
 }
 
 Runtime::Impl::~Impl() = default;
 
 bool Runtime::Impl::stop() {
-  // release; pairs with the acquire in the client thread.
-  is_stopping_.store(true, std::memory_order_release);
+  thread_.ask_to_stop();
   {
     MutexLock lock(mu_);
-    if (link_ == Link::kForked) return false;
+    if (link_.is_forked()) return false;
   }
-  if (!thread_.joinable()) return true;
-  wake_client_thread();
+  if (!thread_.is_started()) return true;
+  thread_.wake();
   if (process_is_exiting()) {
     // How long an exiting process waits for the thread; it ends with it or without it.
     constexpr Nanos kGrace = millis(200);
     MutexLock lock(mu_);
     const Nanos deadline = monotonic_now() + kGrace;
-    while (!is_thread_done_ && monotonic_now() < deadline)
+    while (!thread_.is_done() && monotonic_now() < deadline)
       changed_.wait_for(mu_, kGrace);
-    if (!is_thread_done_) return false;
+    if (!thread_.is_done()) return false;
   }
   thread_.join();
   return true;

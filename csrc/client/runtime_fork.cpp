@@ -15,27 +15,27 @@ namespace gpushare::client {
 void Runtime::Impl::before_fork() {
   mu_.lock();
   bring_back_for_child();
-  cpu_share_.before_fork();
+  cores_.before_fork();
 }
 
 void Runtime::Impl::bring_back_for_child() {
-  if (link_ == Link::kForked) return;  // nobody moves memory there
-  if (router_ != nullptr) return;      // a child inherits no CUDA memory
+  if (link_.is_forked()) return;   // nobody moves memory there
+  if (router_ != nullptr) return;  // a child inherits no CUDA memory
   if (const Status status = restore_and_hold(); !status.ok()) {
-    log::warn("job {}: a forked child cannot use {} of memory: {}", address_.job.value,
+    log::warn("job {}: a forked child cannot use {} of memory: {}", link_.job().value,
               to_string(residency_.to_restore()), status.message());
   }
   if (const Bytes overflow = allocator_.overflow(); overflow > Bytes{0}) {
-    log::warn("job {}: a forked child cannot use the {} of memory that overflow",
-              address_.job.value, to_string(overflow));
+    log::warn("job {}: a forked child cannot use the {} of memory that overflow", link_.job().value,
+              to_string(overflow));
   }
-  add_hold(-1);  // mu_ is held, so nobody moves it before the fork
-  lane_chunks_.make_live_private();
+  holds_.drop(std::this_thread::get_id());  // mu_ is held, so nobody moves it before the fork
+  lane_.make_live_private();
 }
 
 // The hold for the child has ended, so the coordinator is told that memory may move again.
 void Runtime::Impl::after_fork_in_parent() {
-  cpu_share_.after_fork_in_parent();
+  cores_.after_fork_in_parent();
   say_movable();
   mu_.unlock();
 }
@@ -43,24 +43,16 @@ void Runtime::Impl::after_fork_in_parent() {
 // Closing only takes the child's own descriptors away. No condition variable is touched: threads
 // that waited on it do not exist here.
 void Runtime::Impl::after_fork_in_child() {
-  link_ = Link::kForked;
-  connection_.close();
-  bell_.reset();
-  wake_.reset();
-  page_.store(nullptr, std::memory_order_relaxed);  // one thread here
-  pages_.clear();
-  is_closed_.store(false, std::memory_order_relaxed);
+  link_.on_fork();
+  thread_.on_fork();
+  fast_.set_page(nullptr);
+  registration_.on_fork();
+  fast_.set_closed(false);
   counters_.forget();
-  core_share_.store(0, kRelaxed);
-  cpu_share_.after_fork_in_child();
-  options_.reset();
-  is_registered_ = false;
-  is_parked_ = false;
-  inside_since_.reset();
-  moving_ = Moving::kNone;
+  cores_.after_fork_in_child();
+  gate_ = GateState();
+  moves_.stop();
   forget_late();
-  gate_owner_ = std::thread::id();
-  address_ = wire::Address();
   router_ = nullptr;
   mu_.unlock();
 }

@@ -1,10 +1,14 @@
-// The runtime's parts and its one lock. Its functions are spread by what they are about:
-// attach.cpp, reconnect.cpp, registration.cpp, lease_gate.cpp, lease_close.cpp, safepoint.cpp,
-// growing.cpp, room.cpp, restoring.cpp, pacing.cpp, gap_memory.cpp, routing.cpp, lane.cpp,
-// overflow.cpp, client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
+// The runtime's parts and its one lock.
+//
+// Its state is kept by objects, each in a file of its own, whose header has its invariants: a noun
+// names the file (gate_state.h, moves.h). None that the lock guards waits or knows another one. The
+// runtime's functions join them. They are spread by what they are about: attach.cpp,
+// reconnect.cpp, registering.cpp, lease_gate.cpp, lease_close.cpp, safepoint.cpp, growing.cpp,
+// room.cpp, restoring.cpp, pacing.cpp, gap_memory.cpp, routing.cpp, lane.cpp, overflow.cpp,
+// client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
 //
 // Lock order: mu_, then the router's and torch's, then the allocator's. Nothing is waited for under
-// mu_: a copy, a room request and the futex are waited for without it (`moving_` keeps two copies
+// mu_: a copy, a room request and the futex are waited for without it (`moves_` keeps two copies
 // apart meanwhile), and so is the device (drain), but for what it was given in the moment between,
 // and where a connection is lost for good.
 //
@@ -14,27 +18,36 @@
 // (carry_over.h).
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "csrc/alloc/residency/lane_chunks.h"
 #include "csrc/base/mutex.h"
 #include "csrc/base/unique_fd.h"
-#include "csrc/client/cpu/cpu_share.h"
+#include "csrc/client/cpu/iteration_cores.h"
+#include "csrc/client/gate/fast_state.h"
+#include "csrc/client/gate/gate_state.h"
 #include "csrc/client/gate/idle_rule.h"
 #include "csrc/client/gate/iteration_counters.h"
+#include "csrc/client/gate/lease_times.h"
 #include "csrc/client/link/connection.h"
+#include "csrc/client/link/coordinator_link.h"
+#include "csrc/client/link/registration.h"
+#include "csrc/client/link/wakeable_thread.h"
+#include "csrc/client/memory/gap_reasons.h"
+#include "csrc/client/memory/holds.h"
+#include "csrc/client/memory/lane_member.h"
+#include "csrc/client/memory/moves.h"
 #include "csrc/client/memory/need_table.h"
+#include "csrc/client/memory/overflow_request.h"
 #include "csrc/client/memory/pace.h"
 #include "csrc/client/memory/router.h"
+#include "csrc/client/memory/stopped_threads.h"
+#include "csrc/client/memory/usage_figures.h"
 #include "csrc/client/runtime.h"
-#include "csrc/ipc/shared_memory.h"
 
 namespace gpushare::client {
 
@@ -70,11 +83,9 @@ class Runtime::Impl {
   bool leave_safepoint() GS_EXCLUDES(mu_);
   void end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) GS_EXCLUDES(mu_);
   [[nodiscard]] bool is_in_iteration() const { return counters_.is_in_iteration(); }
-  [[nodiscard]] bool has_late() const { return has_late_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool has_late() const { return fast_.has_late(); }
   void wait_for_late() GS_EXCLUDES(mu_);
-  [[nodiscard]] std::uint64_t num_leases() const {
-    return num_leases_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] std::uint64_t num_leases() const { return fast_.num_leases(); }
   void close_lease(wire::BoundaryKind kind) GS_EXCLUDES(mu_);
   void set_router(Router* router) { router_ = router; }
   void promise_iterations() GS_EXCLUDES(mu_);
@@ -84,7 +95,7 @@ class Runtime::Impl {
   std::string explain(Nanos timeout) GS_EXCLUDES(mu_);
   Status spill_and_restore() GS_EXCLUDES(mu_);
   JobStats stats() GS_EXCLUDES(mu_);
-  [[nodiscard]] Bytes share() const { return Bytes{share_bytes_.load(kRelaxed)}; }
+  [[nodiscard]] Bytes share() const { return figures_.share(); }
   Status grow(Bytes bytes, Bytes like, alloc::Patience patience) GS_EXCLUDES(mu_);
   void before_fork() GS_NO_THREAD_SAFETY_ANALYSIS;
   void after_fork_in_parent() GS_NO_THREAD_SAFETY_ANALYSIS;
@@ -92,20 +103,9 @@ class Runtime::Impl {
 
  private:
   static constexpr Nanos kSignalCheck = millis(50);
-  static constexpr std::uint32_t kUnsettled = UINT32_MAX;
   static constexpr auto kNoAnswer =
       "the coordinator does not answer. Is it stopped (SIGSTOP)? See: gpushare coordinator log";
 
-  enum class Link : std::uint8_t {
-    kDetached,   // nothing tried yet
-    kAttaching,  // one thread is trying
-    kAttached,
-    kLost,       // the coordinator is gone; the client thread looks for one
-    kUnmanaged,  // none can be had
-    kForked,     // a child: never a job
-  };
-  // Which way memory moves now. residency_ takes one caller at a time.
-  enum class Moving : std::uint8_t { kNone, kReleasing, kRestoring };
   // The result of one step in the gate. kAgain: something has changed, look again.
   enum class GateStep : std::uint8_t { kEntered, kTimedOut, kAgain };
   struct Greeting {
@@ -132,21 +132,18 @@ class Runtime::Impl {
   bool pause_before_reconnect() GS_EXCLUDES(mu_);
   Status find_and_adopt() GS_EXCLUDES(mu_);
 
-  // registration.cpp
+  // registering.cpp
   wire::Register make_register() GS_REQUIRES(mu_);
-  [[nodiscard]] Bytes hard_limit() GS_REQUIRES(mu_);
   Status wait_registered() GS_REQUIRES(mu_);
   [[nodiscard]] bool is_interrupted_unlocked() GS_REQUIRES(mu_);
   void on_registered(std::vector<UniqueFd> fds) GS_EXCLUDES(mu_);
   Status install_page(std::vector<UniqueFd> fds) GS_REQUIRES(mu_);
-  wire::LeasePage* page() GS_REQUIRES(mu_) { return page_.load(std::memory_order_relaxed); }
+  wire::LeasePage* page() GS_REQUIRES(mu_) { return fast_.page_under_lock(); }
 
   // lease_gate.cpp: on the main thread
-  [[nodiscard]] bool is_iterating_thread() const;
   [[nodiscard]] bool is_anothers_iteration() const;
   void enter(wire::LeasePage* page);
   void settle_cores(const wire::LeasePage* page) GS_EXCLUDES(mu_);
-  void release_cores();
   Result<GateResult> begin_slow(Nanos deadline) GS_EXCLUDES(mu_);
   void show_spilled() GS_REQUIRES(mu_);
   Result<GateResult> pass_gate(Nanos deadline) GS_REQUIRES(mu_);
@@ -202,11 +199,9 @@ class Runtime::Impl {
   void close_lane() GS_REQUIRES(mu_);
   Status open_lane() GS_REQUIRES(mu_);
   void on_lane_table(wire::LaneTable table, std::vector<UniqueFd> fds) GS_EXCLUDES(mu_);
-  void need_as_room(std::size_t num_chunks) GS_REQUIRES(mu_);
+  void tell_lane(alloc::LaneChange change) GS_REQUIRES(mu_);
+  void need_as_room(Bytes left) GS_REQUIRES(mu_);
   void disconnect_lane() GS_REQUIRES(mu_);
-  void adopt_lane(std::uint64_t epoch) GS_REQUIRES(mu_);
-  void drop_lane_files() GS_REQUIRES(mu_);
-  Bytes unheard_lane_room(std::uint64_t heard) GS_REQUIRES(mu_);
 
   // routing.cpp
   void drain() const GS_EXCLUDES(mu_);
@@ -218,12 +213,11 @@ class Runtime::Impl {
   [[nodiscard]] bool is_movable_in_gap() GS_REQUIRES(mu_);
   void say_movable() GS_REQUIRES(mu_);
   Status restore_and_hold() GS_REQUIRES(mu_);
-  void add_hold(int change) GS_REQUIRES(mu_);
-  [[nodiscard]] bool is_held_at_work() GS_REQUIRES(mu_);
   void watch_idle_gap() GS_EXCLUDES(mu_);
 
   // growing.cpp
   Status wait_for_room(Bytes bytes, Bytes wish, bool is_unmovable) GS_REQUIRES(mu_);
+  Status wait_stopped(std::uint64_t need, Bytes bytes, bool is_unmovable) GS_REQUIRES(mu_);
   Status ask_for_free_room(Bytes bytes, Bytes wish) GS_REQUIRES(mu_);
   Status wait_for_answer(std::uint64_t need, Bytes bytes) GS_REQUIRES(mu_);
 
@@ -246,7 +240,7 @@ class Runtime::Impl {
   [[nodiscard]] bool is_stopped_for_room() GS_REQUIRES(mu_);
   void drain_if_stopped() GS_EXCLUDES(mu_);
   void restore_before_going_on() GS_REQUIRES(mu_);
-  bool start_moving(Moving what, Nanos deadline) GS_REQUIRES(mu_);
+  bool start_restoring(Nanos deadline) GS_REQUIRES(mu_);
   void stop_moving() GS_REQUIRES(mu_);
 
   // overflow.cpp
@@ -255,7 +249,6 @@ class Runtime::Impl {
 
   // client_thread.cpp
   void run() GS_EXCLUDES(mu_);
-  bool pause(int socket, bool wants_write, std::optional<Nanos> timeout);
   bool receive_all() GS_EXCLUDES(mu_);
   void dispatch(Connection::Received received) GS_EXCLUDES(mu_);
   void on_denied(const wire::Denied& denied) GS_EXCLUDES(mu_);
@@ -263,10 +256,9 @@ class Runtime::Impl {
   void on_changed(const wire::Changed& changed) GS_EXCLUDES(mu_);
   void on_explained(const wire::Explained& explained) GS_EXCLUDES(mu_);
   void on_refused(const wire::Refused& refused) GS_EXCLUDES(mu_);
-  void watch_idle() GS_EXCLUDES(mu_);
-  std::optional<Term> find_idle() GS_EXCLUDES(mu_);
+  void watch_idle(IdleRule& rule) GS_EXCLUDES(mu_);
+  std::optional<Term> find_idle(IdleRule& rule) GS_EXCLUDES(mu_);
   IdleObservation look_at_lease() GS_EXCLUDES(mu_);
-  void wake_client_thread();
 
   // runtime_fork.cpp
   void bring_back_for_child() GS_REQUIRES(mu_);
@@ -283,118 +275,37 @@ class Runtime::Impl {
   alloc::CachingAllocator& allocator_;
   alloc::Residency& residency_;
   const HostTier configure_host_tier_;
-  const std::uint64_t number_;  // of this object, from 1: an address can be used twice
-  UniqueFd wake_;               // eventfd, made by attach(); wakes the client thread
+
+  Router* router_ = nullptr;  // set before any other thread is there
+  WakeableThread thread_;     // the client thread; started by the attaching thread
 
   Mutex mu_;
-  CondVar changed_;  // anything below that somebody waits for
+  CondVar changed_;  // anything guarded that somebody waits for
 
-  Link link_ GS_GUARDED_BY(mu_) = Link::kDetached;
-  std::string unmanaged_reason_ GS_GUARDED_BY(mu_);
-  Connection connection_ GS_GUARDED_BY(mu_);
-  wire::Address address_ GS_GUARDED_BY(mu_);
-  Nanos memory_wait_ GS_GUARDED_BY(mu_);
-  Nanos connected_at_ GS_GUARDED_BY(mu_);
-  int num_short_connections_ GS_GUARDED_BY(mu_) = 0;  // in a row
-  bool is_of_service_ GS_GUARDED_BY(mu_) = false;     // the coordinator that was lost
-  Bytes capacity_ GS_GUARDED_BY(mu_);                 // of the device, for all jobs
-  Bytes room_ GS_GUARDED_BY(mu_);                     // as the coordinator's ledger has it
+  // The coordinator, and what it knows of this job.
+  CoordinatorLink link_ GS_GUARDED_BY(mu_);
+  Registration registration_ GS_GUARDED_BY(mu_);
   NeedTable needs_ GS_GUARDED_BY(mu_);
-  std::uint64_t num_explained_ GS_GUARDED_BY(mu_) = 0;
-  std::string explained_ GS_GUARDED_BY(mu_);
+  Bytes room_ GS_GUARDED_BY(mu_);  // as the coordinator's ledger has it
 
-  alloc::LaneChunks lane_chunks_ GS_GUARDED_BY(mu_);
-  std::uint64_t epoch_ GS_GUARDED_BY(mu_) = 0;       // of the coordinator
-  std::uint64_t lane_epoch_ GS_GUARDED_BY(mu_) = 0;  // of the one that lane_files_ came from
-  // The last is in use. Older ones stay open while chunks are mapped from them.
-  std::vector<UniqueFd> lane_files_ GS_GUARDED_BY(mu_);
-  std::vector<std::uint32_t> lane_slots_ GS_GUARDED_BY(mu_);
-  Bytes spilled_at_close_ GS_GUARDED_BY(mu_);           // in all
-  bool was_spilled_in_gap_ GS_GUARDED_BY(mu_) = false;  // before the lease that is open
-  std::size_t lane_chunks_told_ GS_GUARDED_BY(mu_) = 0;
-  std::uint64_t num_lane_changes_ GS_GUARDED_BY(mu_) = 0;  // sent on this connection
-  // By how much each LaneChanged has changed room, for those that no Grant is known to include.
-  std::map<std::uint64_t, Bytes> unheard_lane_changes_ GS_GUARDED_BY(mu_);
+  // The gate.
+  GateState gate_ GS_GUARDED_BY(mu_);
+  LeaseTimes times_ GS_GUARDED_BY(mu_);
 
-  std::optional<RegisterOptions> options_ GS_GUARDED_BY(mu_);  // registered, or about to be
-  bool is_registered_ GS_GUARDED_BY(mu_) = false;
-  wire::Changes changes_ GS_GUARDED_BY(mu_);        // of options_, by the coordinator
-  std::uint32_t paused_by_ GS_GUARDED_BY(mu_) = 0;  // the user, if changes_ say that it is
-  std::string refusal_ GS_GUARDED_BY(mu_);
-  UniqueFd bell_ GS_GUARDED_BY(mu_);  // the registration's eventfd: wakes the coordinator
-  // The last is in use. Older ones stay mapped: the main thread may be looking at one.
-  std::vector<ipc::SharedMemory> pages_ GS_GUARDED_BY(mu_);
-  // release by who holds mu_; pairs with the acquire of the fast paths. Null: no gate.
-  std::atomic<wire::LeasePage*> page_{nullptr};
-  // Private memory may be gone and the route is kOutside: the next begin takes the slow path.
-  // Written under mu_; relaxed: the main thread sees its own writes, and where another thread
-  // closed, the word's new state tells it.
-  std::atomic<bool> is_closed_{false};
-  // The word is kClosing, but a close was not possible then: the client thread tries again.
-  bool is_close_due_ GS_GUARDED_BY(mu_) = false;
-  Status close_failure_ GS_GUARDED_BY(mu_);  // the last
-
-  Moving moving_ GS_GUARDED_BY(mu_) = Moving::kNone;
-  std::thread::id moving_thread_ GS_GUARDED_BY(mu_);  // of the last start_moving
-  int num_waiting_to_move_ GS_GUARDED_BY(mu_) = 0;    // threads, until another is done moving
+  // Memory: what moves, and what keeps it in place.
+  Moves moves_ GS_GUARDED_BY(mu_);
   Pace pace_ GS_GUARDED_BY(mu_){allocator_.most_piece()};
-  bool has_room_ahead_ GS_GUARDED_BY(mu_) = false;  // unused perhaps, and not looked at since
-  // The iteration began without memory that it needs late. Written under mu_; relaxed: the
-  // iterating thread sees its own writes, and a step that misses another's finds nothing to do.
-  std::atomic<bool> has_late_{false};
-  bool is_parked_ GS_GUARDED_BY(mu_) = false;    // the main thread is in the gate
-  bool is_handling_ GS_GUARDED_BY(mu_) = false;  // and runs user code there (show_memory)
-  std::thread::id gate_owner_ GS_GUARDED_BY(mu_);
-  std::optional<std::uint64_t> overflow_need_ GS_GUARDED_BY(mu_);  // asked for, not taken
-  Nanos overflow_asked_at_ GS_GUARDED_BY(mu_);
-  Nanos overflow_pause_ GS_GUARDED_BY(mu_);
-  int num_stopped_ GS_GUARDED_BY(mu_) = 0;            // threads that wait in wait_for_room()
-  int num_unmovable_ GS_GUARDED_BY(mu_) = 0;          // of these, in a parallel region
-  bool is_many_threaded_ GS_GUARDED_BY(mu_) = false;  // two threads have waited at once
-  bool is_away_ GS_GUARDED_BY(mu_) = false;           // memory was spilled while one of them waited
-  Nanos parked_at_ GS_GUARDED_BY(mu_);
-  std::optional<Nanos> inside_since_ GS_GUARDED_BY(mu_);  // at a safepoint, without a lease
-  std::uint64_t num_interruptions_ GS_GUARDED_BY(mu_) = 0;
-  Nanos closed_at_ GS_GUARDED_BY(mu_);
-  // Reasons why memory may move in the gap: the first for good, the others until the next lease.
-  bool promises_iterations_ GS_GUARDED_BY(mu_) = false;
-  bool is_parked_in_gap_ GS_GUARDED_BY(mu_) = false;
-  bool is_idle_ GS_GUARDED_BY(mu_) = false;
-  int num_holds_ GS_GUARDED_BY(mu_) = 0;                     // while above 0 nothing is spilled
-  std::map<std::thread::id, int> holds_ GS_GUARDED_BY(mu_);  // the same, by thread
-  int num_stopped_holds_ GS_GUARDED_BY(mu_) = 0;   // of these, of threads in wait_for_room()
-  int num_holds_starting_ GS_GUARDED_BY(mu_) = 0;  // of these, whose memory is still coming back
-  // The restoring thread waits for room, and has begun nothing: memory may leave meanwhile.
-  bool is_restore_stopped_ GS_GUARDED_BY(mu_) = false;
-  bool is_giving_amid_restore_ GS_GUARDED_BY(mu_) = false;
-  std::optional<Nanos> opened_at_ GS_GUARDED_BY(mu_);
+  Holds holds_ GS_GUARDED_BY(mu_);
+  StoppedThreads stopped_ GS_GUARDED_BY(mu_);
+  GapReasons gap_reasons_ GS_GUARDED_BY(mu_);
+  OverflowRequest overflow_request_ GS_GUARDED_BY(mu_);
+  LaneMember lane_ GS_GUARDED_BY(mu_);
 
-  CpuShare cpu_share_{config_.worker_threads};
-  // The share of cores in force, as on the page; kUnsettled: none since a lease ended. relaxed: the
-  // thread that iterates finds at its next boundary what another thread wrote.
-  std::atomic<std::uint32_t> core_share_{0};
-  std::atomic<pid_t> settled_thread_{0};  // relaxed; that iterated when it came to be in force
-  std::atomic<bool> has_elastic_threads_{false};  // relaxed; before the first iteration
-
+  // Read, and partly written, without the lock. Each header says by whom.
+  FastState fast_;
   IterationCounters counters_;
-  // The kernel's number of the thread that began the iteration; relaxed: only compared.
-  std::atomic<pid_t> iterating_thread_{0};
-  std::atomic<std::int64_t> usage_refreshed_ns_{0};  // relaxed; the iterating thread's own
-  std::atomic<std::int64_t> share_bytes_{0};         // relaxed; a figure alone
-  std::atomic<std::int64_t> outside_bytes_{0};       // relaxed; as of that moment
-  alloc::ResidencyTotals moved_ GS_GUARDED_BY(mu_);
-  std::atomic<std::uint64_t> num_leases_{0};  // written under mu_; relaxed: only compared
-  std::uint64_t num_reconnects_ GS_GUARDED_BY(mu_) = 0;
-  Nanos waited_ GS_GUARDED_BY(mu_);
-  Nanos moving_time_ GS_GUARDED_BY(mu_);
-  Nanos held_ GS_GUARDED_BY(mu_);
-
-  IdleRule idle_rule_;        // the client thread's own
-  Router* router_ = nullptr;  // before any other thread is there
-  std::thread thread_;        // started by the attaching thread, joined by the destructor
-  // release by stop(); pairs with the acquire in the client thread.
-  std::atomic<bool> is_stopping_{false};
-  bool is_thread_done_ GS_GUARDED_BY(mu_) = false;
+  IterationCores cores_{config_.worker_threads};
+  UsageFigures figures_;
 };
 
 }  // namespace gpushare::client

@@ -12,9 +12,6 @@
 namespace gpushare::client {
 namespace {
 
-// How old the allocator's figures on the page may be at a boundary.
-constexpr Nanos kRefresh = millis(100);
-
 void store(std::atomic<std::int64_t>& field, Bytes bytes) { field.store(bytes.value(), kRelaxed); }
 
 // The free bytes of the device belong to the resident bytes of the same moment. So they are set to
@@ -31,7 +28,7 @@ void store_resident(wire::LeasePage& page, Bytes resident) {
 void Runtime::Impl::publish_usage(wire::LeasePage& page) {
   const alloc::MemoryStats memory = allocator_.stats();
   const Bytes resident{memory.reserved_bytes.all.current};
-  outside_bytes_.store(memory.outside_bytes.value(), kRelaxed);
+  figures_.set_outside(memory.outside_bytes);
   store(page.live_bytes, live_bytes(memory));
   store_resident(page, resident);
   const HostBytes stored = residency_.in_host_tier();
@@ -41,16 +38,17 @@ void Runtime::Impl::publish_usage(wire::LeasePage& page) {
   store(page.lane_bytes, memory.lane_bytes);
   store(page.donated_bytes, memory.donated_bytes);
   store(page.overflow_bytes, memory.overflow_bytes);
-  store(page.late_bytes, promises_iterations_ ? Bytes{0} : residency_.to_restore_late());
+  const bool has_late_memory = !gap_reasons_.promises_iterations();
+  store(page.late_bytes, has_late_memory ? residency_.to_restore_late() : Bytes{0});
   store(page.need_bytes, needed_room(memory));
   // Written after the resident bytes: a reader that sees this value sees the resident bytes of the
   // same moment.
   if (const auto device = device_memory(); device.has_value()) {
     page.device_free_bytes.store(device->free.value(), std::memory_order_release);
   }
-  store(page.dropped_total_bytes, moved_.dropped);
-  store(page.spilled_total_bytes, moved_.spilled);
-  store(page.restored_total_bytes, moved_.restored);
+  store(page.dropped_total_bytes, moves_.totals().dropped);
+  store(page.spilled_total_bytes, moves_.totals().spilled);
+  store(page.restored_total_bytes, moves_.totals().restored);
 }
 
 // The device's memory as the driver says it; empty if the answer is impossible.
@@ -78,48 +76,46 @@ Bytes Runtime::Impl::live_bytes(const alloc::MemoryStats& memory) const {
 
 // At a boundary, without the lock. Figures that are dear to read are read only now and then.
 void Runtime::Impl::refresh_usage(wire::LeasePage& page, Nanos now) {
-  if (now.value() - usage_refreshed_ns_.load(kRelaxed) >= kRefresh.value()) {
-    usage_refreshed_ns_.store(now.value(), kRelaxed);
+  if (figures_.take_refresh(now)) {
     const alloc::MemoryStats memory = allocator_.stats();
-    outside_bytes_.store(memory.outside_bytes.value(), kRelaxed);
+    figures_.set_outside(memory.outside_bytes);
     store(page.live_bytes, live_bytes(memory));
     store_resident(page, Bytes{memory.reserved_bytes.all.current});
     store(page.outside_bytes, memory.outside_bytes);
     store(page.overflow_bytes, memory.overflow_bytes);
   }
-  store(page.need_bytes, counters_.expected_peak() + Bytes{outside_bytes_.load(kRelaxed)});
+  store(page.need_bytes, counters_.expected_peak() + figures_.outside());
 }
 
 // What share() returns. Called after each change of the link, the capacity or the limit.
 void Runtime::Impl::note_share() {
-  Bytes share = link_ == Link::kAttached ? capacity_ : Bytes{};
-  const Bytes limit = hard_limit();
+  Bytes share = link_.is_attached() ? link_.capacity() : Bytes{};
+  const Bytes limit = registration_.hard_limit();
   if (limit > Bytes{}) share = std::min(share, limit);
-  share_bytes_.store(share.value(), kRelaxed);
+  figures_.set_share(share);
 }
 
 JobStats Runtime::Impl::stats() {
   const alloc::MemoryStats memory = allocator_.stats();
   JobStats stats;
   MutexLock lock(mu_);
-  stats.is_managed = link_ == Link::kAttached || link_ == Link::kLost;
-  if (stats.is_managed) stats.job = address_.job;
-  stats.is_registered = is_registered_;
-  stats.unmanaged_reason = unmanaged_reason_;
+  stats.is_managed = link_.is_managed();
+  if (stats.is_managed) stats.job = link_.job();
+  stats.is_registered = registration_.is_registered();
+  stats.unmanaged_reason = link_.unmanaged_reason();
   const wire::LeaseWord word = page() == nullptr ? wire::LeaseWord() : wire::load(*page());
   stats.lease_state = wire::name_of(word.state());
   stats.term = word.term();
   stats.iterations = counters_.iterations();
   stats.optimizer_steps = counters_.optimizer_steps();
   stats.leases = num_leases();
-  stats.reconnects = num_reconnects_;
-  stats.interruptions = num_interruptions_;
-  stats.num_cpus = cpu_share_.num_bound();
+  stats.reconnects = link_.num_reconnects();
+  stats.interruptions = times_.num_interruptions();
+  stats.num_cpus = cores_.num_bound();
   stats.busy = counters_.busy();
-  stats.waited = waited_;
-  stats.moving = moving_time_;
-  stats.held = held_;
-  if (opened_at_.has_value()) stats.held += monotonic_now() - *opened_at_;
+  stats.waited = times_.waited();
+  stats.moving = times_.moving();
+  stats.held = times_.held(monotonic_now());
   stats.room = memory.room;
   stats.resident = Bytes{memory.reserved_bytes.all.current};
   stats.spilled = memory.spilled_bytes;
@@ -128,9 +124,9 @@ JobStats Runtime::Impl::stats() {
   stats.lane = memory.lane_bytes;
   stats.donated = memory.donated_bytes;
   stats.overflow = memory.overflow_bytes;
-  stats.dropped_total = moved_.dropped;
-  stats.spilled_total = moved_.spilled;
-  stats.restored_total = moved_.restored;
+  stats.dropped_total = moves_.totals().dropped;
+  stats.spilled_total = moves_.totals().spilled;
+  stats.restored_total = moves_.totals().restored;
   const Bytes most_reserved{memory.reserved_bytes.all.peak};
   stats.peak_backed = std::max(counters_.highest_peak(), most_reserved);
   return stats;
@@ -138,25 +134,27 @@ JobStats Runtime::Impl::stats() {
 
 bool Runtime::Impl::is_managed() {
   MutexLock lock(mu_);
-  return link_ == Link::kAttached || link_ == Link::kLost;
+  return link_.is_managed();
 }
 
 std::string Runtime::Impl::explain(Nanos timeout) {
   MutexLock lock(mu_);
-  if (link_ == Link::kUnmanaged) return unmanaged_reason_;
-  if (link_ == Link::kLost) return "the coordinator is gone; looking for one, or starting one";
-  if (link_ != Link::kAttached) return "this process has no coordinator";
-  const std::uint64_t before = num_explained_;
-  send(wire::Explain{.of = address_});
+  if (link_.is_unmanaged()) return link_.unmanaged_reason();
+  if (link_.state() == CoordinatorLink::State::kLost) {
+    return "the coordinator is gone; looking for one, or starting one";
+  }
+  if (!link_.is_attached()) return "this process has no coordinator";
+  const std::uint64_t before = link_.num_explained();
+  send(wire::Explain{.of = link_.address()});
   const Nanos deadline = monotonic_now() + timeout;
-  while (num_explained_ == before) {
+  while (link_.num_explained() == before) {
     const Nanos left = deadline - monotonic_now();
-    if (left <= Nanos{0} || link_ != Link::kAttached) {
+    if (left <= Nanos{0} || !link_.is_attached()) {
       return "the coordinator has not answered in " + to_string(timeout);
     }
     changed_.wait_for(mu_, left);
   }
-  return explained_;
+  return link_.explanation();
 }
 
 }  // namespace gpushare::client

@@ -8,8 +8,7 @@
 // (safepoint.cpp).
 //
 // What may go wrong: on CUDA a stream is captured, and memory cannot be closed now. Then the word
-// stays kClosing, is_close_due_ is set, and the client thread tries again (retry_closing).
-#include <sys/eventfd.h>
+// stays kClosing, the close is due, and the client thread tries again (retry_closing).
 #include <unistd.h>
 
 #include <string>
@@ -25,8 +24,7 @@ namespace gpushare::client {
 // Only a lease that is asked for leads on to end_slow().
 void Runtime::Impl::end_iteration(wire::BoundaryKind kind, bool is_optimizer_step) {
   if (!counters_.is_in_iteration()) return;
-  // acquire; pairs with the release in install_page: the page is mapped and filled.
-  wire::LeasePage* const page = page_.load(std::memory_order_acquire);
+  wire::LeasePage* const page = fast_.page();
   const Nanos now = monotonic_now();
   counters_.leave(page, now,
                   {.kind = kind,
@@ -52,20 +50,18 @@ void Runtime::Impl::end_slow() {
 
 // Routes new allocations away from private memory, and ends what belongs to the lease: the cores,
 // the lane's slots, and the wait for late memory. From here on no private block is handed out.
-// false: not now, with the reason in close_failure_.
+// false: not now, with the reason in close_failure().
 bool Runtime::Impl::close_gate() {
-  if (is_closed_.load(std::memory_order_relaxed)) return true;
+  if (fast_.is_closed()) return true;
   if (Status routed = route_outside(); !routed.ok()) {
-    log::debug("job {} stays open for now: {}", address_.job.value, routed.message());
-    close_failure_ = std::move(routed);
+    log::debug("job {} stays open for now: {}", link_.job().value, routed.message());
+    gate_.note_close_failure(std::move(routed));
     return false;
   }
-  is_closed_.store(true, std::memory_order_relaxed);
+  fast_.set_closed(true);
   forget_late();  // what is still away comes back with the next lease
-  closed_at_ = monotonic_now();
-  if (opened_at_.has_value()) held_ += monotonic_now() - *opened_at_;
-  opened_at_.reset();
-  release_cores();
+  times_.close(monotonic_now());
+  cores_.release();
   close_lane();
   return true;
 }
@@ -74,10 +70,10 @@ bool Runtime::Impl::close_gate() {
 // before the word does, so the coordinator reads both at once. pre: `page` is the current one, its
 // word kClosing. false: not now; it is tried again.
 bool Runtime::Impl::finish_closing(wire::LeasePage& page) {
-  const bool was_due = is_close_due_;
-  is_close_due_ = !close_gate();
-  if (is_close_due_) {
-    if (!was_due) wake_client_thread();
+  const bool was_due = gate_.is_close_due();
+  gate_.set_close_due(!close_gate());
+  if (gate_.is_close_due()) {
+    if (!was_due) thread_.wake();
     return false;
   }
   if (may_move_in_gap()) {
@@ -87,7 +83,7 @@ bool Runtime::Impl::finish_closing(wire::LeasePage& page) {
   }
   wire::finish_close(page);
   ring();
-  log::debug("job {} kClosing -> kIdle term {}", address_.job.value, wire::load(page).term().value);
+  log::debug("job {} kClosing -> kIdle term {}", link_.job().value, wire::load(page).term().value);
   return true;
 }
 
@@ -95,12 +91,12 @@ bool Runtime::Impl::finish_closing(wire::LeasePage& page) {
 void Runtime::Impl::retry_closing() {
   {
     MutexLock lock(mu_);
-    if (!is_close_due_) return;
+    if (!gate_.is_close_due()) return;
   }
   drain();
   MutexLock lock(mu_);
   if (page() == nullptr || wire::load(*page()).state() != wire::LeaseState::kClosing) {
-    is_close_due_ = false;
+    gate_.set_close_due(false);
   } else {
     finish_closing(*page());
   }
@@ -120,7 +116,7 @@ void Runtime::Impl::close_lease(wire::BoundaryKind kind) {
   if (kind == wire::BoundaryKind::kException && is_anothers_iteration()) return;
   drain();
   MutexLock lock(mu_);
-  if (is_parked_) give_up_parked();
+  if (gate_.is_parked()) give_up_parked();
   if (counters_.is_in_iteration()) {
     counters_.leave(page(), monotonic_now(),
                     {.kind = kind,
@@ -134,7 +130,7 @@ void Runtime::Impl::close_lease(wire::BoundaryKind kind) {
 
 void Runtime::Impl::give_up() {
   MutexLock lock(mu_);
-  if (is_parked_) give_up_parked();
+  if (gate_.is_parked()) give_up_parked();
 }
 
 // Leaves the gate without a lease, after Ctrl-C say. The user's code runs next, so all memory must
@@ -144,7 +140,7 @@ void Runtime::Impl::give_up_parked() {
   if (page() != nullptr && wire::give_up(*page())) ring();
   residency_.set_shows_copies(true);
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
-  start_moving(Moving::kRestoring, monotonic_now() + kAsLongAsItTakes);
+  start_restoring(monotonic_now() + kAsLongAsItTakes);
   const Status status = restore_all();
   stop_moving();
   if (!status.ok()) {
@@ -152,11 +148,11 @@ void Runtime::Impl::give_up_parked() {
     log::error(
         "job {} has left the gate, but {} of its memory cannot come back: {}. The next gate "
         "tries again; using that memory before is a fault",
-        address_.job.value, to_string(residency_.to_restore()), status.message());
+        link_.job().value, to_string(residency_.to_restore()), status.message());
   }
-  waited_ += monotonic_now() - parked_at_;
+  times_.leave(monotonic_now());
   unpark();
-  gate_owner_ = std::thread::id();
+  gate_.leave();
   changed_.notify_all();
   // A lease may have been granted at this very moment, or the wish was carried over to a new page.
   if (page() != nullptr && wire::give_up(*page())) ring();
@@ -165,11 +161,11 @@ void Runtime::Impl::give_up_parked() {
 
 // Writes the eventfd, so that the coordinator looks at the page.
 void Runtime::Impl::ring() {
-  if (!bell_.is_valid()) return;
+  if (registration_.bell() < 0) return;
   const std::uint64_t one = 1;
   // This fails only when the counter is full, and then the coordinator has not looked yet.
-  if (::write(bell_.get(), &one, sizeof(one)) < 0) {
-    log::debug("job {}: {}", address_.job.value, errno_status("ring").message());
+  if (::write(registration_.bell(), &one, sizeof(one)) < 0) {
+    log::debug("job {}: {}", link_.job().value, errno_status("ring").message());
   }
 }
 

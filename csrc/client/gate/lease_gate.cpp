@@ -25,6 +25,7 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
+#include "csrc/client/cpu/this_thread.h"
 #include "csrc/client/runtime_impl.h"
 #include "csrc/ipc/futex.h"
 
@@ -41,11 +42,6 @@ constexpr Nanos kMovingPatience = seconds(2);
 // How long the kernel may still list a thread that has ended.
 constexpr Nanos kThreadEnd = millis(20);
 
-pid_t this_thread() {
-  static thread_local const pid_t number = ::gettid();
-  return number;
-}
-
 // The error for a second iterating thread, on a device where memory cannot move while it is used (a
 // GPU).
 Status two_threads() {
@@ -56,16 +52,11 @@ Status two_threads() {
 
 }  // namespace
 
-// Whether the calling thread has begun the iteration under way, or the last one.
-bool Runtime::Impl::is_iterating_thread() const {
-  return iterating_thread_.load(std::memory_order_relaxed) == this_thread();
-}
-
 // Whether another thread is inside an iteration. A thread that ended without a boundary does not
 // count.
 bool Runtime::Impl::is_anothers_iteration() const {
-  if (!counters_.is_in_iteration() || is_iterating_thread()) return false;
-  const pid_t thread = iterating_thread_.load(std::memory_order_relaxed);
+  if (!counters_.is_in_iteration() || fast_.is_iterating_here()) return false;
+  const pid_t thread = fast_.iterating_thread();
   // A thread that has ended has left its iteration open. It may have been joined an instant ago and
   // still be listed.
   const std::string path = fmt::format("/proc/self/task/{}", thread);
@@ -80,18 +71,17 @@ bool Runtime::Impl::is_anothers_iteration() const {
 void Runtime::Impl::enter(wire::LeasePage* page) {
   // A second forward inside one iteration needs no time of its own.
   if (!counters_.is_in_iteration()) counters_.enter(page, monotonic_now());
-  iterating_thread_.store(this_thread(), std::memory_order_relaxed);
+  fast_.set_iterating_here();
 }
 
 Result<bool> Runtime::Impl::enter_at_once() {
-  // acquire; pairs with the release in install_page: the page is mapped and filled.
-  wire::LeasePage* const page = page_.load(std::memory_order_acquire);
+  wire::LeasePage* const page = fast_.page();
   // Where memory can move in use, several threads share the lease. If the boundary of one takes
   // memory from another, that memory is only slower to use.
   const bool may_share = allocator_.can_move_in_use();
   if (page != nullptr && !may_share && is_anothers_iteration()) return fail(two_threads());
   const bool is_entered =
-      !is_closed_.load(std::memory_order_relaxed) &&
+      !fast_.is_closed() &&
       (page == nullptr || wire::try_begin(*page) == wire::BeginResult::kEntered);
   if (is_entered) {
     enter(page);
@@ -106,49 +96,34 @@ Result<GateResult> Runtime::Impl::begin_iteration(Nanos timeout) {
   const Result<bool> is_entered = enter_at_once();
   if (!is_entered.has_value()) return fail(is_entered.error());
   if (*is_entered) return GateResult::kEntered;
-  counters_.come(page_.load(std::memory_order_acquire), monotonic_now());
+  counters_.come(fast_.page(), monotonic_now());
   constexpr Nanos kLongest = seconds(1'000'000);  // a sum with the clock must not wrap
   const Result<GateResult> result = begin_slow(monotonic_now() + std::min(timeout, kLongest));
   const bool is_open = result.has_value() && *result == GateResult::kEntered;
-  // acquire; pairs with the release in install_page: the page is mapped and filled.
-  if (is_open) settle_cores(page_.load(std::memory_order_acquire));
+  if (is_open) settle_cores(fast_.page());
   return result;
 }
 
-// At the beginning of an iteration: binds the process to its share of the cores, if the share has
-// changed since, or another thread iterates now. Without a change it costs a few relaxed loads.
+// Binds the process to its share of the cores. Without a page it may use all of them.
 void Runtime::Impl::settle_cores(const wire::LeasePage* page) {
   // relaxed: a share that is seen late is that of the next iteration.
-  const std::uint32_t share = page == nullptr ? 0 : page->core_share.load(kRelaxed);
-  const bool is_same_thread = share == 0 || settled_thread_.load(kRelaxed) == this_thread();
-  if (share == core_share_.load(kRelaxed) && is_same_thread) return;
-  core_share_.store(share, kRelaxed);
-  settled_thread_.store(this_thread(), kRelaxed);
-  cpu_share_.settle(wire::core_share_of(share), has_elastic_threads_.load(kRelaxed));
-}
-
-// Without a lease the process's threads may run on all cores again.
-void Runtime::Impl::release_cores() {
-  if (core_share_.load(kRelaxed) == 0) return;
-  core_share_.store(kUnsettled, kRelaxed);
-  cpu_share_.release();
+  cores_.settle(page == nullptr ? 0 : page->core_share.load(kRelaxed));
 }
 
 // The device is drained before the lock is taken (routing.cpp). Only one thread is in the gate at a
-// time: gate_owner_ keeps others out, and stays set after a time-out, so that the thread keeps its
-// place.
+// time, its owner. It stays the owner after a time-out, so that it keeps its place in line.
 Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {
   drain();
   MutexLock lock(mu_);
   const std::thread::id self = std::this_thread::get_id();
-  while (gate_owner_ != std::thread::id() && gate_owner_ != self) {
+  while (!gate_.is_free_for(self)) {
     if (!allocator_.can_move_in_use()) return fail(two_threads());
     const Nanos left = deadline - monotonic_now();
     if (left <= Nanos{0}) return GateResult::kTimedOut;
     changed_.wait_for(mu_, std::min(left, kSlice));
   }
-  gate_owner_ = self;
-  is_handling_ = false;
+  gate_.take(self);
+  gate_.come_back();
   // While the main thread waits here it uses no memory, and other threads seldom do. So what is
   // spilled need not be shown at its addresses, which is faster. In the gate of another thread the
   // main thread goes on.
@@ -158,13 +133,13 @@ Result<GateResult> Runtime::Impl::begin_slow(Nanos deadline) {
   if (page() == nullptr || !wire::load(*page()).is_open()) counters_.forget();
   // Another thread may still wait at a safepoint of the iteration that this one leaves behind. If
   // its lease cannot be closed now, it waits on.
-  if (inside_since_.has_value()) break_off();
+  break_off();
   Result<GateResult> result = pass_gate(deadline);
   // After a time-out this thread keeps the gate, and its place in line, until it calls again or
   // gives up.
   const bool is_left = !result.has_value() || *result == GateResult::kEntered;
   if (is_left) {
-    gate_owner_ = std::thread::id();
+    gate_.leave();
     changed_.notify_all();
   }
   if (result.has_value() && *result == GateResult::kEntered) {
@@ -182,13 +157,13 @@ void Runtime::Impl::show_memory() {
 }
 
 // Makes spilled memory usable where it was. A move that is under way is waited for, up to
-// kMovingPatience. No other begins until this thread is in the gate again (is_handling_). A spill
+// kMovingPatience. No other begins until this thread is in the gate again. A spill
 // that takes longer than that shows at once what leaves from now on.
 void Runtime::Impl::show_spilled() {
   if (config_.shows_in_gate) return;
-  is_handling_ = is_parked_;
+  gate_.let_handler_run();
   // Said as a restore: a Revoke that comes meanwhile is answered with `held`, and is asked again.
-  const bool is_still = start_moving(Moving::kRestoring, monotonic_now() + kMovingPatience);
+  const bool is_still = start_restoring(monotonic_now() + kMovingPatience);
   mu_.unlock();
   residency_.show_copies();
   mu_.lock();
@@ -210,21 +185,21 @@ Result<GateResult> Runtime::Impl::pass_gate(Nanos deadline) {
 Result<Runtime::Impl::GateStep> Runtime::Impl::step_gate(Nanos deadline) {
   wire::LeasePage* const current = page();
   if (current == nullptr) {
-    const bool is_refused = config_.requires_coordinator && link_ == Link::kUnmanaged;
-    if (is_refused) return fail(StatusCode::kUnavailable, unmanaged_reason_);
+    const bool is_refused = config_.requires_coordinator && link_.is_unmanaged();
+    if (is_refused) return fail(StatusCode::kUnavailable, link_.unmanaged_reason());
     return open(deadline);
   }
   const wire::LeaseWord word = wire::load(*current);
-  if (word.is_open() && is_closed_.load(std::memory_order_relaxed)) return open(deadline);
+  if (word.is_open() && fast_.is_closed()) return open(deadline);
   switch (word.state()) {
     case wire::LeaseState::kIdle:
-      if (!park(*current)) return fail(close_failure_);
+      if (!park(*current)) return fail(gate_.close_failure());
       if (wire::want(*current)) ring();
       return GateStep::kAgain;
     case wire::LeaseState::kClosing:
       // The coordinator took the lease in the gap an instant ago, and the client thread has not
       // come to it yet.
-      if (!finish_closing(*current)) return fail(close_failure_);
+      if (!finish_closing(*current)) return fail(gate_.close_failure());
       return GateStep::kAgain;
     case wire::LeaseState::kOpenBusy:
     case wire::LeaseState::kOpenGap:
@@ -240,8 +215,8 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::step_gate(Nanos deadline) {
 // private memory. false: not now, since the gate cannot close (a stream is captured).
 bool Runtime::Impl::park(wire::LeasePage& page) {
   if (!close_gate()) return false;
-  if (!is_parked_) parked_at_ = monotonic_now();
-  is_parked_ = true;
+  if (!gate_.is_parked()) times_.park(monotonic_now());
+  gate_.park();
   publish_usage(page);
   // relaxed: want() changes the word next, and that publishes it.
   page.is_parked.store(1, std::memory_order_relaxed);
@@ -249,7 +224,7 @@ bool Runtime::Impl::park(wire::LeasePage& page) {
 }
 
 void Runtime::Impl::unpark() {
-  is_parked_ = is_handling_ = false;
+  gate_.unpark();
   if (page() != nullptr) page()->is_parked.store(0, std::memory_order_relaxed);
 }
 
@@ -269,7 +244,7 @@ bool Runtime::Impl::wait_for_word(wire::LeasePage& page, wire::LeaseWord word, N
 // Grant; the message may still be on its way, since the page is faster than the socket. A lost
 // connection ends the wait. false: time is up.
 bool Runtime::Impl::wait_until_granted(wire::LeasePage* page, Nanos deadline) {
-  while (link_ == Link::kAttached && page == this->page() &&
+  while (link_.is_attached() && page == this->page() &&
          needs_.last_grant() < page->grant_n.load(std::memory_order_relaxed)) {
     const Nanos left = deadline - monotonic_now();
     if (left <= Nanos{0}) return false;
@@ -286,13 +261,11 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
   Nanos granted = monotonic_now();
   if (granting != nullptr) {
     if (!wait_until_granted(granting, deadline)) return GateStep::kTimedOut;
-    // The time of the grant, as the page has it, but not before this thread parked and not in the
-    // future.
-    const Nanos stated{granting->granted_ns.load(std::memory_order_relaxed)};
-    granted = std::clamp(stated, std::min(parked_at_, granted), granted);
+    granted =
+        times_.granted_at(Nanos{granting->granted_ns.load(std::memory_order_relaxed)}, granted);
     granting->is_parked.store(0, std::memory_order_relaxed);
   }
-  if (!start_moving(Moving::kRestoring, deadline)) return GateStep::kTimedOut;
+  if (!start_restoring(deadline)) return GateStep::kTimedOut;
   const Status status = restore_for_iteration();
   move_overflow_in();
   stop_moving();
@@ -303,7 +276,7 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
   }
   wire::LeasePage* const current = page();
   if (current != nullptr && !wire::load(*current).is_open()) {
-    current->is_parked.store(is_parked_ ? 1 : 0, std::memory_order_relaxed);
+    current->is_parked.store(gate_.is_parked() ? 1 : 0, std::memory_order_relaxed);
     return GateStep::kAgain;
   }
   if (const Status mapped = open_lane(); !mapped.ok()) {
@@ -314,8 +287,8 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
   note_opened(granted);
   expect_late();
   route_private();
-  is_closed_.store(false, std::memory_order_relaxed);
-  is_parked_in_gap_ = is_idle_ = false;
+  fast_.set_closed(false);
+  gap_reasons_.on_lease();
   unpark();
   if (current != nullptr) wire::try_begin(*current);
   enter(current);
@@ -324,13 +297,11 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
 
 void Runtime::Impl::note_opened(Nanos granted) {
   const Nanos now = monotonic_now();
-  if (is_parked_) waited_ += granted - parked_at_;
-  moving_time_ += now - granted;
-  opened_at_ = granted;
+  times_.open(granted, now, gate_.is_parked());
   if (page() == nullptr) return;
-  num_leases_.fetch_add(1, std::memory_order_relaxed);
+  fast_.count_lease();
   page()->stall_ns.store((now - granted).value(), std::memory_order_relaxed);
-  log::debug("job {} kWanted -> kOpenBusy term {}", address_.job.value,
+  log::debug("job {} kWanted -> kOpenBusy term {}", link_.job().value,
              wire::load(*page()).term().value);
 }
 

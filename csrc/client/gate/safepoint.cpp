@@ -12,6 +12,7 @@
 // give back what is granted, so the wait is broken off and the lease closed. A close that is not
 // possible now (a stream is captured) is tried again at the next turn of the wait.
 #include <algorithm>
+#include <optional>
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
@@ -20,30 +21,30 @@
 namespace gpushare::client {
 
 bool Runtime::Impl::may_be_interrupted() const {
-  // acquire; as in is_asked_inside(). relaxed: nothing is ordered by it.
-  const wire::LeasePage* const page = page_.load(std::memory_order_acquire);
+  const wire::LeasePage* const page = fast_.page();
+  // relaxed: nothing is ordered by it.
   return page != nullptr && page->may_be_interrupted.load(kRelaxed) != 0;
 }
 
 bool Runtime::Impl::is_asked_inside() const {
-  // acquire; pairs with the release in install_page: the page is mapped and filled.
-  const wire::LeasePage* const page = page_.load(std::memory_order_acquire);
+  const wire::LeasePage* const page = fast_.page();
   return page != nullptr && wire::is_asked_inside(*page);
 }
 
 // In backward, autograd's own threads work on the iteration, so the thread is not compared there.
 bool Runtime::Impl::is_in_iteration_here(Safepoint where) const {
-  return counters_.is_in_iteration() && (where == Safepoint::kBackward || is_iterating_thread());
+  return counters_.is_in_iteration() &&
+         (where == Safepoint::kBackward || fast_.is_iterating_here());
 }
 
 // Whether this thread is likely to stop here. Asked before the device is drained, which takes long:
 // most of what keeps a job from stopping lasts for many blocks.
 bool Runtime::Impl::is_worth_draining(Safepoint where) {
   MutexLock lock(mu_);
-  if (!counters_.is_in_iteration()) return inside_since_.has_value();
+  if (!counters_.is_in_iteration()) return gate_.is_stopped_inside();
   if (!is_in_iteration_here(where)) return false;
   // Another thread may have stopped already: this one waits with it.
-  return inside_since_.has_value() || (is_asked_inside() && may_stop_inside());
+  return gate_.is_stopped_inside() || (is_asked_inside() && may_stop_inside());
 }
 
 // Stops if it must, then waits until the word is open again. Several threads may wait here; the
@@ -55,25 +56,25 @@ GateResult Runtime::Impl::safepoint(Safepoint where, Nanos timeout) {
   constexpr Nanos kLongest = seconds(1'000'000);  // a sum with the clock must not wrap
   const Nanos deadline = monotonic_now() + std::min(timeout, kLongest);
   MutexLock lock(mu_);
-  if (!inside_since_.has_value() && !stop_inside()) return GateResult::kEntered;
+  if (!gate_.is_stopped_inside() && !stop_inside()) return GateResult::kEntered;
   while (page() != nullptr) {
     if (is_left_inside() && break_off()) return GateResult::kEntered;
     const wire::LeaseWord word = wire::load(*page());
-    if (word.is_open() || !inside_since_.has_value()) break;
+    if (word.is_open() || !gate_.is_stopped_inside()) break;
     if (word.state() == wire::LeaseState::kIdle && wire::want(*page())) ring();
     if (word.state() == wire::LeaseState::kIdle) continue;
     if (!wait_for_word(*page(), word, deadline)) return GateResult::kTimedOut;
   }
-  if (inside_since_.has_value()) go_on_inside(*inside_since_);
+  if (const auto since = gate_.stopped_inside_at(); since.has_value()) go_on_inside(*since);
   return GateResult::kEntered;
 }
 
 // Whether nothing is half done that a stop would leave in the way of others.
 bool Runtime::Impl::may_stop_inside() {
-  const bool is_whole = moving_ == Moving::kNone && num_holds_ == 0 && !needs_.has_waiting() &&
-                        !is_closed_.load(kRelaxed) && !has_late_.load(kRelaxed);
-  return is_whole && link_ == Link::kAttached && counters_.is_in_iteration() &&
-         options_.has_value() && options_->ranks <= 1;
+  const bool is_whole = moves_.is_still() && !holds_.is_held() && !needs_.has_waiting() &&
+                        !fast_.is_closed() && !fast_.has_late();
+  return is_whole && link_.is_attached() && counters_.is_in_iteration() &&
+         registration_.is_wanted() && registration_.options().ranks <= 1;
 }
 
 // Gives the lease up and wants the next at once. The page says is_inside before the word changes,
@@ -86,13 +87,11 @@ bool Runtime::Impl::stop_inside() {
     return false;
   }
   const Nanos now = monotonic_now();
-  inside_since_ = now;
-  ++num_interruptions_;
-  if (opened_at_.has_value()) held_ += now - *opened_at_;
-  opened_at_.reset();
+  gate_.stop_inside(now);
+  times_.stop_inside(now);
   wire::finish_close(*page());
   if (wire::want(*page())) ring();
-  log::debug("job {} kOpenBusy -> kWanted inside its iteration, term {}", address_.job.value,
+  log::debug("job {} kOpenBusy -> kWanted inside its iteration, term {}", link_.job().value,
              wire::load(*page()).term().value);
   return true;
 }
@@ -101,15 +100,14 @@ bool Runtime::Impl::stop_inside() {
 // of the iteration.
 void Runtime::Impl::go_on_inside(Nanos since) {
   const Nanos now = monotonic_now();
-  waited_ += now - since;
-  opened_at_ = now;
+  times_.go_on_inside(since, now);
   const bool is_left = is_left_inside();
-  inside_since_.reset();
+  gate_.go_on_inside();
   if (counters_.is_in_iteration()) counters_.resume(page(), now - since);
   if (page() == nullptr) return;
   say_inside(false);
   if (is_left) return close_if_open(wire::BoundaryKind::kException);
-  log::debug("job {} goes on inside its iteration, term {}", address_.job.value,
+  log::debug("job {} goes on inside its iteration, term {}", link_.job().value,
              wire::load(*page()).term().value);
 }
 
@@ -121,8 +119,7 @@ void Runtime::Impl::say_inside(bool is_inside) {
 // Whether the iteration ended in another thread than the one that waits here. Nobody would give
 // back what is granted then.
 bool Runtime::Impl::is_left_inside() {
-  return inside_since_.has_value() && !counters_.is_in_iteration() &&
-         gate_owner_ == std::thread::id();
+  return gate_.is_stopped_inside() && !counters_.is_in_iteration() && !gate_.has_owner();
 }
 
 bool Runtime::Impl::leave_safepoint() {
@@ -134,11 +131,11 @@ bool Runtime::Impl::leave_safepoint() {
 // Ends the wait at a safepoint without a lease. The user's code runs next as in any gap, so the
 // gate is closed, and memory may move once the job parks. false: not now.
 bool Runtime::Impl::break_off() {
-  if (!inside_since_.has_value()) return true;
+  const std::optional<Nanos> since = gate_.stopped_inside_at();
+  if (!since.has_value()) return true;
   if (!close_gate()) return false;
-  const Nanos since = *inside_since_;
-  go_on_inside(since);
-  opened_at_.reset();
+  go_on_inside(*since);
+  times_.go_on_without();
   if (page() == nullptr) return true;
   if (wire::give_up(*page())) {
     ring();

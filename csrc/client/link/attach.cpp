@@ -11,7 +11,6 @@
 // room is that of its setting, and the gate is open, unless a coordinator is required. Ctrl-C
 // leaves the job as it was, and the next call tries again. A coordinator that is stopped (SIGSTOP)
 // is waited for without a limit, since it still owns the device.
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,7 +20,6 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
-#include "csrc/base/process/start_thread.h"
 #include "csrc/client/link/connector.h"
 #include "csrc/client/runtime_impl.h"
 #include "csrc/ipc/socket.h"
@@ -63,18 +61,18 @@ Result<std::optional<wire::Welcome>> receive_welcome(Connection& connection) {
 Status Runtime::Impl::attach() {
   {
     MutexLock lock(mu_);
-    while (link_ == Link::kAttaching)
+    while (link_.state() == CoordinatorLink::State::kAttaching)
       changed_.wait(mu_);
-    if (link_ == Link::kForked) return {StatusCode::kUnavailable, "a forked child is no job"};
-    if (link_ == Link::kUnmanaged) return {StatusCode::kUnavailable, unmanaged_reason_};
-    if (link_ != Link::kDetached) return {};
-    link_ = Link::kAttaching;
+    if (link_.is_forked()) return {StatusCode::kUnavailable, "a forked child is no job"};
+    if (link_.is_unmanaged()) return {StatusCode::kUnavailable, link_.unmanaged_reason()};
+    if (link_.state() != CoordinatorLink::State::kDetached) return {};
+    link_.start_attaching();
   }
   const Status status = attach_now();
   if (status.ok()) return status;
   MutexLock lock(mu_);
   if (status.code() == StatusCode::kCancelled) {
-    link_ = Link::kDetached;  // the next one tries again
+    link_.stop_attaching();  // the next one tries again
     changed_.notify_all();
   } else {
     go_unmanaged(status.message());
@@ -84,10 +82,7 @@ Status Runtime::Impl::attach() {
 
 Status Runtime::Impl::attach_now() {
   GS_RETURN_IF_ERROR(validate(config_));
-  if (!wake_.is_valid()) {
-    wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!wake_.is_valid()) return errno_status("make the client thread's eventfd");
-  }
+  GS_RETURN_IF_ERROR(thread_.prepare());
   Result<Greeting> greeting = find_and_greet(Nanos{0});
   // The coordinator was stopped and has been killed, or it was about to end. There may be another
   // one.
@@ -101,10 +96,7 @@ Status Runtime::Impl::attach_now() {
     adopt(std::move(*greeting));
     changed_.notify_all();
   }
-  Result<std::thread> thread = start_thread("the coordinator's messages", [this] { run(); });
-  if (!thread.has_value()) return thread.error();
-  thread_ = std::move(*thread);
-  return {};
+  return thread_.start("the coordinator's messages", [this] { run(); });
 }
 
 void Runtime::Impl::configure_host_tier(const wire::Welcome& welcome) {
@@ -112,7 +104,7 @@ void Runtime::Impl::configure_host_tier(const wire::Welcome& welcome) {
 }
 
 Result<Runtime::Impl::Greeting> Runtime::Impl::find_and_greet(Nanos patience) {
-  const auto pause_search = [this](Nanos time) { return pause(-1, false, time); };
+  const auto pause_search = [this](Nanos time) { return thread_.pause(-1, false, time); };
   Result<UniqueFd> socket = find_coordinator(
       config_, {.patience = patience, .timeout = config_.connect_timeout, .pause = pause_search});
   if (!socket.has_value()) return fail(socket.error());
@@ -128,15 +120,16 @@ wire::Hello Runtime::Impl::make_hello() {
   hello.pid = ::getpid();
   hello.uid = ::getuid();
   hello.of.device = config_.device;
-  if (options_.has_value()) {
-    hello.of.gang = options_->gang;
-    hello.of.rank = options_->rank;
-    hello.of.ranks = options_->ranks;
+  if (registration_.is_wanted()) {
+    const RegisterOptions& options = registration_.options();
+    hello.of.gang = options.gang;
+    hello.of.rank = options.rank;
+    hello.of.ranks = options.ranks;
   }
   allocator_.set_room(Bytes{0});
   disconnect_lane();
-  hello.lane_epoch = lane_epoch_;
-  hello.lane_slots = lane_chunks_.donated_slots();
+  hello.lane_epoch = lane_.epoch();
+  hello.lane_slots = lane_.kept_slots();
   hello.resident = allocator_.backed();
   room_ = hello.resident;
   allocator_.set_room(room_);
@@ -178,7 +171,8 @@ Result<Runtime::Impl::Greeting> Runtime::Impl::say_hello(UniqueFd socket) {
       is_said = true;
       log::warn("{}. Waiting for it", kNoAnswer);
     }
-    if (!pause(connection.fd(), connection.has_unsent(), kSignalCheck) || is_interrupted()) {
+    if (!thread_.pause(connection.fd(), connection.has_unsent(), kSignalCheck) ||
+        is_interrupted()) {
       return fail(StatusCode::kCancelled, "attach was stopped");
     }
     status = connection.flush();
@@ -193,36 +187,28 @@ bool Runtime::Impl::is_interrupted() const {
 // Takes over what Welcome says. The room is the coordinator's figure from here on.
 void Runtime::Impl::adopt(Greeting greeting) {
   const wire::Welcome& welcome = greeting.welcome;
-  link_ = Link::kAttached;
-  connected_at_ = monotonic_now();
-  connection_ = std::move(greeting.connection);
-  address_ = welcome.of;
-  memory_wait_ = welcome.memory_wait;
+  link_.adopt(std::move(greeting.connection), welcome, monotonic_now());
   room_ = welcome.room;
-  capacity_ = welcome.capacity;
   note_share();
   needs_.on_new_connection();
-  adopt_lane(welcome.epoch);
+  lane_.adopt(welcome.epoch);
   allocator_.set_room(room_);
-  log::info("job {} attached: epoch {}, room {} of {}", address_.job.value, welcome.epoch,
+  log::info("job {} attached: epoch {}, room {} of {}", link_.job().value, welcome.epoch,
             to_string(room_), to_string(welcome.capacity));
 }
 
-// For good: the job has no coordinator any more. Its lanes end, its waits for room end, and page_
-// becomes null, which opens the gate. If a coordinator is required, the gate is closed first, so no
+// For good: the job has no coordinator any more. Its lanes end, its waits for room end, and the
+// page is gone, which opens the gate. If a coordinator is required, the gate is closed first, so no
 // iteration follows.
 void Runtime::Impl::go_unmanaged(const std::string& reason) {
   log::warn("{}. {}", reason,
             config_.requires_coordinator ? "A coordinator is required: no iteration follows"
                                          : "Training goes on unmanaged");
-  link_ = Link::kUnmanaged;
+  link_.go_unmanaged(reason);
   note_share();
-  unmanaged_reason_ = reason;
-  connection_.close();
-  is_registered_ = false;
+  registration_.on_unmanaged();
   disconnect_lane();
-  lane_chunks_.forget_slots();
-  drop_lane_files();
+  lane_.forget();
   room_ = config_.unmanaged_room;
   allocator_.set_room(room_);
   needs_.grant_all();
@@ -230,26 +216,19 @@ void Runtime::Impl::go_unmanaged(const std::string& reason) {
   // begin restores what was spilled.
   if (config_.requires_coordinator && page() != nullptr && !close_gate()) {
     log::warn("a stream is captured: its iteration goes on unmanaged");
-    is_closed_.store(true, std::memory_order_relaxed);  // and none follows
+    fast_.set_closed(true);  // and none follows
   }
-  // release; pairs with the acquire of the fast paths.
-  page_.store(nullptr, std::memory_order_release);
-  const bool is_open = !config_.requires_coordinator && !is_parked_;
-  if (is_open && !opened_at_.has_value()) opened_at_ = monotonic_now();
+  fast_.set_page(nullptr);
+  const bool is_open = !config_.requires_coordinator && !gate_.is_parked();
+  if (is_open) times_.open_unmanaged(monotonic_now());
   changed_.notify_all();
 }
 
 // Sends a message, or queues it if the socket is full. false: there is no connection, or it is dead
 // now. The client thread then sees its end and reconnects.
 bool Runtime::Impl::send(const wire::JobMessage& message) {
-  if (link_ != Link::kAttached) return false;
-  const Status status = connection_.send(message);
-  if (!status.ok()) {
-    log::info("job {}: {}", address_.job.value, status.message());
-    connection_.shut_down();
-    return false;
-  }
-  if (connection_.has_unsent()) wake_client_thread();
+  if (!link_.send(message)) return false;
+  if (link_.connection().has_unsent()) thread_.wake();
   return true;
 }
 

@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -22,27 +21,6 @@
 
 namespace gpushare::client {
 namespace {
-
-// How long a coordinator is only looked for before one is started. One that ends in order leaves
-// its socket for an instant, and one that somebody else restarts needs a little longer.
-constexpr Nanos kPatience = millis(200);
-// The same after the loss of a service's coordinator, which a job cannot start. A coordinator of
-// the job's own beside it would give the device away twice.
-constexpr Nanos kPatienceWithService = seconds(3);
-// A connection that ends sooner than this was of no use. After kMaxShort of them in a row the job
-// gives up.
-constexpr Nanos kShort = seconds(1);
-constexpr int kMaxShort = 12;
-constexpr int kMostTimesLonger = 100;  // times the first
-// The pause before the next connection: none after the first few of no use, then twice as long each
-// time. Whatever ended them may be over by then.
-Nanos pause_after(int num_short, Nanos first, Nanos longest) {
-  constexpr int kAtOnce = 3;
-  Nanos pause = num_short < kAtOnce ? Nanos{0} : first;
-  for (int i = kAtOnce; i < num_short && pause < longest; ++i)
-    pause = pause * 2;
-  return std::min(pause, longest);
-}
 
 // The folder of the socket that this job is connected to. A listener binds another name and renames
 // it, so only the folder can be compared.
@@ -59,14 +37,11 @@ std::string folder_of_peer(int socket) {
 // than the one where this job would start a coordinator.
 void Runtime::Impl::lose_connection(const Status& why) {
   MutexLock lock(mu_);
-  if (link_ != Link::kAttached) return;
-  log::info("job {} lost its coordinator: {}", address_.job.value, why.message());
-  link_ = Link::kLost;
-  const std::string folder = folder_of_peer(connection_.fd());
-  is_of_service_ = !folder.empty() && folder != folder_of(config_.socket_paths.back());
-  connection_.close();
-  const bool is_short = monotonic_now() - connected_at_ < kShort;
-  num_short_connections_ = is_short ? num_short_connections_ + 1 : 0;
+  if (!link_.is_attached()) return;
+  log::info("job {} lost its coordinator: {}", link_.job().value, why.message());
+  const std::string folder = folder_of_peer(link_.connection().fd());
+  const bool is_of_service = !folder.empty() && folder != folder_of(config_.socket_paths.back());
+  link_.lose(is_of_service, monotonic_now());
   // The lease was taken in the gap, and the Close message is lost with the connection.
   if (page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kClosing) {
     finish_closing(*page());
@@ -81,10 +56,10 @@ bool Runtime::Impl::reconnect() {
     if (status.ok()) return true;
     if (status.code() == StatusCode::kCancelled) return false;
     MutexLock lock(mu_);
-    ++num_short_connections_;
+    link_.note_useless();
     // Gone again before it answered: another may come. All else is final.
     const bool is_gone_again =
-        status.code() == StatusCode::kDeadlineExceeded && num_short_connections_ < kMaxShort;
+        status.code() == StatusCode::kDeadlineExceeded && !link_.has_given_up();
     if (is_gone_again) continue;
     go_unmanaged(status.message());
     return false;
@@ -96,12 +71,11 @@ bool Runtime::Impl::pause_before_reconnect() {
   Nanos until;
   {
     MutexLock lock(mu_);
-    until = monotonic_now() + pause_after(num_short_connections_, config_.reconnect_pause,
-                                          config_.reconnect_pause * kMostTimesLonger);
+    until = monotonic_now() + link_.pause_before_next(config_.reconnect_pause);
   }
   // Whoever wakes this thread has something for a coordinator, and there is none yet.
   for (Nanos now = monotonic_now(); now < until; now = monotonic_now()) {
-    if (!pause(-1, false, until - now)) return false;
+    if (!thread_.pause(-1, false, until - now)) return false;
   }
   return true;
 }
@@ -109,13 +83,13 @@ bool Runtime::Impl::pause_before_reconnect() {
 // One attempt to find the next coordinator and to join it. errors: kDeadlineExceeded (it ended
 // before it answered), kCancelled, and others, which are final.
 Status Runtime::Impl::find_and_adopt() {
-  Nanos patience = kPatience;
+  Nanos patience;
   {
     MutexLock lock(mu_);
-    if (num_short_connections_ >= kMaxShort) {
+    if (link_.has_given_up()) {
       return {StatusCode::kUnavailable, "the coordinator ends every connection at once"};
     }
-    if (is_of_service_) patience = kPatienceWithService;
+    patience = link_.patience();
   }
   if (!pause_before_reconnect()) return {StatusCode::kCancelled, "the runtime is stopped"};
   Result<Greeting> greeting = find_and_greet(patience);
@@ -123,9 +97,8 @@ Status Runtime::Impl::find_and_adopt() {
   configure_host_tier(greeting->welcome);  // it may have other budgets
   MutexLock lock(mu_);
   adopt(std::move(*greeting));
-  ++num_reconnects_;
-  if (options_.has_value()) send(make_register());
-  for (const wire::Need& need : needs_.waiting(address_))
+  if (registration_.is_wanted()) send(make_register());
+  for (const wire::Need& need : needs_.waiting(link_.address()))
     send(need);
   changed_.notify_all();
   return {};

@@ -1,12 +1,9 @@
 // Whether memory may move while the main thread runs user code without a lease. It may if nobody
-// holds it and one of three things is so: the job's iterations are marked, the job said park(), or
-// nothing began for `idle_spill`. Then `is_parked` in the page says so, and the coordinator asks
-// for memory as it asks a job in the gate. Spilled memory stays reachable and comes back with the
-// next lease.
+// holds it and there is a reason (gap_reasons.h). Then `is_parked` in the page says so, and the
+// coordinator asks for memory as it asks a job in the gate. Spilled memory stays reachable and
+// comes back with the next lease.
 //
-// hold() does the opposite: it brings all memory back and keeps it in place. Holds are counted, in
-// all and by thread. The count by thread tells a thread that goes on, and so comes to the end of
-// its hold, from one that waits for room itself.
+// hold() does the opposite: it brings all memory back and keeps it in place (holds.h).
 #include "csrc/base/clock.h"
 #include "csrc/client/runtime_impl.h"
 
@@ -14,21 +11,20 @@ namespace gpushare::client {
 
 // Whether user code has allowed it. The state of the lease is not looked at here.
 bool Runtime::Impl::may_move_in_gap() {
-  return num_holds_ == 0 && !counters_.is_in_iteration() &&
-         (promises_iterations_ || is_parked_in_gap_ || is_idle_);
+  return !holds_.is_held() && !counters_.is_in_iteration() && gap_reasons_.has_any();
 }
 
 // Whether memory may move now. There must be no lease and none wanted. The gate must be closed, so
 // that the next begin takes the slow path and restores.
 bool Runtime::Impl::is_movable_in_gap() {
-  return may_move_in_gap() && page() != nullptr && is_closed_.load(std::memory_order_relaxed) &&
+  return may_move_in_gap() && page() != nullptr && fast_.is_closed() &&
          wire::load(*page()).state() == wire::LeaseState::kIdle;
 }
 
 // Tells the coordinator, if it has changed. Called after each change of what may_move_in_gap()
 // looks at. A job in the gate is parked anyway.
 void Runtime::Impl::say_movable() {
-  if (page() == nullptr || is_parked_) return;
+  if (page() == nullptr || gate_.is_parked()) return;
   const bool is_movable = is_movable_in_gap();
   const bool was_movable =
       page()->is_parked.exchange(is_movable ? 1 : 0, std::memory_order_relaxed) != 0;
@@ -39,25 +35,25 @@ void Runtime::Impl::say_movable() {
 
 void Runtime::Impl::promise_iterations() {
   MutexLock lock(mu_);
-  promises_iterations_ = true;
+  gap_reasons_.promise_iterations();
 }
 
 // Gives the lease back. From then on memory may move until the next iteration.
 void Runtime::Impl::park_in_gap() {
   drain();
   MutexLock lock(mu_);
-  if (link_ == Link::kForked) return;
-  is_parked_in_gap_ = true;
+  if (link_.is_forked()) return;
+  gap_reasons_.park();
   close_if_open(wire::BoundaryKind::kExplicit);
   say_movable();
 }
 
 Status Runtime::Impl::hold() {
   MutexLock lock(mu_);
-  if (link_ == Link::kForked) return {};
+  if (link_.is_forked()) return {};
   Status status = restore_and_hold();
   if (!status.ok()) {
-    add_hold(-1);
+    holds_.drop(std::this_thread::get_id());
     say_movable();
   }
   return status;
@@ -67,47 +63,28 @@ Status Runtime::Impl::hold() {
 // the caller ends it. The hold is said before the first byte moves. Otherwise the coordinator would
 // take the room that it has just granted for the restore, again and again.
 Status Runtime::Impl::restore_and_hold() {
-  add_hold(1);
-  ++num_holds_starting_;
+  holds_.add(std::this_thread::get_id());
+  const Holds::Starting starting(holds_);
   say_movable();
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
-  start_moving(Moving::kRestoring, monotonic_now() + kAsLongAsItTakes);
+  start_restoring(monotonic_now() + kAsLongAsItTakes);
   Status status = restore_all();
-  --num_holds_starting_;
   stop_moving();
   return status;
 }
 
 void Runtime::Impl::let_go() {
   MutexLock lock(mu_);
-  if (num_holds_ == 0) return;  // a forked child's
-  add_hold(-1);
-  say_movable();
+  // In a forked child hold() has counted nothing, so there may be none.
+  if (holds_.drop(std::this_thread::get_id())) say_movable();
 }
-
-// Counts a hold for the calling thread. A hold may be let go by another thread than began it. Then
-// it is taken from any thread that has one.
-void Runtime::Impl::add_hold(int change) {
-  num_holds_ += change;
-  auto holder = holds_.try_emplace(std::this_thread::get_id()).first;
-  if (change < 0 && holder->second == 0) {
-    holds_.erase(holder);
-    holder = holds_.begin();
-  }
-  holder->second += change;
-  if (holder->second == 0) holds_.erase(holder);
-}
-
-// Whether a thread that goes on holds memory. That thread comes to the end of its hold, so the
-// coordinator asks again soon.
-bool Runtime::Impl::is_held_at_work() { return num_holds_ > num_stopped_holds_; }
 
 // On the client thread, a few times a second: after `idle_spill` without a lease, memory may move.
 void Runtime::Impl::watch_idle_gap() {
   MutexLock lock(mu_);
-  if (is_idle_ || is_parked_ || !is_closed_.load(std::memory_order_relaxed)) return;
-  if (monotonic_now() - closed_at_ < config_.idle_spill) return;
-  is_idle_ = true;
+  if (gap_reasons_.is_idle() || gate_.is_parked() || !fast_.is_closed()) return;
+  if (times_.since_close(monotonic_now()) < config_.idle_spill) return;
+  gap_reasons_.note_idle();
   say_movable();
 }
 

@@ -51,7 +51,7 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
   const bool is_unmovable =
       config_.is_in_parallel_region != nullptr && config_.is_in_parallel_region();
   MutexLock lock(mu_);
-  if (link_ != Link::kUnmanaged && link_ != Link::kForked) {
+  if (!link_.is_unmanaged() && !link_.is_forked()) {
     const Bytes wish = round_up(std::max({bytes, like, kLeastLike}), vm::kChunkBytes);
     const Status answer =
         may_wait ? wait_for_room(bytes, wish, is_unmovable) : ask_for_free_room(bytes, wish);
@@ -60,7 +60,7 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
     const Bytes room = allocator_.room();
     const bool is_given = room > before && room - allocator_.backed() >= bytes;
     if (!answer.ok() && !is_given) return answer;
-    if (link_ != Link::kUnmanaged) return {};
+    if (!link_.is_unmanaged()) return {};
   }
   // Unmanaged, the room is what it is; becoming unmanaged may have raised it just now.
   if (allocator_.room() - before >= bytes) return {};
@@ -71,35 +71,33 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
                       to_string(config_.unmanaged_room), to_string(backed), to_string(bytes))};
 }
 
-// Sends a Need and waits for its answer. The counters that it raises tell on_revoke() whether
-// memory may leave meanwhile: how many threads wait, whether one is part of a parallel operation,
-// and how many holds are those of waiting threads. A thread that waits in the midst of a restore is
-// told apart: it has begun nothing, so memory may leave for another job's restore. errors: as
-// grow().
+// Sends a Need and waits for its answer. Memory that left meanwhile is back when it returns.
+// errors: as grow().
 Status Runtime::Impl::wait_for_room(Bytes bytes, Bytes wish, bool is_unmovable) {
   const std::uint64_t n = needs_.add(bytes, wish);
-  ++num_stopped_;
-  const auto holder = holds_.find(std::this_thread::get_id());
-  const int num_holds = holder == holds_.end() ? 0 : holder->second;
-  num_stopped_holds_ += num_holds;
-  is_many_threaded_ = is_many_threaded_ || num_stopped_ > 1;
-  if (is_unmovable) ++num_unmovable_;
   // Without a connection now, the client thread sends it when it has one again.
-  send(wire::Need{.of = address_, .n = n, .bytes = bytes, .like = wish});
-  const bool is_restoring =
-      moving_ == Moving::kRestoring && moving_thread_ == std::this_thread::get_id();
-  is_restore_stopped_ = is_restore_stopped_ || is_restoring;
-  const Status waited = wait_for_answer(n, bytes);
-  if (is_restoring) is_restore_stopped_ = false;
-  while (is_restoring && is_giving_amid_restore_)
-    changed_.wait(mu_);
-  --num_stopped_;
-  num_stopped_holds_ -= num_holds;
-  if (is_unmovable) --num_unmovable_;
+  send(wire::Need{.of = link_.address(), .n = n, .bytes = bytes, .like = wish});
+  const Status waited = wait_stopped(n, bytes, is_unmovable);
   restore_before_going_on();
   const Status answer = needs_.take(n);
   GS_RETURN_IF_ERROR(waited);
   return answer;
+}
+
+// Waits for the answer as a stopped thread. The two scopes tell on_revoke() whether memory may
+// leave meanwhile, and whether a hold ends soon. A thread that waits in the midst of a restore is
+// told apart: it has begun nothing, so memory may leave for another job's restore. errors:
+// kCancelled.
+Status Runtime::Impl::wait_stopped(std::uint64_t need, Bytes bytes, bool is_unmovable) {
+  const StoppedThreads::Scope stopped(stopped_, is_unmovable);
+  const Holds::Stopped stopped_holds(holds_, std::this_thread::get_id());
+  const bool is_restoring = moves_.is_restored_by(std::this_thread::get_id());
+  if (is_restoring) moves_.wait_for_room();
+  Status waited = wait_for_answer(need, bytes);
+  if (is_restoring) moves_.go_on();
+  while (is_restoring && moves_.is_giving())
+    changed_.wait(mu_);
+  return waited;
 }
 
 // Asks for room that is free, and waits only for the answer. The job is not taken for stopped:
@@ -107,16 +105,15 @@ Status Runtime::Impl::wait_for_room(Bytes bytes, Bytes wish, bool is_unmovable) 
 // as grow().
 Status Runtime::Impl::ask_for_free_room(Bytes bytes, Bytes wish) {
   // The client thread is giving memory away, and would read the answer only when all is given.
-  if (moving_ == Moving::kReleasing) {
+  if (moves_.is_releasing()) {
     return {StatusCode::kOutOfMemory, "memory of this job is being given to others"};
   }
   const std::uint64_t n = needs_.add_only_free(bytes, wish);
-  // Another thread waits for room while this one goes on, so the memory of that one may not leave.
-  is_many_threaded_ = is_many_threaded_ || num_stopped_ > 0;
-  const bool is_sent =
-      send(wire::Need{.of = address_, .n = n, .bytes = bytes, .like = wish, .only_free = true});
+  stopped_.note_thread_at_work();
+  const bool is_sent = send(
+      wire::Need{.of = link_.address(), .n = n, .bytes = bytes, .like = wish, .only_free = true});
   const Nanos deadline = monotonic_now() + kAtOnce;
-  while (is_sent && link_ == Link::kAttached && needs_.is_waiting(n)) {
+  while (is_sent && link_.is_attached() && needs_.is_waiting(n)) {
     const Nanos left = deadline - monotonic_now();
     if (left <= Nanos{0}) break;
     changed_.wait_for(mu_, left);
@@ -129,9 +126,9 @@ Status Runtime::Impl::ask_for_free_room(Bytes bytes, Bytes wish) {
 // on. errors: kCancelled.
 Status Runtime::Impl::wait_for_answer(std::uint64_t need, Bytes bytes) {
   const Nanos start = monotonic_now();
-  const Nanos deadline = start + memory_wait_ + kSlack;
+  const Nanos deadline = start + link_.memory_wait() + kSlack;
   Nanos next_line = start + kFirstLine;
-  while (needs_.is_waiting(need) && (is_away_ || monotonic_now() < deadline)) {
+  while (needs_.is_waiting(need) && (stopped_.is_memory_away() || monotonic_now() < deadline)) {
     changed_.wait_for(mu_, kSignalCheck);
     if (!needs_.is_waiting(need)) break;
     if (is_interrupted_unlocked()) {

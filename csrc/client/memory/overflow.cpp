@@ -5,10 +5,10 @@
 // stays readable while it moves. On a device where writers cannot be made to wait (a GPU) overflow
 // moves in only with a lease, when the device is idle.
 //
-// What may go wrong: room is denied. Then the pause before the next request is twice as long, up to
-// a minute.
+// What may go wrong: room is denied. Then the client thread asks again after a pause
+// (overflow_request.h).
 #include <algorithm>
-#include <utility>
+#include <cstdint>
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
@@ -17,15 +17,13 @@
 namespace gpushare::client {
 namespace {
 
-constexpr Nanos kFirstPause = seconds(1);
-constexpr Nanos kLongestPause = seconds(60);
 // The request must have these bytes and would like all: so part of the overflow may come.
 constexpr Bytes kMustHave = mib(32);
 
 }  // namespace
 
 // Moves in what there is room for. The lock is let go during the copies. pre: this thread moves
-// (start_moving).
+// (start_restoring).
 void Runtime::Impl::move_overflow_in() {
   if (!config_.overflow || allocator_.overflow() == Bytes{0}) return;
   mu_.unlock();
@@ -45,12 +43,11 @@ void Runtime::Impl::move_overflow_in() {
 void Runtime::Impl::watch_overflow() {
   if (!config_.overflow || !allocator_.can_move_in_use()) return;
   MutexLock lock(mu_);
-  if (overflow_need_.has_value()) {
-    if (needs_.is_waiting(*overflow_need_)) return;
-    const Status answer = needs_.take(*std::exchange(overflow_need_, std::nullopt));
-    overflow_pause_ = answer.ok() ? kFirstPause : std::min(overflow_pause_ * 2, kLongestPause);
-    overflow_asked_at_ = monotonic_now();
-    if (answer.ok() && start_moving(Moving::kRestoring, monotonic_now())) {
+  if (const auto need = overflow_request_.need(); need.has_value()) {
+    if (needs_.is_waiting(*need)) return;
+    const Status answer = needs_.take(*need);
+    overflow_request_.close(answer.ok(), monotonic_now());
+    if (answer.ok() && start_restoring(monotonic_now())) {
       move_overflow_in();
       stop_moving();
     }
@@ -58,11 +55,12 @@ void Runtime::Impl::watch_overflow() {
   const Bytes overflow = allocator_.overflow();
   const bool has_lease = page() != nullptr && wire::load(*page()).is_open();
   const bool may_ask = overflow > Bytes{0} && has_lease && !needs_.has_waiting() &&
-                       monotonic_now() - overflow_asked_at_ >= overflow_pause_;
+                       overflow_request_.is_due(monotonic_now());
   if (!may_ask) return;
   const Bytes bytes = std::min(overflow, kMustHave);
-  overflow_need_ = needs_.add(bytes, overflow);
-  send(wire::Need{.of = address_, .n = *overflow_need_, .bytes = bytes, .like = overflow});
+  const std::uint64_t n = needs_.add(bytes, overflow);
+  overflow_request_.open(n);
+  send(wire::Need{.of = link_.address(), .n = n, .bytes = bytes, .like = overflow});
 }
 
 }  // namespace gpushare::client

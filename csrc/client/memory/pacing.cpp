@@ -21,8 +21,8 @@ constexpr Nanos kRateLook = millis(5);
 // The rate in bytes a second; 0: no limit. A page of a coordinator that is gone sets none, since
 // nobody would lift it. Nor does an open lease: then the copies are this job's own.
 Bytes Runtime::Impl::transfer_rate() {
-  const bool is_heard = link_ == Link::kAttached && page() != nullptr && page()->epoch == epoch_;
-  if (!is_heard || num_waiting_to_move_ > 0 || wire::load(*page()).is_open()) return {};
+  const bool is_heard = link_.is_attached() && page() != nullptr && page()->epoch == link_.epoch();
+  if (!is_heard || moves_.has_waiting() || wire::load(*page()).is_open()) return {};
   return Bytes{page()->transfer_rate.load(kRelaxed)};
 }
 
@@ -53,13 +53,11 @@ Bytes Runtime::Impl::wait_for_turn(Bytes most) {
     {
       MutexLock lock(mu_);
       turn = next_turn(most);
-      socket = connection_.fd();
+      socket = link_.connection().fd();
     }
     if (turn.bytes > Bytes{0}) return turn.bytes;
     const Result<bool> is_called = ipc::wait_readable(socket, turn.wait);
-    // acquire; pairs with the release in stop().
-    const bool is_stopping = is_stopping_.load(std::memory_order_acquire);
-    if (is_stopping || !is_called.has_value() || *is_called) break;
+    if (thread_.is_stopping() || !is_called.has_value() || *is_called) break;
   }
   MutexLock lock(mu_);
   say_held_back(false);

@@ -8,7 +8,7 @@
 // optimizer's step waits for the rest. Until then it is reachable, only slower, and nothing else
 // takes its room. Some of that room may follow the lease.
 //
-// Only one thread moves memory at a time (start_moving). The lock is let go during copies.
+// Only one thread moves memory at a time (start_restoring). The lock is let go during copies.
 //
 // What may go wrong: a restore finds no room or the device fails. Before the lease opens that
 // closes the lease. Late memory then stays where it is and is used there, slowly.
@@ -27,7 +27,7 @@ constexpr Nanos kNoneCame = millis(250);
 }  // namespace
 
 // Restores everything, late memory too. Asks the coordinator for room if it must. pre: this thread
-// moves (start_moving).
+// moves (start_restoring).
 Status Runtime::Impl::restore_all() {
   Status status = restore_with(&alloc::Residency::restore);
   if (status.ok()) forget_late();
@@ -38,7 +38,7 @@ Status Runtime::Impl::restore_all() {
 // is a boundary.
 Status Runtime::Impl::restore_for_iteration() {
   // Between marked iterations other code may use anything, and no optimizer need be known.
-  if (promises_iterations_) return restore_all();
+  if (gap_reasons_.promises_iterations()) return restore_all();
   return restore_with(&alloc::Residency::restore_early);
 }
 
@@ -48,9 +48,9 @@ void Runtime::Impl::expect_late() {
   const Bytes to_restore = residency_.to_restore();
   allocator_.expect_room(std::clamp(room_to_come(), Bytes{0}, to_restore));
   if (to_restore == Bytes{0}) return;
-  has_late_.store(true, kRelaxed);
-  has_room_ahead_ = true;
-  wake_client_thread();
+  fast_.set_late(true);
+  moves_.set_room_ahead(true);
+  thread_.wake();
 }
 
 // The room that the iteration needs less the room that the job has. The lease may have come before
@@ -58,7 +58,7 @@ void Runtime::Impl::expect_late() {
 Bytes Runtime::Impl::room_to_come() {
   const alloc::MemoryStats memory = allocator_.stats();
   Bytes needed = needed_room(memory) - memory.overflow_bytes;
-  const Bytes limit = hard_limit();
+  const Bytes limit = registration_.hard_limit();
   if (limit > Bytes{0}) needed = std::min(needed, limit - memory.lane_bytes);
   return needed - memory.room;
 }
@@ -76,48 +76,49 @@ Status Runtime::Impl::restore_with(Status (alloc::Residency::*restore)()) {
     if (!lag.explains(status, allocator_, residency_.to_restore())) return status;
     if (!is_said) {
       log::warn("job {} waits for memory that others gave up and the device still has: {}",
-                address_.job.value, status.message());
+                link_.job().value, status.message());
     }
     changed_.wait_for(mu_, alloc::DeviceLag::kLook);
   }
 }
 
 void Runtime::Impl::note_moved() {
-  moved_ = residency_.totals();
+  moves_.note_totals(residency_.totals());
   if (page() != nullptr) publish_usage(*page());
 }
 
-void Runtime::Impl::forget_late() { has_late_.store(false, kRelaxed); }
+void Runtime::Impl::forget_late() { fast_.set_late(false); }
 
 // On the client thread: restores one part, short enough to answer others in between. Returns when
-// the next part is due; no time if there is nothing more to do. has_room_ahead_ says that there may
-// be room unused. It is cleared before the part and set again if the part brought bytes back.
+// the next part is due; no time if there is nothing more to do. has_room_ahead() says that there
+// may be room unused. It is cleared before the part and set again if the part brought bytes back.
 std::optional<Nanos> Runtime::Impl::restore_in_background() {
   Pace::Turn turn;
   {
     MutexLock lock(mu_);
-    const bool may_restore =
-        has_room_ahead_ && moving_ == Moving::kNone && !is_handling_ && is_restoring_of_use();
+    const bool may_restore = moves_.has_room_ahead() && moves_.is_still() && !gate_.is_handling() &&
+                             is_restoring_of_use();
     Bytes most;
     if (may_restore) most = std::min(alloc::Residency::kPartBytes, residency_.to_restore());
-    if (may_restore && is_parked_) most = std::min(most, most_ahead());
+    if (may_restore && gate_.is_parked()) most = std::min(most, most_ahead());
     turn = next_turn(most);
     if (turn.wait > Nanos{0}) return turn.wait;
-    has_room_ahead_ = false;
+    moves_.set_room_ahead(false);
     if (!may_restore) return std::nullopt;
-    start_moving(Moving::kRestoring, monotonic_now());
+    start_restoring(monotonic_now());
   }
   const Result<Bytes> restored = residency_.restore_within_room(turn.bytes);
   MutexLock lock(mu_);
   note_moved();
   stop_moving();
   if (!restored.has_value()) {
-    log::warn("job {} could not restore in the background: {}", address_.job.value,
+    log::warn("job {} could not restore in the background: {}", link_.job().value,
               restored.error().message());
   }
   if (residency_.to_restore() == Bytes{0}) forget_late();
-  has_room_ahead_ = restored.has_value() && *restored > Bytes{0};
-  return has_room_ahead_ ? std::optional(Nanos{0}) : std::nullopt;
+  const bool may_go_on = restored.has_value() && *restored > Bytes{0};
+  moves_.set_room_ahead(may_go_on);
+  return may_go_on ? std::optional(Nanos{0}) : std::nullopt;
 }
 
 // The most that may come back ahead of the lease. Late memory may take only what is left of the
@@ -127,22 +128,22 @@ Bytes Runtime::Impl::most_ahead() {
   const Bytes resident{memory.reserved_bytes.all.current};
   const Bytes to_restore = residency_.to_restore();
   const Bytes ephemeral = needed_room(memory) - memory.overflow_bytes - resident - to_restore;
-  const Bytes late = promises_iterations_ ? Bytes{0} : residency_.to_restore_late();
+  const Bytes late = gap_reasons_.promises_iterations() ? Bytes{0} : residency_.to_restore_late();
   return std::max(to_restore - late, memory.room - resident - ephemeral);
 }
 
 // Whether a restore in the background is of use now: in an iteration that has late memory, and
 // while the main thread waits in the gate for a lease. Anything else comes back with the lease.
 bool Runtime::Impl::is_restoring_of_use() {
-  const bool is_ahead =
-      is_parked_ && page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kWanted;
+  const bool is_ahead = gate_.is_parked() && page() != nullptr &&
+                        wire::load(*page()).state() == wire::LeaseState::kWanted;
   return is_ahead || has_late();
 }
 
 // Restores into room that follows the lease, as it comes. Returns when all of it has come, or none
 // came for a while.
 void Runtime::Impl::restore_what_follows() {
-  while (link_ == Link::kAttached && allocator_.coming_room() > Bytes{0}) {
+  while (link_.is_attached() && allocator_.coming_room() > Bytes{0}) {
     mu_.unlock();
     // A failure is restore_all()'s to say, which tries it again.
     static_cast<void>(residency_.restore_within_room(alloc::Residency::kPartBytes));
@@ -165,18 +166,18 @@ void Runtime::Impl::wait_for_late() {
   MutexLock lock(mu_);
   const Nanos start = monotonic_now();
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
-  start_moving(Moving::kRestoring, start + kAsLongAsItTakes);
-  if (has_late_.load(kRelaxed)) restore_what_follows();
-  const Status status = has_late_.load(kRelaxed) ? restore_all() : Status();
+  start_restoring(start + kAsLongAsItTakes);
+  if (fast_.has_late()) restore_what_follows();
+  const Status status = fast_.has_late() ? restore_all() : Status();
   forget_late();  // also after a failure: the next lease tries again
   stop_moving();
   if (!status.ok()) {
     allocator_.forgo_late();
-    log::warn("job {} uses {} of its memory in the host tier, slowly: {}", address_.job.value,
+    log::warn("job {} uses {} of its memory in the host tier, slowly: {}", link_.job().value,
               to_string(residency_.to_restore()), status.message());
   }
   const Nanos waited = monotonic_now() - start;
-  moving_time_ += waited;
+  times_.add_moving(waited);
   if (page() != nullptr) page()->stall_ns.fetch_add(waited.value(), kRelaxed);
 }
 
@@ -185,9 +186,7 @@ void Runtime::Impl::wait_for_late() {
 // wait for itself.
 bool Runtime::Impl::has_late_for_others() {
   MutexLock lock(mu_);
-  const bool restores =
-      moving_ == Moving::kRestoring && moving_thread_ == std::this_thread::get_id();
-  return has_late_.load(kRelaxed) && !restores;
+  return fast_.has_late() && !moves_.is_restored_by(std::this_thread::get_id());
 }
 
 }  // namespace gpushare::client

@@ -8,10 +8,9 @@
 // that the next job need not wait for the last byte. Last the books and the waiting threads are
 // told.
 //
-// Only one thread moves memory at a time (moving_). A Revoke that comes while memory is being
-// restored is answered with nothing, and the coordinator asks again. One kind of restore gives all
-// the same: a restore that waits for room has begun nothing, and without this two jobs could wait
-// for each other.
+// Only one thread moves memory at a time (moves.h). A Revoke that comes while memory is being
+// restored is answered with nothing, and the coordinator asks again. Only a restore that waits for
+// room gives all the same.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -24,13 +23,11 @@
 
 namespace gpushare::client {
 
-// Whether the job is as good as parked, since its thread waits in wait_for_room(). An allocation
-// that has not returned touches nothing. That does not hold if the thread is one of several at work
-// on an operation, or if several threads of the job allocate at once. If the job has a lease, the
-// coordinator asks for its memory only if the holder of another open lease waits for room too.
+// Whether the job is as good as parked, since its thread waits in wait_for_room()
+// (stopped_threads.h). If the job has a lease, the coordinator asks for its memory only if the
+// holder of another open lease waits for room too.
 bool Runtime::Impl::is_stopped_for_room() {
-  return num_holds_ == 0 && num_stopped_ == 1 && num_unmovable_ == 0 && !is_many_threaded_ &&
-         needs_.has_waiting();
+  return !holds_.is_held() && stopped_.may_memory_leave() && needs_.has_waiting();
 }
 
 // Such a job may have an open lease, and its earlier work may be under way on the device. So the
@@ -49,32 +46,32 @@ void Runtime::Impl::drain_if_stopped() {
 void Runtime::Impl::restore_before_going_on() {
   constexpr Nanos kAsLongAsItTakes = seconds(1'000'000);
   // This thread is in the midst of a restore that needs more room. Its outer call restores.
-  if (moving_ == Moving::kRestoring && moving_thread_ == std::this_thread::get_id()) return;
-  while (is_away_) {
-    start_moving(Moving::kRestoring, monotonic_now() + kAsLongAsItTakes);
-    const Status status = is_away_ ? restore_all() : Status();
+  if (moves_.is_restored_by(std::this_thread::get_id())) return;
+  while (stopped_.is_memory_away()) {
+    start_restoring(monotonic_now() + kAsLongAsItTakes);
+    const Status status = stopped_.is_memory_away() ? restore_all() : Status();
     if (status.ok()) {
-      is_away_ = false;
-      const bool is_closed = is_closed_.load(std::memory_order_relaxed);
+      stopped_.set_memory_away(false);
+      const bool is_closed = fast_.is_closed();
       if (!is_closed) route_private();
     } else {
-      log::warn("job {} waits for room to bring its memory back: {}", address_.job.value,
+      log::warn("job {} waits for room to bring its memory back: {}", link_.job().value,
                 status.message());
     }
     stop_moving();
-    if (is_away_) changed_.wait_for(mu_, seconds(1));
+    if (stopped_.is_memory_away()) changed_.wait_for(mu_, seconds(1));
   }
 }
 
 // The Grant names the job's room in all, as the coordinator knows it. Changes of the lane that it
-// had not heard of are added (unheard_lane_room). Consumed tells it that the room is in the books.
+// had not heard of are added. Consumed tells it that the room is in the books.
 void Runtime::Impl::on_grant(const wire::Grant& grant) {
   MutexLock lock(mu_);
-  room_ = grant.room + unheard_lane_room(grant.lane_n);
+  room_ = grant.room + lane_.unheard_room(grant.lane_n);
   allocator_.raise_room(room_);
   needs_.on_grant(grant.n, grant.need_n);
-  has_room_ahead_ = true;
-  send(wire::Consumed{.of = address_, .n = grant.n});
+  moves_.set_room_ahead(true);
+  send(wire::Consumed{.of = link_.address(), .n = grant.n});
   changed_.notify_all();
 }
 
@@ -93,25 +90,31 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
   {
     MutexLock lock(mu_);
     is_amid_restore = may_give_amid_restore();
-    if ((moving_ != Moving::kNone && !is_amid_restore) || revoke.bytes <= Bytes{0}) {
+    if ((!moves_.is_still() && !is_amid_restore) || revoke.bytes <= Bytes{0}) {
       alloc::ReleaseOutcome nothing;
       nothing.reason = "memory is being restored";
       // A restore ends soon, unless it waits for room itself.
-      answer(revoke, nothing, {.held = moving_ == Moving::kRestoring && !is_restore_stopped_});
+      answer(revoke, nothing, {.held = moves_.is_restore_at_work()});
       return;
     }
     // The main thread is in the gate and no lease was granted since, so it cannot leave before
     // stop_moving(). Or memory may move in the gap.
-    is_parked =
-        is_parked_ && page() != nullptr && wire::load(*page()).state() == wire::LeaseState::kWanted;
+    is_parked = gate_.is_parked() && page() != nullptr &&
+                wire::load(*page()).state() == wire::LeaseState::kWanted;
     is_parked = is_parked || is_movable_in_gap();
-    may_spill = (is_parked && num_holds_ == 0 && !is_handling_) || is_amid_restore;
-    is_giving_amid_restore_ = is_amid_restore;
-    if (!is_amid_restore) moving_ = Moving::kReleasing;
-    // The waiting thread restores before it goes on (is_away_). A captured stream keeps the route
-    // as it is, and the memory in place.
-    if (!may_spill && is_stopped_for_room()) may_spill = is_away_ = route_outside().ok();
-    is_held = !may_spill && (is_held_at_work() || is_handling_);
+    may_spill = (is_parked && !holds_.is_held() && !gate_.is_handling()) || is_amid_restore;
+    if (is_amid_restore) {
+      moves_.start_giving();
+    } else {
+      moves_.start_release();
+    }
+    // The waiting thread restores before it goes on. A captured stream keeps the route as it is,
+    // and the memory in place.
+    if (!may_spill && is_stopped_for_room()) {
+      may_spill = route_outside().ok();
+      stopped_.set_memory_away(may_spill);
+    }
+    is_held = !may_spill && (holds_.is_held_at_work() || gate_.is_handling());
   }
   const alloc::ReleaseOutcome rest = release_in_parts(revoke, is_parked, may_spill);
   MutexLock lock(mu_);
@@ -119,14 +122,14 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
   note_moved();
   answer(revoke, rest, {.more = false, .with_lease = is_parked, .held = is_held});
   if (!is_amid_restore) return stop_moving();
-  is_giving_amid_restore_ = false;
+  moves_.stop_giving();
   changed_.notify_all();
 }
 
 // Whether a restore is under way that waits for room. It has begun nothing, and what it is for has
 // not gone on, so memory that is in place may leave again.
 bool Runtime::Impl::may_give_amid_restore() {
-  return is_restore_stopped_ && num_holds_ == num_holds_starting_ &&
+  return moves_.is_restore_waiting() && holds_.are_all_starting() &&
          allocator_.route() == alloc::Route::kOutside;
 }
 
@@ -172,18 +175,19 @@ void Runtime::Impl::note_released(const alloc::ReleaseOutcome& part, bool is_par
 void Runtime::Impl::answer(const wire::Revoke& revoke,
                            const alloc::ReleaseOutcome& outcome,
                            const AnswerKind& kind) {
-  log::debug("job {} revoke {}: {} of {} released, {} dropped, {} spilled{}{}", address_.job.value,
+  log::debug("job {} revoke {}: {} of {} released, {} dropped, {} spilled{}{}", link_.job().value,
              revoke.n, to_string(outcome.released), to_string(revoke.bytes),
              to_string(outcome.dropped), to_string(outcome.spilled),
              outcome.reason.empty() && !kind.more ? "" : ": ",
              kind.more ? "more to come" : outcome.reason);
-  send(wire::Released{.of = address_,
+  const bool is_late_told = !gap_reasons_.promises_iterations();
+  send(wire::Released{.of = link_.address(),
                       .n = revoke.n,
                       .bytes = outcome.released,
                       .dropped = outcome.dropped,
                       .spilled = outcome.spilled,
                       .spilled_file = outcome.spilled_file,
-                      .spilled_late = promises_iterations_ ? Bytes{0} : outcome.spilled_late,
+                      .spilled_late = is_late_told ? outcome.spilled_late : Bytes{0},
                       .unplaced = outcome.unplaced,
                       .more = kind.more,
                       .with_lease = kind.with_lease,
@@ -191,23 +195,21 @@ void Runtime::Impl::answer(const wire::Revoke& revoke,
                       .reason = outcome.reason});
 }
 
-// Waits until no other thread moves memory, and takes its place. The client thread sees that
+// Waits until no other thread moves memory, and begins a restore. The client thread sees that
 // somebody waits, and then ignores the transfer rate. false: not before `deadline`.
-bool Runtime::Impl::start_moving(Moving what, Nanos deadline) {
-  while (moving_ != Moving::kNone) {
+bool Runtime::Impl::start_restoring(Nanos deadline) {
+  while (!moves_.is_still()) {
     const Nanos left = deadline - monotonic_now();
     if (left <= Nanos{0}) return false;
-    ++num_waiting_to_move_;
+    const Moves::Waiting waiting(moves_);
     changed_.wait_for(mu_, left);
-    --num_waiting_to_move_;
   }
-  moving_ = what;
-  moving_thread_ = std::this_thread::get_id();
+  moves_.start_restore(std::this_thread::get_id());
   return true;
 }
 
 void Runtime::Impl::stop_moving() {
-  moving_ = Moving::kNone;
+  moves_.stop();
   changed_.notify_all();
 }
 
@@ -216,14 +218,14 @@ void Runtime::Impl::stop_moving() {
 Status Runtime::Impl::spill_and_restore() {
   drain();
   MutexLock lock(mu_);
-  if (link_ == Link::kForked || is_parked_) {
+  if (link_.is_forked() || gate_.is_parked()) {
     return {StatusCode::kFailedPrecondition, "memory is spilled at a boundary, by the main thread"};
   }
-  if (link_ == Link::kAttaching) {
+  if (link_.state() == CoordinatorLink::State::kAttaching) {
     return {StatusCode::kFailedPrecondition, "attach has not ended"};
   }
-  if (link_ == Link::kDetached) room_ = allocator_.room();
-  start_moving(Moving::kRestoring, monotonic_now() + seconds(3600));
+  if (link_.state() == CoordinatorLink::State::kDetached) room_ = allocator_.room();
+  start_restoring(monotonic_now() + seconds(3600));
   const alloc::Route before = allocator_.route();
   if (Status routed = route_outside(); !routed.ok()) {
     stop_moving();

@@ -11,7 +11,7 @@ namespace gpushare::client {
 // Waits for the device before the lock is taken for a close. The device may have much to do, and
 // nobody should wait for it under the lock; close() then finds little left.
 void Runtime::Impl::drain() const {
-  if (router_ != nullptr && !is_closed_.load(std::memory_order_relaxed)) router_->drain();
+  if (router_ != nullptr && !fast_.is_closed()) router_->drain();
 }
 
 // From here on no private block is handed out. errors: kFailedPrecondition: not now.

@@ -1,0 +1,36 @@
+// The reasons why a job's memory may move in the gap, while the main thread runs user code without
+// a lease:
+//
+//   promised   the job marks its iterations and uses the device only inside them; for good
+//   parked     user code called park(); until the next lease
+//   idle       the job had no lease for ClientConfig::idle_spill; until the next lease
+//
+// The reasons are independent: a job that marks its iterations may park, and may be idle. Each one
+// alone is enough. Whether memory moves now depends on more (may_move_in_gap in gap_memory.cpp).
+//
+// Pure bookkeeping; the owner's lock keeps calls apart.
+#pragma once
+
+namespace gpushare::client {
+
+class GapReasons {
+ public:
+  void promise_iterations() { is_promised_ = true; }
+  void park() { is_parked_ = true; }
+  void note_idle() { is_idle_ = true; }
+  // A lease has opened.
+  void on_lease() { is_parked_ = is_idle_ = false; }
+
+  [[nodiscard]] bool has_any() const { return is_promised_ || is_parked_ || is_idle_; }
+  // All of the job's iterations are marked. Then code between them may use any memory, so none of
+  // it counts as late.
+  [[nodiscard]] bool promises_iterations() const { return is_promised_; }
+  [[nodiscard]] bool is_idle() const { return is_idle_; }
+
+ private:
+  bool is_promised_ = false;
+  bool is_parked_ = false;
+  bool is_idle_ = false;
+};
+
+}  // namespace gpushare::client
