@@ -33,10 +33,12 @@ namespace {
 // The part of what it has earned that a class keeps where none of its jobs can have its turn now.
 constexpr double kKept = 0.9;
 
-// Whether its user's limit has room for it; after memory_wait it gets what there is.
-bool may_grow(Step& step, Lane& lane, const Job& job, RoomPool& pool) {
-  if (job.settings.hard_user_limit() == Bytes{0}) return true;
-  if (fits_its_user(step, job, growth_of(step.device(), lane, job), pool)) return true;
+// Lets the job be chosen if its user's limit has room for it. If not, others of the user are asked,
+// and the job is passed over; after memory_wait it gets what there is.
+bool let_grow(Step& step, Lane& lane, const Job& job, RoomPool& pool) {
+  const Bytes growth = growth_of(step.device(), lane, job);
+  if (is_within_user_limit(step.device(), job, growth)) return true;
+  ask_its_user(step, job, growth, pool);
   const Nanos until = job.place.waiting_since + step.table().options.memory_wait;
   if (step.now() >= until) return true;
   step.due(until);
@@ -67,7 +69,7 @@ JobId choose_next(Step& step, Lane& lane, RoomPool& pool) {
       step.due(step.now() + table.options.memory_wait);
       return false;
     }
-    return !job.room.revoke.has_value() && may_grow(step, lane, job, pool);
+    return !job.room.revoke.has_value() && let_grow(step, lane, job, pool);
   };
   for (const Setback most : {Setback::kNone, Setback::kByUser, Setback::kByOwn}) {
     bool is_any_passed = false;
@@ -95,7 +97,7 @@ JobId choose_for_floor(Step& step, Lane& lane, RoomPool& pool) {
     return job.settings.priority == *due &&
            (last == nullptr || has_floor_after(step.device(), *last, job)) &&
            !job.room.revoke.has_value() && setback(table, job) == Setback::kNone &&
-           fits_beside_suspended(table, job) && may_grow(step, lane, job, pool);
+           fits_beside_suspended(table, job) && let_grow(step, lane, job, pool);
   });
   // If the class stayed due, the holder would be asked for its lease again at once.
   if (next == JobId{0}) lane.floor_earned.at(static_cast<std::size_t>(*due)) *= kKept;

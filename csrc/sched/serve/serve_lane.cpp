@@ -49,25 +49,30 @@ namespace {
 
 constexpr Bytes kWorthAMessage = mib(16);
 
-// Whether the lane stays free so that the last holder can park first.
-bool is_held(Step& step, Lane& lane) {
-  const Device& device = step.device();
-  if (!lane.hold.has_value()) return false;
-  const Hold hold = *lane.hold;
-  const Job* job = step.table().find(hold.job);
-  const bool may_still_park = job != nullptr && job->is_connected && !is_parked(device, *job);
+// Another job's request that waits until the last holder of the free lane parks and gives room.
+// Null: the lane need not stay free for that.
+const WaitingNeed* stays_free_for(const Table& table, const Lane& lane, Nanos now) {
+  if (!lane.hold.has_value() || now >= lane.hold->until) return nullptr;
+  const Job& last = table.at(lane.hold->job);
+  if (!last.is_connected || is_parked(table.device, last)) return nullptr;
+  const auto& needs = table.device.needs;
   const auto need =
-      std::find_if(device.needs.begin(), device.needs.end(),
-                   [&](const WaitingNeed& waiting) { return waiting.job != hold.job; });
-  if (may_still_park && need != device.needs.end() && step.now() < hold.until) {
-    step.due(hold.until);
-    step.wait(hold.job, lane.wait_reason,
-              fmt::format("the lane stays free until {} parks, since {} waits for room",
-                          hold.job.value, need->job.value));
-    return true;
+      std::ranges::find_if(needs, [&](const WaitingNeed& other) { return other.job != last.id; });
+  return need == needs.end() ? nullptr : &*need;
+}
+
+// Keeps the lane free as long as its last holder is to park first. False: it is anybody's now.
+bool keep_free(Step& step, Lane& lane) {
+  const WaitingNeed* const need = stays_free_for(step.table(), lane, step.now());
+  if (need == nullptr) {
+    lane.hold.reset();
+    return false;
   }
-  lane.hold.reset();
-  return false;
+  step.due(lane.hold->until);
+  step.wait(lane.hold->job, lane.wait_reason,
+            fmt::format("the lane stays free until {} parks, since {} waits for room",
+                        lane.hold->job.value, need->job.value));
+  return true;
 }
 
 void note_switch(Lane& lane, Job& job, Nanos now) {
@@ -168,7 +173,7 @@ bool may_begin(const Step& step, const Job& job, Bytes deficit, const RoomPool& 
 // run whole, one after the other. 0: there is none.
 JobId fits_as_it_is(const Table& table, const Lane& lane, const RoomPool& pool, Nanos now) {
   const Device& device = table.device;
-  if (!is_host_tier_short(table, lane.next)) return JobId{0};
+  if (!lane.is_stuck || !is_host_tier_short(table, lane.next)) return JobId{0};
   const auto fits = [&](const Job& job) {
     if (job.id == lane.next || job.room.revoke.has_value() || job.place.is_inside) return false;
     return reason_against(table, job, now).empty() &&
@@ -221,54 +226,64 @@ void claim(const Device& device, const Lane& lane, const Job& job, RoomPool& poo
   pool.take(std::clamp(lacking, Bytes{0}, pool.usable()));
 }
 
-// True: it waits for room.
-bool waits_for_room(Step& step, Lane& lane, Job& job, RoomPool& pool) {
-  Device& device = step.device();
-  Bytes deficit = deficit_of(device, lane, job, pool);
-  if (deficit <= Bytes{0}) return false;
+// What the next job is still short of, after everything was done about it in this step.
+struct Shortage {
+  Bytes deficit;
+  std::optional<ComingGiver> coming;  // waited for before anybody is asked
+};
+
+// Cuts pools and asks others for room. Nobody is asked while a job is about to park that gives
+// first, because what another one gave meanwhile would come back sooner.
+Shortage make_room(Step& step, const Job& job, Bytes deficit, RoomPool& pool) {
   Bytes missing = deficit - pool.expected;
   const Bytes cut = cut_before_copies(step, job, missing, pool);
   deficit -= cut;
   missing -= cut;
-  if (deficit <= Bytes{0}) return false;
-  std::optional<ComingGiver> coming;
-  if (missing > Bytes{0}) {
-    MemoryPlan plan(step.table(), job.id, step.now());
-    coming = plan.coming(missing);
-    if (!coming.has_value()) {
-      missing -= ask_as_planned(step, plan, missing, pool);
-      deficit -= shrink_pools(step, job, missing, pool);
-      if (deficit <= Bytes{0}) return false;
-    }
-  }
-  if (may_begin(step, job, deficit, pool)) return false;
+  if (missing <= Bytes{0}) return {deficit, {}};
+  MemoryPlan plan(step.table(), job.id, step.now());
+  if (const auto coming = plan.coming(missing)) return {deficit, coming};
+  missing -= ask_as_planned(step, plan, missing, pool);
+  return {deficit - shrink_pools(step, job, missing, pool), {}};
+}
+
+// Settles the room of the lane's next job. True: the job may have its lease now, since the room is
+// there, or since waiting would not help. False: it waits, and it is said for what.
+//
+// The patience with others ends after memory_wait. Then the job gets its lease with what there is,
+// and asks for the rest in its allocations.
+bool settle_next_room(Step& step, Lane& lane, Job& job, RoomPool& pool) {
+  Device& device = step.device();
+  const Bytes lacking = deficit_of(device, lane, job, pool);
+  if (lacking <= Bytes{0}) return true;
+  const auto [deficit, coming] = make_room(step, job, lacking, pool);
+  if (may_begin(step, job, deficit, pool)) return true;
   if (!lane.short_since.has_value()) lane.short_since = step.now();
   const Nanos until = patience_ends(step.table(), *lane.short_since, deficit);
+  const std::string lack = fmt::format("{} is next, {} short", job.id.value, to_string(deficit));
   const auto say = [&](const std::string& what) {
     step.wait(job.id, lane.wait_reason,
-              fmt::format("{} is next, {} short: {}{}", job.id.value, to_string(deficit), what,
-                          held_by_suspended_text(step.table())));
+              fmt::format("{}: {}{}", lack, what, held_by_suspended_text(step.table())));
   };
   if (coming.has_value()) {
     step.due(std::min(coming->until, until));
     say(fmt::format("waits until {} parks, which is used last", coming->job.value));
-    return step.now() < until;
+    return step.now() >= until;
   }
   // If somebody else is short too, the job would be asked for this room at once.
   if (pool.expected >= deficit && device.needs.empty()) grant_ahead(step, job, pool);
   if (pool.expected > Bytes{0}) {
     step.due(until);
     say("asked others to give room");
-    return step.now() < until;
+    return step.now() >= until;
   }
   lane.is_stuck = true;
   // Until now nothing moved: that was others' time, not what changing hands costs.
   if (lane.closed_at.has_value()) lane.closed_at = step.now();
   const JobId giver = later_giver(step.table(), job.id);
-  if (giver == JobId{0} || step.now() >= until) return false;
+  if (giver == JobId{0} || step.now() >= until) return true;
   step.due(until);
   say(fmt::format("waits until {} parks, gives or leaves", giver.value));
-  return true;
+  return false;
 }
 
 // A job was interrupted inside its iteration: it goes on, unless an urgent one comes before it and
@@ -332,9 +347,11 @@ void serve_lane(Step& step, Lane& lane, RoomPool& pool) {
     return;
   }
   const bool may_draw = device.packs() && !is_lane_closed(step.table(), lane);
-  if (may_draw && !is_held(step, lane)) draw_first(step, lane);
-  if (!lane.waiting.empty() && is_lane_unsettled(step, lane)) return;
-  if (!lane.waiting.empty() && is_held(step, lane)) return;
+  if (may_draw && !keep_free(step, lane)) draw_first(step, lane);
+  if (!lane.waiting.empty()) {
+    settle_unheard(step, lane);
+    if (is_lane_unsettled(step.table(), lane) || keep_free(step, lane)) return;
+  }
   const JobId inside = interrupted_in(step.table(), lane, step.now());
   // A job that stopped inside under another policy has its turn under `pack` as any other.
   if (inside != JobId{0} && !device.packs()) return serve_interrupted(step, lane, inside, pool);
@@ -350,17 +367,15 @@ void serve_lane(Step& step, Lane& lane, RoomPool& pool) {
   }
   Job& job = step.table().at(next);
   if (job.place.is_inside) return grant_inside(step, lane, job);
-  const bool is_waiting = waits_for_room(step, lane, job, pool);
-  if (lane.is_stuck) {
-    const JobId other = fits_as_it_is(step.table(), lane, pool, step.now());
-    if (other != JobId{0}) {
-      say_host_full(step, job,
-                    fmt::format("Job {} is not refused: jobs now run one after the other, whole",
-                                next.value));
-      return grant_with(step, lane, step.table().at(other), pool);
-    }
+  const bool is_settled = settle_next_room(step, lane, job, pool);
+  const JobId other = fits_as_it_is(step.table(), lane, pool, step.now());
+  if (other != JobId{0}) {
+    say_host_full(
+        step, job,
+        fmt::format("Job {} is not refused: jobs now run one after the other, whole", next.value));
+    return grant_with(step, lane, step.table().at(other), pool);
   }
-  if (is_waiting) return claim(device, lane, job, pool);
+  if (!is_settled) return claim(device, lane, job, pool);
   grant_with(step, lane, job, pool);
 }
 

@@ -108,15 +108,14 @@ bool has_room(const Device& device, const Job& job) {
   return rise <= std::max(device.ledger.free(), Bytes{0});
 }
 
-// A guaranteed job is first as soon as it has given what it was asked for, which it does now.
-bool is_first_giving(Step& step, const Lane& lane) {
-  const Table& table = step.table();
+// A guaranteed job that is giving what it was asked for is first as soon as it has given it. Until
+// when the lane is kept for that; nothing: there is no such job.
+std::optional<Nanos> first_gives_by(const Table& table, const Lane& lane, Nanos now) {
   const auto first = first_with_time(table, lane, wire::Priority::kGuaranteed);
-  if (!first.has_value()) return false;
+  if (!first.has_value()) return std::nullopt;
   const Job& job = table.at(first->id);
-  if (!job.room.revoke.has_value() || table.is_overdue(job, step.now())) return false;
-  step.due(table.answer_due(job));
-  return true;
+  if (!job.room.revoke.has_value() || table.is_overdue(job, now)) return std::nullopt;
+  return table.answer_due(job);
 }
 
 }  // namespace
@@ -127,7 +126,10 @@ JobId choose_harvester(Step& step, Lane& lane, JobId next) {
     return next;
   }
   const Nanos now = step.now();
-  if (is_first_giving(step, lane)) return JobId{0};
+  if (const auto gives_by = first_gives_by(table, lane, now)) {
+    step.due(*gives_by);
+    return JobId{0};
+  }
   const auto back = next_return(table, lane, time_to_run(table.at(next)), now);
   const Nanos open_from = back.has_value() ? now : lane.rest_until;
   if (!back.has_value() && now >= open_from) return next;
