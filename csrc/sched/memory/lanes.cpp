@@ -85,8 +85,8 @@ void end_if_empty(Step& step, Lane& lane, std::uint32_t uid) {
 
 // Whose slots stay in a lane's pools: its holder's, or those of the job that is to have it.
 JobId user_of(const Lane& lane, const Job& claimant) {
-  if (lane.lease.has_value()) return lane.lease->job;
-  return lane.id == claimant.place.in_lane ? claimant.id : lane.next;
+  if (lane.lease.has_value()) return lane.lease->job();
+  return lane.id == claimant.place.in_lane ? claimant.id : lane.next();
 }
 
 // All but the first `num_kept` slots may go, for up to `bytes`. Returns how much went.

@@ -55,7 +55,7 @@ struct OtherEnd {
 // Under `pack` a claim may be dropped before it is due (side_by_side.cpp), so only the end of the
 // quantum is told.
 std::optional<OtherEnd> other_end(const Table& table, const Lane& lane, Nanos now) {
-  if (!lane.is_watched || lane.lease->is_asked || table.device.packs()) return std::nullopt;
+  if (!lane.is_watched || lane.lease->is_asked() || table.device.packs()) return std::nullopt;
   const AskCase c(table, lane, now);
   const LeaseClaims claims = claims_on(c);
   const auto first = std::ranges::min_element(claims.later, {}, &LeaseClaim::at);
@@ -66,12 +66,12 @@ std::optional<OtherEnd> other_end(const Table& table, const Lane& lane, Nanos no
 // If those before it take turns as long as this one. 0: nobody can tell.
 Nanos until_turn(const Table& table, const Lane& lane, std::size_t num_before, Nanos now) {
   const Nanos ends = to_be_asked_at(table, lane, now);
-  if (!lane.is_watched || lane.lease->is_asked || now > ends) return {};
+  if (!lane.is_watched || lane.lease->is_asked() || now > ends) return {};
   return ends - now + lane.quantum * static_cast<std::int64_t>(num_before);
 }
 
 std::string explain_boundary(const Table& table, const Lane& lane, const Job& job, Nanos now) {
-  const Job& holder = table.at(lane.lease->job);
+  const Job& holder = table.at(lane.lease->job());
   const std::size_t before = position(lane, job.id);
   std::string text =
       holder.is_connected
@@ -104,7 +104,7 @@ std::string explain_line(const Table& table, const Job& job, Nanos now) {
     return fmt::format("gives {} to others first", to_string(job.room.revoke->bytes));
   }
   if (lane.hold.has_value()) return lane.wait_reason;
-  if (lane.next == job.id) {
+  if (lane.next() == job.id) {
     return fmt::format("is next, and waits for room: {}", lane.wait_reason);
   }
   return fmt::format("{} before it in line: {}", position(lane, job.id), lane.wait_reason);
@@ -125,10 +125,10 @@ Nanos to_be_asked_at(const Table& table, const Lane& lane, Nanos now) {
 
 std::string lease_end(const Table& table, const Lane& lane, Nanos now) {
   const Lease& lease = *lane.lease;
-  const Job& holder = table.at(lease.job);
-  if (lease.is_asked) {
-    return fmt::format("asked for it {} ago{}", to_string(now - lease.asked_at),
-                       bound(holder, lease.asked_at, now));
+  const Job& holder = table.at(lease.job());
+  if (lease.is_asked()) {
+    return fmt::format("asked for it {} ago{}", to_string(now - lease.asked_at()),
+                       bound(holder, lease.asked_at(), now));
   }
   if (const auto other = other_end(table, lane, now)) {
     return fmt::format("asked for it in {} ({}){}", to_string(other->at - now), other->why,
@@ -155,14 +155,14 @@ std::string explain(const Table& table, JobId id, Nanos now) {
   for (const WaitingNeed& need : device.needs) {
     if (need.job == id) return explain_need(need, now);
   }
-  if (job->place.is_waiting) return explain_line(table, *job, now);
+  if (job->place.is_waiting()) return explain_line(table, *job, now);
   for (const JobId other : gang_of(device, *job)) {
     const Job& rank = table.at(other);
     if (rank.place.is_suspended()) return "waits for its gang: " + suspended_text(table, rank, now);
   }
-  if (job->place.waits_in_gang) return gang_text(table, *job);
+  if (job->place.waits_in_gang()) return gang_text(table, *job);
   if (const Lane* lane = device.lane_held_by(id)) {
-    return fmt::format("has the lease since {}{}", to_string(now - lane->lease->granted_at),
+    return fmt::format("has the lease since {}{}", to_string(now - lane->lease->granted_at()),
                        job->settings.is_paused()
                            ? ", until its next boundary: it " + pause_text(*job, now)
                            : std::string());

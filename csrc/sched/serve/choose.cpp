@@ -52,10 +52,10 @@ template <typename MayBe>
 JobId first_in_line(const Table& table, const Lane& lane, const MayBe& may_be_next) {
   for (const OrderKey& key : lane.waiting) {
     if (!may_be_next(table.at(key.id))) continue;
-    const auto chosen = lane.waiting.key_of(lane.next);
-    const bool keeps_chosen =
-        chosen.has_value() && chosen->priority <= key.priority && may_be_next(table.at(lane.next));
-    return keeps_chosen ? lane.next : key.id;
+    const auto chosen = lane.waiting.key_of(lane.next());
+    const bool keeps_chosen = chosen.has_value() && chosen->priority <= key.priority &&
+                              may_be_next(table.at(lane.next()));
+    return keeps_chosen ? lane.next() : key.id;
   }
   return JobId{0};
 }

@@ -121,25 +121,25 @@ void grant(Step& step, Lane& lane, Job& job) {
   Lease& lease = *lane.lease;
   job.note_granted(step.now());
   job.measured.handover = Nanos{};
-  lease.along.push_back({job.id, step.now()});
-  if (lease.is_asked) lease.let_in.insert(job.id);
+  lease.let_along(job.id, step.now());
+  if (lease.is_asked()) lease.let_in.insert(job.id);
   note_begun(lease, job);
   step.act({PageAction::Kind::kGrant, job.id, job.served.term, job.room.last_grant_n});
   step.decide(job.id, "grant",
-              fmt::format("along with {}, of the gang {}{}", lease.job.value, job.who.of.gang,
-                          lease.is_asked ? ", for one iteration" : ""));
-  if (lease.is_asked) step.act({PageAction::Kind::kAsk, job.id, job.served.term, 0});
+              fmt::format("along with {}, of the gang {}{}", lease.job().value, job.who.of.gang,
+                          lease.is_asked() ? ", for one iteration" : ""));
+  if (lease.is_asked()) step.act({PageAction::Kind::kAsk, job.id, job.served.term, 0});
 }
 
 }  // namespace
 
 void grant_along(Step& step, Lane& lane, RoomPool& pool) {
   if (is_lane_suspended(lane)) return;
-  for (const JobId id : gang_of(step.device(), step.table().at(lane.lease->job))) {
+  for (const JobId id : gang_of(step.device(), step.table().at(lane.lease->job()))) {
     Job& job = step.table().at(id);
-    if (!job.place.waits_in_gang || job.place.is_suspended()) continue;
+    if (!job.place.waits_in_gang() || job.place.is_suspended()) continue;
     const Table& table = step.table();
-    if (lane.lease->is_asked && !is_needed(table, lane, job, step.now())) {
+    if (lane.lease->is_asked() && !is_needed(table, lane, job, step.now())) {
       look_whether_needed(step, lane, job);
       continue;
     }

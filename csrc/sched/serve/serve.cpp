@@ -108,7 +108,7 @@ std::vector<Lane*> by_claim(Table& table) {
     if (is_short_before(*a, *b) || is_short_before(*b, *a)) return is_short_before(*a, *b);
     // Ties go by the lane's number, as in memory_plan.cpp, or two lanes would take the same bytes
     // from each other.
-    return !a->short_since.has_value() && is_first(*a, *b);
+    return !a->short_since().has_value() && is_first(*a, *b);
   });
   return lanes;
 }

@@ -35,7 +35,6 @@
 #include "csrc/sched/side_by_side/elsewhere.h"
 #include "csrc/sched/side_by_side/side_by_side.h"
 #include "csrc/sched/time/class_floor.h"
-#include "csrc/sched/time/gap_chance.h"
 #include "csrc/sched/time/harvest.h"
 #include "csrc/sched/time/share_limit.h"
 #include "csrc/sched/time/shares.h"
@@ -78,11 +77,9 @@ bool keep_free(Step& step, Lane& lane) {
 void note_switch(Lane& lane, Job& job, Nanos now) {
   const bool is_switch = lane.last_holder != JobId{0} && lane.last_holder != job.id;
   if (is_switch) ++lane.switches;
-  lane.last_holder = job.id;
   job.measured.handover = Nanos{0};
   if (!lane.closed_at.has_value()) return;
   lane.last_handover = now - std::max(*lane.closed_at, job.place.waiting_since);
-  lane.closed_at.reset();
   if (is_switch) job.measured.handover = lane.last_handover;
 }
 
@@ -92,20 +89,13 @@ void grant_lease(Step& step, Lane& lane, Job& job, const std::string& remark) {
   note_return(step.table(), lane, job, now);
   note_switch(lane, job, now);
   note_granted(step.device(), lane, job);
-  note_taken_back(lane, job.id);
   lane.waiting.erase(job.id);
   job.note_granted(now);
   end_inside(step, job, true);
-  lane.lease.emplace(job.id, now);
+  lane.begin_lease(Lease(job.id, now), now);
   lane.lease->busy_before = job.usage.busy;
   lane.lease->is_for_floor = std::exchange(lane.due, JobId{0}) == job.id;
   note_begun(*lane.lease, job);
-  lane.busy.turn(true, now);
-  lane.next = JobId{0};
-  lane.short_since.reset();
-  lane.is_stuck = false;
-  lane.is_watched = false;
-  lane.wait_reason.clear();
   step.act({PageAction::Kind::kGrant, job.id, job.served.term, job.room.last_grant_n});
   const std::string others =
       num_waiting > 1 ? fmt::format("first of {} in line", num_waiting) : "alone in line";
@@ -173,9 +163,9 @@ bool may_begin(const Step& step, const Job& job, Bytes deficit, const RoomPool& 
 // run whole, one after the other. 0: there is none.
 JobId fits_as_it_is(const Table& table, const Lane& lane, const RoomPool& pool, Nanos now) {
   const Device& device = table.device;
-  if (!lane.is_stuck || !is_host_tier_short(table, lane.next)) return JobId{0};
+  if (!lane.is_stuck() || !is_host_tier_short(table, lane.next())) return JobId{0};
   const auto fits = [&](const Job& job) {
-    if (job.id == lane.next || job.room.revoke.has_value() || job.place.is_inside) return false;
+    if (job.id == lane.next() || job.room.revoke.has_value() || job.place.is_inside) return false;
     return reason_against(table, job, now).empty() &&
            deficit_of(device, lane, job, pool) <= Bytes{0} &&
            is_within_user_limit(device, job, growth_of(device, lane, job));
@@ -206,7 +196,7 @@ bool does_a_holder_grow(const Table& table) {
   const Device& device = table.device;
   return std::any_of(device.lanes.begin(), device.lanes.end(), [&](const Lane& lane) {
     if (!lane.lease.has_value() || is_lane_suspended(lane)) return false;
-    const Job& holder = table.at(lane.lease->job);
+    const Job& holder = table.at(lane.lease->job());
     return is_learning(holder) ||
            device.ledger.room(holder.id) < needed_room(holder, device.ledger.capacity());
   });
@@ -257,8 +247,8 @@ bool settle_next_room(Step& step, Lane& lane, Job& job, RoomPool& pool) {
   if (lacking <= Bytes{0}) return true;
   const auto [deficit, coming] = make_room(step, job, lacking, pool);
   if (may_begin(step, job, deficit, pool)) return true;
-  if (!lane.short_since.has_value()) lane.short_since = step.now();
-  const Nanos until = patience_ends(step.table(), *lane.short_since, deficit);
+  lane.note_short(step.now());
+  const Nanos until = patience_ends(step.table(), *lane.short_since(), deficit);
   const std::string lack = fmt::format("{} is next, {} short", job.id.value, to_string(deficit));
   const auto say = [&](const std::string& what) {
     step.wait(job.id, lane.wait_reason,
@@ -276,7 +266,7 @@ bool settle_next_room(Step& step, Lane& lane, Job& job, RoomPool& pool) {
     say("asked others to give room");
     return step.now() >= until;
   }
-  lane.is_stuck = true;
+  lane.note_stuck(step.now());
   // Until now nothing moved: that was others' time, not what changing hands costs.
   if (lane.closed_at.has_value()) lane.closed_at = step.now();
   const JobId giver = later_giver(step.table(), job.id);
@@ -289,8 +279,7 @@ bool settle_next_room(Step& step, Lane& lane, Job& job, RoomPool& pool) {
 // A job was interrupted inside its iteration: it goes on, unless an urgent one comes before it and
 // has its room already. No limit of its user's holds it: its boundary is ahead.
 void serve_interrupted(Step& step, Lane& lane, JobId inside, RoomPool& pool) {
-  lane.next = JobId{0};
-  lane.short_since.reset();
+  lane.choose(JobId{0});
   const Job& interrupted = step.table().at(inside);
   const Job* const last = std::as_const(step).table().find(lane.last_holder);
   const bool is_due = class_due(step.table(), lane) == interrupted.settings.priority &&
@@ -300,7 +289,7 @@ void serve_interrupted(Step& step, Lane& lane, JobId inside, RoomPool& pool) {
       is_due ? JobId{0} : first_urgent(step.table(), lane, interrupted, step.now(), pool);
   if (first != JobId{0}) return grant_with(step, lane, step.table().at(first), pool);
   if (interrupted.room.revoke.has_value()) return step.due(step.table().answer_due(interrupted));
-  if (!interrupted.place.is_waiting) return step.due(*lane.closed_at + kComesBack);
+  if (!interrupted.place.is_waiting()) return step.due(*lane.closed_at + kComesBack);
   grant_inside(step, lane, step.table().at(inside));
 }
 
@@ -311,7 +300,7 @@ void serve_owed(Step& step, Lane& lane, RoomPool& pool) {
   if (!lane.lease.has_value() || lane.lease->owed <= Bytes{0}) return;
   if (is_lane_suspended(lane)) return;
   Lease& lease = *lane.lease;
-  Job& job = step.table().at(lease.job);
+  Job& job = step.table().at(lease.job());
   // One that comes back says what it has, and asks for the rest.
   if (!job.is_connected) lease.owed = Bytes{0};
   // The holder is stopped in an allocation: what that waits for goes first.
@@ -339,9 +328,8 @@ void serve_owed(Step& step, Lane& lane, RoomPool& pool) {
 
 void serve_lane(Step& step, Lane& lane, RoomPool& pool) {
   Device& device = step.device();
-  lane.is_stuck = false;
+  lane.look_anew();
   if (lane.lease.has_value()) {
-    lane.hold.reset();
     grant_along(step, lane, pool);
     grant_first_ahead(step, lane, pool);
     return;
@@ -356,11 +344,7 @@ void serve_lane(Step& step, Lane& lane, RoomPool& pool) {
   // A job that stopped inside under another policy has its turn under `pack` as any other.
   if (inside != JobId{0} && !device.packs()) return serve_interrupted(step, lane, inside, pool);
   const JobId next = choose(step, lane, pool);
-  if (next != lane.next) {
-    lane.short_since.reset();
-    if (next != JobId{0}) lane.wait_reason.clear();
-  }
-  lane.next = next;
+  lane.choose(next);
   if (next == JobId{0}) {
     lane.closed_at.reset();  // what follows is no cost of changing hands
     return;

@@ -57,7 +57,7 @@ class Unmet {
 bool is_scarce(const Device& device) {
   return device.needs.size() > 1 ||
          std::any_of(device.lanes.begin(), device.lanes.end(),
-                     [](const Lane& lane) { return lane.short_since.has_value(); });
+                     [](const Lane& lane) { return lane.short_since().has_value(); });
 }
 
 // How much more than is missing others are asked for. A holder that grows will be short again soon,

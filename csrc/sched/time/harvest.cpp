@@ -63,8 +63,8 @@ template <typename Visit>
 void for_each_away(const Table& table, const Lane& lane, const Visit& visit) {
   for (const JobId id : table.jobs.kept().guaranteed) {
     const Job& job = table.at(id);
-    const bool is_holder = lane.lease.has_value() && lane.lease->job == id;
-    const bool is_away = job.place.in_lane == lane.id && !job.place.is_waiting && !is_holder;
+    const bool is_holder = lane.lease.has_value() && lane.lease->job() == id;
+    const bool is_away = job.place.in_lane == lane.id && !job.place.is_waiting() && !is_holder;
     if (is_away && !is_used_up(table.device, job)) visit(job);
   }
 }
@@ -165,18 +165,18 @@ JobId choose_harvester(Step& step, Lane& lane, JobId next) {
 }
 
 std::optional<HarvestEnd> harvest_end(const Table& table, const Lane& lane, Nanos now) {
-  const Job& holder = table.at(lane.lease->job);
+  const Job& holder = table.at(lane.lease->job());
   if (!harvests(table.device) || !is_opportunistic(holder)) return std::nullopt;
   if (const auto first = first_with_time(table, lane, wire::Priority::kGuaranteed)) {
     return HarvestEnd{now, first->id};
   }
   const auto back = next_return(table, lane, time_to_run(holder), now);
   if (!back.has_value()) return std::nullopt;
-  return HarvestEnd{std::max(back->at, lane.lease->granted_at), back->job};
+  return HarvestEnd{std::max(back->at, lane.lease->granted_at()), back->job};
 }
 
 std::optional<HarvestEnd> patience_of_first(const Table& table, const Lane& lane) {
-  if (!harvests(table.device) || !table.at(lane.lease->job).settings.is_guaranteed())
+  if (!harvests(table.device) || !table.at(lane.lease->job()).settings.is_guaranteed())
     return std::nullopt;
   const auto first = first_with_time(table, lane);
   // Others are before it, and wait for the holder themselves.
@@ -216,7 +216,7 @@ std::optional<Nanos> look_for_gap(const Table& table,
   if (lane.waiting.num_of(wire::Priority::kOpportunistic) == 0) return std::nullopt;
   const Nanos soon = now + std::min(kGapLook, table.options.gap_poll);
   if (holder.usage.is_in_gap || holder.measured.observed_at < lane.next_look) return soon;
-  const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at);
+  const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at());
   const Nanos expected = since + scaled(holder.measured.iteration, kMaybeOver);
   const Nanos next = std::max(since + scaled(holder.measured.iteration, kSurelyBusy),
                               now + scaled(holder.measured.iteration, kEarlyLook));
@@ -248,7 +248,7 @@ void note_harvest(const Table& table, Lane& lane, const Job& holder, Nanos now) 
   double share = 1;
   for_each_away(table, lane,
                 [&](const Job& job) { share = std::min(share, job.measured.harvest_share); });
-  const Nanos used = now - lane.lease->granted_at;
+  const Nanos used = now - lane.lease->granted_at();
   lane.rest_until = now + std::min(scaled(used, 1 / share - 1), kMostRest);
 }
 
