@@ -2,12 +2,10 @@
 // one that must end first is said: the coordinator's recovery, the job's own suspension, its Need,
 // its place in line, its gang, or a person who paused it.
 //
-// In line, the reasons are in this order: a limit on time that is used up, the holder of the lane,
-// room that suspended jobs hold, memory that the job itself still has to give, and then the room
-// that the lane waits for.
-//
-// When a lease ends is taken from the same list of rules that asks the holder for it
-// (serve/lease_claims.h), so that a person is told what the coordinator will do.
+// In line, what keeps the job from beginning is taken from the list by which the coordinator passes
+// it over (serve/obstacles.h). If nothing does, the job is chosen or others are before it, and the
+// lane's own reason is said. When a lease ends is taken from the list of rules by which its holder
+// is asked for it (serve/lease_claims.h). So a person is told what the coordinator will do.
 #include "csrc/sched/report/explain.h"
 
 #include <algorithm>
@@ -19,9 +17,8 @@
 
 #include <fmt/format.h>
 
-#include "csrc/sched/memory/room.h"
 #include "csrc/sched/serve/lease_claims.h"
-#include "csrc/sched/time/share_limit.h"
+#include "csrc/sched/serve/obstacles.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/suspended.h"
 
@@ -70,14 +67,11 @@ Nanos until_turn(const Table& table, const Lane& lane, std::size_t num_before, N
   return ends - now + lane.quantum * static_cast<std::int64_t>(num_before);
 }
 
-std::string explain_boundary(const Table& table, const Lane& lane, const Job& job, Nanos now) {
+// What is known of the boundary that the job waits for, and of its turn after that.
+std::string boundary_text(const Table& table, const Lane& lane, const Job& job, Nanos now) {
   const Job& holder = table.at(lane.lease->job());
   const std::size_t before = position(lane, job.id);
-  std::string text =
-      holder.is_connected
-          ? fmt::format("waits for {}'s boundary, {}", label(holder), lease_end(table, lane, now))
-          : fmt::format("waits for {}, whose connection is lost, to come back or end",
-                        label(holder));
+  std::string text = holder.is_connected ? ", " + lease_end(table, lane, now) : std::string();
   if (before > 0) text += fmt::format("; {} before it in line", before);
   const Nanos turn = until_turn(table, lane, before, now);
   if (turn >= kWorthSaying) text += fmt::format("; its turn in about {}", to_string(turn));
@@ -91,19 +85,12 @@ std::string explain_need(const WaitingNeed& need, Nanos now) {
 }
 
 std::string explain_line(const Table& table, const Job& job, Nanos now) {
-  const Device& device = table.device;
-  const Lane& lane = device.lane_of(job);
-  if (is_used_up(device, job)) return share_limit_text(table, job, now);
-  if (lane.lease.has_value()) return explain_boundary(table, lane, job, now);
-  if (!fits_beside_suspended(table, job)) {
-    return fmt::format("waits for {} of room{}",
-                       to_string(needed_room(job, device.ledger.capacity())),
-                       held_by_suspended_text(table));
+  const Lane& lane = table.device.lane_of(job);
+  const BeginCase c{table, lane, job, now};
+  if (const auto obstacle = obstacle_to(c)) {
+    const std::string text = text_of(c, *obstacle);
+    return is_over_at_boundary(*obstacle) ? text + boundary_text(table, lane, job, now) : text;
   }
-  if (job.room.revoke.has_value()) {
-    return fmt::format("gives {} to others first", to_string(job.room.revoke->bytes));
-  }
-  if (lane.hold.has_value()) return lane.wait_reason;
   if (lane.next() == job.id) {
     return fmt::format("is next, and waits for room: {}", lane.wait_reason);
   }

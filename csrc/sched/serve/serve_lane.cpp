@@ -31,6 +31,7 @@
 #include "csrc/sched/memory/user_room.h"
 #include "csrc/sched/serve/choose.h"
 #include "csrc/sched/serve/memory_plan.h"
+#include "csrc/sched/serve/obstacles.h"
 #include "csrc/sched/serve/serve.h"
 #include "csrc/sched/side_by_side/elsewhere.h"
 #include "csrc/sched/side_by_side/side_by_side.h"
@@ -48,18 +49,6 @@ namespace {
 
 constexpr Bytes kWorthAMessage = mib(16);
 
-// Another job's request that waits until the last holder of the free lane parks and gives room.
-// Null: the lane need not stay free for that.
-const WaitingNeed* stays_free_for(const Table& table, const Lane& lane, Nanos now) {
-  if (!lane.hold.has_value() || now >= lane.hold->until) return nullptr;
-  const Job& last = table.at(lane.hold->job);
-  if (!last.is_connected || is_parked(table.device, last)) return nullptr;
-  const auto& needs = table.device.needs;
-  const auto need =
-      std::ranges::find_if(needs, [&](const WaitingNeed& other) { return other.job != last.id; });
-  return need == needs.end() ? nullptr : &*need;
-}
-
 // Keeps the lane free as long as its last holder is to park first. False: it is anybody's now.
 bool keep_free(Step& step, Lane& lane) {
   const WaitingNeed* const need = stays_free_for(step.table(), lane, step.now());
@@ -68,9 +57,7 @@ bool keep_free(Step& step, Lane& lane) {
     return false;
   }
   step.due(lane.hold->until);
-  step.wait(lane.hold->job, lane.wait_reason,
-            fmt::format("the lane stays free until {} parks, since {} waits for room",
-                        lane.hold->job.value, need->job.value));
+  step.wait(lane.hold->job, lane.wait_reason, stays_free_text(lane, *need));
   return true;
 }
 
