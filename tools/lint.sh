@@ -29,7 +29,7 @@ check ruff "$bin/ruff" check --quiet .
 check mypy "$bin/mypy" python/gpushare
 check codespell "$bin/codespell" csrc python tests tools docs benchmarks ./*.md
 check shellcheck shellcheck -x "${scripts[@]}"
-for name in layers terms files text foreign_text headers symbols python_rooms; do
+for name in layers questions terms files text foreign_text headers symbols python_rooms; do
   check "$name" "$bin/python" "tests/lint/check_$name.py"
 done
 

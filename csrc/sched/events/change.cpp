@@ -100,14 +100,12 @@ void change_class(Step& step, Job& job, wire::Priority priority) {
 void pause(Step& step, Job& job, std::uint32_t by) {
   if (!job.settings.is_paused()) job.settings.paused_at = step.now();
   job.settings.paused_by = by;
-  if (!job.place.is_waiting) return;
-  leave_line(step, job);
-  job.place.waits_aside = true;
+  step_aside(step, job);
 }
 
 void resume(Step& step, Job& job) {
   job.settings.paused_by.reset();
-  if (job.place.waits_aside && job.may_queue()) join_line(step, job);
+  step_back(step, job);
 }
 
 // How far the job is ahead of the others is time over its old weight, and becomes the same time
@@ -133,7 +131,7 @@ void apply(Step& step, Job& job, const wire::Changes& changes, std::uint32_t by)
   // The job may be able to give what it holds beyond a new limit, so it may be asked again.
   if (changes.memory_limit || changes.is_elastic) job.room.note_change();
   if (changes.is_paused) *changes.is_paused ? pause(step, job, by) : resume(step, job);
-  if (job.place.is_waiting) {
+  if (job.place.is_waiting()) {
     step.device().lane_of(job).waiting.update(order_key(step.device(), job));
   }
 }

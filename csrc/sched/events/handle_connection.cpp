@@ -89,30 +89,18 @@ void adopt_lease(Step& step, Job& job, Term term) {
   if (adopt_along(step, job, term)) return;
   find_free_lane(step, job);
   Lane& lane = step.device().lane_of(job);
-  if (lane.lease.has_value() && lane.lease->job != job.id) {
+  if (lane.lease.has_value() && lane.lease->job() != job.id) {
     step.decide(
         job.id, "ignore",
-        fmt::format("it claims lease {}, but {} holds one", term.value, lane.lease->job.value));
+        fmt::format("it claims lease {}, but {} holds one", term.value, lane.lease->job().value));
     return;
   }
   job.served.term = term;
-  const Nanos granted_at = lane.lease.has_value() ? lane.lease->granted_at : step.now();
-  Lease lease(job.id, granted_at);
-  lease.charged_until = step.now();
-  if (lane.lease.has_value()) {
-    // It is back, and others of its gang held the lane all the time.
-    lease.along = std::move(lane.lease->along);
-    lease.iterations_before = std::move(lane.lease->iterations_before);
-    lease.let_in = std::move(lane.lease->let_in);
-  }
-  lane.lease = std::move(lease);
+  // If the lane is held, the job is back, and others of its gang held the lane all the time.
+  lane.begin_lease(
+      lane.lease.has_value() ? lane.lease->taken_up(step.now()) : Lease(job.id, step.now()),
+      step.now());
   wait_along(step, job);
-  lane.busy.turn(true, step.now());
-  // Whoever was chosen for the free lane waits for this lease now.
-  lane.next = JobId{0};
-  lane.short_since.reset();
-  lane.is_watched = false;
-  lane.last_holder = job.id;
 }
 
 void drop_needs(Device& device, JobId job) {

@@ -24,7 +24,6 @@
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/interrupt.h"
 #include "csrc/sched/turns/line.h"
-#include "csrc/sched/turns/suspended.h"
 
 namespace gpushare::sched {
 namespace {
@@ -32,8 +31,8 @@ namespace {
 // How long the job ran on after it was asked at the end of its quantum. No more than a whole
 // quantum counts, so that a job with long iterations still gets one of them a turn.
 Nanos overrun_of(const Lane& lane, Nanos now) {
-  if (!lane.lease->is_asked_for_quantum) return {};
-  return std::clamp(now - lane.lease->asked_at, Nanos{}, lane.quantum);
+  if (!lane.lease->is_asked_for_quantum()) return {};
+  return std::clamp(now - lane.lease->asked_at(), Nanos{}, lane.quantum);
 }
 
 // Takes over what the page says. The page may have been seen before, and what it says of the device
@@ -41,7 +40,7 @@ Nanos overrun_of(const Lane& lane, Nanos now) {
 void observe(Step& step, Job& job, const wire::Usage& seen) {
   const Bytes before = job.usage.device_free;
   job.observe(seen, step.now());
-  if (job.place.is_waiting) {
+  if (job.place.is_waiting()) {
     step.device().lane_of(job).waiting.update(order_key(step.device(), job));
   }
   if (job.usage.device_free != before) on_device_free(step, job, job.usage.device_free);
@@ -54,8 +53,8 @@ void end_lease(Step& step, Job& job) {
   Lane* lane = device.lane_held_by(job.id);
   if (lane == nullptr) return;
   const Nanos now = step.now();
-  end_suspension(*lane, now);
-  const bool is_last = lane->lease->along.empty();
+  lane->resume_lease(now);
+  const bool is_last = lane->lease->along().empty();
   if (is_last) {
     note_harvest(step.table(), *lane, job, now);
     note_lent(*lane);
@@ -68,13 +67,10 @@ void end_lease(Step& step, Job& job) {
   if (!is_last) return leave_to_others(*lane, job);
   const bool needs_wait = std::any_of(device.needs.begin(), device.needs.end(),
                                       [&](const WaitingNeed& need) { return need.job != job.id; });
-  if (lane->lease->is_asked && needs_wait) {
+  if (lane->lease->is_asked() && needs_wait) {
     lane->hold = Hold{job.id, now + step.table().options.min_quantum};
   }
-  lane->lease.reset();
-  lane->busy.turn(false, now);
-  lane->is_watched = false;
-  lane->closed_at = now;
+  lane->end_lease(now);
 }
 
 void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
@@ -89,11 +85,11 @@ void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
   observe(step, job, wanted.usage);
   job.measured.note_parked(step.now());
   job.room.note_change();
-  if (job.place.is_waiting || job.place.waits_in_gang || !job.is_connected) return;
+  if (job.place.waits_for_turn() || !job.is_connected) return;
   // A job of a gang may wait all the same: the others may need it to end the iteration that they
   // are in.
   if (!job.may_queue() && !is_in_gang(job)) {
-    job.place.waits_aside = true;
+    job.place.wait_aside();
   } else {
     join_line(step, job);
   }

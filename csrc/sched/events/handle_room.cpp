@@ -67,7 +67,7 @@ void note_spilled(Job& job, const PendingRevoke& asked, const wire::Released& re
 // A holder asks for what was to follow its lease; what has followed it crossed with the request.
 void note_owed(Device& device, const Job& job, WaitingNeed& need) {
   Lane* const lane = device.lane_held_by(job.id);
-  if (lane == nullptr || lane->lease->job != job.id) return;
+  if (lane == nullptr || lane->lease->job() != job.id) return;
   need.bytes = std::max(need.bytes - lane->lease->under_way, Bytes{0});
   need.like = std::max(need.like - lane->lease->under_way, need.bytes);
   lane->lease->owed = std::max(lane->lease->owed - need.bytes, Bytes{0});
@@ -145,7 +145,7 @@ void on_released(Step& step, Job& job, const wire::Released& released) {
 void on_consumed(Step& step, Job& job, const wire::Consumed& consumed) {
   job.room.consumed_n = std::max(job.room.consumed_n, consumed.n);
   Lane* const lane = step.device().lane_held_by(job.id);
-  if (lane != nullptr && lane->lease->job == job.id &&
+  if (lane != nullptr && lane->lease->job() == job.id &&
       job.room.consumed_n >= job.room.last_grant_n) {
     lane->lease->under_way = Bytes{0};
   }

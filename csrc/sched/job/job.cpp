@@ -54,7 +54,8 @@ void Job::note_granted(Nanos now) {
   const Nanos time = std::max(now - place.waiting_since, Nanos{});
   served.waited += time;
   served.waited_last = time + (place.is_inside ? waited_in_iteration() : Nanos{});
-  place.is_waiting = place.waits_in_gang = place.may_come_inside = false;
+  place.stop_waiting();
+  place.may_come_inside = false;
   ++served.leases;
   served.iterations_granted = usage.iterations;
   served.term = Term{served.term.value + 1};

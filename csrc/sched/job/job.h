@@ -17,6 +17,7 @@
 #include "csrc/sched/job/admission.h"
 #include "csrc/sched/job/busy_meter.h"
 #include "csrc/sched/job/measured.h"
+#include "csrc/sched/job/place_in_line.h"
 #include "csrc/sched/job/profiles.h"
 #include "csrc/sched/job/room_record.h"
 #include "csrc/sched/job/settings.h"
@@ -37,32 +38,6 @@ struct Identity {
   Bytes device_total;                   // as it says; 0: it does not know
   std::uint64_t arrival = 0;            // counts first registrations
   Nanos registered_at;
-};
-
-// Where the job stands: in its lane's line, aside of it, or nowhere.
-//
-// Invariant: a job is in its lane's table exactly while `is_waiting`; then it waits neither aside
-// nor in its gang. A job that waits in any of the three ways is connected and registered, and holds
-// no lease.
-struct PlaceInLine {
-  LaneId in_lane;              // of the device
-  LaneId placed_in;            // where it is to be as soon as it may be moved (lane_moves.h)
-  std::optional<Sizes> sizes;  // by which that is planned
-  bool is_waiting = false;     // in its lane's table
-  // Without a lease inside an iteration, at a safepoint (interrupt.h): it needs all its memory.
-  bool is_inside = false;
-  // Its connection is new: it may have stopped there before, and has not wanted a lease since.
-  bool may_come_inside = false;
-  // Wants a lease, and is not in the table since it is paused, or its process suspended.
-  bool waits_aside = false;
-  // Wants a lease, and is not in the table: another of its gang is, or has one, or they are to come
-  // together first (gang.h).
-  bool waits_in_gang = false;
-  std::uint64_t queued = 0;  // counts entries into the table
-  Nanos waiting_since;
-  std::optional<Nanos> suspended_since;  // its process is (suspended.h)
-
-  [[nodiscard]] bool is_suspended() const { return suspended_since.has_value(); }
 };
 
 // What the job has had: leases, and time inside them.

@@ -70,13 +70,6 @@ void clamp_revoke(const Device& device, Job& job) {
 
 bool is_in(const Lane& lane, const Job& job) { return job.place.in_lane == lane.id; }
 
-bool is_anybody_unheard(const Table& table, const Lane& lane) {
-  const JobRecords::Ids& ids = table.jobs.kept().unheard;
-  return std::any_of(ids.begin(), ids.end(), [&](JobId id) {
-    return is_in(lane, table.at(id)) && is_unheard(table.at(id));
-  });
-}
-
 // A pool ends with its last member, and the user's file with the last of its pools.
 void end_if_empty(Step& step, Lane& lane, std::uint32_t uid) {
   Device& device = step.device();
@@ -92,8 +85,8 @@ void end_if_empty(Step& step, Lane& lane, std::uint32_t uid) {
 
 // Whose slots stay in a lane's pools: its holder's, or those of the job that is to have it.
 JobId user_of(const Lane& lane, const Job& claimant) {
-  if (lane.lease.has_value()) return lane.lease->job;
-  return lane.id == claimant.place.in_lane ? claimant.id : lane.next;
+  if (lane.lease.has_value()) return lane.lease->job();
+  return lane.id == claimant.place.in_lane ? claimant.id : lane.next();
 }
 
 // All but the first `num_kept` slots may go, for up to `bytes`. Returns how much went.
@@ -116,6 +109,20 @@ void keep_all_it_used(Step& step, Job& job) {
   for (const std::uint32_t slot : used)
     donate(step.device(), *pool, job.id, slot);
   step.decide(job.id, "lane", fmt::format("lost: keeps the {} slots it used", num_used));
+}
+
+// A job that announces a change and does not send it within max_wait is refused, and then again
+// after each max_wait, because nobody else gets a lease of the lane meanwhile.
+void await_change(Step& step, Job& job) {
+  const Nanos patience = step.table().options.max_wait;
+  Nanos since = job.room.lane_unheard_since.value_or(step.now());
+  if (step.now() >= since + patience) {
+    step.refuse(job.id, fmt::format("its page says {} changes of the lane, {} were sent",
+                                    job.usage.lane_changes, job.room.lane_heard));
+    since = step.now();
+  }
+  job.room.lane_unheard_since = since;
+  step.due(since + patience);
 }
 
 }  // namespace
@@ -213,30 +220,25 @@ void change_pool(Step& step, Job& job, Lane& to) {
   end_if_empty(step, from, job.who.uid);
 }
 
-bool is_lane_unsettled(Step& step, const Lane& lane) {
-  bool is_unsettled = false;
+bool is_lane_unsettled(const Table& table, const Lane& lane) {
+  const JobRecords::Ids& ids = table.jobs.kept().unheard;
+  return std::any_of(ids.begin(), ids.end(), [&](JobId id) {
+    return is_in(lane, table.at(id)) && is_unheard(table.at(id));
+  });
+}
+
+void settle_unheard(Step& step, const Lane& lane) {
   for (const JobId id : JobRecords::Ids(step.table().jobs.kept().unheard)) {
     Job& job = step.table().at(id);
     if (!is_in(lane, job)) continue;
     if (!is_unheard(job)) {
       job.room.lane_unheard_since.reset();
-      continue;
-    }
-    if (!job.is_connected) {
+    } else if (job.is_connected) {
+      await_change(step, job);
+    } else {
       keep_all_it_used(step, job);
-      continue;
     }
-    const Nanos patience = step.table().options.max_wait;
-    if (!job.room.lane_unheard_since.has_value()) job.room.lane_unheard_since = step.now();
-    if (step.now() >= *job.room.lane_unheard_since + patience) {
-      step.refuse(id, fmt::format("its page says {} changes of the lane, {} were sent",
-                                  job.usage.lane_changes, job.room.lane_heard));
-      job.room.lane_unheard_since = step.now();
-    }
-    step.due(*job.room.lane_unheard_since + patience);
-    is_unsettled = true;
   }
-  return is_unsettled;
 }
 
 Bytes lane_lack(const Lane& lane, const Job& job) {
@@ -296,7 +298,7 @@ Bytes shrink_pools(Step& step, const Job& claimant, Bytes bytes, RoomPool& pool)
   // The claimant's own pool last: it has use for that itself.
   for (const bool is_own : {false, true}) {
     for (Lane& lane : step.device().lanes) {
-      if (is_anybody_unheard(step.table(), lane)) continue;
+      if (is_lane_unsettled(step.table(), lane)) continue;
       for (auto& [uid, each] : lane.pools) {
         const bool is_its_own = uid == claimant.who.uid && lane.id == claimant.place.in_lane;
         if (is_its_own != is_own || freed >= bytes) continue;

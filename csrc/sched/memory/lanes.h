@@ -31,7 +31,10 @@ void leave_lane(Step& step, Job& job);
 void change_pool(Step& step, Job& job, Lane& to);
 
 // Whether a LaneChanged of some job of the lane is still to be heard before a lease may be granted.
-bool is_lane_unsettled(Step& step, const Lane& lane);
+bool is_lane_unsettled(const Table& table, const Lane& lane);
+// Does what can be done about changes that were announced and not heard: those of a lost job are
+// taken to be heard, and a job that sends nothing for max_wait is refused.
+void settle_unheard(Step& step, const Lane& lane);
 // Room that is lacking for the slots that the job has use for.
 Bytes lane_lack(const Lane& lane, const Job& job);
 // The same where the holder keeps the slots that it uses.

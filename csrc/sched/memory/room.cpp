@@ -73,7 +73,7 @@ RoomPool room_pool(const Table& table, Nanos now) {
 
 bool is_parked(const Device& device, const Job& job) {
   if (!job.is_connected || job.place.is_inside) return false;
-  return job.place.is_waiting || job.place.waits_aside ||
+  return job.place.is_waiting() || job.place.waits_aside() ||
          (job.usage.is_parked && device.lane_held_by(job.id) == nullptr);
 }
 

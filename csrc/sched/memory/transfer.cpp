@@ -20,7 +20,7 @@ bool is_lease_open(const Device& device) {
 // Whether the job has bytes to move, as far as is known: it was asked for room, or was given room
 // ahead of its lease.
 bool has_bytes_to_move(const Device& device, const Job& job) {
-  const bool has_room_ahead = job.place.is_waiting && job.usage.spilled > Bytes{0} &&
+  const bool has_room_ahead = job.place.is_waiting() && job.usage.spilled > Bytes{0} &&
                               device.ledger.room(job.id) > job.usage.resident;
   return job.room.revoke.has_value() || has_room_ahead;
 }

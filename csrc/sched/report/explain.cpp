@@ -2,12 +2,10 @@
 // one that must end first is said: the coordinator's recovery, the job's own suspension, its Need,
 // its place in line, its gang, or a person who paused it.
 //
-// In line, the reasons are in this order: a limit on time that is used up, the holder of the lane,
-// room that suspended jobs hold, memory that the job itself still has to give, and then the room
-// that the lane waits for.
-//
-// When a lease ends is taken from the same list of rules that asks the holder for it
-// (serve/lease_claims.h), so that a person is told what the coordinator will do.
+// In line, what keeps the job from beginning is taken from the list by which the coordinator passes
+// it over (serve/obstacles.h). If nothing does, the job is chosen or others are before it, and the
+// lane's own reason is said. When a lease ends is taken from the list of rules by which its holder
+// is asked for it (serve/lease_claims.h). So a person is told what the coordinator will do.
 #include "csrc/sched/report/explain.h"
 
 #include <algorithm>
@@ -19,9 +17,8 @@
 
 #include <fmt/format.h>
 
-#include "csrc/sched/memory/room.h"
 #include "csrc/sched/serve/lease_claims.h"
-#include "csrc/sched/time/share_limit.h"
+#include "csrc/sched/serve/obstacles.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/suspended.h"
 
@@ -55,7 +52,7 @@ struct OtherEnd {
 // Under `pack` a claim may be dropped before it is due (side_by_side.cpp), so only the end of the
 // quantum is told.
 std::optional<OtherEnd> other_end(const Table& table, const Lane& lane, Nanos now) {
-  if (!lane.is_watched || lane.lease->is_asked || table.device.packs()) return std::nullopt;
+  if (!lane.is_watched || lane.lease->is_asked() || table.device.packs()) return std::nullopt;
   const AskCase c(table, lane, now);
   const LeaseClaims claims = claims_on(c);
   const auto first = std::ranges::min_element(claims.later, {}, &LeaseClaim::at);
@@ -66,18 +63,15 @@ std::optional<OtherEnd> other_end(const Table& table, const Lane& lane, Nanos no
 // If those before it take turns as long as this one. 0: nobody can tell.
 Nanos until_turn(const Table& table, const Lane& lane, std::size_t num_before, Nanos now) {
   const Nanos ends = to_be_asked_at(table, lane, now);
-  if (!lane.is_watched || lane.lease->is_asked || now > ends) return {};
+  if (!lane.is_watched || lane.lease->is_asked() || now > ends) return {};
   return ends - now + lane.quantum * static_cast<std::int64_t>(num_before);
 }
 
-std::string explain_boundary(const Table& table, const Lane& lane, const Job& job, Nanos now) {
-  const Job& holder = table.at(lane.lease->job);
+// What is known of the boundary that the job waits for, and of its turn after that.
+std::string boundary_text(const Table& table, const Lane& lane, const Job& job, Nanos now) {
+  const Job& holder = table.at(lane.lease->job());
   const std::size_t before = position(lane, job.id);
-  std::string text =
-      holder.is_connected
-          ? fmt::format("waits for {}'s boundary, {}", label(holder), lease_end(table, lane, now))
-          : fmt::format("waits for {}, whose connection is lost, to come back or end",
-                        label(holder));
+  std::string text = holder.is_connected ? ", " + lease_end(table, lane, now) : std::string();
   if (before > 0) text += fmt::format("; {} before it in line", before);
   const Nanos turn = until_turn(table, lane, before, now);
   if (turn >= kWorthSaying) text += fmt::format("; its turn in about {}", to_string(turn));
@@ -91,20 +85,13 @@ std::string explain_need(const WaitingNeed& need, Nanos now) {
 }
 
 std::string explain_line(const Table& table, const Job& job, Nanos now) {
-  const Device& device = table.device;
-  const Lane& lane = device.lane_of(job);
-  if (is_used_up(device, job)) return share_limit_text(table, job, now);
-  if (lane.lease.has_value()) return explain_boundary(table, lane, job, now);
-  if (!fits_beside_suspended(table, job)) {
-    return fmt::format("waits for {} of room{}",
-                       to_string(needed_room(job, device.ledger.capacity())),
-                       held_by_suspended_text(table));
+  const Lane& lane = table.device.lane_of(job);
+  const BeginCase c{table, lane, job, now};
+  if (const auto obstacle = obstacle_to(c)) {
+    const std::string text = text_of(c, *obstacle);
+    return is_over_at_boundary(*obstacle) ? text + boundary_text(table, lane, job, now) : text;
   }
-  if (job.room.revoke.has_value()) {
-    return fmt::format("gives {} to others first", to_string(job.room.revoke->bytes));
-  }
-  if (lane.hold.has_value()) return lane.wait_reason;
-  if (lane.next == job.id) {
+  if (lane.next() == job.id) {
     return fmt::format("is next, and waits for room: {}", lane.wait_reason);
   }
   return fmt::format("{} before it in line: {}", position(lane, job.id), lane.wait_reason);
@@ -125,10 +112,10 @@ Nanos to_be_asked_at(const Table& table, const Lane& lane, Nanos now) {
 
 std::string lease_end(const Table& table, const Lane& lane, Nanos now) {
   const Lease& lease = *lane.lease;
-  const Job& holder = table.at(lease.job);
-  if (lease.is_asked) {
-    return fmt::format("asked for it {} ago{}", to_string(now - lease.asked_at),
-                       bound(holder, lease.asked_at, now));
+  const Job& holder = table.at(lease.job());
+  if (lease.is_asked()) {
+    return fmt::format("asked for it {} ago{}", to_string(now - lease.asked_at()),
+                       bound(holder, lease.asked_at(), now));
   }
   if (const auto other = other_end(table, lane, now)) {
     return fmt::format("asked for it in {} ({}){}", to_string(other->at - now), other->why,
@@ -155,14 +142,14 @@ std::string explain(const Table& table, JobId id, Nanos now) {
   for (const WaitingNeed& need : device.needs) {
     if (need.job == id) return explain_need(need, now);
   }
-  if (job->place.is_waiting) return explain_line(table, *job, now);
+  if (job->place.is_waiting()) return explain_line(table, *job, now);
   for (const JobId other : gang_of(device, *job)) {
     const Job& rank = table.at(other);
     if (rank.place.is_suspended()) return "waits for its gang: " + suspended_text(table, rank, now);
   }
-  if (job->place.waits_in_gang) return gang_text(table, *job);
+  if (job->place.waits_in_gang()) return gang_text(table, *job);
   if (const Lane* lane = device.lane_held_by(id)) {
-    return fmt::format("has the lease since {}{}", to_string(now - lane->lease->granted_at),
+    return fmt::format("has the lease since {}{}", to_string(now - lane->lease->granted_at()),
                        job->settings.is_paused()
                            ? ", until its next boundary: it " + pause_text(*job, now)
                            : std::string());

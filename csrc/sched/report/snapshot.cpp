@@ -27,7 +27,7 @@ namespace {
 JobRow job_row(const Table& table, const Job& job, Nanos now) {
   const Device& device = table.device;
   const Lane* held = device.lane_held_by(job.id);
-  const Nanos until = held == nullptr ? now : held->lease->suspended_since.value_or(now);
+  const Nanos until = held == nullptr ? now : held->lease->suspended_since().value_or(now);
   const Nanos running = held == nullptr ? Nanos{} : until - held->lease->since_of(job.id);
   const Nanos served = job.served.time + std::max(running, Nanos{});
   const Nanos age = now - job.who.registered_at;
@@ -51,7 +51,7 @@ JobRow job_row(const Table& table, const Job& job, Nanos now) {
   row.leases = job.served.leases;
   row.served = served;
   row.waited = job.served.waited;
-  if (job.place.is_waiting || job.place.waits_in_gang) {
+  if (job.place.waits_for_turn()) {
     row.waited += std::max(now - job.place.waiting_since, Nanos{});
     row.waiting_since = job.place.waiting_since;
   }
@@ -66,11 +66,11 @@ JobRow job_row(const Table& table, const Job& job, Nanos now) {
 LaneRow lane_row(const Lane& lane) {
   LaneRow row;
   row.lane = lane.id;
-  row.next = lane.next;
+  row.next = lane.next();
   for (const auto& [uid, pool] : lane.pools)
     row.pool += pool.bytes();
   if (lane.lease.has_value()) {
-    row.holder = lane.lease->job;
+    row.holder = lane.lease->job();
     // Without a waiter a lease has no end.
     if (!lane.waiting.empty()) {
       row.quantum = lane.quantum;
@@ -143,10 +143,10 @@ std::string state_of(const Device& device, const Job& job) {
   if (!job.is_connected) return "lost";
   if (job.place.is_suspended()) return "suspended";
   if (const Lane* lane = device.lane_held_by(job.id)) {
-    return lane->lease->is_asked ? "closing" : "running";
+    return lane->lease->is_asked() ? "closing" : "running";
   }
   if (job.settings.is_paused()) return "paused";
-  if (job.place.is_waiting || job.place.waits_in_gang) return "waiting";
+  if (job.place.waits_for_turn()) return "waiting";
   return job.was_registered ? "idle" : "starting";
 }
 

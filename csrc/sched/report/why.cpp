@@ -37,7 +37,7 @@ namespace {
 constexpr std::size_t kMostNamed = 4;
 
 Job requeued(const Lane& lane, const Job& holder, Nanos now) {
-  return holder.copy_requeued(now - lane.lease->since, now);
+  return holder.copy_requeued(now - lane.lease->since(), now);
 }
 
 // The place in line that a job has, or would have: those of its lane that are before it. A holder
@@ -87,7 +87,7 @@ Line line_of(const Table& table, const Lane& lane, const Job& job, Nanos now) {
     if (key.id != job.id) line.waiting.push_back(table.at(key.id));
   }
   if (!lane.lease.has_value()) return line;
-  const Job after = requeued(lane, table.at(lane.lease->job), now);
+  const Job after = requeued(lane, table.at(lane.lease->job()), now);
   if (after.id == job.id) {
     line.job = after;
   } else if (!after.settings.is_paused()) {
@@ -101,11 +101,11 @@ std::string lane_name(const Device& device, const Lane& lane) {
 }
 
 std::string until(const Table& table, const Lane& lane, Nanos now) {
-  const Job& holder = table.at(lane.lease->job);
+  const Job& holder = table.at(lane.lease->job());
   if (!holder.is_connected) return "its connection is lost: until it comes back or ends";
-  if (!lane.lease->is_asked && !lane.is_watched) return "nobody waits for it, so it goes on";
+  if (!lane.lease->is_asked() && !lane.is_watched) return "nobody waits for it, so it goes on";
   std::string text = lease_end(table, lane, now);
-  if (lane.lease->is_asked) text += fmt::format(" ({})", lane.lease->asked_for);
+  if (lane.lease->is_asked()) text += fmt::format(" ({})", lane.lease->asked_for());
   return text;
 }
 
@@ -117,8 +117,8 @@ void say_lane(const Table& table, const Lane& lane, Why& why, Nanos now) {
   }
   const Lease& lease = *lane.lease;
   why.now.push_back(
-      fmt::format("{} has {} since {}{}; {}", label(table.at(lease.job)),
-                  lane_name(table.device, lane), to_string(now - lease.granted_at),
+      fmt::format("{} has {} since {}{}; {}", label(table.at(lease.job())),
+                  lane_name(table.device, lane), to_string(now - lease.granted_at()),
                   lease.granted_for.empty() ? "" : fmt::format(" ({})", lease.granted_for),
                   until(table, lane, now)));
 }
@@ -156,7 +156,7 @@ void say_move(const Job& job, Why& why) {
 // Under `pack`, says beside whom the job runs, or why it may not run now.
 void say_beside(const Table& table, const Job& job, Why& why, bool is_holder, Nanos now) {
   std::string text = is_holder ? beside_text(table, job) : reason_against(table, job, now);
-  if (text.empty() || (!is_holder && !job.place.is_waiting)) return;
+  if (text.empty() || (!is_holder && !job.place.is_waiting())) return;
   why.now.push_back(is_holder ? std::move(text)
                               : fmt::format("it may not run beside others now: {}", text));
 }
@@ -164,7 +164,7 @@ void say_beside(const Table& table, const Job& job, Why& why, bool is_holder, Na
 // Says that turns are long because changing hands takes long, and what would make them shorter.
 void say_turns(const Table& table, const Lane& lane, Why& why) {
   if (!lane.lease.has_value() || !lane.is_watched) return;
-  const Job& holder = table.at(lane.lease->job);
+  const Job& holder = table.at(lane.lease->job());
   const Nanos stall = std::max(holder.measured.stall, holder.usage.stall);
   if (stall < table.options.min_quantum / 10 || lane.quantum <= table.options.min_quantum) return;
   why.now.push_back(fmt::format(
@@ -179,7 +179,7 @@ void say_turns(const Table& table, const Lane& lane, Why& why) {
 // Says what the job waits for beside the lease: room.
 void say_room(const Table& table, const Lane& lane, const Job& job, Why& why) {
   const Device& device = table.device;
-  if (job.settings.user_limit > Bytes{0} && job.place.is_waiting) {
+  if (job.settings.user_limit > Bytes{0} && job.place.is_waiting()) {
     why.now.push_back(user_room_text(table, job));
   }
   if (job.settings.is_elastic && beyond_own_limit(device, job) > Bytes{0}) {
@@ -187,7 +187,7 @@ void say_room(const Table& table, const Lane& lane, const Job& job, Why& why) {
                                   to_string(device.ledger.room(job.id) + job.room.lane),
                                   to_string(job.settings.memory_limit)));
   }
-  const bool is_short = device.has_need(job.id) || (lane.next == job.id && lane.short_since);
+  const bool is_short = device.has_need(job.id) || (lane.next() == job.id && lane.short_since());
   if (!is_short) return;
   why.now.push_back(ledger_text(table, job.id));
   if (is_host_tier_short(table, job.id)) {
@@ -290,11 +290,11 @@ void try_options(const Line& line, Why& why) {
 // An interactive job waits no longer than kUrgentWait, so asking for that class can shorten a long
 // quantum.
 void try_urgent(const Lane& lane, const Line& line, Why& why, Nanos now) {
-  if (!line.holder.has_value() || lane.lease->is_asked || !lane.is_watched) return;
+  if (!line.holder.has_value() || lane.lease->is_asked() || !lane.is_watched) return;
   Job urgent = line.job;
   urgent.settings.priority = wire::Priority::kInteractive;
   urgent.served.virtual_time = std::numeric_limits<double>::infinity();
-  const Nanos ends = std::max(lane.lease->granted_at + kUrgentWait, now);
+  const Nanos ends = std::max(lane.lease->granted_at() + kUrgentWait, now);
   const Nanos usual = to_be_asked_at(line.table, lane, now);
   if (line.job.settings.priority <= urgent.settings.priority || ends >= usual) return;
   if (line.num_before(line.job) > 0 || line.num_before(urgent) > 0) return;
@@ -361,9 +361,8 @@ Why why(const Table& table, const Job& job, Nanos now) {
   Why why{
       job.id, job.who.name, state_of(device, job), explain(table, job.id, now), job.reason, {}, {},
       {}};
-  const bool is_in_line = (job.place.is_waiting || is_holder) && !job.settings.is_paused();
-  const bool is_idle =
-      !job.place.is_waiting && !job.place.waits_in_gang && !is_holder && !device.has_need(job.id);
+  const bool is_in_line = (job.place.is_waiting() || is_holder) && !job.settings.is_paused();
+  const bool is_idle = !job.place.waits_for_turn() && !is_holder && !device.has_need(job.id);
   if (is_idle) say_idle(job, why, now);
   say_lane(table, lane, why, now);
   say_beside(table, job, why, is_holder, now);

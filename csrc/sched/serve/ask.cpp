@@ -88,7 +88,7 @@ void settle_quantum(const Table& table,
   // A turn that was interrupted goes on: else a job that is interrupted often would keep its lane
   // from those who wait behind it.
   const Nanos left = std::max(lane.quantum - lane.lease->turn_before, Nanos{});
-  lane.quantum_ends = lane.lease->granted_at + opening_time(table, lane, holder) + left;
+  lane.quantum_ends = lane.lease->granted_at() + opening_time(table, lane, holder) + left;
 }
 
 // Looks at the holder's page at once when the first waiter comes, then every gap_poll.
@@ -107,7 +107,7 @@ void keep_looking(Step& step, Lane& lane, const Job& holder) {
 // is known in other steps may be old.
 void warn_of_long_iteration(Step& step, Lane& lane, const Job& holder) {
   if (lane.lease->is_warned || holder.usage.is_in_gap) return;
-  const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at);
+  const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at());
   const Nanos due = since + step.table().options.iteration_warning;
   const bool is_fresh = step.is_deadline() || holder.measured.observed_at == step.now();
   if (step.now() < due || !is_fresh) {
@@ -140,7 +140,7 @@ std::optional<Interruption> urgent_now(Step& step, const Lane& lane, const Job& 
 void ask_inside(Step& step, Lane& lane, const Job& holder, const Interruption& urgent) {
   const std::string reason = fmt::format("{}: {} is not to wait for the end of the iteration",
                                          step.device().policy->name(), urgent.job.value);
-  if (!lane.lease->is_asked) ask_at_boundary(step, lane, holder, reason);
+  if (!lane.lease->is_asked()) ask_at_boundary(step, lane, holder, reason);
   lane.lease->is_asked_inside = true;
   step.act({PageAction::Kind::kAskInside, holder.id, holder.served.term, 0});
   step.decide(holder.id, "ask_inside", reason);
@@ -166,7 +166,7 @@ void ask_holder(Step& step, Lane& lane) {
     step.due(earned_at(c.table, c.table.at(first->id)));
   }
   LeaseClaims claims;
-  if (!lane.lease->is_asked) {
+  if (!lane.lease->is_asked()) {
     settle_quantum(c.table, lane, c.holder, c.elsewhere, c.now);
     claims = claims_on(c);
     if (claims.due.has_value()) {
@@ -176,7 +176,7 @@ void ask_holder(Step& step, Lane& lane) {
   }
   const auto interrupting = urgent_now(step, lane, c.holder);
   if (interrupting.has_value()) ask_inside(step, lane, c.holder, *interrupting);
-  if (lane.lease->is_asked) return warn_of_long_iteration(step, lane, c.holder);
+  if (lane.lease->is_asked()) return warn_of_long_iteration(step, lane, c.holder);
   keep_looking(step, lane, c.holder);
   warn_of_long_iteration(step, lane, c.holder);
   step.due(lane.next_look);

@@ -1,10 +1,9 @@
 // Which job a free lane serves next. Four rules are asked, from the strongest to the weakest:
 //
 // 1. A class that has earned its turn (class_floor.h) has its first job served.
-// 2. Otherwise the first in line that may have the lane. A job may not if it owes an answer to a
-//    Revoke, if its user's memory limit has no room for it, or if suspended jobs hold what it
-//    needs. Jobs at no time limit come first, then those at their user's elastic limit, then those
-//    at their own.
+// 2. Otherwise the first in line that may have the lane. A job with an obstacle of its own
+//    (obstacles.h) is passed over. Jobs at no time limit come first, then those at their user's
+//    elastic limit, then those at their own.
 // 3. Under `pack` that job may have to wait for others, or another may run beside the holders
 //    (side_by_side.h). Under `priority` an opportunistic job may have to wait for a guaranteed one
 //    that is about to return (harvest.h).
@@ -18,14 +17,13 @@
 #include <utility>
 
 #include "csrc/sched/job/admission.h"
-#include "csrc/sched/memory/user_room.h"
+#include "csrc/sched/serve/obstacles.h"
 #include "csrc/sched/serve/serve.h"
 #include "csrc/sched/side_by_side/side_by_side.h"
 #include "csrc/sched/time/class_floor.h"
 #include "csrc/sched/time/harvest.h"
 #include "csrc/sched/time/share_limit.h"
 #include "csrc/sched/turns/interrupt.h"
-#include "csrc/sched/turns/suspended.h"
 
 namespace gpushare::sched {
 namespace {
@@ -33,14 +31,16 @@ namespace {
 // The part of what it has earned that a class keeps where none of its jobs can have its turn now.
 constexpr double kKept = 0.9;
 
-// Whether its user's limit has room for it; after memory_wait it gets what there is.
-bool may_grow(Step& step, Lane& lane, const Job& job, RoomPool& pool) {
-  if (job.settings.hard_user_limit() == Bytes{0}) return true;
-  if (fits_its_user(step, job, growth_of(step.device(), lane, job), pool)) return true;
-  const Nanos until = job.place.waiting_since + step.table().options.memory_wait;
-  if (step.now() >= until) return true;
-  step.due(until);
-  if (lane.kept_out == JobId{0}) lane.kept_out = job.id;
+// Lets the job be chosen if it has no obstacle of its own, beside limits on time that the caller
+// allows for. If it has one, notes when to look again, and asks whoever can clear it.
+bool let_be_next(Step& step, Lane& lane, const Job& job, Setback allowed, RoomPool& pool) {
+  const auto obstacle = own_obstacle_to({step.table(), lane, job, step.now(), allowed});
+  if (!obstacle.has_value()) return true;
+  if (obstacle->until.has_value()) step.due(*obstacle->until);
+  if (is_for_user_to_clear(*obstacle)) {
+    ask_its_user(step, job, growth_of(step.device(), lane, job), pool);
+    if (lane.kept_out == JobId{0}) lane.kept_out = job.id;
+  }
   return false;
 }
 
@@ -50,25 +50,17 @@ template <typename MayBe>
 JobId first_in_line(const Table& table, const Lane& lane, const MayBe& may_be_next) {
   for (const OrderKey& key : lane.waiting) {
     if (!may_be_next(table.at(key.id))) continue;
-    const auto chosen = lane.waiting.key_of(lane.next);
-    const bool keeps_chosen =
-        chosen.has_value() && chosen->priority <= key.priority && may_be_next(table.at(lane.next));
-    return keeps_chosen ? lane.next : key.id;
+    const auto chosen = lane.waiting.key_of(lane.next());
+    const bool keeps_chosen = chosen.has_value() && chosen->priority <= key.priority &&
+                              may_be_next(table.at(lane.next()));
+    return keeps_chosen ? lane.next() : key.id;
   }
   return JobId{0};
 }
 
-// The first in line that does not owe a Released and may have the room that it needs, of those that
-// their limits of the time set back least.
+// The first in line without an obstacle, of those that their limits of the time set back least.
 JobId choose_next(Step& step, Lane& lane, RoomPool& pool) {
   const Table& table = step.table();
-  const auto can_be_next = [&](const Job& job) {
-    if (!fits_beside_suspended(table, job)) {
-      step.due(step.now() + table.options.memory_wait);
-      return false;
-    }
-    return !job.room.revoke.has_value() && may_grow(step, lane, job, pool);
-  };
   for (const Setback most : {Setback::kNone, Setback::kByUser, Setback::kByOwn}) {
     bool is_any_passed = false;
     const JobId next = first_in_line(table, lane, [&](const Job& job) {
@@ -77,7 +69,7 @@ JobId choose_next(Step& step, Lane& lane, RoomPool& pool) {
         is_any_passed = true;
         step.due(earned_at(table, job));
       }
-      return own == most && can_be_next(job);
+      return own == most && let_be_next(step, lane, job, most, pool);
     });
     if (next != JobId{0} || (most == Setback::kNone && !is_any_passed)) return next;
   }
@@ -94,8 +86,8 @@ JobId choose_for_floor(Step& step, Lane& lane, RoomPool& pool) {
   const JobId next = first_in_line(table, lane, [&](const Job& job) {
     return job.settings.priority == *due &&
            (last == nullptr || has_floor_after(step.device(), *last, job)) &&
-           !job.room.revoke.has_value() && setback(table, job) == Setback::kNone &&
-           fits_beside_suspended(table, job) && may_grow(step, lane, job, pool);
+           setback(table, job) == Setback::kNone &&
+           let_be_next(step, lane, job, Setback::kNone, pool);
   });
   // If the class stayed due, the holder would be asked for its lease again at once.
   if (next == JobId{0}) lane.floor_earned.at(static_cast<std::size_t>(*due)) *= kKept;

@@ -53,19 +53,19 @@ bool is_blocked(const Table& table, const Job& job, Nanos now) {
     const JobSet gang = gang_of(device, job);
     return std::any_of(gang.begin(), gang.end(), [&](JobId id) { return device.has_need(id); });
   }
-  if (!job.place.is_waiting && !job.place.waits_aside && !job.place.waits_in_gang) return false;
+  if (!job.place.wants_lease()) return false;
   const bool is_giving = job.room.revoke.has_value() && !table.is_overdue(job, now);
   if (is_giving) return false;
   const bool may_be_asked = !job.place.is_inside && !job.room.cannot_give &&
                             !job.room.revoke.has_value() &&
                             most_to_ask(device, job, host_free(table).total()) > Bytes{0};
   if (may_be_asked) return false;
-  if (job.place.waits_aside) return true;
+  if (job.place.waits_aside()) return true;
   const Lane& lane = device.lane_of(job);
   // It waits for holders, which are asked themselves.
   const bool is_barred = !lane.lease.has_value() && !reason_against(table, job, now).empty();
   if (is_barred) return true;
-  if (!lane.lease.has_value()) return lane.is_stuck;
+  if (!lane.lease.has_value()) return lane.is_stuck();
   return std::any_of(device.needs.begin(), device.needs.end(),
                      [&](const WaitingNeed& need) { return lane.lease->is_held_by(need.job); });
 }
@@ -75,7 +75,7 @@ bool is_deadlocked(const Table& table, Nanos now) {
   if (device.needs.empty()) return false;
   // A holder that goes on ends it at its boundary.
   for (const Lane& lane : device.lanes)
-    if (lane.lease.has_value() && !is_blocked(table, table.at(lane.lease->job), now)) {
+    if (lane.lease.has_value() && !is_blocked(table, table.at(lane.lease->job()), now)) {
       return false;
     }
   bool is_any_stuck = false;

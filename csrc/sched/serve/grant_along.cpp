@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -36,53 +37,75 @@ std::uint64_t num_ended(const Lease& lease, const Job& job) {
   return is_known ? job.usage.iterations - before->second : 0;
 }
 
-// Whether its page was looked at since the other began to wait; if not, it will be.
-bool was_seen(Step& step, const Job& holder, const Job& waiting) {
-  if (holder.measured.observed_at >= waiting.place.waiting_since) return true;
-  step.look_at(holder.id);
-  if (holder.is_connected && holder.is_registered) step.due(step.now());
-  return false;
+// Whether the holder's page was looked at since the other began to wait.
+bool was_seen(const Job& holder, const Job& waiting) {
+  return holder.measured.observed_at >= waiting.place.waiting_since;
 }
 
-// Whether a holder cannot end its iteration without it.
-bool is_needed(Step& step, const Lane& lane, const Job& job) {
-  const Table& table = std::as_const(step).table();
-  const Lease& lease = *lane.lease;
-  bool is_any_inside = false;
-  Nanos longest;
+// The holders that are inside an iteration, as far as that was seen since the job began to wait.
+std::vector<const Job*> seen_inside(const Table& table, const Lane& lane, const Job& job) {
+  std::vector<const Job*> inside;
   for (const JobId id : holders_of_lane(lane)) {
     const Job& holder = table.at(id);
-    if (!was_seen(step, holder, job) || holder.usage.is_in_gap) continue;
-    const bool is_ahead = num_ended(lease, holder) + 1 > num_ended(lease, job);
-    if (is_ahead && !lease.let_in.contains(job.id)) return true;
-    is_any_inside = true;
-    longest = std::max(longest, holder.measured.iteration);
-    step.look_at(id);
+    if (was_seen(holder, job) && !holder.usage.is_in_gap) inside.push_back(&holder);
   }
-  const Nanos due = job.place.waiting_since + std::max(longest * kIterationsInStep, kLeastInStep);
-  if (step.now() < due) step.due(due);
-  return is_any_inside && step.now() >= due;
+  return inside;
 }
 
-// True: it waits for room that others give.
-bool waits_for_room(Step& step, const Lane& lane, const Job& job, RoomPool& pool) {
+// From when on the job is let in if somebody is inside an iteration, though nobody is known to need
+// it.
+Nanos let_in_at(const std::vector<const Job*>& inside, const Job& job) {
+  Nanos longest;
+  for (const Job* const holder : inside)
+    longest = std::max(longest, holder->measured.iteration);
+  return job.place.waiting_since + std::max(longest * kIterationsInStep, kLeastInStep);
+}
+
+// Whether a holder cannot end its iteration without the job.
+bool is_needed(const Table& table, const Lane& lane, const Job& job, Nanos now) {
+  const Lease& lease = *lane.lease;
+  const std::vector<const Job*> inside = seen_inside(table, lane, job);
+  const bool is_behind = std::ranges::any_of(inside, [&](const Job* holder) {
+    return num_ended(lease, *holder) + 1 > num_ended(lease, job);
+  });
+  if (is_behind && !lease.let_in.contains(job.id)) return true;
+  return !inside.empty() && now >= let_in_at(inside, job);
+}
+
+// Looks again whether the job is needed: at holders inside an iteration with the next step, at
+// those that were not seen for long at once.
+void look_whether_needed(Step& step, const Lane& lane, const Job& job) {
+  const Table& table = std::as_const(step).table();
+  for (const JobId id : holders_of_lane(lane)) {
+    const Job& holder = table.at(id);
+    const bool is_new = !was_seen(holder, job);
+    if (is_new || !holder.usage.is_in_gap) step.look_at(id);
+    if (is_new && holder.is_connected && holder.is_registered) step.due(step.now());
+  }
+  const Nanos due = let_in_at(seen_inside(table, lane, job), job);
+  if (step.now() < due) step.due(due);
+}
+
+// Settles the room that the job lacks: takes it from pools, and asks others for it. False: the rest
+// is about to be given, and the job waits for it. True: the lease need not wait for room.
+bool settle_room(Step& step, const Lane& lane, const Job& job, RoomPool& pool) {
   Device& device = step.device();
   const Table& table = std::as_const(step).table();
   if (job.room.revoke.has_value()) {
     if (!table.is_overdue(job, step.now())) step.due(table.answer_due(job));
-    return true;
+    return false;
   }
   const Bytes deficit = deficit_of(device, lane, job, pool);
-  if (deficit <= Bytes{0}) return false;
+  if (deficit <= Bytes{0}) return true;
   Bytes missing = deficit - pool.expected;
   missing -= cut_before_copies(step, job, missing, pool);
   if (missing > Bytes{0}) missing -= ask_for_room(step, job.id, missing, pool);
   const Bytes lacking = deficit_of(device, lane, job, pool);
   // If nobody is about to give the rest, the job asks for it by a Need, as any holder does.
-  if (lacking <= Bytes{0} || pool.expected <= Bytes{0}) return false;
+  if (lacking <= Bytes{0} || pool.expected <= Bytes{0}) return true;
   device.is_gang_short = true;
   pool.take(std::clamp(lacking + pool.free, Bytes{0}, pool.usable()));
-  return true;
+  return false;
 }
 
 void give_room(Step& step, Job& job, RoomPool& pool) {
@@ -98,28 +121,32 @@ void grant(Step& step, Lane& lane, Job& job) {
   Lease& lease = *lane.lease;
   job.note_granted(step.now());
   job.measured.handover = Nanos{};
-  lease.along.push_back({job.id, step.now()});
-  if (lease.is_asked) lease.let_in.insert(job.id);
+  lease.let_along(job.id, step.now());
+  if (lease.is_asked()) lease.let_in.insert(job.id);
   note_begun(lease, job);
   step.act({PageAction::Kind::kGrant, job.id, job.served.term, job.room.last_grant_n});
   step.decide(job.id, "grant",
-              fmt::format("along with {}, of the gang {}{}", lease.job.value, job.who.of.gang,
-                          lease.is_asked ? ", for one iteration" : ""));
-  if (lease.is_asked) step.act({PageAction::Kind::kAsk, job.id, job.served.term, 0});
+              fmt::format("along with {}, of the gang {}{}", lease.job().value, job.who.of.gang,
+                          lease.is_asked() ? ", for one iteration" : ""));
+  if (lease.is_asked()) step.act({PageAction::Kind::kAsk, job.id, job.served.term, 0});
 }
 
 }  // namespace
 
 void grant_along(Step& step, Lane& lane, RoomPool& pool) {
   if (is_lane_suspended(lane)) return;
-  for (const JobId id : gang_of(step.device(), step.table().at(lane.lease->job))) {
+  for (const JobId id : gang_of(step.device(), step.table().at(lane.lease->job()))) {
     Job& job = step.table().at(id);
-    if (!job.place.waits_in_gang || job.place.is_suspended()) continue;
-    if (lane.lease->is_asked && !is_needed(step, lane, job)) continue;
+    if (!job.place.waits_in_gang() || job.place.is_suspended()) continue;
+    const Table& table = step.table();
+    if (lane.lease->is_asked() && !is_needed(table, lane, job, step.now())) {
+      look_whether_needed(step, lane, job);
+      continue;
+    }
     const bool is_elsewhere = job.place.in_lane != lane.id;
     if (is_elsewhere && !may_be_moved(step.device(), job)) continue;
     if (is_elsewhere) change_lane(step, job, lane.id);
-    if (waits_for_room(step, lane, job, pool)) continue;
+    if (!settle_room(step, lane, job, pool)) continue;
     give_room(step, job, pool);
     grant(step, lane, job);
   }

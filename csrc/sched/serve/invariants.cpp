@@ -25,22 +25,22 @@ void check_job(const Table& table, const Job& job) {
   GS_CHECK(job.settings.weight > 0, "job {} weighs {}", id, job.settings.weight);
   GS_CHECK(job.who.of.job == job.id, "job {} has address {}", id, job.who.of.job.value);
   GS_CHECK(device.ledger.rooms().contains(job.id), "job {} is not in the ledger", id);
-  GS_CHECK(lane.waiting.contains(job.id) == job.place.is_waiting, "job {} waiting {}", id,
-           job.place.is_waiting);
+  GS_CHECK(lane.waiting.contains(job.id) == job.place.is_waiting(), "job {} waiting {}", id,
+           job.place.is_waiting());
   for (const Lane& other : device.lanes) {
-    const bool is_there = other.waiting.contains(job.id) || other.next == job.id ||
-                          (other.lease.has_value() && other.lease->job == job.id);
+    const bool is_there = other.waiting.contains(job.id) || other.next() == job.id ||
+                          (other.lease.has_value() && other.lease->job() == job.id);
     GS_CHECK(!is_there || other.id == lane.id, "job {} of lane {} is in {}", id, lane.id.value,
              other.id.value);
   }
-  GS_CHECK(job.may_queue() || !job.place.is_waiting, "job {} waits, paused {}", id,
+  GS_CHECK(job.may_queue() || !job.place.is_waiting(), "job {} waits, paused {}", id,
            job.settings.is_paused());
-  if (job.place.waits_aside) {
+  if (job.place.waits_aside()) {
     GS_CHECK(!job.may_queue() && job.is_connected && job.is_registered, "job {} waits", id);
     GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);
   }
-  if (job.place.waits_in_gang) {
-    GS_CHECK(job.is_connected && job.is_registered && !job.place.is_waiting, "job {} waits", id);
+  if (job.place.waits_in_gang()) {
+    GS_CHECK(job.is_connected && job.is_registered && !job.place.is_waiting(), "job {} waits", id);
     const bool may_wait = !job.settings.is_paused() || is_gang_running(table, job);
     GS_CHECK(may_wait && device.lane_held_by(job.id) == nullptr, "job {} waits", id);
   }
@@ -48,7 +48,7 @@ void check_job(const Table& table, const Job& job) {
   const bool is_there = std::find(gang.begin(), gang.end(), job.id) != gang.end();
   const bool is_member = is_in_gang(job) && job.is_registered && job.is_connected;
   GS_CHECK(is_there == is_member, "job {} in gang {}", id, job.who.of.gang);
-  if (job.place.is_waiting) {
+  if (job.place.is_waiting()) {
     GS_CHECK(job.is_connected && job.is_registered, "job {} waits", id);
     GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);
     // A key changes only with its record, and then the table is told.
@@ -65,23 +65,19 @@ void check_job(const Table& table, const Job& job) {
 }
 
 void check_lane(const Table& table, const Lane& lane) {
-  lane.waiting.check_invariants();
+  lane.check_invariants();
   for (const OrderKey& key : lane.waiting)
     GS_CHECK(table.find(key.id) != nullptr, "job {} waits and is gone", key.id.value);
   if (lane.lease.has_value()) {
-    const Job* holder = table.find(lane.lease->job);
-    GS_CHECK(holder != nullptr, "job {} holds and is gone", lane.lease->job.value);
-    for (const Lease::Along& along : lane.lease->along) {
+    const Job* holder = table.find(lane.lease->job());
+    GS_CHECK(holder != nullptr, "job {} holds and is gone", lane.lease->job().value);
+    for (const Lease::Along& along : lane.lease->along()) {
       const Job* const other = table.find(along.job);
       GS_CHECK(other != nullptr && are_together(*holder, *other), "job {} holds along with {}",
                along.job.value, holder->id.value);
     }
     GS_CHECK(holder->served.term > Term{0}, "job {} holds term 0", holder->id.value);
-    GS_CHECK(lane.next == JobId{0}, "job {} is next", lane.next.value);
   }
-  GS_CHECK(lane.next == JobId{0} || lane.waiting.contains(lane.next), "job {} is next",
-           lane.next.value);
-  GS_CHECK(lane.next != JobId{0} || !lane.short_since.has_value(), "nobody is short");
 }
 
 void check_pools(const Table& table) {

@@ -240,9 +240,9 @@ std::optional<OrderKey> first_elsewhere(const AskCase& c) {
     return first;
   }
   const auto is_coming = [&](const Lane& other) {
-    return other.lease.has_value() && other.lease->is_asked && !is_lane_suspended(other) &&
-           c.now - other.lease->asked_at < c.table.options.max_wait &&
-           c.table.at(other.lease->job).is_connected;
+    return other.lease.has_value() && other.lease->is_asked() && !is_lane_suspended(other) &&
+           c.now - other.lease->asked_at() < c.table.options.max_wait &&
+           c.table.at(other.lease->job()).is_connected;
   };
   const auto num_asked =
       static_cast<std::size_t>(std::count_if(device.lanes.begin(), device.lanes.end(), is_coming));
@@ -345,7 +345,7 @@ constexpr AskRule kClassTurn = rule_of<ClassTurnEnds>(true);
 AskCase::AskCase(const Table& in, const Lane& of, Nanos at)
     : table(in),
       lane(of),
-      holder(in.at(of.lease->job)),
+      holder(in.at(of.lease->job())),
       now(at),
       elsewhere(waiting_elsewhere(in, of, at)),
       harvest(harvest_end(in, of, at)),

@@ -38,9 +38,9 @@ namespace {
 // longer gives nothing to the other, or they would take the same bytes from each other in turn.
 bool is_chosen_before(const Device& device, const Job& job, const Lane& claims) {
   const Lane& lane = device.lane_of(job);
-  if (lane.next != job.id) return false;
+  if (lane.next() != job.id) return false;
   if (is_short_before(lane, claims)) return true;
-  return lane.short_since.has_value() && !is_short_before(claims, lane) && lane.id < claims.id;
+  return lane.short_since().has_value() && !is_short_before(claims, lane) && lane.id < claims.id;
 }
 
 // pre: it has room.
@@ -73,8 +73,8 @@ bool gives_unparked(const Device& device, const Job& job, Nanos now) {
 
 // The job's place in line, or the one that it would get if it queued now.
 OrderKey place_in_line(const Device& device, const Job& job, Nanos now) {
-  return job.place.is_waiting ? order_key(device, job)
-                              : order_key(device, job.requeued(Nanos{0}, now));
+  return job.place.is_waiting() ? order_key(device, job)
+                                : order_key(device, job.requeued(Nanos{0}, now));
 }
 
 // When a job that has closed its lease is waited for no longer.

@@ -108,7 +108,7 @@ std::vector<Lane*> by_claim(Table& table) {
     if (is_short_before(*a, *b) || is_short_before(*b, *a)) return is_short_before(*a, *b);
     // Ties go by the lane's number, as in memory_plan.cpp, or two lanes would take the same bytes
     // from each other.
-    return !a->short_since.has_value() && is_first(*a, *b);
+    return !a->short_since().has_value() && is_first(*a, *b);
   });
   return lanes;
 }
@@ -190,12 +190,11 @@ Bytes ask_as_planned(Step& step, MemoryPlan& plan, Bytes deficit, RoomPool& pool
   return asked;
 }
 
-bool fits_its_user(Step& step, const Job& job, Bytes growth, RoomPool& pool) {
-  const Bytes lacking = growth - left_to_user(step.device(), job);
-  if (growth <= Bytes{0} || lacking <= Bytes{0}) return true;
-  const Bytes missing = lacking - coming_from_user(step.table(), job.who.uid, step.now());
+void ask_its_user(Step& step, const Job& job, Bytes growth, RoomPool& pool) {
+  if (is_within_user_limit(step.device(), job, growth)) return;
+  const Bytes missing = growth - left_to_user(step.device(), job) -
+                        coming_from_user(step.table(), job.who.uid, step.now());
   if (missing > Bytes{0}) ask_for_room(step, job.id, missing, pool, job.who.uid);
-  return false;
 }
 
 }  // namespace gpushare::sched

@@ -49,7 +49,7 @@ Bytes ask_for_room(Step& step,
                    Bytes deficit,
                    RoomPool& pool,
                    std::optional<std::uint32_t> of_user = {});
-// Whether the job may grow by so much now. If not, others of its user are asked for the rest.
-bool fits_its_user(Step& step, const Job& job, Bytes growth, RoomPool& pool);
+// Asks others of the job's user for what the user's limit lacks for the job to grow by so much.
+void ask_its_user(Step& step, const Job& job, Bytes growth, RoomPool& pool);
 
 }  // namespace gpushare::sched

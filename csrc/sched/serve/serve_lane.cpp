@@ -31,11 +31,11 @@
 #include "csrc/sched/memory/user_room.h"
 #include "csrc/sched/serve/choose.h"
 #include "csrc/sched/serve/memory_plan.h"
+#include "csrc/sched/serve/obstacles.h"
 #include "csrc/sched/serve/serve.h"
 #include "csrc/sched/side_by_side/elsewhere.h"
 #include "csrc/sched/side_by_side/side_by_side.h"
 #include "csrc/sched/time/class_floor.h"
-#include "csrc/sched/time/gap_chance.h"
 #include "csrc/sched/time/harvest.h"
 #include "csrc/sched/time/share_limit.h"
 #include "csrc/sched/time/shares.h"
@@ -49,35 +49,24 @@ namespace {
 
 constexpr Bytes kWorthAMessage = mib(16);
 
-// Whether the lane stays free so that the last holder can park first.
-bool is_held(Step& step, Lane& lane) {
-  const Device& device = step.device();
-  if (!lane.hold.has_value()) return false;
-  const Hold hold = *lane.hold;
-  const Job* job = step.table().find(hold.job);
-  const bool may_still_park = job != nullptr && job->is_connected && !is_parked(device, *job);
-  const auto need =
-      std::find_if(device.needs.begin(), device.needs.end(),
-                   [&](const WaitingNeed& waiting) { return waiting.job != hold.job; });
-  if (may_still_park && need != device.needs.end() && step.now() < hold.until) {
-    step.due(hold.until);
-    step.wait(hold.job, lane.wait_reason,
-              fmt::format("the lane stays free until {} parks, since {} waits for room",
-                          hold.job.value, need->job.value));
-    return true;
+// Keeps the lane free as long as its last holder is to park first. False: it is anybody's now.
+bool keep_free(Step& step, Lane& lane) {
+  const WaitingNeed* const need = stays_free_for(step.table(), lane, step.now());
+  if (need == nullptr) {
+    lane.hold.reset();
+    return false;
   }
-  lane.hold.reset();
-  return false;
+  step.due(lane.hold->until);
+  step.wait(lane.hold->job, lane.wait_reason, stays_free_text(lane, *need));
+  return true;
 }
 
 void note_switch(Lane& lane, Job& job, Nanos now) {
   const bool is_switch = lane.last_holder != JobId{0} && lane.last_holder != job.id;
   if (is_switch) ++lane.switches;
-  lane.last_holder = job.id;
   job.measured.handover = Nanos{0};
   if (!lane.closed_at.has_value()) return;
   lane.last_handover = now - std::max(*lane.closed_at, job.place.waiting_since);
-  lane.closed_at.reset();
   if (is_switch) job.measured.handover = lane.last_handover;
 }
 
@@ -87,23 +76,16 @@ void grant_lease(Step& step, Lane& lane, Job& job, const std::string& remark) {
   note_return(step.table(), lane, job, now);
   note_switch(lane, job, now);
   note_granted(step.device(), lane, job);
-  note_taken_back(lane, job.id);
   lane.waiting.erase(job.id);
   job.note_granted(now);
   const Nanos turn_before = std::exchange(job.served.turn_before, Nanos{});
   const bool goes_on = job.place.is_inside;
   end_inside(step, job, true);
-  lane.lease.emplace(job.id, now);
+  lane.begin_lease(Lease(job.id, now), now);
   if (goes_on) lane.lease->turn_before = turn_before;
   lane.lease->busy_before = job.usage.busy;
   lane.lease->is_for_floor = std::exchange(lane.due, JobId{0}) == job.id;
   note_begun(*lane.lease, job);
-  lane.busy.turn(true, now);
-  lane.next = JobId{0};
-  lane.short_since.reset();
-  lane.is_stuck = false;
-  lane.is_watched = false;
-  lane.wait_reason.clear();
   step.act({PageAction::Kind::kGrant, job.id, job.served.term, job.room.last_grant_n});
   const std::string others =
       num_waiting > 1 ? fmt::format("first of {} in line", num_waiting) : "alone in line";
@@ -171,9 +153,9 @@ bool may_begin(const Step& step, const Job& job, Bytes deficit, const RoomPool& 
 // run whole, one after the other. 0: there is none.
 JobId fits_as_it_is(const Table& table, const Lane& lane, const RoomPool& pool, Nanos now) {
   const Device& device = table.device;
-  if (!is_host_tier_short(table, lane.next)) return JobId{0};
+  if (!lane.is_stuck() || !is_host_tier_short(table, lane.next())) return JobId{0};
   const auto fits = [&](const Job& job) {
-    if (job.id == lane.next || job.room.revoke.has_value() || job.place.is_inside) return false;
+    if (job.id == lane.next() || job.room.revoke.has_value() || job.place.is_inside) return false;
     return reason_against(table, job, now).empty() &&
            deficit_of(device, lane, job, pool) <= Bytes{0} &&
            is_within_user_limit(device, job, growth_of(device, lane, job));
@@ -204,7 +186,7 @@ bool does_a_holder_grow(const Table& table) {
   const Device& device = table.device;
   return std::any_of(device.lanes.begin(), device.lanes.end(), [&](const Lane& lane) {
     if (!lane.lease.has_value() || is_lane_suspended(lane)) return false;
-    const Job& holder = table.at(lane.lease->job);
+    const Job& holder = table.at(lane.lease->job());
     return is_learning(holder) ||
            device.ledger.room(holder.id) < needed_room(holder, device.ledger.capacity());
   });
@@ -224,61 +206,70 @@ void claim(const Device& device, const Lane& lane, const Job& job, RoomPool& poo
   pool.take(std::clamp(lacking, Bytes{0}, pool.usable()));
 }
 
-// True: it waits for room.
-bool waits_for_room(Step& step, Lane& lane, Job& job, RoomPool& pool) {
-  Device& device = step.device();
-  Bytes deficit = deficit_of(device, lane, job, pool);
-  if (deficit <= Bytes{0}) return false;
+// What the next job is still short of, after everything was done about it in this step.
+struct Shortage {
+  Bytes deficit;
+  std::optional<ComingGiver> coming;  // waited for before anybody is asked
+};
+
+// Cuts pools and asks others for room. Nobody is asked while a job is about to park that gives
+// first, because what another one gave meanwhile would come back sooner.
+Shortage make_room(Step& step, const Job& job, Bytes deficit, RoomPool& pool) {
   Bytes missing = deficit - pool.expected;
   const Bytes cut = cut_before_copies(step, job, missing, pool);
   deficit -= cut;
   missing -= cut;
-  if (deficit <= Bytes{0}) return false;
-  std::optional<ComingGiver> coming;
-  if (missing > Bytes{0}) {
-    MemoryPlan plan(step.table(), job.id, step.now());
-    coming = plan.coming(missing);
-    if (!coming.has_value()) {
-      missing -= ask_as_planned(step, plan, missing, pool);
-      deficit -= shrink_pools(step, job, missing, pool);
-      if (deficit <= Bytes{0}) return false;
-    }
-  }
-  if (may_begin(step, job, deficit, pool)) return false;
-  if (!lane.short_since.has_value()) lane.short_since = step.now();
-  const Nanos until = patience_ends(step.table(), *lane.short_since, deficit);
+  if (missing <= Bytes{0}) return {deficit, {}};
+  MemoryPlan plan(step.table(), job.id, step.now());
+  if (const auto coming = plan.coming(missing)) return {deficit, coming};
+  missing -= ask_as_planned(step, plan, missing, pool);
+  return {deficit - shrink_pools(step, job, missing, pool), {}};
+}
+
+// Settles the room of the lane's next job. True: the job may have its lease now, since the room is
+// there, or since waiting would not help. False: it waits, and it is said for what.
+//
+// The patience with others ends after memory_wait. Then the job gets its lease with what there is,
+// and asks for the rest in its allocations.
+bool settle_next_room(Step& step, Lane& lane, Job& job, RoomPool& pool) {
+  Device& device = step.device();
+  const Bytes lacking = deficit_of(device, lane, job, pool);
+  if (lacking <= Bytes{0}) return true;
+  const auto [deficit, coming] = make_room(step, job, lacking, pool);
+  if (may_begin(step, job, deficit, pool)) return true;
+  lane.note_short(step.now());
+  const Nanos until = patience_ends(step.table(), *lane.short_since(), deficit);
+  const std::string lack = fmt::format("{} is next, {} short", job.id.value, to_string(deficit));
   const auto say = [&](const std::string& what) {
     step.wait(job.id, lane.wait_reason,
-              fmt::format("{} is next, {} short: {}{}", job.id.value, to_string(deficit), what,
-                          held_by_suspended_text(step.table())));
+              fmt::format("{}: {}{}", lack, what, held_by_suspended_text(step.table())));
   };
   if (coming.has_value()) {
     step.due(std::min(coming->until, until));
     say(fmt::format("waits until {} parks, which is used last", coming->job.value));
-    return step.now() < until;
+    return step.now() >= until;
   }
   // If somebody else is short too, the job would be asked for this room at once.
   if (pool.expected >= deficit && device.needs.empty()) grant_ahead(step, job, pool);
   if (pool.expected > Bytes{0}) {
     step.due(until);
     say("asked others to give room");
-    return step.now() < until;
+    return step.now() >= until;
   }
-  lane.is_stuck = true;
+  lane.note_stuck(step.now());
   // Until now nothing moved: that was others' time, not what changing hands costs.
   if (lane.closed_at.has_value()) lane.closed_at = step.now();
   const JobId giver = later_giver(step.table(), job.id);
-  if (giver == JobId{0} || step.now() >= until) return false;
+  if (giver == JobId{0} || step.now() >= until) return true;
   step.due(until);
   say(fmt::format("waits until {} parks, gives or leaves", giver.value));
-  return true;
+  return false;
 }
 
 // A job was interrupted inside its iteration: it goes on, unless an urgent one comes before it and
 // has its room already. No limit of its user's holds it: its boundary is ahead.
 void serve_interrupted(Step& step, Lane& lane, JobId inside, RoomPool& pool) {
-  lane.next = JobId{0};
-  lane.short_since.reset();
+  lane.choose(JobId{0});
   const Job& interrupted = step.table().at(inside);
   const Job* const last = std::as_const(step).table().find(lane.last_holder);
   const bool is_due = class_due(step.table(), lane) == interrupted.settings.priority &&
@@ -288,7 +279,7 @@ void serve_interrupted(Step& step, Lane& lane, JobId inside, RoomPool& pool) {
       is_due ? JobId{0} : first_urgent(step.table(), lane, interrupted, step.now(), pool);
   if (first != JobId{0}) return grant_with(step, lane, step.table().at(first), pool);
   if (interrupted.room.revoke.has_value()) return step.due(step.table().answer_due(interrupted));
-  if (!interrupted.place.is_waiting) return step.due(*lane.closed_at + kComesBack);
+  if (!interrupted.place.is_waiting()) return step.due(*lane.closed_at + kComesBack);
   grant_inside(step, lane, step.table().at(inside));
 }
 
@@ -299,7 +290,7 @@ void serve_owed(Step& step, Lane& lane, RoomPool& pool) {
   if (!lane.lease.has_value() || lane.lease->owed <= Bytes{0}) return;
   if (is_lane_suspended(lane)) return;
   Lease& lease = *lane.lease;
-  Job& job = step.table().at(lease.job);
+  Job& job = step.table().at(lease.job());
   // One that comes back says what it has, and asks for the rest.
   if (!job.is_connected) lease.owed = Bytes{0};
   // The holder is stopped in an allocation: what that waits for goes first.
@@ -327,43 +318,38 @@ void serve_owed(Step& step, Lane& lane, RoomPool& pool) {
 
 void serve_lane(Step& step, Lane& lane, RoomPool& pool) {
   Device& device = step.device();
-  lane.is_stuck = false;
+  lane.look_anew();
   if (lane.lease.has_value()) {
-    lane.hold.reset();
     grant_along(step, lane, pool);
     grant_first_ahead(step, lane, pool);
     return;
   }
   const bool may_draw = device.packs() && !is_lane_closed(step.table(), lane);
-  if (may_draw && !is_held(step, lane)) draw_first(step, lane);
-  if (!lane.waiting.empty() && is_lane_unsettled(step, lane)) return;
-  if (!lane.waiting.empty() && is_held(step, lane)) return;
+  if (may_draw && !keep_free(step, lane)) draw_first(step, lane);
+  if (!lane.waiting.empty()) {
+    settle_unheard(step, lane);
+    if (is_lane_unsettled(step.table(), lane) || keep_free(step, lane)) return;
+  }
   const JobId inside = interrupted_in(step.table(), lane, step.now());
   // A job that stopped inside under another policy has its turn under `pack` as any other.
   if (inside != JobId{0} && !device.packs()) return serve_interrupted(step, lane, inside, pool);
   const JobId next = choose(step, lane, pool);
-  if (next != lane.next) {
-    lane.short_since.reset();
-    if (next != JobId{0}) lane.wait_reason.clear();
-  }
-  lane.next = next;
+  lane.choose(next);
   if (next == JobId{0}) {
     lane.closed_at.reset();  // what follows is no cost of changing hands
     return;
   }
   Job& job = step.table().at(next);
   if (job.place.is_inside) return grant_inside(step, lane, job);
-  const bool is_waiting = waits_for_room(step, lane, job, pool);
-  if (lane.is_stuck) {
-    const JobId other = fits_as_it_is(step.table(), lane, pool, step.now());
-    if (other != JobId{0}) {
-      say_host_full(step, job,
-                    fmt::format("Job {} is not refused: jobs now run one after the other, whole",
-                                next.value));
-      return grant_with(step, lane, step.table().at(other), pool);
-    }
+  const bool is_settled = settle_next_room(step, lane, job, pool);
+  const JobId other = fits_as_it_is(step.table(), lane, pool, step.now());
+  if (other != JobId{0}) {
+    say_host_full(
+        step, job,
+        fmt::format("Job {} is not refused: jobs now run one after the other, whole", next.value));
+    return grant_with(step, lane, step.table().at(other), pool);
   }
-  if (is_waiting) return claim(device, lane, job, pool);
+  if (!is_settled) return claim(device, lane, job, pool);
   grant_with(step, lane, job, pool);
 }
 

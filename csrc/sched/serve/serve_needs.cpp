@@ -57,7 +57,7 @@ class Unmet {
 bool is_scarce(const Device& device) {
   return device.needs.size() > 1 ||
          std::any_of(device.lanes.begin(), device.lanes.end(),
-                     [](const Lane& lane) { return lane.short_since.has_value(); });
+                     [](const Lane& lane) { return lane.short_since().has_value(); });
 }
 
 // How much more than is missing others are asked for. A holder that grows will be short again soon,
@@ -121,7 +121,7 @@ void keep_for_stuck(const Table& table, RoomPool& pool) {
 
 // Others of its user are to give what his limit lacks for it.
 void wait_for_user(Step& step, const Job& job, WaitingNeed& need, RoomPool& pool) {
-  fits_its_user(step, job, need.bytes, pool);
+  ask_its_user(step, job, need.bytes, pool);
   need.said.reset();
   const Bytes coming = coming_from_user(step.table(), job.who.uid, step.now());
   need.is_stuck = coming < need.bytes - left_to_user(step.device(), job);
@@ -156,8 +156,8 @@ void say_stuck(Step& step, WaitingNeed& need, Bytes missing) {
                         to_string(need.bytes), to_string(missing), held_by_suspended_text(table)));
 }
 
-// True: what it needs is free now. Else others give it, or it is stuck.
-bool finds_room(Step& step, const Job& job, WaitingNeed& need, Unmet& unmet, RoomPool& pool) {
+// Finds room for the request. True: it is free now. Else others give it, or the request is stuck.
+bool find_room(Step& step, const Job& job, WaitingNeed& need, Unmet& unmet, RoomPool& pool) {
   const Bytes missing = still_missing(step, job, need, unmet, pool);
   if (need.bytes <= pool.free) return true;
   need.is_stuck = missing > Bytes{0};
@@ -197,7 +197,7 @@ bool serve_need(Step& step, WaitingNeed& need, Unmet& unmet, RoomPool& pool) {
   }
   if (!job.room.revoke.has_value() && !fits_user) {
     wait_for_user(step, job, need, pool);
-  } else if (!job.room.revoke.has_value() && finds_room(step, job, need, unmet, pool)) {
+  } else if (!job.room.revoke.has_value() && find_room(step, job, need, unmet, pool)) {
     return grant();
   }
   // If suspended jobs come to hold less meanwhile, patience ends as early as without them.

@@ -24,7 +24,7 @@ std::string who_waits(const Table& table, const Lane& lane, Nanos now) {
   for (const OrderKey& key : waiting_elsewhere(table, lane, now))
     ids.insert(key.id);
   for (const WaitingNeed& need : table.device.needs)
-    if (need.job != lane.lease->job) ids.insert(need.job);
+    if (need.job != lane.lease->job()) ids.insert(need.job);
   std::string names;
   std::size_t num_named = 0;
   for (const JobId id : ids) {
@@ -41,8 +41,8 @@ std::string who_waits(const Table& table, const Lane& lane, Nanos now) {
 
 std::string warning_of(const Table& table, const Lane& lane, Nanos now) {
   if (!lane.lease.has_value() || !lane.lease->is_warned) return {};
-  const Job& holder = table.at(lane.lease->job);
-  const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at);
+  const Job& holder = table.at(lane.lease->job());
+  const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at());
   if (since != lane.lease->warned_since || holder.usage.is_in_gap) return {};
   return fmt::format(
       "job {} (u{}/{}) has held its lease {} without a boundary; {}. Seen: {} iterations, {} "

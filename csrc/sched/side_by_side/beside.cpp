@@ -63,7 +63,7 @@ std::string verdict_text(const Packing& packing, const JobSet& set) {
 JobSet holders_of(const Device& device) {
   JobSet set;
   for (const Lane& lane : device.lanes) {
-    if (lane.lease.has_value() && !is_lane_suspended(lane)) set.push_back(lane.lease->job);
+    if (lane.lease.has_value() && !is_lane_suspended(lane)) set.push_back(lane.lease->job());
   }
   std::sort(set.begin(), set.end());
   return set;
@@ -93,7 +93,7 @@ Bar bar_of(const Table& table, const Job& job, const JobSet& holders, Nanos now)
 Bar bar_elsewhere(const Table& table, const Job& job, Nanos now) {
   JobSet holders = holders_of(table.device);
   const Lane& own = table.device.lane_of(job);
-  if (own.lease.has_value()) std::erase(holders, own.lease->job);
+  if (own.lease.has_value()) std::erase(holders, own.lease->job());
   return bar_of(table, job, holders, now);
 }
 
@@ -101,7 +101,7 @@ const Lane* last_in_order(const Table& table, const JobSet& holders, Nanos now) 
   const Lane* last = nullptr;
   for (const Lane& lane : table.device.lanes) {
     if (!lane.lease.has_value()) continue;
-    if (!std::binary_search(holders.begin(), holders.end(), lane.lease->job)) continue;
+    if (!std::binary_search(holders.begin(), holders.end(), lane.lease->job())) continue;
     if (last == nullptr || requeued_key(table, *last, now) < requeued_key(table, lane, now)) {
       last = &lane;
     }
@@ -121,7 +121,7 @@ JobSet in_the_way(const Table& table, const Job& job, Nanos now) {
     (is_against ? way : left).push_back(other);
   }
   while (!left.empty() && bar_of(table, job, left, now)) {
-    const JobId last = last_in_order(table, left, now)->lease->job;
+    const JobId last = last_in_order(table, left, now)->lease->job();
     left = without(left, last);
     way = with(way, last);
   }

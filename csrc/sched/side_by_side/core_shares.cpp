@@ -19,7 +19,7 @@ void share_cores(Step& step) {
   for (const Lane& lane : device.lanes) {
     if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
     const wire::CoreShare share{.number = number++, .of = of};
-    const Job& holder = std::as_const(step).table().at(lane.lease->job);
+    const Job& holder = std::as_const(step).table().at(lane.lease->job());
     const bool can_be_told = holder.is_connected && holder.is_registered;
     if (!can_be_told || holder.served.core_share == share) continue;
     step.table().at(holder.id).served.core_share = share;

@@ -28,7 +28,7 @@ class Search {
  public:
   Search(const Table& table, const Lane& to, Nanos now)
       : table_(table), to_(to), now_(now), others_(holders_of(table.device)) {
-    if (to.lease.has_value()) others_ = without(others_, to.lease->job);
+    if (to.lease.has_value()) others_ = without(others_, to.lease->job());
   }
 
   // Finds the first `most` in the line of `from` that are set back exactly as far as `wanted`.
@@ -81,7 +81,7 @@ class Search {
 }  // namespace
 
 std::vector<OrderKey> waiting_elsewhere(const Table& table, const Lane& lane, Nanos now) {
-  const Job& holder = table.at(lane.lease->job);
+  const Job& holder = table.at(lane.lease->job());
   const auto is_by = [&](const OrderKey& key) {
     return table.at(key.id).who.uid == holder.who.uid;
   };
@@ -90,11 +90,11 @@ std::vector<OrderKey> waiting_elsewhere(const Table& table, const Lane& lane, Na
     if (other.id == lane.id) continue;
     if (other.id == holder.place.placed_in) {
       keys.insert(keys.end(), other.waiting.begin(), other.waiting.end());
-    } else if (const auto next = other.waiting.key_of(other.next); other.is_stuck && next) {
+    } else if (const auto next = other.waiting.key_of(other.next()); other.is_stuck() && next) {
       keys.push_back(*next);
     } else if (const auto kept = other.waiting.key_of(other.kept_out); kept && is_by(*kept)) {
       keys.push_back(*kept);
-    } else if (table.device.packs() && other.lease.has_value() && !lane.lease->is_asked) {
+    } else if (table.device.packs() && other.lease.has_value() && !lane.lease->is_asked()) {
       Search search(table, lane, now);
       search.look_at(other, Setback::kNone, kMostTried);
       keys.insert(keys.end(), search.keys().begin(), search.keys().end());
@@ -106,7 +106,7 @@ std::vector<OrderKey> waiting_elsewhere(const Table& table, const Lane& lane, Na
 
 void draw_first(Step& step, Lane& lane) {
   // Room is moved for somebody already.
-  if (lane.waiting.contains(lane.next)) return;
+  if (lane.waiting.contains(lane.next())) return;
   const Table& table = step.table();
   const Nanos now = step.now();
   Search search(table, lane, now);

@@ -52,7 +52,7 @@ TimedFrom timed_from(const Job& job, Nanos since) {
 
 // A lease of one iteration, as of a job with long gaps: all there is of it.
 void time_whole_lease(SideBySide& sides, const Lease& lease, Job& job, Nanos now) {
-  if (lease.is_timed || sides.since != lease.granted_at) return;
+  if (lease.is_timed || sides.since != lease.granted_at()) return;
   if (job.served.iterations_granted < kIterationsToLearn) return;
   if (job.usage.iterations <= job.served.iterations_granted) return;
   const auto num_new =
@@ -65,7 +65,7 @@ void time_whole_lease(SideBySide& sides, const Lease& lease, Job& job, Nanos now
 void time_iterations(Step& step, Job& job, bool is_end) {
   Device& device = step.device();
   Lane* const lane = device.lane_held_by(job.id);
-  if (!device.packs() || lane == nullptr || lane->lease->job != job.id) return;
+  if (!device.packs() || lane == nullptr || lane->lease->job() != job.id) return;
   SideBySide& sides = device.side_by_side;
   Lease& lease = *lane->lease;
   if (!std::binary_search(sides.running.begin(), sides.running.end(), job.id)) return;

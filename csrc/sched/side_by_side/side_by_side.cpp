@@ -150,7 +150,7 @@ std::optional<OrderKey> first_barred(const Table& table, Nanos now) {
 // Others are held up by it no longer than it needs to get its room.
 bool is_valid(const Table& table, const SideBySide::Claim& claim, Nanos now) {
   const Job* const job = table.find(claim.job);
-  if (job == nullptr || !job->place.is_waiting || job->room.revoke.has_value()) return false;
+  if (job == nullptr || !job->place.is_waiting() || job->room.revoke.has_value()) return false;
   const Rank rank = rank_of(table, *job);
   if (rank.first == Setback::kBarred || best_waiting(table) < rank) return false;
   // The holder of the job's own lane counts too. Without the claim, others would begin beside that
@@ -158,14 +158,14 @@ bool is_valid(const Table& table, const SideBySide::Claim& claim, Nanos now) {
   if (!in_the_way(table, *job, now).empty()) {
     return is_due(table, order_key(table.device, *job), now);
   }
-  return !claim.is_way_free || table.device.lane_of(*job).next == claim.job;
+  return !claim.is_way_free || table.device.lane_of(*job).next() == claim.job;
 }
 
 // When the last of them was granted its lease.
 Nanos last_grant(const Device& device, const JobSet& holders) {
   Nanos last;
   for (const JobId holder : holders)
-    last = std::max(last, device.lane_held_by(holder)->lease->granted_at);
+    last = std::max(last, device.lane_held_by(holder)->lease->granted_at());
   return last;
 }
 
@@ -257,7 +257,7 @@ const Job* first_by_claim(const Table& table, Nanos now) {
   const auto& claim = table.device.side_by_side.claim;
   if (!claim.has_value() || now < claim->due) return nullptr;
   const Job* const job = table.find(claim->job);
-  return job != nullptr && job->place.is_waiting ? job : nullptr;
+  return job != nullptr && job->place.is_waiting() ? job : nullptr;
 }
 
 void settle_claim(Step& step) {
@@ -330,7 +330,7 @@ void judge_running(Step& step) {
   const std::vector<Pace> paces = paces_of(step.table(), sides, now);
   if (!forget_outdated(step, paces) && sides.packing.judge(sides.running, paces, now)) {
     const bool pays = sides.packing.verdict(sides.running, now) == Verdict::kPays;
-    step.decide(last_in_order(step.table(), sides.running, now)->lease->job, "pack",
+    step.decide(last_in_order(step.table(), sides.running, now)->lease->job(), "pack",
                 fmt::format("{} {}: {}", names_of(sides.running), pays ? "pay" : "do not pay",
                             verdict_text(sides.packing, sides.running)));
   }
@@ -362,7 +362,7 @@ std::optional<MakeWay> make_way(const Table& table, const Lane& lane, Nanos now)
   const SideBySide& sides = device.side_by_side;
   const bool is_any_asked =
       std::any_of(device.lanes.begin(), device.lanes.end(), [](const Lane& other) {
-        return other.lease.has_value() && other.lease->is_asked && !is_lane_suspended(other);
+        return other.lease.has_value() && other.lease->is_asked() && !is_lane_suspended(other);
       });
   const std::string reason = is_any_asked ? "" : reason_to_part(table, sides, now);
   if (!reason.empty() && last_in_order(table, reachable(table, sides.running), now) == &lane) {
@@ -370,9 +370,9 @@ std::optional<MakeWay> make_way(const Table& table, const Lane& lane, Nanos now)
   }
   if (!sides.claim.has_value()) return std::nullopt;
   const Job& first = table.at(sides.claim->job);
-  if (!first.place.is_waiting) return std::nullopt;
+  if (!first.place.is_waiting()) return std::nullopt;
   const JobSet way = in_the_way(table, first, now);
-  if (!std::binary_search(way.begin(), way.end(), lane.lease->job)) return std::nullopt;
+  if (!std::binary_search(way.begin(), way.end(), lane.lease->job())) return std::nullopt;
   return MakeWay{sides.claim->due,
                  fmt::format("pack: {} is first, and may not run beside it", first.id.value)};
 }

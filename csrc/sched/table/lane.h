@@ -1,82 +1,43 @@
 // A lane of a device: the jobs that wait for it, and its one open lease. Lanes run side by side; in
 // which of them a job takes its turns is planned in placement.h.
+//
+//   free, nobody next ---choose---> next ---note_short---> short ---note_stuck---> stuck
+//   free ---begin_lease---> held ---end_lease---> free, nobody next
+//
+// These changes are functions of the lane, so that what belongs together changes together. What the
+// lane's fields mean for each other is in check_invariants(); what they mean for the jobs' records
+// is in serve/invariants.cpp.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "csrc/base/units.h"
 #include "csrc/sched/job/busy_meter.h"
 #include "csrc/sched/table/job_table.h"
 #include "csrc/sched/table/lane_pool.h"
 #include "csrc/sched/table/lane_times.h"
+#include "csrc/sched/table/lease.h"
 
 namespace gpushare::sched {
 
-// What a holder's page said, from which on its iterations are timed beside the jobs that run now
-// (side_by_side.h).
-struct TimedFrom {
-  Nanos since;             // those run together
-  bool is_warming = true;  // the iteration under way began before
-  std::uint64_t iterations = 0;
-  Nanos busy;
-  Nanos changed_at;
-  bool is_in_gap = false;
-};
+// The lane's open lease, if there is one. Everybody reads it, and the functions of Lease change it;
+// only the lane begins and ends it.
+class LeaseSlot {
+ public:
+  [[nodiscard]] bool has_value() const { return lease_.has_value(); }
+  const Lease* operator->() const { return &*lease_; }
+  Lease* operator->() { return &*lease_; }
+  const Lease& operator*() const { return *lease_; }
+  Lease& operator*() { return *lease_; }
 
-struct Lease {
-  // Another of a gang (gang.h) that holds the lane too.
-  struct Along {
-    JobId job;
-    Nanos since;
-  };
-
-  Lease(JobId holder, Nanos now) : job(holder), since(now), granted_at(now), charged_until(now) {}
-
-  [[nodiscard]] bool is_held_by(JobId id) const { return job == id || find_along(id) != nullptr; }
-  // Null: it holds the lane alone, or not at all.
-  [[nodiscard]] const Along* find_along(JobId id) const {
-    const auto found =
-        std::find_if(along.begin(), along.end(), [&](const Along& each) { return each.job == id; });
-    return found == along.end() ? nullptr : &*found;
-  }
-
-  // Since when it holds the lane. pre: it does.
-  [[nodiscard]] Nanos since_of(JobId id) const { return job == id ? since : find_along(id)->since; }
-
-  JobId job;
-  Nanos since;  // the time of its grant, which may have been along with another one's
-  std::vector<Along> along;
-  // How many iterations each of the gang had when it got its first lease here, where that is known;
-  // and who was let in since it was asked back.
-  std::map<JobId, std::uint64_t> iterations_before;
-  std::set<JobId> let_in;
-  Nanos granted_at;
-  Nanos charged_until;                   // its user was (shares.h)
-  std::optional<Nanos> suspended_since;  // all who hold it stand still (suspended.h)
-  std::string granted_for;               // as recorded; empty if another coordinator granted it
-  std::string asked_for;
-  bool is_asked = false;  // asked back: once a lease
-  Nanos asked_at;
-  bool is_asked_inside = false;       // at its next safepoint
-  bool is_for_boundary = false;       // it stopped inside for nobody: not asked there again
-  Nanos turn_before;  // of the same turn, in leases that were interrupted inside its iterations
-  bool is_asked_for_quantum = false;  // so what it runs on is overrun
-  bool is_asked_for_gap = false;      // which is lent (gap_chance.h)
-  bool is_for_floor = false;          // its class was due (class_floor.h)
-  bool is_warned = false;             // of an iteration that does not end
-  Nanos warned_since;                 // when that iteration began
-  std::optional<TimedFrom> timed_from;
-  bool is_timed = false;  // an iteration of it was
-  Nanos busy_before;      // when it was granted, as TimedFrom has it
-  Bytes owed;             // room that follows it, for memory needed late
-  Bytes under_way;        // room that has followed it, and is not consumed yet
+ private:
+  friend class Lane;
+  std::optional<Lease> lease_;
 };
 
 // The lane stays free for a moment, so that the job whose lease was asked back for a Need can park
@@ -86,21 +47,46 @@ struct Hold {
   Nanos until;
 };
 
-struct Lane {
+class Lane {
+ public:
   explicit Lane(Nanos now) : busy(now) {}
+
+  // A lease begins: granted now, or adopted from a job that came with it. Whoever was chosen for
+  // the free lane waits for this lease now, and the holder lends the lane to nobody any more.
+  void begin_lease(Lease begun, Nanos now);
+  // The lease ends, at a boundary or inside an iteration. pre: the lane is held, and the time of
+  // the lease was charged.
+  void end_lease(Nanos now);
+  // All who hold the lane stand still from now on; they go on. The second does nothing if they did
+  // not stand still; call it before a lease is charged.
+  void suspend_lease(Nanos now);
+  void resume_lease(Nanos now);
+
+  // The job chosen for the free lane whose room is being settled; 0: none.
+  [[nodiscard]] JobId next() const { return next_; }
+  // When it was first found short of room.
+  [[nodiscard]] const std::optional<Nanos>& short_since() const { return short_since_; }
+  // It is short, and nothing is on its way.
+  [[nodiscard]] bool is_stuck() const { return is_stuck_; }
+  // That job is next; 0: nobody is. What was found of another one is forgotten.
+  void choose(JobId job);
+  // The next job is short of room. pre: there is one.
+  void note_short(Nanos now);
+  // The same, and nobody is about to give: what others may give later is all that it waits for.
+  void note_stuck(Nanos now);
+  // The room of the next job is looked at anew.
+  void look_anew() { is_stuck_ = false; }
+
+  void check_invariants() const;
 
   LaneId id;
   JobTable waiting;
   std::map<std::uint32_t, LanePool> pools;  // by user: nobody sees another's bytes
-  std::optional<Lease> lease;
+  LeaseSlot lease;
   std::array<ClassTimes, 4> times{};     // by priority (shares.h)
   std::array<double, 4> floor_earned{};  // seconds, by priority (class_floor.h)
 
-  // The job chosen for the free lane whose room is being settled; 0: none.
-  JobId next;
-  JobId due;                         // `next`, if it was chosen since its class is due; else 0
-  std::optional<Nanos> short_since;  // when it was first found short
-  bool is_stuck = false;             // `next` is short, and nothing is on its way
+  JobId due;  // the next job, if it was chosen since its class is due; else 0
   // The first that lacks room within its user's limit: his jobs in other lanes are to make way.
   JobId kept_out;
   std::optional<Hold> hold;
@@ -122,17 +108,22 @@ struct Lane {
   std::uint64_t switches = 0;
   std::optional<Nanos> closed_at;
   Nanos last_handover;
+
+ private:
+  JobId next_;                        // Invariant: 0 while the lane is held.
+  std::optional<Nanos> short_since_;  // Invariant: nothing while next_ is 0.
+  bool is_stuck_ = false;
 };
 
 // Its holder stands still, so nobody else is to have turns there (suspended.h).
 inline bool is_lane_suspended(const Lane& lane) {
-  return lane.lease.has_value() && lane.lease->suspended_since.has_value();
+  return lane.lease.has_value() && lane.lease->suspended_since().has_value();
 }
 
 // Which of two lanes' next jobs has been short of room for longer; of equal ones neither.
 inline bool is_short_before(const Lane& a, const Lane& b) {
-  if (!a.short_since.has_value()) return false;
-  return !b.short_since.has_value() || *a.short_since < *b.short_since;
+  if (!a.short_since().has_value()) return false;
+  return !b.short_since().has_value() || *a.short_since() < *b.short_since();
 }
 
 }  // namespace gpushare::sched

@@ -85,8 +85,8 @@ QuantumLimits Table::quantum_limits() const {
 }
 
 JobSet holders_of_lane(const Lane& lane) {
-  JobSet holders{lane.lease->job};
-  for (const Lease::Along& each : lane.lease->along)
+  JobSet holders{lane.lease->job()};
+  for (const Lease::Along& each : lane.lease->along())
     holders.push_back(each.job);
   return holders;
 }

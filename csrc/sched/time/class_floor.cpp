@@ -64,7 +64,7 @@ void settle_floors(Table& table, Nanos now) {
   Device& device = table.device;
   for (Lane& lane : device.lanes) {
     if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
-    const Job& holder = std::as_const(table).at(lane.lease->job);
+    const Job& holder = std::as_const(table).at(lane.lease->job());
     const double used = std::max(to_seconds(now - lane.lease->charged_until), 0.0);
     for (std::size_t i = 0; i < kNumClasses; ++i) {
       const auto priority = static_cast<wire::Priority>(i);
@@ -96,7 +96,7 @@ std::optional<wire::Priority> class_due(const Table& table, const Lane& lane) {
 
 std::optional<Nanos> class_due_at(const Table& table, const Lane& lane, Nanos now) {
   const double part = table.options.class_floor;
-  const Job& holder = table.at(lane.lease->job);
+  const Job& holder = table.at(lane.lease->job());
   std::optional<Nanos> first;
   for (std::size_t i = 0; i < kNumClasses && part > 0; ++i) {
     const auto priority = static_cast<wire::Priority>(i);
@@ -112,7 +112,7 @@ std::optional<Nanos> class_due_at(const Table& table, const Lane& lane, Nanos no
 
 std::optional<Nanos> floor_turn_ends(const Table& table, const Lane& lane, Nanos now) {
   if (!lane.lease->is_for_floor) return std::nullopt;
-  const double left = lane.floor_earned.at(index_of(table.at(lane.lease->job).settings.priority));
+  const double left = lane.floor_earned.at(index_of(table.at(lane.lease->job()).settings.priority));
   if (left <= 0) return std::nullopt;
   return now + Nanos{static_cast<std::int64_t>(left * 1e9) + 1};
 }

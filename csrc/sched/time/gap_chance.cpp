@@ -35,15 +35,15 @@ bool is_decided_by_harvest(const Device& device, const Job& holder, const Job& n
 }  // namespace
 
 std::optional<Nanos> time_in_gap(const Lane& lane, const Job& holder, Nanos now) {
-  if (lane.lease->granted_at == now) return Nanos{};
+  if (lane.lease->granted_at() == now) return Nanos{};
   if (holder.measured.observed_at != now) return std::nullopt;
   if (!holder.usage.is_in_gap) return Nanos{};
-  return now - std::max(holder.usage.changed_at, lane.lease->granted_at);
+  return now - std::max(holder.usage.changed_at, lane.lease->granted_at());
 }
 
 std::optional<GapChance> gap_chance(const Table& table, const Lane& lane, Nanos now) {
   const Device& device = table.device;
-  const Job& holder = table.at(lane.lease->job);
+  const Job& holder = table.at(lane.lease->job());
   if (device.packs() || holder.usage.mean_gap <= Nanos{} || is_learning(holder)) return {};
   const std::optional<Nanos> elapsed = time_in_gap(lane, holder, now);
   const auto first = first_allowed(table, lane, setback(table, holder));
@@ -76,8 +76,8 @@ Nanos usual_gap_ends(const Device& device, const Job& holder) {
 }
 
 std::optional<LenderBack> lender_back(const Table& table, const Lane& lane, Nanos now) {
-  const Job& holder = table.at(lane.lease->job);
-  const Nanos opened = lane.lease->granted_at + holder.measured.stall;
+  const Job& holder = table.at(lane.lease->job());
+  const Nanos opened = lane.lease->granted_at() + holder.measured.stall;
   const Nanos at = opened + time_for_loss(holder.measured.stall, table.options.switch_loss);
   const OrderKey after = boundary_key(table, lane, std::max(now, at));
   for (const JobId id : lane.lenders) {
@@ -90,9 +90,7 @@ std::optional<LenderBack> lender_back(const Table& table, const Lane& lane, Nano
 }
 
 void note_lent(Lane& lane) {
-  if (lane.lease->is_asked_for_gap) lane.lenders.insert(lane.lease->job);
+  if (lane.lease->is_asked_for_gap) lane.lenders.insert(lane.lease->job());
 }
-
-void note_taken_back(Lane& lane, JobId job) { lane.lenders.erase(job); }
 
 }  // namespace gpushare::sched

@@ -49,9 +49,8 @@ struct LenderBack {
 // pre: the lane is held.
 std::optional<LenderBack> lender_back(const Table& table, const Lane& lane, Nanos now);
 
-// The lease of the lane ends: if the holder was asked for its gap, it is a lender from now on.
+// The lease of the lane ends: if the holder was asked for its gap, it is a lender until its next
+// lease begins (Lane::begin_lease).
 void note_lent(Lane& lane);
-// A lease of the job begins, so it is no lender any more.
-void note_taken_back(Lane& lane, JobId job);
 
 }  // namespace gpushare::sched

@@ -63,8 +63,8 @@ template <typename Visit>
 void for_each_away(const Table& table, const Lane& lane, const Visit& visit) {
   for (const JobId id : table.jobs.kept().guaranteed) {
     const Job& job = table.at(id);
-    const bool is_holder = lane.lease.has_value() && lane.lease->job == id;
-    const bool is_away = job.place.in_lane == lane.id && !job.place.is_waiting && !is_holder;
+    const bool is_holder = lane.lease.has_value() && lane.lease->job() == id;
+    const bool is_away = job.place.in_lane == lane.id && !job.place.is_waiting() && !is_holder;
     if (is_away && !is_used_up(table.device, job)) visit(job);
   }
 }
@@ -108,15 +108,14 @@ bool has_room(const Device& device, const Job& job) {
   return rise <= std::max(device.ledger.free(), Bytes{0});
 }
 
-// A guaranteed job is first as soon as it has given what it was asked for, which it does now.
-bool is_first_giving(Step& step, const Lane& lane) {
-  const Table& table = step.table();
+// A guaranteed job that is giving what it was asked for is first as soon as it has given it. Until
+// when the lane is kept for that; nothing: there is no such job.
+std::optional<Nanos> first_gives_by(const Table& table, const Lane& lane, Nanos now) {
   const auto first = first_with_time(table, lane, wire::Priority::kGuaranteed);
-  if (!first.has_value()) return false;
+  if (!first.has_value()) return std::nullopt;
   const Job& job = table.at(first->id);
-  if (!job.room.revoke.has_value() || table.is_overdue(job, step.now())) return false;
-  step.due(table.answer_due(job));
-  return true;
+  if (!job.room.revoke.has_value() || table.is_overdue(job, now)) return std::nullopt;
+  return table.answer_due(job);
 }
 
 }  // namespace
@@ -127,7 +126,10 @@ JobId choose_harvester(Step& step, Lane& lane, JobId next) {
     return next;
   }
   const Nanos now = step.now();
-  if (is_first_giving(step, lane)) return JobId{0};
+  if (const auto gives_by = first_gives_by(table, lane, now)) {
+    step.due(*gives_by);
+    return JobId{0};
+  }
   const auto back = next_return(table, lane, time_to_run(table.at(next)), now);
   const Nanos open_from = back.has_value() ? now : lane.rest_until;
   if (!back.has_value() && now >= open_from) return next;
@@ -163,18 +165,18 @@ JobId choose_harvester(Step& step, Lane& lane, JobId next) {
 }
 
 std::optional<HarvestEnd> harvest_end(const Table& table, const Lane& lane, Nanos now) {
-  const Job& holder = table.at(lane.lease->job);
+  const Job& holder = table.at(lane.lease->job());
   if (!harvests(table.device) || !is_opportunistic(holder)) return std::nullopt;
   if (const auto first = first_with_time(table, lane, wire::Priority::kGuaranteed)) {
     return HarvestEnd{now, first->id};
   }
   const auto back = next_return(table, lane, time_to_run(holder), now);
   if (!back.has_value()) return std::nullopt;
-  return HarvestEnd{std::max(back->at, lane.lease->granted_at), back->job};
+  return HarvestEnd{std::max(back->at, lane.lease->granted_at()), back->job};
 }
 
 std::optional<HarvestEnd> patience_of_first(const Table& table, const Lane& lane) {
-  if (!harvests(table.device) || !table.at(lane.lease->job).settings.is_guaranteed())
+  if (!harvests(table.device) || !table.at(lane.lease->job()).settings.is_guaranteed())
     return std::nullopt;
   const auto first = first_with_time(table, lane);
   // Others are before it, and wait for the holder themselves.
@@ -214,7 +216,7 @@ std::optional<Nanos> look_for_gap(const Table& table,
   if (lane.waiting.num_of(wire::Priority::kOpportunistic) == 0) return std::nullopt;
   const Nanos soon = now + std::min(kGapLook, table.options.gap_poll);
   if (holder.usage.is_in_gap || holder.measured.observed_at < lane.next_look) return soon;
-  const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at);
+  const Nanos since = std::max(holder.usage.changed_at, lane.lease->granted_at());
   const Nanos expected = since + scaled(holder.measured.iteration, kMaybeOver);
   const Nanos next = std::max(since + scaled(holder.measured.iteration, kSurelyBusy),
                               now + scaled(holder.measured.iteration, kEarlyLook));
@@ -246,7 +248,7 @@ void note_harvest(const Table& table, Lane& lane, const Job& holder, Nanos now) 
   double share = 1;
   for_each_away(table, lane,
                 [&](const Job& job) { share = std::min(share, job.measured.harvest_share); });
-  const Nanos used = now - lane.lease->granted_at;
+  const Nanos used = now - lane.lease->granted_at();
   lane.rest_until = now + std::min(scaled(used, 1 / share - 1), kMostRest);
 }
 

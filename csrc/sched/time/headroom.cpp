@@ -30,7 +30,7 @@ Nanos with_safety(Nanos time) {
 
 std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now) {
   if (!has_deadlines(table)) return std::nullopt;
-  const Job& holder = table.at(lane.lease->job);
+  const Job& holder = table.at(lane.lease->job());
   const OrderKey after = boundary_key(table, lane, now);
   std::optional<Headroom> least;
   std::size_t num_looked = 0;

@@ -33,7 +33,7 @@ std::size_t num_leases(const Table& table, std::uint32_t uid) {
   return static_cast<std::size_t>(
       std::count_if(table.device.lanes.begin(), table.device.lanes.end(), [&](const Lane& lane) {
         return lane.lease.has_value() && !is_lane_suspended(lane) &&
-               table.at(lane.lease->job).who.uid == uid;
+               table.at(lane.lease->job()).who.uid == uid;
       }));
 }
 
@@ -154,7 +154,7 @@ void settle_allowances(Table& table, Nanos now) {
   Device& device = table.device;
   for (const Lane& lane : device.lanes) {
     if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
-    const Job& job = known.at(lane.lease->job);
+    const Job& job = known.at(lane.lease->job());
     const Nanos since = std::min(lane.lease->charged_until, now);
     const double used = to_seconds(now - since);
     const Spending spending{known, lane, used, now};

@@ -47,7 +47,7 @@ std::vector<const Lane*> rival_lanes(const Table& table, const Lane& lane, const
   std::vector<const Lane*> lanes;
   for (const Lane& other : table.device.lanes) {
     if (!is_peer(table.device, lane, other) || !other.lease.has_value()) continue;
-    const Job& holder = table.at(other.lease->job);
+    const Job& holder = table.at(other.lease->job());
     const bool is_rival = holder.id != job.id &&
                           holder.settings.priority == job.settings.priority &&
                           holder.who.uid == job.who.uid;
@@ -86,7 +86,7 @@ void raise_to_users(Table& table, Lane& lane, wire::Priority priority) {
       least = std::min(least, first->user_time);
     }
     if (!other.lease.has_value()) continue;
-    const Job& holder = table.at(other.lease->job);
+    const Job& holder = table.at(other.lease->job());
     if (holder.settings.priority == priority) {
       least = std::min(least, times.users[holder.who.uid].virtual_time);
     }
@@ -104,8 +104,8 @@ void raise_to_jobs(Step& step, Lane& lane, const Job& job) {
   if (rivals.empty()) return;
   double least = std::numeric_limits<double>::infinity();
   for (const Lane* const rival : rivals) {
-    const Nanos time = step.now() - rival->lease->since;
-    const Job& holder = table.at(rival->lease->job);
+    const Nanos time = step.now() - rival->lease->since();
+    const Job& holder = table.at(rival->lease->job());
     least = std::min(least, holder.requeued(time, step.now()).virtual_time);
   }
   if (const auto first = first_of_user(step.device(), lane, job)) {
@@ -127,7 +127,7 @@ void charge_users(Table& table, Nanos now) {
   for (Lane& lane : device.lanes) {
     if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
     if (now <= lane.lease->charged_until) continue;
-    const Job& holder = std::as_const(table).at(lane.lease->job);
+    const Job& holder = std::as_const(table).at(lane.lease->job());
     double& time = user_of(device, lane, holder).virtual_time;
     time +=
         to_seconds(now - lane.lease->charged_until) / table.options.users.of(holder.who.uid).weight;
@@ -155,13 +155,13 @@ OrderKey order_key(const Device& device, const Job& job) {
 }
 
 OrderKey requeued_key(const Table& table, const Lane& lane, Nanos now) {
-  const Job& holder = table.at(lane.lease->job);
-  return order_key(table.device, holder.requeued(now - lane.lease->since, now));
+  const Job& holder = table.at(lane.lease->job());
+  return order_key(table.device, holder.requeued(now - lane.lease->since(), now));
 }
 
 OrderKey boundary_key(const Table& table, const Lane& lane, Nanos now) {
-  const Job& holder = table.at(lane.lease->job);
-  const Nanos held = now - lane.lease->since + holder.measured.iteration;
+  const Job& holder = table.at(lane.lease->job());
+  const Nanos held = now - lane.lease->since() + holder.measured.iteration;
   OrderKey key = order_key(table.device, holder.requeued(held, now));
   add_user_time(table, holder, holder.measured.iteration, key);  // until now he is charged already
   return key;

@@ -8,10 +8,7 @@
 namespace gpushare::sched {
 
 void ask_at_boundary(Step& step, Lane& lane, const Job& holder, const std::string& reason) {
-  lane.lease->is_asked = true;
-  lane.lease->asked_at = step.now();
-  lane.lease->asked_for = reason;
-  lane.lease->is_asked_for_quantum = step.now() >= lane.quantum_ends;
+  lane.lease->ask(step.now(), reason, step.now() >= lane.quantum_ends);
   step.act({PageAction::Kind::kAsk, holder.id, holder.served.term, 0});
   ask_along(step, lane);
   step.decide(holder.id, "ask", reason);

@@ -47,7 +47,7 @@ JobSet gang_of(const Device& device, const Job& job) {
 bool is_gang_running(const Table& table, const Job& job) {
   if (!is_in_gang(job)) return false;
   return std::any_of(table.device.lanes.begin(), table.device.lanes.end(), [&](const Lane& lane) {
-    return lane.lease.has_value() && are_together(table.at(lane.lease->job), job);
+    return lane.lease.has_value() && are_together(table.at(lane.lease->job()), job);
   });
 }
 
@@ -75,14 +75,14 @@ void settle_gangs(Step& step) {
     for (const JobId member : gang) {
       const Job& job = table.at(member);
       const bool is_running = is_gang_running(table, job);
-      is_settled = is_settled || job.place.is_waiting || is_running;
+      is_settled = is_settled || job.place.is_waiting() || is_running;
       // While the others run, the job may have to end with them the iteration that they are in, so
       // it waits with them even if it is paused.
-      if (!job.may_queue() && (job.place.waits_in_gang || job.place.waits_aside)) {
-        step.table().at(member).place.waits_in_gang = is_running;
-        step.table().at(member).place.waits_aside = !is_running;
+      if (!job.may_queue() && (job.place.waits_in_gang() || job.place.waits_aside())) {
+        PlaceInLine& place = step.table().at(member).place;
+        is_running ? place.wait_in_gang() : place.wait_aside();
       }
-      if (!job.place.waits_in_gang) continue;
+      if (!job.place.waits_in_gang()) continue;
       waiting.push_back(member);
       first = std::min(first, job.place.waiting_since);
     }
@@ -107,7 +107,7 @@ void note_begun(Lease& lease, const Job& job) {
 }
 
 void ask_along(Step& step, const Lane& lane) {
-  for (const Lease::Along& each : lane.lease->along) {
+  for (const Lease::Along& each : lane.lease->along()) {
     const Job& job = std::as_const(step).table().at(each.job);
     // A job that has no page yet is asked when it gets one (follow_gang).
     if (!job.is_connected || !job.is_registered) continue;
@@ -120,11 +120,10 @@ void wait_along(Step& step, const Job& holder) {
   const auto found = device.gangs.find(id_of(holder));
   if (found == device.gangs.end()) return;
   for (const JobId id : found->second) {
-    if (!std::as_const(step).table().at(id).place.is_waiting) continue;
+    if (!std::as_const(step).table().at(id).place.is_waiting()) continue;
     Job& job = step.table().at(id);
     take_out_of_line(device.lane_of(job), id);
-    job.place.is_waiting = false;
-    job.place.waits_in_gang = true;
+    job.place.wait_in_gang();
   }
 }
 
@@ -137,32 +136,23 @@ void follow_gang(Step& step, Job& job) {
     job.settings.changes.is_paused = true;
   }
   const Lane* const lane = step.device().lane_held_by(job.id);
-  if (lane == nullptr || !lane->lease->is_asked) return;
+  if (lane == nullptr || !lane->lease->is_asked()) return;
   step.act({PageAction::Kind::kAsk, job.id, job.served.term, 0});
 }
 
 void leave_to_others(Lane& lane, const Job& job) {
-  Lease& lease = *lane.lease;
-  if (lease.job != job.id) {
-    std::erase_if(lease.along, [&](const Lease::Along& each) { return each.job == job.id; });
-    return;
-  }
-  lease.job = lease.along.front().job;
-  lease.since = lease.along.front().since;
-  lease.along.erase(lease.along.begin());
-  lease.timed_from.reset();
-  lease.owed = lease.under_way = Bytes{};
-  lane.last_holder = lease.job;
+  lane.lease->leave(job.id);
+  lane.last_holder = lane.lease->job();
 }
 
 bool adopt_along(Step& step, Job& job, Term term) {
   for (Lane& lane : step.device().lanes) {
-    if (!lane.lease.has_value() || lane.lease->job == job.id) continue;
+    if (!lane.lease.has_value() || lane.lease->job() == job.id) continue;
     const JobSet holders = holders_of_lane(lane);
     if (!are_together(std::as_const(step).table().at(holders.front()), job)) continue;
     if (std::find(holders.begin(), holders.end(), job.id) == holders.end()) {
       if (job.place.in_lane != lane.id) change_lane(step, job, lane.id);
-      lane.lease->along.push_back({job.id, step.now()});
+      lane.lease->let_along(job.id, step.now());
     }
     job.served.term = term;
     return true;
@@ -175,11 +165,11 @@ std::string gang_text(const Table& table, const Job& job) {
   std::size_t num_waiting = 0;
   for (const JobId id : gang) {
     const Job& other = table.at(id);
-    if (other.place.is_waiting) {
+    if (other.place.is_waiting()) {
       return fmt::format("job {} stands in line for the {} jobs of gang {}", id.value, gang.size(),
                          job.who.of.gang);
     }
-    if (other.place.waits_in_gang) ++num_waiting;
+    if (other.place.waits_in_gang()) ++num_waiting;
   }
   const char* const until = is_gang_running(table, job) ? "it is let in when the others need it"
                                                         : "they stand in line together";

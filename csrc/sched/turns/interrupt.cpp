@@ -52,8 +52,8 @@ Nanos latest_begin(const Job& job) {
 
 Nanos next_boundary(const Lane& lane, const Job& holder, Nanos now) {
   // Seen under this lease, its iteration may have begun under the one before.
-  const bool is_fresh = holder.measured.observed_at >= lane.lease->granted_at;
-  const Nanos since = is_fresh ? holder.usage.changed_at : lane.lease->granted_at;
+  const bool is_fresh = holder.measured.observed_at >= lane.lease->granted_at();
+  const Nanos since = is_fresh ? holder.usage.changed_at : lane.lease->granted_at();
   return std::max(since + holder.measured.iteration, now);
 }
 
@@ -115,7 +115,7 @@ JobId first_that(const Table& table,
 // How long the job has waited in this iteration, and just before it.
 Nanos waited_so_far(const Job& job, Nanos now) {
   const Nanos now_too =
-      job.place.is_waiting ? std::max(now - job.place.waiting_since, Nanos{}) : Nanos{};
+      job.place.is_waiting() ? std::max(now - job.place.waiting_since, Nanos{}) : Nanos{};
   return job.waited_in_iteration() + now_too;
 }
 
@@ -132,7 +132,7 @@ bool has_interrupter(const Table& table, const Job& job) {
 
 std::optional<Interruption> interruption(const Table& table, const Lane& lane, Nanos now) {
   const Device& device = table.device;
-  const Job& holder = table.at(lane.lease->job);
+  const Job& holder = table.at(lane.lease->job());
   const bool is_by_class = holder.settings.priority == wire::Priority::kOpportunistic &&
                            lane.waiting.num_of(wire::Priority::kGuaranteed) > 0;
   if (!is_by_class && !has_deadlines(table)) return std::nullopt;
@@ -158,7 +158,7 @@ JobId interrupted_in(const Table& table, const Lane& lane, Nanos now) {
   for (const JobId id : table.device.inside) {
     const Job& job = table.at(id);
     const bool is_here =
-        job.place.in_lane == lane.id && (job.place.is_waiting || is_coming_back(lane, job, now));
+        job.place.in_lane == lane.id && (job.place.is_waiting() || is_coming_back(lane, job, now));
     if (is_here && !(job.room.revoke.has_value() && table.is_overdue(job, now))) return id;
   }
   return JobId{0};
@@ -190,7 +190,7 @@ JobId urgent_before(
 JobId goes_on_next(const Table& table, const Lane& lane, Nanos now) {
   const JobId id = interrupted_in(table, lane, now);
   if (id == JobId{0}) return id;
-  return interrupts_by_class(table.at(lane.lease->job), table.at(id)) ? JobId{0} : id;
+  return interrupts_by_class(table.at(lane.lease->job()), table.at(id)) ? JobId{0} : id;
 }
 
 std::optional<Interruption> patience_of_interrupted(const Table& table,
@@ -218,16 +218,13 @@ void begin_inside(Step& step, Job& job) {
   device.inside.insert(job.id);
   Lane* const lane = device.lane_held_by(job.id);
   if (lane == nullptr) return;  // another coordinator's
-  end_suspension(*lane, step.now());
-  job.charge_lease(lane->lease->since, step.now());
+  lane->resume_lease(step.now());
+  job.charge_lease(lane->lease->since(), step.now());
   note_charged(step, *lane, job);
   job.served.overrun = Nanos{};
-  job.served.turn_before = lane->lease->turn_before + step.now() - lane->lease->granted_at;
+  job.served.turn_before = lane->lease->turn_before + step.now() - lane->lease->granted_at();
   set_slots_aside(device, job);
-  lane->lease.reset();
-  lane->busy.turn(false, step.now());
-  lane->is_watched = false;
-  lane->closed_at = step.now();
+  lane->end_lease(step.now());
   step.decide(job.id, "interrupted", "inside its iteration, with all its memory in place");
 }
 

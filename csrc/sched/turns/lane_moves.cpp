@@ -34,19 +34,19 @@ namespace {
 
 // Until when a job counts as one that takes turns, though it wants none now: what it needs inside
 // an iteration is kept for it, and its lane not given to others, as long as a wait may last.
-Nanos is_back_by(const Table& table, const Job& job) {
+Nanos back_by(const Table& table, const Job& job) {
   return std::max(job.who.registered_at, job.measured.closed_at.value_or(Nanos{})) +
          table.options.max_wait;
 }
 
-bool takes_turns(Step& step, const Job& job) {
-  if (is_suspended(step.table(), job)) return false;
-  if (job.place.is_waiting || step.device().lane_held_by(job.id) != nullptr) return true;
-  if (job.settings.is_paused()) return false;
-  const Nanos until = is_back_by(step.table(), job);
-  const bool is_expected = step.now() < until;
-  if (is_expected) step.due(until);
-  return is_expected;
+bool has_turn(const Table& table, const Job& job) {
+  return job.place.is_waiting() || table.device.lane_held_by(job.id) != nullptr;
+}
+
+// Whether the job takes turns with others: it waits, or has a lease, or is expected back.
+bool takes_turns(const Table& table, const Job& job, Nanos now) {
+  if (is_suspended(table, job)) return false;
+  return has_turn(table, job) || (!job.settings.is_paused() && now < back_by(table, job));
 }
 
 // The page says what the job needs beside its lane chunks, and the socket says how many chunks
@@ -58,14 +58,17 @@ void settle_sizes(Step& step, const Job& job) {
 }
 
 PlacedJobs find_candidates(Step& step) {
-  const Device& device = step.device();
+  const Table& table = std::as_const(step).table();
+  const Device& device = table.device;
   PlacedJobs found{{}, device.ledger.capacity()};
-  for (const auto& [id, job] : step.table().jobs) {
+  for (const auto& [id, job] : table.jobs) {
     if (!job.is_registered || !job.is_connected) continue;
     settle_sizes(step, job);
-    if (takes_turns(step, job)) {
+    if (takes_turns(table, job, step.now())) {
+      // A job that does not come back is planned for no longer.
+      if (!has_turn(table, job)) step.due(back_by(table, job));
       // Room is moved for it there.
-      const bool is_next = device.packs() && device.lane_of(job).next == id;
+      const bool is_next = device.packs() && device.lane_of(job).next() == id;
       const bool is_holder = device.lane_held_by(id) != nullptr || job.place.is_inside || is_next;
       found.jobs.push_back({.id = id,
                             .sizes = job.place.sizes,
@@ -159,7 +162,7 @@ void change_lane(Step& step, Job& job, LaneId to) {
   Lane& next = device.lanes.at(to.value);
   std::optional<Ahead> ahead;  // under `pack` lanes have one time, so it keeps its own
   if (!device.packs()) ahead = ahead_of(step, job);
-  const bool is_waiting = job.place.is_waiting;
+  const bool is_waiting = job.place.is_waiting();
   if (is_waiting) take_out_of_line(from, job.id);
   change_pool(step, job, next);
   from.lenders.erase(job.id);

@@ -12,37 +12,39 @@
 namespace gpushare::sched {
 
 void join_line(Step& step, Job& job) {
-  job.place.waits_aside = false;
   job.place.waiting_since = step.now();
-  if (is_in_gang(job)) {
-    job.place.waits_in_gang = true;
-  } else {
-    stand_in_line(step, job);
-  }
+  is_in_gang(job) ? job.place.wait_in_gang() : stand_in_line(step, job);
 }
 
 void stand_in_line(Step& step, Job& job) {
   Table& table = step.table();
   lift(step, job);
-  job.place.waits_in_gang = false;
-  job.place.is_waiting = true;
-  job.place.queued = ++table.num_queued;
+  job.place.stand_in_line(++table.num_queued);
   table.device.lane_of(job).waiting.insert(order_key(table.device, job));
 }
 
 void leave_line(Step& step, Job& job) {
-  job.place.waits_aside = false;
-  if (!job.place.is_waiting && !job.place.waits_in_gang) return;
-  if (job.place.is_waiting) take_out_of_line(step.device().lane_of(job), job.id);
-  job.place.is_waiting = job.place.waits_in_gang = false;
-  job.served.waited += std::max(step.now() - job.place.waiting_since, Nanos{});
+  if (job.place.waits_for_turn()) {
+    job.served.waited += std::max(step.now() - job.place.waiting_since, Nanos{});
+  }
+  take_out_of_line(step.device().lane_of(job), job.id);
+  job.place.stop_waiting();
+}
+
+void step_aside(Step& step, Job& job) {
+  if (!job.place.is_waiting()) return;
+  leave_line(step, job);
+  job.place.wait_aside();
+}
+
+void step_back(Step& step, Job& job) {
+  if (job.place.waits_aside() && job.may_queue()) join_line(step, job);
 }
 
 void take_out_of_line(Lane& lane, JobId job) {
   lane.waiting.erase(job);
-  if (lane.next != job) return;
-  lane.next = JobId{0};
-  lane.short_since.reset();
+  if (lane.next() != job) return;
+  lane.choose(JobId{0});
   lane.wait_reason.clear();
 }
 

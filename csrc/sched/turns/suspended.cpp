@@ -23,28 +23,23 @@ namespace {
 
 void suspend(Step& step, Job& job) {
   job.place.suspended_since = step.now();
-  if (job.place.is_waiting) {
-    leave_line(step, job);
-    job.place.waits_aside = true;
-  }
+  step_aside(step, job);
   step.decide(job.id, "suspended", suspended_text(step.table(), job, step.now()));
 }
 
 void go_on(Step& step, Job& job) {
   job.place.suspended_since.reset();
   job.room.note_change();
-  if (job.place.waits_aside && job.may_queue()) join_line(step, job);
+  step_back(step, job);
   step.decide(job.id, "goes_on", "its process is suspended no more");
 }
 
 // The holders and their user were charged until now. The lease is asked for, so that a holder that
 // runs nevertheless gives it back at its next boundary.
 void begin_suspension(Step& step, Lane& lane) {
-  Lease& lease = *lane.lease;
-  lease.suspended_since = step.now();
-  lane.busy.turn(false, step.now());
-  const Job& holder = std::as_const(step).table().at(lease.job);
-  if (lease.is_asked || !holder.is_connected || !holder.is_registered) return;
+  lane.suspend_lease(step.now());
+  const Job& holder = std::as_const(step).table().at(lane.lease->job());
+  if (lane.lease->is_asked() || !holder.is_connected || !holder.is_registered) return;
   ask_at_boundary(step, lane, holder, "a process that holds it is suspended");
 }
 
@@ -77,24 +72,10 @@ void settle_suspended(Step& step) {
   }
   for (Lane& lane : device.lanes) {
     if (!lane.lease.has_value()) continue;
-    const bool is_now = is_suspended(table, table.at(lane.lease->job));
-    if (is_now == lane.lease->suspended_since.has_value()) continue;
-    is_now ? begin_suspension(step, lane) : end_suspension(lane, step.now());
+    const bool is_now = is_suspended(table, table.at(lane.lease->job()));
+    if (is_now == is_lane_suspended(lane)) continue;
+    is_now ? begin_suspension(step, lane) : lane.resume_lease(step.now());
   }
-}
-
-void end_suspension(Lane& lane, Nanos now) {
-  Lease& lease = *lane.lease;
-  if (!lease.suspended_since.has_value()) return;
-  const Nanos time = now - *lease.suspended_since;
-  lease.since += time;
-  lease.granted_at += time;
-  lease.asked_at += time;
-  for (Lease::Along& each : lease.along)
-    each.since = std::min(each.since + time, now);
-  lease.charged_until = now;
-  lease.suspended_since.reset();
-  lane.busy.turn(true, now);
 }
 
 Bytes held_by_suspended(const Table& table) {

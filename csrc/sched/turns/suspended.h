@@ -24,8 +24,6 @@ void set_suspended(Step& step, Job& job, bool is_suspended);
 bool is_suspended(const Table& table, const Job& job);
 // Brings the leases up to date: the time in which their holders are suspended is not charged.
 void settle_suspended(Step& step);
-// The time of a suspension is over; nothing where there is none. Call it before a lease is charged.
-void end_suspension(Lane& lane, Nanos now);
 
 // The room that suspended jobs hold.
 Bytes held_by_suspended(const Table& table);

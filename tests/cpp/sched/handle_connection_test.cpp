@@ -90,6 +90,20 @@ TEST(HandleConnection, WhatAJobSaysOfItselfIsKeptWithinWhatItsUserMayHave) {
   EXPECT_EQ(job.settings.priority, wire::Priority::kInteractive) << "who owns the coordinator may";
 }
 
+// What was said of the free lane stayed until the adopted lease had ended, and was told as why the
+// lane is free then; and a job that had lent its gap counted as a lender while it held the lane.
+TEST(HandleConnection, AnAdoptedLeaseEndsWhatWasSaidOfTheFreeLane) {
+  ConnectionWorld world;
+  Lane& lane = world.table.device.lanes.front();
+  lane.wait_reason = "1 is next, 5.0 MiB short: asked others to give room";
+  lane.lenders = {JobId{2}};
+  world.hello(2, mib(5), Term{4});
+  ASSERT_TRUE(lane.lease.has_value());
+  EXPECT_EQ(lane.lease->job(), JobId{2});
+  EXPECT_EQ(lane.wait_reason, "");
+  EXPECT_TRUE(lane.lenders.empty());
+}
+
 TEST(HandleConnection, LessThanTheMostIsLeftAsItIs) {
   ConnectionWorld world;
   world.table.options.users.others.max_priority = wire::Priority::kNormal;

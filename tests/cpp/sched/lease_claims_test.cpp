@@ -25,11 +25,11 @@ class LeaseClaimsOn : public ::testing::Test {
       job.who.of.device = table_.device.name;
       job.is_registered = true;
     }
-    lane().lease.emplace(kHolder, seconds(1));
+    lane().begin_lease(Lease(kHolder, seconds(1)), seconds(1));
     lane().quantum = seconds(2);
     lane().quantum_ends = kQuantumEnds;
     Job& waiter = table_.at(kWaiter);
-    waiter.place.is_waiting = true;
+    waiter.place.stand_in_line(1);
     waiter.place.waiting_since = seconds(1);
     lane().waiting.insert(order_key(table_.device, waiter));
   }
@@ -91,7 +91,7 @@ TEST_F(LeaseClaimsOn, AreNotDueWhileAClassHasItsTurn) {
 TEST_F(LeaseClaimsOn, AreNobodysWhereNobodyWants) {
   EXPECT_TRUE(AskCase(table_, lane(), seconds(2)).is_wanted());
   lane().waiting.erase(kWaiter);
-  job(kWaiter).place.is_waiting = false;
+  job(kWaiter).place.stop_waiting();
   EXPECT_FALSE(AskCase(table_, lane(), seconds(2)).is_wanted());
 }
 

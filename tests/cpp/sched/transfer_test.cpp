@@ -18,13 +18,13 @@ class Transfer : public ::testing::Test {
       device().ledger.attach(id, mib(300));
       if (id != JobId{1}) wait(job);
     }
-    lane().lease.emplace(JobId{1}, Nanos{0});
+    lane().begin_lease(Lease(JobId{1}, Nanos{0}), Nanos{0});
   }
   Device& device() { return table_.device; }
   Lane& lane() { return device().lanes.front(); }
   Job& job(std::uint64_t id) { return table_.at(JobId{id}); }
   void wait(Job& job) {
-    job.place.is_waiting = true;
+    job.place.stand_in_line(1);
     lane().waiting.insert(device().policy->key(job.standing()));
   }
   Bytes rate(std::uint64_t id) {
@@ -63,7 +63,7 @@ TEST_F(Transfer, HasNoLimitWithoutABudget) {
 }
 
 TEST_F(Transfer, HasNoLimitWhileNobodyComputes) {
-  lane().lease.reset();
+  lane().end_lease(Nanos{0});
   lane().waiting.erase(JobId{2});
   lane().waiting.erase(JobId{3});
   EXPECT_EQ(rate(2), Bytes{0});
