@@ -82,8 +82,8 @@ void add_usage(Json& json, const wire::Usage& usage) {
   json["host_file_bytes"] = usage.host_file.value();
   json["late_bytes"] = usage.late.value();
   json["outside_bytes"] = usage.outside.value();
-  json["lane_bytes"] = usage.lane.value();
-  json["donated_bytes"] = usage.donated.value();
+  json["lane_bytes"] = usage.lane.mapped.value();
+  json["donated_bytes"] = usage.lane.donated.value();
   json["overflow_bytes"] = usage.overflow.value();
 }
 

@@ -107,7 +107,7 @@ Bytes cut(Step& step, std::uint32_t uid, LanePool& pool, std::size_t num_kept, B
 // The job will not say any more which slots it kept, so all slots that it may have used become its
 // own.
 void keep_all_it_used(Step& step, Job& job) {
-  job.room.lane_heard = job.usage.lane_changes;
+  job.room.lane_heard = job.usage.lane.changes;
   LanePool* pool = find_pool(step.device().lane_of(job), job.who.uid);
   if (pool == nullptr) return;
   const std::size_t num_used = pool->num_used(job.id);
@@ -230,7 +230,7 @@ bool is_lane_unsettled(Step& step, const Lane& lane) {
     if (!job.room.lane_unheard_since.has_value()) job.room.lane_unheard_since = step.now();
     if (step.now() >= *job.room.lane_unheard_since + patience) {
       step.refuse(id, fmt::format("its page says {} changes of the lane, {} were sent",
-                                  job.usage.lane_changes, job.room.lane_heard));
+                                  job.usage.lane.changes, job.room.lane_heard));
       job.room.lane_unheard_since = step.now();
     }
     step.due(*job.room.lane_unheard_since + patience);

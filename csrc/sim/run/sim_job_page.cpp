@@ -45,7 +45,7 @@ wire::Usage SimJob::usage() {
   usage.stall = lease_.stall;
   usage.changed_at = runs_.changed_at(machine_->now());
   usage.is_in_gap = is_in_gap();
-  if (iterations_ > 1) usage.gap = usage.mean_gap = spec_->gap;
+  if (iterations_ > 1) usage.gap = {.usual = spec_->gap, .mean = spec_->gap};
   usage.is_parked = phase_ == Phase::kWaiting;
   usage.live = spec_->live;
   usage.need = spec_->peak;
