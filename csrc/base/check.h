@@ -27,6 +27,8 @@ namespace gpushare::internal {
     }                                                                    \
   } while (false)
 
+// Without the check the condition is not even evaluated, so a variable that only it uses is unused
+// in release builds.
 #ifdef NDEBUG
 #define GS_DCHECK(condition, ...) \
   do {                            \

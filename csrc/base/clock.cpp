@@ -1,3 +1,6 @@
+// Two clocks of the kernel. CLOCK_MONOTONIC is read without a system call, so the gate may look at
+// it in each iteration. The clock of CPU time costs a system call, and is for those that look now
+// and then.
 #include "csrc/base/clock.h"
 
 #include <ctime>

@@ -39,6 +39,7 @@ struct HostBytes {
   }
 };
 
+// A quarter of what 64 bits can count, so that sums of a few do not overflow.
 inline constexpr HostBytes kNoHostLimit{Bytes{std::numeric_limits<std::int64_t>::max() / 4},
                                         Bytes{std::numeric_limits<std::int64_t>::max() / 4}};
 

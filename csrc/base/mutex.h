@@ -11,6 +11,13 @@
 
 #include "csrc/base/units.h"
 
+// Clang reads these attributes when it compiles with -Wthread-safety, and checks each use of a
+// field or function against them. GCC knows none of them, so there they are empty.
+//
+// GS_GUARDED_BY(mu): the field is read and written only under `mu`. GS_REQUIRES(mu): whoever calls
+// the function holds it. GS_EXCLUDES(mu): whoever calls does not, since the function takes it.
+// GS_ACQUIRE and GS_RELEASE: the function takes it, or lets it go. GS_NO_THREAD_SAFETY_ANALYSIS:
+// the function is right for a reason that the analysis cannot follow; a comment says which.
 #if defined(__clang__)
 #define GS_ANNOTATE(x) __attribute__((x))
 #else
@@ -29,6 +36,7 @@
 
 namespace gpushare {
 
+// std::mutex with the attributes.
 class GS_CAPABILITY("mutex") Mutex {
  public:
   void lock() GS_ACQUIRE() { mutex_.lock(); }
@@ -40,6 +48,7 @@ class GS_CAPABILITY("mutex") Mutex {
   std::mutex mutex_;
 };
 
+// Holds the mutex while it lives. It cannot be given away, so the lock ends where its block does.
 class GS_SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) GS_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
@@ -51,6 +60,7 @@ class GS_SCOPED_CAPABILITY MutexLock {
   Mutex& mutex_;
 };
 
+// A condition variable of Mutex. The mutex is held again when a wait returns.
 class CondVar {
  public:
   // Wakes are spurious; loop on the condition.

@@ -1,3 +1,6 @@
+// Paths are cut as text: no file is looked at, and neither "." nor ".." nor a link is followed. The
+// paths that come here are absolute, or relative to the working folder, and were checked before
+// where that matters.
 #include "csrc/base/path.h"
 
 #include <string>

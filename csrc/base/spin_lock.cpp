@@ -1,3 +1,4 @@
+// How a thread waits for a SpinLock that another one holds.
 #include "csrc/base/spin_lock.h"
 
 #include <chrono>

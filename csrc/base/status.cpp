@@ -1,3 +1,7 @@
+// What went wrong, as text for a log line or an error.
+//
+// A Status has a code, which callers decide by, and a message, which people read. The name of the
+// code appears only in to_string(), for the log; exceptions of Python get the message alone.
 #include "csrc/base/status.h"
 
 #include <cerrno>
@@ -29,6 +33,8 @@ std::string Status::to_string() const {
   return fmt::format("{}: {}", name_of(code_), message_);
 }
 
+// The result names the error twice: "(No space left)" is for people, and ENOSPC is what they search
+// for.
 Status errno_status(const std::string& what) {
   // Read first: what follows may change it.
   const int error = errno;

@@ -22,7 +22,10 @@ class UniqueFd {
 
   [[nodiscard]] int get() const { return fd_; }
   [[nodiscard]] bool is_valid() const { return fd_ >= 0; }
+  // The caller owns the descriptor from here on.
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
+  // Closes what it had. An error of close() is not reported: on Linux the descriptor is gone in any
+  // case.
   void reset(int fd = -1) {
     const int old = std::exchange(fd_, fd);
     if (old >= 0 && old != fd) ::close(old);

@@ -73,6 +73,8 @@ std::string to_string(Nanos time);
 // "2GiB", "512 MiB", "1.5 GB", "1048576" -> bytes; -1 B if `text` is no size.
 Bytes parse_bytes(const std::string& text);
 
+// A number that only names something. Comparing is all that can be done with it, so an id cannot be
+// passed for a count, nor one kind of id for another.
 template <typename Tag, typename Rep>
 struct Id {
   Rep value = 0;

@@ -80,6 +80,8 @@ std::optional<AbstractSocket> read_socket(const nlmsghdr& message) {
 
 }  // namespace
 
+// The kernel answers a dump in as many packets as it needs. Sockets that come and go meanwhile may
+// be missing.
 Result<std::vector<AbstractSocket>> list_abstract_sockets() {
   auto socket = ask();
   if (!socket) return fail(socket.error());

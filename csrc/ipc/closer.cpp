@@ -19,6 +19,8 @@
 namespace gpushare::ipc {
 namespace {
 
+// A list of descriptors and a thread that closes them, one after the other. If one close takes
+// long, those behind it wait, and nobody else.
 class Closer {
  public:
   void take(std::vector<UniqueFd> fds) {

@@ -4,6 +4,9 @@
 // shared_ptr, and the callback that asio holds shares that state. After end() a callback that asio
 // still has queued finds the state ended and does nothing. Nothing here takes a lock: all calls but
 // post() and stop() come on the loop's thread.
+//
+// What may go wrong: a wait for a descriptor fails, though watch() has accepted it. Whoever watches
+// it counts on being called, so the watch is made anew every 100 ms until it can wait again.
 #include "csrc/ipc/event_loop.h"
 
 #include <sys/stat.h>
@@ -32,6 +35,9 @@ using TimePoint = asio::steady_timer::time_point;
 // libstdc++'s steady_clock is CLOCK_MONOTONIC, as monotonic_now() is.
 TimePoint to_time_point(Nanos when) { return TimePoint(std::chrono::nanoseconds(when.value())); }
 
+// The pause after a failed wait.
+constexpr Nanos kTryAgain = millis(100);
+
 }  // namespace
 
 class EventLoop::Impl {
@@ -53,8 +59,8 @@ class EventLoop::Impl {
 // ---- Watch
 
 struct EventLoop::Watch::State : std::enable_shared_from_this<EventLoop::Watch::State> {
-  State(asio::io_context& context, Callback callback)
-      : descriptor(context), on_readable(std::move(callback)) {}
+  State(asio::io_context& context, int number, Callback callback)
+      : fd(number), descriptor(context), on_readable(std::move(callback)) {}
 
   // Waits once for the descriptor to be readable, calls back, and waits again. Each wait arms epoll
   // anew, so a descriptor that is still readable is reported again in the next turn of the loop.
@@ -63,23 +69,41 @@ struct EventLoop::Watch::State : std::enable_shared_from_this<EventLoop::Watch::
     descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
                           [self = shared_from_this()](const asio::error_code& error) {
                             if (!self->is_live) return;
-                            if (error) {
-                              log::error("descriptor {} is not watched any more: {}",
-                                         self->descriptor.native_handle(), error.message());
-                              return;
-                            }
+                            if (error) return self->try_again(error);
+                            self->retry.reset();
                             self->on_readable();
                             if (self->is_live) self->arm();
                           });
   }
 
+  // Gives the descriptor to epoll anew, after a pause. The first failure of a row is logged.
+  void try_again(const asio::error_code& error) {
+    if (!retry) {
+      log::error("watch descriptor {}: {}; trying again every {}", fd, error.message(),
+                 to_string(kTryAgain));
+      retry.emplace(descriptor.get_executor());
+    }
+    retry->expires_after(std::chrono::nanoseconds(kTryAgain.value()));
+    retry->async_wait([self = shared_from_this()](const asio::error_code& cancelled) {
+      if (cancelled || !self->is_live) return;
+      asio::error_code refused;
+      if (self->descriptor.is_open()) self->descriptor.release();
+      self->descriptor.assign(self->fd, refused);
+      if (refused) return self->try_again(refused);
+      self->arm();
+    });
+  }
+
   void end() {
     is_live = false;
+    retry.reset();
     // Takes the descriptor out of epoll and leaves it open: it belongs to the caller.
     if (descriptor.is_open()) descriptor.release();
   }
 
+  const int fd;
   asio::posix::stream_descriptor descriptor;
+  std::optional<asio::steady_timer> retry;  // while the last wait has failed
   Callback on_readable;
   bool is_live = true;
 };
@@ -106,7 +130,7 @@ Result<EventLoop::Watch> EventLoop::watch(int fd, Callback on_readable) {
   if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
     return fail(StatusCode::kIo, fmt::format("watch descriptor {}: a file or folder", fd));
   }
-  auto state = std::make_shared<Watch::State>(impl_->context, std::move(on_readable));
+  auto state = std::make_shared<Watch::State>(impl_->context, fd, std::move(on_readable));
   asio::error_code error;
   state->descriptor.assign(fd, error);
   if (error) {

@@ -28,7 +28,8 @@ class EventLoop {
  public:
   using Callback = std::function<void()>;
 
-  // Calls back as long as the descriptor is readable (or at its end), once a turn of the loop.
+  // Calls back as long as the descriptor is readable (or at its end), once a turn of the loop. A
+  // wait that fails is logged and tried again, so a callback may come late, and is never lost.
   class Watch {
    public:
     Watch() = default;

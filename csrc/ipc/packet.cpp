@@ -85,6 +85,7 @@ Status send_status(std::size_t size) {
 
 }  // namespace
 
+// Never waits, and never raises SIGPIPE.
 Status send_packet(int socket, std::string_view bytes, const std::vector<int>& fds) {
   GS_CHECK(fds.size() <= kMaxFds, "{} descriptors", fds.size());
   // A receiver cannot tell an empty packet from the end of the connection.

@@ -53,6 +53,7 @@ Status check_sealed(int fd, Bytes size) {
 
 }  // namespace
 
+// Sealed before anybody else has the descriptor.
 Result<SharedMemory> SharedMemory::create(const std::string& name, Bytes size) {
   GS_CHECK(size > Bytes{0}, "size {}", size.value());
   const std::string what = fmt::format("memfd {} of {} B: ", name, size.value());
@@ -65,6 +66,8 @@ Result<SharedMemory> SharedMemory::create(const std::string& name, Bytes size) {
   return SharedMemory(std::move(fd), data, size);
 }
 
+// The descriptor came from a peer: nothing of it is believed before check_sealed(). A page without
+// seals could be shortened later, and the next access would end this process.
 Result<SharedMemory> SharedMemory::attach(UniqueFd fd, Bytes size) {
   GS_CHECK(size > Bytes{0}, "size {}", size.value());
   const Status status = check_sealed(fd.get(), size);

@@ -53,6 +53,7 @@ const sockaddr* as_sockaddr(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
 
+// A socket has no other status flags of its own, so none is lost.
 bool set_nonblocking(int socket) { return ::fcntl(socket, F_SETFL, O_NONBLOCK) == 0; }
 
 // Whether `path` may be replaced: nothing is there, or it is a socket at which nobody listens. A
@@ -179,6 +180,8 @@ Result<bool> wait_readable(int socket, Nanos timeout) {
   }
 }
 
+// Of the process that called connect(), as of that moment. The kernel says it, so a peer cannot
+// choose it.
 Result<Credentials> peer_credentials(int socket) {
   ucred peer = {};
   socklen_t size = sizeof(peer);

@@ -53,21 +53,35 @@ Status ImportSlots::find_slot(const SlotRequest& request) {
   return {};
 }
 
-Result<ImportSlots> ImportSlots::replace(std::span<const SlotRequest> requests) {
+Result<ImportSlots> ImportSlots::find(std::span<const SlotRequest> requests) {
   ImportSlots all;
   for (const SlotRequest& request : requests) {
     if (Status found = all.find_slot(request); !found.ok()) return fail(std::move(found));
   }
-  for (const Replaced& replaced : all.slots_) {
-    Status written = write_slot(replaced.slot, replaced.request.function);
-    if (written.ok()) continue;
-    // restore() passes over the slots that still hold their old value.
-    if (const Status undone = all.restore(); !undone.ok()) log::warn("{}", undone.message());
-    return fail(std::move(written));
-  }
   return all;
 }
 
+// The slots are written one after the other. A thread that calls through them in between meets old
+// and new functions, which is why the functions must stand ready before.
+Status ImportSlots::write() {
+  for (const Replaced& replaced : slots_) {
+    Status written = write_slot(replaced.slot, replaced.request.function);
+    if (written.ok()) continue;
+    // restore() passes over the slots that still hold their old value.
+    if (const Status undone = restore(); !undone.ok()) log::warn("{}", undone.message());
+    return written;
+  }
+  return {};
+}
+
+Result<ImportSlots> ImportSlots::replace(std::span<const SlotRequest> requests) {
+  Result<ImportSlots> found = find(requests);
+  if (!found) return found;
+  if (Status written = found->write(); !written.ok()) return fail(std::move(written));
+  return found;
+}
+
+// One load for each slot, so this can be asked often.
 bool ImportSlots::are_intact() const {
   return std::ranges::all_of(slots_, [](const Replaced& replaced) {
     return read_slot(replaced.slot) == replaced.request.function;

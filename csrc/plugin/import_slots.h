@@ -26,13 +26,18 @@ struct SlotRequest {
 };
 
 // Keeps the libraries loaded while it lives; the slots stay as they are when it goes. Move-only.
-// threads: one at a time.
+// threads: one at a time. Other threads may call through the slots at any time.
 class ImportSlots {
  public:
-  // All or none. Each (library, symbol) has to have exactly one slot: with none our function would
-  // not be called, with two the library would use addresses that we have no idea of.
-  // errors: kFailedPrecondition, with library, symbol and the number; kIo if a page cannot be made
-  // writable.
+  // Finds the slots and changes nothing. Each (library, symbol) has to have exactly one: with none
+  // our function would not be called, with two the library would use addresses that we have no idea
+  // of. errors: kFailedPrecondition, with library, symbol and the number.
+  static Result<ImportSlots> find(std::span<const SlotRequest> requests);
+  // Puts our functions into the slots that were found: into all or none. errors: kIo if a page
+  // cannot be made writable. Some slots held our function for a moment then, so another thread may
+  // have read its address and call it later.
+  Status write();
+  // find(), then write().
   static Result<ImportSlots> replace(std::span<const SlotRequest> requests);
 
   // Whether each slot still holds our function: another tool may have replaced it since.

@@ -1,5 +1,4 @@
-// The functions that stand in the slots of cudaMalloc, cudaFree, cudaMemGetInfo and
-// cudaDeviceEnablePeerAccess, and the plugin's one object behind them.
+// What happens in the place of cudaMalloc, cudaFree, cudaMemGetInfo and cudaDeviceEnablePeerAccess.
 //
 // A segment is asked for in this order. It is the runtime's own if the plugin is bypassed, the
 // thread passes through, or the process exits; then if another device is current. Otherwise the
@@ -19,9 +18,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <memory>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -30,6 +30,7 @@
 #include "csrc/base/process/process_exit.h"
 #include "csrc/base/process/start_thread.h"
 #include "csrc/plugin/import_slots.h"
+#include "csrc/plugin/plugin_object.h"
 
 namespace gpushare::plugin {
 namespace {
@@ -59,48 +60,21 @@ thread_local std::string t_refusal;
 std::atomic<std::uint64_t> g_num_installed{0};
 thread_local std::uint64_t t_has_context_of = 0;
 
-class SegmentPlugin {
- public:
-  SegmentPlugin(const PluginOptions& options, const RealRuntime& real)
-      : options_(options), real_(real), number_(++g_num_installed) {}
+}  // namespace
 
-  Status replace_slots();
-  Status restore_slots() { return slots_.restore(); }
-  [[nodiscard]] bool is_intact() const { return slots_.are_intact(); }
+SegmentPlugin::SegmentPlugin(const PluginOptions& options, const RealRuntime& real)
+    : options_(options), real_(real), number_(++g_num_installed) {
+  watch_process_exit();
+  watch_fork();
+}
 
-  CudaError allocate(void** out, std::size_t size);
-  CudaError free(void* address);
-  CudaError mem_get_info(std::size_t* free, std::size_t* total);
-  CudaError enable_peer_access(int peer, unsigned flags);
-
-  [[nodiscard]] PluginCounts counts() const;
-
- private:
-  // Whether every call goes to the real function. A store may be missing then.
-  [[nodiscard]] bool is_bypassed() const { return options_.passthrough_all || is_forked(); }
-  void say_not_shared(int device);
-  CudaError make_context();
-  CudaError take(void** out, std::size_t size);
-  void note_refusal(const Status& reason);
-  CudaError synchronize();
-
-  const PluginOptions options_;
-  const RealRuntime real_;
-  const std::uint64_t number_;
-  ImportSlots slots_;
-
-  // All of these are relaxed: they are counts, and one that is seen late costs a line of the log at
-  // most.
-  std::atomic<std::int64_t> taken_{0};
-  std::atomic<std::int64_t> given_back_{0};
-  std::atomic<std::int64_t> forwarded_frees_{0};
-  std::atomic<std::int64_t> refused_{0};
-  std::atomic<std::uint64_t> said_devices_{0};  // one bit a device
-};
+bool SegmentPlugin::is_bypassed() const {
+  return options_.passthrough_all || is_forked() || state() != State::kServing;
+}
 
 // Torch's allocator must have the slots for segments and figures; that for peer access may be
 // missing. The libraries that only show figures to the user may be absent as a whole.
-Status SegmentPlugin::replace_slots() {
+Status SegmentPlugin::find_slots() {
   const PluginLibraries& names = options_.libraries;
   void* const mem_get_info = reinterpret_cast<void*>(&gs_cuda_mem_get_info);
   std::vector<SlotRequest> requests{
@@ -112,10 +86,16 @@ Status SegmentPlugin::replace_slots() {
   };
   for (const std::string& library : names.figures)
     requests.push_back({library, "cudaMemGetInfo", mem_get_info, true});
-  Result<ImportSlots> replaced = ImportSlots::replace(requests);
-  if (!replaced) return std::move(replaced.error());
-  slots_ = std::move(*replaced);
+  Result<ImportSlots> found = ImportSlots::find(requests);
+  if (!found) return std::move(found.error());
+  slots_ = std::move(*found);
   return {};
+}
+
+Status SegmentPlugin::write_slots() {
+  Status written = slots_.write();
+  state_.store(written.ok() ? State::kServing : State::kFailed, std::memory_order_release);
+  return written;
 }
 
 CudaError SegmentPlugin::allocate(void** out, std::size_t size) {
@@ -249,72 +229,10 @@ PluginCounts SegmentPlugin::counts() const {
           .refused = refused_.load(std::memory_order_relaxed)};
 }
 
-// The functions in the slots have no argument of ours and find their state here. The pointer is set
-// before the first slot is replaced. The object is never destroyed while installed: torch frees
-// segments while static objects are destroyed. release; pairs with plugin()'s acquire.
-std::atomic<SegmentPlugin*> g_plugin{nullptr};
-
-SegmentPlugin* plugin() { return g_plugin.load(std::memory_order_acquire); }
-
-}  // namespace
-
-// First the runtime is found, then the object is published, then the slots are replaced. A slot
-// that calls us too early would find no object. If the slots cannot be replaced, all is undone.
-Status install_segment_plugin(const PluginOptions& options) {
-  if (options.store == nullptr && !options.passthrough_all) {
-    return {StatusCode::kInvalidArgument, "a segment plugin without a store"};
-  }
-  if (options.device < 0) {
-    return {StatusCode::kInvalidArgument, fmt::format("device {}", options.device)};
-  }
-  Result<RealRuntime> real = RealRuntime::find(options.libraries.runtime);
-  if (!real) return std::move(real.error());
-  watch_process_exit();
-  watch_fork();
-  auto made = std::make_unique<SegmentPlugin>(options, *real);
-  SegmentPlugin* none = nullptr;
-  if (!g_plugin.compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) {
-    return {StatusCode::kFailedPrecondition, "the segment plugin is installed already"};
-  }
-  if (Status replaced = made->replace_slots(); !replaced.ok()) {
-    g_plugin.store(nullptr, std::memory_order_release);
-    return replaced;
-  }
-  g_plugin.store(made.release(), std::memory_order_release);  // which owns it from now on
-  return {};
-}
-
-Status uninstall_segment_plugin() {
-  if (plugin() == nullptr) {
-    return {StatusCode::kFailedPrecondition, "the segment plugin is not installed"};
-  }
-  GS_RETURN_IF_ERROR(plugin()->restore_slots());
-  const std::unique_ptr<SegmentPlugin> gone(g_plugin.exchange(nullptr, std::memory_order_acq_rel));
-  return {};
-}
-
-bool segment_plugin_is_intact() { return plugin() != nullptr && plugin()->is_intact(); }
-
 std::string take_refusal() { return std::exchange(t_refusal, {}); }
-
-PluginCounts plugin_counts() { return plugin() == nullptr ? PluginCounts() : plugin()->counts(); }
 
 bool set_passthrough(bool is_on) { return std::exchange(t_is_passed_through, is_on); }
 
 bool is_passthrough() { return t_is_passed_through; }
-
-CudaError gs_cuda_malloc(void** out, std::size_t size) noexcept {
-  return plugin()->allocate(out, size);
-}
-
-CudaError gs_cuda_free(void* address) noexcept { return plugin()->free(address); }
-
-CudaError gs_cuda_mem_get_info(std::size_t* free, std::size_t* total) noexcept {
-  return plugin()->mem_get_info(free, total);
-}
-
-CudaError gs_cuda_enable_peer_access(int peer, unsigned flags) noexcept {
-  return plugin()->enable_peer_access(peer, flags);
-}
 
 }  // namespace gpushare::plugin

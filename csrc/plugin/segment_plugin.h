@@ -46,7 +46,8 @@ struct PluginOptions {
 
 // From now on torch's segments come from the store. Those it has stay what they are.
 // errors: kInvalidArgument; kFailedPrecondition if it is installed already, the runtime is not
-// loaded, or a library's slots are not as expected (import_slots.h); then nothing has changed.
+// loaded, or a library's slots are not as expected (import_slots.h); kIo if a slot cannot be
+// written. Torch's segments are then the runtime's own, as before, and it may be installed again.
 Status install_segment_plugin(const PluginOptions& options);
 // For tests. pre: no other thread uses the runtime, and all segments were given back.
 // errors: as ImportSlots::restore; the plugin then stays installed.

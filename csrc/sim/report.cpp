@@ -47,6 +47,7 @@ std::string job_json(const SimJob& job, std::size_t device) {
       job.moved().value());
 }
 
+// An array and not an object: a run may have a million leases.
 std::string lease_json(const LeaseRecord& lease) {
   return fmt::format(R"([{},{},{:.6f},{:.6f}])", lease.device, lease.job, to_seconds(lease.from),
                      to_seconds(lease.to));
@@ -58,6 +59,7 @@ double quantile(const std::vector<double>& sorted, double share) {
   return sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
 }
 
+// null where there is nothing to average, as when no job has finished.
 std::string spread_json(std::vector<double> values) {
   if (values.empty()) return "null";
   std::sort(values.begin(), values.end());
@@ -78,6 +80,8 @@ struct Sums {
   Bytes moved;
 };
 
+// `serial` is how long all iterations would have taken one after the other, without a switch. The
+// makespan goes from the first arrival to the last end.
 Sums sum_up(const Simulation& simulation) {
   Sums sums;
   sums.begins = simulation.jobs().front().spec().arrival;

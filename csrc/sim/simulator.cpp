@@ -17,6 +17,7 @@
 namespace gpushare::sim {
 namespace {
 
+// `keeps_going` is asked every few thousand events, for Ctrl-C.
 Result<std::string> run(const Scenario& scenario,
                         const Detail& detail,
                         const KeepsGoing& keeps_going) {
@@ -36,6 +37,7 @@ Result<std::string> run_scenario(std::string_view text, const KeepsGoing& keeps_
   return run(*scenario, {}, keeps_going);
 }
 
+// The device's fields are those of a scenario's device line.
 Result<std::string> run_trace(const std::string& device,
                               std::string_view trace,
                               const Detail& detail,

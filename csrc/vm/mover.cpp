@@ -22,6 +22,8 @@
 #include "csrc/base/process/start_thread.h"
 
 namespace gpushare::vm {
+// Copies are carried out one after the other, in the order in which they were submitted. A ticket
+// is the number of a copy, and it is done once done_ has reached that number.
 class Mover::Impl {
  public:
   // Returns at once, except where there is no thread.
@@ -50,6 +52,7 @@ class Mover::Impl {
     return {number};
   }
 
+  // Each ticket can be waited for once.
   Status wait(Ticket ticket) GS_EXCLUDES(mu_) {
     MutexLock lock(mu_);
     while (done_ < ticket.value)

@@ -20,6 +20,7 @@ struct Changes {
   std::optional<bool> is_paused = {};      // it gets no lease
   bool operator==(const Changes&) const = default;
 
+  // Nothing is to be changed.
   [[nodiscard]] bool is_empty() const { return *this == Changes{}; }
 
   // `more` came later.

@@ -120,6 +120,7 @@ Result<CoordinatorMessage> decode_from_coordinator(std::string_view text) {
   return decode(text, static_cast<const CoordinatorMessage*>(nullptr));
 }
 
+// Without a version: it comes from this process's own Python, and not from a socket.
 Result<JobSettings> decode_settings(std::string_view text) {
   const Result<json> object = parse_json(text);
   if (!object.has_value()) return fail(object.error());

@@ -32,11 +32,13 @@ std::string describe(const nlohmann::json& value) {
 
 }  // namespace
 
+// The first refusal counts. All later fields are passed over then.
 void Decoder::refuse(const char* name, const std::string& what) {
   if (!status_.ok()) return;
   status_ = Status(StatusCode::kProtocol, fmt::format("{}: field {} {}", type_, name, what));
 }
 
+// Null if the field is missing, which refuses the message, or if the message is refused already.
 const nlohmann::json* Decoder::find(const char* name) {
   if (!status_.ok()) return nullptr;
   const auto found = object_.find(name);
@@ -45,6 +47,8 @@ const nlohmann::json* Decoder::find(const char* name) {
   return nullptr;
 }
 
+// Negative numbers and those with a fraction have other types in JSON, so they are refused with the
+// rest.
 std::uint64_t Decoder::integer(const char* name, std::uint64_t max) {
   const nlohmann::json* value = find(name);
   if (value == nullptr) return 0;
@@ -56,6 +60,7 @@ std::uint64_t Decoder::integer(const char* name, std::uint64_t max) {
   return 0;
 }
 
+// The text as it came. Its length is checked before anybody works with it.
 const std::string* Decoder::foreign_text(const char* name, std::size_t max_bytes) {
   const nlohmann::json* found = find(name);
   if (found == nullptr) return nullptr;

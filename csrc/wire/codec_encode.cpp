@@ -22,6 +22,8 @@ namespace {
 // Keeps the order of fields, so that a reader of the log finds version and type in front.
 using Json = nlohmann::ordered_json;
 
+// Writes the fields that list_fields() names, into one flat object. It has a function for each type
+// of field, as the Decoder has, so both sides are written down once (codec_fields.h).
 class Encoder {
  public:
   template <typename T>

@@ -11,6 +11,11 @@
 // prose of at most kMaxTextBytes, document() for a string that only the message's length bounds,
 // weight(), newer_share() for a part of 1, ranks(), whose two values belong together, and slots()
 // for numbers of a lane's slots.
+//
+// The order of the lines is the order in which a log shows the fields; a decoder does not depend on
+// it. A name keeps its meaning for good, since peers of two versions speak with each other: a field
+// that comes to mean something else gets another name, and one that is added later is a
+// newer_...().
 #pragma once
 
 #include "csrc/wire/messages.h"
@@ -71,6 +76,7 @@ void list_fields(V& v, Ref<V, Register> m) {
   v.newer_field("fingerprint", m.fingerprint);
 }
 
+// Only what is to be changed is there, so each field may be absent.
 template <typename V>
 void list_fields(V& v, Ref<V, Changes> c) {
   v.field("priority", c.priority);
@@ -229,6 +235,7 @@ void list_fields(V& v, Ref<V, Refused> m) {
   v.text("reason", m.reason);
 }
 
+// The report is JSON inside a string: whoever asked parses it, and the codec need not know it.
 template <typename V>
 void list_fields(V& v, Ref<V, StatusReport> m) {
   v.document("report", m.report);

@@ -21,6 +21,8 @@ std::string to_utf8(std::string_view text, std::size_t max_bytes) {
   return clean;
 }
 
+// A few characters of what a peer has sent, for an error text. More would let the peer write our
+// log.
 std::string to_printable(std::string_view text) {
   constexpr std::size_t kMaxBytes = 32;
   return to_utf8(printable(text), kMaxBytes);

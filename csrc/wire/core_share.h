@@ -18,6 +18,7 @@ struct CoreShare {
 constexpr std::uint32_t to_bits(CoreShare share) {
   return share.is_all() ? 0 : std::uint32_t{share.number} << 16 | share.of;
 }
+// A part that cannot be, as a damaged page may have it, is all cores.
 constexpr CoreShare core_share_of(std::uint32_t bits) {
   const CoreShare share{static_cast<std::uint16_t>(bits >> 16), static_cast<std::uint16_t>(bits)};
   return share.is_all() || share.number >= share.of ? CoreShare{} : share;

@@ -23,6 +23,7 @@ bool is_uuid(std::string_view text) {
 
 }  // namespace
 
+// By the prefix alone, so that it may be asked of any text.
 bool is_cuda(std::string_view name) { return name.starts_with(kCudaPrefix); }
 
 bool is_device_name(std::string_view name) {

@@ -58,17 +58,18 @@ Usage read_usage(const LeasePage& page) {
   }
   usage.spilled = Bytes{clamped(page.spilled_bytes)};
   usage.outside = Bytes{clamped(page.outside_bytes)};
-  usage.lane_changes = read(page.lane_changes);
-  usage.lane = Bytes{clamped(page.lane_bytes)};
-  usage.donated = Bytes{clamped(page.donated_bytes)};
+  usage.lane.changes = read(page.lane_changes);
+  usage.lane.mapped = Bytes{clamped(page.lane_bytes)};
+  usage.lane.donated = Bytes{clamped(page.donated_bytes)};
   usage.overflow = Bytes{clamped(page.overflow_bytes)};
   usage.host_file = Bytes{clamped(page.host_file_bytes)};
   usage.late = Bytes{clamped(page.late_bytes)};
-  usage.gap = Nanos{clamped(page.gap_ns)};
-  usage.mean_gap = Nanos{clamped(page.mean_gap_ns)};
-  usage.training = {Nanos{clamped(page.training_ns)}, Nanos{clamped(page.training_tail_ns)}};
-  usage.evaluation = {Nanos{clamped(page.evaluation_ns)}, Nanos{clamped(page.evaluation_tail_ns)}};
-  usage.is_evaluating =
+  usage.gap.usual = Nanos{clamped(page.gap_ns)};
+  usage.gap.mean = Nanos{clamped(page.mean_gap_ns)};
+  usage.phases.training = {Nanos{clamped(page.training_ns)}, Nanos{clamped(page.training_tail_ns)}};
+  usage.phases.evaluation = {Nanos{clamped(page.evaluation_ns)},
+                             Nanos{clamped(page.evaluation_tail_ns)}};
+  usage.phases.is_evaluating =
       read(page.boundary_kind) == static_cast<std::uint32_t>(BoundaryKind::kForward);
   return usage;
 }

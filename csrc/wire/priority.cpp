@@ -1,3 +1,6 @@
+// The names of the priorities, as messages, settings and reports write them. One table serves both
+// directions: parse_priority() tries the names that name_of() gives. A name that is not among them
+// is no error here, since the caller knows where the text came from.
 #include "csrc/wire/priority.h"
 
 #include <array>
@@ -13,6 +16,8 @@ const char* name_of(Priority priority) {
     case Priority::kNormal: return "normal";
     case Priority::kOpportunistic: return "opportunistic";
   }
+  // Reached only if somebody made a Priority out of a number that is none. The codec never does: it
+  // goes through parse_priority().
   return "unknown";
 }
 

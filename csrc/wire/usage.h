@@ -15,6 +15,29 @@ struct IterationTime {
   bool operator==(const IterationTime&) const = default;
 };
 
+// The two kinds of iterations, which may take very different times.
+struct PhaseTimes {
+  IterationTime training;
+  IterationTime evaluation;    // iterations that end with a forward
+  bool is_evaluating = false;  // the last one was of these
+  bool operator==(const PhaseTimes&) const = default;
+};
+
+// How long the job is away between two iterations.
+struct GapTime {
+  Nanos usual;  // the median of the last ones; 0: none is known
+  Nanos mean;
+  bool operator==(const GapTime&) const = default;
+};
+
+// What the job has of the memory that jobs of one lane share.
+struct LaneUsage {
+  std::uint64_t changes = 0;  // LaneChanged it has sent on this connection
+  Bytes mapped;               // from the lane's pool
+  Bytes donated;              // of Usage::resident: slots it keeps
+  bool operator==(const LaneUsage&) const = default;
+};
+
 struct Usage {
   std::uint64_t iterations = 0;
   std::uint64_t optimizer_steps = 0;
@@ -26,23 +49,19 @@ struct Usage {
   // The job waits for a lease inside an iteration, at a safepoint: none of its memory may be moved.
   bool is_inside = false;
   Bytes live;      // live bytes, resident or spilled, at the last boundary
-  Bytes need;      // room it expects to need for its next iteration (backed bytes at the peak)
+  Bytes need;      // room it expects to need for its next iteration (backed at the peak)
   Bytes resident;  // backed bytes now
   Bytes spilled;   // bytes in the host tier now
   Bytes outside;   // of `resident` and `spilled`: in the outside arena, which no boundary frees
-  std::uint64_t lane_changes = 0;  // LaneChanged it has sent on this connection
-  Bytes lane;                      // mapped from the lane's pool
-  Bytes donated;                   // of `resident`: slots it keeps
-  Bytes overflow;                  // used in the host tier, since there was no room
-  Bytes host_file = {};            // of `spilled` and `overflow`, in the host tier's file
-  Bytes late = {};         // of `spilled`: its next iteration can begin without (optimizer state)
-  Bytes device_free = {};  // of the whole device, as the driver says; of one moment with `resident`
-                           // when it changes; 0: unknown
-  Nanos gap = {};          // between two iterations: the median of the last ones; 0: none is known
-  Nanos mean_gap = {};     // their mean
-  IterationTime training = {};
-  IterationTime evaluation = {};  // iterations that end with a forward
-  bool is_evaluating = false;     // the last one was of these
+  LaneUsage lane = {};
+  Bytes overflow;        // used in the host tier, since there was no room
+  Bytes host_file = {};  // of `spilled` and `overflow`, in the host tier's file
+  Bytes late = {};       // of `spilled`: its next iteration can begin without (optimizer state)
+  // Free on the whole device, as the driver says; of one moment with `resident` when that changes.
+  // 0: unknown.
+  Bytes device_free = {};
+  GapTime gap = {};
+  PhaseTimes phases = {};
   bool operator==(const Usage&) const = default;
 };
 

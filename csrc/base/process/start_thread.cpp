@@ -1,3 +1,6 @@
+// A thread is started with all signals blocked. The kernel hands a signal of the process to any
+// thread that does not block it. A handler that ran on a thread of ours would interrupt a copy or a
+// wait for the coordinator, and Python's own handlers expect the main thread.
 #include "csrc/base/process/start_thread.h"
 
 #include <pthread.h>

@@ -89,6 +89,8 @@ std::optional<std::string> text_of(const toml::node& node) {
   return std::nullopt;
 }
 
+// Walks through one parsed file. An unknown key or table is a warning, so that a file may serve
+// several versions. A bad value ends the start, since the user meant something by it.
 class Reader {
  public:
   Reader(const std::string& path, DaemonOptions& options) : path_(path), options_(options) {}

@@ -41,6 +41,7 @@
 namespace gpushare::daemon {
 namespace {
 
+// The arguments as they were given. They are applied later, since files come first.
 struct CommandLine {
   std::map<const Setting*, std::string> given;  // value of each option
   std::string config;
@@ -103,6 +104,8 @@ Status read_files(const CommandLine& line, DaemonOptions& options) {
   return {};
 }
 
+// The variable beats the file, and names a socket for jobs and coordinator alike. An option of the
+// command line, which is applied after this, beats both.
 Status choose_socket(DaemonOptions& options) {
   const char* variable = std::getenv("GPUSHARE_SOCKET");
   // "none" tells jobs to look for no coordinator; it is no place to listen at.
@@ -180,6 +183,8 @@ std::uint32_t default_pack_lanes(const DaemonOptions& options) {
   return std::clamp(std::thread::hardware_concurrency(), 2U, sched::kMaxLanes);
 }
 
+// The host tier is given out in pieces, so the rest of a piece is left away. Without a folder for
+// files everything is RAM.
 HostBytes host_budgets(const DaemonOptions& options) {
   const Bytes in_ram = options.coordinator.spill_dir.empty()
                            ? options.host_budget
@@ -190,6 +195,8 @@ HostBytes host_budgets(const DaemonOptions& options) {
 
 const char* daemon_version() { return GS_VERSION; }
 
+// In the order that the top of this file gives. --help and --version end it at once, before a file
+// is read.
 Result<ParsedCommandLine> parse_command_line(const std::vector<std::string>& arguments) {
   CommandLine line;
   ParsedCommandLine parsed;

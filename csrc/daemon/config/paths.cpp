@@ -34,6 +34,8 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// A link is no folder here, even one that leads to a folder of ours: somebody else may have made
+// it.
 bool is_own_folder(const std::string& path) {
   struct stat info{};
   return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
@@ -64,6 +66,8 @@ std::string log_path_of(const std::string& socket_path) {
   return fmt::format("{}/{}.log", folder_of(socket_path), is_of_cuda ? stem : "coordinator");
 }
 
+// The runtime folder of a login is private and goes with it. Without one, a folder in /tmp has the
+// user's number in its name, and prepare_folder() checks whose it is.
 std::string default_socket_path(std::string_view device) {
   const std::string runtime = environment("XDG_RUNTIME_DIR");
   if (!runtime.empty() && runtime.front() == '/' && is_own_folder(runtime)) {
@@ -84,6 +88,8 @@ std::vector<std::string> default_config_paths() {
   return paths;
 }
 
+// A folder that is new gets group and mode; one that was there is only checked. So a user's own
+// choice of mode stays.
 Status prepare_folder(const std::string& socket_path,
                       unsigned socket_mode,
                       std::optional<std::uint32_t> socket_group) {

@@ -37,6 +37,8 @@ double ns_of_unit(const std::string& name, Nanos plain) {
 
 }  // namespace
 
+// A bare number counts in `unit`, which an older option may have in its name (--linger-s). A text
+// with a unit means that unit whatever the option.
 std::optional<Nanos> parse_time(const std::string& text, Nanos unit) {
   char* end = nullptr;
   const double amount = std::strtod(text.c_str(), &end);
@@ -55,6 +57,7 @@ std::optional<double> parse_number(const std::string& text) {
   return number;
 }
 
+// Only reading and writing, by user, group and others: a socket is not executed.
 std::optional<unsigned> parse_mode(const std::string& text) {
   unsigned mode = 0;
   const char* end = text.data() + text.size();
@@ -63,6 +66,8 @@ std::optional<unsigned> parse_mode(const std::string& text) {
   return mode;
 }
 
+// The kernel takes socket names of at most 107 bytes. Files beside the socket have longer names,
+// and the rest leaves room for the name under which a new socket is made before it is renamed.
 bool is_socket_path(const std::string& text) {
   return text.size() > 1 && text.front() == '/' && text.back() != '/' &&
          text.size() <= kLongestSocketPath;

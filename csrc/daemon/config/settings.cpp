@@ -32,11 +32,15 @@ namespace {
 using Options = DaemonOptions;
 using Text = const std::string&;
 
+// A chunk: with less no job could have any memory.
 constexpr Bytes kSmallestDevice = mib(2);
+// With less a chunk of 2 MiB would be on its way for more than two seconds.
 constexpr Bytes kSmallestTransfer = mib(1);
 constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kSecond = 1'000'000'000;
 
+// These functions take a value over and return true, or change nothing that counts and return
+// false.
 bool set_text(std::string& field, Text text) {
   field = text;
   return true;
@@ -58,6 +62,7 @@ bool set_bytes(Field& field, Text text, Bytes least) {
   return true;
 }
 
+// A coordinator that never ends by itself is for a service, whose manager ends it.
 bool set_linger(Options& options, Text text, Nanos unit) {
   if (text == "never") {
     options.linger.reset();
@@ -88,6 +93,7 @@ bool set_class_floor(Options& options, Text text) {
   return true;
 }
 
+// Read as a number with a fraction, so that "1.5" is refused instead of cut.
 bool set_num_lanes(Options& options, Text text) {
   static_assert(sched::kMaxLanes == 16, "the setting's text says so");
   const auto num = parse_number(text);
@@ -96,6 +102,7 @@ bool set_num_lanes(Options& options, Text text) {
   return true;
 }
 
+// `field` is false for every text but "yes"; of the others only "no" is allowed.
 bool set_yes(bool& field, Text text) {
   field = text == "yes";
   return field || text == "no";
@@ -122,6 +129,7 @@ constexpr const char* kTimeOrZero = "a time, like \"250ms\" or \"10 s\"";
 constexpr const char* kReserve = "a size like \"64MiB\"";
 constexpr const char* kSize = "a size of at least 2 MiB, like \"2GiB\"";
 
+// In the order in which --help lists them.
 constexpr std::array kSettings{
     Setting{"coordinator.socket", "--socket", "an absolute path of at most 100 bytes",
             "where to listen", 0,

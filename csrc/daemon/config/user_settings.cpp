@@ -37,6 +37,7 @@ struct UserSetting {
   bool (*apply)(sched::UserOptions& user, const std::string& text);
 };
 
+// The number of a user or group, if the text is nothing but one.
 std::optional<std::uint32_t> parse_id(const std::string& text) {
   std::uint32_t id = 0;
   const char* const end = text.data() + text.size();
@@ -106,6 +107,7 @@ std::optional<std::uint32_t> find_uid(const std::string& name) {
   return found->pw_uid;
 }
 
+// As find_uid(). The buffer is large, since a group's entry has the names of all its members.
 std::optional<std::uint32_t> find_gid(const std::string& name) {
   if (const auto gid = parse_id(name)) return gid;
   group entry{};
@@ -116,6 +118,8 @@ std::optional<std::uint32_t> find_gid(const std::string& name) {
   return found->gr_gid;
 }
 
+// The owner and root come first, so that the limits of all others find their values set. What a
+// file says of a user is never changed.
 void make_users_safe(std::uint32_t owner, sched::Users& users) {
   for (const std::uint32_t trusted : {owner, std::uint32_t{0}}) {
     sched::UserOptions& options = users.named.try_emplace(trusted, users.others).first->second;
@@ -136,6 +140,7 @@ bool is_user_setting(const std::string& key) {
                      [&](const UserSetting& setting) { return key == setting.key; });
 }
 
+// pre: is_user_setting(key).
 Status apply_user_setting(const std::string& key,
                           const std::string& text,
                           const std::string& where,

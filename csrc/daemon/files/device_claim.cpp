@@ -108,6 +108,7 @@ std::optional<OtherCoordinator> check_claim(const Claim& claim,
 
 }  // namespace
 
+// The pid makes the name one of its own, so two coordinators never compete for it.
 Result<UniqueFd> claim_device(const std::string& device, const std::string& socket_path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -131,6 +132,8 @@ std::vector<OtherCoordinator> find_other_coordinators(const std::string& device)
   return {};
 }
 
+// In a fixed order and of limited number, so that a user who makes thousands of such sockets hides
+// no coordinator of ours: ours come first.
 std::vector<OtherCoordinator> coordinators_among(const std::vector<ipc::AbstractSocket>& sockets,
                                                  const std::string& device,
                                                  const std::string& root) {
@@ -159,6 +162,7 @@ std::string warning_text(const OtherCoordinator& other, const std::string& devic
 
 const int kRestoreSignal = SIGUSR1;
 
+// The first one that fits. There is one at most: the socket's lock sees to that.
 std::optional<OtherCoordinator> find_of_socket(const std::string& device,
                                                const std::string& socket_path) {
   for (OtherCoordinator& other : find_other_coordinators(device)) {

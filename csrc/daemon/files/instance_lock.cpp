@@ -26,6 +26,8 @@ namespace gpushare::daemon {
 std::string lock_path(const std::string& socket_path) { return socket_path + ".lock"; }
 std::string state_path(const std::string& socket_path) { return socket_path + ".jobs"; }
 
+// flock() locks the open file and not its name. The lock ends when the last descriptor of it is
+// closed, so a process that is killed leaves none.
 Result<UniqueFd> take_instance_lock(const std::string& socket_path) {
   const std::string path = lock_path(socket_path);
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
@@ -55,6 +57,7 @@ Result<UniqueFd> take_lock_or_find_instance(const std::string& socket_path, Nano
   }
 }
 
+// The same file has the same device and inode number. A new file of this name has another one.
 bool is_lock_of(int lock, const std::string& socket_path) {
   struct stat held = {};
   struct stat there = {};

@@ -26,6 +26,7 @@ constexpr const char* kLastLine = "end";
 // The length that bounds a line. With the most lines that there may be it bounds the file.
 constexpr std::size_t kMostLineBytes = 400;
 
+// One model. read_line() expects the fields in this order.
 std::string line_of(const sched::ProfileKey& key, const sched::Profile& profile) {
   return fmt::format(
       "profile uid {} model {:016x} iteration_ns {} tail_ns {} gap_ns {} stall_ns {}"
@@ -91,6 +92,9 @@ Status damaged(const std::string& path, const std::string& what) {
 
 std::string profile_path(const std::string& socket) { return socket + ".profiles"; }
 
+// Each profile goes in through note(), as one that was just measured. So the numbers pass the same
+// limits, and the order of the lines is the order in which jobs left them. A file that was cut off,
+// as by a full disk, lacks the last line.
 Result<sched::Profiles> read_profile_file(const std::string& path) {
   sched::Profiles profiles;
   auto text = read_text_file(path, kMostLineBytes * (sched::Profiles::kMost + 2));
@@ -120,6 +124,8 @@ Status write_profile_file(const std::string& path, const sched::Profiles& profil
   return write_text_file(path, text + kLastLine + "\n");
 }
 
+// The damaged file makes way for a good one, and is kept for whoever wants to know what happened.
+// Without the rename the same warning would come at each start, until the next write.
 sched::Profiles load_profiles(const std::string& path) {
   auto profiles = read_profile_file(path);
   if (profiles.has_value()) return std::move(*profiles);

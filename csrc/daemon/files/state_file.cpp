@@ -47,6 +47,8 @@ bool read_policy(const std::string& line, std::string& policy) {
 
 }  // namespace
 
+// A line of the policy may stand anywhere behind the epoch. A missing file is the usual case: the
+// coordinator before ended in order, and had no jobs.
 Result<std::optional<CoordinatorState>> read_state_file(const std::string& path) {
   // More than any number of jobs that this machine could hold.
   constexpr std::size_t kMostBytes = 16 << 20;
@@ -69,6 +71,7 @@ Result<std::optional<CoordinatorState>> read_state_file(const std::string& path)
   return state;
 }
 
+// write_text_file() renames, so a crash during the write leaves the file before.
 Status write_state_file(const std::string& path, const CoordinatorState& state) {
   std::string text = fmt::format("{}\nepoch {}\n", kJobsHeader, state.epoch);
   if (!state.policy.empty()) text += fmt::format("policy {}\n", state.policy);

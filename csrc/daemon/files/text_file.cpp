@@ -54,6 +54,7 @@ Status write_text_file(const std::string& path, const std::string& text) {
   return {};
 }
 
+// Root's files count as ours: a service's folder may have been filled by its installation.
 Status check_own_file(int fd, const std::string& path) {
   struct stat info{};
   if (::fstat(fd, &info) != 0) return errno_status("look at " + path);
@@ -72,6 +73,7 @@ Status make_own_file(const std::string& path) {
   return check_own_file(file.get(), path);
 }
 
+// Reads `most` bytes at most: more is no file of ours.
 Result<std::optional<std::string>> read_text_file(const std::string& path, std::size_t most) {
   // O_NONBLOCK: opening a pipe does not wait for its writer.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));

@@ -84,6 +84,8 @@ void Conductor::expected_pid_gone(std::int32_t pid) {
   carry_out(coordinator_->on_expected_pid_gone(pid, now), now);
 }
 
+// The eventfd is what the job rings with when it has changed its page. Both sides have it, so the
+// job may write to it at any time.
 Status Conductor::watch_event(JobEntry& entry) {
   const JobId id = entry.id;
   auto watch = loop_.watch(entry.registration->event_fd(), [this, id] { on_event(id); });
@@ -113,6 +115,8 @@ void Conductor::on_event(JobId id) {
   }
 }
 
+// Watches the events again that came too often. What was rung meanwhile is still counted in them,
+// so nothing is lost.
 void Conductor::hear_again() {
   for (const JobId id : std::exchange(unheard_, {})) {
     JobEntry* const entry = jobs_.find(id);
@@ -167,6 +171,8 @@ void Conductor::carry_out(sched::Ready ready, Nanos now) {
   if (coordinator_->has_transfer_budget()) publish_transfer_rates();
 }
 
+// Without a page there is nothing to do: the action is logged and left out. The coordinator hears
+// of a job's end by other ways.
 void Conductor::act(const sched::PageAction& action, Nanos now) {
   JobEntry* entry = jobs_.find(action.job);
   if (entry == nullptr || !entry->registration) {

@@ -21,6 +21,8 @@
 
 namespace gpushare::daemon {
 
+// Three kinds need more than a send: Registered carries the page and its eventfd, LaneTable carries
+// the lane's file, and Refused ends the connection after it.
 void Conductor::deliver(const sched::Outbound& outbound) {
   JobEntry* entry = jobs_.find(outbound.to);
   if (entry == nullptr) return;  // gone meanwhile
@@ -39,6 +41,8 @@ void Conductor::deliver(const sched::Outbound& outbound) {
   }
 }
 
+// Without the file the job could not use what it is told, so the connection ends, and the job asks
+// anew.
 void Conductor::deliver_lane(JobEntry& entry, const wire::CoordinatorMessage& message) {
   const auto file = lane_files_.file_of(entry.uid);
   if (file) {
@@ -80,6 +84,7 @@ void Conductor::send(JobEntry& entry,
   if (!status.ok()) on_broken_(entry.id);
 }
 
+// The first reason counts. on_broken_ closes the session in a later turn of the loop.
 void Conductor::mark_broken(JobEntry& entry, std::string reason) {
   if (entry.session == nullptr || entry.session->is_broken()) return;
   entry.session->mark_broken(std::move(reason));
@@ -113,6 +118,7 @@ void Conductor::publish_others() {
   }
 }
 
+// Only with a budget: otherwise the pages say 0, which is no limit.
 void Conductor::publish_transfer_rates() {
   for (auto& [id, entry] : jobs_.entries()) {
     if (entry.registration) entry.registration->set_transfer_rate(coordinator_->transfer_rate(id));

@@ -25,6 +25,7 @@ JobEntry* JobTable::find(JobId id) {
   return found == entries_.end() ? nullptr : &found->second;
 }
 
+// Looks through all entries: it is asked once for each Hello.
 JobEntry* JobTable::find_pid(std::int32_t pid) {
   for (auto& [id, entry] : entries_) {
     if (entry.pid == pid) return &entry;

@@ -29,7 +29,7 @@ struct JobEntry {
   Session* session = nullptr;     // nullptr: lost
   UniqueFd pidfd;
   std::optional<Registration> registration;
-  // The result of the last look (look_for_suspended in server_jobs.cpp).
+  // The result of the last look (suspension_watch.h).
   bool looked_suspended = false;
   bool is_suspended = false;  // at two looks, one after the other
   // When and from where its iterations are counted, for the rate in status.

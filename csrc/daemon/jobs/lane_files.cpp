@@ -26,6 +26,7 @@ namespace {
 // The size must not change. A job that shortened the file would make the others' accesses fault.
 constexpr int kSeals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
 
+// The file has room for all slots that there can be and takes no memory until a job writes to one.
 Result<UniqueFd> make_file(std::uint32_t uid) {
   const std::string name = fmt::format("gpushare-lane-u{}", uid);
   const Bytes size = wire::kLaneSlotBytes * wire::kMaxLaneSlot;
@@ -67,6 +68,8 @@ void empty_all_but(int file, const std::set<std::uint32_t>& kept, std::uint32_t 
 
 }  // namespace
 
+// One for each user, since the jobs of one user may see each other's bytes. It is made when a job
+// is first told of slots.
 Result<int> LaneFiles::file_of(std::uint32_t uid) {
   UniqueFd& file = files_[uid];
   if (!file.is_valid()) {

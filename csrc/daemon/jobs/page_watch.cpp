@@ -46,6 +46,8 @@ const char* name_of(Belief::Lease lease) {
   return "unknown";
 }
 
+// Pure: the same word after the same belief gives the same news. The caller keeps the belief that
+// comes back, so each event is told once.
 PageNews read_news(const Belief& belief,
                    wire::LeaseWord word,
                    const wire::Address& of,

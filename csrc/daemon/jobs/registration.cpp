@@ -38,6 +38,8 @@ Bytes read_bytes(const std::atomic<std::int64_t>& field) {
 Registration::Registration(ipc::SharedMemory memory, UniqueFd event, Belief belief)
     : memory_(std::move(memory)), event_(std::move(event)), belief_(belief) {}
 
+// A page of zeros is a valid page without a lease, so only the head has to be written, and the word
+// of a job that holds a lease already.
 Result<Registration> Registration::create(std::uint64_t epoch, const wire::Address& of, Term held) {
   auto memory = ipc::SharedMemory::create("gpushare-lease-" + std::to_string(of.job.value),
                                           Bytes{wire::kPageBytes});
@@ -116,6 +118,7 @@ void Registration::forget_waiting() {
   if (belief_.lease == Belief::Lease::kWaiting) belief_.lease = Belief::Lease::kNone;
 }
 
+// Sums that only reports show.
 Registration::Totals Registration::totals() const {
   const wire::LeasePage& fields = page();
   return {read_bytes(fields.dropped_total_bytes), read_bytes(fields.spilled_total_bytes),

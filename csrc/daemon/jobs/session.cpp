@@ -31,6 +31,8 @@ Status Session::watch(ipc::EventLoop& loop, ipc::EventLoop::Callback on_readable
   return {};
 }
 
+// The first failure breaks the session for good: a peer that has missed one message would
+// misunderstand the ones after it.
 Status Session::send(const wire::CoordinatorMessage& message, const std::vector<int>& fds) {
   if (is_broken()) return {StatusCode::kUnavailable, broken_};
   Status status = ipc::send_packet(socket_.get(), wire::encode(message), fds);
@@ -38,10 +40,13 @@ Status Session::send(const wire::CoordinatorMessage& message, const std::vector<
   return status;
 }
 
+// An empty reason would mean a session that is not broken.
 void Session::mark_broken(std::string reason) {
   if (broken_.empty()) broken_ = reason.empty() ? "closed" : std::move(reason);
 }
 
+// Descriptors that come with a packet are refused in receive_bytes(). What the bytes mean is
+// checked field by field in decode_from_job().
 Result<wire::JobMessage> Session::receive() {
   const auto packet = ipc::receive_bytes(socket_.get(), wire::kMaxMessageBytes);
   if (!packet) return fail(packet.error());

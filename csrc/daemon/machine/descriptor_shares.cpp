@@ -20,6 +20,8 @@ constexpr std::size_t kMostVisitors = 512;
 
 }  // namespace
 
+// At least one visitor and one job, however low the limit is: a coordinator that serves nobody
+// would be of no use.
 DescriptorShares share_descriptors(std::size_t limit) {
   const std::size_t left = limit > kForItself ? limit - kForItself : 0;
   const std::size_t visitors = std::clamp<std::size_t>(left / 4, 1, kMostVisitors);
@@ -27,6 +29,7 @@ DescriptorShares share_descriptors(std::size_t limit) {
   return {.most_visitors = visitors, .most_jobs = std::max<std::size_t>(for_jobs / kOfJob, 1)};
 }
 
+// By the soft limit, which run.cpp has raised as far as it goes.
 DescriptorShares share_descriptors() {
   constexpr std::size_t kUsual = 1024;
   rlimit limit{};

@@ -72,6 +72,8 @@ Bytes cgroup_limit(const std::string& root) {
 
 }  // namespace
 
+// Inside a container /proc/meminfo shows the whole machine, so the cgroup's limit counts if it is
+// lower.
 Result<Bytes> machine_memory(const std::string& root) {
   const auto total = total_memory(root);
   if (!total) return total;

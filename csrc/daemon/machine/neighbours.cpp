@@ -29,6 +29,7 @@ constexpr Bytes kSmallestTorch = mib(24);
 
 enum class Maps : std::uint8_t { kTorch, kNoTorch, kForbidden };
 
+// Reads the mappings up to the first that tells. A process that ends meanwhile has no torch.
 Maps look_at_maps(std::int32_t pid, const std::string& root) {
   errno = 0;
   std::ifstream maps(fmt::format("{}/proc/{}/maps", root, pid));
@@ -65,6 +66,7 @@ bool belongs_to_job(std::int32_t pid, const std::set<std::int32_t>& jobs, const 
 
 }  // namespace
 
+// Cheap questions come first: most processes are too small, and their mappings are never read.
 Neighbours find_neighbours(const std::set<std::int32_t>& jobs, const std::string& root) {
   Neighbours neighbours;
   for (const std::int32_t pid : list_pids(root)) {

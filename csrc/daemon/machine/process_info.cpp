@@ -32,6 +32,7 @@ std::ifstream open_file(std::int32_t pid, const char* name, const std::string& r
 
 }  // namespace
 
+// The second number of statm, in pages. See proc(5).
 Bytes read_resident(std::int32_t pid, const std::string& root) {
   std::ifstream file = open_file(pid, "statm", root);
   std::int64_t total = 0;
@@ -40,6 +41,8 @@ Bytes read_resident(std::int32_t pid, const std::string& root) {
   return Bytes{resident * ::sysconf(_SC_PAGESIZE)};
 }
 
+// The kernel separates the arguments by zero bytes. Of a long command only the beginning is read,
+// so a peer cannot make a report long.
 std::string read_command(std::int32_t pid, const std::string& root) {
   std::ifstream file = open_file(pid, "cmdline", root);
   std::string text(kLongestCommand, '\0');
@@ -52,6 +55,8 @@ std::string read_command(std::int32_t pid, const std::string& root) {
   return printable(text);
 }
 
+// In order of pids, so that reports look the same each time. /proc also has entries that are no
+// processes.
 std::vector<std::int32_t> list_pids(const std::string& root) {
   std::vector<std::int32_t> pids;
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir((root + "/proc").c_str()),

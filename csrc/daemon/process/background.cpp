@@ -25,6 +25,7 @@ namespace {
 constexpr char kReady = '+';
 constexpr char kFailed = '-';
 
+// All of it, also if a signal comes in between.
 void write_text(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
@@ -72,6 +73,9 @@ void Launch::report_failure(const Status& status) {
   pipe_.reset();
 }
 
+// Three processes come out of it. The first waits and never returns from here, the middle one ends
+// at once, and the daemon goes on with the Launch. The working folder becomes /, so that no file
+// system is kept from being unmounted.
 Result<Launch> go_to_background(const std::string& log_file) {
   const UniqueFd log(
       ::open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));

@@ -33,6 +33,8 @@ bool is_watched() {
 
 }  // namespace
 
+// The address is kept, and not a connection: the service manager may be started anew, and listens
+// under the same name then.
 ServiceNotice ServiceNotice::from_environment() {
   ServiceNotice notice;
   const std::string_view path = environment("NOTIFY_SOCKET");
@@ -57,6 +59,8 @@ ServiceNotice ServiceNotice::from_environment() {
   return notice;
 }
 
+// Only this one may wait for the socket's buffer. A start that is not told counts as failed, while
+// a sign of life that has no place is followed by the next one.
 void ServiceNotice::say_ready() const { say("READY=1", 0); }
 
 void ServiceNotice::say_alive() const {

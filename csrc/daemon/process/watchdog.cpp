@@ -43,6 +43,7 @@ Watchdog::Watchdog(ipc::EventLoop& loop, WatchdogLimits limits, std::function<vo
   }
 }
 
+// The thread is told first, so that the end does not wait for its next look.
 Watchdog::~Watchdog() {
   {
     const MutexLock lock(mu_);
@@ -52,6 +53,7 @@ Watchdog::~Watchdog() {
   if (thread_.joinable()) thread_.join();
 }
 
+// Runs on the thread of its own.
 void Watchdog::watch() {
   std::uint64_t seen = 0;
   int num_missed = 0;

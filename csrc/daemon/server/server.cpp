@@ -31,10 +31,10 @@
 #include "csrc/daemon/files/device_claim.h"
 #include "csrc/daemon/files/instance_lock.h"
 #include "csrc/daemon/files/state_file.h"
+#include "csrc/daemon/files/text_file.h"
 #include "csrc/daemon/machine/neighbours.h"
 #include "csrc/daemon/server/server_impl.h"
 #include "csrc/daemon/server/status_report.h"
-#include "csrc/ipc/socket.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/sched/policies/policy.h"
 #include "csrc/wire/device_name.h"
@@ -46,11 +46,6 @@ namespace {
 constexpr Nanos kFirstLinger = seconds(10);
 // How old the list of other processes in a report may be. Looking for them takes milliseconds.
 constexpr Nanos kSurroundingsAge = millis(250);
-// How many connections are accepted in a second: more than any number of jobs needs. At twice that
-// rate a flood cost two jobs beside it 13 % (benchmarks/bench_floods.py, 2026-11-25), at this one 3
-// %.
-constexpr double kAcceptsASecond = 2500;
-constexpr double kAcceptsAtOnce = 500;
 
 // A number for this coordinator that differs from the one before, without a wall clock: time since
 // boot, mixed with the pid. Below 2^53, so that every reader of JSON keeps it.
@@ -101,23 +96,29 @@ void Server::restore_socket() { impl_->restore_socket(); }
 
 Server::Impl::Impl(const DaemonOptions& options, UniqueFd& lock, ipc::EventLoop& loop)
     : options_(options),
-      lock_(lock),
       loop_(loop),
       started_(monotonic_now()),
       descriptors_(share_descriptors()),
+      listener_(options_,
+                lock,
+                loop,
+                {.on_connection = [this](UniqueFd socket) { admit(std::move(socket)); },
+                 .on_restored = [this] { on_restored(); }}),
       visitors_(descriptors_.most_visitors),
-      accepts_(kAcceptsASecond, kAcceptsAtOnce),
-      profile_timer_(loop.make_timer([this] { save_profiles(); })),
-      accept_timer_(loop.make_timer([this] {
-        const Status status = listen();
-        if (!status.ok()) log::error("accept again: {}", status.message());
-      })),
+      suspension_watch_(
+          jobs_,
+          loop,
+          [this](JobId job, bool is_suspended) { conductor_->set_suspended(job, is_suspended); }),
+      expected_(loop, [this](std::int32_t pid) { on_expected_gone(pid); }),
+      profile_store_(
+          options_.socket,
+          loop,
+          [this]() -> const sched::Profiles& { return conductor_->coordinator().profiles(); }),
+      surroundings_(options_.coordinator.device),
       visitor_timer_(loop.make_timer([this] { look_after_visitors(); })),
       linger_timer_(loop.make_timer([this] {
         if (jobs_.empty()) shut_down("no job for long enough");
-      })),
-      restore_timer_(loop.make_timer([this] { try_to_restore(); })),
-      suspended_timer_(loop.make_timer([this] { look_for_suspended(); })) {}
+      })) {}
 
 // Claims the device, and then looks for others that have. In this order at least one of two that
 // start at once sees the other.
@@ -152,15 +153,15 @@ Status Server::Impl::begin() {
     }
     for (const std::int32_t pid : living_pids((*state)->jobs)) {
       // A process that cannot be watched has just ended.
-      if (expect(pid).ok()) expected.push_back(pid);
+      if (expected_.add(pid).ok()) expected.push_back(pid);
     }
     log::warn("the coordinator before ended without saying so: {} of its jobs live",
               expected.size());
   }
   GS_RETURN_IF_ERROR(begin_coordinator(epoch_, expected));
-  load_profiles();
+  conductor_->set_profiles(profile_store_.load());
   write_state();
-  GS_RETURN_IF_ERROR(open_socket());
+  GS_RETURN_IF_ERROR(listener_.open());
   if (options_.linger) linger_timer_.set_at(started_ + std::max(*options_.linger, kFirstLinger));
   const Bytes reserve = options_.reserve.value_or(Bytes{0});
   log::info("serves {}: device {}, {} for jobs, {} kept from them, policy {}, epoch {}",
@@ -195,14 +196,15 @@ void Server::Impl::write_state() {
   for (const auto& [id, entry] : jobs_.entries()) {
     state.jobs.push_back({entry.pid, entry.start_ticks});
   }
-  for (const auto& [pid, job] : expected_) {
-    state.jobs.push_back({pid, job.start_ticks});
+  for (const KnownJob& job : expected_.jobs()) {
+    state.jobs.push_back(job);
   }
   // Without it a crash would cost the next daemon its knowledge, but nobody is served worse now.
   const Status status = write_state_file(state_path(options_.socket), state);
   if (!status.ok()) log::error("{}", status.message());
 }
 
+// The time begins anew with each last job. A Hello cancels it.
 void Server::Impl::end_if_unused() {
   if (jobs_.empty() && options_.linger) linger_timer_.set_at(monotonic_now() + *options_.linger);
 }
@@ -212,12 +214,8 @@ void Server::Impl::end_if_unused() {
 void Server::Impl::shut_down(const char* reason) {
   if (std::exchange(is_ended_, true)) return;
   log::info("ends: {}", reason);
-  write_profiles();
-  if (is_socket_here() && ::unlink(options_.socket.c_str()) != 0) {
-    log::warn("{}", errno_status("remove " + options_.socket).message());
-  }
-  listener_watch_.reset();
-  listener_.reset();
+  profile_store_.write();
+  listener_.close();
   for (auto& [id, entry] : jobs_.entries()) {
     entry.session = nullptr;
   }
@@ -229,17 +227,28 @@ void Server::Impl::shut_down(const char* reason) {
   loop_.stop();
 }
 
-void Server::Impl::look_around() {
-  // For a CUDA device jobs report what others hold there, in bytes (sched/memory/device_memory.h).
-  neighbours_ =
-      wire::is_cuda(options_.coordinator.device) ? Neighbours() : find_neighbours(jobs_.pids());
-  warnings_.clear();
-  for (const OtherCoordinator& other : find_other_coordinators(options_.coordinator.device))
-    warnings_.push_back(warning_text(other, options_.coordinator.device));
-  looked_around_ = monotonic_now();
+// The socket is back under its name. Its folder may be a new one, so the log and the files beside
+// the socket are made again as well.
+void Server::Impl::on_restored() {
+  if (!options_.log_file.empty()) {
+    const Status log = make_own_file(options_.log_file);
+    if (log.ok()) log::configure(options_.log_level, "gpushared", options_.log_file);
+    if (!log.ok()) log::error("{}", log.message());
+  }
+  log::warn("{} had gone: it is made again; {} jobs are here", options_.socket, jobs_.size());
+  write_state();
+  profile_store_.forget_written();
+  profile_store_.write();
+}
+
+// What is found goes to the coordinator too: a refusal names who holds memory.
+void Server::Impl::look_around(Nanos most_age) {
+  const Nanos now = monotonic_now();
+  if (!surroundings_.is_older_than(most_age, now)) return;
+  surroundings_.look(jobs_.pids(), now);
   std::vector<sched::UnmanagedProcess> processes;
-  processes.reserve(neighbours_.found.size());
-  for (const Neighbour& neighbour : neighbours_.found) {
+  processes.reserve(surroundings_.neighbours().found.size());
+  for (const Neighbour& neighbour : surroundings_.neighbours().found) {
     processes.push_back({neighbour.pid, neighbour.resident});
   }
   conductor_->set_unmanaged(std::move(processes));
@@ -255,9 +264,9 @@ std::string Server::Impl::report(std::optional<sched::Why> why) {
   facts.pid = ::getpid();
   facts.socket = options_.socket;
   facts.decisions.assign(conductor_->decisions().begin(), conductor_->decisions().end());
-  if (!looked_around_ || now - *looked_around_ > kSurroundingsAge) look_around();
-  facts.neighbours = neighbours_;
-  facts.warnings = warnings_;
+  look_around(kSurroundingsAge);
+  facts.neighbours = surroundings_.neighbours();
+  facts.warnings = surroundings_.warnings();
   add_page_facts(jobs_, facts);
   for (const sched::DeviceRow& device : facts.snapshot.devices) {
     for (const sched::JobRow& row : device.jobs) {

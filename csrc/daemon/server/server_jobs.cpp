@@ -15,10 +15,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -133,6 +131,9 @@ Result<JobEntry*> Server::Impl::add_process(std::int32_t pid, std::uint32_t uid,
   return &entry;
 }
 
+// A process says Hello when it connects for the first time, and again after each lost connection.
+// Then its entry is there already, with its number and its room, and only the connection and the
+// page are new.
 void Server::Impl::on_hello(Session& session, wire::Hello hello) {
   if (session.job().value != 0) {
     refuse(session, "a second hello on one connection");
@@ -183,36 +184,7 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
   log::info("{} says hello: uid {}, version {}, {}", session.name(), hello.uid, hello.version,
             hello.command);
   conductor_->feed(entry->id, hello);
-  if (!is_looking_for_suspended_) look_for_suspended();
-}
-
-// Looks which jobs are suspended (SIGSTOP), and tells the coordinator. A process counts as
-// suspended if two looks in a row found it so: a tracer stops a process for a moment, again and
-// again. Some jobs are looked at in each turn, in the order of their numbers. A job that is alone
-// keeps nobody waiting, so it is not looked at.
-void Server::Impl::look_for_suspended() {
-  constexpr Nanos kPause = millis(500);
-  constexpr int kMostLooked = 64;  // of 20 us each
-  const auto& entries = jobs_.entries();
-  is_looking_for_suspended_ =
-      jobs_.size() > 1 || std::any_of(entries.begin(), entries.end(),
-                                      [](const auto& entry) { return entry.second.is_suspended; });
-  if (is_looking_for_suspended_) suspended_timer_.set_at(monotonic_now() + kPause);
-  std::vector<JobEntry*> found;
-  auto entry = jobs_.entries().upper_bound(looked_last_);
-  for (int i = 0; i < kMostLooked && entry != jobs_.entries().end(); ++i, ++entry) {
-    const auto stat = read_process_stat(entry->second.pid);
-    const bool is_suspended = stat && stat->is_suspended;
-    const bool was = std::exchange(entry->second.looked_suspended, is_suspended);
-    const bool is_known = entry->second.is_suspended;
-    if (entry->second.is_welcomed && (is_known || (is_suspended && was))) {
-      entry->second.is_suspended = is_suspended;
-      found.push_back(&entry->second);
-    }
-  }
-  looked_last_ = entry == jobs_.entries().end() ? JobId{0} : std::prev(entry)->first;
-  for (const JobEntry* const job : found)
-    conductor_->set_suspended(job->id, job->is_suspended);
+  suspension_watch_.begin();
 }
 
 // The connection is gone and the process lives. A last look at the page counts, then the
@@ -249,27 +221,12 @@ void Server::Impl::on_gone(JobId id) {
   log::info("job {} (pid {}) is gone", id.value, entry->pid);
   jobs_.erase(id);
   write_state();
-  save_profiles();
+  profile_store_.save();
   end_if_unused();
 }
 
-// Watches a process that was a job of the coordinator before.
-Status Server::Impl::expect(std::int32_t pid) {
-  auto pidfd = ipc::open_pidfd(pid);
-  if (!pidfd) return pidfd.error();
-  auto watch = loop_.watch(pidfd->get(), [this, pid] { on_expected_gone(pid); });
-  if (!watch) return watch.error();
-  const auto stat = read_process_stat(pid);
-  ExpectedJob& job = expected_[pid];
-  job.start_ticks = stat ? stat->start_ticks : 0;
-  job.pidfd = std::move(*pidfd);
-  job.watch = std::move(*watch);
-  return {};
-}
-
+// The coordinator need not wait any more for what this process holds.
 void Server::Impl::on_expected_gone(std::int32_t pid) {
-  expected_.erase(pid);
-  log::info("pid {}, a job of the coordinator before, is gone", pid);
   conductor_->expected_pid_gone(pid);
   write_state();
 }

@@ -1,9 +1,6 @@
 // The text behind `gpushare status --json`. The coordinator's snapshot gives jobs, lanes and
 // reasons; the pages of jobs give newer figures, which are taken where there are any.
-//
-// One message has a limit, so a text that is too long is shortened in steps: old decisions,
-// neighbours, command lines, and last jobs from the end. Each step makes the text anew and looks
-// whether it fits. How many jobs were left out is said.
+// Names come from users and may be any bytes, so the text is cleaned as a whole at the end.
 #include "csrc/daemon/server/status_report.h"
 
 #include <algorithm>
@@ -20,7 +17,6 @@
 #include "csrc/daemon/jobs/registration.h"
 #include "csrc/sched/job/admission.h"
 #include "csrc/sched/policies/policy.h"
-#include "csrc/wire/codec.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::daemon {
@@ -28,6 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// 0 for a point that is none, or that has passed.
 double seconds_until(Nanos now, Nanos then) {
   return then.value() == 0 ? 0.0 : std::max(0.0, to_seconds(then - now));
 }
@@ -56,6 +53,8 @@ double rate_alone(const sched::JobRow& row, const PageFacts& page) {
   return page.iterations_per_second * to_seconds(row.age) / to_seconds(own);
 }
 
+// Figures that only the job's page has. Without a page the row stands in for it, and the sums are
+// 0.
 void add_page(Json& json, const sched::JobRow& row, const PageFacts& page) {
   json["iterations_per_second"] = page.iterations_per_second;
   json["iterations_per_second_alone"] = rate_alone(row, page);
@@ -66,6 +65,8 @@ void add_page(Json& json, const sched::JobRow& row, const PageFacts& page) {
   json["is_held_back"] = page.is_held_back;
 }
 
+// The names are part of the schema (kStatusSchemaVersion), so they stay as they are when a field of
+// Usage is renamed.
 void add_usage(Json& json, const wire::Usage& usage) {
   json["iterations"] = usage.iterations;
   json["optimizer_steps"] = usage.optimizer_steps;
@@ -81,8 +82,8 @@ void add_usage(Json& json, const wire::Usage& usage) {
   json["host_file_bytes"] = usage.host_file.value();
   json["late_bytes"] = usage.late.value();
   json["outside_bytes"] = usage.outside.value();
-  json["lane_bytes"] = usage.lane.value();
-  json["donated_bytes"] = usage.donated.value();
+  json["lane_bytes"] = usage.lane.mapped.value();
+  json["donated_bytes"] = usage.lane.donated.value();
   json["overflow_bytes"] = usage.overflow.value();
 }
 
@@ -111,6 +112,8 @@ Json admission_json(const sched::DeviceRow& device, const StatusFacts& facts) {
           {"jobs_unknown", sums.num_unknown()}};
 }
 
+// One job. The first part is what the coordinator knows; what follows comes from the page where
+// there is one.
 Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
   Json json = {{"job", row.who.of.job.value},
                {"name", row.who.name},
@@ -213,6 +216,7 @@ std::string main_device(const StatusFacts& facts) {
   return facts.snapshot.devices.empty() ? "" : facts.snapshot.devices.front().device;
 }
 
+// Everything, without regard to the length.
 Json whole_json(const StatusFacts& facts) {
   Json json = {{"schema_version", kStatusSchemaVersion},
                {"coordinator",
@@ -263,41 +267,6 @@ std::string to_text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-bool fits(const std::string& text) {
-  return wire::encode(wire::StatusReport{text}).size() <= wire::kMaxMessageBytes;
-}
-
-// Leaves out the next part, from what is missed least to what is missed most. false: nothing is
-// left to leave out. `length` is that of the text now.
-bool shorten(StatusFacts& facts, std::size_t length, std::uint64_t& jobs_left_out) {
-  if (length > 2 * wire::kMaxMessageBytes && !std::exchange(facts.decisions, {}).empty()) {
-    return true;
-  }
-  if (!facts.decisions.empty()) {
-    const auto half = static_cast<std::ptrdiff_t>((facts.decisions.size() + 1) / 2);
-    facts.decisions.erase(facts.decisions.begin(), facts.decisions.begin() + half);
-    return true;
-  }
-  if (!std::exchange(facts.neighbours.found, {}).empty()) return true;
-  bool had_commands = false;
-  for (sched::DeviceRow& device : facts.snapshot.devices) {
-    for (sched::JobRow& row : device.jobs) {
-      had_commands |= !std::exchange(row.who.command, "").empty();
-    }
-  }
-  if (had_commands) return true;
-  for (sched::DeviceRow& device : facts.snapshot.devices) {
-    if (device.jobs.empty()) continue;
-    // About as many as fit, and fewer each time.
-    const std::size_t all = device.jobs.size();
-    const std::size_t rest = std::min(all - 1, all * wire::kMaxMessageBytes / length * 9 / 10);
-    jobs_left_out += all - rest;
-    device.jobs.resize(rest);
-    return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 // The rate counts iterations of this registration alone, over the time since it began.
@@ -315,17 +284,10 @@ void add_page_facts(const JobTable& jobs, StatusFacts& facts) {
   }
 }
 
-std::string status_text(const StatusFacts& facts) { return to_text(whole_json(facts)); }
-
-std::string bounded_status_text(StatusFacts facts) {
-  std::uint64_t jobs_left_out = 0;
-  std::string text = status_text(facts);
-  while (!fits(text) && shorten(facts, text.size(), jobs_left_out)) {
-    Json json = whole_json(facts);
-    if (jobs_left_out > 0) json["jobs_left_out"] = jobs_left_out;
-    text = to_text(json);
-  }
-  return text;
+std::string status_text(const StatusFacts& facts, std::uint64_t jobs_left_out) {
+  Json json = whole_json(facts);
+  if (jobs_left_out > 0) json["jobs_left_out"] = jobs_left_out;
+  return to_text(json);
 }
 
 }  // namespace gpushare::daemon

@@ -47,7 +47,8 @@ struct StatusFacts {
 
 // Fills `pages`. pre: facts.now.
 void add_page_facts(const JobTable& jobs, StatusFacts& facts);
-std::string status_text(const StatusFacts& facts);
+// `jobs_left_out`: how many jobs are missing in `facts` for want of space; said if it is not 0.
+std::string status_text(const StatusFacts& facts, std::uint64_t jobs_left_out = 0);
 // The same, as one message can carry it: where it is too long, the oldest decisions, then the
 // neighbours, then command lines are left out, and at last jobs from the end ("jobs_left_out").
 std::string bounded_status_text(StatusFacts facts);

@@ -28,6 +28,7 @@ constexpr Nanos kFresh = millis(250);
 
 }  // namespace
 
+// The new connection is counted first, and may itself be the one that has to go.
 std::optional<int> Visitors::add(int socket, std::uint32_t user, Nanos now) {
   by_socket_[socket] = {.user = user, .heard_at = now, .arrival = ++num_arrivals_, .waits = false};
   if (++num_of_user_[user] > kMostOfUser) return oldest_of(user, now);
@@ -46,6 +47,7 @@ void Visitors::remove(int socket) {
   by_socket_.erase(found);
 }
 
+// What a user says on all connections together counts, so more connections bring nothing.
 bool Visitors::hear(int socket, Nanos now) {
   const auto found = by_socket_.find(socket);
   GS_CHECK(found != by_socket_.end(), "no visitor has socket {}", socket);
@@ -66,6 +68,7 @@ std::vector<int> Visitors::silent(Nanos now) const {
   return sockets;
 }
 
+// pre: the user has a connection.
 int Visitors::oldest_of(std::uint32_t user, Nanos now) const {
   // In this order: whether it came last, whether it may have something to say, when it came.
   using Place = std::tuple<bool, bool, std::uint64_t>;

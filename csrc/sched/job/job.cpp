@@ -29,7 +29,7 @@ wire::IterationTime with_possible_times(const wire::IterationTime& time) {
 
 // The times of the phase that a job is known by: its training, unless it does nothing but evaluate.
 const wire::IterationTime& main_phase(const wire::Usage& usage) {
-  return usage.training.usual > Nanos{} ? usage.training : usage.evaluation;
+  return usage.phases.training.usual > Nanos{} ? usage.phases.training : usage.phases.evaluation;
 }
 
 template <typename Unit>
@@ -75,10 +75,10 @@ void Job::observe(const wire::Usage& seen, Nanos now) {
   raise_to_zero(next.outside);
   raise_to_zero(next.late);
   raise_to_zero(next.device_free);
-  next.gap = std::clamp(next.gap, Nanos{}, kMaxIteration);
-  next.mean_gap = std::clamp(next.mean_gap, Nanos{}, kMaxIteration);
-  next.training = with_possible_times(next.training);
-  next.evaluation = with_possible_times(next.evaluation);
+  next.gap.usual = std::clamp(next.gap.usual, Nanos{}, kMaxIteration);
+  next.gap.mean = std::clamp(next.gap.mean, Nanos{}, kMaxIteration);
+  next.phases.training = with_possible_times(next.phases.training);
+  next.phases.evaluation = with_possible_times(next.phases.evaluation);
   const bool is_baseline = std::exchange(measured.has_counted_before, false);
   if (!is_baseline && next.iterations > usage.iterations && next.busy > usage.busy) {
     measured.note_iterations(next.iterations - usage.iterations, next.busy - usage.busy,
@@ -93,7 +93,7 @@ void Job::observe(const wire::Usage& seen, Nanos now) {
 }
 
 Nanos Job::long_iteration() const {
-  Nanos tail = (usage.is_evaluating ? usage.evaluation : usage.training).tail;
+  Nanos tail = (usage.phases.is_evaluating ? usage.phases.evaluation : usage.phases.training).tail;
   const bool is_remembered = measured.iteration_source() == Source::kRemembered;
   if (tail <= Nanos{} && is_remembered) tail = measured.remembered->tail;
   return std::max(measured.iteration, tail);
@@ -167,6 +167,6 @@ HostBytes host_bytes(const Job& job) {
   return revoke.has_value() ? revoke->stored_before + revoke->may_spill : stored_in_host_tier(job);
 }
 
-bool is_unheard(const Job& job) { return job.usage.lane_changes > job.room.lane_heard; }
+bool is_unheard(const Job& job) { return job.usage.lane.changes > job.room.lane_heard; }
 
 }  // namespace gpushare::sched

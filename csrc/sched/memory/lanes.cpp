@@ -100,7 +100,7 @@ Bytes cut(Step& step, std::uint32_t uid, LanePool& pool, std::size_t num_kept, B
 // The job will not say any more which slots it kept, so all slots that it may have used become its
 // own.
 void keep_all_it_used(Step& step, Job& job) {
-  job.room.lane_heard = job.usage.lane_changes;
+  job.room.lane_heard = job.usage.lane.changes;
   LanePool* pool = find_pool(step.device().lane_of(job), job.who.uid);
   if (pool == nullptr) return;
   const std::size_t num_used = pool->num_used(job.id);
@@ -118,7 +118,7 @@ void await_change(Step& step, Job& job) {
   Nanos since = job.room.lane_unheard_since.value_or(step.now());
   if (step.now() >= since + patience) {
     step.refuse(job.id, fmt::format("its page says {} changes of the lane, {} were sent",
-                                    job.usage.lane_changes, job.room.lane_heard));
+                                    job.usage.lane.changes, job.room.lane_heard));
     since = step.now();
   }
   job.room.lane_unheard_since = since;

@@ -44,7 +44,7 @@ std::optional<Nanos> time_in_gap(const Lane& lane, const Job& holder, Nanos now)
 std::optional<GapChance> gap_chance(const Table& table, const Lane& lane, Nanos now) {
   const Device& device = table.device;
   const Job& holder = table.at(lane.lease->job());
-  if (device.packs() || holder.usage.mean_gap <= Nanos{} || is_learning(holder)) return {};
+  if (device.packs() || holder.usage.gap.mean <= Nanos{} || is_learning(holder)) return {};
   const std::optional<Nanos> elapsed = time_in_gap(lane, holder, now);
   const auto first = first_allowed(table, lane, setback(table, holder));
   if (!elapsed.has_value() || !first.has_value()) return {};
@@ -52,16 +52,16 @@ std::optional<GapChance> gap_chance(const Table& table, const Lane& lane, Nanos 
   if (is_decided_by_harvest(device, holder, next)) return {};
 
   const Nanos cost = holder.measured.stall + next.measured.stall;
-  const Nanos usual = holder.usage.gap - *elapsed;
+  const Nanos usual = holder.usage.gap.usual - *elapsed;
   const Nanos slack =
-      scaled(holder.measured.iteration + holder.usage.gap, table.options.switch_loss);
+      scaled(holder.measured.iteration + holder.usage.gap.usual, table.options.switch_loss);
   const bool fits = !is_learning(next) && next.long_iteration() + cost <= usual + slack;
   const bool is_short =
       device.policy->shares_by_user() ||
-      next.measured.iteration <= holder.usage.mean_gap + holder.measured.iteration;
+      next.measured.iteration <= holder.usage.gap.mean + holder.measured.iteration;
   const bool is_its_turn = is_short && *first < boundary_key(table, lane, now);
   if (!fits && !is_its_turn) return {};
-  const Nanos gap = fits ? usual : holder.usage.mean_gap - *elapsed;
+  const Nanos gap = fits ? usual : holder.usage.gap.mean - *elapsed;
   const Nanos least = scaled(holder.measured.iteration, table.options.switch_loss);
   if (gap - cost <= least) return {};
   return GapChance{next.id, gap, cost};
@@ -71,7 +71,7 @@ Nanos usual_gap_ends(const Device& device, const Job& holder) {
   const bool is_harvested =
       device.policy->harvests() && holder.settings.priority == wire::Priority::kGuaranteed;
   if (is_harvested) return park_allowance(holder.measured.stall);
-  const Nanos usual = std::max(holder.usage.gap, holder.usage.mean_gap);
+  const Nanos usual = std::max(holder.usage.gap.usual, holder.usage.gap.mean);
   return std::max({holder.measured.stall * 2, usual + usual / 4, kShortGap});
 }
 

@@ -52,7 +52,7 @@ bool takes_turns(const Table& table, const Job& job, Nanos now) {
 // The page says what the job needs beside its lane chunks, and the socket says how many chunks
 // there are. While the two differ about the lane, one of them is old, so neither is used.
 void settle_sizes(Step& step, const Job& job) {
-  if (job.usage.lane_changes != job.room.lane_heard) return;
+  if (job.usage.lane.changes != job.room.lane_heard) return;
   const std::optional<Sizes> sizes = planned_sizes(job);
   if (sizes != job.place.sizes) step.table().at(job.id).place.sizes = sizes;
 }

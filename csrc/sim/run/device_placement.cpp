@@ -24,6 +24,8 @@ Cost cost_of(const DeviceLoad& device, const sched::Sizes& job) {
 
 }  // namespace
 
+// Persistent memory adds up. Of ephemeral memory only the largest counts, since one job runs at a
+// time.
 void DeviceLoad::add(const sched::Sizes& job) {
   persistent_ += job.persistent;
   ephemeral_.insert(job.ephemeral);
@@ -42,6 +44,8 @@ bool DeviceLoad::fits_alone(const sched::Sizes& job) const {
   return job.persistent + job.ephemeral + context_ <= capacity_;
 }
 
+// What the jobs together, with this one, need beyond the device: so much has to move when they take
+// turns. Below 0 there is room for all.
 Bytes DeviceLoad::excess_with(const sched::Sizes& job) const {
   const auto num_contexts = static_cast<std::int64_t>(num_jobs() + 1);
   return persistent_ + job.persistent + std::max(largest_, job.ephemeral) +

@@ -15,6 +15,8 @@ constexpr std::size_t kArity = 4;
 
 }  // namespace
 
+// Each source has one entry of each of its kinds at most, so the places are a table and nothing is
+// searched.
 EventQueue::EventQueue(std::size_t num_jobs, std::size_t num_devices) {
   for (const EventKind kind : {EventKind::kWake, EventKind::kReleased})
     places_[static_cast<std::size_t>(kind)].resize(num_jobs, kNone);
@@ -22,6 +24,7 @@ EventQueue::EventQueue(std::size_t num_jobs, std::size_t num_devices) {
     places_[static_cast<std::size_t>(kind)].resize(num_devices, kNone);
 }
 
+// The only function that writes an entry.
 void EventQueue::put(std::size_t place, const Entry& entry) {
   heap_[place] = entry;
   place_of(entry.event) = place;
@@ -56,6 +59,7 @@ void EventQueue::sink(std::size_t place, const Entry& entry) {
   put(place, entry);
 }
 
+// An event that is there already moves up or down from where it is.
 void EventQueue::set(EventKind kind, std::size_t of, Nanos at) {
   const Entry entry{at, {kind, of}};
   const std::size_t place = place_of(entry.event);

@@ -8,6 +8,7 @@
 
 namespace gpushare::sim {
 
+// The first iteration of a lease begins now. Its gap comes after it.
 void Iterations::begin(Nanos now, Nanos iteration, Nanos gap) {
   iteration_ = iteration;
   gap_ = gap;
@@ -44,6 +45,7 @@ void Iterations::change(Nanos now, Nanos iteration) {
   iteration_ = iteration;
 }
 
+// The n-th boundary from now on, the next one being the first, if nothing changes until then.
 Nanos Iterations::boundary(std::uint64_t n) const {
   return next_ + (iteration_ + gap_) * static_cast<std::int64_t>(n - 1);
 }

@@ -25,6 +25,7 @@ Nanos Link::copy(Nanos now, Nanos takes, Nanos& free_at) {
   return free_at;
 }
 
+// The time at which the last byte has left. `in_file`: of `bytes`.
 Nanos Link::spill(Nanos now, Bytes bytes, Bytes in_file) {
   const Nanos takes =
       time_of(bytes - in_file, models_.spill) + time_of(in_file, models_.file_spill);

@@ -34,6 +34,7 @@ SimDevice::SimDevice(std::size_t index,
       world_(world),
       link_(world.scenario.models) {}
 
+// The job is on the device from here on: its memory counts, and its speed is set with the others'.
 void SimDevice::arrive(SimJob& job) {
   present_.push_back(&job);
   job.arrive(*this);
@@ -48,6 +49,7 @@ void SimDevice::tell(const SimJob& job, wire::JobMessage message) {
   said_.push_back({job.id(), std::move(message)});
 }
 
+// Jobs count from 1 and events from 0.
 void SimDevice::wake_at(const SimJob& job, Nanos at) {
   world_.events.set(EventKind::kWake, job.id().value - 1, at);
 }
@@ -85,6 +87,7 @@ void SimDevice::on_lease(const SimJob& job, bool is_open, Nanos since) {
   }
 }
 
+// Goes on until nobody has anything left to say, at one moment of virtual time.
 void SimDevice::settle() {
   for (std::size_t n = 0; !said_.empty() || is_share_new_; ++n) {
     if (n == kMostAtOnce) {
@@ -118,6 +121,7 @@ void SimDevice::share_device() {
   }
 }
 
+// One step of the coordinator, and what follows from it.
 void SimDevice::hear(JobId from, const wire::JobMessage& message) {
   ++world_.num_steps;
   carry_out(coordinator_->on_message(from, message, now()));
@@ -161,6 +165,7 @@ void SimDevice::set_deadline(const sched::Ready& ready) {
   world_.events.set(EventKind::kDeadline, index_, at);
 }
 
+// The event may be older than the deadline: then it only sets the next one.
 void SimDevice::on_deadline() {
   deadline_event_.reset();
   if (!deadline_.has_value()) return;
@@ -172,6 +177,7 @@ void SimDevice::on_deadline() {
   observe_and_decide();
 }
 
+// Nobody may be left to look at, if the holder has closed meanwhile.
 void SimDevice::on_look() {
   look_event_.reset();
   if (!observe_.empty()) observe_and_decide();

@@ -19,36 +19,12 @@
 #include <variant>
 
 #include "csrc/base/check.h"
-#include "csrc/sched/job/admission.h"
-#include "csrc/sched/plans/quantum.h"
 
 namespace gpushare::sim {
-namespace {
-
-// The interval at which the real daemon looks at a holder's page by default. Looks for news fall on
-// the same grid (next_news).
-const Nanos kLookEvery = sched::CoordinatorOptions{}.gap_poll;
-
-}  // namespace
-
 wire::Address SimJob::address() const {
   wire::Address of;
   of.job = id_;
   return of;
-}
-
-// Counts the boundaries that have passed since the last call. Nothing happened at them: everything
-// that changes the job's room, speed or lease calls this first.
-void SimJob::settle() {
-  if (phase_ != Phase::kRunning) return;
-  const std::uint64_t num_passed = runs_.pass(machine_->now());
-  iterations_ += num_passed;
-  GS_CHECK(num_passed == 0 || room_ >= spec_->peak, "job {} ran with {} of {}", id_.value,
-           to_string(room_), to_string(spec_->peak));
-}
-
-bool SimJob::is_in_gap() const {
-  return phase_ == Phase::kRunning && runs_.is_in_gap(machine_->now());
 }
 
 Nanos SimJob::iteration_time() const {
@@ -56,62 +32,7 @@ Nanos SimJob::iteration_time() const {
   return Nanos{std::llround(static_cast<double>(spec_->iteration.value()) * slowdown_)};
 }
 
-// The page as it is now. The gap is known from the second iteration on.
-wire::Usage SimJob::usage() {
-  settle();
-  wire::Usage usage;
-  usage.iterations = iterations_;
-  usage.optimizer_steps = iterations_;
-  usage.busy = runs_.busy();
-  usage.stall = stall_;
-  usage.changed_at = runs_.changed_at(machine_->now());
-  usage.is_in_gap = is_in_gap();
-  if (iterations_ > 1) usage.gap = usage.mean_gap = spec_->gap;
-  usage.is_parked = phase_ == Phase::kWaiting;
-  usage.live = spec_->live;
-  usage.need = spec_->peak;
-  usage.resident = resident_;
-  usage.spilled = spilled_;
-  usage.host_file = spilled_file_;
-  usage.device_free = machine_->device_free();
-  return usage;
-}
-
-// The coordinator looks. What it has seen is remembered, since next_news() tells what it has not.
-wire::Usage SimJob::look() {
-  wire::Usage seen = usage();
-  iterations_seen_ = iterations_;
-  if (!watched_since_.has_value()) watched_since_ = machine_->now();
-  return seen;
-}
-
-// When a look would show something new that a decision may depend on. There are three such things,
-// and the earliest counts: the first boundary in this lease; the iteration after which the sizes
-// are known; the beginning or end of a gap. Nothing is new while the coordinator has not looked in
-// this lease, or has asked for it.
-std::optional<Nanos> SimJob::next_news() {
-  settle();
-  if (phase_ != Phase::kRunning || is_asked_ || !watched_since_.has_value()) return std::nullopt;
-  const Nanos now = machine_->now();
-  std::optional<Nanos> news;
-  if (iterations_seen_ == iterations_granted_) {
-    news = iterations_ > iterations_seen_ ? now : runs_.boundary(1);
-  } else if (iterations_seen_ < sched::kIterationsToLearn) {
-    const bool is_known = iterations_ >= sched::kIterationsToLearn;
-    news = is_known ? now : runs_.boundary(sched::kIterationsToLearn - iterations_);
-  }
-  // The coordinator may decide anew then whether the next gap is lent to another job.
-  if (spec_->gap > Nanos{0}) {
-    const Nanos change = is_in_gap() ? runs_.begun_at() : runs_.boundary(1);
-    const Nanos next = std::max(change, now + Nanos{1});
-    news = std::min(news.value_or(next), next);
-  }
-  if (!news.has_value()) return std::nullopt;
-  // Rounded up to one of the times at which the real daemon would look.
-  const Nanos since = *news - *watched_since_;
-  return *watched_since_ + kLookEvery * ((since + kLookEvery - Nanos{1}) / kLookEvery);
-}
-
+// The job begins to exist. It has no memory and no room; the coordinator answers with a Welcome.
 void SimJob::arrive(Machine& machine) {
   machine_ = &machine;
   phase_ = Phase::kStarting;
@@ -137,10 +58,11 @@ void SimJob::receive(const wire::Refused& m) {
 }
 
 void SimJob::receive(const wire::Welcome& m) {
-  room_ = m.room;
+  memory_.room = m.room;
   need(spec_->live);
 }
 
+// Asks for room and goes on when it comes (Grant), or ends when it does not (Denied).
 void SimJob::need(Bytes bytes) {
   machine_->tell(*this,
                  wire::Need{.of = address(), .n = ++num_needs_, .bytes = bytes, .like = bytes});
@@ -148,11 +70,11 @@ void SimJob::need(Bytes bytes) {
 
 // Room may come with a lease or as the answer to a Need. Only the latter lets the job go on here.
 void SimJob::receive(const wire::Grant& m) {
-  room_ = m.room;
+  memory_.room = m.room;
   machine_->tell(*this, wire::Consumed{.of = address(), .n = m.n});
   if (m.need_n == 0) return;
   if (phase_ == Phase::kStarting) {
-    resident_ = spec_->live;
+    memory_.resident = spec_->live;
     machine_->tell(*this, wire::Register{.of = address(),
                                          .name = spec_->name,
                                          .group = spec_->user,
@@ -179,33 +101,16 @@ void SimJob::want() {
   machine_->tell(*this, wire::Wanted{.of = address(), .usage = usage()});
 }
 
-// Gives room in the order of a real job: unused room, then free memory, then live memory by a copy.
-// Free memory is the iteration's, so it stays while an iteration runs. Live memory leaves only
-// while the job is parked, and no more of it than the Revoke allows in RAM and in the file; RAM is
-// filled first. The room is lower, and the answer is sent, once the copy is done.
+// What leaves is JobMemory's to say. The room is lower, and the answer is sent, once the copy is
+// done.
 void SimJob::receive(const wire::Revoke& m) {
   settle();
   const bool is_parked = phase_ == Phase::kWaiting;
   const bool is_quiet = is_parked || phase_ == Phase::kGap || is_in_gap();
-  const Bytes live_resident = std::min(spec_->live - spilled_, resident_);
-  const Bytes unused = std::min(m.bytes, room_ - resident_);
-  const Bytes dropped = is_quiet ? std::min(m.bytes - unused, resident_ - live_resident) : Bytes{0};
-  const Bytes live = std::min(m.bytes - unused - dropped, live_resident);
-  const Bytes spilled = is_parked ? std::min(live, m.most_ram + m.most_file) : Bytes{0};
-  const Bytes in_file = std::max(spilled - m.most_ram, Bytes{0});
-  resident_ -= dropped + spilled;
-  spilled_ += spilled;
-  spilled_file_ += in_file;
-  moved_ += spilled;
-  answer_ = wire::Released{.of = address(),
-                           .n = m.n,
-                           .bytes = unused + dropped + spilled,
-                           .dropped = dropped,
-                           .spilled = spilled,
-                           .spilled_file = in_file,
-                           .unplaced = is_parked ? live - spilled : Bytes{0},
-                           .reason = ""};
-  const Nanos done = machine_->link().spill(machine_->now(), spilled, in_file);
+  answer_ = memory_.give(m, spec_->live, {.is_parked = is_parked, .is_quiet = is_quiet});
+  answer_.of = address();
+  tally_.moved += answer_.spilled;
+  const Nanos done = machine_->link().spill(machine_->now(), answer_.spilled, answer_.spilled_file);
   if (done > machine_->now()) {
     machine_->released_at(*this, done);
   } else {
@@ -217,7 +122,7 @@ void SimJob::receive(const wire::Revoke& m) {
 void SimJob::on_released() {
   if (phase_ == Phase::kEnded) return;
   settle();
-  room_ -= answer_.bytes;
+  memory_.room -= answer_.bytes;
   machine_->tell(*this, answer_);
   if (phase_ == Phase::kRunning) run_on();
 }
@@ -228,33 +133,26 @@ void SimJob::on_grant(Term term) {
   GS_CHECK(phase_ == Phase::kWaiting, "job {} was granted in phase {}", id_.value,
            static_cast<int>(phase_));
   const Nanos now = machine_->now();
-  term_ = term;
-  has_lease_ = true;
-  is_asked_ = false;
-  iterations_granted_ = iterations_;
-  watched_since_.reset();
-  ++leases_;
-  waited_ += now - since_;
+  lease_ = {.term = term, .is_open = true, .iterations_before = iterations_};
+  ++tally_.leases;
+  tally_.waited += now - since_;
   since_ = now;
   phase_ = Phase::kOpening;
-  const Nanos ready = machine_->link().restore(now, spilled_, spilled_file_);
-  stall_ = machine_->models().switch_cost + ready - now;
+  const Nanos ready = machine_->link().restore(now, memory_.spilled, memory_.spilled_file);
+  lease_.stall = machine_->models().switch_cost + ready - now;
   machine_->on_lease(*this, true, now);
-  machine_->wake_at(*this, now + stall_);
+  machine_->wake_at(*this, now + lease_.stall);
 }
 
 // Begins to iterate if the room holds the iteration's peak, and asks for the missing room if not.
 // What was spilled is back then.
 void SimJob::begin_iterations() {
-  const Bytes missing = spec_->peak - room_;
+  const Bytes missing = spec_->peak - memory_.room;
   if (missing > Bytes{0}) {
     phase_ = Phase::kNeeding;
     return need(missing);
   }
-  moved_ += spilled_;
-  spilled_ = Bytes{0};
-  spilled_file_ = Bytes{0};
-  resident_ = std::max(resident_, spec_->peak);
+  tally_.moved += memory_.restore(spec_->peak);
   phase_ = Phase::kRunning;
   runs_.begin(machine_->now(), iteration_time(), spec_->gap);
   run_on();
@@ -265,16 +163,16 @@ void SimJob::begin_iterations() {
 void SimJob::run_on() {
   const Nanos now = machine_->now();
   if (iterations_ == spec_->iterations) return end(Outcome::kFinished);
-  if (is_asked_ && runs_.is_at_boundary(now)) {
+  if (lease_.is_asked && runs_.is_at_boundary(now)) {
     close();
     return rest();
   }
-  const bool has_given = resident_ < spec_->peak || room_ < spec_->peak;
+  const bool has_given = memory_.resident < spec_->peak || memory_.room < spec_->peak;
   // The next iteration is due and memory that it needs was given away in the gap.
   if (has_given && now >= runs_.begun_at()) return begin_iterations();
   // If nobody wants anything, the next event is the job's last boundary.
   Nanos next = runs_.boundary(spec_->iterations - iterations_);
-  if (is_asked_ || each_iteration_) next = runs_.boundary(1);
+  if (lease_.is_asked || each_iteration_) next = runs_.boundary(1);
   if (has_given || (each_iteration_ && is_in_gap())) next = std::min(next, runs_.begun_at());
   machine_->wake_at(*this, next);
 }
@@ -291,8 +189,8 @@ void SimJob::on_wake() {
 // Ignores an old term, as a real page does. In a gap the lease ends at once: there a real job's
 // client thread closes it.
 void SimJob::on_ask(Term term) {
-  if (!has_lease_ || term != term_) return;
-  is_asked_ = true;
+  if (!lease_.is_open || term != lease_.term) return;
+  lease_.is_asked = true;
   settle();
   if (phase_ == Phase::kRunning) run_on();
 }
@@ -308,11 +206,12 @@ void SimJob::slow(double slowdown) {
   run_on();
 }
 
+// The job is left as it stands: nothing is told to the coordinator, whose time has ended too.
 void SimJob::stop() {
   settle();
-  if (phase_ == Phase::kWaiting) waited_ += machine_->now() - since_;
-  if (!std::exchange(has_lease_, false)) return;
-  served_ += machine_->now() - since_;
+  if (phase_ == Phase::kWaiting) tally_.waited += machine_->now() - since_;
+  if (!std::exchange(lease_.is_open, false)) return;
+  tally_.served += machine_->now() - since_;
   machine_->on_lease(*this, false, since_);
 }
 
@@ -320,9 +219,10 @@ void SimJob::stop() {
 void SimJob::close() {
   const Nanos now = machine_->now();
   wire::Usage last = usage();
-  has_lease_ = false;
-  served_ += now - since_;
-  machine_->tell(*this, wire::Closed{.of = address(), .term = term_, .usage = std::move(last)});
+  lease_.is_open = false;
+  tally_.served += now - since_;
+  machine_->tell(*this,
+                 wire::Closed{.of = address(), .term = lease_.term, .usage = std::move(last)});
   machine_->on_lease(*this, false, since_);
 }
 
@@ -333,12 +233,13 @@ void SimJob::rest() {
   machine_->wake_at(*this, runs_.begun_at());
 }
 
+// A process that ends gives everything back at once, and its host memory too.
 void SimJob::end(Outcome outcome) {
-  if (has_lease_) close();
+  if (lease_.is_open) close();
   phase_ = Phase::kEnded;
   outcome_ = outcome;
   ended_at_ = machine_->now();
-  resident_ = spilled_ = spilled_file_ = Bytes{0};
+  memory_.clear();
   machine_->tell(*this, wire::Gone{.of = address()});
 }
 

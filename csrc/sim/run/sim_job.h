@@ -6,7 +6,7 @@
 //
 // While a lease is open nothing happens at a boundary, unless the job was asked for the lease, gave
 // memory that the next iteration needs, or ends: so the next event is one of these, and the
-// boundaries until then are counted when somebody looks (iterations.h).
+// boundaries until then are counted when somebody looks (iterations.h, sim_job_page.cpp).
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 
 #include "csrc/base/units.h"
 #include "csrc/sim/run/iterations.h"
+#include "csrc/sim/run/job_memory.h"
 #include "csrc/sim/run/link.h"
 #include "csrc/sim/scenario/scenario.h"
 #include "csrc/wire/messages.h"
@@ -76,20 +77,20 @@ class SimJob {
   [[nodiscard]] JobId id() const { return id_; }
   [[nodiscard]] const JobSpec& spec() const { return *spec_; }
   [[nodiscard]] wire::Address address() const;
-  [[nodiscard]] Bytes resident() const { return resident_; }
-  [[nodiscard]] Bytes spilled() const { return spilled_; }
-  [[nodiscard]] Bytes spilled_file() const { return spilled_file_; }
+  [[nodiscard]] Bytes resident() const { return memory_.resident; }
+  [[nodiscard]] Bytes spilled() const { return memory_.spilled; }
+  [[nodiscard]] Bytes spilled_file() const { return memory_.spilled_file; }
   [[nodiscard]] bool has_arrived() const { return phase_ != Phase::kNew; }
-  [[nodiscard]] bool has_lease() const { return has_lease_; }
+  [[nodiscard]] bool has_lease() const { return lease_.is_open; }
 
   [[nodiscard]] Outcome outcome() const { return outcome_; }
   [[nodiscard]] Nanos ended_at() const { return ended_at_; }
   [[nodiscard]] std::uint64_t iterations() const { return iterations_; }
-  [[nodiscard]] std::uint64_t leases() const { return leases_; }
+  [[nodiscard]] std::uint64_t leases() const { return tally_.leases; }
   [[nodiscard]] Nanos busy() const { return runs_.busy(); }
-  [[nodiscard]] Nanos served() const { return served_; }
-  [[nodiscard]] Nanos waited() const { return waited_; }
-  [[nodiscard]] Bytes moved() const { return moved_; }
+  [[nodiscard]] Nanos served() const { return tally_.served; }
+  [[nodiscard]] Nanos waited() const { return tally_.waited; }
+  [[nodiscard]] Bytes moved() const { return tally_.moved; }
   // Takes note of the boundaries until now.
   void settle();
   // The simulation ends: an open lease, or a wait for one, counts until now.
@@ -105,6 +106,24 @@ class SimJob {
     kNeeding,
     kGap,
     kEnded
+  };
+
+  // The lease that the job has, or had last.
+  struct Lease {
+    Term term;
+    bool is_open = false;
+    bool is_asked = false;                // the coordinator wants it back
+    Nanos stall = {};                     // what its opening cost: the switch and the restore
+    std::uint64_t iterations_before = 0;  // of the job, when it was granted
+    // When the coordinator first looked at the page in it.
+    std::optional<Nanos> watched_since = {};
+  };
+  // What the report says of the job at the end.
+  struct Tally {
+    std::uint64_t leases = 0;
+    Nanos served;
+    Nanos waited;
+    Bytes moved;  // by copies, there and back
   };
 
   void receive(const wire::Welcome& m);
@@ -134,30 +153,19 @@ class SimJob {
   std::uint32_t uid_;
 
   Phase phase_ = Phase::kNew;
-  Bytes room_;
-  Bytes resident_;  // Invariant: resident_ <= room_.
-  Bytes spilled_;
-  Bytes spilled_file_;  // of them
+  JobMemory memory_;
   std::uint64_t num_needs_ = 0;
   wire::Released answer_;  // to the Revoke that is out
-  Term term_;
-  bool has_lease_ = false;
-  bool is_asked_ = false;
+  Lease lease_;
   double slowdown_ = 1;
   Iterations runs_;
   std::uint64_t iterations_ = 0;
-  std::uint64_t iterations_granted_ = 0;  // when its lease was granted
-  std::uint64_t iterations_seen_ = 0;     // when its page was last looked at
-  std::optional<Nanos> watched_since_;    // in this lease
-  Nanos stall_;
+  std::uint64_t iterations_seen_ = 0;  // when its page was last looked at
 
   Outcome outcome_ = Outcome::kRunning;
   Nanos ended_at_;
-  std::uint64_t leases_ = 0;
   Nanos since_;  // when it began to wait, or was granted its lease
-  Nanos served_;
-  Nanos waited_;
-  Bytes moved_;
+  Tally tally_;
 };
 
 }  // namespace gpushare::sim

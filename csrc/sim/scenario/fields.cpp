@@ -14,6 +14,7 @@
 
 namespace gpushare::sim {
 
+// A name that is given twice has its last value.
 Fields::Fields(const std::string& line) {
   std::istringstream words(line);
   words >> word_;
@@ -35,6 +36,8 @@ bool Fields::take(const std::string& name, std::string& value) {
   return true;
 }
 
+// Takes the field, if it is there, and reads it. `form` says in the error what it should have been.
+// The first error stays, since later ones often follow from it. Returns whether `value` is new.
 template <typename Value>
 bool Fields::take_parsed(const std::string& name,
                          std::optional<Value> (*parse)(const std::string&),

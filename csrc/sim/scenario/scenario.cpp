@@ -69,6 +69,8 @@ bool take_switch(Fields& fields, const std::string& name, bool& value) {
   return number <= 1;
 }
 
+// One bandwidth stands for all four directions, and each can be given besides. They may not be 0,
+// since a copy's time is its size divided by them.
 Status read_models(Fields& fields, Models& models) {
   Bytes bandwidth;
   if (fields.take("bandwidth", bandwidth)) {
@@ -111,6 +113,8 @@ void settle_looks(Fields& fields, Scenario& scenario) {
   }
 }
 
+// Everything is taken before the first error is returned: fields.status() reports names that nobody
+// knows, so all known ones have to be gone by then.
 Status read_device(Fields& fields, Scenario& scenario) {
   read_options(fields, scenario.options);
   const Status models = read_models(fields, scenario.models);
@@ -139,8 +143,10 @@ bool is_plain(const std::string& name) {
          });
 }
 
+// Said for a job and for a user.
 constexpr const char* kBadElastic = "elastic must be 0 or 1";
 
+// A job without a peak has no ephemeral memory: it needs as much in an iteration as between two.
 Status read_job(Fields& fields, Scenario& scenario) {
   JobSpec job;
   job.name = fmt::format("job{}", scenario.jobs.size() + 1);
@@ -187,6 +193,7 @@ Status read_user(Fields& fields, Scenario& scenario) {
   return {};
 }
 
+// What follows a # is a remark. An empty line says nothing.
 Status read_line(const std::string& line, Scenario& scenario) {
   Fields fields(line.substr(0, line.find('#')));
   if (fields.word().empty()) return {};
@@ -208,6 +215,9 @@ std::map<std::string, std::uint32_t> uids_of(const Scenario& scenario) {
   return uids;
 }
 
+// What a real job's settings must be is asked of the coordinator's own check_ranges(), so that a
+// scenario and a job are refused for the same reasons. The rest are things that only a simulated
+// job has.
 Status check(const JobSpec& job) {
   if (!is_plain(job.name)) return invalid("name must be letters, digits and _-.");
   if (!job.user.empty() && !is_plain(job.user)) {

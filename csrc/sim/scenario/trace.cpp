@@ -39,6 +39,7 @@ struct Row {
   bool has_peak = false;
 };
 
+// Hands a value over that was read. false: the text was none.
 template <typename Value>
 bool put(const std::optional<Value>& parsed, Value& value) {
   if (parsed.has_value()) value = *parsed;
@@ -57,6 +58,8 @@ struct Column {
   bool (*read)(const std::string& text, Row& row);
 };
 
+// The columns that say more than their value: whether they were there decides in
+// settle_iterations() and in read_row().
 bool read_iterations(const std::string& text, Row& row) {
   row.has_iterations = true;
   return put(parse_count(text), row.job.iterations);
@@ -173,6 +176,8 @@ std::optional<Head> head_of(const std::string& label) {
   return std::nullopt;
 }
 
+// The first line of a trace. When a job comes and how long it runs must be there; every other
+// column has a default.
 Result<std::vector<Head>> read_heads(std::string_view line) {
   std::vector<Head> heads;
   std::set<std::string> seen;
@@ -197,6 +202,7 @@ Result<std::vector<Head>> read_heads(std::string_view line) {
   return heads;
 }
 
+// A unit of the column's name counts for all its values, which are plain numbers then.
 Status read_values(const std::vector<Head>& heads, std::string_view line, Row& row) {
   const std::vector<std::string> values = split(line);
   if (values.size() != heads.size()) {
@@ -235,6 +241,7 @@ Status settle_iterations(Row& row) {
   return {};
 }
 
+// Jobs without a name are called by their number in the trace.
 Result<JobSpec> read_row(const std::vector<Head>& heads, std::string_view line, std::size_t n) {
   Row row;
   row.job.name = fmt::format("job{}", n);
@@ -248,6 +255,8 @@ Result<JobSpec> read_row(const std::vector<Head>& heads, std::string_view line, 
 
 }  // namespace
 
+// Empty lines and lines that begin with # are left out, and a line may end as on Windows. An error
+// names the line.
 Result<std::vector<JobSpec>> parse_trace(std::string_view text) {
   std::vector<JobSpec> jobs;
   std::vector<Head> heads;

@@ -27,6 +27,8 @@ double unit_ns(const std::string& unit) {
 
 }  // namespace
 
+// A time must have a unit, in contrast to those of gpushared's settings: a scenario has no option
+// whose name says it.
 std::optional<Nanos> parse_time(const std::string& text) {
   char* end = nullptr;
   const double amount = std::strtod(text.c_str(), &end);
@@ -50,6 +52,8 @@ std::optional<double> parse_number(const std::string& text) {
   return number;
 }
 
+// Read as a floating-point number, so that "1e6" is a count too. Up to 1e15 each whole number has
+// an exact one.
 std::optional<std::uint64_t> parse_count(const std::string& text) {
   const auto number = parse_number(text);
   if (!number.has_value() || *number < 0 || *number > kMaxCount || *number != std::floor(*number)) {

@@ -21,6 +21,8 @@ constexpr int kPopulateWrite = MADV_POPULATE_WRITE;
 constexpr int kPopulateWrite = 23;
 #endif
 
+// For kernels that do not know the call. If memory is short, the kernel ends the process here, as
+// for any access.
 void touch_each_page(std::byte* address, std::size_t size) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   for (std::size_t offset = 0; offset < size; offset += page) {

@@ -1,3 +1,5 @@
+// AddressRange owns addresses that a Vmm has reserved, and gives them back when it ends. It can be
+// moved and not copied, so one owner gives them back once.
 #include "csrc/vm/contract/vmm.h"
 
 #include <utility>

@@ -56,6 +56,7 @@ auto first_above(const ByAddress& pieces, const std::byte* address) {
 
 }  // namespace
 
+// If the allocations cannot be mapped, map_all() has released them already.
 Status CudaChunks::put(const std::byte* address, Bytes size) {
   GS_DCHECK(!has_any(address, size), "{} is backed already", describe("range of", address, size));
   retry();
@@ -71,6 +72,7 @@ Status CudaChunks::put(const std::byte* address, Bytes size) {
   return {status.code(), fmt::format("{}: {}", describe("back", address, size), status.message())};
 }
 
+// The handles belong to the host tier: they are mapped here, and never released.
 Status CudaChunks::show(const std::byte* address, const std::vector<cuda::MemoryHandle>& handles) {
   const Bytes size = kChunkBytes * static_cast<std::int64_t>(handles.size());
   GS_DCHECK(!has_any(address, size), "{} shows something", describe("range of", address, size));
@@ -83,6 +85,7 @@ Status CudaChunks::show(const std::byte* address, const std::vector<cuda::Memory
   return map_all(address, size, shown);
 }
 
+// The books have the pieces only if all of it worked, so what a caller sees is all or nothing.
 Status CudaChunks::map_all(const std::byte* address, Bytes size, const Allocations& made) {
   std::size_t num_mapped = 0;
   Status status = map(address, made, num_mapped);
@@ -188,6 +191,7 @@ void CudaChunks::undo(const std::byte* address, const Allocations& made, std::si
   release(made);
 }
 
+// One call unmaps the whole range. Its failure leaves everything mapped and in the books.
 Status CudaChunks::take(const std::byte* address, Bytes size) {
   GS_CHECK(has_whole(address, size), "{} is not backed, or not in whole pieces",
            describe("range of", address, size));
@@ -208,6 +212,7 @@ void CudaChunks::discard(const std::byte* address, Bytes size) {
   }
 }
 
+// Pieces that lie side by side make one run, so that one call of the driver unmaps them.
 std::vector<Vmm::Piece> CudaChunks::runs(const std::byte* address, Bytes size) const {
   MutexLock lock(mu_);
   std::vector<Vmm::Piece> found;
@@ -277,6 +282,7 @@ CudaChunks::Allocations CudaChunks::remove(const std::byte* address, Bytes size)
   return removed;
 }
 
+// pre: the addresses are in no piece.
 void CudaChunks::remember(const std::byte* address, const Allocations& pieces) {
   MutexLock lock(mu_);
   for (const Allocation& piece : pieces) {
@@ -316,6 +322,8 @@ bool CudaChunks::has_any(const std::byte* address, Bytes size) const {
   return piece != pieces_.end() && overlaps(address, size, *piece);
 }
 
+// Memory that the device still has for us though nobody uses it, since the driver refused to take
+// it back.
 Bytes CudaChunks::kept() const {
   MutexLock lock(mu_);
   Bytes sum = sum_of(still_held_, still_held_.size());

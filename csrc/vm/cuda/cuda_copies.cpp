@@ -10,6 +10,7 @@
 
 namespace gpushare::vm {
 
+// A device that cannot be used any more takes its streams with it.
 CudaCopies::~CudaCopies() {
   MutexLock lock(mu_);
   if ((streams_[kOut] == nullptr && streams_[kIn] == nullptr) || !device_.is_usable()) return;
@@ -22,6 +23,8 @@ CudaCopies::~CudaCopies() {
   }
 }
 
+// The host memory may be pinned or not. From pageable memory the driver copies through a buffer of
+// its own, so the call may take as long as the copy.
 Status CudaCopies::out(const std::byte* from, std::byte* host, Bytes size) {
   const CudaScope scope(device_);
   GS_RETURN_IF_ERROR(scope.status());

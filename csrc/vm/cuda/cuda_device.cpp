@@ -61,6 +61,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(const CudaDriver& driver, i
 CudaDevice::CudaDevice(const CudaDriver& driver, int ordinal, cuda::Device device)
     : driver_(driver), ordinal_(ordinal), device_(device), owner_(::getpid()) {}
 
+// A context that was never made need not be released. In a forked child the context is the
+// parent's.
 CudaDevice::~CudaDevice() {
   if (context_.load(std::memory_order_acquire) == nullptr || !is_usable()) return;
   const cuda::Code code = calls().context_release(device_);
@@ -69,6 +71,8 @@ CudaDevice::~CudaDevice() {
   }
 }
 
+// Name, UUID and size need no context, so `gpushare doctor` can ask for them without taking memory
+// of the device.
 Status CudaDevice::identify() {
   const std::string what = fmt::format("ask what CUDA device {} is", ordinal_);
   std::array<char, 256> name{};
@@ -141,6 +145,7 @@ cuda::AllocationProp CudaDevice::chunk_prop() const {
   return prop;
 }
 
+// Of the whole device, with all processes' memory, and not only of this one.
 Result<CudaDevice::Memory> CudaDevice::memory_info() {
   const CudaScope scope(*this);
   if (!scope.status().ok()) return fail(scope.status());
@@ -156,6 +161,7 @@ Status CudaDevice::synchronize(const std::string& what) {
   return driver_.to_status(calls().context_synchronize(), what);
 }
 
+// The driver does not survive fork(), and its library may be gone once exit handlers run.
 bool CudaDevice::is_usable() const { return owner_ == ::getpid() && !process_is_exiting(); }
 
 // Once made the context is read without the lock. The lock keeps two threads from retaining it

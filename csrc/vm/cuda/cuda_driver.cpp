@@ -55,6 +55,8 @@ class Finder {
   std::string missing_;
 };
 
+// The number is the CUDA version, 1000 * major + 10 * minor, in which the function got its present
+// parameters.
 std::string find_all(cuda::GetProcAddress get, cuda::Calls& calls) {
   Finder finder(get);
   finder.find(calls.init, "cuInit", 2000)
@@ -107,6 +109,8 @@ std::string or_number(cuda::Code code, cuda::Code found, const char* text) {
 
 }  // namespace
 
+// dlsym() is used for two names only. The library's symbols are of old versions where a function
+// has several, and cuGetProcAddress is the way to the newer ones.
 Result<std::unique_ptr<CudaDriver>> CudaDriver::load(const std::string& path) {
   // Never closed: torch uses the same one, and at exit others may still be inside it.
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

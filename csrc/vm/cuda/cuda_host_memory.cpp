@@ -50,6 +50,7 @@ CudaHostMemory::~CudaHostMemory() {
   }
 }
 
+// Each step is skipped where an earlier call for this chunk has done it.
 Status CudaHostMemory::add(std::uint32_t next, std::int64_t /*most*/) {
   const CudaScope scope(device_);
   GS_RETURN_IF_ERROR(scope.status());
@@ -74,6 +75,7 @@ Status CudaHostMemory::reserve() {
   return {};
 }
 
+// The memory lies on the NUMA node nearest to the device, and is pinned from the start.
 Status CudaHostMemory::create() {
   const cuda::AllocationProp prop = device_.host_prop();
   cuda::MemoryHandle handle = 0;
@@ -97,6 +99,8 @@ Status CudaHostMemory::map(std::uint32_t chunk) {
   return {};
 }
 
+// A mapping of the driver can be used by nobody until access is allowed, neither by the device nor
+// by the CPU.
 Status CudaHostMemory::allow_access(std::uint32_t chunk) {
   const std::array<cuda::AccessDesc, 2> access{
       cuda::AccessDesc{device_.host_prop().location, cuda::kReadWrite},

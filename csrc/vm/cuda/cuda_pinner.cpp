@@ -1,3 +1,9 @@
+// Pins host memory for copies by the device. A copy from memory that is not pinned goes through a
+// buffer of the driver, piece by piece, while the calling thread waits; a pinned one runs beside
+// the computations at the full speed of the bus.
+//
+// What may go wrong: the limit of locked memory (`ulimit -l`), or a driver that is already gone at
+// the end of the process. The first is told to the caller, who copies without pinning.
 #include "csrc/vm/cuda/cuda_pinner.h"
 
 #include "csrc/base/log.h"

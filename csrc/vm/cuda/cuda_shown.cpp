@@ -10,6 +10,8 @@
 
 namespace gpushare::vm {
 
+// Only memory that the driver has made can be mapped for the device. A memfd of ours, or a slot in
+// a file, cannot.
 Status CudaShown::show(const std::byte* address, Bytes size, const HostPlace& place) {
   if (place.memory == nullptr) {
     return {StatusCode::kFailedPrecondition,
@@ -33,6 +35,8 @@ Status CudaShown::hide(const std::byte* address, Bytes size, std::vector<Run>& h
   return {};
 }
 
+// For the undo of hide(). A failure here loses no bytes: they are in the host tier, and come back
+// with a restore.
 void CudaShown::show_again(const std::vector<Run>& hidden) {
   for (const Run& run : hidden) {
     const Status shown = chunks_.show(run.address, run.handles);

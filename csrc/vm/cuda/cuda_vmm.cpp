@@ -58,6 +58,7 @@ CudaVmm::~CudaVmm() {
              device_.name());
 }
 
+// Offers the driver once more what it would not take back. Nearly always there is nothing.
 void CudaVmm::retry() {
   if (chunks_.kept() == Bytes{} && shown_.kept() == Bytes{}) return;
   const CudaScope scope(device_);
@@ -66,6 +67,8 @@ void CudaVmm::retry() {
   shown_.retry();
 }
 
+// Where spilled memory can be shown, the range has a mirror of the same size. A restore fills
+// memory there, while the range itself still shows what is in the host tier.
 Result<AddressRange> CudaVmm::reserve(Bytes size) {
   check_whole_chunks(nullptr, size);
   const Result<std::byte*> base = reserve_range(size);
@@ -143,6 +146,7 @@ Status CudaVmm::back(std::byte* address, Bytes size) {
   return chunks_.put(address, size);
 }
 
+// Waits for the device unless freeze() has done so for these very chunks.
 Status CudaVmm::unback(std::byte* address, Bytes size) {
   check_whole_chunks(address, size);
   const CudaScope scope(device_);
@@ -171,11 +175,13 @@ Status CudaVmm::freeze(std::byte* address, Bytes size) {
   return {};
 }
 
+// Takes the marks away. Kernels were never held by them.
 void CudaVmm::thaw(std::byte* address, Bytes size) {
   MutexLock lock(mu_);
   frozen_.erase(frozen_.lower_bound(address), frozen_.lower_bound(address + size.to_size()));
 }
 
+// Whether all chunks of the range are marked: one that is not would have to be waited for.
 bool CudaVmm::is_frozen(const std::byte* address, Bytes size) const {
   MutexLock lock(mu_);
   for (std::size_t at = 0; at < size.to_size(); at += kChunkBytes.to_size()) {

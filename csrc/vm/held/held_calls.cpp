@@ -76,11 +76,13 @@ ssize_t call_until_full(void* buffer,
   }
 }
 
+// A pipe or a terminal may end a read early at any time, and callers of those expect it.
 bool is_regular_file(int file) {
   struct stat found{};
   return ::fstat(file, &found) == 0 && S_ISREG(found.st_mode);
 }
 
+// The wrappers have the parameters of the calls they stand for, in the same order.
 ssize_t held_read(int file, void* buffer, std::size_t size) {
   return call_until_full(
       buffer, size, [file](void* to, std::size_t n, std::size_t) { return ::read(file, to, n); },
@@ -183,6 +185,8 @@ std::uint64_t g_loads_seen GS_GUARDED_BY(g_mu) = 0;
 
 }  // namespace
 
+// Called before memory moves. Nearly always no module was loaded since the last time, and this is
+// one comparison under a lock.
 void take_over_calls() {
   const MutexLock lock(g_mu);
   const std::uint64_t loads = num_module_loads();

@@ -189,6 +189,7 @@ bool HeldWrites::may_be_held(const std::byte* address, std::size_t size) const {
   });
 }
 
+// For the handler, and for the wrappers of system calls (held_calls.cpp).
 bool any_may_be_held(const std::byte* address, std::size_t size) {
   g_num_looking.fetch_add(1);  // seq_cst; pairs with the destructor's
   const bool found = std::ranges::any_of(g_ranges, [&](const auto& range) {

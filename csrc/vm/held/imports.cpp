@@ -42,6 +42,8 @@ struct Span {
   [[nodiscard]] bool contains(Address address) const { return address >= begin && address < end; }
 };
 
+// One loaded library or program, as the linker describes it. It reads the module's own tables and
+// owns nothing.
 class Module {
  public:
   explicit Module(const dl_phdr_info& info) : info_(info) {
@@ -61,6 +63,7 @@ class Module {
     return false;
   }
 
+  // Returns how many slots lead to a replacement now that did not before.
   int replace(std::span<const Import> imports) const {
     if (symbols_ == nullptr || names_ == nullptr) return 0;
     int replaced = 0;
@@ -138,6 +141,7 @@ class Module {
     return 0;
   }
 
+  // A failure is a line at debug level: the calls of that module then go where they went.
   bool write(Address* at, Address value) const {
     const auto page = static_cast<Address>(::sysconf(_SC_PAGESIZE));
     const Address address = reinterpret_cast<Address>(at);
@@ -180,6 +184,8 @@ int replace_in(dl_phdr_info* info, std::size_t /*size*/, void* data) {
 
 }  // namespace
 
+// Grows with each module that is loaded, so that a caller can find out cheaply whether there are
+// new slots.
 std::uint64_t num_module_loads() {
   std::uint64_t loads = 0;
   ::dl_iterate_phdr(

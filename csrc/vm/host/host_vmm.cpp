@@ -65,6 +65,8 @@ Result<AddressRange> HostVmm::reserve(Bytes size) {
   return AddressRange(this, *base, size);
 }
 
+// All pages are there when it returns. A machine that is short of memory therefore fails here, with
+// a Status, and not at the first access, by the kernel's out-of-memory killer.
 Status HostVmm::back(std::byte* address, Bytes size) {
   check_whole_chunks(address, size);
   // Addresses that show a slot of the host tier are mapped to its file, and have to be our own
@@ -101,6 +103,8 @@ Status HostVmm::unback(std::byte* address, Bytes size) {
   return failed;
 }
 
+// Both copies are of ordinary memory. They go past the processor's caches, so that they do not push
+// out what the running job needs.
 Status HostVmm::copy_out(const std::byte* device, std::byte* host, Bytes size) {
   streaming_copy(host, device, size.to_size());
   return {};

@@ -83,6 +83,8 @@ bool HostVmm::shows(const std::byte* address, Bytes size) const {
   return shown_.has_all(address, size);
 }
 
+// From here on a thread that writes is held in the fault handler until thaw() or let_go(). Readers
+// go on.
 Status HostVmm::freeze(std::byte* address, Bytes size) {
   check_whole_chunks(address, size);
   hold(address, size);
@@ -100,6 +102,8 @@ void HostVmm::thaw(std::byte* address, Bytes size) {
   let_go(address, size);
 }
 
+// The mapping of the slot replaces the memory in one call, so a reader finds the bytes at every
+// moment: those of the memory first, then those of the copy.
 Status HostVmm::unback_showing(std::byte* address, Bytes size, const HostPlace& place) {
   check_whole_chunks(address, size);
   const Status shown = map_place(address, size, place);
@@ -194,6 +198,8 @@ std::byte* HostVmm::aside(std::byte* address) {
   return reservation.mirror + (address - base);
 }
 
+// One mremap() puts the filled pages in the place of what is shown. A writer that is held goes on
+// with the new pages.
 Status HostVmm::bring_in(std::byte* address, Bytes size) {
   if (!moves_pages_) return {};
   std::byte* const there = aside(address);
@@ -210,6 +216,7 @@ Status HostVmm::bring_in(std::byte* address, Bytes size) {
   return {};
 }
 
+// The undo of back_aside(). What the addresses show can be written again.
 void HostVmm::unback_aside(std::byte* address, Bytes size) {
   if (!moves_pages_) {
     if (Status undone = unback(address, size); !undone.ok()) log::error("{}", undone.to_string());

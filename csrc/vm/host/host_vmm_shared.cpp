@@ -48,6 +48,7 @@ Status reserve_again(const char* verb, std::byte* address, Bytes size) {
 
 }  // namespace
 
+// Asked for the first chunk of a range. A range is of a file as a whole or not at all.
 bool HostVmm::is_shared(const std::byte* address) const {
   MutexLock lock(mu_);
   return shared_.contains(address);
@@ -88,6 +89,7 @@ Status HostVmm::map_shared(std::byte* address, Bytes size, int file, Bytes offse
   return {};
 }
 
+// The bytes stay in the file, for the other jobs of the lane.
 Status HostVmm::unmap_shared(std::byte* address, Bytes size) {
   GS_CHECK(is_shared(address), "{} is not of a file", fmt::ptr(address));
   GS_RETURN_IF_ERROR(reserve_again("unmap", address, size));
@@ -95,6 +97,8 @@ Status HostVmm::unmap_shared(std::byte* address, Bytes size) {
   return {};
 }
 
+// The mapping stays, so that access can be allowed again without a page fault for each page. Until
+// then an access of this process is a SIGSEGV.
 Status HostVmm::forbid_access(std::byte* address, Bytes size) {
   GS_CHECK(is_shared(address), "{} is not of a file", fmt::ptr(address));
   return protect("forbid access to", address, size, PROT_NONE);

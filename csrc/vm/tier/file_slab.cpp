@@ -79,6 +79,7 @@ Status write_failed(const std::string& what) {
 
 }  // namespace
 
+// The file has no name, so it is gone with the last descriptor, however the process ends.
 Result<std::unique_ptr<HostSlab>> FileSlab::create(const std::string& folder, Bytes budget) {
   Result<UniqueFd> fd = open_nameless(folder);
   if (!fd) return fail(std::move(fd.error()));
@@ -104,6 +105,8 @@ Status FileSlab::make_space(SlotId slot) {
   return {StatusCode::kHostTierFull, errno_status(where).message()};
 }
 
+// A slot that was given back has its space on the disk still. A new one gets it now, so that a
+// spill fails before bytes have left the device.
 Result<SlotId> FileSlab::take_within(const HostBytes& most) {
   MutexLock lock(mu_);
   if (!slots_.has_room() || most.file < kChunkBytes) {
@@ -131,6 +134,8 @@ int FileSlab::fd_for(const std::byte* bytes, std::size_t size) const {
   return direct_fd_.is_valid() && is_aligned ? direct_fd_.get() : fd_.get();
 }
 
+// In as many parts as the kernel likes. Each part is written past the page cache where its address
+// and length allow it.
 Status FileSlab::write(SlotId slot, const std::byte* from, Bytes size) {
   GS_CHECK(size <= kChunkBytes, "size {}", size.value());
   for (std::size_t done = 0; done < size.to_size();) {

@@ -14,6 +14,7 @@ Result<std::unique_ptr<HostSlab>> make_host_slab(const std::string& folder,
                         : TieredSlab::create(folder, budgets, pinner);
 }
 
+// For one tier alone, without a pinner: what does not come from a job's settings.
 Result<std::unique_ptr<HostSlab>> make_host_slab(const std::string& folder, Bytes budget) {
   return folder.empty() ? RamSlab::create(budget) : FileSlab::create(folder, budget);
 }

@@ -29,12 +29,15 @@ Bytes size_of(std::uint32_t num_chunks) { return kChunkBytes * std::int64_t{num_
 
 }  // namespace
 
+// A memfd and not anonymous memory, so that a slot can be mapped a second time, at the addresses
+// whose bytes it has.
 Result<std::unique_ptr<HostMemory>> MemfdMemory::create(HostPinner* pinner) {
   UniqueFd fd(::memfd_create("gpushare-host-slab", MFD_CLOEXEC));
   if (!fd.is_valid()) return fail(errno_status("memfd_create for the host tier"));
   return std::unique_ptr<HostMemory>(new MemfdMemory(std::move(fd), pinner));
 }
 
+// The driver must let go of pinned pages before they are unmapped.
 MemfdMemory::~MemfdMemory() {
   MutexLock lock(mu_);
   for (const Pinned& range : pinned_) {
@@ -57,6 +60,7 @@ Status MemfdMemory::grow() {
   return {};
 }
 
+// `most` bounds how far ahead is pinned.
 Status MemfdMemory::add(std::uint32_t next, std::int64_t most) {
   MutexLock lock(mu_);
   if (next / kExtentChunks >= extents_.size()) GS_RETURN_IF_ERROR(grow());
@@ -89,6 +93,7 @@ std::byte* MemfdMemory::address_of(std::uint32_t chunk) const {
   return locate(chunk);
 }
 
+// Without a pinner only the extent's end bounds a copy.
 std::uint32_t MemfdMemory::end_of_copy(std::uint32_t chunk) const {
   MutexLock lock(mu_);
   const auto range =

@@ -25,6 +25,8 @@ Result<std::unique_ptr<HostSlab>> RamSlab::create(Bytes budget, HostPinner* pinn
   return std::unique_ptr<HostSlab>(new RamSlab(std::move(made), *std::move(ordinary), budget));
 }
 
+// A slot that was given back comes first, since memory is under it already. Only then the memory
+// grows.
 Result<SlotId> RamSlab::take_within(const HostBytes& most) {
   MutexLock lock(mu_);
   if (!slots_.has_room() || most.ram < kChunkBytes) {
@@ -65,11 +67,14 @@ std::size_t RamSlab::num_together(SlotId first, std::size_t most) {
   return std::min<std::size_t>(most, memory().end_of_copy(first.value) - first.value);
 }
 
+// Where the bytes lie in the memory that the pinner has made; for a memfd, in its file.
 std::optional<HostPlace> RamSlab::place_of(SlotId slot) {
   MutexLock lock(mu_);
   return memory().place_of(slot.value);
 }
 
+// Past the processor's caches: spilled bytes are not looked at soon, and would push out what the
+// running job needs.
 Status RamSlab::write(SlotId slot, const std::byte* from, Bytes size) {
   GS_CHECK(size <= kChunkBytes, "size {}", size.value());
   streaming_copy(address_of(slot), from, size.to_size());

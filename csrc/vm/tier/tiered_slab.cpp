@@ -25,6 +25,8 @@ Result<std::unique_ptr<HostSlab>> TieredSlab::create(const std::string& folder,
   return std::unique_ptr<HostSlab>(new TieredSlab(*std::move(ram), *std::move(file), has_ram));
 }
 
+// RAM counts as full too if the system gives no more of it. `most` may leave out a tier: then its
+// slab refuses at once.
 Result<SlotId> TieredSlab::take_within(const HostBytes& most) {
   Result<SlotId> in_ram = ram_->take_within(most);
   if (in_ram || in_ram.error().code() != StatusCode::kHostTierFull) return in_ram;

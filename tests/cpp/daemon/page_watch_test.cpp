@@ -33,7 +33,7 @@ std::string text_of(const wire::JobMessage& message) {
   if (std::holds_alternative<wire::Wanted>(message)) return "wanted";
   if (std::holds_alternative<wire::GaveUp>(message)) return "gave_up";
   if (const auto* observed = std::get_if<wire::Observed>(&message)) {
-    return "observed " + std::to_string(observed->usage.lane_changes);
+    return "observed " + std::to_string(observed->usage.lane.changes);
   }
   return "another message";
 }
@@ -54,7 +54,7 @@ TEST_P(PageWatchTable, TellsWhatMustHaveHappened) {
   of.job = JobId{7};
   wire::Usage usage;
   usage.iterations = 12;
-  usage.lane_changes = 3;
+  usage.lane.changes = 3;
   const PageNews news = read_news(row.before, row.word, of, usage);
   EXPECT_EQ(news.breach, "");
   std::vector<std::string> told;

@@ -64,8 +64,8 @@ TEST(StatusReport, NamesEachNumberWithItsUnit) {
   page.usage.iterations = 50;
   page.usage.busy = seconds(10);
   page.usage.resident = mib(5);
-  page.usage.lane = mib(60);
-  page.usage.donated = mib(2);
+  page.usage.lane.mapped = mib(60);
+  page.usage.lane.donated = mib(2);
   page.totals.spilled = mib(6);
   page.iterations_per_second = 2.5;
   facts.pages[JobId{2}] = page;

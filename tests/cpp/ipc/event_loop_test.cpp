@@ -128,6 +128,40 @@ TEST(EventLoop, RefusesWhatCannotBeWatched) {
   EXPECT_NE(::fcntl(file.get(), F_GETFD), -1);
 }
 
+// epoll knows nothing of /dev/null, which only the first wait finds out. Then the number stands for
+// an event: as if what made the wait fail were over.
+TEST(EventLoop, TriesAWatchAgainWhoseWaitHasFailed) {
+  const auto loop = make_loop();
+  const UniqueFd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const UniqueFd event = make_event(1);
+  int calls = 0;
+  const auto watch = loop->watch(file.get(), [&] {
+    if (++calls == 2) loop->stop();
+  });
+  ASSERT_TRUE(watch.has_value());
+  loop->post([&] { loop->post([&] { loop->stop(); }); });
+  loop->run();
+  EXPECT_EQ(calls, 0) << "the wait has failed";
+  ASSERT_EQ(::dup3(event.get(), file.get(), O_CLOEXEC), file.get());
+  loop->run();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(EventLoop, DoesNotTryAgainWhatIsWatchedNoMore) {
+  const auto loop = make_loop();
+  const UniqueFd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const UniqueFd event = make_event(1);
+  auto watch = loop->watch(file.get(), [] { ADD_FAILURE() << "it was reset"; });
+  ASSERT_TRUE(watch.has_value());
+  loop->post([&] { loop->post([&] { loop->stop(); }); });
+  loop->run();
+  ASSERT_EQ(::dup3(event.get(), file.get(), O_CLOEXEC), file.get());
+  watch->reset();
+  auto end = loop->make_timer([&] { loop->stop(); });
+  end.set_at(monotonic_now() + millis(150));
+  loop->run();
+}
+
 TEST(EventLoop, TimersCallBackInTheOrderOfTheirPoints) {
   const auto loop = make_loop();
   std::vector<int> order;

@@ -1,13 +1,7 @@
 #include "csrc/plugin/import_slots.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <cstddef>
 #include <filesystem>
 #include <optional>
@@ -18,11 +12,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/cpp/support/plugin_forbid.h"
 #include "tests/cpp/support/plugin_library.h"
 
 namespace gpushare::plugin {
 namespace {
 
+using ::gpushare::testing::forbid_mprotect;
 using ::gpushare::testing::PluginLibrary;
 using ::testing::HasSubstr;
 
@@ -122,19 +118,6 @@ TEST(ImportSlots, AreAllLookedUpBeforeAnyIsReplaced) {
                  "not loaded");
   EXPECT_EQ(library.free(nullptr), 0);
   EXPECT_EQ(library.runtime().null_frees, 1);
-}
-
-// From now on mprotect() fails in this process.
-void forbid_mprotect() {
-  std::array<sock_filter, 4> code{{
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  }};
-  const sock_fprog program{.len = code.size(), .filter = code.data()};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) ::_exit(2);
-  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) ::_exit(3);
 }
 
 [[noreturn]] void replace_without_mprotect() {

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -12,11 +13,13 @@
 #include "csrc/plugin/import_slots.h"
 #include "csrc/plugin/segment_plugin.h"
 
+#include "tests/cpp/support/plugin_forbid.h"
 #include "tests/cpp/support/plugin_world.h"
 
 namespace gpushare::plugin {
 namespace {
 
+using ::gpushare::testing::forbid_mprotect;
 using ::gpushare::testing::kFakeTotal;
 using ::gpushare::testing::PluginLibrary;
 using ::gpushare::testing::PluginWorld;
@@ -95,6 +98,35 @@ TEST(InstallPlugin, RefusesWhatCannotWork) {
   // And a right one is not stopped by them.
   EXPECT_TRUE(install_segment_plugin(world.with_names({})).ok());
   EXPECT_TRUE(uninstall_segment_plugin().ok());
+}
+
+// The slots of one library can be written and those of the other cannot, so the installation fails
+// half way. 42, or the number of what went wrong.
+[[noreturn]] void install_half_way() {
+  PluginWorld world;
+  const PluginLibrary read_only("gs_importer_now");
+  PluginOptions half = world.with_names({});
+  half.libraries.figures = {"libgs_importer_now.so"};
+  forbid_mprotect();
+  if (install_segment_plugin(half).code() != StatusCode::kIo) ::_exit(1);
+  if (segment_plugin_is_intact()) ::_exit(2);
+  // A thread that had read our addresses from the slots calls them now.
+  void* segment = nullptr;
+  if (gs_cuda_malloc(&segment, 16) != kCudaSuccess || world.runtime.mallocs != 1) ::_exit(3);
+  if (gs_cuda_free(segment) != kCudaSuccess || world.runtime.frees != 1) ::_exit(4);
+  std::size_t free = 0;
+  std::size_t total = 0;
+  if (gs_cuda_mem_get_info(&free, &total) != kCudaSuccess || total != kFakeTotal) ::_exit(5);
+  if (uninstall_segment_plugin().code() != StatusCode::kFailedPrecondition) ::_exit(6);
+  // Without the other library it can be installed after all.
+  half.libraries.figures = {};
+  if (!install_segment_plugin(half).ok() || !segment_plugin_is_intact()) ::_exit(7);
+  ::_exit(42);
+}
+
+TEST(InstallPluginDeathTest, AFailureHalfWayLeavesTheRealFunctions) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(install_half_way(), ::testing::ExitedWithCode(42), "");
 }
 
 TEST(InstallPlugin, StaysWhereAnotherToolCameAfter) {

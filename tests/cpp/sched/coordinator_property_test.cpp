@@ -340,7 +340,7 @@ class Fuzz {
     for (const JobRow& job : device.jobs) {
       // Until all it changed was heard, or an interrupted job is back, nobody is granted the lane.
       if (job.in_lane == lane.lane || device.policy == "pack")
-        is_unsettled |= job.usage.lane_changes > heard_[job.who.of.job];
+        is_unsettled |= job.usage.lane.changes > heard_[job.who.of.job];
       if (job.in_lane != lane.lane) continue;
       is_unsettled |= job.state == "idle" && job.reason.starts_with("interrupted: ");
       const bool is_in_gang = !job.who.of.gang.empty();

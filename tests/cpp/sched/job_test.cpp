@@ -97,7 +97,7 @@ TEST(Job, ManyIterationsSeenAtOnceCountWithTheFirst) {
 TEST(Job, TheMedianThatAJobKnowsIsBetterThanAMean) {
   Job job = job_with(kKnown);
   wire::Usage usage = usage_of(4, seconds(31));
-  usage.training = {millis(200), millis(900)};
+  usage.phases.training = {millis(200), millis(900)};
   job.observe(usage, seconds(31));
   EXPECT_EQ(job.measured.iteration, millis(200)) << "the 30 s of the first are not in it";
   EXPECT_EQ(job.measured.iteration_source(), Source::kMeasured);
@@ -111,20 +111,20 @@ TEST(Job, ALongIterationIsThatOfThePhaseItIsIn) {
   Job job = job_with(known);
   EXPECT_EQ(job.long_iteration(), millis(70)) << "as remembered";
   wire::Usage usage = usage_of(20, seconds(1));
-  usage.training = {millis(50), millis(90)};
-  usage.evaluation = {millis(10), millis(300)};
+  usage.phases.training = {millis(50), millis(90)};
+  usage.phases.evaluation = {millis(10), millis(300)};
   job.observe(usage, seconds(31));
   EXPECT_EQ(job.long_iteration(), millis(90));
-  usage.is_evaluating = true;
+  usage.phases.is_evaluating = true;
   job.observe(usage, seconds(31));
   EXPECT_EQ(job.long_iteration(), millis(300));
   EXPECT_EQ(job.profile().iteration, millis(50)) << "training is what is remembered";
-  usage.evaluation = {};
+  usage.phases.evaluation = {};
   job.observe(usage, seconds(31));
   EXPECT_EQ(job.long_iteration(), job.measured.iteration) << "no less than usual";
   Job evaluates;
   wire::Usage only = usage_of(20, seconds(1));
-  only.evaluation = {millis(10), millis(300)};
+  only.phases.evaluation = {millis(10), millis(300)};
   evaluates.observe(only, seconds(1));
   EXPECT_EQ(evaluates.profile().iteration, millis(10));
 }
@@ -199,12 +199,12 @@ TEST(Job, CutsImpossibleClaims) {
   wild.changed_at = Nanos{std::numeric_limits<std::int64_t>::max()};
   wild.live = Bytes{-7};
   wild.need = Bytes{-7};
-  wild.training = {Nanos{-1}, Nanos{std::numeric_limits<std::int64_t>::max()}};
+  wild.phases.training = {Nanos{-1}, Nanos{std::numeric_limits<std::int64_t>::max()}};
   wild.iterations = 1;
   wild.busy = Nanos{wire::kMaxAmount};
   job.observe(wild, seconds(5));
-  EXPECT_LE(job.usage.training.tail, seconds(1'000'000));
-  EXPECT_EQ(job.usage.training.usual, Nanos{});
+  EXPECT_LE(job.usage.phases.training.tail, seconds(1'000'000));
+  EXPECT_EQ(job.usage.phases.training.usual, Nanos{});
   EXPECT_LE(job.measured.iteration, seconds(1'000'000));
   EXPECT_LE(job.usage.stall, seconds(3600));
   EXPECT_EQ(job.usage.changed_at, seconds(5));

@@ -121,7 +121,7 @@ TEST_F(Obstacles, ALaneThatStaysFreeForItsLastHolderIsOne) {
 }
 
 TEST_F(Obstacles, AChangeOfTheLaneThatWasNotHeardIsOne) {
-  other().usage.lane_changes = 1;
+  other().usage.lane.changes = 1;
   EXPECT_EQ(text(), "waits until it is heard which memory of the lane its last holder keeps");
 }
 

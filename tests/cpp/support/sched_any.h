@@ -43,7 +43,7 @@ inline wire::Usage any_usage() {
   usage.late = any_bytes();
   usage.outside = any_bytes();
   if (any(0, 3) == 0) usage.device_free = mib(any(0, 1600));
-  if (any(0, 20) == 0) usage.lane_changes = static_cast<std::uint64_t>(any(0, 5));
+  if (any(0, 20) == 0) usage.lane.changes = static_cast<std::uint64_t>(any(0, 5));
   return usage;
 }
 

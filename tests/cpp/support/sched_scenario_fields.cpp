@@ -125,9 +125,9 @@ wire::Usage ScenarioFields::usage() {
   usage.late = bytes("late");
   usage.device_free = bytes("device_free");
   usage.outside = bytes("outside");
-  usage.lane_changes = count("lane_changes");
-  usage.gap = usage.mean_gap = time("usual_gap");
-  usage.training = {time("usual"), time("tail")};
+  usage.lane.changes = count("lane_changes");
+  usage.gap.usual = usage.gap.mean = time("usual_gap");
+  usage.phases.training = {time("usual"), time("tail")};
   return usage;
 }
 

@@ -113,18 +113,15 @@ TEST(LeasePageFields, UsageIsWhatTheJobWrote) {
                        .resident = Bytes{18},
                        .spilled = Bytes{19},
                        .outside = Bytes{25},
-                       .lane_changes = 20,
-                       .lane = Bytes{21},
-                       .donated = Bytes{22},
+                       .lane = {.changes = 20, .mapped = Bytes{21}, .donated = Bytes{22}},
                        .overflow = Bytes{23},
                        .host_file = Bytes{24},
                        .late = Bytes{26},
                        .device_free = Bytes{27},
-                       .gap = Nanos{33},
-                       .mean_gap = Nanos{34},
-                       .training = {Nanos{28}, Nanos{29}},
-                       .evaluation = {Nanos{30}, Nanos{31}},
-                       .is_evaluating = true};
+                       .gap = {.usual = Nanos{33}, .mean = Nanos{34}},
+                       .phases = {.training = {Nanos{28}, Nanos{29}},
+                                  .evaluation = {Nanos{30}, Nanos{31}},
+                                  .is_evaluating = true}};
   EXPECT_EQ(read_usage(page), expected);
 }
 
@@ -160,9 +157,9 @@ TEST(LeasePageFields, ALyingPageCannotMakeSumsOverflow) {
        {usage.live, usage.need, usage.resident, usage.spilled, usage.host_file, usage.late}) {
     EXPECT_EQ(bytes.value(), kMaxAmount);
   }
-  for (const Nanos time :
-       {usage.busy, usage.stall, usage.changed_at, usage.gap, usage.mean_gap, usage.training.usual,
-        usage.training.tail, usage.evaluation.usual, usage.evaluation.tail}) {
+  for (const Nanos time : {usage.busy, usage.stall, usage.changed_at, usage.gap.usual,
+                           usage.gap.mean, usage.phases.training.usual, usage.phases.training.tail,
+                           usage.phases.evaluation.usual, usage.phases.evaluation.tail}) {
     EXPECT_EQ(time.value(), kMaxAmount);
   }
 }
