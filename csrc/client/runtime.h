@@ -44,6 +44,16 @@ enum class GateResult : std::uint8_t { kEntered, kTimedOut };
 // The pass of the iteration in which a safepoint lies.
 enum class Safepoint : std::uint8_t { kForward, kBackward };
 
+// The job's memory now, and how much of it was moved since attach.
+struct JobMemory {
+  Bytes room, resident, spilled, live, outside;
+  Bytes lane;         // mapped from the lane's pool
+  Bytes overflow;     // used in the host tier, since it was refused room
+  Bytes donated;      // of `resident`: slots of the lane's pool that this job keeps
+  Bytes peak_backed;  // highest room in use of any iteration
+  alloc::ResidencyTotals moved;
+};
+
 // Totals since attach; times as seen by this process.
 struct JobStats {
   JobId job;  // 0: unmanaged
@@ -60,12 +70,7 @@ struct JobStats {
   Nanos moving;                     // in the gate, lease granted, memory coming back
   Nanos held;                       // total time a lease was open: active_seconds
   std::uint64_t num_cpus = 0;  // that its threads keep to, beside others; 0: all that it may use
-  Bytes room, resident, spilled, live, outside;
-  Bytes lane;      // mapped from the lane's pool
-  Bytes overflow;  // used in the host tier, since it was refused room
-  Bytes donated;   // of `resident`: slots of it that this job keeps
-  Bytes dropped_total, spilled_total, restored_total;
-  Bytes peak_backed;  // highest room in use of any iteration
+  JobMemory memory;
 };
 
 class Router;

@@ -267,6 +267,7 @@ class Runtime::Impl {
   void publish_usage(wire::LeasePage& page) GS_REQUIRES(mu_);
   [[nodiscard]] std::optional<DeviceMemory> device_memory() const;
   void note_share() GS_REQUIRES(mu_);
+  JobMemory memory_figures(const alloc::MemoryStats& allocated) GS_REQUIRES(mu_);
   Bytes needed_room(const alloc::MemoryStats& memory) GS_REQUIRES(mu_);
   [[nodiscard]] Bytes live_bytes(const alloc::MemoryStats& memory) const;
   void refresh_usage(wire::LeasePage& page, Nanos now);
