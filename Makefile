@@ -71,7 +71,7 @@ test-sanitizers: setup-cpp ## the C++ tests under ASan+UBSan, and under TSan whe
 fuzz: setup-cpp ## each fuzzer for FUZZ_SECONDS (30)
 	@tools/fuzz.sh
 
-spin: setup-cpp ## the model of the lease word, checked
+spin: setup-cpp ## the models of the lease word and the gate, checked
 	@tools/spin.sh
 
 lint: setup-lint ## formats, types, layers, terms: everything that reads the source

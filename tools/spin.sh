@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks the model of the lease word and its wake-ups, if the tree has one.
+# Checks the models of the lease word, its wake-ups and the gate, if the tree has them.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "$0")/common.sh"
 
 [ -f tests/spin/run.sh ] || die "no tests/spin/run.sh"
-say "spin model of the lease word"
+say "spin models of the lease word and the gate"
 bash tests/spin/run.sh

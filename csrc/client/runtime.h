@@ -4,13 +4,14 @@
 // first chunk the allocator backs -> register_job -> begin/end iteration, many times ->
 // unregister_job.
 //
-// Threads: the user's threads call begin/end_iteration (one at a time: the gate says so if two do),
-// grow() and the rest; the client thread reads the socket, takes leases back in the gap, gives room
-// back when asked, watches the idle rule and reconnects. Nothing here needs the GIL, except that
-// ClientConfig::is_interrupted may take it on the main thread while that waits.
+// Threads: the user's threads call begin_iteration(), end_iteration(), grow() and the rest. On a
+// GPU one thread at a time may iterate, and the gate fails for a second one. The client thread
+// reads the socket, takes leases back in the gap, gives room back when it is asked, watches the
+// idle rule and reconnects. Nothing here needs the GIL. Only ClientConfig::is_interrupted may take
+// it, on a thread that waits.
 //
-// Without a coordinator (none reachable and none startable) the job goes on unmanaged: room is
-// unlimited, the gate is open, and the reason is kept for status() and one warning.
+// Without a coordinator (none can be reached or started) the job goes on unmanaged: its room has no
+// limit, the gate is open, and the reason is kept for stats() and one warning.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +45,16 @@ enum class GateResult : std::uint8_t { kEntered, kTimedOut };
 // The pass of the iteration in which a safepoint lies.
 enum class Safepoint : std::uint8_t { kForward, kBackward };
 
+// The job's memory now, and how much of it was moved since attach.
+struct JobMemory {
+  Bytes room, resident, spilled, live, outside;
+  Bytes lane;         // mapped from the lane's pool
+  Bytes overflow;     // used in the host tier, since it was refused room
+  Bytes donated;      // of `resident`: slots of the lane's pool that this job keeps
+  Bytes peak_backed;  // highest room in use of any iteration
+  alloc::ResidencyTotals moved;
+};
+
 // Totals since attach; times as seen by this process.
 struct JobStats {
   JobId job;  // 0: unmanaged
@@ -60,12 +71,7 @@ struct JobStats {
   Nanos moving;                     // in the gate, lease granted, memory coming back
   Nanos held;                       // total time a lease was open: active_seconds
   std::uint64_t num_cpus = 0;  // that its threads keep to, beside others; 0: all that it may use
-  Bytes room, resident, spilled, live, outside;
-  Bytes lane;      // mapped from the lane's pool
-  Bytes overflow;  // used in the host tier, since it was refused room
-  Bytes donated;   // of `resident`: slots of it that this job keeps
-  Bytes dropped_total, spilled_total, restored_total;
-  Bytes peak_backed;  // highest room in use of any iteration
+  JobMemory memory;
 };
 
 class Router;
@@ -82,52 +88,57 @@ class Runtime : public alloc::RoomSource {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  // Before anything is allocated; must outlive it. None: torch's allocator is ours.
+  // Sets torch's allocator, if that is not ours. Called before anything is allocated. `router` must
+  // outlive this object.
   void set_router(Router* router);
 
-  // Connects, starting a coordinator if there is none, and says Hello. Idempotent. After kCancelled
-  // the next call tries again; any other failure is final for the process and makes it unmanaged.
-  // errors: kUnavailable with what was tried; kCancelled.
+  // Connects to the coordinator, or starts one if there is none, and says Hello. Idempotent. After
+  // kCancelled the next call tries again. Any other failure is final for the process and makes it
+  // unmanaged. errors: kUnavailable with what was tried; kCancelled.
   Status attach();
   [[nodiscard]] bool is_managed() const;
 
   // errors: kUnavailable (unmanaged), kFailedPrecondition (already registered), kInvalidArgument.
   Status register_job(const RegisterOptions& options);
   // Closes the lease and tells the coordinator that no iterations follow. Idempotent. Memory that
-  // was spilled in the gap stays so; hold() before brings it back.
+  // was spilled in the gap stays spilled. A caller that wants it back calls hold() first.
   void unregister_job();
-  // The process has all of the CPUs again, and its own number of threads. After unregister_job(),
-  // on the thread that iterated; not while the process ends.
+  // Gives the process all of its CPUs again, and its own number of threads. Called after
+  // unregister_job(), on the thread that iterated, and not while the process ends.
   void regain_cores();
 
-  // The gate. Fast path: one compare-and-swap. Else waits up to `timeout` for a lease and for the
-  // memory to be back (kTimedOut: call again; the place in the queue is kept; give_up() ends it).
-  // Unmanaged or unregistered: kEntered at once.
-  // errors: kOutOfMemory (restore found no room), kFailedPrecondition (another thread is in the
-  // gate).
+  // The gate. Its fast path is one compare-and-swap. Otherwise it waits up to `timeout` for a lease
+  // and for the memory to be back. After kTimedOut the thread keeps its place in line: it calls
+  // again, or give_up(). A job that is unmanaged or not registered enters at once.
+  // errors: kOutOfMemory (a restore found no room), kFailedPrecondition (another thread iterates,
+  // on a GPU), kUnavailable (a coordinator is required, and none can be had).
   Result<GateResult> begin_iteration(Nanos timeout);
-  // Its fast path alone. false: it has to wait. errors: as begin_iteration().
+  // The fast path of begin_iteration() alone. false: the job has to wait. errors:
+  // kFailedPrecondition.
   Result<bool> enter_at_once();
-  // The waiting thread will not wait on (Ctrl-C).
+  // The thread that timed out in the gate does not call again (Ctrl-C). All memory is back when it
+  // returns.
   void give_up();
-  // Before user code runs on the main thread after kTimedOut, as a signal's handler may: what was
-  // spilled meanwhile can be used where it was, slowly, if ClientConfig::shows_in_gate kept it from
-  // that. Other threads, and what cannot be shown, have no such promise.
+  // Called after kTimedOut, before user code (a signal's handler) runs on the main thread. Without
+  // ClientConfig::shows_in_gate, memory that was spilled in the gate cannot be used where it was.
+  // From here on it can, slowly. That holds for the main thread alone, and not for memory that the
+  // device cannot show in the host tier.
   void show_memory();
-  // Whether anybody is there who may want the lease back inside an iteration. Cheap.
+  // Whether some job is there that may want the lease back inside an iteration. Cheap.
   [[nodiscard]] bool may_be_interrupted() const;
   // Whether the lease is wanted back inside this iteration. Cheap: two loads, mostly one.
   [[nodiscard]] bool is_asked_inside() const;
-  // A safepoint. If is_asked_inside() and no memory is on its way: gives the lease up, with all
-  // memory in place, and waits up to `timeout` for the next. kTimedOut: it has none yet, call
-  // again. No-op for a thread that is not of the iteration. If that ends elsewhere while this one
-  // waits, the lease is closed. threads: any.
+  // A safepoint. If the lease is wanted back inside the iteration and no memory is on its way,
+  // gives the lease up, with all memory in place, and waits up to `timeout` for the next one.
+  // kTimedOut: it has none yet; call again. Does nothing on a thread that does not work on the
+  // iteration. If the iteration ends on another thread meanwhile, the lease is closed. threads:
+  // any.
   GateResult safepoint(Safepoint where, Nanos timeout);
-  // Whether this thread works on the iteration under way: it began it; or it is inside autograd's
-  // engine with a graph of it, as the caller says with kBackward. Cheap.
+  // Whether this thread works on the iteration under way. It does if it began that iteration. In
+  // backward any thread counts, since autograd's own threads work there. Cheap.
   [[nodiscard]] bool is_in_iteration_here(Safepoint where) const;
-  // Nobody will wait on at the safepoint (Ctrl-C). false: not now, since a stream is captured; wait
-  // on.
+  // Ends the wait at the safepoint without a lease (Ctrl-C). false: not now, since a stream is
+  // captured; the caller waits on.
   [[nodiscard]] bool leave_safepoint();
   // A boundary. Closes the lease here if the coordinator asked for it. No-op outside an iteration.
   void end_iteration(wire::BoundaryKind kind, bool is_optimizer_step);
@@ -143,11 +154,11 @@ class Runtime : public alloc::RoomSource {
   [[nodiscard]] std::uint64_t num_leases() const;
   // Gives the lease back now, inside an iteration or in the gap (exception, close, park).
   void close_lease(wire::BoundaryKind kind);
-  // Memory in the gap: without a lease, while the main thread runs user code. It stays there until
-  // one of these says that it may move (it is reachable all the same, only slower), or nothing
-  // began for ClientConfig::idle_spill.
+  // Memory in the gap, while the main thread runs user code without a lease. It stays in place
+  // until one of the next two says that it may move, or until no iteration began for
+  // ClientConfig::idle_spill. Memory that has moved can be used all the same, only slower.
   //
-  // From now on this job's iterations are marked, and the device is not used outside them.
+  // From now on all of this job's iterations are marked, and the device is not used outside them.
   void promise_iterations();
   // Until the next iteration memory may move; gives the lease back. pre: outside an iteration.
   void park();
@@ -158,8 +169,8 @@ class Runtime : public alloc::RoomSource {
   // "job 3 (u1001/gpt) holds the device; ..." from the coordinator; waits at most `timeout`.
   std::string explain(Nanos timeout);
 
-  // Spills all live private memory and restores it: `gpushare verify`, at a boundary. Works
-  // unmanaged.
+  // Spills all live private memory and restores it, at a boundary: `gpushare verify`. Works without
+  // a coordinator too.
   Status spill_and_restore();
 
   [[nodiscard]] JobStats stats() const;

@@ -7,13 +7,14 @@
 // room.cpp, restoring.cpp, pacing.cpp, gap_memory.cpp, routing.cpp, lane.cpp, overflow.cpp,
 // client_thread.cpp, runtime_stats.cpp, runtime_fork.cpp.
 //
-// Lock order: mu_, then the router's and torch's, then the allocator's. Nothing is waited for under
-// mu_: a copy, a room request and the futex are waited for without it (`moves_` keeps two copies
-// apart meanwhile), and so is the device (drain), but for what it was given in the moment between,
-// and where a connection is lost for good.
+// Lock order: mu_, then the router's and torch's, then the allocator's. A thread that waits for a
+// copy, for room or on the futex lets mu_ go; `moves_` keeps two copies apart meanwhile. The device
+// is waited for before mu_ is taken (drain). A close under the lock then waits only for what was
+// queued in between. After the loss of a connection a close may follow without that, and waits for
+// all of it.
 //
-// The lease word. wire::try_begin and wire::try_end run without the lock, on the page the main
-// thread sees; every other change from this side (want, give up, close) is made under mu_. So
+// The lease word. wire::try_begin and wire::try_end run without the lock, on the page that the main
+// thread sees. Every other change from this side (want, give up, close) is made under mu_. So
 // whoever holds mu_ and sees kClosing may finish the close, and the client thread can change pages
 // (carry_over.h).
 #pragma once
@@ -267,6 +268,7 @@ class Runtime::Impl {
   void publish_usage(wire::LeasePage& page) GS_REQUIRES(mu_);
   [[nodiscard]] std::optional<DeviceMemory> device_memory() const;
   void note_share() GS_REQUIRES(mu_);
+  JobMemory memory_figures(const alloc::MemoryStats& allocated) GS_REQUIRES(mu_);
   Bytes needed_room(const alloc::MemoryStats& memory) GS_REQUIRES(mu_);
   [[nodiscard]] Bytes live_bytes(const alloc::MemoryStats& memory) const;
   void refresh_usage(wire::LeasePage& page, Nanos now);

@@ -95,8 +95,22 @@ void Runtime::Impl::note_share() {
   figures_.set_share(share);
 }
 
+JobMemory Runtime::Impl::memory_figures(const alloc::MemoryStats& allocated) {
+  const auto& reserved = allocated.reserved_bytes.all;
+  return {.room = allocated.room,
+          .resident = Bytes{reserved.current},
+          .spilled = allocated.spilled_bytes,
+          .live = live_bytes(allocated),
+          .outside = allocated.outside_bytes,
+          .lane = allocated.lane_bytes,
+          .overflow = allocated.overflow_bytes,
+          .donated = allocated.donated_bytes,
+          .peak_backed = std::max(counters_.highest_peak(), Bytes{reserved.peak}),
+          .moved = moves_.totals()};
+}
+
 JobStats Runtime::Impl::stats() {
-  const alloc::MemoryStats memory = allocator_.stats();
+  const alloc::MemoryStats allocated = allocator_.stats();
   JobStats stats;
   MutexLock lock(mu_);
   stats.is_managed = link_.is_managed();
@@ -116,19 +130,7 @@ JobStats Runtime::Impl::stats() {
   stats.waited = times_.waited();
   stats.moving = times_.moving();
   stats.held = times_.held(monotonic_now());
-  stats.room = memory.room;
-  stats.resident = Bytes{memory.reserved_bytes.all.current};
-  stats.spilled = memory.spilled_bytes;
-  stats.live = live_bytes(memory);
-  stats.outside = memory.outside_bytes;
-  stats.lane = memory.lane_bytes;
-  stats.donated = memory.donated_bytes;
-  stats.overflow = memory.overflow_bytes;
-  stats.dropped_total = moves_.totals().dropped;
-  stats.spilled_total = moves_.totals().spilled;
-  stats.restored_total = moves_.totals().restored;
-  const Bytes most_reserved{memory.reserved_bytes.all.peak};
-  stats.peak_backed = std::max(counters_.highest_peak(), most_reserved);
+  stats.memory = memory_figures(allocated);
   return stats;
 }
 

@@ -1,9 +1,10 @@
 #!/bin/sh
-# Model-checks lease_word.pml: the model as it is must have no error, and each planted bug must be
-# found, else the model proves nothing. Needs spin and a C compiler; about 20 s of CPU time.
+# Model-checks lease_word.pml and gate.pml: a model as it is must have no error, and each planted bug
+# must be found, else the model proves nothing. Needs spin and a C compiler; about 30 s of CPU time.
 set -eu
 
-model=$(cd "$(dirname "$0")" && pwd)/lease_word.pml
+models=$(cd "$(dirname "$0")" && pwd)
+model=$models/lease_word.pml
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -54,3 +55,12 @@ check 'planted: iteration ended by a plain store' error "$fair" "$ask" -DLIVENES
 check 'planted: eventfd written before want' error "$safety" '' -DBUG_EVENT_BEFORE_WANT
 check 'planted: no eventfd after a close' error "$fair" "$ask" -DLIVENESS -DBUG_NO_EVENT
 check 'planted: no wake after a close' error "$safety" '' -DBUG_NO_WAKE
+
+model=$models/gate.pml
+due='-a -f -N due_close_ends'
+check 'gate: safety' clean "$safety" ''
+check 'gate: a close that is due ends' clean "$fair" "$due" -DLIVENESS
+check 'gate, planted: idle before the gate is closed' error "$safety" '' -DBUG_IDLE_WITHOUT_CLOSE
+check 'gate, planted: spilled under a handler' error "$safety" '' -DBUG_SPILL_WHILE_HANDLING
+check 'gate, planted: opened amid a spill' error "$safety" '' -DBUG_OPEN_AMID_MOVES
+check 'gate, planted: a close is not tried again' error "$fair" "$due" -DLIVENESS -DBUG_NO_RETRY

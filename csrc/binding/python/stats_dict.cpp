@@ -90,18 +90,18 @@ py::dict to_dict(const client::JobStats& stats) {
   dict["waited_seconds"] = to_seconds(stats.waited);
   dict["moving_seconds"] = to_seconds(stats.moving);
   dict["held_seconds"] = to_seconds(stats.held);
-  dict["room_bytes"] = stats.room.value();
-  dict["resident_bytes"] = stats.resident.value();
-  dict["spilled_bytes"] = stats.spilled.value();
-  dict["live_bytes"] = stats.live.value();
-  dict["outside_bytes"] = stats.outside.value();
-  dict["lane_bytes"] = stats.lane.value();
-  dict["donated_bytes"] = stats.donated.value();
-  dict["overflow_bytes"] = stats.overflow.value();
-  dict["dropped_total_bytes"] = stats.dropped_total.value();
-  dict["spilled_total_bytes"] = stats.spilled_total.value();
-  dict["restored_total_bytes"] = stats.restored_total.value();
-  dict["peak_backed_bytes"] = stats.peak_backed.value();
+  dict["room_bytes"] = stats.memory.room.value();
+  dict["resident_bytes"] = stats.memory.resident.value();
+  dict["spilled_bytes"] = stats.memory.spilled.value();
+  dict["live_bytes"] = stats.memory.live.value();
+  dict["outside_bytes"] = stats.memory.outside.value();
+  dict["lane_bytes"] = stats.memory.lane.value();
+  dict["donated_bytes"] = stats.memory.donated.value();
+  dict["overflow_bytes"] = stats.memory.overflow.value();
+  dict["dropped_total_bytes"] = stats.memory.moved.dropped.value();
+  dict["spilled_total_bytes"] = stats.memory.moved.spilled.value();
+  dict["restored_total_bytes"] = stats.memory.moved.restored.value();
+  dict["peak_backed_bytes"] = stats.memory.peak_backed.value();
   return dict;
 }
 

@@ -1,21 +1,21 @@
 // The cores that this process keeps to while it runs beside others on a CPU
 // (sched/side_by_side/core_shares.h).
 //
-// Its threads are bound to the cores of its share while it has a lease, if no more of them work on
-// an operation than those have CPUs: results are the same wherever a thread runs. Where its user
-// allowed that, the number of threads that work on an operation is lowered until they fit; sums
-// then add up in another order. Where they do not fit, nothing is changed.
+// While the process has a lease, its threads are bound to the cores of its share. That is done only
+// if these cores have a CPU for each thread that works on an operation. Results are the same
+// wherever a thread runs. If the user allows it, fewer threads work on an operation until they fit.
+// Sums then add up in another order. If they do not fit, nothing is changed.
 //
-// Only threads are bound that may use the same CPUs as the one that iterates: who pins threads of
-// his own (GOMP_CPU_AFFINITY) keeps them where they are. Threads and processes that begin meanwhile
-// are bound as the thread that began them; a forked child is not, but its number of threads stays.
-// The number of threads is torch's setting for the thread that iterates. If another thread iterates
-// from then on, the first one keeps the lower number.
+// A thread is bound only if it may use the same CPUs as the one that iterates, so threads that the
+// user has pinned (GOMP_CPU_AFFINITY) stay where they are. A thread or process that begins
+// meanwhile is bound as the thread that began it. A forked child is not bound, but keeps its number
+// of threads. That number is torch's setting for the thread that iterates. If another thread
+// iterates from then on, the first one keeps the lower number.
 //
-// Each process goes by the CPUs that it may use: jobs that were started with different ones
-// (taskset) may come to keep to the same.
+// Each process divides the CPUs that it may use. Jobs that were started with different CPUs
+// (taskset) may therefore be bound to the same ones.
 //
-// threads: settle() on the one that iterates; the others any.
+// threads: settle() is for the thread that iterates, the others for any.
 #pragma once
 
 #include <sched.h>
@@ -42,31 +42,32 @@ class CpuShare {
  public:
   explicit CpuShare(WorkerThreads threads) : threads_(threads) {}
 
-  // At a boundary. The share is in force when it returns; all of the CPUs: as before the first.
+  // Called at a boundary. The share is in force when it returns. With a share of all CPUs the
+  // process is as it was before the first call.
   void settle(wire::CoreShare share, bool may_lower) GS_EXCLUDES(mu_);
-  // All CPUs are free to its threads again; their number stays until the next settle().
+  // The process's threads may use all CPUs again. Their number stays until the next settle().
   void release() GS_EXCLUDES(mu_);
   void before_fork() GS_NO_THREAD_SAFETY_ANALYSIS { mu_.lock(); }
   void after_fork_in_parent() GS_NO_THREAD_SAFETY_ANALYSIS { mu_.unlock(); }
   // The child may use all CPUs.
   void after_fork_in_child() GS_NO_THREAD_SAFETY_ANALYSIS;
 
-  // For status. CPUs that its threads are bound to; 0: to none.
+  // How many CPUs the process's threads are bound to, for status; 0: they are not bound.
   [[nodiscard]] std::size_t num_bound() GS_EXCLUDES(mu_);
 
  private:
   void lower_threads(int most) GS_REQUIRES(mu_);
   void restore_threads() GS_REQUIRES(mu_);
-  // Takes over what the calling thread may use. false: not known.
+  // Reads which CPUs the calling thread may use. false: not known.
   bool read_own() GS_REQUIRES(mu_);
   void bind(const std::vector<std::size_t>& cpus) GS_REQUIRES(mu_);
   void unbind() GS_REQUIRES(mu_);
 
   const WorkerThreads threads_;
   Mutex mu_;
-  cpu_set_t own_ GS_GUARDED_BY(mu_){};                 // what it may use but for the share
+  cpu_set_t own_ GS_GUARDED_BY(mu_){};                 // what it may use without the share
   std::vector<Cpu> cpus_ GS_GUARDED_BY(mu_);           // of own_
-  std::optional<cpu_set_t> bound_ GS_GUARDED_BY(mu_);  // while it is
+  std::optional<cpu_set_t> bound_ GS_GUARDED_BY(mu_);  // empty: it is not bound
   std::optional<int> own_num_ GS_GUARDED_BY(mu_);      // of threads, before it was lowered
   int lowered_to_ GS_GUARDED_BY(mu_) = 0;
 };

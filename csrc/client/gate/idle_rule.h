@@ -2,10 +2,11 @@
 // done nothing for a while.
 //
 // Which problem it solves: a notebook cell that ended, or a script that stopped inside an
-// iteration, never reaches a boundary, and everybody else would wait for it. "Nothing" is: no
-// allocation, no free, and almost no processor time of any thread or child process. Who waits for
-// input (process_activity.h) is idle soon; any other wait ends by itself as a rule, and counts only
-// when it has lasted for long: a peer that is late, say, or a disk.
+// iteration, never reaches a boundary, and all other jobs would wait for it. A process does nothing
+// if it allocates nothing, frees nothing, and no thread or child process of it uses processor time
+// to speak of. A process that waits for input (process_activity.h) counts as idle soon. Any other
+// wait, for a late peer or a disk say, mostly ends by itself. It counts only when it has lasted for
+// long.
 //
 // Pure: the caller observes, about four times a second, and closes.
 #pragma once
@@ -28,17 +29,17 @@ struct IdleObservation {
 
 class IdleRule {
  public:
-  // `limit`: of who waits for input.
+  // `limit`: how long a process that waits for input may do nothing.
   explicit IdleRule(Nanos limit) : limit_(limit) {}
 
-  // Whether to close the lease now. True once a span.
+  // Whether to close the lease now. True once for each time that the process does nothing.
   bool observe(const IdleObservation& seen);
 
  private:
   // A share of the span's wall time. With more processor time than this the process is at work
   // without allocating.
   static constexpr std::int64_t kBusyPercent = 5;
-  // Other waits last for so many times the limit: with 2 s, half a minute.
+  // Other waits may last for so many times the limit: half a minute if it is 2 s.
   static constexpr std::int64_t kOtherWaits = 15;
   // If no observation came for longer, the process itself was stopped.
   static constexpr Nanos kLongestBetween = seconds(5);

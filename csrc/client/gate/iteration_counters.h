@@ -1,9 +1,10 @@
 // The figures of a job so far, counted where things happen and copied into its lease page.
 //
-// Which problem it solves: a boundary must cost well under a microsecond, and status, the policy
-// and the end-of-job report want these figures at any time. So they are plain stores into atomics
-// of one writer: the thread that iterates. All are relaxed: each figure stands alone, and the
-// word's own change orders them for a coordinator that acts on a boundary.
+// Which problem it solves: a boundary must cost well under a microsecond, and `gpushare status`,
+// the policy and the report at the job's end want these figures at any time. So they are plain
+// stores into atomics that have one writer, the thread that iterates. All are relaxed, since each
+// figure stands alone. The change of the lease word orders them for a coordinator that acts on a
+// boundary.
 #pragma once
 
 #include <array>
@@ -19,10 +20,10 @@ namespace gpushare::client {
 
 struct Boundary {
   wire::BoundaryKind kind = wire::BoundaryKind::kNone;
-  bool is_iteration = true;  // false: it was broken off
+  bool is_iteration = true;  // false: the iteration was broken off
   bool is_optimizer_step = false;
-  Bytes peak;      // backed by the private arena at most, since the boundary before
-  Bytes resident;  // backed now
+  Bytes peak;      // the most that the private arena had backed since the last boundary
+  Bytes resident;  // what it has backed now
 };
 
 class IterationCounters {
@@ -30,17 +31,18 @@ class IterationCounters {
   [[nodiscard]] bool is_in_iteration() const {
     return in_iteration_.load(std::memory_order_relaxed);
   }
-  // The thread comes for its next iteration; it may have to wait. Ends the gap, which counts if it
-  // began at a boundary. `page` may be null.
+  // The thread comes to the gate for its next iteration, where it may have to wait. Ends the gap. A
+  // gap that began at a boundary counts. `page` may be null.
   void come(wire::LeasePage* page, Nanos now);
-  // `page` may be null: a job without a coordinator counts too. No-op inside an iteration.
+  // An iteration begins. `page` may be null: a job without a coordinator counts too. Does nothing
+  // inside an iteration.
   void enter(wire::LeasePage* page, Nanos now);
-  // pre: inside an iteration.
+  // The iteration ends. pre: inside an iteration.
   void leave(wire::LeasePage* page, Nanos now, const Boundary& boundary);
-  // The iteration goes on after it stood still for so long (a safepoint): that is no time of it.
-  // pre: inside an iteration.
+  // The iteration goes on after it stood still for so long at a safepoint. That time does not count
+  // as the iteration's. pre: inside an iteration.
   void resume(wire::LeasePage* page, Nanos stood_still);
-  // The iteration does not end here; it never was one (unregister, fork).
+  // The iteration under way does not count, and ends without a boundary (unregister, fork).
   void forget() { in_iteration_.store(false, std::memory_order_relaxed); }
   // The iterations that follow are another model's.
   void forget_times() {
@@ -48,7 +50,7 @@ class IterationCounters {
     evaluation_.forget();
     gaps_.forget();
   }
-  // All figures into a page; for a new page.
+  // Writes all figures into a new page.
   void publish(wire::LeasePage& page) const;
 
   [[nodiscard]] std::uint64_t iterations() const {
@@ -84,8 +86,9 @@ class IterationCounters {
   std::atomic<std::int64_t> highest_peak_{0};
   IterationTimes training_;
   IterationTimes evaluation_;
-  // Before the first batches, or for another program to start, a job may wait seconds. A gap that
-  // is taken to be as long would be lent at each boundary, and all memory would move for nothing.
+  // The first gaps may take seconds, while data is read or another program starts. If gaps were
+  // taken to be that long, the lease would be lent to others at each boundary, and all memory would
+  // move for nothing. So no figure is given before some gaps have counted.
   static constexpr std::uint64_t kNumGapsNeeded = 4;
   IterationTimes gaps_{kNumGapsNeeded};
   std::atomic<bool> is_gap_open_{false};                      // since changed_ns_

@@ -1,11 +1,12 @@
-// How long the last iterations of one phase took, or the gaps between them: what is usual, what one
-// in twenty exceeds, and the mean.
+// How long the last iterations of one phase took, or the gaps between them: the usual time, the
+// time that one in twenty exceeds, and the mean.
 //
-// Which problem it solves: a policy asks whether an iteration fits into the time there is, and a
-// mean hides both the warm-up and the long ones. Only the job sees each iteration. A boundary costs
-// a store; the two figures are counted anew now and then, of the first few more often.
+// Which problem it solves: a policy asks whether an iteration fits into the time that is left, and
+// a mean hides both the warm-up and the long iterations. Only the job sees each iteration. A
+// boundary costs one store. The figures are counted anew only now and then, but more often at the
+// beginning.
 //
-// Written by the thread that iterates; its figures are read by any. All atomics are relaxed.
+// The thread that iterates writes it. Any thread may read its figures. All atomics are relaxed.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@
 
 namespace gpushare::client {
 
-// For an atomic figure that stands alone: whoever reads it takes no other value to go with it.
+// For an atomic figure that stands alone: no reader needs another value of the same moment.
 inline constexpr auto kRelaxed = std::memory_order_relaxed;
 
 class IterationTimes {
@@ -28,14 +29,14 @@ class IterationTimes {
   // No figure is given before `num_needed` times have counted.
   explicit IterationTimes(std::uint64_t num_needed = 1) : num_needed_(num_needed) {}
 
-  // Whether now() is new. The first is not like those after it (it allocates, compiles, tunes), and
-  // does not count.
+  // Returns whether now() has changed. The first time does not count: the first iteration
+  // allocates, compiles and tunes, and is not like those after it.
   bool add(Nanos time);
-  // Those that follow are of another model.
+  // The times that follow are another model's.
   void forget();
   // 0: none is known.
   [[nodiscard]] wire::IterationTime now() const;
-  // At most twice the median: one odd wait among few times is not what a job does.
+  // At most twice the median, so that one odd wait among few times does not count in full.
   [[nodiscard]] Nanos mean() const;
 
  private:

@@ -1,5 +1,5 @@
-// When a long wait in the gate is said: after five seconds, and of all waits of a process one a
-// minute.
+// When the log says that a thread waits in the gate: once the wait has lasted for five seconds, and
+// at most once a minute for all waits of the process.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace gpushare::client {
 
 class LongWaits {
  public:
-  // Whether a wait that began at `since` is to be said now; if so it counts as said.
+  // Whether to say now that a wait began at `since`. If so it counts as said.
   [[nodiscard]] bool is_due(Nanos since, Nanos now) {
     constexpr Nanos kFirst = seconds(5);
     constexpr Nanos kNext = seconds(60);

@@ -2,10 +2,10 @@
 //
 // Which problem it solves: the main thread changes the old page's word without a lock (the fast
 // path of begin and end), and may do so at any moment while the client thread changes pages. So the
-// old word is first frozen with the coordinator's own verb, ask: a busy lease gets the revoke bit
-// (the next end then finds kMustClose), one in the gap becomes kClosing (the next begin finds
-// kMustWait). Either way the main thread's next step on the old page leads it to the state lock,
-// and there it finds the new page.
+// old word is first frozen, as if the coordinator had asked for the lease. A busy lease gets the
+// revoke bit, so that the next end must close. A lease in the gap becomes kClosing, so that the
+// next begin must wait. Either way the next step of the main thread on the old page leads it to the
+// state lock, and there it finds the new page.
 #pragma once
 
 #include "csrc/wire/lease_page.h"
@@ -18,8 +18,9 @@ enum class CarryOver : std::uint8_t {
   kMustClose,  // `to` is kClosing: the caller closes
 };
 
-// pre: `from`'s coordinator is gone; `to`'s has made its word (held term, kOpenBusy), or kIdle if
-// none was held; the caller holds the lock under which this job wants, gives up and closes.
+// pre: The coordinator of `from` is gone. The coordinator of `to` has made its word kOpenBusy with
+// the term that the job holds, or kIdle if it holds none. The caller holds the lock under which
+// this job wants, gives up and closes.
 CarryOver carry_over(wire::LeasePage& from, wire::LeasePage& to);
 
 }  // namespace gpushare::client

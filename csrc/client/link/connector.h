@@ -1,7 +1,7 @@
-// Finding a coordinator: tries the sockets in order, and starts one if nobody answers.
+// Finding a coordinator: tries the sockets in order, and starts one if none answers.
 //
-// A socket that may not be opened ends the search: starting a coordinator of one's own beside one
-// that owns the device would overcommit the device.
+// A socket that this process may not open ends the search. A coordinator of its own beside one that
+// owns the device would give the device away twice.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,13 @@
 namespace gpushare::client {
 
 struct SearchLimits {
-  Nanos patience;  // only connect for so long, before one is started
+  Nanos patience;  // for so long sockets are only tried, before a coordinator is started
   Nanos timeout;   // of the whole search
-  // Waits so long, or less; false: give up the search.
+  // Waits for so long, or less. false: the search is to be given up.
   std::function<bool(Nanos)> pause;
 };
 
-// A connected socket. errors: kUnavailable with everything that was tried; kCancelled.
+// Returns a connected socket. errors: kUnavailable with everything that was tried; kCancelled.
 Result<UniqueFd> find_coordinator(const ClientConfig& config, const SearchLimits& limits);
 
 // "cannot open PATH: permission denied; it belongs to group gpu, you are not in it", or `cause`

@@ -9,6 +9,7 @@
 // A job stays out of its lane if it is of a gang, if lanes are off, or if its live memory was
 // spilled since its last close. What may go wrong: the connection is lost with slots in use. Then
 // those become the job's own (disconnect_lane), and the next Hello says which they are.
+#include <optional>
 #include <string>
 #include <utility>
 

@@ -16,26 +16,29 @@ namespace gpushare::client {
 
 class NeedTable {
  public:
-  // A new request; its number is the job's own, never used twice.
+  // Adds a request. Its number is the job's own and is never used twice.
   std::uint64_t add(Bytes bytes, Bytes like);
-  // The same for room that is free. Its owner does not count on it: it is not sent again, nobody
-  // takes the job for one that waits for room, and it asks for nothing that was given up.
+  // Adds a request for room that is free. Its owner goes on without it. So it is not sent again
+  // after a reconnect, the job does not count as one that waits for room, and bytes that the job
+  // gives up are not added to it.
   std::uint64_t add_only_free(Bytes bytes, Bytes like);
-  // Still without an answer. false for a number that is not in the table.
+  // Whether it has no answer yet. false for a number that is not in the table.
   [[nodiscard]] bool is_waiting(std::uint64_t n) const;
   [[nodiscard]] bool has_waiting() const;
-  // The answer; the request leaves the table. An unanswered one: kDeadlineExceeded.
+  // Returns the answer and takes the request out of the table. Without an answer:
+  // kDeadlineExceeded.
   Status take(std::uint64_t n);
 
   // Answers to numbers that are not in the table are for requests given up: nothing to do.
   void on_grant(std::uint64_t grant_n, std::uint64_t need_n);
   void on_denied(std::uint64_t need_n, const std::string& reason);
-  // The job gave `bytes` up while it waits: it needs them with its oldest open request.
+  // The job gave `bytes` up while it waits, so it needs them with its oldest open request.
   void add_to_oldest(Bytes bytes);
-  // No coordinator will answer, and room has no limit any more.
+  // Answers all requests, since no coordinator will, and room has no limit any more.
   void grant_all();
 
-  // The highest Grant or so whose room is in force; numbers start anew with each connection.
+  // The number of the last Grant, or message that counts as one, that is in force. Numbers start
+  // anew with each connection.
   [[nodiscard]] std::uint64_t last_grant() const { return last_grant_; }
   void on_new_connection() { last_grant_ = 0; }
   // Requests to send (again), lowest number first.

@@ -1,8 +1,8 @@
-// Copies that keep to a rate: how much may go now, or how long until more may.
+// Copies that keep to a rate: how much may be copied now, or how long until more may.
 //
-// Bytes go in portions of about 10 ms at the rate, whole pieces, each at full speed; the pause
-// after it is what makes the rate. Unused time earns nothing. It reads no clock and waits for
-// nothing itself.
+// Bytes are copied in portions of about 10 ms at the rate, in whole pieces. Each portion goes at
+// full speed, and the pause after it makes the rate. Time that passes unused earns nothing. This
+// object reads no clock and waits for nothing.
 #pragma once
 
 #include "csrc/base/units.h"
@@ -19,8 +19,9 @@ class Pace {
     Bytes bytes;  // to copy now; 0: nothing yet
     Nanos wait;   // until there is more to say; 0 if bytes is not
   };
-  // The next turn of who wants to copy `most` at `rate` bytes a second (0: no limit, all of it
-  // now). What it gives counts as copied. Who wants nothing waits for nothing.
+  // The next turn of a thread that wants to copy `most` at `rate` bytes a second. At rate 0 there
+  // is no limit, and all of it may go now. The bytes of the turn count as copied. A thread that
+  // wants to copy nothing waits for nothing.
   Turn next(Bytes rate, Bytes most, Nanos now);
 
  private:

@@ -78,7 +78,7 @@ TEST_F(SafepointTest, GivesNothingAwayWhileItWaits) {
   EXPECT_EQ(coordinator_.revoke(mib(4)).spilled, Bytes{0});
   coordinator_.grant_lease();
   EXPECT_EQ(stop(seconds(20)), GateResult::kEntered);
-  EXPECT_EQ(job_.runtime->stats().spilled, Bytes{0});
+  EXPECT_EQ(job_.runtime->stats().memory.spilled, Bytes{0});
   EXPECT_TRUE(tensor.is_intact());
 }
 

@@ -43,7 +43,7 @@ TEST(Attach, ComesWithTheFirstChunkAndAsksForRoom) {
   const JobStats stats = job.runtime->stats();
   EXPECT_TRUE(stats.is_managed);
   EXPECT_EQ(stats.job, JobId{7});
-  EXPECT_EQ(stats.resident, mib(4));
+  EXPECT_EQ(stats.memory.resident, mib(4));
 }
 
 TEST(Attach, TellsWhatTheJobHoldsAlready) {

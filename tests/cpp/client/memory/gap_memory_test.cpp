@@ -205,7 +205,7 @@ TEST_F(GapMemory, GivesAgainWhatIsInPlaceWhileItsRestoreWaitsForRoom) {
   EXPECT_FALSE(released.with_lease) << "it comes back with what the restore waits for";
   coordinator_->grant_room(need.bytes + released.bytes, need.n);
   EXPECT_TRUE(holding.get().ok());
-  EXPECT_EQ(job_->runtime->stats().spilled, Bytes{0});
+  EXPECT_EQ(job_->runtime->stats().memory.spilled, Bytes{0});
   expect_intact();
   expect_refused();
 }
@@ -225,7 +225,7 @@ TEST_F(GapMemory, DoesNotMoveWhileItComesBackForAForkedChild) {
   EXPECT_FALSE(is_movable());
   coordinator_->grant_room(need.bytes, need.n);
   forking.get();
-  EXPECT_EQ(job_->runtime->stats().spilled, Bytes{0});
+  EXPECT_EQ(job_->runtime->stats().memory.spilled, Bytes{0});
   EXPECT_TRUE(is_movable());
 }
 

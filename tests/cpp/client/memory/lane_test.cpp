@@ -196,7 +196,7 @@ TEST_F(LaneOfAJob, EntersWhenTheTableThatItsLeaseCountsOnIsThere) {
   const Tensor tensor(*job_->allocator, kTensor, 0x18);
   EXPECT_TRUE(tensor.is_intact());
   EXPECT_EQ(file_.occupied(), kTensor);
-  EXPECT_EQ(job_->runtime->stats().lane, kTensor);
+  EXPECT_EQ(job_->runtime->stats().memory.lane, kTensor);
 }
 
 TEST_F(LaneOfAJob, KeepsASlotWithALiveTensorAsItsRoom) {
@@ -210,7 +210,7 @@ TEST_F(LaneOfAJob, KeepsASlotWithALiveTensorAsItsRoom) {
   EXPECT_EQ(changed.num_chunks, 0U);
   EXPECT_EQ(changed.donated, (std::vector<std::uint32_t>{0, 1, 2}));
   EXPECT_EQ(job_->allocator->room(), room + kTensor);
-  EXPECT_EQ(job_->runtime->stats().donated, kTensor);
+  EXPECT_EQ(job_->runtime->stats().memory.donated, kTensor);
   EXPECT_TRUE(tensor.is_intact());
 }
 
@@ -222,14 +222,14 @@ TEST_F(LaneOfAJob, SaysNothingAndMapsNothingWhereNothingHasChanged) {
     enter(table_n_);
   }
   EXPECT_FALSE(coordinator_->has<wire::LaneChanged>());
-  EXPECT_EQ(job_->runtime->stats().lane, kTensor);
+  EXPECT_EQ(job_->runtime->stats().memory.lane, kTensor);
 }
 
 TEST_F(LaneOfAJob, RunsOnWithFewerSlotsThanChunks) {
   promote();
   tell_slots({7});
   enter(table_n_);
-  EXPECT_EQ(job_->runtime->stats().lane, mib(2));
+  EXPECT_EQ(job_->runtime->stats().memory.lane, mib(2));
   const Tensor tensor(*job_->allocator, kTensor, 0x1a);
   EXPECT_TRUE(tensor.is_intact());
 }
@@ -254,7 +254,7 @@ TEST_F(LaneOfAJob, WhatNoIterationUsesIsGivenBack) {
   const auto changed = coordinator_->wait_for<wire::LaneChanged>();
   EXPECT_EQ(changed.num_chunks, 0U);
   EXPECT_EQ(changed.given, Bytes{});
-  EXPECT_EQ(job_->runtime->stats().lane, Bytes{});
+  EXPECT_EQ(job_->runtime->stats().memory.lane, Bytes{});
 }
 
 TEST_F(LaneOfAJob, AGrantThatHasNotHeardOfAChangeIsCorrectedByIt) {
@@ -297,7 +297,7 @@ TEST_F(LaneOfAJob, AWaiterLeavesItsSlotsToTheOthersWhenItsConnectionIsLost) {
   const auto hello = coordinator_->wait_for<wire::Hello>();
   EXPECT_TRUE(hello.lane_slots.empty());
   EXPECT_EQ(hello.resident, job_->allocator->backed());
-  EXPECT_EQ(job_->runtime->stats().lane, Bytes{});
+  EXPECT_EQ(job_->runtime->stats().memory.lane, Bytes{});
   EXPECT_EQ(file_.occupied(), kTensor);  // it may be somebody else's by now
 }
 
@@ -313,7 +313,7 @@ TEST_F(LaneOfAJob, WithAnotherCoordinatorItsSlotsTurnPrivateAtTheNextClose) {
   close();
   EXPECT_EQ(file_.occupied(), Bytes{});
   EXPECT_EQ(num_open_lane_files(), 1);  // the test's: the old coordinator's memory goes with it
-  EXPECT_EQ(job_->runtime->stats().donated, Bytes{});
+  EXPECT_EQ(job_->runtime->stats().memory.donated, Bytes{});
   EXPECT_TRUE(tensor.is_intact());
   EXPECT_FALSE(coordinator_->has<wire::LaneChanged>());
 }
@@ -322,7 +322,7 @@ TEST_F(LaneOfAJob, UnregisteredItHasNoPartInTheLane) {
   share();
   job_->end();
   job_->runtime->unregister_job();
-  EXPECT_EQ(job_->runtime->stats().lane, Bytes{});
+  EXPECT_EQ(job_->runtime->stats().memory.lane, Bytes{});
   const Tensor tensor(*job_->allocator, kTensor, 0x1d);  // private memory
   EXPECT_TRUE(tensor.is_intact());
   EXPECT_EQ(file_.occupied(), kTensor);

@@ -7,11 +7,11 @@
 namespace gpushare::client {
 namespace {
 
-constexpr Nanos kStart = seconds(1000);
+constexpr Nanos kAnswered = seconds(1000);
 
 TEST(OverflowRequest, TheFirstIsDueAtOnce) {
   const OverflowRequest request;
-  EXPECT_TRUE(request.is_due(kStart));
+  EXPECT_TRUE(request.is_due(kAnswered));
   EXPECT_FALSE(request.need().has_value());
 }
 
@@ -19,31 +19,31 @@ TEST(OverflowRequest, IsOpenUntilItIsAnswered) {
   OverflowRequest request;
   request.open(7);
   EXPECT_EQ(request.need(), 7U);
-  request.close(true, kStart);
+  request.close(true, kAnswered);
   EXPECT_FALSE(request.need().has_value());
 }
 
 TEST(OverflowRequest, AGrantIsFollowedByTheNextAfterASecond) {
   OverflowRequest request;
   request.open(1);
-  request.close(true, kStart);
-  EXPECT_FALSE(request.is_due(kStart + millis(999)));
-  EXPECT_TRUE(request.is_due(kStart + seconds(1)));
+  request.close(true, kAnswered);
+  EXPECT_FALSE(request.is_due(kAnswered + millis(999)));
+  EXPECT_TRUE(request.is_due(kAnswered + seconds(1)));
 }
 
 TEST(OverflowRequest, EachDenialDoublesThePauseUpToAMinute) {
   OverflowRequest request;
-  request.close(true, kStart);
+  request.close(true, kAnswered);
   Nanos pause = OverflowRequest::kFirstPause;
   for (int i = 0; i < 10; ++i) {
-    request.close(false, kStart);
+    request.close(false, kAnswered);
     pause = std::min(pause * 2, OverflowRequest::kLongestPause);
-    EXPECT_FALSE(request.is_due(kStart + pause - millis(1))) << i;
-    EXPECT_TRUE(request.is_due(kStart + pause)) << i;
+    EXPECT_FALSE(request.is_due(kAnswered + pause - millis(1))) << i;
+    EXPECT_TRUE(request.is_due(kAnswered + pause)) << i;
   }
   EXPECT_EQ(pause, seconds(60));
-  request.close(true, kStart);
-  EXPECT_TRUE(request.is_due(kStart + OverflowRequest::kFirstPause)) << "a grant starts anew";
+  request.close(true, kAnswered);
+  EXPECT_TRUE(request.is_due(kAnswered + OverflowRequest::kFirstPause)) << "a grant starts anew";
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST_F(Room, AParkedJobSpillsAndSaysSoTruly) {
   expect_intact();
   EXPECT_EQ(page.restored_total_bytes.load(), released.spilled.value());
   EXPECT_EQ(page.spilled_bytes.load(), 0);
-  EXPECT_EQ(job_->runtime->stats().restored_total, released.spilled);
+  EXPECT_EQ(job_->runtime->stats().memory.moved.restored, released.spilled);
 }
 
 TEST_F(Room, ASpillIsReleasedInParts) {
@@ -198,8 +198,9 @@ TEST_F(Room, VerifyMovesEverythingAndTellsNobody) {
   expect_intact();
   EXPECT_EQ(job_->allocator->room(), room);
   EXPECT_EQ(job_->allocator->route(), alloc::Route::kPrivate);
-  EXPECT_GE(job_->runtime->stats().spilled_total, mib(16));
-  EXPECT_EQ(job_->runtime->stats().restored_total, job_->runtime->stats().spilled_total);
+  EXPECT_GE(job_->runtime->stats().memory.moved.spilled, mib(16));
+  EXPECT_EQ(job_->runtime->stats().memory.moved.restored,
+            job_->runtime->stats().memory.moved.spilled);
   EXPECT_FALSE(coordinator_->has<wire::Released>());
 }
 
@@ -210,7 +211,7 @@ TEST_F(Room, VerifyWorksUnmanaged) {
   EXPECT_TRUE(status.ok()) << status.to_string();
   expect_intact();
   EXPECT_EQ(job_->allocator->room(), Bytes{INT64_MAX});
-  EXPECT_GE(job_->runtime->stats().restored_total, mib(6));
+  EXPECT_GE(job_->runtime->stats().memory.moved.restored, mib(6));
 }
 
 TEST_F(Room, VerifySaysWhenTheHostTierIsTooSmall) {

@@ -167,7 +167,7 @@ TEST_F(Routing, WhatStaysIsNoFailureOfASpill) {
   job_.end();
   const Status spilled = job_.runtime->spill_and_restore();
   EXPECT_TRUE(spilled.ok()) << spilled.message();
-  EXPECT_EQ(job_.runtime->stats().spilled_total, Bytes{});
+  EXPECT_EQ(job_.runtime->stats().memory.moved.spilled, Bytes{});
   EXPECT_TRUE(tensor.is_intact());
 }
 

@@ -43,7 +43,7 @@ class StoppedForRoom : public JobWithTensors {
     expect_intact();
     coordinator_->grant_room(need.bytes + released.bytes, need.n);
     finish(std::move(waiting));
-    EXPECT_EQ(job_->runtime->stats().spilled_total, Bytes{0});
+    EXPECT_EQ(job_->runtime->stats().memory.moved.spilled, Bytes{0});
   }
   void finish(std::future<Result<void*>> waiting) {
     const Result<void*> data = waiting.get();
@@ -68,14 +68,14 @@ TEST_F(StoppedForRoom, SpillsAndBringsEverythingBackBeforeTheAllocationReturns) 
   EXPECT_EQ(released.reason, "");
   EXPECT_LE(job_->allocator->backed(), job_->allocator->room());
   EXPECT_EQ(job_->allocator->route(), alloc::Route::kOutside);
-  EXPECT_EQ(job_->runtime->stats().restored_total, Bytes{0});
+  EXPECT_EQ(job_->runtime->stats().memory.moved.restored, Bytes{0});
   coordinator_->grant_room(need.bytes + released.bytes, need.n);
   finish(std::move(waiting));
   for (std::size_t i = 0; i < tensors_.size(); ++i)
     EXPECT_EQ(tensors_[i].address(), addresses[i]);
   expect_intact();
   EXPECT_EQ(job_->allocator->route(), alloc::Route::kPrivate);
-  EXPECT_EQ(job_->runtime->stats().restored_total, released.spilled);
+  EXPECT_EQ(job_->runtime->stats().memory.moved.restored, released.spilled);
   EXPECT_FALSE(coordinator_->has<wire::Need>());  // room for it came with the answer
 }
 
@@ -141,7 +141,7 @@ TEST_F(StoppedForRoom, AJobWithAnOpenLeaseGoesOnInIt) {
   finish(std::move(waiting));
   expect_intact();
   EXPECT_EQ(job_->allocator->route(), alloc::Route::kPrivate);
-  EXPECT_EQ(job_->runtime->stats().restored_total, released.spilled);
+  EXPECT_EQ(job_->runtime->stats().memory.moved.restored, released.spilled);
 }
 
 }  // namespace
