@@ -208,7 +208,7 @@ Status change_policy(Step& step, const std::string& name) {
   step.decide(JobId{0}, "policy",
               fmt::format("{} -> {}", device.policy->name(), (*policy)->name()));
   const bool has_packed = device.packs();
-  device.policy = std::move(*policy);
+  device.serve_by(std::move(*policy));
   if (device.packs() != has_packed) change_packing(step);
   for (Lane& lane : device.lanes) {
     for (const JobId job : lane.waiting.order(lane.waiting.size()))

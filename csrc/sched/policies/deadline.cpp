@@ -36,12 +36,12 @@ std::string allowed_text(const Job& job) {
 // Environment" (Journal of the ACM 20, 1973), section 7.
 class EarliestDeadline final : public Policy {
  public:
+  EarliestDeadline() : Policy({&meeting_deadlines()}) {}
   [[nodiscard]] const char* name() const override { return "deadline"; }
   [[nodiscard]] OrderKey key(const Standing& job) const override {
     return {
         .priority = job.priority, .number = due_seconds(job), .arrival = job.arrival, .id = job.id};
   }
-  [[nodiscard]] bool meets_deadlines() const override { return true; }
 
  private:
   [[nodiscard]] std::string compare(const Job& first, const Job& second) const override {

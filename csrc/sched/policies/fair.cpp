@@ -13,8 +13,8 @@ namespace {
 
 class Fair final : public LeastServed {
  public:
+  Fair() : LeastServed({&meeting_deadlines()}) {}
   [[nodiscard]] const char* name() const override { return "fair"; }
-  [[nodiscard]] bool meets_deadlines() const override { return true; }
 };
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace {
 // trial (packing.h), and carried out in side_by_side.h.
 class Pack final : public LeastServed {
  public:
+  Pack() : LeastServed({&packing()}) {}
   [[nodiscard]] const char* name() const override { return "pack"; }
-  [[nodiscard]] bool packs() const override { return true; }
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "csrc/sched/policies/policy.h"
 
@@ -11,6 +13,7 @@ namespace gpushare::sched {
 // The order of those who share time by user, then by job: least time served over weight first.
 class LeastServed : public Policy {
  public:
+  explicit LeastServed(std::vector<const PolicyRule*> rules) : Policy(std::move(rules)) {}
   [[nodiscard]] OrderKey key(const Standing& job) const final;
   [[nodiscard]] bool shares_by_user() const final { return true; }
 

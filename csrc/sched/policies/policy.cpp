@@ -1,8 +1,10 @@
 // The table of policies, and how an order is explained. Of two jobs, the classes decide first, then
 // the policy's own number, then who registered first. The explanation follows the same order, so
-// that it names what really decided.
+// that it names what really decided. A rule says nothing of what it does not override, so a policy
+// lists rules for what it changes alone.
 #include "csrc/sched/policies/policy.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -31,6 +33,30 @@ constexpr std::array kPolicies{
 };
 
 }  // namespace
+
+JobId PolicyRule::choose(Step& /*step*/,
+                         Lane& /*lane*/,
+                         JobId chosen,
+                         const RoomPool& /*pool*/) const {
+  return chosen;
+}
+
+std::optional<PolicyClaim> PolicyRule::claim(const Table& /*table*/,
+                                             const Lane& /*lane*/,
+                                             Nanos /*now*/) const {
+  return std::nullopt;
+}
+
+std::string PolicyRule::text(const Table& /*table*/,
+                             const Lane& /*lane*/,
+                             const PolicyClaim& /*claim*/,
+                             Nanos /*now*/) const {
+  return {};
+}
+
+bool Policy::has(const PolicyRule& rule) const {
+  return std::ranges::find(rules_, &rule) != rules_.end();
+}
 
 std::string Policy::why(const Job& first, const Job& second) const {
   if (first.settings.priority != second.settings.priority) {

@@ -6,17 +6,21 @@
 // they come before their jobs: what a user has had is the lane's to say (shares.h). Whether a
 // waiter may take the holder's place is the same question: the holder's key is that of its
 // standing as it would be if it queued again now (Job::requeued).
+//
+// What a policy decides beyond an order, it says as a list of rules (rule.h).
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/sched/job/job.h"
+#include "csrc/sched/policies/rule.h"
 #include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
@@ -45,20 +49,18 @@ class Policy {
   [[nodiscard]] std::string why(const Job& first, const Job& second) const;
   // Whether users share the time, and the jobs of each what is his.
   [[nodiscard]] virtual bool shares_by_user() const { return false; }
-  // Whether opportunistic jobs keep to the time that guaranteed ones are away (harvest.h).
-  [[nodiscard]] virtual bool harvests() const { return false; }
-  // Whether a deadline cuts the holder's quantum short (headroom.h).
-  [[nodiscard]] virtual bool meets_deadlines() const { return false; }
-  // Whether jobs run side by side only where that pays (side_by_side.h). Keys of jobs of different
-  // lanes are compared then.
-  [[nodiscard]] virtual bool packs() const { return false; }
+  // The policy's own rules, in the order in which they are asked.
+  [[nodiscard]] const std::vector<const PolicyRule*>& rules() const { return rules_; }
+  [[nodiscard]] bool has(const PolicyRule& rule) const;
 
  protected:
-  Policy() = default;
+  explicit Policy(std::vector<const PolicyRule*> rules = {}) : rules_(std::move(rules)) {}
 
  private:
   // The same in the policy's own terms. pre: they are of one class, and their numbers differ.
   [[nodiscard]] virtual std::string compare(const Job& first, const Job& second) const = 0;
+
+  std::vector<const PolicyRule*> rules_;
 };
 
 // errors: kInvalidArgument for a name that no policy has, with the names there are.

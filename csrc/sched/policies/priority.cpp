@@ -12,9 +12,8 @@ namespace {
 // jobs get no more than what guaranteed ones leave (harvest.h).
 class ByPriority final : public LeastServed {
  public:
+  ByPriority() : LeastServed({&harvesting(), &meeting_deadlines()}) {}
   [[nodiscard]] const char* name() const override { return "priority"; }
-  [[nodiscard]] bool harvests() const override { return true; }
-  [[nodiscard]] bool meets_deadlines() const override { return true; }
 };
 
 }  // namespace

@@ -27,6 +27,7 @@
 #include "csrc/sched/report/explain.h"
 #include "csrc/sched/report/snapshot.h"
 #include "csrc/sched/side_by_side/side_by_side.h"
+#include "csrc/sched/time/harvest.h"
 #include "csrc/sched/time/headroom.h"
 #include "csrc/sched/time/share_limit.h"
 #include "csrc/sched/time/shares.h"
@@ -306,7 +307,8 @@ void try_urgent(const Lane& lane, const Line& line, Why& why, Nanos now) {
 // Under a policy that harvests, an opportunistic job gets what guaranteed jobs leave, whatever its
 // place in line.
 void try_no_harvest(const Table& table, const Line& line, Why& why) {
-  if (!line.policy().harvests() || line.job.settings.priority != wire::Priority::kOpportunistic) {
+  if (!harvests(line.table.device) ||
+      line.job.settings.priority != wire::Priority::kOpportunistic) {
     return;
   }
   const bool is_beside_guaranteed =
@@ -342,7 +344,7 @@ void try_weight(const Line& line, Why& why) {
     return other.who.uid != line.job.who.uid;
   };
   const bool is_by_user =
-      line.policy().shares_by_user() &&
+      do_users_share(line.table.device) &&
       (std::any_of(line.waiting.begin(), line.waiting.end(), is_of_another_user) ||
        (line.holder.has_value() && is_of_another_user(*line.holder)));
   why.changes.push_back(

@@ -1,14 +1,14 @@
-// Which job a free lane serves next. Four rules are asked, from the strongest to the weakest:
+// Which job a free lane serves next. Three rules are asked, from the strongest to the weakest:
 //
 // 1. A class that has earned its turn (class_floor.h) has its first job served.
 // 2. Otherwise the first in line that may have the lane. A job with an obstacle of its own
 //    (obstacles.h) is passed over. Jobs at no time limit come first, then those at their user's
 //    elastic limit, then those at their own.
-// 3. Under `pack` that job may have to wait for others, or another may run beside the holders
+// 3. The policy's own rules may put another job in its place, or let nobody begin (rule.h). Under
+//    `pack` that job may have to wait for others, or another may run beside the holders
 //    (side_by_side.h). Under `priority` an opportunistic job may have to wait for a guaranteed one
-//    that is about to return (harvest.h).
-// 4. A job that would interrupt the chosen one as soon as it ran is served in its place
-//    (interrupt.h).
+//    that is about to return (harvest.h). A job with a deadline that would interrupt the chosen one
+//    as soon as it ran is served in its place (interrupt.h).
 //
 // The job chosen in an earlier step stays chosen, unless a job of a better class came: memory was
 // moved for it already, and changing the choice would move it back.
@@ -19,11 +19,8 @@
 #include "csrc/sched/job/admission.h"
 #include "csrc/sched/serve/obstacles.h"
 #include "csrc/sched/serve/serve.h"
-#include "csrc/sched/side_by_side/side_by_side.h"
 #include "csrc/sched/time/class_floor.h"
-#include "csrc/sched/time/harvest.h"
 #include "csrc/sched/time/share_limit.h"
-#include "csrc/sched/turns/interrupt.h"
 
 namespace gpushare::sched {
 namespace {
@@ -94,12 +91,13 @@ JobId choose_for_floor(Step& step, Lane& lane, RoomPool& pool) {
   return next;
 }
 
-// The chosen job, or one that cannot wait for an iteration of it.
-JobId choose_urgent(Step& step, const Lane& lane, JobId chosen, const RoomPool& pool) {
-  if (chosen == JobId{0}) return chosen;
-  const Table& table = std::as_const(step).table();
-  const JobId urgent = urgent_before(table, lane, table.at(chosen), step.now(), pool);
-  return urgent == JobId{0} ? chosen : urgent;
+// The chosen job, as far as the policy's own rules agree, or another one that they name.
+JobId choose_by_policy(Step& step, Lane& lane, JobId chosen, const RoomPool& pool) {
+  for (const PolicyRule* const rule : step.device().policy->rules()) {
+    if (chosen == JobId{0}) break;
+    chosen = rule->choose(step, lane, chosen, pool);
+  }
+  return chosen;
 }
 
 }  // namespace
@@ -108,8 +106,7 @@ JobId choose(Step& step, Lane& lane, RoomPool& pool) {
   lane.kept_out = JobId{0};
   lane.due = choose_for_floor(step, lane, pool);
   if (lane.due != JobId{0}) return lane.due;
-  const JobId first = choose_beside(step, lane, choose_next(step, lane, pool));
-  return choose_urgent(step, lane, choose_harvester(step, lane, first), pool);
+  return choose_by_policy(step, lane, choose_next(step, lane, pool), pool);
 }
 
 }  // namespace gpushare::sched

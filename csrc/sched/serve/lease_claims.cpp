@@ -17,7 +17,7 @@
 #include "csrc/sched/side_by_side/elsewhere.h"
 #include "csrc/sched/time/class_floor.h"
 #include "csrc/sched/time/gap_chance.h"
-#include "csrc/sched/time/headroom.h"
+#include "csrc/sched/time/harvest.h"
 #include "csrc/sched/time/share_limit.h"
 #include "csrc/sched/time/shares.h"
 #include "csrc/sched/turns/interrupt.h"
@@ -110,35 +110,6 @@ struct LenderIsBack {
   }
 };
 
-// A guaranteed job that serves requests must not wait for the iteration of an opportunistic one, so
-// that one is asked before the guaranteed job is expected back, under the policy `priority`.
-struct GuaranteedReturns {
-  static MaybeClaim claim(const AskCase& c) {
-    if (!c.harvest.has_value()) return {};
-    return LeaseClaim{c.harvest->at, c.harvest->job};
-  }
-  static std::string text(const AskCase& c, const LeaseClaim& claim) {
-    return fmt::format("{}: {} {}", c.table.device.policy->name(), claim.by.value,
-                       c.lane.waiting.contains(claim.by)
-                           ? "waits"
-                           : "is expected back before another iteration could end");
-  }
-};
-
-// An opportunistic job whose iterations fit into no gap of the guaranteed one would never run: it
-// gets one of them once it has waited for max_wait.
-struct OpportunisticWaitsLong {
-  static MaybeClaim claim(const AskCase& c) {
-    const auto patience = patience_of_first(c.table, c.lane);
-    if (!patience.has_value()) return {};
-    return LeaseClaim{patience->at, patience->job};
-  }
-  static std::string text(const AskCase& c, const LeaseClaim& claim) {
-    return fmt::format("{}: {} has waited for {}", c.table.device.policy->name(), claim.by.value,
-                       to_string(c.table.options.max_wait));
-  }
-};
-
 // A job that was stopped inside its iteration for this holder's deadline goes on after the one
 // iteration that the deadline was for.
 struct InterruptedGoesOn {
@@ -166,27 +137,19 @@ struct InterruptedWaitsLong {
   }
 };
 
-// A job with a deadline gets the lane in time for it, under the policies that meet deadlines; not
-// sooner, since a quantum that is cut short costs a switch.
-struct WouldBeLate {
+// What the policy's own rules say (policies/rule.h): a guaranteed job returns under `priority`, a
+// deadline would be missed, a set of jobs does not pay under `pack`. Each rule names its user.
+struct OfPolicy {
   static MaybeClaim claim(const AskCase& c) {
-    const auto urgent = headroom(c.table, c.lane, c.now);
-    if (!urgent.has_value()) return {};
-    return LeaseClaim{urgent->ends, urgent->job};
+    if (c.by_policy.empty()) return {};
+    // The first rule that is due has its way; before that, the claim that is due first.
+    const auto until = [&](const AskCase::OfRule& each) { return std::max(each.claim.at, c.now); };
+    const auto& first = *std::ranges::min_element(c.by_policy, {}, until);
+    return LeaseClaim{.at = first.claim.at, .by = first.claim.by, .of_policy = first.rule};
   }
   static std::string text(const AskCase& c, const LeaseClaim& claim) {
-    return fmt::format("{}: {} would be late", c.table.device.policy->name(), claim.by.value);
+    return claim.of_policy->text(c.table, c.lane, {claim.at, claim.by}, c.now);
   }
-};
-
-// Under `pack`: a job that may not run beside this holder gets its turn, and a set of jobs that
-// lose more together than they gain is parted.
-struct MakesWay {
-  static MaybeClaim claim(const AskCase& c) {
-    if (!c.way.has_value()) return {};
-    return LeaseClaim{c.way->at, JobId{0}};
-  }
-  static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) { return c.way->reason; }
 };
 
 // The holder has its lease for a quantum, so that changing hands costs little of the time. Who is
@@ -319,23 +282,13 @@ constexpr AskRule rule_of(bool counts_in_class_turn = false, bool lends_gap = fa
 
 // NEW_RULE: one line here, and one struct above that says which user needs it.
 constexpr std::array kRules{
-    rule_of<Paused>(true),
-    rule_of<OverItsShare>(true),
-    rule_of<LongGap>(true),
-    rule_of<ClassIsDue>(),
-    rule_of<LenderIsBack>(),
-    rule_of<GuaranteedReturns>(),
-    rule_of<OpportunisticWaitsLong>(),
-    rule_of<InterruptedGoesOn>(),
-    rule_of<InterruptedWaitsLong>(),
-    rule_of<WouldBeLate>(),
-    rule_of<MakesWay>(),
-    rule_of<QuantumEnds>(),
-    rule_of<LaneIsClosed>(),
-    rule_of<NeedIsStuck>(),
-    rule_of<WaitsElsewhere>(),
-    rule_of<FirstInLine>(),
-    rule_of<GapIsLent>(false, true),
+    rule_of<Paused>(true),           rule_of<OverItsShare>(true),
+    rule_of<LongGap>(true),          rule_of<ClassIsDue>(),
+    rule_of<LenderIsBack>(),         rule_of<InterruptedGoesOn>(),
+    rule_of<InterruptedWaitsLong>(), rule_of<OfPolicy>(),
+    rule_of<QuantumEnds>(),          rule_of<LaneIsClosed>(),
+    rule_of<NeedIsStuck>(),          rule_of<WaitsElsewhere>(),
+    rule_of<FirstInLine>(),          rule_of<GapIsLent>(false, true),
 };
 // Until then only the first ones of the list count.
 constexpr AskRule kClassTurn = rule_of<ClassTurnEnds>(true);
@@ -347,12 +300,13 @@ AskCase::AskCase(const Table& in, const Lane& of, Nanos at)
       lane(of),
       holder(in.at(of.lease->job())),
       now(at),
-      elsewhere(waiting_elsewhere(in, of, at)),
-      harvest(harvest_end(in, of, at)),
-      way(make_way(in, of, at)) {}
+      elsewhere(waiting_elsewhere(in, of, at)) {
+  for (const PolicyRule* const rule : in.device.policy->rules())
+    if (const auto claim = rule->claim(in, of, at)) by_policy.push_back({rule, *claim});
+}
 
 bool AskCase::is_wanted() const {
-  return !lane.waiting.empty() || !elsewhere.empty() || harvest.has_value() || way.has_value() ||
+  return !lane.waiting.empty() || !elsewhere.empty() || !by_policy.empty() ||
          stuck_need(table.device, lane) != nullptr || holder.settings.is_paused() ||
          is_lane_closed(table, lane) || setback(table, holder) == Setback::kBarred;
 }

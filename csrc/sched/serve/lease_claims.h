@@ -13,9 +13,8 @@
 #include <vector>
 
 #include "csrc/base/units.h"
-#include "csrc/sched/side_by_side/side_by_side.h"
+#include "csrc/sched/policies/rule.h"
 #include "csrc/sched/table/table.h"
-#include "csrc/sched/time/harvest.h"
 
 namespace gpushare::sched {
 
@@ -33,8 +32,12 @@ struct AskCase {
   const Job& holder;
   Nanos now;
   std::vector<OrderKey> elsewhere;  // those who wait for this lane in the lines of others
-  std::optional<HarvestEnd> harvest;
-  std::optional<MakeWay> way;
+  // What the policy's own rules claim, in their order.
+  struct OfRule {
+    const PolicyRule* rule;
+    PolicyClaim claim;
+  };
+  std::vector<OfRule> by_policy;
 };
 
 struct AskRule;
@@ -43,6 +46,7 @@ struct LeaseClaim {
   Nanos at;                       // from then on the holder is to be asked; perhaps in the past
   JobId by;                       // for whom; 0: for nobody in particular, or it is not known yet
   const AskRule* rule = nullptr;  // whose claim it is
+  const PolicyRule* of_policy = nullptr;  // which of the policy's own rules, if it is one's
 };
 
 struct LeaseClaims {

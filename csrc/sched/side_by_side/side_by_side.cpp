@@ -290,7 +290,6 @@ void settle_claim(Step& step) {
 
 JobId choose_beside(Step& step, Lane& lane, JobId next) {
   Device& device = step.device();
-  if (next == JobId{0} || !device.packs()) return next;
   const Table& table = step.table();
   const Nanos now = step.now();
   const JobSet holders = holders_of(device);
@@ -358,7 +357,6 @@ std::string beside_text(const Table& table, const Job& holder) {
 
 std::optional<MakeWay> make_way(const Table& table, const Lane& lane, Nanos now) {
   const Device& device = table.device;
-  if (!device.packs()) return std::nullopt;
   const SideBySide& sides = device.side_by_side;
   const bool is_any_asked =
       std::any_of(device.lanes.begin(), device.lanes.end(), [](const Lane& other) {

@@ -34,8 +34,8 @@ bool is_on_trial(const Table& table, Nanos now);
 const Job* first_by_claim(const Table& table, Nanos now);
 // Who has a claim now. Before anybody is granted a lease.
 void settle_claim(Step& step);
-// The first waiter of the free lane who may begin now: `next`, or another who may. 0: nobody; the
-// reason is said.
+// For packing_rule.cpp: the first waiter of the free lane who may begin now: `next`, or another who
+// may. 0: nobody; the reason is said.
 JobId choose_beside(Step& step, Lane& lane, JobId next);
 // Judges those who run, after all leases were granted; and says when to look at their pages.
 void judge_running(Step& step);
@@ -45,8 +45,8 @@ std::string reason_against(const Table& table, const Job& job, Nanos now);
 // Who of the holders runs beside which others, and what that gains; empty: none does.
 std::string beside_text(const Table& table, const Job& holder);
 
-// When and why the holder is asked for its lease, for another's claim or since its set does not
-// pay. Nothing: not for that.
+// For packing_rule.cpp: when and why the holder is asked for its lease, for another's claim or
+// since its set does not pay. Nothing: not for that.
 struct MakeWay {
   Nanos at;
   std::string reason;

@@ -24,7 +24,14 @@ auto* find_holder(Lanes& lanes, JobId job) {
 }  // namespace
 
 Device::Device(std::string name_of_device, std::unique_ptr<const Policy> by, Bytes capacity)
-    : name(std::move(name_of_device)), policy(std::move(by)), ledger(capacity) {}
+    : name(std::move(name_of_device)), ledger(capacity) {
+  serve_by(std::move(by));
+}
+
+void Device::serve_by(std::unique_ptr<const Policy> by) {
+  policy = std::move(by);
+  packs_ = policy->has(packing());
+}
 
 bool Device::has_need(JobId job) const {
   return std::ranges::binary_search(needs, job, {}, &WaitingNeed::job);

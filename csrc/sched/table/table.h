@@ -99,8 +99,11 @@ struct Device {
   Bytes transfer_rate;                   // of a job without a lease; 0: no limit (transfer.h)
   SideBySide side_by_side;
 
-  // Whether jobs run side by side only where that pays.
-  [[nodiscard]] bool packs() const { return policy->packs(); }
+  // By which policy jobs are served from now on.
+  void serve_by(std::unique_ptr<const Policy> by);
+  // Whether the policy lists packing(): then jobs run side by side only where that pays, and the
+  // lines of all lanes are one. It is asked for each key, so it is not looked up.
+  [[nodiscard]] bool packs() const { return packs_; }
   [[nodiscard]] bool has_need(JobId job) const;
   void add_need(WaitingNeed need);
   // Whether somebody waits for room: in an allocation, for a free lane, or behind its lease.
@@ -113,6 +116,9 @@ struct Device {
     return lanes.at(job.place.in_lane.value);
   }
   [[nodiscard]] Lane& lane_of(const Job& job) { return lanes.at(job.place.in_lane.value); }
+
+ private:
+  bool packs_ = false;  // Invariant: policy->has(packing()).
 };
 
 // All jobs that hold the lane; the first is Lease::job. pre: it is held.

@@ -18,6 +18,8 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/time/harvest.h"
+
 namespace gpushare::sched {
 namespace {
 
@@ -39,13 +41,6 @@ double turn_of(const Table& table, const Lane& lane, wire::Priority priority) {
   return std::max(kTurn, worth);
 }
 
-// Whether jobs of the class get the gaps of the holder's class, and no more, where both are of one
-// user.
-bool is_harvest(const Device& device, const Job& holder, wire::Priority priority) {
-  return device.policy->harvests() && holder.settings.priority == wire::Priority::kGuaranteed &&
-         priority == wire::Priority::kOpportunistic;
-}
-
 // Whether jobs of the class wait for the lane, which a job of a higher class has.
 bool is_kept_waiting(const Device& device,
                      const Lane& lane,
@@ -53,7 +48,7 @@ bool is_kept_waiting(const Device& device,
                      wire::Priority priority) {
   if (device.packs() || priority <= holder.settings.priority) return false;
   if (lane.waiting.num_of(priority) == 0) return false;
-  return !is_harvest(device, holder, priority) ||
+  return !gets_only_gaps(device, holder, priority) ||
          lane.waiting.has_other_user(priority, holder.who.uid);
 }
 
@@ -81,7 +76,8 @@ void settle_floors(Table& table, Nanos now) {
 }
 
 bool has_floor_after(const Device& device, const Job& after, const Job& waiter) {
-  return waiter.who.uid != after.who.uid || !is_harvest(device, after, waiter.settings.priority);
+  return waiter.who.uid != after.who.uid ||
+         !gets_only_gaps(device, after, waiter.settings.priority);
 }
 
 std::optional<wire::Priority> class_due(const Table& table, const Lane& lane) {

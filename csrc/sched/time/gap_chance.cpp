@@ -17,6 +17,7 @@
 
 #include "csrc/sched/job/admission.h"
 #include "csrc/sched/plans/quantum.h"
+#include "csrc/sched/time/harvest.h"
 #include "csrc/sched/time/scaled.h"
 #include "csrc/sched/time/share_limit.h"
 #include "csrc/sched/time/shares.h"
@@ -26,11 +27,6 @@ namespace {
 
 // A gap that nothing is known of is not taken to be over before.
 constexpr Nanos kShortGap = millis(2);
-
-bool is_decided_by_harvest(const Device& device, const Job& holder, const Job& next) {
-  return device.policy->harvests() && holder.settings.priority == wire::Priority::kGuaranteed &&
-         next.settings.priority == wire::Priority::kOpportunistic;
-}
 
 }  // namespace
 
@@ -49,7 +45,7 @@ std::optional<GapChance> gap_chance(const Table& table, const Lane& lane, Nanos 
   const auto first = first_allowed(table, lane, setback(table, holder));
   if (!elapsed.has_value() || !first.has_value()) return {};
   const Job& next = table.at(first->id);
-  if (is_decided_by_harvest(device, holder, next)) return {};
+  if (gets_only_gaps(device, holder, next.settings.priority)) return {};
 
   const Nanos cost = holder.measured.stall + next.measured.stall;
   const Nanos usual = holder.usage.gap.usual - *elapsed;
@@ -57,7 +53,7 @@ std::optional<GapChance> gap_chance(const Table& table, const Lane& lane, Nanos 
       scaled(holder.measured.iteration + holder.usage.gap.usual, table.options.switch_loss);
   const bool fits = !is_learning(next) && next.long_iteration() + cost <= usual + slack;
   const bool is_short =
-      device.policy->shares_by_user() ||
+      do_users_share(device) ||
       next.measured.iteration <= holder.usage.gap.mean + holder.measured.iteration;
   const bool is_its_turn = is_short && *first < boundary_key(table, lane, now);
   if (!fits && !is_its_turn) return {};
@@ -68,9 +64,7 @@ std::optional<GapChance> gap_chance(const Table& table, const Lane& lane, Nanos 
 }
 
 Nanos usual_gap_ends(const Device& device, const Job& holder) {
-  const bool is_harvested =
-      device.policy->harvests() && holder.settings.priority == wire::Priority::kGuaranteed;
-  if (is_harvested) return park_allowance(holder.measured.stall);
+  if (is_harvested(device, holder)) return park_allowance(holder.measured.stall);
   const Nanos usual = std::max(holder.usage.gap.usual, holder.usage.gap.mean);
   return std::max({holder.measured.stall * 2, usual + usual / 4, kShortGap});
 }

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -52,7 +53,6 @@ constexpr double kIncrease = 0.02;
 constexpr double kDecrease = 0.8;
 constexpr Nanos kMostRest = seconds(1);
 
-bool harvests(const Device& device) { return device.policy->harvests(); }
 bool is_opportunistic(const Job& job) {
   return job.settings.priority == wire::Priority::kOpportunistic;
 }
@@ -118,13 +118,12 @@ std::optional<Nanos> first_gives_by(const Table& table, const Lane& lane, Nanos 
   return table.answer_due(job);
 }
 
-}  // namespace
-
+// The first waiter of the free lane who may have it now: `next` or, where the guaranteed job is
+// back before an iteration of that could end, another opportunistic one. 0: nobody yet; says when
+// to look again.
 JobId choose_harvester(Step& step, Lane& lane, JobId next) {
   const Table& table = step.table();
-  if (next == JobId{0} || !harvests(step.device()) || !is_opportunistic(table.at(next))) {
-    return next;
-  }
+  if (!is_opportunistic(table.at(next))) return next;
   const Nanos now = step.now();
   if (const auto gives_by = first_gives_by(table, lane, now)) {
     step.due(*gives_by);
@@ -164,33 +163,75 @@ JobId choose_harvester(Step& step, Lane& lane, JobId next) {
   return JobId{0};
 }
 
-std::optional<HarvestEnd> harvest_end(const Table& table, const Lane& lane, Nanos now) {
+// When the opportunistic holder is to be asked for its lease, for a guaranteed job's sake.
+std::optional<PolicyClaim> harvest_end(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job());
-  if (!harvests(table.device) || !is_opportunistic(holder)) return std::nullopt;
   if (const auto first = first_with_time(table, lane, wire::Priority::kGuaranteed)) {
-    return HarvestEnd{now, first->id};
+    return PolicyClaim{now, first->id};
   }
   const auto back = next_return(table, lane, time_to_run(holder), now);
   if (!back.has_value()) return std::nullopt;
-  return HarvestEnd{std::max(back->at, lane.lease->granted_at()), back->job};
+  return PolicyClaim{std::max(back->at, lane.lease->granted_at()), back->job};
 }
 
-std::optional<HarvestEnd> patience_of_first(const Table& table, const Lane& lane) {
-  if (!harvests(table.device) || !table.at(lane.lease->job()).settings.is_guaranteed())
-    return std::nullopt;
+// When the guaranteed holder is to be asked for its lease, since an opportunistic job that is first
+// has waited for max_wait. Otherwise one whose iterations fit into no gap would never run.
+std::optional<PolicyClaim> patience_of_first(const Table& table, const Lane& lane) {
   const auto first = first_with_time(table, lane);
   // Others are before it, and wait for the holder themselves.
   if (!first.has_value() || first->priority != wire::Priority::kOpportunistic) return std::nullopt;
-  return HarvestEnd{patience_end(table, table.at(first->id)), first->id};
+  return PolicyClaim{patience_end(table, table.at(first->id)), first->id};
+}
+
+// A guaranteed job that serves requests must not wait for the iteration of an opportunistic one. So
+// that one begins only if it is over in time, and is asked before the guaranteed job is back.
+class Harvesting final : public PolicyRule {
+ public:
+  JobId choose(Step& step, Lane& lane, JobId chosen, const RoomPool& /*pool*/) const override {
+    return choose_harvester(step, lane, chosen);
+  }
+  [[nodiscard]] std::optional<PolicyClaim> claim(const Table& table,
+                                                 const Lane& lane,
+                                                 Nanos now) const override {
+    const Job& holder = table.at(lane.lease->job());
+    if (is_opportunistic(holder)) return harvest_end(table, lane, now);
+    return holder.settings.is_guaranteed() ? patience_of_first(table, lane) : std::nullopt;
+  }
+  [[nodiscard]] std::string text(const Table& table,
+                                 const Lane& lane,
+                                 const PolicyClaim& claim,
+                                 Nanos /*now*/) const override {
+    const std::string who = fmt::format("{}: {}", table.device.policy->name(), claim.by.value);
+    if (!is_opportunistic(table.at(lane.lease->job()))) {
+      return fmt::format("{} has waited for {}", who, to_string(table.options.max_wait));
+    }
+    if (lane.waiting.contains(claim.by)) return who + " waits";
+    return who + " is expected back before another iteration could end";
+  }
+};
+
+}  // namespace
+
+const PolicyRule& harvesting() {
+  static const Harvesting rule;
+  return rule;
+}
+
+bool harvests(const Device& device) { return device.policy->has(harvesting()); }
+
+bool is_harvested(const Device& device, const Job& holder) {
+  return harvests(device) && holder.settings.is_guaranteed();
+}
+
+bool gets_only_gaps(const Device& device, const Job& holder, wire::Priority priority) {
+  return priority == wire::Priority::kOpportunistic && is_harvested(device, holder);
 }
 
 std::optional<bool> is_worth_harvesting(const Table& table,
                                         const Lane& lane,
                                         const Job& holder,
                                         Nanos elapsed) {
-  if (!harvests(table.device) || !holder.settings.is_guaranteed() || holder.measured.gaps.empty()) {
-    return std::nullopt;
-  }
+  if (!is_harvested(table.device, holder) || holder.measured.gaps.empty()) return std::nullopt;
   if (!holder.measured.gaps.next_over(elapsed).has_value()) return std::nullopt;
   std::optional<Nanos> too_long;
   std::size_t num_tried = 0;
@@ -212,7 +253,7 @@ std::optional<Nanos> look_for_gap(const Table& table,
                                   const Lane& lane,
                                   const Job& holder,
                                   Nanos now) {
-  if (!harvests(table.device) || !holder.settings.is_guaranteed()) return std::nullopt;
+  if (!is_harvested(table.device, holder)) return std::nullopt;
   if (lane.waiting.num_of(wire::Priority::kOpportunistic) == 0) return std::nullopt;
   const Nanos soon = now + std::min(kGapLook, table.options.gap_poll);
   if (holder.usage.is_in_gap || holder.measured.observed_at < lane.next_look) return soon;
@@ -224,7 +265,7 @@ std::optional<Nanos> look_for_gap(const Table& table,
 }
 
 void note_return(const Table& table, const Lane& lane, Job& job, Nanos now) {
-  if (!harvests(table.device) || !job.settings.is_guaranteed()) return;
+  if (!is_harvested(table.device, job)) return;
   // While its share of the time was used up, the job waited for that and not for the lane.
   const Nanos since = std::max(job.place.waiting_since, within_limits_since(table, job, now));
   const Nanos waited = now - since;

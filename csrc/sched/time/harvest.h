@@ -25,21 +25,13 @@ namespace gpushare::sched {
 // Of the time between two returns, what a guaranteed job may wait for opportunistic ones.
 inline constexpr double kAllowedHarm = 0.01;
 
-// The first waiter of the free lane who may have it now, `next` or, where the guaranteed job is
-// back before an iteration of that could end, another opportunistic one. 0: nobody yet; says when
-// to look again.
-JobId choose_harvester(Step& step, Lane& lane, JobId next);
-
-// When the holder is to be asked for its lease for a guaranteed job's sake, and why. Nothing: not
-// for that.
-struct HarvestEnd {
-  Nanos at;
-  JobId job;  // whose
-};
-std::optional<HarvestEnd> harvest_end(const Table& table, const Lane& lane, Nanos now);
-// When a guaranteed holder is to be asked for its lease since an opportunistic job, the first that
-// waits, has waited for max_wait; the job is that one.
-std::optional<HarvestEnd> patience_of_first(const Table& table, const Lane& lane);
+// Whether the device's policy lists harvesting().
+bool harvests(const Device& device);
+// Whether opportunistic jobs are left the gaps of the holder: it is guaranteed, and the policy
+// harvests.
+bool is_harvested(const Device& device, const Job& holder);
+// Whether jobs of that class get the gaps of the holder, and no more.
+bool gets_only_gaps(const Device& device, const Job& holder, wire::Priority priority);
 
 // Whether opportunistic jobs may have the rest of the gap that the holder is in since `elapsed`.
 // Nothing: that cannot be said, as of a job that is not guaranteed.

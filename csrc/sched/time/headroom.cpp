@@ -47,16 +47,18 @@ std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now
   return least;
 }
 
+bool meets_deadlines(const Device& device) { return device.policy->has(meeting_deadlines()); }
+
 bool has_deadlines(const Table& table) {
-  return table.device.policy->meets_deadlines() && !table.jobs.kept().hurried.empty();
+  return meets_deadlines(table.device) && !table.jobs.kept().hurried.empty();
 }
 
 std::string deadline_note(const Device& device, const Job& job) {
-  if (job.settings.deadline <= Nanos{} || device.policy->meets_deadlines()) return {};
+  if (job.settings.deadline <= Nanos{} || meets_deadlines(device)) return {};
   std::vector<std::string> others;
   for (const std::string& name : policy_names()) {
     const auto policy = make_policy(name);
-    if (policy.has_value() && (*policy)->meets_deadlines()) others.push_back(name);
+    if (policy.has_value() && (*policy)->has(meeting_deadlines())) others.push_back(name);
   }
   return fmt::format("its deadline of {} has no effect under the policy {}; it has under {}",
                      to_string(job.settings.deadline), device.policy->name(),

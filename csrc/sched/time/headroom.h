@@ -30,6 +30,8 @@ struct Headroom {
 // pre: the lane is held.
 std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now);
 
+// Whether the device's policy lists meeting_deadlines().
+bool meets_deadlines(const Device& device);
 // Whether there are deadlines that the device's policy keeps to.
 bool has_deadlines(const Table& table);
 

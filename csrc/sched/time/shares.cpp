@@ -59,7 +59,7 @@ std::vector<const Lane*> rival_lanes(const Table& table, const Lane& lane, const
 // The first that waits of the job's user and class.
 std::optional<OrderKey> first_of_user(const Device& device, const Lane& lane, const Job& job) {
   std::optional<OrderKey> first;
-  if (!device.policy->shares_by_user()) return first;
+  if (!do_users_share(device)) return first;
   for (const Lane& other : device.lanes) {
     if (!is_peer(device, lane, other)) continue;
     const auto key = other.waiting.first_of(job.settings.priority, job.who.uid);
@@ -82,7 +82,7 @@ void raise_to_users(Table& table, Lane& lane, wire::Priority priority) {
   for (const Lane& other : device.lanes) {
     if (!is_peer(device, lane, other)) continue;
     const auto first = other.waiting.first_of(priority);
-    if (first.has_value() && device.policy->shares_by_user()) {
+    if (first.has_value() && do_users_share(device)) {
       least = std::min(least, first->user_time);
     }
     if (!other.lease.has_value()) continue;
@@ -116,11 +116,13 @@ void raise_to_jobs(Step& step, Lane& lane, const Job& job) {
 }
 
 void add_user_time(const Table& table, const Job& job, Nanos time, OrderKey& key) {
-  if (!table.device.policy->shares_by_user()) return;
+  if (!do_users_share(table.device)) return;
   key.user_time += to_seconds(time) / table.options.users.of(job.who.uid).weight;
 }
 
 }  // namespace
+
+bool do_users_share(const Device& device) { return device.policy->shares_by_user(); }
 
 void charge_users(Table& table, Nanos now) {
   Device& device = table.device;
@@ -132,7 +134,7 @@ void charge_users(Table& table, Nanos now) {
     time +=
         to_seconds(now - lane.lease->charged_until) / table.options.users.of(holder.who.uid).weight;
     lane.lease->charged_until = now;
-    if (!device.policy->shares_by_user()) continue;
+    if (!do_users_share(device)) continue;
     for (Lane& other : device.lanes) {
       if (!is_peer(device, lane, other)) continue;
       other.waiting.set_user_time(holder.settings.priority, holder.who.uid, time);
@@ -142,7 +144,7 @@ void charge_users(Table& table, Nanos now) {
 
 OrderKey order_key(const Device& device, const Standing& job) {
   OrderKey key = device.policy->key(job);
-  if (!device.policy->shares_by_user()) return key;
+  if (!do_users_share(device)) return key;
   const Lane& clock = device.packs() ? device.lanes.front() : device.lanes.at(job.in_lane.value);
   const auto& users = clock.times.at(static_cast<std::size_t>(job.priority)).users;
   const auto user = users.find(job.uid);

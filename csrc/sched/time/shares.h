@@ -19,6 +19,9 @@
 
 namespace gpushare::sched {
 
+// Whether users share the time, and the jobs of each what is his, under the device's policy.
+bool do_users_share(const Device& device);
+
 // Charges the users of all open leases until now. At the beginning of each step.
 void charge_users(Table& table, Nanos now);
 

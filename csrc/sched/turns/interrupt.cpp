@@ -34,7 +34,7 @@ bool interrupts_by_class(const Job& job, const Job& other) {
 }
 
 bool interrupts_by_deadline(const Device& device, const Job& job) {
-  return device.policy->meets_deadlines() && job.settings.deadline > Nanos{};
+  return meets_deadlines(device) && job.settings.deadline > Nanos{};
 }
 
 bool may_interrupt(const Device& device, const Job& job, const Job& other, const OrderKey& others) {
@@ -176,7 +176,7 @@ JobId first_urgent(
 JobId urgent_before(
     const Table& table, const Lane& lane, const Job& first, Nanos now, const RoomPool& pool) {
   const Device& device = table.device;
-  if (!has_deadlines(table) || device.packs()) return JobId{0};
+  if (!has_deadlines(table)) return JobId{0};
   const OrderKey own = key_at_boundary(table, first, now);
   return first_that(table, lane, first.id, pool, [&](const Job& job) {
     if (!interrupts_by_deadline(device, job) || !may_interrupt(device, job, first, own)) {

@@ -1,0 +1,64 @@
+// What a policy adds to the order of its keys: rules of its own, which the coordinator asks
+// wherever it decides.
+//
+// Which problem it solves: most policies are an order and nothing else, and what a few of them do
+// beyond that must not be a question in every other file. So a policy lists its rules
+// (Policy::rules), and the places that decide ask each rule of the list: which job a free lane is
+// for (serve/choose.cpp), and when a holder is asked for its lease (serve/lease_claims.cpp).
+//
+// How used: a rule is a constant without state. It lives in the room that has what it needs, which
+// is above this one; here it is only named, so that a policy can list it.
+//
+// What it does not do: a rule changes neither keys nor room. The order is the policy's (policy.h).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "csrc/base/units.h"
+
+namespace gpushare::sched {
+
+class Lane;
+class Step;
+struct RoomPool;
+struct Table;
+
+// From `at` on the holder of a lane is to be asked for its lease; perhaps in the past.
+struct PolicyClaim {
+  Nanos at;
+  JobId by;  // for whom; 0: for nobody in particular
+};
+
+class PolicyRule {
+ public:
+  PolicyRule() = default;
+  PolicyRule(const PolicyRule&) = delete;
+  PolicyRule& operator=(const PolicyRule&) = delete;
+  virtual ~PolicyRule() = default;
+
+  // The job that the free lane is for, where the rules before this one say `chosen`; 0: nobody yet.
+  // A rule that says so says when to look again, and why. pre: `chosen` waits for the lane.
+  virtual JobId choose(Step& step, Lane& lane, JobId chosen, const RoomPool& pool) const;
+  // When the holder is to be asked for its lease, and for whom. Nothing: not by this rule. pre: the
+  // lane is held.
+  [[nodiscard]] virtual std::optional<PolicyClaim> claim(const Table& table,
+                                                         const Lane& lane,
+                                                         Nanos now) const;
+  // Why, in numbers. pre: `claim` is this rule's, of now.
+  [[nodiscard]] virtual std::string text(const Table& table,
+                                         const Lane& lane,
+                                         const PolicyClaim& claim,
+                                         Nanos now) const;
+};
+
+// Opportunistic jobs keep to the time that guaranteed ones are away (time/harvest.h).
+const PolicyRule& harvesting();
+// A deadline cuts the holder's quantum short, and goes before the first in line (time/headroom.h,
+// turns/interrupt.h).
+const PolicyRule& meeting_deadlines();
+// Jobs run side by side only where that pays (side_by_side/side_by_side.h). Keys of jobs of
+// different lanes are compared then.
+const PolicyRule& packing();
+
+}  // namespace gpushare::sched

@@ -1,0 +1,49 @@
+// What policies that meet deadlines do beyond their order.
+//
+// A free lane is for a job with a deadline that would interrupt the chosen one at once: to begin an
+// iteration in order to stop inside it would cost two switches. A held lane is asked for when a
+// deadline needs it (time/headroom.h), and not sooner, since a quantum that is cut short costs one.
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "csrc/sched/policies/rule.h"
+#include "csrc/sched/table/step.h"
+#include "csrc/sched/time/headroom.h"
+#include "csrc/sched/turns/interrupt.h"
+
+namespace gpushare::sched {
+namespace {
+
+class MeetingDeadlines final : public PolicyRule {
+ public:
+  JobId choose(Step& step, Lane& lane, JobId chosen, const RoomPool& pool) const override {
+    const Table& table = std::as_const(step).table();
+    const JobId urgent = urgent_before(table, lane, table.at(chosen), step.now(), pool);
+    return urgent == JobId{0} ? chosen : urgent;
+  }
+  [[nodiscard]] std::optional<PolicyClaim> claim(const Table& table,
+                                                 const Lane& lane,
+                                                 Nanos now) const override {
+    const auto urgent = headroom(table, lane, now);
+    if (!urgent.has_value()) return std::nullopt;
+    return PolicyClaim{urgent->ends, urgent->job};
+  }
+  [[nodiscard]] std::string text(const Table& table,
+                                 const Lane& /*lane*/,
+                                 const PolicyClaim& claim,
+                                 Nanos /*now*/) const override {
+    return fmt::format("{}: {} would be late", table.device.policy->name(), claim.by.value);
+  }
+};
+
+}  // namespace
+
+const PolicyRule& meeting_deadlines() {
+  static const MeetingDeadlines rule;
+  return rule;
+}
+
+}  // namespace gpushare::sched
