@@ -22,6 +22,7 @@
 
 #include "csrc/sched/events/change.h"
 #include "csrc/sched/events/handlers.h"
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/memory/device_memory.h"
 #include "csrc/sched/memory/host_tier.h"
 #include "csrc/sched/memory/lanes.h"
@@ -72,16 +73,11 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
 // once, each has a lane again.
 void find_free_lane(Step& step, Job& job) {
   Device& device = step.device();
-  const auto is_its_own = [&](const Lane& lane) {
-    return lane.lease.has_value() && lane.lease->is_held_by(job.id);
-  };
-  if (!device.lane_of(job).lease.has_value()) return;
-  for (const Lane& lane : device.lanes) {
-    if (is_its_own(lane)) return;
-  }
-  const auto free = std::find_if(device.lanes.begin(), device.lanes.end(),
-                                 [](const Lane& lane) { return !lane.lease.has_value(); });
-  if (free != device.lanes.end()) change_lane(step, job, free->id);
+  const bool is_free = !device.lane_of(job).lease.has_value();
+  if (is_free || device.lane_held_by(job.id) != nullptr) return;
+  const Lane* const free =
+      find_first(device.lanes, [](const Lane& lane) { return !lane.lease.has_value(); });
+  if (free != nullptr) change_lane(step, job, free->id);
 }
 
 // The job says that it holds an open lease.

@@ -65,9 +65,7 @@ void end_lease(Step& step, Job& job) {
   job.measured.note_closed(job.usage, now);
   job.room.note_change();
   if (!is_last) return leave_to_others(*lane, job);
-  const bool needs_wait = std::any_of(device.needs.begin(), device.needs.end(),
-                                      [&](const WaitingNeed& need) { return need.job != job.id; });
-  if (lane->lease->is_asked() && needs_wait) {
+  if (lane->lease->is_asked() && device.need_of_another(job.id) != nullptr) {
     lane->hold = Hold{job.id, now + step.table().options.min_quantum};
   }
   lane->end_lease(now);

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/events/handlers.h"
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/memory/host_tier.h"
 #include "csrc/sched/memory/lanes.h"
 #include "csrc/sched/memory/room.h"
@@ -30,9 +31,9 @@ namespace {
 void add_to_need(Device& device, const Job& job, const wire::Released& released) {
   const Bytes bytes = released.bytes;
   if (released.with_lease || is_parked(device, job)) return;
-  const auto need = std::find_if(device.needs.begin(), device.needs.end(),
-                                 [&](const WaitingNeed& other) { return other.job == job.id; });
-  if (need == device.needs.end() || bytes == Bytes{0}) return;
+  WaitingNeed* const need =
+      find_first(device.needs, [&](const WaitingNeed& other) { return other.job == job.id; });
+  if (need == nullptr || bytes == Bytes{0}) return;
   need->bytes += bytes;
   need->like += bytes;
   need->has_given = true;

@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/job/ranges.h"
 
 namespace gpushare::sched {
@@ -104,10 +105,9 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
       return violation(fmt::format("job {} said Hello before", from.value));
     }
   }
-  const auto& by_pid = table.jobs.kept().by_pid;
-  const auto other = by_pid.find(hello.pid);
-  if (other != by_pid.end() && other->second != from) {
-    return violation(fmt::format("pid {} is job {} already", hello.pid, other->second.value));
+  const JobId other = value_or(table.jobs.kept().by_pid, hello.pid, from);
+  if (other != from) {
+    return violation(fmt::format("pid {} is job {} already", hello.pid, other.value));
   }
   return {};
 }
@@ -174,6 +174,11 @@ Status check_released(const Table& table, const Job& job, const wire::Released& 
   return {};
 }
 
+Status check_is_registered(const Job& job) {
+  if (job.is_registered) return {};
+  return violation(fmt::format("job {} is not registered", job.id.value));
+}
+
 bool has_twice(std::vector<std::uint32_t> slots) {
   std::sort(slots.begin(), slots.end());
   return std::adjacent_find(slots.begin(), slots.end()) != slots.end();
@@ -181,7 +186,7 @@ bool has_twice(std::vector<std::uint32_t> slots) {
 
 Status check_lane_changed(const Table& table, const Job& job, const wire::LaneChanged& changed) {
   if (!table.options.lanes) return violation("a change of the lane, and lanes are off");
-  if (!job.is_registered) return violation(fmt::format("job {} is not registered", job.id.value));
+  GS_RETURN_IF_ERROR(check_is_registered(job));
   if (changed.n != job.room.lane_heard + 1) {
     return violation(fmt::format("change {} of the lane after {}", changed.n, job.room.lane_heard));
   }
@@ -192,9 +197,7 @@ Status check_lane_changed(const Table& table, const Job& job, const wire::LaneCh
         fmt::format("gave {}, its room is {}", to_string(changed.given), to_string(room)));
   }
   if (has_twice(changed.donated) || has_twice(changed.returned)) return violation("a slot twice");
-  const auto& pools = table.device.lane_of(job).pools;
-  const auto found = pools.find(job.who.uid);
-  const LanePool* const pool = found == pools.end() ? nullptr : &found->second;
+  const LanePool* const pool = find_in(table.device.lane_of(job).pools, job.who.uid);
   for (const std::uint32_t slot : changed.donated) {
     if (pool == nullptr || !pool->has_slot(job.id, slot)) {
       return violation(fmt::format("slot {} is not in the pool", slot));
@@ -211,32 +214,50 @@ Status check_lane_changed(const Table& table, const Job& job, const wire::LaneCh
   return {};
 }
 
-// Checks what is wrong only in the job's present state.
-template <typename Message>
-Status check_state(const Table& table, const Job& job, const Message& message) {
-  using M = std::decay_t<Message>;
-  if constexpr (std::is_same_v<M, wire::Register>) {
-    return check_register(table, job, message);
-  } else if constexpr (std::is_same_v<M, wire::Need>) {
-    return check_need(table, job, message);
-  } else if constexpr (std::is_same_v<M, wire::Released>) {
-    return check_released(table, job, message);
-  } else if constexpr (std::is_same_v<M, wire::LaneChanged>) {
-    return check_lane_changed(table, job, message);
-  } else if constexpr (std::is_same_v<M, wire::Consumed>) {
-    if (message.n > job.room.last_n) return violation(fmt::format("consumed {}", message.n));
-  } else if constexpr (std::is_same_v<M, wire::Unregister> || std::is_same_v<M, wire::Wanted>) {
-    if (!job.is_registered) return violation(fmt::format("job {} is not registered", job.id.value));
-  }
+// What is wrong only in the job's present state, of each kind of message that can be.
+Status check_state(const Table& table, const Job& job, const wire::Register& wish) {
+  return check_register(table, job, wish);
+}
+Status check_state(const Table& table, const Job& job, const wire::Need& need) {
+  return check_need(table, job, need);
+}
+Status check_state(const Table& table, const Job& job, const wire::Released& released) {
+  return check_released(table, job, released);
+}
+Status check_state(const Table& table, const Job& job, const wire::LaneChanged& changed) {
+  return check_lane_changed(table, job, changed);
+}
+Status check_state(const Table& /*table*/, const Job& job, const wire::Consumed& consumed) {
+  if (consumed.n <= job.room.last_n) return {};
+  return violation(fmt::format("consumed {}", consumed.n));
+}
+Status check_state(const Table& /*table*/, const Job& job, const wire::Unregister& /*m*/) {
+  return check_is_registered(job);
+}
+Status check_state(const Table& /*table*/, const Job& job, const wire::Wanted& /*m*/) {
+  return check_is_registered(job);
+}
+template <typename Other>
+Status check_state(const Table& /*table*/, const Job& /*job*/, const Other& /*m*/) {
   return {};
 }
 
+template <typename M, typename... Kinds>
+inline constexpr bool kIsOneOf = (std::is_same_v<M, Kinds> || ...);
+
+// The daemon says all others by itself, of a job that it knows.
 template <typename M>
-inline constexpr bool kIsFromSocket =
-    std::is_same_v<M, wire::Register> || std::is_same_v<M, wire::Unregister> ||
-    std::is_same_v<M, wire::Need> || std::is_same_v<M, wire::Released> ||
-    std::is_same_v<M, wire::Consumed> || std::is_same_v<M, wire::LaneChanged> ||
-    std::is_same_v<M, wire::Explain>;
+inline constexpr bool kIsFromSocket = kIsOneOf<M,
+                                               wire::Register,
+                                               wire::Unregister,
+                                               wire::Need,
+                                               wire::Released,
+                                               wire::Consumed,
+                                               wire::LaneChanged,
+                                               wire::Explain>;
+template <typename M>
+inline constexpr bool kIsForDaemon =
+    kIsOneOf<M, wire::StatusRequest, wire::Stop, wire::Set, wire::SetPolicy>;
 
 }  // namespace
 
@@ -246,9 +267,7 @@ Status validate(const Table& table, JobId from, const wire::JobMessage& message)
         using M = std::decay_t<decltype(m)>;
         if constexpr (std::is_same_v<M, wire::Hello>) {
           return check_hello(table, from, m);
-        } else if constexpr (std::is_same_v<M, wire::StatusRequest> ||
-                             std::is_same_v<M, wire::Stop> || std::is_same_v<M, wire::Set> ||
-                             std::is_same_v<M, wire::SetPolicy>) {
+        } else if constexpr (kIsForDaemon<M>) {
           return violation(fmt::format("{} is no message of a job", M::kType));
         } else {
           const Job* job = table.find(from);

@@ -93,6 +93,8 @@ struct Job {
   RoomRecord room;
   std::string reason;  // the last decision about it
 
+  // Whether it has a page, through which it is granted leases and asked for them.
+  [[nodiscard]] bool has_page() const { return is_connected && is_registered; }
   // Whether it may stand in line.
   [[nodiscard]] bool may_queue() const { return !settings.is_paused() && !place.is_suspended(); }
   // What one in twenty iterations takes at least, in the phase that it is in: to be reckoned with

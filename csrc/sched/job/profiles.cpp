@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/job/ranges.h"
 
 namespace gpushare::sched {
@@ -53,8 +54,8 @@ Profile merged(const Profile& older, const Profile& newer) {
 }  // namespace
 
 const Profile* Profiles::find(const ProfileKey& key) const {
-  const auto found = entries_.find(key);
-  return found == entries_.end() ? nullptr : &found->second.profile;
+  const auto* const found = find_in(entries_, key);
+  return found == nullptr ? nullptr : &found->profile;
 }
 
 void Profiles::note(const ProfileKey& key, const Profile& measured) {

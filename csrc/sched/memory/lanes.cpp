@@ -20,15 +20,20 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/memory/user_room.h"
 #include "csrc/sched/table/lane_pool.h"
 
 namespace gpushare::sched {
 namespace {
 
-LanePool* find_pool(Lane& lane, std::uint32_t uid) {
-  const auto found = lane.pools.find(uid);
-  return found == lane.pools.end() ? nullptr : &found->second;
+LanePool* find_pool(Lane& lane, std::uint32_t uid) { return find_in(lane.pools, uid); }
+const LanePool* find_pool(const Lane& lane, std::uint32_t uid) { return find_in(lane.pools, uid); }
+
+// The pool of the job's lane that it is a member of; null: it is of none.
+LanePool* find_membership(Device& device, const Job& job) {
+  LanePool* const pool = find_pool(device.lane_of(job), job.who.uid);
+  return pool != nullptr && pool->members().contains(job.id) ? pool : nullptr;
 }
 
 // Made if there is none yet.
@@ -167,8 +172,8 @@ void rejoin_lane(Step& step, Job& job, const wire::Hello& hello) {
   job.room.lane_heard = 0;
   job.room.lane_unheard_since.reset();
   job.room.lane = Bytes{};
-  LanePool* pool = find_pool(step.device().lane_of(job), job.who.uid);
-  if (pool == nullptr || !pool->members().contains(job.id)) return;
+  LanePool* const pool = find_membership(step.device(), job);
+  if (pool == nullptr) return;
   std::set<std::uint32_t> kept;
   if (hello.lane_epoch == step.table().options.epoch) {
     kept.insert(hello.lane_slots.begin(), hello.lane_slots.end());
@@ -192,8 +197,8 @@ void rejoin_lane(Step& step, Job& job, const wire::Hello& hello) {
 
 void rest_in_lane(Step& step, Job& job) {
   job.room.lane = Bytes{};
-  LanePool* pool = find_pool(step.device().lane_of(job), job.who.uid);
-  if (pool == nullptr || !pool->members().contains(job.id)) return;
+  LanePool* const pool = find_membership(step.device(), job);
+  if (pool == nullptr) return;
   pool->member(job.id).num_chunks = 0;
   pool->member(job.id).told = 0;
   settle_size(step, job.who.uid, *pool);
@@ -213,8 +218,8 @@ void leave_lane(Step& step, Job& job) {
 
 void change_pool(Step& step, Job& job, Lane& to) {
   Lane& from = step.device().lane_of(job);
-  LanePool* const pool = find_pool(from, job.who.uid);
-  if (pool == nullptr || !pool->members().contains(job.id)) return;
+  LanePool* const pool = find_membership(step.device(), job);
+  if (pool == nullptr) return;
   pool->move_member(job.id, pool_of(step.device(), to, job.who.uid));
   settle_size(step, job.who.uid, *pool);
   end_if_empty(step, from, job.who.uid);
@@ -242,18 +247,17 @@ void settle_unheard(Step& step, const Lane& lane) {
 }
 
 Bytes lane_lack(const Lane& lane, const Job& job) {
-  const auto found = lane.pools.find(job.who.uid);
-  if (found == lane.pools.end()) return {};
-  const std::size_t size = found->second.slots().size();
-  return LanePool::bytes_of(std::max(found->second.num_chunks(job.id), size) - size);
+  const LanePool* const pool = find_pool(lane, job.who.uid);
+  if (pool == nullptr) return {};
+  const std::size_t size = pool->slots().size();
+  return LanePool::bytes_of(std::max(pool->num_chunks(job.id), size) - size);
 }
 
 Bytes lane_lack_beside(const Lane& lane, const Job& job, const Job& holder) {
-  const auto found = lane.pools.find(job.who.uid);
-  if (found == lane.pools.end()) return {};
-  const LanePool& pool = found->second;
-  const std::size_t left = pool.slots().size() - pool.num_used(holder.id);
-  return LanePool::bytes_of(std::max(pool.num_chunks(job.id), left) - left);
+  const LanePool* const pool = find_pool(lane, job.who.uid);
+  if (pool == nullptr) return {};
+  const std::size_t left = pool->slots().size() - pool->num_used(holder.id);
+  return LanePool::bytes_of(std::max(pool->num_chunks(job.id), left) - left);
 }
 
 void set_slots_aside(Device& device, const Job& job) {
@@ -268,11 +272,8 @@ void end_slots_aside(Device& device, const Job& job, bool goes_on) {
 
 Bytes lane_in_use(const Device& device, const Job& job) {
   const Lane* const lane = device.lane_held_by(job.id);
-  if (lane == nullptr) return {};
-  const auto found = lane->pools.find(job.who.uid);
-  if (found == lane->pools.end()) return {};
-  const LanePool& pool = found->second;
-  return LanePool::bytes_of(pool.num_used(job.id));
+  const LanePool* const pool = lane == nullptr ? nullptr : find_pool(*lane, job.who.uid);
+  return pool == nullptr ? Bytes{} : LanePool::bytes_of(pool->num_used(job.id));
 }
 
 void tell_lane(Step& step, Lane& lane, Job& job, RoomPool& pool) {

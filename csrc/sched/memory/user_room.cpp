@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/memory/room.h"
 
 namespace gpushare::sched {
@@ -18,8 +19,8 @@ namespace gpushare::sched {
 Bytes held_by_user(const Device& device, std::uint32_t uid) {
   Bytes held = device.ledger.of_user(uid);
   for (const Lane& lane : device.lanes) {
-    const auto pool = lane.pools.find(uid);
-    if (pool != lane.pools.end()) held += pool->second.bytes();
+    const LanePool* const pool = find_in(lane.pools, uid);
+    if (pool != nullptr) held += pool->bytes();
   }
   return held;
 }

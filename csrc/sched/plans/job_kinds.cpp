@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "csrc/sched/job/lookup.h"
+
 namespace gpushare::sched {
 namespace {
 
@@ -45,9 +47,6 @@ void JobKinds::forget(JobId job) {
   of_.erase(found);
 }
 
-Kind JobKinds::of(JobId job) const {
-  const auto found = of_.find(job);
-  return found == of_.end() ? Kind{job} : found->second;
-}
+Kind JobKinds::of(JobId job) const { return value_or(of_, job, Kind{job}); }
 
 }  // namespace gpushare::sched

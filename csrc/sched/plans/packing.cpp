@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/job/lookup.h"
 
 namespace gpushare::sched {
 namespace {
@@ -61,8 +62,7 @@ Packing::KindSet Packing::kinds_of(const JobSet& set) const {
 }
 
 const Packing::Trial* Packing::find(const JobSet& set) const {
-  const auto found = trials_.find(kinds_of(set));
-  return found == trials_.end() ? nullptr : &found->second;
+  return find_in(trials_, kinds_of(set));
 }
 
 Packing::Trial& Packing::trial_of(const JobSet& set) {

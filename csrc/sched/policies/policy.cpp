@@ -34,6 +34,9 @@ constexpr std::array kPolicies{
 
 }  // namespace
 
+void PolicyRule::before_leases(Step& /*step*/) const {}
+void PolicyRule::after_leases(Step& /*step*/) const {}
+
 JobId PolicyRule::choose(Step& /*step*/,
                          Lane& /*lane*/,
                          JobId chosen,

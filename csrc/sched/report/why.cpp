@@ -13,6 +13,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,11 @@ struct Line {
     OrderKey key = order_key(table.device, other);
     if (std::isinf(other.served.virtual_time)) key.user_time = other.served.virtual_time;
     return key;
+  }
+  // Whether any of the others is so, the holder among them.
+  template <typename IsSo>
+  [[nodiscard]] bool has_other(const IsSo& is_so) const {
+    return std::ranges::any_of(waiting, is_so) || (holder.has_value() && is_so(*holder));
   }
   // As JobTable::order: users of one class have their turns by turns.
   [[nodiscard]] std::size_t num_before(const Job& as) const {
@@ -131,10 +137,12 @@ void say_idle(const Job& job, Why& why, Nanos now) {
     why.now.emplace_back("it has not registered: it asks for turns with gpushare.register()");
   } else if (!job.is_registered) {
     why.now.emplace_back("it has no more iterations, and keeps what memory it has");
-  } else if (!job.settings.is_paused() && job.measured.closed_at.has_value()) {
+  } else if (job.settings.is_paused()) {
+    return;  // how to end that is said among the changes
+  } else if (job.measured.closed_at.has_value()) {
     why.now.push_back(fmt::format("it wants no lease since {}, when its last one ended",
                                   to_string(now - *job.measured.closed_at)));
-  } else if (!job.settings.is_paused()) {
+  } else {
     why.now.emplace_back("it has not come to an iteration yet");
   }
 }
@@ -219,15 +227,13 @@ void say_order(const Line& line, Why& why) {
                                   : compare(line, line.job, other));
   };
   if (line.holder.has_value()) say(*line.holder);
-  std::size_t num_named = 0;
-  for (const Job& other : line.waiting) {
-    const bool is_before = line.key(other) < key;
-    // If no rival is before the job, the next one behind it is named.
-    if (num_named == kMostNamed || (!is_before && num_named > 0)) break;
-    say(other);
-    ++num_named;
-    if (!is_before) break;
-  }
+  const auto behind = std::ranges::find_if(
+      line.waiting, [&](const Job& other) { return !(line.key(other) < key); });
+  const auto num_before = static_cast<std::size_t>(behind - line.waiting.begin());
+  // If no rival is before the job, the next one behind it is named.
+  const std::size_t num_named =
+      std::min({std::max<std::size_t>(num_before, 1), kMostNamed, line.waiting.size()});
+  std::ranges::for_each(std::span(line.waiting).first(num_named), say);
 }
 
 std::string place_text(std::size_t num_before) {
@@ -336,17 +342,13 @@ void try_weight(const Line& line, Why& why) {
     return other.settings.priority == line.job.settings.priority &&
            line.key(other).user == line.key(line.job).user;
   };
-  const bool has_rival = std::any_of(line.waiting.begin(), line.waiting.end(), is_of_its_class) ||
-                         (line.holder.has_value() && is_of_its_class(*line.holder));
+  const bool has_rival = line.has_other(is_of_its_class);
   const bool is_possible = check_ranges({.weight = heavier.settings.weight}).ok();
   if (!counts || is_at_once || !has_rival || !is_possible) return;
   const auto is_of_another_user = [&](const Job& other) {
     return other.who.uid != line.job.who.uid;
   };
-  const bool is_by_user =
-      do_users_share(line.table.device) &&
-      (std::any_of(line.waiting.begin(), line.waiting.end(), is_of_another_user) ||
-       (line.holder.has_value() && is_of_another_user(*line.holder)));
+  const bool is_by_user = do_users_share(line.table.device) && line.has_other(is_of_another_user);
   why.changes.push_back(
       fmt::format("gpushare set {} --weight {:g} (now {:g}): twice the time, against those of its "
                   "class{}, from now on",

@@ -154,7 +154,7 @@ void ask_holder(Step& step, Lane& lane) {
   const AskCase c(step.table(), lane, step.now());
   if (const auto end = used_up_at(c.table, c.holder, c.now)) step.due(*end);
   // A holder that has just reconnected has no page yet through which it could be asked.
-  if (!c.is_wanted() || !c.holder.is_connected || !c.holder.is_registered) {
+  if (!c.is_wanted() || !c.holder.has_page()) {
     lane.is_watched = false;
     return;
   }

@@ -36,20 +36,20 @@ void check_job(const Table& table, const Job& job) {
   GS_CHECK(job.may_queue() || !job.place.is_waiting(), "job {} waits, paused {}", id,
            job.settings.is_paused());
   if (job.place.waits_aside()) {
-    GS_CHECK(!job.may_queue() && job.is_connected && job.is_registered, "job {} waits", id);
+    GS_CHECK(!job.may_queue() && job.has_page(), "job {} waits", id);
     GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);
   }
   if (job.place.waits_in_gang()) {
-    GS_CHECK(job.is_connected && job.is_registered && !job.place.is_waiting(), "job {} waits", id);
+    GS_CHECK(job.has_page() && !job.place.is_waiting(), "job {} waits", id);
     const bool may_wait = !job.settings.is_paused() || is_gang_running(table, job);
     GS_CHECK(may_wait && device.lane_held_by(job.id) == nullptr, "job {} waits", id);
   }
   const JobSet gang = gang_of(device, job);
   const bool is_there = std::find(gang.begin(), gang.end(), job.id) != gang.end();
-  const bool is_member = is_in_gang(job) && job.is_registered && job.is_connected;
+  const bool is_member = is_in_gang(job) && job.has_page();
   GS_CHECK(is_there == is_member, "job {} in gang {}", id, job.who.of.gang);
   if (job.place.is_waiting()) {
-    GS_CHECK(job.is_connected && job.is_registered, "job {} waits", id);
+    GS_CHECK(job.has_page(), "job {} waits", id);
     GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);
     // A key changes only with its record, and then the table is told.
     GS_CHECK(lane.waiting.key_of(job.id) == order_key(device, job), "job {} has an old key", id);

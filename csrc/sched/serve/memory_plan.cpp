@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/memory/host_tier.h"
 #include "csrc/sched/memory/limit.h"
 #include "csrc/sched/memory/room.h"
@@ -47,8 +48,8 @@ bool is_chosen_before(const Device& device, const Job& job, const Lane& claims) 
 bool may_be_asked(const Table& table, const Job& job, const Job& claimant) {
   const bool can_be = job.is_connected && !job.place.is_suspended() && !job.place.is_inside &&
                       !job.room.cannot_give && !job.room.revoke.has_value();
-  if (!can_be || job.id == claimant.id || is_gang_running(table, job)) return false;
-  return !is_in_gang(job) || !are_together(job, claimant);
+  return can_be && job.id != claimant.id && !is_gang_running(table, job) &&
+         !are_together(job, claimant);
 }
 
 // Stopped in an allocation, it can be spilled until its Need is met (see WaitingNeed). It gives to
@@ -94,10 +95,7 @@ class Shares {
   explicit Shares(Bytes deficit, Bytes host = {}) : missing_(deficit), host_(host) {}
 
   [[nodiscard]] Bytes missing() const { return missing_; }
-  [[nodiscard]] Bytes of(const Job& job) const {
-    const auto entry = entries_.find(job.id);
-    return entry == entries_.end() ? Bytes{0} : entry->second.bytes;
-  }
+  [[nodiscard]] Bytes of(const Job& job) const { return value_or(entries_, job.id, Entry{}).bytes; }
   // It gives up to `most` in all without a copy, if so much is missing.
   void raise(const Job& job, Bytes most) {
     const Bytes more = std::min(missing_, most - of(job));
@@ -174,11 +172,11 @@ void share_beyond_users(
   }
   for (std::size_t i = 0; const Giver* const giver = parked.at(i); ++i) {
     const Job& job = *giver->job;
-    const auto left = beyond.find(job.who.uid);
-    if (!is_meant(job) || left == beyond.end() || left->second <= Bytes{0}) continue;
+    if (!is_meant(job) || beyond.at(job.who.uid) <= Bytes{0}) continue;
+    Bytes& left = beyond.at(job.who.uid);
     const Bytes before = shares.of(job);
-    shares.raise_with_copies(table.device, job, before + left->second);
-    left->second -= shares.of(job) - before;
+    shares.raise_with_copies(table.device, job, before + left);
+    left -= shares.of(job) - before;
   }
 }
 
@@ -194,7 +192,7 @@ MemoryPlan::MemoryPlan(const Table& table,
   for (const auto& [id, room] : device.ledger.rooms()) {
     if (room <= Bytes{0}) continue;
     const Job& job = table.at(id);
-    if (of_user.has_value() && job.who.uid != *of_user) continue;
+    if (of_user.value_or(job.who.uid) != job.who.uid) continue;
     if (!may_be_asked(table, job, claimant_)) continue;
     if (claims != device.lanes.end() && is_chosen_before(device, job, *claims)) continue;
     GiverLine* const line = is_parked(device, job)                 ? &parked_

@@ -169,10 +169,7 @@ const WaitingNeed* stays_free_for(const Table& table, const Lane& lane, Nanos no
   if (!lane.hold.has_value() || now >= lane.hold->until) return nullptr;
   const Job& last = table.at(lane.hold->job);
   if (!last.is_connected || is_parked(table.device, last)) return nullptr;
-  const auto& needs = table.device.needs;
-  const auto need =
-      std::ranges::find_if(needs, [&](const WaitingNeed& other) { return other.job != last.id; });
-  return need == needs.end() ? nullptr : &*need;
+  return table.device.need_of_another(last.id);
 }
 
 std::string stays_free_text(const Lane& lane, const WaitingNeed& need) {

@@ -9,8 +9,8 @@
 // 4. Then lanes are served: free ones before held ones, and of the free ones those that have been
 //    short of room for longest first. What is left goes to a Need that takes only free room.
 // 5. If nobody can go on, one Need fails.
-// 6. Under `pack` the jobs that run are judged; the cores are divided; holders are asked for their
-//    leases.
+// 6. The policy's own rules conclude: under `pack` the jobs that run are judged. The cores are
+//    divided, and holders are asked for their leases.
 // 7. The transfer rate is settled again: who waits has changed. Last, the times at which somebody
 //    must be looked at again are noted.
 //
@@ -32,7 +32,6 @@
 #include "csrc/sched/memory/user_room.h"
 #include "csrc/sched/serve/deny.h"
 #include "csrc/sched/side_by_side/core_shares.h"
-#include "csrc/sched/side_by_side/side_by_side.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/lane_moves.h"
 #include "csrc/sched/turns/suspended.h"
@@ -145,12 +144,14 @@ void serve(Step& step) {
   for (Lane& lane : device.lanes)
     serve_owed(step, lane, pool);
   serve_needs(step, pool);
-  settle_claim(step);
+  for (const PolicyRule* const rule : device.policy->rules())
+    rule->before_leases(step);
   for (Lane* const lane : by_claim(table))
     serve_lane(step, *lane, pool);
   serve_only_free(step, pool);
   break_deadlock(step);
-  judge_running(step);
+  for (const PolicyRule* const rule : device.policy->rules())
+    rule->after_leases(step);
   share_cores(step);
   for (Lane& lane : device.lanes)
     ask_holder(step, lane);

@@ -182,7 +182,7 @@ void grant_ahead(Step& step, Job& job, RoomPool& pool) {
 bool does_a_holder_grow(const Table& table) {
   const Device& device = table.device;
   return std::any_of(device.lanes.begin(), device.lanes.end(), [&](const Lane& lane) {
-    if (!lane.lease.has_value() || is_lane_suspended(lane)) return false;
+    if (!lane.is_running()) return false;
     const Job& holder = table.at(lane.lease->job());
     return is_learning(holder) ||
            device.ledger.room(holder.id) < needed_room(holder, device.ledger.capacity());
@@ -268,9 +268,8 @@ bool settle_next_room(Step& step, Lane& lane, Job& job, RoomPool& pool) {
 void serve_interrupted(Step& step, Lane& lane, JobId inside, RoomPool& pool) {
   lane.choose(JobId{0});
   const Job& interrupted = step.table().at(inside);
-  const Job* const last = std::as_const(step).table().find(lane.last_holder);
   const bool is_due = class_due(step.table(), lane) == interrupted.settings.priority &&
-                      (last == nullptr || has_floor_after(step.device(), *last, interrupted));
+                      may_have_floor(step.table(), lane, interrupted);
   lane.due = is_due ? inside : JobId{0};
   const JobId first =
       is_due ? JobId{0} : first_urgent(step.table(), lane, interrupted, step.now(), pool);
@@ -284,8 +283,7 @@ void serve_interrupted(Step& step, Lane& lane, JobId inside, RoomPool& pool) {
 
 void serve_owed(Step& step, Lane& lane, RoomPool& pool) {
   Device& device = step.device();
-  if (!lane.lease.has_value() || lane.lease->owed <= Bytes{0}) return;
-  if (is_lane_suspended(lane)) return;
+  if (!lane.is_running() || lane.lease->owed <= Bytes{0}) return;
   Lease& lease = *lane.lease;
   Job& job = step.table().at(lease.job());
   // One that comes back says what it has, and asks for the rest.

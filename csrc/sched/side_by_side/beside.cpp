@@ -63,7 +63,7 @@ std::string verdict_text(const Packing& packing, const JobSet& set) {
 JobSet holders_of(const Device& device) {
   JobSet set;
   for (const Lane& lane : device.lanes) {
-    if (lane.lease.has_value() && !is_lane_suspended(lane)) set.push_back(lane.lease->job());
+    if (lane.is_running()) set.push_back(lane.lease->job());
   }
   std::sort(set.begin(), set.end());
   return set;

@@ -215,8 +215,7 @@ std::string reason_to_part(const Table& table, const SideBySide& sides, Nanos no
 // The running jobs that can be asked for their leases.
 JobSet reachable(const Table& table, const JobSet& running) {
   JobSet jobs = running;
-  std::erase_if(
-      jobs, [&](JobId id) { return !table.at(id).is_connected || !table.at(id).is_registered; });
+  std::erase_if(jobs, [&](JobId id) { return !table.at(id).has_page(); });
   return jobs;
 }
 
@@ -231,7 +230,7 @@ void look_at_running(Step& step) {
   sides.next_look = std::min(sides.next_look, now + every);
   for (const JobId id : sides.running) {
     const Job& job = step.table().at(id);
-    if (job.is_connected && job.is_registered) step.look_at(id);
+    if (job.has_page()) step.look_at(id);
   }
   step.due(std::max(sides.next_look, now));
 }
@@ -262,7 +261,6 @@ const Job* first_by_claim(const Table& table, Nanos now) {
 
 void settle_claim(Step& step) {
   Device& device = step.device();
-  if (!device.packs()) return;
   const Table& table = step.table();
   const Nanos now = step.now();
   auto& claim = device.side_by_side.claim;
@@ -317,7 +315,6 @@ JobId choose_beside(Step& step, Lane& lane, JobId next) {
 
 void judge_running(Step& step) {
   Device& device = step.device();
-  if (!device.packs()) return;
   SideBySide& sides = device.side_by_side;
   const Nanos now = step.now();
   JobSet running = holders_of(device);
@@ -358,10 +355,9 @@ std::string beside_text(const Table& table, const Job& holder) {
 std::optional<MakeWay> make_way(const Table& table, const Lane& lane, Nanos now) {
   const Device& device = table.device;
   const SideBySide& sides = device.side_by_side;
-  const bool is_any_asked =
-      std::any_of(device.lanes.begin(), device.lanes.end(), [](const Lane& other) {
-        return other.lease.has_value() && other.lease->is_asked() && !is_lane_suspended(other);
-      });
+  const bool is_any_asked = std::ranges::any_of(device.lanes, [](const Lane& other) {
+    return other.is_running() && other.lease->is_asked();
+  });
   const std::string reason = is_any_asked ? "" : reason_to_part(table, sides, now);
   if (!reason.empty() && last_in_order(table, reachable(table, sides.running), now) == &lane) {
     return MakeWay{now, fmt::format("pack: {}", reason)};

@@ -5,6 +5,7 @@
 #include "csrc/sched/table/job_records.h"
 
 #include "csrc/base/check.h"
+#include "csrc/sched/job/lookup.h"
 
 namespace gpushare::sched {
 namespace {
@@ -25,16 +26,12 @@ void JobRecords::begin_step() {
   touched_.clear();
 }
 
-const Job* JobRecords::find(JobId job) const {
-  const auto found = jobs_.find(job);
-  return found == jobs_.end() ? nullptr : &found->second;
-}
+const Job* JobRecords::find(JobId job) const { return find_in(jobs_, job); }
 
 Job* JobRecords::find(JobId job) {
-  const auto found = jobs_.find(job);
-  if (found == jobs_.end()) return nullptr;
-  if (touched_.empty() || touched_.back() != job) touched_.push_back(job);
-  return &found->second;
+  Job* const found = find_in(jobs_, job);
+  if (found != nullptr && (touched_.empty() || touched_.back() != job)) touched_.push_back(job);
+  return found;
 }
 
 Job& JobRecords::make(JobId job) {
@@ -62,7 +59,7 @@ JobRecords::Part JobRecords::part_of(const Job& job) {
           .is_spared = job.room.spared_until > Nanos{},
           .is_suspended = job.place.is_suspended(),
           .is_hurried = job.settings.deadline > Nanos{},
-          .is_guaranteed = job.is_registered && job.is_connected && job.may_queue() &&
+          .is_guaranteed = job.has_page() && job.may_queue() &&
                            job.settings.priority == wire::Priority::kGuaranteed,
           .is_limited = job.settings.most_memory() > Bytes{0},
           .is_unheard = is_unheard(job) || job.room.lane_unheard_since.has_value(),

@@ -10,12 +10,13 @@
 #include <algorithm>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/job/lookup.h"
 
 namespace gpushare::sched {
 
 std::size_t LanePool::num_chunks(JobId job) const {
-  const auto found = members_.find(job);
-  return found == members_.end() ? 0 : found->second.num_chunks;
+  const Member* const member = find_in(members_, job);
+  return member == nullptr ? 0 : member->num_chunks;
 }
 
 std::size_t LanePool::num_wanted() const {
@@ -26,16 +27,16 @@ std::size_t LanePool::num_wanted() const {
 }
 
 bool LanePool::has_donated(JobId job, std::uint32_t slot) const {
-  const auto found = members_.find(job);
-  return found != members_.end() && found->second.donated.contains(slot);
+  const Member* const member = find_in(members_, job);
+  return member != nullptr && member->donated.contains(slot);
 }
 
 bool LanePool::has_slot(JobId job, std::uint32_t slot) const {
   const auto is_in = [slot](const std::vector<std::uint32_t>& slots) {
     return std::find(slots.begin(), slots.end(), slot) != slots.end();
   };
-  const auto found = members_.find(job);
-  return is_in(slots_) || (found != members_.end() && is_in(found->second.aside));
+  const Member* const member = find_in(members_, job);
+  return is_in(slots_) || (member != nullptr && is_in(member->aside));
 }
 
 std::size_t LanePool::num_used(JobId job) const { return std::min(num_chunks(job), slots_.size()); }

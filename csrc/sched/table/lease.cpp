@@ -8,12 +8,12 @@
 #include <algorithm>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/job/lookup.h"
 
 namespace gpushare::sched {
 
 const Lease::Along* Lease::find_along(JobId id) const {
-  const auto found = std::ranges::find(along_, id, &Along::job);
-  return found == along_.end() ? nullptr : &*found;
+  return find_first(along_, [&](const Along& each) { return each.job == id; });
 }
 
 void Lease::ask(Nanos now, const std::string& reason, bool is_quantum_over) {

@@ -4,6 +4,7 @@
 #include "csrc/sched/table/ledger.h"
 
 #include "csrc/base/check.h"
+#include "csrc/sched/job/lookup.h"
 
 namespace gpushare::sched {
 
@@ -11,15 +12,9 @@ Ledger::Ledger(Bytes capacity) : configured_(capacity) {
   GS_CHECK(capacity > Bytes{0}, "capacity {}", to_string(capacity));
 }
 
-Bytes Ledger::room(JobId job) const {
-  const auto found = rooms_.find(job);
-  return found == rooms_.end() ? Bytes{0} : found->second;
-}
+Bytes Ledger::room(JobId job) const { return value_or(rooms_, job, Bytes{0}); }
 
-Bytes Ledger::of_user(std::uint32_t uid) const {
-  const auto found = of_users_.find(uid);
-  return found == of_users_.end() ? Bytes{0} : found->second;
-}
+Bytes Ledger::of_user(std::uint32_t uid) const { return value_or(of_users_, uid, Bytes{0}); }
 
 void Ledger::belongs_to(JobId job, std::uint32_t uid) {
   GS_CHECK(rooms_.contains(job) && room(job) == Bytes{0}, "job {} with {}", job.value,

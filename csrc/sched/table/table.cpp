@@ -9,16 +9,16 @@
 #include <utility>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/job/lookup.h"
 
 namespace gpushare::sched {
 namespace {
 
 template <typename Lanes>
 auto* find_holder(Lanes& lanes, JobId job) {
-  const auto found = std::find_if(lanes.begin(), lanes.end(), [&](const Lane& lane) {
+  return find_first(lanes, [&](const Lane& lane) {
     return lane.lease.has_value() && lane.lease->is_held_by(job);
   });
-  return found == lanes.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -37,17 +37,20 @@ bool Device::has_need(JobId job) const {
   return std::ranges::binary_search(needs, job, {}, &WaitingNeed::job);
 }
 
+const WaitingNeed* Device::need_of_another(JobId job) const {
+  return find_first(needs, [&](const WaitingNeed& need) { return need.job != job; });
+}
+
 void Device::add_need(WaitingNeed need) {
   const auto at = std::ranges::upper_bound(needs, need.job, {}, &WaitingNeed::job);
   needs.insert(at, std::move(need));
 }
 
 bool Device::is_anybody_short() const {
-  return !needs.empty() || is_gang_short ||
-         std::any_of(lanes.begin(), lanes.end(), [](const Lane& lane) {
-           if (!lane.lease.has_value()) return !lane.waiting.empty();
-           return lane.lease->owed > Bytes{0} && !is_lane_suspended(lane);
-         });
+  return !needs.empty() || is_gang_short || std::ranges::any_of(lanes, [](const Lane& lane) {
+    if (!lane.lease.has_value()) return !lane.waiting.empty();
+    return lane.lease->owed > Bytes{0} && lane.is_running();
+  });
 }
 
 const Lane* Device::lane_held_by(JobId job) const { return find_holder(lanes, job); }

@@ -91,9 +91,9 @@ std::optional<Return> next_return(const Table& table, const Lane& lane, Nanos ru
     const Nanos elapsed = now - job.measured.gap_since;
     const auto from = job.measured.gaps.risky_from(elapsed, trusted_run(run, job), kMostRisk);
     if (!from.has_value()) return;
-    const Nanos at = job.measured.gap_since + *from;
-    if (next.has_value() && next->at <= at) return;
-    next = Return{job.id, at, job.measured.gap_since + *job.measured.gaps.next_over(elapsed)};
+    const Nanos since = job.measured.gap_since;
+    const Return own{job.id, since + *from, since + *job.measured.gaps.next_over(elapsed)};
+    next = std::ranges::min(next.value_or(own), own, {}, &Return::at);
   });
   return next;
 }

@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/memory/room.h"
 #include "csrc/sched/memory/user_room.h"
 
@@ -32,15 +33,8 @@ Nanos from_seconds(double time) { return Nanos{static_cast<std::int64_t>(time * 
 std::size_t num_leases(const Table& table, std::uint32_t uid) {
   return static_cast<std::size_t>(
       std::count_if(table.device.lanes.begin(), table.device.lanes.end(), [&](const Lane& lane) {
-        return lane.lease.has_value() && !is_lane_suspended(lane) &&
-               table.at(lane.lease->job()).who.uid == uid;
+        return lane.is_running() && table.at(lane.lease->job()).who.uid == uid;
       }));
-}
-
-template <typename Allowances, typename Key>
-const Allowance* find(const Allowances& allowances, const Key& key) {
-  const auto found = allowances.find(key);
-  return found == allowances.end() ? nullptr : &found->second;
 }
 
 // Each is an allowance with the share that it earns.
@@ -66,7 +60,7 @@ struct Limit {
 
 template <typename Allowances, typename Key>
 Limit make_limit(double share, bool is_elastic, const Allowances& allowances, const Key& key) {
-  return {share, is_elastic, share > 0 ? find(allowances, key) : nullptr};
+  return {share, is_elastic, share > 0 ? find_in(allowances, key) : nullptr};
 }
 
 Limit users_limit(const Table& table, const Job& job) {
@@ -153,7 +147,7 @@ void settle_allowances(Table& table, Nanos now) {
   const Users& users = table.options.users;
   Device& device = table.device;
   for (const Lane& lane : device.lanes) {
-    if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
+    if (!lane.is_running()) continue;
     const Job& job = known.at(lane.lease->job());
     const Nanos since = std::min(lane.lease->charged_until, now);
     const double used = to_seconds(now - since);
@@ -179,7 +173,7 @@ void settle_allowances(Table& table, Nanos now) {
 }
 
 bool is_user_used_up(const Device& device, std::uint32_t uid) {
-  const Allowance* const allowance = find(device.allowances, uid);
+  const Allowance* const allowance = find_in(device.allowances, uid);
   return allowance != nullptr && allowance->is_used_up;
 }
 

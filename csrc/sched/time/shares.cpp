@@ -23,6 +23,8 @@
 #include <utility>
 #include <vector>
 
+#include "csrc/sched/job/lookup.h"
+
 namespace gpushare::sched {
 namespace {
 
@@ -127,8 +129,7 @@ bool do_users_share(const Device& device) { return device.policy->shares_by_user
 void charge_users(Table& table, Nanos now) {
   Device& device = table.device;
   for (Lane& lane : device.lanes) {
-    if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
-    if (now <= lane.lease->charged_until) continue;
+    if (!lane.is_running() || now <= lane.lease->charged_until) continue;
     const Job& holder = std::as_const(table).at(lane.lease->job());
     double& time = user_of(device, lane, holder).virtual_time;
     time +=
@@ -147,8 +148,7 @@ OrderKey order_key(const Device& device, const Standing& job) {
   if (!do_users_share(device)) return key;
   const Lane& clock = device.packs() ? device.lanes.front() : device.lanes.at(job.in_lane.value);
   const auto& users = clock.times.at(static_cast<std::size_t>(job.priority)).users;
-  const auto user = users.find(job.uid);
-  key.user_time = user == users.end() ? 0 : user->second.virtual_time;
+  key.user_time = value_or(users, job.uid, UserTimes{}).virtual_time;
   return key;
 }
 

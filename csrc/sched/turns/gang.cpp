@@ -20,6 +20,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/turns/lane_moves.h"
 #include "csrc/sched/turns/line.h"
 #include "csrc/sched/turns/suspended.h"
@@ -38,9 +39,7 @@ bool are_together(const Job& job, const Job& other) {
 }
 
 JobSet gang_of(const Device& device, const Job& job) {
-  const auto found = device.gangs.find(id_of(job));
-  if (found == device.gangs.end()) return {};
-  const JobSet& gang = found->second;
+  const JobSet gang = value_or(device.gangs, id_of(job), {});
   return std::binary_search(gang.begin(), gang.end(), job.id) ? gang : JobSet{};
 }
 
@@ -110,16 +109,14 @@ void ask_along(Step& step, const Lane& lane) {
   for (const Lease::Along& each : lane.lease->along()) {
     const Job& job = std::as_const(step).table().at(each.job);
     // A job that has no page yet is asked when it gets one (follow_gang).
-    if (!job.is_connected || !job.is_registered) continue;
+    if (!job.has_page()) continue;
     step.act({PageAction::Kind::kAsk, job.id, job.served.term, 0});
   }
 }
 
 void wait_along(Step& step, const Job& holder) {
   Device& device = step.device();
-  const auto found = device.gangs.find(id_of(holder));
-  if (found == device.gangs.end()) return;
-  for (const JobId id : found->second) {
+  for (const JobId id : value_or(device.gangs, id_of(holder), {})) {
     if (!std::as_const(step).table().at(id).place.is_waiting()) continue;
     Job& job = step.table().at(id);
     take_out_of_line(device.lane_of(job), id);

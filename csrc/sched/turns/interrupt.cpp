@@ -146,10 +146,11 @@ std::optional<Interruption> interruption(const Table& table, const Lane& lane, N
   for (const OrderKey& key : lane.waiting) {
     if (num_looked++ == kMostLooked) break;
     const Job& job = table.at(key.id);
-    if (!may_interrupt(device, job, holder, after)) continue;
-    if (!fits_beside(device, lane, job, holder)) continue;
-    const Nanos at = begins_at(lane, job, holder, now);
-    if (!first.has_value() || at < first->at) first = Interruption{job.id, at};
+    if (!may_interrupt(device, job, holder, after) || !fits_beside(device, lane, job, holder)) {
+      continue;
+    }
+    const Interruption next{job.id, begins_at(lane, job, holder, now)};
+    first = std::ranges::min(first.value_or(next), next, {}, &Interruption::at);
   }
   return first;
 }

@@ -39,7 +39,7 @@ void go_on(Step& step, Job& job) {
 void begin_suspension(Step& step, Lane& lane) {
   lane.suspend_lease(step.now());
   const Job& holder = std::as_const(step).table().at(lane.lease->job());
-  if (lane.lease->is_asked() || !holder.is_connected || !holder.is_registered) return;
+  if (lane.lease->is_asked() || !holder.has_page()) return;
   ask_at_boundary(step, lane, holder, "a process that holds it is suspended");
 }
 
