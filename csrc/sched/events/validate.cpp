@@ -49,6 +49,8 @@ Status check_name(const char* what, std::string_view name) {
   return is_printable ? Status{} : violation(fmt::format("a {} with control characters", what));
 }
 
+// The device's name is checked for its letters before it is compared, since it is put into the text
+// of the refusal.
 Status check_address(const Table& table, const wire::Address& of) {
   GS_RETURN_IF_ERROR(check_name("device", of.device));
   if (of.device != table.device.name) {
@@ -73,6 +75,8 @@ Status check_sender(const Table& table, const Job& job, const wire::Address& of)
   return {};
 }
 
+// A Hello comes before anything is known of the job, so all its numbers are looked at. A peer of
+// the version before is understood; an older or a newer one is told what to do.
 Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
   if (hello.protocol > wire::kProtocolVersion || hello.protocol + 1 < wire::kProtocolVersion) {
     return violation(
@@ -112,6 +116,7 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
   return {};
 }
 
+// A holder keeps its gang: its lease may be one of several that are held together.
 Status check_register(const Table& table, const Job& job, const wire::Register& wish) {
   if (job.is_registered) return violation(fmt::format("job {} is registered", job.id.value));
   const bool is_holder = table.device.lane_held_by(job.id) != nullptr;
@@ -129,6 +134,7 @@ Status check_register(const Table& table, const Job& job, const wire::Register& 
   return ranges.ok() ? Status{} : violation(ranges.message());
 }
 
+// Requests have no limit of their own, so one job cannot have so many that a step takes long.
 Status check_need(const Table& table, const Job& job, const wire::Need& need) {
   GS_RETURN_IF_ERROR(check_size("need", need.bytes));
   GS_RETURN_IF_ERROR(check_size("need", need.like));
@@ -144,6 +150,8 @@ Status check_need(const Table& table, const Job& job, const wire::Need& need) {
   return {};
 }
 
+// What is released must have been held. A late answer, to a Revoke before the connection was lost,
+// is let through: the handler ignores it.
 Status check_released(const Table& table, const Job& job, const wire::Released& released) {
   GS_RETURN_IF_ERROR(check_size("released", released.bytes));
   GS_RETURN_IF_ERROR(check_size("dropped", released.dropped));
@@ -184,6 +192,8 @@ bool has_twice(std::vector<std::uint32_t> slots) {
   return std::adjacent_find(slots.begin(), slots.end()) != slots.end();
 }
 
+// Slots are numbers that a job says, so each must be one that it may use: in its pool if it keeps
+// it now, or its own if it returns it.
 Status check_lane_changed(const Table& table, const Job& job, const wire::LaneChanged& changed) {
   if (!table.options.lanes) return violation("a change of the lane, and lanes are off");
   GS_RETURN_IF_ERROR(check_is_registered(job));

@@ -50,6 +50,8 @@ void Job::charge_lease(Nanos since, Nanos now) {
   served.recent.add(since, now);
 }
 
+// The wait for a lease that goes on inside an iteration belongs to the iteration. So it is added to
+// what the job has waited in it before.
 void Job::note_granted(Nanos now) {
   const Nanos time = std::max(now - place.waiting_since, Nanos{});
   served.waited += time;
@@ -61,6 +63,9 @@ void Job::note_granted(Nanos now) {
   served.term = Term{served.term.value + 1};
 }
 
+// A page that was never seen counts since the process began. Then the first look is only where
+// counting begins, and nothing is measured of it. What the job may give depends on whether it is
+// parked and on its bytes, so a change of those ends a pause of asking it.
 void Job::observe(const wire::Usage& seen, Nanos now) {
   wire::Usage next = seen;
   raise_to_zero(next.busy);
@@ -92,6 +97,8 @@ void Job::observe(const wire::Usage& seen, Nanos now) {
   measured.observed_at = now;
 }
 
+// A job that evaluates has other iterations than one that trains. Until the tail was measured, that
+// of an earlier run of the model stands in for it.
 Nanos Job::long_iteration() const {
   Nanos tail = (usage.is_evaluating ? usage.evaluation : usage.training).tail;
   const bool is_remembered = measured.iteration_source() == Source::kRemembered;
@@ -127,6 +134,8 @@ Standing Job::standing() const {
           .iteration = measured.iteration};
 }
 
+// The copies are charged, and not the job: a holder is compared with those who wait in every step,
+// and keeps its lease in most of them.
 Standing Job::requeued(Nanos time, Nanos now) const {
   Standing standing = this->standing();
   Served charged = served;

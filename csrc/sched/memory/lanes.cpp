@@ -142,6 +142,8 @@ std::size_t num_sharing(const Table& table, const Job& job) {
   return static_cast<std::size_t>(std::count_if(table.jobs.begin(), table.jobs.end(), shares));
 }
 
+// The job says in one message what it gave for the pool, which slots it keeps and which it returns.
+// Its room falls first, so that the pool grows out of what is really free.
 void on_lane_changed(Step& step, Job& job, const wire::LaneChanged& changed) {
   Device& device = step.device();
   LanePool& pool = pool_of(device, device.lane_of(job), job.who.uid);
@@ -168,6 +170,8 @@ void on_lane_changed(Step& step, Job& job, const wire::LaneChanged& changed) {
                           changed.returned.size(), to_string(pool.bytes())));
 }
 
+// Slots that the job does not name any more are empty and come back. Those that it names, and that
+// are still in the pool, are its own from now on: the message that said so was lost.
 void rejoin_lane(Step& step, Job& job, const wire::Hello& hello) {
   job.room.lane_heard = 0;
   job.room.lane_unheard_since.reset();
@@ -195,6 +199,7 @@ void rejoin_lane(Step& step, Job& job, const wire::Hello& hello) {
   settle_size(step, job.who.uid, *pool);
 }
 
+// The job uses no slots any more, and remains a member for those that it keeps.
 void rest_in_lane(Step& step, Job& job) {
   job.room.lane = Bytes{};
   LanePool* const pool = find_membership(step.device(), job);
@@ -204,6 +209,8 @@ void rest_in_lane(Step& step, Job& job) {
   settle_size(step, job.who.uid, *pool);
 }
 
+// A process that is gone keeps nothing. The daemon is told which of the user's slots are left,
+// since it cannot know which ones the process had mapped.
 void leave_lane(Step& step, Job& job) {
   Device& device = step.device();
   Lane& lane = device.lane_of(job);
@@ -216,6 +223,7 @@ void leave_lane(Step& step, Job& job) {
   if (numbers != device.slot_numbers.end()) step.keep_slots(job.who.uid, numbers->second.used());
 }
 
+// Where the job was the largest member, the pool that it leaves becomes smaller.
 void change_pool(Step& step, Job& job, Lane& to) {
   Lane& from = step.device().lane_of(job);
   LanePool* const pool = find_membership(step.device(), job);
@@ -253,6 +261,7 @@ Bytes lane_lack(const Lane& lane, const Job& job) {
   return LanePool::bytes_of(std::max(pool->num_chunks(job.id), size) - size);
 }
 
+// An interrupted holder keeps the slots that it uses, so only those behind them can be shared.
 Bytes lane_lack_beside(const Lane& lane, const Job& job, const Job& holder) {
   const LanePool* const pool = find_pool(lane, job.who.uid);
   if (pool == nullptr) return {};
@@ -276,6 +285,8 @@ Bytes lane_in_use(const Device& device, const Job& job) {
   return pool == nullptr ? Bytes{} : LanePool::bytes_of(pool->num_used(job.id));
 }
 
+// The pool grows out of free room up to what the job has use for, and no further than its user's
+// limit. Slots that have not changed since the job was told are not said again.
 void tell_lane(Step& step, Lane& lane, Job& job, RoomPool& pool) {
   LanePool* const found = find_pool(lane, job.who.uid);
   if (found == nullptr || found->num_chunks(job.id) == 0) return;

@@ -49,6 +49,7 @@ Status check_limit(const Job& job, Bytes limit) {
                       label(job), to_string(needed), to_string(job.usage.live), to_string(limit))};
 }
 
+// Only jobs with a limit are looked at. What cannot be had now is asked for in a later step.
 void hold_to_limits(Step& step) {
   Device& device = step.device();
   for (const JobId id : JobRecords::Ids(step.table().jobs.kept().limited)) {

@@ -87,6 +87,7 @@ void RoomPool::take(Bytes bytes) {
   expected -= bytes - now;
 }
 
+// Answers that are overdue are not counted on, though they may still come.
 RoomPool room_pool(const Table& table, Nanos now) {
   RoomPool pool{table.device.ledger.free(), Bytes{0}};
   for (const JobId id : table.jobs.kept().giving) {
@@ -96,6 +97,8 @@ RoomPool room_pool(const Table& table, Nanos now) {
   return pool;
 }
 
+// The page may say that a job is parked before its message does. A job inside an iteration is not,
+// although it waits: its activations are live.
 bool is_parked(const Device& device, const Job& job) {
   if (!job.is_connected || job.place.is_inside) return false;
   return job.place.is_waiting() || job.place.waits_aside() ||
@@ -133,6 +136,7 @@ Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const R
   return growth - pool.free;
 }
 
+// What is used late can be restored while the iteration runs, if it is spilled at all.
 Bytes late_room(const Job& job) { return std::min(job.usage.late, job.usage.spilled); }
 
 Nanos patience_ends(const Table& table, Nanos since, Bytes lacking) {
@@ -145,6 +149,7 @@ Bytes lacking_for(const Device& device, const WaitingNeed& need) {
   return need.bytes - std::max(device.ledger.free(), Bytes{0});
 }
 
+// Whoever reads this wants to know whom to ask: the largest holders by name, and what is nobody's.
 std::string ledger_text(const Table& table, JobId except) {
   const Device& device = table.device;
   std::string text =

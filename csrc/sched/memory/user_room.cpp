@@ -25,6 +25,8 @@ Bytes held_by_user(const Device& device, std::uint32_t uid) {
   return held;
 }
 
+// Without a hard limit a user may have all that was configured, so that nobody has to ask whether
+// there is a limit.
 Bytes left_to_user(const Device& device, const Job& job) {
   const Bytes limit = job.settings.hard_user_limit();
   if (limit == Bytes{0}) return device.ledger.configured();
@@ -35,6 +37,7 @@ bool is_within_user_limit(const Device& device, const Job& job, Bytes growth) {
   return growth <= Bytes{0} || growth <= left_to_user(device, job);
 }
 
+// Room of his other jobs counts, as far as they can give it in time.
 bool may_come_to_fit(const Table& table, const Job& job, Bytes growth) {
   const Device& device = table.device;
   if (is_within_user_limit(device, job, growth)) return true;
@@ -53,6 +56,7 @@ Bytes beyond_elastic(const Table& table, std::uint32_t uid) {
   return std::max(held_by_user(table.device, uid) - user.memory_limit, Bytes{0});
 }
 
+// What is on its way need not be asked for again.
 Bytes coming_from_user(const Table& table, std::uint32_t uid, Nanos now) {
   Bytes coming;
   for (const JobId id : table.jobs.kept().giving) {

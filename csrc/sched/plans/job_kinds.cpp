@@ -12,6 +12,7 @@
 namespace gpushare::sched {
 namespace {
 
+// A model without a fingerprint is like no other, and two users share nothing.
 bool is_like(const Likeness& a, const Likeness& b) {
   if (a.fingerprint == 0 || a.fingerprint != b.fingerprint || a.uid != b.uid) return false;
   const double usual = to_seconds(a.iteration);
@@ -20,6 +21,8 @@ bool is_like(const Likeness& a, const Likeness& b) {
 
 }  // namespace
 
+// The job stays where it is if it is still like its kind. Otherwise it joins a kind that it is
+// like; or takes its kind along, if it was alone there; or founds a new one.
 void JobKinds::note(JobId job, const Likeness& likeness) {
   const Kind before = of(job);
   const auto own = kinds_.find(before);

@@ -78,6 +78,7 @@ std::string boundary_text(const Table& table, const Lane& lane, const Job& job, 
   return text;
 }
 
+// The reason was recorded by whoever looked for room last (serve_needs.cpp).
 std::string explain_need(const WaitingNeed& need, Nanos now) {
   return fmt::format("waits for {} more room since {}{}{}", to_string(need.bytes),
                      to_string(now - need.since), need.wait_reason.empty() ? "" : ": ",
@@ -110,6 +111,8 @@ Nanos to_be_asked_at(const Table& table, const Lane& lane, Nanos now) {
   return other.has_value() ? other->at : lane.quantum_ends;
 }
 
+// Once the lease was asked back only the iteration is left. Before that, another rule than the end
+// of the quantum may come first.
 std::string lease_end(const Table& table, const Lane& lane, Nanos now) {
   const Lease& lease = *lane.lease;
   const Job& holder = table.at(lease.job());

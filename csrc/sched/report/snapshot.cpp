@@ -24,6 +24,7 @@
 namespace gpushare::sched {
 namespace {
 
+// A turn that is still open counts up to now, and a suspended one up to when it was suspended.
 JobRow job_row(const Table& table, const Job& job, Nanos now) {
   const Device& device = table.device;
   const Lane* held = device.lane_held_by(job.id);
@@ -63,6 +64,7 @@ JobRow job_row(const Table& table, const Job& job, Nanos now) {
   return row;
 }
 
+// A quantum is only shown while somebody waits for its end.
 LaneRow lane_row(const Lane& lane) {
   LaneRow row;
   row.lane = lane.id;
@@ -81,6 +83,7 @@ LaneRow lane_row(const Lane& lane) {
   return row;
 }
 
+// Users without jobs are not shown, although their times are kept.
 std::vector<UserRow> user_rows(const Table& table) {
   const Device& device = table.device;
   std::set<std::uint32_t> uids;
@@ -139,6 +142,7 @@ DeviceRow device_row(const Table& table, Nanos now) {
 
 }  // namespace
 
+// What matters most to a reader comes first: a lost or suspended job explains all the rest.
 std::string state_of(const Device& device, const Job& job) {
   if (!job.is_connected) return "lost";
   if (job.place.is_suspended()) return "suspended";

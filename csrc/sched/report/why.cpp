@@ -88,6 +88,7 @@ struct Line {
   }
 };
 
+// A paused holder is left out: it queues again only when somebody resumes it.
 Line line_of(const Table& table, const Lane& lane, const Job& job, Nanos now) {
   Line line{table, job, {}, {}};
   for (const OrderKey& key : lane.waiting) {
@@ -107,6 +108,7 @@ std::string lane_name(const Device& device, const Lane& lane) {
   return device.lanes.size() == 1 ? "the lane" : fmt::format("lane {}", lane.id.value);
 }
 
+// What ends the lease, from what is known best: the connection, nobody who waits, or the rules.
 std::string until(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job());
   if (!holder.is_connected) return "its connection is lost: until it comes back or ends";
@@ -116,6 +118,7 @@ std::string until(const Table& table, const Lane& lane, Nanos now) {
   return text;
 }
 
+// A free lane is free for a reason, which was recorded when it was last looked at.
 void say_lane(const Table& table, const Lane& lane, Why& why, Nanos now) {
   if (!lane.lease.has_value()) {
     why.now.push_back(fmt::format("{} is free{}", lane_name(table.device, lane),
@@ -130,6 +133,8 @@ void say_lane(const Table& table, const Lane& lane, Why& why, Nanos now) {
                   until(table, lane, now)));
 }
 
+// From the outermost cause to the innermost, so that the first one that applies is the whole
+// answer.
 void say_idle(const Job& job, Why& why, Nanos now) {
   if (!job.is_connected) {
     why.now.emplace_back("its connection is lost; its room stays counted until its process ends");
@@ -246,6 +251,7 @@ struct Option {
   Job job;
 };
 
+// What would be refused as a change is not proposed.
 void add_option(std::vector<Option>& options,
                 const Job& job,
                 const wire::Changes& changes,
@@ -258,6 +264,7 @@ void add_option(std::vector<Option>& options,
 }
 
 // The options by kind. Within a kind the smallest change comes first.
+// Steps that people would try by hand. Finer ones would differ too little to be worth a line.
 std::vector<std::vector<Option>> options_of(const Job& job) {
   std::vector<std::vector<Option>> kinds(3);
   for (auto p = static_cast<int>(job.settings.priority) - 1; p >= 0; --p) {
@@ -358,6 +365,8 @@ void try_weight(const Line& line, Why& why) {
 
 }  // namespace
 
+// First what is, then the order, then what would change it. Jobs that stand in no line have no
+// place that could change, so the answer ends before the order.
 Why why(const Table& table, const Job& job, Nanos now) {
   const Device& device = table.device;
   const Lane& lane = device.lane_of(job);

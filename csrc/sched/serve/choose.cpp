@@ -100,6 +100,7 @@ JobId choose_by_policy(Step& step, Lane& lane, JobId chosen, const RoomPool& poo
 
 }  // namespace
 
+// A class that is due goes before all that the policy says, or a policy could starve it.
 JobId choose(Step& step, Lane& lane, RoomPool& pool) {
   lane.kept_out = JobId{0};
   lane.due = choose_for_floor(step, lane, pool);

@@ -18,6 +18,8 @@
 namespace gpushare::sched {
 namespace {
 
+// What a job's record says of its place in line, its gang and its room is said somewhere else too:
+// in its lane's table, in the device's gangs, in the ledger. The two must be the same.
 void check_job(const Table& table, const Job& job) {
   const Device& device = table.device;
   const Lane& lane = device.lane_of(job);
@@ -64,6 +66,8 @@ void check_job(const Table& table, const Job& job) {
   }
 }
 
+// A lane names jobs by their numbers, so each of them must still be there. All who hold it are one
+// gang.
 void check_lane(const Table& table, const Lane& lane) {
   lane.check_invariants();
   for (const OrderKey& key : lane.waiting)
@@ -80,6 +84,8 @@ void check_lane(const Table& table, const Lane& lane) {
   }
 }
 
+// A slot is in one pool, or is kept by one job, or is in nobody's use. And the ledger counts the
+// same bytes for pools as the pools have.
 void check_pools(const Table& table) {
   const Device& device = table.device;
   Bytes sum;
@@ -112,6 +118,7 @@ void check_pools(const Table& table) {
 
 }  // namespace
 
+// Each structure checks itself. What is about two of them is checked here.
 void check_invariants(const Table& table) {
   const Device& device = table.device;
   device.ledger.check_invariants();

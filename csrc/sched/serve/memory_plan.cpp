@@ -84,6 +84,7 @@ Nanos comes_until(const Job& job) {
 }
 
 // pre: it gives unparked.
+// A job that took long to park the last time is not waited for now.
 bool may_come(const Job& job, Nanos now) {
   return job.measured.closed_at.has_value() && job.is_registered && now < comes_until(job) &&
          job.measured.park_delay <= park_allowance(job.measured.stall);
@@ -182,6 +183,8 @@ void share_beyond_users(
 
 }  // namespace
 
+// All jobs that hold room are looked at once, and put into one of three lines by how willingly they
+// give. Holders that are not stopped are in none of them.
 MemoryPlan::MemoryPlan(const Table& table,
                        JobId claimant,
                        Nanos now,
@@ -225,6 +228,8 @@ const Job* MemoryPlan::find_coming() {
   return last == nullptr ? nullptr : last->job;
 }
 
+// The order of the parts is the one at the top of this file. Each part takes what it can get of the
+// deficit, and the next one sees what is left.
 std::vector<Giving> MemoryPlan::revokes(Bytes deficit) {
   Shares shares(deficit, host_to_use(deficit));
   share_drops(shares, table_.device, parked_, find_coming());
@@ -249,6 +254,8 @@ Bytes MemoryPlan::beyond_drops(Bytes deficit) {
   return shares.missing();
 }
 
+// Only copies are worth a wait. What the coming job gives without one it is asked for at once, as
+// if it were parked.
 std::optional<ComingGiver> MemoryPlan::coming(Bytes deficit) {
   const Job* const coming = find_coming();
   if (coming == nullptr) return std::nullopt;
@@ -261,6 +268,8 @@ std::optional<ComingGiver> MemoryPlan::coming(Bytes deficit) {
   return ComingGiver{coming->id, comes_until(*coming)};
 }
 
+// As long as there is such a job, waiting may help. Parked jobs were asked already, and gave what
+// they could.
 JobId later_giver(const Table& table, JobId claimant) {
   for (const auto& [id, room] : table.device.ledger.rooms()) {
     if (id == claimant || room == Bytes{0}) continue;

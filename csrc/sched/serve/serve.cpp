@@ -114,6 +114,7 @@ std::vector<Lane*> by_claim(Table& table) {
 
 }  // namespace
 
+// Said once, because hundreds of steps may pass while the tier is full.
 void say_host_full(Step& step, const Job& job, const std::string& so) {
   Device& device = step.device();
   if (!device.host_warning.empty()) return;
@@ -159,6 +160,7 @@ void serve(Step& step) {
   watch_givers(step);
 }
 
+// Only what would be copied is taken from pools. What jobs can drop costs nothing, and goes first.
 Bytes cut_before_copies(Step& step, const Job& claimant, Bytes missing, RoomPool& pool) {
   if (missing <= Bytes{0} || step.device().ledger.pools() == Bytes{0}) return {};
   const Bytes to_copy = MemoryPlan(step.table(), claimant.id, step.now()).beyond_drops(missing);
@@ -174,6 +176,8 @@ Bytes ask_for_room(Step& step,
   return ask_as_planned(step, plan, deficit, pool);
 }
 
+// Each job is told how much it may add to the host tier. What the jobs after it in the plan are
+// thought to need of the tier is kept for them.
 Bytes ask_as_planned(Step& step, MemoryPlan& plan, Bytes deficit, RoomPool& pool) {
   Bytes asked;
   Table& table = step.table();

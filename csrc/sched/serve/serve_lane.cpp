@@ -61,6 +61,8 @@ bool keep_free(Step& step, Lane& lane) {
   return true;
 }
 
+// Changing hands costs what passes between the end of one lease and the grant of the next, as far
+// as the next job waited then. It is the next job's cost if the lane came from another job.
 void note_switch(Lane& lane, Job& job, Nanos now) {
   const bool is_switch = lane.last_holder != JobId{0} && lane.last_holder != job.id;
   if (is_switch) ++lane.switches;
@@ -70,6 +72,8 @@ void note_switch(Lane& lane, Job& job, Nanos now) {
   if (is_switch) job.measured.handover = lane.last_handover;
 }
 
+// The order matters: what the job's return cost, and whose turn it was, follow from the last holder
+// and from how long the job has waited. Both are forgotten when the lease begins.
 void grant_lease(Step& step, Lane& lane, Job& job, const std::string& remark) {
   const Nanos now = step.now();
   const std::size_t num_waiting = lane.waiting.size();
@@ -99,6 +103,8 @@ void grant_inside(Step& step, Lane& lane, Job& job) {
   lane.lease->is_for_boundary = was_for_nobody;
 }
 
+// The job gets its room before its lease, out of what is free. What it does not use from the
+// beginning may follow (owed), as far as it is on its way.
 void grant_with(Step& step, Lane& lane, Job& job, RoomPool& pool) {
   Device& device = step.device();
   const Bytes room = device.ledger.room(job.id);

@@ -54,6 +54,7 @@ class Unmet {
   std::optional<Bytes> least_;
 };
 
+// Somebody else is short of room too, so nobody gets more than he must have.
 bool is_scarce(const Device& device) {
   return device.needs.size() > 1 ||
          std::any_of(device.lanes.begin(), device.lanes.end(),

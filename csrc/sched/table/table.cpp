@@ -41,6 +41,8 @@ const WaitingNeed* Device::need_of_another(JobId job) const {
   return find_first(needs, [&](const WaitingNeed& need) { return need.job != job; });
 }
 
+// Requests are kept by job and, of one job, in the order in which they came. So a look-up is a
+// binary search, and the oldest job is served first (serve_needs.cpp).
 void Device::add_need(WaitingNeed need) {
   const auto at = std::ranges::upper_bound(needs, need.job, {}, &WaitingNeed::job);
   needs.insert(at, std::move(need));
@@ -74,6 +76,8 @@ Job& Table::at(JobId job) {
   return *found;
 }
 
+// Under `pack` there may be more lanes than otherwise, because how many of them are used at a time
+// is found by trial.
 std::size_t Table::num_open_lanes() const {
   return device.packs() ? std::max(options.num_lanes, options.pack_lanes) : options.num_lanes;
 }
