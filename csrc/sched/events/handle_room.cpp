@@ -76,6 +76,7 @@ void note_owed(Device& device, const Job& job, WaitingNeed& need) {
 
 }  // namespace
 
+// What can never be met fails now, so that nobody's memory is moved for it.
 void on_need(Step& step, Job& job, const wire::Need& need) {
   Device& device = step.device();
   const Bytes room = device.ledger.room(job.id);
@@ -107,6 +108,7 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
   job.room.note_change();  // stopped in an allocation, it may give what it could not give before
 }
 
+// The ledger follows what is really free, and not what was asked for.
 void on_released(Step& step, Job& job, const wire::Released& released) {
   Device& device = step.device();
   // An answer to a Revoke from before its connection was lost: Hello stated the truth since.
@@ -143,6 +145,7 @@ void on_released(Step& step, Job& job, const wire::Released& released) {
   step.decide(job.id, "released", reason);
 }
 
+// Room that was on its way to the holder is in use now, so its next request counts in full.
 void on_consumed(Step& step, Job& job, const wire::Consumed& consumed) {
   job.room.consumed_n = std::max(job.room.consumed_n, consumed.n);
   Lane* const lane = step.device().lane_held_by(job.id);

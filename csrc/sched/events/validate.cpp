@@ -105,7 +105,7 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
   if (hello.pid <= 0) return violation(fmt::format("pid {}", hello.pid));
   if (const Job* const before = table.find(from)) {
     const bool is_same = before->who.pid == hello.pid && before->who.uid == hello.uid;
-    if (before->is_connected || !is_same) {
+    if (before->is_connected() || !is_same) {
       return violation(fmt::format("job {} said Hello before", from.value));
     }
   }
@@ -118,7 +118,7 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
 
 // A holder keeps its gang: its lease may be one of several that are held together.
 Status check_register(const Table& table, const Job& job, const wire::Register& wish) {
-  if (job.is_registered) return violation(fmt::format("job {} is registered", job.id.value));
+  if (job.is_registered()) return violation(fmt::format("job {} is registered", job.id.value));
   const bool is_holder = table.device.lane_held_by(job.id) != nullptr;
   if (is_holder && wish.of.gang != job.who.of.gang) {
     return violation(fmt::format("gang '{}', and it holds a lease as one of '{}'", wish.of.gang,
@@ -183,7 +183,7 @@ Status check_released(const Table& table, const Job& job, const wire::Released& 
 }
 
 Status check_is_registered(const Job& job) {
-  if (job.is_registered) return {};
+  if (job.is_registered()) return {};
   return violation(fmt::format("job {} is not registered", job.id.value));
 }
 
@@ -283,7 +283,7 @@ Status validate(const Table& table, JobId from, const wire::JobMessage& message)
           const Job* job = table.find(from);
           if (job == nullptr) return violation(fmt::format("{} before hello", M::kType));
           if constexpr (kIsFromSocket<M>) {
-            if (!job->is_connected) return violation(fmt::format("{} before hello", M::kType));
+            if (!job->is_connected()) return violation(fmt::format("{} before hello", M::kType));
             GS_RETURN_IF_ERROR(check_sender(table, *job, m.of));
           }
           return check_state(table, *job, m);

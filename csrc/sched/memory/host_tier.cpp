@@ -110,7 +110,7 @@ bool is_host_tier_short(const Table& table, JobId claimant) {
   for (const auto& [id, room] : table.device.ledger.rooms()) {
     const Job& job = table.at(id);
     if (job.room.revoke.has_value() && !job.place.is_suspended()) return false;
-    if (id == claimant || !job.is_connected || job.place.is_suspended()) continue;
+    if (id == claimant || !job.is_connected() || job.place.is_suspended()) continue;
     is_short = is_short || (job.room.cannot_give ? job.room.unplaced > Bytes{0}
                                                  : most_to_ask(table.device, job, free) < room);
   }

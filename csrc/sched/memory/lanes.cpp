@@ -136,7 +136,7 @@ std::size_t num_sharing(const Table& table, const Job& job) {
   if (!table.options.lanes) return 0;
   const auto shares = [&](const auto& entry) {
     const Job& other = entry.second;
-    return other.is_registered && other.who.uid == job.who.uid &&
+    return other.is_registered() && other.who.uid == job.who.uid &&
            other.place.in_lane == job.place.in_lane;
   };
   return static_cast<std::size_t>(std::count_if(table.jobs.begin(), table.jobs.end(), shares));
@@ -246,7 +246,7 @@ void settle_unheard(Step& step, const Lane& lane) {
     if (!is_in(lane, job)) continue;
     if (!is_unheard(job)) {
       job.room.lane_unheard_since.reset();
-    } else if (job.is_connected) {
+    } else if (job.is_connected()) {
       await_change(step, job);
     } else {
       keep_all_it_used(step, job);

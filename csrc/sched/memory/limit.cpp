@@ -54,7 +54,7 @@ void hold_to_limits(Step& step) {
   Device& device = step.device();
   for (const JobId id : JobRecords::Ids(step.table().jobs.kept().limited)) {
     const Job& job = std::as_const(step.table()).at(id);
-    if (!job.is_connected || job.place.is_inside || job.room.revoke.has_value() ||
+    if (!job.is_connected() || job.place.is_inside || job.room.revoke.has_value() ||
         job.room.cannot_give) {
       continue;
     }

@@ -100,7 +100,7 @@ RoomPool room_pool(const Table& table, Nanos now) {
 // The page may say that a job is parked before its message does. A job inside an iteration is not,
 // although it waits: its activations are live.
 bool is_parked(const Device& device, const Job& job) {
-  if (!job.is_connected || job.place.is_inside) return false;
+  if (!job.is_connected() || job.place.is_inside) return false;
   return job.place.is_waiting() || job.place.waits_aside() ||
          (job.usage.is_parked && device.lane_held_by(job.id) == nullptr);
 }

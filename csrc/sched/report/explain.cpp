@@ -71,7 +71,7 @@ Nanos until_turn(const Table& table, const Lane& lane, std::size_t num_before, N
 std::string boundary_text(const Table& table, const Lane& lane, const Job& job, Nanos now) {
   const Job& holder = table.at(lane.lease->job());
   const std::size_t before = position(lane, job.id);
-  std::string text = holder.is_connected ? ", " + lease_end(table, lane, now) : std::string();
+  std::string text = holder.is_connected() ? ", " + lease_end(table, lane, now) : std::string();
   if (before > 0) text += fmt::format("; {} before it in line", before);
   const Nanos turn = until_turn(table, lane, before, now);
   if (turn >= kWorthSaying) text += fmt::format("; its turn in about {}", to_string(turn));

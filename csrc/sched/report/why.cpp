@@ -111,7 +111,7 @@ std::string lane_name(const Device& device, const Lane& lane) {
 // What ends the lease, from what is known best: the connection, nobody who waits, or the rules.
 std::string until(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job());
-  if (!holder.is_connected) return "its connection is lost: until it comes back or ends";
+  if (!holder.is_connected()) return "its connection is lost: until it comes back or ends";
   if (!lane.lease->is_asked() && !lane.is_watched) return "nobody waits for it, so it goes on";
   std::string text = lease_end(table, lane, now);
   if (lane.lease->is_asked()) text += fmt::format(" ({})", lane.lease->asked_for());
@@ -136,11 +136,11 @@ void say_lane(const Table& table, const Lane& lane, Why& why, Nanos now) {
 // From the outermost cause to the innermost, so that the first one that applies is the whole
 // answer.
 void say_idle(const Job& job, Why& why, Nanos now) {
-  if (!job.is_connected) {
+  if (!job.is_connected()) {
     why.now.emplace_back("its connection is lost; its room stays counted until its process ends");
-  } else if (!job.was_registered) {
+  } else if (!job.was_registered()) {
     why.now.emplace_back("it has not registered: it asks for turns with gpushare.register()");
-  } else if (!job.is_registered) {
+  } else if (!job.is_registered()) {
     why.now.emplace_back("it has no more iterations, and keeps what memory it has");
   } else if (job.settings.is_paused()) {
     return;  // how to end that is said among the changes
@@ -327,7 +327,7 @@ void try_no_harvest(const Table& table, const Line& line, Why& why) {
   const bool is_beside_guaranteed =
       std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
         const Job& other = entry.second;
-        return other.is_registered && other.settings.priority == wire::Priority::kGuaranteed &&
+        return other.is_registered() && other.settings.priority == wire::Priority::kGuaranteed &&
                other.place.in_lane == line.job.place.in_lane;
       });
   if (!is_beside_guaranteed) return;

@@ -59,7 +59,7 @@ void check_job(const Table& table, const Job& job) {
   GS_CHECK(job.room.last_grant_n <= job.room.last_n, "job {}: {} of {}", id, job.room.last_grant_n,
            job.room.last_n);
   if (job.room.revoke.has_value()) {
-    GS_CHECK(job.is_connected && job.room.revoke->n <= job.room.last_n, "job {} revoke {}", id,
+    GS_CHECK(job.is_connected() && job.room.revoke->n <= job.room.last_n, "job {} revoke {}", id,
              job.room.revoke->n);
     GS_CHECK(job.room.revoke->bytes <= device.ledger.room(job.id), "job {}: {} of {}", id,
              to_string(job.room.revoke->bytes), to_string(device.ledger.room(job.id)));
@@ -102,7 +102,7 @@ void check_pools(const Table& table) {
         GS_CHECK(job->place.in_lane == lane.id, "job {} is no job of lane {}", id.value,
                  lane.id.value);
         num_used[uid] += member.donated.size();
-        GS_CHECK(member.num_chunks == 0 || job->is_registered || !job->is_connected,
+        GS_CHECK(member.num_chunks == 0 || job->is_registered() || !job->is_connected(),
                  "job {} has {} lane chunks", id.value, member.num_chunks);
       }
     }
@@ -129,7 +129,7 @@ void check_invariants(const Table& table) {
            device.only_free->job.value);
   for (const WaitingNeed& need : device.needs) {
     const Job* job = table.find(need.job);
-    GS_CHECK(job != nullptr && job->is_connected, "job {} has need {}", need.job.value, need.n);
+    GS_CHECK(job != nullptr && job->is_connected(), "job {} has need {}", need.job.value, need.n);
   }
   GS_CHECK(std::ranges::is_sorted(device.needs, {}, &WaitingNeed::job), "{} needs, unsorted",
            device.needs.size());

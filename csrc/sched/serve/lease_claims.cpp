@@ -212,7 +212,7 @@ std::optional<OrderKey> first_elsewhere(const AskCase& c) {
   const auto is_coming = [&](const Lane& other) {
     return other.is_running() && other.lease->is_asked() &&
            c.now - other.lease->asked_at() < c.table.options.max_wait &&
-           c.table.at(other.lease->job()).is_connected;
+           c.table.at(other.lease->job()).is_connected();
   };
   const auto num_asked =
       static_cast<std::size_t>(std::count_if(device.lanes.begin(), device.lanes.end(), is_coming));

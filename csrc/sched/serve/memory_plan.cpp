@@ -46,7 +46,7 @@ bool is_chosen_before(const Device& device, const Job& job, const Lane& claims) 
 
 // pre: it has room.
 bool may_be_asked(const Table& table, const Job& job, const Job& claimant) {
-  const bool can_be = job.is_connected && !job.place.is_suspended() && !job.place.is_inside &&
+  const bool can_be = job.is_connected() && !job.place.is_suspended() && !job.place.is_inside &&
                       !job.room.cannot_give && !job.room.revoke.has_value();
   return can_be && job.id != claimant.id && !is_gang_running(table, job) &&
          !are_together(job, claimant);
@@ -86,7 +86,7 @@ Nanos comes_until(const Job& job) {
 // pre: it gives unparked.
 // A job that took long to park the last time is not waited for now.
 bool may_come(const Job& job, Nanos now) {
-  return job.measured.closed_at.has_value() && job.is_registered && now < comes_until(job) &&
+  return job.measured.closed_at.has_value() && job.is_registered() && now < comes_until(job) &&
          job.measured.park_delay <= park_allowance(job.measured.stall);
 }
 

@@ -293,7 +293,7 @@ void serve_owed(Step& step, Lane& lane, RoomPool& pool) {
   Lease& lease = *lane.lease;
   Job& job = step.table().at(lease.job());
   // One that comes back says what it has, and asks for the rest.
-  if (!job.is_connected) lease.owed = Bytes{0};
+  if (!job.is_connected()) lease.owed = Bytes{0};
   // The holder is stopped in an allocation: what that waits for goes first.
   if (device.has_need(job.id)) return;
   const Bytes room = device.ledger.room(job.id);

@@ -11,6 +11,7 @@
 
 namespace gpushare::sched {
 
+// A device that is no CPU has no cores to divide.
 void share_cores(Step& step) {
   Device& device = step.device();
   if (wire::is_cuda(device.name)) return;

@@ -55,6 +55,8 @@ bool is_within(Number number, Number least, Number most) {
   return number >= least && number <= most;
 }
 
+// All options that are no times. They are checked in this order, and the first one that is wrong is
+// said.
 std::vector<OptionLimits> option_limits(const CoordinatorOptions& options) {
   const HostBytes& host = options.host_budget;
   const std::string some_or_none = "allowed is 0 B or more";
@@ -100,6 +102,7 @@ Status check(const CoordinatorOptions& options) {
 
 }  // namespace
 
+// Lanes are opened only here. They are closed when nobody uses them any more (lane_moves.cpp).
 void open_lanes(Table& table, Nanos now) {
   Device& device = table.device;
   const auto num_suspended = static_cast<std::size_t>(
@@ -115,6 +118,7 @@ void open_lanes(Table& table, Nanos now) {
   }
 }
 
+// Known pids are waited for from now on: the coordinator may have been started again.
 Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
   const Status status = check(options);
   if (!status.ok()) return fail(status);

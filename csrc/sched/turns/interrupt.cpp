@@ -92,7 +92,7 @@ OrderKey key_at_boundary(const Table& table, const Job& job, Nanos now) {
 
 // Whether the job has said that it stopped inside, and not yet that it wants to go on.
 bool is_coming_back(const Lane& lane, const Job& job, Nanos now) {
-  return job.is_connected && job.may_queue() && lane.last_holder == job.id &&
+  return job.is_connected() && job.may_queue() && lane.last_holder == job.id &&
          lane.closed_at.has_value() && now < *lane.closed_at + kComesBack;
 }
 
@@ -130,7 +130,7 @@ bool has_interrupter(const Table& table, const Job& job) {
   if (table.device.packs() || is_in_gang(job)) return false;
   return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
     const Job& other = entry.second;
-    return other.is_registered && other.id != job.id &&
+    return other.is_registered() && other.id != job.id &&
            (interrupts_by_class(other, job) || interrupts_by_deadline(table.device, other));
   });
 }

@@ -140,6 +140,8 @@ void close_lanes(Table& table, Nanos now) {
 
 }  // namespace
 
+// Suspended lanes count for nothing, so of the others as many are open, from the first one on, as
+// the policy has lanes.
 bool is_lane_closed(const Table& table, const Lane& lane) {
   if (is_lane_suspended(lane)) return false;
   const auto own = table.device.lanes.begin() + lane.id.value;
@@ -148,6 +150,7 @@ bool is_lane_closed(const Table& table, const Lane& lane) {
   return static_cast<std::size_t>(num_before) >= table.num_open_lanes();
 }
 
+// A job that is parked, or has no memory in the lane, leaves nothing behind that is open there.
 bool may_be_moved(const Device& device, const Job& job) {
   if (device.lane_held_by(job.id) != nullptr || is_unheard(job)) return false;
   // The job that interrupted it may be suspended, and keeps its lane then.
@@ -157,6 +160,8 @@ bool may_be_moved(const Device& device, const Job& job) {
   return is_parked(device, job) || job.room.lane == Bytes{};
 }
 
+// The order matters: the job's lead is taken in the old lane, and its key is made in the new one,
+// after it has its lead there.
 void change_lane(Step& step, Job& job, LaneId to) {
   Device& device = step.device();
   Lane& from = device.lane_of(job);
