@@ -159,6 +159,7 @@ Ready Coordinator::on_expected_pid_gone(std::int32_t pid, Nanos now) {
   return impl_->finish(step);
 }
 
+// The daemon looks at processes now and then, and may speak of a job that has gone since.
 Ready Coordinator::set_suspended(JobId job, bool is_suspended, Nanos now) {
   Step step = begin_step(impl_->table(), now, false);
   Job* const found = impl_->table().find(job);
@@ -166,6 +167,8 @@ Ready Coordinator::set_suspended(JobId job, bool is_suspended, Nanos now) {
   return impl_->finish(step);
 }
 
+// A person's change is a step like a message: it is refused, or all that follows from it is done at
+// once.
 Result<Ready> Coordinator::set(JobId job,
                                const wire::Changes& changes,
                                const Requester& by,
@@ -214,6 +217,8 @@ std::size_t Coordinator::num_sharing(JobId job) const {
   return found == nullptr ? 0 : sched::num_sharing(impl_->table(), *found);
 }
 
+// The daemon asks for a job by its number, and the job may have gone since. Then the answer is that
+// nothing is to be done.
 bool Coordinator::has_interrupter(JobId job) const {
   const Job* const found = impl_->table().find(job);
   return found != nullptr && sched::has_interrupter(impl_->table(), *found);

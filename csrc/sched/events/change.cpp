@@ -170,6 +170,7 @@ std::string cap_wish(const Users& users,
   return fmt::format("jobs of {} may have at most {}", users.label(uid), fmt::join(texts, " and "));
 }
 
+// All that can be wrong is looked at before anything is changed, for each job of the gang.
 Status change_job(Step& step, JobId id, const wire::Changes& changes, const Requester& by) {
   Job* const job = step.table().find(id);
   if (job == nullptr) {
@@ -195,12 +196,16 @@ Status change_job(Step& step, JobId id, const wire::Changes& changes, const Requ
   return {};
 }
 
+// What a person changed while the job was away is told to it again, since it has registered with
+// its own wishes.
 void apply_changes(Step& step, Job& job) {
   if (job.settings.changes.is_empty()) return;
   job.settings.changes.apply_to(job.settings);
   tell(step, job, job.settings.changes, job.settings.paused_by.value_or(0));
 }
 
+// Every key in every line is made anew. What jobs and users have had is kept by all policies alike,
+// so the new one begins with the whole past.
 Status change_policy(Step& step, const std::string& name) {
   Device& device = step.device();
   auto policy = make_policy(name);

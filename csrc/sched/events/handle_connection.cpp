@@ -14,7 +14,6 @@
 // lane that it is in, or in a free lane if another job holds that one. If no lane is free, its
 // claim is ignored: two jobs must not hold one lane.
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -22,6 +21,7 @@
 
 #include "csrc/sched/events/change.h"
 #include "csrc/sched/events/handlers.h"
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/memory/device_memory.h"
 #include "csrc/sched/memory/host_tier.h"
 #include "csrc/sched/memory/lanes.h"
@@ -40,31 +40,10 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
   const bool is_back = table.find(from) != nullptr;
   Job& job = table.jobs.make(from);
   job.id = from;
-  job.who.of = hello.of;
-  job.who.of.job = from;
-  job.who.pid = hello.pid;
-  job.who.uid = hello.uid;
-  job.settings.user_limit = table.options.users.of(hello.uid).memory_limit;
-  job.settings.is_user_elastic = table.options.users.of(hello.uid).is_elastic;
-  job.who.command = hello.command;
-  job.is_connected = true;
-  job.is_registered = false;
-  job.place.may_come_inside = true;
-  job.room.last_grant_n = 0;
-  job.room.revoke.reset();
-  job.room.note_change();
-  job.usage = {};
-  // One that has memory, or a lease, was another coordinator's: it has counted there.
-  job.measured.has_counted_before =
-      is_back || hello.held_term > Term{0} || hello.resident + hello.spilled > Bytes{0};
-  job.measured.observed_at = Nanos{};
-  job.served.iterations_granted = std::numeric_limits<std::uint64_t>::max();
-  job.usage.resident = hello.resident;
-  job.usage.spilled = hello.spilled;
-  job.usage.host_file = hello.spilled_file;
-  job.usage.device_free = hello.device_free;
-  job.who.piece = hello.device_piece;
-  job.who.device_total = hello.device_total;
+  job.connect(hello, is_back);
+  const UserOptions& user = table.options.users.of(hello.uid);
+  job.settings.user_limit = user.memory_limit;
+  job.settings.is_user_elastic = user.is_elastic;
   return job;
 }
 
@@ -72,16 +51,11 @@ Job& record_of(Table& table, JobId from, const wire::Hello& hello) {
 // once, each has a lane again.
 void find_free_lane(Step& step, Job& job) {
   Device& device = step.device();
-  const auto is_its_own = [&](const Lane& lane) {
-    return lane.lease.has_value() && lane.lease->is_held_by(job.id);
-  };
-  if (!device.lane_of(job).lease.has_value()) return;
-  for (const Lane& lane : device.lanes) {
-    if (is_its_own(lane)) return;
-  }
-  const auto free = std::find_if(device.lanes.begin(), device.lanes.end(),
-                                 [](const Lane& lane) { return !lane.lease.has_value(); });
-  if (free != device.lanes.end()) change_lane(step, job, free->id);
+  const bool is_free = !device.lane_of(job).lease.has_value();
+  if (is_free || device.lane_held_by(job.id) != nullptr) return;
+  const Lane* const free =
+      find_first(device.lanes, [](const Lane& lane) { return !lane.lease.has_value(); });
+  if (free != nullptr) change_lane(step, job, free->id);
 }
 
 // The job says that it holds an open lease.
@@ -122,6 +96,8 @@ void remember(Table& table, Job& job) {
 
 }  // namespace
 
+// The ledger learns of the job before its lanes do, with nothing at first: slots that the job has
+// kept are booked as its room by rejoin_lane(). After that its word on its memory is final.
 void on_hello(Step& step, JobId from, const wire::Hello& hello) {
   Table& table = step.table();
   const Job* const before = std::as_const(table).find(from);
@@ -158,28 +134,16 @@ void on_hello(Step& step, JobId from, const wire::Hello& hello) {
                           hello.held_term.value));
 }
 
+// What the job says of itself is kept within what its user may have, then follows its gang, and
+// what a person has changed goes before both.
 void on_register(Step& step, Job& job, const wire::Register& wish) {
   Table& table = step.table();
-  job.is_registered = true;
-  job.who.of.gang = wish.of.gang;
-  job.who.of.rank = wish.of.rank;
-  job.who.of.ranks = wish.of.ranks;
+  const bool is_first = !job.was_registered();
+  job.begin_iterations(wish, step.now());
   join_gang(table.device, job);
-  job.who.name = wish.name;
-  job.who.group = wish.group;
-  static_cast<wire::JobSettings&>(job.settings) = wish.settings;
-  job.served.core_share = {};  // the page is new
-  // A pause that was set here while the job was away is newer than what it registers with.
-  if (!job.settings.changes.is_paused.has_value()) {
-    job.settings.paused_by = wish.paused_by;
-    job.settings.paused_at = step.now();
-  }
   begin_model(table, job, wish.fingerprint);
-  if (!job.was_registered) {
-    job.was_registered = true;
-    job.who.registered_at = step.now();
-    job.served.recent = BusyMeter(table.device.lanes.front().busy.began());
-    job.who.arrival = ++table.num_arrivals;
+  if (is_first) {
+    job.arrive(++table.num_arrivals, table.device.lanes.front().busy.began(), step.now());
   }
   const std::string capped =
       cap_wish(table.options.users, job.who.uid, job.settings.priority, job.settings.weight);
@@ -190,6 +154,8 @@ void on_register(Step& step, Job& job, const wire::Register& wish) {
   lift(step, job);
 }
 
+// The job may register again at once, perhaps with another model. Its memory, and what its user has
+// had, stay as they are.
 void on_unregister(Step& step, Job& job) {
   end_inside(step, job, false);
   leave_line(step, job);
@@ -197,9 +163,7 @@ void on_unregister(Step& step, Job& job) {
   leave_gang(step.device(), job);
   remember(step.table(), job);
   forget_pace(step.device(), job);  // the next ones may be of another model
-  job.is_registered = false;
-  job.settings.changes = {};  // they were of these iterations
-  job.settings.paused_by.reset();
+  job.end_iterations();
   rest_in_lane(step, job);
   // The page is gone, and with it the news of what the job freed before. If it is asked again, it
   // may give that.
@@ -207,19 +171,17 @@ void on_unregister(Step& step, Job& job) {
 }
 
 void on_lost(Step& step, Job& job) {
-  if (!job.is_connected) return;
+  if (!job.is_connected()) return;
   Device& device = step.device();
   leave_line(step, job);
   leave_gang(device, job);
   drop_needs(device, job.id);
-  // It may still do what it was asked for.
-  note_stored(job, host_bytes(job));
-  job.room.revoke.reset();
-  job.is_connected = false;
+  job.lose_connection();
   step.decide(job.id, "lost",
               fmt::format("its room of {} stays counted", to_string(device.ledger.room(job.id))));
 }
 
+// Whatever names the job by its number must end here: from now on the number names nobody.
 void on_gone(Step& step, Job& job) {
   Table& table = step.table();
   Device& device = table.device;

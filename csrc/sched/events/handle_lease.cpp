@@ -48,6 +48,8 @@ void observe(Step& step, Job& job, const wire::Usage& seen) {
 
 }  // namespace
 
+// What follows from the lease as a whole (the harvest, the loan of a gap, who has the lane next)
+// waits for the last of its holders. What follows from one job's turn does not.
 void end_lease(Step& step, Job& job) {
   Device& device = step.device();
   Lane* lane = device.lane_held_by(job.id);
@@ -65,9 +67,7 @@ void end_lease(Step& step, Job& job) {
   job.measured.note_closed(job.usage, now);
   job.room.note_change();
   if (!is_last) return leave_to_others(*lane, job);
-  const bool needs_wait = std::any_of(device.needs.begin(), device.needs.end(),
-                                      [&](const WaitingNeed& need) { return need.job != job.id; });
-  if (lane->lease->is_asked() && needs_wait) {
+  if (lane->lease->is_asked() && device.need_of_another(job.id) != nullptr) {
     lane->hold = Hold{job.id, now + step.table().options.min_quantum};
   }
   lane->end_lease(now);
@@ -83,9 +83,8 @@ void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
   }
   job.place.may_come_inside = false;
   observe(step, job, wanted.usage);
-  job.measured.note_parked(step.now());
-  job.room.note_change();
-  if (job.place.waits_for_turn() || !job.is_connected) return;
+  job.park(step.now());
+  if (job.place.waits_for_turn() || !job.is_connected()) return;
   // A job of a gang may wait all the same: the others may need it to end the iteration that they
   // are in.
   if (!job.may_queue() && !is_in_gang(job)) {
@@ -110,6 +109,7 @@ void on_closed(Step& step, Job& job, const wire::Closed& closed) {
   end_lease(step, job);
 }
 
+// The daemon looks at pages for the coordinator. It says nothing that the job did not write.
 void on_observed(Step& step, Job& job, const wire::Observed& observed) {
   observe(step, job, observed.usage);
   time_iterations(step, job, false);

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/events/handlers.h"
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/memory/host_tier.h"
 #include "csrc/sched/memory/lanes.h"
 #include "csrc/sched/memory/room.h"
@@ -30,9 +31,9 @@ namespace {
 void add_to_need(Device& device, const Job& job, const wire::Released& released) {
   const Bytes bytes = released.bytes;
   if (released.with_lease || is_parked(device, job)) return;
-  const auto need = std::find_if(device.needs.begin(), device.needs.end(),
-                                 [&](const WaitingNeed& other) { return other.job == job.id; });
-  if (need == device.needs.end() || bytes == Bytes{0}) return;
+  WaitingNeed* const need =
+      find_first(device.needs, [&](const WaitingNeed& other) { return other.job == job.id; });
+  if (need == nullptr || bytes == Bytes{0}) return;
   need->bytes += bytes;
   need->like += bytes;
   need->has_given = true;
@@ -75,6 +76,7 @@ void note_owed(Device& device, const Job& job, WaitingNeed& need) {
 
 }  // namespace
 
+// What can never be met fails now, so that nobody's memory is moved for it.
 void on_need(Step& step, Job& job, const wire::Need& need) {
   Device& device = step.device();
   const Bytes room = device.ledger.room(job.id);
@@ -106,6 +108,7 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
   job.room.note_change();  // stopped in an allocation, it may give what it could not give before
 }
 
+// The ledger follows what is really free, and not what was asked for.
 void on_released(Step& step, Job& job, const wire::Released& released) {
   Device& device = step.device();
   // An answer to a Revoke from before its connection was lost: Hello stated the truth since.
@@ -142,6 +145,7 @@ void on_released(Step& step, Job& job, const wire::Released& released) {
   step.decide(job.id, "released", reason);
 }
 
+// Room that was on its way to the holder is in use now, so its next request counts in full.
 void on_consumed(Step& step, Job& job, const wire::Consumed& consumed) {
   job.room.consumed_n = std::max(job.room.consumed_n, consumed.n);
   Lane* const lane = step.device().lane_held_by(job.id);

@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/job/ranges.h"
 
 namespace gpushare::sched {
@@ -48,6 +49,8 @@ Status check_name(const char* what, std::string_view name) {
   return is_printable ? Status{} : violation(fmt::format("a {} with control characters", what));
 }
 
+// The device's name is checked for its letters before it is compared, since it is put into the text
+// of the refusal.
 Status check_address(const Table& table, const wire::Address& of) {
   GS_RETURN_IF_ERROR(check_name("device", of.device));
   if (of.device != table.device.name) {
@@ -72,6 +75,8 @@ Status check_sender(const Table& table, const Job& job, const wire::Address& of)
   return {};
 }
 
+// A Hello comes before anything is known of the job, so all its numbers are looked at. A peer of
+// the version before is understood; an older or a newer one is told what to do.
 Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
   if (hello.protocol > wire::kProtocolVersion || hello.protocol + 1 < wire::kProtocolVersion) {
     return violation(
@@ -100,20 +105,20 @@ Status check_hello(const Table& table, JobId from, const wire::Hello& hello) {
   if (hello.pid <= 0) return violation(fmt::format("pid {}", hello.pid));
   if (const Job* const before = table.find(from)) {
     const bool is_same = before->who.pid == hello.pid && before->who.uid == hello.uid;
-    if (before->is_connected || !is_same) {
+    if (before->is_connected() || !is_same) {
       return violation(fmt::format("job {} said Hello before", from.value));
     }
   }
-  const auto& by_pid = table.jobs.kept().by_pid;
-  const auto other = by_pid.find(hello.pid);
-  if (other != by_pid.end() && other->second != from) {
-    return violation(fmt::format("pid {} is job {} already", hello.pid, other->second.value));
+  const JobId other = value_or(table.jobs.kept().by_pid, hello.pid, from);
+  if (other != from) {
+    return violation(fmt::format("pid {} is job {} already", hello.pid, other.value));
   }
   return {};
 }
 
+// A holder keeps its gang: its lease may be one of several that are held together.
 Status check_register(const Table& table, const Job& job, const wire::Register& wish) {
-  if (job.is_registered) return violation(fmt::format("job {} is registered", job.id.value));
+  if (job.is_registered()) return violation(fmt::format("job {} is registered", job.id.value));
   const bool is_holder = table.device.lane_held_by(job.id) != nullptr;
   if (is_holder && wish.of.gang != job.who.of.gang) {
     return violation(fmt::format("gang '{}', and it holds a lease as one of '{}'", wish.of.gang,
@@ -129,6 +134,7 @@ Status check_register(const Table& table, const Job& job, const wire::Register& 
   return ranges.ok() ? Status{} : violation(ranges.message());
 }
 
+// Requests have no limit of their own, so one job cannot have so many that a step takes long.
 Status check_need(const Table& table, const Job& job, const wire::Need& need) {
   GS_RETURN_IF_ERROR(check_size("need", need.bytes));
   GS_RETURN_IF_ERROR(check_size("need", need.like));
@@ -144,6 +150,8 @@ Status check_need(const Table& table, const Job& job, const wire::Need& need) {
   return {};
 }
 
+// What is released must have been held. A late answer, to a Revoke before the connection was lost,
+// is let through: the handler ignores it.
 Status check_released(const Table& table, const Job& job, const wire::Released& released) {
   GS_RETURN_IF_ERROR(check_size("released", released.bytes));
   GS_RETURN_IF_ERROR(check_size("dropped", released.dropped));
@@ -174,14 +182,21 @@ Status check_released(const Table& table, const Job& job, const wire::Released& 
   return {};
 }
 
+Status check_is_registered(const Job& job) {
+  if (job.is_registered()) return {};
+  return violation(fmt::format("job {} is not registered", job.id.value));
+}
+
 bool has_twice(std::vector<std::uint32_t> slots) {
   std::sort(slots.begin(), slots.end());
   return std::adjacent_find(slots.begin(), slots.end()) != slots.end();
 }
 
+// Slots are numbers that a job says, so each must be one that it may use: in its pool if it keeps
+// it now, or its own if it returns it.
 Status check_lane_changed(const Table& table, const Job& job, const wire::LaneChanged& changed) {
   if (!table.options.lanes) return violation("a change of the lane, and lanes are off");
-  if (!job.is_registered) return violation(fmt::format("job {} is not registered", job.id.value));
+  GS_RETURN_IF_ERROR(check_is_registered(job));
   if (changed.n != job.room.lane_heard + 1) {
     return violation(fmt::format("change {} of the lane after {}", changed.n, job.room.lane_heard));
   }
@@ -192,9 +207,7 @@ Status check_lane_changed(const Table& table, const Job& job, const wire::LaneCh
         fmt::format("gave {}, its room is {}", to_string(changed.given), to_string(room)));
   }
   if (has_twice(changed.donated) || has_twice(changed.returned)) return violation("a slot twice");
-  const auto& pools = table.device.lane_of(job).pools;
-  const auto found = pools.find(job.who.uid);
-  const LanePool* const pool = found == pools.end() ? nullptr : &found->second;
+  const LanePool* const pool = find_in(table.device.lane_of(job).pools, job.who.uid);
   for (const std::uint32_t slot : changed.donated) {
     if (pool == nullptr || !pool->has_slot(job.id, slot)) {
       return violation(fmt::format("slot {} is not in the pool", slot));
@@ -211,32 +224,50 @@ Status check_lane_changed(const Table& table, const Job& job, const wire::LaneCh
   return {};
 }
 
-// Checks what is wrong only in the job's present state.
-template <typename Message>
-Status check_state(const Table& table, const Job& job, const Message& message) {
-  using M = std::decay_t<Message>;
-  if constexpr (std::is_same_v<M, wire::Register>) {
-    return check_register(table, job, message);
-  } else if constexpr (std::is_same_v<M, wire::Need>) {
-    return check_need(table, job, message);
-  } else if constexpr (std::is_same_v<M, wire::Released>) {
-    return check_released(table, job, message);
-  } else if constexpr (std::is_same_v<M, wire::LaneChanged>) {
-    return check_lane_changed(table, job, message);
-  } else if constexpr (std::is_same_v<M, wire::Consumed>) {
-    if (message.n > job.room.last_n) return violation(fmt::format("consumed {}", message.n));
-  } else if constexpr (std::is_same_v<M, wire::Unregister> || std::is_same_v<M, wire::Wanted>) {
-    if (!job.is_registered) return violation(fmt::format("job {} is not registered", job.id.value));
-  }
+// What is wrong only in the job's present state, of each kind of message that can be.
+Status check_state(const Table& table, const Job& job, const wire::Register& wish) {
+  return check_register(table, job, wish);
+}
+Status check_state(const Table& table, const Job& job, const wire::Need& need) {
+  return check_need(table, job, need);
+}
+Status check_state(const Table& table, const Job& job, const wire::Released& released) {
+  return check_released(table, job, released);
+}
+Status check_state(const Table& table, const Job& job, const wire::LaneChanged& changed) {
+  return check_lane_changed(table, job, changed);
+}
+Status check_state(const Table& /*table*/, const Job& job, const wire::Consumed& consumed) {
+  if (consumed.n <= job.room.last_n) return {};
+  return violation(fmt::format("consumed {}", consumed.n));
+}
+Status check_state(const Table& /*table*/, const Job& job, const wire::Unregister& /*m*/) {
+  return check_is_registered(job);
+}
+Status check_state(const Table& /*table*/, const Job& job, const wire::Wanted& /*m*/) {
+  return check_is_registered(job);
+}
+template <typename Other>
+Status check_state(const Table& /*table*/, const Job& /*job*/, const Other& /*m*/) {
   return {};
 }
 
+template <typename M, typename... Kinds>
+inline constexpr bool kIsOneOf = (std::is_same_v<M, Kinds> || ...);
+
+// The daemon says all others by itself, of a job that it knows.
 template <typename M>
-inline constexpr bool kIsFromSocket =
-    std::is_same_v<M, wire::Register> || std::is_same_v<M, wire::Unregister> ||
-    std::is_same_v<M, wire::Need> || std::is_same_v<M, wire::Released> ||
-    std::is_same_v<M, wire::Consumed> || std::is_same_v<M, wire::LaneChanged> ||
-    std::is_same_v<M, wire::Explain>;
+inline constexpr bool kIsFromSocket = kIsOneOf<M,
+                                               wire::Register,
+                                               wire::Unregister,
+                                               wire::Need,
+                                               wire::Released,
+                                               wire::Consumed,
+                                               wire::LaneChanged,
+                                               wire::Explain>;
+template <typename M>
+inline constexpr bool kIsForDaemon =
+    kIsOneOf<M, wire::StatusRequest, wire::Stop, wire::Set, wire::SetPolicy>;
 
 }  // namespace
 
@@ -246,15 +277,13 @@ Status validate(const Table& table, JobId from, const wire::JobMessage& message)
         using M = std::decay_t<decltype(m)>;
         if constexpr (std::is_same_v<M, wire::Hello>) {
           return check_hello(table, from, m);
-        } else if constexpr (std::is_same_v<M, wire::StatusRequest> ||
-                             std::is_same_v<M, wire::Stop> || std::is_same_v<M, wire::Set> ||
-                             std::is_same_v<M, wire::SetPolicy>) {
+        } else if constexpr (kIsForDaemon<M>) {
           return violation(fmt::format("{} is no message of a job", M::kType));
         } else {
           const Job* job = table.find(from);
           if (job == nullptr) return violation(fmt::format("{} before hello", M::kType));
           if constexpr (kIsFromSocket<M>) {
-            if (!job->is_connected) return violation(fmt::format("{} before hello", M::kType));
+            if (!job->is_connected()) return violation(fmt::format("{} before hello", M::kType));
             GS_RETURN_IF_ERROR(check_sender(table, *job, m.of));
           }
           return check_state(table, *job, m);

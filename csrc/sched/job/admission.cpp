@@ -29,6 +29,8 @@ void Admission::add(const std::optional<Sizes>& sizes) {
   largest_ephemeral_ = std::max(largest_ephemeral_, sizes->ephemeral);
 }
 
+// From the best to the worst: nothing ever moves; only ephemeral memory takes turns, which costs
+// nothing; persistent memory is copied at each switch.
 Fit Admission::fit() const {
   if (persistent_ + ephemeral_ <= capacity_) return Fit::kAll;
   if (persistent_ + largest_ephemeral_ <= capacity_) return Fit::kOneEphemeral;

@@ -45,11 +45,80 @@ void Served::charge(Nanos used, double weight) {
   virtual_time += to_seconds(at_least_none) / weight;
 }
 
+// The page and all numbers that count on one connection begin anew. A job that has memory or a
+// lease already was another coordinator's, so its page counts since before this one began.
+void Job::connect(const wire::Hello& hello, bool is_back) {
+  who.of = hello.of;
+  who.of.job = id;
+  who.pid = hello.pid;
+  who.uid = hello.uid;
+  who.command = hello.command;
+  who.piece = hello.device_piece;
+  who.device_total = hello.device_total;
+  is_connected_ = true;
+  is_registered_ = false;
+  place.may_come_inside = true;
+  room.last_grant_n = 0;
+  room.revoke.reset();
+  room.note_change();
+  measured.has_counted_before =
+      is_back || hello.held_term > Term{0} || hello.resident + hello.spilled > Bytes{0};
+  measured.observed_at = Nanos{};
+  served.iterations_granted = std::numeric_limits<std::uint64_t>::max();
+  usage = {};
+  usage.resident = hello.resident;
+  usage.spilled = hello.spilled;
+  usage.host_file = hello.spilled_file;
+  usage.device_free = hello.device_free;
+}
+
+void Job::lose_connection() {
+  note_stored(*this, host_bytes(*this));
+  room.revoke.reset();
+  is_connected_ = false;
+}
+
+// The page is new, so nothing was said on it yet. A pause that was set here while the job was away
+// is newer than the one that it registers with.
+void Job::begin_iterations(const wire::Register& wish, Nanos now) {
+  is_registered_ = was_registered_ = true;
+  who.of.gang = wish.of.gang;
+  who.of.rank = wish.of.rank;
+  who.of.ranks = wish.of.ranks;
+  who.name = wish.name;
+  who.group = wish.group;
+  static_cast<wire::JobSettings&>(settings) = wish.settings;
+  served.core_share = {};
+  if (settings.changes.is_paused.has_value()) return;
+  settings.paused_by = wish.paused_by;
+  settings.paused_at = now;
+}
+
+void Job::arrive(std::uint64_t number, Nanos device_began, Nanos now) {
+  who.registered_at = now;
+  who.arrival = number;
+  served.recent = BusyMeter(device_began);
+}
+
+// What a person changed was changed of these iterations.
+void Job::end_iterations() {
+  is_registered_ = false;
+  settings.changes = {};
+  settings.paused_by.reset();
+}
+
+void Job::park(Nanos now) {
+  measured.note_parked(now);
+  room.note_change();
+}
+
 void Job::charge_lease(Nanos since, Nanos now) {
   charge(now - since);
   served.recent.add(since, now);
 }
 
+// The wait for a lease that goes on inside an iteration belongs to the iteration. So it is added to
+// what the job has waited in it before.
 void Job::note_granted(Nanos now) {
   const Nanos time = std::max(now - place.waiting_since, Nanos{});
   served.waited += time;
@@ -61,6 +130,9 @@ void Job::note_granted(Nanos now) {
   served.term = Term{served.term.value + 1};
 }
 
+// A page that was never seen counts since the process began. Then the first look is only where
+// counting begins, and nothing is measured of it. What the job may give depends on whether it is
+// parked and on its bytes, so a change of those ends a pause of asking it.
 void Job::observe(const wire::Usage& seen, Nanos now) {
   wire::Usage next = seen;
   raise_to_zero(next.busy);
@@ -92,6 +164,8 @@ void Job::observe(const wire::Usage& seen, Nanos now) {
   measured.observed_at = now;
 }
 
+// A job that evaluates has other iterations than one that trains. Until the tail was measured, that
+// of an earlier run of the model stands in for it.
 Nanos Job::long_iteration() const {
   Nanos tail = (usage.phases.is_evaluating ? usage.phases.evaluation : usage.phases.training).tail;
   const bool is_remembered = measured.iteration_source() == Source::kRemembered;
@@ -127,6 +201,8 @@ Standing Job::standing() const {
           .iteration = measured.iteration};
 }
 
+// The copies are charged, and not the job: a holder is compared with those who wait in every step,
+// and keeps its lease in most of them.
 Standing Job::requeued(Nanos time, Nanos now) const {
   Standing standing = this->standing();
   Served charged = served;

@@ -80,12 +80,13 @@ struct Standing {
   bool operator==(const Standing&) const = default;
 };
 
+// A job comes and goes in these steps, each of which is one function of the record:
+//
+//   new ---connect---> connected ---begin_iterations---> registered ---end_iterations---> connected
+//   any of them ---lose_connection---> lost ---connect---> connected
 struct Job {
   JobId id;
   Identity who;
-  bool is_connected = true;     // false after Lost, until it says Hello again
-  bool is_registered = false;   // has iterations to run
-  bool was_registered = false;  // kept over a lost connection: the record goes on
   Settings settings;
   PlaceInLine place;
   Served served;
@@ -94,6 +95,14 @@ struct Job {
   RoomRecord room;
   std::string reason;  // the last decision about it
 
+  // False after Lost, until it says Hello again.
+  [[nodiscard]] bool is_connected() const { return is_connected_; }
+  // It has iterations to run.
+  [[nodiscard]] bool is_registered() const { return is_registered_; }
+  // It is or was, perhaps over a connection that is lost: the record goes on.
+  [[nodiscard]] bool was_registered() const { return was_registered_; }
+  // Whether it has a page, through which it is granted leases and asked for them.
+  [[nodiscard]] bool has_page() const { return is_connected_ && is_registered_; }
   // Whether it may stand in line.
   [[nodiscard]] bool may_queue() const { return !settings.is_paused() && !place.is_suspended(); }
   // What one in twenty iterations takes at least, in the phase that it is in: to be reckoned with
@@ -103,6 +112,19 @@ struct Job {
   [[nodiscard]] Nanos waited_in_iteration() const {
     return usage.iterations == served.iterations_granted ? served.waited_last : Nanos{};
   }
+
+  // A connection begins. What only the one before could say is forgotten; what was measured, and
+  // what the job has had, is kept. `is_back`: the record is one that the job has left.
+  void connect(const wire::Hello& hello, bool is_back);
+  // Its connection is lost. It may still do what it was asked for, so that counts as done.
+  void lose_connection();
+  // It has iterations to run, as it says; and for the first time, as the `number`th of all jobs.
+  void begin_iterations(const wire::Register& wish, Nanos now);
+  void arrive(std::uint64_t number, Nanos device_began, Nanos now);
+  // It has no more iterations to run.
+  void end_iterations();
+  // It wants its next lease, and waits for it in the gate.
+  void park(Nanos now);
 
   // Its lease ended after `time`.
   void charge(Nanos time) { served.charge(time, settings.weight); }
@@ -118,6 +140,11 @@ struct Job {
   [[nodiscard]] Standing requeued(Nanos time, Nanos now) const;
   // The whole record as it would be then, for those who tell people about it.
   [[nodiscard]] Job copy_requeued(Nanos time, Nanos now) const;
+
+ private:
+  bool is_connected_ = true;
+  bool is_registered_ = false;
+  bool was_registered_ = false;  // Invariant: true while is_registered_.
 };
 
 // "3 (gpt)", or "3" before it has a name.

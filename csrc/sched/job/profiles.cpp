@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/job/ranges.h"
 
 namespace gpushare::sched {
@@ -53,10 +54,11 @@ Profile merged(const Profile& older, const Profile& newer) {
 }  // namespace
 
 const Profile* Profiles::find(const ProfileKey& key) const {
-  const auto found = entries_.find(key);
-  return found == entries_.end() ? nullptr : &found->second.profile;
+  const auto* const found = find_in(entries_, key);
+  return found == nullptr ? nullptr : &found->profile;
 }
 
+// A run that ended before its sizes were known says nothing that the next one could begin with.
 void Profiles::note(const ProfileKey& key, const Profile& measured) {
   const bool says_something = key.fingerprint != 0 && measured.iteration > Nanos{0} &&
                               measured.iterations >= kIterationsToLearn;
@@ -91,6 +93,7 @@ void Profiles::make_place() {
   if (oldest != entries_.end()) entries_.erase(oldest);
 }
 
+// In this order a reader that notes them one by one ends with the same table.
 std::vector<Profiles::Row> Profiles::oldest_first() const {
   std::vector<std::pair<std::uint64_t, Row>> aged;
   aged.reserve(entries_.size());

@@ -22,6 +22,7 @@ Status out_of_range(std::string reason) {
 
 }  // namespace
 
+// What is not set is taken to be a value that is allowed.
 Status check_ranges(const wire::Changes& changes) {
   if (changes.priority > wire::Priority::kOpportunistic) return out_of_range("an unknown priority");
   if (const auto weight = changes.weight.value_or(1);

@@ -77,6 +77,7 @@ Bytes believed_total(const Table& table) {
 
 }  // namespace
 
+// If nobody knows the device's size any more, what others hold is not known either.
 void on_device_total(Step& step) {
   Device& device = step.device();
   const Bytes total = believed_total(step.table());
@@ -87,6 +88,7 @@ void on_device_total(Step& step) {
   device.ledger.withhold(Bytes{0});
 }
 
+// The belief moves no further than to the nearer bound, and only if it lies clearly outside.
 void on_device_free(Step& step, const Job& job, Bytes free) {
   Device& device = step.device();
   if (device.total <= Bytes{0} || free <= Bytes{0} || free > device.total) return;

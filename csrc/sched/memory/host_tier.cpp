@@ -72,6 +72,7 @@ std::string users_text(const Table& table) {
 
 HostBytes host_used(const Table& table) { return table.jobs.kept().in_host_tier; }
 
+// Memory is stored in whole pieces, so the rest of a piece is of no use.
 HostBytes host_free(const Table& table) {
   const HostBytes free = (table.options.host_budget - host_used(table)).at_least_zero();
   return {round_down(free.ram, wire::kHostPieceBytes),
@@ -102,13 +103,14 @@ Bytes undroppable_of(const PendingRevoke& asked, const wire::Released& released)
   return std::max(released.spilled + released.unplaced - asked.may_spill.total(), Bytes{0});
 }
 
+// A job that has room and cannot be asked for all of it, for want of a place, shows it.
 bool is_host_tier_short(const Table& table, JobId claimant) {
   const Bytes free = host_free(table).total();
   bool is_short = false;
   for (const auto& [id, room] : table.device.ledger.rooms()) {
     const Job& job = table.at(id);
     if (job.room.revoke.has_value() && !job.place.is_suspended()) return false;
-    if (id == claimant || !job.is_connected || job.place.is_suspended()) continue;
+    if (id == claimant || !job.is_connected() || job.place.is_suspended()) continue;
     is_short = is_short || (job.room.cannot_give ? job.room.unplaced > Bytes{0}
                                                  : most_to_ask(table.device, job, free) < room);
   }

@@ -20,15 +20,20 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/memory/user_room.h"
 #include "csrc/sched/table/lane_pool.h"
 
 namespace gpushare::sched {
 namespace {
 
-LanePool* find_pool(Lane& lane, std::uint32_t uid) {
-  const auto found = lane.pools.find(uid);
-  return found == lane.pools.end() ? nullptr : &found->second;
+LanePool* find_pool(Lane& lane, std::uint32_t uid) { return find_in(lane.pools, uid); }
+const LanePool* find_pool(const Lane& lane, std::uint32_t uid) { return find_in(lane.pools, uid); }
+
+// The pool of the job's lane that it is a member of; null: it is of none.
+LanePool* find_membership(Device& device, const Job& job) {
+  LanePool* const pool = find_pool(device.lane_of(job), job.who.uid);
+  return pool != nullptr && pool->members().contains(job.id) ? pool : nullptr;
 }
 
 // Made if there is none yet.
@@ -131,12 +136,14 @@ std::size_t num_sharing(const Table& table, const Job& job) {
   if (!table.options.lanes) return 0;
   const auto shares = [&](const auto& entry) {
     const Job& other = entry.second;
-    return other.is_registered && other.who.uid == job.who.uid &&
+    return other.is_registered() && other.who.uid == job.who.uid &&
            other.place.in_lane == job.place.in_lane;
   };
   return static_cast<std::size_t>(std::count_if(table.jobs.begin(), table.jobs.end(), shares));
 }
 
+// The job says in one message what it gave for the pool, which slots it keeps and which it returns.
+// Its room falls first, so that the pool grows out of what is really free.
 void on_lane_changed(Step& step, Job& job, const wire::LaneChanged& changed) {
   Device& device = step.device();
   LanePool& pool = pool_of(device, device.lane_of(job), job.who.uid);
@@ -163,12 +170,14 @@ void on_lane_changed(Step& step, Job& job, const wire::LaneChanged& changed) {
                           changed.returned.size(), to_string(pool.bytes())));
 }
 
+// Slots that the job does not name any more are empty and come back. Those that it names, and that
+// are still in the pool, are its own from now on: the message that said so was lost.
 void rejoin_lane(Step& step, Job& job, const wire::Hello& hello) {
   job.room.lane_heard = 0;
   job.room.lane_unheard_since.reset();
   job.room.lane = Bytes{};
-  LanePool* pool = find_pool(step.device().lane_of(job), job.who.uid);
-  if (pool == nullptr || !pool->members().contains(job.id)) return;
+  LanePool* const pool = find_membership(step.device(), job);
+  if (pool == nullptr) return;
   std::set<std::uint32_t> kept;
   if (hello.lane_epoch == step.table().options.epoch) {
     kept.insert(hello.lane_slots.begin(), hello.lane_slots.end());
@@ -190,15 +199,18 @@ void rejoin_lane(Step& step, Job& job, const wire::Hello& hello) {
   settle_size(step, job.who.uid, *pool);
 }
 
+// The job uses no slots any more, and remains a member for those that it keeps.
 void rest_in_lane(Step& step, Job& job) {
   job.room.lane = Bytes{};
-  LanePool* pool = find_pool(step.device().lane_of(job), job.who.uid);
-  if (pool == nullptr || !pool->members().contains(job.id)) return;
+  LanePool* const pool = find_membership(step.device(), job);
+  if (pool == nullptr) return;
   pool->member(job.id).num_chunks = 0;
   pool->member(job.id).told = 0;
   settle_size(step, job.who.uid, *pool);
 }
 
+// A process that is gone keeps nothing. The daemon is told which of the user's slots are left,
+// since it cannot know which ones the process had mapped.
 void leave_lane(Step& step, Job& job) {
   Device& device = step.device();
   Lane& lane = device.lane_of(job);
@@ -211,10 +223,11 @@ void leave_lane(Step& step, Job& job) {
   if (numbers != device.slot_numbers.end()) step.keep_slots(job.who.uid, numbers->second.used());
 }
 
+// Where the job was the largest member, the pool that it leaves becomes smaller.
 void change_pool(Step& step, Job& job, Lane& to) {
   Lane& from = step.device().lane_of(job);
-  LanePool* const pool = find_pool(from, job.who.uid);
-  if (pool == nullptr || !pool->members().contains(job.id)) return;
+  LanePool* const pool = find_membership(step.device(), job);
+  if (pool == nullptr) return;
   pool->move_member(job.id, pool_of(step.device(), to, job.who.uid));
   settle_size(step, job.who.uid, *pool);
   end_if_empty(step, from, job.who.uid);
@@ -233,7 +246,7 @@ void settle_unheard(Step& step, const Lane& lane) {
     if (!is_in(lane, job)) continue;
     if (!is_unheard(job)) {
       job.room.lane_unheard_since.reset();
-    } else if (job.is_connected) {
+    } else if (job.is_connected()) {
       await_change(step, job);
     } else {
       keep_all_it_used(step, job);
@@ -242,18 +255,18 @@ void settle_unheard(Step& step, const Lane& lane) {
 }
 
 Bytes lane_lack(const Lane& lane, const Job& job) {
-  const auto found = lane.pools.find(job.who.uid);
-  if (found == lane.pools.end()) return {};
-  const std::size_t size = found->second.slots().size();
-  return LanePool::bytes_of(std::max(found->second.num_chunks(job.id), size) - size);
+  const LanePool* const pool = find_pool(lane, job.who.uid);
+  if (pool == nullptr) return {};
+  const std::size_t size = pool->slots().size();
+  return LanePool::bytes_of(std::max(pool->num_chunks(job.id), size) - size);
 }
 
+// An interrupted holder keeps the slots that it uses, so only those behind them can be shared.
 Bytes lane_lack_beside(const Lane& lane, const Job& job, const Job& holder) {
-  const auto found = lane.pools.find(job.who.uid);
-  if (found == lane.pools.end()) return {};
-  const LanePool& pool = found->second;
-  const std::size_t left = pool.slots().size() - pool.num_used(holder.id);
-  return LanePool::bytes_of(std::max(pool.num_chunks(job.id), left) - left);
+  const LanePool* const pool = find_pool(lane, job.who.uid);
+  if (pool == nullptr) return {};
+  const std::size_t left = pool->slots().size() - pool->num_used(holder.id);
+  return LanePool::bytes_of(std::max(pool->num_chunks(job.id), left) - left);
 }
 
 void set_slots_aside(Device& device, const Job& job) {
@@ -268,13 +281,12 @@ void end_slots_aside(Device& device, const Job& job, bool goes_on) {
 
 Bytes lane_in_use(const Device& device, const Job& job) {
   const Lane* const lane = device.lane_held_by(job.id);
-  if (lane == nullptr) return {};
-  const auto found = lane->pools.find(job.who.uid);
-  if (found == lane->pools.end()) return {};
-  const LanePool& pool = found->second;
-  return LanePool::bytes_of(pool.num_used(job.id));
+  const LanePool* const pool = lane == nullptr ? nullptr : find_pool(*lane, job.who.uid);
+  return pool == nullptr ? Bytes{} : LanePool::bytes_of(pool->num_used(job.id));
 }
 
+// The pool grows out of free room up to what the job has use for, and no further than its user's
+// limit. Slots that have not changed since the job was told are not said again.
 void tell_lane(Step& step, Lane& lane, Job& job, RoomPool& pool) {
   LanePool* const found = find_pool(lane, job.who.uid);
   if (found == nullptr || found->num_chunks(job.id) == 0) return;

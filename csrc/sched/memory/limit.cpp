@@ -49,11 +49,12 @@ Status check_limit(const Job& job, Bytes limit) {
                       label(job), to_string(needed), to_string(job.usage.live), to_string(limit))};
 }
 
+// Only jobs with a limit are looked at. What cannot be had now is asked for in a later step.
 void hold_to_limits(Step& step) {
   Device& device = step.device();
   for (const JobId id : JobRecords::Ids(step.table().jobs.kept().limited)) {
     const Job& job = std::as_const(step.table()).at(id);
-    if (!job.is_connected || job.place.is_inside || job.room.revoke.has_value() ||
+    if (!job.is_connected() || job.place.is_inside || job.room.revoke.has_value() ||
         job.room.cannot_give) {
       continue;
     }

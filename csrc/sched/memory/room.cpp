@@ -12,6 +12,8 @@
 #include "csrc/sched/memory/room.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,26 +32,49 @@ std::string ledger_label(const Job& job) {
   return fmt::format("job {} u{}/{}", job.id.value, job.who.uid, name);
 }
 
-// The largest; what they hold is not in the ledger, and may be why the capacity is what it is.
-std::string unmanaged_text(const Table& table) {
-  constexpr std::size_t kMaxNamed = 4;
-  std::vector<UnmanagedProcess> processes = table.unmanaged;
-  std::sort(processes.begin(), processes.end(), [](const auto& a, const auto& b) {
-    return a.resident != b.resident ? a.resident > b.resident : a.pid < b.pid;
+// " job 3 u7/gpt 1.1 GiB, 5 more 2.0 GiB,": the `most` who hold most, and the sum of the others.
+template <typename Name>
+std::string largest_text(std::vector<std::pair<Bytes, std::int64_t>> holders,
+                         std::size_t most,
+                         const std::string& remark,
+                         const Name& name) {
+  // The largest first; of those who hold as much, the lower number.
+  std::ranges::sort(holders, [](const auto& a, const auto& b) {
+    return std::pair(b.first, a.second) < std::pair(a.first, b.second);
   });
+  const std::size_t num_named = std::min(holders.size(), most);
   std::string text;
   Bytes unnamed;
-  for (std::size_t i = 0; i < processes.size(); ++i) {
-    if (i < kMaxNamed) {
-      text += fmt::format(" pid {} {} (unmanaged),", processes[i].pid,
-                          to_string(processes[i].resident));
-    } else {
-      unnamed += processes[i].resident;
+  for (const auto& [bytes, number] : std::span(holders).first(num_named))
+    text += fmt::format(" {} {}{},", name(number), to_string(bytes), remark);
+  for (const auto& [bytes, number] : std::span(holders).subspan(num_named))
+    unnamed += bytes;
+  if (holders.size() == num_named) return text;
+  return text +
+         fmt::format(" {} more {}{},", holders.size() - num_named, to_string(unnamed), remark);
+}
+
+// What unmanaged processes hold is not in the ledger, and may be why the capacity is what it is.
+std::string unmanaged_text(const Table& table) {
+  constexpr std::size_t kMostNamed = 4;
+  std::vector<std::pair<Bytes, std::int64_t>> processes;
+  for (const UnmanagedProcess& process : table.unmanaged)
+    processes.emplace_back(process.resident, process.pid);
+  return largest_text(std::move(processes), kMostNamed, " (unmanaged)",
+                      [](std::int64_t pid) { return fmt::format("pid {}", pid); });
+}
+
+std::string jobs_text(const Table& table, JobId except) {
+  constexpr std::size_t kMostNamed = 8;
+  std::vector<std::pair<Bytes, std::int64_t>> others;
+  for (const auto& [id, room] : table.device.ledger.rooms()) {
+    if (id != except && room > Bytes{0}) {
+      others.emplace_back(room, static_cast<std::int64_t>(id.value));
     }
   }
-  if (processes.size() <= kMaxNamed) return text;
-  return text +
-         fmt::format(" {} more {} (unmanaged),", processes.size() - kMaxNamed, to_string(unnamed));
+  return largest_text(std::move(others), kMostNamed, "", [&](std::int64_t id) {
+    return ledger_label(table.at(JobId{static_cast<std::uint64_t>(id)}));
+  });
 }
 
 }  // namespace
@@ -62,6 +87,7 @@ void RoomPool::take(Bytes bytes) {
   expected -= bytes - now;
 }
 
+// Answers that are overdue are not counted on, though they may still come.
 RoomPool room_pool(const Table& table, Nanos now) {
   RoomPool pool{table.device.ledger.free(), Bytes{0}};
   for (const JobId id : table.jobs.kept().giving) {
@@ -71,8 +97,10 @@ RoomPool room_pool(const Table& table, Nanos now) {
   return pool;
 }
 
+// The page may say that a job is parked before its message does. A job inside an iteration is not,
+// although it waits: its activations are live.
 bool is_parked(const Device& device, const Job& job) {
-  if (!job.is_connected || job.place.is_inside) return false;
+  if (!job.is_connected() || job.place.is_inside) return false;
   return job.place.is_waiting() || job.place.waits_aside() ||
          (job.usage.is_parked && device.lane_held_by(job.id) == nullptr);
 }
@@ -108,6 +136,7 @@ Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const R
   return growth - pool.free;
 }
 
+// What is used late can be restored while the iteration runs, if it is spilled at all.
 Bytes late_room(const Job& job) { return std::min(job.usage.late, job.usage.spilled); }
 
 Nanos patience_ends(const Table& table, Nanos since, Bytes lacking) {
@@ -120,30 +149,12 @@ Bytes lacking_for(const Device& device, const WaitingNeed& need) {
   return need.bytes - std::max(device.ledger.free(), Bytes{0});
 }
 
+// Whoever reads this wants to know whom to ask: the largest holders by name, and what is nobody's.
 std::string ledger_text(const Table& table, JobId except) {
   const Device& device = table.device;
-  constexpr std::size_t kMaxNamed = 8;
-  std::vector<std::pair<Bytes, JobId>> others;
-  for (const auto& [id, room] : device.ledger.rooms()) {
-    if (id != except && room > Bytes{0}) others.emplace_back(room, id);
-  }
-  std::sort(others.begin(), others.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first : a.second < b.second;
-  });
   std::string text =
-      fmt::format("device {} ({}):", device.name, to_string(device.ledger.capacity()));
-  Bytes unnamed;
-  for (std::size_t i = 0; i < others.size(); ++i) {
-    const auto& [room, id] = others[i];
-    if (i < kMaxNamed) {
-      text += fmt::format(" {} {},", ledger_label(table.at(id)), to_string(room));
-    } else {
-      unnamed += room;
-    }
-  }
-  if (others.size() > kMaxNamed) {
-    text += fmt::format(" {} more {},", others.size() - kMaxNamed, to_string(unnamed));
-  }
+      fmt::format("device {} ({}):", device.name, to_string(device.ledger.capacity())) +
+      jobs_text(table, except);
   if (device.ledger.pools() > Bytes{0}) {
     text += fmt::format(" shared by a lane's jobs {},", to_string(device.ledger.pools()));
   }

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/memory/room.h"
 
 namespace gpushare::sched {
@@ -18,12 +19,14 @@ namespace gpushare::sched {
 Bytes held_by_user(const Device& device, std::uint32_t uid) {
   Bytes held = device.ledger.of_user(uid);
   for (const Lane& lane : device.lanes) {
-    const auto pool = lane.pools.find(uid);
-    if (pool != lane.pools.end()) held += pool->second.bytes();
+    const LanePool* const pool = find_in(lane.pools, uid);
+    if (pool != nullptr) held += pool->bytes();
   }
   return held;
 }
 
+// Without a hard limit a user may have all that was configured, so that nobody has to ask whether
+// there is a limit.
 Bytes left_to_user(const Device& device, const Job& job) {
   const Bytes limit = job.settings.hard_user_limit();
   if (limit == Bytes{0}) return device.ledger.configured();
@@ -34,6 +37,7 @@ bool is_within_user_limit(const Device& device, const Job& job, Bytes growth) {
   return growth <= Bytes{0} || growth <= left_to_user(device, job);
 }
 
+// Room of his other jobs counts, as far as they can give it in time.
 bool may_come_to_fit(const Table& table, const Job& job, Bytes growth) {
   const Device& device = table.device;
   if (is_within_user_limit(device, job, growth)) return true;
@@ -52,6 +56,7 @@ Bytes beyond_elastic(const Table& table, std::uint32_t uid) {
   return std::max(held_by_user(table.device, uid) - user.memory_limit, Bytes{0});
 }
 
+// What is on its way need not be asked for again.
 Bytes coming_from_user(const Table& table, std::uint32_t uid, Nanos now) {
   Bytes coming;
   for (const JobId id : table.jobs.kept().giving) {

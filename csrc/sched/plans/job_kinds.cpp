@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "csrc/sched/job/lookup.h"
+
 namespace gpushare::sched {
 namespace {
 
+// A model without a fingerprint is like no other, and two users share nothing.
 bool is_like(const Likeness& a, const Likeness& b) {
   if (a.fingerprint == 0 || a.fingerprint != b.fingerprint || a.uid != b.uid) return false;
   const double usual = to_seconds(a.iteration);
@@ -18,6 +21,8 @@ bool is_like(const Likeness& a, const Likeness& b) {
 
 }  // namespace
 
+// The job stays where it is if it is still like its kind. Otherwise it joins a kind that it is
+// like; or takes its kind along, if it was alone there; or founds a new one.
 void JobKinds::note(JobId job, const Likeness& likeness) {
   const Kind before = of(job);
   const auto own = kinds_.find(before);
@@ -45,9 +50,6 @@ void JobKinds::forget(JobId job) {
   of_.erase(found);
 }
 
-Kind JobKinds::of(JobId job) const {
-  const auto found = of_.find(job);
-  return found == of_.end() ? Kind{job} : found->second;
-}
+Kind JobKinds::of(JobId job) const { return value_or(of_, job, Kind{job}); }
 
 }  // namespace gpushare::sched

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/job/lookup.h"
 
 namespace gpushare::sched {
 namespace {
@@ -61,16 +62,19 @@ Packing::KindSet Packing::kinds_of(const JobSet& set) const {
 }
 
 const Packing::Trial* Packing::find(const JobSet& set) const {
-  const auto found = trials_.find(kinds_of(set));
-  return found == trials_.end() ? nullptr : &found->second;
+  return find_in(trials_, kinds_of(set));
 }
 
+// Verdicts are kept by kinds of jobs, so that a sweep of hundreds of like jobs needs few trials. If
+// even so there are too many sets, all are forgotten: what still runs is found out again.
 Packing::Trial& Packing::trial_of(const JobSet& set) {
   KindSet kinds = kinds_of(set);
   if (trials_.size() >= kMostSets && !trials_.contains(kinds)) trials_.clear();
   return trials_[std::move(kinds)];
 }
 
+// A set that is known to pay is not tried again, and goes on being timed. Any other set begins its
+// trial with no sample.
 void Packing::begin(const JobSet& set, Nanos now) {
   if (set.size() < 2) return;
   Trial& trial = trial_of(set);
@@ -89,6 +93,8 @@ void Packing::add(const JobSet& set, JobId job, Nanos iteration) {
   trial_of(set).beside[job].add(iteration);
 }
 
+// True once a verdict is new. Iterations that last count with the time that they have taken so far,
+// and at best as one alone, so that the sum is an upper bound while not all are known.
 bool Packing::judge(const JobSet& set, const std::vector<Pace>& paces, Nanos now) {
   GS_CHECK(set.size() == paces.size(), "{} jobs, {} paces", set.size(), paces.size());
   if (set.size() < 2) return false;
@@ -129,6 +135,7 @@ JobSet Packing::outdated(const JobSet& set, const std::vector<Pace>& paces) cons
   return jobs;
 }
 
+// The last verdicts on sets of this size are a ring: what did not pay long ago is forgotten.
 void Packing::decide(Trial& trial, std::size_t size, bool pays, Nanos now) {
   trial.verdict = pays ? Verdict::kPays : Verdict::kDoesNotPay;
   OfSize& of_size = sizes_[size];
@@ -143,6 +150,8 @@ void Packing::decide(Trial& trial, std::size_t size, bool pays, Nanos now) {
   trial.retry_after = std::min(trial.retry_after * 2, kLastRetry);
 }
 
+// A set that did not pay is on trial again once its time has come, and until somebody tries it
+// nothing is written down.
 Verdict Packing::verdict(const JobSet& set, Nanos now) const {
   const Trial* const trial = find(set);
   if (trial == nullptr) return Verdict::kTrial;
@@ -164,6 +173,7 @@ double Packing::total(const JobSet& set) const {
   return trial == nullptr ? 0 : trial->total;
 }
 
+// A third job must be worth its place: the pair without it already gives that much.
 double Packing::total_before(const JobSet& set) const {
   double most = 1;
   if (set.size() <= 2) return most;

@@ -193,6 +193,7 @@ class Planner {
 
 }  // namespace
 
+// Each round of spread() makes the lanes more even by one job, so the rounds come to an end.
 Placement place(const std::vector<PlacedJob>& jobs,
                 std::size_t num_lanes,
                 std::size_t num_open,
@@ -205,6 +206,7 @@ Placement place(const std::vector<PlacedJob>& jobs,
   return planner.take();
 }
 
+// Only the planned lane of one job differs from the plan that is carried out now.
 bool fits_in(const PlacedJobs& placed, std::size_t num_lanes, JobId job, LaneId to) {
   bool is_known = false;
   Bytes needed;

@@ -34,6 +34,9 @@ constexpr std::array kPolicies{
 
 }  // namespace
 
+void PolicyRule::before_leases(Step& /*step*/) const {}
+void PolicyRule::after_leases(Step& /*step*/) const {}
+
 JobId PolicyRule::choose(Step& /*step*/,
                          Lane& /*lane*/,
                          JobId chosen,
@@ -54,6 +57,7 @@ std::string PolicyRule::text(const Table& /*table*/,
   return {};
 }
 
+// Rules are constants, so one of them is known by its address.
 bool Policy::has(const PolicyRule& rule) const {
   return std::ranges::find(rules_, &rule) != rules_.end();
 }
@@ -69,6 +73,7 @@ std::string Policy::why(const Job& first, const Job& second) const {
   return fmt::format("{}: even, and {} registered before {}", name(), label(first), label(second));
 }
 
+// The name comes from a person, so the answer lists the names there are.
 Result<std::unique_ptr<const Policy>> make_policy(const std::string& name) {
   for (const Entry& entry : kPolicies) {
     if (name == entry.name) return entry.make();

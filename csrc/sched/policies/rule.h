@@ -4,7 +4,8 @@
 // Which problem it solves: most policies are an order and nothing else, and what a few of them do
 // beyond that must not be a question in every other file. So a policy lists its rules
 // (Policy::rules), and the places that decide ask each rule of the list: which job a free lane is
-// for (serve/choose.cpp), and when a holder is asked for its lease (serve/lease_claims.cpp).
+// for (serve/choose.cpp), when a holder is asked for its lease (serve/lease_claims.cpp), and what
+// is to be settled in every step (serve/serve.cpp).
 //
 // How used: a rule is a constant without state. It lives in the room that has what it needs, which
 // is above this one; here it is only named, so that a policy can list it.
@@ -37,6 +38,9 @@ class PolicyRule {
   PolicyRule& operator=(const PolicyRule&) = delete;
   virtual ~PolicyRule() = default;
 
+  // In each step, before anybody is granted a lease, and after all leases were granted.
+  virtual void before_leases(Step& step) const;
+  virtual void after_leases(Step& step) const;
   // The job that the free lane is for, where the rules before this one say `chosen`; 0: nobody yet.
   // A rule that says so says when to look again, and why. pre: `chosen` waits for the lane.
   virtual JobId choose(Step& step, Lane& lane, JobId chosen, const RoomPool& pool) const;

@@ -71,13 +71,14 @@ Nanos until_turn(const Table& table, const Lane& lane, std::size_t num_before, N
 std::string boundary_text(const Table& table, const Lane& lane, const Job& job, Nanos now) {
   const Job& holder = table.at(lane.lease->job());
   const std::size_t before = position(lane, job.id);
-  std::string text = holder.is_connected ? ", " + lease_end(table, lane, now) : std::string();
+  std::string text = holder.is_connected() ? ", " + lease_end(table, lane, now) : std::string();
   if (before > 0) text += fmt::format("; {} before it in line", before);
   const Nanos turn = until_turn(table, lane, before, now);
   if (turn >= kWorthSaying) text += fmt::format("; its turn in about {}", to_string(turn));
   return text;
 }
 
+// The reason was recorded by whoever looked for room last (serve_needs.cpp).
 std::string explain_need(const WaitingNeed& need, Nanos now) {
   return fmt::format("waits for {} more room since {}{}{}", to_string(need.bytes),
                      to_string(now - need.since), need.wait_reason.empty() ? "" : ": ",
@@ -110,6 +111,8 @@ Nanos to_be_asked_at(const Table& table, const Lane& lane, Nanos now) {
   return other.has_value() ? other->at : lane.quantum_ends;
 }
 
+// Once the lease was asked back only the iteration is left. Before that, another rule than the end
+// of the quantum may come first.
 std::string lease_end(const Table& table, const Lane& lane, Nanos now) {
   const Lease& lease = *lane.lease;
   const Job& holder = table.at(lease.job());

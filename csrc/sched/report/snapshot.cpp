@@ -24,6 +24,7 @@
 namespace gpushare::sched {
 namespace {
 
+// A turn that is still open counts up to now, and a suspended one up to when it was suspended.
 JobRow job_row(const Table& table, const Job& job, Nanos now) {
   const Device& device = table.device;
   const Lane* held = device.lane_held_by(job.id);
@@ -34,7 +35,7 @@ JobRow job_row(const Table& table, const Job& job, Nanos now) {
   JobRow row;
   row.who = job.who;
   row.settings = job.settings;
-  row.is_registered = job.is_registered;
+  row.is_registered = job.is_registered();
   row.state = state_of(device, job);
   row.reason = job.reason;
   row.deadline_note = deadline_note(device, job);
@@ -42,7 +43,7 @@ JobRow job_row(const Table& table, const Job& job, Nanos now) {
   BusyMeter recent = job.served.recent;
   if (held != nullptr) recent.add(held->lease->since_of(job.id), until);
   row.share = recent.share(now);
-  row.age = job.was_registered ? age : Nanos{};
+  row.age = job.was_registered() ? age : Nanos{};
   row.room = device.ledger.room(job.id);
   row.in_lane = job.place.in_lane;
   row.transfer_rate = transfer_rate(device, job);
@@ -63,6 +64,7 @@ JobRow job_row(const Table& table, const Job& job, Nanos now) {
   return row;
 }
 
+// A quantum is only shown while somebody waits for its end.
 LaneRow lane_row(const Lane& lane) {
   LaneRow row;
   row.lane = lane.id;
@@ -81,6 +83,7 @@ LaneRow lane_row(const Lane& lane) {
   return row;
 }
 
+// Users without jobs are not shown, although their times are kept.
 std::vector<UserRow> user_rows(const Table& table) {
   const Device& device = table.device;
   std::set<std::uint32_t> uids;
@@ -101,6 +104,8 @@ std::vector<UserRow> user_rows(const Table& table) {
   return rows;
 }
 
+// Lanes of one device have taken turns and run side by side, so the device was busy as long as the
+// busiest of them. Warnings are those that hold at this moment.
 DeviceRow device_row(const Table& table, Nanos now) {
   const Device& device = table.device;
   DeviceRow row;
@@ -139,17 +144,19 @@ DeviceRow device_row(const Table& table, Nanos now) {
 
 }  // namespace
 
+// What matters most to a reader comes first: a lost or suspended job explains all the rest.
 std::string state_of(const Device& device, const Job& job) {
-  if (!job.is_connected) return "lost";
+  if (!job.is_connected()) return "lost";
   if (job.place.is_suspended()) return "suspended";
   if (const Lane* lane = device.lane_held_by(job.id)) {
     return lane->lease->is_asked() ? "closing" : "running";
   }
   if (job.settings.is_paused()) return "paused";
   if (job.place.waits_for_turn()) return "waiting";
-  return job.was_registered ? "idle" : "starting";
+  return job.was_registered() ? "idle" : "starting";
 }
 
+// A coordinator has one device. The rows are a list, since the daemon shows those of several.
 Snapshot make_snapshot(const Table& table, Nanos now) {
   Snapshot snapshot;
   snapshot.epoch = table.options.epoch;

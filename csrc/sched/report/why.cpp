@@ -13,6 +13,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +58,11 @@ struct Line {
     if (std::isinf(other.served.virtual_time)) key.user_time = other.served.virtual_time;
     return key;
   }
+  // Whether any of the others is so, the holder among them.
+  template <typename IsSo>
+  [[nodiscard]] bool has_other(const IsSo& is_so) const {
+    return std::ranges::any_of(waiting, is_so) || (holder.has_value() && is_so(*holder));
+  }
   // As JobTable::order: users of one class have their turns by turns.
   [[nodiscard]] std::size_t num_before(const Job& as) const {
     const OrderKey last = key(as);
@@ -82,6 +88,7 @@ struct Line {
   }
 };
 
+// A paused holder is left out: it queues again only when somebody resumes it.
 Line line_of(const Table& table, const Lane& lane, const Job& job, Nanos now) {
   Line line{table, job, {}, {}};
   for (const OrderKey& key : lane.waiting) {
@@ -101,15 +108,17 @@ std::string lane_name(const Device& device, const Lane& lane) {
   return device.lanes.size() == 1 ? "the lane" : fmt::format("lane {}", lane.id.value);
 }
 
+// What ends the lease, from what is known best: the connection, nobody who waits, or the rules.
 std::string until(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job());
-  if (!holder.is_connected) return "its connection is lost: until it comes back or ends";
+  if (!holder.is_connected()) return "its connection is lost: until it comes back or ends";
   if (!lane.lease->is_asked() && !lane.is_watched) return "nobody waits for it, so it goes on";
   std::string text = lease_end(table, lane, now);
   if (lane.lease->is_asked()) text += fmt::format(" ({})", lane.lease->asked_for());
   return text;
 }
 
+// A free lane is free for a reason, which was recorded when it was last looked at.
 void say_lane(const Table& table, const Lane& lane, Why& why, Nanos now) {
   if (!lane.lease.has_value()) {
     why.now.push_back(fmt::format("{} is free{}", lane_name(table.device, lane),
@@ -124,17 +133,21 @@ void say_lane(const Table& table, const Lane& lane, Why& why, Nanos now) {
                   until(table, lane, now)));
 }
 
+// From the outermost cause to the innermost, so that the first one that applies is the whole
+// answer.
 void say_idle(const Job& job, Why& why, Nanos now) {
-  if (!job.is_connected) {
+  if (!job.is_connected()) {
     why.now.emplace_back("its connection is lost; its room stays counted until its process ends");
-  } else if (!job.was_registered) {
+  } else if (!job.was_registered()) {
     why.now.emplace_back("it has not registered: it asks for turns with gpushare.register()");
-  } else if (!job.is_registered) {
+  } else if (!job.is_registered()) {
     why.now.emplace_back("it has no more iterations, and keeps what memory it has");
-  } else if (!job.settings.is_paused() && job.measured.closed_at.has_value()) {
+  } else if (job.settings.is_paused()) {
+    return;  // how to end that is said among the changes
+  } else if (job.measured.closed_at.has_value()) {
     why.now.push_back(fmt::format("it wants no lease since {}, when its last one ended",
                                   to_string(now - *job.measured.closed_at)));
-  } else if (!job.settings.is_paused()) {
+  } else {
     why.now.emplace_back("it has not come to an iteration yet");
   }
 }
@@ -219,15 +232,13 @@ void say_order(const Line& line, Why& why) {
                                   : compare(line, line.job, other));
   };
   if (line.holder.has_value()) say(*line.holder);
-  std::size_t num_named = 0;
-  for (const Job& other : line.waiting) {
-    const bool is_before = line.key(other) < key;
-    // If no rival is before the job, the next one behind it is named.
-    if (num_named == kMostNamed || (!is_before && num_named > 0)) break;
-    say(other);
-    ++num_named;
-    if (!is_before) break;
-  }
+  const auto behind = std::ranges::find_if(
+      line.waiting, [&](const Job& other) { return !(line.key(other) < key); });
+  const auto num_before = static_cast<std::size_t>(behind - line.waiting.begin());
+  // If no rival is before the job, the next one behind it is named.
+  const std::size_t num_named =
+      std::min({std::max<std::size_t>(num_before, 1), kMostNamed, line.waiting.size()});
+  std::ranges::for_each(std::span(line.waiting).first(num_named), say);
 }
 
 std::string place_text(std::size_t num_before) {
@@ -240,6 +251,7 @@ struct Option {
   Job job;
 };
 
+// What would be refused as a change is not proposed.
 void add_option(std::vector<Option>& options,
                 const Job& job,
                 const wire::Changes& changes,
@@ -252,6 +264,7 @@ void add_option(std::vector<Option>& options,
 }
 
 // The options by kind. Within a kind the smallest change comes first.
+// Steps that people would try by hand. Finer ones would differ too little to be worth a line.
 std::vector<std::vector<Option>> options_of(const Job& job) {
   std::vector<std::vector<Option>> kinds(3);
   for (auto p = static_cast<int>(job.settings.priority) - 1; p >= 0; --p) {
@@ -314,7 +327,7 @@ void try_no_harvest(const Table& table, const Line& line, Why& why) {
   const bool is_beside_guaranteed =
       std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
         const Job& other = entry.second;
-        return other.is_registered && other.settings.priority == wire::Priority::kGuaranteed &&
+        return other.is_registered() && other.settings.priority == wire::Priority::kGuaranteed &&
                other.place.in_lane == line.job.place.in_lane;
       });
   if (!is_beside_guaranteed) return;
@@ -336,17 +349,13 @@ void try_weight(const Line& line, Why& why) {
     return other.settings.priority == line.job.settings.priority &&
            line.key(other).user == line.key(line.job).user;
   };
-  const bool has_rival = std::any_of(line.waiting.begin(), line.waiting.end(), is_of_its_class) ||
-                         (line.holder.has_value() && is_of_its_class(*line.holder));
+  const bool has_rival = line.has_other(is_of_its_class);
   const bool is_possible = check_ranges({.weight = heavier.settings.weight}).ok();
   if (!counts || is_at_once || !has_rival || !is_possible) return;
   const auto is_of_another_user = [&](const Job& other) {
     return other.who.uid != line.job.who.uid;
   };
-  const bool is_by_user =
-      do_users_share(line.table.device) &&
-      (std::any_of(line.waiting.begin(), line.waiting.end(), is_of_another_user) ||
-       (line.holder.has_value() && is_of_another_user(*line.holder)));
+  const bool is_by_user = do_users_share(line.table.device) && line.has_other(is_of_another_user);
   why.changes.push_back(
       fmt::format("gpushare set {} --weight {:g} (now {:g}): twice the time, against those of its "
                   "class{}, from now on",
@@ -356,6 +365,8 @@ void try_weight(const Line& line, Why& why) {
 
 }  // namespace
 
+// First what is, then the order, then what would change it. Jobs that stand in no line have no
+// place that could change, so the answer ends before the order.
 Why why(const Table& table, const Job& job, Nanos now) {
   const Device& device = table.device;
   const Lane& lane = device.lane_of(job);

@@ -55,6 +55,8 @@ Nanos opening_time(const Table& table, const Lane& lane, const Job& holder) {
   return to_seconds(holder.usage.stall) > allowed ? holder.usage.stall : Nanos{};
 }
 
+// Who waits may have changed since the last step, so the quantum is computed anew while the lease
+// lasts. It counts from the grant, so the end moves both ways.
 void settle_quantum(const Table& table,
                     Lane& lane,
                     const Job& holder,
@@ -137,6 +139,8 @@ std::optional<Interruption> urgent_now(Step& step, const Lane& lane, const Job& 
   return std::nullopt;
 }
 
+// A lease that is asked for inside its iteration is asked for at the boundary too: the job may come
+// to that first.
 void ask_inside(Step& step, Lane& lane, const Job& holder, const Interruption& urgent) {
   const std::string reason = fmt::format("{}: {} is not to wait for the end of the iteration",
                                          step.device().policy->name(), urgent.job.value);
@@ -157,7 +161,7 @@ void ask_holder(Step& step, Lane& lane) {
   const AskCase c(step.table(), lane, step.now());
   if (const auto end = used_up_at(c.table, c.holder, c.now)) step.due(*end);
   // A holder that has just reconnected has no page yet through which it could be asked.
-  if (!c.is_wanted() || !c.holder.is_connected || !c.holder.is_registered) {
+  if (!c.is_wanted() || !c.holder.has_page()) {
     lane.is_watched = false;
     return;
   }

@@ -79,10 +79,8 @@ JobId choose_for_floor(Step& step, Lane& lane, RoomPool& pool) {
   const Table& table = std::as_const(step).table();
   const auto due = class_due(table, lane);
   if (!due.has_value()) return JobId{0};
-  const Job* const last = table.find(lane.last_holder);
   const JobId next = first_in_line(table, lane, [&](const Job& job) {
-    return job.settings.priority == *due &&
-           (last == nullptr || has_floor_after(step.device(), *last, job)) &&
+    return job.settings.priority == *due && may_have_floor(table, lane, job) &&
            setback(table, job) == Setback::kNone &&
            let_be_next(step, lane, job, Setback::kNone, pool);
   });
@@ -102,6 +100,7 @@ JobId choose_by_policy(Step& step, Lane& lane, JobId chosen, const RoomPool& poo
 
 }  // namespace
 
+// A class that is due goes before all that the policy says, or a policy could starve it.
 JobId choose(Step& step, Lane& lane, RoomPool& pool) {
   lane.kept_out = JobId{0};
   lane.due = choose_for_floor(step, lane, pool);

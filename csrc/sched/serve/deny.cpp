@@ -98,6 +98,7 @@ bool is_deadlocked(const Table& table, Nanos now) {
 
 }  // namespace
 
+// The text must be enough to act on: it is all that a user sees of the coordinator's books.
 void deny(Step& step, const WaitingNeed& need, const std::string& why) {
   const Table& table = step.table();
   // Other jobs could spill what they have, if the host tier had a place for it.
@@ -131,6 +132,8 @@ void deny_only_free(Step& step, const WaitingNeed& need, const std::string& why)
   send_denied(step, need, why, why);
 }
 
+// One Need at a time: when it has failed, its job goes on or ends, and both may free room for the
+// others. The next step looks again.
 void break_deadlock(Step& step) {
   Device& device = step.device();
   const Table& table = std::as_const(step).table();

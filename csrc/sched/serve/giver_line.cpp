@@ -27,6 +27,7 @@ void GiverLine::add(const Giver& giver) {
       is_any_elastic_ || giver.job->settings.is_elastic || giver.job->settings.is_user_elastic;
 }
 
+// Put off until somebody looks at the line: most plans are made of what needs no order.
 void GiverLine::make_groups() {
   for (const Giver& giver : givers_)
     groups_[{giver.job->settings.is_paused(), giver.key.priority, giver.key.user}].push_back(
@@ -35,6 +36,7 @@ void GiverLine::make_groups() {
     std::make_heap(group.begin(), group.end(), is_nearer);
 }
 
+// One giver after the other is taken from the group whose last job is used last.
 const Giver* GiverLine::at(std::size_t place) {
   if (place >= givers_.size()) return nullptr;
   if (ordered_.empty()) make_groups();
@@ -57,6 +59,8 @@ const Giver* GiverLine::at(std::size_t place) {
   return ordered_[place];
 }
 
+// The furthest of the givers is compared with the other job, by the turns that are thought to pass
+// before each of the two.
 bool GiverLine::is_before(const Giver& other) {
   if (givers_.empty()) return true;
   const Giver& last = *at(0);

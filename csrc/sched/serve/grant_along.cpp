@@ -80,7 +80,7 @@ void look_whether_needed(Step& step, const Lane& lane, const Job& job) {
     const Job& holder = table.at(id);
     const bool is_new = !was_seen(holder, job);
     if (is_new || !holder.usage.is_in_gap) step.look_at(id);
-    if (is_new && holder.is_connected && holder.is_registered) step.due(step.now());
+    if (is_new && holder.has_page()) step.due(step.now());
   }
   const Nanos due = let_in_at(seen_inside(table, lane, job), job);
   if (step.now() < due) step.due(due);

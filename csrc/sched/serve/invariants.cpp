@@ -18,6 +18,8 @@
 namespace gpushare::sched {
 namespace {
 
+// What a job's record says of its place in line, its gang and its room is said somewhere else too:
+// in its lane's table, in the device's gangs, in the ledger. The two must be the same.
 void check_job(const Table& table, const Job& job) {
   const Device& device = table.device;
   const Lane& lane = device.lane_of(job);
@@ -36,20 +38,20 @@ void check_job(const Table& table, const Job& job) {
   GS_CHECK(job.may_queue() || !job.place.is_waiting(), "job {} waits, paused {}", id,
            job.settings.is_paused());
   if (job.place.waits_aside()) {
-    GS_CHECK(!job.may_queue() && job.is_connected && job.is_registered, "job {} waits", id);
+    GS_CHECK(!job.may_queue() && job.has_page(), "job {} waits", id);
     GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);
   }
   if (job.place.waits_in_gang()) {
-    GS_CHECK(job.is_connected && job.is_registered && !job.place.is_waiting(), "job {} waits", id);
+    GS_CHECK(job.has_page() && !job.place.is_waiting(), "job {} waits", id);
     const bool may_wait = !job.settings.is_paused() || is_gang_running(table, job);
     GS_CHECK(may_wait && device.lane_held_by(job.id) == nullptr, "job {} waits", id);
   }
   const JobSet gang = gang_of(device, job);
   const bool is_there = std::find(gang.begin(), gang.end(), job.id) != gang.end();
-  const bool is_member = is_in_gang(job) && job.is_registered && job.is_connected;
+  const bool is_member = is_in_gang(job) && job.has_page();
   GS_CHECK(is_there == is_member, "job {} in gang {}", id, job.who.of.gang);
   if (job.place.is_waiting()) {
-    GS_CHECK(job.is_connected && job.is_registered, "job {} waits", id);
+    GS_CHECK(job.has_page(), "job {} waits", id);
     GS_CHECK(device.lane_held_by(job.id) == nullptr, "job {} waits and holds", id);
     // A key changes only with its record, and then the table is told.
     GS_CHECK(lane.waiting.key_of(job.id) == order_key(device, job), "job {} has an old key", id);
@@ -57,13 +59,15 @@ void check_job(const Table& table, const Job& job) {
   GS_CHECK(job.room.last_grant_n <= job.room.last_n, "job {}: {} of {}", id, job.room.last_grant_n,
            job.room.last_n);
   if (job.room.revoke.has_value()) {
-    GS_CHECK(job.is_connected && job.room.revoke->n <= job.room.last_n, "job {} revoke {}", id,
+    GS_CHECK(job.is_connected() && job.room.revoke->n <= job.room.last_n, "job {} revoke {}", id,
              job.room.revoke->n);
     GS_CHECK(job.room.revoke->bytes <= device.ledger.room(job.id), "job {}: {} of {}", id,
              to_string(job.room.revoke->bytes), to_string(device.ledger.room(job.id)));
   }
 }
 
+// A lane names jobs by their numbers, so each of them must still be there. All who hold it are one
+// gang.
 void check_lane(const Table& table, const Lane& lane) {
   lane.check_invariants();
   for (const OrderKey& key : lane.waiting)
@@ -80,6 +84,8 @@ void check_lane(const Table& table, const Lane& lane) {
   }
 }
 
+// A slot is in one pool, or is kept by one job, or is in nobody's use. And the ledger counts the
+// same bytes for pools as the pools have.
 void check_pools(const Table& table) {
   const Device& device = table.device;
   Bytes sum;
@@ -96,7 +102,7 @@ void check_pools(const Table& table) {
         GS_CHECK(job->place.in_lane == lane.id, "job {} is no job of lane {}", id.value,
                  lane.id.value);
         num_used[uid] += member.donated.size();
-        GS_CHECK(member.num_chunks == 0 || job->is_registered || !job->is_connected,
+        GS_CHECK(member.num_chunks == 0 || job->is_registered() || !job->is_connected(),
                  "job {} has {} lane chunks", id.value, member.num_chunks);
       }
     }
@@ -112,6 +118,7 @@ void check_pools(const Table& table) {
 
 }  // namespace
 
+// Each structure checks itself. What is about two of them is checked here.
 void check_invariants(const Table& table) {
   const Device& device = table.device;
   device.ledger.check_invariants();
@@ -122,7 +129,7 @@ void check_invariants(const Table& table) {
            device.only_free->job.value);
   for (const WaitingNeed& need : device.needs) {
     const Job* job = table.find(need.job);
-    GS_CHECK(job != nullptr && job->is_connected, "job {} has need {}", need.job.value, need.n);
+    GS_CHECK(job != nullptr && job->is_connected(), "job {} has need {}", need.job.value, need.n);
   }
   GS_CHECK(std::ranges::is_sorted(device.needs, {}, &WaitingNeed::job), "{} needs, unsorted",
            device.needs.size());

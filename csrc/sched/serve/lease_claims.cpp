@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -29,7 +30,12 @@ namespace gpushare::sched {
 struct AskRule {
   std::optional<LeaseClaim> (*claim)(const AskCase& c);
   std::string (*text)(const AskCase& c, const LeaseClaim& claim);
-  bool counts_in_class_turn = false;  // while nobody goes before the holder for its place in line
+  enum class Holds : std::uint8_t {
+    kAlways,
+    kOutsideClassTurn,  // not while the holder has its class' turn: nobody goes before it then
+    kAfterQuantum       // nor before the holder's quantum is over
+  };
+  Holds holds = Holds::kOutsideClassTurn;
   bool lends_gap = false;
 };
 
@@ -37,12 +43,24 @@ namespace {
 
 using MaybeClaim = std::optional<LeaseClaim>;
 
+MaybeClaim due_now_if(const AskCase& c, bool is_due) {
+  return is_due ? MaybeClaim(LeaseClaim{c.now, JobId{0}}) : std::nullopt;
+}
+
+// Of a rule that asks for one job at a known time.
+template <typename JobAtTime>
+MaybeClaim claim_of(const std::optional<JobAtTime>& found) {
+  return found.has_value() ? MaybeClaim(LeaseClaim{found->at, found->job}) : std::nullopt;
+}
+
+// Of a rule that asks for one job now; 0: it does not.
+MaybeClaim due_now_for(const AskCase& c, JobId job) {
+  return job != JobId{0} ? MaybeClaim(LeaseClaim{c.now, job}) : std::nullopt;
+}
+
 // A user who pauses his job wants the device back at the next boundary, and not when others come.
 struct Paused {
-  static MaybeClaim claim(const AskCase& c) {
-    if (!c.holder.settings.is_paused()) return {};
-    return LeaseClaim{c.now, JobId{0}};
-  }
+  static MaybeClaim claim(const AskCase& c) { return due_now_if(c, c.holder.settings.is_paused()); }
   static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
     return fmt::format("paused by user {}", *c.holder.settings.paused_by);
   }
@@ -55,8 +73,7 @@ struct OverItsShare {
     const Setback back = setback(c.table, c.holder);
     const bool is_over = back == Setback::kBarred ||
                          (back > Setback::kNone && is_time_wanted(c.table, c.lane, back));
-    if (!is_over) return {};
-    return LeaseClaim{c.now, JobId{0}};
+    return due_now_if(c, is_over);
   }
   static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
     return share_limit_text(c.table, c.holder, c.now);
@@ -71,8 +88,7 @@ struct LongGap {
     if (elapsed <= Nanos{0}) return {};
     const bool is_long = is_worth_harvesting(c.table, c.lane, c.holder, elapsed)
                              .value_or(elapsed > usual_gap_ends(c.table.device, c.holder));
-    if (!is_long) return {};
-    return LeaseClaim{c.now, JobId{0}};
+    return due_now_if(c, is_long);
   }
   static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
     return fmt::format("gap: {} for {}, allowed {}", c.holder.id.value,
@@ -101,9 +117,7 @@ struct ClassIsDue {
 // costs it next to nothing.
 struct LenderIsBack {
   static MaybeClaim claim(const AskCase& c) {
-    const auto lender = lender_back(c.table, c.lane, c.now);
-    if (!lender.has_value()) return {};
-    return LeaseClaim{lender->at, lender->job};
+    return claim_of(lender_back(c.table, c.lane, c.now));
   }
   static std::string text(const AskCase& /*c*/, const LeaseClaim& claim) {
     return fmt::format("{} is back, which has lent its gap", claim.by.value);
@@ -114,9 +128,7 @@ struct LenderIsBack {
 // iteration that the deadline was for.
 struct InterruptedGoesOn {
   static MaybeClaim claim(const AskCase& c) {
-    const JobId next = goes_on_next(c.table, c.lane, c.now);
-    if (next == JobId{0}) return {};
-    return LeaseClaim{c.now, next};
+    return due_now_for(c, goes_on_next(c.table, c.lane, c.now));
   }
   static std::string text(const AskCase& /*c*/, const LeaseClaim& claim) {
     return fmt::format("{} goes on inside its iteration", claim.by.value);
@@ -127,9 +139,7 @@ struct InterruptedGoesOn {
 // max_wait at most, whoever is before it.
 struct InterruptedWaitsLong {
   static MaybeClaim claim(const AskCase& c) {
-    const auto inside = patience_of_interrupted(c.table, c.lane, c.now);
-    if (!inside.has_value()) return {};
-    return LeaseClaim{inside->at, inside->job};
+    return claim_of(patience_of_interrupted(c.table, c.lane, c.now));
   }
   static std::string text(const AskCase& c, const LeaseClaim& claim) {
     return fmt::format("{} has waited for {} inside its iteration", claim.by.value,
@@ -168,8 +178,7 @@ struct QuantumEnds {
 // it took goes on. The holder has its quantum first.
 struct LaneIsClosed {
   static MaybeClaim claim(const AskCase& c) {
-    if (c.now < c.lane.quantum_ends || !is_lane_closed(c.table, c.lane)) return {};
-    return LeaseClaim{c.now, JobId{0}};
+    return due_now_if(c, is_lane_closed(c.table, c.lane));
   }
   static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
     return fmt::format("lane {} is used no more", c.lane.id.value);
@@ -179,10 +188,8 @@ struct LaneIsClosed {
 // A job that stopped in an allocation goes on once the holder has parked, and gives what it may.
 struct NeedIsStuck {
   static MaybeClaim claim(const AskCase& c) {
-    if (c.now < c.lane.quantum_ends) return {};
     const WaitingNeed* const need = stuck_need(c.table.device, c.lane);
-    if (need == nullptr) return {};
-    return LeaseClaim{c.now, need->job};
+    return due_now_for(c, need == nullptr ? JobId{0} : need->job);
   }
   static std::string text(const AskCase& c, const LeaseClaim& /*claim*/) {
     const WaitingNeed* const need = stuck_need(c.table.device, c.lane);
@@ -203,9 +210,9 @@ std::optional<OrderKey> first_elsewhere(const AskCase& c) {
     return first;
   }
   const auto is_coming = [&](const Lane& other) {
-    return other.lease.has_value() && other.lease->is_asked() && !is_lane_suspended(other) &&
+    return other.is_running() && other.lease->is_asked() &&
            c.now - other.lease->asked_at() < c.table.options.max_wait &&
-           c.table.at(other.lease->job()).is_connected;
+           c.table.at(other.lease->job()).is_connected();
   };
   const auto num_asked =
       static_cast<std::size_t>(std::count_if(device.lanes.begin(), device.lanes.end(), is_coming));
@@ -219,10 +226,7 @@ std::optional<OrderKey> first_elsewhere(const AskCase& c) {
 // its room, and would not be served if only this lane's line counted.
 struct WaitsElsewhere {
   static MaybeClaim claim(const AskCase& c) {
-    if (c.now < c.lane.quantum_ends) return {};
-    const auto first = first_elsewhere(c);
-    if (!first.has_value()) return {};
-    return LeaseClaim{c.now, first->id};
+    return due_now_for(c, first_elsewhere(c).value_or(OrderKey{}).id);
   }
   static std::string text(const AskCase& c, const LeaseClaim& claim) {
     return fmt::format("quantum of {} is over, {} in lane {} waits for it",
@@ -235,7 +239,6 @@ struct WaitsElsewhere {
 // next. If nobody is, the holder goes on, since a switch would serve nobody.
 struct FirstInLine {
   static MaybeClaim claim(const AskCase& c) {
-    if (c.now < c.lane.quantum_ends) return {};
     const auto first = first_allowed(c.table, c.lane, setback(c.table, c.holder));
     if (!first.has_value() || !(*first < requeued_key(c.table, c.lane, c.now))) return {};
     return LeaseClaim{c.now, first->id};
@@ -276,22 +279,39 @@ struct ClassTurnEnds {
 };
 
 template <typename Rule>
-constexpr AskRule rule_of(bool counts_in_class_turn = false, bool lends_gap = false) {
-  return {Rule::claim, Rule::text, counts_in_class_turn, lends_gap};
+constexpr AskRule rule_of(AskRule::Holds holds, bool lends_gap = false) {
+  return {Rule::claim, Rule::text, holds, lends_gap};
 }
+
+constexpr auto kAlways = AskRule::Holds::kAlways;
+constexpr auto kOutsideClassTurn = AskRule::Holds::kOutsideClassTurn;
+constexpr auto kAfterQuantum = AskRule::Holds::kAfterQuantum;
 
 // NEW_RULE: one line here, and one struct above that says which user needs it.
 constexpr std::array kRules{
-    rule_of<Paused>(true),           rule_of<OverItsShare>(true),
-    rule_of<LongGap>(true),          rule_of<ClassIsDue>(),
-    rule_of<LenderIsBack>(),         rule_of<InterruptedGoesOn>(),
-    rule_of<InterruptedWaitsLong>(), rule_of<OfPolicy>(),
-    rule_of<QuantumEnds>(),          rule_of<LaneIsClosed>(),
-    rule_of<NeedIsStuck>(),          rule_of<WaitsElsewhere>(),
-    rule_of<FirstInLine>(),          rule_of<GapIsLent>(false, true),
+    rule_of<Paused>(kAlways),
+    rule_of<OverItsShare>(kAlways),
+    rule_of<LongGap>(kAlways),
+    rule_of<ClassIsDue>(kOutsideClassTurn),
+    rule_of<LenderIsBack>(kOutsideClassTurn),
+    rule_of<InterruptedGoesOn>(kOutsideClassTurn),
+    rule_of<InterruptedWaitsLong>(kOutsideClassTurn),
+    rule_of<OfPolicy>(kOutsideClassTurn),
+    rule_of<QuantumEnds>(kOutsideClassTurn),
+    rule_of<LaneIsClosed>(kAfterQuantum),
+    rule_of<NeedIsStuck>(kAfterQuantum),
+    rule_of<WaitsElsewhere>(kAfterQuantum),
+    rule_of<FirstInLine>(kAfterQuantum),
+    rule_of<GapIsLent>(kOutsideClassTurn, true),
 };
 // Until then only the first ones of the list count.
-constexpr AskRule kClassTurn = rule_of<ClassTurnEnds>(true);
+constexpr AskRule kClassTurn = rule_of<ClassTurnEnds>(kAlways);
+
+// The last of the rules that hold now.
+AskRule::Holds held_now(const AskCase& c, bool is_class_turn) {
+  if (is_class_turn) return kAlways;
+  return c.now < c.lane.quantum_ends ? kOutsideClassTurn : kAfterQuantum;
+}
 
 }  // namespace
 
@@ -315,8 +335,9 @@ LeaseClaims claims_on(const AskCase& c) {
   LeaseClaims claims;
   const MaybeClaim turn = kClassTurn.claim(c);
   if (turn.has_value()) claims.later.push_back({turn->at, turn->by, &kClassTurn});
+  const AskRule::Holds held = held_now(c, turn.has_value());
   for (const AskRule& rule : kRules) {
-    if (turn.has_value() && !rule.counts_in_class_turn) continue;
+    if (rule.holds > held) continue;
     MaybeClaim claim = rule.claim(c);
     if (!claim.has_value()) continue;
     claim->rule = &rule;

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/memory/host_tier.h"
 #include "csrc/sched/memory/limit.h"
 #include "csrc/sched/memory/room.h"
@@ -45,10 +46,10 @@ bool is_chosen_before(const Device& device, const Job& job, const Lane& claims) 
 
 // pre: it has room.
 bool may_be_asked(const Table& table, const Job& job, const Job& claimant) {
-  const bool can_be = job.is_connected && !job.place.is_suspended() && !job.place.is_inside &&
+  const bool can_be = job.is_connected() && !job.place.is_suspended() && !job.place.is_inside &&
                       !job.room.cannot_give && !job.room.revoke.has_value();
-  if (!can_be || job.id == claimant.id || is_gang_running(table, job)) return false;
-  return !is_in_gang(job) || !are_together(job, claimant);
+  return can_be && job.id != claimant.id && !is_gang_running(table, job) &&
+         !are_together(job, claimant);
 }
 
 // Stopped in an allocation, it can be spilled until its Need is met (see WaitingNeed). It gives to
@@ -83,8 +84,9 @@ Nanos comes_until(const Job& job) {
 }
 
 // pre: it gives unparked.
+// A job that took long to park the last time is not waited for now.
 bool may_come(const Job& job, Nanos now) {
-  return job.measured.closed_at.has_value() && job.is_registered && now < comes_until(job) &&
+  return job.measured.closed_at.has_value() && job.is_registered() && now < comes_until(job) &&
          job.measured.park_delay <= park_allowance(job.measured.stall);
 }
 
@@ -94,10 +96,7 @@ class Shares {
   explicit Shares(Bytes deficit, Bytes host = {}) : missing_(deficit), host_(host) {}
 
   [[nodiscard]] Bytes missing() const { return missing_; }
-  [[nodiscard]] Bytes of(const Job& job) const {
-    const auto entry = entries_.find(job.id);
-    return entry == entries_.end() ? Bytes{0} : entry->second.bytes;
-  }
+  [[nodiscard]] Bytes of(const Job& job) const { return value_or(entries_, job.id, Entry{}).bytes; }
   // It gives up to `most` in all without a copy, if so much is missing.
   void raise(const Job& job, Bytes most) {
     const Bytes more = std::min(missing_, most - of(job));
@@ -174,16 +173,18 @@ void share_beyond_users(
   }
   for (std::size_t i = 0; const Giver* const giver = parked.at(i); ++i) {
     const Job& job = *giver->job;
-    const auto left = beyond.find(job.who.uid);
-    if (!is_meant(job) || left == beyond.end() || left->second <= Bytes{0}) continue;
+    if (!is_meant(job) || beyond.at(job.who.uid) <= Bytes{0}) continue;
+    Bytes& left = beyond.at(job.who.uid);
     const Bytes before = shares.of(job);
-    shares.raise_with_copies(table.device, job, before + left->second);
-    left->second -= shares.of(job) - before;
+    shares.raise_with_copies(table.device, job, before + left);
+    left -= shares.of(job) - before;
   }
 }
 
 }  // namespace
 
+// All jobs that hold room are looked at once, and put into one of three lines by how willingly they
+// give. Holders that are not stopped are in none of them.
 MemoryPlan::MemoryPlan(const Table& table,
                        JobId claimant,
                        Nanos now,
@@ -194,7 +195,7 @@ MemoryPlan::MemoryPlan(const Table& table,
   for (const auto& [id, room] : device.ledger.rooms()) {
     if (room <= Bytes{0}) continue;
     const Job& job = table.at(id);
-    if (of_user.has_value() && job.who.uid != *of_user) continue;
+    if (of_user.value_or(job.who.uid) != job.who.uid) continue;
     if (!may_be_asked(table, job, claimant_)) continue;
     if (claims != device.lanes.end() && is_chosen_before(device, job, *claims)) continue;
     GiverLine* const line = is_parked(device, job)                 ? &parked_
@@ -227,6 +228,8 @@ const Job* MemoryPlan::find_coming() {
   return last == nullptr ? nullptr : last->job;
 }
 
+// The order of the parts is the one at the top of this file. Each part takes what it can get of the
+// deficit, and the next one sees what is left.
 std::vector<Giving> MemoryPlan::revokes(Bytes deficit) {
   Shares shares(deficit, host_to_use(deficit));
   share_drops(shares, table_.device, parked_, find_coming());
@@ -251,6 +254,8 @@ Bytes MemoryPlan::beyond_drops(Bytes deficit) {
   return shares.missing();
 }
 
+// Only copies are worth a wait. What the coming job gives without one it is asked for at once, as
+// if it were parked.
 std::optional<ComingGiver> MemoryPlan::coming(Bytes deficit) {
   const Job* const coming = find_coming();
   if (coming == nullptr) return std::nullopt;
@@ -263,6 +268,8 @@ std::optional<ComingGiver> MemoryPlan::coming(Bytes deficit) {
   return ComingGiver{coming->id, comes_until(*coming)};
 }
 
+// As long as there is such a job, waiting may help. Parked jobs were asked already, and gave what
+// they could.
 JobId later_giver(const Table& table, JobId claimant) {
   for (const auto& [id, room] : table.device.ledger.rooms()) {
     if (id == claimant || room == Bytes{0}) continue;

@@ -50,7 +50,7 @@ struct LaneIsHeld {
   }
   static std::string text(const BeginCase& c) {
     const Job& holder = c.table.at(c.lane.lease->job());
-    if (holder.is_connected) return fmt::format("waits for {}'s boundary", label(holder));
+    if (holder.is_connected()) return fmt::format("waits for {}'s boundary", label(holder));
     return fmt::format("waits for {}, whose connection is lost, to come back or end",
                        label(holder));
   }
@@ -168,11 +168,8 @@ bool is_over_at_boundary(const Obstacle& obstacle) { return obstacle.rule->is_ov
 const WaitingNeed* stays_free_for(const Table& table, const Lane& lane, Nanos now) {
   if (!lane.hold.has_value() || now >= lane.hold->until) return nullptr;
   const Job& last = table.at(lane.hold->job);
-  if (!last.is_connected || is_parked(table.device, last)) return nullptr;
-  const auto& needs = table.device.needs;
-  const auto need =
-      std::ranges::find_if(needs, [&](const WaitingNeed& other) { return other.job != last.id; });
-  return need == needs.end() ? nullptr : &*need;
+  if (!last.is_connected() || is_parked(table.device, last)) return nullptr;
+  return table.device.need_of_another(last.id);
 }
 
 std::string stays_free_text(const Lane& lane, const WaitingNeed& need) {

@@ -9,8 +9,8 @@
 // 4. Then lanes are served: free ones before held ones, and of the free ones those that have been
 //    short of room for longest first. What is left goes to a Need that takes only free room.
 // 5. If nobody can go on, one Need fails.
-// 6. Under `pack` the jobs that run are judged; the cores are divided; holders are asked for their
-//    leases.
+// 6. The policy's own rules conclude: under `pack` the jobs that run are judged. The cores are
+//    divided, and holders are asked for their leases.
 // 7. The transfer rate is settled again: who waits has changed. Last, the times at which somebody
 //    must be looked at again are noted.
 //
@@ -32,7 +32,6 @@
 #include "csrc/sched/memory/user_room.h"
 #include "csrc/sched/serve/deny.h"
 #include "csrc/sched/side_by_side/core_shares.h"
-#include "csrc/sched/side_by_side/side_by_side.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/lane_moves.h"
 #include "csrc/sched/turns/suspended.h"
@@ -115,6 +114,7 @@ std::vector<Lane*> by_claim(Table& table) {
 
 }  // namespace
 
+// Said once, because hundreds of steps may pass while the tier is full.
 void say_host_full(Step& step, const Job& job, const std::string& so) {
   Device& device = step.device();
   if (!device.host_warning.empty()) return;
@@ -145,12 +145,14 @@ void serve(Step& step) {
   for (Lane& lane : device.lanes)
     serve_owed(step, lane, pool);
   serve_needs(step, pool);
-  settle_claim(step);
+  for (const PolicyRule* const rule : device.policy->rules())
+    rule->before_leases(step);
   for (Lane* const lane : by_claim(table))
     serve_lane(step, *lane, pool);
   serve_only_free(step, pool);
   break_deadlock(step);
-  judge_running(step);
+  for (const PolicyRule* const rule : device.policy->rules())
+    rule->after_leases(step);
   share_cores(step);
   for (Lane& lane : device.lanes)
     ask_holder(step, lane);
@@ -158,6 +160,7 @@ void serve(Step& step) {
   watch_givers(step);
 }
 
+// Only what would be copied is taken from pools. What jobs can drop costs nothing, and goes first.
 Bytes cut_before_copies(Step& step, const Job& claimant, Bytes missing, RoomPool& pool) {
   if (missing <= Bytes{0} || step.device().ledger.pools() == Bytes{0}) return {};
   const Bytes to_copy = MemoryPlan(step.table(), claimant.id, step.now()).beyond_drops(missing);
@@ -173,6 +176,8 @@ Bytes ask_for_room(Step& step,
   return ask_as_planned(step, plan, deficit, pool);
 }
 
+// Each job is told how much it may add to the host tier. What the jobs after it in the plan are
+// thought to need of the tier is kept for them.
 Bytes ask_as_planned(Step& step, MemoryPlan& plan, Bytes deficit, RoomPool& pool) {
   Bytes asked;
   Table& table = step.table();

@@ -61,6 +61,8 @@ bool keep_free(Step& step, Lane& lane) {
   return true;
 }
 
+// Changing hands costs what passes between the end of one lease and the grant of the next, as far
+// as the next job waited then. It is the next job's cost if the lane came from another job.
 void note_switch(Lane& lane, Job& job, Nanos now) {
   const bool is_switch = lane.last_holder != JobId{0} && lane.last_holder != job.id;
   if (is_switch) ++lane.switches;
@@ -70,6 +72,8 @@ void note_switch(Lane& lane, Job& job, Nanos now) {
   if (is_switch) job.measured.handover = lane.last_handover;
 }
 
+// The order matters: what the job's return cost, and whose turn it was, follow from the last holder
+// and from how long the job has waited. Both are forgotten when the lease begins.
 void grant_lease(Step& step, Lane& lane, Job& job, const std::string& remark) {
   const Nanos now = step.now();
   const std::size_t num_waiting = lane.waiting.size();
@@ -102,6 +106,8 @@ void grant_inside(Step& step, Lane& lane, Job& job) {
   lane.lease->is_for_boundary = was_for_nobody;
 }
 
+// The job gets its room before its lease, out of what is free. What it does not use from the
+// beginning may follow (owed), as far as it is on its way.
 void grant_with(Step& step, Lane& lane, Job& job, RoomPool& pool) {
   Device& device = step.device();
   const Bytes room = device.ledger.room(job.id);
@@ -185,7 +191,7 @@ void grant_ahead(Step& step, Job& job, RoomPool& pool) {
 bool does_a_holder_grow(const Table& table) {
   const Device& device = table.device;
   return std::any_of(device.lanes.begin(), device.lanes.end(), [&](const Lane& lane) {
-    if (!lane.lease.has_value() || is_lane_suspended(lane)) return false;
+    if (!lane.is_running()) return false;
     const Job& holder = table.at(lane.lease->job());
     return is_learning(holder) ||
            device.ledger.room(holder.id) < needed_room(holder, device.ledger.capacity());
@@ -271,9 +277,8 @@ bool settle_next_room(Step& step, Lane& lane, Job& job, RoomPool& pool) {
 void serve_interrupted(Step& step, Lane& lane, JobId inside, RoomPool& pool) {
   lane.choose(JobId{0});
   const Job& interrupted = step.table().at(inside);
-  const Job* const last = std::as_const(step).table().find(lane.last_holder);
   const bool is_due = class_due(step.table(), lane) == interrupted.settings.priority &&
-                      (last == nullptr || has_floor_after(step.device(), *last, interrupted));
+                      may_have_floor(step.table(), lane, interrupted);
   lane.due = is_due ? inside : JobId{0};
   const JobId first =
       is_due ? JobId{0} : first_urgent(step.table(), lane, interrupted, step.now(), pool);
@@ -287,12 +292,11 @@ void serve_interrupted(Step& step, Lane& lane, JobId inside, RoomPool& pool) {
 
 void serve_owed(Step& step, Lane& lane, RoomPool& pool) {
   Device& device = step.device();
-  if (!lane.lease.has_value() || lane.lease->owed <= Bytes{0}) return;
-  if (is_lane_suspended(lane)) return;
+  if (!lane.is_running() || lane.lease->owed <= Bytes{0}) return;
   Lease& lease = *lane.lease;
   Job& job = step.table().at(lease.job());
   // One that comes back says what it has, and asks for the rest.
-  if (!job.is_connected) lease.owed = Bytes{0};
+  if (!job.is_connected()) lease.owed = Bytes{0};
   // The holder is stopped in an allocation: what that waits for goes first.
   if (device.has_need(job.id)) return;
   const Bytes room = device.ledger.room(job.id);

@@ -54,6 +54,7 @@ class Unmet {
   std::optional<Bytes> least_;
 };
 
+// Somebody else is short of room too, so nobody gets more than he must have.
 bool is_scarce(const Device& device) {
   return device.needs.size() > 1 ||
          std::any_of(device.lanes.begin(), device.lanes.end(),
@@ -92,9 +93,9 @@ void grant_need(Step& step, Job& job, const WaitingNeed& need, RoomPool& pool) {
 // Free room that nobody waits for. If a Need waits, or a line before a free lane, those lack more
 // than there is.
 Bytes unclaimed(const Device& device, const RoomPool& pool) {
-  const bool is_lane_short = std::any_of(
-      device.lanes.begin(), device.lanes.end(),
-      [](const Lane& lane) { return !lane.lease.has_value() && !lane.waiting.empty(); });
+  const bool is_lane_short = std::ranges::any_of(device.lanes, [](const Lane& lane) {
+    return !lane.lease.has_value() && !lane.waiting.empty();
+  });
   if (!device.needs.empty() || is_lane_short) return {};
   return std::max(pool.free, Bytes{0});
 }

@@ -39,6 +39,8 @@ std::string who_waits(const Table& table, const Lane& lane, Nanos now) {
 
 }  // namespace
 
+// A warning is of one iteration. As soon as the page shows another one, or a gap, it is no longer
+// said.
 std::string warning_of(const Table& table, const Lane& lane, Nanos now) {
   if (!lane.lease.has_value() || !lane.lease->is_warned) return {};
   const Job& holder = table.at(lane.lease->job());

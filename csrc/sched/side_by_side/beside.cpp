@@ -22,6 +22,8 @@
 namespace gpushare::sched {
 namespace {
 
+// What one job alone stands against is asked before what a pair does, since it holds for every
+// partner and needs no trial.
 Bar bar_of_pair(const Packing& packing, const Job& a, const Job& b, Nanos now) {
   for (const Job* const job : {&a, &b}) {
     if (job->settings.is_guaranteed()) return {Bar::Kind::kGuaranteed, {job->id}};
@@ -41,6 +43,7 @@ std::string names_of(const JobSet& set) {
   return fmt::format("{}", fmt::join(ids, " and "));
 }
 
+// For people: each reason with its numbers.
 std::string text_of(const Packing& packing, const Bar& bar) {
   const std::string names = names_of(bar.jobs);
   switch (bar.kind) {
@@ -63,7 +66,7 @@ std::string verdict_text(const Packing& packing, const JobSet& set) {
 JobSet holders_of(const Device& device) {
   JobSet set;
   for (const Lane& lane : device.lanes) {
-    if (lane.lease.has_value() && !is_lane_suspended(lane)) set.push_back(lane.lease->job());
+    if (lane.is_running()) set.push_back(lane.lease->job());
   }
   std::sort(set.begin(), set.end());
   return set;
@@ -73,6 +76,8 @@ std::size_t num_held(const Device& device) {
   return std::max<std::size_t>(holders_of(device).size(), 1);
 }
 
+// From pairs to the whole set. A trial of the holders must be over before a further job joins them,
+// or nobody could tell whose fault the result is.
 Bar bar_of(const Table& table, const Job& job, const JobSet& holders, Nanos now) {
   const Packing& packing = table.device.side_by_side.packing;
   if (holders.empty()) return {};
@@ -97,6 +102,7 @@ Bar bar_elsewhere(const Table& table, const Job& job, Nanos now) {
   return bar_of(table, job, holders, now);
 }
 
+// Holders count as if all of them queued again now, because only then their times can be compared.
 const Lane* last_in_order(const Table& table, const JobSet& holders, Nanos now) {
   const Lane* last = nullptr;
   for (const Lane& lane : table.device.lanes) {
@@ -109,6 +115,8 @@ const Lane* last_in_order(const Table& table, const JobSet& holders, Nanos now) 
   return last;
 }
 
+// The holder of the job's own lane is always in the way. Holders that are not in the way one by one
+// may be so together, and then those that are last in order make way first.
 JobSet in_the_way(const Table& table, const Job& job, Nanos now) {
   const JobSet holders = holders_of(table.device);
   JobSet left;

@@ -11,17 +11,17 @@
 
 namespace gpushare::sched {
 
+// A device that is no CPU has no cores to divide.
 void share_cores(Step& step) {
   Device& device = step.device();
   if (wire::is_cuda(device.name)) return;
   const auto of = static_cast<std::uint16_t>(num_held(device));
   std::uint16_t number = 0;
   for (const Lane& lane : device.lanes) {
-    if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
+    if (!lane.is_running()) continue;
     const wire::CoreShare share{.number = number++, .of = of};
     const Job& holder = std::as_const(step).table().at(lane.lease->job());
-    const bool can_be_told = holder.is_connected && holder.is_registered;
-    if (!can_be_told || holder.served.core_share == share) continue;
+    if (!holder.has_page() || holder.served.core_share == share) continue;
     step.table().at(holder.id).served.core_share = share;
     step.act({.kind = PageAction::Kind::kShareCores,
               .job = holder.id,

@@ -80,6 +80,8 @@ class Search {
 
 }  // namespace
 
+// Of each other lane the strongest reason counts: its jobs are to move here, it is stuck, its job
+// is kept out by the holder's user, or under `pack` its line is this one's too.
 std::vector<OrderKey> waiting_elsewhere(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job());
   const auto is_by = [&](const OrderKey& key) {
@@ -104,6 +106,8 @@ std::vector<OrderKey> waiting_elsewhere(const Table& table, const Lane& lane, Na
   return keys;
 }
 
+// The draw moves the job to the free lane, so that from then on all is as if it had queued there.
+// If the first in order stands in the free lane's own line, nobody is moved.
 void draw_first(Step& step, Lane& lane) {
   // Room is moved for somebody already.
   if (lane.waiting.contains(lane.next())) return;

@@ -15,6 +15,8 @@ namespace {
 
 class PackingRule final : public PolicyRule {
  public:
+  void before_leases(Step& step) const override { settle_claim(step); }
+  void after_leases(Step& step) const override { judge_running(step); }
   JobId choose(Step& step, Lane& lane, JobId chosen, const RoomPool& /*pool*/) const override {
     return choose_beside(step, lane, chosen);
   }

@@ -215,8 +215,7 @@ std::string reason_to_part(const Table& table, const SideBySide& sides, Nanos no
 // The running jobs that can be asked for their leases.
 JobSet reachable(const Table& table, const JobSet& running) {
   JobSet jobs = running;
-  std::erase_if(
-      jobs, [&](JobId id) { return !table.at(id).is_connected || !table.at(id).is_registered; });
+  std::erase_if(jobs, [&](JobId id) { return !table.at(id).has_page(); });
   return jobs;
 }
 
@@ -231,13 +230,14 @@ void look_at_running(Step& step) {
   sides.next_look = std::min(sides.next_look, now + every);
   for (const JobId id : sides.running) {
     const Job& job = step.table().at(id);
-    if (job.is_connected && job.is_registered) step.look_at(id);
+    if (job.has_page()) step.look_at(id);
   }
   step.due(std::max(sides.next_look, now));
 }
 
 }  // namespace
 
+// Two kinds of trials: of several jobs beside each other, and of one job alone.
 bool is_on_trial(const Table& table, Nanos now) {
   const JobSet holders = holders_of(table.device);
   if (holders.size() > 1) {
@@ -247,6 +247,7 @@ bool is_on_trial(const Table& table, Nanos now) {
                      [&](JobId id) { return !table.at(id).measured.alone.is_known(); });
 }
 
+// What was found out about sets with the job followed from its time alone, so it is forgotten too.
 void forget_pace(Device& device, Job& job) {
   device.side_by_side.packing.forget(job.id);
   job.measured.alone = job.measured.pauses = {};
@@ -260,9 +261,10 @@ const Job* first_by_claim(const Table& table, Nanos now) {
   return job != nullptr && job->place.is_waiting() ? job : nullptr;
 }
 
+// A claim that holds is kept as it is. Otherwise jobs would take the claim from each other while
+// the holders still run, and none of them would ever be waited for.
 void settle_claim(Step& step) {
   Device& device = step.device();
-  if (!device.packs()) return;
   const Table& table = step.table();
   const Nanos now = step.now();
   auto& claim = device.side_by_side.claim;
@@ -288,6 +290,8 @@ void settle_claim(Step& step) {
   if (now < claim->due) step.due(claim->due);
 }
 
+// A claim that is due keeps everybody else from beginning. Otherwise the job that is chosen goes
+// first, and if it may not begin, the first one that may is let past it.
 JobId choose_beside(Step& step, Lane& lane, JobId next) {
   Device& device = step.device();
   const Table& table = step.table();
@@ -315,9 +319,10 @@ JobId choose_beside(Step& step, Lane& lane, JobId next) {
   return JobId{0};
 }
 
+// The set that runs has changed if a lease was granted or ended in this step. Then its iterations
+// are timed from now on.
 void judge_running(Step& step) {
   Device& device = step.device();
-  if (!device.packs()) return;
   SideBySide& sides = device.side_by_side;
   const Nanos now = step.now();
   JobSet running = holders_of(device);
@@ -336,6 +341,7 @@ void judge_running(Step& step) {
   look_at_running(step);
 }
 
+// The holder of the job's own lane does not count here: the job waits for that one's lease anyhow.
 std::string reason_against(const Table& table, const Job& job, Nanos now) {
   if (!table.device.packs()) return {};
   const Job* const first = first_by_claim(table, now);
@@ -343,6 +349,7 @@ std::string reason_against(const Table& table, const Job& job, Nanos now) {
   return text_of(table.device.side_by_side.packing, bar_elsewhere(table, job, now));
 }
 
+// A set on trial has no number yet.
 std::string beside_text(const Table& table, const Job& holder) {
   const SideBySide& sides = table.device.side_by_side;
   if (!table.device.packs() || sides.running.size() < 2) return {};
@@ -355,13 +362,14 @@ std::string beside_text(const Table& table, const Job& holder) {
   return text + ": " + verdict_text(sides.packing, sides.running);
 }
 
+// While one holder of the set is being asked, the rest may turn out to pay without it. So nobody
+// else is asked for that reason. For a claim all who are in the way are asked.
 std::optional<MakeWay> make_way(const Table& table, const Lane& lane, Nanos now) {
   const Device& device = table.device;
   const SideBySide& sides = device.side_by_side;
-  const bool is_any_asked =
-      std::any_of(device.lanes.begin(), device.lanes.end(), [](const Lane& other) {
-        return other.lease.has_value() && other.lease->is_asked() && !is_lane_suspended(other);
-      });
+  const bool is_any_asked = std::ranges::any_of(device.lanes, [](const Lane& other) {
+    return other.is_running() && other.lease->is_asked();
+  });
   const std::string reason = is_any_asked ? "" : reason_to_part(table, sides, now);
   if (!reason.empty() && last_in_order(table, reachable(table, sides.running), now) == &lane) {
     return MakeWay{now, fmt::format("pack: {}", reason)};

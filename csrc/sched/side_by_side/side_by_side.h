@@ -32,12 +32,13 @@ void forget_pace(Device& device, Job& job);
 bool is_on_trial(const Table& table, Nanos now);
 // Who is to have a lease before anybody else; null: nobody.
 const Job* first_by_claim(const Table& table, Nanos now);
-// Who has a claim now. Before anybody is granted a lease.
+// For packing_rule.cpp: who has a claim now. Before anybody is granted a lease.
 void settle_claim(Step& step);
 // For packing_rule.cpp: the first waiter of the free lane who may begin now: `next`, or another who
 // may. 0: nobody; the reason is said.
 JobId choose_beside(Step& step, Lane& lane, JobId next);
-// Judges those who run, after all leases were granted; and says when to look at their pages.
+// For packing_rule.cpp: judges those who run, after all leases were granted; and says when to look
+// at their pages.
 void judge_running(Step& step);
 
 // Why the waiting job may not run beside the holders of other lanes now; empty: it may.

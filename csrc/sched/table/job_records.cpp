@@ -5,6 +5,7 @@
 #include "csrc/sched/table/job_records.h"
 
 #include "csrc/base/check.h"
+#include "csrc/sched/job/lookup.h"
 
 namespace gpushare::sched {
 namespace {
@@ -20,21 +21,21 @@ void set_member(JobRecords::Ids& ids, JobId job, bool was, bool is) {
 
 }  // namespace
 
+// What was changed in the step before is counted a last time. From then on nobody holds a reference
+// from that step, so its records need not be looked at again.
 void JobRecords::begin_step() {
   static_cast<void>(kept());
   touched_.clear();
 }
 
-const Job* JobRecords::find(JobId job) const {
-  const auto found = jobs_.find(job);
-  return found == jobs_.end() ? nullptr : &found->second;
-}
+const Job* JobRecords::find(JobId job) const { return find_in(jobs_, job); }
 
+// Whoever gets a record to change it may change anything that the indexes follow from. Handlers ask
+// for the same job many times in a row, so the last one is not noted twice.
 Job* JobRecords::find(JobId job) {
-  const auto found = jobs_.find(job);
-  if (found == jobs_.end()) return nullptr;
-  if (touched_.empty() || touched_.back() != job) touched_.push_back(job);
-  return &found->second;
+  Job* const found = find_in(jobs_, job);
+  if (found != nullptr && (touched_.empty() || touched_.back() != job)) touched_.push_back(job);
+  return found;
 }
 
 Job& JobRecords::make(JobId job) {
@@ -48,6 +49,7 @@ void JobRecords::erase(JobId job) {
   jobs_.erase(job);
 }
 
+// Counted anew at each call, because a record that was noted may have changed since the last one.
 const JobRecords::Kept& JobRecords::kept() const {
   for (const JobId id : touched_) {
     const Job* const job = find(id);
@@ -56,13 +58,14 @@ const JobRecords::Kept& JobRecords::kept() const {
   return kept_;
 }
 
+// All that the indexes follow from, in one place: an index that is added is filled here.
 JobRecords::Part JobRecords::part_of(const Job& job) {
   return {.is_giving = job.room.revoke.has_value(),
           .is_asked_again = job.room.asked_again_at.has_value(),
           .is_spared = job.room.spared_until > Nanos{},
           .is_suspended = job.place.is_suspended(),
           .is_hurried = job.settings.deadline > Nanos{},
-          .is_guaranteed = job.is_registered && job.is_connected && job.may_queue() &&
+          .is_guaranteed = job.has_page() && job.may_queue() &&
                            job.settings.priority == wire::Priority::kGuaranteed,
           .is_limited = job.settings.most_memory() > Bytes{0},
           .is_unheard = is_unheard(job) || job.room.lane_unheard_since.has_value(),
@@ -88,6 +91,7 @@ void JobRecords::count(JobId job, const Part& part) const {
   before = part;
 }
 
+// Counts all jobs from nothing, as the indexes avoid to do, and compares.
 void JobRecords::check_invariants() const {
   JobRecords anew;
   for (const auto& [id, job] : jobs_) {

@@ -37,6 +37,8 @@ JobTable::Iterator& JobTable::Iterator::operator++() {
   return *this;
 }
 
+// The first job of a user and class brings the user's time; of later ones it is set again, because
+// the caller has computed their keys a moment later.
 void JobTable::insert(const OrderKey& key) {
   const OrderKey stored = with_user_time(key, 0);
   const bool is_new = keys_.emplace(key.id, stored).second;
@@ -51,6 +53,7 @@ void JobTable::insert(const OrderKey& key) {
   set_user_time(key.priority, key.user, key.user_time);
 }
 
+// A key is its own place in the order, so a changed one is taken out and put in anew.
 void JobTable::update(const OrderKey& key) {
   GS_CHECK(contains(key.id), "job {} is not in the table", key.id.value);
   erase(key.id);
@@ -72,6 +75,7 @@ void JobTable::erase(JobId job) {
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
+// One charge moves one user, however many of his jobs wait.
 void JobTable::set_user_time(wire::Priority priority, std::uint32_t user, double time) {
   const auto found = groups_.find({priority, user});
   if (found == groups_.end()) return;
@@ -84,6 +88,8 @@ void JobTable::set_user_time(wire::Priority priority, std::uint32_t user, double
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
+// Users of a class take turns. So a job waits for one turn of each other user, and for those of all
+// jobs of its own user.
 std::size_t JobTable::num_turns(wire::Priority last, std::uint32_t user) const {
   std::size_t num = 0;
   for (const auto& [name, group] : groups_) {
@@ -106,6 +112,7 @@ std::optional<OrderKey> JobTable::first() const {
   return *begin();
 }
 
+// Users of one class are neighbours in the order, so its first one is where the class begins.
 std::optional<OrderKey> JobTable::first_of(wire::Priority priority) const {
   const Place least{priority, -std::numeric_limits<double>::infinity(), 0};
   const auto found = order_.lower_bound(least);
@@ -126,6 +133,7 @@ std::optional<OrderKey> JobTable::key_of(JobId job) const {
   return with_user_time(key, groups_.at({key.priority, key.user}).time);
 }
 
+// Class after class. Within a class each round takes the next job of every user who has one left.
 std::vector<JobId> JobTable::order(std::size_t n) const {
   std::vector<JobId> jobs;
   struct Rest {

@@ -38,6 +38,8 @@ void Lane::suspend_lease(Nanos now) {
   busy.turn(false, now);
 }
 
+// A job whose process was stopped may close its lease, or be gone, before anybody has seen that it
+// went on. So the callers ask without knowing.
 void Lane::resume_lease(Nanos now) {
   if (!lease->suspended_since().has_value()) return;
   lease->go_on(now);
@@ -52,6 +54,8 @@ void Lane::choose(JobId job) {
   if (job != JobId{0}) wait_reason.clear();
 }
 
+// The time of the first shortage counts, however often the job is found short: the patience of
+// memory_wait begins there.
 void Lane::note_short(Nanos now) {
   GS_CHECK(next_ != JobId{0}, "nobody is next in lane {}", id.value);
   short_since_ = short_since_.value_or(now);

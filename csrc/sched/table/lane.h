@@ -62,6 +62,11 @@ class Lane {
   void suspend_lease(Nanos now);
   void resume_lease(Nanos now);
 
+  // Whether it is held, and its holders do not stand still (suspended.h).
+  [[nodiscard]] bool is_running() const {
+    return lease.has_value() && !lease->suspended_since().has_value();
+  }
+
   // The job chosen for the free lane whose room is being settled; 0: none.
   [[nodiscard]] JobId next() const { return next_; }
   // When it was first found short of room.

@@ -10,14 +10,17 @@
 #include <algorithm>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/job/lookup.h"
 
 namespace gpushare::sched {
 
 std::size_t LanePool::num_chunks(JobId job) const {
-  const auto found = members_.find(job);
-  return found == members_.end() ? 0 : found->second.num_chunks;
+  const Member* const member = find_in(members_, job);
+  return member == nullptr ? 0 : member->num_chunks;
 }
 
+// Jobs use the pool one after the other, so the pool is as large as the largest of them needs, and
+// not as all of them together.
 std::size_t LanePool::num_wanted() const {
   std::size_t most = 0;
   for (const auto& [job, member] : members_)
@@ -26,20 +29,21 @@ std::size_t LanePool::num_wanted() const {
 }
 
 bool LanePool::has_donated(JobId job, std::uint32_t slot) const {
-  const auto found = members_.find(job);
-  return found != members_.end() && found->second.donated.contains(slot);
+  const Member* const member = find_in(members_, job);
+  return member != nullptr && member->donated.contains(slot);
 }
 
 bool LanePool::has_slot(JobId job, std::uint32_t slot) const {
   const auto is_in = [slot](const std::vector<std::uint32_t>& slots) {
     return std::find(slots.begin(), slots.end(), slot) != slots.end();
   };
-  const auto found = members_.find(job);
-  return is_in(slots_) || (found != members_.end() && is_in(found->second.aside));
+  const Member* const member = find_in(members_, job);
+  return is_in(slots_) || (member != nullptr && is_in(member->aside));
 }
 
 std::size_t LanePool::num_used(JobId job) const { return std::min(num_chunks(job), slots_.size()); }
 
+// Slots that are set aside still are the pool's: they hold memory, and return to the list.
 std::size_t LanePool::size() const {
   std::size_t sum = slots_.size();
   for (const auto& [job, member] : members_)
@@ -47,6 +51,7 @@ std::size_t LanePool::size() const {
   return sum;
 }
 
+// New slots come last, so that what jobs know of the first ones stays true.
 std::size_t LanePool::grow(std::size_t count) {
   std::size_t num_new = 0;
   for (; num_new < count && slots_.size() < wire::kMaxLaneSlots; ++num_new) {
@@ -59,6 +64,7 @@ std::size_t LanePool::grow(std::size_t count) {
   return num_new;
 }
 
+// The last slots leave first: only the jobs with the most chunks used them.
 std::vector<std::uint32_t> LanePool::shrink_to(std::size_t count) {
   std::vector<std::uint32_t> left;
   for (; slots_.size() > count; slots_.pop_back()) {
@@ -70,6 +76,7 @@ std::vector<std::uint32_t> LanePool::shrink_to(std::size_t count) {
   return left;
 }
 
+// A job may donate a slot of the list, or one that it had set aside when it was interrupted.
 void LanePool::donate(JobId job, std::uint32_t slot) {
   LanePool::Member& member = members_[job];
   const std::size_t num_left = std::erase(slots_, slot) + std::erase(member.aside, slot);
@@ -79,6 +86,8 @@ void LanePool::donate(JobId job, std::uint32_t slot) {
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
+// A slot that comes back does not return to the list: the job has emptied it, and the pool may be
+// large enough without it.
 void LanePool::take_back(JobId job, std::uint32_t slot) {
   GS_CHECK(members_[job].donated.erase(slot) == 1, "slot {} of job {}", slot, job.value);
   numbers_.give_back(slot);
@@ -95,6 +104,8 @@ void LanePool::remove(JobId job) {
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
+// The holder used the first slots. They leave the list as they are, so that the next holder begins
+// with the slots behind them.
 void LanePool::set_aside(JobId job) {
   const auto found = members_.find(job);
   if (found == members_.end()) return;
@@ -106,6 +117,8 @@ void LanePool::set_aside(JobId job) {
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
+// A job that goes on finds its bytes in the slots it had, so those are the first again. Otherwise
+// another job may hold the first ones now, and these are only empty memory.
 void LanePool::end_aside(JobId job, bool goes_on) {
   const auto found = members_.find(job);
   if (found == members_.end()) return;
@@ -117,6 +130,7 @@ void LanePool::end_aside(JobId job, bool goes_on) {
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
+// Slot numbers are one user's in all lanes, so what the job has kept needs no new numbers.
 void LanePool::move_member(JobId job, LanePool& to) {
   GS_CHECK(&to.numbers_ == &numbers_, "job {} to another user's pool", job.value);
   const auto moved = to.members_.insert(members_.extract(job));

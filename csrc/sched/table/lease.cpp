@@ -8,12 +8,12 @@
 #include <algorithm>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/job/lookup.h"
 
 namespace gpushare::sched {
 
 const Lease::Along* Lease::find_along(JobId id) const {
-  const auto found = std::ranges::find(along_, id, &Along::job);
-  return found == along_.end() ? nullptr : &*found;
+  return find_first(along_, [&](const Along& each) { return each.job == id; });
 }
 
 void Lease::ask(Nanos now, const std::string& reason, bool is_quantum_over) {
@@ -46,6 +46,7 @@ void Lease::let_along(JobId job, Nanos now) {
   along_.push_back({job, now});
 }
 
+// What was timed, and what room was to follow, was of the one job.
 void Lease::leave(JobId job) {
   GS_CHECK(!along_.empty() && is_held_by(job), "job {} is no holder of several", job.value);
   if (job != job_) {
@@ -59,6 +60,8 @@ void Lease::leave(JobId job) {
   owed = under_way = Bytes{};
 }
 
+// The new connection knows no question, and its page no safepoint. Who was let in, and how far the
+// others are, is the same as before.
 Lease Lease::taken_up(Nanos now) const {
   Lease lease(job_, granted_at_);
   lease.charged_until = now;

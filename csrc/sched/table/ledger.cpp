@@ -4,6 +4,7 @@
 #include "csrc/sched/table/ledger.h"
 
 #include "csrc/base/check.h"
+#include "csrc/sched/job/lookup.h"
 
 namespace gpushare::sched {
 
@@ -11,22 +12,19 @@ Ledger::Ledger(Bytes capacity) : configured_(capacity) {
   GS_CHECK(capacity > Bytes{0}, "capacity {}", to_string(capacity));
 }
 
-Bytes Ledger::room(JobId job) const {
-  const auto found = rooms_.find(job);
-  return found == rooms_.end() ? Bytes{0} : found->second;
-}
+Bytes Ledger::room(JobId job) const { return value_or(rooms_, job, Bytes{0}); }
 
-Bytes Ledger::of_user(std::uint32_t uid) const {
-  const auto found = of_users_.find(uid);
-  return found == of_users_.end() ? Bytes{0} : found->second;
-}
+Bytes Ledger::of_user(std::uint32_t uid) const { return value_or(of_users_, uid, Bytes{0}); }
 
+// A job's user is told while the job has no bytes, so that the user's sum never has to move bytes
+// from one user to another.
 void Ledger::belongs_to(JobId job, std::uint32_t uid) {
   GS_CHECK(rooms_.contains(job) && room(job) == Bytes{0}, "job {} with {}", job.value,
            to_string(room(job)));
   users_[job] = uid;
 }
 
+// All three sums change here and nowhere else: the job's, that of all jobs, and the user's.
 void Ledger::change(JobId job, Bytes& room, Bytes by) {
   room += by;
   total_ += by;
@@ -34,6 +32,8 @@ void Ledger::change(JobId job, Bytes& room, Bytes by) {
   if (user != users_.end()) of_users_[user->second] += by;
 }
 
+// The one mutator without a check against what is free: the bytes are backed already, and to deny
+// that would only make the books wrong.
 void Ledger::attach(JobId job, Bytes resident) {
   GS_CHECK(resident >= Bytes{0}, "job {} with {}", job.value, to_string(resident));
   Bytes& room = rooms_[job];
@@ -41,6 +41,8 @@ void Ledger::attach(JobId job, Bytes resident) {
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
+// Room of 0 more is allowed even if more is in use than there is. A Need that was answered by what
+// the job had anyway is met that way.
 void Ledger::raise(JobId job, Bytes by) {
   const auto found = rooms_.find(job);
   GS_CHECK(found != rooms_.end(), "job {} has no entry", job.value);
@@ -72,6 +74,8 @@ void Ledger::lower_pools(Bytes by) {
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
+// The bytes stay in use; only who is charged for them changes. So free() is the same before and
+// after.
 void Ledger::donate(JobId job, Bytes by) {
   const auto found = rooms_.find(job);
   GS_CHECK(found != rooms_.end(), "job {} has no entry", job.value);
@@ -81,6 +85,8 @@ void Ledger::donate(JobId job, Bytes by) {
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
+// What others than jobs take shrinks the capacity, and not anybody's room. If more is withheld than
+// was free, free() is negative until jobs have given enough back.
 void Ledger::withhold(Bytes bytes) {
   GS_CHECK(bytes >= Bytes{0} && bytes < configured_, "{} of {}", to_string(bytes),
            to_string(configured_));
@@ -88,6 +94,7 @@ void Ledger::withhold(Bytes bytes) {
   GS_EXPENSIVE_CHECK(check_invariants());
 }
 
+// The driver has taken the memory of a process that is gone, so nothing has to be asked back.
 void Ledger::remove(JobId job) {
   const auto found = rooms_.find(job);
   if (found == rooms_.end()) return;

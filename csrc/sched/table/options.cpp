@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -27,6 +28,7 @@ constexpr double kMinSwitchLoss = 0.0001;
 constexpr double kMaxSwitchLoss = 0.5;
 // Three classes may wait below one.
 constexpr double kMaxClassFloor = 0.3;
+
 Status check_time(const char* what, Nanos time, Nanos least) {
   if (time >= least && time <= kMaxTime) return {};
   return {StatusCode::kInvalidArgument,
@@ -40,49 +42,56 @@ Status check_user(const std::string& who, const UserOptions& user) {
   return status.ok() ? status : Status(status.code(), fmt::format("{}: {}", who, status.message()));
 }
 
+// One option that has a range: what it is, and what is allowed.
+struct OptionLimits {
+  bool holds = false;
+  const char* name;
+  std::string is;
+  std::string allowed;
+};
+
+template <typename Number>
+bool is_within(Number number, Number least, Number most) {
+  return number >= least && number <= most;
+}
+
+// All options that are no times. They are checked in this order, and the first one that is wrong is
+// said.
+std::vector<OptionLimits> option_limits(const CoordinatorOptions& options) {
+  const HostBytes& host = options.host_budget;
+  const std::string some_or_none = "allowed is 0 B or more";
+  return {
+      {wire::is_device_name(options.device), "device", fmt::format("'{}'", options.device),
+       fmt::format("allowed is {}", wire::kDeviceNames)},
+      {options.capacity > Bytes{0}, "capacity", to_string(options.capacity),
+       "allowed is more than 0 B"},
+      {options.reserve >= Bytes{0}, "reserve", to_string(options.reserve), some_or_none},
+      {options.transfer_budget >= Bytes{0}, "transfer_budget",
+       fmt::format("{} a second", to_string(options.transfer_budget)), some_or_none},
+      {std::min(host.ram, host.file) >= Bytes{0}, "host_budget",
+       fmt::format("{} in RAM and {} in a file", to_string(host.ram), to_string(host.file)),
+       some_or_none},
+      {is_within(options.switch_loss, kMinSwitchLoss, kMaxSwitchLoss), "switch_loss",
+       fmt::format("{}", options.switch_loss),
+       fmt::format("allowed are {} to {}", kMinSwitchLoss, kMaxSwitchLoss)},
+      {is_within(options.class_floor, 0.0, kMaxClassFloor), "class_floor",
+       fmt::format("{}", options.class_floor), fmt::format("allowed are 0 to {}", kMaxClassFloor)},
+      {is_within(options.num_lanes, 1U, kMaxLanes), "num_lanes",
+       fmt::format("{}", options.num_lanes), fmt::format("allowed are 1 to {}", kMaxLanes)},
+      {options.pack_lanes <= kMaxLanes, "pack_lanes", fmt::format("{}", options.pack_lanes),
+       fmt::format("allowed are 0 to {}", kMaxLanes)},
+  };
+}
+
 Status check(const CoordinatorOptions& options) {
-  if (!wire::is_device_name(options.device)) {
+  for (const OptionLimits& limits : option_limits(options)) {
+    if (limits.holds) continue;
     return {StatusCode::kInvalidArgument,
-            fmt::format("device is '{}', allowed is {}", options.device, wire::kDeviceNames)};
-  }
-  if (options.capacity <= Bytes{0}) {
-    return {StatusCode::kInvalidArgument,
-            fmt::format("capacity is {}, allowed is more than 0 B", to_string(options.capacity))};
-  }
-  if (options.reserve < Bytes{0}) {
-    return {StatusCode::kInvalidArgument,
-            fmt::format("reserve is {}, allowed is 0 B or more", to_string(options.reserve))};
-  }
-  if (options.transfer_budget < Bytes{0}) {
-    return {StatusCode::kInvalidArgument,
-            fmt::format("transfer_budget is {} a second, allowed is 0 B or more",
-                        to_string(options.transfer_budget))};
-  }
-  if (options.host_budget.ram < Bytes{0} || options.host_budget.file < Bytes{0}) {
-    return {StatusCode::kInvalidArgument,
-            fmt::format("host_budget is {} in RAM and {} in a file, allowed is 0 B or more",
-                        to_string(options.host_budget.ram), to_string(options.host_budget.file))};
-  }
-  if (!(options.switch_loss >= kMinSwitchLoss && options.switch_loss <= kMaxSwitchLoss)) {
-    return {StatusCode::kInvalidArgument,
-            fmt::format("switch_loss is {}, allowed are {} to {}", options.switch_loss,
-                        kMinSwitchLoss, kMaxSwitchLoss)};
-  }
-  if (!(options.class_floor >= 0 && options.class_floor <= kMaxClassFloor)) {
-    return {StatusCode::kInvalidArgument, fmt::format("class_floor is {}, allowed are 0 to {}",
-                                                      options.class_floor, kMaxClassFloor)};
-  }
-  if (options.num_lanes < 1 || options.num_lanes > kMaxLanes) {
-    return {StatusCode::kInvalidArgument,
-            fmt::format("num_lanes is {}, allowed are 1 to {}", options.num_lanes, kMaxLanes)};
+            fmt::format("{} is {}, {}", limits.name, limits.is, limits.allowed)};
   }
   for (const auto& [uid, user] : options.users.named)
     GS_RETURN_IF_ERROR(check_user(options.users.label(uid), user));
   GS_RETURN_IF_ERROR(check_user("users", options.users.others));
-  if (options.pack_lanes > kMaxLanes) {
-    return {StatusCode::kInvalidArgument,
-            fmt::format("pack_lanes is {}, allowed are 0 to {}", options.pack_lanes, kMaxLanes)};
-  }
   GS_RETURN_IF_ERROR(check_time("min_quantum", options.min_quantum, Nanos{0}));
   GS_RETURN_IF_ERROR(check_time("max_wait", options.max_wait, millis(1)));
   GS_RETURN_IF_ERROR(check_time("memory_wait", options.memory_wait, Nanos{0}));
@@ -93,6 +102,7 @@ Status check(const CoordinatorOptions& options) {
 
 }  // namespace
 
+// Lanes are opened only here. They are closed when nobody uses them any more (lane_moves.cpp).
 void open_lanes(Table& table, Nanos now) {
   Device& device = table.device;
   const auto num_suspended = static_cast<std::size_t>(
@@ -108,6 +118,7 @@ void open_lanes(Table& table, Nanos now) {
   }
 }
 
+// Known pids are waited for from now on: the coordinator may have been started again.
 Result<Table> make_table(const CoordinatorOptions& options, Nanos now) {
   const Status status = check(options);
   if (!status.ok()) return fail(status);

@@ -20,6 +20,7 @@ void Step::send(JobId to, wire::CoordinatorMessage message) {
   ready_.messages.push_back({to, std::move(message)});
 }
 
+// The refused sender may be no job yet, so the decision names the first lane.
 void Step::refuse(JobId to, std::string reason) {
   ready_.decisions.push_back({now_, table_.device.name, LaneId{0}, to, "refuse", reason});
   send(to, wire::Refused{std::move(reason)});
@@ -44,6 +45,7 @@ void Step::end_pool(std::uint32_t uid) {
   ready_.lane_actions.push_back({.uid = uid, .empty = {}, .ends = true});
 }
 
+// The reason is kept with the job too: `gpushare why` says the last decision about it.
 void Step::decide(JobId job, std::string what, std::string reason) {
   LaneId lane;
   if (Job* record = table_.find(job)) {

@@ -9,16 +9,16 @@
 #include <utility>
 
 #include "csrc/base/check.h"
+#include "csrc/sched/job/lookup.h"
 
 namespace gpushare::sched {
 namespace {
 
 template <typename Lanes>
 auto* find_holder(Lanes& lanes, JobId job) {
-  const auto found = std::find_if(lanes.begin(), lanes.end(), [&](const Lane& lane) {
+  return find_first(lanes, [&](const Lane& lane) {
     return lane.lease.has_value() && lane.lease->is_held_by(job);
   });
-  return found == lanes.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -37,17 +37,22 @@ bool Device::has_need(JobId job) const {
   return std::ranges::binary_search(needs, job, {}, &WaitingNeed::job);
 }
 
+const WaitingNeed* Device::need_of_another(JobId job) const {
+  return find_first(needs, [&](const WaitingNeed& need) { return need.job != job; });
+}
+
+// Requests are kept by job and, of one job, in the order in which they came. So a look-up is a
+// binary search, and the oldest job is served first (serve_needs.cpp).
 void Device::add_need(WaitingNeed need) {
   const auto at = std::ranges::upper_bound(needs, need.job, {}, &WaitingNeed::job);
   needs.insert(at, std::move(need));
 }
 
 bool Device::is_anybody_short() const {
-  return !needs.empty() || is_gang_short ||
-         std::any_of(lanes.begin(), lanes.end(), [](const Lane& lane) {
-           if (!lane.lease.has_value()) return !lane.waiting.empty();
-           return lane.lease->owed > Bytes{0} && !is_lane_suspended(lane);
-         });
+  return !needs.empty() || is_gang_short || std::ranges::any_of(lanes, [](const Lane& lane) {
+    if (!lane.lease.has_value()) return !lane.waiting.empty();
+    return lane.lease->owed > Bytes{0} && lane.is_running();
+  });
 }
 
 const Lane* Device::lane_held_by(JobId job) const { return find_holder(lanes, job); }
@@ -71,6 +76,8 @@ Job& Table::at(JobId job) {
   return *found;
 }
 
+// Under `pack` there may be more lanes than otherwise, because how many of them are used at a time
+// is found by trial.
 std::size_t Table::num_open_lanes() const {
   return device.packs() ? std::max(options.num_lanes, options.pack_lanes) : options.num_lanes;
 }

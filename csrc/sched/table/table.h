@@ -105,6 +105,8 @@ struct Device {
   // lines of all lanes are one. It is asked for each key, so it is not looked up.
   [[nodiscard]] bool packs() const { return packs_; }
   [[nodiscard]] bool has_need(JobId job) const;
+  // A request of any other job; null: there is none.
+  [[nodiscard]] const WaitingNeed* need_of_another(JobId job) const;
   void add_need(WaitingNeed need);
   // Whether somebody waits for room: in an allocation, for a free lane, or behind its lease.
   [[nodiscard]] bool is_anybody_short() const;

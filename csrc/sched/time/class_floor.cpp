@@ -58,7 +58,7 @@ void settle_floors(Table& table, Nanos now) {
   const double part = table.options.class_floor;
   Device& device = table.device;
   for (Lane& lane : device.lanes) {
-    if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
+    if (!lane.is_running()) continue;
     const Job& holder = std::as_const(table).at(lane.lease->job());
     const double used = std::max(to_seconds(now - lane.lease->charged_until), 0.0);
     for (std::size_t i = 0; i < kNumClasses; ++i) {
@@ -75,9 +75,10 @@ void settle_floors(Table& table, Nanos now) {
   }
 }
 
-bool has_floor_after(const Device& device, const Job& after, const Job& waiter) {
-  return waiter.who.uid != after.who.uid ||
-         !gets_only_gaps(device, after, waiter.settings.priority);
+bool may_have_floor(const Table& table, const Lane& lane, const Job& waiter) {
+  const Job* const last = table.find(lane.last_holder);
+  if (last == nullptr || last->who.uid != waiter.who.uid) return true;
+  return !gets_only_gaps(table.device, *last, waiter.settings.priority);
 }
 
 std::optional<wire::Priority> class_due(const Table& table, const Lane& lane) {

@@ -25,9 +25,9 @@ namespace gpushare::sched {
 // Earns and spends. At the beginning of each step, before users are charged (shares.h).
 void settle_floors(Table& table, Nanos now);
 
-// Whether a waiter may have its class' turn after a holder. False for an opportunistic job where
-// `after` is a guaranteed one of its own user, as above.
-bool has_floor_after(const Device& device, const Job& after, const Job& waiter);
+// Whether a waiter may have its class' turn after the last holder. False for an opportunistic job
+// after a guaranteed one of its own user, as above.
+bool may_have_floor(const Table& table, const Lane& lane, const Job& waiter);
 // The class whose turn it is; nothing: the classes go by their order.
 std::optional<wire::Priority> class_due(const Table& table, const Lane& lane);
 // When a class below the holder's will be due, if it keeps the lane. pre: the lane is held.

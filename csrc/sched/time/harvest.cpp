@@ -91,9 +91,9 @@ std::optional<Return> next_return(const Table& table, const Lane& lane, Nanos ru
     const Nanos elapsed = now - job.measured.gap_since;
     const auto from = job.measured.gaps.risky_from(elapsed, trusted_run(run, job), kMostRisk);
     if (!from.has_value()) return;
-    const Nanos at = job.measured.gap_since + *from;
-    if (next.has_value() && next->at <= at) return;
-    next = Return{job.id, at, job.measured.gap_since + *job.measured.gaps.next_over(elapsed)};
+    const Nanos since = job.measured.gap_since;
+    const Return own{job.id, since + *from, since + *job.measured.gaps.next_over(elapsed)};
+    next = std::ranges::min(next.value_or(own), own, {}, &Return::at);
   });
   return next;
 }
@@ -249,6 +249,8 @@ std::optional<bool> is_worth_harvesting(const Table& table,
   return false;
 }
 
+// A gap is worth little if it is seen late, and each look costs a wake-up. So the page is looked at
+// often where an iteration is expected to end, and seldom before.
 std::optional<Nanos> look_for_gap(const Table& table,
                                   const Lane& lane,
                                   const Job& holder,
@@ -264,6 +266,9 @@ std::optional<Nanos> look_for_gap(const Table& table,
   return std::clamp(std::min(next, expected), soon, now + kMostBlind);
 }
 
+// Only what opportunistic jobs cost is counted: the last holder was one of them, and no limit on
+// time kept the guaranteed job away. Shares rise by a little and fall by a part, so that they find
+// the largest share with which the harm stays allowed.
 void note_return(const Table& table, const Lane& lane, Job& job, Nanos now) {
   if (!is_harvested(table.device, job)) return;
   // While its share of the time was used up, the job waited for that and not for the lane.
@@ -284,6 +289,7 @@ void note_return(const Table& table, const Lane& lane, Job& job, Nanos now) {
   }
 }
 
+// The less the forecasts of the jobs that are away can be trusted, the longer the lane rests.
 void note_harvest(const Table& table, Lane& lane, const Job& holder, Nanos now) {
   if (!harvests(table.device) || !is_opportunistic(holder)) return;
   double share = 1;

@@ -7,6 +7,7 @@
 // them.
 #include "csrc/sched/time/headroom.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -41,8 +42,8 @@ std::optional<Headroom> headroom(const Table& table, const Lane& lane, Nanos now
     // The job needs the rest of the holder's iteration, the switch, and its own iteration.
     const Nanos needed =
         with_safety(holder.measured.iteration + job.measured.iteration) + job.measured.stall;
-    const Nanos ends = job.place.waiting_since + job.settings.deadline - needed;
-    if (!least.has_value() || ends < least->ends) least = Headroom{job.id, ends};
+    const Headroom own{job.id, job.place.waiting_since + job.settings.deadline - needed};
+    least = std::ranges::min(least.value_or(own), own, {}, &Headroom::ends);
   }
   return least;
 }

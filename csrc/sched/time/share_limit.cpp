@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/memory/room.h"
 #include "csrc/sched/memory/user_room.h"
 
@@ -32,15 +33,8 @@ Nanos from_seconds(double time) { return Nanos{static_cast<std::int64_t>(time * 
 std::size_t num_leases(const Table& table, std::uint32_t uid) {
   return static_cast<std::size_t>(
       std::count_if(table.device.lanes.begin(), table.device.lanes.end(), [&](const Lane& lane) {
-        return lane.lease.has_value() && !is_lane_suspended(lane) &&
-               table.at(lane.lease->job()).who.uid == uid;
+        return lane.is_running() && table.at(lane.lease->job()).who.uid == uid;
       }));
-}
-
-template <typename Allowances, typename Key>
-const Allowance* find(const Allowances& allowances, const Key& key) {
-  const auto found = allowances.find(key);
-  return found == allowances.end() ? nullptr : &found->second;
 }
 
 // Each is an allowance with the share that it earns.
@@ -66,9 +60,10 @@ struct Limit {
 
 template <typename Allowances, typename Key>
 Limit make_limit(double share, bool is_elastic, const Allowances& allowances, const Key& key) {
-  return {share, is_elastic, share > 0 ? find(allowances, key) : nullptr};
+  return {share, is_elastic, share > 0 ? find_in(allowances, key) : nullptr};
 }
 
+// The two limits that may set a job back: its user's and its own.
 Limit users_limit(const Table& table, const Job& job) {
   const UserOptions& user = table.options.users.of(job.who.uid);
   return make_limit(user.share_limit, user.is_elastic, table.device.allowances, job.who.uid);
@@ -148,12 +143,14 @@ void earn(Allowances& allowances, const ShareOf& share_of, Nanos now) {
 
 }  // namespace
 
+// What open leases used since the last step is spent first, and then all allowances earn for the
+// same time. A gang spends once for its user, and once for each of its jobs that has a limit.
 void settle_allowances(Table& table, Nanos now) {
   const Table& known = table;
   const Users& users = table.options.users;
   Device& device = table.device;
   for (const Lane& lane : device.lanes) {
-    if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
+    if (!lane.is_running()) continue;
     const Job& job = known.at(lane.lease->job());
     const Nanos since = std::min(lane.lease->charged_until, now);
     const double used = to_seconds(now - since);
@@ -179,7 +176,7 @@ void settle_allowances(Table& table, Nanos now) {
 }
 
 bool is_user_used_up(const Device& device, std::uint32_t uid) {
-  const Allowance* const allowance = find(device.allowances, uid);
+  const Allowance* const allowance = find_in(device.allowances, uid);
   return allowance != nullptr && allowance->is_used_up;
 }
 
@@ -187,6 +184,8 @@ bool is_used_up(const Device& device, const Job& job) {
   return is_user_used_up(device, job.who.uid) || own_limit(device, job).is_used_up();
 }
 
+// The worse of the two limits counts. A limit of the job's own is worse than its user's, because it
+// was set for this job.
 Setback setback(const Table& table, const Job& job) {
   const Limit users = users_limit(table, job);
   const Limit own = own_limit(table.device, job);
@@ -209,6 +208,7 @@ std::optional<OrderKey> first_allowed(const Table& table, const Lane& lane, Setb
   return first_set_back_least(table, lane, [](const Job&) { return true; }, most);
 }
 
+// A waiter that could not begin anyhow wants no time: the holder would make way for nobody.
 bool is_time_wanted(const Table& table, const Lane& lane, Setback than) {
   const Device& device = table.device;
   const auto is_wanted_in = [&](const Lane& line) {
@@ -221,6 +221,8 @@ bool is_time_wanted(const Table& table, const Lane& lane, Setback than) {
   return std::any_of(device.lanes.begin(), device.lanes.end(), is_wanted_in);
 }
 
+// Steps are rare while nothing happens, so an allowance may have earned enough since the last one.
+// People are told what the next step will find.
 bool is_at_hard_limit(const Table& table, const Job& job, Nanos now) {
   const auto limits = limits_of(table, job);
   return std::any_of(limits.begin(), limits.end(), [now](const Limit& limit) {
@@ -228,6 +230,8 @@ bool is_at_hard_limit(const Table& table, const Job& job, Nanos now) {
   });
 }
 
+// If both limits are used up, the job is looked at when the first of them gives again: it may be
+// set back less then.
 Nanos earned_at(const Table& table, const Job& job) {
   const Limit users = users_limit(table, job);
   const Limit own = own_limit(table.device, job);
@@ -250,6 +254,7 @@ std::optional<Nanos> used_up_at(const Table& table, const Job& job, Nanos now) {
   return users.has_value() ? users : own;
 }
 
+// The limit that keeps the job away for longest is named, and a hard one before an elastic one.
 std::string share_limit_text(const Table& table, const Job& job, Nanos now) {
   const Limit users = users_limit(table, job);
   const Limit own = own_limit(table.device, job);

@@ -23,6 +23,8 @@
 #include <utility>
 #include <vector>
 
+#include "csrc/sched/job/lookup.h"
+
 namespace gpushare::sched {
 namespace {
 
@@ -33,6 +35,7 @@ ClassTimes& times_of(Device& device, Lane& lane, wire::Priority priority) {
   return clock_of(device, lane).times.at(static_cast<std::size_t>(priority));
 }
 
+// Made if there is none yet: a user's time begins at 0, and is lifted when his first job comes.
 UserTimes& user_of(Device& device, Lane& lane, const Job& job) {
   return times_of(device, lane, job.settings.priority).users[job.who.uid];
 }
@@ -124,11 +127,12 @@ void add_user_time(const Table& table, const Job& job, Nanos time, OrderKey& key
 
 bool do_users_share(const Device& device) { return device.policy->shares_by_user(); }
 
+// Users are charged as time passes, and not when leases end. Otherwise a user whose job has just
+// begun would look as if he had had nothing, and his second job would go first in another lane.
 void charge_users(Table& table, Nanos now) {
   Device& device = table.device;
   for (Lane& lane : device.lanes) {
-    if (!lane.lease.has_value() || is_lane_suspended(lane)) continue;
-    if (now <= lane.lease->charged_until) continue;
+    if (!lane.is_running() || now <= lane.lease->charged_until) continue;
     const Job& holder = std::as_const(table).at(lane.lease->job());
     double& time = user_of(device, lane, holder).virtual_time;
     time +=
@@ -142,13 +146,14 @@ void charge_users(Table& table, Nanos now) {
   }
 }
 
+// The policy's own key knows nothing of users' times, because those change while the job waits. So
+// the time of the job's user is put in here, as the job's lane has it.
 OrderKey order_key(const Device& device, const Standing& job) {
   OrderKey key = device.policy->key(job);
   if (!do_users_share(device)) return key;
   const Lane& clock = device.packs() ? device.lanes.front() : device.lanes.at(job.in_lane.value);
   const auto& users = clock.times.at(static_cast<std::size_t>(job.priority)).users;
-  const auto user = users.find(job.uid);
-  key.user_time = user == users.end() ? 0 : user->second.virtual_time;
+  key.user_time = value_or(users, job.uid, UserTimes{}).virtual_time;
   return key;
 }
 
@@ -161,6 +166,8 @@ OrderKey requeued_key(const Table& table, const Lane& lane, Nanos now) {
   return order_key(table.device, holder.requeued(now - lane.lease->since(), now));
 }
 
+// What the holder still runs until its boundary counts too: a waiter that is before the holder now,
+// and not after one iteration more, would be asked to make way at once.
 OrderKey boundary_key(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job());
   const Nanos held = now - lane.lease->since() + holder.measured.iteration;
@@ -175,6 +182,8 @@ OrderKey key_after(const Table& table, const Job& job, Nanos time, Nanos now) {
   return key;
 }
 
+// A job that comes is lifted twice: its user to the users present, unless another job of his is
+// there, and then the job to the jobs of its user.
 void lift(Step& step, Job& job) {
   Device& device = step.device();
   Lane& lane = device.lane_of(job);
@@ -188,6 +197,7 @@ void lift(Step& step, Job& job) {
   job.served.virtual_time = std::max(job.served.virtual_time, user.of_jobs);
 }
 
+// Whoever is granted a lease was the least of those present, so the clocks have come to him.
 void note_granted(Device& device, Lane& lane, const Job& job) {
   ClassTimes& times = times_of(device, lane, job.settings.priority);
   UserTimes& user = times.users[job.who.uid];
@@ -195,6 +205,8 @@ void note_granted(Device& device, Lane& lane, const Job& job) {
   user.of_jobs = std::max(user.of_jobs, job.served.virtual_time);
 }
 
+// The job has had its turn. The clock of its user's jobs follows the least of those who are left,
+// the job itself among them.
 void note_charged(Step& step, Lane& lane, const Job& job) {
   double least = job.served.virtual_time;
   if (const auto first = first_of_user(step.device(), lane, job)) {
@@ -206,6 +218,8 @@ void note_charged(Step& step, Lane& lane, const Job& job) {
   raise_to_users(step.table(), lane, job.settings.priority);
 }
 
+// A user who is ahead of the others is kept although he has no job: with a new process he would
+// otherwise begin at their time, and have what he had twice.
 void forget_absent_users(Table& table) {
   std::set<std::uint32_t> present;
   for (const auto& [id, job] : table.jobs)
@@ -220,6 +234,8 @@ void forget_absent_users(Table& table) {
   }
 }
 
+// When the policy begins to pack, each job keeps its distance to its user's clock in the lane that
+// it was in. When packing ends, all lanes begin with the times of the device.
 void share_clock(Step& step) {
   Device& device = step.device();
   if (!device.packs()) {
@@ -249,6 +265,7 @@ void share_clock(Step& step) {
   }
 }
 
+// The clocks are brought up to date first, so that the distance is one of now.
 Ahead ahead_of(Step& step, const Job& job) {
   Device& device = step.device();
   Lane& lane = device.lane_of(job);
@@ -260,6 +277,8 @@ Ahead ahead_of(Step& step, const Job& job) {
           .job = job.served.virtual_time - user.of_jobs};
 }
 
+// A user with other jobs in the new place keeps the time that he has there. Only a user who is new
+// there is put as far ahead as he was.
 void stay_ahead(Step& step, Job& job, const Ahead& ahead) {
   Lane& lane = step.device().lane_of(job);
   ClassTimes& times = times_of(step.device(), lane, job.settings.priority);

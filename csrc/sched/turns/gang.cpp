@@ -20,6 +20,7 @@
 
 #include <fmt/format.h>
 
+#include "csrc/sched/job/lookup.h"
 #include "csrc/sched/turns/lane_moves.h"
 #include "csrc/sched/turns/line.h"
 #include "csrc/sched/turns/suspended.h"
@@ -37,10 +38,9 @@ bool are_together(const Job& job, const Job& other) {
   return is_in_gang(job) && job.who.of.gang == other.who.of.gang && job.who.uid == other.who.uid;
 }
 
+// A job that said the gang's name and takes no turns is none of those that the others wait for.
 JobSet gang_of(const Device& device, const Job& job) {
-  const auto found = device.gangs.find(id_of(job));
-  if (found == device.gangs.end()) return {};
-  const JobSet& gang = found->second;
+  const JobSet gang = value_or(device.gangs, id_of(job), {});
   return std::binary_search(gang.begin(), gang.end(), job.id) ? gang : JobSet{};
 }
 
@@ -64,6 +64,8 @@ void leave_gang(Device& device, const Job& job) {
   if (found->second.empty()) device.gangs.erase(found);
 }
 
+// Each gang has at most one of its jobs in line. While one of them runs, or stands in line, nothing
+// is to be done for it, except that jobs which are paused change how they wait.
 void settle_gangs(Step& step) {
   Device& device = step.device();
   const Table& table = std::as_const(step).table();
@@ -110,16 +112,16 @@ void ask_along(Step& step, const Lane& lane) {
   for (const Lease::Along& each : lane.lease->along()) {
     const Job& job = std::as_const(step).table().at(each.job);
     // A job that has no page yet is asked when it gets one (follow_gang).
-    if (!job.is_connected || !job.is_registered) continue;
+    if (!job.has_page()) continue;
     step.act({PageAction::Kind::kAsk, job.id, job.served.term, 0});
   }
 }
 
+// If a job of the gang holds the lane, those that stood in line would ask it to give the lane back
+// to itself. So they wait with it.
 void wait_along(Step& step, const Job& holder) {
   Device& device = step.device();
-  const auto found = device.gangs.find(id_of(holder));
-  if (found == device.gangs.end()) return;
-  for (const JobId id : found->second) {
+  for (const JobId id : value_or(device.gangs, id_of(holder), {})) {
     if (!std::as_const(step).table().at(id).place.is_waiting()) continue;
     Job& job = step.table().at(id);
     take_out_of_line(device.lane_of(job), id);
@@ -127,6 +129,8 @@ void wait_along(Step& step, const Job& holder) {
   }
 }
 
+// A pause is one of the whole gang, and so is a lease that is asked back. A job that comes later is
+// told both.
 void follow_gang(Step& step, Job& job) {
   for (const JobId id : gang_of(step.device(), job)) {
     const Job& other = std::as_const(step).table().at(id);
@@ -145,6 +149,8 @@ void leave_to_others(Lane& lane, const Job& job) {
   lane.last_holder = lane.lease->job();
 }
 
+// After a restart the ranks come one by one, each with its open lease. The first one gets the lane,
+// and the others join it there, wherever their lanes were.
 bool adopt_along(Step& step, Job& job, Term term) {
   for (Lane& lane : step.device().lanes) {
     if (!lane.lease.has_value() || lane.lease->job() == job.id) continue;
@@ -160,6 +166,8 @@ bool adopt_along(Step& step, Job& job, Term term) {
   return false;
 }
 
+// If one of the gang stands in line, the others wait for that one. Otherwise it is said how many
+// have come.
 std::string gang_text(const Table& table, const Job& job) {
   const JobSet gang = gang_of(table.device, job);
   std::size_t num_waiting = 0;

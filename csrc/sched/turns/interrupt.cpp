@@ -28,6 +28,8 @@
 namespace gpushare::sched {
 namespace {
 
+// Under every policy: a job that serves requests cannot wait for an iteration of training, and that
+// is what the two classes are for.
 bool interrupts_by_class(const Job& job, const Job& other) {
   return job.settings.priority == wire::Priority::kGuaranteed &&
          other.settings.priority == wire::Priority::kOpportunistic;
@@ -37,6 +39,7 @@ bool interrupts_by_deadline(const Device& device, const Job& job) {
   return meets_deadlines(device) && job.settings.deadline > Nanos{};
 }
 
+// A job that owes an answer gives memory now, and one at a limit on time goes before nobody.
 bool may_interrupt(const Device& device, const Job& job, const Job& other, const OrderKey& others) {
   if (job.room.revoke.has_value() || is_used_up(device, job)) return false;
   return interrupts_by_class(job, other) ||
@@ -89,7 +92,7 @@ OrderKey key_at_boundary(const Table& table, const Job& job, Nanos now) {
 
 // Whether the job has said that it stopped inside, and not yet that it wants to go on.
 bool is_coming_back(const Lane& lane, const Job& job, Nanos now) {
-  return job.is_connected && job.may_queue() && lane.last_holder == job.id &&
+  return job.is_connected() && job.may_queue() && lane.last_holder == job.id &&
          lane.closed_at.has_value() && now < *lane.closed_at + kComesBack;
 }
 
@@ -121,15 +124,19 @@ Nanos waited_so_far(const Job& job, Nanos now) {
 
 }  // namespace
 
+// A job whose iterations nobody can stop need not look for it between the blocks of its model.
+// Under `pack`, and in gangs, nobody is interrupted.
 bool has_interrupter(const Table& table, const Job& job) {
   if (table.device.packs() || is_in_gang(job)) return false;
   return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
     const Job& other = entry.second;
-    return other.is_registered && other.id != job.id &&
+    return other.is_registered() && other.id != job.id &&
            (interrupts_by_class(other, job) || interrupts_by_deadline(table.device, other));
   });
 }
 
+// Most steps end at the first question: nobody waits who could interrupt. While room follows the
+// lease it is not the holder's yet, so what is free beside it is not known.
 std::optional<Interruption> interruption(const Table& table, const Lane& lane, Nanos now) {
   const Device& device = table.device;
   const Job& holder = table.at(lane.lease->job());
@@ -146,14 +153,17 @@ std::optional<Interruption> interruption(const Table& table, const Lane& lane, N
   for (const OrderKey& key : lane.waiting) {
     if (num_looked++ == kMostLooked) break;
     const Job& job = table.at(key.id);
-    if (!may_interrupt(device, job, holder, after)) continue;
-    if (!fits_beside(device, lane, job, holder)) continue;
-    const Nanos at = begins_at(lane, job, holder, now);
-    if (!first.has_value() || at < first->at) first = Interruption{job.id, at};
+    if (!may_interrupt(device, job, holder, after) || !fits_beside(device, lane, job, holder)) {
+      continue;
+    }
+    const Interruption next{job.id, begins_at(lane, job, holder, now)};
+    first = std::ranges::min(first.value_or(next), next, {}, &Interruption::at);
   }
   return first;
 }
 
+// The interrupted job may not have said yet that it wants to go on. The lane is kept for it, since
+// its next message is on its way. A job that does not give what it owes is waited for no longer.
 JobId interrupted_in(const Table& table, const Lane& lane, Nanos now) {
   for (const JobId id : table.device.inside) {
     const Job& job = table.at(id);
@@ -164,6 +174,8 @@ JobId interrupted_in(const Table& table, const Lane& lane, Nanos now) {
   return JobId{0};
 }
 
+// Of urgent jobs that wait, the first that could begin at once, and goes before the interrupted job
+// even at its next boundary. After max_wait the interrupted job goes first.
 JobId first_urgent(
     const Table& table, const Lane& lane, const Job& interrupted, Nanos now, const RoomPool& pool) {
   if (waited_so_far(interrupted, now) >= table.options.max_wait) return JobId{0};
@@ -173,6 +185,8 @@ JobId first_urgent(
   });
 }
 
+// A job with a deadline goes before the chosen one if it would be late after one iteration of that,
+// or would interrupt it anyhow.
 JobId urgent_before(
     const Table& table, const Lane& lane, const Job& first, Nanos now, const RoomPool& pool) {
   const Device& device = table.device;
@@ -187,6 +201,8 @@ JobId urgent_before(
   });
 }
 
+// A guaranteed holder goes on as long as it likes: it has interrupted the job by its class, and not
+// for one deadline.
 JobId goes_on_next(const Table& table, const Lane& lane, Nanos now) {
   const JobId id = interrupted_in(table, lane, now);
   if (id == JobId{0}) return id;
@@ -203,6 +219,7 @@ std::optional<Interruption> patience_of_interrupted(const Table& table,
                       job.place.waiting_since + table.options.max_wait - job.waited_in_iteration()};
 }
 
+// A page can lie. A job that was never asked inside would have its memory left alone for nothing.
 bool may_be_inside(const Device& device, const Job& job) {
   if (is_in_gang(job)) return false;
   if (job.place.is_inside || job.place.may_come_inside) return true;
@@ -210,6 +227,8 @@ bool may_be_inside(const Device& device, const Job& job) {
   return lane != nullptr && lane->lease->is_asked_inside;
 }
 
+// The lease ends as at a boundary, but for two things: the job runs up no overrun, since it did not
+// choose when to stop, and the slots that it uses stay its own.
 void begin_inside(Step& step, Job& job) {
   if (job.place.is_inside) return;
   job.place.is_inside = true;
@@ -228,6 +247,8 @@ void begin_inside(Step& step, Job& job) {
   step.decide(job.id, "interrupted", "inside its iteration, with all its memory in place");
 }
 
+// When the job goes on its slots are its own again in the same place. When it gives the iteration
+// up, they are the pool's.
 void end_inside(Step& step, Job& job, bool goes_on) {
   if (!job.place.is_inside) return;
   job.place.is_inside = false;

@@ -62,7 +62,7 @@ PlacedJobs find_candidates(Step& step) {
   const Device& device = table.device;
   PlacedJobs found{{}, device.ledger.capacity()};
   for (const auto& [id, job] : table.jobs) {
-    if (!job.is_registered || !job.is_connected) continue;
+    if (!job.has_page()) continue;
     settle_sizes(step, job);
     if (takes_turns(table, job, step.now())) {
       // A job that does not come back is planned for no longer.
@@ -89,9 +89,9 @@ PlacedJobs find_candidates(Step& step) {
 std::vector<LaneId> in_order_of_use(const Device& device) {
   std::vector<LaneId> ids;
   for (const Lane& lane : device.lanes)
-    if (!is_lane_suspended(lane)) ids.push_back(lane.id);
-  for (const Lane& lane : device.lanes)
-    if (is_lane_suspended(lane)) ids.push_back(lane.id);
+    ids.push_back(lane.id);
+  std::ranges::stable_partition(
+      ids, [&](LaneId id) { return !is_lane_suspended(device.lanes.at(id.value)); });
   return ids;
 }
 
@@ -117,7 +117,8 @@ Placement place_in_order(const Table& table, const PlacedJobs& found) {
 bool is_used(const Table& table, const Lane& lane) {
   if (lane.lease.has_value() || !lane.waiting.empty() || !lane.pools.empty()) return true;
   return std::any_of(table.jobs.begin(), table.jobs.end(), [&](const auto& entry) {
-    return entry.second.place.in_lane == lane.id || entry.second.place.placed_in == lane.id;
+    const PlaceInLine& place = entry.second.place;
+    return place.in_lane == lane.id || place.placed_in == lane.id;
   });
 }
 
@@ -131,7 +132,7 @@ void close_lanes(Table& table, Nanos now) {
     const BusyMeter& last = device.lanes.back().busy;
     if (last.share(now) > first.busy.share(now)) {
       first.busy = last;
-      first.busy.turn(first.lease.has_value() && !is_lane_suspended(first), now);
+      first.busy.turn(first.is_running(), now);
     }
     device.lanes.pop_back();
   }
@@ -139,6 +140,8 @@ void close_lanes(Table& table, Nanos now) {
 
 }  // namespace
 
+// Suspended lanes count for nothing, so of the others as many are open, from the first one on, as
+// the policy has lanes.
 bool is_lane_closed(const Table& table, const Lane& lane) {
   if (is_lane_suspended(lane)) return false;
   const auto own = table.device.lanes.begin() + lane.id.value;
@@ -147,6 +150,7 @@ bool is_lane_closed(const Table& table, const Lane& lane) {
   return static_cast<std::size_t>(num_before) >= table.num_open_lanes();
 }
 
+// A job that is parked, or has no memory in the lane, leaves nothing behind that is open there.
 bool may_be_moved(const Device& device, const Job& job) {
   if (device.lane_held_by(job.id) != nullptr || is_unheard(job)) return false;
   // The job that interrupted it may be suspended, and keeps its lane then.
@@ -156,6 +160,8 @@ bool may_be_moved(const Device& device, const Job& job) {
   return is_parked(device, job) || job.room.lane == Bytes{};
 }
 
+// The order matters: the job's lead is taken in the old lane, and its key is made in the new one,
+// after it has its lead there.
 void change_lane(Step& step, Job& job, LaneId to) {
   Device& device = step.device();
   Lane& from = device.lane_of(job);

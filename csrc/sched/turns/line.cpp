@@ -16,6 +16,7 @@ void join_line(Step& step, Job& job) {
   is_in_gang(job) ? job.place.wait_in_gang() : stand_in_line(step, job);
 }
 
+// The number says who came to a line before whom, over all lanes.
 void stand_in_line(Step& step, Job& job) {
   Table& table = step.table();
   lift(step, job);
@@ -23,6 +24,7 @@ void stand_in_line(Step& step, Job& job) {
   table.device.lane_of(job).waiting.insert(order_key(table.device, job));
 }
 
+// Time aside is not counted as waiting: a person has put the job there.
 void leave_line(Step& step, Job& job) {
   if (job.place.waits_for_turn()) {
     job.served.waited += std::max(step.now() - job.place.waiting_since, Nanos{});
@@ -31,6 +33,7 @@ void leave_line(Step& step, Job& job) {
   job.place.stop_waiting();
 }
 
+// A job that waits with its gang stays there, since the gang decides together (settle_gangs).
 void step_aside(Step& step, Job& job) {
   if (!job.place.is_waiting()) return;
   leave_line(step, job);

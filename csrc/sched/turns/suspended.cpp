@@ -39,7 +39,7 @@ void go_on(Step& step, Job& job) {
 void begin_suspension(Step& step, Lane& lane) {
   lane.suspend_lease(step.now());
   const Job& holder = std::as_const(step).table().at(lane.lease->job());
-  if (lane.lease->is_asked() || !holder.is_connected || !holder.is_registered) return;
+  if (lane.lease->is_asked() || !holder.has_page()) return;
   ask_at_boundary(step, lane, holder, "a process that holds it is suspended");
 }
 
@@ -50,6 +50,7 @@ Bytes held_room(const Device& device, const Job& job) {
 
 }  // namespace
 
+// The daemon may say the same twice, and a message of the job says that it runs.
 void set_suspended(Step& step, Job& job, bool is_suspended) {
   if (job.place.is_suspended() == is_suspended) return;
   is_suspended ? suspend(step, job) : go_on(step, job);
@@ -62,6 +63,9 @@ bool is_suspended(const Table& table, const Job& job) {
                      [&](JobId id) { return table.at(id).place.is_suspended(); });
 }
 
+// The suspension of one job holds up its gang. So leases are looked at in each step, and not only
+// when a process stops. How much is held up is noted with the time, because the patience of those
+// who wait for room does not run meanwhile (patience_ends in room.cpp).
 void settle_suspended(Step& step) {
   Device& device = step.device();
   const Table& table = std::as_const(step).table();
@@ -85,6 +89,7 @@ Bytes held_by_suspended(const Table& table) {
   return sum;
 }
 
+// Room that the job has itself stays its own, however much suspended jobs hold.
 bool fits_beside_suspended(const Table& table, const Job& job) {
   const Bytes capacity = table.device.ledger.capacity();
   const Bytes left = capacity - held_by_suspended(table);

@@ -23,7 +23,7 @@ class LeaseClaimsOn : public ::testing::Test {
       Job& job = table_.jobs.make(id);
       job.id = job.who.of.job = id;
       job.who.of.device = table_.device.name;
-      job.is_registered = true;
+      job.begin_iterations({}, Nanos{0});
     }
     lane().begin_lease(Lease(kHolder, seconds(1)), seconds(1));
     lane().quantum = seconds(2);

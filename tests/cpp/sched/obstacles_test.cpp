@@ -26,7 +26,7 @@ class Obstacles : public ::testing::Test {
       job.id = job.who.of.job = id;
       job.who.of.device = table_.device.name;
       job.who.uid = kUser;
-      job.is_registered = true;
+      job.begin_iterations({}, Nanos{0});
       table_.device.ledger.attach(id, Bytes{0});
       table_.device.ledger.belongs_to(id, kUser);
     }
@@ -65,7 +65,7 @@ TEST_F(Obstacles, OfTheLaneAreNotTheJobsOwn) {
   EXPECT_EQ(text(), "waits for 2's boundary");
   EXPECT_TRUE(is_over_at_boundary(*obstacle_to(begins())));
   EXPECT_FALSE(own_obstacle_to(begins()).has_value());
-  other().is_connected = false;
+  other().lose_connection();
   EXPECT_EQ(text(), "waits for 2, whose connection is lost, to come back or end");
 }
 
