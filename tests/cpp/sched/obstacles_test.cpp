@@ -12,8 +12,8 @@
 namespace gpushare::sched {
 namespace {
 
-constexpr JobId kFirst{1};
-constexpr JobId kSecond{2};
+constexpr JobId kBlockedJob{1};
+constexpr JobId kOtherJob{2};
 constexpr std::uint32_t kUser = 7;
 constexpr Nanos kNow = seconds(5);
 
@@ -21,7 +21,7 @@ constexpr Nanos kNow = seconds(5);
 class Obstacles : public ::testing::Test {
  protected:
   Obstacles() : table_(*make_table({}, Nanos{0})) {
-    for (const JobId id : {kFirst, kSecond}) {
+    for (const JobId id : {kBlockedJob, kOtherJob}) {
       Job& job = table_.jobs.make(id);
       job.id = job.who.of.job = id;
       job.who.of.device = table_.device.name;
@@ -36,8 +36,8 @@ class Obstacles : public ::testing::Test {
     lane().waiting.insert(order_key(table_.device, job()));
   }
 
-  Job& job() { return table_.at(kFirst); }
-  Job& other() { return table_.at(kSecond); }
+  Job& job() { return table_.at(kBlockedJob); }
+  Job& other() { return table_.at(kOtherJob); }
   Lane& lane() { return table_.device.lanes.front(); }
   BeginCase begins(Setback allowed = Setback::kNone) {
     return {table_, lane(), job(), kNow, allowed};
@@ -47,7 +47,7 @@ class Obstacles : public ::testing::Test {
     const auto obstacle = obstacle_to(begins());
     if (!obstacle.has_value()) return {};
     const std::string text = text_of(begins(), *obstacle);
-    EXPECT_EQ(explain(table_, kFirst, kNow).substr(0, text.size()), text);
+    EXPECT_EQ(explain(table_, kBlockedJob, kNow).substr(0, text.size()), text);
     return text;
   }
   std::optional<Nanos> until() { return own_obstacle_to(begins())->until; }
@@ -61,7 +61,7 @@ TEST_F(Obstacles, AreNotThereForAJobThatMayBegin) {
 }
 
 TEST_F(Obstacles, OfTheLaneAreNotTheJobsOwn) {
-  lane().begin_lease(Lease(kSecond, seconds(2)), seconds(2));
+  lane().begin_lease(Lease(kOtherJob, seconds(2)), seconds(2));
   EXPECT_EQ(text(), "waits for 2's boundary");
   EXPECT_TRUE(is_over_at_boundary(*obstacle_to(begins())));
   EXPECT_FALSE(own_obstacle_to(begins()).has_value());
@@ -78,14 +78,14 @@ TEST_F(Obstacles, AnAnswerThatIsOwedIsOne) {
 
 TEST_F(Obstacles, MemoryOfSuspendedJobsIsOne) {
   other().place.suspended_since = seconds(3);
-  table_.device.ledger.attach(kSecond, table_.options.capacity - mib(50));
+  table_.device.ledger.attach(kOtherJob, table_.options.capacity - mib(50));
   EXPECT_EQ(text().substr(0, 27), "waits for 100.0 MiB of room");
   EXPECT_EQ(until(), kNow + table_.options.memory_wait);
 }
 
 TEST_F(Obstacles, AUsersMemoryLimitIsOneForAWhile) {
   job().settings.user_limit = mib(60);
-  table_.device.ledger.attach(kSecond, mib(10));
+  table_.device.ledger.attach(kOtherJob, mib(10));
   EXPECT_EQ(
       text(),
       "waits for other jobs of its user to give room: user 7's jobs hold 10.0 MiB of the 60.0 "
@@ -99,7 +99,7 @@ TEST_F(Obstacles, AUsersMemoryLimitIsOneForAWhile) {
 TEST_F(Obstacles, ALimitOnTimeIsOneBeyondWhatIsAllowed) {
   job().settings.share_limit = 0.5;
   job().settings.is_elastic = true;
-  table_.device.job_allowances[kFirst] = {.seconds = -1, .as_of = kNow, .is_used_up = true};
+  table_.device.job_allowances[kBlockedJob] = {.seconds = -1, .as_of = kNow, .is_used_up = true};
   EXPECT_EQ(text(), "job 1 is at the limit of 50 % of the time, for 2.5 s: others go before");
   EXPECT_EQ(until(), earned_at(table_, job()));
   EXPECT_FALSE(own_obstacle_to(begins(Setback::kByOwn)).has_value()) << "nobody goes before it";
@@ -108,10 +108,10 @@ TEST_F(Obstacles, ALimitOnTimeIsOneBeyondWhatIsAllowed) {
 }
 
 TEST_F(Obstacles, ALaneThatStaysFreeForItsLastHolderIsOne) {
-  lane().hold = Hold{kSecond, kNow + millis(100)};
+  lane().hold = Hold{kOtherJob, kNow + millis(100)};
   EXPECT_EQ(text(), "") << "nobody waits for what job 2 could give";
   WaitingNeed need;
-  need.job = kFirst;
+  need.job = kBlockedJob;
   table_.device.add_need(need);
   EXPECT_EQ(text_of(begins(), *obstacle_to(begins())),
             "the lane stays free until 2 parks, since 1 waits for room");
