@@ -118,7 +118,6 @@ std::string until(const Table& table, const Lane& lane, Nanos now) {
   return text;
 }
 
-// A free lane is free for a reason, which was recorded when it was last looked at.
 void say_lane(const Table& table, const Lane& lane, Why& why, Nanos now) {
   if (!lane.lease.has_value()) {
     why.now.push_back(fmt::format("{} is free{}", lane_name(table.device, lane),
@@ -251,7 +250,6 @@ struct Option {
   Job job;
 };
 
-// What would be refused as a change is not proposed.
 void add_option(std::vector<Option>& options,
                 const Job& job,
                 const wire::Changes& changes,
@@ -264,7 +262,6 @@ void add_option(std::vector<Option>& options,
 }
 
 // The options by kind. Within a kind the smallest change comes first.
-// Steps that people would try by hand. Finer ones would differ too little to be worth a line.
 std::vector<std::vector<Option>> options_of(const Job& job) {
   std::vector<std::vector<Option>> kinds(3);
   for (auto p = static_cast<int>(job.settings.priority) - 1; p >= 0; --p) {

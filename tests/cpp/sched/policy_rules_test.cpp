@@ -109,7 +109,9 @@ TEST_F(ToyPolicy, IsServedByItsOrder) {
 TEST_F(ToyPolicy, HasItsHolderAskedByItsRule) {
   close(seconds(2));
   EXPECT_FALSE(lane().lease->is_asked()) << "nobody waits, and it is day";
-  EXPECT_LE(*at(seconds(3)).next_deadline, kEvening);
+  const Ready ready = at(seconds(3));
+  ASSERT_TRUE(ready.next_deadline.has_value());
+  EXPECT_LE(*ready.next_deadline, kEvening);
   at(kEvening);
   ASSERT_TRUE(lane().lease->is_asked());
   EXPECT_EQ(lane().lease->asked_for(), "the night began at " + to_string(kEvening));
