@@ -25,24 +25,28 @@ struct Changes {
 
   // `more` came later.
   void add(const Changes& more) {
-    if (more.priority) priority = more.priority;
-    if (more.weight) weight = more.weight;
-    if (more.memory_limit) memory_limit = more.memory_limit;
-    if (more.deadline) deadline = more.deadline;
-    if (more.share_limit) share_limit = more.share_limit;
-    if (more.is_elastic) is_elastic = more.is_elastic;
+    match(more, *this, [](const auto& later, auto& mine) {
+      if (later.has_value()) mine = later;
+    });
     if (more.is_paused) is_paused = more.is_paused;
   }
 
-  // `settings` has these fields, as a Register has. It has no is_paused: a Register names the user
-  // who paused the job instead.
+  // There is no is_paused in `settings`: a Register names the user who paused the job instead.
   void apply_to(JobSettings& settings) const {
-    settings.priority = priority.value_or(settings.priority);
-    settings.weight = weight.value_or(settings.weight);
-    settings.memory_limit = memory_limit.value_or(settings.memory_limit);
-    settings.deadline = deadline.value_or(settings.deadline);
-    settings.share_limit = share_limit.value_or(settings.share_limit);
-    settings.is_elastic = is_elastic.value_or(settings.is_elastic);
+    match(*this, settings,
+          [](const auto& change, auto& setting) { setting = change.value_or(setting); });
+  }
+
+ private:
+  // Calls visit(change, setting) for each setting that can be changed. NEW_SETTING: a line here.
+  template <typename Settings, typename Visit>
+  static void match(const Changes& changes, Settings& settings, Visit visit) {
+    visit(changes.priority, settings.priority);
+    visit(changes.weight, settings.weight);
+    visit(changes.memory_limit, settings.memory_limit);
+    visit(changes.deadline, settings.deadline);
+    visit(changes.share_limit, settings.share_limit);
+    visit(changes.is_elastic, settings.is_elastic);
   }
 };
 

@@ -126,11 +126,7 @@ Status check_register(const Table& table, const Job& job, const wire::Register& 
   }
   GS_RETURN_IF_ERROR(check_name("name", wish.name));
   GS_RETURN_IF_ERROR(check_name("group", wish.group));
-  const Status ranges = check_ranges({.priority = wish.settings.priority,
-                                      .weight = wish.settings.weight,
-                                      .memory_limit = wish.settings.memory_limit,
-                                      .deadline = wish.settings.deadline,
-                                      .share_limit = wish.settings.share_limit});
+  const Status ranges = check_ranges(wish.settings);
   return ranges.ok() ? Status{} : violation(ranges.message());
 }
 

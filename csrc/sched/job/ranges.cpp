@@ -3,7 +3,6 @@
 // least share limit is one with which a job still gets a turn within seconds, not minutes.
 #include "csrc/sched/job/ranges.h"
 
-#include <cmath>
 #include <string>
 #include <utility>
 
@@ -22,30 +21,35 @@ Status out_of_range(std::string reason) {
 
 }  // namespace
 
-// What is not set is taken to be a value that is allowed.
-Status check_ranges(const wire::Changes& changes) {
-  if (changes.priority > wire::Priority::kOpportunistic) return out_of_range("an unknown priority");
-  if (const auto weight = changes.weight.value_or(1);
-      !std::isfinite(weight) || weight < kMinWeight || weight > kMaxWeight) {
+// NEW_SETTING: its range.
+Status check_ranges(const wire::JobSettings& settings) {
+  if (settings.priority > wire::Priority::kOpportunistic) return out_of_range("an unknown priority");
+  // Written so that a value that is no number is outside.
+  if (!(settings.weight >= kMinWeight && settings.weight <= kMaxWeight)) {
     return out_of_range(
-        fmt::format("weight {:g}; allowed: {:g} to {:g}", weight, kMinWeight, kMaxWeight));
+        fmt::format("weight {:g}; allowed: {:g} to {:g}", settings.weight, kMinWeight, kMaxWeight));
   }
-  if (const auto limit = changes.memory_limit.value_or(Bytes{});
-      limit < Bytes{} || limit > kMaxBytes) {
+  if (settings.memory_limit < Bytes{} || settings.memory_limit > kMaxBytes) {
     return out_of_range(fmt::format("memory_limit of {} B; allowed: up to {}, or 0 for none",
-                                    limit.value(), to_string(kMaxBytes)));
+                                    settings.memory_limit.value(), to_string(kMaxBytes)));
   }
-  if (const auto deadline = changes.deadline.value_or(Nanos{});
-      deadline < Nanos{} || deadline > kMaxDeadline) {
+  if (settings.deadline < Nanos{} || settings.deadline > kMaxDeadline) {
     return out_of_range(fmt::format("deadline of {} ns; allowed: up to {}, or 0 for none",
-                                    deadline.value(), to_string(kMaxDeadline)));
+                                    settings.deadline.value(), to_string(kMaxDeadline)));
   }
-  if (const auto share = changes.share_limit.value_or(0);
-      share != 0 && !(share >= kMinShareLimit && share <= 1)) {
-    return out_of_range(
-        fmt::format("share_limit {:g}; allowed: {:g} to 1, or 0 for none", share, kMinShareLimit));
+  if (settings.share_limit != 0 &&
+      !(settings.share_limit >= kMinShareLimit && settings.share_limit <= 1)) {
+    return out_of_range(fmt::format("share_limit {:g}; allowed: {:g} to 1, or 0 for none",
+                                    settings.share_limit, kMinShareLimit));
   }
   return {};
+}
+
+// What is not changed is taken to be a value that is allowed.
+Status check_ranges(const wire::Changes& changes) {
+  wire::JobSettings settings;
+  changes.apply_to(settings);
+  return check_ranges(settings);
 }
 
 }  // namespace gpushare::sched

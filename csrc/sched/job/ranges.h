@@ -4,6 +4,7 @@
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/wire/changes.h"
+#include "csrc/wire/job_settings.h"
 
 namespace gpushare::sched {
 
@@ -13,6 +14,7 @@ inline constexpr double kMaxWeight = 1e6;
 inline constexpr double kMinWeight = 1.0 / kMaxWeight;
 
 // Numbers within what a job may have. errors: kInvalidArgument.
+Status check_ranges(const wire::JobSettings& settings);
 Status check_ranges(const wire::Changes& changes);
 
 }  // namespace gpushare::sched

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpushare._settings.settings import SETTINGS
+from gpushare._settings.settings import BY_ARGUMENT, SETTINGS, Setting
 
 if TYPE_CHECKING:
     import torch
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from gpushare._settings.config import Config
 
 NONE = "none"
-"""Of a limit or a deadline: takes it away."""
+"""Of one of ``_LIMITS``: takes it away."""
 
 PAUSED = {"is_paused": True}
 RESUMED = {"is_paused": False}
 """What a coordinator is asked for, as ``job_changes``."""
 
-_BY_FIELD = {setting.field: setting for setting in SETTINGS}
+_LIMITS = ("memory_limit", "deadline", "share_limit")
 
 
 def check_model(model: Any) -> torch.nn.Module | None:
@@ -57,7 +57,7 @@ def check_device(device: Any) -> str:
     Raises:
         ValueError: It is not what a device is called.
     """
-    return str(_choose("device", device, ""))
+    return str(_choose(BY_ARGUMENT["device"], device, ""))
 
 
 def wire_settings(options: dict[str, Any]) -> dict[str, Any]:
@@ -66,15 +66,8 @@ def wire_settings(options: dict[str, Any]) -> dict[str, Any]:
     Args:
         options: Of ``job_options``.
     """
-    return {
-        "priority": options["priority"],
-        "weight": options["weight"],
-        "memory_limit_bytes": options["memory_limit_bytes"],
-        "deadline_ns": _nanoseconds(options["deadline_seconds"]),
-        "share_limit": options["share_limit"],
-        "is_elastic": options["elastic_limits"],
-        "iterations_total": options["iterations"],
-    }
+    said = {each.message: _in_message(each, options[each.field]) for each in SETTINGS if each.message}
+    return said | {"iterations_total": options["iterations"]}
 
 
 def job_options(config: Config, **given: Any) -> dict[str, Any]:
@@ -85,26 +78,14 @@ def job_options(config: Config, **given: Any) -> dict[str, Any]:
     Raises:
         ValueError: A value is not allowed.
     """
-    return {
-        "name": _choose("name", given["name"], config.name),
-        "group": _choose("group", given["group"], config.group),
-        "priority": _choose("priority", given["priority"], config.priority),
-        "weight": _choose("weight", given["weight"], config.weight),
-        "memory_limit_bytes": _choose(
-            "memory_limit", given["memory_limit"], config.memory_limit_bytes, "memory_limit_bytes"
-        ),
-        "deadline_seconds": _choose(
-            "deadline", given["deadline"], config.deadline_seconds, "deadline_seconds"
-        ),
-        "share_limit": _choose("share_limit", given["share_limit"], config.share_limit),
-        "elastic_limits": _choose("elastic_limits", given["elastic_limits"], config.elastic_limits),
-        "elastic_threads": _choose(
-            "elastic_threads", given["elastic_threads"], config.elastic_threads
-        ),
-        "iterations": _check_iterations(given["iterations"]),
-        "profile": _choose("profile", given["profile"], config.profile),
-        "gang": _check_gang(given["gang"]),
+    options = {
+        "iterations": _check_iterations(given.pop("iterations")),
+        "gang": _check_gang(given.pop("gang")),
     }
+    for name, value in given.items():
+        setting = BY_ARGUMENT[name]
+        options[setting.field] = _choose(setting, value, getattr(config, setting.field))
+    return options
 
 
 def default_name() -> str:
@@ -120,38 +101,24 @@ def default_name() -> str:
     return stem if stem not in ("", "-c", "-m", "-") and stem.isprintable() else "python"
 
 
-def job_changes(
-    *,
-    priority: Any = None,
-    weight: Any = None,
-    memory_limit: Any = None,
-    deadline: Any = None,
-    share_limit: Any = None,
-    elastic_limits: Any = None,
-) -> dict[str, Any]:
+def job_changes(**given: Any) -> dict[str, Any]:
     """Returns what a coordinator is asked to change of a job: only what is not None.
+
+    Args:
+        given: The settings that ``gpushare set`` changes, by their keywords.
 
     Raises:
         ValueError: A value is not allowed, or there is none.
     """
-    given = {
-        "priority": _choose("priority", priority, None),
-        "weight": _choose("weight", weight, None),
-        "memory_limit_bytes": _choose(
-            "memory_limit", _or_zero(memory_limit), None, "memory_limit_bytes"
-        ),
-        "deadline_ns": _nanoseconds(
-            _choose("deadline", _or_zero(deadline), None, "deadline_seconds")
-        ),
-        "share_limit": _choose("share_limit", _or_zero(share_limit), None),
-        "is_elastic": _choose("elastic_limits", elastic_limits, None),
-    }
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes = {}
+    for name, value in given.items():
+        if value is not None:
+            setting = BY_ARGUMENT[name]
+            chosen = _choose(setting, _or_zero(value) if name in _LIMITS else value, None)
+            changes[setting.message] = _in_message(setting, chosen)
     if not changes:
-        raise ValueError(
-            "nothing to change: say priority, weight, memory_limit, deadline, share_limit or "
-            "elastic_limits"
-        )
+        *most, last = (each.argument for each in SETTINGS if each.message)
+        raise ValueError(f"nothing to change: say {', '.join(most)} or {last}")
     return changes
 
 
@@ -159,8 +126,9 @@ def _or_zero(value: Any) -> Any:
     return 0 if value == NONE else value
 
 
-def _nanoseconds(seconds: float | None) -> int | None:
-    return None if seconds is None else round(seconds * 1e9)
+def _in_message(setting: Setting, value: Any) -> Any:
+    """Messages have times in nanoseconds."""
+    return round(value * 1e9) if setting.message.endswith("_ns") else value
 
 
 def _check_optimizer(optimizer: Any) -> torch.optim.Optimizer:
@@ -193,14 +161,13 @@ def _check_gang(gang: Any) -> str:
     return gang
 
 
-def _choose(name: str, value: Any, configured: Any, field: str = "") -> Any:
+def _choose(setting: Setting, value: Any, configured: Any) -> Any:
     if value is None:
         return configured
-    setting = _BY_FIELD[field or name]
     try:
         return setting.parse(value)
     except (ValueError, TypeError, OverflowError) as error:
-        raise ValueError(f"{name}: {value!r}; {setting.refusal(error)}") from error
+        raise ValueError(f"{setting.argument}: {value!r}; {setting.refusal(error)}") from error
 
 
 def _shown(value: Any) -> str:

@@ -38,6 +38,13 @@ class Setting(NamedTuple):
     """The value as the daemon's option takes it."""
     may_be_empty: bool = False
     """Whether "" is a value; otherwise an empty variable counts as unset."""
+    message: str = ""
+    """Its name in messages to the coordinator (``csrc/wire/codec_fields.h``), where it is said."""
+
+    @property
+    def argument(self) -> str:
+        """The keyword of ``register``, of a setting that is one: "deadline" of "job.deadline"."""
+        return self.key.rpartition(".")[2]
 
     def refusal(self, error: Exception) -> str:
         """Returns what to write instead of a value that ``parse`` refused.
@@ -253,15 +260,17 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("name", "job.name", "GPUSHARE_NAME", parse_job_name, _JOB_NAME),
     Setting("group", "job.group", "GPUSHARE_GROUP", parse_name, _NAME),
     Setting("priority", "job.priority", "GPUSHARE_PRIORITY", parse_choice(*PRIORITIES),
-            ", ".join(PRIORITIES)),
-    Setting("weight", "job.weight", "GPUSHARE_WEIGHT", parse_weight, "a finite number above 0"),
+            ", ".join(PRIORITIES), message="priority"),
+    Setting("weight", "job.weight", "GPUSHARE_WEIGHT", parse_weight, "a finite number above 0",
+            message="weight"),
     Setting("memory_limit_bytes", "job.memory_limit", "GPUSHARE_MEMORY_LIMIT", _bytes(0),
-            'a size like "2GiB", or 0 for none'),
+            'a size like "2GiB", or 0 for none', message="memory_limit_bytes"),
     Setting("deadline_seconds", "job.deadline", "GPUSHARE_DEADLINE", _deadline,
-            f"{_TIME}, up to {_MOST_DEADLINE_SECONDS} s, or 0 for none"),
+            f"{_TIME}, up to {_MOST_DEADLINE_SECONDS} s, or 0 for none", message="deadline_ns"),
     Setting("share_limit", "job.share_limit", "GPUSHARE_SHARE_LIMIT", _share,
-            f"a number from {LEAST_SHARE} to 1, or 0 for none"),
-    Setting("elastic_limits", "job.elastic_limits", "GPUSHARE_ELASTIC_LIMITS", _flag, _FLAG),
+            f"a number from {LEAST_SHARE} to 1, or 0 for none", message="share_limit"),
+    Setting("elastic_limits", "job.elastic_limits", "GPUSHARE_ELASTIC_LIMITS", _flag, _FLAG,
+            message="is_elastic"),
     Setting("elastic_threads", "job.elastic_threads", "GPUSHARE_ELASTIC_THREADS", _flag, _FLAG),
     Setting("sm_share", "job.sm_share", "GPUSHARE_SM_SHARE", _share,
             f"a number from {LEAST_SHARE} to 1, or 0 for as it is"),
@@ -283,3 +292,6 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("report", "job.report", "GPUSHARE_REPORT", _flag, _FLAG),
 )
 # fmt: on
+
+BY_ARGUMENT = {setting.argument: setting for setting in SETTINGS if setting.key.startswith("job.")}
+"""The settings of a job by their keywords."""
