@@ -26,12 +26,17 @@ WorkerThreads counted_threads() {
 class IterationCoresTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    cpu_set_t own;
-    ASSERT_EQ(::sched_getaffinity(0, sizeof(own), &own), 0);
-    if (part_of(cpus_of(own), {0, 2}).empty()) GTEST_SKIP() << "one core has no halves";
+    ASSERT_EQ(::sched_getaffinity(0, sizeof(own_), &own_), 0);
+    if (part_of(cpus_of(own_), {0, 2}).empty()) GTEST_SKIP() << "one core has no halves";
     g_num_asked = 0;
   }
-  void TearDown() override { cores_.settle(0); }
+  void TearDown() override {
+    cores_.settle(0);
+    // A binding that stayed would have the next test skipped, and so would hide itself.
+    cpu_set_t now;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof(now), &now), 0);
+    EXPECT_TRUE(CPU_EQUAL(&now, &own_));
+  }
 
   // Whether settle() did more than compare.
   bool has_settled(std::uint32_t share) {
@@ -40,6 +45,7 @@ class IterationCoresTest : public ::testing::Test {
     return g_num_asked > before;
   }
 
+  cpu_set_t own_{};
   IterationCores cores_{counted_threads()};
 };
 

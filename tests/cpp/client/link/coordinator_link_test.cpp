@@ -67,10 +67,11 @@ TEST_F(CoordinatorLinkTest, ALostJobIsManagedAndSendsNothing) {
   EXPECT_EQ(link_.num_reconnects(), 1U);
 }
 
-TEST_F(CoordinatorLinkTest, AMessageToADeadPeerEndsTheConnectionAndKeepsTheDescriptor) {
+TEST_F(CoordinatorLinkTest, AMessageThatCannotBeSentEndsTheConnectionAndKeepsTheDescriptor) {
   adopt();
-  peer_.reset();
-  EXPECT_FALSE(link_.send(wire::Explain{}));
+  // The peer is there and reads nothing, so the connection ends only because it is shut down.
+  while (link_.send(wire::Explain{})) {
+  }
   EXPECT_TRUE(link_.is_attached()) << "whoever polls the descriptor notes the loss";
   EXPECT_GE(link_.connection().fd(), 0);
   EXPECT_FALSE(link_.connection().receive().has_value());

@@ -130,6 +130,9 @@ TEST(Registration, TakesNothingButAPageAndABell) {
   std::vector<UniqueFd> one;
   one.push_back(eventfd_of_test());
   EXPECT_EQ(registration.install(std::move(one)).error().code(), StatusCode::kProtocol);
+  std::vector<UniqueFd> three = descriptors();
+  three.push_back(eventfd_of_test());
+  EXPECT_FALSE(registration.install(std::move(three)).has_value());
   EXPECT_EQ(registration.install(descriptors(false)).error().code(), StatusCode::kProtocol)
       << "a page that nobody has filled";
   EXPECT_EQ(registration.bell(), -1);
