@@ -122,6 +122,7 @@ Bytes new_hard_limit(const Job& job, const wire::Changes& changes) {
   return changes.memory_limit.value_or(job.settings.memory_limit);
 }
 
+// Weight and class first, as both ask how far the job is ahead under the old settings.
 void apply(Step& step, Job& job, const wire::Changes& changes, std::uint32_t by) {
   if (changes.weight) change_weight(step, job, *changes.weight);
   if (changes.priority && *changes.priority != job.settings.priority) {

@@ -73,6 +73,8 @@ void end_lease(Step& step, Job& job) {
   lane->end_lease(now);
 }
 
+// The page is ahead of the messages: a job that wants a lease has closed the one before, whether or
+// not that was heard.
 void on_wanted(Step& step, Job& job, const wire::Wanted& wanted) {
   // A job that wants a lease has none: its page says so.
   if (wanted.usage.is_inside && may_be_inside(step.device(), job)) {

@@ -29,6 +29,7 @@ struct Bounds {
   Bytes most;
 };
 
+// The reporter's own bytes are of the same moment as its report, so they widen no bound.
 Bounds backed_by_jobs(const Table& table, const Job& reporter) {
   // Slots of a lane's pool are backed as they are used.
   Bounds backed{Bytes{0}, table.device.ledger.pools()};

@@ -304,6 +304,7 @@ void tell_lane(Step& step, Lane& lane, Job& job, RoomPool& pool) {
             wire::LaneTable{.of = job.who.of, .n = job.room.last_grant_n, .slots = found->slots()});
 }
 
+// A lane with a change that was not heard is left alone: slots that are kept still look free there.
 Bytes shrink_pools(Step& step, const Job& claimant, Bytes bytes, RoomPool& pool) {
   if (bytes <= Bytes{}) return {};
   Bytes freed;

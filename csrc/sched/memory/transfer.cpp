@@ -39,6 +39,7 @@ Bytes rate_now(const Table& table) {
 
 }  // namespace
 
+// Called twice a step: who waits for bytes changes when leases are granted.
 void settle_transfer_rate(Step& step) {
   Device& device = step.device();
   if (step.table().options.transfer_budget == Bytes{0}) return;

@@ -121,6 +121,7 @@ bool Packing::judge(const JobSet& set, const std::vector<Pace>& paces, Nanos now
   return true;
 }
 
+// Nothing makes a job faster beside others than alone, so its time alone must be old.
 JobSet Packing::outdated(const JobSet& set, const std::vector<Pace>& paces) const {
   GS_CHECK(set.size() == paces.size(), "{} jobs, {} paces", set.size(), paces.size());
   JobSet jobs;
@@ -196,6 +197,8 @@ void Packing::forget_sets(const Kind& kind) {
   });
 }
 
+// If the job stays of its kind, the sets of the kind are tried again at once: their times have
+// changed with it.
 void Packing::note_change(JobId job, const Likeness& likeness, Nanos now) {
   const Kind before = kinds_.of(job);
   kinds_.note(job, likeness);

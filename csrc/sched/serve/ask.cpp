@@ -152,6 +152,8 @@ void ask_inside(Step& step, Lane& lane, const Job& holder, const Interruption& u
 
 }  // namespace
 
+// The quantum and the rules matter until the lease is asked back; a job that cannot wait, and an
+// iteration that does not end, also after that.
 void ask_holder(Step& step, Lane& lane) {
   if (!lane.lease.has_value()) return;
   if (is_lane_suspended(lane)) {

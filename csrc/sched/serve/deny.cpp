@@ -70,6 +70,8 @@ bool is_blocked(const Table& table, const Job& job, Nanos now) {
                      [&](const WaitingNeed& need) { return lane.lease->is_held_by(need.job); });
 }
 
+// Each holder that can go on, each Need that something on its way will meet, and each job that can
+// give, is enough for others to go on too.
 bool is_deadlocked(const Table& table, Nanos now) {
   const Device& device = table.device;
   if (device.needs.empty()) return false;

@@ -133,6 +133,8 @@ void grant(Step& step, Lane& lane, Job& job) {
 
 }  // namespace
 
+// Jobs of the gang that wait in another lane come to the holder's lane for that, if they may be
+// moved.
 void grant_along(Step& step, Lane& lane, RoomPool& pool) {
   if (is_lane_suspended(lane)) return;
   for (const JobId id : gang_of(step.device(), step.table().at(lane.lease->job()))) {

@@ -290,6 +290,8 @@ void serve_interrupted(Step& step, Lane& lane, JobId inside, RoomPool& pool) {
 
 }  // namespace
 
+// The holder computes with what it has. What follows is worth a message only if it is much, or the
+// last of it.
 void serve_owed(Step& step, Lane& lane, RoomPool& pool) {
   Device& device = step.device();
   if (!lane.is_running() || lane.lease->owed <= Bytes{0}) return;

@@ -246,6 +246,7 @@ void serve_needs(Step& step, RoomPool& pool) {
   keep_for_stuck(step.table(), pool);
 }
 
+// Nobody is asked for this request, and nobody gives it way: it takes what is left, or fails.
 void serve_only_free(Step& step, RoomPool& pool) {
   Device& device = step.device();
   if (!device.only_free.has_value()) return;

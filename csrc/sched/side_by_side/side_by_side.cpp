@@ -169,6 +169,8 @@ Nanos last_grant(const Device& device, const JobSet& holders) {
   return last;
 }
 
+// A pace is what a job's times beside others are compared with. One that was not timed alone has
+// none.
 std::vector<Pace> paces_of(const Table& table, const SideBySide& sides, Nanos now) {
   std::vector<Pace> paces;
   for (const JobId id : sides.running) {
@@ -219,6 +221,7 @@ JobSet reachable(const Table& table, const JobSet& running) {
   return jobs;
 }
 
+// A trial lives on what pages say, so they are looked at often while there is one.
 void look_at_running(Step& step) {
   SideBySide& sides = step.device().side_by_side;
   const Nanos now = step.now();

@@ -54,6 +54,8 @@ bool is_kept_waiting(const Device& device,
 
 }  // namespace
 
+// Spends and earns for the same time, by who had the lane in it. A class in debt that nobody waits
+// for keeps the debt, and loses only what it saved.
 void settle_floors(Table& table, Nanos now) {
   const double part = table.options.class_floor;
   Device& device = table.device;

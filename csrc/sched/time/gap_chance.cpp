@@ -69,6 +69,8 @@ Nanos usual_gap_ends(const Device& device, const Job& holder) {
   return std::max({holder.measured.stall * 2, usual + usual / 4, kShortGap});
 }
 
+// The borrower first earns back what its own switch cost. Then a lender that waits is looked for
+// that goes before it at its boundary, and is not set back further by limits on time.
 std::optional<LenderBack> lender_back(const Table& table, const Lane& lane, Nanos now) {
   const Job& holder = table.at(lane.lease->job());
   const Nanos opened = lane.lease->granted_at() + holder.measured.stall;

@@ -181,6 +181,8 @@ void change_lane(Step& step, Job& job, LaneId to) {
   step.note_new_sharing();
 }
 
+// A plan is made in each step, and most plans change nothing. So only jobs whose planned lane is
+// new, or not theirs yet, are looked at.
 void place_jobs(Step& step) {
   Device& device = step.device();
   open_lanes(step.table(), step.now());
