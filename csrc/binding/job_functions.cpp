@@ -1,3 +1,12 @@
+// What the job does, as functions for Python. Each finds the process's object first, and is an
+// error of ours without it.
+//
+// A function that may wait for the coordinator, for a copy or for another thread's lock gives the
+// GIL up meanwhile. Python's other threads would stand still otherwise, and one of them may be what
+// is waited for. The function takes the GIL back before it raises.
+//
+// What may go wrong: the coordinator is lost, memory has no place, Ctrl-C comes during a wait. Each
+// is a Status below, and becomes an exception here (python/errors.h).
 #include "csrc/binding/job_functions.h"
 
 #include <cmath>
@@ -13,6 +22,7 @@
 #include "csrc/binding/process/installed.h"
 #include "csrc/binding/python/errors.h"
 #include "csrc/binding/python/gate.h"
+#include "csrc/binding/python/keywords.h"
 #include "csrc/binding/python/stats_dict.h"
 #include "csrc/wire/codec.h"
 
@@ -27,6 +37,7 @@ Nanos to_nanos(double seconds) {
   return Nanos{static_cast<std::int64_t>(std::min(seconds, kLongest) * 1e9)};
 }
 
+// May start a coordinator and wait for it, so the GIL is free meanwhile.
 void attach() {
   Process& process = installed();
   Status status;
@@ -37,23 +48,24 @@ void attach() {
   raise_if_error(status);
 }
 
-std::uint64_t register_job(const std::string& settings,
-                           const std::string& name,
-                           const std::string& group,
-                           bool elastic_threads,
-                           std::uint64_t fingerprint,
-                           const std::string& gang,
-                           std::uint32_t rank,
-                           std::uint32_t ranks) {
+client::RegisterOptions read_register_options(const py::kwargs& given) {
+  Keywords keywords("register_job", given);
+  const auto settings = keywords.required<std::string>("settings");
+  client::RegisterOptions options{.name = keywords.required<std::string>("name"),
+                                  .group = keywords.required<std::string>("group"),
+                                  .settings = value_or_raise(wire::decode_settings(settings)),
+                                  .elastic_threads = keywords.required<bool>("elastic_threads"),
+                                  .fingerprint = keywords.required<std::uint64_t>("fingerprint"),
+                                  .gang = keywords.required<std::string>("gang"),
+                                  .rank = keywords.required<std::uint32_t>("rank"),
+                                  .ranks = keywords.required<std::uint32_t>("ranks")};
+  keywords.check_all_read();
+  return options;
+}
+
+std::uint64_t register_job(const py::kwargs& given) {
   Process& process = installed();
-  const client::RegisterOptions options{.name = name,
-                                        .group = group,
-                                        .settings = value_or_raise(wire::decode_settings(settings)),
-                                        .elastic_threads = elastic_threads,
-                                        .fingerprint = fingerprint,
-                                        .gang = gang,
-                                        .rank = rank,
-                                        .ranks = ranks};
+  const client::RegisterOptions options = read_register_options(given);
   Status status;
   {
     const py::gil_scoped_release release;
@@ -137,9 +149,7 @@ void spill_and_restore() {
 
 void define_job_functions(py::module_& module) {
   module.def("attach", &attach);
-  module.def("register_job", &register_job, py::kw_only(), py::arg("settings"), py::arg("name"),
-             py::arg("group"), py::arg("elastic_threads"), py::arg("fingerprint"), py::arg("gang"),
-             py::arg("rank"), py::arg("ranks"));
+  module.def("register_job", &register_job);
   module.def("unregister_job", &unregister_job, py::kw_only(), py::arg("is_exiting") = false);
   module.def("begin_iteration", &begin_iteration);
   module.def("safepoint", &safepoint);

@@ -1,19 +1,20 @@
 // The compiled module _C: what python/gpushare/_C.pyi describes, and nothing else.
 //
-// install() turns Python's settings into a ClientConfig, makes the device and installs the
+// install() reads Python's settings (install_options.h), makes the device and installs the
 // process's one object. Functions of the job and of its memory need that object, and raise an error
 // without it. Functions that may wait, or that take a lock which may be held for long, let go of
 // the GIL first. Python's other threads would stand still otherwise, and one of them may be what is
 // waited for.
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include "csrc/base/log.h"
+#include "csrc/binding/install_options.h"
 #include "csrc/binding/job_functions.h"
 #include "csrc/binding/process/installed.h"
 #include "csrc/binding/process/process.h"
@@ -29,53 +30,15 @@ namespace py = pybind11;
 namespace gpushare::binding {
 namespace {
 
-Nanos from_seconds(double seconds) { return Nanos{static_cast<std::int64_t>(seconds * 1e9)}; }
-
-void install(std::vector<std::string> socket_paths,
-             std::string daemon_path,
-             std::vector<std::string> daemon_args,
-             std::string command,
-             std::string version,
-             const std::string& log_level,
-             double connect_timeout_seconds,
-             double idle_rule_seconds,
-             double idle_spill_seconds,
-             std::int64_t capacity_bytes,
-             bool require,
-             bool lane_scrub,
-             bool overflow,
-             bool lane_strict,
-             bool lanes,
-             const std::string& device,
-             int cuda_index,
-             bool passthrough,
-             bool reachable,
-             bool reachable_in_gate) {
+void install(const py::kwargs& given) {
+  InstallOptions options = read_install_options(given);
   // Later settings are ignored, as Process::install() would do; the device is not even made.
   if (Process::get() != nullptr) return;
-  client::ClientConfig config;
-  config.device = device;
-  config.socket_paths = std::move(socket_paths);
-  config.daemon_path = std::move(daemon_path);
-  config.daemon_args = std::move(daemon_args);
-  config.command = std::move(command);
-  config.version = std::move(version);
-  config.connect_timeout = from_seconds(connect_timeout_seconds);
-  config.idle_rule = from_seconds(idle_rule_seconds);
-  config.idle_spill = from_seconds(idle_spill_seconds);
-  config.requires_coordinator = require;
-  config.lane_scrub = lane_scrub;
-  config.overflow = overflow;
-  config.lane_strict = lane_strict;
-  config.lanes = lanes;
-  config.shows_in_gate = reachable_in_gate;
-  if (capacity_bytes > 0) config.unmanaged_room = Bytes{capacity_bytes};
   std::unique_ptr<TorchDevice> shared =
-      cuda_index < 0 ? make_cpu_device()
-                     : value_or_raise(make_cuda_device(
-                           cuda_index, {.passthrough = passthrough, .reachable = reachable}));
-  raise_if_error(
-      Process::install(std::move(shared), std::move(config), log::parse_level(log_level)));
+      options.cuda_index < 0 ? make_cpu_device()
+                             : value_or_raise(make_cuda_device(options.cuda_index, options.cuda));
+  raise_if_error(Process::install(std::move(shared), std::move(options.config),
+                                  log::parse_level(options.log_level)));
 }
 
 // For `gpushare doctor` and the choice of a device. No CUDA context is made for it.
@@ -108,12 +71,15 @@ void share() {
   raise_if_error(status);
 }
 
+// Returns the bytes that went back to the system. It waits for the allocator's lock, which a close
+// may hold, so the GIL is free.
 std::int64_t empty_cache() {
   Process& process = installed();
   const py::gil_scoped_release release;
   return process.allocator().empty_cache().value();
 }
 
+// What gpushare.stats shows, under the names of torch.cuda's functions where there are such.
 void define_memory_functions(py::module_& module) {
   module.def("memory_stats", [] { return to_dict(installed().allocator().stats()); });
   module.def("memory_snapshot", [] { return to_list(installed().allocator().snapshot()); });
@@ -134,14 +100,7 @@ PYBIND11_MODULE(_C, module) {
   module.attr("BUILT_FOR_TORCH") = GS_TORCH_VERSION;
   module.def("set_log_level",
              [](const std::string& level) { log::set_level(log::parse_level(level)); });
-  module.def("install", &install, py::kw_only(), py::arg("socket_paths"), py::arg("daemon_path"),
-             py::arg("daemon_args"), py::arg("command"), py::arg("version"), py::arg("log_level"),
-             py::arg("connect_timeout_seconds"), py::arg("idle_rule_seconds"),
-             py::arg("idle_spill_seconds"), py::arg("capacity_bytes"), py::arg("require") = false,
-             py::arg("lane_scrub") = false, py::arg("overflow") = false,
-             py::arg("lane_strict") = false, py::arg("lanes") = true, py::arg("device") = "cpu",
-             py::arg("cuda_index") = -1, py::arg("passthrough") = false,
-             py::arg("reachable") = true, py::arg("reachable_in_gate") = true);
+  module.def("install", &install);
   module.def("is_installed", [] { return Process::get() != nullptr; });
   module.def("segment_plugin_is_intact", &plugin::segment_plugin_is_intact);
   module.def("cuda_device_info", &device_info, py::arg("index"));

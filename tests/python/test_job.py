@@ -148,6 +148,45 @@ def test_a_default_name_for(argv0, name, monkeypatch):
     assert default_name() == name
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"lane_scrup": True}, "got an unexpected keyword argument 'lane_scrup'"),
+        ({"capacity_bytes": "1 GiB"}, "got a value of the wrong type for 'capacity_bytes'"),
+        ({"version": None}, "got a value of the wrong type for 'version'"),
+        ({"command": ...}, "is missing the keyword argument 'command'"),
+    ],
+)
+def test_a_wrong_keyword_of_the_module_installs_nothing(run_forked, change, says):
+    """``...`` stands for a keyword that is left out."""
+    keywords = {
+        "socket_paths": [],
+        "daemon_path": "",
+        "daemon_args": [],
+        "command": "test",
+        "version": "0",
+        "log_level": "error",
+        "connect_timeout_seconds": 1.0,
+        "idle_rule_seconds": 1.0,
+        "idle_spill_seconds": 1.0,
+        "capacity_bytes": 0,
+    } | change
+    keywords = {name: value for name, value in keywords.items() if value is not ...}
+    said = run_forked(
+        f"""
+        import torch, gpushare
+        from gpushare import _C
+        try:
+            _C.install(**{keywords!r})
+        except TypeError as error:
+            print(error)
+        assert not _C.is_installed()
+        """,
+        disable="1",
+    )
+    assert said.stdout.strip() == f"install() {says}"
+
+
 def test_calls_before_installation_are_errors_of_ours(run_forked):
     run_forked(
         """

@@ -68,6 +68,7 @@ Result<void*> AllocatorCore::allocate(Bytes size, Patience patience) {
   return allocate_slowly(size, patience);
 }
 
+// pre: all chunks under the block are usable.
 void* AllocatorCore::carve(SizePool& pool, Block* block, Bytes size) {
   Block* const live = pool.carve(block, block_size_of(size), size);
   live_.set(live);
@@ -76,6 +77,7 @@ void* AllocatorCore::carve(SizePool& pool, Block* block, Bytes size) {
   return live->address;
 }
 
+// false: the address is none of ours, and the caller has to free it elsewhere.
 bool AllocatorCore::free(void* address) {
   if (!range_.contains(address)) return false;
   ThreadCache* const cache = caches_.mine();
@@ -106,6 +108,8 @@ bool AllocatorCore::free_slowly(void* address, ThreadCache::Kept kept) {
   return true;
 }
 
+// Each turn holds the lock for one attempt and lets it go for one question. The number of turns is
+// bounded, since others may take each time what was granted to us.
 Result<void*> AllocatorCore::allocate_slowly(Bytes size, Patience patience) {
   for (int asks = 0;; ++asks) {
     Bytes lacking;
@@ -137,6 +141,7 @@ bool AllocatorCore::begins_block(const ChunkRef& at) const {
   return live_.find(at.address()) != nullptr;
 }
 
+// Without a source the room is a fixed limit, and there is nobody to ask.
 Status AllocatorCore::ask_for_room(Bytes lacking, Bytes like, Patience patience) {
   RoomSource* source = nullptr;
   Bytes room;

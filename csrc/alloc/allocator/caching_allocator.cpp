@@ -16,6 +16,8 @@ namespace gpushare::alloc {
 CachingAllocator::CachingAllocator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 CachingAllocator::~CachingAllocator() = default;
 
+// Reserves all addresses at once. Segments are cut out of this one range later, so that owns() is a
+// comparison of two addresses, and no other library can come in between.
 Result<std::unique_ptr<CachingAllocator>> CachingAllocator::create(
     vm::Vmm& vmm, const AllocatorOptions& options) {
   const Bytes size = round_up(options.address_space, vm::kChunkBytes);
@@ -29,6 +31,8 @@ Result<std::unique_ptr<CachingAllocator>> CachingAllocator::create(
   return std::unique_ptr<CachingAllocator>(new CachingAllocator(std::move(impl)));
 }
 
+// No lock here: the core first looks into the thread's own cache, and takes its lock only if that
+// has no block.
 Result<void*> CachingAllocator::allocate(Bytes size, Patience patience) {
   return impl_->core.allocate(size, patience);
 }
@@ -91,6 +95,7 @@ Bytes CachingAllocator::backed() const {
   return core.books.backed();
 }
 
+// The following need no lock, since what they read is set at the start and never changes.
 bool CachingAllocator::can_move_in_use() const { return impl_->core.vmm.traps_writers(); }
 
 Bytes CachingAllocator::overflow() const {
@@ -110,6 +115,8 @@ void CachingAllocator::set_route(Route route) {
   if (route == Route::kPrivate && core.has_noted_use) forget_use(core);
 }
 
+// Only while the lease is closed: torch's blocks stand still then, and the notes say which chunks
+// hold live ones.
 void CachingAllocator::note_use(const MemoryUse& use) {
   AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);
@@ -142,6 +149,7 @@ Bytes CachingAllocator::empty_cache() {
   return dropped;
 }
 
+// The caches are emptied first in all that follows, for the reason at the top of this file.
 MemoryStats CachingAllocator::stats() const {
   AllocatorCore& core = impl_->core;
   MutexLock lock(core.mu);

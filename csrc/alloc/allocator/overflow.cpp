@@ -40,6 +40,7 @@ std::size_t AllocatorCore::split_for_overflow(const Segment& segment,
   return split;
 }
 
+// Places all chunks of the range that have no memory, or none of them.
 Status AllocatorCore::overflow(SizePool& pool, Block* block, ChunkRange range) {
   if (range.size() == 0) return {};
   for (const vm::SlotId slot : take_unneeded_slots())
@@ -65,6 +66,7 @@ Status AllocatorCore::overflow(SizePool& pool, Block* block, ChunkRange range) {
   return failure;
 }
 
+// The slot's bytes are whatever was in it before: a new block has no contents to keep.
 Status AllocatorCore::place_in_overflow(Segment& segment, std::size_t index) {
   const Result<vm::SlotId> slot = overflow_slab->take();
   if (!slot) return slot.error();
@@ -81,6 +83,8 @@ Status AllocatorCore::place_in_overflow(Segment& segment, std::size_t index) {
   return {};
 }
 
+// The slots whose copies nobody needs any more. The caller gives them back to their slab, which has
+// a lock of its own.
 std::vector<vm::SlotId> AllocatorCore::take_unneeded_slots() {
   std::vector<vm::SlotId> slots;
   std::vector<UnneededCopy> stay;

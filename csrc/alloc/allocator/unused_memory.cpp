@@ -48,6 +48,8 @@ class Spans {
   std::vector<ByteSpan> spans_;
 };
 
+// num_live counts blocks of this layer, which are torch's whole segments. So such a chunk is in use
+// here, and holds nothing all the same.
 bool is_unused(const Chunk& chunk) {
   return chunk.state == ChunkState::kResident && chunk.is_unused && chunk.num_live > 0 &&
          chunk.backing == Backing::kPrivate;
@@ -69,6 +71,7 @@ Status give_up_run(AllocatorCore& core, const std::vector<ChunkRef>& unused, Chu
 
 }  // namespace
 
+// What torch said at the close of the lease, for each chunk under one of its segments.
 void note_use(AllocatorCore& core, const MemoryUse& use) {
   core.has_noted_use = true;
   const Spans movable(use.movable);
@@ -95,6 +98,7 @@ void forget_use(AllocatorCore& core) {
   }));
 }
 
+// Stops at the first run that the device does not give up; what went before it stays given up.
 DropOutcome give_up_unused(AllocatorCore& core, Bytes target) {
   DropOutcome outcome;
   std::vector<ChunkRef> unused =

@@ -21,6 +21,7 @@
 namespace gpushare::alloc {
 namespace {
 
+// For resets. `active` and `active_bytes` are no counters of their own: stats() copies them.
 template <typename Body>
 void for_each_stat(MemoryStats& stats, Body body) {
   for (PooledStat* pooled :
@@ -50,6 +51,9 @@ void add_one(Stat& stat, const Tally::Figure& change, std::int64_t handed_out) {
 
 }  // namespace
 
+// A thread's cache has handed out and taken back blocks without the books. Its tally says by how
+// much each figure has changed, and how far it was above the start at most. The sums and the peaks
+// follow from both.
 void Books::add(Route arena, const Tally& tally) {
   if (tally.num_operations() == 0) return;
   stats_.num_operations += tally.num_operations();
@@ -134,6 +138,7 @@ void Books::donate(Segment& segment, Chunk& chunk) {
   book(segment, 1);
 }
 
+// The slot goes back to the lane's pool at the next close, when the coordinator hears of it.
 void Books::note_private(Chunk& chunk) {
   GS_CHECK(chunk.backing == Backing::kDonated);
   chunk.backing = Backing::kPrivate;
@@ -166,6 +171,7 @@ void Books::reset_accumulated_stats() {
   stats_.num_alloc_retries = 0;
 }
 
+// The next peak begins at what is needed now.
 Bytes Books::take_peak_backed() { return std::exchange(peak_private_, needed(Route::kPrivate)); }
 
 }  // namespace gpushare::alloc

@@ -1,3 +1,5 @@
+// The rare questions to the list of free blocks. Taking and adding a block stand in the header,
+// since each allocation does it.
 #include "csrc/alloc/blocks/free_list.h"
 
 #include <algorithm>
@@ -7,6 +9,8 @@
 
 namespace gpushare::alloc {
 
+// In the order of bins, so that smaller blocks come first; within a bin by size, then address. The
+// caller tries them in this order until it finds one that it can use.
 std::vector<Block*> FreeList::at_least(Bytes size) const {
   std::vector<Block*> blocks;
   for (std::size_t bin = next_used_bin(bin_for(size)); bin < kNumBins;
@@ -20,6 +24,8 @@ std::vector<Block*> FreeList::at_least(Bytes size) const {
   return blocks;
 }
 
+// There are three levels: a bit of the summary says that a word is not 0, a bit of a word says that
+// a bin is not empty, and a bin is a tree. A search relies on all three.
 void FreeList::check_invariants() const {
   std::size_t total = 0;
   for (std::size_t word = 0; word < kNumWords; ++word) {

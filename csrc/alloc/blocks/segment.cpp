@@ -24,6 +24,7 @@ const char* name_of(ChunkState state) {
   return "?";
 }
 
+// Books::move() checks each change with this.
 bool is_legal(ChunkState from, ChunkState to) {
   using enum ChunkState;
   switch (from) {
@@ -47,6 +48,8 @@ std::uint32_t Segment::count_absent(const Block& block) const {
   return count;
 }
 
+// What must hold for one block and its right neighbour: blocks tile the segment without a gap, and
+// two free ones never touch. A free block knows how many of its chunks cannot be used.
 void Segment::check_block(const Block& block) const {
   GS_CHECK(block.segment == this);
   const Bytes unit = unit_of(pool_->size_class());
@@ -88,6 +91,8 @@ void Segment::check_chunks(const std::vector<Counts>& counts) const {
   GS_CHECK(spilled == num_spilled, "counted {} kept {}", spilled, num_spilled);
 }
 
+// Counts the live blocks over each chunk anew and compares them with what the chunks keep. It costs
+// time in proportion to the segment, so only tests and debug builds do it.
 void Segment::check_invariants() const {
   GS_CHECK(first_block != nullptr && first_block->address == base_);
   GS_CHECK(first_block->prev == nullptr);

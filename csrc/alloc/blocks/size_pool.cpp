@@ -54,6 +54,7 @@ SizePool::Candidate SizePool::find(Bytes size) const {
   return best;
 }
 
+// Turns the low end of a free block into a live one. What is left becomes a free block of its own.
 Block* SizePool::carve(Block* block, Bytes size, Bytes requested) {
   list_of(block).erase(block);
   // `split` is the change in the number of free blocks beside others: this block is one less, and
@@ -112,6 +113,7 @@ std::uint32_t SizePool::let_go(Block* block, std::vector<UnneededCopy>& unneeded
   return absent;
 }
 
+// Two neighbours become the lower one. pre: neither is in a list.
 Block* SizePool::join(Block* low, Block* high) {
   low->size += high->size;
   low->num_absent += high->num_absent;
@@ -121,6 +123,7 @@ Block* SizePool::join(Block* low, Block* high) {
   return low;
 }
 
+// First the chunks lose their count of live blocks, then the block grows by its free neighbours.
 void SizePool::put_back(Block* block, std::vector<UnneededCopy>& unneeded) {
   const std::uint32_t absent = let_go(block, unneeded);
   block->is_live = block->is_late = false;
@@ -145,12 +148,14 @@ void SizePool::put_back(Block* block, std::vector<UnneededCopy>& unneeded) {
   books_.on_split(size_class_, split);
 }
 
+// After chunks under a free block have come or gone: the block may belong into the other list now.
 void SizePool::recount(Block* block) {
   list_of(block).erase(block);
   block->num_absent = block->segment->count_absent(*block);
   list_of(block).insert(block);
 }
 
+// After chunks of many blocks have come or gone at once.
 void SizePool::recount_all() {
   for (const auto& segment : segments_) {
     for (Block* block = segment->first_block; block != nullptr; block = block->next) {

@@ -21,6 +21,9 @@ constexpr Bytes most_of(SizeClass size_class) {
 
 }  // namespace
 
+// The block joins a list of blocks of its bin, newest first: memory that was used a moment ago is
+// likely to be in the processor's caches. The lists use Block::left, which is free while a block is
+// live.
 ThreadCache::Kept ThreadCache::keep(Block* block) {
   const Bytes size = block->size;
   const SizeClass size_class = size_class_of(size);
@@ -42,6 +45,8 @@ ThreadCache::Kept ThreadCache::keep(Block* block) {
   return Kept::kYes;
 }
 
+// All kept blocks as one list, and what was counted since the last time. The caller puts the blocks
+// back into their pools, under the allocator's lock.
 ThreadCache::Contents ThreadCache::take_all() {
   Contents contents{nullptr, take_tally()};
   if (num_blocks_ == 0) return contents;
@@ -57,6 +62,7 @@ ThreadCache::Contents ThreadCache::take_all() {
   return contents;
 }
 
+// Only an empty cache may change its arena, since its blocks and counts belong to the old one.
 void ThreadCache::set_arena(std::optional<Route> arena) {
   GS_CHECK(num_blocks_ == 0 && tally_.num_operations() == 0, "{} blocks", num_blocks_);
   arena_ = arena;

@@ -17,11 +17,13 @@ ThreadCaches::~ThreadCaches() {
   if (has_key_) ::pthread_key_delete(key_);
 }
 
+// Called by the C library on the thread that ends.
 void ThreadCaches::on_thread_end(void* entry) {
   auto* const ending = static_cast<Entry*>(entry);
   ending->home.on_thread_end(ending->cache);
 }
 
+// Null where the C library has no place for one more value of this thread.
 ThreadCache* ThreadCaches::add_mine(std::optional<Route> arena) {
   if (!has_key_) return nullptr;
   auto entry = std::make_unique<Entry>(home_, arena);

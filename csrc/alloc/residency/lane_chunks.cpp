@@ -82,6 +82,7 @@ Refs count_closes(AllocatorCore& core) GS_REQUIRES(core.mu) {
   return free;
 }
 
+// Members that have a slot, in the order of `refs`.
 Refs mapped_of(const Refs& refs) {
   Refs mapped;
   std::copy_if(refs.begin(), refs.end(), std::back_inserter(mapped), is_mapped);
@@ -291,8 +292,11 @@ Status LaneChunks::unmap(AllocatorCore& core, const Refs& mapped) {
   return {};
 }
 
+// All members become private chunks without memory.
 Status LaneChunks::leave() { return open(-1, {}); }
 
+// Members have to be free for longer before they come back, and all other chunks are counted from
+// the start.
 Status LaneChunks::stay_out() {
   {
     AllocatorCore& core = allocator_.impl_->core;
@@ -307,6 +311,8 @@ Status LaneChunks::stay_out() {
   return leave();
 }
 
+// While the lease is open members may hold live blocks, and nobody else has the slots until the
+// coordinator is back. So they are kept as donated. While it is closed they are empty, and go.
 Status LaneChunks::on_disconnect(bool is_open) {
   donated_.clear();
   // Another coordinator's file has slots with the same numbers, so the old numbers must not be

@@ -48,6 +48,7 @@ class Parts {
 
 }  // namespace
 
+// Sums, and the newer reason.
 ReleaseOutcome& ReleaseOutcome::operator+=(const ReleaseOutcome& more) {
   released += more.released;
   dropped += more.dropped;
@@ -146,12 +147,14 @@ ReleaseOutcome Residency::release(Bytes bytes,
   return outcome;
 }
 
+// From now on. Chunks that are away already are not changed.
 void Residency::set_shows_copies(bool shows) {
   AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
   core.shows_copies = shows;
 }
 
+// In parts, so that allocations of other threads come in between.
 void Residency::show_copies() {
   set_shows_copies(true);
   while (show_some_copies()) {
@@ -188,6 +191,8 @@ Bytes Residency::to_restore() const {
   return core.books.to_restore();
 }
 
+// Counted chunk by chunk, since no figure of it is kept. If nothing is away, that is known without
+// a count.
 Bytes Residency::to_restore_late() const {
   AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
@@ -213,6 +218,7 @@ Result<Bytes> Residency::restore_within_room(Bytes most) {
   return bring_back([most](Restore& restore) { return restore.run_within_room(most); });
 }
 
+// From now on memory that is refused room may lie in the host tier, and is used there.
 void Residency::allow_overflow() {
   AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);

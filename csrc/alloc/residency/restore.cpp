@@ -28,6 +28,8 @@ constexpr std::size_t kMostRestoredAtOnce = 8;
 constexpr int kMaxAsks = 10'000;  // grants that others used up before us
 }  // namespace
 
+// All spilled chunks, or all but those that may follow later. Waits for room if there is too
+// little.
 Status Restore::run(Which which) {
   GS_RETURN_IF_ERROR(claim(which));
   return bring_back();
@@ -160,6 +162,7 @@ Status Restore::back_run(std::size_t first, std::size_t last) {
 
 std::byte* Restore::aside(const Item& item) const { return core_.vmm.aside(item.at.address()); }
 
+// The end of a part of the run whose slots have neighbouring numbers: one copy takes all of it.
 std::size_t Restore::end_of_copy(std::size_t first, std::size_t last) const {
   std::size_t end = first + 1;
   while (end < last && items_[first].at.chunk().has_copy() && items_[end].at.chunk().has_copy() &&

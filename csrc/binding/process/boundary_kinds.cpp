@@ -1,3 +1,6 @@
+// The names by which Python calls the kinds of boundaries, in both directions. A name from Python
+// that is not among them is a mistake of the caller (ValueError); a kind without a name is one of
+// ours.
 #include "csrc/binding/process/boundary_kinds.h"
 
 #include <array>

@@ -13,6 +13,8 @@
 
 namespace gpushare::binding {
 
+// A folder can be changed only while nothing is stored in the old one: a slot's number means a
+// place of its slab. If the new folder cannot be used, the old slab stays, with the new budgets.
 void HostTier::configure(const std::string& folder, const HostBytes& budgets) {
   const MutexLock lock(mutex_);
   if (folder != folder_ && slab_->used() > Bytes{0}) {
@@ -76,6 +78,7 @@ HostBytes HostTier::used_by_tier() const {
   return slab_->used_by_tier();
 }
 
+// Stays good as long as the caller has a slot: configure() replaces no slab that is in use.
 vm::HostSlab& HostTier::slab_of_slots() const {
   const MutexLock lock(mutex_);
   return *slab_;

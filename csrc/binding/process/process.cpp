@@ -37,6 +37,8 @@ void of_process(Body body) {
 
 Process* Process::get() { return g_process; }
 
+// What the client layer needs of torch and Python is handed to it as plain functions, so it
+// includes neither.
 Status Process::install(std::unique_ptr<TorchDevice> device,
                         client::ClientConfig config,
                         log::Level level) {
@@ -114,6 +116,7 @@ void Process::before_fork() {
   host_tier_.before_fork();
 }
 
+// In the reverse order of before_fork().
 void Process::after_fork_in_parent() {
   host_tier_.after_fork();
   allocator_->after_fork_in_parent();

@@ -10,6 +10,8 @@ namespace py = pybind11;
 namespace gpushare::binding {
 namespace {
 
+// The classes are looked up when they are needed, so a process without an error imports none of
+// them.
 py::object exception_for(StatusCode code) {
   const auto ours = [](const char* name) {
     return py::module_::import("gpushare.errors").attr(name).cast<py::object>();

@@ -1,3 +1,13 @@
+// How a thread of Python waits for a lease.
+//
+// The wait happens in C++ without the GIL, in slices. Between two slices the thread looks for
+// signals, since a handler of Python runs only on this thread and only with the GIL. If a signal
+// has come, spilled memory is made usable first: the handler is user code, and may use any tensor.
+// If the handler raises, the place in the queue is given up and the exception goes on.
+//
+// What may go wrong: the coordinator is lost during the wait. The client thread finds another one
+// meanwhile, and the wait goes on there. A wait of more than five seconds is said on stderr, with
+// who has the lease.
 #include "csrc/binding/python/gate.h"
 
 #include <cstdio>
@@ -21,6 +31,7 @@ constexpr Nanos kSlice = millis(50);
 
 client::LongWaits g_long_waits;  // under the GIL
 
+// One slice. kTimedOut: nothing has happened, and the thread may look for signals.
 Result<client::GateResult> wait_without_gil(client::Runtime& runtime) {
   const py::gil_scoped_release release;
   return runtime.begin_iteration(kSlice);
@@ -31,11 +42,15 @@ client::GateResult stop_without_gil(client::Runtime& runtime, client::Safepoint 
   return runtime.safepoint(where, kSlice);
 }
 
+// Gives up the wait inside an iteration. false: that cannot be now, and the thread has to go on
+// waiting.
 bool leave_without_gil(client::Runtime& runtime) {
   const py::gil_scoped_release release;
   return runtime.leave_safepoint();
 }
 
+// Runs what Python has for the signals that came. A handler that raises ends the wait: its
+// exception is kept while the place is given up, which needs the GIL to be free.
 void run_handlers(client::Runtime& runtime) {
   if (PyErr_CheckSignals() == 0) return;
   const py::error_already_set raised;
@@ -64,6 +79,8 @@ void say_who_holds_it(client::Runtime& runtime, Nanos began) {
 
 }  // namespace
 
+// A handler that raises ends the wait without a lease, if the gate can be closed. While a stream is
+// captured it cannot, so the exception comes once there is a lease again.
 void wait_at_safepoint(client::Runtime& runtime, client::Safepoint where) {
   while (stop_without_gil(runtime, where) != client::GateResult::kEntered) {
     if (PyErr_CheckSignals() == 0) continue;
@@ -84,6 +101,8 @@ std::uint64_t wait_for_step(client::Runtime& runtime) {
   return runtime.num_leases();
 }
 
+// Nearly every call ends at the first line. Only then is the watch for signals made, since it costs
+// system calls.
 void wait_in_gate(client::Runtime& runtime) {
   if (value_or_raise(runtime.enter_at_once())) return;
   SignalWatch signals;

@@ -75,6 +75,7 @@ void SignalWatch::start() {
   }
 }
 
+// The program's own descriptor is back from here on. What had come until now is handed on to it.
 SignalWatch::~SignalWatch() {
   if (!is_watching_ || is_inner_) return;
   try {
@@ -102,6 +103,7 @@ bool SignalWatch::has_come() {
   }
 }
 
+// Looks without reading: the bytes belong to has_come().
 bool has_signal() {
   if (wakeup_pipe().out < 0) return true;
   pollfd waiting{.fd = wakeup_pipe().out, .events = POLLIN, .revents = 0};

@@ -1,3 +1,10 @@
+// A descriptor in the class torch.nn.Module, by which our function runs around the calls of watched
+// modules. No function of torch is replaced, and modules that nobody watches pay for one lookup in
+// a call.
+//
+// It is written with Python's C interface and not with pybind11, since every call of every module
+// passes through get(). What may go wrong: torch changes the name of the attribute, or no longer
+// asks for it. The tests of each supported version of torch would show that.
 #include "csrc/binding/python/module_calls.h"
 
 #include <cstring>
@@ -65,6 +72,8 @@ PyObject* own_call(PyObject* module) {
   return Py_NewRef(call != nullptr ? call : Py_None);
 }
 
+// The value of the attribute: our function, bound to the module, for torch's method and a watched
+// module; for all others what the attribute would be without us.
 PyObject* get(PyObject* self, PyObject* module, PyObject* /*type*/) {
   if (module == nullptr) Py_RETURN_NONE;
   const Functions& functions = functions_of(self);
@@ -74,6 +83,8 @@ PyObject* get(PyObject* self, PyObject* module, PyObject* /*type*/) {
   return PyMethod_New(found->second.ptr(), module);
 }
 
+// Module.compile() sets the attribute. The value goes into the module's own __dict__, as it would
+// without a descriptor in the class.
 int set(PyObject* /*self*/, PyObject* module, PyObject* value) {
   const py::object dict = dict_of(module);
   if (!dict) return -1;
@@ -83,6 +94,8 @@ int set(PyObject* /*self*/, PyObject* module, PyObject* value) {
   return -1;
 }
 
+// The module is kept by its address and not by a reference, so that it can die. forget() is called
+// then.
 PyObject* watch(PyObject* self, PyObject* args) {
   PyObject* module = nullptr;
   PyObject* function = nullptr;

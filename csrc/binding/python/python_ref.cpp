@@ -7,6 +7,7 @@ namespace py = pybind11;
 
 namespace gpushare::binding {
 
+// An exception that is no Exception, as KeyboardInterrupt, goes on.
 Ref attribute_or_nothing(PyObject* object, PyObject* name) {
   Ref value = Ref::steal(PyObject_GetAttr(object, name));
   if (value) return value;

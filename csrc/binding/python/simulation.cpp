@@ -20,6 +20,8 @@ namespace {
 // Ctrl-C ends a simulation with Python's own error, which raise() finds pending.
 bool keeps_going() { return !is_interrupted(); }
 
+// The report is JSON, which Python parses. An error of the scenario is a ValueError with the line's
+// number.
 std::string simulate(const std::string& scenario) {
   Result<std::string> report;
   {

@@ -10,6 +10,8 @@ namespace py = pybind11;
 namespace gpushare::binding {
 namespace {
 
+// The four figures of torch's Stat: what is now, the most since the last reset_peak, and two sums
+// since the last reset_accumulated.
 void add(py::dict& dict, const std::string& prefix, const alloc::Stat& stat) {
   const auto set = [&](const char* name, std::int64_t value) {
     dict[py::str(prefix + name)] = value;
@@ -20,6 +22,7 @@ void add(py::dict& dict, const std::string& prefix, const alloc::Stat& stat) {
   set(".freed", stat.freed);
 }
 
+// Torch counts small and large blocks apart, and both together as "all".
 void add(py::dict& dict, const std::string& name, const alloc::PooledStat& stat) {
   add(dict, name + ".all", stat.all);
   add(dict, name + ".small_pool", stat.small_pool);
@@ -37,6 +40,7 @@ py::dict to_dict(const alloc::BlockInfo& block) {
 
 }  // namespace
 
+// The keys that torch.cuda.memory_stats() has come first, then gpushare's own.
 py::dict to_dict(const alloc::MemoryStats& stats) {
   py::dict dict;
   add(dict, "allocation", stats.allocation);

@@ -33,6 +33,8 @@ std::atomic<alloc::CachingAllocator*> g_core{nullptr};
 std::atomic<c10::DeleterFnPtr> g_default_deleter{nullptr};
 std::atomic<bool> g_uses_default{false};
 
+// The deleter of every block that this allocator has handed out, also of those that came from
+// torch's default one.
 void free_block(void* address) {
   if (address == nullptr) return;
   alloc::CachingAllocator* core = g_core.load(std::memory_order_relaxed);
@@ -57,6 +59,8 @@ void free_block(void* address) {
 
 class CpuAllocator final : public c10::Allocator {
  public:
+  // A tensor of no bytes has no address. A size above 2^63 is a negative one that a program has
+  // computed.
   c10::DataPtr allocate(std::size_t size) override {
     if (size == 0) return wrap(nullptr);
     if (g_uses_default.load(std::memory_order_relaxed)) [[unlikely]] {
@@ -89,6 +93,7 @@ class CpuAllocator final : public c10::Allocator {
 
 }  // namespace
 
+// The globals are written first, since SetAllocator() makes them visible to all threads.
 void install_cpu_allocator(alloc::CachingAllocator& core) {
   g_core.store(&core, std::memory_order_relaxed);
   g_default_deleter.store(c10::GetDefaultCPUAllocator()->raw_deleter(), std::memory_order_relaxed);

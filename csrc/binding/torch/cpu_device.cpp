@@ -7,6 +7,7 @@
 namespace gpushare::binding {
 namespace {
 
+// pre of live(): install() has been called.
 class CpuDevice final : public TorchDevice {
  public:
   [[nodiscard]] vm::Vmm& vmm() override { return vmm_; }

@@ -122,6 +122,7 @@ Result<std::unique_ptr<TorchDevice>> make_cuda_device(int index, const CudaOptio
                                       options);
 }
 
+// Driver and device are closed again at the end.
 Result<CudaDeviceInfo> cuda_device_info(int index) {
   const Result<Opened> opened = open_device(index);
   if (!opened) return fail(opened.error());

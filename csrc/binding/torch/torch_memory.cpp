@@ -38,6 +38,8 @@ native::SnapshotInfo take_snapshot() {
 #endif
 }
 
+// By the settings. Whether there are such segments is seen in the snapshot too, since the settings
+// may have changed since.
 bool uses_expandable_segments() {
 #if TORCH_VERSION_MINOR < 10
   return native::CUDAAllocatorConfig::expandable_segments();

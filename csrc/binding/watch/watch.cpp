@@ -64,6 +64,7 @@ const std::shared_ptr<Watch>& Watch::current() { return current_watch(); }
 
 void Watch::set_current(std::shared_ptr<Watch> watch) { current_watch() = std::move(watch); }
 
+// A forward inside a backward is recomputation (checkpointing), and boundaries_ leaves it alone.
 void Watch::forward_began() { carry_out(boundaries_.forward_began(is_in_backward())); }
 
 void Watch::forward_ended(PyObject* module,
@@ -125,6 +126,8 @@ bool Watch::counts(PyObject* optimizer) const {
   return named_.empty();
 }
 
+// begin_step() waits for memory that came back too late for the iteration's begin: the step is what
+// uses it.
 void Watch::step_began(PyObject* optimizer) {
   boundaries_.step_began(id_of(optimizer), is_in_backward());
   marked_state_.step_began(optimizer, gate_->begin_step());

@@ -41,6 +41,8 @@ PyObject* report_end(PyObject* result, Event event) {
   return report(event) ? owned.release() : nullptr;
 }
 
+// The functions below are called with an array of arguments (METH_FASTCALL), whose length nobody
+// else has checked. false: a TypeError is pending.
 bool has_arguments(const char* function, Py_ssize_t num, Py_ssize_t least) {
   if (num >= least) return true;
   PyErr_Format(PyExc_TypeError, "%s: %zd arguments, at least %zd are needed", function, num, least);
@@ -68,6 +70,7 @@ bool has_step(PyObject* compiled) {
   return attribute_or_nothing(compiled, name).get() == Py_True;
 }
 
+// Steps that were seen so far, so that the caller finds out whether one came in between.
 std::uint64_t num_steps() {
   const std::shared_ptr<Watch>& watch = Watch::current();
   return watch == nullptr ? 0 : watch->num_steps();
@@ -155,6 +158,7 @@ PyObject* call_block(PyObject* block_ended,
   return is_done ? result.release() : nullptr;
 }
 
+// None, or null with the pending error.
 PyObject* answer(bool is_reported) { return is_reported ? Py_NewRef(Py_None) : nullptr; }
 
 PyObject* scaler_updated(PyObject* /*self*/, PyObject* /*none*/) {
@@ -172,6 +176,7 @@ PyCFunction method(FastFunction function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function));
 }
 
+// `engine` becomes the first parameter of call_engine().
 PyObject* guard_backward(PyObject* /*self*/, PyObject* engine) {
   static PyMethodDef definition = {"_engine_run_backward", method(&call_engine),
                                    METH_FASTCALL | METH_KEYWORDS, nullptr};
@@ -184,6 +189,8 @@ PyObject* watch_blocks(PyObject* /*self*/, PyObject* block_ended) {
   return PyCFunction_NewEx(&definition, block_ended, nullptr);
 }
 
+// These are no pybind11 functions: they surround each call of a model, and pybind11 would take the
+// arguments apart and put them together again.
 void define_functions(py::module_& module) {
   static PyMethodDef functions[] = {
       {"call_model", method(&call_model), METH_FASTCALL | METH_KEYWORDS, nullptr},
@@ -197,6 +204,7 @@ void define_functions(py::module_& module) {
   if (PyModule_AddFunctions(module.ptr(), &functions[0]) != 0) throw py::error_already_set();
 }
 
+// Without a gate it is the process's own.
 std::shared_ptr<Watch> make_watch(const py::object& gate,
                                   bool has_optimizer,
                                   const py::set& captures,
@@ -217,6 +225,7 @@ void set_named(Watch& watch, const py::list& optimizers) {
   watch.set_named(std::move(references));
 }
 
+// A watch that another one has replaced is not current, and is left alone.
 void detach(const std::shared_ptr<Watch>& watch) {
   if (Watch::current() == watch) Watch::set_current(nullptr);
 }

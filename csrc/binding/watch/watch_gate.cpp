@@ -24,18 +24,22 @@ class ProcessGate final : public WatchGate {
   [[nodiscard]] Bytes live() override { return installed().device().live(); }
 };
 
+// The method of this name, bound to its object. Throws what Python has raised. pre: GIL held.
 Ref method(const Ref& object, const char* name) {
   Ref method = Ref::steal(PyObject_GetAttrString(object.get(), name));
   if (!method) throw py::error_already_set();
   return method;
 }
 
+// -1 is a value as well as a sign of an error, so PyErr_Occurred() decides.
 std::int64_t to_int(const Ref& number) {
   const std::int64_t value = PyLong_AsLongLong(number.get());
   if (value == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
   return value;
 }
 
+// Calls the methods of the same names. An exception of the object passes through the call of the
+// model to the user's code, as one of the real gate would.
 class PythonGate final : public WatchGate {
  public:
   explicit PythonGate(Ref gate) : gate_(std::move(gate)) {}

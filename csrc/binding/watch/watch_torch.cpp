@@ -32,10 +32,12 @@ PyObject* loaded_distributed() {
 
 }  // namespace
 
+// Of this thread: the engine gives each backward a number on the threads that run it.
 bool is_in_backward() { return torch::autograd::get_current_graph_task_id() != kOutsideBackward; }
 
 bool is_grad_enabled() { return at::GradMode::is_enabled(); }
 
+// torch.compile traces the model by running it. Boundaries there would belong to no iteration.
 bool is_compiling() {
   static PyObject* const name = PyUnicode_InternFromString("_is_compiling_flag");
   return PyDict_GetItemWithError(compiler_names(), name) == Py_True;
