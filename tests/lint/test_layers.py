@@ -89,6 +89,8 @@ FOLDERS = """# The folders of `sched`
 def test_each_table_of_folders_has_the_folders_of_its_layer(root):
     for readme in (root / "csrc").glob("*/README.md"):
         listed = check_layers.read_folders(readme)
+        if not listed:  # a layer may have folders without a table
+            continue
         there = {path.name for path in readme.parent.iterdir() if path.is_dir()}
         assert set(listed) - {"."} == there, readme
 
