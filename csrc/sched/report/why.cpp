@@ -347,7 +347,7 @@ void try_weight(const Line& line, Why& why) {
            line.key(other).user == line.key(line.job).user;
   };
   const bool has_rival = line.has_other(is_of_its_class);
-  const bool is_possible = check_ranges({.weight = heavier.settings.weight}).ok();
+  const bool is_possible = check_ranges(heavier.settings).ok();
   if (!counts || is_at_once || !has_rival || !is_possible) return;
   const auto is_of_another_user = [&](const Job& other) {
     return other.who.uid != line.job.who.uid;

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/job/ranges.h"
+#include "csrc/wire/job_settings.h"
 #include "csrc/wire/device_name.h"
 
 namespace gpushare::sched {
@@ -37,8 +38,8 @@ Status check_time(const char* what, Nanos time, Nanos least) {
 }
 
 Status check_user(const std::string& who, const UserOptions& user) {
-  const Status status = check_ranges(
-      {.weight = user.weight, .memory_limit = user.memory_limit, .share_limit = user.share_limit});
+  const Status status = check_ranges(wire::JobSettings{
+      .weight = user.weight, .memory_limit = user.memory_limit, .share_limit = user.share_limit});
   return status.ok() ? status : Status(status.code(), fmt::format("{}: {}", who, status.message()));
 }
 

@@ -23,6 +23,7 @@
 #include "csrc/sched/job/ranges.h"
 #include "csrc/sim/scenario/fields.h"
 #include "csrc/sim/scenario/values.h"
+#include "csrc/wire/job_settings.h"
 
 namespace gpushare::sim {
 namespace {
@@ -225,12 +226,11 @@ Status check(const JobSpec& job) {
   }
   if (job.iteration <= Nanos{0}) return invalid("iteration must be more than 0s");
   if (job.iterations == 0) return invalid("iterations must be 1 or more");
-  GS_RETURN_IF_ERROR(sched::check_ranges({.priority = job.priority,
-                                          .weight = job.weight,
-                                          .memory_limit = job.limit,
-                                          .deadline = job.deadline,
-                                          .share_limit = job.share_limit,
-                                          .is_paused = {}}));
+  GS_RETURN_IF_ERROR(sched::check_ranges(wire::JobSettings{.priority = job.priority,
+                                                           .weight = job.weight,
+                                                           .memory_limit = job.limit,
+                                                           .deadline = job.deadline,
+                                                           .share_limit = job.share_limit}));
   if (std::max(job.peak, job.limit) > kMostBytes) {
     return invalid(
         fmt::format("{} is more than any device has", to_string(std::max(job.peak, job.limit))));
