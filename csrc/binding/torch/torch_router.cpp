@@ -9,6 +9,8 @@
 // waits for the same lock.
 #include "csrc/binding/torch/torch_router.h"
 
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -23,8 +25,10 @@ namespace {
 namespace native = c10::cuda::CUDACachingAllocator;
 
 // Torch numbers its own pools upwards from 1, in either half of the id. These two are far above.
-constexpr c10::MempoolId_t kOutsidePool{0x6770757368617265ULL, 0};
-constexpr c10::MempoolId_t kSharedPool{kOutsidePool.first + 1, 0};
+constexpr std::uint64_t kOutsidePool = 0x6770757368617265;
+constexpr std::uint64_t kSharedPool = kOutsidePool + 1;
+
+c10::MempoolId_t mempool_of(std::uint64_t pool) { return {pool, 0}; }
 
 // Torch reports what goes wrong by throwing; below binding/ nothing does.
 template <typename Body>
@@ -50,8 +54,29 @@ Status say_why_out_of_memory(std::string (*take_reason)()) {
                           [&] { native::get()->attachOutOfMemoryObserver(observer); });
 }
 
+// The first time, the pool gets a count of our own. That keeps it when the routing ends, so that
+// its blocks serve the next time too.
+void PoolRoute::begin() {
+  if (is_on_) return;
+  if (!has_pool_) native::get()->createOrIncrefPool(index_, mempool_of(pool_));
+  has_pool_ = true;
+  native::get()->beginAllocateToPool(index_, mempool_of(pool_),
+                                     [takes = takes_](cudaStream_t) { return takes(); });
+  is_on_ = true;
+}
+
+void PoolRoute::end() {
+  if (!std::exchange(is_on_, false)) return;
+  native::get()->endAllocateToPool(index_, mempool_of(pool_));
+  native::get()->releasePool(index_, mempool_of(pool_));
+}
+
 TorchRouter::TorchRouter(vm::CudaDevice& device, alloc::SegmentStore& store)
-    : device_(device), store_(store), index_(static_cast<c10::DeviceIndex>(device.ordinal())) {}
+    : device_(device),
+      store_(store),
+      index_(static_cast<c10::DeviceIndex>(device.ordinal())),
+      outside_(index_, kOutsidePool, [] { return !plugin::is_passthrough(); }),
+      shared_(index_, kSharedPool, [] { return plugin::is_passthrough(); }) {}
 
 void TorchRouter::drain() {
   // Throughout, so that no capture begins under the wait, which would break it.
@@ -83,8 +108,7 @@ Result<alloc::MemoryUse> TorchRouter::close() {
                               [&]() GS_NO_THREAD_SAFETY_ANALYSIS { use = read_use(); });
   }
   if (status.ok()) return use;
-  static_cast<void>(
-      without_throwing("undo", [&]() GS_NO_THREAD_SAFETY_ANALYSIS { end_outside(); }));
+  if (const Status undone = end_outside(); !undone.ok()) log::error("{}", undone.message());
   say_how_often();
   return fail(std::move(status));
 }
@@ -92,9 +116,7 @@ Result<alloc::MemoryUse> TorchRouter::close() {
 // A failure is only logged: the lease opens in any case.
 void TorchRouter::open() {
   MutexLock lock(mu_);
-  const Status status = without_throwing("open torch's CUDA allocator",
-                                         [&]() GS_NO_THREAD_SAFETY_ANALYSIS { end_outside(); });
-  if (!status.ok()) log::error("{}", status.message());
+  if (const Status status = end_outside(); !status.ok()) log::error("{}", status.message());
   say_how_often();
 }
 
@@ -111,6 +133,8 @@ Bytes TorchRouter::live() {
   return live;
 }
 
+// The count rises before torch begins the capture, so close() is refused from then on. The lock is
+// free again when the capture runs.
 void TorchRouter::note_capture(bool is_beginning) {
   MutexLock lock(mu_);
   num_captures_ += is_beginning ? 1 : -1;
@@ -124,19 +148,21 @@ Status TorchRouter::begin_sharing() {
   ++num_sharing_;
   say_how_often();
   if (num_sharing_ > 1 || is_outside_) return {};
-  Status status =
-      without_throwing("share CUDA memory", [&]() GS_NO_THREAD_SAFETY_ANALYSIS { begin_shared(); });
+  Status status = without_throwing("share CUDA memory",
+                                   [&]() GS_NO_THREAD_SAFETY_ANALYSIS { shared_.begin(); });
   if (!status.ok()) --num_sharing_;
   say_how_often();
   return status;
 }
 
+// While the gate is closed the route stays: it belongs to the closed gate then, and ends when that
+// opens.
 void TorchRouter::end_sharing() {
   MutexLock lock(mu_);
   --num_sharing_;
   if (num_sharing_ == 0 && !is_outside_) {
     const Status status = without_throwing("end the sharing of CUDA memory",
-                                           [&]() GS_NO_THREAD_SAFETY_ANALYSIS { end_shared(); });
+                                           [&]() GS_NO_THREAD_SAFETY_ANALYSIS { shared_.end(); });
     if (!status.ok()) log::error("{}", status.message());
   }
   say_how_often();
@@ -153,32 +179,19 @@ void TorchRouter::say_how_often() {
 void TorchRouter::begin_outside() {
   is_outside_ = true;
   say_how_often();
-  native::get()->beginAllocateToPool(index_, kOutsidePool,
-                                     [](cudaStream_t) { return !plugin::is_passthrough(); });
-  if (num_sharing_ == 0) begin_shared();
+  outside_.begin();
+  shared_.begin();
 }
 
-void TorchRouter::end_outside() {
-  if (!std::exchange(is_outside_, false)) return;
-  native::get()->endAllocateToPool(index_, kOutsidePool);
-  native::get()->releasePool(index_, kOutsidePool);
-  if (num_sharing_ == 0) end_shared();
-}
-
-// The first time, both pools get a count of our own. That keeps them when the routing ends, so that
-// their blocks serve the next time too.
-void TorchRouter::begin_shared() {
-  if (!std::exchange(has_pools_, true)) {
-    native::get()->createOrIncrefPool(index_, kOutsidePool);
-    native::get()->createOrIncrefPool(index_, kSharedPool);
-  }
-  native::get()->beginAllocateToPool(index_, kSharedPool,
-                                     [](cudaStream_t) { return plugin::is_passthrough(); });
-}
-
-void TorchRouter::end_shared() {
-  native::get()->endAllocateToPool(index_, kSharedPool);
-  native::get()->releasePool(index_, kSharedPool);
+// Both routes end, even if torch refuses to end the first. The shared one goes on where a thread is
+// sharing memory.
+Status TorchRouter::end_outside() {
+  if (!std::exchange(is_outside_, false)) return {};
+  constexpr const char* kWhat = "open torch's CUDA allocator";
+  Status status = without_throwing(kWhat, [&]() GS_NO_THREAD_SAFETY_ANALYSIS { outside_.end(); });
+  if (num_sharing_ > 0) return status;
+  Status shared = without_throwing(kWhat, [&]() GS_NO_THREAD_SAFETY_ANALYSIS { shared_.end(); });
+  return status.ok() ? shared : status;
 }
 
 alloc::MemoryUse TorchRouter::read_use() {

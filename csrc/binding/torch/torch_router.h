@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include <c10/core/Device.h>
@@ -30,6 +31,28 @@ namespace gpushare::binding {
 // one: torch's own text knows of nobody else's memory. For the rest of the process. pre: torch has
 // initialised CUDA. errors: kFailedPrecondition.
 Status say_why_out_of_memory(std::string (*take_reason)());
+
+// A pool in torch's allocator, and the filter that sends new blocks of some threads to it while the
+// route is on. Torch refuses by throwing; the route is off then.
+class PoolRoute {
+ public:
+  // `pool`: its number (torch_router.cpp). `takes` says whether the calling thread's new blocks go
+  // there; torch asks it with its lock held.
+  PoolRoute(c10::DeviceIndex index, std::uint64_t pool, bool (*takes)())
+      : index_(index), pool_(pool), takes_(takes) {}
+
+  // Does nothing while it is on.
+  void begin();
+  // Does nothing while it is off.
+  void end();
+
+ private:
+  const c10::DeviceIndex index_;
+  const std::uint64_t pool_;
+  bool (*const takes_)();
+  bool has_pool_ = false;  // the pool has a count of ours
+  bool is_on_ = false;
+};
 
 class TorchRouter final : public client::Router {
  public:
@@ -51,9 +74,7 @@ class TorchRouter final : public client::Router {
 
  private:
   void begin_outside() GS_REQUIRES(mu_);
-  void end_outside() GS_REQUIRES(mu_);
-  void begin_shared() GS_REQUIRES(mu_);
-  void end_shared() GS_REQUIRES(mu_);
+  Status end_outside() GS_REQUIRES(mu_);
   void say_how_often() GS_REQUIRES(mu_);
   [[nodiscard]] alloc::MemoryUse read_use() GS_REQUIRES(mu_);
   void say_expandable() GS_REQUIRES(mu_);
@@ -65,7 +86,8 @@ class TorchRouter final : public client::Router {
   int num_captures_ GS_GUARDED_BY(mu_) = 0;
   int num_sharing_ GS_GUARDED_BY(mu_) = 0;
   bool is_outside_ GS_GUARDED_BY(mu_) = false;
-  bool has_pools_ GS_GUARDED_BY(mu_) = false;
+  PoolRoute outside_ GS_GUARDED_BY(mu_);
+  PoolRoute shared_ GS_GUARDED_BY(mu_);
   bool has_said_expandable_ GS_GUARDED_BY(mu_) = false;
 };
 

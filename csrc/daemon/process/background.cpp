@@ -22,8 +22,8 @@
 namespace gpushare::daemon {
 namespace {
 
-constexpr char kReadySign = '+';
-constexpr char kFailedSign = '-';
+constexpr char kReadyMark = '+';
+constexpr char kFailedMark = '-';
 
 // All of it, also if a signal comes in between.
 void write_text(int fd, std::string_view text) {
@@ -51,7 +51,7 @@ std::string read_to_end(int fd) {
   while (::waitpid(middle, nullptr, 0) < 0 && errno == EINTR) {
   }
   const std::string report = read_to_end(pipe.get());
-  if (!report.empty() && report.front() == kReadySign) ::_exit(0);
+  if (!report.empty() && report.front() == kReadyMark) ::_exit(0);
   write_text(STDERR_FILENO, "gpushared: " +
                                 (report.empty() ? std::string("ended before it served; see its log")
                                                 : report.substr(1)) +
@@ -63,13 +63,13 @@ std::string read_to_end(int fd) {
 
 void Launch::report_ready() {
   if (!pipe_.is_valid()) return;
-  write_text(pipe_.get(), std::string_view(&kReadySign, 1));
+  write_text(pipe_.get(), std::string_view(&kReadyMark, 1));
   pipe_.reset();
 }
 
 void Launch::report_failure(const Status& status) {
   if (!pipe_.is_valid()) return;
-  write_text(pipe_.get(), kFailedSign + status.message());
+  write_text(pipe_.get(), kFailedMark + status.message());
   pipe_.reset();
 }
 
