@@ -29,7 +29,8 @@ class Coordinator:
         """Watches this socket, and starts no coordinator."""
         self.path = path
         self.programs: dict[int, str] = {}
-        """The program of each coordinator that was ever seen, by its pid."""
+        """The program of each coordinator that was ever seen, by its pid. For the report alone: in
+        an hour of faults pids are used again."""
         self.most_descriptors = 0
         self.most_resident_bytes = 0
 
@@ -74,10 +75,10 @@ class Coordinator:
     def measure(self) -> None:
         """Notes how many descriptors and how much memory the coordinator holds."""
         pid = self.pid()
-        if pid is None or pid not in self.programs:
+        if pid is None:
             return
         with contextlib.suppress(OSError):  # it has ended since
-            if not self.programs[pid].endswith(_PROGRAM):
+            if Path(f"/proc/{pid}/exe").readlink().name != _PROGRAM:
                 return  # a process that has taken its place
             num_descriptors = process_use.num_descriptors(pid)
             self.most_descriptors = max(self.most_descriptors, num_descriptors)
