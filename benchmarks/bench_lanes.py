@@ -154,7 +154,10 @@ def _together(lanes: str, seconds: float) -> Together:
 
 def _rate(strict: str, seconds: float) -> float:
     """Iterations a second of all jobs in the steady state, with the default turns."""
-    with private_coordinator(capacity=SETTINGS["capacity"], lanes="on") as env, ExitStack() as stack:
+    with (
+        private_coordinator(capacity=SETTINGS["capacity"], lanes="on") as env,
+        ExitStack() as stack,
+    ):
         flag = {"GPUSHARE_LANE_STRICT": strict}
         jobs = [
             _job(stack, env | flag, rows, seed, "--shared", "--until-told")

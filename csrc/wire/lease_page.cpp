@@ -86,8 +86,8 @@ bool want(LeasePage& page) { return move_state(page, LeaseState::kIdle, LeaseSta
 
 bool give_up(LeasePage& page) { return move_state(page, LeaseState::kWanted, LeaseState::kIdle); }
 
-// The revoke bit is cleared: in kClosing it says that the coordinator took the lease in the gap, and
-// here the job gives it back by itself.
+// The revoke bit is cleared: in kClosing it says that the coordinator took the lease in the gap,
+// and here the job gives it back by itself.
 bool start_close(LeasePage& page) {
   LeaseWord word = load_word(page);
   while (word.is_open()) {

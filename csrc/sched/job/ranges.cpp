@@ -23,7 +23,8 @@ Status out_of_range(std::string reason) {
 
 // NEW_SETTING: its range.
 Status check_ranges(const wire::JobSettings& settings) {
-  if (settings.priority > wire::Priority::kOpportunistic) return out_of_range("an unknown priority");
+  if (settings.priority > wire::Priority::kOpportunistic)
+    return out_of_range("an unknown priority");
   // Written so that a value that is no number is outside.
   if (!(settings.weight >= kMinWeight && settings.weight <= kMaxWeight)) {
     return out_of_range(

@@ -17,8 +17,8 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/job/ranges.h"
-#include "csrc/wire/job_settings.h"
 #include "csrc/wire/device_name.h"
+#include "csrc/wire/job_settings.h"
 
 namespace gpushare::sched {
 namespace {

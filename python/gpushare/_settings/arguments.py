@@ -66,7 +66,9 @@ def wire_settings(options: dict[str, Any]) -> dict[str, Any]:
     Args:
         options: Of ``job_options``.
     """
-    said = {each.message: _in_message(each, options[each.field]) for each in SETTINGS if each.message}
+    said = {
+        each.message: _in_message(each, options[each.field]) for each in SETTINGS if each.message
+    }
     return said | {"iterations_total": options["iterations"]}
 
 
