@@ -38,11 +38,11 @@ def read_table(readme: Path) -> dict[str, set[str]]:
 
 
 def read_folders(readme: Path) -> dict[str, set[str]]:
-    """Folder -> the folders it may include, from a layer's README.md; empty where there is no table.
+    """Folder -> the folders it may include, from a layer's README.md; empty without a table.
 
     A row names its level, its folder, what lives there, and what it may include: "-", "all below",
-    or folders of lower levels. The folder "." is the files that lie in the layer itself; where it has
-    no row it is the top.
+    or folders of lower levels. The folder "." is the files that lie in the layer itself; where it
+    has no row it is the top.
     """
     if not readme.exists():
         return {}
