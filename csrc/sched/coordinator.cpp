@@ -1,12 +1,12 @@
-// One call of the coordinator is one step. A step goes through the rooms of this layer from the
-// bottom to the top and back:
+// One call of the coordinator is one step, of these parts:
 //
-// 1. begin_step() charges the time since the step before, so that everything is decided by books of
-//    now.
+// 1. begin_step() charges the time since the step before, so that the books are up to date when
+//    something is decided.
 // 2. validate() looks at the message. A message that cannot be right changes nothing, and its
 //    sender is refused. Time goes on all the same, so the step still serves.
-// 3. A handler (events/) changes the table by what the message says. It grants nothing and asks
-//    nobody.
+// 3. A handler (events/) changes the table by what the message says. It grants nothing. A Need that
+//    can never be met is denied there, and a rank that joins a gang whose lease is asked back is
+//    asked too.
 // 4. serve() draws all conclusions: room, leases, questions to holders, and the next deadline.
 // 5. The caller carries out the Ready that results, and calls on_deadline() when that says so.
 //

@@ -4,13 +4,14 @@
 // its tests and the simulator its laboratory. The daemon (or the simulator) feeds messages and
 // deadlines, and carries out the Ready that each call returns, before the next call.
 //
-// What it holds true (check_invariants):
-//   - per device, the sum of room over all jobs whose process lives, and of what they share in
-//     lanes' pools, is <= capacity;
+// What it holds true:
+//   - no room is granted beyond the capacity. The sum of room and of lanes' pools exceeds it only
+//     where a job said at its Hello that it has more, or the device turned out smaller (ledger.h);
 //   - a lane has at most one open lease, and a job holds at most one;
 //   - a lease is granted only to a job that wants one, with its room settled first;
 //   - only memory of jobs that are parked, or wait for room, is asked for by spilling; others give
 //     free memory at most.
+// serve/invariants.h checks the second, and that the books agree with each other.
 //
 // How bytes change hands: see messages.h. Who gives: parked jobs, furthest next use (by the
 // policy's order) first, and only the deficit. Grants wait for room until memory_wait; then the job
@@ -53,7 +54,7 @@ class Coordinator {
   Ready set_suspended(JobId job, bool is_suspended, Nanos now);
   // From now on. What the job holds beyond a new limit is asked back. errors: kInvalidArgument, in
   // words for who asked: no such job, another's, a number out of range, or a limit below what the
-  // job needs. Nothing has changed then.
+  // job needs. Nothing has changed then but the books of time, and nothing is to be carried out.
   Result<Ready> set(JobId job, const wire::Changes& changes, const Requester& by, Nanos now);
   // Whom to serve next, from now on. errors: kInvalidArgument for a name that no policy has.
   Result<Ready> set_policy(const std::string& name, Nanos now);

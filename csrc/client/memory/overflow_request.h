@@ -2,8 +2,8 @@
 //
 // Which problem it solves: overflow is used slowly until it has room, so the job asks for room
 // again and again. A coordinator that has none must not be asked without a pause. At most one
-// request is open at a time. A request that was granted is followed by the next one after a second.
-// One that was denied doubles the pause, up to a minute.
+// request is open at a time. The first is made at once. One that was granted is followed by the
+// next one after a second. One that was denied doubles the pause, from two seconds up to a minute.
 //
 // Pure bookkeeping; the owner's lock keeps calls apart, and the owner asks (NeedTable) and moves.
 #pragma once
@@ -31,13 +31,15 @@ class OverflowRequest {
     pause_ = is_granted ? kFirstPause : std::min(pause_ * 2, kLongestPause);
     answered_at_ = now;
   }
-  // Whether the pause after the last answer is over. Until the first grant there is no pause.
-  [[nodiscard]] bool is_due(Nanos now) const { return now - answered_at_ >= pause_; }
+  // Whether the pause after the last answer is over, if there was one.
+  [[nodiscard]] bool is_due(Nanos now) const {
+    return !answered_at_.has_value() || now - *answered_at_ >= pause_;
+  }
 
  private:
   std::optional<std::uint64_t> need_;
-  Nanos answered_at_;
-  Nanos pause_;
+  std::optional<Nanos> answered_at_;
+  Nanos pause_ = kFirstPause;
 };
 
 }  // namespace gpushare::client

@@ -3,8 +3,8 @@
 // The coordinator (csrc/sched) decides and touches nothing; the conductor is its hands: it sends
 // its messages, changes the lease words, wakes the jobs, keeps its deadline and looks at the pages.
 // The path of a hand-over runs through here: eventfd, one load of the word, on_message, one
-// compare-and-swap, one futex wake. Nothing is formatted, logged or sent before the wake unless the
-// coordinator asks for it.
+// compare-and-swap, one futex wake. Besides the reason of the decision, which the coordinator
+// formats, nothing is logged or sent before the wake unless the coordinator asks for it.
 #pragma once
 
 #include <cstdint>

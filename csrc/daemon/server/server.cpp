@@ -55,9 +55,8 @@ std::uint64_t fresh_epoch() {
   return ((now ^ (pid << 30)) & ((1ULL << 53) - 1)) | 1;
 }
 
-// The state machine's options from the process's. What is kept from jobs (`reserve`) is no capacity
-// to it.
 // What the coordinator decides by: the options that are its own, and what follows from the machine.
+// The capacity does not include what is kept from jobs (`reserve`).
 sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
   sched::CoordinatorOptions result = options.coordinator;
   result.reserve = options.reserve.value_or(Bytes{0});

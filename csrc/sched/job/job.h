@@ -50,7 +50,7 @@ struct Served {
   Nanos waited;               // for leases
   Nanos waited_last;          // for its last lease; where that goes on inside an iteration,
                               // for the ones before too
-  double virtual_time = 0;    // seconds served over weight, lifted after absence (lane.h)
+  double virtual_time = 0;    // seconds served over weight, lifted after absence (shares.h)
   Nanos overrun;              // of its last turn, charged to the next one
   Nanos turn_before;          // of the turn that goes on where it was interrupted
   // When its last lease was granted: with more iterations than that, all it had spilled is back.

@@ -24,7 +24,8 @@ struct RoomPool {
 };
 RoomPool room_pool(const Table& table, Nanos now);
 
-// Its main thread waits in the gate, not inside an iteration: all its memory may be moved.
+// All its memory may be moved: its main thread waits in the gate, not inside an iteration, or it is
+// in a gap in which it allows that.
 bool is_parked(const Device& device, const Job& job);
 // The room the job's next iteration needs, as far as it may have it.
 Bytes needed_room(const Job& job, Bytes capacity);

@@ -1,7 +1,7 @@
 // Whose room is asked for when somebody needs more than is free: pure planning.
 //
-// Bytes move only when they must, and as few as can be. What can be dropped without a copy goes
-// first, whoever has it. Then what jobs hold beyond an elastic limit, of their own (limit.h) and
+// Bytes move only when they must, and as few as can be. What parked jobs can drop without a copy
+// goes first. Then what jobs hold beyond an elastic limit, of their own (limit.h) and
 // then of another user (user_room.h), as far as it is parked. Then parked jobs give, the furthest
 // next use (by the policy's order) first, and only the deficit: so what is to be used soon stays,
 // and of k equal jobs that take turns the one that has just run gives. It may be on its way to its

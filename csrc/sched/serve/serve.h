@@ -12,7 +12,7 @@
 
 namespace gpushare::sched {
 
-// All of the below, in this order.
+// All passes, in the order that serve.cpp gives: those below are passes, or are called by several.
 void serve(Step& step);
 
 // Says that the host tier is full, once until it is half empty again: nobody can give to `job`,
@@ -29,7 +29,7 @@ void serve_only_free(Step& step, RoomPool& pool);
 void deny_only_free_unseen(Step& step);
 // serve_lane.cpp: if the lane is free, settles the room of the first waiter and grants it a lease.
 void serve_lane(Step& step, Lane& lane, RoomPool& pool);
-// ask.cpp: asks the holder for its lease, if somebody waits and it has had its turn.
+// ask.cpp: asks the holder for its lease, if one of the rules says so (lease_claims.h).
 void ask_holder(Step& step, Lane& lane);
 
 // grant_along.cpp, for serve_lane(): grants leases along with the lane's to jobs of its holder's

@@ -107,11 +107,13 @@ class Lane {
 
   double switch_loss = 0;  // what this quantum loses to switching (quantum.h)
 
+  // Who had the last lease, and since when the lane is free. Turns of classes, harvests,
+  // interruptions and the cost of changing hands are decided by them.
+  JobId last_holder;
+  std::optional<Nanos> closed_at;
   // For status.
   BusyMeter busy;
-  JobId last_holder;
   std::uint64_t switches = 0;
-  std::optional<Nanos> closed_at;
   Nanos last_handover;
 
  private:

@@ -31,6 +31,13 @@ TEST(OverflowRequest, AGrantIsFollowedByTheNextAfterASecond) {
   EXPECT_TRUE(request.is_due(kAnswered + seconds(1)));
 }
 
+TEST(OverflowRequest, AFirstRequestThatIsDeniedIsFollowedByAPauseToo) {
+  OverflowRequest request;
+  request.close(false, kAnswered);
+  EXPECT_FALSE(request.is_due(kAnswered + millis(1999)));
+  EXPECT_TRUE(request.is_due(kAnswered + seconds(2)));
+}
+
 TEST(OverflowRequest, EachDenialDoublesThePauseUpToAMinute) {
   OverflowRequest request;
   request.close(true, kAnswered);
