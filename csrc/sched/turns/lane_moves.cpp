@@ -90,8 +90,8 @@ std::vector<LaneId> in_order_of_use(const Device& device) {
   std::vector<LaneId> ids;
   for (const Lane& lane : device.lanes)
     ids.push_back(lane.id);
-  std::ranges::stable_partition(
-      ids, [&](LaneId id) { return !is_lane_suspended(device.lanes.at(id.value)); });
+  std::stable_partition(ids.begin(), ids.end(),
+                        [&](LaneId id) { return !is_lane_suspended(device.lanes.at(id.value)); });
   return ids;
 }
 
