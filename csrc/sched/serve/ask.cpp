@@ -5,9 +5,8 @@
 // 3. If a rule's claim is due (lease_claims.h), the holder is asked for its lease at its next
 //    boundary, once a lease.
 // 4. If a job is too urgent even for that, the holder is asked inside its iteration (interrupt.h).
-// 5. Otherwise its page is looked at every gap_poll, so that a gap is seen soon after it begins,
-// and
-//    the coordinator is called again when the next claim is due.
+// 5. Otherwise its page is looked at every gap_poll, so that a gap is seen soon after it begins.
+//    When the next claim is due, the coordinator is called again.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
