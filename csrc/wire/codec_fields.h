@@ -62,7 +62,6 @@ void list_fields(V& v, Ref<V, JobSettings> s) {
   v.newer_field("deadline_ns", s.deadline);
   v.newer_share("share_limit", s.share_limit);
   v.newer_field("is_elastic", s.is_elastic);
-  v.newer_field("max_turn_ns", s.max_turn);
   v.field("iterations_total", s.iterations_total);
 }
 

@@ -19,7 +19,6 @@ struct JobSettings {
   Bytes memory_limit = {};  // 0: none
   Nanos deadline = {};      // for an iteration, since it wants a lease; 0: none
   double share_limit = 0;   // the most of the device's time; 0: none
-  Nanos max_turn = {};      // the longest turn while others wait; 0: none
   bool is_elastic = false;  // both limits bind only while others want what is beyond them
   std::uint64_t iterations_total = 0;  // 0: unknown
   bool operator==(const JobSettings&) const = default;

@@ -271,7 +271,6 @@ def register(
     iterations: int | None = None,
     deadline: str | float | None = None,
     share_limit: float | None = None,
-    max_turn: str | float | None = None,
     elastic_limits: bool | None = None,
     elastic_threads: bool | None = None,
     profile: str | None = None,
@@ -297,7 +296,6 @@ def register(
         iterations: How many iterations there will be, where that is known.
         deadline: How long an iteration may take once it wants a lease, in seconds, or "50ms".
         share_limit: The most of the device's time that this job may have, 0.01 to 1.
-        max_turn: The longest turn while others wait, in seconds, or "500ms".
         elastic_limits: Whether both limits bind only while others want what is beyond them:
             idle time is this job's then, and memory that it needs, which it gives first.
         elastic_threads: Whether fewer threads may work on each operation while this job runs beside
@@ -331,7 +329,6 @@ def register(
         iterations=iterations,
         deadline=deadline,
         share_limit=share_limit,
-        max_turn=max_turn,
         elastic_limits=elastic_limits,
         elastic_threads=elastic_threads,
         profile=profile,

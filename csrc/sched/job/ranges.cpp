@@ -43,10 +43,6 @@ Status check_ranges(const wire::JobSettings& settings) {
     return out_of_range(fmt::format("share_limit {:g}; allowed: {:g} to 1, or 0 for none",
                                     settings.share_limit, kMinShareLimit));
   }
-  if (settings.max_turn < Nanos{} || settings.max_turn > kMaxDeadline) {
-    return out_of_range(fmt::format("max_turn of {} ns; allowed: up to {}, or 0 for none",
-                                    settings.max_turn.value(), to_string(kMaxDeadline)));
-  }
   return {};
 }
 

@@ -85,8 +85,6 @@ void settle_quantum(const Table& table,
                            .num_urgent = turns(wire::Priority::kInteractive),
                            .is_learning = may_learn};
   lane.quantum = quantum(table.quantum_limits(), input);
-  const Nanos most = holder.settings.max_turn;
-  if (most > Nanos{}) lane.quantum = std::min(lane.quantum, most);
   lane.switch_loss = switch_loss(table.quantum_limits(), input);
   // A turn that was interrupted goes on: else a job that is interrupted often would keep its lane
   // from those who wait behind it.

@@ -89,8 +89,6 @@ class Config:
     """How long an iteration of this job may take, from when it wants a lease. 0: no deadline."""
     share_limit: float = 0.0
     """The most of the device's time that this job may have, 0.01 to 1. 0: no limit."""
-    max_turn_seconds: float = 0.0
-    """The longest turn while others wait; 0 for none."""
     elastic_limits: bool = False
     """Whether both limits bind only while others want what is beyond them."""
     elastic_threads: bool = False

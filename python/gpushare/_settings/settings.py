@@ -269,8 +269,6 @@ SETTINGS: tuple[Setting, ...] = (
             f"{_TIME}, up to {_MOST_DEADLINE_SECONDS} s, or 0 for none", message="deadline_ns"),
     Setting("share_limit", "job.share_limit", "GPUSHARE_SHARE_LIMIT", _share,
             f"a number from {LEAST_SHARE} to 1, or 0 for none", message="share_limit"),
-    Setting("max_turn_seconds", "job.max_turn", "GPUSHARE_MAX_TURN", _deadline,
-            f"{_TIME}, up to {_MOST_DEADLINE_SECONDS} s, or 0 for none", message="max_turn_ns"),
     Setting("elastic_limits", "job.elastic_limits", "GPUSHARE_ELASTIC_LIMITS", _flag, _FLAG,
             message="is_elastic"),
     Setting("elastic_threads", "job.elastic_threads", "GPUSHARE_ELASTIC_THREADS", _flag, _FLAG),
