@@ -188,7 +188,7 @@ constexpr std::array kSettings{
         [](Options& o, Text t, Nanos) { return set_size_of(false, o, o.reserve, t, Bytes{0}); }},
     Setting{"device.cuda.reserve", nullptr, kReserve, "", 0,
             [](Options& o, Text t, Nanos) { return set_size_of(true, o, o.reserve, t, Bytes{0}); }},
-    Setting{"coordinator.policy", "--policy", "fair, rr, fifo, srtf, priority, deadline, pack or brisk",
+    Setting{"coordinator.policy", "--policy", "fair, rr, fifo, srtf, priority, deadline or pack",
             "whom to serve next", 0,
             [](Options& o, Text t, Nanos) {
               return sched::make_policy(t).has_value() && set_text(o.coordinator.policy, t);

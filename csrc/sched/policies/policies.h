@@ -37,8 +37,6 @@ std::unique_ptr<const Policy> make_priority();
 std::unique_ptr<const Policy> make_deadline();
 // By time served over weight, side by side where that pays.
 std::unique_ptr<const Policy> make_pack();
-// As `fair`, with short waits.
-std::unique_ptr<const Policy> make_brisk();
 // NEW_POLICY: one declaration here, and one file beside fair.cpp.
 
 }  // namespace gpushare::sched

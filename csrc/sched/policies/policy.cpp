@@ -29,7 +29,7 @@ constexpr std::array kPolicies{
     Entry{"fifo", make_fifo},         Entry{"rr", make_rr},
     Entry{"fair", make_fair},         Entry{"srtf", make_srtf},
     Entry{"priority", make_priority}, Entry{"deadline", make_deadline},
-    Entry{"pack", make_pack},         Entry{"brisk", make_brisk},
+    Entry{"pack", make_pack},
 };
 
 }  // namespace

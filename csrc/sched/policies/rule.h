@@ -64,7 +64,5 @@ const PolicyRule& meeting_deadlines();
 // Jobs run side by side only where that pays (side_by_side/side_by_side.h). Keys of jobs of
 // different lanes are compared then.
 const PolicyRule& packing();
-// Nobody waits for longer than a second for a holder (time/brisk_rule.cpp).
-const PolicyRule& being_brisk();
 
 }  // namespace gpushare::sched

@@ -10,7 +10,7 @@ from gpushare._settings.devices import WISHES, parse_wish
 from gpushare._settings.quantities import MissingUnitError, parse_bytes, parse_number, parse_seconds
 
 LEAST_SHARE = 0.01
-POLICIES = ("fair", "rr", "fifo", "srtf", "priority", "deadline", "pack", "brisk")
+POLICIES = ("fair", "rr", "fifo", "srtf", "priority", "deadline", "pack")
 PRIORITIES = ("guaranteed", "interactive", "normal", "opportunistic")
 AUTO_ON_OFF = ("auto", "on", "off")
 LOG_LEVELS = ("debug", "info", "warn", "error", "off")

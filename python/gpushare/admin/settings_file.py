@@ -12,7 +12,7 @@ _TEXT = """\
 # a user starts for himself reads this file, too, and must not open to others.
 
 [coordinator]
-# policy = "fair"                # or rr, fifo, srtf, priority, deadline, pack, brisk
+# policy = "fair"                # or rr, fifo, srtf, priority, deadline, pack
 {devices}
 # What each user may have who has no table of his own. Without a line here the coordinators of the
 # service allow the class normal and 64 jobs at a time.
