@@ -32,7 +32,10 @@ class Threads:
         self._constant = constant
         self._value = value
         self._must_stop = threading.Event()
-        self._threads = [threading.Thread(target=f) for f in (self._read, self._allocate)]
+        # Daemons: a job that fails ends, although they go on.
+        self._threads = [
+            threading.Thread(target=f, daemon=True) for f in (self._read, self._allocate)
+        ]
         for thread in self._threads:
             thread.start()
 
