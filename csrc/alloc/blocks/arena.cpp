@@ -1,5 +1,5 @@
-// What is asked of all segments of an arena at once: counts, a snapshot, a check. Everything else
-// is asked of one of its two pools (size_pool.cpp).
+// Questions about all segments of an arena at once: counts, a snapshot, a check. All other
+// questions go to one of its two pools (size_pool.cpp).
 #include "csrc/alloc/blocks/arena.h"
 
 #include <utility>

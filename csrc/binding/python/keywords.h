@@ -9,8 +9,8 @@
 //       config.device = keywords.optional<std::string>("device", "cpu");
 //       keywords.check_all_read();
 //
-// What is wrong with a call is a TypeError, as with any Python function: a keyword that is missing,
-// that has a value of the wrong type, or that nobody knows.
+// A wrong call raises TypeError, as with any Python function: where a keyword is missing, has a
+// value of the wrong type, or is unknown.
 //
 // pre, for all: GIL held.
 #pragma once

@@ -1,4 +1,4 @@
-// Who stands in the gate, who stands at a safepoint, and what is still to be closed.
+// Which thread stands in the gate, which stands at a safepoint, and whether a close is still due.
 //
 // The place of the thread that waits for a lease:
 //

@@ -240,7 +240,8 @@ void Server::Impl::on_restored() {
   profile_store_.write();
 }
 
-// What is found goes to the coordinator too: a refusal names who holds memory.
+// The coordinator is told which processes were found, because a refusal names those that hold
+// memory.
 void Server::Impl::look_around(Nanos most_age) {
   const Nanos now = monotonic_now();
   if (!surroundings_.is_older_than(most_age, now)) return;

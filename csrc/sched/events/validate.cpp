@@ -146,8 +146,8 @@ Status check_need(const Table& table, const Job& job, const wire::Need& need) {
   return {};
 }
 
-// What is released must have been held. A late answer, to a Revoke before the connection was lost,
-// is let through: the handler ignores it.
+// A job can release only bytes that it holds. A late answer, to a Revoke from before the connection
+// was lost, is let through, and the handler ignores it.
 Status check_released(const Table& table, const Job& job, const wire::Released& released) {
   GS_RETURN_IF_ERROR(check_size("released", released.bytes));
   GS_RETURN_IF_ERROR(check_size("dropped", released.dropped));
@@ -220,7 +220,7 @@ Status check_lane_changed(const Table& table, const Job& job, const wire::LaneCh
   return {};
 }
 
-// What is wrong only in the job's present state, of each kind of message that can be.
+// One check_state() for each kind of message that may be wrong in the job's present state alone.
 Status check_state(const Table& table, const Job& job, const wire::Register& wish) {
   return check_register(table, job, wish);
 }

@@ -7,7 +7,7 @@
 //   in line ---wait_aside---> aside: it is paused, or its process suspended
 //   in line ---wait_in_gang---> in its gang: another of the gang stands in line for it
 //
-// Who calls them keeps the lane's table of waiting jobs to the same (turns/line.h).
+// The callers of these functions keep the lane's table of waiting jobs in step (turns/line.h).
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ Status check_ranges(const wire::JobSettings& settings) {
   return {};
 }
 
-// What is not changed is taken to be a value that is allowed.
+// A setting that is not changed has an allowed value already, so its default stands for it here.
 Status check_ranges(const wire::Changes& changes) {
   wire::JobSettings settings;
   changes.apply_to(settings);

@@ -136,7 +136,7 @@ Bytes deficit_of(const Device& device, const Lane& lane, const Job& job, const R
   return growth - pool.free;
 }
 
-// What is used late can be restored while the iteration runs, if it is spilled at all.
+// Spilled memory that the iteration uses late can be restored while it runs.
 Bytes late_room(const Job& job) { return std::min(job.usage.late, job.usage.spilled); }
 
 Nanos patience_ends(const Table& table, Nanos since, Bytes lacking) {

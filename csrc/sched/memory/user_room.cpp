@@ -56,7 +56,7 @@ Bytes beyond_elastic(const Table& table, std::uint32_t uid) {
   return std::max(held_by_user(table.device, uid) - user.memory_limit, Bytes{0});
 }
 
-// What is on its way need not be asked for again.
+// Bytes that the user's jobs were asked for, and are expected to give, need no second request.
 Bytes coming_from_user(const Table& table, std::uint32_t uid, Nanos now) {
   Bytes coming;
   for (const JobId id : table.jobs.kept().giving) {

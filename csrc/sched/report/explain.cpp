@@ -67,7 +67,7 @@ Nanos until_turn(const Table& table, const Lane& lane, std::size_t num_before, N
   return ends - now + lane.quantum * static_cast<std::int64_t>(num_before);
 }
 
-// What is known of the boundary that the job waits for, and of its turn after that.
+// When the boundary comes that the job waits for, and when its turn after that, as far as is known.
 std::string boundary_text(const Table& table, const Lane& lane, const Job& job, Nanos now) {
   const Job& holder = table.at(lane.lease->job());
   const std::size_t before = position(lane, job.id);

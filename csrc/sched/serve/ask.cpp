@@ -54,8 +54,9 @@ Nanos opening_time(const Table& table, const Lane& lane, const Job& holder) {
   return to_seconds(holder.usage.stall) > allowed ? holder.usage.stall : Nanos{};
 }
 
-// Who waits may have changed since the last step, so the quantum is computed anew while the lease
-// lasts. It counts from the grant, so the end moves both ways.
+// Other jobs may wait than in the last step, so the quantum is computed anew while the lease lasts,
+// and its end may move both ways. It counts from the grant; a turn that was interrupted brings
+// along the time that it has had.
 void settle_quantum(const Table& table,
                     Lane& lane,
                     const Job& holder,
@@ -86,8 +87,7 @@ void settle_quantum(const Table& table,
                            .is_learning = may_learn};
   lane.quantum = quantum(table.quantum_limits(), input);
   lane.switch_loss = switch_loss(table.quantum_limits(), input);
-  // A turn that was interrupted goes on: else a job that is interrupted often would keep its lane
-  // from those who wait behind it.
+  // If this time did not count, a job that is interrupted often would keep its lane for long.
   const Nanos left = std::max(lane.quantum - lane.lease->turn_before, Nanos{});
   lane.quantum_ends = lane.lease->granted_at() + opening_time(table, lane, holder) + left;
 }
