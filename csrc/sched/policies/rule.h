@@ -7,8 +7,8 @@
 // for (serve/choose.cpp), when a holder is asked for its lease (serve/lease_claims.cpp), and what
 // is to be settled in every step (serve/serve.cpp).
 //
-// How used: a rule is a constant without state. It lives in the room that has what it needs, which
-// is above this one; here it is only named, so that a policy can list it.
+// How used: a rule is a constant without state. It stands in the folder that has what it needs,
+// which is on a higher level than this one; here it is only named, so that a policy can list it.
 //
 // What it does not do: a rule changes neither keys nor room. The order is the policy's (policy.h).
 #pragma once

@@ -1,4 +1,4 @@
-// What every policy must hold. NEW_POLICY: name it where the suite is instantiated
+// What every policy must hold. The suite is made for each policy that policy.cpp lists
 // (sched/policy_test.cpp).
 #pragma once
 
