@@ -227,11 +227,12 @@ class Runtime::Impl {
   void on_revoke(const wire::Revoke& revoke) GS_EXCLUDES(mu_);
   alloc::ReleaseOutcome release_in_parts(const wire::Revoke& revoke, bool is_parked, bool may_spill)
       GS_EXCLUDES(mu_);
-  void note_released(const alloc::ReleaseOutcome& part, bool is_parked) GS_REQUIRES(mu_);
+  std::uint64_t note_released(const alloc::ReleaseOutcome& part, bool is_parked) GS_REQUIRES(mu_);
   // The parts of an answer to a Revoke that are the same for all its messages.
   struct AnswerKind {
     bool more = false;
     bool with_lease = false;
+    std::uint64_t need = 0;
     bool held = false;
   };
   void answer(const wire::Revoke& revoke,

@@ -114,6 +114,7 @@ void list_fields(V& v, Ref<V, Released> m) {
   v.field("unplaced_bytes", m.unplaced);
   v.field("more", m.more);
   v.field("with_lease", m.with_lease);
+  v.field("need_n", m.need_n);
   v.field("held", m.held);
   v.text("reason", m.reason);
 }

@@ -118,8 +118,9 @@ struct Unregister {
 };
 
 // Cannot go on without `bytes` more room; would use `like` more (>= bytes). Answered by Grant or
-// Denied with the same `n`, perhaps much later. With `only_free` at once: Grant if so much is free
-// and nobody else has use for it, else Denied. Nobody is asked to give anything for it.
+// Denied with the same `n`, perhaps much later. Sent again while it waits, it says how much it is
+// for now. With `only_free` at once: Grant if so much is free and nobody else has use for it, else
+// Denied. Nobody is asked to give anything for it.
 struct Need {
   static constexpr const char* kType = "need";
   Address of;
@@ -144,7 +145,8 @@ struct Released {
   Bytes spilled_late = {};  // of those, what its next iteration can begin without
   Bytes unplaced = {};      // live, and not given, since the host tier had no place for it
   bool more = false;
-  bool with_lease = false;  // it comes back with that; else with the room the job waits for
+  bool with_lease = false;   // it comes back with that; else with the room the job waits for:
+  std::uint64_t need_n = 0;  // with this Need, which grows by it; 0: the job's first
   bool held = false;   // what it did not give is held, or on its way back, by a thread that goes on
   std::string reason;  // why it was less than asked: "not parked", "host tier full: ..."
   bool operator==(const Released&) const = default;

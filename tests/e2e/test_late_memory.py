@@ -29,8 +29,9 @@ def test_jobs_that_do_not_fit_together_use_their_optimizers_state_as_alone(
 ) -> None:
     (alone,) = run_loops({}, 1)
     (roomy,) = run_loops(coordinator(), 1, "--shared")
-    # Less than what one job keeps, half of its peak, and the other's peak.
-    capacity = int(1.5 * roomy["stats"]["peak_backed_bytes"])
+    # Less than what one job keeps, half of its peak, and the other's peak. At 1.5 times the peak
+    # the two fit in some runs, since jobs of one user share a lane's unused memory.
+    capacity = int(1.25 * roomy["stats"]["peak_backed_bytes"])
     env = coordinator(capacity=str(capacity), min_quantum="0", policy="rr", switch_loss="0.5")
     results = run_loops(env, 2, "--shared")
     assert [result["digest"] for result in results] == [alone["digest"]] * 2

@@ -92,7 +92,7 @@ Status Runtime::Impl::wait_stopped(std::uint64_t need, Bytes bytes, bool is_unmo
   const StoppedThreads::Scope stopped(stopped_, is_unmovable);
   const Holds::Stopped stopped_holds(holds_, std::this_thread::get_id());
   const bool is_restoring = moves_.is_restored_by(std::this_thread::get_id());
-  if (is_restoring) moves_.wait_for_room();
+  if (is_restoring) moves_.wait_for_room(need);
   Status waited = wait_for_answer(need, bytes);
   if (is_restoring) moves_.go_on();
   while (is_restoring && moves_.is_giving())

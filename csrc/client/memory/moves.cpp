@@ -18,7 +18,8 @@ void Moves::start_restore(Thread thread) {
   thread_ = thread;
 }
 
-void Moves::wait_for_room() {
+void Moves::wait_for_room(std::uint64_t need) {
+  need_ = need;
   if (state_ == State::kRestoring) state_ = State::kRestoreWaits;
 }
 

@@ -60,6 +60,8 @@ class Moves {
     return state_ == State::kRestoring || state_ == State::kGivingLast;
   }
   [[nodiscard]] bool is_restore_waiting() const { return state_ == State::kRestoreWaits; }
+  // The request that it waits with, or waited with last.
+  [[nodiscard]] std::uint64_t need() const { return need_; }
   [[nodiscard]] bool is_giving() const {
     return state_ == State::kGiving || state_ == State::kGivingLast;
   }
@@ -71,10 +73,10 @@ class Moves {
   void start_restore(Thread thread);
   // The release or the restore has ended.
   void stop() { state_ = State::kStill; }
-  // The restoring thread waits for room from here to go_on(). A signal's handler may allocate on
-  // that thread, and then there is a second wait inside the first. The inner go_on() ends both for
-  // others.
-  void wait_for_room();
+  // The restoring thread waits for room, with that request, from here to go_on(). A signal's
+  // handler may allocate on that thread, and then there is a second wait inside the first. The
+  // inner go_on() ends both for others.
+  void wait_for_room(std::uint64_t need);
   void go_on();
   // Memory leaves while the restore waits. pre: is_restore_waiting().
   void start_giving();
@@ -93,6 +95,7 @@ class Moves {
  private:
   State state_ = State::kStill;
   Thread thread_;  // of the last restore
+  std::uint64_t need_ = 0;
   int num_waiting_ = 0;
   bool has_room_ahead_ = false;
   alloc::ResidencyTotals totals_;

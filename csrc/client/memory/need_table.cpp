@@ -12,7 +12,7 @@ namespace gpushare::client {
 
 std::uint64_t NeedTable::add(Bytes bytes, Bytes like) {
   const std::uint64_t n = next_++;
-  entries_.emplace(n, Entry{.bytes = bytes, .like = like, .answer = {}});
+  entries_.emplace(n, Entry{.bytes = bytes, .like = like, .spilled = {}, .answer = {}});
   return n;
 }
 
@@ -55,14 +55,32 @@ void NeedTable::on_denied(std::uint64_t need_n, const std::string& reason) {
   found->second.answer = Status(StatusCode::kOutOfMemory, reason);
 }
 
-// Only one request grows, or the job would get the bytes several times.
-void NeedTable::add_to_oldest(Bytes bytes) {
+std::uint64_t NeedTable::oldest() const {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [](const auto& entry) { return entry.second.is_waited_for(); });
+  return found == entries_.end() ? 0 : found->first;
+}
+
+bool NeedTable::add_given(std::uint64_t n, Bytes bytes, Bytes spilled) {
+  const auto found = entries_.find(n);
+  if (found == entries_.end() || !found->second.is_waited_for()) return false;
+  Entry& entry = found->second;
+  entry.bytes += bytes;
+  entry.like += bytes;
+  entry.spilled += spilled;
+  return true;
+}
+
+std::vector<wire::Need> NeedTable::take_back_spilled(const wire::Address& of) {
+  std::vector<wire::Need> changed;
   for (auto& [n, entry] : entries_) {
-    if (!entry.is_waited_for()) continue;
-    entry.bytes += bytes;
-    entry.like += bytes;
-    return;
+    if (!entry.is_waited_for() || entry.spilled == Bytes{0}) continue;
+    entry.bytes -= entry.spilled;
+    entry.like -= entry.spilled;
+    entry.spilled = Bytes{0};
+    changed.push_back(wire::Need{.of = of, .n = n, .bytes = entry.bytes, .like = entry.like});
   }
+  return changed;
 }
 
 // The job has become unmanaged: all waits end without an error, and their owners look at the room

@@ -32,8 +32,14 @@ class NeedTable {
   // Answers to numbers that are not in the table are for requests given up: nothing to do.
   void on_grant(std::uint64_t grant_n, std::uint64_t need_n);
   void on_denied(std::uint64_t need_n, const std::string& reason);
-  // The job gave `bytes` up while it waits, so it needs them with its oldest open request.
-  void add_to_oldest(Bytes bytes);
+  // The oldest open request; 0: none.
+  [[nodiscard]] std::uint64_t oldest() const;
+  // The job gave `bytes` up while this request waits, which is for them too from now on. `spilled`
+  // of them come back by a restore. false: it does not wait.
+  bool add_given(std::uint64_t n, Bytes bytes, Bytes spilled);
+  // From here on no request is for what was spilled meanwhile, since a restore asks for that
+  // itself. Returns those that have changed, to send again.
+  std::vector<wire::Need> take_back_spilled(const wire::Address& of);
   // Answers all requests, since no coordinator will, and room has no limit any more.
   void grant_all();
 
@@ -50,6 +56,7 @@ class NeedTable {
 
     Bytes bytes;
     Bytes like;
+    Bytes spilled;  // of both: what left meanwhile and comes back by a restore
     bool only_free = false;
     bool is_answered = false;
     Status answer;

@@ -118,9 +118,9 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
   }
   const alloc::ReleaseOutcome rest = release_in_parts(revoke, is_parked, may_spill);
   MutexLock lock(mu_);
-  note_released(rest, is_parked);
+  const std::uint64_t need = note_released(rest, is_parked);
   note_moved();
-  answer(revoke, rest, {.more = false, .with_lease = is_parked, .held = is_held});
+  answer(revoke, rest, {.more = false, .with_lease = is_parked, .need = need, .held = is_held});
   if (!is_amid_restore) return stop_moving();
   moves_.stop_giving();
   changed_.notify_all();
@@ -143,8 +143,8 @@ alloc::ReleaseOutcome Runtime::Impl::release_in_parts(const wire::Revoke& revoke
   const auto say = [&](const alloc::ReleaseOutcome& part) {
     said += part;
     MutexLock lock(mu_);
-    note_released(part, is_parked);
-    answer(revoke, part, {.more = true, .with_lease = is_parked});
+    const std::uint64_t need = note_released(part, is_parked);
+    answer(revoke, part, {.more = true, .with_lease = is_parked, .need = need});
   };
   // Memory that can be given up without a copy does not wait for the rate.
   if (may_spill && is_limited()) all = residency_.release(revoke.bytes, false);
@@ -165,11 +165,15 @@ alloc::ReleaseOutcome Runtime::Impl::release_in_parts(const wire::Revoke& revoke
   return all.without(said);
 }
 
-void Runtime::Impl::note_released(const alloc::ReleaseOutcome& part, bool is_parked) {
+// Returns the request that is for the released bytes too from now on; 0: none. Only one request
+// grows, or the job would get the bytes several times. To a parked job the room comes back with its
+// lease. A restore that waits in its midst needs again what leaves now. Otherwise a thread is
+// stopped in its allocation, and brings everything back before it goes on.
+std::uint64_t Runtime::Impl::note_released(const alloc::ReleaseOutcome& part, bool is_parked) {
   room_ -= part.released;
-  // To a parked job the room comes back with its lease. A thread that waits for room needs it with
-  // its own request.
-  if (!is_parked) needs_.add_to_oldest(part.released);
+  if (is_parked) return 0;
+  const std::uint64_t need = moves_.is_giving() ? moves_.need() : needs_.oldest();
+  return needs_.add_given(need, part.released, part.spilled) ? need : 0;
 }
 
 void Runtime::Impl::answer(const wire::Revoke& revoke,
@@ -191,12 +195,18 @@ void Runtime::Impl::answer(const wire::Revoke& revoke,
                       .unplaced = outcome.unplaced,
                       .more = kind.more,
                       .with_lease = kind.with_lease,
+                      .need_n = kind.need,
                       .held = kind.held,
                       .reason = outcome.reason});
 }
 
 // Waits until no other thread moves memory, and begins a restore. The client thread sees that
 // somebody waits, and then ignores the transfer rate. false: not before `deadline`.
+//
+// The restore asks for the room of all that is away, or has it with its lease. A request that is
+// for the same bytes, since they left while its thread waited, must not be for them any more. Both
+// together could be more than the device has, and then neither is met. Free room that was given
+// meanwhile stays with the request.
 bool Runtime::Impl::start_restoring(Nanos deadline) {
   while (!moves_.is_still()) {
     const Nanos left = deadline - monotonic_now();
@@ -205,6 +215,8 @@ bool Runtime::Impl::start_restoring(Nanos deadline) {
     changed_.wait_for(mu_, left);
   }
   moves_.start_restore(std::this_thread::get_id());
+  for (const wire::Need& need : needs_.take_back_spilled(link_.address()))
+    send(need);
   return true;
 }
 

@@ -11,6 +11,8 @@
 // how much of its room looked free and was not. If a job gave less than it was asked for, it is not
 // asked again until something about it changes, or a short pause is over (RoomRecord::note_short).
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -31,8 +33,9 @@ namespace {
 void add_to_need(Device& device, const Job& job, const wire::Released& released) {
   const Bytes bytes = released.bytes;
   if (released.with_lease || is_parked(device, job)) return;
-  WaitingNeed* const need =
-      find_first(device.needs, [&](const WaitingNeed& other) { return other.job == job.id; });
+  WaitingNeed* const need = find_first(device.needs, [&](const WaitingNeed& other) {
+    return other.job == job.id && (released.need_n == 0 || other.n == released.need_n);
+  });
   if (need == nullptr || bytes == Bytes{0}) return;
   need->bytes += bytes;
   need->like += bytes;
@@ -74,21 +77,32 @@ void note_owed(Device& device, const Job& job, WaitingNeed& need) {
   lane->lease->owed = std::max(lane->lease->owed - need.bytes, Bytes{0});
 }
 
+// A request that the job says again, with another size: when it came. It leaves the table.
+std::optional<Nanos> take_known(Device& device, const Job& job, std::uint64_t n) {
+  const auto known = std::ranges::find_if(
+      device.needs, [&](const WaitingNeed& need) { return need.job == job.id && need.n == n; });
+  if (known == device.needs.end()) return std::nullopt;
+  const Nanos since = known->since;
+  device.needs.erase(known);
+  return since;
+}
+
 }  // namespace
 
 // What can never be met fails now, so that nobody's memory is moved for it.
 void on_need(Step& step, Job& job, const wire::Need& need) {
   Device& device = step.device();
   const Bytes room = device.ledger.room(job.id);
+  const std::optional<Nanos> known_since = take_known(device, job, need.n);
   WaitingNeed waiting{.job = job.id,
                       .n = need.n,
                       .bytes = need.bytes,
                       .like = std::max(need.like, need.bytes),
-                      .since = step.now(),
+                      .since = known_since.value_or(step.now()),
                       .wait_reason = {}};
   // Room on its way to the holder is taken off what it asks for. A Need for free room only is for
-  // memory beyond that.
-  if (!need.only_free) note_owed(device, job, waiting);
+  // memory beyond that, and what is said again has been counted.
+  if (!need.only_free && !known_since.has_value()) note_owed(device, job, waiting);
   if (job.settings.most_memory() > Bytes{0} &&
       room + job.room.lane + waiting.bytes > job.settings.most_memory()) {
     return deny_for_limit(step, waiting);

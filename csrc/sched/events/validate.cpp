@@ -137,8 +137,10 @@ Status check_need(const Table& table, const Job& job, const wire::Need& need) {
   std::size_t num_waiting = 0;
   for (const WaitingNeed& other : table.device.needs) {
     if (other.job != job.id) continue;
-    if (other.n == need.n) return violation(fmt::format("need {} is waiting already", need.n));
-    ++num_waiting;
+    if (other.n == need.n && need.only_free) {
+      return violation(fmt::format("need {} is waiting already", need.n));
+    }
+    if (other.n != need.n) ++num_waiting;
   }
   if (num_waiting >= kMaxNeedsOfOneJob) {
     return violation(fmt::format("more than {} needs at once", kMaxNeedsOfOneJob));

@@ -76,7 +76,8 @@ class Fuzz {
       case 2:
       case 3:
         if (!is_with_needs_) return wire::Wanted{of, any_usage()};
-        return wire::Need{of, ++num_needs_, any_bytes(), any_bytes(), any(0, 3) == 0};
+        if (any(0, 5) != 0) ++num_needs_;  // else the last one again
+        return wire::Need{of, num_needs_, any_bytes(), any_bytes(), any(0, 3) == 0};
       case 4:
       case 5:
       case 6: return any_released(of);
@@ -93,9 +94,7 @@ class Fuzz {
 
   // What people do, right or wrong.
   void change() {
-    if (any(0, 5) == 0) {
-      return follow(*coordinator_->set_policy(any_policy(), now_));
-    }
+    if (any(0, 5) == 0) return follow(*coordinator_->set_policy(any_policy(), now_));
     const JobId job{static_cast<std::uint64_t>(any(1, kNumJobs + 2))};
     if (any(0, 3) == 0) return follow(coordinator_->set_suspended(job, any(0, 3) != 0, now_));
     const wire::Changes changes = any_changes();
@@ -172,6 +171,7 @@ class Fuzz {
                           .unplaced = any_bytes(),
                           .more = any(0, 3) == 0,
                           .with_lease = any(0, 3) == 0,
+                          .need_n = static_cast<std::uint64_t>(any(0, 3)),
                           .held = any(0, 3) == 0,
                           .reason = ""};
   }

@@ -125,6 +125,7 @@ JobMessage read_released(ScenarioFields& f, JobId job) {
                         .unplaced = f.bytes("unplaced"),
                         .more = f.count("more") != 0,
                         .with_lease = f.count("with_lease") != 0,
+                        .need_n = f.count("need_n"),
                         .held = f.count("held") != 0,
                         .reason = f.text("reason")};
 }

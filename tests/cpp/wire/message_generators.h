@@ -136,6 +136,7 @@ inline Released draw_released() {
           .unplaced = draw_bytes(),
           .more = *rc::gen::arbitrary<bool>(),
           .with_lease = *rc::gen::arbitrary<bool>(),
+          .need_n = *rc::gen::arbitrary<std::uint64_t>(),
           .held = *rc::gen::arbitrary<bool>(),
           .reason = draw_string(kMaxTextBytes)};
 }

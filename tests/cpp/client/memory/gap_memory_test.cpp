@@ -202,7 +202,8 @@ TEST_F(GapMemory, GivesAgainWhatIsInPlaceWhileItsRestoreWaitsForRoom) {
   const auto need = coordinator_->wait_for<wire::Need>();
   const wire::Released released = coordinator_->revoke(mib(4));
   EXPECT_EQ(released.bytes, mib(4));
-  EXPECT_FALSE(released.with_lease) << "it comes back with what the restore waits for";
+  EXPECT_FALSE(released.with_lease);
+  EXPECT_EQ(released.need_n, need.n) << "it comes back with what the restore waits for";
   coordinator_->grant_room(need.bytes + released.bytes, need.n);
   EXPECT_TRUE(holding.get().ok());
   EXPECT_EQ(job_->runtime->stats().memory.spilled, Bytes{0});

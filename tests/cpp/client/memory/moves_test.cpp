@@ -15,7 +15,7 @@ class MovesTest : public ::testing::Test {
  protected:
   void start_waiting_restore() {
     moves_.start_restore(self_);
-    moves_.wait_for_room();
+    moves_.wait_for_room(3);
   }
 
   const Moves::Thread self_ = std::this_thread::get_id();
@@ -78,7 +78,9 @@ TEST_F(MovesTest, NothingMoreIsGivenOnceTheRoomHasCome) {
 
 TEST_F(MovesTest, AnInnerWaitEndsTheOuterOneForOthers) {
   start_waiting_restore();
-  moves_.wait_for_room();
+  EXPECT_EQ(moves_.need(), 3U);
+  moves_.wait_for_room(4);
+  EXPECT_EQ(moves_.need(), 4U) << "what leaves now comes back with that";
   EXPECT_EQ(moves_.state(), MoveState::kRestoreWaits);
   moves_.go_on();
   EXPECT_EQ(moves_.state(), MoveState::kRestoring);

@@ -1,5 +1,6 @@
 #include "csrc/client/memory/need_table.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace gpushare::client {
@@ -58,24 +59,38 @@ TEST(NeedTable, SendsAgainWhatStillWaits) {
   EXPECT_EQ(needs.waiting(of), expected);
 }
 
-TEST(NeedTable, WhatIsGivenUpIsAskedForWithTheOldestOpenRequest) {
+TEST(NeedTable, WhatIsGivenUpIsAskedForWithOneRequest) {
   NeedTable needs;
   const std::uint64_t a = needs.add(mib(2), mib(32));
   const std::uint64_t b = needs.add(mib(4), mib(64));
   const std::uint64_t c = needs.add(mib(6), mib(64));
   needs.on_grant(1, a);
-  needs.add_to_oldest(mib(10));
+  EXPECT_EQ(needs.oldest(), b);
+  EXPECT_TRUE(needs.add_given(b, mib(10), mib(8)));
+  EXPECT_FALSE(needs.add_given(a, mib(10), mib(8))) << "it is answered";
+  EXPECT_FALSE(needs.add_given(0, mib(10), mib(8)));
   const wire::Address of;
-  const std::vector<wire::Need> expected = {
-      {.of = of, .n = b, .bytes = mib(14), .like = mib(74)},
-      {.of = of, .n = c, .bytes = mib(6), .like = mib(64)},
-  };
-  EXPECT_EQ(needs.waiting(of), expected);
+  const wire::Need grown{.of = of, .n = b, .bytes = mib(14), .like = mib(74)};
+  const wire::Need other{.of = of, .n = c, .bytes = mib(6), .like = mib(64)};
+  EXPECT_EQ(needs.waiting(of), (std::vector{grown, other}));
+}
+
+TEST(NeedTable, WhatWasSpilledIsTakenBackOnce) {
+  NeedTable needs;
+  const std::uint64_t a = needs.add(mib(2), mib(32));
+  static_cast<void>(needs.add(mib(4), mib(64)));
+  EXPECT_TRUE(needs.add_given(a, mib(10), mib(8)));
+  EXPECT_TRUE(needs.add_given(a, mib(5), mib(5)));
+  const wire::Address of;
+  // The 2 MiB of free room it still lacks.
+  const wire::Need changed{.of = of, .n = a, .bytes = mib(4), .like = mib(34)};
+  EXPECT_EQ(needs.take_back_spilled(of), std::vector{changed});
+  EXPECT_THAT(needs.take_back_spilled(of), ::testing::IsEmpty());
 }
 
 TEST(NeedTable, WhatIsGivenUpWithoutAnOpenRequestIsNotAskedFor) {
   NeedTable needs;
-  needs.add_to_oldest(mib(10));
+  EXPECT_FALSE(needs.add_given(needs.oldest(), mib(10), mib(8)));
   const wire::Address of;
   const std::uint64_t n = needs.add(mib(2), mib(32));
   const std::vector<wire::Need> expected = {{.of = of, .n = n, .bytes = mib(2), .like = mib(32)}};
@@ -88,7 +103,7 @@ TEST(NeedTable, ARequestForFreeRoomIsAnsweredAndNotCountedOn) {
   EXPECT_TRUE(needs.is_waiting(n));
   EXPECT_FALSE(needs.has_waiting());
   const std::uint64_t waiting = needs.add(mib(4), mib(4));
-  needs.add_to_oldest(mib(10));
+  EXPECT_TRUE(needs.add_given(needs.oldest(), mib(10), mib(8)));
   const wire::Address of;
   const std::vector<wire::Need> expected = {
       {.of = of, .n = waiting, .bytes = mib(14), .like = mib(14)}};

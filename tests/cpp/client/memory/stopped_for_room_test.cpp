@@ -79,6 +79,32 @@ TEST_F(StoppedForRoom, SpillsAndBringsEverythingBackBeforeTheAllocationReturns) 
   EXPECT_FALSE(coordinator_->has<wire::Need>());  // room for it came with the answer
 }
 
+// What left while one thread waits another one may need first. The two requests together must not
+// be for it twice: that could be more than the device has.
+TEST_F(StoppedForRoom, AHoldOfAnotherThreadAsksForWhatLeftAndTheAllocationNoMore) {
+  start();
+  auto waiting = allocate_more();
+  const auto need = coordinator_->wait_for<wire::Need>();
+  const wire::Released released = coordinator_->revoke(spare() + mib(8));
+  EXPECT_EQ(released.need_n, need.n);
+  auto holding = std::async(std::launch::async, [this] { return job_->runtime->hold(); });
+  const auto again = coordinator_->wait_for<wire::Need>();
+  EXPECT_EQ(again.n, need.n);
+  EXPECT_EQ(again.bytes, need.bytes + released.bytes - released.spilled);
+  const auto for_hold = coordinator_->wait_for<wire::Need>();
+  EXPECT_LE(for_hold.bytes, released.spilled);
+  const wire::Released more = coordinator_->revoke(mib(4));
+  EXPECT_EQ(more.need_n, for_hold.n) << "the hold restores it, and not the allocation";
+  coordinator_->grant_room(for_hold.bytes + more.bytes, for_hold.n);
+  const Status held = holding.get();
+  EXPECT_TRUE(held.ok()) << held.to_string();
+  expect_intact();
+  coordinator_->grant_room(again.bytes, need.n);
+  finish(std::move(waiting));
+  EXPECT_FALSE(coordinator_->has<wire::Need>());
+  job_->runtime->let_go();
+}
+
 TEST_F(StoppedForRoom, ADeniedAllocationFailsAfterEverythingIsBack) {
   start();
   auto waiting = allocate_more();
