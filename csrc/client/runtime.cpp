@@ -102,9 +102,7 @@ std::string Runtime::explain(Nanos timeout) { return impl_->explain(timeout); }
 Status Runtime::spill_and_restore() { return impl_->spill_and_restore(); }
 JobStats Runtime::stats() const { return impl_->stats(); }
 Bytes Runtime::share() const { return impl_->share(); }
-Status Runtime::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
-  return impl_->grow(bytes, like, patience);
-}
+Status Runtime::grow(const alloc::RoomRequest& request) { return impl_->grow(request); }
 void Runtime::before_fork() { impl_->before_fork(); }
 void Runtime::after_fork_in_parent() { impl_->after_fork_in_parent(); }
 void Runtime::after_fork_in_child() { impl_->after_fork_in_child(); }

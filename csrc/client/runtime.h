@@ -178,7 +178,7 @@ class Runtime : public alloc::RoomSource {
   [[nodiscard]] Bytes share() const;
 
   // RoomSource: asks the coordinator for room. The first call attaches the job.
-  Status grow(Bytes bytes, Bytes like, alloc::Patience patience) override;
+  Status grow(const alloc::RoomRequest& request) override;
 
   void before_fork();
   void after_fork_in_parent();

@@ -97,7 +97,7 @@ class Runtime::Impl {
   Status spill_and_restore() GS_EXCLUDES(mu_);
   JobStats stats() GS_EXCLUDES(mu_);
   [[nodiscard]] Bytes share() const { return figures_.share(); }
-  Status grow(Bytes bytes, Bytes like, alloc::Patience patience) GS_EXCLUDES(mu_);
+  Status grow(const alloc::RoomRequest& request) GS_EXCLUDES(mu_);
   void before_fork() GS_NO_THREAD_SAFETY_ANALYSIS;
   void after_fork_in_parent() GS_NO_THREAD_SAFETY_ANALYSIS;
   void after_fork_in_child() GS_NO_THREAD_SAFETY_ANALYSIS;
@@ -217,9 +217,9 @@ class Runtime::Impl {
   void watch_idle_gap() GS_EXCLUDES(mu_);
 
   // growing.cpp
-  Status wait_for_room(Bytes bytes, Bytes wish, bool is_unmovable) GS_REQUIRES(mu_);
+  Status wait_for_room(const alloc::RoomRequest& request, bool is_unmovable) GS_REQUIRES(mu_);
   Status wait_stopped(std::uint64_t need, Bytes bytes, bool is_unmovable) GS_REQUIRES(mu_);
-  Status ask_for_free_room(Bytes bytes, Bytes wish) GS_REQUIRES(mu_);
+  Status ask_for_free_room(const alloc::RoomRequest& request) GS_REQUIRES(mu_);
   Status wait_for_answer(std::uint64_t need, Bytes bytes) GS_REQUIRES(mu_);
 
   // room.cpp

@@ -100,6 +100,7 @@ void list_fields(V& v, Ref<V, Need> m) {
   v.field("need_bytes", m.bytes);
   v.field("like_bytes", m.like);
   v.field("only_free", m.only_free);
+  v.field("room_bytes", m.room);
 }
 
 template <typename V>
@@ -114,7 +115,7 @@ void list_fields(V& v, Ref<V, Released> m) {
   v.field("unplaced_bytes", m.unplaced);
   v.field("more", m.more);
   v.field("with_lease", m.with_lease);
-  v.field("need_n", m.need_n);
+  v.newer_field("need_n", m.need_n);
   v.field("held", m.held);
   v.text("reason", m.reason);
 }

@@ -128,6 +128,9 @@ struct Need {
   Bytes bytes;
   Bytes like;
   bool only_free = false;
+  // The job's room when it found that out. Room that is on its way then is part of what it asks
+  // for.
+  std::optional<Bytes> room = {};
   bool operator==(const Need&) const = default;
 };
 

@@ -53,7 +53,14 @@ MESSAGES: dict[str, Message] = {
         "iterations_done": 0,
         "fingerprint": 0,
     },
-    "need": {**ADDRESS, "n": 1, "need_bytes": 2 << 20, "like_bytes": 2 << 20, "only_free": True},
+    "need": {
+        **ADDRESS,
+        "n": 1,
+        "need_bytes": 2 << 20,
+        "like_bytes": 2 << 20,
+        "only_free": True,
+        "room_bytes": 0,
+    },
     "released": {
         **ADDRESS,
         "n": 0,
@@ -65,6 +72,7 @@ MESSAGES: dict[str, Message] = {
         "unplaced_bytes": 0,
         "more": False,
         "with_lease": False,
+        "need_n": 0,
         "held": False,
         "reason": "",
     },

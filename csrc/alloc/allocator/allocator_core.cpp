@@ -112,8 +112,7 @@ bool AllocatorCore::free_slowly(void* address, ThreadCache::Kept kept) {
 // bounded, since others may take each time what was granted to us.
 Result<void*> AllocatorCore::allocate_slowly(Bytes size, Patience patience) {
   for (int asks = 0;; ++asks) {
-    Bytes lacking;
-    Bytes like;
+    RoomRequest request;
     {
       MutexLock lock(mu);
       if (is_forked_child) {
@@ -124,11 +123,13 @@ Result<void*> AllocatorCore::allocate_slowly(Bytes size, Patience patience) {
       if (result.address != nullptr) return result.address;
       if (result.lacking <= Bytes{}) return out_of_memory(size, result.failure);
       if (asks == 0) books.on_retry();
-      lacking = result.lacking;
-      like = like_for(lacking, books.backed());
+      request = {.bytes = result.lacking,
+                 .like = like_for(result.lacking, books.backed()),
+                 .room = books.room(),
+                 .patience = patience};
     }
     // Without the lock: this may take as long as others need to give up memory.
-    Status asked = ask_for_room(lacking, like, patience);
+    Status asked = ask_for_room(request);
     if (!asked.ok() && patience == Patience::kOnlyFree) return fail(std::move(asked));
     if (asked.ok() && asks + 1 < kMaxAsks) continue;
     if (asked.ok()) asked = {StatusCode::kOutOfMemory, "others took the room that was granted"};
@@ -142,17 +143,15 @@ bool AllocatorCore::begins_block(const ChunkRef& at) const {
 }
 
 // Without a source the room is a fixed limit, and there is nobody to ask.
-Status AllocatorCore::ask_for_room(Bytes lacking, Bytes like, Patience patience) {
+Status AllocatorCore::ask_for_room(const RoomRequest& request) {
   RoomSource* source = nullptr;
-  Bytes room;
   {
     MutexLock lock(mu);
     source = room_source;
-    room = books.room();
   }
-  if (source != nullptr) return source->grow(lacking, like, patience);
-  return {StatusCode::kOutOfMemory,
-          fmt::format("{} more than the limit of {}", to_string(lacking), to_string(room))};
+  if (source != nullptr) return source->grow(request);
+  return {StatusCode::kOutOfMemory, fmt::format("{} more than the limit of {}",
+                                                to_string(request.bytes), to_string(request.room))};
 }
 
 AllocatorCore::Attempt AllocatorCore::attempt(Bytes size, Lacking lacking) {

@@ -82,7 +82,7 @@ class AllocatorCore final : private ThreadCaches::Home {
   // Whether a live block begins where the chunk does.
   [[nodiscard]] bool begins_block(const ChunkRef& at) const GS_REQUIRES(mu);
   // Asks the room source. errors: kOutOfMemory, also where there is nobody to ask.
-  Status ask_for_room(Bytes lacking, Bytes like, Patience patience) GS_EXCLUDES(mu);
+  Status ask_for_room(const RoomRequest& request) GS_EXCLUDES(mu);
 
   // Blocks at these addresses are used late in an iteration (use_order.h); others are passed over.
   void mark_late(std::span<const std::uintptr_t> addresses) GS_REQUIRES(mu);

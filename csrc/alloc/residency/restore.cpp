@@ -59,13 +59,13 @@ Status Restore::bring_back() {
 // Either all chunks are marked or none. If none has to come back, nothing is asked for.
 Status Restore::claim(Which which) {
   for (int asks = 0; asks < kMaxAsks; ++asks) {
-    Bytes lacking;
+    RoomRequest request;
     {
       MutexLock lock(core_.mu);
       core_.empty_caches();
       const std::vector<ChunkRef> found = which == kAll ? find(ChunkState::kSpilled) : find_early();
       const Bytes more = chunks(found.size());
-      lacking = core_.books.lacking(more);
+      Bytes lacking = core_.books.lacking(more);
       if (lacking > Bytes{} && more > Bytes{}) {
         static_cast<void>(core_.drop_free_chunks({.target = lacking}));
         lacking = core_.books.lacking(more);
@@ -74,8 +74,9 @@ Status Restore::claim(Which which) {
         mark(found);
         return {};
       }
+      request = {.bytes = lacking, .like = lacking, .room = core_.books.room()};
     }
-    GS_RETURN_IF_ERROR(core_.ask_for_room(lacking, lacking, Patience::kWaits));
+    GS_RETURN_IF_ERROR(core_.ask_for_room(request));
   }
   return {StatusCode::kOutOfMemory, "restore: others took the room that was granted"};
 }

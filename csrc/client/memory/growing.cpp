@@ -38,8 +38,9 @@ constexpr Nanos kNextLine = seconds(60);
 
 }  // namespace
 
-Status Runtime::Impl::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
-  const bool may_wait = patience == alloc::Patience::kWaits;
+Status Runtime::Impl::grow(const alloc::RoomRequest& request) {
+  const Bytes bytes = request.bytes;
+  const bool may_wait = request.patience == alloc::Patience::kWaits;
   if (may_wait && has_late() && has_late_for_others()) {
     wait_for_late();
     return {};  // trying again may do
@@ -52,9 +53,9 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
       config_.is_in_parallel_region != nullptr && config_.is_in_parallel_region();
   MutexLock lock(mu_);
   if (!link_.is_unmanaged() && !link_.is_forked()) {
-    const Bytes wish = round_up(std::max({bytes, like, kLeastLike}), vm::kChunkBytes);
-    const Status answer =
-        may_wait ? wait_for_room(bytes, wish, is_unmovable) : ask_for_free_room(bytes, wish);
+    alloc::RoomRequest wish = request;
+    wish.like = round_up(std::max({bytes, request.like, kLeastLike}), vm::kChunkBytes);
+    const Status answer = may_wait ? wait_for_room(wish, is_unmovable) : ask_for_free_room(wish);
     if (answer.code() == StatusCode::kCancelled) return answer;
     // Another thread, which asked at the same time, may have been given enough for both.
     const Bytes room = allocator_.room();
@@ -73,11 +74,11 @@ Status Runtime::Impl::grow(Bytes bytes, Bytes like, alloc::Patience patience) {
 
 // Sends a Need and waits for its answer. Memory that left meanwhile is back when it returns.
 // errors: as grow().
-Status Runtime::Impl::wait_for_room(Bytes bytes, Bytes wish, bool is_unmovable) {
-  const std::uint64_t n = needs_.add(bytes, wish);
+Status Runtime::Impl::wait_for_room(const alloc::RoomRequest& request, bool is_unmovable) {
+  const std::uint64_t n = needs_.add(request);
   // Without a connection now, the client thread sends it when it has one again.
-  send(wire::Need{.of = link_.address(), .n = n, .bytes = bytes, .like = wish});
-  const Status waited = wait_stopped(n, bytes, is_unmovable);
+  send(needs_.message(n, link_.address()));
+  const Status waited = wait_stopped(n, request.bytes, is_unmovable);
   restore_before_going_on();
   const Status answer = needs_.take(n);
   GS_RETURN_IF_ERROR(waited);
@@ -103,15 +104,14 @@ Status Runtime::Impl::wait_stopped(std::uint64_t need, Bytes bytes, bool is_unmo
 // Asks for room that is free, and waits only for the answer. The job is not taken for stopped:
 // other threads of it may want what the caller has locked, so its memory stays where it is. errors:
 // as grow().
-Status Runtime::Impl::ask_for_free_room(Bytes bytes, Bytes wish) {
+Status Runtime::Impl::ask_for_free_room(const alloc::RoomRequest& request) {
   // The client thread is giving memory away, and would read the answer only when all is given.
   if (moves_.is_releasing()) {
     return {StatusCode::kOutOfMemory, "memory of this job is being given to others"};
   }
-  const std::uint64_t n = needs_.add_only_free(bytes, wish);
+  const std::uint64_t n = needs_.add(request);
   stopped_.note_thread_at_work();
-  const bool is_sent = send(
-      wire::Need{.of = link_.address(), .n = n, .bytes = bytes, .like = wish, .only_free = true});
+  const bool is_sent = send(needs_.message(n, link_.address()));
   const Nanos deadline = monotonic_now() + kAtOnce;
   while (is_sent && link_.is_attached() && needs_.is_waiting(n)) {
     const Nanos left = deadline - monotonic_now();

@@ -10,16 +10,20 @@
 
 namespace gpushare::client {
 
-std::uint64_t NeedTable::add(Bytes bytes, Bytes like) {
+std::uint64_t NeedTable::add(const alloc::RoomRequest& request) {
   const std::uint64_t n = next_++;
-  entries_.emplace(n, Entry{.bytes = bytes, .like = like, .spilled = {}, .answer = {}});
+  entries_.emplace(n, Entry{.request = request, .away = {}, .answer = {}});
   return n;
 }
 
-std::uint64_t NeedTable::add_only_free(Bytes bytes, Bytes like) {
-  const std::uint64_t n = add(bytes, like);
-  entries_.at(n).only_free = true;
-  return n;
+wire::Need NeedTable::message(std::uint64_t n, const wire::Address& of) const {
+  const alloc::RoomRequest& request = entries_.at(n).request;
+  return {.of = of,
+          .n = n,
+          .bytes = request.bytes,
+          .like = request.like,
+          .only_free = request.patience == alloc::Patience::kOnlyFree,
+          .room = request.room};
 }
 
 bool NeedTable::is_waiting(std::uint64_t n) const {
@@ -38,8 +42,8 @@ Status NeedTable::take(std::uint64_t n) {
   const Entry entry = std::move(found->second);
   entries_.erase(found);
   if (entry.is_answered) return entry.answer;
-  return {StatusCode::kDeadlineExceeded,
-          "the coordinator has not answered a request for " + to_string(entry.bytes) + " of room"};
+  return {StatusCode::kDeadlineExceeded, "the coordinator has not answered a request for " +
+                                             to_string(entry.request.bytes) + " of room"};
 }
 
 void NeedTable::on_grant(std::uint64_t grant_n, std::uint64_t need_n) {
@@ -61,24 +65,26 @@ std::uint64_t NeedTable::oldest() const {
   return found == entries_.end() ? 0 : found->first;
 }
 
-bool NeedTable::add_given(std::uint64_t n, Bytes bytes, Bytes spilled) {
+// The job's room is lower by the bytes that it gives, so what the request wants in all stays.
+bool NeedTable::add_given(std::uint64_t n, Bytes bytes, Bytes away) {
   const auto found = entries_.find(n);
   if (found == entries_.end() || !found->second.is_waited_for()) return false;
-  Entry& entry = found->second;
-  entry.bytes += bytes;
-  entry.like += bytes;
-  entry.spilled += spilled;
+  alloc::RoomRequest& request = found->second.request;
+  request.bytes += bytes;
+  request.like += bytes;
+  request.room -= bytes;
+  found->second.away += away;
   return true;
 }
 
-std::vector<wire::Need> NeedTable::take_back_spilled(const wire::Address& of) {
+std::vector<wire::Need> NeedTable::take_back_away(const wire::Address& of) {
   std::vector<wire::Need> changed;
   for (auto& [n, entry] : entries_) {
-    if (!entry.is_waited_for() || entry.spilled == Bytes{0}) continue;
-    entry.bytes -= entry.spilled;
-    entry.like -= entry.spilled;
-    entry.spilled = Bytes{0};
-    changed.push_back(wire::Need{.of = of, .n = n, .bytes = entry.bytes, .like = entry.like});
+    if (!entry.is_waited_for() || entry.away == Bytes{0}) continue;
+    entry.request.bytes -= entry.away;
+    entry.request.like -= entry.away;
+    entry.away = Bytes{0};
+    changed.push_back(message(n, of));
   }
   return changed;
 }
@@ -93,8 +99,7 @@ void NeedTable::grant_all() {
 std::vector<wire::Need> NeedTable::waiting(const wire::Address& of) const {
   std::vector<wire::Need> needs;
   for (const auto& [n, entry] : entries_) {
-    if (!entry.is_waited_for()) continue;
-    needs.push_back(wire::Need{.of = of, .n = n, .bytes = entry.bytes, .like = entry.like});
+    if (entry.is_waited_for()) needs.push_back(message(n, of));
   }
   return needs;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "csrc/alloc/allocator/room_source.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/wire/messages.h"
@@ -16,12 +17,12 @@ namespace gpushare::client {
 
 class NeedTable {
  public:
-  // Adds a request. Its number is the job's own and is never used twice.
-  std::uint64_t add(Bytes bytes, Bytes like);
-  // Adds a request for room that is free. Its owner goes on without it. So it is not sent again
-  // after a reconnect, the job does not count as one that waits for room, and bytes that the job
-  // gives up are not added to it.
-  std::uint64_t add_only_free(Bytes bytes, Bytes like);
+  // Adds a request. Its number is the job's own and is never used twice. The owner of one for free
+  // room only goes on without it. So it is not sent again after a reconnect, the job does not count
+  // as one that waits for room, and bytes that the job gives up are not added to it.
+  std::uint64_t add(const alloc::RoomRequest& request);
+  // What says it to the coordinator. pre: `n` is in the table.
+  [[nodiscard]] wire::Need message(std::uint64_t n, const wire::Address& of) const;
   // Whether it has no answer yet. false for a number that is not in the table.
   [[nodiscard]] bool is_waiting(std::uint64_t n) const;
   [[nodiscard]] bool has_waiting() const;
@@ -34,12 +35,12 @@ class NeedTable {
   void on_denied(std::uint64_t need_n, const std::string& reason);
   // The oldest open request; 0: none.
   [[nodiscard]] std::uint64_t oldest() const;
-  // The job gave `bytes` up while this request waits, which is for them too from now on. `spilled`
-  // of them come back by a restore. false: it does not wait.
-  bool add_given(std::uint64_t n, Bytes bytes, Bytes spilled);
+  // The job gave `bytes` up while this request waits, which is for them too from now on. For `away`
+  // of them a restore asks. false: it does not wait.
+  bool add_given(std::uint64_t n, Bytes bytes, Bytes away);
   // From here on no request is for what was spilled meanwhile, since a restore asks for that
   // itself. Returns those that have changed, to send again.
-  std::vector<wire::Need> take_back_spilled(const wire::Address& of);
+  std::vector<wire::Need> take_back_away(const wire::Address& of);
   // Answers all requests, since no coordinator will, and room has no limit any more.
   void grant_all();
 
@@ -52,12 +53,12 @@ class NeedTable {
 
  private:
   struct Entry {
-    [[nodiscard]] bool is_waited_for() const { return !is_answered && !only_free; }
+    [[nodiscard]] bool is_waited_for() const {
+      return !is_answered && request.patience == alloc::Patience::kWaits;
+    }
 
-    Bytes bytes;
-    Bytes like;
-    Bytes spilled;  // of both: what left meanwhile and comes back by a restore
-    bool only_free = false;
+    alloc::RoomRequest request;
+    Bytes away;  // of its bytes: what left meanwhile, and a restore asks for
     bool is_answered = false;
     Status answer;
   };

@@ -58,9 +58,9 @@ void Runtime::Impl::watch_overflow() {
                        overflow_request_.is_due(monotonic_now());
   if (!may_ask) return;
   const Bytes bytes = std::min(overflow, kMustHave);
-  const std::uint64_t n = needs_.add(bytes, overflow);
+  const std::uint64_t n = needs_.add({.bytes = bytes, .like = overflow, .room = allocator_.room()});
   overflow_request_.open(n);
-  send(wire::Need{.of = link_.address(), .n = n, .bytes = bytes, .like = overflow});
+  send(needs_.message(n, link_.address()));
 }
 
 }  // namespace gpushare::client

@@ -173,7 +173,10 @@ std::uint64_t Runtime::Impl::note_released(const alloc::ReleaseOutcome& part, bo
   room_ -= part.released;
   if (is_parked) return 0;
   const std::uint64_t need = moves_.is_giving() ? moves_.need() : needs_.oldest();
-  return needs_.add_given(need, part.released, part.spilled) ? need : 0;
+  // A chunk that was dropped may lie between live ones, and then it comes back with them. Whoever
+  // has asked for too little asks again; too much might be more than the device has.
+  const Bytes away = std::min(part.dropped + part.spilled, part.released);
+  return needs_.add_given(need, part.released, away) ? need : 0;
 }
 
 void Runtime::Impl::answer(const wire::Revoke& revoke,
@@ -215,7 +218,7 @@ bool Runtime::Impl::start_restoring(Nanos deadline) {
     changed_.wait_for(mu_, left);
   }
   moves_.start_restore(std::this_thread::get_id());
-  for (const wire::Need& need : needs_.take_back_spilled(link_.address()))
+  for (const wire::Need& need : needs_.take_back_away(link_.address()))
     send(need);
   return true;
 }

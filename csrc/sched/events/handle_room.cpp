@@ -68,12 +68,23 @@ void note_spilled(Job& job, const PendingRevoke& asked, const wire::Released& re
   job.room.undroppable += undroppable_of(asked, released);
 }
 
-// A holder asks for what was to follow its lease; what has followed it crossed with the request.
-void note_owed(Device& device, const Job& job, WaitingNeed& need) {
+// The bytes that the job lacks beyond its room in the ledger. A Grant may have crossed with the
+// request, which has the room that it was made with. A job that does not say that room may be in a
+// lease, and then what has followed the lease crossed.
+Bytes lacking_of(const Device& device, const Job& job, const wire::Need& need) {
+  if (need.room.has_value()) {
+    const Bytes room = device.ledger.room(job.id);
+    return std::clamp(*need.room + need.bytes - room, Bytes{0}, need.bytes);
+  }
+  const Lane* const lane = device.lane_held_by(job.id);
+  const bool is_holder = lane != nullptr && lane->lease->job() == job.id && !need.only_free;
+  return std::max(need.bytes - (is_holder ? lane->lease->under_way : Bytes{0}), Bytes{0});
+}
+
+// A holder asks for what was to follow its lease.
+void note_owed(Device& device, const Job& job, const WaitingNeed& need) {
   Lane* const lane = device.lane_held_by(job.id);
   if (lane == nullptr || lane->lease->job() != job.id) return;
-  need.bytes = std::max(need.bytes - lane->lease->under_way, Bytes{0});
-  need.like = std::max(need.like - lane->lease->under_way, need.bytes);
   lane->lease->owed = std::max(lane->lease->owed - need.bytes, Bytes{0});
 }
 
@@ -94,14 +105,14 @@ void on_need(Step& step, Job& job, const wire::Need& need) {
   Device& device = step.device();
   const Bytes room = device.ledger.room(job.id);
   const std::optional<Nanos> known_since = take_known(device, job, need.n);
+  const Bytes lacking = lacking_of(device, job, need);
   WaitingNeed waiting{.job = job.id,
                       .n = need.n,
-                      .bytes = need.bytes,
-                      .like = std::max(need.like, need.bytes),
+                      .bytes = lacking,
+                      .like = std::max(need.like - (need.bytes - lacking), lacking),
                       .since = known_since.value_or(step.now()),
                       .wait_reason = {}};
-  // Room on its way to the holder is taken off what it asks for. A Need for free room only is for
-  // memory beyond that, and what is said again has been counted.
+  // A Need for free room only is for memory beyond what is owed. What is said again was counted.
   if (!need.only_free && !known_since.has_value()) note_owed(device, job, waiting);
   if (job.settings.most_memory() > Bytes{0} &&
       room + job.room.lane + waiting.bytes > job.settings.most_memory()) {

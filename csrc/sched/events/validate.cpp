@@ -134,6 +134,7 @@ Status check_register(const Table& table, const Job& job, const wire::Register& 
 Status check_need(const Table& table, const Job& job, const wire::Need& need) {
   GS_RETURN_IF_ERROR(check_size("need", need.bytes));
   GS_RETURN_IF_ERROR(check_size("need", need.like));
+  GS_RETURN_IF_ERROR(check_size("room", need.room.value_or(Bytes{0})));
   std::size_t num_waiting = 0;
   for (const WaitingNeed& other : table.device.needs) {
     if (other.job != job.id) continue;

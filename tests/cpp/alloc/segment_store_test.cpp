@@ -39,8 +39,8 @@ TEST(SegmentStore, SaysWhatTheJobMayUse) {
 // Counts how it was asked, and refuses.
 class Asked final : public alloc::RoomSource {
  public:
-  Status grow(Bytes /*bytes*/, Bytes /*like*/, alloc::Patience patience) override {
-    patiences.push_back(patience);
+  Status grow(const alloc::RoomRequest& request) override {
+    patiences.push_back(request.patience);
     return {StatusCode::kOutOfMemory, "no"};
   }
   std::vector<alloc::Patience> patiences;

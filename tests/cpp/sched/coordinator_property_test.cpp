@@ -77,7 +77,7 @@ class Fuzz {
       case 3:
         if (!is_with_needs_) return wire::Wanted{of, any_usage()};
         if (any(0, 5) != 0) ++num_needs_;  // else the last one again
-        return wire::Need{of, num_needs_, any_bytes(), any_bytes(), any(0, 3) == 0};
+        return wire::Need{of, num_needs_, any_bytes(), any_bytes(), any(0, 3) == 0, any_bytes()};
       case 4:
       case 5:
       case 6: return any_released(of);

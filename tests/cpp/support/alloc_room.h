@@ -17,9 +17,10 @@ class StockedRoom final : public alloc::RoomSource {
   StockedRoom(alloc::CachingAllocator& allocator, Bytes initial_stock)
       : stock(initial_stock), allocator_(allocator) {}
 
-  Status grow(Bytes bytes, Bytes like, alloc::Patience /*patience*/) override {
+  Status grow(const alloc::RoomRequest& request) override {
+    const Bytes bytes = request.bytes;
     asked.push_back(bytes);
-    liked.push_back(like);
+    liked.push_back(request.like);
     if (bytes > stock) return {StatusCode::kOutOfMemory, "the stock is empty"};
     stock -= bytes;
     allocator_.raise_room(allocator_.room() + bytes);

@@ -110,8 +110,11 @@ JobMessage read_register(ScenarioFields& f, JobId job) {
 }
 
 JobMessage read_need(ScenarioFields& f, JobId job) {
-  return wire::Need{f.address(job), f.count("n"), f.bytes("bytes"), f.bytes("like"),
-                    f.count("only_free") != 0};
+  wire::Need need{f.address(job), f.count("n"), f.bytes("bytes"), f.bytes("like"),
+                  f.count("only_free") != 0};
+  const Bytes room = f.bytes("room");
+  if (room > Bytes{0}) need.room = room;
+  return need;
 }
 
 JobMessage read_released(ScenarioFields& f, JobId job) {

@@ -149,8 +149,12 @@ inline JobMessage draw_job_message(int kind) {
     case 1: return draw_register();
     case 2: return Unregister{draw_address()};
     case 3:
-      return Need{draw_address(), draw_number(), draw_bytes(), draw_bytes(),
-                  *rc::gen::arbitrary<bool>()};
+      return Need{draw_address(),
+                  draw_number(),
+                  draw_bytes(),
+                  draw_bytes(),
+                  *rc::gen::arbitrary<bool>(),
+                  draw_perhaps(draw_bytes())};
     case 4: return draw_released();
     case 5: return Consumed{draw_address(), draw_number()};
     case 6:

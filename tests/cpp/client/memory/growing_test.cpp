@@ -14,9 +14,12 @@ using ::testing::HasSubstr;
 
 class Growing : public JobWithTensors {
  protected:
+  static alloc::RoomRequest request(Bytes bytes, Bytes like, alloc::Patience patience) {
+    return {.bytes = bytes, .like = like, .room = {}, .patience = patience};
+  }
   std::future<Status> grow(Bytes bytes, alloc::Patience patience) {
     return std::async(std::launch::async, [this, bytes, patience] {
-      return job_->runtime->grow(bytes, bytes, patience);
+      return job_->runtime->grow(request(bytes, bytes, patience));
     });
   }
   void deny(const wire::Need& need, const std::string& reason) {
@@ -28,7 +31,7 @@ class Growing : public JobWithTensors {
 
 TEST_F(Growing, RoomThatIsFreeIsGrantedToTheFirstCallEver) {
   start();
-  ASSERT_TRUE(job_->runtime->grow(mib(64), mib(80), alloc::Patience::kOnlyFree).ok());
+  ASSERT_TRUE(job_->runtime->grow(request(mib(64), mib(80), alloc::Patience::kOnlyFree)).ok());
   const auto need = coordinator_->wait_for<wire::Need>();
   EXPECT_TRUE(need.only_free);
   EXPECT_EQ(need.bytes, mib(64));
@@ -99,7 +102,8 @@ TEST_F(Growing, AThreadThatIsStoppedGivesNothingWhileAnotherAsks) {
 // The answer comes all the same, and is room for the next one.
 TEST_F(Growing, ACoordinatorThatDoesNotAnswerIsNotWaitedFor) {
   start_in_room(mib(64), mib(4));
-  const Status status = job_->runtime->grow(mib(100), mib(100), alloc::Patience::kOnlyFree);
+  const Status status =
+      job_->runtime->grow(request(mib(100), mib(100), alloc::Patience::kOnlyFree));
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(status.message(), HasSubstr("has not answered"));
   coordinator_->grant_room(mib(100), coordinator_->wait_for<wire::Need>().n);

@@ -75,7 +75,8 @@ class Pacing : public JobWithTensors {
 
 TEST_F(Pacing, RoomIsNotAskedForIfItIsFreeWhileMemoryIsGivenUp) {
   spill_held_back();
-  const Status status = job_->runtime->grow(mib(2), mib(2), alloc::Patience::kOnlyFree);
+  const Status status = job_->runtime->grow(
+      {.bytes = mib(2), .like = mib(2), .room = {}, .patience = alloc::Patience::kOnlyFree});
   EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);
   EXPECT_EQ(status.message(), "memory of this job is being given to others");
   lift();
