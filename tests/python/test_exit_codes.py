@@ -58,6 +58,7 @@ ROWS = {
     "simulate": Row(("trace.csv",), wrong_setting=None),
     "demo": Row(wrong_setting=None),
     "doctor": Row(wrong_setting=ExitCode.ERROR),
+    "exporter": Row(),
     "version": Row(wrong_setting=None),
 }
 
