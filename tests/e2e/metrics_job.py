@@ -1,13 +1,14 @@
-"""A job that trains with its own memory, and then does what the next line on stdin says.
+"""A job that trains with its own memory until a line on stdin says what comes next.
 
-After some iterations it parks and says so. At "hold" it begins an iteration and stays inside until
-there is one more line, at "train" it does one as soon as it gets a lease. Then it ends.
+At "hold" it begins one more iteration and stays inside until there is one more line; at anything
+else it ends.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import select
 import sys
 
 
@@ -16,7 +17,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--name", required=True)
     parser.add_argument("--mib", type=int, required=True)
-    parser.add_argument("--iterations", type=int, required=True)
     arguments = parser.parse_args()
     import torch
 
@@ -27,16 +27,14 @@ def main() -> None:
     print(json.dumps({"ready": True}), flush=True)
     sys.stdin.readline()
     tensor = None
-    for _ in range(arguments.iterations):
+    # The other side writes a line when all lines before it were read: nothing is buffered here.
+    while not select.select([sys.stdin], [], [], 0)[0]:
         with job.iteration():
             if tensor is None:
                 tensor = torch.zeros(arguments.mib << 18)
             tensor += 1
-    job.park()
-    print(json.dumps({"trained": arguments.iterations}), flush=True)
-    wish = sys.stdin.readline().strip()
-    with job.iteration():
-        if wish == "hold":
+    if sys.stdin.readline().strip() == "hold":
+        with job.iteration():
             print(json.dumps({"holds": True}), flush=True)
             sys.stdin.readline()
     job.close()
