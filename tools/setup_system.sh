@@ -29,6 +29,8 @@ if [ "$level" = test ]; then
     clang spin shellcheck systemd
   )
   [ "$compiler" != g++ ] || packages+=(libclang-rt-dev)
+  # The package starts a service, which nobody wants on his own machine.
+  [ -z "${CI:-}" ] || packages+=(prometheus)
 fi
 
 # One stamp a level, keyed by the list: a repeated run costs nothing.

@@ -58,6 +58,8 @@ ROWS = {
     "simulate": Row(("trace.csv",), wrong_setting=None),
     "demo": Row(wrong_setting=None),
     "doctor": Row(wrong_setting=ExitCode.ERROR),
+    "exporter": Row(),
+    "trace record": Row(("-o", os.devnull), alone=ExitCode.UNREACHABLE),
     "version": Row(wrong_setting=None),
 }
 

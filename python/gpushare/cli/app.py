@@ -26,6 +26,8 @@ COMMANDS = (
     "simulate",
     "demo",
     "doctor",
+    "exporter",
+    "trace",
     "version",
 )
 """Subcommands in the order of the help; each is a module of this package with ``add_to(app)``."""

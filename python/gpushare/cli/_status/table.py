@@ -45,7 +45,7 @@ def user_name(uid: int) -> str:
         return str(uid)
 
 
-def shorten(name: str) -> str:
-    """Returns the name as it may be printed, cut with a "~" where it is long."""
+def shorten(name: str, most: int = _MOST_NAME) -> str:
+    """Returns the name as it may be printed, cut with a "~" beyond that many characters."""
     text = printable(name)
-    return text if len(text) <= _MOST_NAME else text[: _MOST_NAME - 1] + "~"
+    return text if len(text) <= most else text[: most - 1] + "~"

@@ -1,0 +1,1 @@
+"""What `gpushare exporter` serves. Only `collector.py` and `server.py` need prometheus_client."""

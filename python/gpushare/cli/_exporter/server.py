@@ -1,0 +1,68 @@
+"""Serves the metrics over HTTP until the process ends. Needs prometheus_client."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+from gpushare.errors import ConfigError, GpushareError
+
+if TYPE_CHECKING:
+    from gpushare.cli._exporter.asking import Coordinators
+
+
+def check_installed() -> None:
+    """Says what is missing before anything is served.
+
+    Raises:
+        GpushareError: prometheus_client is not installed.
+    """
+    if importlib.util.find_spec("prometheus_client") is None:
+        raise GpushareError(
+            "the exporter needs prometheus_client, which is not installed: "
+            'pip install "torch-gpushare[exporter]", or pip install prometheus_client'
+        )
+
+
+def serve(coordinators: Coordinators, address: str, port: int) -> None:
+    """Serves until Ctrl-C.
+
+    Args:
+        coordinators: Whom to ask at each scrape.
+        address: Where to listen: a number or a name of this machine.
+        port: The same; 0 for a free one. The first line on stdout says which it is.
+
+    Raises:
+        ConfigError: There is no such address.
+        GpushareError: It is taken, or this user may not listen there.
+    """
+    from prometheus_client import CollectorRegistry, start_http_server
+
+    from gpushare.cli._exporter.collector import CoordinatorCollector
+
+    registry = CollectorRegistry()
+    registry.register(CoordinatorCollector(coordinators, _say))
+    try:
+        server, thread = start_http_server(port, address, registry)
+    except (socket.gaierror, UnicodeError) as error:  # a name that none can be is a UnicodeError
+        why = getattr(error, "strerror", None) or "no address of a machine"
+        raise ConfigError(
+            f"--address {address}: {why}. Name an address of this machine, such as 127.0.0.1"
+        ) from error
+    except OSError as error:
+        raise GpushareError(
+            f"cannot listen at {address}, port {port}: {error.strerror}. "
+            "Choose another place with --address and --port"
+        ) from error
+    shown = f"[{address}]" if ":" in address else address
+    print(f"metrics at http://{shown}:{server.server_port}/metrics", flush=True)
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        return
+
+
+def _say(line: str) -> None:
+    print(f"gpushare: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,178 @@
+"""Slices, marks and figures of one device, gathered report by report.
+
+A report has the coordinator's last 64 decisions, with their times, and says where each job stands
+now. A lease begins with the decision "grant". No decision says when it ends: that is seen in the
+next report, or at the next grant in its lane. Where a job had only one lease between two reports,
+the growth of its `served_seconds` says how long the lease was.
+
+All times are seconds since the coordinator's start.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+MEMORY = 0
+"""The track of what jobs were asked to give; the others are jobs' numbers, from 1 on."""
+_SAME_SECONDS = 2e-7
+"""Times are differences of what was rounded, so equal ones differ a little."""
+_HOLDING = {"running", "closing"}
+_UNMARKED = {"grant", "revoke", "released", "wait"}
+"""Decisions that are slices, or that the wait's slice shows."""
+
+
+class Event(NamedTuple):
+    """Something to draw."""
+
+    kind: Literal["slice", "mark", "figures"]
+    track: int
+    name: str
+    at: float
+    seconds: float = 0.0
+    """How long a slice lasts."""
+    details: dict[str, Any] = {}  # noqa: RUF012 - never changed
+
+
+class _Open(NamedTuple):
+    at: float
+    lane: int
+    reason: str
+    is_along: bool
+
+
+class DeviceTracks:
+    """One device under one coordinator."""
+
+    def __init__(self) -> None:
+        """Nothing was seen yet."""
+        self.events: list[Event] = []
+        self.names: dict[int, str] = {}
+        self.num_gaps = 0
+        self._now = 0.0
+        self._last: float | None = None
+        self._leases: dict[int, _Open] = {}
+        self._ended: dict[int, list[tuple[_Open, float]]] = {}
+        self._waits: dict[int, float] = {}
+        self._asked: dict[int, tuple[float, str]] = {}
+        self._rows: dict[int, dict[str, Any]] = {}
+        self._memory: dict[int, tuple[int, int]] = {}
+
+    def add(self, now: float, device: dict[str, Any], decisions: list[dict[str, Any]]) -> None:
+        """Takes in what a report says.
+
+        Args:
+            now: The report's moment.
+            device: The device's part of it.
+            decisions: Those of this device, the oldest first; with ``at``.
+        """
+        rows = {job["job"]: job for job in device["jobs"]}
+        self.names.update({number: job["name"] for number, job in rows.items()})
+        for decision in self._new(decisions, now):
+            self._take(decision)
+        self._look(now, rows)
+        self._end_leases(now, rows)
+        self._rows, self._now = rows, now
+
+    def finish(self) -> None:
+        """Ends what is under way at the last report's moment."""
+        for number, lease in list(self._leases.items()):
+            self._add_lease(number, lease, self._now)
+        for number in list(self._waits):
+            self._end_wait(number, self._now)
+        for number in list(self._asked):
+            self._end_asked(number, self._now, "not answered yet")
+
+    def _new(self, decisions: list[dict[str, Any]], now: float) -> list[dict[str, Any]]:
+        """Those that no report had before; of the first report none, since they are older."""
+        newest = decisions[-1]["at"] if decisions else None
+        before, self._last = self._last, newest if newest is not None else self._last
+        if not self._now:
+            self._now = now
+            return []
+        if before is None:
+            return decisions
+        new = [each for each in decisions if each["at"] > before + _SAME_SECONDS]
+        if new and len(new) == len(decisions):
+            self.num_gaps += 1
+            self.events.append(Event("mark", MEMORY, "decisions are missing here", self._now))
+        return new
+
+    def _take(self, decision: dict[str, Any]) -> None:
+        number, what, at, reason = (decision[key] for key in ("job", "what", "at", "reason"))
+        if what == "grant":
+            is_along = reason.startswith("along with")
+            for other, lease in list(self._leases.items()):
+                if other == number or (lease.lane == decision["lane"] and not is_along):
+                    self._end_lease(other, at)
+            self._leases[number] = _Open(at, decision["lane"], reason, is_along)
+            self._end_wait(number, at)
+        elif what == "revoke":
+            self._end_asked(number, at, "asked again")
+            self._asked[number] = (at, reason)
+        elif what == "released" and ", more to come" not in reason:
+            self._end_asked(number, at, reason)
+        if what not in _UNMARKED:
+            self.events.append(Event("mark", number, what, at, 0.0, {"reason": reason}))
+
+    def _look(self, now: float, rows: dict[int, dict[str, Any]]) -> None:
+        """What of a report is no decision."""
+        for number, row in rows.items():
+            if row["state"] in _HOLDING:
+                self._end_wait(number, now)
+                if number not in self._leases:
+                    at = max(self._now, now - self._served_more(number, row))
+                    self._leases[number] = _Open(at, row["lane"], "", is_along=True)
+            elif number in self._leases:
+                self._end_lease(number, now)
+            if row["waiting_seconds"] > 0:
+                self._waits.setdefault(number, now - row["waiting_seconds"])
+            else:
+                self._end_wait(number, now)
+            memory = (row["resident_bytes"], row["spilled_bytes"])
+            if self._memory.get(number) != memory:
+                self._memory[number] = memory
+                figures = dict(zip(("resident", "spilled"), memory, strict=True))
+                self.events.append(Event("figures", number, "memory", now, 0.0, figures))
+        for number in set(self._leases) - set(rows):
+            self._end_lease(number, now)
+        for number in set(self._waits) - set(rows):
+            self._end_wait(number, now)
+        for number in set(self._asked) - set(rows):
+            self._end_asked(number, now, "the job is gone")
+
+    def _served_more(self, number: int, row: dict[str, Any]) -> float:
+        """How much longer the job has held leases than at the last report."""
+        before: float = self._rows.get(number, {}).get("served_seconds", 0.0)
+        served: float = row["served_seconds"]
+        return max(served - before, 0.0)
+
+    def _end_lease(self, number: int, at: float) -> None:
+        self._ended.setdefault(number, []).append((self._leases.pop(number), at))
+
+    def _end_leases(self, now: float, rows: dict[int, dict[str, Any]]) -> None:
+        """Adds the leases that ended since the last report, as long as is known of them."""
+        for number, ended in self._ended.items():
+            for lease, end in ended:
+                exact = end
+                if len(ended) == 1 and number in rows and number not in self._leases:
+                    served = self._served_more(number, rows[number])
+                    exact = min(end, max(lease.at, self._now) + served)
+                self._add_lease(number, lease, exact)
+        self._ended.clear()
+
+    def _add_lease(self, number: int, lease: _Open, end: float) -> None:
+        details = {"granted": lease.reason} if lease.reason else {}
+        self.events.append(Event("slice", number, "lease", lease.at, end - lease.at, details))
+
+    def _end_wait(self, number: int, at: float) -> None:
+        began = self._waits.pop(number, None)
+        if began is not None:
+            began = min(began, at)
+            self.events.append(Event("slice", number, "waits for a lease", began, at - began))
+
+    def _end_asked(self, number: int, at: float, answer: str) -> None:
+        asked = self._asked.pop(number, None)
+        if asked is not None:
+            name = f"asked of {self.names.get(number) or number}"
+            details = {"asked": asked[1], "given": answer}
+            self.events.append(Event("slice", MEMORY, name, asked[0], at - asked[0], details))

@@ -1,0 +1,94 @@
+"""``gpushare trace record`` as a command: the file, Ctrl-C, and what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.python.command_line import gpushare
+from tests.python.conftest import clean_environment
+from tests.python.exporter_kit import full_job, report_of
+from tests.python.fake_coordinator import FakeCoordinator
+
+
+def _report() -> dict:
+    report = report_of(full_job())
+    report["coordinator"]["uptime_seconds"] = 100.0
+    report["devices"][0]["jobs"][0]["lane"] = 0
+    return report
+
+
+def _check(file: Path) -> None:
+    trace = json.loads(file.read_text())
+    assert "lease" in {event["name"] for event in trace["traceEvents"]}
+    assert trace["otherData"]["gaps"] == 0
+
+
+def test_writes_a_file_and_says_where(tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    with FakeCoordinator(tmp_path / "sock", _report()) as fake:
+        ended = gpushare("trace", "record", "-o", str(file), "--seconds", "0.1", socket=fake.path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == f"{file}: 1 leases. Open it at https://ui.perfetto.dev\n"
+    _check(file)
+
+
+def test_ctrl_c_keeps_what_was_seen(tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    words = [sys.executable, "-m", "gpushare", "trace", "record", "-o", str(file)]
+    with FakeCoordinator(tmp_path / "sock", _report()) as fake:
+        env = clean_environment(socket=fake.path, config=os.devnull)
+        with subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True) as process:
+            while len(fake.requests) < 3:  # it has begun to look
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate()
+    assert (process.returncode, said) == (0, "gpushare: ended early: Ctrl-C\n")
+    _check(file)
+
+
+def test_a_coordinator_that_ends_ends_the_recording(tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    with FakeCoordinator(tmp_path / "sock", _report(), None) as fake:
+        ended = gpushare("trace", "record", "-o", str(file), socket=fake.path)
+    assert ended.returncode == 0
+    assert ended.stderr.startswith("gpushare: ended early: the coordinator at ")
+    _check(file)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_file_is_not_touched_without_a_coordinator(is_there: bool, tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    if is_there:
+        file.write_text("mine")
+    ended = gpushare("trace", "record", "-o", str(file), socket=str(tmp_path / "sock"))
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert (file.read_text() == "mine") if is_there else not file.exists()
+
+
+def test_a_folder_that_is_missing_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "no" / "trace.json"
+    with FakeCoordinator(tmp_path / "sock", _report()) as fake:
+        ended = gpushare("trace", "record", "-o", str(file), socket=fake.path)
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        f"gpushare: {file}: No such file or directory\n",
+    )
+
+
+def test_a_coordinator_of_an_earlier_version_is_said(tmp_path: Path) -> None:
+    report = _report()
+    del report["devices"][0]["jobs"][0]["served_seconds"]
+    with FakeCoordinator(tmp_path / "sock", report) as fake:
+        ended = gpushare("trace", "record", "-o", str(tmp_path / "t.json"), socket=fake.path)
+    (line,) = ended.stderr.splitlines()
+    assert ended.returncode == 1
+    assert "of an earlier version and does not say 'served_seconds'" in line
