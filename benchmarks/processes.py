@@ -175,6 +175,7 @@ def private_coordinator(**settings: str) -> Iterator[dict[str, str]]:
     """
     with tempfile.TemporaryDirectory(prefix="gpushare-") as folder:
         env = {"GPUSHARE_SOCKET": str(Path(folder) / "sock"), "GPUSHARE_LINGER": "1s"}
+        env["XDG_STATE_HOME"] = folder  # its accounts are nobody's
         env |= {f"GPUSHARE_{name.upper()}": value for name, value in settings.items()}
         try:
             yield env
