@@ -67,6 +67,12 @@ def test_a_report_is_of_the_newest_that_is_meant(folder: Path) -> None:
     ended = gpushare("report", "feed", socket="none")
     assert "killed by SIGKILL" in ended.stdout
     assert "python train.py --secret" in ended.stdout
+    write(folder, line(job=9, id="aaaaaaaaaaaa", end_ns=SECOND), line())
+    ended = gpushare("report", "gpt", socket="none")
+    assert ended.stdout.split()[1] == "0123456789ab", "it ended last"
+    assert "earlier jobs that 'gpt' can mean: 1." in ended.stdout
+    ended = gpushare("report", "gpt", "--format", "json", socket="none")
+    assert [job["id"] for job in json.loads(ended.stdout)] == ["0123456789ab"]
     ended = gpushare("report", "nobody\x1b", socket="none")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "no job in the accounts has the id, number or name 'nobody?'" in ended.stderr

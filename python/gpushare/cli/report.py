@@ -40,7 +40,8 @@ def report(
     print_fields(_fields(found[-1]))
     if len(found) > 1:
         print(
-            f"\n{len(found) - 1} earlier jobs match {printable(job)!r} too; take the id to choose"
+            f"\nearlier jobs that {printable(job)!r} can mean: {len(found) - 1}. See their ids in "
+            "gpushare history --since all"
         )
 
 
