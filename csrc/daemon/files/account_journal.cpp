@@ -102,6 +102,7 @@ Status AccountJournal::write_line(const std::string& line, const std::string& pa
           fmt::format("write {}: {} of {} bytes; the disk is full", path, written, text.size())};
 }
 
+// The oldest files go before the line comes, so the budget holds at each moment.
 Status AccountJournal::append(const std::string& line) {
   std::error_code error;
   std::filesystem::create_directories(folder_of(place_.folder), error);
@@ -115,13 +116,18 @@ Status AccountJournal::append(const std::string& line) {
   const Bytes most = place_.budget / kFilesOfABudget;
   std::uint64_t number = files.empty() ? 1 : files.rbegin()->first;
   if (files[number] > Bytes{0} && files[number] + size > most) ++number;
+  files[number] += size;
+  make_room(files);
   const std::string path = path_of(number);
   GS_RETURN_IF_ERROR(open(path));
-  GS_RETURN_IF_ERROR(write_line(line, path));
-  files[number] += size;
+  return write_line(line, path);
+}
+
+// The newest file stays in any case: it is the one that is written to.
+void AccountJournal::make_room(std::map<std::uint64_t, Bytes>& files) const {
   Bytes sum;
-  for (const auto& [each, bytes] : files)
-    sum += bytes;
+  for (const auto& [number, size] : files)
+    sum += size;
   while (sum > place_.budget && files.size() > 1) {
     const auto oldest = files.begin();
     if (::unlink(path_of(oldest->first).c_str()) != 0 && errno != ENOENT)
@@ -129,7 +135,6 @@ Status AccountJournal::append(const std::string& line) {
     sum -= oldest->second;
     files.erase(oldest);
   }
-  return {};
 }
 
 Status AccountJournal::sync() {

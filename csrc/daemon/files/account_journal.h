@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -38,9 +39,9 @@ class AccountJournal {
  public:
   explicit AccountJournal(AccountPlace place) : place_(std::move(place)) {}
 
-  // Appends the line. errors: kIo (a full disk among others), kFailedPrecondition for a folder or a
-  // file that is not ours. After an error the line is not there as a whole, and may be appended
-  // again.
+  // Appends the line, after it has removed what the budget leaves no room for. errors: kIo (a full
+  // disk among others), kFailedPrecondition for a folder or a file that is not ours. After an error
+  // the line is not there as a whole, and may be appended again.
   Status append(const std::string& line);
   // What was appended survives a crash of the machine afterwards. errors: kIo.
   Status sync();
@@ -49,6 +50,8 @@ class AccountJournal {
 
  private:
   [[nodiscard]] std::string path_of(std::uint64_t number) const;
+  // Removes the oldest files until these sizes, by number, keep to the budget.
+  void make_room(std::map<std::uint64_t, Bytes>& files) const;
   Status open(const std::string& path);
   Status write_line(const std::string& line, const std::string& path);
 

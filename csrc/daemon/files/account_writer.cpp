@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -29,6 +30,8 @@ constexpr Nanos kTryAgain = seconds(1);
 // How long a parent may take to reap a job. Counted from the end of the job, so that many jobs of a
 // parent that reaps none do not add up.
 constexpr Nanos kReap = millis(50);
+// How many pidfds may wait in the queue. Descriptors are for jobs, and a disk may hang for long.
+constexpr std::size_t kMostProcesses = 64;
 
 // struct pidfd_info of linux/pidfd.h, of its first version with an exit code. Debian 12's headers
 // do not have it.
@@ -109,6 +112,10 @@ void AccountWriter::put(Account account, UniqueFd process) {
       log::error("the accounts of {} jobs wait to be written in {}: those of further jobs are lost",
                  kMost, shared_->journal.folder());
     return;
+  }
+  if (shared_->queue.size() >= kMostProcesses && process.is_valid()) {
+    account.wait_status = ask_wait_status(process.get());  // known unless it is not reaped yet
+    process.reset();
   }
   shared_->queue.push_back({std::move(account), std::move(process), monotonic_now() + kReap});
   shared_->changed.notify_all();

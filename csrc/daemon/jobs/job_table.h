@@ -54,9 +54,11 @@ struct JobEntry {
   [[nodiscard]] bool is_waiting() const {
     return registration && registration->belief().lease == Belief::Lease::kWaiting;
   }
-  // Of the page that there is, or that there was last.
+  // Of the page that there is, or of the one before until the job has written its figures anew.
   [[nodiscard]] LastPage last_page_now() const {
-    return registration ? LastPage{registration->usage(), registration->totals()} : last_page;
+    if (!registration) return last_page;
+    const LastPage now{registration->usage(), registration->totals()};
+    return now.usage.iterations >= last_page.usage.iterations ? now : last_page;
   }
   void end_registration() {
     last_page = last_page_now();

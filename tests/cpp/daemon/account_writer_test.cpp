@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -108,6 +110,27 @@ TEST_F(AccountWriterTest, AsksTheKernelHowTheProcessEnded) {
   const nlohmann::json status = written().front()["wait_status"];
   if (status.is_null()) GTEST_SKIP() << "this kernel is older than 6.15";
   EXPECT_EQ(status, 3 << 8);
+}
+
+// Jobs that run have a right to descriptors, those that have ended do not.
+TEST_F(AccountWriterTest, KeepsFewDescriptorsWhileItCannotWrite) {
+  const auto num_descriptors = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  block();
+  {
+    AccountWriter writer(place());
+    const auto before = num_descriptors();
+    for (std::uint32_t job = 1; job <= 500; ++job) {
+      const int self = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
+      ASSERT_GE(self, 0);
+      writer.put(account(job), UniqueFd(self));
+    }
+    EXPECT_LT(num_descriptors() - before, 100);
+    unblock();
+    EXPECT_TRUE(testing::eventually([this] { return written().size() == 500; }));
+  }
 }
 
 }  // namespace

@@ -97,6 +97,25 @@ TEST_F(ServerAccounts, HasTheFiguresOfThePageAndOfTheLeases) {
   EXPECT_LE(kept.front()["switching_ns"], kept.front()["held_ns"]);
 }
 
+// Its new page says nothing yet, and what the old one said was true.
+TEST_F(ServerAccounts, AJobThatRegisteredAnewKeepsItsFigures) {
+  {
+    JobProcess job([socket = daemon_.socket()](JobSide& side) {
+      side.attach(socket, "mine");
+      side.page().iterations.store(7);
+      wire::Unregister goodbye;
+      goodbye.of = {.job = JobId{1}, .device = "cpu"};
+      side.send(goodbye);
+      side.register_job("mine");
+    });
+    EXPECT_EQ(job.wait(), 0);
+  }
+  const auto kept = accounts(1);
+  ASSERT_EQ(kept.size(), 1U);
+  EXPECT_EQ(kept.front()["iterations"], 7);
+  EXPECT_EQ(kept.front()["end"], "died") << "it had begun again";
+}
+
 TEST_F(ServerAccounts, AJobThatIsKilledHasDied) {
   JobProcess job = start_job(false);
   job.expect("there");
