@@ -12,7 +12,7 @@ import pytest
 
 from gpushare._accounts import database, journal
 from gpushare._accounts.accounts import GROUPINGS, Accounts, Filter
-from gpushare._accounts.columns import JOB_COLUMNS, STORED, USAGE_COLUMNS
+from gpushare._accounts.columns import JOB_COLUMNS, STORED, USAGE_COLUMNS, Stored
 from gpushare._accounts.database import ArchiveError, Database
 from gpushare._accounts.folders import Journal, find_folders
 from tests.python import journals
@@ -57,6 +57,14 @@ def test_lines_of_a_later_version_are_named() -> None:
     lines = _read(line(v=2, news=1) + line())
     assert (len(lines.rows), lines.num_newer) == (1, 1)
     assert "update this one" in lines.notes(Journal(Path("/j"), True, b""))[0]
+
+
+def test_a_line_of_an_older_version_lacks_what_came_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "VERSION", 2)
+    monkeypatch.setattr(journal, "STORED", (*STORED, Stored("news", int, since=2)))
+    lines = _read(line() + line(v=2, news=5) + line(v=2))
+    assert [row[-1] for row in lines.rows] == [0, 5]
+    assert lines.num_damaged == 1
 
 
 def test_text_of_others_cannot_steer_the_terminal() -> None:

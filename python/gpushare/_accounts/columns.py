@@ -21,6 +21,8 @@ class Stored(NamedTuple):
     """Kept from users who may not see all of another user's job."""
     may_be_missing: bool = False
     """Whether null is allowed: it is not known."""
+    since: int = 1
+    """The first version of a line that has it. Of an older line it counts as 0, or as no text."""
 
 
 STORED = (
@@ -51,7 +53,7 @@ STORED = (
     Stored("restored_bytes", int, "max"),
     Stored("peak_bytes", int, "max"),
 )
-"""As version 1 of a line has them (``csrc/daemon/files/account.cpp``)."""
+"""As a line of the newest version has them (``csrc/daemon/files/account.cpp``)."""
 
 PART_KEY = ("host", "device", "epoch", "job")
 """What a part has alone: the same line, read twice, is one part."""

@@ -75,6 +75,8 @@ def _lines(number: int) -> str:
 
 
 def _value(column: Stored, said: Row) -> Any:
+    if column.since > said["v"]:
+        return column.kind()
     value = said[column.name]
     if value is None and column.may_be_missing:
         return None
