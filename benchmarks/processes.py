@@ -173,8 +173,12 @@ def private_coordinator(**settings: str) -> Iterator[dict[str, str]]:
 
     `settings` are GPUSHARE_* names in lower case without the prefix, e.g. capacity="1GiB".
     """
-    with tempfile.TemporaryDirectory(prefix="gpushare-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="gpushare-") as folder,
+        tempfile.TemporaryDirectory(prefix="gpushare-state-") as state,  # its accounts are nobody's
+    ):
         env = {"GPUSHARE_SOCKET": str(Path(folder) / "sock"), "GPUSHARE_LINGER": "1s"}
+        env["XDG_STATE_HOME"] = state
         env |= {f"GPUSHARE_{name.upper()}": value for name, value in settings.items()}
         try:
             yield env

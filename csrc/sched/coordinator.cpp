@@ -196,6 +196,12 @@ void Coordinator::set_unmanaged(std::vector<UnmanagedProcess> processes) {
 
 Snapshot Coordinator::snapshot(Nanos now) const { return make_snapshot(impl_->table(), now); }
 
+std::optional<JobRow> Coordinator::row(JobId job, Nanos now) const {
+  const Job* const found = impl_->table().find(job);
+  if (found == nullptr) return std::nullopt;
+  return job_row(impl_->table(), *found, now);
+}
+
 std::string Coordinator::explain(JobId job, Nanos now) const {
   return sched::explain(impl_->table(), job, now);
 }

@@ -67,6 +67,8 @@ class Coordinator {
   void set_unmanaged(std::vector<UnmanagedProcess> processes);
 
   [[nodiscard]] Snapshot snapshot(Nanos now) const;
+  // The row of one job. Nothing: there is no such job.
+  [[nodiscard]] std::optional<JobRow> row(JobId job, Nanos now) const;
   // "waits for 3's boundary, at most 0.9 s"; what `gpushare status` and the 5 s line say.
   [[nodiscard]] std::string explain(JobId job, Nanos now) const;
   // Nothing: there is no such job.

@@ -8,4 +8,6 @@ def printable(text: str) -> str:
 
     Names come from other users' processes and files: nothing in them may steer the terminal.
     """
+    if text.isprintable():  # nearly always
+        return text
     return "".join(character if character.isprintable() else "?" for character in text)

@@ -119,6 +119,13 @@ def jobs_of(box: InstalledBox) -> dict[str, dict]:
     return {names[job["uid"]]: job for job in device["jobs"]}
 
 
+def history_of(box: InstalledBox, user: str) -> list[dict]:
+    """The accounts that a user sees."""
+    ended = box.gpushare_as(user, "history", "--format", "json")
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
 def own_folders(box: InstalledBox) -> list[str]:
     """Where coordinators that users started for themselves would have their sockets."""
     return re.findall(r"^gpushare-\d+$", box.run("ls", "/tmp").stdout, re.MULTILINE)
@@ -172,6 +179,18 @@ def test_two_members_share_within_their_limits_and_a_third_is_told() -> None:
         assert box.gpushare_as("root", "coordinator", "stop").returncode == 0
         assert unit.process.wait(PATIENCE_SECONDS) == 0
         assert unit.num_starts == 1
+
+        # What the service has kept of the jobs can be read without it.
+        kept = {row["user"]: row for row in history_of(box, ALICE)}
+        assert kept.keys() == {ALICE, BOB}
+        assert kept[ALICE]["command"]
+        assert kept[BOB]["command"] is None, "it is another user's"
+        assert kept[BOB]["iterations"] >= 20
+        assert {row["user"]: bool(row["command"]) for row in history_of(box, "root")} == {
+            ALICE: True,
+            BOB: True,
+        }
+        assert history_of(box, CAROL) == []
 
 
 def test_limits_of_the_file_hold_in_the_service() -> None:

@@ -66,9 +66,10 @@ class UnitRunner:
         """Returns when the service says that it is ready, as `systemctl start` does."""
         service = self.service
         assert service["Type"] == "notify"
-        folder = ["-d", "-m", service["RuntimeDirectoryMode"], "-o", service["User"]]
-        folder += ["-g", service["Group"], f"/run/{service['RuntimeDirectory']}"]
-        subprocess.run(self._enter(["install", *folder]), check=True)
+        for kind, above in (("Runtime", "/run"), ("State", "/var/lib")):
+            folder = ["-d", "-m", service[f"{kind}DirectoryMode"], "-o", service["User"]]
+            folder += ["-g", service["Group"], f"{above}/{service[f'{kind}Directory']}"]
+            subprocess.run(self._enter(["install", *folder]), check=True)
         self._spawn()
         for thread in self._threads:
             thread.start()

@@ -61,7 +61,7 @@ def test_each_known_key_passes(tmp_path: Path) -> None:
     [
         (
             "settings.cpp",
-            r'"((?:coordinator|host|log|device\.\w+)\.\w+)",',
+            r'"((?:accounts|coordinator|host|log|device\.\w+)\.\w+)",',
             {setting.key for setting in SETTINGS if not setting.key.startswith("job.")}
             | COORDINATORS_KEYS,
         ),

@@ -36,8 +36,8 @@ namespace {
 
 // Keys in our tables that are for other programs, or for later versions.
 constexpr std::array<std::string_view, 2> kOthersKeys{"host.per_user", "host.pinned"};
-constexpr std::array<std::string_view, 6> kOurTables{"coordinator", "host",       "log",
-                                                     "device",      "device.cpu", "device.cuda"};
+constexpr std::array<std::string_view, 7> kOurTables{"accounts", "coordinator", "host",       "log",
+                                                     "device",   "device.cpu",  "device.cuda"};
 constexpr std::string_view kJobsTable = "job";
 
 // The edit distance: how many letters have to be changed, added or left out to make one word of the

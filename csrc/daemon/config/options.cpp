@@ -212,6 +212,8 @@ Result<ParsedCommandLine> parse_command_line(const std::vector<std::string>& arg
   if (Status status = choose_socket(options); !status.ok()) return fail(status);
   if (Status status = apply_given(line, false, options); !status.ok()) return fail(status);
   options.daemonize = line.daemonize;
+  if (options.accounts_folder.empty()) options.accounts_folder = default_accounts_folder();
+  if (options.accounts_folder == "none") options.accounts_folder.clear();
   if (Status status = fill_in_sizes(options); !status.ok()) return fail(status);
   if (Status status = check_host_budgets(options); !status.ok()) return fail(status);
   if (options.is_for_others()) make_users_safe(::geteuid(), options.coordinator.users);

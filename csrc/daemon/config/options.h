@@ -17,6 +17,9 @@
 
 namespace gpushare::daemon {
 
+// The least that the accounts may be allowed: their files then still hold some hundred jobs each.
+inline constexpr Bytes kLeastAccountsBudget = mib(1);
+
 // The version of the distribution that this program belongs to.
 const char* daemon_version();
 
@@ -38,6 +41,8 @@ struct DaemonOptions {
   // The part of host_budget that is in RAM, in front of the file. Nothing: all of it without a
   // file, and none with one.
   std::optional<Bytes> host_ram_budget;
+  std::string accounts_folder;  // of finished jobs; empty: none are kept
+  Bytes accounts_budget = mib(64);
   log::Level log_level = log::Level::kInfo;
   std::string log_file;  // empty: stderr, or the socket's folder with `daemonize`
   // Refuse a device that another coordinator has; nothing: if it is no cpu.

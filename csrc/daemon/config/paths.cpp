@@ -76,6 +76,15 @@ std::string default_socket_path(std::string_view device) {
   return fmt::format("/tmp/gpushare-{}/{}", ::geteuid(), socket_name(device));
 }
 
+// A relative path would depend on the working folder, so it counts as none, as the XDG
+// specification says.
+std::string default_accounts_folder() {
+  const std::string state = environment("XDG_STATE_HOME");
+  const std::string home = environment("HOME");
+  if (state.starts_with('/')) return state + "/gpushare/accounts";
+  return home.starts_with('/') ? home + "/.local/state/gpushare/accounts" : "";
+}
+
 std::vector<std::string> default_config_paths() {
   std::vector<std::string> paths{"/etc/gpushare/config.toml"};
   const std::string config = environment("XDG_CONFIG_HOME");

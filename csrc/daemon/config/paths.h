@@ -24,6 +24,9 @@ std::string default_socket_path(std::string_view device);
 // The log of a coordinator in the background: beside its socket; that of a CUDA device has the
 // device's name.
 std::string log_path_of(const std::string& socket_path);
+// Where accounts are kept if nobody says so: $XDG_STATE_HOME/gpushare/accounts, or the same in
+// ~/.local/state. "" without a home.
+std::string default_accounts_folder();
 // /etc/gpushare/config.toml, then the user's own. They need not exist.
 std::vector<std::string> default_config_paths();
 

@@ -256,6 +256,21 @@ constexpr std::array kSettings{
             [](Options& o, Text t, Nanos) {
               return set_bytes(o.host_ram_budget.emplace(), t, Bytes{0});
             }},
+    Setting{"accounts.folder", "--accounts-folder", "an absolute path, or \"none\"",
+            "where the accounts of finished jobs are kept (default: gpushare/accounts in "
+            "$XDG_STATE_HOME or ~/.local/state); none: nowhere",
+            0,
+            [](Options& o, Text t, Nanos) {
+              const bool is_path = t == "none" || (t.starts_with('/') && printable(t) == t);
+              return is_path && set_text(o.accounts_folder, t);
+            }},
+    Setting{"accounts.budget", "--accounts-budget", "a size of at least 1 MiB, like \"64MiB\"",
+            "the most that the accounts of this device and host take; the oldest go (default: 64 "
+            "MiB)",
+            0,
+            [](Options& o, Text t, Nanos) {
+              return set_bytes(o.accounts_budget, t, kLeastAccountsBudget);
+            }},
     Setting{"log.level", "--log-level", "debug, info, warn, error or off", "how much to log", 0,
             [](Options& o, Text t, Nanos) { return set_log_level(o, t); }},
     Setting{"log.file", "--log-file", "a path", "where to log (default: stderr)", 0,

@@ -18,6 +18,12 @@
 
 namespace gpushare::daemon {
 
+// What a job's page said of it.
+struct LastPage {
+  wire::Usage usage;
+  Registration::Totals totals;
+};
+
 struct JobEntry {
   JobId id;
   std::int32_t pid = 0;
@@ -35,6 +41,12 @@ struct JobEntry {
   // When and from where its iterations are counted, for the rate in status.
   Nanos registered_at;
   std::uint64_t iterations_before = 0;
+  // For its account: its first Hello here, since 1970; whether it has said that its iterations are
+  // over; since when it has no connection.
+  std::int64_t began_unix_ns = 0;
+  bool has_unregistered = false;
+  std::optional<Nanos> lost_at;
+  LastPage last_page = {};  // of a registration that has ended
   // After the descriptors they watch: these end first.
   ipc::EventLoop::Watch pid_watch;
   ipc::EventLoop::Watch event_watch;
@@ -42,7 +54,14 @@ struct JobEntry {
   [[nodiscard]] bool is_waiting() const {
     return registration && registration->belief().lease == Belief::Lease::kWaiting;
   }
+  // Of the page that there is, or of the one before until the job has written its figures anew.
+  [[nodiscard]] LastPage last_page_now() const {
+    if (!registration) return last_page;
+    const LastPage now{registration->usage(), registration->totals()};
+    return now.usage.iterations >= last_page.usage.iterations ? now : last_page;
+  }
   void end_registration() {
+    last_page = last_page_now();
     event_watch.reset();
     registration.reset();
   }

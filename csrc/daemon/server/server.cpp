@@ -159,6 +159,7 @@ Status Server::Impl::begin() {
   }
   GS_RETURN_IF_ERROR(begin_coordinator(epoch_, expected));
   conductor_->set_profiles(profile_store_.load());
+  begin_accounts();
   write_state();
   GS_RETURN_IF_ERROR(listener_.open());
   if (options_.linger) linger_timer_.set_at(started_ + std::max(*options_.linger, kFirstLinger));
@@ -216,6 +217,7 @@ void Server::Impl::shut_down(const char* reason) {
   profile_store_.write();
   listener_.close();
   for (auto& [id, entry] : jobs_.entries()) {
+    if (entry.is_welcomed) keep_account(entry, false);
     entry.session = nullptr;
   }
   sessions_.clear();

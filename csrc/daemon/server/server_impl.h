@@ -3,7 +3,7 @@
 // suspended processes and at the surroundings. What is left here joins them.
 //
 // Its parts are server.cpp (life), server_sessions.cpp (connections), server_messages.cpp (their
-// messages) and server_jobs.cpp (processes).
+// messages), server_jobs.cpp (processes) and server_accounts.cpp (what is kept of them).
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 #include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
 #include "csrc/daemon/config/options.h"
+#include "csrc/daemon/files/account_writer.h"
 #include "csrc/daemon/files/profile_store.h"
 #include "csrc/daemon/jobs/conductor.h"
 #include "csrc/daemon/jobs/job_table.h"
@@ -88,6 +89,10 @@ class Server::Impl {
   void on_gone(JobId id);
   void on_expected_gone(std::int32_t pid);
 
+  // server_accounts.cpp
+  void begin_accounts();
+  void keep_account(JobEntry& entry, bool is_gone);
+
   const DaemonOptions options_;
   ipc::EventLoop& loop_;
   const Nanos started_;
@@ -104,7 +109,8 @@ class Server::Impl {
   SuspensionWatch suspension_watch_;                  // after jobs_, which it uses
   ExpectedJobs expected_;
   ProfileStore profile_store_;
-  std::unique_ptr<Conductor> conductor_;  // after jobs_, which it uses
+  std::optional<AccountWriter> accounts_;  // nothing: none are kept
+  std::unique_ptr<Conductor> conductor_;   // after jobs_, which it uses
   Surroundings surroundings_;
   ipc::EventLoop::Timer visitor_timer_;
   ipc::EventLoop::Timer linger_timer_;

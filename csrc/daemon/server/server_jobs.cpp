@@ -26,6 +26,7 @@
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/daemon/config/paths.h"
+#include "csrc/daemon/files/account.h"
 #include "csrc/daemon/machine/process_info.h"
 #include "csrc/daemon/server/server_impl.h"
 #include "csrc/ipc/socket.h"
@@ -121,6 +122,7 @@ Result<JobEntry*> Server::Impl::add_process(std::int32_t pid, std::uint32_t uid,
   JobEntry& entry = jobs_.add(pid);
   const JobId id = entry.id;
   entry.uid = uid;
+  entry.began_unix_ns = unix_now_ns();
   entry.pidfd = std::move(pidfd);
   auto watch = loop_.watch(entry.pidfd.get(), [this, id] { on_gone(id); });
   if (!watch) {
@@ -176,6 +178,7 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
   entry->address = hello.of;
   entry->held_term = hello.held_term;
   entry->session = &session;
+  entry->lost_at.reset();
   session.set_job(entry->id);
   visitors_.remove(session.socket());
   linger_timer_.cancel();
@@ -200,6 +203,7 @@ void Server::Impl::on_session_closed(JobId id) {
   }
   conductor_->look(*entry);
   conductor_->forget_waiting(*entry);
+  entry->lost_at = monotonic_now();
   conductor_->feed(id, wire::Lost{entry->address});
 }
 
@@ -217,7 +221,10 @@ void Server::Impl::on_gone(JobId id) {
     // it a lease.
     conductor_->feed(id, wire::Observed{entry->address, entry->registration->usage()});
   }
-  if (entry->is_welcomed) conductor_->feed(id, wire::Gone{entry->address});
+  if (entry->is_welcomed) {
+    keep_account(*entry, true);
+    conductor_->feed(id, wire::Gone{entry->address});
+  }
   log::info("job {} (pid {}) is gone", id.value, entry->pid);
   jobs_.erase(id);
   write_state();

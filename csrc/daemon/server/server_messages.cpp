@@ -82,6 +82,7 @@ void Server::Impl::handle_of_job(Session& session, const wire::JobMessage& messa
     entry->address.rank = wish->of.rank;
     entry->address.ranks = wish->of.ranks;
     entry->iterations_before = wish->iterations_done;
+    entry->has_unregistered = false;
   }
   if (std::holds_alternative<wire::Need>(message)) observe_before_need(*entry);
   if (session.is_broken()) return;
@@ -89,6 +90,7 @@ void Server::Impl::handle_of_job(Session& session, const wire::JobMessage& messa
   if (std::holds_alternative<wire::Unregister>(message)) {
     conductor_->forget_waiting(*entry);
     entry->end_registration();
+    entry->has_unregistered = true;
     profile_store_.save();
   }
 }

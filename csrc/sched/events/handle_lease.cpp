@@ -61,7 +61,9 @@ void end_lease(Step& step, Job& job) {
     note_harvest(step.table(), *lane, job, now);
     note_lent(*lane);
   }
-  job.charge_lease(lane->lease->since_of(job.id), now);
+  const Nanos since = lane->lease->since_of(job.id);
+  job.charge_lease(since, now);
+  job.served.switching += std::min(job.usage.stall, std::max(now - since, Nanos{}));
   note_charged(step, *lane, job);
   job.served.overrun = overrun_of(*lane, now);
   job.measured.note_closed(job.usage, now);

@@ -48,6 +48,7 @@ struct Served {
   Nanos time;                 // inside leases, stalls included
   BusyMeter recent{Nanos{}};  // the same, of the recent time; counts from when its device's does
   Nanos waited;               // for leases
+  Nanos switching;            // of `time`, until its memory was back at the begin of each lease
   Nanos waited_last;          // for its last lease; where that goes on inside an iteration,
                               // for the ones before too
   double virtual_time = 0;    // seconds served over weight, lifted after absence (shares.h)

@@ -35,6 +35,7 @@ struct JobRow {
   std::uint64_t leases = 0;
   Nanos served;
   Nanos waited;
+  Nanos switching;      // of served, until its memory was back; of leases that have ended
   Nanos waiting_since;  // 0 if it does not wait for a lease
   bool waits_for_room = false;
   Term term;

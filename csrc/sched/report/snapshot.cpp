@@ -22,7 +22,6 @@
 #include "csrc/sched/turns/suspended.h"
 
 namespace gpushare::sched {
-namespace {
 
 // A turn that is still open counts up to now, and a suspended one up to when it was suspended.
 JobRow job_row(const Table& table, const Job& job, Nanos now) {
@@ -52,6 +51,7 @@ JobRow job_row(const Table& table, const Job& job, Nanos now) {
   row.leases = job.served.leases;
   row.served = served;
   row.waited = job.served.waited;
+  row.switching = job.served.switching;
   if (job.place.waits_for_turn()) {
     row.waited += std::max(now - job.place.waiting_since, Nanos{});
     row.waiting_since = job.place.waiting_since;
@@ -63,6 +63,8 @@ JobRow job_row(const Table& table, const Job& job, Nanos now) {
   row.iteration_source = job.measured.iteration_source();
   return row;
 }
+
+namespace {
 
 // A quantum is only shown while somebody waits for its end.
 LaneRow lane_row(const Lane& lane) {

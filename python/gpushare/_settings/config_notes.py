@@ -17,6 +17,7 @@ from gpushare.printable import printable
 COORDINATORS_KEYS = frozenset({
     "coordinator.socket_mode", "coordinator.socket_group", "coordinator.class_floor",
     "coordinator.gap_poll", "device.cpu.reserve", "log.file",
+    "accounts.folder", "accounts.budget",
 })  # fmt: skip
 """What the coordinator alone reads (``csrc/daemon/config/settings.cpp``)."""
 

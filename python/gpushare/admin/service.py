@@ -7,6 +7,7 @@ import pwd
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpushare._accounts.folders import SYSTEM_FOLDER as ACCOUNTS_FOLDER
 from gpushare._settings import config
 from gpushare._settings.config_files import SYSTEM_FILE, read_table
 from gpushare._settings.devices import CPU
@@ -136,6 +137,8 @@ def uninstall(tree: Tree, hands: Hands, *, has_systemd: bool, remove_group: bool
         hands.run("systemctl", "daemon-reload")
     else:
         print(f"left      {config.SYSTEM_FOLDER}, which is gone after the next boot")
+    if tree.has(ACCOUNTS_FOLDER):
+        print(f"left      {ACCOUNTS_FOLDER}, the accounts of finished jobs")
     for user in list(record.users):
         if _has_user(user):
             hands.run("userdel", user)

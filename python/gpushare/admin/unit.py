@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpushare._accounts.folders import SYSTEM_FOLDER as ACCOUNTS_FOLDER
 from gpushare._settings.config import SYSTEM_FOLDER
 
 UNIT_PATH = "/etc/systemd/system/gpushared@.service"
@@ -19,7 +20,8 @@ Description=gpushare coordinator of %i
 [Service]
 Type=notify
 NotifyAccess=main
-ExecStart={program} --device %i --socket-folder {folder} --mode 0660 --linger-s never
+ExecStart={program} --device %i --socket-folder {folder} --mode 0660 \
+--linger-s never --accounts-folder {accounts}
 User={user}
 Group={group}
 UMask=0077
@@ -39,6 +41,10 @@ TimeoutStopSec=10
 RuntimeDirectory=gpushare
 RuntimeDirectoryMode=0755
 RuntimeDirectoryPreserve=yes
+
+# Accounts of finished jobs, which the group may read.
+StateDirectory={state}
+StateDirectoryMode=0750
 
 # A job costs five descriptors. There is no MemoryMax: the coordinator takes the limit of its
 # control group for the memory of the machine.
@@ -92,7 +98,14 @@ def unit_text(*, program: str, group: str) -> str:
         program: The absolute path of ``gpushared``, as ``check_program`` allows it.
         group: Whose members may open the socket.
     """
-    return _TEXT.format(program=program, user=SERVICE_USER, group=group, folder=SYSTEM_FOLDER)
+    return _TEXT.format(
+        program=program,
+        user=SERVICE_USER,
+        group=group,
+        folder=SYSTEM_FOLDER,
+        accounts=ACCOUNTS_FOLDER,
+        state=ACCOUNTS_FOLDER.rpartition("/")[2],
+    )
 
 
 def instance(device: str) -> str:

@@ -57,6 +57,7 @@ def private_coordinator(
     log_path = folder / "coordinator.log"
     command = [program, "--socket", socket_path, "--capacity", str(capacity_bytes)]
     command += ["--min-quantum-ms", f"{min_quantum_seconds * 1e3:g}", "--linger-s", _LINGER_SECONDS]
+    command += ["--accounts-folder", "none"]
     with log_path.open("wb") as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=job_environment({})

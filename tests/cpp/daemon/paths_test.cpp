@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -21,6 +22,21 @@ TEST(Paths, ADevicesCoordinatorHasASocketAndALog) {
   EXPECT_EQ(log_path_of("/run/gpushare/sock"), "/run/gpushare/coordinator.log");
   EXPECT_EQ(log_path_of("/run/gpushare/" + uuid + ".sock"), "/run/gpushare/" + uuid + ".log");
   EXPECT_EQ(log_path_of("/run/gpushare/mine.sock"), "/run/gpushare/coordinator.log");
+}
+
+TEST(Paths, AccountsLieInTheFolderForState) {
+  const char* const home = std::getenv("HOME");
+  const std::string before = home == nullptr ? "" : home;
+  ::setenv("HOME", "/home/me", 1);
+  ::unsetenv("XDG_STATE_HOME");
+  EXPECT_EQ(default_accounts_folder(), "/home/me/.local/state/gpushare/accounts");
+  ::setenv("XDG_STATE_HOME", "/state", 1);
+  EXPECT_EQ(default_accounts_folder(), "/state/gpushare/accounts");
+  ::setenv("XDG_STATE_HOME", "relative", 1);
+  ::unsetenv("HOME");
+  EXPECT_EQ(default_accounts_folder(), "");
+  ::unsetenv("XDG_STATE_HOME");
+  if (home != nullptr) ::setenv("HOME", before.c_str(), 1);
 }
 
 TEST(Paths, MakesThePrivateFolderOnce) {

@@ -68,7 +68,8 @@ bool eventually(const std::function<bool()>& is_true) {
 }
 
 pid_t spawn_gpushared(const std::vector<std::string>& arguments, int stderr_fd) {
-  std::vector<std::string> words{GS_DAEMON_PATH};
+  // Accounts go where a test says, and not into the home of whoever runs it.
+  std::vector<std::string> words{GS_DAEMON_PATH, "--accounts-folder", "none"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) {

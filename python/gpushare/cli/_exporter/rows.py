@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from gpushare.cli._exporter.metric import Row, Scope
-from gpushare.cli._status.table import shorten, user_name
+from gpushare.cli._status.table import shorten
+from gpushare.users import user_name
 
 MOST_JOBS = 100
 """Of a device; those with the lowest numbers, which are the oldest."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpushare.cli._status.table import shorten, user_name
+from gpushare.cli._status.table import shorten
 from gpushare.cli.units import format_bytes
 from gpushare.printable import printable
+from gpushare.users import user_name
 
 
 def limit_lines(device: dict[str, Any]) -> list[str]:

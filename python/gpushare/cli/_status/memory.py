@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from gpushare._settings.devices import label
-from gpushare.cli._status.table import GAP, align, host_text, shorten, user_name
+from gpushare.cli._status.table import GAP, align, host_text, shorten
 from gpushare.cli.units import format_bytes
 from gpushare.printable import printable
+from gpushare.users import user_name
 
 _COLUMNS = {
     "ROOM": "room_bytes",

@@ -6,9 +6,10 @@ from typing import Any
 
 from gpushare._settings.devices import label
 from gpushare.cli._status.limits import limit_lines
-from gpushare.cli._status.table import GAP, align, host_text, shorten, user_name
+from gpushare.cli._status.table import GAP, align, host_text, shorten
 from gpushare.cli.units import format_bytes, format_seconds
 from gpushare.printable import printable
+from gpushare.users import user_name
 
 _HEADS = (
     "JOB", "USER", "NAME", "STATE", "PRIORITY", "GOT", "IT/S (ALONE)", "RESIDENT", "SPILLED"

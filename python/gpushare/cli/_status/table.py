@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pwd
 from typing import Any
 
 from gpushare.cli.units import format_bytes
@@ -35,14 +34,6 @@ def host_text(device: dict[str, Any]) -> str:
     return " ".join(
         f"{name} {format_bytes(part)}/{format_bytes(whole)}" for name, part, whole in parts
     )
-
-
-def user_name(uid: int) -> str:
-    """Returns the user's name, or the number where it has none."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def shorten(name: str, most: int = _MOST_NAME) -> str:

@@ -1,0 +1,107 @@
+// An account as a line of JSON. The names of the fields are part of the format (kAccountVersion),
+// so they stay when a field of Account is renamed. Times are written in ns, sizes in bytes.
+#include "csrc/daemon/files/account.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdint>
+#include <ctime>
+#include <fstream>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace gpushare::daemon {
+namespace {
+
+// FNV-1a of 64 bits: the same number for the same text in every version of this program.
+std::uint64_t hash_of(const std::string& text) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char letter : text) {
+    hash ^= static_cast<unsigned char>(letter);
+    hash *= 0x100000001b3ULL;
+  }
+  return hash;
+}
+
+bool is_allowed_in_name(char letter) {
+  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '.' || letter == '_' ||
+         letter == '-';
+}
+
+}  // namespace
+
+const char* name_of(JobEnd end) {
+  switch (end) {
+    case JobEnd::kEnded: return "ended";
+    case JobEnd::kDied: return "died";
+    case JobEnd::kLost: return "lost";
+    case JobEnd::kCarriedOn: return "carried on";
+  }
+  return "";
+}
+
+// Pid and start time name one process of one boot. What differs most stands first, since FNV mixes
+// what comes early best, and people tell jobs apart by the first digits. 48 bits of the hash are
+// enough: among 100,000 jobs the chance that two share a number is 1 in 50,000.
+std::string host_job_id(std::int32_t pid, std::uint64_t start_ticks) {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  std::getline(file, boot);
+  return fmt::format("{:012x}", hash_of(fmt::format("{} {} {}", pid, start_ticks, boot)) >> 16);
+}
+
+std::string host_name() {
+  std::array<char, 256> text{};
+  if (::gethostname(text.data(), text.size() - 1) != 0 || text.front() == '\0') return "host";
+  std::string name(text.data());
+  std::replace_if(
+      name.begin(), name.end(), [](char letter) { return !is_allowed_in_name(letter); }, '_');
+  return name;
+}
+
+std::int64_t unix_now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return (seconds(now.tv_sec) + Nanos{now.tv_nsec}).value();
+}
+
+// Names were made printable where they came in. Bytes that are no text are replaced all the same,
+// because the library throws otherwise.
+std::string line_of(const Account& account) {
+  using Json = nlohmann::ordered_json;
+  const Json json = {{"v", kAccountVersion},
+                     {"id", account.id},
+                     {"epoch", account.epoch},
+                     {"job", account.job.value},
+                     {"pid", account.pid},
+                     {"uid", account.uid},
+                     {"name", account.name},
+                     {"group", account.group},
+                     {"command", account.command},
+                     {"host", account.host},
+                     {"device", account.device},
+                     {"policy", account.policy},
+                     {"start_ns", account.start_unix_ns},
+                     {"end_ns", account.end_unix_ns},
+                     {"end", name_of(account.end)},
+                     {"wait_status", account.wait_status ? Json(*account.wait_status) : Json()},
+                     {"held_ns", account.held.value()},
+                     {"waited_ns", account.waited.value()},
+                     {"switching_ns", account.switching.value()},
+                     {"leases", account.leases},
+                     {"iterations", account.iterations},
+                     {"optimizer_steps", account.optimizer_steps},
+                     {"busy_ns", account.busy.value()},
+                     {"dropped_bytes", account.dropped.value()},
+                     {"spilled_bytes", account.spilled.value()},
+                     {"restored_bytes", account.restored.value()},
+                     {"peak_bytes", account.peak.value()}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace gpushare::daemon

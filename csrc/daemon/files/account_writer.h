@@ -1,0 +1,47 @@
+// Writes accounts on a thread of its own, so that the event loop never waits for a disk.
+//
+// Which problem it solves: a disk may be full, slow, or gone, and jobs must not notice. An account
+// is handed over in memory. The thread writes it, and tries again each second after an error. At
+// most kMost accounts wait; further ones are dropped, and the log says so once.
+//
+// What is lost: what waits when the process is killed, or when it ends while the disk takes nothing
+// for kPatience. Nothing is ever written twice.
+//
+// The thread owns the journal. It may outlive the object, if a disk hangs: all it uses is its own.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "csrc/base/unique_fd.h"
+#include "csrc/base/units.h"
+#include "csrc/daemon/files/account.h"
+#include "csrc/daemon/files/account_journal.h"
+
+namespace gpushare::daemon {
+
+class AccountWriter {
+ public:
+  // How many accounts wait for the disk at most: about a megabyte of memory.
+  static constexpr std::size_t kMost = 1024;
+  // How long the end of the process waits for the disk.
+  static constexpr Nanos kPatience = seconds(2);
+
+  // Without a thread (the log says so) nothing is written.
+  explicit AccountWriter(AccountPlace place);
+  // Waits until all is written, but no longer than kPatience.
+  ~AccountWriter();
+  AccountWriter(const AccountWriter&) = delete;
+  AccountWriter& operator=(const AccountWriter&) = delete;
+
+  // `process`: a pidfd of the job, which says how it ended; may be invalid. Never waits.
+  void put(Account account, UniqueFd process);
+
+ private:
+  struct Shared;
+  static void work(const std::shared_ptr<Shared>& shared);
+
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace gpushare::daemon

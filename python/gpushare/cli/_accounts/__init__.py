@@ -1,0 +1,1 @@
+"""What the commands about accounts share: their options, and the three formats."""

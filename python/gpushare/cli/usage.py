@@ -1,0 +1,57 @@
+"""``gpushare usage``: sums over jobs that have ended, by user, by group or by day."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from gpushare._accounts.columns import USAGE_COLUMNS
+from gpushare.cli._accounts.options import (
+    ArchiveOption,
+    Format,
+    FormatOption,
+    SinceOption,
+    make_filter,
+    open_accounts,
+)
+from gpushare.cli._accounts.show import Cell, count_of, show, size_of, text_of, time_of
+
+
+class By(str, Enum):
+    """What jobs are put together by."""
+
+    USER = "user"
+    GROUP = "group"
+    DAY = "day"
+
+
+_TABLE: tuple[Cell, ...] = (
+    ("JOBS", count_of("jobs")),
+    ("WALL", time_of("wall_seconds")),
+    ("HELD", time_of("held_seconds")),
+    ("OF ALL", lambda row: f"{row['held_share']:.0%}"),
+    ("WAITED", time_of("waited_seconds")),
+    ("SWITCHING", time_of("switching_seconds")),
+    ("ITERATIONS", count_of("iterations")),
+    ("SPILLED", size_of("spilled_bytes")),
+    ("RESTORED", size_of("restored_bytes")),
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the subcommand."""
+    app.command(name="usage")(usage)
+
+
+def usage(
+    by: Annotated[By, typer.Option(help="What jobs are put together by.")] = By.USER,
+    since: SinceOption = "7d",
+    form: FormatOption = Format.TABLE,
+    archive: ArchiveOption = "",
+) -> None:
+    """Sum up the jobs that have ended. docs/accounts.md defines the columns."""
+    wanted = make_filter(since=since, me=False, user="", group=None)
+    rows = open_accounts(archive).usage(by.value, wanted)
+    show(rows, (by.value, *USAGE_COLUMNS), ((by.name, text_of(by.value)), *_TABLE), form)
