@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -37,6 +38,49 @@ def test_a_job_is_paused_and_resumed_by_its_name(
         as_json = gpushare(verb, "4", "--json", socket=fake.path)
     assert (ended.returncode, ended.stdout) == (0, said)
     assert json.loads(as_json.stdout) == {"schema_version": 1, **make_job(4, "vit", state=state)}
+
+
+def _group_report() -> dict[str, Any]:
+    mine = os.getuid()
+    report = make_report()
+    report["devices"][0]["jobs"] = [
+        make_job(4, "a", group="sweep", uid=mine),
+        make_job(5, "b", group="sweep", uid=mine + 1),
+        make_job(6, "c", group="other", uid=mine),
+        make_job(7, "d", group="sweep", uid=mine),
+    ]
+    return report
+
+
+@pytest.mark.parametrize(
+    ("arguments", "change"),
+    [
+        (["pause"], {"is_paused": True}),
+        (["resume"], {"is_paused": False}),
+        (["set", "--weight", "3"], {"weight": 3.0}),
+    ],
+)
+def test_a_group_is_the_users_own_jobs_in_it(
+    tmp_path: Path, arguments: list[str], change: dict[str, Any]
+) -> None:
+    verb, *options = arguments
+    with FakeCoordinator(tmp_path / "sock", _group_report()) as fake:
+        ended = gpushare(verb, "@sweep", *options, "--json", socket=fake.path)
+        asked = [request for request in fake.requests if request["type"] == "set"]
+        empty = gpushare(verb, "@nobody", *options, socket=fake.path)
+    assert ended.returncode == 0, ended.stderr
+    assert [json.loads(line)["job"] for line in ended.stdout.splitlines()] == [4, 7]
+    assert asked == [{"v": 1, "type": "set", "job": number, **change} for number in (4, 7)]
+    assert (empty.returncode, empty.stdout) == (4, "")
+    assert "no job of yours is in the group 'nobody'" in empty.stderr
+
+
+def test_a_refused_job_of_a_group_does_not_hinder_the_others(tmp_path: Path) -> None:
+    refusal = {"v": 1, "type": "refused", "reason": "there is no job 4"}
+    with FakeCoordinator(tmp_path / "sock", _group_report(), refusal, _group_report()) as fake:
+        ended = gpushare("pause", "@sweep", socket=fake.path)
+    assert (ended.returncode, ended.stdout) == (4, "job 7 (d): paused\n")
+    assert ended.stderr == "gpushare: job 4 is not changed: there is no job 4\n"
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume"])

@@ -14,6 +14,7 @@ from gpushare.cli.version import version_text
 COMMANDS = (
     "run",
     "status",
+    "ps",
     "why",
     "history",
     "report",

@@ -1,8 +1,10 @@
-"""The job that a command is about: found by its number or name."""
+"""The job that a command is about, found by its number or name, or the jobs of a group."""
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from typing import Any
 
 import typer
@@ -11,6 +13,10 @@ from gpushare._coordinator.client import CoordinatorClient, RefusedError
 from gpushare._settings import config
 from gpushare.cli.coordinators import Answer, ask_each, find_sockets
 from gpushare.printable import printable
+
+GROUP_MARK = "@"
+"""Before the name of a group, where a command takes several jobs."""
+JOBS_HELP = "The job's number, its name, or @GROUP for all of one's own jobs in a group."
 
 
 def find_job(job: str, device: str) -> tuple[int, CoordinatorClient]:
@@ -28,6 +34,40 @@ def find_job(job: str, device: str) -> tuple[int, CoordinatorClient]:
     answers = ask_each(find_sockets(config.load(), device))
     number, paths = _find_job(answers, job)
     return number, CoordinatorClient(paths)
+
+
+def change_jobs(
+    job: str, device: str, changes: dict[str, Any], tell: Callable[[dict[str, Any]], None]
+) -> None:
+    """Changes a job, or each job of the user's own in a group.
+
+    A job of a group that is not changed, since it has just ended or the coordinator will not, does
+    not keep the others from being changed.
+
+    Args:
+        job: Its number, its name, or "@" and the name of a group.
+        device: The device that it is on; "" for any.
+        changes: As ``gpushare._settings.arguments.job_changes`` makes them.
+        tell: Called with each changed job's row of the report.
+
+    Raises:
+        CoordinatorUnreachable: No coordinator answers.
+        RefusedError: No job is meant, or a coordinator refused; the others are changed then.
+        typer.BadParameter: Several jobs have the name.
+    """
+    if not job.startswith(GROUP_MARK):
+        tell(change_job(job, device, changes))
+        return
+    refused = []
+    for number, client in _jobs_of_group(job.removeprefix(GROUP_MARK), device):
+        try:
+            row = _row_of(client.set_job(number, changes), number)
+        except RefusedError as error:
+            refused.append(f"job {number} is not changed: {error}")
+        else:
+            tell(row)
+    if refused:
+        raise RefusedError("; ".join(refused))
 
 
 def change_job(job: str, device: str, changes: dict[str, Any]) -> dict[str, Any]:
@@ -73,6 +113,21 @@ def label(row: dict[str, Any]) -> str:
     """Returns "job 4 (vit)"."""
     name = f" ({printable(row['name'])})" if row["name"] else ""
     return f"job {row['job']}{name}"
+
+
+def _jobs_of_group(group: str, device: str) -> list[tuple[int, CoordinatorClient]]:
+    """The numbers of the user's own jobs in a group, each with its coordinator's client."""
+    found = [
+        (int(row["job"]), CoordinatorClient(answer.sockets.paths))
+        for answer in ask_each(find_sockets(config.load(), device))
+        for row in _jobs(answer.report)
+        if group and row.get("group") == group and row["uid"] == os.getuid()
+    ]
+    if not found:
+        raise RefusedError(
+            f"no job of yours is in the group {group!r}. See: gpushare ps --me -o job,name,group"
+        )
+    return found
 
 
 def _row_of(report: dict[str, Any], number: int) -> dict[str, Any]:

@@ -1,13 +1,13 @@
-"""``gpushare pause``: a job gets no lease until it is resumed."""
+"""``gpushare pause``: a job, or each of a group, gets no lease until it is resumed."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gpushare._settings.arguments import PAUSED
-from gpushare.cli.jobs import change_job, label, print_json
+from gpushare.cli.jobs import JOBS_HELP, change_jobs, label, print_json
 
 
 def add_to(app: typer.Typer) -> None:
@@ -16,14 +16,14 @@ def add_to(app: typer.Typer) -> None:
 
 
 def pause(
-    job: Annotated[str, typer.Argument(help="The job's number, or its name.")],
+    job: Annotated[str, typer.Argument(help=JOBS_HELP)],
     device: Annotated[str, typer.Option(help="The job is on this device.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the job's row as JSON.")] = False,
 ) -> None:
     """Keep a running job off the device, from its next boundary on, until it is resumed."""
-    row = change_job(job, device, PAUSED)
-    if as_json:
-        print_json(row)
-        return
+    change_jobs(job, device, PAUSED, print_json if as_json else _tell)
+
+
+def _tell(row: dict[str, Any]) -> None:
     is_running = row["state"] in {"running", "closing"}
     print(f"{label(row)}: paused{', from its next boundary on' if is_running else ''}")

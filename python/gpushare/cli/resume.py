@@ -1,13 +1,13 @@
-"""``gpushare resume``: a paused job takes turns again."""
+"""``gpushare resume``: a paused job, or each of a group, takes turns again."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gpushare._settings.arguments import RESUMED
-from gpushare.cli.jobs import change_job, label, print_json
+from gpushare.cli.jobs import JOBS_HELP, change_jobs, label, print_json
 
 
 def add_to(app: typer.Typer) -> None:
@@ -16,13 +16,13 @@ def add_to(app: typer.Typer) -> None:
 
 
 def resume(
-    job: Annotated[str, typer.Argument(help="The job's number, or its name.")],
+    job: Annotated[str, typer.Argument(help=JOBS_HELP)],
     device: Annotated[str, typer.Option(help="The job is on this device.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the job's row as JSON.")] = False,
 ) -> None:
     """Let a paused job take turns again."""
-    row = change_job(job, device, RESUMED)
-    if as_json:
-        print_json(row)
-        return
+    change_jobs(job, device, RESUMED, print_json if as_json else _tell)
+
+
+def _tell(row: dict[str, Any]) -> None:
     print(f"{label(row)}: resumed, {row['state']}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gpushare._settings.arguments import job_changes
-from gpushare.cli.jobs import change_job, change_policy, label, print_json
+from gpushare.cli.jobs import GROUP_MARK, JOBS_HELP, change_jobs, change_policy, label, print_json
 from gpushare.cli.setting_options import check_policy
 from gpushare.cli.units import format_bytes, format_seconds
 
@@ -18,7 +18,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
-    job: Annotated[str, typer.Argument(help="The job's number, or its name.")],
+    job: Annotated[str, typer.Argument(help=JOBS_HELP)],
     priority: Annotated[
         str | None, typer.Option(help="guaranteed, interactive, normal or opportunistic.")
     ] = None,
@@ -56,6 +56,8 @@ def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
     if policy is not None:
         if any(value is not None for value in given.values()):
             raise typer.BadParameter("--policy is for all jobs of the device: say it alone")
+        if job.startswith(GROUP_MARK):
+            raise typer.BadParameter("--policy is for all jobs of a device: name one job there")
         check_policy(policy)
         row = change_policy(job, device, policy)
         if as_json:
@@ -67,10 +69,10 @@ def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
         changes = job_changes(**given)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    row = change_job(job, device, changes)
-    if as_json:
-        print_json(row)
-        return
+    change_jobs(job, device, changes, print_json if as_json else _tell)
+
+
+def _tell(row: dict[str, Any]) -> None:
     print(f"{label(row)}: {settings_text(row)}")
     if row.get("deadline_note"):
         print(f"{label(row)}: {row['deadline_note']}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 from gpushare.cli.units import format_bytes
@@ -13,11 +14,34 @@ _MOST_NAME = 24
 
 def align(rows: list[tuple[str, ...]]) -> list[str]:
     """Returns a line for each row, with columns of one width."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = column_widths(rows)
     return [
-        GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        GAP.join(pad(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
+
+
+def column_widths(rows: list[tuple[str, ...]]) -> list[int]:
+    """Returns how many places of the terminal each column takes."""
+    return [max(map(places, column)) for column in zip(*rows, strict=True)]
+
+
+def places(text: str) -> int:
+    """Returns how many places of the terminal a printable text takes.
+
+    An East Asian wide character takes two, and a mark on the character before it none.
+    """
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in {"W", "F"})
+        for each in text
+    )
+
+
+def pad(cell: str, width: int) -> str:
+    """Returns the cell with spaces up to that many places."""
+    return cell + " " * (width - places(cell))
 
 
 def host_text(device: dict[str, Any]) -> str:

@@ -1,0 +1,1 @@
+"""The columns and the forms of `gpushare ps`."""
