@@ -86,7 +86,9 @@ def _reduced(row: Any, fields: tuple[str, ...]) -> Any:
     }
 
 
-@pytest.mark.parametrize("metric", [m for m in METRICS if m.scope is Scope.DEVICE], ids=str)
+@pytest.mark.parametrize(
+    "metric", [m for m in METRICS if m.scope is Scope.DEVICE], ids=lambda m: m.name
+)
 def test_a_device_s_metric_is_computed_from_the_fields_that_it_names(metric: Metric) -> None:
     values = metric.read(DEVICE)
     assert values

@@ -61,15 +61,15 @@ std::optional<std::int32_t> wait_status_of(const UniqueFd& process, Nanos until)
   return ask_wait_status(process.get());
 }
 
-struct Waiting {
-  Account account;
-  UniqueFd process;
-  Nanos reaped_by;
-};
-
 }  // namespace
 
 struct AccountWriter::Shared {
+  struct Waiting {
+    Account account;
+    UniqueFd process;
+    Nanos reaped_by;
+  };
+
   explicit Shared(AccountPlace place) : journal(std::move(place)) {}
 
   AccountJournal journal;  // the thread's alone
@@ -131,7 +131,7 @@ void AccountWriter::work(const std::shared_ptr<Shared>& shared) {
     while (own.queue.empty() && !own.is_ended)
       own.changed.wait(own.mu);
     if (own.queue.empty()) break;
-    Waiting& next = own.queue.front();
+    Shared::Waiting& next = own.queue.front();
     own.mu.unlock();
     if (next.process.is_valid())
       next.account.wait_status = wait_status_of(next.process, next.reaped_by);
