@@ -27,7 +27,11 @@ struct CheckBounds {
   void operator()(const Message& message) const {
     if constexpr (requires { message.of; }) check_bounds(message.of);
     if constexpr (requires { message.bytes; }) check_amount(message.bytes.value());
-    if constexpr (requires { message.room; }) check_amount(message.room.value());
+    if constexpr (requires { message.room.value_or(Bytes{}); }) {
+      check_amount(message.room.value_or(Bytes{}).value());
+    } else if constexpr (requires { message.room; }) {
+      check_amount(message.room.value());
+    }
     if constexpr (requires { message.resident; }) check_amount(message.resident.value());
     if constexpr (requires { message.memory_wait; }) check_amount(message.memory_wait.value());
     if constexpr (requires { message.settings.weight; }) {
