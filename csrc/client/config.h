@@ -66,6 +66,9 @@ struct ClientConfig {
   // The pause before the next connection, after three in a row that were of no use. It doubles with
   // each one after that.
   Nanos reconnect_pause = millis(50);
+  // How long a request for room waits, beyond the coordinator's own limit, for a coordinator that
+  // does not answer at all.
+  Nanos answer_patience = seconds(30);
   // After so long without a lease, and none wanted, memory may move, though user code may use it.
   Nanos idle_spill = seconds(10);
   // A lease that others want is closed if the process waits for input for so long (idle_rule.h).

@@ -221,6 +221,7 @@ class Runtime::Impl {
   Status wait_stopped(std::uint64_t need, Bytes bytes, bool is_unmovable) GS_REQUIRES(mu_);
   Status ask_for_free_room(const alloc::RoomRequest& request) GS_REQUIRES(mu_);
   Status wait_for_answer(std::uint64_t need, Bytes bytes) GS_REQUIRES(mu_);
+  bool has_answering_coordinator() GS_REQUIRES(mu_);
 
   // room.cpp
   void on_grant(const wire::Grant& grant) GS_EXCLUDES(mu_);

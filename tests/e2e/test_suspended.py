@@ -46,6 +46,8 @@ def test_a_suspended_holder_keeps_nobody_from_its_turns(
 
 
 def test_who_lacks_memory_of_a_suspended_job_waits(coordinator: Coordinator, alone: Alone) -> None:
+    # The one that has its memory in place goes on for up to `max_wait`, some 35 iterations.
+    steps = 200
     capacity = int(1.2 * peak_alone("mlp", "adam"))
     env = coordinator(
         capacity=str(capacity),
@@ -57,7 +59,7 @@ def test_who_lacks_memory_of_a_suspended_job_waits(coordinator: Coordinator, alo
         max_wait="0.3s",
     )
     with ExitStack() as stack:
-        held, other = (_start(stack, env, seed, 40) for seed in (1, 2))
+        held, other = (_start(stack, env, seed, steps) for seed in (1, 2))
         held.say()
         other.say()
         os.kill(held.pid, signal.SIGSTOP)
@@ -69,4 +71,4 @@ def test_who_lacks_memory_of_a_suspended_job_waits(coordinator: Coordinator, alo
         assert row_of(env, other)["iterations"] == before["iterations"]
         os.kill(held.pid, signal.SIGCONT)
         results = [job.result()["digest"] for job in (held, other)]
-    assert results == [alone("mlp", "adam", seed, 40)["digest"] for seed in (1, 2)]
+    assert results == [alone("mlp", "adam", seed, steps)["digest"] for seed in (1, 2)]

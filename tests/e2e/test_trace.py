@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpushare.cli.coordinators import DeviceSockets, ask_each
+from gpushare.cli._targets.coordinators import DeviceSockets, ask_each
 from gpushare.cli.trace.record import Recording
 from tests.e2e.asking import status, wait_until
 from tests.support.job_process import JobProcess

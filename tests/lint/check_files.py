@@ -1,17 +1,20 @@
 """Keeps C++ files small and plain: none over 400 lines, the median under 150, ASCII only.
 
-A long file is where "the logic" collects. Split it at its nouns before it gets there.
+A long file is where "the logic" collects. Split it at its nouns before it gets there. The same is
+true of a folder: none of csrc or of the Python package has more than 25 source files.
 """
 
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from pathlib import Path
 
 from source_tree import cpp_files, main
 
 MAX_LINES = 400
 MAX_MEDIAN = 150
+MAX_FILES = 25
 
 
 def find_problems(root: Path) -> list[str]:
@@ -30,6 +33,13 @@ def find_problems(root: Path) -> list[str]:
     median = statistics.median(lengths) if lengths else 0
     if median >= MAX_MEDIAN:
         problems.append(f"the median C++ file has {median:g} lines, not under {MAX_MEDIAN}")
+    folders = Counter(path.parent for path in cpp_files(root, "csrc"))
+    folders.update(path.parent for path in sorted((root / "python").rglob("*.py")))
+    problems += [
+        f"{folder.relative_to(root)}: {count} files, at most {MAX_FILES}"
+        for folder, count in folders.items()
+        if count > MAX_FILES
+    ]
     return problems
 
 

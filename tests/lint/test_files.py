@@ -26,3 +26,11 @@ def test_the_limit_itself_is_allowed(small_tree, write):
 def test_a_character_outside_ascii_is_caught(small_tree, write):
     write("csrc/base/units.h", "// fine\n// 4 \u00b5s\n")
     assert check_files.find_problems(small_tree) == ["csrc/base/units.h:2: not ASCII"]
+
+
+def test_a_folder_with_many_files_is_caught(small_tree, write):
+    for i in range(25):
+        write(f"python/gpushare/cli/command_{i}.py", "")
+    assert check_files.find_problems(small_tree) == []
+    write("python/gpushare/cli/one_more.py", "")
+    assert check_files.find_problems(small_tree) == ["python/gpushare/cli: 26 files, at most 25"]

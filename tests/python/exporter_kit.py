@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gpushare.cli._exporter.asking import Asked, Coordinators
 from gpushare.cli._exporter.collector import CoordinatorCollector
-from gpushare.cli.coordinators import DeviceSockets
+from gpushare.cli._targets.coordinators import DeviceSockets
 from tests.python.fake_coordinator import make_job, make_report
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]

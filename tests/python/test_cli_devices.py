@@ -14,7 +14,7 @@ import pytest
 
 from gpushare._settings import config
 from gpushare._settings.devices import label
-from gpushare.cli.coordinators import find_sockets
+from gpushare.cli._targets.coordinators import find_sockets
 from gpushare.errors import ConfigError
 from tests.python.command_line import needs_daemon
 from tests.python.conftest import clean_environment

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from gpushare.cli._options.environment import add_inject_folder, inject_folder, make_environment
 from gpushare.cli.run import ignores_environment
-from gpushare.cli.run_environment import add_inject_folder, inject_folder, make_environment
 from tests.python.conftest import clean_environment
 
 

@@ -13,7 +13,7 @@ import pytest
 from gpushare.cli._exporter import asking
 from gpushare.cli._exporter.metrics import METRICS
 from gpushare.cli._exporter.rows import MOST_JOBS, MOST_LABEL
-from gpushare.cli.coordinators import DeviceSockets
+from gpushare.cli._targets.coordinators import DeviceSockets
 from tests.python.exporter_kit import Scraped, full_job, names, report_of, scrapes, value
 from tests.python.fake_coordinator import FakeCoordinator, make_report
 

@@ -17,7 +17,7 @@ import pytest
 
 from gpushare.cli._exporter import asking, server
 from gpushare.cli._exporter.asking import Coordinators
-from gpushare.cli.coordinators import DeviceSockets
+from gpushare.cli._targets.coordinators import DeviceSockets
 from gpushare.errors import GpushareError
 from tests.python.command_line import gpushare
 from tests.python.conftest import clean_environment

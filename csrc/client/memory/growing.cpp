@@ -9,7 +9,7 @@
 // A thread that waits here has not returned from its allocation. So its memory may leave meanwhile,
 // as in the gate (is_stopped_for_room in room.cpp), and it is back before the wait returns.
 //
-// What may go wrong: the coordinator denies the room, or does not answer in time: out of memory.
+// What may go wrong: the coordinator denies the room, or answers nothing any more: out of memory.
 // Ctrl-C ends the wait with kCancelled.
 #include <algorithm>
 #include <cstdint>
@@ -26,8 +26,6 @@ namespace {
 // The least that a request wishes for. A model grows by many small steps, and each request is a
 // message and an answer.
 constexpr Bytes kLeastLike = mib(32);
-// Time beyond the coordinator's own limit. The coordinator denies in time unless it is stopped.
-constexpr Nanos kSlack = seconds(30);
 // The limit for an answer that the coordinator gives in the same step. Such an answer takes far
 // less.
 constexpr Nanos kAtOnce = seconds(1);
@@ -121,14 +119,29 @@ Status Runtime::Impl::ask_for_free_room(const alloc::RoomRequest& request) {
   return needs_.take(n);
 }
 
-// Waits for an answer, looking for signals every kSignalCheck. Without memory that was spilled
-// meanwhile there is a limit. With it there is none: the memory must be back before the thread goes
-// on. errors: kCancelled.
+// Whether the coordinator still answers questions.
+bool Runtime::Impl::has_answering_coordinator() {
+  const std::uint64_t before = link_.num_explained();
+  mu_.unlock();
+  static_cast<void>(explain(kAtOnce));
+  mu_.lock();
+  return link_.num_explained() != before;
+}
+
+// Waits for the answer, looking for signals every kSignalCheck. The coordinator has a limit of its
+// own, and lets a request wait longer where that helps: while a suspended job has the memory, say.
+// So the wait ends without an answer only if the coordinator answers nothing else either. If memory
+// was spilled meanwhile, it goes on even then: the memory must be back before the thread goes on.
+// errors: kCancelled.
 Status Runtime::Impl::wait_for_answer(std::uint64_t need, Bytes bytes) {
   const Nanos start = monotonic_now();
-  const Nanos deadline = start + link_.memory_wait() + kSlack;
+  Nanos deadline = start + link_.memory_wait() + config_.answer_patience;
   Nanos next_line = start + kFirstLine;
-  while (needs_.is_waiting(need) && (stopped_.is_memory_away() || monotonic_now() < deadline)) {
+  while (needs_.is_waiting(need)) {
+    if (!stopped_.is_memory_away() && monotonic_now() >= deadline) {
+      if (!has_answering_coordinator()) break;
+      deadline = monotonic_now() + config_.answer_patience;
+    }
     changed_.wait_for(mu_, kSignalCheck);
     if (!needs_.is_waiting(need)) break;
     if (is_interrupted_unlocked()) {

@@ -21,7 +21,7 @@ class NeedTable {
   // room only goes on without it. So it is not sent again after a reconnect, the job does not count
   // as one that waits for room, and bytes that the job gives up are not added to it.
   std::uint64_t add(const alloc::RoomRequest& request);
-  // What says it to the coordinator. pre: `n` is in the table.
+  // The message that sends the request. pre: `n` is in the table.
   [[nodiscard]] wire::Need message(std::uint64_t n, const wire::Address& of) const;
   // Whether it has no answer yet. false for a number that is not in the table.
   [[nodiscard]] bool is_waiting(std::uint64_t n) const;
@@ -38,8 +38,8 @@ class NeedTable {
   // The job gave `bytes` up while this request waits, which is for them too from now on. For `away`
   // of them a restore asks. false: it does not wait.
   bool add_given(std::uint64_t n, Bytes bytes, Bytes away);
-  // From here on no request is for what was spilled meanwhile, since a restore asks for that
-  // itself. Returns those that have changed, to send again.
+  // From here on no request is for what is away, since a restore asks for that itself. Returns the
+  // requests that have changed, to send again.
   std::vector<wire::Need> take_back_away(const wire::Address& of);
   // Answers all requests, since no coordinator will, and room has no limit any more.
   void grant_all();

@@ -1,6 +1,6 @@
-// What is kept of a job that has ended, or that a coordinator has left to the next one: one line of
-// the journal (account_journal.h). docs/accounts.md defines each field, and says which of them are
-// sums of this coordinator and which are of the whole job.
+// An account: what a coordinator keeps of a job that has ended, or that it has left to the next
+// coordinator. It is one line of the journal (account_journal.h). docs/accounts.md defines each
+// field, and says which of them are sums of this coordinator and which are of the whole job.
 //
 // What it does not do: it forms no rate. Whoever reads the journal does that, so that a definition
 // can change without a new line.

@@ -27,8 +27,8 @@ namespace gpushare::daemon {
 namespace {
 
 constexpr Nanos kTryAgain = seconds(1);
-// How long a parent may take to reap a job. Counted from the end of the job, so that many jobs of a
-// parent that reaps none do not add up.
+// How long a parent may take to reap a job. The time counts from the end of the job, so that many
+// jobs of a parent that reaps none do not add up.
 constexpr Nanos kReap = millis(50);
 // How many pidfds may wait in the queue. Descriptors are for jobs, and a disk may hang for long.
 constexpr std::size_t kMostProcesses = 64;

@@ -4,8 +4,8 @@
 // is handed over in memory. The thread writes it, and tries again each second after an error. At
 // most kMost accounts wait; further ones are dropped, and the log says so once.
 //
-// What is lost: what waits when the process is killed, or when it ends while the disk takes nothing
-// for kPatience. Nothing is ever written twice.
+// Accounts that wait are lost when the process is killed, or when it ends and the disk takes
+// nothing for kPatience. No account is ever written twice.
 //
 // The thread owns the journal. It may outlive the object, if a disk hangs: all it uses is its own.
 #pragma once

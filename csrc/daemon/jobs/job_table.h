@@ -54,7 +54,8 @@ struct JobEntry {
   [[nodiscard]] bool is_waiting() const {
     return registration && registration->belief().lease == Belief::Lease::kWaiting;
   }
-  // Of the page that there is, or of the one before until the job has written its figures anew.
+  // What the page says that there is, or the one before it, until the job has written its figures
+  // into the new one.
   [[nodiscard]] LastPage last_page_now() const {
     if (!registration) return last_page;
     const LastPage now{registration->usage(), registration->totals()};

@@ -1,5 +1,5 @@
-// What is kept of a job when its process is gone, or when this coordinator leaves it to the next
-// one.
+// Makes the account of a job when its process is gone, or when this coordinator ends and leaves the
+// job to the next one.
 //
 // The coordinator's row has what it decided itself: leases, times held and waited. The job's page,
 // or what was read from it when the registration ended, has what the job counted over its whole

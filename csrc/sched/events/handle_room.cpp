@@ -68,9 +68,9 @@ void note_spilled(Job& job, const PendingRevoke& asked, const wire::Released& re
   job.room.undroppable += undroppable_of(asked, released);
 }
 
-// The bytes that the job lacks beyond its room in the ledger. A Grant may have crossed with the
-// request, which has the room that it was made with. A job that does not say that room may be in a
-// lease, and then what has followed the lease crossed.
+// The bytes that the job lacks beyond its room in the ledger. A Grant may be on its way that the
+// job did not know of when it asked, so the request names the room that it knew. For a job of an
+// older version, which names none, only room that has followed its lease is known to be on its way.
 Bytes lacking_of(const Device& device, const Job& job, const wire::Need& need) {
   if (need.room.has_value()) {
     const Bytes room = device.ledger.room(job.id);
@@ -88,7 +88,7 @@ void note_owed(Device& device, const Job& job, const WaitingNeed& need) {
   lane->lease->owed = std::max(lane->lease->owed - need.bytes, Bytes{0});
 }
 
-// A request that the job says again, with another size: when it came. It leaves the table.
+// Takes a request that the job says again out of the table. Returns when it came first.
 std::optional<Nanos> take_known(Device& device, const Job& job, std::uint64_t n) {
   const auto known = std::ranges::find_if(
       device.needs, [&](const WaitingNeed& need) { return need.job == job.id && need.n == n; });

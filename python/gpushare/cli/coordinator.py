@@ -16,9 +16,9 @@ from gpushare._coordinator.client import CoordinatorClient, RefusedError
 from gpushare._settings import config
 from gpushare._settings.devices import AUTO, CPU, device_of_socket, shown_wish
 from gpushare._settings.settings import POLICIES
-from gpushare.cli.coordinators import ask_each, find_sockets, named_device
+from gpushare.cli._options.settings import check_settings, to_environment
+from gpushare.cli._targets.coordinators import ask_each, find_sockets, named_device
 from gpushare.cli.exit_code import ExitCode
-from gpushare.cli.setting_options import check_settings, to_environment
 from gpushare.errors import CoordinatorUnreachable, GpushareError
 
 LOG_NAME = "coordinator.log"

@@ -10,7 +10,7 @@ import typer
 from gpushare._settings import config
 from gpushare.cli._exporter.asking import Coordinators
 from gpushare.cli._exporter.server import check_installed, serve
-from gpushare.cli.coordinators import find_sockets
+from gpushare.cli._targets.coordinators import find_sockets
 
 
 def add_to(app: typer.Typer) -> None:

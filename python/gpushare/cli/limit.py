@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gpushare._settings.arguments import job_changes
-from gpushare.cli.jobs import change_job, label
+from gpushare.cli._targets.jobs import change_job, label
 from gpushare.cli.units import format_bytes
 
 

@@ -9,8 +9,8 @@ import typer
 
 from gpushare._settings import config
 from gpushare._settings.settings import POLICIES
-from gpushare.cli.coordinators import ask_each, find_sockets
-from gpushare.cli.setting_options import check_policy
+from gpushare.cli._options.settings import check_policy
+from gpushare.cli._targets.coordinators import ask_each, find_sockets
 from gpushare.errors import CoordinatorUnreachable
 
 if TYPE_CHECKING:

@@ -12,7 +12,12 @@ from gpushare._settings import config
 from gpushare.cli._ps.columns import COLUMNS, DEFAULT, choose, find, sorted_rows
 from gpushare.cli._ps.forms import parse_form, render
 from gpushare.cli._status.table import align
-from gpushare.cli.coordinators import ask_each, find_sockets, merge_reports, without_doubles
+from gpushare.cli._targets.coordinators import (
+    ask_each,
+    find_sockets,
+    merge_reports,
+    without_doubles,
+)
 from gpushare.cli.exit_code import ExitCode
 from gpushare.errors import CoordinatorUnreachable
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gpushare._settings.arguments import RESUMED
-from gpushare.cli.jobs import JOBS_HELP, change_jobs, label, print_json
+from gpushare.cli._targets.jobs import JOBS_HELP, change_jobs, label, print_json
 
 
 def add_to(app: typer.Typer) -> None:

@@ -16,9 +16,9 @@ from typing import Annotated
 
 import typer
 
+from gpushare.cli._options.environment import make_environment
+from gpushare.cli._options.settings import check_settings
 from gpushare.cli.exit_code import COMMAND_NOT_FOUND, ExitCode
-from gpushare.cli.run_environment import make_environment
-from gpushare.cli.setting_options import check_settings
 
 
 def add_to(app: typer.Typer) -> None:

@@ -7,8 +7,15 @@ from typing import Annotated, Any
 import typer
 
 from gpushare._settings.arguments import job_changes
-from gpushare.cli.jobs import GROUP_MARK, JOBS_HELP, change_jobs, change_policy, label, print_json
-from gpushare.cli.setting_options import check_policy
+from gpushare.cli._options.settings import check_policy
+from gpushare.cli._targets.jobs import (
+    GROUP_MARK,
+    JOBS_HELP,
+    change_jobs,
+    change_policy,
+    label,
+    print_json,
+)
 from gpushare.cli.units import format_bytes, format_seconds
 
 

@@ -16,6 +16,7 @@ from typing import Annotated
 
 import typer
 
+from gpushare.cli._options.settings import check_settings
 from gpushare.cli._verify.comparison import Comparison, compare, describe
 from gpushare.cli._verify.run import (
     Record,
@@ -27,7 +28,6 @@ from gpushare.cli._verify.run import (
 )
 from gpushare.cli.exit_code import ExitCode
 from gpushare.cli.run import check_command
-from gpushare.cli.setting_options import check_settings
 from gpushare.cli.units import format_bytes
 
 

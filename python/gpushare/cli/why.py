@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gpushare.cli.jobs import find_job, print_json
+from gpushare.cli._targets.jobs import find_job, print_json
 from gpushare.errors import GpushareError
 from gpushare.printable import printable
 

@@ -97,7 +97,7 @@ void FakeCoordinator::reply(const wire::CoordinatorMessage& message, const std::
 void FakeCoordinator::handle(const wire::JobMessage& message) {
   if (const auto* hello = std::get_if<wire::Hello>(&message)) on_hello(*hello);
   if (std::holds_alternative<wire::Register>(message)) on_register();
-  if (std::holds_alternative<wire::Explain>(message)) {
+  if (settings_.explains && std::holds_alternative<wire::Explain>(message)) {
     reply(wire::Explained{.of = address(), .text = "job 9 holds the device"});
   }
   if (const auto* released = std::get_if<wire::Released>(&message)) room_ -= released->bytes;

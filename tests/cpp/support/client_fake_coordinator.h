@@ -29,6 +29,7 @@ struct FakeSettings {
   Nanos memory_wait = seconds(60);
   bool welcomes = true;               // answers Hello
   bool registers = true;              // answers Register
+  bool explains = true;               // answers Explain
   bool grants_room = true;            // answers Need with Grant of what it would like
   std::string refuses_hello = {};     // instead of Welcome, if not empty
   std::string refuses_register = {};  // instead of Registered, if not empty

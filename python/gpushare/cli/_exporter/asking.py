@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpushare._coordinator.client import CoordinatorClient, RefusedError
-from gpushare.cli.coordinators import DeviceSockets
+from gpushare.cli._targets.coordinators import DeviceSockets
 from gpushare.errors import CoordinatorUnreachable
 
 ANSWER_SECONDS = 2.0

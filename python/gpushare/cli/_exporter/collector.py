@@ -13,7 +13,7 @@ from gpushare.cli._exporter.asking import Asked
 from gpushare.cli._exporter.counters import JobCounters
 from gpushare.cli._exporter.metrics import METRICS, UP
 from gpushare.cli._exporter.rows import LabelledRow, label_text, labelled_rows
-from gpushare.cli.coordinators import Answer, without_doubles
+from gpushare.cli._targets.coordinators import Answer, without_doubles
 from gpushare.printable import printable
 
 if TYPE_CHECKING:

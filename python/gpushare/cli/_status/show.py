@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING
 from gpushare._settings import config
 from gpushare.cli._status.memory import render_memory
 from gpushare.cli._status.screen import render_report
-from gpushare.cli.coordinators import ask_each, find_sockets, merge_reports, without_doubles
+from gpushare.cli._targets.coordinators import (
+    ask_each,
+    find_sockets,
+    merge_reports,
+    without_doubles,
+)
 from gpushare.errors import CoordinatorUnreachable
 
 if TYPE_CHECKING:
     from gpushare.cli._status.options import StatusOptions
-    from gpushare.cli.coordinators import Answer, DeviceSockets
+    from gpushare.cli._targets.coordinators import Answer, DeviceSockets
 
 _LISTS = ("coordinators", "devices", "unmanaged", "warnings", "decisions")
 """What of a report is a list, and empty where no coordinator answers."""

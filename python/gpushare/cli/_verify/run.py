@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpushare.cli.run_environment import add_inject_folder, make_environment
+from gpushare.cli._options.environment import add_inject_folder, make_environment
 
 
 class VerifyError(Exception):

@@ -10,8 +10,8 @@ from typing import Any
 from gpushare._coordinator.client import PROTOCOL_VERSION, CoordinatorClient
 from gpushare._settings import config
 from gpushare._settings.devices import CUDA
+from gpushare.cli._targets.coordinators import find_sockets
 from gpushare.cli.checks.finding import Finding
-from gpushare.cli.coordinators import find_sockets
 from gpushare.cli.units import format_bytes
 from gpushare.errors import CoordinatorUnreachable
 

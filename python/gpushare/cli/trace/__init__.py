@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from gpushare._settings import config
-from gpushare.cli.coordinators import ask_each, find_sockets
+from gpushare.cli._targets.coordinators import ask_each, find_sockets
 from gpushare.cli.trace.record import Recording
 from gpushare.printable import printable
 

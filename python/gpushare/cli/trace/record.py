@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from gpushare.cli.coordinators import Answer, ask_each
+from gpushare.cli._targets.coordinators import Answer, ask_each
 from gpushare.cli.trace.chrome import device_events
 from gpushare.cli.trace.tracks import DeviceTracks
 from gpushare.errors import CoordinatorUnreachable, GpushareError
 
 if TYPE_CHECKING:
-    from gpushare.cli.coordinators import DeviceSockets
+    from gpushare.cli._targets.coordinators import DeviceSockets
 
 LOOK_SECONDS = 0.02
 """A coordinator keeps 64 decisions; two jobs that take turns as fast as they may make fewer."""

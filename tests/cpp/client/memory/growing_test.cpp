@@ -72,6 +72,29 @@ TEST_F(Growing, WhatOneThreadIsDeniedAnotherMayHaveGot) {
   EXPECT_EQ(third.get().code(), StatusCode::kOutOfMemory);
 }
 
+// The memory of a suspended job comes back when somebody lets the job go on, however late that is.
+TEST_F(Growing, WaitsAsLongAsTheCoordinatorAnswersAnything) {
+  ClientConfig config;
+  config.answer_patience = millis(1);
+  start({.memory_wait = millis(1), .grants_room = false}, std::move(config));
+  auto grown = grow(mib(100), alloc::Patience::kWaits);
+  const auto need = coordinator_->wait_for<wire::Need>();
+  for (int i = 0; i < 3; ++i)
+    coordinator_->wait_for<wire::Explain>();
+  coordinator_->grant_room(mib(100), need.n);
+  const Status status = grown.get();
+  EXPECT_TRUE(status.ok()) << status.to_string();
+}
+
+TEST_F(Growing, GivesUpWhereTheCoordinatorAnswersNothing) {
+  ClientConfig config;
+  config.answer_patience = millis(1);
+  start({.memory_wait = millis(1), .explains = false, .grants_room = false}, std::move(config));
+  const Status status = grow(mib(100), alloc::Patience::kWaits).get();
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(status.message(), HasSubstr("has not answered"));
+}
+
 TEST_F(Growing, AJobThatAsksForFreeRoomIsNotStopped) {
   start_in_room(mib(64), mib(4));
   auto grown = grow(mib(100), alloc::Patience::kOnlyFree);

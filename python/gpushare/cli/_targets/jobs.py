@@ -11,7 +11,7 @@ import typer
 
 from gpushare._coordinator.client import CoordinatorClient, RefusedError
 from gpushare._settings import config
-from gpushare.cli.coordinators import Answer, ask_each, find_sockets
+from gpushare.cli._targets.coordinators import Answer, ask_each, find_sockets
 from gpushare.printable import printable
 
 GROUP_MARK = "@"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpushare.cli.setting_options import to_environment
+from gpushare.cli._options.settings import to_environment
 
 
 def make_environment(
@@ -32,7 +32,7 @@ def make_environment(
 
 def inject_folder() -> str:
     """Returns the folder with the ``sitecustomize`` that starts gpushare."""
-    return str(Path(__file__).resolve().parent.parent / "_inject")
+    return str(Path(__file__).resolve().parents[2] / "_inject")
 
 
 def add_inject_folder(environment: dict[str, str]) -> None:

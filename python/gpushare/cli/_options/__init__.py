@@ -1,0 +1,1 @@
+"""Options of commands that are settings, and the environment that they become."""

@@ -1,0 +1,1 @@
+"""Which coordinators and which jobs a command is about."""
