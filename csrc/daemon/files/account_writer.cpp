@@ -78,7 +78,7 @@ struct AccountWriter::Shared {
   std::deque<Waiting> queue GS_GUARDED_BY(mu);
   std::uint64_t num_dropped GS_GUARDED_BY(mu) = 0;
   bool is_ended GS_GUARDED_BY(mu) = false;      // what waits is still to be written
-  bool is_abandoned GS_GUARDED_BY(mu) = false;  // the next error ends the thread
+  bool is_abandoned GS_GUARDED_BY(mu) = false;  // after an error nothing is tried again
 };
 
 AccountWriter::AccountWriter(AccountPlace place)
@@ -142,9 +142,9 @@ void AccountWriter::work(const std::shared_ptr<Shared>& shared) {
                 next.account.job.value);
     if (status.ok()) said.clear();
     own.mu.lock();
-    if (!status.ok() && own.is_abandoned) break;
     if (!status.ok()) {
-      own.changed.wait_for(own.mu, kTryAgain);
+      if (!own.is_abandoned) own.changed.wait_for(own.mu, kTryAgain);
+      if (own.is_abandoned) break;
       continue;
     }
     own.queue.pop_front();

@@ -24,8 +24,9 @@ class AccountWriter {
  public:
   // How many accounts wait for the disk at most: about a megabyte of memory.
   static constexpr std::size_t kMost = 1024;
-  // How long the end of the process waits for the disk.
-  static constexpr Nanos kPatience = seconds(2);
+  // How long the end of the process waits for the disk: not a whole number of tries, so that none is
+  // at work as a rule when the thread is left.
+  static constexpr Nanos kPatience = millis(2500);
 
   // Without a thread (the log says so) nothing is written.
   explicit AccountWriter(AccountPlace place);
