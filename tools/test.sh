@@ -38,4 +38,8 @@ case $what in
   *) die "no such tests: $what" ;;
 esac
 
+# What failed first has scrolled away by now.
+if [[ " ${failed[*]} " == *"C++ tests"* ]]; then
+  grep -h -A6 -e ': Failure$' -e '\*\*\*Failed' -e '\*\*\*Timeout' build/cpp-debug/Testing/Temporary/LastTest.log | tail -60 || true
+fi
 [ ${#failed[@]} -eq 0 ] || die "failed: $(printf '%s, ' "${failed[@]}" | sed 's/, $//')"

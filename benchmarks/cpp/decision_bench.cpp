@@ -23,6 +23,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/coordinator.h"
+#include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
 namespace {

@@ -20,6 +20,7 @@
 #include "csrc/base/log.h"
 #include "csrc/client/cpu/process_activity.h"
 #include "csrc/client/runtime_impl.h"
+#include "csrc/wire/coordinator_messages.h"
 
 namespace gpushare::client {
 namespace {

@@ -25,8 +25,9 @@
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/client/config.h"
+#include "csrc/wire/job_settings.h"
 #include "csrc/wire/lease_page.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/usage.h"
 
 namespace gpushare::client {
 

@@ -49,6 +49,7 @@
 #include "csrc/client/memory/stopped_threads.h"
 #include "csrc/client/memory/usage_figures.h"
 #include "csrc/client/runtime.h"
+#include "csrc/wire/messages.h"
 
 namespace gpushare::client {
 

@@ -8,6 +8,7 @@
 
 #include "csrc/base/clock.h"
 #include "csrc/client/runtime_impl.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::client {
 namespace {

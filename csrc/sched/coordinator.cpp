@@ -40,6 +40,7 @@
 #include "csrc/sched/time/begin_step.h"
 #include "csrc/sched/turns/interrupt.h"
 #include "csrc/sched/turns/suspended.h"
+#include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
 

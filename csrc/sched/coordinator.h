@@ -30,7 +30,8 @@
 #include "csrc/sched/job/profiles.h"
 #include "csrc/sched/job/ready.h"
 #include "csrc/sched/report/rows.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/changes.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::sched {
 

@@ -18,13 +18,14 @@
 #include "csrc/wire/codec_decoder.h"
 #include "csrc/wire/codec_fields.h"
 #include "csrc/wire/codec_text.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::wire {
 namespace {
 
 using nlohmann::json;
 
-// The first version that a peer may still speak: the one before this, as messages.h promises.
+// The first version that a peer may still speak: the one before this, as limits.h promises.
 constexpr std::uint64_t kOldestVersion = kProtocolVersion == 1 ? 1 : kProtocolVersion - 1;
 
 Status check_version(const json& object) {

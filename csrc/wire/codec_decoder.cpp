@@ -16,6 +16,7 @@
 
 #include "csrc/base/printable.h"
 #include "csrc/wire/codec_text.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::wire::codec {
 namespace {

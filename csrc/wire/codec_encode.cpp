@@ -15,6 +15,7 @@
 #include "csrc/wire/codec.h"
 #include "csrc/wire/codec_fields.h"
 #include "csrc/wire/codec_text.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::wire {
 namespace {

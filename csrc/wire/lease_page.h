@@ -30,8 +30,9 @@
 #include <type_traits>
 
 #include "csrc/base/units.h"
+#include "csrc/wire/address.h"
 #include "csrc/wire/core_share.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/usage.h"
 
 namespace gpushare::wire {
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "csrc/wire/lease_page.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::wire {
 namespace {

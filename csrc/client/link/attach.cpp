@@ -23,6 +23,7 @@
 #include "csrc/client/link/connector.h"
 #include "csrc/client/runtime_impl.h"
 #include "csrc/ipc/socket.h"
+#include "csrc/wire/messages.h"
 
 namespace gpushare::client {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "csrc/ipc/socket.h"
 #include "csrc/wire/codec.h"
+#include "csrc/wire/messages.h"
 
 namespace gpushare::client {
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "csrc/base/log.h"
+#include "csrc/wire/messages.h"
 
 namespace gpushare::client {
 namespace {

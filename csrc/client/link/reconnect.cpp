@@ -18,6 +18,7 @@
 #include "csrc/base/path.h"
 #include "csrc/client/link/connector.h"
 #include "csrc/client/runtime_impl.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::client {
 namespace {

@@ -17,6 +17,7 @@
 #include "csrc/base/log.h"
 #include "csrc/client/link/carry_over.h"
 #include "csrc/client/runtime_impl.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::client {
 

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "csrc/wire/job_messages.h"
+
 namespace gpushare::client {
 
 Status Registration::check(const RegisterOptions& options) {

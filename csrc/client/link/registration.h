@@ -26,9 +26,10 @@
 #include "csrc/base/units.h"
 #include "csrc/client/runtime.h"
 #include "csrc/ipc/shared_memory.h"
+#include "csrc/wire/address.h"
 #include "csrc/wire/changes.h"
+#include "csrc/wire/job_messages.h"
 #include "csrc/wire/lease_page.h"
-#include "csrc/wire/messages.h"
 
 namespace gpushare::client {
 

@@ -15,6 +15,7 @@
 
 #include "csrc/base/log.h"
 #include "csrc/client/runtime_impl.h"
+#include "csrc/wire/messages.h"
 
 namespace gpushare::client {
 

@@ -10,7 +10,7 @@
 
 #include <utility>
 
-#include "csrc/wire/messages.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::client {
 namespace {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "csrc/base/check.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::client {
 

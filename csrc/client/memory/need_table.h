@@ -11,7 +11,8 @@
 #include "csrc/alloc/allocator/room_source.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/address.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::client {
 

@@ -20,6 +20,7 @@
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
 #include "csrc/client/runtime_impl.h"
+#include "csrc/wire/messages.h"
 
 namespace gpushare::client {
 

@@ -31,7 +31,7 @@
 #include "csrc/daemon/machine/machine_memory.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/wire/device_name.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/limits.h"
 
 // The build passes the distribution's version; without it this is a build by hand.
 #ifndef GS_VERSION

@@ -11,9 +11,14 @@
 #include <ctime>
 #include <fstream>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "csrc/base/printable.h"
+#include "csrc/base/status.h"
 
 namespace gpushare::daemon {
 namespace {
@@ -31,6 +36,19 @@ std::uint64_t hash_of(const std::string& text) {
 bool is_allowed_in_name(char letter) {
   return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '.' || letter == '_' ||
          letter == '-';
+}
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+JobEnd end_called(std::string_view name) {
+  for (const JobEnd end : {JobEnd::kEnded, JobEnd::kDied, JobEnd::kCarriedOn}) {
+    if (name == name_of(end)) return end;
+  }
+  return JobEnd::kLost;
 }
 
 }  // namespace
@@ -71,9 +89,8 @@ std::int64_t unix_now_ns() {
 }
 
 // Names were made printable where they came in. Bytes that are no text are replaced all the same,
-// because the library throws otherwise.
+// because the library throws otherwise. The first four fields stay the first (beginning_of()).
 std::string line_of(const Account& account) {
-  using Json = nlohmann::ordered_json;
   const Json json = {{"v", kAccountVersion},
                      {"id", account.id},
                      {"epoch", account.epoch},
@@ -101,7 +118,60 @@ std::string line_of(const Account& account) {
                      {"spilled_bytes", account.spilled.value()},
                      {"restored_bytes", account.restored.value()},
                      {"peak_bytes", account.peak.value()}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text_of(json);
+}
+
+Result<Account> read_account(const std::string& line) {
+  try {
+    const Json json = Json::parse(line);
+    const auto get = [&json](const char* name, auto& into) { json.at(name).get_to(into); };
+    const auto get_text = [&json](const char* name, std::string& into) {
+      into = printable(json.at(name).get<std::string>());
+    };
+    const auto get_quantity = [&json](const char* name, auto& into) {
+      into = std::remove_reference_t<decltype(into)>{json.at(name).get<std::int64_t>()};
+    };
+    Account account;
+    get_text("id", account.id);
+    get("epoch", account.epoch);
+    get("job", account.job.value);
+    get("pid", account.pid);
+    get("uid", account.uid);
+    get_text("name", account.name);
+    get_text("group", account.group);
+    get_text("command", account.command);
+    get_text("host", account.host);
+    get_text("device", account.device);
+    get_text("policy", account.policy);
+    get("start_ns", account.start_unix_ns);
+    get("end_ns", account.end_unix_ns);
+    account.end = end_called(json.at("end").get<std::string>());
+    if (const Json& status = json.at("wait_status"); !status.is_null())
+      account.wait_status = status.get<std::int32_t>();
+    get_quantity("held_ns", account.held);
+    get_quantity("waited_ns", account.waited);
+    get_quantity("switching_ns", account.switching);
+    get("leases", account.leases);
+    get("iterations", account.iterations);
+    get("optimizer_steps", account.optimizer_steps);
+    get_quantity("busy_ns", account.busy);
+    get_quantity("dropped_bytes", account.dropped);
+    get_quantity("spilled_bytes", account.spilled);
+    get_quantity("restored_bytes", account.restored);
+    get_quantity("peak_bytes", account.peak);
+    return account;
+  } catch (const Json::exception& error) {
+    return fail(StatusCode::kProtocol, fmt::format("not an account: {}", error.what()));
+  }
+}
+
+std::string beginning_of(const Account& account) {
+  std::string text = text_of({{"v", kAccountVersion},
+                              {"id", account.id},
+                              {"epoch", account.epoch},
+                              {"job", account.job.value}});
+  text.back() = ',';
+  return text;
 }
 
 }  // namespace gpushare::daemon

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "csrc/base/status.h"
 #include "csrc/base/units.h"
 
 namespace gpushare::daemon {
@@ -22,7 +23,7 @@ inline constexpr int kAccountVersion = 1;
 enum class JobEnd {
   kEnded,      // the process ended after it had said that its iterations were over
   kDied,       // the process ended without saying so: killed, crashed, or left in a hurry
-  kLost,       // the process ended after its connection was lost
+  kLost,       // the process ended while no coordinator heard of it
   kCarriedOn,  // the coordinator ended while the process lived
 };
 const char* name_of(JobEnd end);
@@ -64,5 +65,9 @@ std::int64_t unix_now_ns();
 
 // One line of JSON, without a line break.
 std::string line_of(const Account& account);
+// The account of such a line. errors: kProtocol for text that is none.
+Result<Account> read_account(const std::string& line);
+// What the lines of one account begin with, and of no other: whatever else they say of it.
+std::string beginning_of(const Account& account);
 
 }  // namespace gpushare::daemon

@@ -17,8 +17,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
+#include <sstream>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -100,6 +103,24 @@ Status AccountJournal::write_line(const std::string& line, const std::string& pa
   if (static_cast<std::size_t>(written) == text.size()) return {};
   return {StatusCode::kIo,
           fmt::format("write {}: {} of {} bytes; the disk is full", path, written, text.size())};
+}
+
+Result<bool> AccountJournal::had(const Account& account) {
+  if (!beginnings_) {
+    std::set<std::string> beginnings;
+    const auto files = list_files(place_.folder, fmt::format("{}@{}.", place_.device, place_.host));
+    int left = 2;
+    for (auto file = files.rbegin(); file != files.rend() && left > 0; ++file, --left) {
+      const auto most = static_cast<std::size_t>(file->second.value());
+      const auto text = read_text_file(path_of(file->first), most);
+      if (!text) return fail(text.error());
+      std::istringstream lines(text->value_or(""));
+      for (std::string line; std::getline(lines, line);)
+        beginnings.insert(line.substr(0, line.find(R"("pid")")));
+    }
+    beginnings_ = std::move(beginnings);
+  }
+  return beginnings_->contains(beginning_of(account));
 }
 
 // The oldest files go before the line comes, so the budget holds at each moment.

@@ -17,11 +17,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "csrc/base/status.h"
 #include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
+#include "csrc/daemon/files/account.h"
 
 namespace gpushare::daemon {
 
@@ -43,6 +45,9 @@ class AccountJournal {
   // disk among others), kFailedPrecondition for a folder or a file that is not ours. After an error
   // the line is not there as a whole, and may be appended again.
   Status append(const std::string& line);
+  // Whether one of the two newest files had the account's line when this was first asked: what a
+  // killed coordinator wrote last is there. errors: kIo, and as append().
+  Result<bool> had(const Account& account);
   // What was appended survives a crash of the machine afterwards. errors: kIo.
   Status sync();
 
@@ -57,6 +62,8 @@ class AccountJournal {
 
   const AccountPlace place_;
   UniqueFd file_;  // the one that was appended to last
+  std::optional<std::set<std::string>>
+      beginnings_;  // of lines (beginning_of()), as had() found them
 };
 
 }  // namespace gpushare::daemon

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "csrc/base/clock.h"
 #include "csrc/base/log.h"
@@ -68,9 +69,19 @@ struct AccountWriter::Shared {
     Account account;
     UniqueFd process;
     Nanos reaped_by;
+    bool is_left_over = false;
   };
 
   explicit Shared(AccountPlace place) : journal(std::move(place)) {}
+
+  // Writes it, unless it is there already.
+  Status write(const Waiting& waiting) {
+    if (waiting.is_left_over) {
+      const auto had = journal.had(waiting.account);
+      if (!had || *had) return had ? Status() : had.error();
+    }
+    return journal.append(line_of(waiting.account));
+  }
 
   AccountJournal journal;  // the thread's alone
   Mutex mu;
@@ -106,6 +117,21 @@ AccountWriter::~AccountWriter() {
 }
 
 void AccountWriter::put(Account account, UniqueFd process) {
+  add(std::move(account), std::move(process), false);
+}
+
+void AccountWriter::put_left_over(Account account) { add(std::move(account), UniqueFd(), true); }
+
+std::vector<Account> AccountWriter::waiting() const {
+  const MutexLock lock(shared_->mu);
+  std::vector<Account> accounts;
+  accounts.reserve(shared_->queue.size());
+  for (const Shared::Waiting& each : shared_->queue)
+    accounts.push_back(each.account);
+  return accounts;
+}
+
+void AccountWriter::add(Account account, UniqueFd process, bool is_left_over) {
   const MutexLock lock(shared_->mu);
   if (shared_->queue.size() >= kMost) {
     if (shared_->num_dropped++ == 0)
@@ -117,7 +143,8 @@ void AccountWriter::put(Account account, UniqueFd process) {
     account.wait_status = ask_wait_status(process.get());  // known unless it is not reaped yet
     process.reset();
   }
-  shared_->queue.push_back({std::move(account), std::move(process), monotonic_now() + kReap});
+  shared_->queue.push_back(
+      {std::move(account), std::move(process), monotonic_now() + kReap, is_left_over});
   shared_->changed.notify_all();
 }
 
@@ -133,10 +160,13 @@ void AccountWriter::work(const std::shared_ptr<Shared>& shared) {
     if (own.queue.empty()) break;
     Shared::Waiting& next = own.queue.front();
     own.mu.unlock();
-    if (next.process.is_valid())
-      next.account.wait_status = wait_status_of(next.process, next.reaped_by);
-    next.process.reset();
-    const Status status = own.journal.append(line_of(next.account));
+    if (next.process.is_valid()) {
+      const auto wait_status = wait_status_of(next.process, next.reaped_by);
+      next.process.reset();
+      const MutexLock lock(own.mu);  // waiting() reads it
+      next.account.wait_status = wait_status;
+    }
+    const Status status = own.write(next);
     if (!status.ok() && std::exchange(said, status.message()) != status.message())
       log::warn("{}: the account of job {} is written later", status.message(),
                 next.account.job.value);

@@ -33,7 +33,9 @@ bool read_epoch(const std::string& line, std::uint64_t& epoch) {
 bool read_job(const std::string& line, KnownJob& job) {
   std::istringstream words(line);
   std::string word;
-  return words >> word >> job.pid >> job.start_ticks && word == "job" && job.pid > 0;
+  const bool is_read = words >> word >> job.pid >> job.start_ticks && word == "job" && job.pid > 0;
+  if (is_read && words.get() == ' ') std::getline(words, job.account);
+  return is_read;
 }
 
 bool read_policy(const std::string& line, std::string& policy) {
@@ -76,7 +78,9 @@ Status write_state_file(const std::string& path, const CoordinatorState& state) 
   std::string text = fmt::format("{}\nepoch {}\n", kJobsHeader, state.epoch);
   if (!state.policy.empty()) text += fmt::format("policy {}\n", state.policy);
   for (const KnownJob& job : state.jobs) {
-    text += fmt::format("job {} {}\n", job.pid, job.start_ticks);
+    text += fmt::format("job {} {}", job.pid, job.start_ticks);
+    if (!job.account.empty()) text += " " + job.account;
+    text += '\n';
   }
   return write_text_file(path, text);
 }
@@ -87,13 +91,9 @@ Status remove_state_file(const std::string& path) {
 }
 
 // A number with another start time is another process.
-std::vector<std::int32_t> living_pids(const std::vector<KnownJob>& jobs, const std::string& root) {
-  std::vector<std::int32_t> pids;
-  for (const KnownJob& job : jobs) {
-    const auto stat = read_process_stat(job.pid, root);
-    if (stat && stat->start_ticks == job.start_ticks) pids.push_back(job.pid);
-  }
-  return pids;
+bool is_alive(const KnownJob& job, const std::string& root) {
+  const auto stat = read_process_stat(job.pid, root);
+  return stat && stat->start_ticks == job.start_ticks;
 }
 
 }  // namespace gpushare::daemon

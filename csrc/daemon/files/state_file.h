@@ -5,6 +5,10 @@
 // since a pid alone may be somebody else's by then. Rewritten by rename: a reader sees one version
 // or the other. Beside them the policy, if it was changed by hand. What it does not do: it holds no
 // decision and no bytes; those come from the jobs, and so does what was changed of them.
+//
+// With a job stands its account, as it is if nobody ever hears of the job again; so do accounts of
+// jobs that have ended and are not in the journal yet. A coordinator of an earlier version reads
+// the file all the same, without the accounts.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +23,7 @@ namespace gpushare::daemon {
 struct KnownJob {
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;
+  std::string account = {};  // a line (account.h); empty: none
   bool operator==(const KnownJob&) const = default;
 };
 
@@ -35,8 +40,7 @@ Result<std::optional<CoordinatorState>> read_state_file(const std::string& path)
 Status write_state_file(const std::string& path, const CoordinatorState& state);
 Status remove_state_file(const std::string& path);
 
-// Those that still live, by pid and start time.
-std::vector<std::int32_t> living_pids(const std::vector<KnownJob>& jobs,
-                                      const std::string& root = "");
+// Whether it still lives: the process of this pid has this start time.
+bool is_alive(const KnownJob& job, const std::string& root = "");
 
 }  // namespace gpushare::daemon

@@ -17,7 +17,7 @@
 #include "csrc/base/status.h"
 #include "csrc/daemon/jobs/conductor.h"
 #include "csrc/daemon/jobs/registration.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/coordinator_messages.h"
 
 namespace gpushare::daemon {
 

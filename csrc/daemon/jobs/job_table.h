@@ -8,13 +8,15 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
 #include "csrc/daemon/jobs/registration.h"
 #include "csrc/daemon/jobs/session.h"
 #include "csrc/ipc/event_loop.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/address.h"
+#include "csrc/wire/usage.h"
 
 namespace gpushare::daemon {
 
@@ -31,6 +33,7 @@ struct JobEntry {
   std::uint64_t start_ticks = 0;  // see process_info.h
   wire::Address address;          // with `id`
   bool is_welcomed = false;       // the coordinator has it in its ledger
+  std::string command;            // of the last Hello
   Term held_term;                 // of the last Hello, until a registration has taken it over
   Session* session = nullptr;     // nullptr: lost
   UniqueFd pidfd;
@@ -46,7 +49,8 @@ struct JobEntry {
   std::int64_t began_unix_ns = 0;
   bool has_unregistered = false;
   std::optional<Nanos> lost_at;
-  LastPage last_page = {};  // of a registration that has ended
+  LastPage last_page = {};        // of a registration that has ended
+  std::string kept_account = {};  // for the state file (state_file.h); empty: none
   // After the descriptors they watch: these end first.
   ipc::EventLoop::Watch pid_watch;
   ipc::EventLoop::Watch event_watch;

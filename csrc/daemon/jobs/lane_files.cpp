@@ -18,7 +18,7 @@
 #include <fmt/format.h>
 
 #include "csrc/base/log.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::daemon {
 namespace {

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "csrc/base/units.h"
+#include "csrc/wire/address.h"
+#include "csrc/wire/job_messages.h"
 #include "csrc/wire/lease_page.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/usage.h"
 
 namespace gpushare::daemon {
 

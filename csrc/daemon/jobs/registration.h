@@ -13,8 +13,9 @@
 #include "csrc/base/units.h"
 #include "csrc/daemon/jobs/page_watch.h"
 #include "csrc/ipc/shared_memory.h"
+#include "csrc/wire/address.h"
 #include "csrc/wire/lease_page.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/usage.h"
 
 namespace gpushare::daemon {
 

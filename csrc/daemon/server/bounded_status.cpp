@@ -11,7 +11,8 @@
 
 #include "csrc/daemon/server/status_report.h"
 #include "csrc/wire/codec.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/coordinator_messages.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::daemon {
 namespace {

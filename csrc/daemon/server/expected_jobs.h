@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "csrc/base/status.h"
@@ -23,14 +24,14 @@ namespace gpushare::daemon {
 
 class ExpectedJobs {
  public:
-  // `on_gone` gets the pid of one that has ended; it is not expected any more then. `loop` must
-  // outlive the object.
-  ExpectedJobs(ipc::EventLoop& loop, std::function<void(std::int32_t)> on_gone);
+  // `on_gone` gets one that has ended; it is not expected any more then. `loop` must outlive the
+  // object.
+  ExpectedJobs(ipc::EventLoop& loop, std::function<void(const KnownJob&)> on_gone);
 
   // Expects this process. errors: kUnavailable (it has ended), kIo.
-  Status add(std::int32_t pid);
-  // It has said Hello. Does nothing for a process that is not expected.
-  void erase(std::int32_t pid) { by_pid_.erase(pid); }
+  Status add(const KnownJob& job);
+  // It has said Hello. Returns what was known of it; nothing for a process that is not expected.
+  std::optional<KnownJob> take(std::int32_t pid);
 
   [[nodiscard]] bool empty() const { return by_pid_.empty(); }
   // In the order of pids, for the state file.
@@ -38,7 +39,7 @@ class ExpectedJobs {
 
  private:
   struct Process {
-    std::uint64_t start_ticks = 0;
+    KnownJob job;
     UniqueFd pidfd;
     ipc::EventLoop::Watch watch;  // after pidfd: must end before it
   };
@@ -46,7 +47,7 @@ class ExpectedJobs {
   void on_end(std::int32_t pid);
 
   ipc::EventLoop& loop_;
-  const std::function<void(std::int32_t)> on_gone_;
+  const std::function<void(const KnownJob&)> on_gone_;
   std::map<std::int32_t, Process> by_pid_;
 };
 

@@ -108,7 +108,7 @@ Server::Impl::Impl(const DaemonOptions& options, UniqueFd& lock, ipc::EventLoop&
           jobs_,
           loop,
           [this](JobId job, bool is_suspended) { conductor_->set_suspended(job, is_suspended); }),
-      expected_(loop, [this](std::int32_t pid) { on_expected_gone(pid); }),
+      expected_(loop, [this](const KnownJob& job) { on_expected_gone(job); }),
       profile_store_(
           options_.socket,
           loop,
@@ -139,6 +139,7 @@ Status Server::Impl::claim() {
 Status Server::Impl::begin() {
   GS_RETURN_IF_ERROR(claim());
   std::vector<std::int32_t> expected;
+  std::vector<std::string> left_over;  // accounts of jobs that have ended since
   auto state = read_state_file(state_path(options_.socket));
   if (!state && state.error().code() != StatusCode::kProtocol) return state.error();
   if (!state) log::warn("{}: ignored", state.error().message());
@@ -150,9 +151,13 @@ Status Server::Impl::begin() {
       log::info("policy {} was set by hand, in place of {} of the settings", policy_,
                 options_.coordinator.policy);
     }
-    for (const std::int32_t pid : living_pids((*state)->jobs)) {
-      // A process that cannot be watched has just ended.
-      if (expected_.add(pid).ok()) expected.push_back(pid);
+    for (const KnownJob& job : (*state)->jobs) {
+      // A process that cannot be watched has ended.
+      if (expected_.add(job).ok()) {
+        expected.push_back(job.pid);
+      } else {
+        left_over.push_back(job.account);
+      }
     }
     log::warn("the coordinator before ended without saying so: {} of its jobs live",
               expected.size());
@@ -160,6 +165,8 @@ Status Server::Impl::begin() {
   GS_RETURN_IF_ERROR(begin_coordinator(epoch_, expected));
   conductor_->set_profiles(profile_store_.load());
   begin_accounts();
+  for (const std::string& account : left_over)
+    keep_left_over(account);
   write_state();
   GS_RETURN_IF_ERROR(listener_.open());
   if (options_.linger) linger_timer_.set_at(started_ + std::max(*options_.linger, kFirstLinger));
@@ -189,16 +196,15 @@ Status Server::Impl::begin_coordinator(std::uint64_t epoch,
   return {};
 }
 
-// Writes which processes are jobs, and those that are still expected. Called after each change of
-// them.
+// Writes which processes are jobs, those that are still expected, and accounts that are not written
+// yet. Called after each change of them.
 void Server::Impl::write_state() {
   CoordinatorState state{.epoch = epoch_, .jobs = {}, .policy = policy_};
   for (const auto& [id, entry] : jobs_.entries()) {
-    state.jobs.push_back({entry.pid, entry.start_ticks});
+    state.jobs.push_back({entry.pid, entry.start_ticks, entry.kept_account});
   }
-  for (const KnownJob& job : expected_.jobs()) {
-    state.jobs.push_back(job);
-  }
+  for (const auto& more : {expected_.jobs(), accounts_on_their_way()})
+    state.jobs.insert(state.jobs.end(), more.begin(), more.end());
   // Without it a crash would cost the next daemon its knowledge, but nobody is served worse now.
   const Status status = write_state_file(state_path(options_.socket), state);
   if (!status.ok()) log::error("{}", status.message());

@@ -4,16 +4,22 @@
 // The coordinator's row has what it decided itself: leases, times held and waited. The job's page,
 // or what was read from it when the registration ended, has what the job counted over its whole
 // life. A process that never had iterations to run leaves no account.
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "csrc/base/clock.h"
+#include "csrc/base/log.h"
+#include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/daemon/files/account.h"
 #include "csrc/daemon/files/account_writer.h"
 #include "csrc/daemon/server/server_impl.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/sched/job/admission.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::daemon {
 namespace {
@@ -49,6 +55,15 @@ Account account_of(const sched::JobRow& row) {
 
 }  // namespace
 
+// What no job says of itself.
+void Server::Impl::name_process(Account& account, const JobEntry& entry) const {
+  account.id = host_job_id(entry.pid, entry.start_ticks);
+  account.epoch = epoch_;
+  account.host = host_name();
+  account.policy = policy_.empty() ? options_.coordinator.policy : policy_;
+  account.start_unix_ns = entry.began_unix_ns;
+}
+
 void Server::Impl::begin_accounts() {
   if (options_.accounts_folder.empty()) return;
   accounts_.emplace(AccountPlace{.folder = options_.accounts_folder,
@@ -59,19 +74,59 @@ void Server::Impl::begin_accounts() {
                                  .socket_group = options_.socket_group});
 }
 
+// The account of a job that asks for turns now, should this be the last that anybody hears of it:
+// it is for the state file. Empty: none is kept, also of a name that the coordinator will not take.
+std::string Server::Impl::account_if_lost(const JobEntry& entry, const wire::Register& wish) const {
+  if (!accounts_ || std::max(wish.name.size(), wish.group.size()) > wire::kMaxNameBytes) return {};
+  Account account;
+  account.job = entry.id;
+  account.pid = entry.pid;
+  account.uid = entry.uid;
+  account.name = wish.name;
+  account.group = wish.group;
+  account.command = entry.command;
+  account.device = options_.coordinator.device;
+  account.iterations = wish.iterations_done;
+  account.end = JobEnd::kLost;
+  name_process(account, entry);
+  return line_of(account);
+}
+
+// What account_if_lost() gave, of a job that has ended. It has no end yet.
+void Server::Impl::keep_left_over(const std::string& kept_account) {
+  if (!accounts_ || kept_account.empty()) return;
+  auto account = read_account(kept_account);
+  if (!account) {
+    log::warn("an account of a job of the coordinator before cannot be read: {}",
+              account.error().message());
+    return;
+  }
+  if (account->end_unix_ns == 0) account->end_unix_ns = unix_now_ns();
+  accounts_->put_left_over(std::move(*account));
+}
+
+// They stand in the state file as jobs whose processes are gone.
+std::vector<KnownJob> Server::Impl::accounts_on_their_way() const {
+  std::vector<KnownJob> jobs;
+  if (!accounts_) return jobs;
+  for (const Account& account : accounts_->waiting())
+    jobs.push_back({account.pid, 0, line_of(account)});
+  return jobs;
+}
+
 // Called before the coordinator forgets the job. Takes the pidfd where the process is gone: nobody
 // else needs it then, and it knows how the process ended.
 void Server::Impl::keep_account(JobEntry& entry, bool is_gone) {
   if (!accounts_) return;
   const Nanos now = monotonic_now();
   const auto row = conductor_->coordinator().row(entry.id, now);
-  if (!row || row->age <= Nanos{0}) return;
+  if (!row || row->age <= Nanos{0}) {
+    // Whatever it did was under the coordinator before.
+    if (is_gone) keep_left_over(entry.kept_account);
+    return;
+  }
   Account account = account_of(*row);
-  account.id = host_job_id(entry.pid, entry.start_ticks);
-  account.epoch = epoch_;
-  account.host = host_name();
-  account.policy = policy_.empty() ? options_.coordinator.policy : policy_;
-  account.start_unix_ns = entry.began_unix_ns;
+  name_process(account, entry);
   account.end_unix_ns = unix_now_ns();
   account.end = is_gone ? end_of(entry, now) : JobEnd::kCarriedOn;
   const LastPage page = entry.last_page_now();

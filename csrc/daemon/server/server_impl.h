@@ -87,11 +87,16 @@ class Server::Impl {
   static Result<UniqueFd> open_peer(const Session& session);
   void on_session_closed(JobId id);
   void on_gone(JobId id);
-  void on_expected_gone(std::int32_t pid);
+  void on_expected_gone(const KnownJob& job);
 
   // server_accounts.cpp
   void begin_accounts();
   void keep_account(JobEntry& entry, bool is_gone);
+  void name_process(Account& account, const JobEntry& entry) const;
+  void keep_left_over(const std::string& kept_account);
+  [[nodiscard]] std::string account_if_lost(const JobEntry& entry,
+                                            const wire::Register& wish) const;
+  [[nodiscard]] std::vector<KnownJob> accounts_on_their_way() const;
 
   const DaemonOptions options_;
   ipc::EventLoop& loop_;

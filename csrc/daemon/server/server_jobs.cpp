@@ -32,7 +32,7 @@
 #include "csrc/ipc/socket.h"
 #include "csrc/wire/codec_text.h"
 #include "csrc/wire/device_name.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::daemon {
 namespace {
@@ -176,13 +176,14 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
   }
   entry->uid = hello.uid;
   entry->address = hello.of;
+  entry->command = hello.command;
   entry->held_term = hello.held_term;
   entry->session = &session;
   entry->lost_at.reset();
   session.set_job(entry->id);
   visitors_.remove(session.socket());
   linger_timer_.cancel();
-  expected_.erase(pid);
+  if (auto known = expected_.take(pid)) entry->kept_account = std::move(known->account);
   write_state();
   log::info("{} says hello: uid {}, version {}, {}", session.name(), hello.uid, hello.version,
             hello.command);
@@ -196,6 +197,7 @@ void Server::Impl::on_session_closed(JobId id) {
   JobEntry* entry = jobs_.find(id);
   if (entry == nullptr) return;
   if (!entry->is_welcomed) {  // refused at once: the coordinator does not know it
+    keep_left_over(entry->kept_account);
     jobs_.erase(id);
     write_state();
     end_if_unused();
@@ -233,8 +235,9 @@ void Server::Impl::on_gone(JobId id) {
 }
 
 // The coordinator need not wait any more for what this process holds.
-void Server::Impl::on_expected_gone(std::int32_t pid) {
-  conductor_->expected_pid_gone(pid);
+void Server::Impl::on_expected_gone(const KnownJob& job) {
+  keep_left_over(job.account);
+  conductor_->expected_pid_gone(job.pid);
   write_state();
 }
 

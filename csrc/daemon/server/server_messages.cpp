@@ -83,6 +83,9 @@ void Server::Impl::handle_of_job(Session& session, const wire::JobMessage& messa
     entry->address.ranks = wish->of.ranks;
     entry->iterations_before = wish->iterations_done;
     entry->has_unregistered = false;
+    // Before the answer: a job that knows it is registered has an account whatever happens.
+    entry->kept_account = account_if_lost(*entry, *wish);
+    write_state();
   }
   if (std::holds_alternative<wire::Need>(message)) observe_before_need(*entry);
   if (session.is_broken()) return;

@@ -27,7 +27,7 @@
 #include "csrc/daemon/server/server_impl.h"
 #include "csrc/ipc/closer.h"
 #include "csrc/ipc/socket.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/coordinator_messages.h"
 
 namespace gpushare::daemon {
 namespace {

@@ -17,7 +17,8 @@
 #include "csrc/daemon/jobs/registration.h"
 #include "csrc/sched/job/admission.h"
 #include "csrc/sched/policies/policy.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/limits.h"
+#include "csrc/wire/usage.h"
 
 namespace gpushare::daemon {
 namespace {

@@ -17,7 +17,7 @@
 #include "csrc/daemon/machine/neighbours.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/sched/job/ready.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/usage.h"
 
 namespace gpushare::daemon {
 

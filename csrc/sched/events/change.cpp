@@ -25,6 +25,7 @@
 #include "csrc/sched/time/shares.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/line.h"
+#include "csrc/wire/coordinator_messages.h"
 
 namespace gpushare::sched {
 namespace {

@@ -31,6 +31,7 @@
 #include "csrc/sched/turns/interrupt.h"
 #include "csrc/sched/turns/lane_moves.h"
 #include "csrc/sched/turns/line.h"
+#include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
 namespace {

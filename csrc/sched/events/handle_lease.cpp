@@ -24,6 +24,7 @@
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/interrupt.h"
 #include "csrc/sched/turns/line.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::sched {
 namespace {

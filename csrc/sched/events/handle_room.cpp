@@ -23,6 +23,7 @@
 #include "csrc/sched/memory/lanes.h"
 #include "csrc/sched/memory/room.h"
 #include "csrc/sched/serve/deny.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::sched {
 namespace {

@@ -4,7 +4,17 @@
 
 #include "csrc/base/units.h"
 #include "csrc/sched/table/step.h"
-#include "csrc/wire/messages.h"
+
+namespace gpushare::wire {
+struct Closed;
+struct Consumed;
+struct Hello;
+struct Need;
+struct Observed;
+struct Register;
+struct Released;
+struct Wanted;
+}  // namespace gpushare::wire
 
 namespace gpushare::sched {
 

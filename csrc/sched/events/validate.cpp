@@ -21,6 +21,7 @@
 
 #include "csrc/sched/job/lookup.h"
 #include "csrc/sched/job/ranges.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::sched {
 namespace {

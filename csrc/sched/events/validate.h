@@ -5,7 +5,7 @@
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
 #include "csrc/sched/table/table.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::sched {
 

@@ -17,7 +17,7 @@
 #include <optional>
 
 #include "csrc/base/units.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/usage.h"
 
 namespace gpushare::sched {
 

@@ -21,8 +21,16 @@
 #include "csrc/sched/job/profiles.h"
 #include "csrc/sched/job/room_record.h"
 #include "csrc/sched/job/settings.h"
+#include "csrc/wire/address.h"
 #include "csrc/wire/core_share.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/limits.h"
+#include "csrc/wire/priority.h"
+#include "csrc/wire/usage.h"
+
+namespace gpushare::wire {
+struct Hello;
+struct Register;
+}  // namespace gpushare::wire
 
 namespace gpushare::sched {
 

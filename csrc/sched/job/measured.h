@@ -11,7 +11,7 @@
 #include "csrc/sched/job/gap_profile.h"
 #include "csrc/sched/job/profiles.h"
 #include "csrc/sched/job/recent_times.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/usage.h"
 
 namespace gpushare::sched {
 

@@ -12,6 +12,7 @@
 
 #include "csrc/sched/job/lookup.h"
 #include "csrc/sched/job/ranges.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::sched {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "csrc/base/units.h"
+#include "csrc/wire/coordinator_messages.h"
 #include "csrc/wire/core_share.h"
-#include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
 

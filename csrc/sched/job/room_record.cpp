@@ -2,6 +2,8 @@
 // pause where what is in the way will pass by itself, and a few times only where that is a disk.
 #include "csrc/sched/job/room_record.h"
 
+#include "csrc/wire/job_messages.h"
+
 namespace gpushare::sched {
 namespace {
 

@@ -8,7 +8,10 @@
 
 #include "csrc/base/host_bytes.h"
 #include "csrc/base/units.h"
-#include "csrc/wire/messages.h"
+
+namespace gpushare::wire {
+struct Released;
+}  // namespace gpushare::wire
 
 namespace gpushare::sched {
 

@@ -6,7 +6,9 @@
 #include <optional>
 
 #include "csrc/base/units.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/changes.h"
+#include "csrc/wire/job_settings.h"
+#include "csrc/wire/priority.h"
 
 namespace gpushare::sched {
 

@@ -20,6 +20,8 @@
 
 #include <fmt/format.h>
 
+#include "csrc/wire/limits.h"
+
 namespace gpushare::sched {
 namespace {
 

@@ -19,6 +19,8 @@
 
 #include <fmt/format.h>
 
+#include "csrc/wire/job_messages.h"
+
 namespace gpushare::sched {
 namespace {
 

@@ -20,6 +20,7 @@
 #include "csrc/base/host_bytes.h"
 #include "csrc/base/units.h"
 #include "csrc/sched/table/table.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::sched {
 

@@ -23,6 +23,7 @@
 #include "csrc/sched/job/lookup.h"
 #include "csrc/sched/memory/user_room.h"
 #include "csrc/sched/table/lane_pool.h"
+#include "csrc/wire/messages.h"
 
 namespace gpushare::sched {
 namespace {

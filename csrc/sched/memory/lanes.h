@@ -13,6 +13,7 @@
 #include "csrc/base/units.h"
 #include "csrc/sched/memory/room.h"
 #include "csrc/sched/table/step.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::sched {
 

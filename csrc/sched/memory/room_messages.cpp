@@ -15,6 +15,7 @@
 #include "csrc/base/check.h"
 #include "csrc/sched/memory/host_tier.h"
 #include "csrc/sched/memory/room.h"
+#include "csrc/wire/coordinator_messages.h"
 
 namespace gpushare::sched {
 

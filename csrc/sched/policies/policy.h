@@ -21,7 +21,7 @@
 #include "csrc/base/units.h"
 #include "csrc/sched/job/job.h"
 #include "csrc/sched/policies/rule.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/priority.h"
 
 namespace gpushare::sched {
 

@@ -10,7 +10,7 @@
 #include "csrc/base/host_bytes.h"
 #include "csrc/base/units.h"
 #include "csrc/sched/job/job.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/usage.h"
 
 namespace gpushare::sched {
 

@@ -25,6 +25,7 @@
 #include "csrc/sched/side_by_side/side_by_side.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/suspended.h"
+#include "csrc/wire/coordinator_messages.h"
 
 namespace gpushare::sched {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "csrc/base/units.h"
 #include "csrc/sched/policies/policy.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/priority.h"
 
 namespace gpushare::sched {
 

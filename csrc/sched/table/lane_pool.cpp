@@ -11,6 +11,7 @@
 
 #include "csrc/base/check.h"
 #include "csrc/sched/job/lookup.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::sched {
 

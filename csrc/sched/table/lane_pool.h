@@ -21,7 +21,7 @@
 
 #include "csrc/base/units.h"
 #include "csrc/sched/table/slot_numbers.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::sched {
 

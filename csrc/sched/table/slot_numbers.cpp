@@ -3,7 +3,7 @@
 #include "csrc/sched/table/slot_numbers.h"
 
 #include "csrc/base/check.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::sched {
 

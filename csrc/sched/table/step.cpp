@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "csrc/wire/coordinator_messages.h"
+
 namespace gpushare::sched {
 
 Step::Step(Table& table, Nanos now, bool is_deadline)

@@ -9,7 +9,7 @@
 #include "csrc/base/units.h"
 #include "csrc/sched/job/ready.h"
 #include "csrc/sched/table/table.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/coordinator_messages.h"
 
 namespace gpushare::sched {
 

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "csrc/wire/messages.h"
+
 namespace gpushare::sim {
 
 wire::Released JobMemory::give(const wire::Revoke& revoke, Bytes live, const Moment& moment) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "csrc/base/check.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::sim {
 namespace {

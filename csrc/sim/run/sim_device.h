@@ -21,6 +21,7 @@
 #include "csrc/sim/run/link.h"
 #include "csrc/sim/run/sim_job.h"
 #include "csrc/sim/scenario/scenario.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::sim {
 

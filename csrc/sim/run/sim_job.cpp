@@ -19,6 +19,7 @@
 #include <variant>
 
 #include "csrc/base/check.h"
+#include "csrc/wire/messages.h"
 
 namespace gpushare::sim {
 wire::Address SimJob::address() const {

@@ -24,6 +24,7 @@
 #include "csrc/sim/scenario/fields.h"
 #include "csrc/sim/scenario/values.h"
 #include "csrc/wire/job_settings.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::sim {
 namespace {

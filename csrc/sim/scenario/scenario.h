@@ -14,7 +14,7 @@
 #include "csrc/base/units.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/sim/scenario/models.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/priority.h"
 
 namespace gpushare::sim {
 

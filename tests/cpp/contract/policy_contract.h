@@ -13,7 +13,7 @@
 
 #include "csrc/sched/job/job.h"
 #include "csrc/sched/policies/policy.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/priority.h"
 
 namespace gpushare::sched::testing {
 

@@ -34,6 +34,30 @@ TEST(Account, IsOneLineThatSaysEachField) {
   EXPECT_EQ(nlohmann::json::parse(line_of(account))["wait_status"], 9);
 }
 
+TEST(Account, IsReadAsItWasWritten) {
+  Account account;
+  account.id = "0123456789ab";
+  account.epoch = 7;
+  account.job = JobId{3};
+  account.uid = 1000;
+  account.name = "two \"words\"";
+  account.end = JobEnd::kCarriedOn;
+  account.end_unix_ns = 5;
+  account.wait_status = 9;
+  account.held = seconds(2);
+  account.iterations = 4;
+  account.peak = mib(5);
+  const std::string line = line_of(account);
+  const auto read = read_account(line);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(line_of(*read), line);
+  EXPECT_TRUE(line.starts_with(beginning_of(account))) << beginning_of(account);
+  account.wait_status.reset();
+  EXPECT_EQ(read_account(line_of(account))->wait_status, std::nullopt);
+  for (const char* text : {"", "{}", "[1]", "{\"id\": 5}", R"({"id": "a", "epoch": "b"})"})
+    EXPECT_EQ(read_account(text).error().code(), StatusCode::kProtocol) << text;
+}
+
 TEST(Account, HasAnIdOfTheProcessAlone) {
   EXPECT_EQ(host_job_id(41, 1000), host_job_id(41, 1000));
   EXPECT_EQ(host_job_id(41, 1000).size(), 12U);

@@ -95,6 +95,33 @@ TEST_F(AccountWriterTest, EndsWhereNothingCanBeWritten) {
   EXPECT_TRUE(written().empty());
 }
 
+TEST_F(AccountWriterTest, WritesWhatIsLeftOverUnlessItIsThere) {
+  {
+    AccountWriter killed(place());
+    killed.put(account(1), UniqueFd());
+    killed.put(account(2), UniqueFd());
+  }
+  {
+    AccountWriter next(place());
+    for (const std::uint32_t job : {2U, 3U, 11U})
+      next.put_left_over(account(job));
+  }
+  const auto lines = written();
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[2]["job"], 3);
+  EXPECT_EQ(lines[3]["job"], 11) << "its line begins as that of job 1 does, but for the comma";
+}
+
+TEST_F(AccountWriterTest, SaysWhatIsNotWrittenYet) {
+  block();
+  AccountWriter writer(place());
+  writer.put(account(1), UniqueFd());
+  ASSERT_EQ(writer.waiting().size(), 1U);
+  EXPECT_EQ(writer.waiting().front().job, JobId{1});
+  unblock();
+  EXPECT_TRUE(testing::eventually([&writer] { return writer.waiting().empty(); }));
+}
+
 // The parent reaps the process while the writer waits for it, or before.
 TEST_F(AccountWriterTest, AsksTheKernelHowTheProcessEnded) {
   const pid_t pid = ::fork();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,11 +23,16 @@ using testing::IdleChild;
 class ExpectedJobsTest : public ::testing::Test {
  protected:
   ExpectedJobsTest()
-      : loop_(std::move(*ipc::EventLoop::create())), expected_(*loop_, [this](std::int32_t pid) {
-          gone_.push_back(pid);
+      : loop_(std::move(*ipc::EventLoop::create())), expected_(*loop_, [this](const KnownJob& job) {
+          gone_.push_back(job.pid);
           num_left_ = expected_.jobs().size();
           loop_->stop();
         }) {}
+
+  static KnownJob known(const IdleChild& child) {
+    const auto stat = read_process_stat(child.pid());
+    return {child.pid(), stat ? stat->start_ticks : 0, "its account"};
+  }
 
   std::unique_ptr<ipc::EventLoop> loop_;
   std::vector<std::int32_t> gone_;
@@ -37,8 +43,8 @@ class ExpectedJobsTest : public ::testing::Test {
 TEST_F(ExpectedJobsTest, TellsTheEndOfAProcessOnce) {
   IdleChild first;
   IdleChild second;
-  ASSERT_TRUE(expected_.add(first.pid()).ok());
-  ASSERT_TRUE(expected_.add(second.pid()).ok());
+  ASSERT_TRUE(expected_.add(known(first)).ok());
+  ASSERT_TRUE(expected_.add(known(second)).ok());
   first.kill();
   loop_->run();
   EXPECT_THAT(gone_, ElementsAre(first.pid()));
@@ -49,21 +55,27 @@ TEST_F(ExpectedJobsTest, TellsTheEndOfAProcessOnce) {
   EXPECT_TRUE(expected_.empty());
 }
 
-TEST_F(ExpectedJobsTest, KeepsPidAndStartForTheStateFile) {
+TEST_F(ExpectedJobsTest, KeepsWhatIsKnownForTheStateFileAndWhoeverTakesIt) {
   const IdleChild child;
-  ASSERT_TRUE(expected_.add(child.pid()).ok());
-  const auto stat = read_process_stat(child.pid());
-  ASSERT_TRUE(stat.has_value());
-  EXPECT_THAT(expected_.jobs(), ElementsAre(KnownJob{child.pid(), stat->start_ticks}));
+  ASSERT_TRUE(expected_.add(known(child)).ok());
+  EXPECT_THAT(expected_.jobs(), ElementsAre(known(child)));
+  EXPECT_EQ(expected_.take(child.pid()), known(child));
+  EXPECT_EQ(expected_.take(child.pid()), std::nullopt);
+}
+
+TEST_F(ExpectedJobsTest, DoesNotExpectAnotherProcessOfTheSameNumber) {
+  const IdleChild child;
+  KnownJob job = known(child);
+  ++job.start_ticks;
+  EXPECT_FALSE(expected_.add(job).ok());
 }
 
 TEST_F(ExpectedJobsTest, SaysNothingOfAProcessThatHasSaidHello) {
   IdleChild welcomed;
   IdleChild other;
-  ASSERT_TRUE(expected_.add(welcomed.pid()).ok());
-  ASSERT_TRUE(expected_.add(other.pid()).ok());
-  expected_.erase(welcomed.pid());
-  expected_.erase(welcomed.pid());  // a second Hello changes nothing
+  ASSERT_TRUE(expected_.add(known(welcomed)).ok());
+  ASSERT_TRUE(expected_.add(known(other)).ok());
+  expected_.take(welcomed.pid());
   welcomed.kill();
   other.kill();
   loop_->run();
@@ -72,8 +84,9 @@ TEST_F(ExpectedJobsTest, SaysNothingOfAProcessThatHasSaidHello) {
 
 TEST_F(ExpectedJobsTest, DoesNotExpectAProcessThatHasEnded) {
   IdleChild child;
+  const KnownJob job = known(child);
   child.kill();
-  EXPECT_FALSE(expected_.add(child.pid()).ok());
+  EXPECT_FALSE(expected_.add(job).ok());
   EXPECT_TRUE(expected_.empty());
 }
 

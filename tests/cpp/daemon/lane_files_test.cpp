@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "csrc/wire/messages.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::daemon {
 namespace {

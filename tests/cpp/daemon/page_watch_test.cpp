@@ -6,8 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include "csrc/wire/address.h"
+#include "csrc/wire/job_messages.h"
 #include "csrc/wire/lease_page.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/usage.h"
 
 namespace gpushare::daemon {
 namespace {

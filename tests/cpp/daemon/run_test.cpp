@@ -17,7 +17,7 @@
 
 #include "csrc/daemon/machine/process_info.h"
 #include "csrc/ipc/socket.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/job_messages.h"
 
 #include "tests/cpp/support/daemon_process.h"
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "csrc/daemon/files/account.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/job_messages.h"
 
 #include "tests/cpp/support/daemon_job.h"
 #include "tests/cpp/support/daemon_process.h"
@@ -136,6 +136,93 @@ TEST_F(ServerAccounts, AJobIsCarriedOnByTheNextCoordinatorUnderTheSameId) {
   EXPECT_EQ(kept.front()["pid"], job.pid());
   EXPECT_TRUE(kept.front()["wait_status"].is_null());
   job.kill();
+}
+
+class ServerAccountsAfterAKill : public ServerAccounts {
+ protected:
+  void kill_daemon() {
+    daemon_.signal(SIGKILL);
+    EXPECT_EQ(daemon_.wait(), -1);
+  }
+  const std::vector<std::string> options_{"--accounts-folder", folder_.path() + "/accounts"};
+};
+
+TEST_F(ServerAccountsAfterAKill, AJobThatEndedMeanwhileIsListedAsLost) {
+  JobProcess job = start_job(false);
+  job.expect("there");
+  kill_daemon();
+  job.kill();
+  const DaemonProcess next(folder_, options_);
+  const auto kept = accounts(1);
+  ASSERT_EQ(kept.size(), 1U);
+  EXPECT_EQ(kept.front()["name"], "mine");
+  EXPECT_EQ(kept.front()["end"], "lost");
+  EXPECT_EQ(kept.front()["job"], 1);
+  EXPECT_LE(kept.front()["start_ns"], kept.front()["end_ns"]);
+}
+
+TEST_F(ServerAccountsAfterAKill, AJobThatEndsBeforeItComesBackIsListedAsLost) {
+  JobProcess job = start_job(false);
+  job.expect("there");
+  kill_daemon();
+  const DaemonProcess next(folder_, options_);
+  job.kill();
+  EXPECT_EQ(accounts(1).size(), 1U);
+  EXPECT_EQ(accounts().front()["end"], "lost");
+}
+
+// It has no iterations to run any more, so it does not register anew, and yet it was a job.
+TEST_F(ServerAccountsAfterAKill, AJobThatComesBackOnlyToEndIsListed) {
+  JobProcess job([socket = daemon_.socket()](JobSide& side) {
+    side.attach(socket, "mine");
+    side.tell("there");
+    side.wait_for("reconnect");
+    side.disconnect();
+    side.connect(socket);
+    side.hello(Bytes{0}, Term{0});
+    side.tell("is back");
+    side.wait_for("end");
+  });
+  job.expect("there");
+  kill_daemon();
+  const DaemonProcess next(folder_, options_);
+  job.tell("reconnect");
+  job.expect("is back");
+  job.tell("end");
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(accounts(1).size(), 1U);
+  EXPECT_EQ(accounts().front()["name"], "mine");
+}
+
+TEST_F(ServerAccountsAfterAKill, AJobThatGoesOnIsListedOnceInTheEnd) {
+  JobProcess job([socket = daemon_.socket()](JobSide& side) {
+    side.attach(socket, "mine");
+    side.tell("there");
+    side.wait_for("reconnect");
+    side.disconnect();
+    side.connect(socket);
+    side.hello(Bytes{0}, Term{0});
+    side.register_job("mine");
+    side.tell("is back");
+    side.wait_for("end");
+  });
+  job.expect("there");
+  kill_daemon();
+  {
+    DaemonProcess next(folder_, options_);
+    job.tell("reconnect");
+    job.expect("is back");
+    job.tell("end");
+    EXPECT_EQ(job.wait(), 0);
+    EXPECT_EQ(accounts(1).size(), 1U);
+    EXPECT_EQ(accounts().front()["end"], "died");
+    next.signal(SIGKILL);  // the state file may still have what is in the journal
+    EXPECT_EQ(next.wait(), -1);
+  }
+  DaemonProcess last(folder_, options_);
+  last.signal(SIGTERM);
+  EXPECT_EQ(last.wait(), 0);
+  EXPECT_EQ(accounts().size(), 1U);
 }
 
 TEST_F(ServerAccounts, AProcessThatHadNoIterationsToRunLeavesNone) {

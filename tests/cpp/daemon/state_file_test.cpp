@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <string>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/cpp/support/daemon_fake_proc.h"
@@ -14,7 +13,6 @@
 namespace gpushare::daemon {
 namespace {
 
-using ::testing::ElementsAre;
 using testing::TempFolder;
 
 TEST(StateFile, ReadsWhatWasWritten) {
@@ -22,7 +20,8 @@ TEST(StateFile, ReadsWhatWasWritten) {
   const std::string path = folder.path() + "/sock.jobs";
   for (const CoordinatorState& state :
        {CoordinatorState{7, {}}, CoordinatorState{8, {{42, 1000}, {43, 2000}}},
-        CoordinatorState{9, {{42, 1000}}, "rr"}, CoordinatorState{9, {}, "rr"}}) {
+        CoordinatorState{9, {{42, 1000}}, "rr"}, CoordinatorState{9, {}, "rr"},
+        CoordinatorState{9, {{42, 1000, R"({"name": "two  words "})"}, {43, 2000}}, "rr"}}) {
     ASSERT_TRUE(write_state_file(path, state).ok());
     const auto read = read_state_file(path);
     ASSERT_TRUE(read.has_value() && read->has_value());
@@ -72,7 +71,9 @@ TEST(StateFile, APidOfAnotherProcessIsNotAlive) {
   const TempFolder root;
   testing::add_process(root.path(), {.pid = 42, .start_ticks = 1000});
   testing::add_process(root.path(), {.pid = 43, .start_ticks = 9999});
-  EXPECT_THAT(living_pids({{42, 1000}, {43, 2000}, {44, 3000}}, root.path()), ElementsAre(42));
+  EXPECT_TRUE(is_alive({42, 1000}, root.path()));
+  EXPECT_FALSE(is_alive({43, 2000}, root.path()));
+  EXPECT_FALSE(is_alive({44, 3000}, root.path()));
 }
 
 }  // namespace

@@ -7,7 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "csrc/wire/codec.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/coordinator_messages.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::daemon {
 namespace {

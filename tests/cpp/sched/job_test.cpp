@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "csrc/wire/job_messages.h"
+
 namespace gpushare::sched {
 namespace {
 

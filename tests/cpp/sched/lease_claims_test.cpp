@@ -7,6 +7,7 @@
 
 #include "csrc/sched/table/options.h"
 #include "csrc/sched/time/shares.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::sched {
 namespace {

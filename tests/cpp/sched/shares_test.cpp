@@ -8,7 +8,9 @@
 #include "csrc/sched/table/options.h"
 #include "csrc/sched/table/table.h"
 #include "csrc/sched/time/share_limit.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/address.h"
+#include "csrc/wire/job_messages.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::sched {
 namespace {

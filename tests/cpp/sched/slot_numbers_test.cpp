@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "csrc/sched/table/lane_pool.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/limits.h"
 
 namespace gpushare::sched {
 namespace {

@@ -16,6 +16,7 @@
 
 #include "csrc/sched/coordinator.h"
 #include "csrc/sched/policies/policy.h"
+#include "csrc/wire/job_messages.h"
 
 #include "tests/cpp/support/sched_scenario_fields.h"
 

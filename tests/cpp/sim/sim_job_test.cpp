@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "csrc/wire/job_messages.h"
+
 namespace gpushare::sim {
 namespace {
 

@@ -9,7 +9,8 @@
 
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/address.h"
+#include "csrc/wire/usage.h"
 
 namespace gpushare::sched::testing {
 

@@ -11,7 +11,10 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/coordinator.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/changes.h"
+#include "csrc/wire/job_messages.h"
+#include "csrc/wire/limits.h"
+#include "csrc/wire/priority.h"
 
 #include "tests/cpp/support/sched_scenario_fields.h"
 #include "tests/cpp/support/sched_scenario_print.h"

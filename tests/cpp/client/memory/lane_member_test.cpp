@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "csrc/alloc/allocator/caching_allocator.h"
-#include "csrc/wire/messages.h"
+#include "csrc/wire/limits.h"
 
 #include "tests/cpp/support/lane_file.h"
 #include "tests/cpp/support/vm_fake_vmm.h"
