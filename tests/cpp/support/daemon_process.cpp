@@ -105,7 +105,8 @@ DaemonProcess::DaemonProcess(const TempFolder& folder, std::vector<std::string> 
   std::vector<std::string> arguments{
       "--socket",         socket_, "--capacity",    "64MiB",
       "--log-level",      "debug", "--log-file",    folder.path() + "/log",
-      "--min-quantum-ms", "0",     "--gap-poll-ms", "1"};
+      "--min-quantum-ms", "0",     "--gap-poll-ms", "1",
+      "--max-wait-ms",    "1000"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   pid_ = spawn_gpushared(arguments, -1);
   EXPECT_TRUE(eventually([this] { return ipc::connect_to(socket_).has_value(); }));
