@@ -30,7 +30,7 @@ REPLY = Path(__file__).parent.parent / "tests" / "python" / "top" / "reply.json"
 NUM_JOBS = 50
 SIZES = ((80, 24), (120, 40), (200, 60))
 WARM_UP_SECONDS = 4.0
-RUN_SECONDS = 20.0
+RUN_SECONDS = 15.0
 
 
 class _Coordinator:
@@ -119,7 +119,7 @@ def _measure(size: tuple[int, int], seconds: float) -> dict[str, float]:
 
 
 def run(*, quick: bool) -> Report:
-    """Three runs of 20 s for each size of the terminal, in turn."""
+    """Three runs of 15 s for each size of the terminal, in turn."""
     report = Report(name="top")
     found: dict[tuple[int, int], list[dict[str, float]]] = {size: [] for size in SIZES}
     for _ in range(1 if quick else 3):

@@ -158,7 +158,7 @@ def test_a_silent_coordinator_is_said_and_hides_no_other() -> None:
     nothing = Look({"devices": [], "unmanaged": [], "warnings": []}, [silent], {}, History())
     screen = text_of(nothing)
     assert "This screen goes on to look for one." in screen
-    assert "no jobs yet: the first job starts a coordinator" in screen
+    assert "no jobs are known, since no coordinator answers" in screen
 
 
 def test_a_recovering_coordinator_is_said() -> None:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from gpushare.cli.exit_code import ExitCode
 from gpushare.cli.top.glyphs import glyphs_for
 from gpushare.cli.top.line import plain
 from gpushare.cli.top.look import Watch
@@ -38,7 +39,10 @@ def top(
     _check_installed()
     from gpushare.cli.top.app import TopApp
 
-    TopApp(watch, choice, glyphs_for(sys.stdout.encoding)).run()
+    app = TopApp(watch, choice, glyphs_for(sys.stdout.encoding))
+    app.run()
+    if app.return_code:  # textual has shown what went wrong
+        raise typer.Exit(ExitCode.ERROR)
 
 
 def _print_once(watch: Watch, choice: Choice) -> None:

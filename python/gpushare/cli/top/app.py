@@ -37,9 +37,10 @@ class TopApp(App[None]):
     Board { width: 100%; height: 100%; }
     Input { dock: bottom; display: none; border: none; height: 1; padding: 0; }
     ModalScreen { align: center middle; }
-    .dialog { width: auto; max-width: 90%; height: auto; max-height: 90%; }
-    .dialog { padding: 1 2; border: round; }
-    .words { width: 30; height: auto; border: round; }
+    .dialog { width: auto; max-width: 100%; height: auto; max-height: 100%; }
+    .dialog { padding: 0 1; border: round; }
+    .dialog Static { width: auto; }
+    .dialog OptionList { width: 20; height: auto; border: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         ("q", "quit", "quit"),
@@ -72,6 +73,7 @@ class TopApp(App[None]):
             glyphs: What the terminal can show.
         """
         super().__init__()
+        self.theme = "ansi-dark"  # the terminal's own colours
         self._watch = watch
         self._choice = choice
         self._glyphs = glyphs

@@ -8,11 +8,15 @@ from gpushare._coordinator.client import CoordinatorClient
 from gpushare._settings.arguments import PAUSED, RESUMED, job_changes
 from gpushare.cli._exporter.asking import ANSWER_SECONDS
 from gpushare.cli._targets.jobs import label
+from gpushare.cli.pause import paused_text
+from gpushare.cli.resume import resumed_text
 from gpushare.cli.top.rows import Choice, Row, is_own, user_of
 from gpushare.errors import GpushareError
 from gpushare.printable import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpushare.cli.top.history import JobId
     from gpushare.cli.top.look import Look
 
@@ -23,23 +27,27 @@ class Change(NamedTuple):
     key: JobId
     changes: dict[str, Any]
     """As ``gpushare._settings.arguments.job_changes`` makes them."""
-    done: str
-    """What to say then: "paused"."""
+    done_text: Callable[[dict[str, Any]], str]
+    """What to say then, of the job's row."""
 
 
 def pause(key: JobId) -> Change:
     """Returns the change that keeps a job off the device."""
-    return Change(key, PAUSED, "paused, from its next boundary on")
+    return Change(key, PAUSED, paused_text)
 
 
 def resume(key: JobId) -> Change:
     """Returns the change that lets a job take turns again."""
-    return Change(key, RESUMED, "resumed")
+    return Change(key, RESUMED, resumed_text)
 
 
 def set_priority(key: JobId, priority: str) -> Change:
     """Returns the change of a job's class."""
-    return Change(key, job_changes(priority=priority), f"priority {priority}")
+    return Change(
+        key,
+        job_changes(priority=priority),
+        lambda row: f"{label(row)}: priority {row['priority']}",
+    )
 
 
 def why_not(row: Row | None, choice: Choice) -> str:
@@ -70,7 +78,9 @@ def carry_out(change: Change, look: Look) -> str:
     if job is None or paths is None:
         return "nothing is changed: the job has ended, or its coordinator does not answer"
     try:
-        CoordinatorClient(paths, ANSWER_SECONDS).set_job(job["job"], change.changes)
+        report = CoordinatorClient(paths, ANSWER_SECONDS).set_job(job["job"], change.changes)
     except GpushareError as error:
         return printable(f"{label(job)} is not changed: {error}")
-    return f"{label(job)}: {change.done}"
+    rows = [row for device in report["devices"] for row in device["jobs"]]
+    row = next((row for row in rows if row["job"] == job["job"]), None)
+    return change.done_text(row) if row is not None else f"{label(job)} has ended"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
@@ -11,29 +12,27 @@ from textual.widgets.option_list import Option
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.events import Key
 
 HELP = """\
-q              quit
-h ?            this help
-Up Down        select a job; also the wheel and a click
-Home End       the first, the last job
-PageUp, PageDown   ten jobs further
-Esc            select nothing, and show all jobs again
-, .            sort by the column to the left, to the right
-/              turn the order around
-f              show only jobs with a text in name, group, user or state
-u              show only my own jobs, and all again
-p r            pause the selected job, resume it
-s              set its priority
+q            quit
+h ?          this help
+Up Down      select a job, and so do the wheel and a click
+Home End PageUp PageDown    the same, further
+Esc          select nothing, and show all jobs
+, .          sort by the next column to the left, to the right
+/            turn the order around
+f            show only jobs with a text in name, group, user or state
+u            show only my own jobs, or all again
+p r          pause the selected job, resume it
+s            set its priority
 
-GOT       part of its lane's recent time that the job got
-IT/S      iterations a second, of the last 10 s
-ALONE     the same without the time in which it waited
-RESIDENT  on the device; SPILLED on the host
-
-In the bar of memory, running jobs are first, then the others,
-then what jobs share, and last what nobody has in place. The
-curve of memory is what jobs may use. docs/commands.md has more."""
+GOT          part of its lane's recent time that the job got
+IT/S         iterations a second, now; ALONE: without the waiting
+RESIDENT     its memory on the device; SPILLED: on the host
+leased       part of the recent time in which a job had the lease
+memory       part of the device's memory that jobs may use
+The bar: running jobs, then the others, what jobs share, the rest."""
 
 
 class Help(ModalScreen[None]):
@@ -43,8 +42,9 @@ class Help(ModalScreen[None]):
         """The text."""
         yield Static(HELP, markup=False, classes="dialog")
 
-    def on_key(self) -> None:
-        """Closes it."""
+    def on_key(self, event: Key) -> None:
+        """Closes it; the key does nothing else."""
+        event.stop()
         self.dismiss()
 
     def on_click(self) -> None:
@@ -98,9 +98,10 @@ class Choose(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         """The question and the words."""
-        text = f"{self._text}\n\nEnter takes it    Esc leaves it as it is"
-        yield Static(text, markup=False, classes="dialog")
-        yield OptionList(*(Option(word) for word in self._words), classes="words")
+        with Vertical(classes="dialog"):
+            yield Static(f"{self._text}\n", markup=False)
+            yield OptionList(*(Option(word) for word in self._words))
+            yield Static("\nEnter takes it    Esc leaves it as it is", markup=False)
 
     def on_mount(self) -> None:
         """Marks what holds now."""

@@ -70,6 +70,12 @@ def cut(line: Line, width: int) -> Line:
     return tuple(kept)
 
 
+def fill(line: Line, width: int, look: str) -> Line:
+    """Returns the line with spaces of that look up to that many places."""
+    missing = width - width_of(line)
+    return (*line, Span(" " * missing, look)) if missing > 0 else line
+
+
 def spread(left: Line, right: Line, width: int) -> Line:
     """Returns both with spaces between, the right one at the end; without it if it has no room."""
     missing = width - width_of(left) - width_of(right)

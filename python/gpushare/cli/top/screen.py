@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpushare.cli._targets.jobs import label
 from gpushare.cli.top.columns import Shown, head_line, job_line, lay_out
 from gpushare.cli.top.devices import Place, device_lines
-from gpushare.cli.top.line import Line, Span, cut, span, spread, wrap
+from gpushare.cli.top.line import Line, Span, cut, fill, span, spread, wrap
 from gpushare.cli.top.rows import Choice, Row, rows_of
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def draw(look: Look, choice: Choice, size: Size, glyphs: Glyphs, message: str = 
     top = [_title(look, choice, rows, size.width), *_devices(look, size, glyphs)]
     has_devices, is_live = len(look.devices()) > 1, size.height > 0
     layout = lay_out(size.width, has_devices=has_devices, has_past=is_live)
-    top.append(head_line(layout, choice.sort, is_reversed=choice.is_reversed))
+    heads = head_line(layout, choice.sort, is_reversed=choice.is_reversed)
+    top.append(fill(heads, size.width, "head"))
     selected = _selected(rows, choice.selected)
     bottom = _sentences(look, rows, selected, size)
     if is_live:
@@ -79,7 +80,8 @@ def draw(look: Look, choice: Choice, size: Size, glyphs: Glyphs, message: str = 
     for place, row in enumerate(shown, first):
         is_selected = is_live and place == selected
         word = "selected" if is_selected else LOOK_OF_STATE.get(str(row.fields["state"]), "")
-        middle.append(job_line(layout, Shown(row, look.history, glyphs), word))
+        line = job_line(layout, Shown(row, look.history, glyphs), word)
+        middle.append(fill(line, size.width, word) if is_selected else line)
     if not rows:
         middle.append(cut((Span(_why_empty(look, choice), "dim"),), size.width))
     missing = max(0, room - len(middle)) if is_live else 0
@@ -123,29 +125,30 @@ def _sentences(look: Look, rows: list[Row], selected: int | None, size: Size) ->
     order = list(rows)
     if selected is not None:
         order.insert(0, order.pop(selected))
-    texts = [
+    waits = [
         (f"{label(row.fields)}: {row.fields['explain']}", "")
         for row in order
         if row.is_job and row.fields["explain"]
     ]
-    first, rest = (texts[:1], texts[1:]) if selected is not None else ([], texts)
     warnings = [(f"warning: {each['text']}", "warning") for each in look.report["warnings"]]
     if look.report.get("jobs_left_out"):
         text = f"{look.report['jobs_left_out']} jobs more do not fit into the answer"
         warnings.append((text, "warning"))
-    lines = [
-        line for text, word in [*first, *warnings, *rest] for line in wrap(text, size.width, word)
-    ]
-    if not size.height:
-        return lines
+    is_first = bool(waits) and selected is not None and bool(rows[selected].fields.get("explain"))
+    most = max(2, size.height // 6) if size.height else 0
+    lines: list[Line] = []
+    for text, word in [*waits[:is_first], *warnings, *waits[is_first:]]:
+        more = wrap(text, size.width, word)
+        if most and lines and len(lines) + len(more) > most:  # whole sentences alone
+            break
+        lines += more
     # Always as many: a sentence that grows by a word must not move what stands above it.
-    most = max(2, size.height // 6)
-    return [*lines[:most], *[()] * (most - len(lines))]
+    return [*lines[:most], *[()] * (most - len(lines))] if most else lines
 
 
 def _last_line(choice: Choice, width: int, message: str) -> Line:
     if message:
-        return cut((span(message, "warning"),), width)
+        return cut((span(message, "name"),), width)
     return cut((span(_KEYS + ("" if choice.is_readonly else _CHANGE_KEYS), "dim"),), width)
 
 
@@ -154,4 +157,4 @@ def _why_empty(look: Look, choice: Choice) -> str:
         return "no job is like that: f changes the filter, u shows all users' jobs"
     if look.devices():
         return "no jobs: start one with gpushare run -- python train.py"
-    return "no jobs yet: the first job starts a coordinator"
+    return "no jobs are known, since no coordinator answers"
