@@ -16,12 +16,13 @@ import pytest
 
 pytest.importorskip("textual")
 
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from gpushare.cli.top.app import TopApp
+from gpushare.cli.top.board import Board
 from gpushare.cli.top.dialogs import Choose, Help, Question
 from gpushare.cli.top.glyphs import UNICODE
-from gpushare.cli.top.line import plain
+from gpushare.cli.top.line import Span, plain
 from gpushare.cli.top.look import Watch
 from gpushare.cli.top.rows import Choice
 from tests.python.conftest import clean_environment
@@ -34,17 +35,12 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
 JOB = """
-import sys, threading, gpushare
-job = gpushare.register(name=sys.argv[1], group="pair")
-is_over = threading.Event()
-def wait():
-    sys.stdin.readline()
-    is_over.set()
-threading.Thread(target=wait, daemon=True).start()
+import sys, time, gpushare
+job = gpushare.register(name=sys.argv[1])
 print("ready", flush=True)
-while not is_over.is_set():
+while True:
     with job.iteration():
-        is_over.wait(0.01)
+        time.sleep(0.01)
 """
 
 Play = Callable[["Screen"], Awaitable[None]]
@@ -98,17 +94,18 @@ def play(
 def running_job(
     name: str, settings: dict[str, str], folder: Path
 ) -> Iterator[forked.ForkedProcess]:
-    """A job that iterates until a line is written to it."""
+    """A job that iterates until it is killed: one that is paused would not end by itself."""
     script = folder / f"{name}.py"
     script.write_text(JOB)
     words = [str(script), name]
-    job = forked.start(words, clean_environment(**settings), stdin=PIPE, stdout=PIPE)
+    job = forked.start(words, clean_environment(**settings), stdout=PIPE)
     try:
         assert job.stdout is not None
         assert job.stdout.readline() == "ready\n"
         yield job
     finally:
-        job.communicate("over\n", 60)
+        job.kill()
+        job.communicate()
 
 
 def _row(screen: Screen, name: str) -> dict[str, Any]:
@@ -199,7 +196,10 @@ def test_the_coordinators_no_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
             return {"v": 1, "type": "refused", "reason": "user 7 may not change\x1b job 1"}
 
     async def script(screen: Screen) -> None:
-        await screen.press("home", "p", "y")
+        await screen.press("home", "p")
+        question = screen.app.screen.query_one(Static).visual
+        assert str(question).startswith("Pause job 1 ([red]b)?")  # no markup is read
+        await screen.press("y")
         await screen.wait(lambda: "is not changed" in screen.text())
         assert "job 1 ([red]b) is not changed: user 7 may not change? job 1" in screen.text()
 
@@ -252,3 +252,24 @@ def test_waits_for_a_coordinator_and_for_the_next_one(
             await screen.wait(lambda: "no coordinator answers" in screen.text())
 
     play(monkeypatch, str(path), script)
+
+
+def test_only_lines_that_differ_are_drawn_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[int] = []
+
+    async def script(screen: Screen) -> None:
+        board = screen.app.query_one(Board)
+        monkeypatch.setattr(board, "refresh", lambda *all_, **_: drawn.extend(r.y for r in all_))
+        board.show([(Span(f"line {n}"),) for n in range(5)])
+        drawn.clear()
+        board.show([(Span("other" if n == 3 else f"line {n}"),) for n in range(5)])
+        assert drawn == [3]
+        assert board.render_line(3).text.rstrip() == "other"
+        board.show([(Span("line 0"),)])
+        assert drawn == [3, 1, 2, 3, 4]
+        assert board.render_line(3).text.strip() == ""
+
+    with FakeCoordinator(tmp_path / "sock", _report()) as fake:
+        play(monkeypatch, fake.path, script)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 needs_tmux = pytest.mark.skipif(
     shutil.which("tmux") is None, reason="tmux is missing: apt-get install tmux"
+)
+
+needs_textual = pytest.mark.skipif(
+    importlib.util.find_spec("textual") is None, reason="textual is missing: the extra top"
 )
 
 
@@ -77,6 +82,7 @@ def _wait(is_true: Callable[[], bool]) -> None:
 
 
 @needs_tmux
+@needs_textual
 def test_on_a_real_terminal(tmp_path: Path) -> None:
     tmux = ["tmux", "-S", str(tmp_path / "tmux"), "-f", os.devnull]
 
