@@ -198,7 +198,7 @@ def test_the_coordinators_no_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
     async def script(screen: Screen) -> None:
         await screen.press("home", "p")
         question = screen.app.screen.query_one(Static).visual
-        assert str(question).startswith("Pause job 1 ([red]b)?")  # no markup is read
+        assert str(question).startswith("Pause job 1 ([red]b) on CPU?")  # no markup is read
         await screen.press("y")
         await screen.wait(lambda: "is not changed" in screen.text())
         assert "job 1 ([red]b) is not changed: user 7 may not change? job 1" in screen.text()

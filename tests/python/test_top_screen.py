@@ -93,6 +93,7 @@ def test_several_devices_have_numbers_and_a_low_terminal_a_line_each() -> None:
     assert low[1].startswith("0 CPU ")
     assert low[2].startswith("1 CUDA GPU-12345678 ")
     assert "runs" in low[1]
+    assert "\ndevice 1, job 2 (notebook): waits for" in text_of(look)
     assert low[3] == heads
 
 

@@ -12,7 +12,6 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from gpushare._settings.settings import PRIORITIES
-from gpushare.cli._targets.jobs import label
 from gpushare.cli.top import changes
 from gpushare.cli.top.board import Board
 from gpushare.cli.top.columns import sorts
@@ -211,13 +210,13 @@ class TopApp(App[None]):
     def action_pause(self) -> None:
         """Asks whether to pause the selected job."""
         if row := self._changeable():
-            text = f"Pause {label(row.fields)}? It gets no lease until it is resumed."
+            text = f"Pause {changes.who(row)}? It gets no lease until it is resumed."
             self._ask(text, changes.pause(row.key))
 
     def action_resume(self) -> None:
         """Asks whether to resume the selected job."""
         if row := self._changeable():
-            self._ask(f"Resume {label(row.fields)}?", changes.resume(row.key))
+            self._ask(f"Resume {changes.who(row)}?", changes.resume(row.key))
 
     def action_priority(self) -> None:
         """Asks which priority the selected job is to have."""
@@ -231,7 +230,7 @@ class TopApp(App[None]):
             else:
                 self._carry_out(changes.set_priority(row.key, word))
 
-        self.push_screen(Choose(f"Priority of {label(row.fields)}?", PRIORITIES, now), take)
+        self.push_screen(Choose(f"Priority of {changes.who(row)}?", PRIORITIES, now), take)
 
     def _ask(self, text: str, change: changes.Change) -> None:
         def take(is_yes: bool | None) -> None:

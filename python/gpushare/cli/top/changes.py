@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpushare._coordinator.client import CoordinatorClient
+from gpushare._settings import devices
 from gpushare._settings.arguments import PAUSED, RESUMED, job_changes
 from gpushare.cli._exporter.asking import ANSWER_SECONDS
 from gpushare.cli._targets.jobs import label
@@ -50,6 +51,11 @@ def set_priority(key: JobId, priority: str) -> Change:
     )
 
 
+def who(row: Row) -> str:
+    """Returns "job 4 (vit) on CPU": each device's coordinator has numbers of its own."""
+    return f"{label(row.fields)} on {printable(devices.label(row.key.device))}"
+
+
 def why_not(row: Row | None, choice: Choice) -> str:
     """Says why the screen changes nothing of a row; "" where it may.
 
@@ -81,6 +87,6 @@ def carry_out(change: Change, look: Look) -> str:
         report = CoordinatorClient(paths, ANSWER_SECONDS).set_job(job["job"], change.changes)
     except GpushareError as error:
         return printable(f"{label(job)} is not changed: {error}")
-    rows = [row for device in report["devices"] for row in device["jobs"]]
+    rows = [row for each in report["devices"] for row in each["jobs"]]
     row = next((row for row in rows if row["job"] == job["job"]), None)
     return change.done_text(row) if row is not None else f"{label(job)} has ended"

@@ -41,7 +41,7 @@ def device_lines(look: Look, place: Place) -> list[Line]:
     lines: list[Line] = []
     for number, device in enumerate(devices):
         name = f"{number} " if has_several else ""
-        name += _short(label(device["device"]), place.width)
+        name += _short(label(device["device"]), place)
         if place.is_compact:
             lines.append(_compact_line(device, name, place))
         else:
@@ -83,9 +83,9 @@ def _curve(title: str, now: float, values: list[float | None], place: Place) -> 
     return (text, Span(" " + curve(values, 1.0, width, place.glyphs), "curve"))
 
 
-def _short(name: str, width: int) -> str:
+def _short(name: str, place: Place) -> str:
     """A device's name; of a GPU's long number the first part, which mostly tells it from others."""
-    return name if width >= 120 else name[:_MOST_NAME]
+    return name if place.width >= 120 and not place.is_compact else name[:_MOST_NAME]
 
 
 def _host(device: dict[str, Any]) -> str:
@@ -149,7 +149,7 @@ def _compact_line(device: dict[str, Any], name: str, place: Place) -> Line:
     used = format_bytes(capacity - max(device["free_bytes"], 0))
     leased = f"leased {device.get('busy', 0.0):4.0%}"
     left: Line = (
-        span(name[: max(12, place.width // 4)], "name"),
+        span(name, "name"),
         Span(" "),
         *_bar(device, max(8, place.width // 8), place.glyphs),
         span(f" {used}/{format_bytes(capacity)} {leased}"),

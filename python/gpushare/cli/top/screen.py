@@ -125,8 +125,9 @@ def _sentences(look: Look, rows: list[Row], selected: int | None, size: Size) ->
     order = list(rows)
     if selected is not None:
         order.insert(0, order.pop(selected))
+    has_devices = len(look.devices()) > 1
     waits = [
-        (f"{label(row.fields)}: {row.fields['explain']}", "")
+        (f"{_who(row, has_devices=has_devices)}: {row.fields['explain']}", "")
         for row in order
         if row.is_job and row.fields["explain"]
     ]
@@ -144,6 +145,11 @@ def _sentences(look: Look, rows: list[Row], selected: int | None, size: Size) ->
         lines += more
     # Always as many: a sentence that grows by a word must not move what stands above it.
     return [*lines[:most], *[()] * (most - len(lines))] if most else lines
+
+
+def _who(row: Row, *, has_devices: bool) -> str:
+    """The job; each device's coordinator has numbers of its own."""
+    return f"device {row.number}, {label(row.fields)}" if has_devices else label(row.fields)
 
 
 def _last_line(choice: Choice, width: int, message: str) -> Line:
