@@ -168,6 +168,22 @@ def test_a_recovering_coordinator_is_said() -> None:
     assert "the coordinator has just restarted" in text_of(look_at(report))
 
 
+def test_many_warnings_leave_room_for_what_jobs_wait_for() -> None:
+    report = reply(warnings=[{"device": "cpu", "text": f"it is {n}"} for n in range(9)])
+    live, once = text_of(look_at(report), height=24), text_of(look_at(report))
+    assert "\n9 warnings, see gpushare status; the first: it is 0\n" in live
+    assert "job 2 (notebook): waits for" in live
+    assert once.count("warning: it is") == 9
+
+
+def test_all_states_are_counted() -> None:
+    report = reply()
+    for job, state in zip(report["devices"][0]["jobs"], ("idle", "later", "waiting"), strict=True):
+        job["state"] = state
+    first = text_of(look_at(report)).splitlines()[0]
+    assert first == "gpushare top   3 jobs: 1 waiting, 1 idle, 1 later"
+
+
 def test_the_selected_row_is_in_sight() -> None:
     report = reply()
     (first, *_) = report["devices"][0]["jobs"]

@@ -97,11 +97,8 @@ def _selected(rows: list[Row], key: JobId | None) -> int | None:
 def _title(look: Look, choice: Choice, rows: list[Row], width: int) -> Line:
     jobs = [job for device in look.devices() for job in device["jobs"]]
     states = [str(job["state"]) for job in jobs]
-    counts = [
-        f"{states.count(state)} {state}"
-        for state in ("running", "waiting", "paused", "suspended")
-        if state in states
-    ]
+    known = [state for state in LOOK_OF_STATE if state in states]
+    counts = [f"{states.count(state)} {state}" for state in dict.fromkeys([*known, *states])]
     text = f"{len(jobs)} job{'' if len(jobs) == 1 else 's'}" + (": " if counts else "")
     left: Line = (span("gpushare top", "name"), span(f"   {text}{', '.join(counts)}"))
     words = [f'filter "{choice.text}"'] if choice.text else []
@@ -132,6 +129,9 @@ def _sentences(look: Look, rows: list[Row], selected: int | None, size: Size) ->
         if row.is_job and row.fields["explain"]
     ]
     warnings = [(f"warning: {each['text']}", "warning") for each in look.report["warnings"]]
+    if size.height and len(warnings) > 1:
+        text = f"{len(warnings)} warnings, see gpushare status; the first: "
+        warnings = [(text + warnings[0][0].removeprefix("warning: "), "warning")]
     if look.report.get("jobs_left_out"):
         text = f"{look.report['jobs_left_out']} jobs more do not fit into the answer"
         warnings.append((text, "warning"))
