@@ -9,6 +9,7 @@ from gpushare._settings import config
 from gpushare.cli._exporter.asking import Asked, Coordinators
 from gpushare.cli._exporter.rows import labelled_rows
 from gpushare.cli._targets.coordinators import (
+    NO_SOCKETS,
     Answer,
     find_sockets,
     merge_reports,
@@ -85,7 +86,10 @@ class Watch:
                 self._names[answer.sockets.device] = device["device"]
                 paths[device["device"]] = answer.sockets.paths
         silent = [
-            Silent(self._names.get(each.sockets.device, each.sockets.device), each.why_not)
+            Silent(
+                self._names.get(each.sockets.device, each.sockets.device),
+                each.why_not if each.sockets.paths else NO_SOCKETS,
+            )
             for each in asked
             if each.report is None
         ]
