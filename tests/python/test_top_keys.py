@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
 import pytest
 
 pytest.importorskip("textual")
@@ -13,7 +16,8 @@ from textual.widgets import Input
 from gpushare.cli.top.board import Board
 from gpushare.cli.top.dialogs import Help
 from gpushare.cli.top.line import Span
-from tests.python.fake_coordinator import FakeCoordinator
+from gpushare.cli.top.look import Watch
+from tests.python.fake_coordinator import FakeCoordinator, make_job
 from tests.python.top_kit import Screen, play, three_jobs
 
 if TYPE_CHECKING:
@@ -64,6 +68,28 @@ def test_waits_for_a_coordinator_and_for_the_next_one(
             await screen.wait(lambda: "no coordinator answers" in screen.text())
 
     play(monkeypatch, str(path), script)
+
+
+BROKEN: tuple[dict[str, Any], ...] = (
+    {"devices": 3},
+    {"unmanaged": [{}]},
+    {"warnings": [{"text": None}]},
+    {"devices": [{**three_jobs()["devices"][0], "policy": 3}]},
+    {"devices": [{**three_jobs()["devices"][0], "jobs": [make_job(1, "a", share="all")]}]},
+)
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_report_that_is_none_is_as_no_answer(
+    broken: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUSHARE_SOCKET", str(tmp_path / "sock"))
+    monkeypatch.setenv("GPUSHARE_CONFIG", os.devnull)
+    with FakeCoordinator(tmp_path / "sock", three_jobs() | broken):
+        look = Watch("").look()
+    (silent,) = look.silent
+    assert "the report lacks what is expected of it" in silent.why
+    assert look.devices() == []
 
 
 def test_rows_are_selected_by_keys_and_by_the_mouse(

@@ -20,6 +20,26 @@ from gpushare.cli.top.history import History, JobId
 _NOTHING: dict[str, Any] = {"devices": [], "unmanaged": [], "warnings": []}
 
 
+class _Fields(NamedTuple):
+    """What the screen takes for granted in a row of a report."""
+
+    numbers: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+
+
+_OF_DEVICE = _Fields(("capacity_bytes", "free_bytes"), ("device", "policy"))
+_OF_LANE = _Fields(("holder", "next"))
+_OF_JOB = _Fields(
+    (
+        *("job", "pid", "uid", "iterations", "iterations_per_second", "share"),
+        *("resident_bytes", "spilled_bytes"),
+    ),
+    ("name", "state", "priority", "explain"),
+)
+_OF_PROCESS = _Fields(("pid", "uid", "resident_bytes"), ("device",))
+_OF_WARNING = _Fields((), ("text",))
+
+
 class Silent(NamedTuple):
     """A coordinator that does not answer."""
 
@@ -105,11 +125,23 @@ def _checked(asked: Asked) -> Asked:
         for _ in labelled_rows(asked.report):
             pass
         for device in asked.report["devices"]:
+            _check(device, _OF_DEVICE)
             for job in device["jobs"]:
-                _ = job["iterations"], job["uid"], job["resident_bytes"], job["spilled_bytes"]
-                _ = job["explain"], job["share"], job["priority"], job["iterations_per_second"]
+                _check(job, _OF_JOB)
             for lane in device["lanes"]:
-                _ = lane["holder"], lane["next"]
+                _check(lane, _OF_LANE)
+        for process in asked.report["unmanaged"]:
+            _check(process, _OF_PROCESS)
+        for warning in asked.report["warnings"]:
+            _check(warning, _OF_WARNING)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         return Asked(asked.sockets, None, f"the report lacks what is expected of it: {error!r}")
     return asked
+
+
+def _check(row: dict[str, Any], wanted: _Fields) -> None:
+    """Raises what ``_checked`` catches where a field is missing or something else."""
+    for key in wanted.numbers:
+        row[key] + 0
+    for key in wanted.texts:
+        row[key].isprintable()
