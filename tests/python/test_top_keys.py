@@ -73,7 +73,7 @@ def test_waits_for_a_coordinator_and_for_the_next_one(
 BROKEN: tuple[dict[str, Any], ...] = (
     {"devices": 3},
     {"unmanaged": [{}]},
-    {"warnings": [{"text": None}]},
+    {"warnings": [{"device": "cpu", "text": None}]},
     {"devices": [{**three_jobs()["devices"][0], "policy": 3}]},
     {"devices": [{**three_jobs()["devices"][0], "jobs": [make_job(1, "a", share="all")]}]},
 )

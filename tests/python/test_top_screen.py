@@ -20,6 +20,7 @@ from gpushare.cli.top.line import fit, plain, width_of
 from gpushare.cli.top.look import Look, Silent
 from gpushare.cli.top.rows import Choice
 from gpushare.cli.top.screen import Size, draw
+from tests.python.conftest import ROOT
 
 FOLDER = Path(__file__).parent / "top"
 REPLY: dict[str, Any] = json.loads((FOLDER / "reply.json").read_text())
@@ -63,6 +64,13 @@ def test_the_screen_is_as_drawn(width: int, height: int) -> None:
     if os.environ.get("REWRITE_SCREENS"):
         path.write_text(screen)
     assert screen == path.read_text()
+
+
+def test_the_document_shows_that_screen() -> None:
+    section = (ROOT / "docs" / "commands.md").read_text().split("## `gpushare top`")[1]
+    shown = section.split("```text\n")[1].split("```")[0].splitlines()
+    lines = (FOLDER / "screen_80.txt").read_text().splitlines()
+    assert shown == [line for line in lines if line][1:-1]  # less the first and the keys
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 79, 80, 99, 120, 200, 400])
