@@ -22,11 +22,11 @@ packages=(
   libcli11-dev libtomlplusplus-dev libexpected-dev
 )
 # Tests: frameworks, clang with its sanitizers and fuzzer, the model checker, the shell's linter, and
-# systemd-analyze, which judges the unit of the service.
+# systemd-analyze, which judges the unit of the service; tmux, a terminal for `gpushare top`.
 if [ "$level" = test ]; then
   packages+=(
     git libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
-    clang spin shellcheck systemd
+    clang spin shellcheck systemd tmux
   )
   [ "$compiler" != g++ ] || packages+=(libclang-rt-dev)
   # The package starts a service, which nobody wants on his own machine.

@@ -117,6 +117,10 @@ class FakeCoordinator:
         self._listener.close()
         self._thread.join()
 
+    def answer(self, _request: dict[str, Any]) -> dict[str, Any] | bytes | None:
+        """The next answer, whatever is asked; a test may have another rule."""
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+
     def _serve(self) -> None:
         while True:
             try:
@@ -128,7 +132,7 @@ class FakeCoordinator:
                 if not request:
                     continue
                 self.requests.append(json.loads(request))
-                answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+                answer = self.answer(self.requests[-1])
                 if answer is not None:
                     connection.send(answer if isinstance(answer, bytes) else encode(answer))
 

@@ -59,7 +59,8 @@ def folder() -> Iterator[Path]:
 @pytest.fixture
 def both(folder: Path) -> Iterator[dict[str, FakeCoordinator]]:
     """Job 3 is on both devices, under two names; each takes the other's for unmanaged."""
-    rows = [{"pid": pid, "uid": 1, "resident_bytes": 1, "command": ""} for pid in (1003, 9, 1004)]
+    row = {"device": "cpu", "uid": 1, "resident_bytes": 1, "command": ""}
+    rows = [{**row, "pid": pid} for pid in (1003, 9, 1004)]
     cpu = _report("cpu", 71, make_job(3, "gpt"), unmanaged=rows[1:])
     gpu = _report(
         GPU, 72, make_job(3, "vit", pid=1004), make_job(4, "bert", pid=1005), unmanaged=rows[:2]
@@ -83,6 +84,20 @@ def test_status_shows_each_devices_table(folder: Path, both: dict[str, FakeCoord
     one = _gpushare(folder, "status", "--device", GPU).stdout
     assert one.startswith(f"CUDA {UUID} ")
     assert "CPU" not in one
+
+
+def test_top_shows_each_device_and_whose_a_row_is(
+    folder: Path, both: dict[str, FakeCoordinator]
+) -> None:
+    assert len(both) == 2
+    ended = _gpushare(folder, "top", "--once")
+    assert ended.stderr == ""
+    lines = ended.stdout.splitlines()
+    assert lines[0].startswith("gpushare top   3 jobs")
+    assert lines[1].startswith("0 CPU 2.0 GiB ")
+    assert lines[4].startswith("1 CUDA GPU-0a1b2c3d 2.0 GiB ")
+    rows = [(line.split()[0], line.split()[1], line.split()[3]) for line in lines[8:12]]
+    assert rows == [("0", "3", "gpt"), ("1", "3", "vit"), ("1", "4", "bert"), ("0", "-", "pid")]
 
 
 def test_json_has_all_devices_in_one_coordinators_form(
@@ -150,8 +165,9 @@ def test_a_number_names_no_device_to_a_command(folder: Path) -> None:
     assert "--device cuda:1: a command does not know which device that is" in ended.stderr
 
 
-def test_without_a_cuda_device_that_is_said(folder: Path) -> None:
-    ended = _gpushare(folder, "status", "--device", "cuda")
+@pytest.mark.parametrize("command", [["status"], ["top", "--once"]])
+def test_without_a_cuda_device_that_is_said(folder: Path, command: list[str]) -> None:
+    ended = _gpushare(folder, *command, "--device", "cuda")
     assert ended.returncode == 3
     assert ended.stderr.startswith("gpushare: no CUDA device is shared here. ")
 

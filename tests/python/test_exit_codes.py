@@ -43,6 +43,7 @@ OF_A_JOB = {"alone": ExitCode.UNREACHABLE, "refused": ExitCode.REFUSED}
 ROWS = {
     "run": Row(("--", sys.executable, "-c", "print('ran')")),
     "status": Row(alone=ExitCode.UNREACHABLE),
+    "top": Row(("--once",), alone=ExitCode.UNREACHABLE),
     "ps": Row(alone=ExitCode.UNREACHABLE),
     "why": Row(("JOB",), **OF_A_JOB),
     "history": Row(wrong_setting=None),

@@ -91,6 +91,15 @@ def test_a_coordinator_that_ends_is_0_and_is_1_again_later(tmp_path: Path) -> No
     assert [line.split(":")[0] for line in scraped.said] == ["coordinator", "cpu"]
 
 
+def test_a_folder_that_cannot_be_looked_into_hides_no_other_coordinator(tmp_path: Path) -> None:
+    # As one that may not be entered, which root could: the system refuses the look itself.
+    unseen = str(tmp_path / ("x" * 300) / "sock")
+    with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
+        sockets = [DeviceSockets("cpu", [unseen, fake.path])]
+        (asked,) = asking.Coordinators(lambda: sockets, is_named=False).ask()
+    assert asked.report is not None, asked.why_not
+
+
 @pytest.mark.parametrize(
     "broken", [{"devices": [{}]}, {"devices": 3}, {"coordinator": None}, {"unmanaged": [{}]}]
 )

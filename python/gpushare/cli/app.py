@@ -15,6 +15,7 @@ COMMANDS = (
     "run",
     "status",
     "ps",
+    "top",
     "why",
     "history",
     "report",

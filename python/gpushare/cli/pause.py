@@ -24,6 +24,11 @@ def pause(
     change_jobs(job, device, PAUSED, print_json if as_json else _tell)
 
 
-def _tell(row: dict[str, Any]) -> None:
+def paused_text(row: dict[str, Any]) -> str:
+    """Returns what was done to the job of this row: "job 4 (vit): paused"."""
     is_running = row["state"] in {"running", "closing"}
-    print(f"{label(row)}: paused{', from its next boundary on' if is_running else ''}")
+    return f"{label(row)}: paused{', from its next boundary on' if is_running else ''}"
+
+
+def _tell(row: dict[str, Any]) -> None:
+    print(paused_text(row))

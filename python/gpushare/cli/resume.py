@@ -24,5 +24,10 @@ def resume(
     change_jobs(job, device, RESUMED, print_json if as_json else _tell)
 
 
+def resumed_text(row: dict[str, Any]) -> str:
+    """Returns what was done to the job of this row: "job 4 (vit): resumed, waiting"."""
+    return f"{label(row)}: resumed, {row['state']}"
+
+
 def _tell(row: dict[str, Any]) -> None:
-    print(f"{label(row)}: resumed, {row['state']}")
+    print(resumed_text(row))

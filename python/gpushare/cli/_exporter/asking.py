@@ -6,10 +6,10 @@ answers, so each is asked by a thread of its own, and no longer than ``ANSWER_SE
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpushare._coordinator.client import CoordinatorClient, RefusedError
@@ -59,7 +59,8 @@ class Coordinators:
         found = self._find()
         with self._lock:
             for sockets in found:
-                if self._is_named or any(Path(path).exists() for path in sockets.paths):
+                # Path.exists() would raise where a folder may not be entered.
+                if self._is_named or any(map(os.path.exists, sockets.paths)):
                     self._known[sockets.device] = sockets
             return sorted(self._known.values()) or found or [DeviceSockets("", [])]
 

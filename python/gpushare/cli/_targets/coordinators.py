@@ -11,6 +11,9 @@ from gpushare._settings import config
 from gpushare._settings.devices import CPU, CUDA, device_of_socket, is_device_name
 from gpushare.errors import ConfigError, CoordinatorUnreachable
 
+NO_SOCKETS = "no CUDA device is shared here. The first job on one starts its coordinator"
+"""Why nobody answers where ``find_sockets`` finds nothing; the CPU always has sockets to try."""
+
 
 class DeviceSockets(NamedTuple):
     """Where the coordinator of one device may listen."""
@@ -84,9 +87,7 @@ def ask_each(
         CoordinatorUnreachable: None answers, or one took the question and did not answer.
     """
     if not sockets:
-        raise CoordinatorUnreachable(
-            "no CUDA device is shared here. The first job on one starts its coordinator"
-        )
+        raise CoordinatorUnreachable(NO_SOCKETS)
     answers = []
     for each in sockets:
         client = CoordinatorClient(each.paths)

@@ -1,0 +1,80 @@
+"""``gpushare top``: the devices and their jobs on the whole terminal, once a second."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from typing import Annotated
+
+import typer
+
+from gpushare.cli.exit_code import ExitCode
+from gpushare.cli.top.glyphs import glyphs_for
+from gpushare.cli.top.line import plain
+from gpushare.cli.top.look import Watch
+from gpushare.cli.top.rows import Choice
+from gpushare.cli.top.screen import Size, draw
+from gpushare.errors import ConfigError, CoordinatorUnreachable, GpushareError
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the subcommand."""
+    app.command(name="top")(top)
+
+
+def top(
+    once: Annotated[bool, typer.Option("--once", help="Print one screen, and end.")] = False,
+    readonly: Annotated[bool, typer.Option("--readonly", help="No key changes a job.")] = False,
+    device: Annotated[str, typer.Option(help="Of all devices only this one.")] = "",
+) -> None:
+    """Show devices and jobs on the whole terminal, once a second; change one's own jobs by keys."""
+    watch = Watch(device)
+    choice = Choice(is_readonly=readonly)
+    if once:
+        _print_once(watch, choice)
+        return
+    _check_terminal()
+    _check_installed()
+    from gpushare.cli.top.app import TopApp
+
+    app = TopApp(watch, choice, glyphs_for(sys.stdout.encoding))
+    app.run()
+    if app.return_code:  # textual has shown what went wrong
+        raise typer.Exit(ExitCode.ERROR)
+
+
+def _print_once(watch: Watch, choice: Choice) -> None:
+    look = watch.look()
+    if not look.devices():
+        raise CoordinatorUnreachable("; ".join(each.why for each in look.silent))
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a name may have what the output cannot show
+    size = Size(shutil.get_terminal_size().columns, 0)
+    drawn = draw(look, choice, size, glyphs_for(sys.stdout.encoding))
+    print("\n".join(map(plain, drawn.lines)))
+
+
+def _check_terminal() -> None:
+    """Says what to do where there is no terminal to draw on.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
+        raise ConfigError("top needs a terminal. For one screen as plain text: gpushare top --once")
+
+
+def _check_installed() -> None:
+    """Says what is missing before the terminal is touched.
+
+    Raises:
+        GpushareError: textual is not installed.
+    """
+    if importlib.util.find_spec("textual") is None:
+        raise GpushareError(
+            "top needs textual, which is not installed: "
+            'pip install "torch-gpushare[top]", or pip install textual. '
+            "Without it there is gpushare top --once, and gpushare status --watch 2"
+        )

@@ -1,0 +1,110 @@
+"""``gpushare top`` as a command: one screen, no terminal, no textual, and a real terminal."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+import gpushare.cli.top as command
+from gpushare.errors import GpushareError
+from tests.python.command_line import gpushare
+from tests.python.conftest import clean_environment
+from tests.python.fake_coordinator import FakeCoordinator, make_report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+needs_tmux = pytest.mark.skipif(
+    shutil.which("tmux") is None, reason="tmux is missing: apt-get install tmux"
+)
+
+needs_textual = pytest.mark.skipif(
+    importlib.util.find_spec("textual") is None, reason="textual is missing: the extra top"
+)
+
+
+def test_one_screen_is_plain_text(tmp_path: Path) -> None:
+    with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
+        ended = gpushare("top", "--once", socket=fake.path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    lines = ended.stdout.splitlines()
+    assert lines[0] == "gpushare top   2 jobs: 1 running, 1 waiting"
+    assert any(line.split()[:4] == ["3", "4000001", "gpt", "running"] for line in lines)
+    assert lines[-1].startswith("job 5 (vit): waits for 3 (gpt)'s boundary")
+    assert "\x1b" not in ended.stdout
+    assert "q quit" not in ended.stdout
+
+
+def test_an_output_without_these_characters_gets_others(tmp_path: Path) -> None:
+    report = make_report()
+    report["devices"][0]["jobs"][0]["name"] = "日本"
+    with FakeCoordinator(tmp_path / "sock", report) as fake:
+        env = clean_environment(socket=fake.path, config=os.devnull)
+        words = [sys.executable, "-m", "gpushare", "top", "--once"]
+        ended = subprocess.run(
+            words,
+            env=env | {"PYTHONIOENCODING": "ascii"},
+            capture_output=True,
+            timeout=60,
+            check=True,
+        )
+    assert b"3 4000001  ??  " in ended.stdout
+    assert b"#########......" in ended.stdout
+
+
+def test_without_a_terminal_it_says_what_to_do(tmp_path: Path) -> None:
+    ended = gpushare("top", socket=f"{tmp_path}/none")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        "gpushare: top needs a terminal. For one screen as plain text: gpushare top --once\n"
+    )
+
+
+def test_without_textual_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(GpushareError, match=r'pip install "torch-gpushare\[top\]"'):
+        command._check_installed()
+
+
+def _wait(is_true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not is_true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@needs_tmux
+@needs_textual
+def test_on_a_real_terminal(tmp_path: Path) -> None:
+    tmux = ["tmux", "-S", str(tmp_path / "tmux"), "-f", os.devnull]
+
+    def text() -> str:
+        words = [*tmux, "capture-pane", "-p"]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+    with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
+        env = clean_environment(socket=fake.path, config=os.devnull) | {"LC_ALL": "C.UTF-8"}
+        shell = "sh -c 'echo before; {} -m gpushare top; echo ended $?; read line'"
+        words = [*tmux, "new-session", "-d", "-x", "90", "-y", "20", shell.format(sys.executable)]
+        subprocess.run(words, env=env, check=True)
+        try:
+            _wait(lambda: "job 5 (vit): waits for 3" in text())
+            assert "before" not in text()
+            for key, said in (("h", "this help"), ("h", "q quit"), ("p", "no job is selected")):
+                subprocess.run([*tmux, "send-keys", key], check=True)
+                _wait(lambda said=said: said in text())  # type: ignore[misc]
+            subprocess.run([*tmux, "resize-window", "-x", "130", "-y", "30"], check=True)
+            _wait(lambda: "PRIORITY" in text())
+            subprocess.run([*tmux, "send-keys", "C-c"], check=True)
+            _wait(lambda: "ended 0" in text())
+            assert text().startswith("before\n")  # the terminal is as it was
+        finally:
+            subprocess.run([*tmux, "kill-server"], check=False)
