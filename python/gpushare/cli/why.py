@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from gpushare.cli._screen.line import Line, Span, wrap
+from gpushare.cli._screen.terminal import screen_width, show
 from gpushare.cli._targets.jobs import find_job, print_json
 from gpushare.errors import GpushareError
 from gpushare.printable import printable
@@ -39,15 +41,17 @@ def why(
     if as_json:
         print_json(answer)
         return
-    print(render_why(answer))
+    show(why_lines(answer, screen_width()))
 
 
-def render_why(answer: dict[str, Any]) -> str:
-    """Returns a coordinator's ``why`` as people read it."""
+def why_lines(answer: dict[str, Any], width: int | None) -> list[Line]:
+    """Lays out a coordinator's ``why`` as people read it."""
     name = f" ({answer['name']})" if answer["name"] else ""
-    lines = [f"job {answer['job']}{name} is {answer['state']}: {answer['explain']}"]
+    first = f"job {answer['job']}{name} is {answer['state']}: {answer['explain']}"
+    lines = wrap(printable(first), width, "bold")
     for key, title in _PARTS:
         if answer[key]:
-            lines += [f"{title}:", *(f"  {line}" for line in answer[key])]
-    lines.append(f"last decision about it: {answer['reason']}")
-    return "\n".join(map(printable, lines))
+            lines.append([Span(f"{title}:", "bold")])
+            for text in answer[key]:
+                lines += wrap(printable(f"  {text}"), width, indent="    ")
+    return lines + wrap(printable(f"last decision about it: {answer['reason']}"), width)
