@@ -125,10 +125,10 @@ def test_figures_stay_whole_where_names_are_short() -> None:
 
 
 def test_a_figure_stays_beside_its_unit() -> None:
-    text = "holds 300.0 MiB of 12 GiB since 4 s"
-    for width in range(11, 40):
+    text = "holds 300.0 MiB (日本) of 12 GiB since 4 s"
+    for width in range(11, 50):
         broken = plain(wrap(text, width)).splitlines()
-        assert max(map(len, broken)) <= width
+        assert max(map(cell_len, broken)) <= width
         assert " ".join(map(str.strip, broken)) == text
         assert all(not re.match(r" *(MiB|GiB|s)\b", line) for line in broken), broken
     parts = [Span("free 300.0 MiB"), Span("policy fair")]

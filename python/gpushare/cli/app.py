@@ -66,6 +66,9 @@ def make_app(commands: tuple[str, ...] = COMMANDS) -> typer.Typer:
             bool,
             typer.Option("--version", callback=_show_version, is_eager=True, help="As version."),
         ] = False,
+        no_color: Annotated[
+            bool, typer.Option("--no-color", help="No colours; also after the command's name.")
+        ] = False,
     ) -> None:
         pass
 

@@ -12,9 +12,8 @@ from typing import NamedTuple
 from gpushare.cli._status.table import GAP, pad, places, take
 from gpushare.printable import printable
 
-_UNIT = re.compile(r"(?<=\d) (?=(?:B|[KMG]iB|ns|us|ms|s|min|h|d)\b)")
-_HELD = "\0"
-"""Stands between a figure and its unit while lines are broken. No printable text has it."""
+_BETWEEN_WORDS = re.compile(r"(?<!\d) | (?!(?:B|[KMG]iB|ns|us|ms|s|min|h|d)\b)")
+"""A space, unless it stands between a figure and its unit."""
 _INDENT = "  "
 
 
@@ -53,7 +52,7 @@ def wrap(text: str, width: int | None, style: str = "", indent: str = _INDENT) -
     lines, start = [], re.match(" *", text)
     line = start.group() if start else ""
     is_empty = True
-    for word in _UNIT.sub(_HELD, text.strip()).split(" "):
+    for word in _BETWEEN_WORDS.split(text.strip()):
         rest = word
         if not is_empty and places(f"{line} {rest}") > width:
             lines.append(line)
@@ -64,7 +63,7 @@ def wrap(text: str, width: int | None, style: str = "", indent: str = _INDENT) -
             rest, line = rest[len(piece) :], indent
         line = line + rest if is_empty else f"{line} {rest}"
         is_empty = False
-    return [[Span(each.replace(_HELD, " "), style)] for each in [*lines, line]]
+    return [[Span(each, style)] for each in [*lines, line]]
 
 
 def flow(parts: Sequence[Span], width: int | None, gap: str = "   ") -> list[Line]:

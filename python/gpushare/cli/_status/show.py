@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
-import sys
 import time
 from typing import TYPE_CHECKING
 
 from gpushare._settings import config
-from gpushare.cli._screen.terminal import screen_width, show
+from gpushare.cli._screen.terminal import has_own_screen, screen_width, show
 from gpushare.cli._status.memory import memory_lines
 from gpushare.cli._status.screen import status_lines
 from gpushare.cli._targets.coordinators import (
@@ -45,7 +44,7 @@ def show_status(options: StatusOptions) -> None:
     try:
         if options.watch_seconds is None:
             _show_once(sockets, options)
-        elif options.as_json or not sys.stdout.isatty():
+        elif options.as_json or not has_own_screen():
             while True:
                 _show_once(sockets, options)
                 time.sleep(options.watch_seconds)

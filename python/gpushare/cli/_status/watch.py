@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import shutil
 import signal
@@ -24,6 +25,8 @@ from gpushare.cli._screen.terminal import screen_width, styled
 from gpushare.errors import CoordinatorUnreachable
 
 _QUIT_KEYS = b"qQ\x1b"
+_OTHER_KEYS = re.compile(rb"\x1b[\[O][0-9;]*[A-Za-z~]")
+"""Arrow keys and their like begin as the key Esc does."""
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -69,7 +72,7 @@ def _page(look: Callable[[int], list[Line]], seconds: float, *, has_keys: bool) 
         rest = len(lines) - size.lines + 1
         more = wrap(f"and {rest} lines more: they need a taller window", width, WARNING)
         lines = [*lines[: size.lines - 1], more[0]]
-    return Text("\n").join(map(styled, lines))
+    return Text("\n", no_wrap=True, overflow="crop").join(map(styled, lines))
 
 
 def _is_quit(seconds: float, resized: int, *, has_keys: bool) -> bool:
@@ -83,9 +86,8 @@ def _is_quit(seconds: float, resized: int, *, has_keys: bool) -> bool:
             return False
         if ready:
             keys = os.read(sys.stdin.fileno(), 64)
-            # An arrow key is a sequence that begins with Esc; end of input is no key at all.
-            if not keys or keys in {bytes([key]) for key in _QUIT_KEYS}:
-                return True
+            if not keys or set(_OTHER_KEYS.sub(b"", keys)) & set(_QUIT_KEYS):
+                return True  # nothing to read: the terminal is gone
     return False
 
 
