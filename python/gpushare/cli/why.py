@@ -8,6 +8,7 @@ import typer
 
 from gpushare.cli._screen.line import Line, Span, wrap
 from gpushare.cli._screen.terminal import screen_width, show
+from gpushare.cli._targets.completion import complete_jobs
 from gpushare.cli._targets.jobs import find_job, print_json
 from gpushare.errors import GpushareError
 from gpushare.printable import printable
@@ -26,7 +27,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def why(
-    job: Annotated[str, typer.Argument(help="The job's number, or its name.")],
+    job: Annotated[
+        str, typer.Argument(help="The job's number, or its name.", autocompletion=complete_jobs)
+    ],
     device: Annotated[str, typer.Option(help="The job is on this device.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print it as one JSON object.")] = False,
 ) -> None:
