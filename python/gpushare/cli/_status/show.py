@@ -11,6 +11,7 @@ from gpushare._settings import config
 from gpushare.cli._screen.terminal import has_own_screen, screen_width, show
 from gpushare.cli._status.memory import memory_lines
 from gpushare.cli._status.screen import status_lines
+from gpushare.cli._status.stamps import utc_text, with_stamps
 from gpushare.cli._targets.coordinators import (
     ask_each,
     find_sockets,
@@ -58,7 +59,8 @@ def show_status(options: StatusOptions) -> None:
 
 def _show_once(sockets: Callable[[], list[DeviceSockets]], options: StatusOptions) -> None:
     if options.as_json:
-        print(json.dumps(merge_reports(without_doubles(_ask(sockets(), options)))), flush=True)
+        reports = [with_stamps(report) for report in without_doubles(_ask(sockets(), options))]
+        print(json.dumps(merge_reports(reports)), flush=True)
     else:
         show(_lines(sockets, options, screen_width()))
 
@@ -82,5 +84,6 @@ def _ask(sockets: list[DeviceSockets], options: StatusOptions) -> list[Answer]:
     except CoordinatorUnreachable:
         if options.as_json and options.watch_seconds is None:
             nothing: dict[str, list[str]] = {key: [] for key in _LISTS}
-            print(json.dumps({"schema_version": 1, "coordinator": None, **nothing}), flush=True)
+            report = {"schema_version": 1, "coordinator": None, "time": utc_text(time.time())}
+            print(json.dumps({**report, **nothing}), flush=True)
         raise
