@@ -88,6 +88,8 @@ def _joined(cells: Sequence[Span], columns: Sequence[Column], widths: Sequence[i
         padding = " " * (width - places(text))
         line += [Span(space + padding if column.is_number else space), Span(text, cell.style)]
         space = GAP if column.is_number else padding + GAP
+    while line and not line[-1].text.strip():
+        line.pop()
     return [span for span in line if span.text]
 
 
