@@ -64,7 +64,9 @@ def make_app(commands: tuple[str, ...] = COMMANDS) -> typer.Typer:
     def _root(
         version: Annotated[
             bool,
-            typer.Option("--version", callback=_show_version, is_eager=True, help="As version."),
+            typer.Option(
+                "--version", callback=_show_version, is_eager=True, help="As the command version."
+            ),
         ] = False,
         no_color: Annotated[
             bool, typer.Option("--no-color", help="No colours; also after the command's name.")
