@@ -10,7 +10,7 @@ gpushare := $(VENV)/bin/gpushare
 python := $(VENV)/bin/python
 
 .PHONY: help demo test build wheel test-cpp test-python test-e2e gallery test-cuda torch-versions python-versions test-sanitizers fuzz spin \
-        lint format tidy bench clean distclean
+        man lint format tidy bench clean distclean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1|/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -73,6 +73,9 @@ fuzz: setup-cpp ## each fuzzer for FUZZ_SECONDS (30)
 
 spin: setup-cpp ## the models of the lease word and the gate, checked
 	@tools/spin.sh
+
+man: ## docs/man/gpushare.1 from the commands, after a change of one
+	@PYTHONPATH=python $(python) tools/make_man_page.py
 
 lint: setup-lint ## formats, types, layers, terms: everything that reads the source
 	@tools/lint.sh

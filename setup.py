@@ -151,5 +151,6 @@ def describe() -> dict[str, Any]:
 setup(
     ext_modules=[Extension("gpushare._C", sources=[])],
     cmdclass={"build_ext": CMakeBuild},
+    data_files=[("share/man/man1", ["docs/man/gpushare.1"])],
     **describe(),
 )

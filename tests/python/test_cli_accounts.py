@@ -37,7 +37,9 @@ def test_the_tables_for_people(folder: Path) -> None:
     head, first, second = ended.stdout.splitlines()
     assert head.split()[:4] == ["ID", "USER", "NAME", "GROUP"]
     assert "gpt?[2J" in first
-    assert "2027-01-15 08:01:40  ended, exit code 0  1 min 40 s  40.0 s  50.0 s  200" in first
+    assert (
+        "2027-01-15 08:01:40  ended, exit code 0  1 min 40 s  40.0 s  50.0 s         200" in first
+    )
     assert second.startswith("feedfeedfeed  64001")
     assert "killed by SIGKILL" in second
     ended = gpushare("usage", "--by", "group", "--since", "all", socket="none")

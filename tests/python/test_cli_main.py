@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import pytest
 
 from gpushare._coordinator import identity
 from gpushare.cli import main
+from gpushare.cli._screen.terminal import take_no_color
 from gpushare.cli.app import COMMANDS
 from gpushare.version import __version__
 from tests.python.conftest import clean_environment
@@ -66,6 +68,24 @@ def test_h_is_help(words: tuple[str, ...]) -> None:
     short, long = _gpushare(*words, "-h"), _gpushare(*words, "--help")
     assert short.returncode == 0
     assert short.stdout == long.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left", "is_off"),
+    [
+        (["--no-color", "status"], ["status"], True),
+        (["status", "--no-color", "--json"], ["status", "--json"], True),
+        (["--no-color", "run", "--", "x", "--no-color"], ["run", "--", "x", "--no-color"], True),
+        (["run", "x", "--no-color"], ["run", "x", "--no-color"], False),
+        (["status"], ["status"], False),
+    ],
+)
+def test_no_color_is_taken_wherever_it_is_ours(
+    arguments: list[str], left: list[str], is_off: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "")
+    assert take_no_color(arguments) == left
+    assert os.environ["NO_COLOR"] == ("1" if is_off else "")
 
 
 @pytest.mark.parametrize("arguments", [("nonsense",), ("version", "--nonsense"), ("run",)])

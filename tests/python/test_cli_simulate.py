@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 from gpushare._settings.settings import POLICIES
+from gpushare.cli._screen.line import plain
 from gpushare.simulate import plots, runs
-from gpushare.simulate.table import format_time
+from gpushare.simulate.table import format_time, table_lines
 from tests.python.conftest import clean_environment
 from tests.support import forked
 
@@ -39,6 +41,17 @@ def test_the_table_compares_policies_to_the_first(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "fifo over this, average" in ended.stdout
     assert "2 of 2" in ended.stdout
+
+
+def test_policies_that_do_not_fit_stand_in_a_further_table() -> None:
+    reports = runs.run(TWO_JOBS, list(POLICIES), {}, jobs=False, leases=False)
+    whole = plain(table_lines(reports, None))
+    assert whole.splitlines()[0].split() == list(POLICIES)
+    narrow = plain(table_lines(reports, 80))
+    assert max(map(cell_len, narrow.splitlines())) <= 80
+    tables = narrow.split("\n\n")
+    assert [name for table in tables for name in table.splitlines()[0].split()] == list(POLICIES)
+    assert all(table.count(" of 2") == len(table.splitlines()[0].split()) for table in tables)
 
 
 def test_json_has_a_report_of_each_policy(tmp_path: Path) -> None:

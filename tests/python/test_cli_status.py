@@ -10,18 +10,24 @@ from typing import Any
 
 import pytest
 
+from gpushare.cli._screen.line import plain
 from gpushare.cli._status.options import StatusOptions, parse_plain
-from gpushare.cli._status.screen import render_report
+from gpushare.cli._status.screen import status_lines
+from gpushare.cli._status.stamps import with_stamps
 from tests.python.conftest import clean_environment
 from tests.python.fake_coordinator import FakeCoordinator, make_job, make_report
 
 SCREEN = """\
 CPU 2.0 GiB   free 512.0 MiB   leased 97%   host 300.0 MiB/4.0 GiB   switch 84 ms   policy fair
-JOB  USER     NAME      STATE      PRIORITY  GOT  IT/S (ALONE)  RESIDENT  SPILLED
-3    4000001  gpt       running    normal    34%  2.9 (8.7)     1.2 GiB   0 B
-5    4000001  vit       waiting    normal    33%  2.9 (8.7)     0 B       300.0 MiB
--    4000000  pid 4242  unmanaged                               2.1 GiB   -
-5 waits for 3 (gpt)'s boundary, asked for it 0.1 s ago, at most 0.9 s"""
+JOB  USER     NAME  STATE    PRIORITY  GOT  IT/S  (ALONE)  RESIDENT    SPILLED
+  3  4000001  gpt   running  normal    34%   2.9    (8.7)   1.2 GiB        0 B
+  5  4000001  vit   waiting  normal    33%   2.9    (8.7)       0 B  300.0 MiB
+5 waits for 3 (gpt)'s boundary, asked for it 0.1 s ago, at most 0.9 s
+1 unmanaged process holds 2.1 GiB; --unmanaged lists them"""
+
+
+def render_report(report: dict[str, Any]) -> str:
+    return plain(status_lines(report))
 
 
 def test_screen_as_drawn() -> None:
@@ -34,7 +40,8 @@ def test_what_jobs_share_is_counted_once_and_shown_with_each() -> None:
     report["devices"][0]["jobs"][0]["lane_bytes"] = 512 << 20
     lines = render_report(report).splitlines()
     assert lines[0].startswith("CPU 2.0 GiB   free 512.0 MiB   shared 600.0 MiB   leased 97%")
-    assert "   1.2 GiB +512.0 MiB  0 B" in lines[2]
+    assert lines[1].endswith("RESIDENT      SHARED    SPILLED")
+    assert lines[2].endswith("   1.2 GiB  +512.0 MiB        0 B")
 
 
 def test_says_how_many_of_several_lanes_are_held() -> None:
@@ -55,14 +62,14 @@ def test_limits_are_said() -> None:
     held = {"memory_bytes": 1 << 29, "is_at_share_limit": True}
     device["users"] = [free | held, bound | held | {"is_elastic": True}]
     lines = render_report(report).splitlines()
-    assert lines[5:-1] == [
+    assert lines[4:-2] == [
         "ann? is limited to 50% of the time (used up) and 1.0 GiB (holds 512.0 MiB), "
         "where others want more",
         "5 (vit) is limited to 25% of the time and 1.5 GiB",
     ]
     device["jobs"][1]["is_elastic"] = True
     said = "5 (vit) is limited to 25% of the time and 1.5 GiB, where others want more"
-    assert render_report(report).splitlines()[-2] == said
+    assert render_report(report).splitlines()[-3] == said
 
 
 def test_more_granted_than_there_is_leaves_nothing_free() -> None:
@@ -85,7 +92,7 @@ def test_job_that_has_not_run_has_no_rates() -> None:
     report = make_report(unmanaged=[])
     report["devices"][0]["jobs"] = [make_job(1, "new", iterations=0)]
     row = render_report(report).splitlines()[2]
-    assert row.split() == ["1", "4000001", "new", "idle", "normal", "-", "-", "0", "B", "0", "B"]
+    assert row.split() == ["1", "4000001", "new", "idle", "normal", *"---", "0", "B", "0", "B"]
 
 
 def test_names_cannot_steer_the_terminal() -> None:
@@ -94,7 +101,7 @@ def test_names_cannot_steer_the_terminal() -> None:
     report["devices"][0]["jobs"][1]["explain"] = "waits for \x1b]0;title"
     screen = render_report(report)
     assert "\x1b" not in screen
-    assert "?[2Jgone" + "x" * 15 + "~" in screen
+    assert "?[2Jgone" + "x" * 15 + "~  " in screen
 
 
 def test_what_does_not_fit_is_said() -> None:
@@ -103,7 +110,23 @@ def test_what_does_not_fit_is_said() -> None:
 
 def test_warnings_are_said() -> None:
     report = make_report(warnings=[{"device": "cpu", "text": "job 3 has\x1b held its lease"}])
-    assert render_report(report) == SCREEN + "\nwarning: job 3 has? held its lease"
+    assert render_report(report).splitlines()[-2] == "warning: job 3 has? held its lease"
+
+
+def test_unmanaged_processes_are_listed_on_request() -> None:
+    report = make_report()
+    report["unmanaged"][0]["command"] = "python\x1b x.py"
+    assert plain(status_lines(report, with_unmanaged=True)).splitlines()[-2:] == [
+        "UNMANAGED  USER       HOLDS  COMMAND",
+        "     4242  4000000  2.1 GiB  python? x.py",
+    ]
+
+
+def test_a_group_is_shown_as_commands_take_it() -> None:
+    report = make_report()
+    report["devices"][0]["jobs"][1]["group"] = "sweep"
+    lines = render_report(report).splitlines()
+    assert [line.split()[-1] for line in lines[1:4]] == ["GROUP", "-", "@sweep"]
 
 
 @pytest.mark.parametrize(("count", "said"), [(1, "1 process of"), (3, "3 processes of")])
@@ -127,7 +150,7 @@ def test_recovery_is_said() -> None:
 def test_text_that_is_no_sentence_gets_a_colon() -> None:
     report = make_report()
     report["devices"][0]["jobs"][1]["explain"] = "2 before it in line: settling"
-    assert render_report(report).endswith("\n5: 2 before it in line: settling")
+    assert render_report(report).splitlines()[-2] == "5: 2 before it in line: settling"
 
 
 @pytest.mark.parametrize(
@@ -136,6 +159,7 @@ def test_text_that_is_no_sentence_gets_a_colon() -> None:
         ([], StatusOptions()),
         (["--json"], StatusOptions(as_json=True)),
         (["--memory"], StatusOptions(is_memory=True)),
+        (["--unmanaged"], StatusOptions(with_unmanaged=True)),
         (["--device", "cpu"], StatusOptions(device="cpu")),
         (["--device"], None),
         (["--watch", "2", "--json"], StatusOptions(as_json=True, watch_seconds=2)),
@@ -151,9 +175,12 @@ def test_plain_options(arguments: list[str], options: StatusOptions | None) -> N
     assert parse_plain(arguments) == options
 
 
-def _merged() -> dict[str, Any]:
-    report = make_report()
-    return report | {"coordinators": [report["coordinator"]]}
+def _is_report(text: str) -> bool:
+    """Whether this is the fake coordinator's report, as JSON with what the command adds to it."""
+    said = json.loads(text)
+    made = with_stamps(make_report())
+    wanted = made | {"coordinators": [made["coordinator"]], "time": said["time"]}
+    return bool(said == wanted)
 
 
 def _status(*arguments: str, socket: str) -> subprocess.CompletedProcess[str]:
@@ -176,7 +203,7 @@ def test_command_prints_the_screen(tmp_path: Path) -> None:
 def test_command_prints_json(tmp_path: Path) -> None:
     with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
         ended = _status("--json", socket=fake.path)
-    assert json.loads(ended.stdout) == _merged()
+    assert _is_report(ended.stdout)
 
 
 def test_no_coordinator_is_exit_3(tmp_path: Path) -> None:
@@ -198,7 +225,7 @@ def test_watch_ends_when_the_coordinator_does(tmp_path: Path) -> None:
     with FakeCoordinator(tmp_path / "sock", make_report(), make_report(), None) as fake:
         ended = _status("--json", "--watch", "0.1", socket=fake.path)
     assert ended.returncode == 3
-    assert [json.loads(line) for line in ended.stdout.splitlines()] == [_merged()] * 2
+    assert [_is_report(line) for line in ended.stdout.splitlines()] == [True, True]
 
 
 def test_wrong_option_is_exit_2(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpushare.cli._status.memory import render_memory
+from gpushare.cli._screen.line import plain
+from gpushare.cli._status.memory import memory_lines
 from gpushare.cli._status.options import StatusOptions
 from gpushare.cli._status.show import show_status
 from tests.python.fake_coordinator import FakeCoordinator, make_job, make_report
@@ -20,12 +21,16 @@ jobs need 900.0 MiB persistent and 200.0 MiB ephemeral memory, at most 150.0 MiB
 it fits with one job's ephemeral memory at a time; not known yet of 1
 asked of jobs so far 900.0 MiB: 300.0 MiB of it by spilling as planned, 310.0 MiB spilled and \
 590.0 MiB dropped in fact
-JOB  USER     NAME  STATE    ROOM       RESIDENT   SPILLED    LIVE       OUTSIDE  \
-SHARED    DONATED  OVERFLOW  NEEDS      PERSISTENT  EPHEMERAL  DROPPED    SPILLED SO FAR  RESTORED
-3    4000001  gpt   running  700.0 MiB  650.0 MiB  300.0 MiB  900.0 MiB  2.0 MiB  \
-40.0 MiB  6.0 MiB  7.0 MiB   950.0 MiB  900.0 MiB   ?          590.0 MiB  310.0 MiB       10.0 MiB
-pid 4242 of 4000000 is unmanaged and holds 2.1 GiB
+JOB  USER     NAME  STATE         ROOM   RESIDENT    SPILLED       LIVE  OUTSIDE  \
+  SHARED  DONATED  OVERFLOW      NEEDS  PERSISTENT  EPHEMERAL    DROPPED  SPILLED SO FAR  RESTORED
+  3  4000001  gpt   running  700.0 MiB  650.0 MiB  300.0 MiB  900.0 MiB  2.0 MiB  \
+40.0 MiB  6.0 MiB   7.0 MiB  950.0 MiB   900.0 MiB          ?  590.0 MiB       310.0 MiB  10.0 MiB
+1 unmanaged process holds 2.1 GiB; --unmanaged lists them
 2.5 s ago, job 3, released: 300.0 MiB of 300.0 MiB"""
+
+
+def render_memory(report: dict[str, Any]) -> str:
+    return plain(memory_lines(report))
 
 
 def _report() -> dict[str, Any]:

@@ -64,6 +64,12 @@ def test_a_section_has_an_example(name: str) -> None:
     assert re.search(rf"^    (sudo )?gpushare {name}\b", SECTIONS[name], flags=re.MULTILINE)
 
 
+def test_the_text_at_the_top_has_the_options_of_the_program() -> None:
+    program = typer.main.get_command(make_app(()))
+    found = {word for parameter in program.params for word in parameter.opts}
+    assert found - EVERYWHERE <= set(_OPTION.findall(TEXT.split("\n## ")[0]))
+
+
 def test_the_calls_of_a_job_are_there() -> None:
     named = set(re.findall(r"`(?:with )?job\.(\w+)", TEXT))
     assert named == {name for name in vars(Job) if not name.startswith("_")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import subprocess
@@ -11,8 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from rich.console import Console
+from rich.cells import cell_len
 
+from gpushare.cli._screen.line import plain
 from gpushare.demo.budget import CHUNK_BYTES, choose_budget
 from gpushare.demo.kernel_memory import (
     is_stopped,
@@ -26,7 +26,7 @@ from gpushare.demo.proof import prove
 from gpushare.demo.report import DemoReport
 from gpushare.demo.scene import JobResult, SceneResult
 from gpushare.demo.scene_runner import job_environment
-from gpushare.demo.table import print_report
+from gpushare.demo.table import introduction, report_lines
 from gpushare.demo.timeline import median_iteration_ns, read_timeline
 from gpushare.demo.workload import FULL, QUICK, find_workload
 from tests.python.fake_coordinator import make_report
@@ -218,9 +218,7 @@ def _report(after: Probe = PROBE, shared: SceneResult = SHARED) -> DemoReport:
 
 
 def _printed(report: DemoReport) -> str:
-    file = io.StringIO()
-    print_report(report, Console(file=file, width=140))
-    return file.getvalue()
+    return plain(report_lines(report, None))
 
 
 def test_table_shows_also_what_beats_us() -> None:
@@ -234,6 +232,22 @@ def test_table_shows_also_what_beats_us() -> None:
     assert "killed in its lease" in text
     assert text.count("holds ") == 6
     assert "void" not in text.lower()
+
+
+def test_it_fits_80_columns_and_says_first_what_happened() -> None:
+    text = plain(report_lines(_report(), 80))
+    assert max(map(cell_len, text.splitlines())) <= 80
+    assert not any(line.endswith(" ") for line in text.splitlines())
+    assert max(map(cell_len, plain(introduction(80, is_quick=True)).splitlines())) <= 80
+    first = " ".join(text.split("\n\n")[0].split())
+    assert first.endswith(
+        "With gpushare all of them finish, with the same losses and parameters as alone, in 1.05 "
+        "times the time of one after the other."
+    )
+    assert "spilled" in text.split("\n\n")[1]
+    assert "hand-over" not in text.split("\n\n")[1].splitlines()[0]
+    worse = _scene("gpushare", jobs=[_job("a"), _job("b", losses=["1", "3"])])
+    assert "With gpushare: different bits." in _printed(_report(shared=worse))
 
 
 def test_drift_voids_timings_but_no_proof() -> None:

@@ -22,6 +22,8 @@ from gpushare.errors import CoordinatorUnreachable, GpushareError
 PROTOCOL_VERSION = 1
 MAX_MESSAGE_BYTES = 131072
 """The coordinator's bound on what it reads; its reports are held to the same one."""
+ANSWER_SECONDS = 5.0
+"""How long a command waits for an answer."""
 
 
 class RefusedError(GpushareError):
@@ -31,7 +33,9 @@ class RefusedError(GpushareError):
 class CoordinatorClient:
     """Asks the first coordinator that answers on one of the given sockets."""
 
-    def __init__(self, socket_paths: Sequence[str], timeout_seconds: float = 5.0) -> None:
+    def __init__(
+        self, socket_paths: Sequence[str], timeout_seconds: float = ANSWER_SECONDS
+    ) -> None:
         """Remembers where to look; connects at each request.
 
         Args:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from gpushare.cli._targets.completion import completed_command
 from gpushare.cli.exit_code import ExitCode
 from gpushare.cli.version import version_text
 
@@ -55,7 +56,6 @@ def make_app(commands: tuple[str, ...] = COMMANDS) -> typer.Typer:
         name="gpushare",
         help="Several PyTorch jobs share one device, iteration by iteration.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -65,7 +65,12 @@ def make_app(commands: tuple[str, ...] = COMMANDS) -> typer.Typer:
     def _root(
         version: Annotated[
             bool,
-            typer.Option("--version", callback=_show_version, is_eager=True, help="As version."),
+            typer.Option(
+                "--version", callback=_show_version, is_eager=True, help="As the command version."
+            ),
+        ] = False,
+        no_color: Annotated[
+            bool, typer.Option("--no-color", help="No colours; also after the command's name.")
         ] = False,
     ) -> None:
         pass
@@ -84,7 +89,7 @@ def run_app(arguments: list[str]) -> int:
     Returns:
         The exit code. What is wrong with the arguments is said in one line.
     """
-    asked = arguments[0] if arguments else ""
+    asked = arguments[0] if arguments else completed_command()
     app = make_app((asked,) if asked in COMMANDS else COMMANDS)
     command = typer.main.get_command(app)
     try:

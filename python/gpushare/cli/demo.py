@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from gpushare.cli._screen.terminal import screen_width, show
 from gpushare.cli.exit_code import INTERRUPTED, ExitCode
 
 
@@ -21,7 +22,7 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller jobs, for a first look.")] = False,
 ) -> None:
-    """Show, in a few minutes, what sharing does: time, memory, and equal bits.
+    """Train three models in six ways, and show what sharing does: time, memory, equal bits.
 
     The exit code is about proofs, not about speed: 1 if results differ, memory exceeded the budget
     or nothing was spilled.
@@ -30,11 +31,13 @@ def demo(
     from rich.console import Console
 
     from gpushare.demo.director import run_demo
-    from gpushare.demo.table import make_console, print_report
+    from gpushare.demo.table import introduction, make_console, report_lines
 
     # A demo that is told to end takes its jobs and its coordinator along, as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = Console(stderr=True) if as_json else make_console()
+    if not as_json:
+        show(introduction(screen_width(), is_quick=quick))
     try:
         report = run_demo(console, is_quick=quick)
     except KeyboardInterrupt:
@@ -45,6 +48,6 @@ def demo(
     if as_json:
         print(json.dumps(report.to_json()))
     else:
-        print_report(report, console)
+        show(report_lines(report, screen_width()))
     if not report.is_proven:
         raise typer.Exit(ExitCode.ERROR)

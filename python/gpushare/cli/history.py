@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,30 +18,41 @@ from gpushare.cli._accounts.options import (
     open_accounts,
 )
 from gpushare.cli._accounts.show import Cell, count_of, ending, show, size_of, text_of, time_of
+from gpushare.cli._screen.colours import WARNING
+from gpushare.cli._screen.columns import Column
 
 if TYPE_CHECKING:
     from gpushare._accounts.accounts import Row
 
 
-def _rates(row: Row) -> str:
-    return f"{row['iterations_per_second']:.1f} ({row['iterations_per_second_alone']:.1f})"
+def _rate_of(name: str, form: str) -> Callable[[Row], str]:
+    return lambda row: form.format(row[name])
 
 
-_TABLE: tuple[Cell, ...] = (
-    ("ID", text_of("id")),
-    ("USER", text_of("user")),
-    ("NAME", text_of("name")),
-    ("GROUP", text_of("group")),
-    ("ENDED", lambda row: row["end"][:19].replace("T", " ")),
-    ("HOW", ending),
-    ("WALL", time_of("wall_seconds")),
-    ("HELD", time_of("held_seconds")),
-    ("WAITED", time_of("waited_seconds")),
-    ("ITERATIONS", count_of("iterations")),
-    ("IT/S (ALONE)", _rates),
-    ("PEAK", size_of("peak_bytes")),
-    ("SPILLED", size_of("spilled_bytes")),
+def _ending_style(text: str) -> str:
+    return "" if text.startswith("ended") else WARNING
+
+
+COLUMNS: tuple[Cell, ...] = (
+    (Column("ID"), text_of("id")),
+    (Column("USER", drop=5, least=8), text_of("user")),
+    (Column("NAME", least=12), text_of("name")),
+    (Column("GROUP", drop=6, least=8), text_of("group")),
+    (Column("ENDED", drop=2), lambda row: row["end"][:19].replace("T", " ")),
+    (Column("HOW", drop=1, style=_ending_style), ending),
+    (Column("WALL", is_number=True), time_of("wall_seconds")),
+    (Column("HELD", drop=4, is_number=True), time_of("held_seconds")),
+    (Column("WAITED", drop=3, is_number=True), time_of("waited_seconds")),
+    (Column("ITERATIONS", drop=8, is_number=True), count_of("iterations")),
+    (Column("IT/S", drop=9, is_number=True), _rate_of("iterations_per_second", "{:.1f}")),
+    (
+        Column("(ALONE)", drop=11, is_number=True),
+        _rate_of("iterations_per_second_alone", "({:.1f})"),
+    ),
+    (Column("PEAK", drop=7, is_number=True), size_of("peak_bytes")),
+    (Column("SPILLED", drop=10, is_number=True), size_of("spilled_bytes")),
 )
+"""Of the table."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -62,7 +74,7 @@ def history(
     wanted = make_filter(since=since, me=me, user=user, group=group, most=most or 0)
     accounts = open_accounts(archive)
     rows = accounts.jobs(wanted)
-    show(rows, JOB_COLUMNS, _TABLE, form)
+    show(rows, JOB_COLUMNS, COLUMNS, form)
     if not rows:
         folders = ", ".join(map(str, accounts.folders))
         print(f"gpushare: no such job in the accounts of {folders}", file=sys.stderr)

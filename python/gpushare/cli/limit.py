@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from gpushare._settings.arguments import job_changes
+from gpushare.cli._targets.completion import complete_own_jobs
 from gpushare.cli._targets.jobs import change_job, label
 from gpushare.cli.units import format_bytes
 
@@ -17,7 +18,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def limit(
-    job: Annotated[str, typer.Argument(help="The job's number, or its name.")],
+    job: Annotated[
+        str, typer.Argument(help="The job's number, or its name.", autocompletion=complete_own_jobs)
+    ],
     size: Annotated[str, typer.Argument(help='As "1.5GiB", or "none".')],
     device: Annotated[str, typer.Option(help="The job is on this device.")] = "",
 ) -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import sys
 
+from gpushare.cli._screen.terminal import take_no_color
 from gpushare.cli.exit_code import INTERRUPTED, ExitCode
 from gpushare.errors import ConfigError, CoordinatorUnreachable, GpushareError
 
 
 def main() -> None:
     """Runs the subcommand that ``sys.argv`` names, and exits with one of ``ExitCode``."""
-    arguments = sys.argv[1:]
+    arguments = take_no_color(sys.argv[1:])
     if sys.stdout is None:  # closed by whoever started this
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - pathlib costs start-up time
     try:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gpushare._settings.arguments import PAUSED
+from gpushare.cli._targets.completion import complete_own_jobs_and_groups
 from gpushare.cli._targets.jobs import JOBS_HELP, change_jobs, label, print_json
 
 
@@ -16,7 +17,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def pause(
-    job: Annotated[str, typer.Argument(help=JOBS_HELP)],
+    job: Annotated[
+        str, typer.Argument(help=JOBS_HELP, autocompletion=complete_own_jobs_and_groups)
+    ],
     device: Annotated[str, typer.Option(help="The job is on this device.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the job's row as JSON.")] = False,
 ) -> None:

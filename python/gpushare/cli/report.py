@@ -8,8 +8,11 @@ import typer
 
 from gpushare._accounts.columns import JOB_COLUMNS
 from gpushare.cli._accounts.options import ArchiveOption, Format, FormatOption, open_accounts
-from gpushare.cli._accounts.show import ending, format_span, print_fields, show
-from gpushare.cli.units import format_bytes
+from gpushare.cli._accounts.show import ending, show
+from gpushare.cli._screen.line import fields
+from gpushare.cli._screen.terminal import screen_width
+from gpushare.cli._screen.terminal import show as show_lines
+from gpushare.cli.units import format_bytes, format_span
 from gpushare.errors import GpushareError
 from gpushare.printable import printable
 
@@ -37,7 +40,7 @@ def report(
     if form is not Format.TABLE:
         show(found[-1:], JOB_COLUMNS, (), form)
         return
-    print_fields(_fields(found[-1]))
+    show_lines(fields(_fields(found[-1]), screen_width()))
     if len(found) > 1:
         print(
             f"\nearlier jobs that {printable(job)!r} can mean: {len(found) - 1}. See their ids in "
@@ -45,7 +48,7 @@ def report(
         )
 
 
-def _fields(row: Row) -> list[tuple[str, str]]:
+def _fields(row: Row) -> list[tuple[str, object]]:
     wall = row["wall_seconds"]
 
     def part(seconds: float) -> str:

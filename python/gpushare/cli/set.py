@@ -8,6 +8,7 @@ import typer
 
 from gpushare._settings.arguments import job_changes
 from gpushare.cli._options.settings import check_policy
+from gpushare.cli._targets.completion import complete_own_jobs_and_groups
 from gpushare.cli._targets.jobs import (
     GROUP_MARK,
     JOBS_HELP,
@@ -25,7 +26,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
-    job: Annotated[str, typer.Argument(help=JOBS_HELP)],
+    job: Annotated[
+        str, typer.Argument(help=JOBS_HELP, autocompletion=complete_own_jobs_and_groups)
+    ],
     priority: Annotated[
         str | None, typer.Option(help="guaranteed, interactive, normal or opportunistic.")
     ] = None,

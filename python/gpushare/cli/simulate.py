@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from gpushare.cli._screen.terminal import screen_width, show
 from gpushare.cli.exit_code import ExitCode
 
 _DEFAULT_POLICIES = "fifo,rr,fair"
@@ -172,11 +173,9 @@ def _show(
     from gpushare.simulate import runs
 
     if not as_json:
-        from rich.console import Console
+        from gpushare.simulate.table import table_lines
 
-        from gpushare.simulate.table import make_table
-
-        Console().print(make_table(reports))
+        show(table_lines(reports, screen_width()))
         return
     left_out = {"leases"} if with_rows else {"leases", "jobs"}
     kept = [

@@ -22,13 +22,22 @@ def status(
     memory: Annotated[
         bool, typer.Option("--memory", help="Where each job's bytes are, and what was moved.")
     ] = False,
+    unmanaged: Annotated[
+        bool, typer.Option("--unmanaged", help="List the processes that are no jobs, too.")
+    ] = False,
     watch: Annotated[
         float | None,
-        typer.Option(help="Again every so many seconds, until Ctrl-C.", min=LEAST_WATCH_SECONDS),
+        typer.Option(help="Again every so many seconds; q ends it.", min=LEAST_WATCH_SECONDS),
     ] = None,
     device: Annotated[str, typer.Option(help="Of all devices only this one.")] = "",
 ) -> None:
     """Show each device, the jobs that share it, and what each waits for. Exit 3: no coordinator."""
     show_status(
-        StatusOptions(as_json=as_json, is_memory=memory, watch_seconds=watch, device=device)
+        StatusOptions(
+            as_json=as_json,
+            is_memory=memory,
+            with_unmanaged=unmanaged,
+            watch_seconds=watch,
+            device=device,
+        )
     )

@@ -17,6 +17,7 @@ from gpushare.cli._accounts.options import (
     open_accounts,
 )
 from gpushare.cli._accounts.show import Cell, count_of, show, size_of, text_of, time_of
+from gpushare.cli._screen.columns import Column
 
 
 class By(str, Enum):
@@ -28,15 +29,15 @@ class By(str, Enum):
 
 
 _TABLE: tuple[Cell, ...] = (
-    ("JOBS", count_of("jobs")),
-    ("WALL", time_of("wall_seconds")),
-    ("HELD", time_of("held_seconds")),
-    ("OF ALL", lambda row: f"{row['held_share']:.0%}"),
-    ("WAITED", time_of("waited_seconds")),
-    ("SWITCHING", time_of("switching_seconds")),
-    ("ITERATIONS", count_of("iterations")),
-    ("SPILLED", size_of("spilled_bytes")),
-    ("RESTORED", size_of("restored_bytes")),
+    (Column("JOBS", is_number=True), count_of("jobs")),
+    (Column("WALL", drop=3, is_number=True), time_of("wall_seconds")),
+    (Column("HELD", is_number=True), time_of("held_seconds")),
+    (Column("OF ALL", is_number=True), lambda row: f"{row['held_share']:.0%}"),
+    (Column("WAITED", drop=1, is_number=True), time_of("waited_seconds")),
+    (Column("SWITCHING", drop=4, is_number=True), time_of("switching_seconds")),
+    (Column("ITERATIONS", drop=2, is_number=True), count_of("iterations")),
+    (Column("SPILLED", drop=5, is_number=True), size_of("spilled_bytes")),
+    (Column("RESTORED", drop=6, is_number=True), size_of("restored_bytes")),
 )
 
 
@@ -54,4 +55,9 @@ def usage(
     """Sum up the jobs that have ended. docs/accounts.md defines the columns."""
     wanted = make_filter(since=since, me=False, user="", group=None)
     rows = open_accounts(archive).usage(by.value, wanted)
-    show(rows, (by.value, *USAGE_COLUMNS), ((by.name, text_of(by.value)), *_TABLE), form)
+    show(
+        rows,
+        (by.value, *USAGE_COLUMNS),
+        ((Column(by.name, least=12), text_of(by.value)), *_TABLE),
+        form,
+    )

@@ -6,6 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from gpushare.cli._screen.line import Line, Span, wrap
+from gpushare.cli._screen.terminal import screen_width, show
+from gpushare.cli._targets.completion import complete_jobs
 from gpushare.cli._targets.jobs import find_job, print_json
 from gpushare.errors import GpushareError
 from gpushare.printable import printable
@@ -24,7 +27,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def why(
-    job: Annotated[str, typer.Argument(help="The job's number, or its name.")],
+    job: Annotated[
+        str, typer.Argument(help="The job's number, or its name.", autocompletion=complete_jobs)
+    ],
     device: Annotated[str, typer.Option(help="The job is on this device.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print it as one JSON object.")] = False,
 ) -> None:
@@ -39,15 +44,17 @@ def why(
     if as_json:
         print_json(answer)
         return
-    print(render_why(answer))
+    show(why_lines(answer, screen_width()))
 
 
-def render_why(answer: dict[str, Any]) -> str:
-    """Returns a coordinator's ``why`` as people read it."""
+def why_lines(answer: dict[str, Any], width: int | None) -> list[Line]:
+    """Lays out a coordinator's ``why`` as people read it."""
     name = f" ({answer['name']})" if answer["name"] else ""
-    lines = [f"job {answer['job']}{name} is {answer['state']}: {answer['explain']}"]
+    first = f"job {answer['job']}{name} is {answer['state']}: {answer['explain']}"
+    lines = wrap(printable(first), width, "bold")
     for key, title in _PARTS:
         if answer[key]:
-            lines += [f"{title}:", *(f"  {line}" for line in answer[key])]
-    lines.append(f"last decision about it: {answer['reason']}")
-    return "\n".join(map(printable, lines))
+            lines.append([Span(f"{title}:", "bold")])
+            for text in answer[key]:
+                lines += wrap(printable(f"  {text}"), width, indent="    ")
+    return lines + wrap(printable(f"last decision about it: {answer['reason']}"), width)

@@ -12,6 +12,8 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 MOST_SLOWDOWN = 2.0
 """Jobs side by side are stopped when they take longer than this, against one after the other."""
 
+FIXED_SHARE = "a fixed share each"
+SHARED_TITLE = "gpushare"
 SERIAL = SceneSetup("one after the other", STOCK, _NO_GPUSHARE, is_serial=True)
 
 
@@ -19,7 +21,7 @@ def fixed_share(budget_bytes: int, num_jobs: int) -> SceneSetup:
     """Each job may use its part of the budget and no more."""
     share = str(budget_bytes // num_jobs)
     return SceneSetup(
-        "a fixed share each",
+        FIXED_SHARE,
         ALLOCATOR,
         {**UNMANAGED, "GPUSHARE_CAPACITY": share},
         ends_at_out_of_memory=True,
@@ -48,7 +50,7 @@ def shared(job_settings: dict[str, str], budget_bytes: int) -> SceneSetup:
     """All at once under gpushare, in the budget."""
     # Reading the kernel's books costs milliseconds a job, and this scene is timed.
     return SceneSetup(
-        "gpushare", SHARED, job_settings, sample_seconds=0.5, capacity_bytes=budget_bytes
+        SHARED_TITLE, SHARED, job_settings, sample_seconds=0.5, capacity_bytes=budget_bytes
     )
 
 

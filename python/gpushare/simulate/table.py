@@ -5,40 +5,66 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rich.table import Table
-
+from gpushare.cli._screen.columns import Column, fit
+from gpushare.cli._screen.line import Line, line_places
 from gpushare.cli.units import format_bytes
 from gpushare.simulate.runs import COMPARED, ratios
 
 _NOTHING = "-"
 
 
-def make_table(reports: Sequence[dict[str, Any]]) -> Table:
-    """Returns a column for each policy."""
-    table = Table("")
-    for report in reports:
-        table.add_column(report["policy"], justify="right")
+def table_lines(reports: Sequence[dict[str, Any]], width: int | None) -> list[Line]:
+    """Lays out a column for each policy; where they do not fit, in several tables."""
+    rows = _rows(reports)
+    lines: list[Line] = []
+    begin = 0
+    while begin < len(reports):
+        end = begin + 1
+        table = _table(reports, rows, begin, end)
+        while end < len(reports):
+            wider = _table(reports, rows, begin, end + 1)
+            if width is not None and max(map(line_places, wider)) > width:
+                break
+            table, end = wider, end + 1
+        lines += [[], *table] if lines else table
+        begin = end
+    return lines
+
+
+def _table(
+    reports: Sequence[dict[str, Any]], rows: Sequence[Sequence[str]], begin: int, end: int
+) -> list[Line]:
+    heads = [Column(report["policy"], is_number=True) for report in reports[begin:end]]
+    cells = [[row[0], *row[begin + 1 : end + 1]] for row in rows]
+    return fit([Column(""), *heads], cells, None).lines
+
+
+def _rows(reports: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """What is compared, and its value for each policy."""
     compared = ratios(reports)
-    for what, key in (("completion", "completion_seconds"), ("wait", "wait_seconds")):
-        for name in COMPARED:
-            table.add_row(f"{what}, {name}", *(_spread(report[key], name) for report in reports))
+    rows = [
+        [f"{what}, {name}", *(_spread(report[key], name) for report in reports)]
+        for what, key in (("completion", "completion_seconds"), ("wait", "wait_seconds"))
+        for name in COMPARED
+    ]
     first = reports[0]["policy"]
-    for name in ("average", "p95"):
-        table.add_row(
+    rows += [
+        [
             f"{first} over this, {name}",
-            *(_ratio(compared[report["policy"]][name]) for report in reports),
-        )
-    table.add_section()
-    table.add_row("makespan", *(format_time(report["makespan_seconds"]) for report in reports))
-    table.add_row("utilisation", *(f"{report['utilisation']:.1%}" for report in reports))
-    table.add_row("switches", *(str(report["switches"]) for report in reports))
-    table.add_row("moved", *(format_bytes(report["moved_bytes"]) for report in reports))
-    table.add_row(
-        "jobs that finished", *(f"{row['num_finished']} of {row['num_jobs']}" for row in reports)
-    )
-    if any(report["num_late"] for report in reports):
-        table.add_row("late", *(str(report["num_late"]) for report in reports))
-    return table
+            *(_ratio(compared[each["policy"]][name]) for each in reports),
+        ]
+        for name in ("average", "p95")
+    ]
+    rows += [
+        ["makespan", *(format_time(each["makespan_seconds"]) for each in reports)],
+        ["utilisation", *(f"{each['utilisation']:.1%}" for each in reports)],
+        ["switches", *(str(each["switches"]) for each in reports)],
+        ["moved", *(format_bytes(each["moved_bytes"]) for each in reports)],
+        ["jobs that finished", *(f"{e['num_finished']} of {e['num_jobs']}" for e in reports)],
+    ]
+    if any(each["num_late"] for each in reports):
+        rows.append(["late", *(str(each["num_late"]) for each in reports)])
+    return rows
 
 
 def format_time(seconds: float) -> str:

@@ -6,12 +6,11 @@ are "?", so that no name of another user can steer a terminal or add a row; JSON
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from typing import Any, NamedTuple
 
 from gpushare.cli._ps.columns import Column, Value, value_of
+from gpushare.cli._screen.csv_text import csv_text
 from gpushare.cli._status.table import align
 from gpushare.errors import ConfigError
 from gpushare.printable import printable
@@ -65,15 +64,12 @@ def render(rows: list[dict[str, Any]], columns: list[Column], form: Form) -> str
     if form.name == "table":
         cells = [tuple(_text(value_of(each, row)) for each in columns) for row in rows]
         return "\n".join(align([tuple(head), *cells]))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    if form.has_header:
-        writer.writerow(head)
+    lines = [head] if form.has_header else []
     for row in rows:
-        writer.writerow(
-            _text(value_of(each, row), each.unit if form.has_units else "") for each in columns
+        lines.append(
+            [_text(value_of(each, row), each.unit if form.has_units else "") for each in columns]
         )
-    return text.getvalue().removesuffix("\n")
+    return csv_text(lines).removesuffix("\n")
 
 
 def _text(value: Value, unit: str = "") -> str:

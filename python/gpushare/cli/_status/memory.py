@@ -5,27 +5,43 @@ from __future__ import annotations
 from typing import Any
 
 from gpushare._settings.devices import label
-from gpushare.cli._status.table import GAP, align, host_text, shorten
+from gpushare.cli._screen.colours import NOTE, moved_style, state_style
+from gpushare.cli._screen.columns import NO_STYLE, Column, fit_lines
+from gpushare.cli._screen.line import Line, Span, flow, wrap
+from gpushare.cli._status.screen import host_part, unmanaged_lines
 from gpushare.cli.units import format_bytes
 from gpushare.printable import printable
 from gpushare.users import user_name
 
-_COLUMNS = {
-    "ROOM": "room_bytes",
-    "RESIDENT": "resident_bytes",
-    "SPILLED": "spilled_bytes",
-    "LIVE": "live_bytes",
-    "OUTSIDE": "outside_bytes",
-    "SHARED": "lane_bytes",
-    "DONATED": "donated_bytes",
-    "OVERFLOW": "overflow_bytes",
-    "NEEDS": "need_bytes",
-    "PERSISTENT": "persistent_bytes",
-    "EPHEMERAL": "ephemeral_bytes",
-    "DROPPED": "dropped_total_bytes",
-    "SPILLED SO FAR": "spilled_total_bytes",
-    "RESTORED": "restored_total_bytes",
+_SIZES = {
+    "ROOM": ("room_bytes", 3),
+    "RESIDENT": ("resident_bytes", 0),
+    "SPILLED": ("spilled_bytes", 0),
+    "LIVE": ("live_bytes", 7),
+    "OUTSIDE": ("outside_bytes", 10),
+    "SHARED": ("lane_bytes", 6),
+    "DONATED": ("donated_bytes", 13),
+    "OVERFLOW": ("overflow_bytes", 12),
+    "NEEDS": ("need_bytes", 1),
+    "PERSISTENT": ("persistent_bytes", 4),
+    "EPHEMERAL": ("ephemeral_bytes", 5),
+    "DROPPED": ("dropped_total_bytes", 11),
+    "SPILLED SO FAR": ("spilled_total_bytes", 8),
+    "RESTORED": ("restored_total_bytes", 9),
 }
+"""The field of the report, and how early the column goes where the terminal is narrow."""
+_COLUMNS = (
+    Column("JOB", is_number=True),
+    Column("USER", drop=14, least=8),
+    Column("NAME", least=12),
+    Column("STATE", drop=2, style=state_style),
+    *(
+        Column(
+            head, drop=drop, is_number=True, style=moved_style if head == "SPILLED" else NO_STYLE
+        )
+        for head, (_, drop) in _SIZES.items()
+    ),
+)
 _FITS = {
     "all": "all of it fits at once",
     "one_ephemeral": "it fits with one job's ephemeral memory at a time",
@@ -35,44 +51,45 @@ _MOVES = {"revoke", "released", "room", "denied", "host_full"}
 _MOST_MOVES = 8
 
 
-def render_memory(report: dict[str, Any]) -> str:
-    """Renders the bytes in a coordinator's report.
+def memory_lines(
+    report: dict[str, Any], width: int | None = None, *, with_unmanaged: bool = False
+) -> list[Line]:
+    """Lays out the bytes in a coordinator's report.
 
     Args:
         report: As ``gpushare status --json`` prints it.
+        width: Places of a line; None for no bound.
+        with_unmanaged: List the processes that are no jobs, instead of counting them.
     """
-    lines: list[str] = []
+    lines: list[Line] = []
     for device in report["devices"]:
-        lines += [
-            _device_line(device),
-            *_fit_lines(device),
-            *_plan_lines(device),
-            *_job_lines(device["jobs"]),
-            *_held_back_lines(device["jobs"]),
-        ]
-    lines += [
-        f"pid {process['pid']} of {user_name(process['uid'])} is unmanaged and holds "
-        f"{format_bytes(process['resident_bytes'])}"
-        for process in report["unmanaged"]
-    ]
+        lines += flow(_device_parts(device), width)
+        for text in (*_fit_texts(device), *_plan_texts(device)):
+            lines += wrap(text, width)
+        lines += _job_lines(device["jobs"], width)
+        for text in _held_back_texts(device["jobs"]):
+            lines += wrap(text, width)
+    lines += unmanaged_lines(report, width, with_unmanaged=with_unmanaged)
     moves = [decision for decision in report["decisions"] if decision["what"] in _MOVES]
-    lines += [_move_line(decision) for decision in moves[-_MOST_MOVES:]]
-    return "\n".join(lines)
+    for decision in moves[-_MOST_MOVES:]:
+        lines += wrap(_move_text(decision), width, NOTE)
+    return lines
 
 
-def _device_line(device: dict[str, Any]) -> str:
+def _device_parts(device: dict[str, Any]) -> list[Span]:
     parts = [
-        f"{label(device['device'])} {format_bytes(device['capacity_bytes'])}",
-        f"free {format_bytes(max(device['free_bytes'], 0))}",
-        f"shared {format_bytes(sum(lane['pool_bytes'] for lane in device['lanes']))}",
-        host_text(device),
+        Span(f"{label(device['device'])} {format_bytes(device['capacity_bytes'])}", "bold"),
+        Span(f"free {format_bytes(max(device['free_bytes'], 0))}"),
+        Span(f"shared {format_bytes(sum(lane['pool_bytes'] for lane in device['lanes']))}"),
+        host_part(device),
     ]
     if device.get("transfer_budget_bytes_per_second"):
-        parts.append(f"transfers {format_bytes(device['transfer_budget_bytes_per_second'])}/s")
-    return (GAP + " ").join(parts)
+        budget = format_bytes(device["transfer_budget_bytes_per_second"])
+        parts.append(Span(f"transfers {budget}/s"))
+    return parts
 
 
-def _fit_lines(device: dict[str, Any]) -> list[str]:
+def _fit_texts(device: dict[str, Any]) -> list[str]:
     """What the jobs need, and how that fits the device."""
     admission = device.get("admission")
     if not device["jobs"] or admission is None:
@@ -89,7 +106,7 @@ def _fit_lines(device: dict[str, Any]) -> list[str]:
     ]
 
 
-def _plan_lines(device: dict[str, Any]) -> list[str]:
+def _plan_texts(device: dict[str, Any]) -> list[str]:
     """What was to be moved between jobs, and what was."""
     if not device.get("asked_total_bytes"):
         return []
@@ -103,24 +120,23 @@ def _plan_lines(device: dict[str, Any]) -> list[str]:
     ]
 
 
-def _job_lines(jobs: list[dict[str, Any]]) -> list[str]:
+def _job_lines(jobs: list[dict[str, Any]], width: int | None) -> list[Line]:
     if not jobs:
-        return ["no jobs"]
-    heads = ("JOB", "USER", "NAME", "STATE", *_COLUMNS)
+        return [[Span("no jobs")]]
     rows = [
         (
             str(job["job"]),
             user_name(job["uid"]),
-            shorten(job["name"] or f"pid {job['pid']}"),
+            printable(job["name"] or f"pid {job['pid']}"),
             job["state"],
-            *(_size(job.get(key)) for key in _COLUMNS.values()),
+            *(_size(job.get(key)) for key, _ in _SIZES.values()),
         )
         for job in jobs
     ]
-    return align([heads, *rows])
+    return fit_lines(_COLUMNS, rows, width)
 
 
-def _held_back_lines(jobs: list[dict[str, Any]]) -> list[str]:
+def _held_back_texts(jobs: list[dict[str, Any]]) -> list[str]:
     """Who copies more slowly than it could, so that another job computes undisturbed."""
     return [
         f"job {job['job']} has bytes to copy that nobody waits for: "
@@ -134,6 +150,6 @@ def _size(size: int | None) -> str:
     return "?" if size is None else format_bytes(size)
 
 
-def _move_line(decision: dict[str, Any]) -> str:
+def _move_text(decision: dict[str, Any]) -> str:
     text = f"{decision['what']}: {decision['reason']}"
     return printable(f"{decision['seconds_ago']:.1f} s ago, job {decision['job']}, {text}")

@@ -18,6 +18,8 @@ class StatusOptions(NamedTuple):
     """Time between two looks; None for one look."""
     device: str = ""
     """Of all devices only this one."""
+    with_unmanaged: bool = False
+    """List the processes that are no jobs, instead of counting them."""
 
 
 def parse_plain(arguments: list[str]) -> StatusOptions | None:
@@ -30,6 +32,8 @@ def parse_plain(arguments: list[str]) -> StatusOptions | None:
             options = options._replace(as_json=True)
         elif word == "--memory":
             options = options._replace(is_memory=True)
+        elif word == "--unmanaged":
+            options = options._replace(with_unmanaged=True)
         elif word == "--watch" and rest:
             seconds = _parse_seconds(rest.pop(0))
             if seconds is None:

@@ -1,67 +1,116 @@
-"""The screen of ``gpushare status``, as plain text: no library to wait for."""
+"""The screen of ``gpushare status``: devices, jobs, and what they wait for."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from gpushare._settings.devices import label
+from gpushare.cli._screen.colours import NOTE, WARNING, moved_style, pressure_style, state_style
+from gpushare.cli._screen.columns import NOTHING, Column, fit_lines
+from gpushare.cli._screen.line import Line, Span, flow, wrap
 from gpushare.cli._status.limits import limit_lines
-from gpushare.cli._status.table import GAP, align, host_text, shorten
-from gpushare.cli.units import format_bytes, format_seconds
+from gpushare.cli._status.table import host_text
+from gpushare.cli.units import format_bytes, format_seconds, format_span
 from gpushare.printable import printable
 from gpushare.users import user_name
 
-_HEADS = (
-    "JOB", "USER", "NAME", "STATE", "PRIORITY", "GOT", "IT/S (ALONE)", "RESIDENT", "SPILLED"
-)  # fmt: skip
+_COLUMNS = (
+    Column("JOB", is_number=True),
+    Column("USER", drop=4, least=8),
+    Column("NAME", least=12),
+    Column("STATE", style=state_style),
+    Column("PRIORITY", drop=5),
+    Column("GOT", drop=1, is_number=True),
+    Column("IT/S", drop=3, is_number=True),
+    Column("(ALONE)", drop=7, is_number=True),
+    Column("RESIDENT", is_number=True),
+    Column("SHARED", drop=6, is_number=True),
+    Column("SPILLED", is_number=True, style=moved_style),
+    Column("GROUP", drop=2, least=8),
+    Column("WAITED", is_number=True, is_extra=True),
+    Column("ITERATIONS", is_number=True, is_extra=True),
+    Column("PERSISTENT", is_number=True, is_extra=True),
+    Column("EPHEMERAL", is_number=True, is_extra=True),
+    Column("COMMAND", least=16, is_extra=True),
+)
+"""Whoever looks wants to know who runs, who waits, and who holds the memory: that stays."""
+_UNMANAGED = (
+    Column("UNMANAGED", is_number=True),
+    Column("USER", drop=1, least=8),
+    Column("HOLDS", is_number=True),
+    Column("COMMAND", least=16, most=60),
+)
+_OPTIONAL = {"SHARED", "GROUP"}
+"""Columns that are there only if a job has something in them."""
 
 
-def render_report(report: dict[str, Any]) -> str:
-    """Renders a coordinator's report.
+def status_lines(
+    report: dict[str, Any], width: int | None = None, *, with_unmanaged: bool = False
+) -> list[Line]:
+    """Lays out a coordinator's report.
 
     Args:
         report: As ``gpushare status --json`` prints it.
+        width: Places of a line; None for no bound.
+        with_unmanaged: List the processes that are no jobs, instead of counting them.
     """
-    lines: list[str] = []
+    lines: list[Line] = []
     if report["coordinator"]["is_recovering"]:
-        lines.append("the coordinator has just restarted and waits for its jobs to come back")
-    rows: list[tuple[str, ...]] = [_HEADS]
+        text = "the coordinator has just restarted and waits for its jobs to come back"
+        lines += wrap(text, width, WARNING)
     for device in report["devices"]:
-        lines.append(_device_line(device))
-        rows += [_job_row(job) for job in device["jobs"]]
-    rows += [_unmanaged_row(process) for process in report["unmanaged"]]
-    if len(rows) > 1:
-        lines += align(rows)
-    else:
-        lines.append("no jobs")
+        lines += flow(_device_parts(device), width)
+    jobs = [job for device in report["devices"] for job in device["jobs"]]
+    lines += _job_lines(jobs, width) if jobs else [[Span("no jobs")]]
+    for text, style in _sentences(report, jobs):
+        lines += wrap(printable(text), width, style)
+    return lines + unmanaged_lines(report, width, with_unmanaged=with_unmanaged)
+
+
+def _job_lines(jobs: list[dict[str, Any]], width: int | None) -> list[Line]:
+    rows = [_job_row(job) for job in jobs]
+    shown = [
+        i
+        for i, column in enumerate(_COLUMNS)
+        if column.head not in _OPTIONAL or any(row[i] != NOTHING for row in rows)
+    ]
+    return fit_lines([_COLUMNS[i] for i in shown], [[row[i] for i in shown] for row in rows], width)
+
+
+def _sentences(report: dict[str, Any], jobs: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """What is said below the table, each text with its style."""
     for device in report["devices"]:
-        lines += limit_lines(device)
-    lines += _waiting_lines(report)
-    lines += _loss_lines(report)
-    lines += [printable(f"warning: {warning['text']}") for warning in report.get("warnings", [])]
-    if report.get("unmanaged_unreadable"):
-        lines.append(_unreadable_line(report["unmanaged_unreadable"]))
+        yield from ((text, "") for text in limit_lines(device))
+    yield from ((_waiting_text(job["job"], job["explain"]), "") for job in jobs if job["explain"])
+    yield from ((text, WARNING) for text in _loss_texts(report))
+    yield from ((f"warning: {each['text']}", WARNING) for each in report.get("warnings", []))
     if report.get("jobs_left_out"):
-        lines.append(f"and {report['jobs_left_out']} jobs more than fit into one answer")
-    return "\n".join(lines)
+        yield f"and {report['jobs_left_out']} jobs more than fit into one answer", WARNING
 
 
-def _device_line(device: dict[str, Any]) -> str:
+def _device_parts(device: dict[str, Any]) -> list[Span]:
     parts = [
-        f"{label(device['device'])} {format_bytes(device['capacity_bytes'])}",
-        f"free {format_bytes(max(device['free_bytes'], 0))}",
+        Span(f"{label(device['device'])} {format_bytes(device['capacity_bytes'])}", "bold"),
+        Span(f"free {format_bytes(max(device['free_bytes'], 0))}"),
     ]
     if len(device["lanes"]) > 1:
         num_held = sum(lane["holder"] != 0 for lane in device["lanes"])
-        parts.append(f"{num_held} of {len(device['lanes'])} lanes held")
+        parts.append(Span(f"{num_held} of {len(device['lanes'])} lanes held"))
     pool = sum(lane.get("pool_bytes", 0) for lane in device["lanes"])
     if pool:
-        parts.append(f"shared {format_bytes(pool)}")
+        parts.append(Span(f"shared {format_bytes(pool)}"))
     if "busy" in device:  # a coordinator of an earlier version does not say
-        parts += [f"leased {device['busy']:.0%}", host_text(device)]
+        parts += [Span(f"leased {device['busy']:.0%}"), host_part(device)]
     if device["switches"]:
-        parts.append(f"switch {format_seconds(_switch_seconds(device))}")
-    return (GAP + " ").join([*parts, f"policy {device['policy']}"])
+        parts.append(Span(f"switch {format_seconds(_switch_seconds(device))}"))
+    return [*parts, Span(f"policy {device['policy']}")]
+
+
+def host_part(device: dict[str, Any]) -> Span:
+    """Returns what is used of the host tier; coloured where it is nearly full."""
+    pressure = pressure_style(device["host_used_bytes"], device["host_budget_bytes"])
+    return Span(host_text(device), pressure)
 
 
 def _switch_seconds(device: dict[str, Any]) -> float:
@@ -75,47 +124,67 @@ def _job_row(job: dict[str, Any]) -> tuple[str, ...]:
     has_run = job["iterations"] > 0
     # A coordinator of an earlier version says only what it does in a second of work.
     alone = job.get("iterations_per_second_alone", job["iterations_per_busy_second"])
-    rate = f"{job['iterations_per_second']:.1f} ({alone:.1f})"
+    shared = job.get("lane_bytes", 0)
+    group = job.get("group", "")
     return (
         str(job["job"]),
         user_name(job["uid"]),
-        shorten(job["name"] or f"pid {job['pid']}"),
+        printable(job["name"] or f"pid {job['pid']}"),
         job["state"],
         job["priority"],
-        f"{job['share']:.0%}" if has_run else "-",
-        rate if has_run else "-",
-        _resident(job),
+        f"{job['share']:.0%}" if has_run else NOTHING,
+        f"{job['iterations_per_second']:.1f}" if has_run else NOTHING,
+        f"({alone:.1f})" if has_run else NOTHING,
+        format_bytes(job["resident_bytes"]),
+        f"+{format_bytes(shared)}" if shared else NOTHING,
         format_bytes(job["spilled_bytes"]),
+        f"@{printable(group)}" if group else NOTHING,
+        format_span(job["waited_seconds"]) if "waited_seconds" in job else NOTHING,
+        _iterations(job),
+        *(
+            NOTHING if job.get(key) is None else format_bytes(job[key])
+            for key in ("persistent_bytes", "ephemeral_bytes")
+        ),
+        printable(job.get("command") or NOTHING),
     )
 
 
-def _resident(job: dict[str, Any]) -> str:
-    """Its own bytes, and with a plus those it shares."""
-    own = format_bytes(job["resident_bytes"])
-    shared = job.get("lane_bytes", 0)
-    return f"{own} +{format_bytes(shared)}" if shared else own
+def _iterations(job: dict[str, Any]) -> str:
+    total = job.get("iterations_total", 0)
+    return f"{job['iterations']}/{total}" if total else str(job["iterations"])
 
 
-def _unmanaged_row(process: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        "-",
-        user_name(process["uid"]),
-        f"pid {process['pid']}",
-        "unmanaged",
-        "",
-        "",
-        "",
-        format_bytes(process["resident_bytes"]),
-        "-",
-    )
+def unmanaged_lines(
+    report: dict[str, Any], width: int | None, *, with_unmanaged: bool
+) -> list[Line]:
+    """Says what processes that are no jobs hold: of all together, or of each."""
+    rows = report["unmanaged"]
+    lines: list[Line] = []
+    if rows and with_unmanaged:
+        cells = [
+            (
+                str(row["pid"]),
+                user_name(row["uid"]),
+                format_bytes(row["resident_bytes"]),
+                printable(row["command"]),
+            )
+            for row in rows
+        ]
+        lines += fit_lines(_UNMANAGED, cells, width)
+    elif rows:
+        held = format_bytes(sum(row["resident_bytes"] for row in rows))
+        who = "1 unmanaged process holds"
+        if len(rows) > 1:
+            who = f"{len(rows)} unmanaged processes hold"
+        lines += wrap(f"{who} {held}; --unmanaged lists them", width, NOTE)
+    unreadable = report.get("unmanaged_unreadable")
+    if unreadable:
+        processes = "1 process" if unreadable == 1 else f"{unreadable} processes"
+        lines += wrap(f"{processes} of other users cannot be looked at", width, NOTE)
+    return lines
 
 
-def _waiting_lines(report: dict[str, Any]) -> list[str]:
-    jobs = [job for device in report["devices"] for job in device["jobs"]]
-    return [_waiting_line(job["job"], job["explain"]) for job in jobs if job["explain"]]
-
-
-def _loss_lines(report: dict[str, Any]) -> list[str]:
+def _loss_texts(report: dict[str, Any]) -> list[str]:
     return [
         f"switching costs {lane['switch_loss']:.1%} of the time, "
         f"{device['switch_loss_allowed']:.1%} is allowed: "
@@ -126,11 +195,6 @@ def _loss_lines(report: dict[str, Any]) -> list[str]:
     ]
 
 
-def _unreadable_line(count: int) -> str:
-    processes = "1 process" if count == 1 else f"{count} processes"
-    return f"{processes} of other users cannot be looked at"
-
-
-def _waiting_line(number: int, text: str) -> str:
+def _waiting_text(number: int, text: str) -> str:
     is_sentence = text.split(" ", 1)[0] in {"waits", "gives", "is"}
-    return printable(f"{number} {text}" if is_sentence else f"{number}: {text}")
+    return f"{number} {text}" if is_sentence else f"{number}: {text}"

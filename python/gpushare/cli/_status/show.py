@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import sys
 import time
 from typing import TYPE_CHECKING
 
 from gpushare._settings import config
-from gpushare.cli._status.memory import render_memory
-from gpushare.cli._status.screen import render_report
+from gpushare.cli._screen.terminal import has_own_screen, screen_width, show
+from gpushare.cli._status.memory import memory_lines
+from gpushare.cli._status.screen import status_lines
+from gpushare.cli._status.stamps import utc_text, with_stamps
 from gpushare.cli._targets.coordinators import (
     ask_each,
     find_sockets,
@@ -19,37 +21,60 @@ from gpushare.cli._targets.coordinators import (
 from gpushare.errors import CoordinatorUnreachable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpushare.cli._screen.line import Line
     from gpushare.cli._status.options import StatusOptions
     from gpushare.cli._targets.coordinators import Answer, DeviceSockets
 
 _LISTS = ("coordinators", "devices", "unmanaged", "warnings", "decisions")
 """What of a report is a list, and empty where no coordinator answers."""
-_CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
 
 def show_status(options: StatusOptions) -> None:
     """Prints the status once, or again and again until Ctrl-C.
+
+    On a terminal, watching has the screen to itself and goes on while no coordinator runs.
 
     Raises:
         ConfigError: The device is named in a way that only a job understands.
         CoordinatorUnreachable: No coordinator answers.
     """
     settings = config.load()
-    is_screen = options.watch_seconds is not None and not options.as_json and sys.stdout.isatty()
-    render = render_memory if options.is_memory else render_report
+    sockets = functools.partial(find_sockets, settings, options.device)
     try:
-        while True:
-            reports = without_doubles(_ask(find_sockets(settings, options.device), options))
-            if options.as_json:
-                text = json.dumps(merge_reports(reports))
-            else:
-                text = "\n\n".join(map(render, reports))
-            print(_CLEAR_SCREEN + text if is_screen else text, flush=True)
-            if options.watch_seconds is None:
-                return
-            time.sleep(options.watch_seconds)
+        if options.watch_seconds is None:
+            _show_once(sockets, options)
+        elif options.as_json or not has_own_screen():
+            while True:
+                _show_once(sockets, options)
+                time.sleep(options.watch_seconds)
+        else:
+            from gpushare.cli._status.watch import watch
+
+            watch(lambda width: _lines(sockets, options, width), options.watch_seconds)
     except KeyboardInterrupt:
         return
+
+
+def _show_once(sockets: Callable[[], list[DeviceSockets]], options: StatusOptions) -> None:
+    if options.as_json:
+        reports = [with_stamps(report) for report in without_doubles(_ask(sockets(), options))]
+        print(json.dumps(merge_reports(reports)), flush=True)
+    else:
+        show(_lines(sockets, options, screen_width()))
+
+
+def _lines(
+    sockets: Callable[[], list[DeviceSockets]], options: StatusOptions, width: int | None
+) -> list[Line]:
+    """The screens of all coordinators, with an empty line between two."""
+    layout = memory_lines if options.is_memory else status_lines
+    lines: list[Line] = []
+    for report in without_doubles(ask_each(sockets())):
+        lines += [[]] if lines else []
+        lines += layout(report, width, with_unmanaged=options.with_unmanaged)
+    return lines
 
 
 def _ask(sockets: list[DeviceSockets], options: StatusOptions) -> list[Answer]:
@@ -59,5 +84,6 @@ def _ask(sockets: list[DeviceSockets], options: StatusOptions) -> list[Answer]:
     except CoordinatorUnreachable:
         if options.as_json and options.watch_seconds is None:
             nothing: dict[str, list[str]] = {key: [] for key in _LISTS}
-            print(json.dumps({"schema_version": 1, "coordinator": None, **nothing}), flush=True)
+            report = {"schema_version": 1, "coordinator": None, "time": utc_text(time.time())}
+            print(json.dumps({**report, **nothing}), flush=True)
         raise

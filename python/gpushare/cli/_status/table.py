@@ -1,8 +1,10 @@
-"""What the screens of ``gpushare status`` are made of: aligned rows, names safe to print."""
+"""What all screens are made of: aligned rows, and names that are safe to print and short.
+
+Widths are counted in places of the terminal (rich calls them cells), never in characters.
+"""
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Any
 
 from gpushare.cli.units import format_bytes
@@ -29,14 +31,24 @@ def column_widths(rows: list[tuple[str, ...]]) -> list[int]:
 def places(text: str) -> int:
     """Returns how many places of the terminal a printable text takes.
 
-    An East Asian wide character takes two, and a mark on the character before it none.
+    An East Asian wide character and most emoji take two, and a mark on the character before it
+    none.
     """
-    if text.isascii():
+    if text.isascii():  # nearly always; rich is slow to import
         return len(text)
-    return sum(
-        0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in {"W", "F"})
-        for each in text
-    )
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def take(text: str, most: int) -> str:
+    """Returns the beginning of a printable text that takes at most so many places."""
+    if text.isascii():
+        return text[:most]
+    end = 0
+    while end < len(text) and places(text[: end + 1]) <= most:
+        end += 1
+    return text[:end]
 
 
 def pad(cell: str, width: int) -> str:
@@ -61,6 +73,6 @@ def host_text(device: dict[str, Any]) -> str:
 
 
 def shorten(name: str, most: int = _MOST_NAME) -> str:
-    """Returns the name as it may be printed, cut with a "~" beyond that many characters."""
+    """Returns the name as it may be printed, cut with a "~" beyond that many places."""
     text = printable(name)
-    return text if len(text) <= most else text[: most - 1] + "~"
+    return text if places(text) <= most else take(text, most - 1) + "~"

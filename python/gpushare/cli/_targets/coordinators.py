@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from gpushare._coordinator.client import CoordinatorClient
+from gpushare._coordinator.client import ANSWER_SECONDS, CoordinatorClient
 from gpushare._settings import config
 from gpushare._settings.devices import CPU, CUDA, device_of_socket, is_device_name
 from gpushare.errors import ConfigError, CoordinatorUnreachable
@@ -76,12 +76,14 @@ def named_device(device: str, shown: str) -> str:
 def ask_each(
     sockets: Sequence[DeviceSockets],
     ask: Callable[[CoordinatorClient], dict[str, Any]] = CoordinatorClient.status,
+    timeout_seconds: float = ANSWER_SECONDS,
 ) -> list[Answer]:
     """Returns what the coordinators say that answer, one of each device.
 
     Args:
         sockets: Where to look.
         ask: The question; the answer is a report.
+        timeout_seconds: The longest wait for each answer.
 
     Raises:
         CoordinatorUnreachable: None answers, or one took the question and did not answer.
@@ -90,7 +92,7 @@ def ask_each(
         raise CoordinatorUnreachable(NO_SOCKETS)
     answers = []
     for each in sockets:
-        client = CoordinatorClient(each.paths)
+        client = CoordinatorClient(each.paths, timeout_seconds)
         try:
             answers.append(Answer(each, ask(client)))
         except CoordinatorUnreachable:
@@ -98,7 +100,8 @@ def ask_each(
                 raise
     if not answers:
         # The client's words say what was tried.
-        ask(CoordinatorClient([path for each in sockets for path in each.paths]))
+        paths = [path for each in sockets for path in each.paths]
+        ask(CoordinatorClient(paths, timeout_seconds))
     return answers
 
 

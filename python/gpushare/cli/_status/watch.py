@@ -1,0 +1,141 @@
+"""``gpushare status --watch`` on a terminal: its own screen, with a clock and keys."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import shutil
+import signal
+import sys
+import termios
+import time
+import tty
+from collections.abc import Callable, Iterator
+from typing import NoReturn
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from gpushare.cli._screen.colours import NOTE, WARNING
+from gpushare.cli._screen.line import Line, Span, flow, wrap
+from gpushare.cli._screen.terminal import screen_width, styled
+from gpushare.errors import CoordinatorUnreachable
+
+_QUIT_KEYS = b"qQ\x1b"
+_OTHER_KEYS = re.compile(rb"\x1b[\[O][0-9;]*[A-Za-z~]")
+"""Arrow keys and their like begin as the key Esc does."""
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+def watch(look: Callable[[int], list[Line]], seconds: float) -> None:
+    """Shows what ``look`` returns, again and again, until the user ends it.
+
+    While no coordinator answers, the screen says so. Afterwards the terminal is as it was before,
+    however this ends.
+
+    Args:
+        look: Asks the coordinators; its argument is the width in places.
+        seconds: Between two looks.
+    """
+    console = Console(highlight=False)
+    with (
+        _ending_signals(),
+        _keys() as has_keys,
+        _resizes() as resized,
+        Live(console=console, screen=True, auto_refresh=False) as live,
+    ):
+        while True:
+            live.update(_page(look, seconds, has_keys=has_keys), refresh=True)
+            if _is_quit(seconds, resized, has_keys=has_keys):
+                return
+
+
+def _page(look: Callable[[int], list[Line]], seconds: float, *, has_keys: bool) -> Text:
+    """All of the screen."""
+    size = shutil.get_terminal_size()
+    width = screen_width() or size.columns
+    try:
+        lines = look(width)
+    except CoordinatorUnreachable as error:
+        lines = wrap("No coordinator runs now. This goes on when one comes.", width, WARNING)
+        lines += wrap(str(error), width, NOTE)
+    clock = [
+        Span(time.strftime("%Y-%m-%d %H:%M:%S"), "bold"),
+        Span(f"every {seconds:g} s", NOTE),
+        Span("q quits" if has_keys else "Ctrl-C quits", NOTE),
+    ]
+    lines = [*flow(clock, width), *lines]
+    if len(lines) > size.lines:
+        rest = len(lines) - size.lines + 1
+        more = wrap(f"and {rest} lines more: they need a taller window", width, WARNING)
+        lines = [*lines[: size.lines - 1], more[0]]
+    return Text("\n", no_wrap=True, overflow="crop").join(map(styled, lines))
+
+
+def _is_quit(seconds: float, resized: int, *, has_keys: bool) -> bool:
+    """Waits for a key, another size of the window, or the next look."""
+    end = time.monotonic() + seconds
+    files = [resized, sys.stdin.fileno()] if has_keys else [resized]
+    while (left := end - time.monotonic()) > 0:
+        ready, _, _ = select.select(files, [], [], left)
+        if resized in ready:
+            os.read(resized, 4096)
+            return False
+        if ready:
+            keys = os.read(sys.stdin.fileno(), 64)
+            if not keys or set(_OTHER_KEYS.sub(b"", keys)) & set(_QUIT_KEYS):
+                return True  # nothing to read: the terminal is gone
+    return False
+
+
+@contextlib.contextmanager
+def _keys() -> Iterator[bool]:
+    """Has keys come one by one and unseen. False: input is no terminal, and has no keys."""
+    if not sys.stdin.isatty():
+        yield False
+        return
+    file = sys.stdin.fileno()
+    before = termios.tcgetattr(file)
+    try:
+        tty.setcbreak(file)
+        yield True
+    finally:
+        termios.tcsetattr(file, termios.TCSADRAIN, before)
+
+
+@contextlib.contextmanager
+def _resizes() -> Iterator[int]:
+    """Returns a descriptor that can be read when the window has another size."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    before = signal.getsignal(signal.SIGWINCH)
+
+    def note(_number: int, _frame: object) -> None:
+        with contextlib.suppress(BlockingIOError):  # it is noted already
+            os.write(write, b"w")
+
+    try:
+        signal.signal(signal.SIGWINCH, note)
+        yield read
+    finally:
+        signal.signal(signal.SIGWINCH, before)
+        os.close(read)
+        os.close(write)
+
+
+@contextlib.contextmanager
+def _ending_signals() -> Iterator[None]:
+    """Lets a signal that ends the process restore the terminal first."""
+
+    def end(number: int, _frame: object) -> NoReturn:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in _ENDING_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
