@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 GENERATED = HERE.parent / "build" / "docs" / "command_line.md"
 GENERATED.parent.mkdir(parents=True, exist_ok=True)
 command = typer.main.get_command(make_app())
-GENERATED.write_text(get_docs_for_click(obj=command, ctx=typer.Context(command), name="gpushare"))
+GENERATED.write_text(
+    get_docs_for_click(obj=command, ctx=typer.Context(command), name="gpushare", indent=1)
+)
 
 project = "gpushare"
 author = "The gpushare authors"
