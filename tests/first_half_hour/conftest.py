@@ -35,8 +35,13 @@ def make_programs(folder: Path, package: Path) -> None:
 def user_environment(home: Path) -> dict[str, str]:
     """The environment of a user who has set nothing of gpushare."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GPUSHARE_")}
-    own = {"HOME": home, "XDG_RUNTIME_DIR": home / "run", "XDG_CONFIG_HOME": home / "config"}
-    own |= {"XDG_STATE_HOME": home / "state"}
+    own: dict[str, str | Path] = {
+        "HOME": home,
+        "XDG_RUNTIME_DIR": home / "run",
+        "XDG_CONFIG_HOME": home / "config",
+    }
+    # Two threads that spin for each other stand still on a busy machine.
+    own |= {"XDG_STATE_HOME": home / "state", "OMP_NUM_THREADS": "1"}
     path = f"{home}/bin:{os.environ['PATH']}"
     return kept | {key: str(value) for key, value in own.items()} | {"PATH": path}
 
