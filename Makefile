@@ -10,7 +10,7 @@ gpushare := $(VENV)/bin/gpushare
 python := $(VENV)/bin/python
 
 .PHONY: help demo test build wheel test-cpp test-python test-e2e gallery test-cuda torch-versions python-versions test-sanitizers fuzz spin \
-        man lint format tidy bench clean distclean
+        man lint format tidy bench docs first-half-hour clean distclean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1|/p' Makefile | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -31,13 +31,15 @@ build: ## all set-up and no tests: the package, installed in .venv
 wheel: build ## dist/*.whl for the torch and the Python in .venv, for machines without a compiler
 	@tools/wheel.sh
 
-.PHONY: setup-cpp setup-test setup-lint setup-all
+.PHONY: setup-cpp setup-test setup-lint setup-docs setup-all
 setup-cpp:
 	@tools/setup_system.sh test
 setup-test:
 	@tools/setup_system.sh test && tools/setup_venv.sh test && tools/build.sh
 setup-all:
 	@tools/setup_system.sh test && tools/setup_venv.sh test lint && tools/build.sh
+setup-docs:
+	@tools/setup_system.sh build && tools/setup_venv.sh docs
 setup-lint:
 	@tools/setup_system.sh test && tools/setup_venv.sh lint && tools/build.sh
 
@@ -88,6 +90,13 @@ tidy: setup-lint ## clang-tidy over csrc (slow)
 
 bench: setup-test ## all benchmarks, and one table (ARGS="overhead --json FILE" for some)
 	@$(python) -m benchmarks.run $(ARGS)
+
+docs: setup-docs ## the documentation site, in build/docs/html
+	@$(python) -m sphinx --fail-on-warning --keep-going --quiet docs build/docs/html
+	@echo 'the site: build/docs/html/index.html'
+
+first-half-hour: setup-test ## the pages for newcomers, followed to the letter in real shells, kernels and services
+	@tools/test.sh first-half-hour $(ARGS)
 
 clean: ## remove what the build made
 	rm -rf build dist python/*.egg-info python/gpushare/_C*.so python/gpushare/bin

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs the tests of a set-up tree: `test.sh all|python|e2e|install|gallery [pytest arguments]`. All runners
+# Runs the tests of a set-up tree: `test.sh all|python|e2e|install|gallery|first-half-hour [pytest arguments]`. All runners
 # run, even after one failed; the exit status is 1 if any did.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "$0")/common.sh"
 
-what=${1:?usage: test.sh all|python|e2e|install|gallery [pytest arguments]}
+what=${1:?usage: test.sh all|python|e2e|install|gallery|first-half-hour [pytest arguments]}
 shift
 failed=()
 
@@ -35,6 +35,10 @@ case $what in
   python) pytest_in Python tests/python tests/lint ;;
   e2e) pytest_in end-to-end tests/e2e tests/hostile tests/install ;;
   install) pytest_in installation tests/install ;;
+  first-half-hour)
+    two_at_a_time=()
+    pytest_in 'first half hour' tests/first_half_hour
+    ;;
   *) die "no such tests: $what" ;;
 esac
 

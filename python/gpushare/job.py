@@ -104,7 +104,10 @@ class Job:
         if self._watcher is not None:
             self._watcher.watch.park()
         if self._number != 0:
-            _native.load().park()
+            native = _native.load()
+            # A forward that nothing has followed is an iteration still, in which no memory moves.
+            native.end_iteration("explicit", False)
+            native.park()
 
     def step(self) -> None:
         """Says that here is a boundary. Call it once a batch, where automatic ones do not fit.

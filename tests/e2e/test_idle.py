@@ -39,3 +39,38 @@ def test_a_job_of_a_better_class_holds_up_the_others_no_longer_than_any(
         assert job.wait_ready().go().result()["digest"] == alone("mlp", "adam", 1, 20)["digest"]
         assert row_of(env, cell)["state"] == "idle"
         assert cell.go().result()["is_equal"]
+
+
+PARKED = """
+import sys
+import gpushare, torch
+model = torch.nn.Linear(2048, 2048)
+job = gpushare.register(model)
+first = model(torch.ones(8, 2048))
+job.park()
+print("{}", flush=True)
+sys.stdin.readline()
+left = job.stats().spilled_bytes
+second = model(torch.ones(8, 2048))
+print('{"done": true, "is_equal": %s, "left": %d}'
+      % (str(torch.equal(first, second)).lower(), left), flush=True)
+"""
+LARGE = """
+import gpushare, torch
+gpushare.register()
+torch.ones(14 << 20, dtype=torch.uint8), torch.ones(14 << 20, dtype=torch.uint8)
+print('{"done": true}', flush=True)
+"""
+
+
+def test_a_job_that_parks_inside_an_iteration_gives_its_memory(coordinator: Coordinator) -> None:
+    """The last line of a cell was a call of the model: its iteration has not ended."""
+    env = coordinator(capacity="36MiB", memory_wait="20s")
+    with ExitStack() as stack:
+        parked = stack.enter_context(JobProcess(command=[sys.executable, "-c", PARKED], env=env))
+        parked.say()
+        large = stack.enter_context(JobProcess(command=[sys.executable, "-c", LARGE], env=env))
+        assert large.say() == {"done": True}
+        result = parked.go().result()
+    assert result["left"] > 0
+    assert result["is_equal"]
