@@ -38,6 +38,17 @@ def enable() -> None:
         when_torch_is_loaded(_finder.start)
 
 
+def exchange(finder: Finder) -> Job | None:
+    """Looks with another finder from now on; returns the job that was found before, if any."""
+    global _finder
+    before, _finder = _finder, finder
+    if before is not None:
+        before.stop()
+    _install.start()
+    when_torch_is_loaded(finder.start)
+    return before.job if before is not None else None
+
+
 class Finder:
     """Watches optimizers being made and modules being called."""
 
@@ -59,6 +70,15 @@ class Finder:
             return
         self._watch_optimizers()
         self._watch_calls()
+
+    @property
+    def job(self) -> Job | None:
+        """The job that was registered; it may have been closed since."""
+        return self._job
+
+    def stop(self) -> None:
+        """Looks no more."""
+        self._is_watching, self._is_done = False, True
 
     def _watch_optimizers(self) -> None:
         import torch
@@ -116,7 +136,7 @@ class Finder:
             return False  # quick: this goes on for as long as the program uses the CPU
         if not self.is_model(module):
             return False
-        if _is_on_shared_device(module):
+        if is_on_shared_device(module):
             return True
         self._is_cpu_said = True
         say_once(
@@ -153,7 +173,8 @@ class Finder:
             self._job.watch(module)
 
 
-def _is_on_shared_device(module: torch.nn.Module) -> bool:
+def is_on_shared_device(module: torch.nn.Module) -> bool:
+    """Tells whether the module's parameters are where this process shares memory."""
     if not _native.is_installed():
         return False  # CUDA was not started yet: whatever runs does so elsewhere
     return _native.device() == CPU or any(
