@@ -38,6 +38,20 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'gpushare' has no attribute {name!r}")
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext gpushare`` in a notebook: its kernel uses the device while a cell runs."""
+    from gpushare.integrations import jupyter
+
+    jupyter.load(shell)
+
+
+def unload_ipython_extension(_shell: Any) -> None:
+    """``%unload_ext gpushare``."""
+    from gpushare.integrations import jupyter
+
+    jupyter.unload()
+
+
 def _start() -> None:
     """Has the allocator installed, unless the environment says to do nothing at all."""
     if os.environ.get("GPUSHARE_DISABLE") == "1":

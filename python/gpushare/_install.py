@@ -149,12 +149,13 @@ def _install(config: Config, name: str = CPU, number: int = -1, device_bytes: in
         cuda_index=number,
         passthrough=name != CPU and cuda.is_passed_through(config),
         reachable=config.reachable != "off",
-        reachable_in_gate=config.reachable != "auto" or not _can_reach(number),
+        reachable_in_gate=config.reachable != "auto" or not can_reach(number),
     )
     note_installed(name, number)
 
 
-def _can_reach(number: int) -> bool:
+def can_reach(number: int) -> bool:
+    """Tells whether memory of this CUDA device can be used while it is in host memory."""
     return number >= 0 and bool(load().cuda_device_info(number)["can_reach_spilled"])
 
 

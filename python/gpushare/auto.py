@@ -3,7 +3,9 @@
 Optimizers are remembered as they are made. The first module that is called and shares a parameter
 with one of them is the model, the outermost since callers come first. A program that calls a module
 before it makes any optimizer evaluates: that module is registered at once, and exchanged if a model
-of an optimizer shows up later. A script that calls ``gpushare.register`` itself is left alone.
+of an optimizer shows up later. A sweep inside one process makes one model after the other: once the
+model is gone, the next optimizer's takes its place. A script that calls ``gpushare.register``
+itself is left alone.
 
 Where a CUDA device is to be shared, a model on the CPU makes no job, and one line says so. That
 CUDA has been started shows nothing: torch's optimizers do that, whatever they optimize.
@@ -38,6 +40,22 @@ def enable() -> None:
         when_torch_is_loaded(_finder.start)
 
 
+def exchange(finder: Finder) -> Job | None:
+    """Looks with another finder from now on; returns the job that was found before, if any."""
+    global _finder
+    before, _finder = _finder, finder
+    if before is not None:
+        before.stop()
+    _install.start()
+    when_torch_is_loaded(finder.start)
+    return before.job if before is not None else None
+
+
+def is_found(job: Job) -> bool:
+    """Tells whether this job was registered here, and not by the program."""
+    return _finder is not None and _finder.job is job
+
+
 class Finder:
     """Watches optimizers being made and modules being called."""
 
@@ -46,6 +64,7 @@ class Finder:
         self._optimizers: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
         self._owned: set[int] | None = None  # ids of the optimizers' parameters; None: look again
         self._job: Job | None = None
+        self._model: weakref.ref[torch.nn.Module] | None = None  # the one that was found last
         self._is_watching = False
         self._is_done = False
         self._is_cpu_said = False
@@ -59,6 +78,15 @@ class Finder:
             return
         self._watch_optimizers()
         self._watch_calls()
+
+    @property
+    def job(self) -> Job | None:
+        """The job that was registered; it may have been closed since."""
+        return self._job
+
+    def stop(self) -> None:
+        """Looks no more."""
+        self._is_watching, self._is_done, self._model = False, True, None
 
     def _watch_optimizers(self) -> None:
         import torch
@@ -95,9 +123,15 @@ class Finder:
         torch.nn.Module.__call__ = look_and_call  # type: ignore[method-assign]
 
     def optimizer_made(self, optimizer: torch.optim.Optimizer) -> None:
-        """An optimizer was constructed."""
+        """An optimizer was constructed.
+
+        In a sweep inside one process it is the next model's, if the last one is gone. Where that is
+        still there, as in a GAN, the optimizer's steps are seen all the same.
+        """
         if self._is_done:
-            return
+            if self._model is None or self._model() is not None:
+                return
+            self._is_done, self._model = False, None
         self._optimizers.add(optimizer)
         self._owned = None
         if not self._is_watching:
@@ -116,7 +150,7 @@ class Finder:
             return False  # quick: this goes on for as long as the program uses the CPU
         if not self.is_model(module):
             return False
-        if _is_on_shared_device(module):
+        if is_on_shared_device(module):
             return True
         self._is_cpu_said = True
         say_once(
@@ -145,15 +179,17 @@ class Finder:
 
         self._is_watching = False
         self._is_done = bool(self._optimizers)
+        self._model = weakref.ref(module)
         if current() is not self._job:
-            self._is_done = True  # the script registered by itself, or closed our job
+            self.stop()  # the script registered by itself, or closed our job
         elif self._job is None:
             self._job = register(module)
         else:
             self._job.watch(module)
 
 
-def _is_on_shared_device(module: torch.nn.Module) -> bool:
+def is_on_shared_device(module: torch.nn.Module) -> bool:
+    """Tells whether the module's parameters are where this process shares memory."""
     if not _native.is_installed():
         return False  # CUDA was not started yet: whatever runs does so elsewhere
     return _native.device() == CPU or any(

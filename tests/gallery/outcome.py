@@ -20,6 +20,9 @@ from benchmarks.processes import ROOT, job_environment
 from tests.support import forked
 
 PROGRAMS = ROOT / "tests" / "gallery" / "programs"
+EXAMPLES = ROOT / "examples" / "integrations"
+TESTED_BY_THEMSELVES = ("ray_tune",)
+"""Examples for which `test_ray.py` and its like are."""
 WAIT_SECONDS = 120
 """A program takes some seconds; one that waits for ever fails."""
 INJECT = str(ROOT / "python" / "gpushare" / "_inject")
@@ -75,12 +78,22 @@ def _descendants(pid: int) -> list[int]:
 
 
 def names() -> list[str]:
-    """Returns all programs whose packages are here, as `loops/plain`."""
-    return sorted(
-        str(path.relative_to(PROGRAMS).with_suffix(""))
-        for path in PROGRAMS.rglob("*.py")
-        if not missing(path)
-    )
+    """Returns all programs whose packages are here, as `loops/plain`, and all examples of docs."""
+    paths = {
+        str(path.relative_to(PROGRAMS).with_suffix("")): path for path in PROGRAMS.rglob("*.py")
+    }
+    paths |= {
+        f"examples/{path.stem}": path
+        for path in EXAMPLES.glob("*.py")
+        if path.stem not in TESTED_BY_THEMSELVES
+    }
+    return sorted(name for name, path in paths.items() if not missing(path))
+
+
+def path_of(name: str) -> Path:
+    """Returns the file of a program."""
+    is_example = name.startswith("examples/")
+    return EXAMPLES / f"{Path(name).name}.py" if is_example else PROGRAMS / f"{name}.py"
 
 
 def missing(path: Path) -> list[str]:
@@ -98,7 +111,7 @@ def start(name: str, env: dict[str, str]) -> Run:
     base = job_environment({"GPUSHARE_DISABLE": "" if is_managed else "1"} | env | settings)
     if is_managed:
         base["PYTHONPATH"] = f"{INJECT}:{base['PYTHONPATH']}"
-    program = str(PROGRAMS / f"{name}.py")
+    program = str(path_of(name))
     process = forked.start(
         ["-m", "tests.gallery.job", program],
         base,

@@ -91,6 +91,18 @@ def test_a_model_that_trains_takes_the_place_of_one_that_was_evaluated(finder):
     assert optimizer is not None
 
 
+def test_in_a_sweep_the_next_model_takes_the_place_of_one_that_is_gone(finder):
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(x())
+    assert finder.registered.models.pop() is model
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(x())
+    assert finder.registered.models == [model]
+    assert optimizer is not None
+
+
 def test_a_script_that_registers_by_itself_is_left_alone(finder):
     model = nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
