@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from benchmarks.processes import job_environment, read_status
+from tests.gallery import outcome
 
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
@@ -30,24 +31,12 @@ pytestmark = pytest.mark.skipif(
 
 Coordinator = Callable[..., dict[str, str]]
 
-LOAD = "%load_ext gpushare"
-IMPORT = "import torch\nfrom torch import nn"
-BUILD = """
-_ = torch.manual_seed({seed})
-model = nn.Sequential(nn.Linear(1024, 2048), nn.ReLU(), nn.Linear(2048, 1024))
-optimizer = torch.optim.Adam(model.parameters())
-"""
-TRAIN = """
-for _ in range(4):
-    optimizer.zero_grad()
-    loss = (model(torch.ones(32, 1024)) - 1).square().mean()
-    loss.backward()
-    optimizer.step()
-print(loss.item().hex())
-"""
-# Uses no module: the memory must be there because the cell has begun.
-SUM = "print(sum(each.detach().double().sum() for each in model.parameters()).item().hex())"
+EXAMPLE = nbformat.read(outcome.EXAMPLES / "notebook.ipynb", as_version=4)
+LOAD, IMPORT, BUILD, TRAIN, SUM, SHOW = (
+    cell.source for cell in EXAMPLE.cells if cell.cell_type == "code"
+)
 CELLS = [LOAD, IMPORT, BUILD, TRAIN, SUM, TRAIN, SUM]
+"""SUM uses no module: the memory must be there because the cell has begun."""
 SAY_WHEN_A_CELL_BEGINS = """
 def say(info):
     if "it ran" in info.raw_cell: open({mark!r}, "w").close()
@@ -102,7 +91,7 @@ def kernel(env: dict[str, str]) -> Kernel:
 
 
 def _cells(seed: int) -> list[str]:
-    return [cell.replace("{seed}", str(seed)) for cell in CELLS]
+    return [cell.replace("manual_seed(0)", f"manual_seed({seed})") for cell in CELLS]
 
 
 @functools.cache
@@ -146,7 +135,7 @@ def test_a_cell_has_the_device_and_an_idle_kernel_makes_room(coordinator: Coordi
         assert [_row(env, each)["state"] for each in (1, 2)] == ["idle", "idle"]
         assert _row(env, 2)["priority"] == "interactive"
         spilled = _row(env, 1)["spilled_bytes"]
-        said = kernels[0].run("%gpushare")
+        said = kernels[0].run(SHOW)
         assert re.search(r"job 1 \(notebook\), interactive: .* job 2 \(notebook\) idle", said, re.S)
         assert _row(env, 1)["spilled_bytes"] == spilled, "%gpushare brought the memory back"
         # Two iterations a loop would be too few: each of its steps is one.
@@ -198,18 +187,46 @@ def test_a_cell_that_evaluates_has_boundaries(coordinator: Coordinator) -> None:
         assert int(one.run(count)) >= before + 6
 
 
+def test_it_takes_over_the_job_of_gpushare_run(coordinator: Coordinator) -> None:
+    env = coordinator(idle_spill="10min")
+    with kernel(env | {"GPUSHARE_RUN": "1"}) as one:
+        for cell in ["import gpushare", IMPORT, BUILD, TRAIN]:
+            one.run(cell)
+        assert not _row(env, 1)["is_parked"]
+        one.run(LOAD)
+        said = one.run("print(gpushare.current().number)")
+        assert said == "1\n"
+        assert _row(env, 1)["is_parked"]
+        before = _row(env, 1)["iterations"]
+        one.run(TRAIN)
+        assert _row(env, 1)["iterations"] >= before + 4
+
+
+def test_a_cell_inside_a_cell_does_not_end_it(coordinator: Coordinator) -> None:
+    inner = "get_ipython().run_cell('1 + 1')"
+    with kernel(coordinator()) as one:
+        for cell in [LOAD, IMPORT, BUILD]:
+            one.run(cell)
+        look = "from gpushare import _native; print(_native.load().is_in_iteration())"
+        said = one.run(f"{inner}\n{look}")
+        assert "True" in said
+        one.run("import gpushare; gpushare.current().close()")
+        one.run("gpushare.register(model, optimizer)")
+        assert one.run("print(gpushare.current().name)") != "notebook\n"
+
+
 def test_what_it_says(coordinator: Coordinator) -> None:
     with kernel(coordinator()) as one:
         one.run(LOAD)
-        assert "no job yet. The first cell after `import torch`" in one.run("%gpushare")
+        assert "no job yet. The first cell after `import torch`" in one.run(SHOW)
         one.run(IMPORT)
-        assert "no job yet. The next cell with code" in one.run("%gpushare")
-        one.run(BUILD.replace("{seed}", "0"))
+        assert "no job yet. The next cell with code" in one.run(SHOW)
+        one.run(BUILD)
         assert "gpushare: parked: " in one.run("%gpushare park")
         assert "say %gpushare, or %gpushare park" in one.run("%gpushare off")
         one.run("import gpushare\ngpushare.current().close()")
-        assert "job was closed. gpushare.register()" in one.run("%gpushare")
+        assert "job was closed. gpushare.register()" in one.run(SHOW)
         one.run("%unload_ext gpushare")
-        assert "not found" in one.run("%gpushare")
+        assert "not found" in one.run(SHOW)
     with kernel({"GPUSHARE_DISABLE": "1"}) as one:
         assert one.run(LOAD) == "gpushare: GPUSHARE_DISABLE=1: this kernel runs without gpushare\n"

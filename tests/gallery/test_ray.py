@@ -62,6 +62,6 @@ def test_each_trial_is_a_job(
         found = _run([*run, str(program)], env, tmp_path)
     assert found == stock
     history = ["-m", "gpushare", "history", "--format", "json"]
-    jobs = json.loads(_run(history, env, tmp_path))["jobs"]
+    jobs = json.loads(_run(history, env, tmp_path))
     assert len(jobs) == NUM_TRIALS
     assert {job["group"] for job in jobs} == {"sweep" if way == "run" else ""}

@@ -55,7 +55,7 @@ def unload() -> None:
         _loaded = None
 
 
-class CellRefused(InputRejected):  # type: ignore[misc, unused-ignore]
+class CellRefused(InputRejected):
     """The cell does not run. IPython shows one line of it."""
 
     def _render_traceback_(self) -> list[str]:
