@@ -135,6 +135,13 @@ def test_processes_that_cannot_be_looked_at_are_said(count: int, said: str) -> N
     assert screen.splitlines()[-1] == f"{said} other users cannot be looked at"
 
 
+def test_users_in_the_coordinators_words_get_their_names() -> None:
+    report = make_report()
+    text = "is paused by user 0 since 4 s; of user 4000001 and user 99999999999"
+    report["devices"][0]["jobs"][1]["explain"] = text
+    assert f"5 {text.replace('user 0', 'user root')}" in render_report(report)
+
+
 def test_loss_is_said_where_the_ceiling_wins() -> None:
     report = make_report()
     report["devices"][0]["lanes"][0]["switch_loss"] = 0.073

@@ -11,7 +11,7 @@ from gpushare.cli._screen.line import Line, Span, flow, wrap
 from gpushare.cli._status.screen import host_part, unmanaged_lines
 from gpushare.cli.units import format_bytes
 from gpushare.printable import printable
-from gpushare.users import user_name
+from gpushare.users import user_name, with_user_names
 
 _SIZES = {
     "ROOM": ("room_bytes", 3),
@@ -152,4 +152,6 @@ def _size(size: int | None) -> str:
 
 def _move_text(decision: dict[str, Any]) -> str:
     text = f"{decision['what']}: {decision['reason']}"
-    return printable(f"{decision['seconds_ago']:.1f} s ago, job {decision['job']}, {text}")
+    return printable(
+        with_user_names(f"{decision['seconds_ago']:.1f} s ago, job {decision['job']}, {text}")
+    )
