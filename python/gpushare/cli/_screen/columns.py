@@ -16,7 +16,11 @@ from gpushare.cli._status.table import GAP, places, shorten
 
 NOTHING = "-"
 """In a cell that has nothing to say."""
-NO_STYLE: Callable[[str], str] = lambda _: ""  # noqa: E731 - a value of a field
+
+
+def no_style(_text: str) -> str:
+    """The style of cells that are like any text."""
+    return ""
 
 
 class Column(NamedTuple):
@@ -33,7 +37,7 @@ class Column(NamedTuple):
     """How many places a name has at most before others get theirs; without a width, ever."""
     is_extra: bool = False
     """Whether it stands only in a terminal with room for it."""
-    style: Callable[[str], str] = NO_STYLE
+    style: Callable[[str], str] = no_style
     """The style of a cell, by its text."""
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpushare._settings.devices import label
 from gpushare.cli._screen.colours import NOTE, moved_style, state_style
-from gpushare.cli._screen.columns import NO_STYLE, Column, fit_lines
+from gpushare.cli._screen.columns import Column, fit_lines, no_style
 from gpushare.cli._screen.line import Line, Span, flow, wrap
 from gpushare.cli._status.screen import host_part, unmanaged_lines
 from gpushare.cli.units import format_bytes
@@ -37,7 +37,7 @@ _COLUMNS = (
     Column("STATE", drop=2, style=state_style),
     *(
         Column(
-            head, drop=drop, is_number=True, style=moved_style if head == "SPILLED" else NO_STYLE
+            head, drop=drop, is_number=True, style=moved_style if head == "SPILLED" else no_style
         )
         for head, (_, drop) in _SIZES.items()
     ),
