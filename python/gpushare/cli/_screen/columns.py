@@ -34,7 +34,7 @@ class Column(NamedTuple):
     least: int = 0
     """How many places are left of a name at least; 0: it is never cut."""
     most: int = 24
-    """How many places a name has at most before others get theirs; without a width, ever."""
+    """How many places a name has at most before other columns have theirs."""
     is_extra: bool = False
     """Whether it stands only in a terminal with room for it."""
     style: Callable[[str], str] = no_style
@@ -111,13 +111,13 @@ class _Layout:
 
     def choose(self, width: int | None) -> dict[int, int]:
         """Returns the width of each column that stays, by its place."""
-        widths = {
-            i: min(self._natural[i], each.most) if each.least else self._natural[i]
-            for i, each in enumerate(self._columns)
-            if not each.is_extra
-        }
+        whole = {i: self._natural[i] for i, each in enumerate(self._columns) if not each.is_extra}
         if width is None:
-            return widths
+            return whole
+        widths = {
+            i: min(size, self._columns[i].most) if self._columns[i].least else size
+            for i, size in whole.items()
+        }
         self._drop(widths, width)
         if not self.dropped:
             self._add_extras(widths, width)
