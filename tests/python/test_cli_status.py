@@ -101,7 +101,7 @@ def test_names_cannot_steer_the_terminal() -> None:
     report["devices"][0]["jobs"][1]["explain"] = "waits for \x1b]0;title"
     screen = render_report(report)
     assert "\x1b" not in screen
-    assert "?[2Jgone" + "x" * 15 + "~  " in screen
+    assert "  ?[2Jgone" + "x" * 100 + "  " in screen, "whole, where it may be a script that reads"
 
 
 def test_what_does_not_fit_is_said() -> None:
@@ -133,6 +133,13 @@ def test_a_group_is_shown_as_commands_take_it() -> None:
 def test_processes_that_cannot_be_looked_at_are_said(count: int, said: str) -> None:
     screen = render_report(make_report(unmanaged_unreadable=count))
     assert screen.splitlines()[-1] == f"{said} other users cannot be looked at"
+
+
+def test_users_in_the_coordinators_words_get_their_names() -> None:
+    report = make_report()
+    text = "is paused by user 0 since 4 s; of user 4000001 and user 99999999999"
+    report["devices"][0]["jobs"][1]["explain"] = text
+    assert f"5 {text.replace('user 0', 'user root')}" in render_report(report)
 
 
 def test_loss_is_said_where_the_ceiling_wins() -> None:

@@ -16,7 +16,7 @@ ANSWER: dict[str, Any] = {
     "name": "vit\x1b",
     "state": "waiting",
     "explain": "waits for 3 (gpt)'s boundary, asked for it 0.1 s ago, at most 0.9 s",
-    "reason": "set: weight 1 -> 2",
+    "reason": "set: weight 1 -> 2 by user 0",
     "now": ["3 (gpt) has the lane since 4.1 s (first of 2 in line, by fair)"],
     "order": ["fair: served over weight, 3 (gpt) counts 9.500 s (weight 1), 5 (vit) 12.000 s"],
     "changes": [],
@@ -35,7 +35,7 @@ def test_it_is_asked_by_number_and_said_in_parts(tmp_path: Path) -> None:
         "  3 (gpt) has the lane since 4.1 s (first of 2 in line, by fair)",
         "in line, as if the lease ended now:",
         "  fair: served over weight, 3 (gpt) counts 9.500 s (weight 1), 5 (vit) 12.000 s",
-        "last decision about it: set: weight 1 -> 2",
+        "last decision about it: set: weight 1 -> 2 by user root",
     ], ended.stderr
 
 

@@ -135,6 +135,11 @@ def test_a_figure_stays_beside_its_unit() -> None:
     assert plain(flow(parts, 20)) == "free 300.0 MiB\n  policy fair"
 
 
+def test_a_character_wider_than_the_line_ends_nothing() -> None:
+    assert plain(wrap("日本 ab", 1, indent="")).splitlines() == ["日", "本", "a", "b"]
+    assert plain(wrap("日本", 3)).splitlines() == ["日", "  本"]
+
+
 def test_why_and_fields_fit() -> None:
     answer = {
         "job": 5, "name": "日本" * 40, "state": "waiting", "explain": "waits for 3 (gpt) " * 9,

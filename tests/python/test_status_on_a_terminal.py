@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -73,6 +74,25 @@ def test_a_signal_leaves_the_terminal_as_it_was(
         assert ended == code
         assert LEAVE in rest
         assert command.modes() == command.modes_before
+
+
+def test_a_suspended_watch_lends_the_terminal_to_the_shell(tmp_path: Path) -> None:
+    with (
+        FakeCoordinator(tmp_path / "sock", make_report()) as fake,
+        TerminalCommand("status", "--watch", "600", socket=fake.path) as command,
+    ):
+        command.wait_for("--unmanaged lists them")
+        command.process.send_signal(signal.SIGTSTP)
+        command.wait_for(LEAVE)
+        _, status = os.waitpid(command.process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        assert command.modes() == command.modes_before
+        command.process.send_signal(signal.SIGCONT)
+        command.wait_for(ENTER)
+        command.wait_for("--unmanaged lists them")
+        assert command.modes() != command.modes_before
+        command.press(b"q")
+        assert command.end()[0] == 0
 
 
 def test_an_error_is_said_on_the_screen_from_before(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from gpushare._coordinator.peer_trust import check_listener
 from gpushare.errors import CoordinatorUnreachable, GpushareError
+from gpushare.users import with_user_names
 
 PROTOCOL_VERSION = 1
 MAX_MESSAGE_BYTES = 131072
@@ -212,7 +213,7 @@ def _read_report(answer: bytes, path: str) -> dict[str, Any]:
         message = json.loads(answer)
         kind = message["type"]
         if kind == "refused":
-            raise RefusedError(str(message["reason"]))
+            raise RefusedError(with_user_names(str(message["reason"])))
         if kind != "status_report":
             raise CoordinatorUnreachable(f"{path} answered {kind!r} instead of a status report")
         report = json.loads(message["report"])

@@ -9,7 +9,7 @@ import typer
 from gpushare._accounts.columns import JOB_COLUMNS
 from gpushare.cli._accounts.options import ArchiveOption, Format, FormatOption, open_accounts
 from gpushare.cli._accounts.show import ending, show
-from gpushare.cli._screen.line import fields
+from gpushare.cli._screen.line import fields, wrap
 from gpushare.cli._screen.terminal import screen_width
 from gpushare.cli._screen.terminal import show as show_lines
 from gpushare.cli.units import format_bytes, format_span
@@ -42,10 +42,11 @@ def report(
         return
     show_lines(fields(_fields(found[-1]), screen_width()))
     if len(found) > 1:
-        print(
-            f"\nearlier jobs that {printable(job)!r} can mean: {len(found) - 1}. See their ids in "
+        text = (
+            f"earlier jobs that {printable(job)!r} can mean: {len(found) - 1}. See their ids in "
             "gpushare history --since all"
         )
+        show_lines([[], *wrap(text, screen_width())])
 
 
 def _fields(row: Row) -> list[tuple[str, object]]:

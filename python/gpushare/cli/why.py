@@ -12,6 +12,7 @@ from gpushare.cli._targets.completion import complete_jobs
 from gpushare.cli._targets.jobs import find_job, print_json
 from gpushare.errors import GpushareError
 from gpushare.printable import printable
+from gpushare.users import with_user_names
 
 _PARTS = (
     ("now", "now"),
@@ -51,10 +52,14 @@ def why_lines(answer: dict[str, Any], width: int | None) -> list[Line]:
     """Lays out a coordinator's ``why`` as people read it."""
     name = f" ({answer['name']})" if answer["name"] else ""
     first = f"job {answer['job']}{name} is {answer['state']}: {answer['explain']}"
-    lines = wrap(printable(first), width, "bold")
+    lines = wrap(_said(first), width, "bold")
     for key, title in _PARTS:
         if answer[key]:
             lines.append([Span(f"{title}:", "bold")])
             for text in answer[key]:
-                lines += wrap(printable(f"  {text}"), width, indent="    ")
-    return lines + wrap(printable(f"last decision about it: {answer['reason']}"), width)
+                lines += wrap(_said(f"  {text}"), width, indent="    ")
+    return lines + wrap(_said(f"last decision about it: {answer['reason']}"), width)
+
+
+def _said(text: str) -> str:
+    return printable(with_user_names(text))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from gpushare.cli._exporter.metric import Row, Scope
-from gpushare.cli._status.table import shorten
+from gpushare.printable import printable
 from gpushare.users import user_name
 
 MOST_JOBS = 100
@@ -47,7 +47,8 @@ class LabelledRow(NamedTuple):
 
 def label_text(text: Any) -> str:
     """Returns a text as it may stand in a label."""
-    return shorten(str(text), MOST_LABEL)
+    label = printable(str(text))
+    return label if len(label) <= MOST_LABEL else label[: MOST_LABEL - 1] + "~"
 
 
 def labelled_rows(report: dict[str, Any]) -> Iterator[LabelledRow]:

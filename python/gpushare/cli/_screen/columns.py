@@ -16,7 +16,11 @@ from gpushare.cli._status.table import GAP, places, shorten
 
 NOTHING = "-"
 """In a cell that has nothing to say."""
-NO_STYLE: Callable[[str], str] = lambda _: ""  # noqa: E731 - a value of a field
+
+
+def no_style(_text: str) -> str:
+    """The style of cells that are like any text."""
+    return ""
 
 
 class Column(NamedTuple):
@@ -30,10 +34,10 @@ class Column(NamedTuple):
     least: int = 0
     """How many places are left of a name at least; 0: it is never cut."""
     most: int = 24
-    """How many places a name has at most before others get theirs; without a width, ever."""
+    """How many places a name has at most before other columns have theirs."""
     is_extra: bool = False
     """Whether it stands only in a terminal with room for it."""
-    style: Callable[[str], str] = NO_STYLE
+    style: Callable[[str], str] = no_style
     """The style of a cell, by its text."""
 
 
@@ -107,13 +111,13 @@ class _Layout:
 
     def choose(self, width: int | None) -> dict[int, int]:
         """Returns the width of each column that stays, by its place."""
-        widths = {
-            i: min(self._natural[i], each.most) if each.least else self._natural[i]
-            for i, each in enumerate(self._columns)
-            if not each.is_extra
-        }
+        whole = {i: self._natural[i] for i, each in enumerate(self._columns) if not each.is_extra}
         if width is None:
-            return widths
+            return whole
+        widths = {
+            i: min(size, self._columns[i].most) if self._columns[i].least else size
+            for i, size in whole.items()
+        }
         self._drop(widths, width)
         if not self.dropped:
             self._add_extras(widths, width)

@@ -58,12 +58,15 @@ def wrap(text: str, width: int | None, style: str = "", indent: str = _INDENT) -
             lines.append(line)
             line, is_empty = indent, True
         while places(line) + places(rest) > width:  # a word longer than a line
-            piece = take(rest, max(width - places(line), 1))
+            # Where not even one wide character fits, it stands beyond the line's end.
+            piece = take(rest, width - places(line)) or rest[:1]
             lines.append(line + piece)
             rest, line = rest[len(piece) :], indent
         line = line + rest if is_empty else f"{line} {rest}"
-        is_empty = False
-    return [[Span(each, style)] for each in [*lines, line]]
+        is_empty = not rest
+    if not is_empty:
+        lines.append(line)
+    return [[Span(each, style)] for each in lines]
 
 
 def flow(parts: Sequence[Span], width: int | None, gap: str = "   ") -> list[Line]:

@@ -6,12 +6,12 @@ from typing import Any
 
 from gpushare._settings.devices import label
 from gpushare.cli._screen.colours import NOTE, moved_style, state_style
-from gpushare.cli._screen.columns import NO_STYLE, Column, fit_lines
+from gpushare.cli._screen.columns import Column, fit_lines, no_style
 from gpushare.cli._screen.line import Line, Span, flow, wrap
 from gpushare.cli._status.screen import host_part, unmanaged_lines
 from gpushare.cli.units import format_bytes
 from gpushare.printable import printable
-from gpushare.users import user_name
+from gpushare.users import user_name, with_user_names
 
 _SIZES = {
     "ROOM": ("room_bytes", 3),
@@ -37,7 +37,7 @@ _COLUMNS = (
     Column("STATE", drop=2, style=state_style),
     *(
         Column(
-            head, drop=drop, is_number=True, style=moved_style if head == "SPILLED" else NO_STYLE
+            head, drop=drop, is_number=True, style=moved_style if head == "SPILLED" else no_style
         )
         for head, (_, drop) in _SIZES.items()
     ),
@@ -152,4 +152,6 @@ def _size(size: int | None) -> str:
 
 def _move_text(decision: dict[str, Any]) -> str:
     text = f"{decision['what']}: {decision['reason']}"
-    return printable(f"{decision['seconds_ago']:.1f} s ago, job {decision['job']}, {text}")
+    return printable(
+        with_user_names(f"{decision['seconds_ago']:.1f} s ago, job {decision['job']}, {text}")
+    )

@@ -13,7 +13,7 @@ from gpushare.cli._status.limits import limit_lines
 from gpushare.cli._status.table import host_text
 from gpushare.cli.units import format_bytes, format_seconds, format_span
 from gpushare.printable import printable
-from gpushare.users import user_name
+from gpushare.users import user_name, with_user_names
 
 _COLUMNS = (
     Column("JOB", is_number=True),
@@ -64,7 +64,7 @@ def status_lines(
     jobs = [job for device in report["devices"] for job in device["jobs"]]
     lines += _job_lines(jobs, width) if jobs else [[Span("no jobs")]]
     for text, style in _sentences(report, jobs):
-        lines += wrap(printable(text), width, style)
+        lines += wrap(printable(with_user_names(text)), width, style)
     return lines + unmanaged_lines(report, width, with_unmanaged=with_unmanaged)
 
 

@@ -44,7 +44,7 @@ def places(text: str) -> int:
 def take(text: str, most: int) -> str:
     """Returns the beginning of a printable text that takes at most so many places."""
     if text.isascii():
-        return text[:most]
+        return text[: max(most, 0)]
     end = 0
     while end < len(text) and places(text[: end + 1]) <= most:
         end += 1

@@ -13,6 +13,7 @@ import termios
 import time
 import tty
 from collections.abc import Callable, Iterator
+from enum import Enum, auto
 from typing import NoReturn
 
 from rich.console import Console
@@ -27,7 +28,16 @@ from gpushare.errors import CoordinatorUnreachable
 _QUIT_KEYS = b"qQ\x1b"
 _OTHER_KEYS = re.compile(rb"\x1b[\[O][0-9;]*[A-Za-z~]")
 """Arrow keys and their like begin as the key Esc does."""
+_SUSPEND = b"z"
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class _Wish(Enum):
+    """What the user wants."""
+
+    LOOK_AGAIN = auto()
+    SUSPEND = auto()
+    QUIT = auto()
 
 
 def watch(look: Callable[[int], list[Line]], seconds: float) -> None:
@@ -40,17 +50,19 @@ def watch(look: Callable[[int], list[Line]], seconds: float) -> None:
         look: Asks the coordinators; its argument is the width in places.
         seconds: Between two looks.
     """
-    console = Console(highlight=False)
-    with (
-        _ending_signals(),
-        _keys() as has_keys,
-        _resizes() as resized,
-        Live(console=console, screen=True, auto_refresh=False) as live,
-    ):
+    with _ending_signals(), _notes() as notes:
         while True:
-            live.update(_page(look, seconds, has_keys=has_keys), refresh=True)
-            if _is_quit(seconds, resized, has_keys=has_keys):
+            with (
+                _keys() as has_keys,
+                Live(console=Console(highlight=False), screen=True, auto_refresh=False) as live,
+            ):
+                wish = _Wish.LOOK_AGAIN
+                while wish is _Wish.LOOK_AGAIN:
+                    live.update(_page(look, seconds, has_keys=has_keys), refresh=True)
+                    wish = _wait(seconds, notes, has_keys=has_keys)
+            if wish is _Wish.QUIT:
                 return
+            os.kill(os.getpid(), signal.SIGSTOP)  # the terminal is the shell's until SIGCONT
 
 
 def _page(look: Callable[[int], list[Line]], seconds: float, *, has_keys: bool) -> Text:
@@ -75,20 +87,19 @@ def _page(look: Callable[[int], list[Line]], seconds: float, *, has_keys: bool) 
     return Text("\n", no_wrap=True, overflow="crop").join(map(styled, lines))
 
 
-def _is_quit(seconds: float, resized: int, *, has_keys: bool) -> bool:
-    """Waits for a key, another size of the window, or the next look."""
+def _wait(seconds: float, notes: int, *, has_keys: bool) -> _Wish:
+    """Waits for a key, a note of a signal, or the next look."""
     end = time.monotonic() + seconds
-    files = [resized, sys.stdin.fileno()] if has_keys else [resized]
+    files = [notes, sys.stdin.fileno()] if has_keys else [notes]
     while (left := end - time.monotonic()) > 0:
         ready, _, _ = select.select(files, [], [], left)
-        if resized in ready:
-            os.read(resized, 4096)
-            return False
+        if notes in ready:
+            return _Wish.SUSPEND if _SUSPEND in os.read(notes, 4096) else _Wish.LOOK_AGAIN
         if ready:
             keys = os.read(sys.stdin.fileno(), 64)
             if not keys or set(_OTHER_KEYS.sub(b"", keys)) & set(_QUIT_KEYS):
-                return True  # nothing to read: the terminal is gone
-    return False
+                return _Wish.QUIT  # nothing to read: the terminal is gone
+    return _Wish.LOOK_AGAIN
 
 
 @contextlib.contextmanager
@@ -107,21 +118,21 @@ def _keys() -> Iterator[bool]:
 
 
 @contextlib.contextmanager
-def _resizes() -> Iterator[int]:
-    """Returns a descriptor that can be read when the window has another size."""
+def _notes() -> Iterator[int]:
+    """Returns a descriptor with a byte for each new size of the window, and each Ctrl-Z."""
     read, write = os.pipe()
     os.set_blocking(write, False)
-    before = signal.getsignal(signal.SIGWINCH)
 
-    def note(_number: int, _frame: object) -> None:
-        with contextlib.suppress(BlockingIOError):  # it is noted already
-            os.write(write, b"w")
+    def note(number: int, _frame: object) -> None:
+        with contextlib.suppress(BlockingIOError):  # enough is noted already
+            os.write(write, _SUSPEND if number == signal.SIGTSTP else b"w")
 
+    before = {number: signal.signal(number, note) for number in (signal.SIGWINCH, signal.SIGTSTP)}
     try:
-        signal.signal(signal.SIGWINCH, note)
         yield read
     finally:
-        signal.signal(signal.SIGWINCH, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         os.close(read)
         os.close(write)
 
