@@ -77,6 +77,41 @@ NUM_FORWARDS = 2 + 2 * (6 + 6)
 NUM_ITERATIONS = 2 + 2 * (2 + 6)
 """Four batches make one step, and the last two of an epoch another."""
 
+EXCEPTION = """
+import json, logging, warnings
+warnings.filterwarnings("ignore")
+logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+import lightning as L, torch
+import gpushare
+from gpushare import _native
+from gpushare.integrations.lightning import GpushareCallback
+
+class Net(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Linear(64, 64)
+    def training_step(self, batch, number):
+        if number == 2:
+            raise ArithmeticError("of the program")
+        return self.net(batch).square().mean()
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+loader = torch.utils.data.DataLoader(torch.randn(96, 64), batch_size=16)
+trainer = L.Trainer(
+    max_epochs=1, accelerator="cpu", logger=False, enable_progress_bar=False,
+    enable_model_summary=False, enable_checkpointing=False, callbacks=[GpushareCallback()],
+)
+try:
+    trainer.fit(Net(), loader)
+except ArithmeticError as error:
+    stats = gpushare.current().stats()
+    print(json.dumps({
+        "error": str(error), "state": stats.lease_state, "iterations": stats.iterations,
+        "inside": _native.load().is_in_iteration(),
+    }))
+"""
+
 TRANSFORMERS = """
 import json, os
 os.environ.update(TRANSFORMERS_VERBOSITY="error", HF_HUB_OFFLINE="1", TQDM_DISABLE="1")
@@ -154,6 +189,15 @@ def test_lightnings_evaluation_batches_are_iterations(
     assert found["total"] == 4
     assert found["priority"] == ("opportunistic" if has_own else "normal")
     assert ("gpushare/waited_seconds" in found["logged"]) == has_own
+
+
+def test_an_exception_in_a_batch_gives_the_lease_back(
+    coordinator: Coordinator, tmp_path: Path
+) -> None:
+    pytest.importorskip("lightning")
+    found = _run(EXCEPTION, coordinator(), tmp_path)
+    expected = {"error": "of the program", "state": "kIdle", "iterations": 2, "inside": False}
+    assert found == expected
 
 
 def test_transformers_knows_the_length_and_logs_figures(

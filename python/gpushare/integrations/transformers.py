@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class GpushareCallback(TrainerCallback):
-    """Makes this process a job where training or evaluation begins."""
+    """Makes this process a job where training begins. For evaluation alone there is `register`."""
 
     def __init__(self, *, log_figures: bool = False, **settings: Any) -> None:
         """Does nothing yet.
