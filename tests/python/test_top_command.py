@@ -74,10 +74,11 @@ def test_without_textual_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) 
         command._check_installed()
 
 
-def _wait(is_true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not is_true():
-        assert time.monotonic() < end
+def _wait(text: Callable[[], str], said: str) -> None:
+    """Until the terminal shows it."""
+    end = time.monotonic() + 30
+    while said not in (shown := text()):
+        assert time.monotonic() < end, f"no {said!r} in:\n{shown}"
         time.sleep(0.05)
 
 
@@ -92,19 +93,20 @@ def test_on_a_real_terminal(tmp_path: Path) -> None:
 
     with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
         env = clean_environment(socket=fake.path, config=os.devnull) | {"LC_ALL": "C.UTF-8"}
+        env |= {"COLUMNS": "80", "LINES": "24"}  # as a shell may export them: the terminal is right
         shell = "sh -c 'echo before; {} -m gpushare top; echo ended $?; read line'"
         words = [*tmux, "new-session", "-d", "-x", "90", "-y", "20", shell.format(sys.executable)]
         subprocess.run(words, env=env, check=True)
         try:
-            _wait(lambda: "job 5 (vit): waits for 3" in text())
+            _wait(text, "job 5 (vit): waits for 3")
             assert "before" not in text()
             for key, said in (("h", "this help"), ("h", "q quit"), ("p", "no job is selected")):
                 subprocess.run([*tmux, "send-keys", key], check=True)
-                _wait(lambda said=said: said in text())  # type: ignore[misc]
+                _wait(text, said)
             subprocess.run([*tmux, "resize-window", "-x", "130", "-y", "30"], check=True)
-            _wait(lambda: "PRIORITY" in text())
+            _wait(text, "PRIORITY")
             subprocess.run([*tmux, "send-keys", "C-c"], check=True)
-            _wait(lambda: "ended 0" in text())
+            _wait(text, "ended 0")
             assert text().startswith("before\n")  # the terminal is as it was
         finally:
             subprocess.run([*tmux, "kill-server"], check=False)

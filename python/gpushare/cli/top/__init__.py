@@ -37,6 +37,8 @@ def top(
         return
     _check_terminal()
     _check_installed()
+    for name in ("COLUMNS", "LINES"):  # textual would hold to them when the terminal is resized
+        os.environ.pop(name, None)
     from gpushare.cli.top.app import TopApp
 
     app = TopApp(watch, choice, glyphs_for(sys.stdout.encoding))
