@@ -65,6 +65,9 @@ def test_a_key_pauses_resumes_and_ranks_a_real_job(
 ) -> None:
     async def script(screen: Screen) -> None:
         await screen.wait(lambda: screen.names()[:2] == ["one", "two"])
+        look = screen.app._look
+        assert look is not None
+        await screen.wait(lambda: len(look.history.rates) == 2)  # of all looks
         await screen.press("p")
         assert "no job is selected" in screen.text()
         await screen.press("down", "p")
@@ -134,7 +137,10 @@ def test_the_coordinators_no_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
         await screen.press("home", "p")
         question = screen.app.screen.query_one(Static).visual
         assert str(question).startswith("Pause job 1 ([red]b) on CPU?")  # no markup is read
-        await screen.press("y")
+        question_screen = screen.app.screen
+        assert isinstance(question_screen, Question)
+        for _ in range(2):  # a key that is pressed twice before the question is gone
+            question_screen.action_answer(True)
         await screen.wait(lambda: "is not changed" in screen.text())
         assert "job 1 ([red]b) is not changed: user 7 may not change? job 1" in screen.text()
 

@@ -19,7 +19,6 @@ from tests.python.conftest import clean_environment
 from tests.python.fake_coordinator import FakeCoordinator, make_report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 needs_tmux = pytest.mark.skipif(
@@ -74,39 +73,50 @@ def test_without_textual_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) 
         command._check_installed()
 
 
-def _wait(text: Callable[[], str], said: str) -> None:
-    """Until the terminal shows it."""
-    end = time.monotonic() + 8
-    while said not in (shown := text()):
-        assert time.monotonic() < end, f"no {said!r} in:\n{shown}"
-        time.sleep(0.05)
+class Terminal:
+    """A tmux of its own."""
+
+    def __init__(self, socket: Path) -> None:
+        self._words = ["tmux", "-S", str(socket), "-f", os.devnull]
+
+    def run(self, *words: str, env: dict[str, str] | None = None, check: bool = True) -> str:
+        """Runs a command of tmux; what it says."""
+        return subprocess.run(
+            [*self._words, *words], env=env, stdout=subprocess.PIPE, text=True, check=check
+        ).stdout
+
+    def text(self) -> str:
+        """What is on it now."""
+        return self.run("capture-pane", "-p")
+
+    def wait(self, said: str, key: str = "") -> None:
+        """Until it shows that, after a key if one is given."""
+        if key:
+            self.run("send-keys", key)
+        end = time.monotonic() + 30
+        while said not in (shown := self.text()):
+            assert time.monotonic() < end, f"no {said!r} in:\n{shown}"
+            time.sleep(0.05)
 
 
 @needs_tmux
 @needs_textual
 def test_on_a_real_terminal(tmp_path: Path) -> None:
-    tmux = ["tmux", "-S", str(tmp_path / "tmux"), "-f", os.devnull]
-
-    def text() -> str:
-        words = [*tmux, "capture-pane", "-p"]
-        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
-
+    terminal = Terminal(tmp_path / "tmux")
     with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
         env = clean_environment(socket=fake.path, config=os.devnull) | {"LC_ALL": "C.UTF-8"}
         env |= {"COLUMNS": "80", "LINES": "24"}  # as a shell may export them: the terminal is right
-        shell = "sh -c 'echo before; {} -m gpushare top; echo ended $?; read line'"
-        words = [*tmux, "new-session", "-d", "-x", "90", "-y", "20", shell.format(sys.executable)]
-        subprocess.run(words, env=env, check=True)
+        shell = f"sh -c 'echo before; {sys.executable} -m gpushare top; echo ended $?; read line'"
+        terminal.run("new-session", "-d", "-x", "90", "-y", "20", shell, env=env)
         try:
-            _wait(text, "job 5 (vit): waits for 3")
-            assert "before" not in text()
-            for key, said in (("h", "this help"), ("h", "q quit"), ("p", "no job is selected")):
-                subprocess.run([*tmux, "send-keys", key], check=True)
-                _wait(text, said)
-            subprocess.run([*tmux, "resize-window", "-x", "130", "-y", "30"], check=True)
-            _wait(text, "PRIORITY")
-            subprocess.run([*tmux, "send-keys", "C-c"], check=True)
-            _wait(text, "ended 0")
-            assert text().startswith("before\n")  # the terminal is as it was
+            terminal.wait("job 5 (vit): waits for 3")
+            assert "before" not in terminal.text()
+            terminal.wait("this help", key="h")
+            terminal.wait("unmanaged", key="h")  # which the help had covered
+            terminal.wait("no job is selected", key="p")
+            terminal.run("resize-window", "-x", "130", "-y", "30")
+            terminal.wait("PRIORITY")
+            terminal.wait("ended 0", key="C-c")
+            assert terminal.text().startswith("before\n")  # the terminal is as it was
         finally:
-            subprocess.run([*tmux, "kill-server"], check=False)
+            terminal.run("kill-server", check=False)

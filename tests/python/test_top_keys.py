@@ -92,6 +92,20 @@ def test_a_report_that_is_none_is_as_no_answer(
     assert look.devices() == []
 
 
+def test_the_thread_that_asks_changes_nothing_that_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUSHARE_SOCKET", str(tmp_path / "sock"))
+    monkeypatch.setenv("GPUSHARE_CONFIG", os.devnull)
+    with FakeCoordinator(tmp_path / "sock", three_jobs()):
+        watch = Watch("")
+        first, second = watch.look(), watch.look()
+    assert first.history is second.history
+    assert first.history.rates == {}
+    first.remember()
+    assert len(second.history.rates) == 3
+
+
 def test_rows_are_selected_by_keys_and_by_the_mouse(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,7 @@ class TopApp(App[None]):
             begun = time.monotonic()
             self._look_now.clear()
             self._look = await asyncio.to_thread(self._watch.look)
+            self._look.remember()
             self._redraw()
             spent = time.monotonic() - begun
             wait = LOOK_SECONDS - spent if spent < LOOK_SECONDS else LOOK_SECONDS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from textual.containers import Vertical
 from textual.screen import ModalScreen
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.events import Key
+
+Answer = TypeVar("Answer")
 
 HELP = """\
 q            quit
@@ -35,7 +37,19 @@ memory       part of the device's memory that jobs may use
 The bar: running jobs, then the others, what jobs share, the rest."""
 
 
-class Help(ModalScreen[None]):
+class Dialog(ModalScreen[Answer]):
+    """What closes once: textual ends with an error where a second key finds it still there."""
+
+    _is_over = False
+
+    def close(self, answer: Answer) -> None:
+        """Closes it with an answer; later answers are none."""
+        if not self._is_over:
+            self._is_over = True
+            self.dismiss(answer)
+
+
+class Help(Dialog[None]):
     """What the keys do and what the figures are; any key closes it."""
 
     def compose(self) -> ComposeResult:
@@ -45,14 +59,14 @@ class Help(ModalScreen[None]):
     def on_key(self, event: Key) -> None:
         """Closes it; the key does nothing else."""
         event.stop()
-        self.dismiss()
+        self.close(None)
 
     def on_click(self) -> None:
         """Closes it."""
-        self.dismiss()
+        self.close(None)
 
 
-class Question(ModalScreen[bool]):
+class Question(Dialog[bool]):
     """Yes or no; Enter and Esc are no."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -75,10 +89,10 @@ class Question(ModalScreen[bool]):
 
     def action_answer(self, answer: bool) -> None:
         """Closes it with an answer."""
-        self.dismiss(answer)
+        self.close(answer)
 
 
-class Choose(ModalScreen[str | None]):
+class Choose(Dialog[str | None]):
     """One of some words; Enter takes it, Esc leaves all as it is."""
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape,q,n", "leave", "leave it")]
@@ -111,8 +125,8 @@ class Choose(ModalScreen[str | None]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Closes it with the word."""
-        self.dismiss(self._words[event.option_index])
+        self.close(self._words[event.option_index])
 
     def action_leave(self) -> None:
         """Closes it without a word."""
-        self.dismiss(None)
+        self.close(None)

@@ -58,7 +58,13 @@ class Look(NamedTuple):
     paths: dict[str, list[str]]
     """Of each device that answered: the sockets of its coordinator."""
     history: History
-    """Of this look and those before it."""
+    """Of the looks that were remembered."""
+    at: float = 0.0
+    """When the answers were there: seconds on a monotonic clock."""
+
+    def remember(self) -> None:
+        """Adds this look to the history; for the thread that draws, as it reads the history."""
+        self.history.add(self.at, self.devices())
 
     def devices(self) -> list[dict[str, Any]]:
         """Returns the devices' part of the report."""
@@ -96,7 +102,11 @@ class Watch:
         self._names: dict[str, str] = {}
 
     def look(self) -> Look:
-        """Asks each coordinator once, and waits for none longer than ``asking`` says."""
+        """Asks each coordinator once, and waits for none longer than ``asking`` says.
+
+        Returns:
+            What they say; it is not in the history yet.
+        """
         asked = [_checked(each) for each in self._coordinators.ask()]
         answers = [Answer(each.sockets, each.report) for each in asked if each.report is not None]
         report = merge_reports(without_doubles(answers)) if answers else _NOTHING
@@ -113,8 +123,7 @@ class Watch:
             for each in asked
             if each.report is None
         ]
-        self._history.add(time.monotonic(), report["devices"])
-        return Look(report, silent, paths, self._history)
+        return Look(report, silent, paths, self._history, time.monotonic())
 
 
 def _checked(asked: Asked) -> Asked:
