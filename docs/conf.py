@@ -45,6 +45,8 @@ autodoc_member_order = "bysource"
 
 html_theme = "furo"
 html_title = f"gpushare {__version__}"
+html_static_path = ["static"]
+html_css_files = ["messages.css"]
 html_copy_source = False
 html_show_copyright = False
 
