@@ -37,7 +37,7 @@ setup-cpp:
 setup-test:
 	@tools/setup_system.sh test && tools/setup_venv.sh test && tools/build.sh
 setup-all:
-	@tools/setup_system.sh test && tools/setup_venv.sh test lint && tools/build.sh
+	@tools/setup_system.sh test && tools/setup_venv.sh test lint docs && tools/build.sh
 setup-docs:
 	@tools/setup_system.sh build && tools/setup_venv.sh docs
 setup-lint:

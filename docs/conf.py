@@ -45,6 +45,8 @@ autodoc_member_order = "bysource"
 
 html_theme = "furo"
 html_title = f"gpushare {__version__}"
+html_static_path = ["static"]
+html_css_files = ["messages.css"]
 html_copy_source = False
 html_show_copyright = False
 
@@ -54,6 +56,16 @@ def _unlink(_app: object, _page: str, source: list[str]) -> None:
     source[0] = re.sub(r"\[([A-Z]+\.md)\]\((?:\.\./)+\1\)", r"`\1`", source[0])
 
 
+def _list_the_rest(_app: object, page: str, source: list[str]) -> None:
+    """Puts pages that the index does not list at its end, so that a new page is on the site."""
+    listed = source[0].splitlines()
+    rest = sorted({path.stem for path in HERE.glob("*.md")} - {*listed, root_doc})
+    if page == root_doc and rest:
+        lines = ["```{toctree}", ":hidden:", ":caption: More", "", *rest, "```"]
+        source[0] += "\n" + "\n".join(lines) + "\n"
+
+
 def setup(app: Sphinx) -> None:
     """Is called by Sphinx."""
     app.connect("source-read", _unlink)
+    app.connect("source-read", _list_the_rest)

@@ -47,6 +47,8 @@ class Shell:
             text=True,
         )
         self._num_steps = 0
+        self.screen = ""
+        """All that was on the screen, also of jobs in the background."""
 
     def follow(self, page: Page, section: str) -> str:
         """Does what a section says; returns what was on the screen meanwhile.
@@ -79,6 +81,7 @@ class Shell:
             if line.strip() == end:
                 return "".join(lines)
             lines.append(line)
+            self.screen += line
         raise AssertionError(f"a command failed:\n{commands}\n{''.join(lines)}")
 
     def run_until(self, command: str, *, says: str) -> str:
