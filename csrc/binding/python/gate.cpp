@@ -10,6 +10,8 @@
 // who has the lease.
 #include "csrc/binding/python/gate.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <string>
 
@@ -70,9 +72,11 @@ void show_memory(client::Runtime& runtime) {
 // Not through Python: a handler would run in the code that writes.
 void say_who_holds_it(client::Runtime& runtime, Nanos began) {
   const py::gil_scoped_release release;
+  // On a terminal a progress bar may stand in this line: it is taken away, and comes back below.
+  const char* const fresh_line = ::isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "";
   const std::string line =
-      fmt::format("gpushare: waiting for {:.0f} s: {}\n", to_seconds(monotonic_now() - began),
-                  runtime.explain(seconds(1)));
+      fmt::format("{}gpushare: waiting for {:.0f} s: {}\n", fresh_line,
+                  to_seconds(monotonic_now() - began), runtime.explain(seconds(1)));
   // A program may have closed it.
   static_cast<void>(std::fputs(line.c_str(), stderr));
 }
