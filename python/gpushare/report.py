@@ -65,6 +65,11 @@ def note_end(job: Job, persistent_bytes: int = 0) -> None:
     sys.stderr.flush()
 
 
+def forget(job: Job) -> None:
+    """Has this job's end not reported: another job of this process takes its place."""
+    _started.pop(job.name, None)
+
+
 def since(before: JobStats, now: JobStats) -> JobStats:
     """Returns the figures of now, those that grow without what they were before."""
     grown = {name: getattr(now, name) - getattr(before, name) for name in _COUNTED}

@@ -112,6 +112,42 @@ except ArithmeticError as error:
     }))
 """
 
+# Draws its data where Lightning asks for them, and changes how many batches make a step.
+HOOKS = """
+import json, logging, warnings
+warnings.filterwarnings("ignore")
+logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+import lightning as L, torch
+from lightning.pytorch.callbacks import GradientAccumulationScheduler
+from gpushare.integrations.lightning import GpushareCallback
+
+losses = []
+
+class Net(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Linear(64, 64)
+    def training_step(self, batch, _):
+        loss = self.net(batch).square().mean()
+        losses.append(loss.item().hex())
+        return loss
+    validation_step = training_step
+    def train_dataloader(self):
+        return torch.utils.data.DataLoader(torch.randn(96, 64), batch_size=16)
+    val_dataloader = train_dataloader
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+L.seed_everything(0, verbose=False)
+trainer = L.Trainer(
+    max_epochs=2, accelerator="cpu", logger=False, enable_progress_bar=False,
+    enable_model_summary=False, enable_checkpointing=False,
+    callbacks=[GradientAccumulationScheduler({{0: 1, 1: 3}}), *{callbacks}],
+)
+trainer.fit(Net())
+print(json.dumps({{"losses": losses}}))
+"""
+
 TRANSFORMERS = """
 import json, os
 os.environ.update(TRANSFORMERS_VERBOSITY="error", HF_HUB_OFFLINE="1", TQDM_DISABLE="1")
@@ -189,6 +225,13 @@ def test_lightnings_evaluation_batches_are_iterations(
     assert found["total"] == 4
     assert found["priority"] == ("opportunistic" if has_own else "normal")
     assert ("gpushare/waited_seconds" in found["logged"]) == has_own
+
+
+def test_lightning_draws_the_same_random_numbers(coordinator: Coordinator, tmp_path: Path) -> None:
+    pytest.importorskip("lightning")
+    stock = _run(HOOKS.format(callbacks="[]"), {"GPUSHARE_DISABLE": "1"}, tmp_path)
+    assert len(stock["losses"]) == NUM_FORWARDS
+    assert _run(HOOKS.format(callbacks="[GpushareCallback()]"), coordinator(), tmp_path) == stock
 
 
 def test_an_exception_in_a_batch_gives_the_lease_back(

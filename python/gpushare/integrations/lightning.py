@@ -15,12 +15,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from gpushare.integrations.trainer_job import figures, job_for
+from gpushare.integrations.trainer_job import TrainerJob, figures
 
 try:
     from lightning.pytorch import Callback, LightningModule, Trainer
+    from lightning.pytorch.utilities.exceptions import MisconfigurationException
 except ImportError:
     from pytorch_lightning import Callback, LightningModule, Trainer
+    from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 if TYPE_CHECKING:
     from gpushare._torch.blocks import Iteration
@@ -40,7 +42,7 @@ class GpushareCallback(Callback):
                 nothing where the program has registered a job itself.
         """
         self._log_figures = log_figures
-        self._settings = settings
+        self._jobs = TrainerJob(settings)
         self._job: Job | None = None
         self._iteration: Iteration | None = None
         self._num_batches = 0
@@ -48,10 +50,14 @@ class GpushareCallback(Callback):
         self._step = 0
         """The trainer's global step where it began."""
 
-    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """The length of the fit is known."""
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """The length of the fit is known.
+
+        Not before: Lightning loads the training data to know it, and a program that draws random
+        numbers meanwhile would draw other ones than without gpushare.
+        """
         if self._is_first(trainer):
-            self._register(pl_module, trainer.estimated_stepping_batches)
+            self._job = self._jobs.get(pl_module, _optimizer_steps(trainer))
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, *_batch: Any
@@ -98,15 +104,10 @@ class GpushareCallback(Callback):
         """Tells whether this is the one to act, where the entry point has added another one."""
         return next(each for each in trainer.callbacks if type(each) is type(self)) is self
 
-    def _register(self, model: LightningModule, iterations: float) -> None:
-        if self._job is None or self._job.is_closed:
-            self._job = job_for(model, iterations, self._settings)
-
     def _begin(self, trainer: Trainer, model: LightningModule) -> None:
         if not self._is_first(trainer):
             return
-        self._register(model, 0)
-        assert self._job is not None
+        self._job = self._jobs.get(model)
         iteration = self._job.iteration()
         iteration.__enter__()
         self._iteration = iteration
@@ -115,6 +116,14 @@ class GpushareCallback(Callback):
         iteration, self._iteration = self._iteration, None
         if iteration is not None:
             iteration.__exit__(type(error) if error else None, error, None)
+
+
+def _optimizer_steps(trainer: Trainer) -> float:
+    """Returns how many steps the fit will make; 0 if Lightning cannot tell."""
+    try:
+        return float(trainer.estimated_stepping_batches)
+    except MisconfigurationException:
+        return 0  # the number of batches in a step changes from epoch to epoch
 
 
 def callbacks() -> list[Callback]:

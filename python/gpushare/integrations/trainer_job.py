@@ -10,28 +10,47 @@ if TYPE_CHECKING:
     from gpushare.job import Job
 
 
-def job_for(model: torch.nn.Module, iterations: float, settings: dict[str, Any]) -> Job:
-    """Returns this process's job with a model; registers it if the program has not.
+class TrainerJob:
+    """This process's job, as a trainer's callback sees it."""
 
-    A job that ``gpushare run`` has found is registered anew: it does not know the iterations.
+    def __init__(self, settings: dict[str, Any]) -> None:
+        """Registers nothing yet; ``settings`` are keywords of ``gpushare.register``."""
+        self._settings = settings
+        self._own: Job | None = None
+        """The last one that was registered here."""
+        self._has_length = False
+        """Whether that one said how many iterations it makes."""
 
-    Args:
-        model: Its forwards are the job's.
-        iterations: How many there will be; below 1 or infinite if that is not known.
-        settings: Keywords of ``gpushare.register``.
+    def get(self, model: torch.nn.Module, iterations: float = 0) -> Job:
+        """Returns the process's job; registers it if the program has not.
 
-    Raises:
-        ValueError: A setting is not what it may be.
-        GpushareError: There is no coordinator, and GPUSHARE_REQUIRE=1.
-    """
-    from gpushare import auto
-    from gpushare.job import current, register
+        The number of iterations can be told at registration alone. So with a number, a job that was
+        registered here, or found by ``gpushare run``, gives its place to one that says it.
 
-    job = current()
-    if job is not None and not auto.is_found(job):
-        return job
-    is_known = 0 < iterations < float("inf")
-    return register(model, iterations=int(iterations) if is_known else None, **settings)
+        Args:
+            model: Its forwards are the job's.
+            iterations: How many there will be; below 1 or infinite if that is not known.
+
+        Raises:
+            ValueError: A setting is not what it may be.
+            GpushareError: There is no coordinator, and GPUSHARE_REQUIRE=1.
+        """
+        from gpushare import auto, report
+        from gpushare.job import current, register
+
+        job = current()
+        is_known = 0 < iterations < float("inf")
+        if job is not None:
+            is_own = job is self._own
+            if not is_own and not auto.is_found(job):
+                return job
+            if is_own and not is_known:
+                return job
+            if not (is_own and self._has_length):
+                report.forget(job)  # it has hardly begun, and its end would be one report too many
+        total = int(iterations) if is_known else None
+        self._own, self._has_length = register(model, iterations=total, **self._settings), is_known
+        return self._own
 
 
 def figures(job: Job) -> dict[str, float]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from gpushare.integrations.trainer_job import figures, job_for
+from gpushare.integrations.trainer_job import TrainerJob, figures
 
 if TYPE_CHECKING:
     import torch
@@ -35,7 +35,7 @@ class GpushareCallback(TrainerCallback):
                 nothing where the program has registered a job itself.
         """
         self._log_figures = log_figures
-        self._settings = settings
+        self._jobs = TrainerJob(settings)
         self._job: Job | None = None
 
     def on_train_begin(
@@ -48,8 +48,7 @@ class GpushareCallback(TrainerCallback):
         **_others: Any,
     ) -> None:
         """The length of the training is known."""
-        if self._job is None or self._job.is_closed:
-            self._job = job_for(model, state.max_steps, self._settings)
+        self._job = self._jobs.get(model, state.max_steps)
 
     def on_log(
         self,
