@@ -202,6 +202,13 @@ def test_it_takes_over_the_job_of_gpushare_run(coordinator: Coordinator) -> None
         assert _row(env, 1)["iterations"] >= before + 4
 
 
+def test_it_says_that_an_older_model_cannot_move(coordinator: Coordinator) -> None:
+    with kernel(coordinator()) as one:
+        for cell in [IMPORT, BUILD, LOAD]:
+            one.run(cell)
+        assert "of this job's memory is older than" in one.run(TRAIN)
+
+
 def test_a_cell_inside_a_cell_does_not_end_it(coordinator: Coordinator) -> None:
     inner = "get_ipython().run_cell('1 + 1')"
     with kernel(coordinator()) as one:

@@ -22,6 +22,7 @@ from IPython.core.error import InputRejected, UsageError
 
 from gpushare import _install, _native, auto
 from gpushare._settings.devices import CPU
+from gpushare._torch import immovable
 from gpushare.errors import GpushareError
 from gpushare.integrations.cell_models import CellModels
 
@@ -148,6 +149,8 @@ class Notebook(ast.NodeTransformer):
             self._register(model)
         elif job is not None and job is self._job:
             job.watch(model)
+            if job.number:
+                immovable.say_immovable(model, [], _native.load().reserved_range())
 
     def _register(self, model: torch.nn.Module | None) -> None:
         from gpushare.job import register
