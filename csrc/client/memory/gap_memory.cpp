@@ -9,9 +9,12 @@
 
 namespace gpushare::client {
 
-// Whether user code has allowed it. The state of the lease is not looked at here.
+// Whether user code has allowed it. The state of the lease is not looked at here. An iteration may
+// have lost its lease and go on later, as a notebook's cell that ended with a call of the model.
+// Where memory can move in use that is only slow.
 bool Runtime::Impl::may_move_in_gap() {
-  return !holds_.is_held() && !counters_.is_in_iteration() && gap_reasons_.has_any();
+  const bool needs_its_memory = counters_.is_in_iteration() && !allocator_.can_move_in_use();
+  return !holds_.is_held() && !needs_its_memory && gap_reasons_.has_any();
 }
 
 // Whether memory may move now. There must be no lease and none wanted. The gate must be closed, so

@@ -122,6 +122,31 @@ TEST_F(GapMemory, MovesWhenNothingBeganForLong) {
   expect_intact();
 }
 
+// A notebook's cell whose last line called the model: the lease went by the idle rule.
+TEST_F(GapMemory, MovesWhenAnIterationHasLostItsLeaseForLong) {
+  ClientConfig config;
+  config.idle_rule = millis(20);
+  config.idle_spill = millis(300);
+  start(std::move(config));
+  EXPECT_EQ(*job_->runtime->begin_iteration(millis(1)), GateResult::kTimedOut);
+  coordinator_->grant_lease();
+  job_->begin();
+  EXPECT_EQ(coordinator_->ask(), wire::AskResult::kAsked);
+  // The thread sleeps meanwhile: to look all the time would be work.
+  const auto wait_until = [](auto&& is_true) {
+    while (!is_true())
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  };
+  wait_until([this] { return wire::load(coordinator_->page()).state() == LeaseState::kIdle; });
+  EXPECT_FALSE(is_movable()) << "it may go on at once";
+  wait_until([this] { return is_movable(); });
+  spill_all();
+  expect_intact();
+  job_->end();  // it has gone on after all
+  lose_lease_in_gap();
+  expect_intact();
+}
+
 TEST_F(GapMemory, IsBroughtBackByHoldAndStaysUntilItEnds) {
   start();
   job_->runtime->promise_iterations();
