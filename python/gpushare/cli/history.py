@@ -26,7 +26,7 @@ def _rates(row: Row) -> str:
     return f"{row['iterations_per_second']:.1f} ({row['iterations_per_second_alone']:.1f})"
 
 
-_TABLE: tuple[Cell, ...] = (
+TABLE: tuple[Cell, ...] = (
     ("ID", text_of("id")),
     ("USER", text_of("user")),
     ("NAME", text_of("name")),
@@ -41,6 +41,7 @@ _TABLE: tuple[Cell, ...] = (
     ("PEAK", size_of("peak_bytes")),
     ("SPILLED", size_of("spilled_bytes")),
 )
+"""What people read of a job that has ended."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -62,7 +63,7 @@ def history(
     wanted = make_filter(since=since, me=me, user=user, group=group, most=most or 0)
     accounts = open_accounts(archive)
     rows = accounts.jobs(wanted)
-    show(rows, JOB_COLUMNS, _TABLE, form)
+    show(rows, JOB_COLUMNS, TABLE, form)
     if not rows:
         folders = ", ".join(map(str, accounts.folders))
         print(f"gpushare: no such job in the accounts of {folders}", file=sys.stderr)

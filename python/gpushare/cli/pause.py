@@ -25,5 +25,10 @@ def pause(
 
 
 def _tell(row: dict[str, Any]) -> None:
+    print(paused_text(row))
+
+
+def paused_text(row: dict[str, Any]) -> str:
+    """Returns what to say of a job that was just paused."""
     is_running = row["state"] in {"running", "closing"}
-    print(f"{label(row)}: paused{', from its next boundary on' if is_running else ''}")
+    return f"{label(row)}: paused{', from its next boundary on' if is_running else ''}"

@@ -25,4 +25,9 @@ def resume(
 
 
 def _tell(row: dict[str, Any]) -> None:
-    print(f"{label(row)}: resumed, {row['state']}")
+    print(resumed_text(row))
+
+
+def resumed_text(row: dict[str, Any]) -> str:
+    """Returns what to say of a job that was just resumed."""
+    return f"{label(row)}: resumed, {row['state']}"
