@@ -31,6 +31,7 @@ COMMANDS = (
     "demo",
     "doctor",
     "exporter",
+    "dashboard",
     "trace",
     "version",
 )
