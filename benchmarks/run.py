@@ -40,6 +40,7 @@ NAMES = (
     "gaps",
     "ranks",
     "floods",
+    "dashboard",
 )
 
 

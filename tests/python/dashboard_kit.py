@@ -61,10 +61,10 @@ class Dashboard:
 
 
 @contextmanager
-def dashboard(socket: str, *arguments: str) -> Iterator[Dashboard]:
-    """The command on a free port, for the coordinator at that socket."""
-    words = [sys.executable, "-m", "gpushare", "dashboard", "--port", "0", *arguments]
-    env = clean_environment(socket=socket, config=os.devnull)
+def dashboard(socket: str, **environment: str) -> Iterator[Dashboard]:
+    """The command on a free port, for that coordinator, with changes of its environment."""
+    words = [sys.executable, "-m", "gpushare", "dashboard", "--port", "0"]
+    env = clean_environment(socket=socket, config=os.devnull) | environment
     with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
