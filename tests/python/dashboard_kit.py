@@ -65,7 +65,8 @@ def dashboard(socket: str, **environment: str) -> Iterator[Dashboard]:
     """The command on a free port, for that coordinator, with changes of its environment."""
     words = [sys.executable, "-m", "gpushare", "dashboard", "--port", "0"]
     env = clean_environment(socket=socket, config=os.devnull) | environment
-    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, env=env, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdout is not None
         try:
             yield Dashboard(process, process.stdout.readline().split()[-1])

@@ -162,6 +162,8 @@ def test_a_refusal_is_the_coordinators_own_words(tmp_path: Path) -> None:
         assert next(readings)["notes"][0]["text"] == "job 3 is another user's"
         board.process.send_signal(signal.SIGINT)
         assert board.process.wait(10) == 0  # although a page is open
+        assert board.process.stderr is not None
+        assert board.process.stderr.read() == ""
 
 
 def test_a_coordinator_that_never_answers_keeps_nobody_waiting(tmp_path: Path) -> None:
