@@ -9,7 +9,7 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 gpushare := $(VENV)/bin/gpushare
 python := $(VENV)/bin/python
 
-.PHONY: help demo test build wheel test-cpp test-python test-e2e gallery test-cuda torch-versions python-versions test-sanitizers fuzz spin \
+.PHONY: help demo test build wheel test-cpp test-python test-e2e test-dashboard gallery test-cuda torch-versions python-versions test-sanitizers fuzz spin \
         man lint format tidy bench docs first-half-hour clean distclean
 
 help: ## this list
@@ -51,6 +51,9 @@ test-python: setup-test ## the Python tests in this process, and the lint tests
 
 test-e2e: setup-test ## the tests with real processes
 	@tools/test.sh e2e $(ARGS)
+
+test-dashboard: setup-test ## the dashboard's page in a real Chromium (DASHBOARD_PICTURES=folder keeps pictures of it)
+	@tools/test_dashboard.sh $(ARGS)
 
 gallery: setup-test ## ordinary programs, each alone, beside another, spilled and stopped, against stock torch
 	@$(python) -m pip install --quiet lightning transformers accelerate skorch optuna nbclient ipykernel || \

@@ -41,6 +41,7 @@ NAMES = (
     "ranks",
     "floods",
     "top",
+    "dashboard",
 )
 
 

@@ -64,6 +64,7 @@ ROWS = {
     "demo": Row(wrong_setting=None),
     "doctor": Row(wrong_setting=ExitCode.ERROR),
     "exporter": Row(),
+    "dashboard": Row(),
     "trace record": Row(("-o", os.devnull), alone=ExitCode.UNREACHABLE),
     "version": Row(wrong_setting=None),
 }

@@ -33,6 +33,7 @@ COMMANDS = (
     "demo",
     "doctor",
     "exporter",
+    "dashboard",
     "trace",
     "version",
 )

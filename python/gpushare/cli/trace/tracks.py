@@ -14,6 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 MEMORY = 0
 """The track of what jobs were asked to give; the others are jobs' numbers, from 1 on."""
+LEASE = "lease"
+WAIT = "waits for a lease"
 _SAME_SECONDS = 2e-7
 """Times are differences of what was rounded, so equal ones differ a little."""
 _HOLDING = {"running", "closing"}
@@ -81,6 +83,28 @@ class DeviceTracks:
             self._end_wait(number, self._now)
         for number in list(self._asked):
             self._end_asked(number, self._now, "not answered yet")
+
+    def under_way(self) -> list[Event]:
+        """Returns the leases and waits that have not ended, as long as they are by now."""
+        leases = [
+            Event("slice", number, LEASE, lease.at, self._now - lease.at)
+            for number, lease in self._leases.items()
+        ]
+        waits = [
+            Event("slice", number, WAIT, began, self._now - began)
+            for number, began in self._waits.items()
+        ]
+        return leases + waits
+
+    def take(self) -> list[Event]:
+        """Returns the events since the last call, and forgets jobs that are gone.
+
+        For a caller that draws without end.
+        """
+        events, self.events = self.events, []
+        self.names = {number: row["name"] for number, row in self._rows.items()}
+        self._memory = {number: self._memory[number] for number in self._rows}
+        return events
 
     def _new(self, decisions: list[dict[str, Any]], now: float) -> list[dict[str, Any]]:
         """Those that no report had before; of the first report none, since they are older."""
@@ -162,13 +186,13 @@ class DeviceTracks:
 
     def _add_lease(self, number: int, lease: _Open, end: float) -> None:
         details = {"granted": lease.reason} if lease.reason else {}
-        self.events.append(Event("slice", number, "lease", lease.at, end - lease.at, details))
+        self.events.append(Event("slice", number, LEASE, lease.at, end - lease.at, details))
 
     def _end_wait(self, number: int, at: float) -> None:
         began = self._waits.pop(number, None)
         if began is not None:
             began = min(began, at)
-            self.events.append(Event("slice", number, "waits for a lease", began, at - began))
+            self.events.append(Event("slice", number, WAIT, began, at - began))
 
     def _end_asked(self, number: int, at: float, answer: str) -> None:
         asked = self._asked.pop(number, None)
