@@ -23,7 +23,7 @@ def test_many_pages_share_one_reading() -> None:
     canned = Canned(report_at(1.0), report_at(2.0))
     feed = Feed(canned)
 
-    async def look() -> list[dict[str, Any]]:
+    async def look() -> list[Any]:
         reading = asyncio.create_task(feed.run())
         pages = await asyncio.gather(*(feed.next(0) for _ in range(5)))
         reading.cancel()
@@ -32,6 +32,22 @@ def test_many_pages_share_one_reading() -> None:
     pages = asyncio.run(look())
     assert [page["reading"] for page in pages] == [1] * 5
     assert len(canned.reports) == 1
+
+
+def test_a_fault_ends_all_pages_and_is_not_lost() -> None:
+    feed = Feed(Canned(report_at(1.0)))  # the second reading finds nothing to give
+    ended = []
+    feed.on_error = lambda: ended.append(True)
+
+    async def look() -> list[Any]:
+        reading = asyncio.create_task(feed.run())
+        pages = [await feed.next(0), await feed.next(1)]
+        await reading
+        return pages
+
+    first, second = asyncio.run(look())
+    assert (first["reading"], second, ended) == (1, None, [True])
+    assert isinstance(feed.error, IndexError)
 
 
 def test_a_page_gets_the_whole_window_and_then_what_is_new() -> None:

@@ -19,6 +19,8 @@ from gpushare.printable import printable
 from gpushare.users import user_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpushare.cli._exporter.asking import Asked, Coordinators
 
 READING_SECONDS = 1.0
@@ -40,6 +42,9 @@ class Feed:
         """
         self.reading = 0
         self.is_ending = False
+        self.error: Exception | None = None
+        """Why reading ended by itself: a fault of the dashboard's own."""
+        self.on_error: Callable[[], None] = lambda: None
         self._coordinators = coordinators
         self._timelines: dict[str, Timeline] = {}
         self._sockets: dict[tuple[str, int, int], DeviceSockets] = {}
@@ -47,7 +52,16 @@ class Feed:
         self._changed = asyncio.Condition()
 
     async def run(self) -> None:
-        """Reads until it is cancelled."""
+        """Reads until it is cancelled. After a fault ``error`` is set, and all pages end."""
+        try:
+            await self._read()
+        except Exception as error:
+            self.error, self.is_ending = error, True
+            async with self._changed:
+                self._changed.notify_all()
+            self.on_error()
+
+    async def _read(self) -> None:
         while True:
             begun = time.monotonic()
             asked = await asyncio.to_thread(self._coordinators.ask)
@@ -57,15 +71,15 @@ class Feed:
             rest = READING_SECONDS - (time.monotonic() - begun)
             await asyncio.sleep(max(rest, 0.1))
 
-    async def next(self, seen: int) -> dict[str, Any]:
-        """Waits for a later reading, and returns what it has for a page.
+    async def next(self, seen: int) -> dict[str, Any] | None:
+        """Waits for a later reading, and returns what it has for a page; None at the end.
 
         Args:
             seen: The number of the last reading that the page has; 0 for none.
         """
         async with self._changed:
-            await self._changed.wait_for(lambda: self.reading > seen)
-        return self.page(seen)
+            await self._changed.wait_for(lambda: self.reading > seen or self.is_ending)
+        return None if self.is_ending else self.page(seen)
 
     def page(self, seen: int) -> dict[str, Any]:
         """Returns the last reading, with the part of the timelines that is later than ``seen``."""

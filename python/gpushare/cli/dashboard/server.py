@@ -76,9 +76,13 @@ def serve(coordinators: Coordinators, port: int) -> None:
             f"dashboard at http://{ADDRESS}:{listener.getsockname()[1]}/#token={token}", flush=True
         )
         try:
-            Server(config).run(sockets=[listener])
+            server = Server(config)
+            feed.on_error = lambda: setattr(server, "should_exit", True)
+            server.run(sockets=[listener])
         except KeyboardInterrupt:
             return
+    if feed.error is not None:
+        raise feed.error
 
 
 def _listen(port: int) -> socket.socket:

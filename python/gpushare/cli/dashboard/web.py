@@ -127,8 +127,7 @@ class _Api:
 
     async def _events(self) -> AsyncIterator[str]:
         seen = 0
-        while not self._feed.is_ending:
-            page = await self._feed.next(seen)
+        while page := await self._feed.next(seen):
             seen = page["reading"]
             yield f"data: {json.dumps(page, separators=(',', ':'))}\n\n"
 

@@ -3,6 +3,8 @@
 import { colour, make, prepare } from "./dom.js";
 
 const ROW = 20;
+const SMALL_ROW = 14;
+const MANY = 16;
 const AXIS = 20;
 const LEASE = 0;
 
@@ -37,7 +39,8 @@ export class Timeline {
     if (this.now === undefined) return;
     const all = [...this.slices, ...this.underWay];
     const numbers = [...new Set(all.map((slice) => slice[0]))].sort((one, other) => one - other);
-    const { drawing, width } = prepare(this.canvas, Math.max(1, numbers.length) * ROW + AXIS);
+    const height = numbers.length > MANY ? SMALL_ROW : ROW;
+    const { drawing, width } = prepare(this.canvas, Math.max(1, numbers.length) * height + AXIS);
     const left = Math.min(150, width / 3);
     // A dashboard that has just begun fills the width; later it is the whole window.
     const oldest = Math.min(...all.map((slice) => slice[2]), this.now - 10);
@@ -45,25 +48,25 @@ export class Timeline {
     const begin = this.now - span;
     const x = (at) => left + ((Math.max(at, begin) - begin) / span) * (width - left);
     const colours = { lease: colour("--lease"), wait: colour("--wait") };
-    const rows = new Map(numbers.map((number, index) => [number, index * ROW]));
+    const rows = new Map(numbers.map((number, index) => [number, index * height]));
     drawing.fillStyle = colour("--stripe");
-    for (const top of rows.values()) drawing.fillRect(left, top + 2, width - left, ROW - 4);
+    for (const top of rows.values()) drawing.fillRect(left, top + 2, width - left, height - 4);
     const held = new Map();
     // Leases last, over the waits that they end.
     for (const [number, kind, at, seconds] of [...all].sort((one, other) => other[1] - one[1])) {
       if (at + seconds < begin) continue;
       drawing.fillStyle = kind === LEASE ? colours.lease : colours.wait;
-      const inset = kind === LEASE ? 2 : 7;
+      const inset = height * (kind === LEASE ? 0.1 : 0.35);
       const from = x(at);
-      drawing.fillRect(from, rows.get(number) + inset, Math.max(x(at + seconds) - from, 0.5), ROW - 2 * inset);
+      drawing.fillRect(from, rows.get(number) + inset, Math.max(x(at + seconds) - from, 0.5), height - 2 * inset);
       if (kind === LEASE) held.set(number, (held.get(number) ?? 0) + seconds);
     }
     drawing.fillStyle = colour("--text");
     drawing.textBaseline = "middle";
     for (const number of numbers) {
-      drawing.fillText(fit(drawing, this.title(number), left - 8), 0, rows.get(number) + ROW / 2);
+      drawing.fillText(fit(drawing, this.title(number), left - 8), 0, rows.get(number) + height / 2);
     }
-    drawAxis(drawing, { left, width, top: numbers.length * ROW + AXIS / 2, span });
+    drawAxis(drawing, { left, width, top: numbers.length * height + AXIS / 2, span });
     const parts = numbers.map((n) => `${this.title(n)} ${Math.min(held.get(n) ?? 0, span).toFixed(1)} s`);
     const text = `Time with the lease in the last ${Math.round(span)} s: ${parts.join(", ") || "nobody"}`;
     this.canvas.setAttribute("aria-label", text);
