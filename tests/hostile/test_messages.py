@@ -18,7 +18,7 @@ PARTS = {"settings": "JobSettings", "of": "Address", "changes": "Changes"}
 
 def _types_of_jobs() -> dict[str, str]:
     """The type on the wire of each struct that JobMessage has."""
-    text = (WIRE / "messages.h").read_text()
+    text = (WIRE / "job_messages.h").read_text()
     kinds = r'struct (\w+) \{\s+static constexpr const char\* kType = "(\w+)"'
     types = dict(re.findall(kinds, text))
     alternatives = re.search(r"using JobMessage = std::variant<(.*?)>;", text, re.DOTALL)

@@ -89,6 +89,6 @@ for ask in (lambda: client.set_policy("fifo"), lambda: client.stop(force=True)):
         ended = run_as(ALICE, tmp_path, box, more=more)
         assert ended.stdout.splitlines() == [
             "True 3",
-            f"RefusedError user {ALICE} may not change the policy of the coordinator of user 0",
-            f"RefusedError user {ALICE} may not stop the coordinator of user 0",
+            f"RefusedError user {ALICE} may not change the policy of the coordinator of user root",
+            f"RefusedError user {ALICE} may not stop the coordinator of user root",
         ], ended.stderr

@@ -85,7 +85,11 @@ def test_a_refused_job_of_a_group_does_not_hinder_the_others(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("verb", ["pause", "resume"])
 def test_what_is_wrong_is_said(tmp_path: Path, verb: str) -> None:
-    refusal = {"v": 1, "type": "refused", "reason": "user 7 may not change job 4 (vit) of user 8"}
+    refusal = {
+        "v": 1,
+        "type": "refused",
+        "reason": "user 64007 may not change job 4 (vit) of user 64008",
+    }
     with FakeCoordinator(tmp_path / "sock", _report(), refusal) as fake:
         ended = gpushare(verb, "vit", socket=fake.path)
     assert (ended.returncode, ended.stderr) == (4, f"gpushare: {refusal['reason']}\n")

@@ -66,6 +66,7 @@ ROWS = {
     "exporter": Row(),
     "dashboard": Row(),
     "trace record": Row(("-o", os.devnull), alone=ExitCode.UNREACHABLE),
+    "trace merge": Row(("trace.csv", "-o", os.devnull), wrong_setting=None),
     "version": Row(wrong_setting=None),
 }
 

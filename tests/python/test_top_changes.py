@@ -131,7 +131,7 @@ def test_the_coordinators_no_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
         def answer(self, request: dict[str, Any]) -> dict[str, Any] | bytes | None:
             if request["type"] == "status_request":
                 return super().answer(request)
-            return {"v": 1, "type": "refused", "reason": "user 7 may not change\x1b job 1"}
+            return {"v": 1, "type": "refused", "reason": "user 64007 may not change\x1b job 1"}
 
     async def script(screen: Screen) -> None:
         await screen.press("home", "p")
@@ -142,7 +142,7 @@ def test_the_coordinators_no_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
         for _ in range(2):  # a key that is pressed twice before the question is gone
             question_screen.action_answer(True)
         await screen.wait(lambda: "is not changed" in screen.text())
-        assert "job 1 ([red]b) is not changed: user 7 may not change? job 1" in screen.text()
+        assert "job 1 ([red]b) is not changed: user 64007 may not change? job 1" in screen.text()
 
     with Refusing(tmp_path / "sock", three_jobs()) as fake:
         play(monkeypatch, fake.path, script)

@@ -1,7 +1,8 @@
-"""``gpushare trace record`` as a command: the file, Ctrl-C, and what is wrong."""
+"""``gpushare trace`` as a command: the files, Ctrl-C, and what is wrong."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -16,6 +17,8 @@ from tests.python.command_line import gpushare
 from tests.python.conftest import clean_environment
 from tests.python.exporter_kit import full_job, report_of
 from tests.python.fake_coordinator import FakeCoordinator
+
+NONE = "/nonexistent/sock"
 
 
 def _report() -> dict:
@@ -92,3 +95,57 @@ def test_a_coordinator_of_an_earlier_version_is_said(tmp_path: Path) -> None:
     (line,) = ended.stderr.splitlines()
     assert ended.returncode == 1
     assert "of an earlier version and does not say 'served_seconds'" in line
+
+
+def _profile(file: Path, base_ns: int, ts: float) -> Path:
+    content = {"traceEvents": [{"ph": "X", "name": "mm", "pid": 7, "tid": 7, "ts": ts, "dur": 1}]}
+    file.write_text(json.dumps(content | {"baseTimeNanoseconds": base_ns}))
+    return file
+
+
+def test_merging_puts_all_on_the_clock_of_the_first_profile(tmp_path: Path) -> None:
+    trace, both = tmp_path / "trace.json", tmp_path / "both.json"
+    lease = {"ph": "X", "name": "lease", "pid": 1, "tid": 3, "ts": 500.0, "dur": 9}
+    trace.write_text(
+        json.dumps({"traceEvents": [lease], "otherData": {"unix_seconds_at_0": 1000.25}})
+    )
+    first = _profile(tmp_path / "a.json", 1000 * 10**9, 250_700.0)
+    second = tmp_path / "b.json.gz"
+    second.write_bytes(gzip.compress(_profile(tmp_path / "b.json", 999 * 10**9, 5.0).read_bytes()))
+    ended = gpushare(
+        "trace", "merge", str(trace), str(first), str(second), "-o", str(both), socket=NONE
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    merged = json.loads(both.read_text())
+    assert merged["baseTimeNanoseconds"] == 1000 * 10**9
+    times = [(event["name"], event["ts"]) for event in merged["traceEvents"]]
+    assert times == [("lease", 250_500.0), ("mm", 250_700.0), ("mm", 5.0 - 1e6)]
+    assert merged["traceEvents"][0]["pid"] > 4_194_304, "no process has this number"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is no JSON: "),
+        ("[]", "is no trace: it has no list of traceEvents"),
+        ('{"traceEvents": [], "baseTimeNanoseconds": "x"}', "baseTimeNanoseconds is no whole"),
+        ('{"traceEvents": []}', "none of these files is of gpushare trace record: name one of"),
+    ],
+)
+def test_what_cannot_be_merged_is_said(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "profile.json"
+    file.write_text(text)
+    ended = gpushare("trace", "merge", str(file), "-o", str(tmp_path / "both.json"), socket=NONE)
+    assert ended.returncode == 1
+    assert said in ended.stderr
+    assert not (tmp_path / "both.json").exists()
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    ended = gpushare(
+        "trace", "merge", str(tmp_path / "x"), "-o", str(tmp_path / "both.json"), socket=NONE
+    )
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        f"gpushare: {tmp_path / 'x'}: No such file or directory\n",
+    )

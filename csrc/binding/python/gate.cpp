@@ -21,6 +21,7 @@
 #include "csrc/base/clock.h"
 #include "csrc/binding/python/errors.h"
 #include "csrc/binding/python/interrupts.h"
+#include "csrc/binding/torch/profiler_range.h"
 #include "csrc/client/gate/long_waits.h"
 
 namespace py = pybind11;
@@ -30,6 +31,9 @@ namespace {
 
 // Half of what Ctrl-C may take where no memory has to be shown first.
 constexpr Nanos kSlice = millis(50);
+
+// The name of a wait in the profiles of torch.profiler.
+constexpr const char* kWaitInProfiles = "gpushare: waiting for the device";
 
 client::LongWaits g_long_waits;  // under the GIL
 
@@ -86,6 +90,7 @@ void say_who_holds_it(client::Runtime& runtime, Nanos began) {
 // A handler that raises ends the wait without a lease, if the gate can be closed. While a stream is
 // captured it cannot, so the exception comes once there is a lease again.
 void wait_at_safepoint(client::Runtime& runtime, client::Safepoint where) {
+  const ProfilerRange range(kWaitInProfiles);
   while (stop_without_gil(runtime, where) != client::GateResult::kEntered) {
     if (PyErr_CheckSignals() == 0) continue;
     const py::error_already_set interrupt;
@@ -109,6 +114,7 @@ std::uint64_t wait_for_step(client::Runtime& runtime) {
 // system calls.
 void wait_in_gate(client::Runtime& runtime) {
   if (value_or_raise(runtime.enter_at_once())) return;
+  const ProfilerRange range(kWaitInProfiles);
   SignalWatch signals;
   const Nanos began = monotonic_now();
   // What has come before the watch began is not seen by it, and no memory has moved yet.

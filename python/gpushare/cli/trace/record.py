@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpushare.cli._targets.coordinators import Answer, ask_each
 from gpushare.cli.trace.chrome import device_events
+from gpushare.cli.trace.merge import UNIX_ZERO
 from gpushare.cli.trace.tracks import DeviceTracks
 from gpushare.errors import CoordinatorUnreachable, GpushareError
 
@@ -94,7 +95,8 @@ class Recording:
                 number, f"gpushare {key[0]}", tracks, zero - self._started[key]
             )
         ]
-        other = {"clock_monotonic_seconds_at_0": zero, "gaps": self.num_gaps}
+        unix_zero = time.time() - (time.monotonic() - zero)
+        other = {"clock_monotonic_seconds_at_0": zero, UNIX_ZERO: unix_zero, "gaps": self.num_gaps}
         return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
 
     @property

@@ -1,0 +1,90 @@
+"""Puts a recorded trace and files of torch.profiler on one clock, in one file.
+
+torch's files count from ``baseTimeNanoseconds``, by the wall clock; where the field is missing they
+count from 1970. A trace of ours says what the wall clock read at its 0. Both clocks are read on one
+machine, so they agree to about a millisecond, unless the wall clock was set meanwhile.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gpushare.errors import GpushareError
+
+UNIX_ZERO = "unix_seconds_at_0"
+"""In ``otherData`` of a trace of ours."""
+_BASE = "baseTimeNanoseconds"
+_FIRST_GROUP = 1 << 30
+"""Groups of ours have numbers above all process numbers, which torch's groups have."""
+
+
+class Part(NamedTuple):
+    """One file."""
+
+    content: dict[str, Any]
+    base_ns: int
+    """What its time 0 is, in ns since 1970."""
+    is_ours: bool
+
+
+def read(path: Path) -> Part:
+    """Reads a file of ``gpushare trace record`` or of torch.profiler, compressed or not.
+
+    Raises:
+        GpushareError: It is none, or cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+        content = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+    except OSError as error:
+        raise GpushareError(f"{path}: {error.strerror or error}") from error
+    except (EOFError, ValueError) as error:
+        raise GpushareError(f"{path} is no JSON: {error}") from error
+    if not isinstance(content, dict) or not isinstance(content.get("traceEvents"), list):
+        raise GpushareError(f"{path} is no trace: it has no list of traceEvents")
+    other = content.get("otherData")
+    zero = other.get(UNIX_ZERO) if isinstance(other, dict) else None
+    if isinstance(zero, float):
+        return Part(content, int(zero * 1e9), is_ours=True)
+    base = content.get(_BASE, 0)
+    if not isinstance(base, int):
+        raise GpushareError(f"{path}: its {_BASE} is no whole number")
+    return Part(content, base, is_ours=False)
+
+
+def merge(parts: list[Part]) -> dict[str, Any]:
+    """Returns one trace, which counts as the first file of torch.profiler does.
+
+    Raises:
+        GpushareError: None of them is of ``gpushare trace record``, or all are.
+    """
+    profiles = [each for each in parts if not each.is_ours]
+    if not profiles or len(profiles) == len(parts):
+        kind = "torch.profiler" if not profiles else "gpushare trace record"
+        raise GpushareError(f"none of these files is of {kind}: name one of each at least")
+    first = profiles[0]
+    events: list[Any] = []
+    groups = 0
+    for part in parts:
+        shift_us = (part.base_ns - first.base_ns) / 1e3
+        shifted = [_shifted(event, shift_us) for event in part.content["traceEvents"]]
+        if part.is_ours:
+            shifted = [_in_group(event, _FIRST_GROUP + groups) for event in shifted]
+            groups += 1 + max(
+                (int(event["pid"]) for event in part.content["traceEvents"]), default=0
+            )
+        events += shifted
+    return {**first.content, "traceEvents": events}
+
+
+def _shifted(event: Any, by_us: float) -> Any:
+    if not by_us or not isinstance(event, dict) or "ts" not in event:
+        return event
+    return {**event, "ts": event["ts"] + by_us}
+
+
+def _in_group(event: dict[str, Any], first: int) -> dict[str, Any]:
+    return {**event, "pid": first + event["pid"]}
