@@ -21,7 +21,7 @@
 #include "csrc/base/clock.h"
 #include "csrc/binding/python/errors.h"
 #include "csrc/binding/python/interrupts.h"
-#include "csrc/binding/torch/profiler_range.h"
+#include "csrc/binding/python/profiler_range.h"
 #include "csrc/client/gate/long_waits.h"
 
 namespace py = pybind11;

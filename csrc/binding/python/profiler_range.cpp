@@ -1,5 +1,5 @@
 // torch decides when the range begins whether anybody is to be told.
-#include "csrc/binding/torch/profiler_range.h"
+#include "csrc/binding/python/profiler_range.h"
 
 #include <ATen/record_function.h>
 
