@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gpushare.cli._status import watch
 from tests.python.fake_coordinator import FakeCoordinator, make_report
 from tests.python.screen_shapes import SHAPES
 from tests.python.terminal_command import TerminalCommand
@@ -74,6 +75,17 @@ def test_a_signal_leaves_the_terminal_as_it_was(
         assert ended == code
         assert LEAVE in rest
         assert command.modes() == command.modes_before
+
+
+def test_a_signal_whose_exception_was_lost_ends_the_wait() -> None:
+    """Python drops what a handler raises while an object is freed."""
+    read, write = os.pipe()
+    os.write(write, bytes([signal.SIGWINCH, signal.SIGTERM]))
+    with pytest.raises(SystemExit) as raised:
+        watch._wait(600, read, has_keys=False)
+    assert raised.value.code == 143
+    os.close(read)
+    os.close(write)
 
 
 def test_a_suspended_watch_lends_the_terminal_to_the_shell(tmp_path: Path) -> None:

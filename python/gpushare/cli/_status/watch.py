@@ -14,7 +14,6 @@ import time
 import tty
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
-from typing import NoReturn
 
 from rich.console import Console
 from rich.live import Live
@@ -28,8 +27,7 @@ from gpushare.errors import CoordinatorUnreachable
 _QUIT_KEYS = b"qQ\x1b"
 _OTHER_KEYS = re.compile(rb"\x1b[\[O][0-9;]*[A-Za-z~]")
 """Arrow keys and their like begin as the key Esc does."""
-_SUSPEND = b"z"
-_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Wish(Enum):
@@ -50,7 +48,7 @@ def watch(look: Callable[[int], list[Line]], seconds: float) -> None:
         look: Asks the coordinators; its argument is the width in places.
         seconds: Between two looks.
     """
-    with _ending_signals(), _notes() as notes:
+    with _notes() as notes:
         while True:
             with (
                 _keys() as has_keys,
@@ -94,7 +92,10 @@ def _wait(seconds: float, notes: int, *, has_keys: bool) -> _Wish:
     while (left := end - time.monotonic()) > 0:
         ready, _, _ = select.select(files, [], [], left)
         if notes in ready:
-            return _Wish.SUSPEND if _SUSPEND in os.read(notes, 4096) else _Wish.LOOK_AGAIN
+            numbers = os.read(notes, 4096)
+            for number in numbers:
+                _end_by(number)
+            return _Wish.SUSPEND if signal.SIGTSTP in numbers else _Wish.LOOK_AGAIN
         if ready:
             keys = os.read(sys.stdin.fileno(), 64)
             if not keys or set(_OTHER_KEYS.sub(b"", keys)) & set(_QUIT_KEYS):
@@ -119,15 +120,21 @@ def _keys() -> Iterator[bool]:
 
 @contextlib.contextmanager
 def _notes() -> Iterator[int]:
-    """Returns a descriptor with a byte for each new size of the window, and each Ctrl-Z."""
+    """Returns a descriptor with a byte for each signal that has come, which is its number.
+
+    A signal that ends the process is raised as well, so that it ends a look at once. The note is
+    for a raise that is lost: Python drops what is raised while it frees an object.
+    """
     read, write = os.pipe()
     os.set_blocking(write, False)
 
     def note(number: int, _frame: object) -> None:
         with contextlib.suppress(BlockingIOError):  # enough is noted already
-            os.write(write, _SUSPEND if number == signal.SIGTSTP else b"w")
+            os.write(write, bytes([number]))
+        _end_by(number)
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGWINCH, signal.SIGTSTP)}
+    numbers = (signal.SIGWINCH, signal.SIGTSTP, *_ENDING_SIGNALS)
+    before = {number: signal.signal(number, note) for number in numbers}
     try:
         yield read
     finally:
@@ -137,16 +144,9 @@ def _notes() -> Iterator[int]:
         os.close(write)
 
 
-@contextlib.contextmanager
-def _ending_signals() -> Iterator[None]:
-    """Lets a signal that ends the process restore the terminal first."""
-
-    def end(number: int, _frame: object) -> NoReturn:
+def _end_by(number: int) -> None:
+    """Ends as this signal says, if it is one that ends the process."""
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    if number in _ENDING_SIGNALS:
         sys.exit(128 + number)
-
-    before = {number: signal.signal(number, end) for number in _ENDING_SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
