@@ -77,8 +77,7 @@ def test_a_signal_leaves_the_terminal_as_it_was(
         assert command.modes() == command.modes_before
 
 
-def test_a_signal_whose_exception_was_lost_ends_the_wait() -> None:
-    """Python drops what a handler raises while an object is freed."""
+def test_a_signal_that_has_come_before_the_wait_ends_it() -> None:
     read, write = os.pipe()
     os.write(write, bytes([signal.SIGWINCH, signal.SIGTERM]))
     with pytest.raises(SystemExit) as raised:

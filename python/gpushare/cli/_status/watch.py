@@ -122,22 +122,22 @@ def _keys() -> Iterator[bool]:
 def _notes() -> Iterator[int]:
     """Returns a descriptor with a byte for each signal that has come, which is its number.
 
-    A signal that ends the process is raised as well, so that it ends a look at once. The note is
-    for a raise that is lost: Python drops what is raised while it frees an object.
+    Python writes it at once. A handler runs later: it would come too late for a wait that begins
+    just then. A signal that ends the process is raised as well, so that it ends a look at once.
     """
     read, write = os.pipe()
     os.set_blocking(write, False)
 
-    def note(number: int, _frame: object) -> None:
-        with contextlib.suppress(BlockingIOError):  # enough is noted already
-            os.write(write, bytes([number]))
+    def handle(number: int, _frame: object) -> None:
         _end_by(number)
 
     numbers = (signal.SIGWINCH, signal.SIGTSTP, *_ENDING_SIGNALS)
-    before = {number: signal.signal(number, note) for number in numbers}
+    before = {number: signal.signal(number, handle) for number in numbers}
+    told_before = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     try:
         yield read
     finally:
+        signal.set_wakeup_fd(told_before)
         for number, handler in before.items():
             signal.signal(number, handler)
         os.close(read)
