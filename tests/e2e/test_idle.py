@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
+import pytest
+
 from tests.e2e.alone import arguments
 from tests.e2e.asking import row_of
 from tests.support.job_process import JobProcess
@@ -47,7 +49,8 @@ import gpushare, torch
 model = torch.nn.Linear(2048, 2048)
 job = gpushare.register(model)
 first = model(torch.ones(8, 2048))
-job.park()
+if sys.argv[1] == "parks":
+    job.park()
 print("{}", flush=True)
 sys.stdin.readline()
 left = job.stats().spilled_bytes
@@ -63,11 +66,15 @@ print('{"done": true}', flush=True)
 """
 
 
-def test_a_job_that_parks_inside_an_iteration_gives_its_memory(coordinator: Coordinator) -> None:
+@pytest.mark.parametrize("what", ["parks", "stops"])
+def test_a_job_that_stops_inside_an_iteration_gives_its_memory(
+    coordinator: Coordinator, what: str
+) -> None:
     """The last line of a cell was a call of the model: its iteration has not ended."""
-    env = coordinator(capacity="36MiB", memory_wait="20s")
+    env = coordinator(capacity="36MiB", memory_wait="20s") | {"GPUSHARE_IDLE_SPILL": "1s"}
+    script = [sys.executable, "-c", PARKED, what]
     with ExitStack() as stack:
-        parked = stack.enter_context(JobProcess(command=[sys.executable, "-c", PARKED], env=env))
+        parked = stack.enter_context(JobProcess(command=script, env=env))
         parked.say()
         large = stack.enter_context(JobProcess(command=[sys.executable, "-c", LARGE], env=env))
         assert large.say() == {"done": True}

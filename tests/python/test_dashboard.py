@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from gpushare.cli.dashboard import server
-from gpushare.errors import GpushareError
 from tests.python.command_line import gpushare
 from tests.python.conftest import PACKAGE
 from tests.python.dashboard_kit import Dashboard, dashboard, report_at
@@ -187,9 +185,3 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
     (line,) = ended.stderr.splitlines()
     assert (ended.returncode, ended.stdout) == (1, "")
     assert f"cannot listen at 127.0.0.1, port {port}: Address already in use. " in line
-
-
-def test_without_the_libraries_it_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(GpushareError, match=r'pip install "torch-gpushare\[dashboard\]"'):
-        server.check_installed()

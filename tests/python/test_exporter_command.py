@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from gpushare.cli._exporter import asking, server
+from gpushare.cli._exporter import asking
 from gpushare.cli._exporter.asking import Coordinators
 from gpushare.cli._targets.coordinators import DeviceSockets
-from gpushare.errors import GpushareError
 from tests.python.command_line import gpushare
 from tests.python.conftest import clean_environment
 from tests.python.exporter_kit import series_of, value
@@ -77,12 +76,6 @@ def test_what_is_wrong_is_one_sentence(
     (line,) = ended.stderr.splitlines()
     assert (ended.returncode, ended.stdout) == (code, "")
     assert said.replace("TAKEN", port) in line
-
-
-def test_without_the_library_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(GpushareError, match=r'pip install "torch-gpushare\[exporter\]"'):
-        server.check_installed()
 
 
 def test_the_board_is_printed_as_it_is(tmp_path: Path) -> None:

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import gpushare.cli.top as command
-from gpushare.errors import GpushareError
 from tests.python.command_line import gpushare
 from tests.python.conftest import clean_environment
 from tests.python.fake_coordinator import FakeCoordinator, make_report
@@ -65,12 +63,6 @@ def test_without_a_terminal_it_says_what_to_do(tmp_path: Path) -> None:
     assert ended.stderr == (
         "gpushare: top needs a terminal. For one screen as plain text: gpushare top --once\n"
     )
-
-
-def test_without_textual_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(GpushareError, match=r'pip install "torch-gpushare\[top\]"'):
-        command._check_installed()
 
 
 class Terminal:

@@ -70,6 +70,8 @@ struct AccountWriter::Shared {
     UniqueFd process;
     Nanos reaped_by;
     bool is_left_over = false;
+    // Made once, since waiting() is asked often, and many accounts wait where a disk is full.
+    std::string line = line_of(account);
   };
 
   explicit Shared(AccountPlace place) : journal(std::move(place)) {}
@@ -80,7 +82,7 @@ struct AccountWriter::Shared {
       const auto had = journal.had(waiting.account);
       if (!had || *had) return had ? Status() : had.error();
     }
-    return journal.append(line_of(waiting.account));
+    return journal.append(waiting.line);
   }
 
   AccountJournal journal;  // the thread's alone
@@ -122,13 +124,13 @@ void AccountWriter::put(Account account, UniqueFd process) {
 
 void AccountWriter::put_left_over(Account account) { add(std::move(account), UniqueFd(), true); }
 
-std::vector<Account> AccountWriter::waiting() const {
+std::vector<std::pair<std::int32_t, std::string>> AccountWriter::waiting() const {
   const MutexLock lock(shared_->mu);
-  std::vector<Account> accounts;
-  accounts.reserve(shared_->queue.size());
+  std::vector<std::pair<std::int32_t, std::string>> lines;
+  lines.reserve(shared_->queue.size());
   for (const Shared::Waiting& each : shared_->queue)
-    accounts.push_back(each.account);
-  return accounts;
+    lines.emplace_back(each.account.pid, each.line);
+  return lines;
 }
 
 void AccountWriter::add(Account account, UniqueFd process, bool is_left_over) {
@@ -165,6 +167,7 @@ void AccountWriter::work(const std::shared_ptr<Shared>& shared) {
       next.process.reset();
       const MutexLock lock(own.mu);  // waiting() reads it
       next.account.wait_status = wait_status;
+      next.line = line_of(next.account);
     }
     const Status status = own.write(next);
     if (!status.ok() && std::exchange(said, status.message()) != status.message())

@@ -11,7 +11,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "csrc/base/unique_fd.h"
@@ -40,8 +43,8 @@ class AccountWriter {
   void put(Account account, UniqueFd process);
   // Of a job of the coordinator before, which may have written it already: then nothing is written.
   void put_left_over(Account account);
-  // Those that are not written yet. Never waits.
-  [[nodiscard]] std::vector<Account> waiting() const;
+  // Those that are not written yet, as lines with the pids of their processes. Never waits.
+  [[nodiscard]] std::vector<std::pair<std::int32_t, std::string>> waiting() const;
 
  private:
   struct Shared;

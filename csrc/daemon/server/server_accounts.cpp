@@ -109,8 +109,8 @@ void Server::Impl::keep_left_over(const std::string& kept_account) {
 std::vector<KnownJob> Server::Impl::accounts_on_their_way() const {
   std::vector<KnownJob> jobs;
   if (!accounts_) return jobs;
-  for (const Account& account : accounts_->waiting())
-    jobs.push_back({account.pid, 0, line_of(account)});
+  for (auto& [pid, line] : accounts_->waiting())
+    jobs.push_back({pid, 0, std::move(line)});
   return jobs;
 }
 

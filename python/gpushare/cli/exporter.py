@@ -9,8 +9,9 @@ import typer
 
 from gpushare._settings import config
 from gpushare.cli._exporter.asking import Coordinators
-from gpushare.cli._exporter.server import check_installed, serve
+from gpushare.cli._exporter.server import serve
 from gpushare.cli._targets.coordinators import find_sockets
+from gpushare.extras import check_installed
 
 
 def add_to(app: typer.Typer) -> None:
@@ -31,7 +32,7 @@ def exporter(
         board = resources.files("gpushare.cli._exporter") / "grafana.json"
         print(board.read_text(encoding="utf-8"), end="")
         return
-    check_installed()
+    check_installed("the exporter", "exporter", "prometheus_client")
     settings = config.load()
     find_sockets(settings, device)  # says what is wrong with the device's name
     is_named = bool(device or settings.socket)

@@ -117,7 +117,7 @@ TEST_F(AccountWriterTest, SaysWhatIsNotWrittenYet) {
   AccountWriter writer(place());
   writer.put(account(1), UniqueFd());
   ASSERT_EQ(writer.waiting().size(), 1U);
-  EXPECT_EQ(writer.waiting().front().job, JobId{1});
+  EXPECT_EQ(writer.waiting().front().second, line_of(account(1)));
   unblock();
   EXPECT_TRUE(testing::eventually([&writer] { return writer.waiting().empty(); }));
 }

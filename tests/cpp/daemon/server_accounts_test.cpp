@@ -144,6 +144,20 @@ class ServerAccountsAfterAKill : public ServerAccounts {
     daemon_.signal(SIGKILL);
     EXPECT_EQ(daemon_.wait(), -1);
   }
+  // It connects again once it is told to.
+  JobProcess start_returning_job(bool has_more_iterations) {
+    return JobProcess([socket = daemon_.socket(), has_more_iterations](JobSide& side) {
+      side.attach(socket, "mine");
+      side.tell("there");
+      side.wait_for("reconnect");
+      side.disconnect();
+      side.connect(socket);
+      side.hello(Bytes{0}, Term{0});
+      if (has_more_iterations) side.register_job("mine");
+      side.tell("is back");
+      side.wait_for("end");
+    });
+  }
   const std::vector<std::string> options_{"--accounts-folder", folder_.path() + "/accounts"};
 };
 
@@ -173,16 +187,7 @@ TEST_F(ServerAccountsAfterAKill, AJobThatEndsBeforeItComesBackIsListedAsLost) {
 
 // It has no iterations to run any more, so it does not register anew, and yet it was a job.
 TEST_F(ServerAccountsAfterAKill, AJobThatComesBackOnlyToEndIsListed) {
-  JobProcess job([socket = daemon_.socket()](JobSide& side) {
-    side.attach(socket, "mine");
-    side.tell("there");
-    side.wait_for("reconnect");
-    side.disconnect();
-    side.connect(socket);
-    side.hello(Bytes{0}, Term{0});
-    side.tell("is back");
-    side.wait_for("end");
-  });
+  JobProcess job = start_returning_job(false);
   job.expect("there");
   kill_daemon();
   const DaemonProcess next(folder_, options_);
@@ -195,17 +200,7 @@ TEST_F(ServerAccountsAfterAKill, AJobThatComesBackOnlyToEndIsListed) {
 }
 
 TEST_F(ServerAccountsAfterAKill, AJobThatGoesOnIsListedOnceInTheEnd) {
-  JobProcess job([socket = daemon_.socket()](JobSide& side) {
-    side.attach(socket, "mine");
-    side.tell("there");
-    side.wait_for("reconnect");
-    side.disconnect();
-    side.connect(socket);
-    side.hello(Bytes{0}, Term{0});
-    side.register_job("mine");
-    side.tell("is back");
-    side.wait_for("end");
-  });
+  JobProcess job = start_returning_job(true);
   job.expect("there");
   kill_daemon();
   {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import socket
 import sys
 from typing import TYPE_CHECKING
@@ -11,19 +10,6 @@ from gpushare.errors import ConfigError, GpushareError
 
 if TYPE_CHECKING:
     from gpushare.cli._exporter.asking import Coordinators
-
-
-def check_installed() -> None:
-    """Says what is missing before anything is served.
-
-    Raises:
-        GpushareError: prometheus_client is not installed.
-    """
-    if importlib.util.find_spec("prometheus_client") is None:
-        raise GpushareError(
-            "the exporter needs prometheus_client, which is not installed: "
-            'pip install "torch-gpushare[exporter]", or pip install prometheus_client'
-        )
 
 
 def serve(coordinators: Coordinators, address: str, port: int) -> None:

@@ -12,7 +12,8 @@ import typer
 from gpushare._settings import config
 from gpushare.cli._exporter.asking import Coordinators
 from gpushare.cli._targets.coordinators import find_sockets
-from gpushare.cli.dashboard.server import check_installed, serve
+from gpushare.cli.dashboard.server import serve
+from gpushare.extras import check_installed
 
 
 def add_to(app: typer.Typer) -> None:
@@ -25,7 +26,7 @@ def dashboard(
     device: Annotated[str, typer.Option(help="Of all devices only this one.")] = "",
 ) -> None:
     """Serve a web page of devices and jobs, for a browser on this machine, until Ctrl-C."""
-    check_installed()
+    check_installed("the dashboard", "dashboard", "starlette", "uvicorn")
     settings = config.load()
     find_sockets(settings, device)  # says what is wrong with the device's name
     is_named = bool(device or settings.socket)

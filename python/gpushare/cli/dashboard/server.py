@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import secrets
 import socket
@@ -20,20 +19,6 @@ MOST_REQUESTS = 200
 """At the same time; more are told to come later."""
 END_SECONDS = 3
 """For answers that are under way at Ctrl-C."""
-
-
-def check_installed() -> None:
-    """Says what is missing before anything is served.
-
-    Raises:
-        GpushareError: A library is not installed.
-    """
-    missing = [name for name in ("starlette", "uvicorn") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise GpushareError(
-            f"the dashboard needs {' and '.join(missing)}, which is not installed: "
-            f'pip install "torch-gpushare[dashboard]", or pip install {" ".join(missing)}'
-        )
 
 
 def serve(coordinators: Coordinators, port: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import sys
@@ -16,7 +15,8 @@ from gpushare.cli.top.line import plain
 from gpushare.cli.top.look import Watch
 from gpushare.cli.top.rows import Choice
 from gpushare.cli.top.screen import Size, draw
-from gpushare.errors import ConfigError, CoordinatorUnreachable, GpushareError
+from gpushare.errors import ConfigError, CoordinatorUnreachable
+from gpushare.extras import check_installed
 
 
 def add_to(app: typer.Typer) -> None:
@@ -36,7 +36,12 @@ def top(
         _print_once(watch, choice)
         return
     _check_terminal()
-    _check_installed()
+    check_installed(
+        "top",
+        "top",
+        "textual",
+        instead="Without it there is gpushare top --once, and gpushare status --watch 2",
+    )
     for name in ("COLUMNS", "LINES"):  # textual would hold to them when the terminal is resized
         os.environ.pop(name, None)
     from gpushare.cli.top.app import TopApp
@@ -66,17 +71,3 @@ def _check_terminal() -> None:
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
         raise ConfigError("top needs a terminal. For one screen as plain text: gpushare top --once")
-
-
-def _check_installed() -> None:
-    """Says what is missing before the terminal is touched.
-
-    Raises:
-        GpushareError: textual is not installed.
-    """
-    if importlib.util.find_spec("textual") is None:
-        raise GpushareError(
-            "top needs textual, which is not installed: "
-            'pip install "torch-gpushare[top]", or pip install textual. '
-            "Without it there is gpushare top --once, and gpushare status --watch 2"
-        )
