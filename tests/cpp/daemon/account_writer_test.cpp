@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/cpp/support/daemon_account_lines.h"
 #include "tests/cpp/support/daemon_process.h"
 
 namespace gpushare::daemon {
@@ -40,11 +41,7 @@ class AccountWriterTest : public ::testing::Test {
   void block() const { std::ofstream(place().folder) << ""; }
   void unblock() const { std::filesystem::remove(place().folder); }
   [[nodiscard]] std::vector<nlohmann::json> written() const {
-    std::vector<nlohmann::json> lines;
-    std::ifstream file(place().folder + "/cpu@box.000001.jsonl");
-    for (std::string line; std::getline(file, line);)
-      lines.push_back(nlohmann::json::parse(line));
-    return lines;
+    return testing::account_lines(place().folder + "/cpu@box.000001.jsonl");
   }
 
   const testing::TempFolder folder_;

@@ -12,6 +12,7 @@
 #include "csrc/daemon/files/account.h"
 #include "csrc/wire/job_messages.h"
 
+#include "tests/cpp/support/daemon_account_lines.h"
 #include "tests/cpp/support/daemon_job.h"
 #include "tests/cpp/support/daemon_process.h"
 
@@ -26,11 +27,8 @@ using testing::TempFolder;
 class ServerAccounts : public ::testing::Test {
  protected:
   [[nodiscard]] std::vector<nlohmann::json> accounts() const {
-    std::vector<nlohmann::json> lines;
-    std::ifstream file(folder_.path() + "/accounts/cpu@" + host_name() + ".000001.jsonl");
-    for (std::string line; std::getline(file, line);)
-      lines.push_back(nlohmann::json::parse(line));
-    return lines;
+    return testing::account_lines(folder_.path() + "/accounts/cpu@" + host_name() +
+                                  ".000001.jsonl");
   }
   // Waits for them: they are written by a thread of the daemon.
   [[nodiscard]] std::vector<nlohmann::json> accounts(std::size_t num) const {
