@@ -45,6 +45,7 @@
 #include "csrc/client/memory/need_table.h"
 #include "csrc/client/memory/overflow_request.h"
 #include "csrc/client/memory/pace.h"
+#include "csrc/client/memory/quiet_time.h"
 #include "csrc/client/memory/router.h"
 #include "csrc/client/memory/stopped_threads.h"
 #include "csrc/client/memory/usage_figures.h"
@@ -216,6 +217,8 @@ class Runtime::Impl {
   void say_movable() GS_REQUIRES(mu_);
   Status restore_and_hold() GS_REQUIRES(mu_);
   void watch_idle_gap() GS_EXCLUDES(mu_);
+  [[nodiscard]] bool may_move_without_page() GS_REQUIRES(mu_);
+  bool start_moving_without_page() GS_REQUIRES(mu_);
 
   // growing.cpp
   Status wait_for_room(const alloc::RoomRequest& request, bool is_unmovable) GS_REQUIRES(mu_);
@@ -303,6 +306,7 @@ class Runtime::Impl {
   Holds holds_ GS_GUARDED_BY(mu_);
   StoppedThreads stopped_ GS_GUARDED_BY(mu_);
   GapReasons gap_reasons_ GS_GUARDED_BY(mu_);
+  QuietTime quiet_ GS_GUARDED_BY(mu_);  // of a process without a page, as Revokes find it
   OverflowRequest overflow_request_ GS_GUARDED_BY(mu_);
   LaneMember lane_ GS_GUARDED_BY(mu_);
 

@@ -81,3 +81,37 @@ def test_a_job_that_stops_inside_an_iteration_gives_its_memory(
         result = parked.go().result()
     assert result["left"] > 0
     assert result["is_equal"]
+
+
+# So two ranks of a program begin: one has its model, and waits for the other in a collective.
+UNREGISTERED = """
+import sys
+import gpushare, torch
+model = torch.nn.Linear(2048, 2048)
+before = [parameter.clone() for parameter in model.parameters()]
+print("{}", flush=True)
+sys.stdin.readline()
+same = all(map(torch.equal, model.parameters(), before))
+job = gpushare.register(model)
+left = job.stats().spilled_bytes
+model(torch.ones(8, 2048))
+same = same and all(map(torch.equal, model.parameters(), before))
+print('{"done": true, "is_equal": %s, "left": %d}' % (str(same).lower(), left), flush=True)
+"""
+
+
+def test_a_process_that_is_no_job_yet_gives_the_memory_that_it_does_not_use(
+    coordinator: Coordinator,
+) -> None:
+    env = coordinator(capacity="48MiB", memory_wait="20s")
+    with ExitStack() as stack:
+        early = stack.enter_context(
+            JobProcess(command=[sys.executable, "-c", UNREGISTERED], env=env)
+        )
+        early.say()
+        large = stack.enter_context(JobProcess(command=[sys.executable, "-c", LARGE], env=env))
+        assert large.say() == {"done": True}
+        large.go()
+        result = early.go().result()
+    assert result["left"] > 0
+    assert result["is_equal"]

@@ -3,11 +3,24 @@
 // coordinator asks for memory as it asks a job in the gate. Spilled memory stays reachable and
 // comes back with the next lease.
 //
+// A process without a page has no gaps: it has no iterations yet, or none any more. Its memory may
+// move where that is possible in use. So a rank that waits for its peer at the start of a program
+// does not keep the memory that the peer waits for.
+//
 // hold() does the opposite: it brings all memory back and keeps it in place (holds.h).
+#include <algorithm>
+
 #include "csrc/base/clock.h"
 #include "csrc/client/runtime_impl.h"
 
 namespace gpushare::client {
+namespace {
+
+// So long at most a process without a page must have neither allocated nor freed. What leaves while
+// it loads a model would only have to come back.
+constexpr Nanos kLongestQuiet = seconds(1);
+
+}  // namespace
 
 // Whether user code has allowed it. The state of the lease is not looked at here. An iteration may
 // have lost its lease and go on later, as a notebook's cell that ended with a call of the model.
@@ -89,6 +102,21 @@ void Runtime::Impl::watch_idle_gap() {
   if (times_.since_close(monotonic_now()) < config_.idle_spill) return;
   gap_reasons_.note_idle();
   say_movable();
+}
+
+// Whether all memory may ever move although there is no page. What a thread that waits for room
+// does with it is decided elsewhere (is_stopped_for_room).
+bool Runtime::Impl::may_move_without_page() {
+  return page() == nullptr && allocator_.can_move_in_use() && !holds_.is_held() &&
+         !needs_.has_waiting();
+}
+
+// Closes the gate for such a process, since memory that is away comes back at its first iteration,
+// if it ever begins one. false: not now. The coordinator asks again soon.
+bool Runtime::Impl::start_moving_without_page() {
+  const std::int64_t num_operations = allocator_.stats().num_operations;
+  const Nanos quiet = quiet_.observe(num_operations, monotonic_now());
+  return quiet >= std::min(config_.idle_spill, kLongestQuiet) && close_gate();
 }
 
 }  // namespace gpushare::client

@@ -3,7 +3,8 @@
 //
 // A Revoke is answered on the client thread (on_revoke), in three steps. First it is decided under
 // the lock what may leave: all, if the main thread is in the gate or memory may move in the gap;
-// also all, if the only thread that allocates waits for room; otherwise only free memory. Then
+// also all, if the only thread that allocates waits for room, or if the process has no iterations
+// and does nothing (gap_memory.cpp); otherwise only free memory. Then
 // memory is given up in parts, without the lock (release_in_parts). Each part is said at once, so
 // that the next job need not wait for the last byte. Last the books and the waiting threads are
 // told.
@@ -102,7 +103,9 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
     // stop_moving(). Or memory may move in the gap.
     is_parked = gate_.is_parked() && page() != nullptr &&
                 wire::load(*page()).state() == wire::LeaseState::kWanted;
-    is_parked = is_parked || is_movable_in_gap();
+    const bool may_go_without_page = may_move_without_page();
+    is_parked =
+        is_parked || is_movable_in_gap() || (may_go_without_page && start_moving_without_page());
     may_spill = (is_parked && !holds_.is_held() && !gate_.is_handling()) || is_amid_restore;
     if (is_amid_restore) {
       moves_.start_giving();
@@ -115,7 +118,8 @@ void Runtime::Impl::on_revoke(const wire::Revoke& revoke) {
       may_spill = route_outside().ok();
       stopped_.set_memory_away(may_spill);
     }
-    is_held = !may_spill && (holds_.is_held_at_work() || gate_.is_handling());
+    is_held =
+        !may_spill && (holds_.is_held_at_work() || gate_.is_handling() || may_go_without_page);
   }
   const alloc::ReleaseOutcome rest = release_in_parts(revoke, is_parked, may_spill);
   MutexLock lock(mu_);

@@ -6,14 +6,16 @@
 //    beyond an elastic limit of their user.
 // 3. All the room of parked jobs, then that of jobs that are not parked, which give what is free of
 //    it at most, then the room of jobs that wait in an allocation.
+// 4. What others of the claimant's gang can drop without a copy. They compute together, so the rest
+//    of their memory is in use or will be at once.
 //
 // Copies are planned only as far as the host tier has room. If even all of the tier would not be
 // enough for the deficit, nothing is copied: the bytes would be moved for a lease that cannot be
 // granted.
 //
-// Holders give nothing: others wait for their boundary. Of two holders that wait for room, the
-// later one gives to the earlier one. So of jobs that wait for each other always the same one goes
-// on.
+// Other holders give nothing: others wait for their boundary. Of two holders that wait for room,
+// the later one gives to the earlier one. So of jobs that wait for each other always the same one
+// goes on.
 #include "csrc/sched/serve/memory_plan.h"
 
 #include <algorithm>
@@ -48,8 +50,8 @@ bool is_chosen_before(const Device& device, const Job& job, const Lane& claims) 
 bool may_be_asked(const Table& table, const Job& job, const Job& claimant) {
   const bool can_be = job.is_connected() && !job.place.is_suspended() && !job.place.is_inside &&
                       !job.room.cannot_give && !job.room.revoke.has_value();
-  return can_be && job.id != claimant.id && !is_gang_running(table, job) &&
-         !are_together(job, claimant);
+  const bool is_peer = are_together(job, claimant);
+  return can_be && job.id != claimant.id && (is_peer || !is_gang_running(table, job));
 }
 
 // Stopped in an allocation, it can be spilled until its Need is met (see WaitingNeed). It gives to
@@ -198,13 +200,16 @@ MemoryPlan::MemoryPlan(const Table& table,
     if (of_user.value_or(job.who.uid) != job.who.uid) continue;
     if (!may_be_asked(table, job, claimant_)) continue;
     if (claims != device.lanes.end() && is_chosen_before(device, job, *claims)) continue;
-    GiverLine* const line = is_parked(device, job)                 ? &parked_
+    const bool is_peer = are_together(job, claimant_);
+    if (is_peer && device.has_need(job.id)) continue;
+    GiverLine* const line = is_peer                                ? &peers_
+                            : is_parked(device, job)               ? &parked_
                             : gives_unparked(device, job, now)     ? &unparked_
                             : gives_blocked(table, job, claimant_) ? &blocked_
                                                                    : nullptr;
     if (line == nullptr) continue;
     const Bytes without_copy = droppable(device, job);
-    to_spill_ += room - without_copy;
+    if (!is_peer) to_spill_ += room - without_copy;
     line->add({&job, place_in_line(device, job, now), without_copy});
   }
 }
@@ -213,7 +218,8 @@ MemoryPlan::MemoryPlan(const Table& table,
 // would not be enough, so that no bytes are copied for a lease that cannot be granted.
 Bytes MemoryPlan::host_to_use(Bytes deficit) const {
   const Bytes free = host_free(table_).total();
-  const Bytes to_drop = parked_.droppable() + unparked_.droppable() + blocked_.droppable();
+  const Bytes to_drop =
+      parked_.droppable() + unparked_.droppable() + blocked_.droppable() + peers_.droppable();
   return to_spill_ > free && to_drop + free < deficit ? Bytes{0} : free;
 }
 
@@ -245,6 +251,8 @@ std::vector<Giving> MemoryPlan::revokes(Bytes deficit) {
                                table_.device.ledger.room(giver->job->id));
     }
   }
+  for (const Giver& peer : peers_)
+    shares.raise(*peer.job, peer.droppable);
   return shares.take();
 }
 

@@ -11,7 +11,8 @@
 // moment after a Need of theirs was met. Last, jobs that wait for room themselves. Nobody is asked
 // twice at a time, nor again after it gave less than asked, until something about it changed; and
 // nobody for more than the host tier has room for (host_tier.h). A job that was interrupted inside
-// an iteration (interrupt.h) is not asked at all.
+// an iteration (interrupt.h) is not asked at all. Others of the claimant's gang come last of all,
+// and give only what they do not use.
 //
 // With several lanes the keys of all of them are compared, though each lane has a line of its own:
 // next uses are then an estimate. A holder, of whatever lane, is never asked for what others wait
@@ -74,7 +75,8 @@ class MemoryPlan {
   GiverLine parked_;
   GiverLine unparked_;
   GiverLine blocked_;
-  Bytes to_spill_;  // what all givers give by copies
+  GiverLine peers_;  // of the claimant's gang
+  Bytes to_spill_;   // what all givers give by copies
 };
 
 // A job that holds room and may give it later, by parking, leaving, or answering at last; 0: none.

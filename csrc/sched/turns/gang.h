@@ -14,8 +14,9 @@
 // while another is inside one.
 //
 // A gang stands in line when all its jobs want a lease, or one of them has waited for a moment, or
-// nobody else waits for the lane. None of its jobs gives room to another, nor, while one of them
-// has a lease, to anybody. What is changed of one of them is changed of all (change.h).
+// nobody else waits for the lane. Its jobs give each other only room that they do not use, and
+// while one of them has a lease they give nothing to anybody else. What is changed of one of them
+// is changed of all (change.h).
 //
 // What it does not do: ranks on several devices. Each device knows only its own.
 #pragma once
