@@ -156,6 +156,7 @@ class Runtime::Impl {
   bool wait_until_granted(wire::LeasePage* page, Nanos deadline) GS_REQUIRES(mu_);
   Result<GateStep> step_gate(Nanos deadline) GS_REQUIRES(mu_);
   Result<GateStep> open(Nanos deadline) GS_REQUIRES(mu_);
+  GateStep give_back_unopened() GS_REQUIRES(mu_);
   void note_opened(Nanos granted) GS_REQUIRES(mu_);
 
   // safepoint.cpp

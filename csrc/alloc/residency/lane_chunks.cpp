@@ -34,6 +34,8 @@ using Refs = std::vector<ChunkRef>;
 
 constexpr int kMostDoublings = 8;  // of the closes after a setback
 constexpr int kMostCounted = 0xffff;
+// What is mapped at once: new memory comes at 1 to 4 GiB/s.
+constexpr std::size_t kChunksAtOnce = 4;
 
 // A member has a slot while its state is kResident.
 bool is_mapped(const ChunkRef& ref) { return ref.chunk().state == ChunkState::kResident; }
@@ -226,7 +228,7 @@ Bytes LaneChunks::promote(AllocatorCore& core, const Refs& free) {
 }
 
 // `file` below 0: nobody gets a slot, and all members leave (leave()).
-Status LaneChunks::open(int file, const std::vector<std::uint32_t>& slots) {
+Status LaneChunks::open(int file, const std::vector<std::uint32_t>& slots, const Ends& ends) {
   AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
   const bool is_leaving = file < 0;
@@ -254,20 +256,27 @@ Status LaneChunks::open(int file, const std::vector<std::uint32_t>& slots) {
     forget_former_members();
     if (is_leaving) is_forbidden_ = false;
     lacking.resize(num_to_map);
-    status = map(core, lacking, {unused.begin(), unused.end()}, file);
+    status = map(core, lacking, {unused.begin(), unused.end()}, file, ends);
   }
   core.arena(Route::kPrivate).recount_all();
   GS_EXPENSIVE_CHECK(core.check_invariants());
   return status;
 }
 
-// Ascending slots to ascending addresses: runs are long then, and each is one call and one mapping.
+// Ascending slots to ascending addresses: runs are long then, and each portion of one is one call.
+// Whatever is mapped when it stops stays, so that each try gets further.
 Status LaneChunks::map(AllocatorCore& core,
                        const Refs& lacking,
                        const std::vector<std::uint32_t>& slots,
-                       int file) {
-  const auto runs = runs_of(lacking, [&](std::size_t i) { return slots[i] == slots[i - 1] + 1; });
-  for (const ChunkRange& run : runs) {
+                       int file,
+                       const Ends& ends) {
+  const auto portions = runs_of(lacking, [&](std::size_t i) {
+    return slots[i] == slots[i - 1] + 1 && i % kChunksAtOnce != 0;
+  });
+  for (const ChunkRange& run : portions) {
+    if (run.first > 0 && ends && ends()) {
+      return {StatusCode::kCancelled, "the lease is asked for"};
+    }
     GS_RETURN_IF_ERROR(core.vmm.map_shared(lacking[run.first].address(), chunks(run.size()), file,
                                            chunks(slots[run.first])));
     for (std::size_t i = run.first; i < run.last; ++i) {

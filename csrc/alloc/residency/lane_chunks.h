@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "csrc/alloc/allocator/allocator_core.h"
@@ -59,9 +60,11 @@ class LaneChunks {
   LaneChange close(const CloseOptions& options);
   // The lease is open: lane chunks are mapped from the first slots of the lane's pool. Where it has
   // fewer than chunks, the others become private chunks without memory. Slots that are mapped
-  // already stay. pre: close() before; the route is kOutside.
-  // errors: kOutOfMemory, kIo: some are mapped; may be tried again.
-  Status open(int file, const std::vector<std::uint32_t>& slots);
+  // already stay. Memory that no job has used yet takes its time: `ends`, if given, is asked
+  // between portions of a few ms whether to stop. pre: close() before; the route is kOutside.
+  // errors: kOutOfMemory, kIo; kCancelled: it was to stop. Some are mapped; may be tried again.
+  using Ends = std::function<bool()>;
+  Status open(int file, const std::vector<std::uint32_t>& slots, const Ends& ends = {});
   // None is a lane chunk any more, and none is mapped. pre: as for open(). errors: kOutOfMemory,
   // kIo: mapped ones are left, which must not be used.
   Status leave();
@@ -94,7 +97,8 @@ class LaneChunks {
   static Status map(AllocatorCore& core,
                     const Refs& lacking,
                     const std::vector<std::uint32_t>& slots,
-                    int file) GS_REQUIRES(core.mu);
+                    int file,
+                    const Ends& ends) GS_REQUIRES(core.mu);
 
   CachingAllocator& allocator_;
   Refs members_;                        // all chunks that are kLane, by address

@@ -279,7 +279,9 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
     current->is_parked.store(gate_.is_parked() ? 1 : 0, std::memory_order_relaxed);
     return GateStep::kAgain;
   }
-  if (const Status mapped = open_lane(); !mapped.ok()) {
+  if (const Status mapped = open_lane(); mapped.code() == StatusCode::kCancelled) {
+    return give_back_unopened();
+  } else if (!mapped.ok()) {
     unpark();
     close_if_open(wire::BoundaryKind::kException);
     return fail(mapped);
@@ -293,6 +295,15 @@ Result<Runtime::Impl::GateStep> Runtime::Impl::open(Nanos deadline) {
   if (current != nullptr) wire::try_begin(*current);
   enter(current);
   return GateStep::kEntered;
+}
+
+// Ends the lease before its iteration has begun. This thread stays in the gate, parked, and wants
+// the next one.
+Runtime::Impl::GateStep Runtime::Impl::give_back_unopened() {
+  close_lane();
+  page()->is_parked.store(gate_.is_parked() ? 1 : 0, kRelaxed);
+  close_if_open(wire::BoundaryKind::kNone);
+  return GateStep::kAgain;
 }
 
 void Runtime::Impl::note_opened(Nanos granted) {

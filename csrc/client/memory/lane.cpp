@@ -65,9 +65,12 @@ void Runtime::Impl::stay_out_of_lane() {
 
 // Maps the slots that the coordinator has named, or leaves the lane if there is none any more. Does
 // nothing where all slots are as they were. pre: the lease is open, the route still kOutside.
+// errors: kCancelled: a job that cannot wait is to have the lease. The first time that jobs share
+// much memory this takes long, and no safepoint has come yet.
 Status Runtime::Impl::open_lane() {
   lane_.note_open(residency_.totals().spilled);
-  LaneMember::Outcome opened = lane_.open(page() != nullptr && link_.address().gang.empty());
+  LaneMember::Outcome opened = lane_.open(page() != nullptr && link_.address().gang.empty(),
+                                          [this] { return is_asked_inside(); });
   need_as_room(opened.left);
   return std::move(opened.status);
 }

@@ -151,6 +151,30 @@ TEST_F(LaneOfAJob, ItsMemoryCanBeReadBetweenLeases) {
   EXPECT_TRUE(is_readable(address));
 }
 
+// A lane of more than one portion, and a job that cannot wait just as the lease is granted.
+TEST_F(LaneOfAJob, GivesALeaseBackThatIsAskedForWhileItsMemoryIsMapped) {
+  constexpr std::uint32_t kMany = 12;
+  const auto use_all = [this] { const Tensor tensor(*job_->allocator, mib(2) * kMany, 0x17); };
+  for (int i = 0; i < 3; ++i) {
+    enter();
+    use_all();
+    close();
+  }
+  ASSERT_EQ(coordinator_->wait_for<wire::LaneChanged>().num_chunks, kMany);
+  tell_slots({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  auto entered = job_->begin_elsewhere();
+  coordinator_->wait_state(LeaseState::kWanted);
+  const Term term = wire::load(coordinator_->page()).term();
+  coordinator_->page().urgent_term = term.value + 1;
+  EXPECT_EQ(coordinator_->grant_lease(table_n_).value, term.value + 1);
+  coordinator_->wait_state(LeaseState::kWanted);
+  EXPECT_EQ(coordinator_->page().is_parked.load(), 1U);
+  coordinator_->grant_lease(table_n_);
+  EXPECT_EQ(*entered.get(), GateResult::kEntered);
+  EXPECT_EQ(file_.occupied(), mib(2) * kMany);
+  use_all();
+}
+
 TEST_F(LaneOfAJob, GivesUpWhatWasFreeAtThreeCloses) {
   enter();
   use_and_free();
