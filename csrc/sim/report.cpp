@@ -16,6 +16,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "csrc/sim/bound.h"
+
 namespace gpushare::sim {
 namespace {
 
@@ -72,6 +74,7 @@ std::string spread_json(std::vector<double> values) {
 // Sums over all jobs.
 struct Sums {
   std::vector<double> completion, wait;  // seconds, of those that finished
+  std::vector<const JobSpec*> finished;
   std::size_t num_finished = 0;
   std::size_t num_denied = 0;
   std::size_t num_late = 0;
@@ -96,10 +99,17 @@ Sums sum_up(const Simulation& simulation) {
     if (job.outcome() == SimJob::Outcome::kDenied) ++sums.num_denied;
     if (job.outcome() != SimJob::Outcome::kFinished) continue;
     ++sums.num_finished;
+    sums.finished.push_back(&spec);
     sums.completion.push_back(to_seconds(job.ended_at() - spec.arrival));
     sums.wait.push_back(to_seconds(job.waited()));
   }
   return sums;
+}
+
+// null where no job has finished.
+std::string bound_json(const Scenario& scenario, const Sums& sums) {
+  if (sums.finished.empty()) return "null";
+  return fmt::format("{:.6f}", least_average_completion(scenario, sums.finished));
 }
 
 // Rows of a table as JSON, empty where nobody wants them.
@@ -122,16 +132,18 @@ std::string make_report(const Simulation& simulation, const Detail& detail) {
   const double whole = makespan * static_cast<double>(scenario.num_devices);
   const double busy = to_seconds(simulation.world().busy);
   const auto& jobs = simulation.jobs();
-  std::string text =
-      fmt::format(R"({{"schema_version":1,"policy":"{}","devices":{},"makespan_seconds":{:.6f},)"
-                  R"("serial_seconds":{:.6f},"utilisation":{:.6f},"switches":{},"moved_bytes":{},)",
-                  scenario.options.policy, scenario.num_devices, makespan, sums.serial,
-                  whole > 0 ? busy / whole : 0.0, simulation.num_switches(), sums.moved.value());
-  text += fmt::format(
-      R"("num_jobs":{},"num_finished":{},"num_denied":{},"num_late":{},)"
-      R"("completion_seconds":{},"wait_seconds":{},"num_steps":{},"num_decisions":{})",
-      jobs.size(), sums.num_finished, sums.num_denied, sums.num_late, spread_json(sums.completion),
-      spread_json(sums.wait), simulation.world().num_steps, simulation.world().num_decisions);
+  std::string text = fmt::format(
+      R"({{"schema_version":1,"policy":"{}","devices":{},"makespan_seconds":{:.6f},)"
+      R"("serial_seconds":{:.6f},"utilisation":{:.6f},"switches":{},"moved_bytes":{},)",
+      scenario.is_exclusive ? kExclusive : scenario.options.policy, scenario.num_devices, makespan,
+      sums.serial, whole > 0 ? busy / whole : 0.0, simulation.num_switches(), sums.moved.value());
+  text +=
+      fmt::format(R"("num_jobs":{},"num_finished":{},"num_denied":{},"num_late":{},)"
+                  R"("completion_seconds":{},"bound_seconds":{},"wait_seconds":{},"num_steps":{},)"
+                  R"("num_decisions":{})",
+                  jobs.size(), sums.num_finished, sums.num_denied, sums.num_late,
+                  spread_json(sums.completion), bound_json(scenario, sums), spread_json(sums.wait),
+                  simulation.world().num_steps, simulation.world().num_decisions);
   text += rows_json("jobs", detail.jobs, jobs.size(),
                     [&](std::size_t i) { return job_json(jobs[i], simulation.placed()[i]); });
   text += rows_json("leases", detail.leases, simulation.leases().size(),

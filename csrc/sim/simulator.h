@@ -7,7 +7,8 @@
 //     job name=a weight=2 iteration=100ms gap=5ms iterations=500 live=600MiB peak=900MiB
 //     job name=b at=3s    iteration=40ms  iterations=900 live=300MiB peak=1GiB priority=interactive
 //
-// device: capacity, policy, num_lanes, pack_lanes, min_quantum, max_wait, switch_loss, memory_wait,
+// device: capacity, policy (also `exclusive`: jobs do not share, run/central_queue.h), num_lanes,
+// pack_lanes, min_quantum, max_wait, switch_loss, memory_wait,
 //   host_budget, host_file as in CoordinatorOptions; devices (so many alike, default 1), until
 //   (stop then; default: when all jobs have ended), most_events; gap_poll (look at a holder's page
 //   so often, as the daemon does; without it, when the page has news: sim_job.h), each_iteration=1
@@ -46,13 +47,13 @@ namespace gpushare::sim {
 // iterations one after the other), utilisation (share of the devices' time with an open lease),
 // switches, moved_bytes; num_jobs, num_finished, num_denied, num_late (past when they were due);
 // completion_seconds (from arrival to end) and wait_seconds (for leases) of those that finished, as
-// average, median, p95, worst, or null; num_steps (messages to coordinators, and deadlines),
-// num_decisions (their messages, and leases granted and asked for); jobs: a row each with name,
-// user, device, outcome ("finished" "denied" "running"), arrival_seconds, finish_seconds,
-// iterations, leases, served_seconds (in leases), busy_seconds (in iterations), waited_seconds,
-// moved_bytes.
-// errors: kInvalidArgument for a line it cannot read; kFailedPrecondition for a scenario that does
-// not end; kCancelled if `keeps_going` said so.
+// average, median, p95, worst, or null; bound_seconds (the least average completion that any
+// schedule of those in as many lanes could have, bound.h); num_steps (messages to coordinators, and
+// deadlines), num_decisions (their messages, and leases granted and asked for); jobs: a row each
+// with name, user, device, outcome ("finished" "denied" "running"), arrival_seconds,
+// finish_seconds, iterations, leases, served_seconds (in leases), busy_seconds (in iterations),
+// waited_seconds, moved_bytes. errors: kInvalidArgument for a line it cannot read;
+// kFailedPrecondition for a scenario that does not end; kCancelled if `keeps_going` said so.
 Result<std::string> run_scenario(std::string_view text, const KeepsGoing& keeps_going = {});
 
 // The same with the text of a trace; `device` has the fields of a device line. With detail.leases

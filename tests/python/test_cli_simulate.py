@@ -73,6 +73,19 @@ def test_json_has_a_report_of_each_policy(tmp_path: Path) -> None:
     assert ratio == pytest.approx(averages[0] / averages[1])
 
 
+def test_the_ends_of_the_scale_are_there(tmp_path: Path) -> None:
+    text = TWO_JOBS + "huge,0,1,1,99,99\n"
+    options = ("--policy", "exclusive,srtf", "--switch", "0s", "--capacity", "50MiB")
+    ended = _simulate(_trace(tmp_path, text), *options)
+    assert ended.returncode == 0, ended.stderr
+    lines = [line.split("  ") for line in ended.stdout.splitlines()]
+    cells = {line[0].strip(): [each.strip() for each in line[1:] if each.strip()] for line in lines}
+    bound, least = cells["least possible over this, average"]
+    assert bound < least
+    assert least == "1.00x"
+    assert "exclusive: times leave out 1 that no device had memory for" in ended.stdout
+
+
 def test_rows_are_left_out_unless_asked_for(tmp_path: Path) -> None:
     whole = json.loads(_simulate(_trace(tmp_path), "--policy", "fifo", "--json").stdout)
     assert "jobs" not in whole["policies"][0]

@@ -17,6 +17,9 @@ def faster(monkeypatch: pytest.MonkeyPatch) -> None:
             {
                 "policy": policy,
                 "completion_seconds": dict.fromkeys(runs.COMPARED, 10.0 / (1 + number)),
+                "bound_seconds": 1.0,
+                "num_jobs": 7,
+                "num_finished": 7,
                 "wait_seconds": {"worst": 3600.0 * number},
             }
             for number, policy in enumerate(policies)
@@ -26,14 +29,31 @@ def faster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("faster")
-def test_figures_are_ratios_to_fifo_beside_the_papers() -> None:
+def test_figures_are_ratios_to_exclusive_and_the_bound_beside_the_papers() -> None:
     report = bench_trace_salus.run(quick=True)
     assert report.name == "trace_salus"
     figures = {}
     for prefix in ("", "spread_"):
-        for number, policy in enumerate(("fifo", "srtf", "rr", "fair", "pack")):
+        for number, policy in enumerate(("exclusive", "fifo", "srtf", "rr", "fair", "pack")):
             figures[f"{prefix}worst_wait_{policy}_hours"] = float(number)
-        for policy, ratio in (("srtf", 2.0), ("rr", 3.0), ("fair", 4.0), ("pack", 5.0)):
-            for figure in ("", "p95_"):
-                figures[f"{prefix}{figure}fifo_over_{policy}"] = ratio
-    assert report.figures == figures | {"paper_fifo_over_srtf": 3.19}
+            figures[f"{prefix}bound_over_{policy}"] = pytest.approx((1 + number) / 10.0)
+            if policy != "exclusive":
+                for figure in ("", "p95_"):
+                    figures[f"{prefix}{figure}exclusive_over_{policy}"] = pytest.approx(
+                        1.0 + number
+                    )
+    assert report.figures == figures | {"paper_exclusive_over_srtf": 3.19}
+
+
+def test_jobs_that_did_not_end_are_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_trace: str, policies: list[str], _machine: dict[str, str]) -> list[dict[str, object]]:
+        times = dict.fromkeys(runs.COMPARED, 10.0)
+        return [
+            {"policy": each, "completion_seconds": times, "wait_seconds": times,
+             "bound_seconds": 1.0, "num_jobs": 7, "num_finished": 6}
+            for each in policies
+        ]  # fmt: skip
+
+    monkeypatch.setattr(runs, "run", run)
+    with pytest.raises(RuntimeError, match="not all jobs have ended under exclusive"):
+        bench_trace_salus.run(quick=True)

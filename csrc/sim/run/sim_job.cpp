@@ -37,6 +37,7 @@ Nanos SimJob::iteration_time() const {
 void SimJob::arrive(Machine& machine) {
   machine_ = &machine;
   phase_ = Phase::kStarting;
+  tally_.waited = machine.now() - spec_->arrival;  // in a queue, if there is one
   machine_->tell(*this, wire::Hello{.version = "simulated",
                                     .command = spec_->name,
                                     .pid = static_cast<std::int32_t>(id_.value),

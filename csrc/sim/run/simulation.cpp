@@ -1,6 +1,7 @@
 // Runs a scenario: takes the events in order of time and gives each to its job or device. After
 // each event that device settles, so the next event finds nothing left to say. A job is placed on a
-// device when it arrives, once (device_placement.h).
+// device when it arrives, once (device_placement.h), or where jobs do not share, when a device has
+// become idle (central_queue.h).
 //
 // The run ends when all jobs have ended, when no event is left, or at the scenario's `until`. Jobs
 // that have not ended then are reported as running.
@@ -41,6 +42,7 @@ Simulation::Simulation(const Scenario& scenario, bool with_leases)
     jobs_.emplace_back(JobId{jobs_.size() + 1}, spec, scenario_.each_iteration, uids.at(spec.user));
   }
   placed_.resize(jobs_.size());
+  if (scenario.is_exclusive) queue_.emplace(scenario.num_devices);
 }
 
 Result<std::unique_ptr<Simulation>> Simulation::create(const Scenario& scenario, bool with_leases) {
@@ -66,11 +68,26 @@ Status Simulation::add_devices() {
 }
 
 void Simulation::arrive(std::size_t job) {
-  const sched::Sizes sizes = sizes_of(jobs_[job].spec());
-  const std::size_t device = choose_device(loads_, sizes);
+  if (queue_.has_value()) return queue_->push(job);
+  place(job, choose_device(loads_, sizes_of(jobs_[job].spec())));
+}
+
+void Simulation::place(std::size_t job, std::size_t device) {
   placed_[job] = device;
-  loads_[device].add(sizes);
+  loads_[device].add(sizes_of(jobs_[job].spec()));
   devices_[device]->arrive(jobs_[job]);
+}
+
+// Jobs that are let in from the queue may end at once, and make room for the next.
+void Simulation::settle(std::size_t device) {
+  devices_[device]->settle();
+  count_gone();
+  while (queue_.has_value() && queue_->can_start()) {
+    const CentralQueue::Start start = queue_->start();
+    place(start.job, start.device);
+    devices_[start.device]->settle();
+    count_gone();
+  }
 }
 
 // Takes jobs that ended in this event out of their devices' loads, so later arrivals find the place
@@ -79,6 +96,7 @@ void Simulation::count_gone() {
   for (const std::size_t job : world_.gone) {
     ++num_ended_;
     loads_[placed_[job]].remove(sizes_of(jobs_[job].spec()));
+    if (queue_.has_value()) queue_->note_idle(placed_[job]);
   }
   world_.gone.clear();
 }
@@ -92,8 +110,7 @@ void Simulation::happen(const Event& event) {
     } else {
       device.on_look();
     }
-    device.settle();
-    return count_gone();
+    return settle(event.of);
   }
   SimJob& job = jobs_[event.of];
   if (event.kind == EventKind::kReleased) {
@@ -103,8 +120,7 @@ void Simulation::happen(const Event& event) {
   } else {
     arrive(event.of);
   }
-  devices_[placed_[event.of]]->settle();
-  count_gone();
+  settle(placed_[event.of]);
 }
 
 Status Simulation::check_progress(std::uint64_t num_events) {

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "csrc/base/status.h"
+#include "csrc/sim/run/central_queue.h"
 #include "csrc/sim/run/device_placement.h"
 #include "csrc/sim/run/event_queue.h"
 #include "csrc/sim/run/sim_device.h"
@@ -42,6 +44,8 @@ class Simulation {
   Simulation(const Scenario& scenario, bool with_leases);
   Status add_devices();
   void arrive(std::size_t job);
+  void place(std::size_t job, std::size_t device);
+  void settle(std::size_t device);
   void count_gone();
   void happen(const Event& event);
   [[nodiscard]] Status check_progress(std::uint64_t num_events);
@@ -54,6 +58,7 @@ class Simulation {
   std::vector<std::unique_ptr<SimDevice>> devices_;
   std::vector<DeviceLoad> loads_;
   std::vector<std::size_t> placed_;
+  std::optional<CentralQueue> queue_;
   std::size_t num_ended_ = 0;
 };
 

@@ -43,7 +43,6 @@ constexpr Bytes kMostBytes = gib(1 << 20);
 // somebody says how many lanes there are.
 void read_options(Fields& fields, sched::CoordinatorOptions& options) {
   fields.take("capacity", options.capacity);
-  fields.take("policy", options.policy);
   std::uint64_t num_lanes = options.num_lanes;
   const bool has_lanes = fields.take("num_lanes", num_lanes);
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
@@ -115,9 +114,17 @@ void settle_looks(Fields& fields, Scenario& scenario) {
   }
 }
 
+// A device that has one job at a time has nothing to order, whatever its coordinator's policy.
+void read_policy(Fields& fields, Scenario& scenario) {
+  fields.take("policy", scenario.options.policy);
+  scenario.is_exclusive = scenario.options.policy == kExclusive;
+  if (scenario.is_exclusive) scenario.options.policy = "fifo";
+}
+
 // Everything is taken before the first error is returned: fields.status() reports names that nobody
 // knows, so all known ones have to be gone by then.
 Status read_device(Fields& fields, Scenario& scenario) {
+  read_policy(fields, scenario);
   read_options(fields, scenario.options);
   const Status models = read_models(fields, scenario.models);
   settle_looks(fields, scenario);

@@ -18,6 +18,9 @@
 
 namespace gpushare::sim {
 
+// A policy of the simulator's own beside the coordinator's: jobs do not share.
+inline constexpr const char* kExclusive = "exclusive";
+
 struct JobSpec {
   std::string name;
   std::string user;
@@ -47,6 +50,8 @@ struct Scenario {
   sched::CoordinatorOptions options;
   Models models;
   std::size_t num_devices = 1;
+  // One queue over all devices, and one job a device at a time (run/central_queue.h).
+  bool is_exclusive = false;
   Looks looks = Looks::kNews;
   bool each_iteration = false;    // an event for each boundary, as a check of the arithmetic
   std::optional<Nanos> until;     // stop then; else when all jobs have ended

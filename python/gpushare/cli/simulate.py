@@ -12,7 +12,7 @@ import typer
 from gpushare.cli._screen.terminal import screen_width, show
 from gpushare.cli.exit_code import ExitCode
 
-_DEFAULT_POLICIES = "fifo,rr,fair"
+_DEFAULT_POLICIES = "exclusive,rr,fair"
 _GENERATING = {"generate", "jobs", "seed", "load", "output", "devices"}
 """What may be said when a trace is made."""
 

@@ -76,6 +76,14 @@ def ratios(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float | 
     }
 
 
+def bound_over(report: Mapping[str, Any]) -> float | None:
+    """Returns the least average completion that is possible over the report's: 1 at most."""
+    completion = report["completion_seconds"]
+    if completion is None or not completion["average"]:
+        return None
+    return float(report["bound_seconds"] / completion["average"])
+
+
 def _ratio(first: Mapping[str, float] | None, other: Mapping[str, float] | None, name: str) -> Any:
     if first is None or other is None or not other[name]:
         return None

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpushare.cli._screen.columns import Column, fit
-from gpushare.cli._screen.line import Line, line_places
+from gpushare.cli._screen.line import Line, line_places, wrap
 from gpushare.cli.units import format_bytes
-from gpushare.simulate.runs import COMPARED, ratios
+from gpushare.simulate.runs import COMPARED, bound_over, ratios
 
 _NOTHING = "-"
 
 
 def table_lines(reports: Sequence[dict[str, Any]], width: int | None) -> list[Line]:
-    """Lays out a column for each policy; where they do not fit, in several tables."""
+    """Lays out a column for each policy; where they do not fit, in several tables.
+
+    Below, a line for each policy under which not all jobs finished: its averages leave those out.
+    """
     rows = _rows(reports)
     lines: list[Line] = []
     begin = 0
@@ -28,7 +31,22 @@ def table_lines(reports: Sequence[dict[str, Any]], width: int | None) -> list[Li
             table, end = wider, end + 1
         lines += [[], *table] if lines else table
         begin = end
+    for text in left_out(reports):
+        lines += wrap(text, width)
     return lines
+
+
+def left_out(reports: Sequence[dict[str, Any]]) -> list[str]:
+    """Says of each policy what its averages do not count, if there is anything."""
+    texts = []
+    for report in reports:
+        refused = report["num_denied"]
+        running = report["num_jobs"] - report["num_finished"] - refused
+        parts = [f"{refused} that no device had memory for"] if refused else []
+        parts += [f"{running} that had not ended"] if running else []
+        if parts:
+            texts.append(f"{report['policy']}: times leave out {' and '.join(parts)}")
+    return texts
 
 
 def _table(
@@ -55,6 +73,7 @@ def _rows(reports: Sequence[dict[str, Any]]) -> list[list[str]]:
         ]
         for name in ("average", "p95")
     ]
+    rows.append(["least possible over this, average", *(_ratio(bound_over(e)) for e in reports)])
     rows += [
         ["makespan", *(format_time(each["makespan_seconds"]) for each in reports)],
         ["utilisation", *(f"{each['utilisation']:.1%}" for each in reports)],
