@@ -31,7 +31,7 @@ def chosen() -> list[str]:
     if os.environ.get("GALLERY") == "all":
         return names
     names = [name for name in names if not name.startswith("examples/")]
-    day = datetime.datetime.now(datetime.UTC).date().toordinal()
+    day = datetime.datetime.now(datetime.timezone.utc).date().toordinal()
     every = -(-len(names) // SOME)
     return names[day % every :: every]
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-import sqlite3
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
-from gpushare._accounts import database, journal
+from gpushare._accounts import journal
 from gpushare._accounts.accounts import GROUPINGS, Accounts, Filter
 from gpushare._accounts.columns import JOB_COLUMNS, STORED, USAGE_COLUMNS, Stored
-from gpushare._accounts.database import ArchiveError, Database
 from gpushare._accounts.folders import Journal, find_folders
 from tests.python import journals
 from tests.python.conftest import ROOT
 from tests.python.journals import SECOND, line, write
 
 ALL = Filter()
+Opened = Callable[[], Accounts]
 OTHER_UID = 1001
 
 
@@ -30,6 +30,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GPUSHARE_CONFIG", os.devnull)
     monkeypatch.setattr("gpushare._accounts.folders.SYSTEM_FOLDER", str(tmp_path / "none"))
     return tmp_path / "gpushare" / "accounts"
+
+
+@pytest.fixture
+def accounts() -> Iterator[Opened]:
+    """Reads the accounts, which are closed at the end."""
+    with ExitStack() as opened:
+        yield lambda: opened.enter_context(closing(Accounts()))
 
 
 def _read(text: str, *, in_full: bool = True, uid: int = 0) -> journal.Lines:
@@ -86,9 +93,9 @@ def test_private_columns_are_for_the_jobs_user_and_the_journals(
     assert said["name"] == "gpt"
 
 
-def test_a_job_has_the_figures_that_the_document_defines(folder: Path) -> None:
+def test_a_job_has_the_figures_that_the_document_defines(folder: Path, accounts: Opened) -> None:
     write(folder, line(wait_status=9, end="died"))
-    (job,) = Accounts().jobs(ALL)
+    (job,) = accounts().jobs(ALL)
     assert list(job) == list(JOB_COLUMNS)
     assert (job["how"], job["exit_code"], job["signal"]) == ("died", None, "SIGKILL")
     assert job["wall_seconds"] == 100
@@ -96,31 +103,31 @@ def test_a_job_has_the_figures_that_the_document_defines(folder: Path) -> None:
     assert job["iterations_per_second"] == 2
     assert job["iterations_per_second_alone"] == 4
     write(folder, line(wait_status=7 << 8))
-    (job,) = Accounts().jobs(ALL)
+    (job,) = accounts().jobs(ALL)
     assert (job["exit_code"], job["signal"]) == (7, None)
 
 
-def test_the_parts_of_a_job_are_one_job(folder: Path) -> None:
+def test_the_parts_of_a_job_are_one_job(folder: Path, accounts: Opened) -> None:
     """A coordinator was stopped while the job ran, and the next one saw its end."""
     first = line(end="carried on", wait_status=None, end_ns=1_800_000_050 * SECOND, iterations=90)
     second = line(epoch=12, job=7, start_ns=1_800_000_051 * SECOND)
     write(folder, second, first)
-    accounts = Accounts()
-    (job,) = accounts.jobs(ALL)
+    found = accounts()
+    (job,) = found.jobs(ALL)
     assert (job["how"], job["job"], job["leases"], job["iterations"]) == ("ended", 7, 16, 200)
     assert (job["held_seconds"], job["waited_seconds"], job["wall_seconds"]) == (80, 100, 100)
-    (usage,) = accounts.usage("user", ALL)
+    (usage,) = found.usage("user", ALL)
     assert (usage["jobs"], usage["held_seconds"], usage["iterations"]) == (1, 80, 200)
 
 
-def test_devices_and_hosts_share_a_folder(folder: Path) -> None:
+def test_devices_and_hosts_share_a_folder(folder: Path, accounts: Opened) -> None:
     write(folder, line())
     write(folder, line(device="cuda:GPU-1"), device="cuda:GPU-1")
     write(folder, line(host="other"), number=2)
-    assert len(Accounts().jobs(ALL)) == 3
+    assert len(accounts().jobs(ALL)) == 3
 
 
-def test_usage_is_the_sum_of_jobs(folder: Path) -> None:
+def test_usage_is_the_sum_of_jobs(folder: Path, accounts: Opened) -> None:
     def one(job: int) -> str:
         return line(
             job=job, id=f"{job:012}", uid=1001 + job % 2, group="ab"[job % 2],
@@ -128,22 +135,22 @@ def test_usage_is_the_sum_of_jobs(folder: Path) -> None:
         )  # fmt: skip
 
     write(folder, *(one(job) for job in range(1, 11)))
-    accounts = Accounts()
-    jobs = accounts.jobs(ALL)
+    found = accounts()
+    jobs = found.jobs(ALL)
     for by in GROUPINGS:
-        rows = accounts.usage(by, ALL)
+        rows = found.usage(by, ALL)
         assert [list(row) for row in rows] == [[by, *USAGE_COLUMNS]] * len(rows)
         for name in set(USAGE_COLUMNS) - {"jobs", "held_share"}:
             assert sum(row[name] for row in rows) == sum(job[name] for job in jobs), name
         assert sum(row["jobs"] for row in rows) == 10
         assert sum(row["held_share"] for row in rows) == pytest.approx(1)
-    assert [row["held_seconds"] for row in accounts.usage("group", ALL)] == [30, 25]
-    assert len(accounts.usage("day", ALL)) == 3
+    assert [row["held_seconds"] for row in found.usage("group", ALL)] == [30, 25]
+    assert len(found.usage("day", ALL)) == 3
 
 
-def test_filters(folder: Path) -> None:
+def test_filters(folder: Path, accounts: Opened) -> None:
     write(folder, line(), line(job=2, id="b" * 12, uid=0, group="", end_ns=1_900_000_000 * SECOND))
-    found = Accounts()
+    found = accounts()
     assert [job["job"] for job in found.jobs(ALL)] == [1, 2]
     assert [job["job"] for job in found.jobs(Filter(since_unix_seconds=1.85e9))] == [2]
     assert [job["job"] for job in found.jobs(Filter(uid=OTHER_UID))] == [1]
@@ -155,10 +162,10 @@ def test_filters(folder: Path) -> None:
     assert found.find("012") == []
 
 
-def test_what_cannot_be_read_is_said(folder: Path) -> None:
+def test_what_cannot_be_read_is_said(folder: Path, accounts: Opened) -> None:
     write(folder, line())
     (folder / "cpu@box.000002.jsonl").symlink_to(folder / "cpu@box.000001.jsonl")
-    found = Accounts()
+    found = accounts()
     assert len(found.jobs(ALL)) == 1
     assert any("cpu@box.000002.jsonl is left out" in note for note in found.notes)
 
@@ -170,83 +177,6 @@ def test_the_folder_of_the_settings_is_looked_at(tmp_path: Path) -> None:
     assert [str(each) for each in found] == [
         "/var/lib/gpushare-accounts", "/home/me/.local/state/gpushare/accounts", "/somewhere",
     ]  # fmt: skip
-
-
-# The archive.
-
-
-def _rows(*lines: str) -> list[journal.Values]:
-    return _read("".join(lines)).rows
-
-
-def test_an_archive_takes_each_part_once_and_keeps_it(tmp_path: Path) -> None:
-    path = tmp_path / "a.db"
-    for num_new in (2, 0):
-        archive = Database(str(path))
-        assert archive.add(_rows(line(), line(job=2))) == num_new
-        archive.close()
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert len(Database(str(path)).select("SELECT * FROM parts")) == 2
-
-
-def test_an_older_archive_is_brought_up_to_date(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = str(tmp_path / "a.db")
-    old = Database(path)
-    old.add(_rows(line()))
-    old.close()
-    step = ("ALTER TABLE parts ADD COLUMN news INTEGER DEFAULT 5",)
-    monkeypatch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, step))
-    new = Database(path)
-    assert [row["news"] for row in new.select("SELECT news FROM parts")] == [5]
-    assert new.select("PRAGMA user_version")[0][0] == 2
-    new.close()
-    monkeypatch.undo()
-    with pytest.raises(ArchiveError, match="later gpushare"):
-        Database(path)
-
-
-def test_a_step_that_fails_leaves_the_old_archive(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = str(tmp_path / "a.db")
-    Database(path).close()
-    step = ("ALTER TABLE parts ADD COLUMN news INTEGER", "ALTER TABLE missing ADD COLUMN x")
-    with monkeypatch.context() as patch:
-        patch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, step))
-        with pytest.raises(ArchiveError, match="no such table"):
-            Database(path)
-    assert "news" not in [row["name"] for row in Database(path).select("PRAGMA table_info(parts)")]
-
-
-def test_a_damaged_archive_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "a.db"
-    path.write_bytes(b"no database at all" * 100)
-    with pytest.raises(ArchiveError, match="can be removed"):
-        Database(str(path))
-    with pytest.raises(ArchiveError, match="No such file or directory"):
-        Database(str(tmp_path / "none" / "a.db"))
-
-
-def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "a.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE theirs (x)")
-    before = path.read_bytes()
-    with pytest.raises(ArchiveError, match="another program's"):
-        Database(str(path))
-    assert path.read_bytes() == before
-
-
-def test_a_locked_archive_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = str(tmp_path / "a.db")
-    Database(path).close()
-    monkeypatch.setattr(database, "_WAIT_SECONDS", 0)
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(ArchiveError, match="locked"):
-            Database(path)
 
 
 # The document.

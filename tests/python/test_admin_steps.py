@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from gpushare._settings.config_files import SYSTEM_FILE
 from gpushare.admin import gpus, service
 from gpushare.admin.files import RECORD_PATH, Record, Tree
 from gpushare.admin.hands import Hands, StepError
+from gpushare.admin.program import check_python
 from gpushare.admin.unit import UNIT_PATH
 from tests.python.test_admin import GPU, admin, install
 
@@ -153,3 +156,20 @@ def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
     removed = admin("uninstall", "--root", str(tmp_path))
     assert removed.returncode == 0, removed.stderr
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [settings]
+
+
+def test_a_python_in_a_home_that_others_cannot_enter_is_said() -> None:
+    with tempfile.TemporaryDirectory(prefix="gpushare-") as text:
+        home = Path(text)
+        python = home / "python"
+        shutil.copy("/bin/ls", python)
+        link = home / "link"
+        link.symlink_to(python)
+        home.chmod(0o755)
+        assert check_python(str(link), None) == []
+        home.chmod(0o700)
+        (note,) = check_python(str(link), None)
+    assert note.startswith(
+        f"note: other users cannot run this gpushare: its Python is {python}, "
+        f"and they may not use {home}."
+    )

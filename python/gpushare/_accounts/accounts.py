@@ -35,7 +35,7 @@ class Filter:
 
 
 class Accounts:
-    """All accounts that this user can read."""
+    """All accounts that this user can read, until ``close``."""
 
     def __init__(self, archive: str = "") -> None:
         """Reads the journals.
@@ -50,10 +50,18 @@ class Accounts:
         self.folders = find_folders(os.environ)
         journals, self.notes = read_journals(self.folders, os.geteuid())
         self._database = Database(archive)
-        for journal in journals:
-            lines = Lines(journal, os.geteuid())
-            self.notes += lines.notes(journal)
-            self._database.add(lines.rows)
+        try:
+            for journal in journals:
+                lines = Lines(journal, os.geteuid())
+                self.notes += lines.notes(journal)
+                self._database.add(lines.rows)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Closes the database. The accounts can then no longer be asked."""
+        self._database.close()
 
     def jobs(self, wanted: Filter) -> list[Row]:
         """Returns jobs with the columns ``JOB_COLUMNS``, the one that ended last at the end."""

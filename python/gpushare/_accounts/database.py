@@ -76,10 +76,14 @@ class Database:
                 path or ":memory:", timeout=_WAIT_SECONDS, isolation_level=None
             )
             self._connection.row_factory = sqlite3.Row
-            self._migrate()
+            try:
+                self._migrate()
+            except BaseException:
+                self.close()
+                raise
 
     def close(self) -> None:
-        """Closes the file."""
+        """Closes the file. Who opens a database closes it, with ``contextlib.closing`` at best."""
         self._connection.close()
 
     def add(self, rows: Iterable[Values]) -> int:

@@ -19,8 +19,8 @@ _PATIENCE_SECONDS = 20.0
 
 
 _CURE = (
-    "Install gpushare in a virtual environment outside of home directories (python3 -m venv "
-    "/opt/gpushare), and run the gpushare of that one (docs/shared_machine.md)"
+    "Install gpushare in a virtual environment outside of home directories (/usr/bin/python3 -m "
+    "venv /opt/gpushare), and run the gpushare of that one (docs/shared_machine.md)"
 )
 
 
@@ -69,6 +69,30 @@ def check_program(path: str, group_id: int | None) -> list[str]:
         for part in parts
         if _is_open(part)
     ]
+
+
+def check_python(python: str, group_id: int | None) -> list[str]:
+    """Looks whether the group's members may run a Python, and so the ``gpushare`` that it runs.
+
+    An environment below /opt has its Python elsewhere. Python managers for one user, such as pyenv
+    and uv, keep it in that user's home.
+
+    Args:
+        python: The path of the environment's interpreter.
+        group_id: Of the group; None if there is none yet.
+
+    Returns:
+        What the administrator should know: a line, or nothing.
+    """
+    real = Path(python).resolve()
+    for part in [*reversed(real.parents), real]:
+        if not _may_use(part, group_id):
+            return [
+                f"note: other users cannot run this gpushare: its Python is {real}, and they may "
+                f"not use {part}. Make the environment with a Python for all users, such as "
+                "/usr/bin/python3"
+            ]
+    return []
 
 
 def _check_start(path: str, group_id: int | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import grp
 import pwd
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from gpushare._settings import config
 from gpushare._settings.config_files import SYSTEM_FILE, read_table
 from gpushare._settings.devices import CPU
 from gpushare.admin.files import RECORD_PATH, Record, Tree
-from gpushare.admin.program import check_program
+from gpushare.admin.program import check_program, check_python
 from gpushare.admin.settings_file import settings_text
 from gpushare.admin.unit import SERVICE_USER, UNIT_PATH, instance, unit_text
 from gpushare.errors import GpushareError
@@ -60,7 +61,8 @@ def check(wish: Wish, tree: Tree) -> list[str]:
         ConfigError: It cannot be read.
         SocketGroupError: It keeps the service from starting.
     """
-    notes = check_program(wish.program, _group_id(wish.group))
+    group_id = _group_id(wish.group)
+    notes = check_program(wish.program, group_id) + check_python(sys.executable, group_id)
     record = tree.read_record() or Record()
     has_gpu = any(device != CPU for device in wish.devices)
     if tree.read(SYSTEM_FILE) is None or tree.is_own(SYSTEM_FILE, record):

@@ -72,8 +72,8 @@ def history(
 ) -> None:
     """List the jobs that have ended, the newest last. docs/accounts.md defines the columns."""
     wanted = make_filter(since=since, me=me, user=user, group=group, most=most or 0)
-    accounts = open_accounts(archive)
-    rows = accounts.jobs(wanted)
+    with open_accounts(archive) as accounts:
+        rows = accounts.jobs(wanted)
     show(rows, JOB_COLUMNS, COLUMNS, form)
     if not rows:
         folders = ", ".join(map(str, accounts.folders))

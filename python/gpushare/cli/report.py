@@ -31,7 +31,8 @@ def report(
     archive: ArchiveOption = "",
 ) -> None:
     """Show one job that has ended: the newest that the argument can mean."""
-    found = open_accounts(archive).find(job)
+    with open_accounts(archive) as accounts:
+        found = accounts.find(job)
     if not found:
         raise GpushareError(
             f"no job in the accounts has the id, number or name {printable(job)!r}. "

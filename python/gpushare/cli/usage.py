@@ -54,7 +54,8 @@ def usage(
 ) -> None:
     """Sum up the jobs that have ended. docs/accounts.md defines the columns."""
     wanted = make_filter(since=since, me=False, user="", group=None)
-    rows = open_accounts(archive).usage(by.value, wanted)
+    with open_accounts(archive) as accounts:
+        rows = accounts.usage(by.value, wanted)
     show(
         rows,
         (by.value, *USAGE_COLUMNS),

@@ -7,6 +7,8 @@ import pwd
 import re
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from enum import Enum
 from typing import Annotated
 
@@ -39,17 +41,18 @@ ArchiveOption = Annotated[
 ]
 
 
-def open_accounts(archive: str) -> Accounts:
-    """Reads the accounts, and says on stderr what was left out.
+@contextmanager
+def open_accounts(archive: str) -> Iterator[Accounts]:
+    """Reads the accounts, says on stderr what was left out, and closes the accounts at the end.
 
     Raises:
         ConfigError: A file of settings cannot be read.
         ArchiveError: The archive cannot be used.
     """
-    accounts = Accounts(archive)
-    for note in accounts.notes:
-        print(f"gpushare: {printable(note)}", file=sys.stderr)
-    return accounts
+    with closing(Accounts(archive)) as accounts:
+        for note in accounts.notes:
+            print(f"gpushare: {printable(note)}", file=sys.stderr)
+        yield accounts
 
 
 def parse_since(text: str) -> float:

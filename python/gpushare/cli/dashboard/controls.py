@@ -6,6 +6,7 @@ The coordinator decides by the user of the dashboard's process, exactly as it do
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpushare._accounts.accounts import Accounts, Filter
@@ -83,8 +84,8 @@ def why(sockets: DeviceSockets, number: int) -> str:
 
 def history() -> dict[str, Any]:
     """Returns the table of ``gpushare history``, the newest job first, and what was left out."""
-    accounts = Accounts()
-    jobs = accounts.jobs(Filter(most=MOST_HISTORY))
+    with closing(Accounts()) as accounts:
+        jobs = accounts.jobs(Filter(most=MOST_HISTORY))
     return {
         "heads": [column.head for column, _ in COLUMNS],
         "rows": [[cell(job) for _, cell in COLUMNS] for job in reversed(jobs)],
