@@ -30,50 +30,22 @@
 namespace gpushare::alloc {
 namespace {
 
-using Refs = std::vector<ChunkRef>;
-
 constexpr int kMostDoublings = 8;  // of the closes after a setback
 constexpr int kMostCounted = 0xffff;
-// What is mapped at once: new memory comes at 1 to 4 GiB/s.
-constexpr std::size_t kChunksAtOnce = 4;
-
-// A member has a slot while its state is kResident.
-bool is_mapped(const ChunkRef& ref) { return ref.chunk().state == ChunkState::kResident; }
-
-bool is_below(const ChunkRef& a, const ChunkRef& b) { return a.address() < b.address(); }
 
 // After each setback the chunk has to be free for twice as many closes before it is promoted again.
 void note_setback(Chunk& chunk) {
   if (chunk.num_setbacks < UINT8_MAX) ++chunk.num_setbacks;
 }
 
-bool is_any(std::size_t /*index*/) { return true; }
-
-// Runs of chunks with neighbouring addresses, each for one system call. `is_next(i)` may end a run
-// where chunk i does not belong to the one before it.
-template <typename IsNext>
-std::vector<ChunkRange> runs_of(const Refs& refs, IsNext is_next) {
-  std::vector<ChunkRange> runs;
-  for (std::size_t first = 0; first < refs.size();) {
-    std::size_t last = first + 1;
-    while (last < refs.size() && refs[last].address() == refs[last - 1].address() + kChunkSize &&
-           is_next(last)) {
-      ++last;
-    }
-    runs.push_back({first, last});
-    first = last;
-  }
-  return runs;
-}
-
-Refs donated(AllocatorCore& core) GS_REQUIRES(core.mu) {
+ChunkRefs donated(AllocatorCore& core) GS_REQUIRES(core.mu) {
   return core.private_chunks([](const Chunk& chunk) { return chunk.backing == Backing::kDonated; });
 }
 
 // Counts one more close for each private or donated chunk that is not kUnbacked. Returns those that
 // were free at enough closes in a row. A chunk that is in use now starts at 0.
-Refs count_closes(AllocatorCore& core) GS_REQUIRES(core.mu) {
-  Refs free = core.private_chunks([](Chunk& chunk) {
+ChunkRefs count_closes(AllocatorCore& core) GS_REQUIRES(core.mu) {
+  ChunkRefs free = core.private_chunks([](Chunk& chunk) {
     if (chunk.backing == Backing::kLane || chunk.state == ChunkState::kUnbacked) return false;
     const bool is_free = chunk.state == ChunkState::kResident && chunk.num_live == 0;
     const int closes = is_free ? std::min(chunk.num_free_closes + 1, kMostCounted) : 0;
@@ -85,8 +57,8 @@ Refs count_closes(AllocatorCore& core) GS_REQUIRES(core.mu) {
 }
 
 // Members that have a slot, in the order of `refs`.
-Refs mapped_of(const Refs& refs) {
-  Refs mapped;
+ChunkRefs mapped_of(const ChunkRefs& refs) {
+  ChunkRefs mapped;
   std::copy_if(refs.begin(), refs.end(), std::back_inserter(mapped), is_mapped);
   return mapped;
 }
@@ -127,7 +99,7 @@ LaneChange LaneChunks::close(const CloseOptions& options) {
     if (ref.chunk().lane_slot == kNoLaneSlot) make_private(core, ref);
   }
   const bool may_promote = options.may_promote && core.vmm.can_share();
-  Refs free = may_promote ? count_closes(core) : Refs{};
+  ChunkRefs free = may_promote ? count_closes(core) : ChunkRefs{};
   const std::size_t num_taken = members_.size() + num_chunks(core.books.donated());
   free.resize(std::min(free.size(), kMostChunks - std::min(kMostChunks, num_taken)));
   // If more is backed than there is room for, memory that is given up only makes up for that. The
@@ -164,7 +136,7 @@ void LaneChunks::forget_former_members() {
 // Each member counts the leases in a row in which no block lay over it. A member without a slot had
 // no chance to be used, so its count starts anew.
 void LaneChunks::retire_unused(AllocatorCore& core) {
-  Refs unused;
+  ChunkRefs unused;
   for (const ChunkRef& ref : members_) {
     Chunk& chunk = ref.chunk();
     const bool was_used = std::exchange(chunk.was_used, false) || !is_mapped(ref);
@@ -173,7 +145,8 @@ void LaneChunks::retire_unused(AllocatorCore& core) {
   }
   if (unused.empty()) return;
   // If it fails, the members that are still mapped are tried again at the next close.
-  if (const Status status = unmap(core, unused); !status.ok()) log::warn("{}", status.to_string());
+  if (const Status status = unmap_slots(core, unused); !status.ok())
+    log::warn("{}", status.to_string());
   for (const ChunkRef& ref : unused) {
     if (!is_mapped(ref)) leave_pool(ref.chunk());
   }
@@ -181,47 +154,23 @@ void LaneChunks::retire_unused(AllocatorCore& core) {
   core.arena(Route::kPrivate).recount_all();
 }
 
-// Until the next open, access to the slots is a fault. A failure is not fatal: the memory is only
-// less well protected against this job's own mistakes.
+// Until the next open, access to the slots is a fault.
 void LaneChunks::forbid_access(AllocatorCore& core) {
   is_forbidden_ = true;
-  const Refs mapped = mapped_of(members_);
-  for (const ChunkRange& run : runs_of(mapped, is_any)) {
-    const Status status = core.vmm.forbid_access(mapped[run.first].address(), chunks(run.size()));
-    if (!status.ok()) log::warn("shared memory stays readable: {}", status.to_string());
-  }
+  forbid_slots(core, mapped_of(members_));
 }
 
 Status LaneChunks::allow_access(AllocatorCore& core) {
   if (!is_forbidden_) return {};
-  const Refs mapped = mapped_of(members_);
-  for (const ChunkRange& run : runs_of(mapped, is_any)) {
-    GS_RETURN_IF_ERROR(core.vmm.allow_access(mapped[run.first].address(), chunks(run.size())));
-  }
+  GS_RETURN_IF_ERROR(allow_slots(core, mapped_of(members_)));
   is_forbidden_ = false;
   return {};
 }
 
 // Gives up the private memory of `free` and makes the chunks members, without a slot until the next
-// open. Returns how much lower the room is: by so much the pool may rise. It ends at the first
-// failure.
-Bytes LaneChunks::promote(AllocatorCore& core, const Refs& free) {
-  const auto runs = runs_of(
-      free, [&](std::size_t i) { return free[i].chunk().backing == free[i - 1].chunk().backing; });
-  Bytes lowered;
-  for (const ChunkRange& run : runs) {
-    const Status status = core.vmm.unback(free[run.first].address(), chunks(run.size()));
-    if (!status.ok()) {
-      log::warn("free memory could not be shared: {}", status.to_string());
-      break;
-    }
-    for (std::size_t i = run.first; i < run.last; ++i) {
-      core.books.move(*free[i].segment, free[i].chunk(), ChunkState::kUnbacked);
-      free[i].chunk().backing = Backing::kLane;
-      members_.push_back(free[i]);
-    }
-    lowered += core.books.lower_room(chunks(run.size()));
-  }
+// open. Returns how much lower the room is: by so much the pool may rise.
+Bytes LaneChunks::promote(AllocatorCore& core, const ChunkRefs& free) {
+  const Bytes lowered = give_up_memory(core, free, members_);
   std::sort(members_.begin(), members_.end(), is_below);
   core.arena(Route::kPrivate).recount_all();
   return lowered;
@@ -238,15 +187,15 @@ Status LaneChunks::open(int file, const std::vector<std::uint32_t>& slots, const
   // The slots that this job may use; those that a member has already are taken out below. A member
   // whose slot is not among them is stale: it is unmapped and gets another.
   std::set<std::uint32_t> unused(slots.begin(), end);
-  Refs lacking;
-  Refs stale;
+  ChunkRefs lacking;
+  ChunkRefs stale;
   for (const ChunkRef& ref : members_) {
     if (is_mapped(ref) && unused.erase(ref.chunk().lane_slot) > 0) continue;
     lacking.push_back(ref);
     if (is_mapped(ref)) stale.push_back(ref);
   }
   if (lacking.empty()) return {};
-  Status status = unmap(core, stale);
+  Status status = unmap_slots(core, stale);
   const std::size_t num_to_map = std::min(unused.size(), lacking.size());
   if (status.ok()) {
     for (std::size_t i = num_to_map; i < lacking.size(); ++i) {
@@ -256,49 +205,11 @@ Status LaneChunks::open(int file, const std::vector<std::uint32_t>& slots, const
     forget_former_members();
     if (is_leaving) is_forbidden_ = false;
     lacking.resize(num_to_map);
-    status = map(core, lacking, {unused.begin(), unused.end()}, file, ends);
+    status = map_slots(core, lacking, {unused.begin(), unused.end()}, file, ends);
   }
   core.arena(Route::kPrivate).recount_all();
   GS_EXPENSIVE_CHECK(core.check_invariants());
   return status;
-}
-
-// Ascending slots to ascending addresses: runs are long then, and each portion of one is one call.
-// Whatever is mapped when it stops stays, so that each try gets further.
-Status LaneChunks::map(AllocatorCore& core,
-                       const Refs& lacking,
-                       const std::vector<std::uint32_t>& slots,
-                       int file,
-                       const Ends& ends) {
-  const auto portions = runs_of(lacking, [&](std::size_t i) {
-    return slots[i] == slots[i - 1] + 1 && i % kChunksAtOnce != 0;
-  });
-  for (const ChunkRange& run : portions) {
-    if (run.first > 0 && ends && ends()) {
-      return {StatusCode::kCancelled, "the lease is asked for"};
-    }
-    GS_RETURN_IF_ERROR(core.vmm.map_shared(lacking[run.first].address(), chunks(run.size()), file,
-                                           chunks(slots[run.first])));
-    for (std::size_t i = run.first; i < run.last; ++i) {
-      core.books.move(*lacking[i].segment, lacking[i].chunk(), ChunkState::kResident);
-      lacking[i].chunk().lane_slot = slots[i];
-    }
-  }
-  return {};
-}
-
-// pre: no block lies over the chunks: other jobs use those slots from now on.
-Status LaneChunks::unmap(AllocatorCore& core, const Refs& mapped) {
-  for (const ChunkRange& run : runs_of(mapped, is_any)) {
-    GS_RETURN_IF_ERROR(core.vmm.unmap_shared(mapped[run.first].address(), chunks(run.size())));
-    for (std::size_t i = run.first; i < run.last; ++i) {
-      Chunk& chunk = mapped[i].chunk();
-      GS_CHECK(chunk.num_live == 0, "a lane chunk with {} live blocks", chunk.num_live);
-      core.books.move(*mapped[i].segment, chunk, ChunkState::kUnbacked);
-      chunk.lane_slot = kNoLaneSlot;
-    }
-  }
-  return {};
 }
 
 // All members become private chunks without memory.
@@ -376,7 +287,7 @@ void LaneChunks::make_live_private() {
 bool LaneChunks::has_forgotten() const {
   AllocatorCore& core = allocator_.impl_->core;
   MutexLock lock(core.mu);
-  const Refs refs = donated(core);
+  const ChunkRefs refs = donated(core);
   return std::any_of(refs.begin(), refs.end(),
                      [](const ChunkRef& ref) { return ref.chunk().lane_slot == kNoLaneSlot; });
 }

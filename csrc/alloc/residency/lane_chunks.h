@@ -21,11 +21,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "csrc/alloc/allocator/allocator_core.h"
 #include "csrc/alloc/allocator/caching_allocator.h"
+#include "csrc/alloc/residency/lane_mapping.h"
 #include "csrc/base/mutex.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
@@ -63,7 +63,6 @@ class LaneChunks {
   // already stay. Memory that no job has used yet takes its time: `ends`, if given, is asked
   // between portions of a few ms whether to stop. pre: close() before; the route is kOutside.
   // errors: kOutOfMemory, kIo; kCancelled: it was to stop. Some are mapped; may be tried again.
-  using Ends = std::function<bool()>;
   Status open(int file, const std::vector<std::uint32_t>& slots, const Ends& ends = {});
   // None is a lane chunk any more, and none is mapped. pre: as for open(). errors: kOutOfMemory,
   // kIo: mapped ones are left, which must not be used.
@@ -85,23 +84,15 @@ class LaneChunks {
   [[nodiscard]] bool has_forgotten() const;
 
  private:
-  using Refs = std::vector<ChunkRef>;
-
   void donate_live(AllocatorCore& core) GS_REQUIRES(core.mu);
   void forget_former_members();
   void retire_unused(AllocatorCore& core) GS_REQUIRES(core.mu);
   void forbid_access(AllocatorCore& core) GS_REQUIRES(core.mu);
   Status allow_access(AllocatorCore& core) GS_REQUIRES(core.mu);
-  Bytes promote(AllocatorCore& core, const Refs& free) GS_REQUIRES(core.mu);
-  static Status unmap(AllocatorCore& core, const Refs& mapped) GS_REQUIRES(core.mu);
-  static Status map(AllocatorCore& core,
-                    const Refs& lacking,
-                    const std::vector<std::uint32_t>& slots,
-                    int file,
-                    const Ends& ends) GS_REQUIRES(core.mu);
+  Bytes promote(AllocatorCore& core, const ChunkRefs& free) GS_REQUIRES(core.mu);
 
   CachingAllocator& allocator_;
-  Refs members_;                        // all chunks that are kLane, by address
+  ChunkRefs members_;                   // all chunks that are kLane, by address
   std::vector<std::uint32_t> donated_;  // slots since the last close
   bool is_forbidden_ = false;           // access to some of them
 };

@@ -48,7 +48,7 @@ std::optional<std::uint64_t> LaneMember::count_change(const alloc::LaneChange& c
   return num_changes_;
 }
 
-LaneMember::Outcome LaneMember::open(bool has_lane, const alloc::LaneChunks::Ends& ends) {
+LaneMember::Outcome LaneMember::open(bool has_lane, const alloc::Ends& ends) {
   const std::size_t before = chunks_.size();
   if (before == 0) return {};
   Status status = has_lane && !files_.empty() ? chunks_.open(files_.back().get(), slots_, ends)

@@ -55,7 +55,7 @@ class LaneMember {
   std::optional<std::uint64_t> count_change(const alloc::LaneChange& change);
   // Maps the slots that were told. Without a lane, or before its table has come, all chunks become
   // private ones.
-  Outcome open(bool has_lane, const alloc::LaneChunks::Ends& ends = {});
+  Outcome open(bool has_lane, const alloc::Ends& ends = {});
   // All lane chunks become private ones: as after a setback, or because no iterations follow.
   Outcome stay_out();
   Outcome leave();

@@ -25,7 +25,7 @@
 #include "csrc/sched/memory/device_memory.h"
 #include "csrc/sched/memory/host_tier.h"
 #include "csrc/sched/memory/lanes.h"
-#include "csrc/sched/side_by_side/side_by_side.h"
+#include "csrc/sched/side_by_side/running_set.h"
 #include "csrc/sched/time/shares.h"
 #include "csrc/sched/turns/gang.h"
 #include "csrc/sched/turns/interrupt.h"

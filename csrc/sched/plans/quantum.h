@@ -38,7 +38,7 @@ struct QuantumInput {
   Nanos overrun;                // of its last turn
   std::size_t num_waiting = 0;  // for turns (JobTable::num_turns)
   std::size_t num_urgent = 0;   // of them, interactive and guaranteed jobs
-  bool is_learning = false;     // its sizes are unknown, or it is on trial (side_by_side.h)
+  bool is_learning = false;     // its sizes are unknown, or it is on trial (running_set.h)
 };
 
 // Without regard to the last turn's overrun.

@@ -9,7 +9,7 @@ namespace {
 
 // The order is that of fair (fair.cpp), among the jobs of all lanes: by arrival a job that never
 // ends would keep out all that do not pay beside it. How many run at the same time is found by
-// trial (packing.h), and carried out in side_by_side.h.
+// trial (packing.h), and carried out in running_set.h and side_by_side.h.
 class Pack final : public LeastServed {
  public:
   Pack() : LeastServed({&packing()}) {}

@@ -49,7 +49,7 @@ struct OtherEnd {
   std::string why;
 };
 
-// Under `pack` a claim may be dropped before it is due (side_by_side.cpp), so only the end of the
+// Under `pack` a claim may be dropped before it is due (pack_claim.cpp), so only the end of the
 // quantum is told.
 std::optional<OtherEnd> other_end(const Table& table, const Lane& lane, Nanos now) {
   if (!lane.is_watched || lane.lease->is_asked() || table.device.packs()) return std::nullopt;

@@ -23,7 +23,7 @@
 #include "csrc/sched/serve/serve.h"
 #include "csrc/sched/serve/warning.h"
 #include "csrc/sched/side_by_side/beside.h"
-#include "csrc/sched/side_by_side/side_by_side.h"
+#include "csrc/sched/side_by_side/running_set.h"
 #include "csrc/sched/time/class_floor.h"
 #include "csrc/sched/time/harvest.h"
 #include "csrc/sched/time/share_limit.h"

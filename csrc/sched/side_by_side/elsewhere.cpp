@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 
 #include "csrc/sched/side_by_side/beside.h"
-#include "csrc/sched/side_by_side/side_by_side.h"
+#include "csrc/sched/side_by_side/pack_claim.h"
 #include "csrc/sched/time/share_limit.h"
 #include "csrc/sched/turns/lane_moves.h"
 

@@ -2,11 +2,13 @@
 //
 // A job begins only if it may run beside the holders of other lanes, and a holder is asked for its
 // lease if it has to make way: for a job with a claim, or since its set does not pay. What is known
-// of sets, and who has a claim, is settled once a step (side_by_side.h).
+// of sets, and who has a claim, is settled once a step (running_set.h, pack_claim.h).
 #include <optional>
 #include <string>
 
 #include "csrc/sched/policies/rule.h"
+#include "csrc/sched/side_by_side/pack_claim.h"
+#include "csrc/sched/side_by_side/running_set.h"
 #include "csrc/sched/side_by_side/side_by_side.h"
 #include "csrc/sched/table/step.h"
 

@@ -14,6 +14,7 @@
 #include "csrc/sched/serve/serve.h"
 #include "csrc/sched/table/options.h"
 #include "csrc/sched/time/begin_step.h"
+#include "csrc/wire/job_messages.h"
 
 namespace gpushare::sched {
 namespace {
