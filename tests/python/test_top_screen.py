@@ -16,7 +16,7 @@ import pytest
 from gpushare.cli._targets.coordinators import merge_reports
 from gpushare.cli.top.glyphs import ASCII, UNICODE, Part, bar, curve, glyphs_for
 from gpushare.cli.top.history import History, JobId, Means, Rate
-from gpushare.cli.top.line import fit, plain, width_of
+from gpushare.cli.top.line import Span, cut, fit, plain, width_of
 from gpushare.cli.top.look import Look, Silent
 from gpushare.cli.top.rows import Choice
 from gpushare.cli.top.screen import Size, draw
@@ -246,6 +246,11 @@ def test_bars_and_curves() -> None:
 
 
 def test_text_is_cut_by_places() -> None:
-    assert fit("日本語", 5) == "日本~"
+    assert fit("日本語", 5) == "日~語"
     assert fit("日本語", 4) == "日~ "
     assert fit("ab", 4, is_right=True) == "  ab"
+    assert fit("sweep-lr-0.001-seed-3", 12) == "sweep-~eed-3"
+    assert fit("ab", 0) == ""
+    assert cut((Span("日本"), Span("日本語")), 7) == (Span("日本"), Span("日~"))
+    assert cut((Span("日本"), Span("日本語")), 8) == (Span("日本"), Span("日~ "))
+    assert cut((Span("ab"), Span("c")), 2) == (Span("ab"), Span(""))
