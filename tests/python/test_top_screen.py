@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,23 @@ def _two_devices() -> dict[str, Any]:
     gpu = reply()
     gpu["devices"][0]["device"] = "cuda:GPU-12345678-1234-1234-1234-123456789abc"
     return merge_reports([reply(), gpu])
+
+
+def test_a_narrow_terminal_has_fewer_columns_and_whole_figures() -> None:
+    report = reply()
+    report["devices"][0]["jobs"][0]["name"] = "sweep-of-learning-rates-0.001"
+    for width in (40, 50, 57, 64, 72):
+        screen = text_of(look_at(report, looks=1), width=width)
+        cells = " ".join(screen.split("\n JOB")[1].splitlines()[1:4]).split()
+        sizes = [f"{job['resident_bytes'] / 2**20:.1f}" for job in report["devices"][0]["jobs"]]
+        assert [size for size in sizes if size != "0.0" and size not in cells] == [], screen
+        assert "resident 96.0 MiB, free 0 B" in screen
+        assert "(sweep-of~s-0.001)" in screen
+
+
+def test_one_screen_says_how_full_the_memory_is() -> None:
+    look = Look(reply(), [], {}, History())  # as with --once: nothing was seen before
+    assert re.search(r"memory +100%", text_of(look))
 
 
 def test_several_devices_have_numbers_and_a_low_terminal_a_line_each() -> None:

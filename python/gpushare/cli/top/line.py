@@ -83,5 +83,7 @@ def spread(left: Line, right: Line, width: int) -> Line:
 
 def wrap(text: str, width: int, look: str = "") -> list[Line]:
     """Returns the text as lines of at most that many places, broken at spaces."""
-    lines = textwrap.wrap(printable(text), max(width, 8), subsequent_indent="  ")
+    lines = textwrap.wrap(
+        printable(text), max(width, 8), subsequent_indent="  ", break_on_hyphens=False
+    )
     return [cut((Span(each, look),), width) for each in lines]
