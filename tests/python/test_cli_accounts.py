@@ -81,9 +81,21 @@ def test_a_report_is_of_the_newest_that_is_meant(folder: Path) -> None:
 
 
 def test_without_jobs_the_folders_are_named(folder: Path) -> None:
-    ended = gpushare("history", socket="none")
-    assert ended.returncode == 0
-    assert str(folder) in ended.stderr
+    for command in ("history", "usage"):
+        ended = gpushare(command, socket="none")
+        assert ended.returncode == 0
+        assert "no such job has ended (--since 7d)" in ended.stderr
+        assert str(folder) in ended.stderr
+
+
+def test_a_peak_that_nobody_knows_is_no_size(folder: Path) -> None:
+    write(folder, line(name="gpt", peak_bytes=0, spilled_bytes=1 << 20))
+    assert gpushare("history", "--since", "all", socket="none").stdout.split()[-3:-1] == [
+        "-",
+        "1.0",
+    ]
+    told = gpushare("report", "gpt", socket="none").stdout
+    assert told.splitlines()[-1].split() == ["peak", "memory", "not", "known"]
 
 
 def test_an_archive_keeps_what_journals_no_longer_have(folder: Path, tmp_path: Path) -> None:

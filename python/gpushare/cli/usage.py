@@ -16,7 +16,7 @@ from gpushare.cli._accounts.options import (
     make_filter,
     open_accounts,
 )
-from gpushare.cli._accounts.show import Cell, count_of, show, size_of, text_of, time_of
+from gpushare.cli._accounts.show import Cell, count_of, say_if_none, show, size_of, text_of, time_of
 from gpushare.cli._screen.columns import Column
 
 
@@ -54,10 +54,12 @@ def usage(
 ) -> None:
     """Sum up the jobs that have ended. docs/accounts.md defines the columns."""
     wanted = make_filter(since=since, me=False, user="", group=None)
-    rows = open_accounts(archive).usage(by.value, wanted)
+    accounts = open_accounts(archive)
+    rows = accounts.usage(by.value, wanted)
     show(
         rows,
         (by.value, *USAGE_COLUMNS),
         ((Column(by.name, least=12), text_of(by.value)), *_TABLE),
         form,
     )
+    say_if_none(rows, since, accounts.folders)
