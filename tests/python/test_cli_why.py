@@ -62,6 +62,13 @@ def test_no_such_name_is_exit_4_as_no_such_number(tmp_path: Path) -> None:
     )
 
 
+def test_a_group_is_no_job(tmp_path: Path) -> None:
+    with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
+        ended = gpushare("why", "@sweep", socket=fake.path)
+    assert ended.returncode == 4
+    assert "takes one job, and no group. See: gpushare ps --group sweep" in ended.stderr
+
+
 def test_an_older_coordinator_is_named_as_such(tmp_path: Path) -> None:
     with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
         ended = gpushare("why", "5", socket=fake.path)

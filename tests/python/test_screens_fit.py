@@ -108,7 +108,10 @@ def test_names_are_cut_by_places() -> None:
         "~",
     ]
     marked = "e\u0301" * 4
-    assert [shorten(marked, most) for most in (3, 2)] == [f"{marked[:2]}~{marked[:2]}", f"{marked[:2]}~"]
+    assert [shorten(marked, most) for most in (3, 2)] == [
+        f"{marked[:2]}~{marked[:2]}",
+        f"{marked[:2]}~",
+    ]
     assert cell_len(shorten("\N{ROCKET}" * 30)) <= 24
     columns = [Column("NAME", least=4), Column("B", is_number=True)]
     table = fit(columns, [["日本語の名前", "1.0 GiB"], ["ab", "12.0 GiB"]], 18)

@@ -224,8 +224,8 @@ def notebook_name(shell: Any) -> str:
 def uses_device(cell: ast.AST) -> bool:
     """Tells whether a cell is to have the device, and all memory, before its first line runs.
 
-    A cell of ``%gpushare`` and commands of the shell looks at jobs, and is to move no memory. Behind
-    a ``%gpushare park`` the cell has said that it works without the device.
+    A cell of ``%gpushare`` and commands of the shell looks at jobs, and is to move no memory.
+    Behind a ``%gpushare park`` the cell has said that it works without the device.
     """
     for statement in getattr(cell, "body", []):
         words = _magic_of(statement)

@@ -158,6 +158,11 @@ def _find_job(answers: list[Answer], job: str) -> tuple[int, list[str]]:
     if found:
         numbers = ", ".join(str(number) for number, _ in found)
         raise typer.BadParameter(f"jobs {numbers} are named {job}: say which number")
+    if job.startswith(GROUP_MARK):
+        raise RefusedError(
+            f"{job}: this command takes one job, and no group. "
+            f"See: gpushare ps --group {job.removeprefix(GROUP_MARK)}"
+        )
     raise RefusedError(f"no job is named {job}. See: gpushare status")
 
 
