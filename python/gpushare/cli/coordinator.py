@@ -18,6 +18,7 @@ from gpushare._settings.config_notes import user_notes
 from gpushare._settings.devices import AUTO, CPU, device_of_socket, shown_wish
 from gpushare._settings.settings import POLICIES
 from gpushare.cli._options.settings import check_settings, to_environment
+from gpushare.cli._targets.completion import complete_policies
 from gpushare.cli._targets.coordinators import ask_each, find_sockets, named_device
 from gpushare.cli.exit_code import ExitCode
 from gpushare.errors import CoordinatorUnreachable, GpushareError
@@ -45,7 +46,10 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
         str | None, typer.Option(help="cpu, or cuda:UUID as nvidia-smi -L says.")
     ] = None,
     capacity: Annotated[str | None, typer.Option(help="Device memory for all jobs.")] = None,
-    policy: Annotated[str | None, typer.Option(help=f"Of {', '.join(POLICIES)}.")] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(help=f"Of {', '.join(POLICIES)}.", autocompletion=complete_policies),
+    ] = None,
     min_quantum: Annotated[str | None, typer.Option(help="The shortest lease, as 250ms.")] = None,
     max_wait: Annotated[str | None, typer.Option(help="The ceiling on waiting.")] = None,
     memory_wait: Annotated[
