@@ -39,7 +39,7 @@ def _rate_of(name: str, form: str) -> Callable[[Row], str]:
 
 
 def _ending_style(text: str) -> str:
-    return "" if text.startswith("ended") else WARNING
+    return "" if text in {"ended", "ended, exit code 0"} else WARNING
 
 
 COLUMNS: tuple[Cell, ...] = (
