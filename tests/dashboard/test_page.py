@@ -137,6 +137,11 @@ def test_the_page_fits_the_screen(  # noqa: PLR0917 - each is a fixture or a cas
         page.wait_for_timeout(1500)
         page.screenshot(path=pictures / f"{num_jobs}_{width}_{scheme}.png", full_page=True)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        charts, table = (page.locator(part).bounding_box() for part in (".charts", "table.jobs"))
+        assert charts is not None
+        assert table is not None
+        assert charts["y"] + charts["height"] <= table["y"]
+        assert table["y"] < 900, "the first jobs are on the first screen"
         for button in page.get_by_role("button").all()[:4]:
             box = button.bounding_box()
             assert box is not None

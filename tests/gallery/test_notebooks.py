@@ -135,9 +135,12 @@ def test_a_cell_has_the_device_and_an_idle_kernel_makes_room(coordinator: Coordi
         assert [_row(env, each)["state"] for each in (1, 2)] == ["idle", "idle"]
         assert _row(env, 2)["priority"] == "interactive"
         spilled = _row(env, 1)["spilled_bytes"]
-        said = kernels[0].run(SHOW)
+        said = kernels[0].run(SHOW) + kernels[0].run("%%bash\ntrue")
         assert re.search(r"job 1 \(notebook\), interactive: .* job 2 \(notebook\) idle", said, re.S)
         assert _row(env, 1)["spilled_bytes"] == spilled, "%gpushare brought the memory back"
+        leases = _row(env, 1)["leases"]
+        kernels[0].run("!true")  # a fork, which brings memory back
+        assert _row(env, 1)["leases"] == leases
         # Two iterations a loop would be too few: each of its steps is one.
         assert _row(env, 1)["iterations"] >= 8
 
@@ -228,6 +231,7 @@ def test_what_it_says(coordinator: Coordinator) -> None:
         assert "no job yet. The first cell after `import torch`" in one.run(SHOW)
         one.run(IMPORT)
         assert "no job yet. The next cell with code" in one.run(SHOW)
+        assert "parked" not in one.run("%gpushare park")
         one.run(BUILD)
         assert "gpushare: parked: " in one.run("%gpushare park")
         assert "say %gpushare, or %gpushare park" in one.run("%gpushare off")

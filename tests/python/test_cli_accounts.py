@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from gpushare._accounts.columns import JOB_COLUMNS, USAGE_COLUMNS
+from gpushare.cli._screen.colours import WARNING
+from gpushare.cli.history import COLUMNS
 from tests.python.command_line import gpushare
 from tests.python.journals import SECOND, line, write
 
@@ -81,9 +83,27 @@ def test_a_report_is_of_the_newest_that_is_meant(folder: Path) -> None:
 
 
 def test_without_jobs_the_folders_are_named(folder: Path) -> None:
-    ended = gpushare("history", socket="none")
-    assert ended.returncode == 0
-    assert str(folder) in ended.stderr
+    for command in ("history", "usage"):
+        ended = gpushare(command, socket="none")
+        assert ended.returncode == 0
+        assert "no such job has ended (--since 7d)" in ended.stderr
+        assert str(folder) in ended.stderr
+
+
+def test_a_peak_that_nobody_knows_is_no_size(folder: Path) -> None:
+    write(folder, line(name="gpt", peak_bytes=0, spilled_bytes=1 << 20))
+    assert gpushare("history", "--since", "all", socket="none").stdout.split()[-3:-1] == [
+        "-",
+        "1.0",
+    ]
+    told = gpushare("report", "gpt", socket="none").stdout
+    assert told.splitlines()[-1].split() == ["peak", "memory", "not", "known"]
+
+
+def test_a_job_that_failed_stands_out() -> None:
+    (how,) = (column for column, _ in COLUMNS if column.head == "HOW")
+    texts = ("ended", "ended, exit code 0", "ended, exit code 1", "killed by SIGKILL", "lost")
+    assert [how.style(text) for text in texts] == ["", "", WARNING, WARNING, WARNING]
 
 
 def test_an_archive_keeps_what_journals_no_longer_have(folder: Path, tmp_path: Path) -> None:
@@ -101,7 +121,7 @@ def test_an_archive_keeps_what_journals_no_longer_have(folder: Path, tmp_path: P
     (("history", "--since", "soon"), "a span like 30min"),
     (("history", "--me", "--user", "root"), "give one of them"),
     (("history", "--user", "no such one"), "no such user"),
-    (("usage", "--by", "month"), "'user', 'group', 'day'"),
+    (("usage", "--by", "month"), "'--by': 'month' is not one of 'user', 'group', 'day'"),
 ])  # fmt: skip
 def test_what_means_nothing_is_refused(words: tuple[str, ...], said: str, folder: Path) -> None:
     ended = gpushare(*words, socket="none")

@@ -52,7 +52,7 @@ def test_all_of_it_goes_in_one_request(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "nothing to change"),
+        ((), "nothing to change: say --priority, --weight, --memory-limit, --deadline,"),
         (("--priority", "high"), "priority: 'high'; allowed: guaranteed"),
         (("--weight", "0"), "weight: 0.0; allowed"),
         (("--deadline", "soon"), "deadline: 'soon'; allowed"),

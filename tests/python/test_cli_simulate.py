@@ -133,7 +133,7 @@ def test_a_trace_is_needed(tmp_path: Path) -> None:
     assert "--generate" in _simulate().stderr
     ended = _simulate(str(tmp_path / "missing.csv"))
     assert ended.returncode == 2
-    assert "missing.csv" in ended.stderr
+    assert "missing.csv: No such file or directory. See" in ended.stderr
 
 
 def test_a_generated_trace_can_be_simulated(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from gpushare.cli._screen.line import plain
+from gpushare.cli.why import why_lines
 from tests.python.command_line import gpushare, needs_daemon, run_as_job
 from tests.python.fake_coordinator import FakeCoordinator, make_report
 
@@ -60,6 +62,30 @@ def test_no_such_name_is_exit_4_as_no_such_number(tmp_path: Path) -> None:
         4,
         "gpushare: no job is named bert. See: gpushare status\n",
     )
+
+
+def test_a_job_that_starts_may_have_the_name_later(tmp_path: Path) -> None:
+    report = make_report()
+    report["devices"][0]["jobs"][0] |= {"name": "", "state": "starting"}
+    with FakeCoordinator(tmp_path / "sock", report) as fake:
+        ended = gpushare("why", "mine", socket=fake.path)
+    assert "named mine; 1 job still starts and has no name yet. See" in ended.stderr
+
+
+def test_a_state_is_said_once() -> None:
+    answer = {
+        "job": 5, "name": "gpt", "state": "paused", "explain": "is paused by user root",
+        "reason": "ask: paused by user root", "now": [], "order": [], "changes": [],
+    }  # fmt: skip
+    first = plain(why_lines(answer, None)).splitlines()[0]
+    assert first == "job 5 (gpt) is paused by user root"
+
+
+def test_a_group_is_no_job(tmp_path: Path) -> None:
+    with FakeCoordinator(tmp_path / "sock", make_report()) as fake:
+        ended = gpushare("why", "@sweep", socket=fake.path)
+    assert ended.returncode == 4
+    assert "takes one job, and no group. See: gpushare ps --group sweep" in ended.stderr
 
 
 def test_an_older_coordinator_is_named_as_such(tmp_path: Path) -> None:

@@ -55,6 +55,13 @@ def coordinator(tmp_path: Path) -> FakeCoordinator:
         (("pause", "@"), ["@sweep"]),
         (("pause", "@", "sw"), ["@sweep"]),  # as bash splits it
         (("limit", "v"), ["vit"]),
+        (
+            ("set", "vit", "--priority", ""),
+            ["guaranteed", "interactive", "normal", "opportunistic"],
+        ),
+        (("run", "--priority", "i"), ["interactive"]),
+        (("policy", "s"), ["srtf"]),
+        (("coordinator", "start", "--policy", "f"), ["fair", "fifo"]),
     ],
 )
 def test_bash(coordinator: FakeCoordinator, words: tuple[str, ...], offered: list[str]) -> None:

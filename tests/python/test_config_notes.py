@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare._settings.config_notes import COORDINATORS_KEYS, USER_KEYS, config_notes
+from gpushare._settings.config_notes import COORDINATORS_KEYS, USER_KEYS, config_notes, user_notes
 from gpushare._settings.settings import SETTINGS
 from tests.python.conftest import ROOT
 
@@ -73,6 +73,13 @@ def test_the_coordinators_keys_are_those_that_it_reads(
 ) -> None:
     text = (ROOT / "csrc" / "daemon" / "config" / source).read_text()
     assert set(re.findall(pattern, text)) == known
+
+
+def test_tables_of_users_that_the_machine_does_not_know(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("".join(f"[user.{name}]\n" for name in ("default", "root", "4000001", "r0ot")))
+    said = user_notes({"GPUSHARE_CONFIG": str(path)})
+    assert said == [f"{path}: [user.r0ot]: no user of this machine has that name"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -43,6 +44,19 @@ def test_names_all_it_tried(tmp_path: Path) -> None:
         CoordinatorClient([str(tmp_path / "none"), str(dead)]).status()
     assert f"{tmp_path}/none (absent)" in str(caught.value)
     assert f"{dead} (nobody listens)" in str(caught.value)
+
+
+def test_who_is_barred_is_not_told_to_start_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def bar(_client: CoordinatorClient, _path: str) -> None:  # root is barred from nothing
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(CoordinatorClient, "_connect_to", bar)
+    with pytest.raises(CoordinatorUnreachable) as caught:
+        CoordinatorClient([str(tmp_path / "sock")]).status()
+    assert str(caught.value).endswith(". Ask its administrator for access")
+    assert "coordinator start" not in str(caught.value)
 
 
 def test_no_socket_configured_is_said() -> None:

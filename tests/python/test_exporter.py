@@ -147,13 +147,16 @@ def test_a_job_that_ends_is_gone_and_the_next_one_begins_anew() -> None:
 
 
 def test_names_are_short_and_printable() -> None:
-    (series,) = scrapes(report_of(full_job(3, "x\x1b[31m\n" + "y" * 200), full_job(4, 'a"b\\')))
+    (series,) = scrapes(
+        report_of(full_job(3, "x\x1b[31m\n" + "y" * 200 + "-run7"), full_job(4, 'a"b\\'))
+    )
     (long, quoted) = sorted(
         (dict(labels)["job_name"] for name, labels in series if name.endswith("_holds_lease")),
         key=len,
         reverse=True,
     )
-    assert long == "x?[31m?" + "y" * (MOST_LABEL - 8) + "~"
+    assert len(long) == MOST_LABEL
+    assert long == "x?[31m?" + "y" * (MOST_LABEL - 39) + "~" + "y" * 26 + "-run7"
     assert quoted == 'a"b\\'
 
 

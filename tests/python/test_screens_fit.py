@@ -102,17 +102,22 @@ def test_what_is_the_same_for_all_goes_first() -> None:
 def test_names_are_cut_by_places() -> None:
     assert [shorten("日本語", most) for most in (6, 5, 4, 3, 2)] == [
         "日本語",
-        "日本~",
+        "日~語",
         "日~",
         "日~",
         "~",
+    ]
+    marked = "e\u0301" * 4
+    assert [shorten(marked, most) for most in (3, 2)] == [
+        f"{marked[:2]}~{marked[:2]}",
+        f"{marked[:2]}~",
     ]
     assert cell_len(shorten("\N{ROCKET}" * 30)) <= 24
     columns = [Column("NAME", least=4), Column("B", is_number=True)]
     table = fit(columns, [["日本語の名前", "1.0 GiB"], ["ab", "12.0 GiB"]], 18)
     assert plain(table.lines).splitlines() == [
         "NAME             B",
-        "日本語~    1.0 GiB",
+        "日本~前    1.0 GiB",
         "ab        12.0 GiB",
     ]
 
@@ -120,7 +125,7 @@ def test_names_are_cut_by_places() -> None:
 def test_figures_stay_whole_where_names_are_short() -> None:
     columns = [Column("NAME", least=4), Column("A", drop=1, is_number=True), Column("B")]
     table = fit(columns, [["a-long-name", "1234.5 GiB", "12.0 GiB"], ["b", "0 B", "1 B"]], 15)
-    assert plain(table.lines).splitlines() == ["NAME   B", "a-lo~  12.0 GiB", "b      1 B"]
+    assert plain(table.lines).splitlines() == ["NAME   B", "a-~me  12.0 GiB", "b      1 B"]
     assert table.left_out == ["A"]
 
 

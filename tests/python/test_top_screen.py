@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from gpushare.cli._targets.coordinators import merge_reports
 from gpushare.cli.top.glyphs import ASCII, UNICODE, Part, bar, curve, glyphs_for
 from gpushare.cli.top.history import History, JobId, Means, Rate
-from gpushare.cli.top.line import fit, plain, width_of
+from gpushare.cli.top.line import Span, cut, fit, plain, width_of
 from gpushare.cli.top.look import Look, Silent
 from gpushare.cli.top.rows import Choice
 from gpushare.cli.top.screen import Size, draw
@@ -87,6 +88,23 @@ def _two_devices() -> dict[str, Any]:
     gpu = reply()
     gpu["devices"][0]["device"] = "cuda:GPU-12345678-1234-1234-1234-123456789abc"
     return merge_reports([reply(), gpu])
+
+
+def test_a_narrow_terminal_has_fewer_columns_and_whole_figures() -> None:
+    report = reply()
+    report["devices"][0]["jobs"][0]["name"] = "sweep-of-learning-rates-0.001"
+    for width in (40, 50, 57, 64, 72):
+        screen = text_of(look_at(report, looks=1), width=width)
+        cells = " ".join(screen.split("\n JOB")[1].splitlines()[1:4]).split()
+        sizes = [f"{job['resident_bytes'] / 2**20:.1f}" for job in report["devices"][0]["jobs"]]
+        assert [size for size in sizes if size != "0.0" and size not in cells] == [], screen
+        assert "resident 96.0 MiB, free 0 B" in screen
+        assert "(sweep-of~s-0.001)" in screen
+
+
+def test_one_screen_says_how_full_the_memory_is() -> None:
+    look = Look(reply(), [], {}, History())  # as with --once: nothing was seen before
+    assert re.search(r"memory +100%", text_of(look))
 
 
 def test_several_devices_have_numbers_and_a_low_terminal_a_line_each() -> None:
@@ -246,6 +264,11 @@ def test_bars_and_curves() -> None:
 
 
 def test_text_is_cut_by_places() -> None:
-    assert fit("日本語", 5) == "日本~"
+    assert fit("日本語", 5) == "日~語"
     assert fit("日本語", 4) == "日~ "
     assert fit("ab", 4, is_right=True) == "  ab"
+    assert fit("sweep-lr-0.001-seed-3", 12) == "sweep-~eed-3"
+    assert fit("ab", 0) == ""
+    assert cut((Span("日本"), Span("日本語")), 7) == (Span("日本"), Span("日~"))
+    assert cut((Span("日本"), Span("日本語")), 8) == (Span("日本"), Span("日~ "))
+    assert cut((Span("ab"), Span("c")), 2) == (Span("ab"), Span(""))

@@ -114,15 +114,21 @@ class CoordinatorClient:
             CoordinatorUnreachable: None answers; the text says what was tried.
         """
         tried = []
+        is_barred = False
         for path in self._socket_paths:
             try:
                 return self._connect_to(path), path
             except OSError as error:
                 tried.append(describe_connect_error(path, error))
+                is_barred = is_barred or error.errno == errno.EACCES
+        # Where one is there, and this user may not ask it, starting another is no way out.
+        cure = "The first job starts one, or: gpushare coordinator start"
+        if is_barred:
+            cure = "Ask its administrator for access"
         raise CoordinatorUnreachable(
             "no coordinator answers. Tried: "
             + "; ".join(tried or ["nothing, no socket is configured"])
-            + ". The first job starts one, or: gpushare coordinator start"
+            + f". {cure}"
         )
 
     def _connect_to(self, path: str) -> socket.socket:

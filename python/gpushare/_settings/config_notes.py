@@ -54,6 +54,31 @@ def config_notes(env: Mapping[str, str]) -> list[str]:
     return notes + list(_variable_notes(env))
 
 
+def user_notes(env: Mapping[str, str]) -> list[str]:
+    """Returns a line for each table ``[user.NAME]`` whose user this machine does not know.
+
+    Args:
+        env: The environment, which may name the file.
+
+    Raises:
+        ConfigError: A file cannot be read.
+    """
+    import pwd
+
+    notes = []
+    for path, must_exist in files(env):
+        users = read_table(path, must_exist=must_exist).get("user", {})
+        for name in users if isinstance(users, dict) else ():
+            if name == "default" or name.isdecimal():
+                continue
+            try:
+                pwd.getpwnam(name)
+            except (KeyError, ValueError):
+                table = f"[user.{printable(name)}]"
+                notes.append(f"{path}: {table}: no user of this machine has that name")
+    return notes
+
+
 def _unknown_in(table: Mapping[str, Any], name: str) -> Iterator[str]:
     """Yields what is unknown in the table of this name."""
     for key, value in table.items():

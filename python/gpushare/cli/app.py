@@ -109,7 +109,8 @@ def _usage_text(error: Any, asked: str) -> str:
         # Raised by a subcommand: its words are whole sentences.
         text = f"{error.param_hint or ''} {error.message}"
     else:
-        text = error.format_message()
+        # What does not fit a list of words is an error of Python's in typer's words.
+        text = error.format_message().replace(": Value error, ", ": ")
     if not text:
         return ""
     command = error.ctx.command_path if error.ctx else f"gpushare {asked}"

@@ -14,9 +14,11 @@ import typer
 
 from gpushare._coordinator.client import CoordinatorClient, RefusedError
 from gpushare._settings import config
+from gpushare._settings.config_notes import user_notes
 from gpushare._settings.devices import AUTO, CPU, device_of_socket, shown_wish
 from gpushare._settings.settings import POLICIES
 from gpushare.cli._options.settings import check_settings, to_environment
+from gpushare.cli._targets.completion import complete_policies
 from gpushare.cli._targets.coordinators import ask_each, find_sockets, named_device
 from gpushare.cli.exit_code import ExitCode
 from gpushare.errors import CoordinatorUnreachable, GpushareError
@@ -44,7 +46,10 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
         str | None, typer.Option(help="cpu, or cuda:UUID as nvidia-smi -L says.")
     ] = None,
     capacity: Annotated[str | None, typer.Option(help="Device memory for all jobs.")] = None,
-    policy: Annotated[str | None, typer.Option(help=f"Of {', '.join(POLICIES)}.")] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(help=f"Of {', '.join(POLICIES)}.", autocompletion=complete_policies),
+    ] = None,
     min_quantum: Annotated[str | None, typer.Option(help="The shortest lease, as 250ms.")] = None,
     max_wait: Annotated[str | None, typer.Option(help="The ceiling on waiting.")] = None,
     memory_wait: Annotated[
@@ -88,6 +93,8 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     settings = check_settings(environment)
+    for note in user_notes(environment):
+        print(f"gpushare: {note}", file=sys.stderr)
     shown = f"--device {device}" if device else shown_wish(settings.device)
     name = CPU if settings.device == AUTO else named_device(settings.device, shown)
     path = _socket_to_listen_at(settings, name)

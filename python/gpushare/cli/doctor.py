@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from gpushare._settings import config
-from gpushare._settings.config_notes import config_notes
+from gpushare._settings.config_files import files
+from gpushare._settings.config_notes import config_notes, user_notes
 from gpushare.cli.checks.checksum import check_checksum
 from gpushare.cli.checks.coordinators import check_coordinators
 from gpushare.cli.checks.finding import Finding
@@ -51,9 +52,10 @@ def examine() -> Iterator[Finding]:
     except ConfigError as error:
         yield Finding("settings", "fail", str(error))
         return
-    notes = config_notes(os.environ)
+    notes = [*config_notes(os.environ), *user_notes(os.environ)]
     if not notes:
-        yield Finding("settings", "ok", "read")
+        read = [path for path, _ in files(os.environ) if os.path.exists(path)]  # noqa: PTH110
+        yield Finding("settings", "ok", f"read from {', '.join(read)}" if read else "no file")
     for note in notes:
         yield Finding("settings", "warn", note)
     checks: list[Callable[[], list[Finding]]] = [

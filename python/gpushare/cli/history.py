@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,9 +16,19 @@ from gpushare.cli._accounts.options import (
     make_filter,
     open_accounts,
 )
-from gpushare.cli._accounts.show import Cell, count_of, ending, show, size_of, text_of, time_of
+from gpushare.cli._accounts.show import (
+    Cell,
+    count_of,
+    ending,
+    peak_of,
+    say_if_none,
+    show,
+    size_of,
+    text_of,
+    time_of,
+)
 from gpushare.cli._screen.colours import WARNING
-from gpushare.cli._screen.columns import Column
+from gpushare.cli._screen.columns import NOTHING, Column
 
 if TYPE_CHECKING:
     from gpushare._accounts.accounts import Row
@@ -30,7 +39,7 @@ def _rate_of(name: str, form: str) -> Callable[[Row], str]:
 
 
 def _ending_style(text: str) -> str:
-    return "" if text.startswith("ended") else WARNING
+    return "" if text in {"ended", "ended, exit code 0"} else WARNING
 
 
 COLUMNS: tuple[Cell, ...] = (
@@ -49,7 +58,7 @@ COLUMNS: tuple[Cell, ...] = (
         Column("(ALONE)", drop=11, is_number=True),
         _rate_of("iterations_per_second_alone", "({:.1f})"),
     ),
-    (Column("PEAK", drop=7, is_number=True), size_of("peak_bytes")),
+    (Column("PEAK", drop=7, is_number=True), lambda row: peak_of(row, NOTHING)),
     (Column("SPILLED", drop=10, is_number=True), size_of("spilled_bytes")),
 )
 """Of the table."""
@@ -75,6 +84,4 @@ def history(
     with open_accounts(archive) as accounts:
         rows = accounts.jobs(wanted)
     show(rows, JOB_COLUMNS, COLUMNS, form)
-    if not rows:
-        folders = ", ".join(map(str, accounts.folders))
-        print(f"gpushare: no such job in the accounts of {folders}", file=sys.stderr)
+    say_if_none(rows, since, accounts.folders)

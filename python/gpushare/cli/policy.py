@@ -10,6 +10,7 @@ import typer
 from gpushare._settings import config
 from gpushare._settings.settings import POLICIES
 from gpushare.cli._options.settings import check_policy
+from gpushare.cli._targets.completion import complete_policies
 from gpushare.cli._targets.coordinators import ask_each, find_sockets
 from gpushare.errors import CoordinatorUnreachable
 
@@ -23,7 +24,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def policy(
-    name: Annotated[str, typer.Argument(help="The one to use from now on.")] = "",
+    name: Annotated[
+        str, typer.Argument(help="The one to use from now on.", autocompletion=complete_policies)
+    ] = "",
     device: Annotated[str, typer.Option(help="Of all devices only this one's.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from gpushare._accounts.columns import JOB_COLUMNS
 from gpushare.cli._accounts.options import ArchiveOption, Format, FormatOption, open_accounts
-from gpushare.cli._accounts.show import ending, show
+from gpushare.cli._accounts.show import ending, peak_of, show
 from gpushare.cli._screen.line import fields, wrap
 from gpushare.cli._screen.terminal import screen_width
 from gpushare.cli._screen.terminal import show as show_lines
@@ -68,7 +68,7 @@ def _fields(row: Row) -> list[tuple[str, object]]:
         ("end", row["end"]),
         ("how it ended", ending(row)),
         ("wall clock", format_span(wall)),
-        ("held the device", f"{part(row['held_seconds'])}, in {row['leases']} leases"),
+        ("held the device", f"{part(row['held_seconds'])}, leases: {row['leases']}"),
         ("waited", part(row["waited_seconds"])),
         ("switching", part(row["switching_seconds"])),
         ("iterations", f"{row['iterations']}, {row['optimizer_steps']} optimizer steps"),
@@ -78,5 +78,5 @@ def _fields(row: Row) -> list[tuple[str, object]]:
         ("spilled to the host", format_bytes(row["spilled_bytes"])),
         ("restored", format_bytes(row["restored_bytes"])),
         ("dropped", format_bytes(row["dropped_bytes"])),
-        ("peak memory", format_bytes(row["peak_bytes"])),
+        ("peak memory", peak_of(row, "not known")),
     ]

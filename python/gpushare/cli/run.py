@@ -18,6 +18,7 @@ import typer
 
 from gpushare.cli._options.environment import make_environment
 from gpushare.cli._options.settings import check_settings
+from gpushare.cli._targets.completion import complete_priorities
 from gpushare.cli.exit_code import COMMAND_NOT_FOUND, ExitCode
 
 
@@ -32,7 +33,11 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     name: Annotated[str | None, typer.Option(help="For status; else the script's name.")] = None,
     group: Annotated[str | None, typer.Option(help="Jobs that belong together.")] = None,
     priority: Annotated[
-        str | None, typer.Option(help="guaranteed, interactive, normal or opportunistic.")
+        str | None,
+        typer.Option(
+            help="guaranteed, interactive, normal or opportunistic.",
+            autocompletion=complete_priorities,
+        ),
     ] = None,
     weight: Annotated[float | None, typer.Option(help="Share inside a priority; above 0.")] = None,
     memory_limit: Annotated[

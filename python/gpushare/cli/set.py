@@ -8,7 +8,11 @@ import typer
 
 from gpushare._settings.arguments import job_changes
 from gpushare.cli._options.settings import check_policy
-from gpushare.cli._targets.completion import complete_own_jobs_and_groups
+from gpushare.cli._targets.completion import (
+    complete_own_jobs_and_groups,
+    complete_policies,
+    complete_priorities,
+)
 from gpushare.cli._targets.jobs import (
     GROUP_MARK,
     JOBS_HELP,
@@ -30,7 +34,11 @@ def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
         str, typer.Argument(help=JOBS_HELP, autocompletion=complete_own_jobs_and_groups)
     ],
     priority: Annotated[
-        str | None, typer.Option(help="guaranteed, interactive, normal or opportunistic.")
+        str | None,
+        typer.Option(
+            help="guaranteed, interactive, normal or opportunistic.",
+            autocompletion=complete_priorities,
+        ),
     ] = None,
     weight: Annotated[float | None, typer.Option(help="Share inside a priority; above 0.")] = None,
     memory_limit: Annotated[str | None, typer.Option(help='As 1.5GiB, or "none".')] = None,
@@ -49,7 +57,10 @@ def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option(help="Said alone: whom its device serves next, of all jobs there."),
+        typer.Option(
+            help="Said alone: whom its device serves next, of all jobs there.",
+            autocompletion=complete_policies,
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="The job is on this device.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the job's row as JSON.")] = False,
@@ -75,6 +86,9 @@ def set_job(  # noqa: PLR0917 - a parameter is an option; typer calls it by name
         else:
             print(f"{label(row)}: policy {policy}, for all jobs of {row['device']}")
         return
+    if all(value is None for value in given.values()):
+        *most, last = (f"--{name.replace('_', '-')}" for name in given)
+        raise typer.BadParameter(f"nothing to change: say {', '.join(most)} or {last}")
     try:
         changes = job_changes(**given)
     except ValueError as error:

@@ -138,7 +138,8 @@ def _read(trace: Path | None) -> str:
     try:
         return sys.stdin.read() if str(trace) == "-" else trace.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"cannot read {trace}: {error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise typer.BadParameter(f"cannot read {trace}: {why}") from error
 
 
 def _generate(

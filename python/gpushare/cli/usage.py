@@ -16,7 +16,7 @@ from gpushare.cli._accounts.options import (
     make_filter,
     open_accounts,
 )
-from gpushare.cli._accounts.show import Cell, count_of, show, size_of, text_of, time_of
+from gpushare.cli._accounts.show import Cell, count_of, say_if_none, show, size_of, text_of, time_of
 from gpushare.cli._screen.columns import Column
 
 
@@ -62,3 +62,4 @@ def usage(
         ((Column(by.name, least=12), text_of(by.value)), *_TABLE),
         form,
     )
+    say_if_none(rows, since, accounts.folders)

@@ -51,7 +51,9 @@ def why(
 def why_lines(answer: dict[str, Any], width: int | None) -> list[Line]:
     """Lays out a coordinator's ``why`` as people read it."""
     name = f" ({answer['name']})" if answer["name"] else ""
-    first = f"job {answer['job']}{name} is {answer['state']}: {answer['explain']}"
+    says_state = answer["explain"].startswith(f"is {answer['state']}")
+    state = "" if says_state else f"is {answer['state']}: "
+    first = f"job {answer['job']}{name} {state}{answer['explain']}"
     lines = wrap(_said(first), width, "bold")
     for key, title in _PARTS:
         if answer[key]:

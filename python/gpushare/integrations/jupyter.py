@@ -103,7 +103,7 @@ class Notebook(ast.NodeTransformer):
             CellRefused: Ctrl-C has ended the wait for the device, or there is no coordinator, and
                 GPUSHARE_REQUIRE=1: the cell does not run.
         """
-        if self._is_using or _is_only_magic(node) or not _native.is_installed():
+        if self._is_using or not _native.is_installed() or not uses_device(node):
             return node
         self._is_using = True
         try:
@@ -164,13 +164,15 @@ class Notebook(ast.NodeTransformer):
         )
 
     def _magic(self, line: str) -> None:
-        """Show this kernel's job; `%gpushare park` gives its device and memory back now."""
+        """Show this kernel's job; `%gpushare park` gives the device back and lets memory leave."""
         from gpushare.integrations.kernel_status import describe
+        from gpushare.job import current
 
         words = line.split()
         if words not in ([], ["park"]):
             raise UsageError(f"%gpushare {line}: say %gpushare, or %gpushare park")
-        if words and _native.is_installed():
+        job = current()
+        if words and job is not None and job.is_managed:
             give_back(may_move=True)
             print("gpushare: parked: the memory leaves as soon as another job needs the room")
         print(describe(had_job=self._job is not None))
@@ -219,9 +221,34 @@ def notebook_name(shell: Any) -> str:
     return name if name and name.isprintable() and not name.isdecimal() else "notebook"
 
 
-def _is_only_magic(node: ast.AST) -> bool:
-    """Tells whether a cell has nothing but ``%gpushare``, which is to move no memory."""
-    body = getattr(node, "body", None)
-    if not body:
-        return True
-    return all(f"run_line_magic('{MAGIC}'" in ast.unparse(each) for each in body)
+def uses_device(cell: ast.AST) -> bool:
+    """Tells whether a cell is to have the device, and all memory, before its first line runs.
+
+    A cell of ``%gpushare`` and commands of the shell looks at jobs, and is to move no memory.
+    Behind a ``%gpushare park`` the cell has said that it works without the device.
+    """
+    for statement in getattr(cell, "body", []):
+        words = _magic_of(statement)
+        if words == (MAGIC, "park"):
+            return False
+        if words[:1] not in {(MAGIC,), ("!",)}:
+            return True
+    return False
+
+
+def _magic_of(statement: ast.stmt) -> tuple[str, ...]:
+    """A line magic's name and argument, ("!",) for a command of the shell; () for other code.
+
+    IPython has made calls of its shell's methods of them.
+    """
+    value = getattr(statement, "value", None)
+    if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)):
+        return ()
+    if ast.unparse(value.func.value) != "get_ipython()":
+        return ()
+    texts = tuple(str(each.value) for each in value.args if isinstance(each, ast.Constant))
+    if value.func.attr in {"system", "getoutput"}:
+        return ("!",)
+    if value.func.attr == "run_cell_magic" and texts[:1] in {("bash",), ("sh",)}:
+        return ("!",)
+    return texts if value.func.attr == "run_line_magic" else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
 
 from gpushare._accounts.accounts import Row
@@ -55,6 +56,23 @@ def time_of(name: str) -> Callable[[Row], str]:
 def size_of(name: str) -> Callable[[Row], str]:
     """Returns a cell that shows bytes."""
     return lambda row: format_bytes(row[name])
+
+
+def peak_of(row: Row, unknown: str) -> str:
+    """Returns the most memory that a job had; it is 0 where nobody knows."""
+    return format_bytes(row["peak_bytes"]) if row["peak_bytes"] else unknown
+
+
+def say_if_none(rows: Sequence[Row], since: str, folders: Iterable[object]) -> None:
+    """Says on stderr that no job was found, and where it was looked for."""
+    if rows:
+        return
+    wider = "" if since == "all" else "; for earlier ones: --since all"
+    where = ", ".join(map(str, folders))
+    print(
+        f"gpushare: no such job has ended (--since {since}), by the accounts in {where}{wider}",
+        file=sys.stderr,
+    )
 
 
 def ending(row: Row) -> str:

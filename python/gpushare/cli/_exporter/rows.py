@@ -18,7 +18,7 @@ MOST_JOBS = 100
 """Of a device; those with the lowest numbers, which are the oldest."""
 MOST_USERS = 100
 MOST_LABEL = 64
-"""Characters of a label's value; the last one of a longer text becomes "~"."""
+"""Characters of a label's value; of a longer text a "~" stands for the middle."""
 _HOLDING = {"running", "closing"}
 
 # A directory of accounts on the network may be slow, and is not to be asked at each scrape.
@@ -48,7 +48,10 @@ class LabelledRow(NamedTuple):
 def label_text(text: Any) -> str:
     """Returns a text as it may stand in a label."""
     label = printable(str(text))
-    return label if len(label) <= MOST_LABEL else label[: MOST_LABEL - 1] + "~"
+    if len(label) <= MOST_LABEL:
+        return label
+    at_end = (MOST_LABEL - 1) // 2  # where the names of a sweep differ
+    return f"{label[: MOST_LABEL - 1 - at_end]}~{label[-at_end:]}"
 
 
 def labelled_rows(report: dict[str, Any]) -> Iterator[LabelledRow]:

@@ -51,6 +51,18 @@ def take(text: str, most: int) -> str:
     return text[:end]
 
 
+def take_end(text: str, most: int) -> str:
+    """Returns the end of a printable text that takes at most so many places."""
+    if text.isascii():
+        return text[len(text) - min(max(most, 0), len(text)) :]
+    begin = len(text)
+    while begin > 0 and places(text[begin - 1 :]) <= most:
+        begin -= 1
+    while begin < len(text) and places(text[begin]) == 0:  # a mark on what is not taken
+        begin += 1
+    return text[begin:]
+
+
 def pad(cell: str, width: int) -> str:
     """Returns the cell with spaces up to that many places."""
     return cell + " " * (width - places(cell))
@@ -73,6 +85,16 @@ def host_text(device: dict[str, Any]) -> str:
 
 
 def shorten(name: str, most: int = _MOST_NAME) -> str:
-    """Returns the name as it may be printed, cut with a "~" beyond that many places."""
+    """Returns the name as it may be printed; of a longer one a "~" stands for the middle.
+
+    The names of a sweep differ at their ends.
+
+    Args:
+        name: May come from another process.
+        most: In places of the terminal; at least 1.
+    """
     text = printable(name)
-    return text if places(text) <= most else take(text, most - 1) + "~"
+    if places(text) <= most:
+        return text
+    end = take_end(text, (most - 1) // 2)
+    return take(text, most - 1 - places(end)) + "~" + end

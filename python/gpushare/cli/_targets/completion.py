@@ -1,4 +1,4 @@
-"""What a shell offers where a command wants a job: names of running jobs, and groups."""
+"""What a shell offers where a command wants a job, a class or a policy."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 from gpushare._settings import config
+from gpushare._settings.settings import POLICIES, PRIORITIES
 from gpushare.cli._targets.coordinators import ask_each, find_sockets
 from gpushare.cli._targets.jobs import GROUP_MARK
 from gpushare.errors import GpushareError
@@ -46,6 +47,16 @@ def complete_own_jobs_and_groups(incomplete: str) -> list[str]:
     groups = {job.get("group") for job in jobs if job["uid"] == os.getuid()}
     words = [GROUP_MARK + name for name in groups if name and _is_word(name)]
     return _beginning(incomplete, [*_words(_changeable(jobs)), *words])
+
+
+def complete_priorities(incomplete: str) -> list[str]:
+    """Returns the classes that begin so, the highest first."""
+    return [name for name in PRIORITIES if name.startswith(incomplete)]
+
+
+def complete_policies(incomplete: str) -> list[str]:
+    """Returns the policies that begin so, the default first."""
+    return [name for name in POLICIES if name.startswith(incomplete)]
 
 
 def _running_jobs() -> list[dict[str, Any]]:

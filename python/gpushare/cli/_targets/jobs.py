@@ -158,7 +158,23 @@ def _find_job(answers: list[Answer], job: str) -> tuple[int, list[str]]:
     if found:
         numbers = ", ".join(str(number) for number, _ in found)
         raise typer.BadParameter(f"jobs {numbers} are named {job}: say which number")
-    raise RefusedError(f"no job is named {job}. See: gpushare status")
+    if job.startswith(GROUP_MARK):
+        raise RefusedError(
+            f"{job}: this command takes one job, and no group. "
+            f"See: gpushare ps --group {job.removeprefix(GROUP_MARK)}"
+        )
+    raise RefusedError(f"no job is named {job}{_starting_text(answers)}. See: gpushare status")
+
+
+def _starting_text(answers: list[Answer]) -> str:
+    """Says that the name may come yet: a process has it from its first model on."""
+    rows = [row for each in answers for row in _jobs(each.report)]
+    count = sum(row["state"] == "starting" for row in rows)
+    if not count:
+        return ""
+    if count == 1:
+        return "; 1 job still starts and has no name yet"
+    return f"; {count} jobs still start and have no name yet"
 
 
 def _has_job(report: dict[str, Any], number: int) -> bool:

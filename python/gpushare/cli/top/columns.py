@@ -110,7 +110,7 @@ COLUMNS = (
     Column("PRIORITY", 13, 100, _of_job(_field("priority")), "priority"),
     Column("GOT", 4, 64, _ran(lambda shown: f"{shown.row.fields['share']:.0%}"), "share",
            is_right=True),
-    Column("IT/S", 6, 0, _ran(lambda shown: _rate(shown.row.fields["iterations_per_second"])),
+    Column("IT/S", 6, 46, _ran(lambda shown: _rate(shown.row.fields["iterations_per_second"])),
            "rate", is_right=True),
     Column("ALONE", 6, 79, _ran(_alone), "rate_alone", is_right=True),
     Column(_CURVE, 12, 116, _curve, most=_MOST_CURVE),
@@ -118,7 +118,7 @@ COLUMNS = (
     Column("RESIDENT", 10, 0, lambda shown, _: format_bytes(shown.row.fields["resident_bytes"]),
            "resident", is_right=True),
     Column("SHARED", 10, 140, _of_job(_bytes("lane_bytes")), "shared", is_right=True),
-    Column("SPILLED", 10, 50, _of_job(_bytes("spilled_bytes")), "spilled", is_right=True),
+    Column("SPILLED", 10, 57, _of_job(_bytes("spilled_bytes")), "spilled", is_right=True),
 )  # fmt: skip
 
 

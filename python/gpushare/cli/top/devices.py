@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpushare._settings.devices import label
-from gpushare.cli._status.table import host_text
+from gpushare.cli._status.table import host_text, shorten
 from gpushare.cli.top.columns import short_seconds
 from gpushare.cli.top.glyphs import Glyphs, Part, bar, curve
-from gpushare.cli.top.history import History, Means
+from gpushare.cli.top.history import History, Means, used_part
 from gpushare.cli.top.line import Line, Span, cut, span, spread, wrap
 from gpushare.cli.units import format_bytes
-from gpushare.printable import printable
 
 if TYPE_CHECKING:
     from gpushare.cli.top.look import Look, Silent
@@ -58,7 +57,6 @@ def _block(device: dict[str, Any], name: str, history: History, place: Place) ->
     key, used = device["device"], history.used.get(device["device"], Means()).values()
     leased = history.leased.get(key, Means()).values()
     facts = f" {format_bytes(device['capacity_bytes'])}{_GAP}policy {device['policy']}"
-    memory = used[-1] if used else None
     return [
         spread(
             (span(name, "name"), span(facts)),
@@ -67,7 +65,7 @@ def _block(device: dict[str, Any], name: str, history: History, place: Place) ->
         ),
         spread(
             _memory(device, place.width, place.glyphs),
-            _curve("memory", memory or 0.0, used, place),
+            _curve("memory", used_part(device), used, place),
             place.width,
         ),
         spread((span("  " + _holders(device)),), (span(_host(device)),), place.width),
@@ -98,7 +96,8 @@ def _memory(device: dict[str, Any], width: int, glyphs: Glyphs) -> Line:
     pool = sum(lane.get("pool_bytes", 0) for lane in device["lanes"])
     shared = f", shared {format_bytes(pool)}" if pool and width >= 100 else ""
     text = f" resident {format_bytes(resident)}{shared}, free {_free(device)}"
-    return (Span("  "), *_bar(device, max(10, min(40, width // 5)), glyphs), span(text))
+    size = max(4, min(40, max(10, width // 5), width - len("  ") - len(text)))
+    return (Span("  "), *_bar(device, size, glyphs), span(text))
 
 
 def _free(device: dict[str, Any]) -> str:
@@ -140,8 +139,8 @@ def _until(lane: dict[str, Any]) -> str:
 
 
 def _who(number: int, names: dict[int, str]) -> str:
-    name = printable(names.get(number, ""))
-    return f"{number} ({name[:16]})" if name else str(number)
+    name = names.get(number, "")
+    return f"{number} ({shorten(name, 16)})" if name else str(number)
 
 
 def _compact_line(device: dict[str, Any], name: str, place: Place) -> Line:

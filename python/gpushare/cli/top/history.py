@@ -126,15 +126,20 @@ class History:
             devices: Of their reports.
         """
         for device in devices:
-            name, capacity = device["device"], device["capacity_bytes"]
+            name = device["device"]
             self.leased.setdefault(name, Means()).add(at, device.get("busy", 0.0))
-            used = max(0, capacity - max(device["free_bytes"], 0)) / capacity if capacity else 0.0
-            self.used.setdefault(name, Means()).add(at, used)
+            self.used.setdefault(name, Means()).add(at, used_part(device))
             for key, job in _jobs(device):
                 self.rates.setdefault(key, Rate()).add(at, job["iterations"])
         gone = [key for key, rate in self.rates.items() if rate.seen_at < at - _FORGET_SECONDS]
         for key in gone:
             del self.rates[key]
+
+
+def used_part(device: dict[str, Any]) -> float:
+    """Returns the part of a device's capacity that jobs may have backed now."""
+    capacity: int = device["capacity_bytes"]
+    return max(0, capacity - max(device["free_bytes"], 0)) / capacity if capacity else 0.0
 
 
 def _jobs(device: dict[str, Any]) -> Iterator[tuple[JobId, dict[str, Any]]]:

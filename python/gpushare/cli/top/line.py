@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from typing import NamedTuple
 
-from gpushare.cli._status.table import places
+from gpushare.cli._status.table import pad, places, shorten, take
 from gpushare.printable import printable
 
 
@@ -40,30 +40,27 @@ def width_of(line: Line) -> int:
 
 
 def fit(text: str, width: int, *, is_right: bool = False) -> str:
-    """Returns the text in that many places: with spaces, or cut with a "~" at its end.
+    """Returns the text in that many places: with spaces, or with a "~" for its middle.
 
     Args:
         text: What may come from another process.
         width: In places of the terminal.
         is_right: Spaces stand before the text.
     """
-    shown = printable(text)
-    if places(shown) > width:
-        while shown and places(shown) > width - 1:
-            shown = shown[:-1]
-        shown = shown + "~" if width > 0 else ""
+    shown = shorten(text, width) if width > 0 else ""
     missing = " " * (width - places(shown))
     return missing + shown if is_right else shown + missing
 
 
 def cut(line: Line, width: int) -> Line:
-    """Returns the line without what is beyond that many places."""
+    """Returns the line with a "~" for what is beyond that many places."""
     kept: list[Span] = []
     left = width
     for each in line:
         needed = places(each.text)
         if needed > left:
-            kept.append(each._replace(text=fit(each.text, left)))
+            text = take(each.text, left - 1) + "~" if left > 0 else ""
+            kept.append(each._replace(text=pad(text, left)))
             break
         kept.append(each)
         left -= needed
@@ -86,5 +83,7 @@ def spread(left: Line, right: Line, width: int) -> Line:
 
 def wrap(text: str, width: int, look: str = "") -> list[Line]:
     """Returns the text as lines of at most that many places, broken at spaces."""
-    lines = textwrap.wrap(printable(text), max(width, 8), subsequent_indent="  ")
+    lines = textwrap.wrap(
+        printable(text), max(width, 8), subsequent_indent="  ", break_on_hyphens=False
+    )
     return [cut((Span(each, look),), width) for each in lines]

@@ -1,4 +1,4 @@
-// One device: its facts, its jobs, and its last minutes.
+// One device: its facts, its last minutes, and its jobs.
 
 import { make, setChildren, setText } from "./dom.js";
 import { Job } from "./job.js";
@@ -21,7 +21,8 @@ export class Device {
     this.timeline = new Timeline();
     this.memory = new Memory();
     const charts = make("div", { class: "charts" }, this.timeline.element, this.memory.element);
-    this.element = make("section", {}, this.title, this.facts, this.none, this.table, charts);
+    // The charts stand above the table, which may be many screens long.
+    this.element = make("section", {}, this.title, this.facts, this.none, charts, this.table);
   }
 
   show(device, windowSeconds) {

@@ -21,8 +21,11 @@ export class Timeline {
       make("span", { class: "key wait" }),
       "waits for it",
     );
-    const box = make("div", { class: "canvas" }, this.canvas);
-    this.element = make("figure", {}, make("figcaption", {}, "Leases"), legend, box);
+    this.rows = make("div", { class: "canvas rows" }, this.canvas);
+    // Many rows scroll by themselves, so the axis is below them in its own canvas.
+    this.axis = make("canvas", { "aria-hidden": "true" });
+    const below = make("div", { class: "canvas" }, this.axis);
+    this.element = make("figure", {}, make("figcaption", {}, "Leases"), legend, this.rows, below);
   }
 
   take(line, jobs, windowSeconds) {
@@ -40,7 +43,9 @@ export class Timeline {
     const all = [...this.slices, ...this.underWay];
     const numbers = [...new Set(all.map((slice) => slice[0]))].sort((one, other) => one - other);
     const height = numbers.length > MANY ? SMALL_ROW : ROW;
-    const { drawing, width } = prepare(this.canvas, Math.max(1, numbers.length) * height + AXIS);
+    if (numbers.length > MANY) this.rows.tabIndex = 0; // keys scroll, too
+    else this.rows.removeAttribute("tabindex");
+    const { drawing, width } = prepare(this.canvas, Math.max(1, numbers.length) * height);
     const left = Math.min(150, width / 3);
     // A dashboard that has just begun fills the width; later it is the whole window.
     const oldest = Math.min(...all.map((slice) => slice[2]), this.now - 10);
@@ -66,7 +71,8 @@ export class Timeline {
     for (const number of numbers) {
       drawing.fillText(fit(drawing, this.title(number), left - 8), 0, rows.get(number) + height / 2);
     }
-    drawAxis(drawing, { left, width, top: numbers.length * height + AXIS / 2, span });
+    const below = prepare(this.axis, AXIS).drawing;
+    drawAxis(below, { left, width, top: AXIS / 2, span });
     const parts = numbers.map((n) => `${this.title(n)} ${Math.min(held.get(n) ?? 0, span).toFixed(1)} s`);
     const text = `Time with the lease in the last ${Math.round(span)} s: ${parts.join(", ") || "nobody"}`;
     this.canvas.setAttribute("aria-label", text);
@@ -77,12 +83,16 @@ export class Timeline {
   }
 }
 
-/** Cuts a text that is wider than that. */
+/** Puts a "~" for the middle of a text that is wider than that: names of a sweep differ at their ends. */
 function fit(drawing, text, width) {
   if (drawing.measureText(text).width <= width) return text;
-  let cut = text;
-  while (cut && drawing.measureText(`${cut}~`).width > width) cut = cut.slice(0, -1);
-  return `${cut}~`;
+  const letters = Array.from(text);
+  for (let kept = letters.length - 1; kept > 0; kept--) {
+    const atEnd = Math.floor(kept / 2);
+    const cut = [...letters.slice(0, kept - atEnd), "~", ...letters.slice(letters.length - atEnd)].join("");
+    if (drawing.measureText(cut).width <= width) return cut;
+  }
+  return "~";
 }
 
 /** Writes how long ago the left end, the middle and the right end are. */
