@@ -4,8 +4,10 @@ Optimizers are remembered as they are made. The first module that is called and 
 with one of them is the model, the outermost since callers come first. A program that calls a module
 before it makes any optimizer evaluates: that module is registered at once, and exchanged if a model
 of an optimizer shows up later. A sweep inside one process makes one model after the other: once the
-model is gone, the next optimizer's takes its place. A script that calls ``gpushare.register``
-itself is left alone.
+model is gone, the next optimizer's takes its place. A program may have no module at all, but
+tensors of its own that an optimizer changes. It is registered without a model after two steps, and
+its steps are its boundaries. One step proves nothing: programs that resume make one beforehand, to
+have state to load into. A script that calls ``gpushare.register`` itself is left alone.
 
 Where a CUDA device is to be shared, a model on the CPU makes no job, and one line says so. That
 CUDA has been started shows nothing: torch's optimizers do that, whatever they optimize.
@@ -16,10 +18,12 @@ Watching costs something for every module call, so it ends when the model is fou
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from gpushare import _install, _native, children
 from gpushare._settings.devices import CPU
+from gpushare._torch import optimizer_steps
 from gpushare._torch.torch_import import when_torch_is_loaded
 from gpushare.errors import say_once
 
@@ -27,6 +31,9 @@ if TYPE_CHECKING:
     import torch
 
     from gpushare.job import Job
+
+_STEPS_WITHOUT_MODEL = 2
+"""After so many steps, none of a module that was called, the program trains bare tensors."""
 
 _finder: Finder | None = None
 
@@ -68,6 +75,7 @@ class Finder:
         self._is_watching = False
         self._is_done = False
         self._is_cpu_said = False
+        self._num_steps = 0  # while no job is watched
 
     def start(self) -> None:
         """Begins to watch, where this process is to be a job."""
@@ -78,6 +86,7 @@ class Finder:
             return
         self._watch_optimizers()
         self._watch_calls()
+        self._watch_steps()
 
     @property
     def job(self) -> Job | None:
@@ -121,6 +130,19 @@ class Finder:
 
         self._is_watching = True
         torch.nn.Module.__call__ = look_and_call  # type: ignore[method-assign]
+
+    def _watch_steps(self) -> None:
+        """Looks at the steps of optimizers until a job is watched, which then sees them itself."""
+
+        def step_and_look(
+            step: Callable[..., Any], optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any
+        ) -> Any:
+            result = step(optimizer, *args, **kwargs)
+            if self._is_watching:
+                self.stepped(optimizer)
+            return result
+
+        optimizer_steps.around = step_and_look
 
     def optimizer_made(self, optimizer: torch.optim.Optimizer) -> None:
         """An optimizer was constructed.
@@ -173,6 +195,20 @@ class Finder:
             }
         return not parameters.isdisjoint(self._owned)
 
+    def stepped(self, optimizer: torch.optim.Optimizer) -> None:
+        """An optimizer has stepped, and its model was not called: there may be none.
+
+        Modules are looked at all the same: the model may come later.
+        """
+        from gpushare.job import current, register
+
+        parameters = (each for group in optimizer.param_groups for each in group["params"])
+        if self._job is not None or current() is not None or not _are_on_shared_device(parameters):
+            return
+        self._num_steps += 1
+        if self._num_steps == _STEPS_WITHOUT_MODEL:
+            self._job = register()
+
     def found(self, module: torch.nn.Module) -> None:
         """Registers the model, or exchanges the one that was registered before."""
         from gpushare.job import current, register
@@ -190,11 +226,13 @@ class Finder:
 
 def is_on_shared_device(module: torch.nn.Module) -> bool:
     """Tells whether the module's parameters are where this process shares memory."""
+    return _are_on_shared_device(module.parameters())
+
+
+def _are_on_shared_device(parameters: Iterable[torch.Tensor]) -> bool:
     if not _native.is_installed():
         return False  # CUDA was not started yet: whatever runs does so elsewhere
-    return _native.device() == CPU or any(
-        parameter.device.type != CPU for parameter in module.parameters()
-    )
+    return _native.device() == CPU or any(each.device.type != CPU for each in parameters)
 
 
 def _begins_on_cpu(module: torch.nn.Module) -> bool:

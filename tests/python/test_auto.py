@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from gpushare import _install, _native, auto, job
+from gpushare._torch import optimizer_steps
 
 
 class FakeJob:
@@ -23,11 +24,13 @@ def finder(monkeypatch):
     made = auto.Finder()
     made.registered = None
 
-    def register(model):
+    def register(model=None):
         made.registered = FakeJob(model)
         return made.registered
 
     original_call, original_init = nn.Module.__call__, torch.optim.Optimizer.__init__
+    monkeypatch.setattr(optimizer_steps, "around", None)
+    optimizer_steps.watch_steps()
     monkeypatch.setattr(_native, "is_installed", lambda: True)
     monkeypatch.setattr(job, "register", register)
     monkeypatch.setattr(job, "current", lambda: made.registered)
@@ -111,6 +114,41 @@ def test_a_script_that_registers_by_itself_is_left_alone(finder):
     assert finder.registered is own
     assert own.models == [model]
     assert optimizer is not None
+
+
+def bare_step(optimizer, tensor):
+    tensor.square().sum().backward()
+    optimizer.step()
+
+
+def test_a_program_that_trains_bare_tensors_is_registered_after_two_steps(finder):
+    tensor = x().requires_grad_()
+    optimizer = torch.optim.SGD([tensor], lr=0.1)
+    bare_step(optimizer, tensor)
+    assert finder.registered is None
+    bare_step(optimizer, tensor)
+    own = finder.registered
+    assert own.models == [None]
+    bare_step(optimizer, tensor)
+    assert finder.registered is own
+
+
+def test_a_model_that_comes_after_bare_tensors_is_watched(finder):
+    tensor, model = x().requires_grad_(), nn.Linear(2, 2)
+    optimizers = [torch.optim.SGD([tensor], lr=0.1), torch.optim.SGD(model.parameters(), lr=0.1)]
+    for _ in range(2):
+        bare_step(optimizers[0], tensor)
+    model(x())
+    assert finder.registered.models == [None, model]
+
+
+def test_steps_inside_a_process_whose_job_is_the_scripts_own_make_none(finder):
+    tensor = x().requires_grad_()
+    optimizer = torch.optim.SGD([tensor], lr=0.1)
+    own = finder.registered = FakeJob(None)
+    for _ in range(4):
+        bare_step(optimizer, tensor)
+    assert finder.registered is own
 
 
 def test_modules_called_inside_backward_are_not_looked_at(finder):

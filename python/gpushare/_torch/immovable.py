@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
 
 _LEAST_FOREIGN_BYTES = 1 << 20
-"""Small tensors around numpy arrays are common, and no harm."""
+"""Small tensors around numpy arrays or constants of torch are common, and no harm."""
 
 _origin = ""
 """Since when memory is gpushare's, if torch was there before; "" if no tensor can be older."""
@@ -44,7 +44,7 @@ def say_immovable(
     optimizers: Iterable[torch.optim.Optimizer],
     reserved_range: tuple[int, int],
 ) -> None:
-    """Says once how much of a job's state lies outside of gpushare's memory, if any does.
+    """Says once how much of a job's state lies outside of gpushare's memory: 1 MiB or more.
 
     Args:
         model: Its parameters and buffers are looked at.
@@ -55,7 +55,7 @@ def say_immovable(
 
     global _is_said
     size = immovable_bytes(_state(model, optimizers), reserved_range)
-    if _is_said or not size or (not _origin and size < _LEAST_FOREIGN_BYTES):
+    if _is_said or size < _LEAST_FOREIGN_BYTES:
         return
     _is_said = True
     start = f"{format_bytes(size)} of this job's memory"
