@@ -3,9 +3,9 @@
 A report has the coordinator's last 64 decisions, with their times, and says where each job stands
 now. A lease begins with the decision "grant". No decision says when it ends: that is seen in the
 next report, or at the next grant in its lane. The growth of the job's `served_seconds` says how
-long its lease was. Where a job had several leases between two reports, the growth says how long they
-were together, and each is drawn shorter by the same part. So a job's leases add up to what it was
-served.
+long its lease was. Where a job had several leases between two reports, the growth says how long
+they were together, and each is drawn shorter by the same part. So a job's leases add up to what it
+was served.
 
 All times are seconds since the coordinator's start.
 """
