@@ -52,7 +52,7 @@ test-python: setup-test ## the Python tests in this process, and the lint tests
 test-e2e: setup-test ## the tests with real processes
 	@tools/test.sh e2e $(ARGS)
 
-test-dashboard: setup-test ## the dashboard's page in a real Chromium (DASHBOARD_PICTURES=folder keeps pictures of it)
+test-dashboard: setup-test ## the dashboard's page, and traces in Perfetto, in a real Chromium (DASHBOARD_PICTURES=folder keeps pictures)
 	@tools/test_dashboard.sh $(ARGS)
 
 gallery: setup-test ## ordinary programs, each alone, beside another, spilled and stopped, against stock torch

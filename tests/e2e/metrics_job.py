@@ -10,15 +10,18 @@ import argparse
 import json
 import select
 import sys
+from contextlib import nullcontext
 
 
 def main() -> None:
-    """--mib of memory that lives as long as the job."""
+    """--mib of memory that lives as long as the job; --profile FILE for torch.profiler's trace."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--name", required=True)
     parser.add_argument("--mib", type=int, required=True)
+    parser.add_argument("--profile")
     arguments = parser.parse_args()
     import torch
+    from torch import profiler
 
     import gpushare
 
@@ -27,12 +30,16 @@ def main() -> None:
     print(json.dumps({"ready": True}), flush=True)
     sys.stdin.readline()
     tensor = None
-    # The other side writes a line when all lines before it were read: nothing is buffered here.
-    while not select.select([sys.stdin], [], [], 0)[0]:
-        with job.iteration():
-            if tensor is None:
-                tensor = torch.zeros(arguments.mib << 18)
-            tensor += 1
+    profile = profiler.profile() if arguments.profile else None
+    with profile or nullcontext():
+        # The other side writes a line when all lines before it were read: nothing is buffered here.
+        while not select.select([sys.stdin], [], [], 0)[0]:
+            with job.iteration():
+                if tensor is None:
+                    tensor = torch.zeros(arguments.mib << 18)
+                tensor += 1
+    if profile:
+        profile.export_chrome_trace(arguments.profile)
     if sys.stdin.readline().strip() == "hold":
         with job.iteration():
             print(json.dumps({"holds": True}), flush=True)

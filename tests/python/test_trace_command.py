@@ -103,23 +103,24 @@ def _profile(file: Path, base_ns: int, ts: float) -> Path:
     return file
 
 
-def test_merging_puts_all_on_the_clock_of_the_first_profile(tmp_path: Path) -> None:
+def test_merging_puts_all_on_the_clock_of_the_recorded_trace(tmp_path: Path) -> None:
     trace, both = tmp_path / "trace.json", tmp_path / "both.json"
-    lease = {"ph": "X", "name": "lease", "pid": 1, "tid": 3, "ts": 500.0, "dur": 9}
+    lease = {"ph": "X", "name": "lease", "pid": 1, "tid": 3, "ts": 500.001, "dur": 9}
     trace.write_text(
-        json.dumps({"traceEvents": [lease], "otherData": {"unix_seconds_at_0": 1000.25}})
+        json.dumps({"traceEvents": [lease], "otherData": {"unix_seconds_at_0": 5_000_000.25}})
     )
-    first = _profile(tmp_path / "a.json", 1000 * 10**9, 250_700.0)
+    first = _profile(tmp_path / "a.json", 0, 5_000_000_250_700.007)
     second = tmp_path / "b.json.gz"
-    second.write_bytes(gzip.compress(_profile(tmp_path / "b.json", 999 * 10**9, 5.0).read_bytes()))
+    base_ns = 4_999_999 * 10**9
+    second.write_bytes(gzip.compress(_profile(tmp_path / "b.json", base_ns, 5.0).read_bytes()))
     ended = gpushare(
         "trace", "merge", str(trace), str(first), str(second), "-o", str(both), socket=NONE
     )
     assert (ended.returncode, ended.stderr) == (0, "")
     merged = json.loads(both.read_text())
-    assert merged["baseTimeNanoseconds"] == 1000 * 10**9
+    assert merged["baseTimeNanoseconds"] == 5_000_000_250_000_000
     times = [(event["name"], event["ts"]) for event in merged["traceEvents"]]
-    assert times == [("lease", 250_500.0), ("mm", 250_700.0), ("mm", 5.0 - 1e6)]
+    assert times == [("lease", 500.001), ("mm", 700.007), ("mm", 5.0 - 1_250_000)]
     assert merged["traceEvents"][0]["pid"] > 4_194_304, "no process has this number"
 
 

@@ -13,7 +13,9 @@ from gpushare.cli.trace.tracks import MEMORY, DeviceTracks, Event
 def job(number: int, state: str = "idle", **changes: Any) -> dict[str, Any]:
     """A row of a report."""
     row = {"job": number, "name": f"j{number}", "state": state, "lane": 0, "served_seconds": 0.0}
-    return row | {"waiting_seconds": 0.0, "resident_bytes": 0, "spilled_bytes": 0} | changes
+    moved = dict.fromkeys(("spilled_total_bytes", "restored_total_bytes", "dropped_total_bytes"), 0)
+    memory = {"resident_bytes": 0, "spilled_bytes": 0}
+    return row | {"waiting_seconds": 0.0} | memory | moved | changes
 
 
 def decided(at: float, number: int, what: str, reason: str = "", lane: int = 0) -> dict[str, Any]:
@@ -53,16 +55,80 @@ def test_a_lease_ends_by_the_time_that_was_served() -> None:
     assert lease.details == {"granted": "alone in line, by fair"}
 
 
-def test_of_two_leases_between_reports_the_first_ends_at_the_next_grant() -> None:
-    grants = [decided(1.1, 1, "grant"), decided(1.3, 2, "grant"), decided(1.6, 1, "grant")]
+def test_leases_between_two_reports_add_up_to_what_was_served() -> None:
+    grants = [
+        decided(1.1, 1, "grant"),
+        decided(1.3, 2, "grant"),
+        decided(1.5, 1, "grant"),
+        decided(1.7, 2, "grant"),
+        decided(1.8, 1, "grant"),
+    ]
     tracks = drawn(
         (1.0, [job(1), job(2)], [START]),
         (2.0, [job(1, "running", served_seconds=0.5), job(2)], [START, *grants]),
         (3.0, [job(1, served_seconds=0.75), job(2)], [START, *grants]),
     )
-    # The second one served 0 s, as its row says. The last one went on for 0.25 s.
-    assert slices(tracks, 1) == [(1.1, 1.3), (1.6, 2.25)]
-    assert slices(tracks, 2) == [(1.3, 1.3)]
+    # Up to the next grants it is 0.2 s each; 0.3 s were served before the last one.
+    assert slices(tracks, 1) == [(1.1, 1.25), (1.5, 1.65), (1.8, 2.25)]
+    # The other's row says that it was served no time.
+    assert slices(tracks, 2) == [(1.3, 1.3), (1.7, 1.7)]
+
+
+def test_a_wait_that_is_seen_begins_after_the_leases_before_it() -> None:
+    grants = [decided(1.1, 1, "grant"), decided(1.5, 2, "grant"), decided(1.6, 1, "grant")]
+    waiting = job(1, "waiting", served_seconds=0.6, waiting_seconds=0.2)
+    tracks = drawn(
+        (1.0, [job(1), job(2)], [START]),
+        (2.0, [waiting, job(2)], [START, *grants]),
+        (3.0, [job(1), job(2)], [START, *grants, decided(2.5, 1, "grant")]),
+    )
+    assert slices(tracks, 1)[:2] == [(1.1, 1.4), (1.6, 1.9)]
+    assert slices(tracks, 1, "waits for a lease") == [(1.9, 2.5)]
+
+
+def test_a_lost_job_is_served_until_its_process_is_gone() -> None:
+    grant, gone = decided(1.5, 1, "grant"), decided(3.25, 1, "leave")
+    tracks = drawn(
+        (1.0, [job(1)], [START]),
+        (2.0, [job(1, "running", served_seconds=0.5)], [START, grant]),
+        (3.0, [job(1, "lost", served_seconds=1.5)], [START, grant]),
+        (4.0, [], [START, grant, gone]),
+    )
+    assert slices(tracks, 1) == [(1.5, 3.25)]
+
+
+def test_a_lost_job_that_gave_its_lease_back_is_served_no_more() -> None:
+    grant, gone = decided(1.5, 1, "grant"), decided(3.25, 1, "leave")
+    tracks = drawn(
+        (1.0, [job(1)], [START]),
+        (2.0, [job(1, "running", served_seconds=0.5)], [START, grant]),
+        (3.0, [job(1, "lost", served_seconds=0.75)], [START, grant]),
+        (4.0, [], [START, grant, gone]),
+    )
+    assert slices(tracks, 1) == [(1.5, 2.25)]
+
+
+def test_curves_of_a_job_end_with_it() -> None:
+    moved = {"spilled_total_bytes": 20, "restored_total_bytes": 10}
+    tracks = drawn(
+        (1.0, [job(1)], [START]),
+        (2.0, [job(1, resident_bytes=30)], [START]),
+        (3.0, [job(1, resident_bytes=10, spilled_bytes=20, **moved)], [START]),
+        (4.0, [job(1, "lost", resident_bytes=10)], [START]),
+        (5.0, [], [START]),
+    )
+    curves = [(each.at, each.details) for each in tracks.events if each.name == "bytes"]
+    assert [(at, *figures.values()) for at, figures in curves] == [
+        (1.0, 0, 0),
+        (2.0, 30, 0),
+        (3.0, 10, 20),
+        (4.0, 10, 0),
+        (5.0, 0, 0),
+    ]
+    # These begin when the job first moves memory. A job that has closed its part shows 0 in its
+    # row, but what it moved does not become less.
+    moves = [(each.at, each.details) for each in tracks.events if each.name == "total bytes"]
+    assert moves == [(3.0, {"spilled": 20, "restored": 10, "dropped": 0})]
 
 
 def test_lanes_and_gangs_hold_leases_side_by_side() -> None:
@@ -110,7 +176,7 @@ def test_memory_is_asked_for_until_all_of_it_is_given() -> None:
         (2.0, [job(1, spilled_bytes=20)], [START, asked, part, rest, again]),
     )
     assert slices(tracks, MEMORY, "asked of j1") == [(1.1, 1.4), (1.6, 2.0)]
-    assert [each.details for each in tracks.events if each.kind == "figures"] == [
+    assert [each.details for each in tracks.events if each.name == "bytes"] == [
         {"resident": 20, "spilled": 0},
         {"resident": 0, "spilled": 20},
     ]
@@ -135,19 +201,33 @@ def test_what_overlaps_on_the_memory_track_gets_a_row_of_its_own() -> None:
         Event("slice", MEMORY, "asked of b", 1.5, 1.0, {"given": "\x1b[0m"}),
         Event("slice", MEMORY, "asked of a", 2.0, 0.25),
     ]
-    events = device_events(1, "gpushare cpu", tracks, 1.0)
+    events = device_events(0, "gpushare cpu", tracks, 1.0)
     drawn_slices = [(e["ts"], e["dur"], e["tid"]) for e in events if e["ph"] == "X"]
     first, second = drawn_slices[0][2], drawn_slices[1][2]
-    assert first == MEMORY != second
+    assert len({first, second, MEMORY, 1, 2}) == 5
     assert drawn_slices == [(0.0, 1e6, first), (5e5, 1e6, second), (1e6, 2.5e5, first)]
+    assert {e["pid"] for e in events}.isdisjoint({0, 1, 2, first, second})
     titles = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
     assert titles == {
-        1: "a? (1)",
-        2: "b (2)",
+        1: "a?",
+        2: "b",
         first: "memory asked for",
-        second: "memory asked for (2)",
+        second: "memory asked for",
     }
     assert next(e for e in events if e["name"] == "asked of b")["args"] == {"given": "?[0m"}
+
+
+def test_slices_of_one_track_do_not_overlap_by_rounding() -> None:
+    tracks = DeviceTracks()
+    ends = [0.0000012345, 0.0000024685, 0.0000037025]
+    begins = [0.0, ends[0], ends[1] - 2e-7]
+    tracks.events = [
+        Event("slice", 1, "lease", begin, end - begin)
+        for begin, end in zip(begins, ends, strict=True)
+    ]
+    drawn_slices = [e for e in device_events(0, "gpushare cpu", tracks, 0.0) if e["ph"] == "X"]
+    edges = [(round(e["ts"] * 1e3), round((e["ts"] + e["dur"]) * 1e3)) for e in drawn_slices]
+    assert edges == [(0, 1234), (1234, 2468), (2468, 3702)]
 
 
 @pytest.mark.parametrize("state", ["running", "closing"])

@@ -55,7 +55,7 @@ double rate_alone(const sched::JobRow& row, const PageFacts& page) {
 }
 
 // Figures that only the job's page has. Without a page the row stands in for it, and the sums are
-// 0.
+// those that the last page had, because what was moved does not become less.
 void add_page(Json& json, const sched::JobRow& row, const PageFacts& page) {
   json["iterations_per_second"] = page.iterations_per_second;
   json["iterations_per_second_alone"] = rate_alone(row, page);
@@ -64,6 +64,14 @@ void add_page(Json& json, const sched::JobRow& row, const PageFacts& page) {
   json["spilled_total_bytes"] = page.totals.spilled.value();
   json["restored_total_bytes"] = page.totals.restored.value();
   json["is_held_back"] = page.is_held_back;
+}
+
+PageFacts without_page(const sched::JobRow& row, const StatusFacts& facts) {
+  const auto totals = facts.last_totals.find(row.who.of.job);
+  PageFacts page;
+  page.usage = row.usage;
+  if (totals != facts.last_totals.end()) page.totals = totals->second;
+  return page;
 }
 
 // The names are part of the schema (kStatusSchemaVersion), so they stay as they are when a field of
@@ -156,7 +164,7 @@ Json job_json(const sched::JobRow& row, const StatusFacts& facts) {
   const bool has_page = page != facts.pages.end();
   add_usage(json, usage_of(row, facts));
   add_sizes(json, sched::sizes_of(usage_of(row, facts), row.lane));
-  add_page(json, row, has_page ? page->second : PageFacts{row.usage, {}, 0, false});
+  add_page(json, row, has_page ? page->second : without_page(row, facts));
   const auto text = facts.explained.find(row.who.of.job);
   json["explain"] = text == facts.explained.end() ? "" : text->second;
   return json;
@@ -273,7 +281,10 @@ std::string to_text(const Json& json) {
 // The rate counts iterations of this registration alone, over the time since it began.
 void add_page_facts(const JobTable& jobs, StatusFacts& facts) {
   for (const auto& [id, entry] : jobs.entries()) {
-    if (!entry.registration) continue;
+    if (!entry.registration) {
+      facts.last_totals[id] = entry.last_page.totals;
+      continue;
+    }
     PageFacts page{entry.registration->usage(), entry.registration->totals(), 0,
                    entry.registration->is_held_back()};
     const double time = to_seconds(facts.now - entry.registered_at);

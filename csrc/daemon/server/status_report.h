@@ -41,11 +41,13 @@ struct StatusFacts {
   Neighbours neighbours;
   std::vector<std::string> warnings;  // of the process; the coordinator's are in the snapshot
   std::map<JobId, PageFacts> pages;
+  // What jobs had moved that have no page, because they have closed their part.
+  std::map<JobId, Registration::Totals> last_totals;
   std::optional<sched::Why> why;           // of the job that was asked for
   std::map<JobId, std::string> explained;  // of those that wait, for a lease or for room
 };
 
-// Fills `pages`. pre: facts.now.
+// Fills `pages` and `last_totals`. pre: facts.now.
 void add_page_facts(const JobTable& jobs, StatusFacts& facts);
 // `jobs_left_out`: how many jobs are missing in `facts` for want of space; said if it is not 0.
 std::string status_text(const StatusFacts& facts, std::uint64_t jobs_left_out = 0);

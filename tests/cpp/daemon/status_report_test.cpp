@@ -70,6 +70,7 @@ TEST(StatusReport, NamesEachNumberWithItsUnit) {
   page.totals.spilled = mib(6);
   page.iterations_per_second = 2.5;
   facts.pages[JobId{2}] = page;
+  facts.last_totals[JobId{1}] = {mib(1), mib(7), mib(8)};
 
   const json report = json::parse(status_text(facts));
   EXPECT_EQ(report["schema_version"], 1);
@@ -86,7 +87,10 @@ TEST(StatusReport, NamesEachNumberWithItsUnit) {
   EXPECT_EQ(device["lanes"][0]["pool_bytes"], mib(64).value());
   EXPECT_DOUBLE_EQ(device["lanes"][0]["quantum_left_seconds"], 1.0);
   const json& first = device["jobs"][0];
-  EXPECT_EQ(first["resident_bytes"], mib(1).value());  // no page: as last seen
+  EXPECT_EQ(first["resident_bytes"], mib(1).value());       // no page: as last seen
+  EXPECT_EQ(first["dropped_total_bytes"], mib(1).value());  // as its last page said
+  EXPECT_EQ(first["spilled_total_bytes"], mib(7).value());
+  EXPECT_EQ(first["restored_total_bytes"], mib(8).value());
   EXPECT_EQ(first["explain"], "");
   const json& second = device["jobs"][1];
   EXPECT_EQ(second["job"], 2);

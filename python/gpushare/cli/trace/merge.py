@@ -3,6 +3,10 @@
 torch's files count from ``baseTimeNanoseconds``, by the wall clock; where the field is missing they
 count from 1970. A trace of ours says what the wall clock read at its 0. Both clocks are read on one
 machine, so they agree to about a millisecond, unless the wall clock was set meanwhile.
+
+A merged file counts from the 0 of the first trace of ours. torch's base is so long ago that times
+since then, as fractions of microseconds, no longer tell nanoseconds apart. Leases that follow each
+other would overlap by one, and Perfetto drops a slice that overlaps another one.
 """
 
 from __future__ import annotations
@@ -56,7 +60,7 @@ def read(path: Path) -> Part:
 
 
 def merge(parts: list[Part]) -> dict[str, Any]:
-    """Returns one trace, which counts as the first file of torch.profiler does.
+    """Returns one trace, with all else that the first file of torch.profiler says.
 
     Raises:
         GpushareError: None of them is of ``gpushare trace record``, or all are.
@@ -65,25 +69,25 @@ def merge(parts: list[Part]) -> dict[str, Any]:
     if not profiles or len(profiles) == len(parts):
         kind = "torch.profiler" if not profiles else "gpushare trace record"
         raise GpushareError(f"none of these files is of {kind}: name one of each at least")
-    first = profiles[0]
+    base_ns = next(each.base_ns for each in parts if each.is_ours)
     events: list[Any] = []
     groups = 0
     for part in parts:
-        shift_us = (part.base_ns - first.base_ns) / 1e3
-        shifted = [_shifted(event, shift_us) for event in part.content["traceEvents"]]
+        shift_ns = part.base_ns - base_ns
+        shifted = [_shifted(event, shift_ns) for event in part.content["traceEvents"]]
         if part.is_ours:
             shifted = [_in_group(event, _FIRST_GROUP + groups) for event in shifted]
             groups += 1 + max(
                 (int(event["pid"]) for event in part.content["traceEvents"]), default=0
             )
         events += shifted
-    return {**first.content, "traceEvents": events}
+    return {**profiles[0].content, _BASE: base_ns, "traceEvents": events}
 
 
-def _shifted(event: Any, by_us: float) -> Any:
-    if not by_us or not isinstance(event, dict) or "ts" not in event:
+def _shifted(event: Any, by_ns: int) -> Any:
+    if not by_ns or not isinstance(event, dict) or "ts" not in event:
         return event
-    return {**event, "ts": event["ts"] + by_us}
+    return {**event, "ts": (round(event["ts"] * 1e3) + by_ns) / 1e3}
 
 
 def _in_group(event: dict[str, Any], first: int) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class Recording:
         )
         events = [
             event
-            for number, (key, tracks) in enumerate(self.tracks.items(), 1)
+            for number, (key, tracks) in enumerate(self.tracks.items())
             for event in device_events(
                 number, f"gpushare {key[0]}", tracks, zero - self._started[key]
             )

@@ -2,8 +2,10 @@
 
 A report has the coordinator's last 64 decisions, with their times, and says where each job stands
 now. A lease begins with the decision "grant". No decision says when it ends: that is seen in the
-next report, or at the next grant in its lane. Where a job had only one lease between two reports,
-the growth of its `served_seconds` says how long the lease was.
+next report, or at the next grant in its lane. The growth of the job's `served_seconds` says how
+long its lease was. Where a job had several leases between two reports, the growth says how long
+they were together, and each is drawn shorter by the same part. So a job's leases add up to what it
+was served.
 
 All times are seconds since the coordinator's start.
 """
@@ -19,6 +21,17 @@ WAIT = "waits for a lease"
 _SAME_SECONDS = 2e-7
 """Times are differences of what was rounded, so equal ones differ a little."""
 _HOLDING = {"running", "closing"}
+BYTES, MOVED = "bytes", "total bytes"
+_FIGURES = {
+    BYTES: {"resident": "resident_bytes", "spilled": "spilled_bytes"},
+    MOVED: {
+        "spilled": "spilled_total_bytes",
+        "restored": "restored_total_bytes",
+        "dropped": "dropped_total_bytes",
+    },
+}
+"""A job's curves, with the fields of its row that they show."""
+_NONE = {name: dict.fromkeys(fields, 0) for name, fields in _FIGURES.items()}
 _UNMARKED = {"grant", "revoke", "released", "wait"}
 """Decisions that are slices, or that the wait's slice shows."""
 
@@ -57,7 +70,8 @@ class DeviceTracks:
         self._waits: dict[int, float] = {}
         self._asked: dict[int, tuple[float, str]] = {}
         self._rows: dict[int, dict[str, Any]] = {}
-        self._memory: dict[int, tuple[int, int]] = {}
+        self._figures: dict[tuple[int, str], dict[str, int]] = {}
+        self._drawn_until: dict[int, float] = {}
 
     def add(self, now: float, device: dict[str, Any], decisions: list[dict[str, Any]]) -> None:
         """Takes in what a report says.
@@ -103,7 +117,9 @@ class DeviceTracks:
         """
         events, self.events = self.events, []
         self.names = {number: row["name"] for number, row in self._rows.items()}
-        self._memory = {number: self._memory[number] for number in self._rows}
+        self._figures = {key: each for key, each in self._figures.items() if key[0] in self._rows}
+        drawn = self._drawn_until.items()
+        self._drawn_until = {number: end for number, end in drawn if number in self._rows}
         return events
 
     def _new(self, decisions: list[dict[str, Any]], now: float) -> list[dict[str, Any]]:
@@ -133,6 +149,8 @@ class DeviceTracks:
         elif what == "revoke":
             self._end_asked(number, at, "asked again")
             self._asked[number] = (at, reason)
+        elif what == "leave" and number in self._leases:
+            self._end_lease(number, at)
         elif what == "released" and ", more to come" not in reason:
             self._end_asked(number, at, reason)
         if what not in _UNMARKED:
@@ -146,23 +164,48 @@ class DeviceTracks:
                 if number not in self._leases:
                     at = max(self._now, now - self._served_more(number, row))
                     self._leases[number] = _Open(at, row["lane"], "", is_along=True)
-            elif number in self._leases:
+            elif number in self._leases and not self._is_lost_with_lease(now, row):
                 self._end_lease(number, now)
             if row["waiting_seconds"] > 0:
                 self._waits.setdefault(number, now - row["waiting_seconds"])
             else:
                 self._end_wait(number, now)
-            memory = (row["resident_bytes"], row["spilled_bytes"])
-            if self._memory.get(number) != memory:
-                self._memory[number] = memory
-                figures = dict(zip(("resident", "spilled"), memory, strict=True))
-                self.events.append(Event("figures", number, "memory", now, 0.0, figures))
+            self._look_at_figures(now, row)
+        for number in set(self._rows) - set(rows):
+            self._draw_figures(now, number, BYTES, _NONE[BYTES])
         for number in set(self._leases) - set(rows):
             self._end_lease(number, now)
         for number in set(self._waits) - set(rows):
             self._end_wait(number, now)
         for number in set(self._asked) - set(rows):
             self._end_asked(number, now, "the job is gone")
+
+    def _is_lost_with_lease(self, now: float, row: dict[str, Any]) -> bool:
+        """Whether a job that is lost still holds its lease, which its state does not say.
+
+        Its process may go on without a connection, and is served until it is gone.
+        """
+        number = row["job"]
+        since = max(self._leases[number].at, self._now)
+        whole = now - since - _SAME_SECONDS
+        return row["state"] == "lost" and self._served_more(number, row) >= whole
+
+    def _look_at_figures(self, now: float, row: dict[str, Any]) -> None:
+        for name, fields in _FIGURES.items():
+            figures = {title: row[field] for title, field in fields.items()}
+            self._draw_figures(now, row["job"], name, figures)
+
+    def _draw_figures(self, now: float, number: int, name: str, figures: dict[str, int]) -> None:
+        """Draws figures that have changed."""
+        before = self._figures.get((number, name))
+        if name == MOVED:
+            # A job that never moved memory has no curves of that. The row of a job that has closed
+            # its part counts nothing any more, but what it moved before was moved.
+            before = before or _NONE[name]
+            figures = {title: max(each, before[title]) for title, each in figures.items()}
+        if figures != before:
+            self._figures[number, name] = figures
+            self.events.append(Event("figures", number, name, now, 0.0, figures))
 
     def _served_more(self, number: int, row: dict[str, Any]) -> float:
         """How much longer the job has held leases than at the last report."""
@@ -176,22 +219,31 @@ class DeviceTracks:
     def _end_leases(self, now: float, rows: dict[int, dict[str, Any]]) -> None:
         """Adds the leases that ended since the last report, as long as is known of them."""
         for number, ended in self._ended.items():
-            for lease, end in ended:
-                exact = end
-                if len(ended) == 1 and number in rows and number not in self._leases:
-                    served = self._served_more(number, rows[number])
-                    exact = min(end, max(lease.at, self._now) + served)
-                self._add_lease(number, lease, exact)
+            begins = [max(lease.at, self._now) for lease, _ in ended]
+            longest = sum(end - begin for begin, (_, end) in zip(begins, ended, strict=True))
+            part = 1.0
+            if number in rows and longest > 0:
+                part = min(self._served_by_ended(number, now, rows[number]) / longest, 1.0)
+            for begin, (lease, end) in zip(begins, ended, strict=True):
+                self._add_lease(number, lease, begin + (end - begin) * part)
         self._ended.clear()
+
+    def _served_by_ended(self, number: int, now: float, row: dict[str, Any]) -> float:
+        """How long the job held leases since the last report, less the one that it holds now."""
+        held = self._leases.get(number)
+        of_held = now - max(held.at, self._now) if held else 0.0
+        return max(self._served_more(number, row) - of_held, 0.0)
 
     def _add_lease(self, number: int, lease: _Open, end: float) -> None:
         details = {"granted": lease.reason} if lease.reason else {}
         self.events.append(Event("slice", number, LEASE, lease.at, end - lease.at, details))
+        self._drawn_until[number] = end
 
     def _end_wait(self, number: int, at: float) -> None:
         began = self._waits.pop(number, None)
         if began is not None:
-            began = min(began, at)
+            # Where the end of the lease before is not known exactly, it may be drawn too late.
+            began = min(max(began, self._drawn_until.get(number, began)), at)
             self.events.append(Event("slice", number, WAIT, began, at - began))
 
     def _end_asked(self, number: int, at: float, answer: str) -> None:
