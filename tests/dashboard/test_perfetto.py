@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks.processes import private_coordinator
-from tests.dashboard.perfetto_kit import Perfetto, perfetto
+from tests.dashboard.perfetto_kit import Perfetto, perfetto, web_folder
 from tests.e2e.asking import status, wait_until
 from tests.python.conftest import clean_environment
 from tests.support.job_process import JobProcess
@@ -53,6 +53,7 @@ def _words(*arguments: str) -> list[str]:
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     """Three jobs that take turns, recorded from before the first one until after the last."""
+    web_folder()  # skips before the jobs are run
     folder = tmp_path_factory.mktemp("recorded")
     files = [folder / name for name in ("trace.json", "both.json", "profile.json")]
     trace, merged, profile = files

@@ -1,7 +1,7 @@
 """A job that trains with its own memory until a line on stdin says what comes next.
 
 At "hold" it begins one more iteration and stays inside until there is one more line; at anything
-else it ends.
+else it closes its part. Its process goes on until stdin is closed.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def main() -> None:
             sys.stdin.readline()
     job.close()
     print(json.dumps({"done": True}), flush=True)
+    sys.stdin.read()
 
 
 if __name__ == "__main__":

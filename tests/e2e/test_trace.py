@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 JOBS = ("first", "second")
 Device = dict[str, Any]
+TakingTurns = tuple[dict[str, str], list[JobProcess]]
 
 
 @pytest.fixture
 def taking_turns(coordinator: Callable[..., dict[str, str]]) -> Any:
-    """The environment of two jobs that do not fit together and take turns."""
+    """Two jobs that do not fit together and take turns, and their environment."""
     env = coordinator(capacity="12MiB", policy="rr", min_quantum="20ms", lanes="off")
     with ExitStack() as stack:
         jobs = [
@@ -41,7 +42,7 @@ def taking_turns(coordinator: Callable[..., dict[str, str]]) -> Any:
         for job in jobs:
             job.wait_ready().go()
         wait_until(lambda: status(env)["devices"][0]["switches"] > 4)
-        yield env
+        yield env, jobs
 
 
 def _recorded(env: dict[str, str], least_leases: int) -> tuple[Recording, list[Device]]:
@@ -68,8 +69,9 @@ def _slices(tracks: DeviceTracks, name: str) -> list[tuple[float, float, int]]:
     return sorted((each.at, each.at + each.seconds, each.track) for each in found)
 
 
-def test_leases_cover_all_that_was_served(taking_turns: dict[str, str]) -> None:
-    recording, looks = _recorded(taking_turns, 4)
+def test_leases_cover_all_that_was_served(taking_turns: TakingTurns) -> None:
+    env, jobs = taking_turns
+    recording, looks = _recorded(env, 4)
     (tracks,) = recording.tracks.values()
     leases = _slices(tracks, "lease")
     # One lane: each lease ends before the next one begins, and that is the other job's.
@@ -84,6 +86,11 @@ def test_leases_cover_all_that_was_served(taking_turns: dict[str, str]) -> None:
         assert waits
         assert all(one[1] <= other[0] + 1e-6 for one, other in pairwise(sorted([*mine, *waits])))
     _check_file(json.loads(json.dumps(recording.trace())))
+    for job in jobs:
+        job.go().outcome()
+    # A job that has closed its part has moved what it moved.
+    for before, after in zip(looks[-1]["jobs"], status(env)["devices"][0]["jobs"], strict=True):
+        assert after["spilled_total_bytes"] >= before["spilled_total_bytes"] > 0
 
 
 def _check_file(trace: dict[str, Any]) -> None:

@@ -112,7 +112,7 @@ def test_merging_puts_all_on_the_clock_of_the_recorded_trace(tmp_path: Path) -> 
     first = _profile(tmp_path / "a.json", 0, 5_000_000_250_700.007)
     second = tmp_path / "b.json.gz"
     base_ns = 4_999_999 * 10**9
-    second.write_bytes(gzip.compress(_profile(tmp_path / "b.json", base_ns, 5.0).read_bytes()))
+    second.write_bytes(gzip.compress(_profile(tmp_path / "b.json", base_ns, 5.0004).read_bytes()))
     ended = gpushare(
         "trace", "merge", str(trace), str(first), str(second), "-o", str(both), socket=NONE
     )
