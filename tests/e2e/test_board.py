@@ -212,6 +212,8 @@ def scene(coordinator: Callable[..., dict[str, str]], tmp_path: Path) -> Iterato
         _tell(jobs[0], "hold")
         assert jobs[0].say() == {"holds": True}
         wait_until(lambda: row_of(env, jobs[1])["state"] == "waiting")
+        # It is asked for its lease by then, and stays so.
+        wait_until(lambda: row_of(env, jobs[0])["state"] == "closing")
         # Memory that the holder did not need may still be on its way.
         wait_until(lambda: _is_still(env))
         yield env, server, jobs
