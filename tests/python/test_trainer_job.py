@@ -12,7 +12,7 @@ from gpushare.integrations.trainer_job import TrainerJob
 @pytest.mark.parametrize(
     ("settings", "error", "said"),
     [
-        ({"priorty": "interactive"}, TypeError, "unexpected keyword argument 'priorty'"),
+        ({"prio": "interactive"}, TypeError, "unexpected keyword argument 'prio'"),
         ({"iterations": 5}, TypeError, "multiple values"),
         ({"priority": "urgent"}, ValueError, "priority: 'urgent'; allowed: guaranteed"),
         ({"memory_limit": "2XB"}, ValueError, "memory_limit: '2XB'; allowed: a size"),
