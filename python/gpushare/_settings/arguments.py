@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +101,20 @@ def default_name() -> str:
     if stem.isdecimal():
         stem = script.name if script.suffix else f"job-{stem}"
     return stem if stem not in ("", "-c", "-m", "-") and stem.isprintable() else "python"
+
+
+def check_settings(given: Mapping[str, Any]) -> None:
+    """Checks settings of a job that are kept until a job is registered.
+
+    Args:
+        given: Keywords of ``register``; those that are no settings are not looked at.
+
+    Raises:
+        ValueError: A value is not allowed.
+    """
+    for name, value in given.items():
+        if name in BY_ARGUMENT:
+            _choose(BY_ARGUMENT[name], value, None)
 
 
 def job_changes(**given: Any) -> dict[str, Any]:

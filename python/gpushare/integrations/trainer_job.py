@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
+
+from gpushare._settings import arguments
 
 if TYPE_CHECKING:
     import torch
@@ -14,7 +17,19 @@ class TrainerJob:
     """This process's job, as a trainer's callback sees it."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        """Registers nothing yet; ``settings`` are keywords of ``gpushare.register``."""
+        """Registers nothing yet.
+
+        Args:
+            settings: Keywords of ``gpushare.register``.
+
+        Raises:
+            TypeError: There is no such keyword. It is said here, since the first batch comes late.
+            ValueError: A setting is not what it may be.
+        """
+        from gpushare.job import register
+
+        inspect.signature(register).bind(None, iterations=None, **settings)
+        arguments.check_settings(settings)
         self._settings = settings
         self._own: Job | None = None
         """The last one that was registered here."""
