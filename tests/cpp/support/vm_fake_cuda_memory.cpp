@@ -17,12 +17,6 @@
 namespace gpushare::testing {
 namespace {
 
-UniqueFd make_file(Bytes size) {
-  UniqueFd fd(::memfd_create("fake-cuda", MFD_CLOEXEC));
-  GS_CHECK(::ftruncate(fd.get(), size.value()) == 0, "errno {}", errno);
-  return fd;
-}
-
 void map_over(void* address, std::size_t size, int flags, int fd, std::size_t offset) {
   const void* const mapped =
       ::mmap(address, size, PROT_NONE, flags | MAP_FIXED, fd, static_cast<off_t>(offset));
@@ -31,22 +25,12 @@ void map_over(void* address, std::size_t size, int flags, int fd, std::size_t of
 
 }  // namespace
 
-FakeCudaMemory::FakeCudaMemory(Bytes size)
-    : size_(size),
-      fd_(make_file(size + kHostSize)),
-      view_(static_cast<std::byte*>(::mmap(nullptr,
-                                           (size + kHostSize).to_size(),
-                                           PROT_READ | PROT_WRITE,
-                                           MAP_SHARED,
-                                           fd_.get(),
-                                           0))) {
-  GS_CHECK(view_ != MAP_FAILED, "errno {}", errno);
+FakeCudaMemory::FakeCudaMemory(Bytes size) : size_(size), file_(size + kHostSize) {
   for (std::size_t offset = 0; offset < (size + kHostSize).to_size(); offset += kChunk)
     free_of(offset < size.to_size() ? Side::kDevice : Side::kHost).insert(offset);
 }
 
 FakeCudaMemory::~FakeCudaMemory() {
-  ::munmap(view_, (size_ + kHostSize).to_size());
   for (const auto& [size, base] : given_back_)
     ::munmap(base, size);
 }
@@ -87,7 +71,7 @@ std::optional<vm::cuda::MemoryHandle> FakeCudaMemory::create(std::size_t size, S
   while (piece.offsets.size() < size / kChunk) {
     const std::size_t offset = *free.begin();
     free.erase(free.begin());
-    std::memset(view_ + offset, std::to_integer<int>(kPoison), kChunk);
+    std::memset(file_.view() + offset, std::to_integer<int>(kPoison), kChunk);
     piece.offsets.push_back(offset);
   }
   pieces_.emplace(++last_handle_, std::move(piece));
@@ -114,7 +98,7 @@ void FakeCudaMemory::map(std::byte* address, std::size_t size, vm::cuda::MemoryH
     std::byte* const chunk = address + i * kChunk;
     const bool is_new = mapped_.emplace(chunk, Mapping{.handle = handle, .first = address}).second;
     GS_CHECK(is_new, "something is mapped there");
-    map_over(chunk, kChunk, MAP_SHARED, fd_.get(), offsets[i]);
+    map_over(chunk, kChunk, MAP_SHARED, file_.fd(), offsets[i]);
   }
 }
 
@@ -143,6 +127,7 @@ void FakeCudaMemory::allow_access(std::byte* address, std::size_t size, Side to)
     if (to == Side::kDevice) found->second.has_access = true;
   }
   GS_CHECK(::mprotect(address, size, PROT_READ | PROT_WRITE) == 0, "errno {}", errno);
+  map_pages(address, size);
 }
 
 bool FakeCudaMemory::is_accessible(const std::byte* address, std::size_t size) const {

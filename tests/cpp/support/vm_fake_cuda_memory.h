@@ -13,10 +13,11 @@
 #include <set>
 #include <vector>
 
-#include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
 #include "csrc/vm/contract/vmm.h"
 #include "csrc/vm/cuda/cuda_types.h"
+
+#include "tests/cpp/support/vm_kept_file.h"
 
 namespace gpushare::testing {
 
@@ -65,8 +66,7 @@ class FakeCudaMemory {
   void check_reserved(const std::byte* address, std::size_t size) const;
 
   const Bytes size_;
-  const UniqueFd fd_;
-  std::byte* view_;  // of the device's memory, and the host's behind it
+  const KeptFile file_;  // the device's memory, and the host's behind it
   std::map<const std::byte*, std::size_t> reserved_;
   // By size: they come again, as the driver's may.
   std::multimap<std::size_t, std::byte*> given_back_;

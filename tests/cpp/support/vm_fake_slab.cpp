@@ -1,10 +1,6 @@
 #include "tests/cpp/support/vm_fake_slab.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
@@ -17,15 +13,20 @@ constexpr std::size_t kSlotSize = vm::kChunkBytes.to_size();
 constexpr std::size_t kMostSlots = 1024;  // address space; pages come with use
 }  // namespace
 
-FakeSlab::FakeSlab(Bytes budget) : budget_(budget), fd_(::memfd_create("fake-slab", MFD_CLOEXEC)) {
-  GS_CHECK(::ftruncate(fd_.get(), kMostSlots * kSlotSize) == 0, "errno {}", errno);
-  void* const mapped =
-      ::mmap(nullptr, kMostSlots * kSlotSize, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
-  GS_CHECK(mapped != MAP_FAILED, "errno {}", errno);
-  slots_ = static_cast<std::byte*>(mapped);
+FakeSlab::FakeSlab(Bytes budget)
+    : budget_(budget), slots_(Bytes{static_cast<std::int64_t>(kMostSlots * kSlotSize)}) {}
+
+// The next slab may get this file, and must not find bytes in it that it lost.
+FakeSlab::~FakeSlab() {
+  MutexLock lock(mu_);
+  for (std::size_t slot = 0; slot < is_taken_.size(); ++slot) {
+    if (is_taken_[slot]) fill_with_rubbish(slot);
+  }
 }
 
-FakeSlab::~FakeSlab() { ::munmap(slots_, kMostSlots * kSlotSize); }
+void FakeSlab::fill_with_rubbish(std::size_t slot) {
+  std::memset(slots_.view() + slot * kSlotSize, 0xEE, kSlotSize);
+}
 
 Result<vm::SlotId> FakeSlab::take_within(const HostBytes& most) {
   MutexLock lock(mu_);
@@ -44,7 +45,8 @@ Result<vm::SlotId> FakeSlab::take_within(const HostBytes& most) {
 
 void FakeSlab::give_back(vm::SlotId slot) {
   MutexLock lock(mu_);
-  std::memset(bytes_of(slot), 0xEE, kSlotSize);
+  GS_CHECK(slot.value < is_taken_.size() && is_taken_[slot.value], "slot {}", slot.value);
+  fill_with_rubbish(slot.value);
   is_taken_[slot.value] = false;
 }
 
@@ -63,7 +65,7 @@ Status FakeSlab::read(vm::SlotId slot, std::byte* to, Bytes size) {
 }
 
 std::optional<vm::HostPlace> FakeSlab::place_of(vm::SlotId slot) {
-  return vm::HostPlace{fd_.get(), static_cast<std::int64_t>(slot.value * kSlotSize)};
+  return vm::HostPlace{slots_.fd(), static_cast<std::int64_t>(slot.value * kSlotSize)};
 }
 
 void FakeSlab::set_budgets(const HostBytes& budgets) {
@@ -96,7 +98,7 @@ bool FakeSlab::must_fail() { return ++num_calls_ == failing_; }
 
 std::byte* FakeSlab::bytes_of(vm::SlotId slot) {
   GS_CHECK(slot.value < is_taken_.size() && is_taken_[slot.value], "slot {}", slot.value);
-  return slots_ + slot.value * kSlotSize;
+  return slots_.view() + slot.value * kSlotSize;
 }
 
 }  // namespace gpushare::testing

@@ -9,9 +9,10 @@
 
 #include "csrc/base/mutex.h"
 #include "csrc/base/status.h"
-#include "csrc/base/unique_fd.h"
 #include "csrc/base/units.h"
 #include "csrc/vm/tier/host_slab.h"
+
+#include "tests/cpp/support/vm_kept_file.h"
 
 namespace gpushare::testing {
 
@@ -41,12 +42,12 @@ class FakeSlab final : public vm::HostSlab {
 
  private:
   bool must_fail() GS_REQUIRES(mu_);
+  void fill_with_rubbish(std::size_t slot);
   std::byte* bytes_of(vm::SlotId slot) GS_REQUIRES(mu_);
 
   mutable Mutex mu_;
   Bytes budget_ GS_GUARDED_BY(mu_);
-  UniqueFd fd_;
-  std::byte* slots_ = nullptr;
+  const KeptFile slots_;
   std::vector<bool> is_taken_ GS_GUARDED_BY(mu_);
   int num_calls_ GS_GUARDED_BY(mu_) = 0, failing_ GS_GUARDED_BY(mu_) = 0;
 };

@@ -48,6 +48,7 @@ Result<vm::AddressRange> FakeVmm::reserve(Bytes size) {
   // The bytes cut off before and after stay mapped: a fake may waste address space.
   const auto start = reinterpret_cast<std::uintptr_t>(mapped);
   auto* const base = reinterpret_cast<std::byte*>((start + kChunk - 1) / kChunk * kChunk);
+  ask_for_huge_pages(base, 2 * size.to_size());
   reserved_.emplace(base, size);
   return vm::AddressRange(this, base, size);
 }
@@ -173,6 +174,7 @@ void FakeVmm::stop_showing(std::byte* address, Bytes size) {
     const void* const mapped = ::mmap(chunk, kChunk, PROT_READ | PROT_WRITE,
                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     GS_CHECK(mapped == chunk, "errno {}", errno);
+    ask_for_huge_pages(chunk, kChunk);
     std::memset(chunk, std::to_integer<int>(kPoison), kChunk);
   });
 }

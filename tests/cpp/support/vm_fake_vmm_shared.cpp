@@ -80,6 +80,7 @@ void FakeVmm::cover(std::byte* address, Bytes size) {
   void* const mapped = ::mmap(address, size.to_size(), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   GS_CHECK(mapped != MAP_FAILED, "errno {}", errno);
+  ask_for_huge_pages(address, size.to_size());
   std::memset(address, std::to_integer<int>(kPoison), size.to_size());
   shared_.erase(shared_.lower_bound(address), shared_.lower_bound(address + size.to_size()));
   forbidden_.erase(forbidden_.lower_bound(address),
