@@ -1,6 +1,6 @@
 // Runs a scenario: takes the events in order of time and gives each to its job or device. After
 // each event that device settles, so the next event finds nothing left to say. A job is placed on a
-// device when it arrives, once (device_placement.h).
+// device when it arrives, once (csrc/host/device_placement.h).
 //
 // The run ends when all jobs have ended, when no event is left, or at the scenario's `until`. Jobs
 // that have not ended then are reported as running.
@@ -24,7 +24,8 @@ namespace {
 // So many events are taken between two looks for Ctrl-C.
 constexpr std::uint64_t kEventsBetweenLooks = 4096;
 
-sched::Sizes sizes_of(const JobSpec& job) { return {job.live, job.peak - job.live}; }
+// How long a job still runs is not said, as most jobs do not say it.
+host::JobLoad load_of(const JobSpec& job) { return {.sizes = {job.live, job.peak - job.live}}; }
 
 }  // namespace
 
@@ -66,10 +67,10 @@ Status Simulation::add_devices() {
 }
 
 void Simulation::arrive(std::size_t job) {
-  const sched::Sizes sizes = sizes_of(jobs_[job].spec());
-  const std::size_t device = choose_device(loads_, sizes);
+  const host::JobLoad load = load_of(jobs_[job].spec());
+  const std::size_t device = host::choose_device(loads_, load);
   placed_[job] = device;
-  loads_[device].add(sizes);
+  loads_[device].add(load);
   devices_[device]->arrive(jobs_[job]);
 }
 
@@ -78,7 +79,7 @@ void Simulation::arrive(std::size_t job) {
 void Simulation::count_gone() {
   for (const std::size_t job : world_.gone) {
     ++num_ended_;
-    loads_[placed_[job]].remove(sizes_of(jobs_[job].spec()));
+    loads_[placed_[job]].remove(load_of(jobs_[job].spec()));
   }
   world_.gone.clear();
 }
