@@ -39,6 +39,7 @@ NAMES = (
     "thrash",
     "gaps",
     "ranks",
+    "placement",
     "floods",
     "top",
     "dashboard",

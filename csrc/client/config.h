@@ -21,7 +21,7 @@ struct DeviceMemory {
 };
 
 struct ClientConfig {
-  std::string device = "cpu";
+  std::string device = "cpu";  // any of the CPU devices, where there are several
   // Where a coordinator is looked for, in this order. If none answers, one is started at the last.
   std::vector<std::string> socket_paths;
   // The program to start; empty: never start one.

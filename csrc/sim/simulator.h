@@ -29,7 +29,7 @@
 // and spills what it is asked for, and restores it at its next lease. Messages take no time. A
 // coordinator is told what a real job would tell it, no more: that it learns iteration times and
 // sizes from pages is simulated too. Only in which of several devices a job goes is decided by the
-// sizes in its row (sim/run/device_placement.h).
+// sizes in its row (csrc/host/device_placement.h).
 #pragma once
 
 #include <string>

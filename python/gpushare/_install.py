@@ -26,7 +26,7 @@ from gpushare._native import (
     settings,
 )
 from gpushare._settings.config import Config, daemon_args, daemon_path, socket_paths
-from gpushare._settings.devices import AUTO, CPU, CUDA, CUDA_PREFIX
+from gpushare._settings.devices import ANY, AUTO, CPU, CUDA, CUDA_PREFIX, is_cpu
 from gpushare._torch import captures, compiled, cuda, immovable, ipc, optimizer_steps
 from gpushare.errors import GpushareError, say_once
 from gpushare.version import __version__
@@ -74,7 +74,7 @@ def install(wish: str = "") -> None:
     before = settings()
     if wish:
         choose(replace(before, device=wish))
-        if wish == CPU:
+        if is_cpu(wish):
             immovable.note_late_choice()
     try:
         _install_wanted(settings())
@@ -95,11 +95,12 @@ def _install_wanted(config: Config) -> None:
 
 def _refuse_other_device(wish: str) -> None:
     """A process shares one device, from when its allocator was installed."""
-    is_cpu = device() == CPU
+    on_cpu = device() == CPU
     numbered = f"{CUDA_PREFIX}{cuda_index()}"
-    own = {"", AUTO, CPU} if is_cpu else {"", AUTO, CUDA, numbered, device()}
-    if wish not in own:
-        shared = CPU if is_cpu else f"{numbered} ({device()})"
+    chosen = settings().device
+    own = {CPU, chosen} if on_cpu else {CUDA, numbered, device()}
+    if wish not in own | {"", AUTO, ANY}:
+        shared = (chosen if is_cpu(chosen) else CPU) if on_cpu else f"{numbered} ({device()})"
         raise GpushareError(
             f'register was asked for device "{wish}", and this process shares {shared} already. '
             f"GPUSHARE_DEVICE={wish} in its environment chooses the other one"
@@ -145,7 +146,7 @@ def _install(config: Config, name: str = CPU, number: int = -1, device_bytes: in
         overflow=config.overflow,
         lane_strict=config.lane_strict and name == CPU,
         lanes=config.lanes != "off",
-        device=name,
+        device=config.device if name == CPU and is_cpu(config.device) else name,
         cuda_index=number,
         passthrough=name != CPU and cuda.is_passed_through(config),
         reachable=config.reachable != "off",

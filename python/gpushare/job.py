@@ -308,9 +308,9 @@ def register(
             what memory they need, for the next job of that name. Unless given, jobs whose models
             have parameters and buffers of the same names, shapes and types are alike; "off" for
             none.
-        device: The device to share: auto, cpu, cuda, cuda:1 or cuda:UUID; that of the settings
-            unless given. It is chosen once a process: on the CPU where torch is imported, on CUDA
-            where torch starts it. Asked for another one later, the job goes on unmanaged.
+        device: The device to share: auto, any, cpu, cpu:1, cuda, cuda:1 or cuda:UUID; that of the
+            settings unless given. It is chosen once a process: on the CPU where torch is imported,
+            on CUDA where torch starts it. Asked for another one later, the job goes on unmanaged.
 
     Raises:
         ValueError: An argument is not what it may be.

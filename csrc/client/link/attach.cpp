@@ -120,7 +120,8 @@ wire::Hello Runtime::Impl::make_hello() {
   hello.command = config_.command;
   hello.pid = ::getpid();
   hello.uid = ::getuid();
-  hello.of.device = config_.device;
+  // Where the job's memory is counted already: it may have been placed there.
+  hello.of.device = link_.job().value == 0 ? config_.device : link_.address().device;
   if (registration_.is_wanted()) {
     const RegisterOptions& options = registration_.options();
     hello.of.gang = options.gang;

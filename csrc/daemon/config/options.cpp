@@ -1,7 +1,9 @@
 // Puts the options together: defaults, then TOML files, then GPUSHARE_SOCKET, then the command
 // line. Each later one wins.
 //
-// The device comes before all of them, since it says which of a file's settings are meant. Sizes
+// The device comes before all of them, since it says which of a file's settings are meant. Several
+// devices may come from a file or from GPUSHARE_DEVICES; a single one that is named on the command
+// line wins over those. Sizes
 // that nobody has given are filled in last, from the machine's memory, and from the device's where
 // somebody knows it. What may go wrong: any value that is not allowed ends in one line that names
 // it, where it stands and what is allowed.
@@ -81,10 +83,11 @@ Result<std::string> read_arguments(std::vector<std::string> arguments, CommandLi
   return std::string();
 }
 
-// Applies the device's option alone, or all others.
+// Applies the options that name devices, or all others.
 Status apply_given(const CommandLine& line, bool is_device, DaemonOptions& options) {
   for (const auto& [setting, value] : line.given) {
-    if ((std::string_view(setting->option) == kDeviceOption) != is_device) continue;
+    const std::string_view option = setting->option;
+    if ((option == kDeviceOption || option == kDevicesOption) != is_device) continue;
     const Nanos unit{setting->option_unit_ns};
     GS_RETURN_IF_ERROR(apply_setting(*setting, value, unit, setting->option, options));
   }
@@ -101,6 +104,30 @@ Status read_files(const CommandLine& line, DaemonOptions& options) {
   for (const std::string& path : default_config_paths()) {
     GS_RETURN_IF_ERROR(read_config_file(path, false, options));
   }
+  return {};
+}
+
+// Several devices come from the command line, else from the variable, else from a file. A single
+// one of the command line beats the latter two: a job that starts the coordinator of a GPU names
+// it.
+Status choose_devices(const CommandLine& line, DaemonOptions& options) {
+  const bool is_one_named = line.given.contains(find_option(kDeviceOption));
+  const bool are_named = line.given.contains(find_option(kDevicesOption));
+  if (is_one_named && are_named) {
+    return {StatusCode::kInvalidArgument,
+            "--device and --devices: give one of them; --device is for a single device"};
+  }
+  if (is_one_named) options.devices.clear();
+  const char* variable = std::getenv("GPUSHARE_DEVICES");
+  if (!is_one_named && !are_named && variable != nullptr && *variable != '\0') {
+    const Setting& setting = *find_option(kDevicesOption);
+    if (!setting.apply(options, variable, Nanos{0})) {
+      return {StatusCode::kInvalidArgument,
+              fmt::format("GPUSHARE_DEVICES: bad value \"{}\"; allowed: {}", variable,
+                          setting.allowed)};
+    }
+  }
+  if (!options.devices.empty()) options.coordinator.device = options.devices.front().name;
   return {};
 }
 
@@ -133,6 +160,9 @@ Bytes drivers_part_of(Bytes device_memory) {
 // A CUDA device's capacity is all of its memory, less what drivers need; it must be known. A CPU's
 // is half of the machine's memory, and so is the host tier's budget.
 Status fill_in_sizes(DaemonOptions& options) {
+  // Several devices have said their sizes.
+  const bool is_one = options.devices.empty();
+  if (!is_one) options.capacity = least_capacity(options.devices);
   if (options.capacity == Bytes{0} && wire::is_cuda(options.coordinator.device)) {
     options.capacity = options.device_memory;
     if (!options.reserve) options.reserve = drivers_part_of(options.device_memory);
@@ -151,6 +181,7 @@ Status fill_in_sizes(DaemonOptions& options) {
     if (options.capacity == Bytes{0}) options.capacity = half;
     if (options.host_budget == Bytes{0}) options.host_budget = half;
   }
+  if (is_one) options.devices = {{options.coordinator.device, options.capacity}};
   if (options.capacity - *options.reserve >= mib(2)) return {};
   return {StatusCode::kInvalidArgument,
           fmt::format("--reserve: bad value \"{}\"; allowed: at least 2 MiB less than the capacity "
@@ -184,13 +215,15 @@ std::uint32_t default_pack_lanes(const DaemonOptions& options) {
 }
 
 // The host tier is given out in pieces, so the rest of a piece is left away. Without a folder for
-// files everything is RAM.
+// files everything is RAM. The machines of several devices know nothing of each other, so each may
+// use an equal part.
 HostBytes host_budgets(const DaemonOptions& options) {
+  const auto num_devices = static_cast<std::int64_t>(options.devices.size());
   const Bytes in_ram = options.coordinator.spill_dir.empty()
                            ? options.host_budget
                            : options.host_ram_budget.value_or(Bytes{0});
-  return {round_down(in_ram, wire::kHostPieceBytes),
-          round_down(options.host_budget - in_ram, wire::kHostPieceBytes)};
+  return {round_down(in_ram / num_devices, wire::kHostPieceBytes),
+          round_down((options.host_budget - in_ram) / num_devices, wire::kHostPieceBytes)};
 }
 
 const char* daemon_version() { return GS_VERSION; }
@@ -209,6 +242,7 @@ Result<ParsedCommandLine> parse_command_line(const std::vector<std::string>& arg
   DaemonOptions& options = parsed.options;
   if (Status status = apply_given(line, true, options); !status.ok()) return fail(status);
   if (Status status = read_files(line, options); !status.ok()) return fail(status);
+  if (Status status = choose_devices(line, options); !status.ok()) return fail(status);
   if (Status status = choose_socket(options); !status.ok()) return fail(status);
   if (Status status = apply_given(line, false, options); !status.ok()) return fail(status);
   options.daemonize = line.daemonize;

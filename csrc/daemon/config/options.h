@@ -13,6 +13,7 @@
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
+#include "csrc/daemon/config/device_list.h"
 #include "csrc/sched/job/coordinator_options.h"
 
 namespace gpushare::daemon {
@@ -30,14 +31,19 @@ struct DaemonOptions {
   // Options that the coordinator takes as they are. It gets its sizes and lanes from the fields
   // below (coordinator_options() in server.cpp).
   sched::CoordinatorOptions coordinator;
-  Bytes capacity;       // of the device; 0: half of this machine's memory, of cpu
+  // What the coordinator shares, at least one once it is parsed. Each has the options in
+  // `coordinator`, and its own name and capacity; `coordinator.device` is the first one's name.
+  std::vector<DeviceOptions> devices;
+  Bytes capacity;       // of a single device; 0: half of this machine's memory, of cpu
   Bytes device_memory;  // of a CUDA device, where somebody knows it: the capacity if there is none
   std::optional<Bytes>
-      reserve;  // of the capacity, of which jobs get nothing; set once it is parsed
+      reserve;  // of each capacity, of which jobs get nothing; set once it is parsed
   std::optional<Nanos> linger = seconds(10);  // nothing: never ends by itself
   std::uint32_t num_lanes = 0;                // jobs that may run at the same time; 0: see below
   bool lanes = true;                          // jobs of one user share what is free at boundaries
-  Bytes host_budget;  // RAM and file together; 0: half of this machine's memory
+  // RAM and file together, of which each device has an equal part. 0: half of this machine's
+  // memory.
+  Bytes host_budget;
   // The part of host_budget that is in RAM, in front of the file. Nothing: all of it without a
   // file, and none with one.
   std::optional<Bytes> host_ram_budget;
@@ -57,7 +63,7 @@ struct DaemonOptions {
 // The number of lanes under `pack` if num_lanes is 0: one for each core, or a few on CUDA. `pack`
 // finds out which of them pay. Under all other policies there is one lane then.
 std::uint32_t default_pack_lanes(const DaemonOptions& options);
-// Whole pieces of the host tier. pre: the sizes are filled in.
+// One device's part of the host tier, in whole pieces. pre: the sizes are filled in.
 HostBytes host_budgets(const DaemonOptions& options);
 
 struct ParsedCommandLine {

@@ -7,11 +7,13 @@
 // (device.cpu.capacity) are checked in any case, and taken only by a coordinator of such a device.
 #include "csrc/daemon/config/settings.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -19,6 +21,7 @@
 #include "csrc/base/printable.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
+#include "csrc/daemon/config/device_list.h"
 #include "csrc/daemon/config/paths.h"
 #include "csrc/daemon/config/setting_values.h"
 #include "csrc/daemon/config/user_settings.h"
@@ -115,6 +118,14 @@ bool set_mode(Options& options, Text text) {
   return true;
 }
 
+// A file's devices are replaced as a whole.
+bool set_devices(Options& options, Text text) {
+  auto devices = parse_devices(text, kSmallestDevice);
+  if (!devices) return false;
+  options.devices = *std::move(devices);
+  return true;
+}
+
 // In a file, of a kind of device: checked, and taken if this coordinator has such a one.
 template <typename Field>
 bool set_size_of(bool is_cuda, Options& options, Field& field, Text text, Bytes least) {
@@ -158,6 +169,11 @@ constexpr std::array kSettings{
             [](Options& o, Text t, Nanos) {
               return wire::is_device_name(t) && set_text(o.coordinator.device, t);
             }},
+    Setting{"coordinator.devices", kDevicesOption,
+            "devices with their sizes, like \"cpu:0=2GiB,cpu:1=2GiB\": each at least 2 MiB, none "
+            "twice, 64 at most",
+            "several devices to share; jobs that name none are placed on one of them", 0,
+            [](Options& o, Text t, Nanos) { return set_devices(o, t); }},
     Setting{nullptr, "--exclusive", "yes or no",
             "refuse to start while another coordinator has the device (default: yes for cuda, no "
             "for cpu)",
@@ -286,6 +302,12 @@ const Setting* find_setting(const std::string& key) {
     if (setting.key != nullptr && key == setting.key) return &setting;
   }
   return nullptr;
+}
+
+const Setting* find_option(const std::string& option) {
+  return std::find_if(kSettings.begin(), kSettings.end(), [&option](const Setting& setting) {
+    return setting.option != nullptr && option == setting.option;
+  });
 }
 
 // The error names the option as the user wrote it, or the file's place and the key.

@@ -22,12 +22,16 @@ struct Setting {
   bool (*apply)(DaemonOptions& options, const std::string& text, Nanos unit);
 };
 
-// The device says which of a file's settings are meant, so this option is applied before the files.
+// The device says which of a file's settings are meant, so these options are applied before the
+// files.
 inline constexpr auto kDeviceOption = "--device";
+inline constexpr auto kDevicesOption = "--devices";
 
 std::span<const Setting> all_settings();
 // nullptr if there is none.
 const Setting* find_setting(const std::string& key);
+// The one with this option: "--policy". pre: there is one.
+const Setting* find_option(const std::string& option);
 
 // `where` is "--policy" or a file's path. errors: kInvalidArgument.
 Status apply_setting(const Setting& setting,

@@ -1,4 +1,4 @@
-// Feeds the state machine and carries out what it answers.
+// Feeds the state machine of one device and carries out what it answers.
 //
 // The coordinator (csrc/sched) decides and touches nothing; the conductor is its hands: it sends
 // its messages, changes the lease words, wakes the jobs, keeps its deadline and looks at the pages.
@@ -30,7 +30,8 @@ namespace gpushare::daemon {
 class Conductor {
  public:
   // `on_broken` is told of a job whose session has just been marked broken; it must not call back
-  // into the conductor at once. `jobs` and `loop` must outlive it.
+  // into the conductor at once. `jobs` may have jobs of other devices too. `jobs` and `loop` must
+  // outlive it.
   Conductor(std::unique_ptr<sched::Coordinator> coordinator,
             std::uint64_t epoch,
             JobTable& jobs,
@@ -79,6 +80,7 @@ class Conductor {
   void on_deadline();
   void look_soon(JobId id);
   void note_waiting(bool was_waiting, const JobEntry& entry);
+  [[nodiscard]] bool is_mine(const JobEntry& entry) const;
   void publish_waiting();
   void publish_others();
   void publish_transfer_rates();
@@ -95,7 +97,8 @@ class Conductor {
   ipc::EventLoop::Timer hear_timer_;
   std::vector<JobId> observe_;  // of the newest Ready
   std::deque<sched::Decision> decisions_;
-  std::uint32_t num_waiting_ = 0;  // Invariant: entries of jobs_ that are is_waiting().
+  std::uint32_t num_waiting_ =
+      0;  // Invariant: entries of jobs_, on this device, that are is_waiting().
   bool is_num_waiting_new_ = false;
   LaneFiles lane_files_;
   bool are_others_new_ = false;

@@ -106,12 +106,17 @@ void Conductor::note_waiting(bool was_waiting, const JobEntry& entry) {
   is_num_waiting_new_ = true;
 }
 
+// Whether the job has a page, and turns on this device.
+bool Conductor::is_mine(const JobEntry& entry) const {
+  return entry.registration && entry.conductor == this;
+}
+
 // Writes to each page how many jobs may share its lane's pool, and whether any job may interrupt
 // its iteration.
 void Conductor::publish_others() {
   are_others_new_ = false;
   for (auto& [id, entry] : jobs_.entries()) {
-    if (!entry.registration) continue;
+    if (!is_mine(entry)) continue;
     const std::size_t num = coordinator_->num_sharing(id);
     entry.registration->set_num_sharing(static_cast<std::uint32_t>(num));
     entry.registration->set_may_be_interrupted(coordinator_->has_interrupter(id));
@@ -121,7 +126,7 @@ void Conductor::publish_others() {
 // Only with a budget: otherwise the pages say 0, which is no limit.
 void Conductor::publish_transfer_rates() {
   for (auto& [id, entry] : jobs_.entries()) {
-    if (entry.registration) entry.registration->set_transfer_rate(coordinator_->transfer_rate(id));
+    if (is_mine(entry)) entry.registration->set_transfer_rate(coordinator_->transfer_rate(id));
   }
 }
 
@@ -129,7 +134,7 @@ void Conductor::publish_transfer_rates() {
 void Conductor::publish_waiting() {
   is_num_waiting_new_ = false;
   for (auto& [id, entry] : jobs_.entries()) {
-    if (!entry.registration) continue;
+    if (!is_mine(entry)) continue;
     entry.registration->set_num_waiting(num_waiting_ - (entry.is_waiting() ? 1U : 0U));
   }
 }

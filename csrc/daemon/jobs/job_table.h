@@ -26,16 +26,19 @@ struct LastPage {
   Registration::Totals totals;
 };
 
+class Conductor;
+
 struct JobEntry {
   JobId id;
   std::int32_t pid = 0;
-  std::uint32_t uid = 0;          // of the last Hello
-  std::uint64_t start_ticks = 0;  // see process_info.h
-  wire::Address address;          // with `id`
-  bool is_welcomed = false;       // the coordinator has it in its ledger
-  std::string command;            // of the last Hello
-  Term held_term;                 // of the last Hello, until a registration has taken it over
-  Session* session = nullptr;     // nullptr: lost
+  std::uint32_t uid = 0;           // of the last Hello
+  std::uint64_t start_ticks = 0;   // see process_info.h
+  wire::Address address;           // with `id`
+  Conductor* conductor = nullptr;  // of its device, from its first Hello on
+  bool is_welcomed = false;        // the coordinator has it in its ledger
+  std::string command;             // of the last Hello
+  Term held_term;                  // of the last Hello, until a registration has taken it over
+  Session* session = nullptr;      // nullptr: lost
   UniqueFd pidfd;
   std::optional<Registration> registration;
   // The result of the last look (suspension_watch.h).

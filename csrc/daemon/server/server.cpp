@@ -1,16 +1,15 @@
 // The life of the coordinator's process: how it begins, what it tells in a report, how it ends.
 //
-// It begins in this order. It claims the device, so that of two coordinators at least one sees the
+// It begins in this order. It claims its devices, so that of two coordinators at least one sees the
 // other. It reads which jobs the coordinator before had, and waits for those that still live: no
-// lease is granted before they have said what they hold. Then the state machine, the profiles and
+// lease is granted before they have said what they hold. Then the state machines, the profiles and
 // the state file are made. The socket is opened last, when all that a job may need is there.
 //
 // It ends by a signal, a Stop, or when no job was there for `linger`. The state file stays if jobs
 // still live, for the next coordinator.
 //
-// What may go wrong: another coordinator has the device. A CUDA device is then refused, and for a
-// CPU the log warns, unless `exclusive` says otherwise. A damaged state file is ignored. A state
-// file that is not ours ends the start.
+// What may go wrong: another coordinator has a device (server_devices.cpp). A damaged state file is
+// ignored. A state file that is not ours ends the start.
 #include "csrc/daemon/server/server.h"
 
 #include <unistd.h>
@@ -28,7 +27,6 @@
 #include "csrc/base/log.h"
 #include "csrc/base/status.h"
 #include "csrc/base/units.h"
-#include "csrc/daemon/files/device_claim.h"
 #include "csrc/daemon/files/instance_lock.h"
 #include "csrc/daemon/files/state_file.h"
 #include "csrc/daemon/files/text_file.h"
@@ -37,7 +35,6 @@
 #include "csrc/daemon/server/status_report.h"
 #include "csrc/sched/coordinator.h"
 #include "csrc/sched/policies/policy.h"
-#include "csrc/wire/device_name.h"
 
 namespace gpushare::daemon {
 namespace {
@@ -55,18 +52,11 @@ std::uint64_t fresh_epoch() {
   return ((now ^ (pid << 30)) & ((1ULL << 53) - 1)) | 1;
 }
 
-// What the coordinator decides by: the options that are its own, and what follows from the machine.
-// The capacity does not include what is kept from jobs (`reserve`).
-sched::CoordinatorOptions coordinator_options(const DaemonOptions& options) {
-  sched::CoordinatorOptions result = options.coordinator;
-  result.reserve = options.reserve.value_or(Bytes{0});
-  result.capacity = options.capacity - result.reserve;
-  result.host_budget = host_budgets(options);
-  result.num_lanes = std::max(options.num_lanes, 1U);
-  if (options.num_lanes == 0) result.pack_lanes = default_pack_lanes(options);
-  // Only memory of the CPU device is a file that jobs can share so far.
-  result.lanes = options.lanes && !wire::is_cuda(result.device);
-  return result;
+std::vector<std::string> device_names(const DaemonOptions& options) {
+  std::vector<std::string> names;
+  for (const DeviceOptions& device : options.devices)
+    names.push_back(device.name);
+  return names;
 }
 
 // The policy that somebody has set by hand at the coordinator before, if this version still has it.
@@ -104,35 +94,25 @@ Server::Impl::Impl(const DaemonOptions& options, UniqueFd& lock, ipc::EventLoop&
                 {.on_connection = [this](UniqueFd socket) { admit(std::move(socket)); },
                  .on_restored = [this] { on_restored(); }}),
       visitors_(descriptors_.most_visitors),
-      suspension_watch_(
-          jobs_,
-          loop,
-          [this](JobId job, bool is_suspended) { conductor_->set_suspended(job, is_suspended); }),
+      suspension_watch_(jobs_,
+                        loop,
+                        [this](JobId job, bool is_suspended) {
+                          conductor_of(job).set_suspended(job, is_suspended);
+                        }),
       expected_(loop, [this](const KnownJob& job) { on_expected_gone(job); }),
-      profile_store_(
-          options_.socket,
-          loop,
-          [this]() -> const sched::Profiles& { return conductor_->coordinator().profiles(); }),
-      surroundings_(options_.coordinator.device),
+      profile_store_(options_.socket,
+                     loop,
+                     // All machines have the same (share_profiles()).
+                     [this]() -> const sched::Profiles& {
+                       return machines_.front().conductor->coordinator().profiles();
+                     }),
+      surroundings_(device_names(options_)),
       visitor_timer_(loop.make_timer([this] { look_after_visitors(); })),
       linger_timer_(loop.make_timer([this] {
         if (jobs_.empty()) shut_down("no job for long enough");
-      })) {}
-
-// Claims the device, and then looks for others that have. In this order at least one of two that
-// start at once sees the other.
-Status Server::Impl::claim() {
-  auto claimed = claim_device(options_.coordinator.device, options_.socket);
-  if (!claimed)
-    log::warn("{}: other coordinators will not see this one", claimed.error().message());
-  if (claimed) claim_ = std::move(*claimed);
-  for (const OtherCoordinator& other : find_other_coordinators(options_.coordinator.device)) {
-    const std::string text = warning_text(other, options_.coordinator.device);
-    if (!other.stranger && options_.exclusive.value_or(wire::is_cuda(options_.coordinator.device)))
-      return {StatusCode::kFailedPrecondition, text};
-    log::warn("{}: each gives away all of it", text);
-  }
-  return {};
+      })) {
+  for (const DeviceOptions& device : options_.devices)
+    machines_.push_back({.name = device.name});
 }
 
 // The start, in the order that the top of this file gives.
@@ -162,8 +142,10 @@ Status Server::Impl::begin() {
     log::warn("the coordinator before ended without saying so: {} of its jobs live",
               expected.size());
   }
-  GS_RETURN_IF_ERROR(begin_coordinator(epoch_, expected));
-  conductor_->set_profiles(profile_store_.load());
+  GS_RETURN_IF_ERROR(begin_machines(expected));
+  const sched::Profiles profiles = profile_store_.load();
+  for (const DeviceMachine& machine : machines_)
+    machine.conductor->set_profiles(sched::Profiles(profiles));
   begin_accounts();
   for (const std::string& account : left_over)
     keep_left_over(account);
@@ -171,28 +153,11 @@ Status Server::Impl::begin() {
   GS_RETURN_IF_ERROR(listener_.open());
   if (options_.linger) linger_timer_.set_at(started_ + std::max(*options_.linger, kFirstLinger));
   const Bytes reserve = options_.reserve.value_or(Bytes{0});
-  log::info("serves {}: device {}, {} for jobs, {} kept from them, policy {}, epoch {}",
-            options_.socket, options_.coordinator.device, to_string(options_.capacity - reserve),
-            to_string(reserve), policy_.empty() ? options_.coordinator.policy : policy_, epoch_);
-  return {};
-}
-
-// Makes the state machine and its hands. The callback closes a broken session in a later turn of
-// the loop, since the conductor may be in the midst of an answer.
-Status Server::Impl::begin_coordinator(std::uint64_t epoch,
-                                       const std::vector<std::int32_t>& expected) {
-  sched::CoordinatorOptions options = coordinator_options(options_);
-  options.epoch = epoch;
-  if (!policy_.empty()) options.policy = policy_;
-  options.expected_pids = expected;
-  auto coordinator = sched::Coordinator::create(options, started_);
-  if (!coordinator) return coordinator.error();
-  conductor_ =
-      std::make_unique<Conductor>(std::move(*coordinator), epoch, jobs_, loop_, [this](JobId id) {
-        const JobEntry* entry = jobs_.find(id);
-        if (entry->session == nullptr) return;
-        close_soon(entry->session->socket());
-      });
+  for (const DeviceOptions& device : options_.devices) {
+    log::info("serves {}: device {}, {} for jobs, {} kept from them, policy {}, epoch {}",
+              options_.socket, device.name, to_string(device.capacity - reserve),
+              to_string(reserve), policy_.empty() ? options_.coordinator.policy : policy_, epoch_);
+  }
   return {};
 }
 
@@ -259,19 +224,20 @@ void Server::Impl::look_around(Nanos most_age) {
   for (const Neighbour& neighbour : surroundings_.neighbours().found) {
     processes.push_back({neighbour.pid, neighbour.resident});
   }
-  conductor_->set_unmanaged(std::move(processes));
+  for (const DeviceMachine& machine : machines_)
+    machine.conductor->set_unmanaged(processes);
 }
 
 // The text behind `gpushare status`. Only jobs that wait have an explanation there.
 std::string Server::Impl::report(std::optional<sched::Why> why) {
   const Nanos now = monotonic_now();
   StatusFacts facts;
-  facts.snapshot = conductor_->coordinator().snapshot(now);
+  facts.snapshot = snapshot(now);
   facts.now = now;
   facts.started = started_;
   facts.pid = ::getpid();
   facts.socket = options_.socket;
-  facts.decisions.assign(conductor_->decisions().begin(), conductor_->decisions().end());
+  facts.decisions = decisions();
   look_around(kSurroundingsAge);
   facts.neighbours = surroundings_.neighbours();
   facts.warnings = surroundings_.warnings();
@@ -282,7 +248,7 @@ std::string Server::Impl::report(std::optional<sched::Why> why) {
       const JobEntry* entry = jobs_.find(id);
       const bool is_waiting = row.waits_for_room || row.settings.paused_by.has_value() ||
                               row.state == "suspended" || (entry != nullptr && entry->is_waiting());
-      if (is_waiting) facts.explained[id] = conductor_->coordinator().explain(id, now);
+      if (is_waiting) facts.explained[id] = conductor_of(id).coordinator().explain(id, now);
     }
   }
   facts.why = std::move(why);

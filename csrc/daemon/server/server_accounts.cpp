@@ -85,7 +85,7 @@ std::string Server::Impl::account_if_lost(const JobEntry& entry, const wire::Reg
   account.name = wish.name;
   account.group = wish.group;
   account.command = entry.command;
-  account.device = options_.coordinator.device;
+  account.device = entry.address.device;
   account.iterations = wish.iterations_done;
   account.end = JobEnd::kLost;
   name_process(account, entry);
@@ -119,7 +119,7 @@ std::vector<KnownJob> Server::Impl::accounts_on_their_way() const {
 void Server::Impl::keep_account(JobEntry& entry, bool is_gone) {
   if (!accounts_) return;
   const Nanos now = monotonic_now();
-  const auto row = conductor_->coordinator().row(entry.id, now);
+  const auto row = entry.conductor->coordinator().row(entry.id, now);
   if (!row || row->age <= Nanos{0}) {
     // Whatever it did was under the coordinator before.
     if (is_gone) keep_left_over(entry.kept_account);

@@ -2,8 +2,9 @@
 // sessions' limits (Visitors), the jobs of the coordinator before, the profiles' file, the looks at
 // suspended processes and at the surroundings. What is left here joins them.
 //
-// Its parts are server.cpp (life), server_sessions.cpp (connections), server_messages.cpp (their
-// messages), server_jobs.cpp (processes) and server_accounts.cpp (what is kept of them).
+// Its parts are server.cpp (life), server_devices.cpp (devices), server_sessions.cpp (connections),
+// server_messages.cpp (their messages), server_jobs.cpp (processes) and server_accounts.cpp (what
+// is kept of them).
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,13 @@
 
 namespace gpushare::daemon {
 
+// One device of the coordinator.
+struct DeviceMachine {
+  std::string name;
+  UniqueFd claim = {};
+  std::unique_ptr<Conductor> conductor = nullptr;
+};
+
 class Server::Impl {
  public:
   Impl(const DaemonOptions& options, UniqueFd& lock, ipc::EventLoop& loop);
@@ -44,8 +52,6 @@ class Server::Impl {
 
  private:
   // server.cpp
-  Status begin_coordinator(std::uint64_t epoch, const std::vector<std::int32_t>& expected);
-  Status claim();
   void on_restored();
   void write_state();
   void end_if_unused();
@@ -53,6 +59,18 @@ class Server::Impl {
   std::string report(std::optional<sched::Why> why = std::nullopt);
   // Looks around if what was found last is older than this.
   void look_around(Nanos most_age);
+
+  // server_devices.cpp
+  Status claim();
+  Status begin_machines(const std::vector<std::int32_t>& expected);
+  Conductor& conductor_of(JobId id);
+  [[nodiscard]] bool is_meant(const std::string& wish, const DeviceMachine& machine) const;
+  DeviceMachine* place(const std::string& wish, Bytes resident);
+  void expect_no_more(std::int32_t pid, const Conductor* but);
+  [[nodiscard]] Status check_gang(const JobEntry& entry, const std::string& gang) const;
+  void share_profiles(const Conductor& of);
+  [[nodiscard]] sched::Snapshot snapshot(Nanos now) const;
+  [[nodiscard]] std::vector<sched::Decision> decisions() const;
 
   // server_sessions.cpp
   void admit(UniqueFd socket);
@@ -82,6 +100,7 @@ class Server::Impl {
   // server_jobs.cpp
   void on_hello(Session& session, wire::Hello hello);
   JobEntry* find_process(std::int32_t pid);
+  DeviceMachine* machine_for(const wire::Hello& hello, const JobEntry* entry);
   Result<JobEntry*> add_process(std::int32_t pid, std::uint32_t uid, UniqueFd pidfd);
   [[nodiscard]] Status check_number(std::uint32_t uid) const;
   static Result<UniqueFd> open_peer(const Session& session);
@@ -105,7 +124,6 @@ class Server::Impl {
   std::uint64_t epoch_ = 0;
   std::string policy_;  // in place of that of options_, as somebody has said; else empty
   bool is_ended_ = false;
-  UniqueFd claim_;  // of the device
   Listener listener_;
   std::map<int, std::unique_ptr<Session>> sessions_;  // by socket
   Visitors visitors_;                                 // the sessions of no job
@@ -115,7 +133,7 @@ class Server::Impl {
   ExpectedJobs expected_;
   ProfileStore profile_store_;
   std::optional<AccountWriter> accounts_;  // nothing: none are kept
-  std::unique_ptr<Conductor> conductor_;   // after jobs_, which it uses
+  std::vector<DeviceMachine> machines_;    // at least one; after jobs_, which they use
   Surroundings surroundings_;
   ipc::EventLoop::Timer visitor_timer_;
   ipc::EventLoop::Timer linger_timer_;

@@ -1,7 +1,7 @@
 // Processes, from Hello until the pidfd says that they are gone.
 //
-// A Hello is checked in this order: it is the first of its connection; it is about this device; the
-// process behind the connection can be seen and lives; it has no other connection; its user may
+// A Hello is checked in this order: it is the first of its connection; the process behind the
+// connection can be seen and lives; it has no other connection; its device is here; its user may
 // have one more job. A failed check refuses the connection with a text for the user. Then the
 // process gets an entry, or its old one if it comes back, and the coordinator is told.
 //
@@ -49,6 +49,15 @@ std::string another_device_text(const DaemonOptions& options, const std::string&
   if (!wire::is_device_name(device)) {
     return fmt::format("no device is called \"{}\"; a name is {}",
                        wire::codec::to_printable(device), wire::kDeviceNames);
+  }
+  if (options.devices.size() > 1 || !wire::is_cuda(device)) {
+    std::string names;
+    for (const DeviceOptions& other : options.devices)
+      names += (names.empty() ? "" : ", ") + other.name;
+    return fmt::format(
+        "this job wants device {}, and the coordinator at {} has {}: set GPUSHARE_DEVICE to one it "
+        "has, or start it with {}=SIZE in GPUSHARE_DEVICES",
+        device, options.socket, names, device);
   }
   const std::string socket = fmt::format("{}/{}", folder_of(options.socket), socket_name(device));
   return fmt::format(
@@ -116,6 +125,17 @@ Result<UniqueFd> Server::Impl::open_peer(const Session& session) {
   return std::move(*pidfd);
 }
 
+// The machine whose device the job gets; nullptr: there is none for it. A process that comes back
+// stays on its device, where its memory is counted.
+DeviceMachine* Server::Impl::machine_for(const wire::Hello& hello, const JobEntry* entry) {
+  const std::string& wish = hello.of.device;
+  if (entry == nullptr) return place(wish, hello.resident);
+  const auto own = std::find_if(machines_.begin(), machines_.end(), [entry](const auto& machine) {
+    return machine.conductor.get() == entry->conductor;
+  });
+  return is_meant(wish, *own) ? &*own : nullptr;
+}
+
 // A new job. From here on the pidfd tells when the process is gone.
 Result<JobEntry*> Server::Impl::add_process(std::int32_t pid, std::uint32_t uid, UniqueFd pidfd) {
   if (Status status = check_number(uid); !status.ok()) return fail(status);
@@ -141,10 +161,6 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
     refuse(session, "a second hello on one connection");
     return;
   }
-  if (hello.of.device != options_.coordinator.device) {
-    refuse(session, another_device_text(options_, hello.of.device));
-    return;
-  }
   auto peer = open_peer(session);
   if (!peer) {
     refuse(session, peer.error().message());
@@ -156,6 +172,11 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
     refuse(session, fmt::format("process {} has a connection already", pid));
     return;
   }
+  DeviceMachine* const machine = machine_for(hello, entry);
+  if (machine == nullptr) {
+    refuse(session, another_device_text(options_, hello.of.device));
+    return;
+  }
   if (entry == nullptr) {
     auto added = add_process(pid, session.peer().uid, std::move(*peer));
     if (!added) {
@@ -165,12 +186,14 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
     entry = *added;
   }
   // The page of the registration before says nothing any more: the hello does.
-  conductor_->forget_waiting(*entry);
+  entry->conductor = machine->conductor.get();
+  entry->conductor->forget_waiting(*entry);
   entry->end_registration();
   hello.pid = pid;
   hello.uid = session.peer().uid;
   hello.of.job = entry->id;
-  if (!wire::is_cuda(options_.coordinator.device)) {
+  hello.of.device = machine->name;
+  if (!wire::is_cuda(machine->name)) {
     // On a CPU jobs may have what was configured, whatever one of them says.
     hello.device_total = hello.device_free = Bytes{0};
   }
@@ -183,11 +206,15 @@ void Server::Impl::on_hello(Session& session, wire::Hello hello) {
   session.set_job(entry->id);
   visitors_.remove(session.socket());
   linger_timer_.cancel();
-  if (auto known = expected_.take(pid)) entry->kept_account = std::move(known->account);
+  if (auto known = expected_.take(pid)) {
+    entry->kept_account = std::move(known->account);
+    expect_no_more(pid, entry->conductor);
+  }
   write_state();
   log::info("{} says hello: uid {}, version {}, {}", session.name(), hello.uid, hello.version,
             hello.command);
-  conductor_->feed(entry->id, hello);
+  if (machines_.size() > 1) log::info("{} is on {}", session.name(), machine->name);
+  entry->conductor->feed(entry->id, hello);
   suspension_watch_.begin();
 }
 
@@ -203,10 +230,10 @@ void Server::Impl::on_session_closed(JobId id) {
     end_if_unused();
     return;
   }
-  conductor_->look(*entry);
-  conductor_->forget_waiting(*entry);
+  entry->conductor->look(*entry);
+  entry->conductor->forget_waiting(*entry);
   entry->lost_at = monotonic_now();
-  conductor_->feed(id, wire::Lost{entry->address});
+  entry->conductor->feed(id, wire::Lost{entry->address});
 }
 
 // The process is gone with its memory. The coordinator ends its lease and frees its room.
@@ -214,30 +241,31 @@ void Server::Impl::on_gone(JobId id) {
   JobEntry* entry = jobs_.find(id);
   if (entry == nullptr) return;
   if (entry->session != nullptr) forget_session(std::exchange(entry->session, nullptr)->socket());
-  conductor_->forget_waiting(*entry);
+  Conductor& conductor = *entry->conductor;
+  conductor.forget_waiting(*entry);
   const bool had_lease =
       entry->registration && entry->registration->belief().lease == Belief::Lease::kOpen;
   if (entry->is_welcomed && had_lease) {
     // The holder's figures since the last look count, so they are told before its end. For a job
     // without a lease this is not done: it has said its own, and if it waits, this step could grant
     // it a lease.
-    conductor_->feed(id, wire::Observed{entry->address, entry->registration->usage()});
+    conductor.feed(id, wire::Observed{entry->address, entry->registration->usage()});
   }
   if (entry->is_welcomed) {
     keep_account(*entry, true);
-    conductor_->feed(id, wire::Gone{entry->address});
+    conductor.feed(id, wire::Gone{entry->address});
   }
   log::info("job {} (pid {}) is gone", id.value, entry->pid);
   jobs_.erase(id);
   write_state();
-  profile_store_.save();
+  share_profiles(conductor);
   end_if_unused();
 }
 
-// The coordinator need not wait any more for what this process holds.
+// No machine need wait any more for what this process holds.
 void Server::Impl::on_expected_gone(const KnownJob& job) {
   keep_left_over(job.account);
-  conductor_->expected_pid_gone(job.pid);
+  expect_no_more(job.pid, nullptr);
   write_state();
 }
 

@@ -75,9 +75,12 @@ void Server::Impl::handle_of_job(Session& session, const wire::JobMessage& messa
   }
   // The page is faster than the socket: what the job did there before it sent this message comes
   // first.
-  conductor_->look(*entry);
+  Conductor& conductor = *entry->conductor;
+  conductor.look(*entry);
   if (session.is_broken()) return;
   if (const auto* wish = std::get_if<wire::Register>(&message)) {
+    if (const Status status = check_gang(*entry, wish->of.gang); !status.ok())
+      return refuse(session, status.message());
     entry->address.gang = wish->of.gang;
     entry->address.rank = wish->of.rank;
     entry->address.ranks = wish->of.ranks;
@@ -89,12 +92,12 @@ void Server::Impl::handle_of_job(Session& session, const wire::JobMessage& messa
   }
   if (std::holds_alternative<wire::Need>(message)) observe_before_need(*entry);
   if (session.is_broken()) return;
-  conductor_->feed(entry->id, message);
+  conductor.feed(entry->id, message);
   if (std::holds_alternative<wire::Unregister>(message)) {
-    conductor_->forget_waiting(*entry);
+    conductor.forget_waiting(*entry);
     entry->end_registration();
     entry->has_unregistered = true;
-    profile_store_.save();
+    share_profiles(conductor);
   }
 }
 
@@ -106,7 +109,7 @@ void Server::Impl::observe_before_need(JobEntry& entry) {
   const bool is_holder =
       entry.registration && entry.registration->belief().lease == Belief::Lease::kOpen;
   if (is_holder) {
-    conductor_->feed(entry.id, wire::Observed{entry.address, entry.registration->usage()});
+    entry.conductor->feed(entry.id, wire::Observed{entry.address, entry.registration->usage()});
   }
 }
 
@@ -120,7 +123,7 @@ void Server::Impl::reply(Session& session, const wire::CoordinatorMessage& messa
 void Server::Impl::handle_status(Session& session, const wire::StatusRequest& request) {
   std::optional<sched::Why> why;
   if (request.why.has_value()) {
-    why = conductor_->coordinator().why(*request.why, monotonic_now());
+    why = conductor_of(*request.why).coordinator().why(*request.why, monotonic_now());
     if (!why.has_value()) {
       refuse(session, fmt::format("there is no job {}. See: gpushare status", request.why->value));
       return;
@@ -159,7 +162,7 @@ sched::Requester Server::Impl::requester_of(const Session& session) {
 
 // The answer to a change is a status report, so that whoever asked sees what is in force now.
 void Server::Impl::handle_set(Session& session, const wire::Set& set) {
-  const Status status = conductor_->set(set.job, set.changes, requester_of(session));
+  const Status status = conductor_of(set.job).set(set.job, set.changes, requester_of(session));
   if (!status.ok()) return refuse(session, status.message());
   reply(session, wire::StatusReport{report()});
 }
@@ -173,8 +176,11 @@ void Server::Impl::handle_policy(Session& session, const std::string& policy) {
                                 by.uid, ::geteuid()));
     return;
   }
-  const Status status = conductor_->set_policy(policy);
-  if (!status.ok()) return refuse(session, status.message());
+  // All machines know the same policies, so the first one refuses, or none does.
+  for (const DeviceMachine& machine : machines_) {
+    const Status status = machine.conductor->set_policy(policy);
+    if (!status.ok()) return refuse(session, status.message());
+  }
   log::info("pid {} sets the policy {}", session.peer().pid, policy);
   policy_ = policy;
   write_state();

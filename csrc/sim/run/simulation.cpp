@@ -1,7 +1,7 @@
 // Runs a scenario: takes the events in order of time and gives each to its job or device. After
 // each event that device settles, so the next event finds nothing left to say. A job is placed on a
-// device when it arrives, once (device_placement.h), or where jobs do not share, when a device has
-// become idle (central_queue.h).
+// device when it arrives, once (csrc/host/device_placement.h), or where jobs do not share, when a
+// device has become idle (central_queue.h).
 //
 // The run ends when all jobs have ended, when no event is left, or at the scenario's `until`. Jobs
 // that have not ended then are reported as running.
@@ -25,7 +25,8 @@ namespace {
 // So many events are taken between two looks for Ctrl-C.
 constexpr std::uint64_t kEventsBetweenLooks = 4096;
 
-sched::Sizes sizes_of(const JobSpec& job) { return {job.live, job.peak - job.live}; }
+// How long a job still runs is not said, as most jobs do not say it.
+host::JobLoad load_of(const JobSpec& job) { return {.sizes = {job.live, job.peak - job.live}}; }
 
 }  // namespace
 
@@ -69,12 +70,12 @@ Status Simulation::add_devices() {
 
 void Simulation::arrive(std::size_t job) {
   if (queue_.has_value()) return queue_->push(job);
-  place(job, choose_device(loads_, sizes_of(jobs_[job].spec())));
+  place(job, host::choose_device(loads_, load_of(jobs_[job].spec())));
 }
 
 void Simulation::place(std::size_t job, std::size_t device) {
   placed_[job] = device;
-  loads_[device].add(sizes_of(jobs_[job].spec()));
+  loads_[device].add(load_of(jobs_[job].spec()));
   devices_[device]->arrive(jobs_[job]);
 }
 
@@ -95,7 +96,7 @@ void Simulation::settle(std::size_t device) {
 void Simulation::count_gone() {
   for (const std::size_t job : world_.gone) {
     ++num_ended_;
-    loads_[placed_[job]].remove(sizes_of(jobs_[job].spec()));
+    loads_[placed_[job]].remove(load_of(jobs_[job].spec()));
     if (queue_.has_value()) queue_->note_idle(placed_[job]);
   }
   world_.gone.clear();

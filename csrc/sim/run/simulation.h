@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "csrc/base/status.h"
+#include "csrc/host/device_placement.h"
 #include "csrc/sim/run/central_queue.h"
-#include "csrc/sim/run/device_placement.h"
 #include "csrc/sim/run/event_queue.h"
 #include "csrc/sim/run/sim_device.h"
 #include "csrc/sim/run/sim_job.h"
@@ -56,7 +56,7 @@ class Simulation {
   std::vector<LeaseRecord> leases_;
   World world_;
   std::vector<std::unique_ptr<SimDevice>> devices_;
-  std::vector<DeviceLoad> loads_;
+  std::vector<host::DeviceLoad> loads_;
   std::vector<std::size_t> placed_;
   std::optional<CentralQueue> queue_;
   std::size_t num_ended_ = 0;

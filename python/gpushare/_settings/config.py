@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpushare._settings.config_files import files, read_table
-from gpushare._settings.devices import AUTO, CPU, socket_name
+from gpushare._settings.devices import AUTO, CPU, is_cpu, socket_name
 from gpushare._settings.quantities import parse_bytes, parse_seconds
 from gpushare._settings.settings import SETTINGS, Setting
 from gpushare.errors import ConfigError
@@ -226,6 +226,7 @@ def daemon_args(config: Config, device_name: str = CPU, device_bytes: int = 0) -
     arguments: list[str] = []
     if device_name != CPU:
         arguments += ["--device", device_name]
+    if not is_cpu(device_name):
         if device_bytes:
             arguments += ["--device-memory", str(device_bytes)]
         if config.cuda_reserve_bytes is not None:

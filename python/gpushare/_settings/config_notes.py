@@ -17,7 +17,7 @@ from gpushare.printable import printable
 COORDINATORS_KEYS = frozenset({
     "coordinator.socket_mode", "coordinator.socket_group", "coordinator.class_floor",
     "coordinator.gap_poll", "device.cpu.reserve", "log.file",
-    "accounts.folder", "accounts.budget",
+    "coordinator.devices", "accounts.folder", "accounts.budget",
 })  # fmt: skip
 """What the coordinator alone reads (``csrc/daemon/config/settings.cpp``)."""
 
@@ -31,7 +31,7 @@ _OTHERS_KEYS = frozenset({"host.per_user", "host.pinned"})
 
 _KEYS = frozenset({setting.key for setting in SETTINGS}) | COORDINATORS_KEYS
 _TABLES = frozenset({key.rpartition(".")[0] for key in _KEYS} | {"device", "user"})
-_VARIABLES = frozenset(setting.variable for setting in SETTINGS)
+_VARIABLES = frozenset(setting.variable for setting in SETTINGS) | {"GPUSHARE_DEVICES"}
 _PREFIX = "GPUSHARE_"
 _LIKENESS = 0.6
 _VARIABLES_LIKENESS = 0.8

@@ -2,7 +2,8 @@
 
 A device's name is "cpu", or "cuda:" and the UUID that the driver gives a GPU ("GPU-...") or a part
 of one ("MIG-..."): see ``csrc/wire/device_name.h``. People may say "cuda" or "cuda:1" instead;
-which device that is, only a process that has torch knows.
+which device that is, only a process that has torch knows. A coordinator may divide the CPU's memory
+into several devices, "cpu:0" and so on; it places a job that says "cpu" on one of them.
 """
 
 from __future__ import annotations
@@ -16,18 +17,26 @@ CUDA = "cuda"
 CUDA_PREFIX = f"{CUDA}:"
 AUTO = "auto"
 """A CUDA device where torch sees one, else the CPU."""
-WISHES = "auto, cpu, cuda, cuda:NUMBER, or cuda:UUID as nvidia-smi -L says"
+ANY = "any"
+"""Any device of the coordinator, which chooses it; of a CPU so far."""
+WISHES = "auto, any, cpu, cpu:NUMBER, cuda, cuda:NUMBER, or cuda:UUID as nvidia-smi -L says"
 
 _HEX = "[0-9a-f]"
 _CUDA_NAME = re.compile(
     rf"cuda:(?:GPU|MIG)-{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
 )
+_CPU_NAME = re.compile(r"cpu(:([0-9]|[1-5][0-9]|6[0-3]))?")
 _CUDA_NUMBER = re.compile(r"cuda(:[0-9]{1,3})?")
 
 
 def is_device_name(text: str) -> bool:
     """Tells whether this names one device, whichever process asks."""
-    return text == CPU or _CUDA_NAME.fullmatch(text) is not None
+    return is_cpu(text) or _CUDA_NAME.fullmatch(text) is not None
+
+
+def is_cpu(text: str) -> bool:
+    """Tells whether this names the CPU, or one of the devices that it is divided into."""
+    return _CPU_NAME.fullmatch(text) is not None
 
 
 def parse_wish(value: Any) -> str:
@@ -36,7 +45,7 @@ def parse_wish(value: Any) -> str:
     Raises:
         ValueError: It is none.
     """
-    is_word = value == AUTO or (isinstance(value, str) and _CUDA_NUMBER.fullmatch(value))
+    is_word = value in {AUTO, ANY} or (isinstance(value, str) and _CUDA_NUMBER.fullmatch(value))
     if not is_word and not (isinstance(value, str) and is_device_name(value)):
         raise ValueError(value)
     return str(value)
@@ -50,7 +59,7 @@ def shown_wish(wish: str) -> str:
 
 def socket_name(device_name: str) -> str:
     """Returns the file name of a device's socket, as ``csrc/daemon/config/paths.h`` makes it."""
-    return "sock" if device_name == CPU else f"{device_name.removeprefix(CUDA_PREFIX)}.sock"
+    return "sock" if is_cpu(device_name) else f"{device_name.removeprefix(CUDA_PREFIX)}.sock"
 
 
 def device_of_socket(name: str) -> str:

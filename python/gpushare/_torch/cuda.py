@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from gpushare._settings.devices import AUTO, CPU, CUDA, shown_wish
+from gpushare._settings.devices import ANY, AUTO, CUDA, is_cpu, shown_wish
 from gpushare._torch import mps
 from gpushare.errors import GpushareError, say_once
 
@@ -34,13 +34,19 @@ def is_wanted(config: Config) -> bool:
     """Tells whether this process shares a CUDA device; torch is loaded, and CUDA not started.
 
     Raises:
-        GpushareError: CUDA is asked for, and this torch has none.
+        GpushareError: CUDA is asked for, and this torch has none; or any device is asked for, and
+            torch sees several of CUDA.
     """
     import torch
 
-    if config.device == CPU:
+    if is_cpu(config.device):
         return False
-    is_asked = config.device != AUTO
+    if config.device == ANY and torch.version.cuda is not None and torch.cuda.device_count() > 1:
+        raise GpushareError(
+            f"{shown_wish(ANY)}: torch sees {torch.cuda.device_count()} CUDA devices, and a job is "
+            "placed among devices of the CPU only. Name one: GPUSHARE_DEVICE=cuda:NUMBER"
+        )
+    is_asked = config.device not in {AUTO, ANY}
     if torch.version.cuda is None:
         if is_asked:
             raise GpushareError(
@@ -56,7 +62,9 @@ def index(config: Config) -> int:
 
     The one that is named; else, of a program that torchrun started, its local rank's.
     """
-    name = "" if config.device == AUTO else config.device.removeprefix(CUDA).removeprefix(":")
+    name = (
+        "" if config.device in {AUTO, ANY} else config.device.removeprefix(CUDA).removeprefix(":")
+    )
     if name and not name.isdigit():
         return _index_of(name, shown_wish(config.device))
     import torch

@@ -15,7 +15,7 @@ import typer
 from gpushare._coordinator.client import CoordinatorClient, RefusedError
 from gpushare._settings import config
 from gpushare._settings.config_notes import user_notes
-from gpushare._settings.devices import AUTO, CPU, device_of_socket, shown_wish
+from gpushare._settings.devices import ANY, AUTO, CPU, device_of_socket, shown_wish
 from gpushare._settings.settings import POLICIES
 from gpushare.cli._options.settings import check_settings, to_environment
 from gpushare.cli._targets.completion import complete_policies
@@ -96,7 +96,8 @@ def start(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
     for note in user_notes(environment):
         print(f"gpushare: {note}", file=sys.stderr)
     shown = f"--device {device}" if device else shown_wish(settings.device)
-    name = CPU if settings.device == AUTO else named_device(settings.device, shown)
+    is_open = settings.device in {AUTO, ANY}
+    name = CPU if is_open else named_device(settings.device, shown)
     path = _socket_to_listen_at(settings, name)
     if _answers(path):
         print(f"gpushare: a coordinator answers at {path} already", file=sys.stderr)

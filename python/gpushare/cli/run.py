@@ -67,7 +67,8 @@ def run(  # noqa: PLR0917 - a parameter is an option; typer calls it by names
         str | None, typer.Option(help="Under MPS: the part of the GPU's SMs, 0.01 to 1.")
     ] = None,
     device: Annotated[
-        str | None, typer.Option(help="The device to share: cpu, cuda, cuda:1, cuda:UUID.")
+        str | None,
+        typer.Option(help="The device to share: any, cpu, cpu:1, cuda, cuda:1, cuda:UUID."),
     ] = None,
     capacity: Annotated[
         str | None,

@@ -33,12 +33,14 @@ class Options : public ::testing::Test {
     ::setenv("XDG_CONFIG_HOME", folder_.path().c_str(), 1);
     ::unsetenv("GPUSHARE_SOCKET");
     ::unsetenv("GPUSHARE_CONFIG");
+    ::unsetenv("GPUSHARE_DEVICES");
     ::unsetenv("XDG_RUNTIME_DIR");
   }
   void TearDown() override {
     ::unsetenv("XDG_CONFIG_HOME");
     ::unsetenv("GPUSHARE_SOCKET");
     ::unsetenv("GPUSHARE_CONFIG");
+    ::unsetenv("GPUSHARE_DEVICES");
     ::unsetenv("XDG_RUNTIME_DIR");
   }
 
@@ -176,7 +178,8 @@ TEST_F(Options, BadValuesNameOptionValueAndWhatIsAllowed) {
   for (const std::string& name : sched::policy_names())
     EXPECT_THAT(error_of({"--policy", "best"}), HasSubstr(name));
   EXPECT_EQ(error_of({"--device", "cuda:0"}),
-            "--device: bad value \"cuda:0\"; allowed: cpu, cuda:GPU-UUID or cuda:MIG-UUID, as "
+            "--device: bad value \"cuda:0\"; allowed: cpu, cpu:NUMBER, cuda:GPU-UUID or "
+            "cuda:MIG-UUID, as "
             "nvidia-smi -L says");
   EXPECT_THAT(error_of({"--capacity", "1"}), HasSubstr("a size of at least 2 MiB"));
   EXPECT_THAT(error_of({"--max-wait-ms", "0"}), HasSubstr("--max-wait-ms: bad value \"0\""));
@@ -236,6 +239,42 @@ TEST_F(Options, TheSizesOfItsKindOfDeviceAreTakenFromAFile) {
   EXPECT_EQ(set.capacity, gib(1));
   EXPECT_EQ(set.reserve, Bytes{0}) << "a file's reserve is of the capacity there";
   EXPECT_THAT(cuda.warnings, ::testing::IsEmpty());
+}
+
+TEST_F(Options, SeveralDevicesComeFromTheCommandLineTheVariableOrAFile) {
+  const std::vector<DeviceOptions> two{{"cpu:0", gib(2)}, {"cpu:1", mib(500)}};
+  EXPECT_EQ(parsed({"--capacity", "1GiB"}).devices, (std::vector<DeviceOptions>{{"cpu", gib(1)}}));
+  const DaemonOptions given = parsed({"--devices", "cpu:0=2GiB,cpu:1=500MiB"});
+  EXPECT_EQ(given.devices, two);
+  EXPECT_EQ(given.coordinator.device, "cpu:0");
+  EXPECT_EQ(given.socket, default_socket_path("cpu"));
+  write("gpushare/config.toml", "[coordinator]\ndevices = \"cpu:0=2GiB,cpu:1=500MiB\"\n");
+  EXPECT_EQ(parsed({}).devices, two);
+  EXPECT_EQ(parsed({"--device", "cpu", "--capacity", "1GiB"}).devices,
+            (std::vector<DeviceOptions>{{"cpu", gib(1)}}))
+      << "a single device that is named wins over a file's";
+  ::setenv("GPUSHARE_DEVICES", "cpu:3=1GiB", 1);
+  EXPECT_EQ(parsed({}).devices, (std::vector<DeviceOptions>{{"cpu:3", gib(1)}}));
+  EXPECT_EQ(parsed({"--devices", "cpu:0=2GiB,cpu:1=500MiB"}).devices, two);
+  EXPECT_EQ(parsed({"--device", "cpu", "--capacity", "1GiB"}).devices.size(), 1U);
+  ::setenv("GPUSHARE_DEVICES", "cpu:3", 1);
+  EXPECT_THAT(error_of({}), ::testing::StartsWith("GPUSHARE_DEVICES: bad value \"cpu:3\""));
+}
+
+TEST_F(Options, AListOfDevicesIsTakenWholeOrNotAtAll) {
+  for (const char* bad : {"", "cpu:0", "cpu:0=", "cpu:0=1MiB", "gpu=2GiB", "cpu:0=2GiB,cpu:0=2GiB",
+                          "cpu:0=2GiB,,cpu:1=2GiB", "cpu:64=2GiB", "cpu:0=-1"}) {
+    EXPECT_THAT(error_of({"--devices", bad}), ::testing::StartsWith("--devices: bad value")) << bad;
+  }
+  EXPECT_THAT(error_of({"--devices", "cpu:0=2GiB", "--device", "cpu"}),
+              ::testing::HasSubstr("give one of them"));
+}
+
+TEST_F(Options, EachDeviceMayUseItsPartOfTheHostTier) {
+  EXPECT_EQ(host_budgets(parsed({"--host-budget", "8GiB"})).ram, gib(8));
+  EXPECT_EQ(
+      host_budgets(parsed({"--host-budget", "8GiB", "--devices", "cpu:0=2GiB,cpu:1=2GiB"})).ram,
+      gib(4));
 }
 
 TEST_F(Options, OfAllOfACudaDeviceDriversAndLibrariesKeepAPart) {

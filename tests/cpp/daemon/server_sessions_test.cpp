@@ -127,7 +127,8 @@ TEST_F(ServerSessions, AJobForAnotherDeviceIsToldWhereThatIsToBeHad) {
   StatusClient other(daemon_.socket());
   hello.of.device = "cuda:\x1b[2J";
   EXPECT_EQ(refusal(other.ask(hello)),
-            "no device is called \"cuda:?[2J\"; a name is cpu, cuda:GPU-UUID or cuda:MIG-UUID, as "
+            "no device is called \"cuda:?[2J\"; a name is cpu, cpu:NUMBER, cuda:GPU-UUID or "
+            "cuda:MIG-UUID, as "
             "nvidia-smi -L says");
   EXPECT_TRUE(testing::status_of(daemon_.socket())["devices"][0]["jobs"].empty());
 }

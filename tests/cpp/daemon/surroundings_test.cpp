@@ -20,7 +20,7 @@ using ::testing::Not;
 using testing::TempFolder;
 
 TEST(Surroundings, AreAsOldAsTheLastLook) {
-  Surroundings surroundings("cuda:GPU-00000000-0000-0000-0000-000000000000");
+  Surroundings surroundings({"cuda:GPU-00000000-0000-0000-0000-000000000000"});
   const Nanos now = seconds(100);
   EXPECT_TRUE(surroundings.is_older_than(seconds(1000), now)) << "there was no look yet";
   surroundings.look({}, now);
@@ -33,7 +33,7 @@ TEST(Surroundings, NameTheOtherCoordinatorsOfTheDevice) {
   const TempFolder folder;
   DaemonProcess other(folder);
   const std::string warning = warning_text({other.pid(), other.socket(), std::nullopt}, "cpu");
-  Surroundings surroundings("cpu");
+  Surroundings surroundings({"cpu"});
   surroundings.look({}, seconds(1));
   EXPECT_THAT(surroundings.warnings(), Contains(warning));
   other.signal(SIGTERM);

@@ -56,9 +56,10 @@ void JobSide::connect(const std::string& socket) {
   socket_ = std::move(*connected);
 }
 
-wire::Welcome JobSide::hello(Bytes resident, Term held_term) {
+wire::Welcome JobSide::hello(Bytes resident, Term held_term, const std::string& device) {
   wire::Hello hello;
   hello.version = "test";
+  hello.of.device = device;
   hello.command = "job of a test";
   hello.resident = resident;
   hello.held_term = held_term;

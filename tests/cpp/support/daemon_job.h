@@ -32,7 +32,7 @@ class JobSide {
 
   void connect(const std::string& socket);
   void disconnect() { socket_.reset(); }
-  wire::Welcome hello(Bytes resident, Term held_term);
+  wire::Welcome hello(Bytes resident, Term held_term, const std::string& device = "cpu");
   void register_job(const std::string& name, std::uint64_t fingerprint = 0);
   // connect, hello with nothing, register.
   void attach(const std::string& socket, const std::string& name);

@@ -170,8 +170,10 @@ nlohmann::json status_of(const std::string& socket) {
 
 nlohmann::json job_row(const std::string& socket, std::uint64_t job) {
   const nlohmann::json status = status_of(socket);  // named: it must outlive the loop
-  for (const auto& row : status["devices"][0]["jobs"]) {
-    if (row["job"] == job) return row;
+  for (const auto& device : status["devices"]) {
+    for (const auto& row : device["jobs"]) {
+      if (row["job"] == job) return row;
+    }
   }
   return nullptr;
 }

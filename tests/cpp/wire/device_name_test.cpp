@@ -16,6 +16,17 @@ TEST(DeviceName, IsTheCpuOrAGpuByItsUuid) {
   }
 }
 
+TEST(DeviceName, IsOneOfTheCpusDevicesByItsNumber) {
+  for (const char* name : {"cpu:0", "cpu:9", "cpu:10", "cpu:63"}) {
+    EXPECT_TRUE(is_device_name(name)) << name;
+    EXPECT_FALSE(is_cuda(name)) << name;
+  }
+  for (const char* name : {"cpu:", "cpu:00", "cpu:01", "cpu:64", "cpu:70", "cpu:100", "cpu:-1",
+                           "cpu:1 ", "cpu:a", "cpu:1a", "cpu0", "cpu/1"}) {
+    EXPECT_FALSE(is_device_name(name)) << name;
+  }
+}
+
 TEST(DeviceName, IsNothingElse) {
   std::string control = "cuda:GPU-" + kUuid;
   control.back() = '\n';

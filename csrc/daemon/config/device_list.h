@@ -1,0 +1,26 @@
+// The devices that one coordinator shares, as text: "cpu:0=2GiB,cpu:1=2GiB".
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "csrc/base/units.h"
+
+namespace gpushare::daemon {
+
+// One device of a coordinator.
+struct DeviceOptions {
+  std::string name;
+  Bytes capacity;  // with what is kept from jobs
+  bool operator==(const DeviceOptions&) const = default;
+};
+
+// In the order of the text. Nothing: a part is no name with a size, a size is below `smallest`, a
+// device is named twice, or there are more than 64.
+std::optional<std::vector<DeviceOptions>> parse_devices(const std::string& text, Bytes smallest);
+
+// pre: there is one.
+Bytes least_capacity(const std::vector<DeviceOptions>& devices);
+
+}  // namespace gpushare::daemon

@@ -1,0 +1,63 @@
+// On which of a host's devices a job that arrives takes its turns: pure planning. In which lane of
+// it is planned there (csrc/sched/plans/placement.h). The coordinator's process and the simulator
+// use the same function.
+//
+// A job that fits a device alone is never put on one that it does not fit while another is left. Of
+// those it fits, the job goes where all work would be done first; then where the fewest jobs are,
+// then where the most room is left, then to the first. What counts is what is known when the job
+// arrives: what the jobs that are there keep and need, and how much work they have left.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "csrc/base/units.h"
+#include "csrc/sched/job/admission.h"
+
+namespace gpushare::host {
+
+// What is known of a job.
+struct JobLoad {
+  sched::Sizes sizes;              // 0: unknown
+  std::optional<Nanos> work = {};  // device time until it is done; nothing: unknown
+};
+
+// The jobs of one device.
+class DeviceLoad {
+ public:
+  // `context`: what each process holds beside its tensors.
+  explicit DeviceLoad(Bytes capacity, Bytes context = {})
+      : capacity_(capacity), context_(context) {}
+
+  void add(const JobLoad& job);
+  // pre: it was added, with the same figures.
+  void remove(const JobLoad& job);
+
+  [[nodiscard]] std::size_t num_jobs() const { return ephemeral_.size(); }
+  // The sum of known work, and of how many jobs it is.
+  [[nodiscard]] Nanos work() const { return work_; }
+  [[nodiscard]] std::size_t num_known() const { return num_known_; }
+  // With one more job.
+  [[nodiscard]] bool fits_alone(const sched::Sizes& job) const;
+  // By how much the persistent memory of all, and the largest ephemeral one, exceed the device:
+  // what has to move in turns. Negative: so much is left.
+  [[nodiscard]] Bytes excess_with(const sched::Sizes& job) const;
+  // When all work would be done with this job too, if one of unknown work has `typical`.
+  [[nodiscard]] double seconds_with(const JobLoad& job, Nanos typical) const;
+
+ private:
+  Bytes capacity_;
+  Bytes context_;
+  Bytes persistent_;
+  Bytes largest_;  // Invariant: of ephemeral_; apart, since each arrival asks each device for it
+  std::multiset<Bytes> ephemeral_;
+  Nanos work_;
+  std::size_t num_known_ = 0;  // Invariant: at most num_jobs().
+};
+
+// The index of the device. Where the job fits none, the same order decides. pre: there is one.
+std::size_t choose_device(const std::vector<DeviceLoad>& devices, const JobLoad& job);
+
+}  // namespace gpushare::host

@@ -1,0 +1,127 @@
+#include "csrc/host/device_placement.h"
+
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace gpushare::host {
+namespace {
+
+DeviceLoad device(Bytes capacity, const std::vector<sched::Sizes>& jobs = {}) {
+  DeviceLoad load(capacity);
+  for (const sched::Sizes& job : jobs)
+    load.add({job});
+  return load;
+}
+
+TEST(DevicePlacement, TakesAnEmptyDevice) {
+  const std::vector<DeviceLoad> devices{device(gib(1), {{mib(10), mib(10)}}), device(gib(1))};
+  EXPECT_EQ(choose_device(devices, {{mib(10), mib(10)}}), 1U);
+}
+
+// A turn of 10 s in which 200 MiB move costs 2 % of the time; a second job costs half of it.
+TEST(DevicePlacement, MovesMemorySoonerThanItWaitsForOneMoreJob) {
+  const std::vector<DeviceLoad> devices{device(gib(1), {{mib(900), mib(10)}}),
+                                        device(gib(1), {{mib(10), mib(10)}, {mib(10), mib(10)}})};
+  EXPECT_EQ(choose_device(devices, {{mib(200), mib(100)}}), 0U);
+}
+
+TEST(DevicePlacement, WaitsSoonerThanItMovesMemoryThatTakesLonger) {
+  const std::vector<DeviceLoad> devices{device(gib(40), {{gib(39), mib(10)}}),
+                                        device(gib(40), {{mib(10), mib(10)}, {mib(10), mib(10)}})};
+  EXPECT_EQ(choose_device(devices, {{gib(30), mib(100)}}), 1U);
+}
+
+TEST(DevicePlacement, OfDevicesWithAsManyJobsOneWithoutMovingIsTaken) {
+  const std::vector<DeviceLoad> devices{device(gib(1), {{mib(900), mib(10)}}),
+                                        device(gib(1), {{mib(100), mib(10)}})};
+  EXPECT_EQ(choose_device(devices, {{mib(200), mib(100)}}), 1U);
+}
+
+TEST(DevicePlacement, GoesWhereTheWorkIsDoneFirst) {
+  std::vector<DeviceLoad> devices{device(gib(1)), device(gib(1))};
+  devices[0].add({.sizes = {}, .work = seconds(100)});
+  devices[1].add({.sizes = {}, .work = seconds(20)});
+  devices[1].add({.sizes = {}, .work = seconds(30)});
+  EXPECT_EQ(choose_device(devices, {}), 1U);
+  devices[1].remove({.sizes = {}, .work = seconds(30)});
+  devices[1].add({.sizes = {}, .work = seconds(300)});
+  EXPECT_EQ(choose_device(devices, {}), 0U);
+}
+
+// Of 100 s and 20 s a job has 60 s on average.
+TEST(DevicePlacement, TakesUnknownWorkToBeAsTheKnownIsOnAverage) {
+  std::vector<DeviceLoad> devices{device(gib(1)), device(gib(1))};
+  devices[0].add({.sizes = {}, .work = seconds(100)});
+  devices[1].add({.sizes = {}, .work = seconds(20)});
+  devices[1].add({});
+  EXPECT_EQ(choose_device(devices, {}), 1U);
+  devices[1].add({});
+  EXPECT_EQ(choose_device(devices, {}), 0U);
+}
+
+TEST(DevicePlacement, MovesLeastWhereAllMustMove) {
+  const std::vector<DeviceLoad> devices{device(gib(1), {{mib(900), mib(0)}}),
+                                        device(gib(1), {{mib(700), mib(100)}})};
+  EXPECT_EQ(choose_device(devices, {{mib(500), mib(100)}}), 1U);
+  EXPECT_EQ(choose_device(devices, {{mib(500), mib(400)}}), 1U);
+}
+
+// Jobs take turns: the largest ephemeral memory is needed once.
+TEST(DevicePlacement, CountsOnlyTheLargestEphemeralMemory) {
+  DeviceLoad load = device(gib(1), {{mib(100), mib(500)}, {mib(100), mib(300)}});
+  EXPECT_EQ(load.excess_with({mib(100), mib(400)}), mib(800) - gib(1));
+  load.remove({{mib(100), mib(500)}});
+  EXPECT_EQ(load.excess_with({mib(100), mib(200)}), mib(500) - gib(1));
+  EXPECT_EQ(load.num_jobs(), 1U);
+}
+
+TEST(DevicePlacement, EachProcessHasAContext) {
+  DeviceLoad load(gib(1), mib(100));
+  load.add({{mib(100), mib(100)}});
+  EXPECT_EQ(load.excess_with({mib(100), mib(100)}), mib(500) - gib(1));
+  EXPECT_TRUE(load.fits_alone({mib(900), mib(24)}));
+  EXPECT_FALSE(load.fits_alone({mib(900), mib(25)}));
+}
+
+TEST(DevicePlacement, FillsDevicesOfOneLoadFromTheFirst) {
+  const std::vector<DeviceLoad> devices{device(gib(1)), device(gib(1))};
+  EXPECT_EQ(choose_device(devices, {{mib(10), mib(10)}}), 0U);
+}
+
+sched::Sizes any_sizes() {
+  return {mib(*rc::gen::inRange(0, 1000)), mib(*rc::gen::inRange(0, 1000))};
+}
+
+TEST(DevicePlacementProperty, NoDeviceItCannotFitWhileThereIsAnother) {
+  EXPECT_TRUE(rc::check("a job that fits one device goes to one that it fits", [] {
+    std::vector<DeviceLoad> devices;
+    const int num_devices = *rc::gen::inRange(1, 6);
+    for (int i = 0; i < num_devices; ++i) {
+      std::vector<sched::Sizes> jobs(*rc::gen::inRange<std::size_t>(0, 5));
+      std::generate(jobs.begin(), jobs.end(), any_sizes);
+      devices.push_back(device(mib(*rc::gen::inRange(100, 2000)), jobs));
+    }
+    const sched::Sizes job = any_sizes();
+    const std::size_t chosen = choose_device(devices, {job});
+    RC_ASSERT(chosen < devices.size());
+    RC_ASSERT(choose_device(devices, {job}) == chosen);
+    const auto fits = [&](const DeviceLoad& load) { return load.fits_alone(job); };
+    if (std::any_of(devices.begin(), devices.end(), fits)) {
+      RC_ASSERT(fits(devices[chosen]));
+      // And nowhere that it fits would all be done sooner.
+      for (const DeviceLoad& load : devices) {
+        if (!fits(load)) continue;
+        RC_ASSERT(load.seconds_with({job}, seconds(1)) >=
+                  devices[chosen].seconds_with({job}, seconds(1)));
+      }
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace gpushare::host
